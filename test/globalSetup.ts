@@ -6,8 +6,8 @@ import { GenericContainer, getContainerRuntimeClient } from 'testcontainers';
 import type { TestProject } from 'vitest/node';
 import { startEmbeddedPostgres } from '../src/embedded/postgres.ts';
 import { prepareTables } from '../src/queues/postgres-queues.ts';
-import { connect as connectPostgres } from '../src/store/db.ts';
-import { migrateDatabase } from '../src/store/migrations.ts';
+import { connect as connectPostgres } from '../src/store/connection/db.ts';
+import { migrateDatabase } from '../src/store/setup/migrations.ts';
 import { FAST_SETTINGS } from './postgres/server.ts';
 import { MIGRATED } from './support/db.ts';
 

@@ -1,6 +1,6 @@
 import type { SkuResult, NextRefresh } from '../../src/store/answer/types.ts';
-import type { Sql } from '../../src/store/db.ts';
-import type { Claim } from '../../src/store/due.ts';
+import type { Sql } from '../../src/store/connection/db.ts';
+import type { Claim } from '../../src/store/ledger/due.ts';
 
 export const SKUS_AN_ANSWER = 100;
 

@@ -1,4 +1,4 @@
-import type { Sql, Tx } from '../../src/store/db.ts';
+import type { Sql, Tx } from '../../src/store/connection/db.ts';
 import { type Answer, NEXT } from './answer.ts';
 
 /*

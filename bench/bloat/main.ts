@@ -1,5 +1,5 @@
 import { applyAnswer } from '../../src/store/answer/apply.ts';
-import type { Sql } from '../../src/store/db.ts';
+import type { Sql } from '../../src/store/connection/db.ts';
 import { NEXT, prepare, scattered, SKUS_AN_ANSWER } from '../apply/answer.ts';
 import { loadRecords } from '../frame/records.ts';
 import { withMirrorDatabase } from '../frame/server.ts';

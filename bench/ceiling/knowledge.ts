@@ -1,4 +1,4 @@
-import { LAST_CALLS, type LiveCeiling, type LivePlan, NO_CEILING } from '../../src/store/live.ts';
+import { LAST_CALLS, type LiveCeiling, type LivePlan, NO_CEILING } from '../../src/store/live/live.ts';
 import {
   type CeilingEvidence,
   type KnownOfCeiling,

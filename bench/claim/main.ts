@@ -1,6 +1,6 @@
-import { type CallInputOptions, readCallInputs } from '../../src/store/bulk-call.ts';
-import { type Claim, claimDue, type Quota, releaseClaim, releaseHeld } from '../../src/store/due.ts';
-import type { Sql } from '../../src/store/db.ts';
+import { type CallInputOptions, readCallInputs } from '../../src/store/call/bulk-call.ts';
+import { type Claim, claimDue, type Quota, releaseClaim, releaseHeld } from '../../src/store/ledger/due.ts';
+import type { Sql } from '../../src/store/connection/db.ts';
 import { median, timed } from '../frame/measure.ts';
 import { withMirrorDatabase } from '../frame/server.ts';
 import { report, type Row, sizes } from '../frame/table.ts';

@@ -1,4 +1,4 @@
-import { connect, type Sql } from '../../src/store/db.ts';
+import { connect, type Sql } from '../../src/store/connection/db.ts';
 import { median, timed } from '../frame/measure.ts';
 import { loadRecords } from '../frame/records.ts';
 import { withMirrorDatabase } from '../frame/server.ts';

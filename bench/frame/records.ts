@@ -1,4 +1,4 @@
-import type { Sql } from '../../src/store/db.ts';
+import type { Sql } from '../../src/store/connection/db.ts';
 
 /**
  * Gives every priced SKU of a loaded mirror what a record brings: `sizes` prices, plain numbers, and its metadata. Set by set,

@@ -1,6 +1,6 @@
 import { connect, type Socket } from 'node:net';
 import postgres from 'postgres';
-import type { Sql } from '../../src/store/db.ts';
+import type { Sql } from '../../src/store/connection/db.ts';
 
 /** A client of one connection that counts its round trips. */
 export interface CountingClient {

@@ -7,7 +7,7 @@ import {
   type ToldMove,
   UNTESTED,
   type WaitingHint,
-} from '../../src/store/hint-state.ts';
+} from '../../src/store/live/hint-state.ts';
 import { earlyAfter, type EarlyRefreshes, setAside } from '../../src/sync/live/boost.ts';
 import {
   toldRecheckMinutes,
@@ -49,10 +49,10 @@ export interface SourceSoFar {
 /** All sizes of a SKU are one here. */
 const ALL_SIZES = 'all';
 
-/** Counts are written once in so long (store/hints.ts). */
+/** Counts are written once in so long (store/sellers/hints.ts). */
 const WRITTEN_EVERY = 1 / 6;
 
-/** The hints at SKUs of a market, as sync/reprice/hints.ts and store/hints.ts keep them. */
+/** The hints at SKUs of a market, as sync/reprice/hints.ts and store/sellers/hints.ts keep them. */
 export class Hints {
   readonly hazards: Float64Array;
   readonly sources = new Map<string, SourceSoFar>();

@@ -10,7 +10,7 @@ export function pastRate(market: Market, item: number, sweptMinutes: number): Ra
   return rateFromPast(market.pastMoves(item, refreshes, sweptMinutes), PAST_MINUTES);
 }
 
-/** SKUs by rate and weight in half powers of two, as store/live.ts groups them in SQL. */
+/** SKUs by rate and weight in half powers of two, as store/live/live.ts groups them in SQL. */
 export function groupsOf(rates: readonly Rate[], weights: Float64Array): RateGroup[] {
   const groups = new Map<number, { count: number; lambda: number; weight: number }>();
   for (let i = 0; i < rates.length; i += 1) {

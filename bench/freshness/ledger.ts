@@ -26,7 +26,7 @@ import {
   type RatePrior,
   unmovedProbability,
   withPrior,
-} from '../../src/store/rate-prior.ts';
+} from '../../src/store/live/rate-prior.ts';
 import { Heap } from './heap.ts';
 import { groupsOf, pastRate } from './known-rates.ts';
 import { Hints } from './hints.ts';
@@ -295,7 +295,7 @@ export class Ledger {
     this.#schedule(item, this.#index ? minute + wait : minute);
   }
 
-  /** As store/calibration.ts and store/beliefs.ts do. */
+  /** As store/trust/calibration.ts and store/trust/beliefs.ts do. */
   #notePrior(item: number, tau: number, changed: boolean): void {
     const hazard = (this.lines?.hazards[item] ?? 0) + (this.hints?.hazards[item] ?? 0);
     const probability = unmovedProbability(this.rate(item), tau) * Math.exp(-hazard);

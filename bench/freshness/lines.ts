@@ -7,7 +7,7 @@ import {
   releasedMembers,
   setAside,
 } from '../../src/sync/live/boost.ts';
-import { type Line, QUIET_LINE, type Releases, type Wholesale } from '../../src/store/line-state.ts';
+import { type Line, QUIET_LINE, type Releases, type Wholesale } from '../../src/store/live/line-state.ts';
 import {
   dismissed,
   isWholesale,
@@ -34,7 +34,7 @@ export interface LedgerOfLines {
 
 const SIZES = 15;
 
-/** The lines of a market, as sync/reprice/lines.ts and store/live-lines.ts keep them. */
+/** The lines of a market, as sync/reprice/lines.ts and store/live/lines.ts keep them. */
 export class Lines {
   readonly #world: World;
   readonly #ledger: LedgerOfLines;

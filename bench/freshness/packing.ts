@@ -1,4 +1,4 @@
-import type { DueClass } from '../../src/store/due.ts';
+import type { DueClass } from '../../src/store/ledger/due.ts';
 import { planBatch, type PlanLimits, lingerMs } from '../../src/sync/reprice/plan.ts';
 import { LiveKnowledge } from '../ceiling/knowledge.ts';
 import { CeilingServer } from './ceiling-server.ts';

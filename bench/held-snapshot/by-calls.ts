@@ -1,6 +1,6 @@
 import postgres from 'postgres';
-import { connect, type Sql } from '../../src/store/db.ts';
-import { migrateDatabase } from '../../src/store/migrations.ts';
+import { connect, type Sql } from '../../src/store/connection/db.ts';
+import { migrateDatabase } from '../../src/store/setup/migrations.ts';
 import { withMirrorDatabase } from '../frame/server.ts';
 import { report, type Row } from '../frame/table.ts';
 import { Calls, loadBacklog, OVER_MS, recordsOf } from './calls.ts';
@@ -14,7 +14,7 @@ import { processCpuMs } from './cpu.ts';
 const WINDOWS = 6;
 const MEASURED = 40;
 const FULL = 4;
-/** A whole account's. A full pass is made once a minute at most (src/store/due-floors.ts). */
+/** A whole account's. A full pass is made once a minute at most (src/store/ledger/due-floors.ts). */
 const CALLS_A_MINUTE = 200;
 const SIDES = ['held', 'free'] as const;
 type Side = (typeof SIDES)[number];

@@ -1,11 +1,11 @@
 import { pruneSends, withPace } from '../../src/pace/ledger.ts';
 import { applyAnswer } from '../../src/store/answer/apply.ts';
-import { type CallInputOptions, readCallInputs } from '../../src/store/bulk-call.ts';
-import { storeLesson } from '../../src/store/call-lesson.ts';
-import type { Sql } from '../../src/store/db.ts';
-import { DueFloors } from '../../src/store/due-floors.ts';
+import { type CallInputOptions, readCallInputs } from '../../src/store/call/bulk-call.ts';
+import { storeLesson } from '../../src/store/call/call-lesson.ts';
+import type { Sql } from '../../src/store/connection/db.ts';
+import { DueFloors } from '../../src/store/ledger/due-floors.ts';
 import { systemClock } from '../../src/lib/clock.ts';
-import { claimDue, type Quota } from '../../src/store/due.ts';
+import { claimDue, type Quota } from '../../src/store/ledger/due.ts';
 import { foundRecords, type FoundRecord, NEXT } from '../apply/answer.ts';
 import { loadRecords } from '../frame/records.ts';
 import { seeded } from '../freshness/random.ts';

@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url';
 import postgres from 'postgres';
 import { NODE_FLAGS } from '../../src/launch.ts';
 import { startSandbox } from '../../src/sandbox/index.ts';
-import type { Sql } from '../../src/store/db.ts';
+import type { Sql } from '../../src/store/connection/db.ts';
 import { REDIS_URL, redisAnswers } from '../frame/redis.ts';
 import { withMirrorDatabase } from '../frame/server.ts';
 import { report, type Row } from '../frame/table.ts';

@@ -1,6 +1,6 @@
 import { join } from 'node:path';
-import type { Sql } from '../../src/store/db.ts';
-import { migrateDatabase } from '../../src/store/migrations.ts';
+import type { Sql } from '../../src/store/connection/db.ts';
+import { migrateDatabase } from '../../src/store/setup/migrations.ts';
 import { timed } from '../frame/measure.ts';
 import { withMirrorDatabase } from '../frame/server.ts';
 import { report, type Row, sizes } from '../frame/table.ts';

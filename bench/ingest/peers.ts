@@ -4,9 +4,9 @@ import { createReadStream } from 'node:fs';
 import { pipeline } from 'node:stream/promises';
 import pg from 'pg';
 import { from as copyFrom } from 'pg-copy-streams';
-import { REBASE_AUDIT } from '../../src/store/audit.ts';
-import * as statements from '../../src/store/baseline-sql.ts';
-import { LOCK_NEW_SKUS } from '../../src/store/locks.ts';
+import { REBASE_AUDIT } from '../../src/store/catalog/audit.ts';
+import * as statements from '../../src/store/catalog/baseline-sql.ts';
+import { LOCK_NEW_SKUS } from '../../src/store/connection/locks.ts';
 
 /** What a manifest brings with it, and its two files. */
 export interface Manifest {
@@ -25,7 +25,7 @@ interface Statement {
 /** No claim is newer: of no SKU the price was asked for after the snapshot was known. */
 const NEWEST_CLAIM = '9223372036854775807';
 
-/** The statements of a baseline from comparing on, as store/baseline.ts sends them. `token` is the mirror's. */
+/** The statements of a baseline from comparing on, as store/catalog/baseline.ts sends them. `token` is the mirror's. */
 function mergeOf({ snapshotId, generatedAt, lines }: Manifest, token: string | null): Statement[] {
   const requestedAt = new Date();
   return [

@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import { migrateDatabase } from '../../src/store/migrations.ts';
+import { migrateDatabase } from '../../src/store/setup/migrations.ts';
 import { buildMirrorProcess } from '../ingest/build.ts';
 import { onCopy, urlOf } from '../ingest/databases.ts';
 import { writeManifest } from '../ingest/manifest.ts';

@@ -1,5 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import type { Sql } from '../../src/store/db.ts';
+import type { Sql } from '../../src/store/connection/db.ts';
 import { besideFill, CALL_MS } from '../frame/filling.ts';
 import { median, quantile } from '../frame/measure.ts';
 import { report, sizes } from '../frame/table.ts';

@@ -1,4 +1,4 @@
-import type { Sql } from '../../src/store/db.ts';
+import type { Sql } from '../../src/store/connection/db.ts';
 import { scattered } from '../apply/answer.ts';
 import { median, quantile, timed } from '../frame/measure.ts';
 import { loadRecords } from '../frame/records.ts';

@@ -1,6 +1,6 @@
 import { setTimeout } from 'node:timers/promises';
 import { applyAnswer } from '../../src/store/answer/apply.ts';
-import { connect } from '../../src/store/db.ts';
+import { connect } from '../../src/store/connection/db.ts';
 import { NEXT, prepare, scattered, SKUS_AN_ANSWER } from '../apply/answer.ts';
 import { seeded } from '../freshness/random.ts';
 

@@ -1,5 +1,5 @@
-import { Baseline, type StagedLine } from '../../src/store/baseline.ts';
-import type { Sql } from '../../src/store/db.ts';
+import { Baseline, type StagedLine } from '../../src/store/catalog/baseline.ts';
+import type { Sql } from '../../src/store/connection/db.ts';
 import { withMirrorDatabase } from '../frame/server.ts';
 import { report, type Row, sizes } from '../frame/table.ts';
 import { seeded } from '../freshness/random.ts';

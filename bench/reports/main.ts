@@ -1,6 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { type Change, follow } from '../../src/client/follow.ts';
-import type { Sql } from '../../src/store/db.ts';
+import type { Sql } from '../../src/store/connection/db.ts';
 import { besideFill, CALL_MS, type Fill, until } from '../frame/filling.ts';
 import { median, quantile } from '../frame/measure.ts';
 import { report, sizes } from '../frame/table.ts';

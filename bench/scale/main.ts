@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import { type Sandbox, startSandbox } from '../../src/sandbox/index.ts';
-import type { Sql } from '../../src/store/db.ts';
+import type { Sql } from '../../src/store/connection/db.ts';
 import { median } from '../frame/measure.ts';
 import { REDIS_URL, redisAnswers } from '../frame/redis.ts';
 import { withMirrorDatabase } from '../frame/server.ts';

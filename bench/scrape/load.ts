@@ -1,4 +1,4 @@
-import type { Sql } from '../../src/store/db.ts';
+import type { Sql } from '../../src/store/connection/db.ts';
 
 /**
  * A mirror of `skus` SKUs as it is in the middle of its work, written set by set: one in twenty live, prices up to a day

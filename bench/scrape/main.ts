@@ -1,6 +1,6 @@
 import { paceReader } from '../../src/pace/view.ts';
 import { readStatus } from '../../src/status/status.ts';
-import { countCatalog, readCounts } from '../../src/store/counts-reader.ts';
+import { countCatalog, readCounts } from '../../src/store/status/counts-reader.ts';
 import { readFacts } from '../../src/status/facts.ts';
 import { inTurns, median } from '../frame/measure.ts';
 import { withMirrorDatabase } from '../frame/server.ts';

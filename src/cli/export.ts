@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { loadConfig, processSources } from '../config/config.ts';
 import { systemClock } from '../lib/clock.ts';
 import { formatAge } from '../lib/duration.ts';
-import type { Sql, Tx } from '../store/db.ts';
+import type { Sql, Tx } from '../store/connection/db.ts';
 import {
   exportColumns,
   estimateRows,
@@ -12,8 +12,8 @@ import {
   hasSince,
   readExport,
   lockExported,
-} from '../store/export.ts';
-import { isLockNotAvailable } from '../store/locks.ts';
+} from '../store/history/export.ts';
+import { isLockNotAvailable } from '../store/connection/locks.ts';
 import { type Arguments, type Command, EXIT, problemsIn, UsageError } from './command.ts';
 import { createPendingFile, NotWritten, type PendingFile } from './export/pending-file.ts';
 import { withMirror } from './mirror.ts';

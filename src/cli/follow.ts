@@ -2,7 +2,7 @@ import { loadConfig, type MirrorConfig, processSources, type WebhookConfig } fro
 import { outputTo } from '../follow/output.ts';
 import type { Sink } from '../follow/sink.ts';
 import { systemClock } from '../lib/clock.ts';
-import { sqlState } from '../store/sql-errors.ts';
+import { sqlState } from '../store/connection/sql-errors.ts';
 import { createLogThrottle } from '../telemetry/log/throttle.ts';
 import { type Arguments, type Command, EXIT, problemsIn, UsageError } from './command.ts';
 import { followOn } from './follow/following.ts';

@@ -2,7 +2,7 @@ import { hostname, userInfo } from 'node:os';
 import { loadConfig, processSources } from '../config/config.ts';
 import { formatDuration, parseDuration } from '../lib/duration.ts';
 import { untilText } from '../status/pause.ts';
-import { type Pause, pauseRequests, resumeRequests } from '../store/pause.ts';
+import { type Pause, pauseRequests, resumeRequests } from '../store/sellers/pause.ts';
 import { type Arguments, type Command, EXIT, problemsIn, UsageError } from './command.ts';
 import { withMirror } from './mirror.ts';
 

@@ -1,10 +1,10 @@
 import { loadConfig, type MirrorConfig, processSources } from '../config/config.ts';
 import { parseDuration } from '../lib/duration.ts';
 import { paceLimits, sendsPerMinute } from '../pace/policy.ts';
-import { type CatalogSize, readCatalogSize } from '../store/catalog-counts.ts';
-import type { Sql } from '../store/db.ts';
-import { type LearnedRates, readLearnedRates } from '../store/learned-rates.ts';
-import { type PromiseStats, readPromises } from '../store/promises.ts';
+import { type CatalogSize, readCatalogSize } from '../store/status/counts.ts';
+import type { Sql } from '../store/connection/db.ts';
+import { type LearnedRates, readLearnedRates } from '../store/live/learned-rates.ts';
+import { type PromiseStats, readPromises } from '../store/sellers/promises.ts';
 import { promisesLine } from '../status/format.ts';
 import { type Capacity, type CapacityInput, capacityOf } from '../sync/live/capacity.ts';
 import { gainsOf, type WhatIf } from '../sync/live/gains.ts';

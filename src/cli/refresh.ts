@@ -1,6 +1,6 @@
 import { loadConfig, processSources } from '../config/config.ts';
-import { acceptDoubted } from '../store/mass-moves.ts';
-import { refreshAll, type Refreshed, refreshManifest, refreshSkus } from '../store/refresh.ts';
+import { acceptDoubted } from '../store/answer/mass-moves.ts';
+import { refreshAll, type Refreshed, refreshManifest, refreshSkus } from '../store/sellers/refresh.ts';
 import { type Arguments, type Command, EXIT, problemsIn, UsageError } from './command.ts';
 import { withMirror } from './mirror.ts';
 import { pausedLine } from './paused.ts';

@@ -1,8 +1,8 @@
 import { loadConfig, processSources } from '../config/config.ts';
 import { shownJson } from '../lib/shown-json.ts';
-import type { Sql, Tx } from '../store/db.ts';
+import type { Sql, Tx } from '../store/connection/db.ts';
 import { harmless } from '../status/style.ts';
-import { sqlState } from '../store/sql-errors.ts';
+import { sqlState } from '../store/connection/sql-errors.ts';
 import { type Arguments, type Command, EXIT, problemsIn, UsageError } from './command.ts';
 import { withMirror } from './mirror.ts';
 import { gridOf } from './table.ts';

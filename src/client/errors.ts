@@ -1,4 +1,4 @@
-import { sqlState } from '../store/sql-errors.ts';
+import { sqlState } from '../store/connection/sql-errors.ts';
 
 /** What can be wrong beyond what Postgres and the network may do at any time. */
 export type FollowErrorKind =

@@ -9,7 +9,7 @@ export {
   scope,
   skus,
   watchlist,
-} from '../store/schema.ts';
+} from '../store/schema/catalog.ts';
 export {
   calibration,
   currentPrices,
@@ -18,4 +18,4 @@ export {
   promises,
   skuTrust,
   syncStatus,
-} from '../store/schema-views.ts';
+} from '../store/schema/views.ts';

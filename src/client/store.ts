@@ -1,5 +1,5 @@
 import type { Sql, TransactionSql } from 'postgres';
-import { isMadeMeanwhile } from '../store/sql-errors.ts';
+import { isMadeMeanwhile } from '../store/connection/sql-errors.ts';
 import { FollowError } from './errors.ts';
 
 /** Where a follower's position is kept: a table, with or without a schema before it, and the follower's name. */

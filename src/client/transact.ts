@@ -1,5 +1,5 @@
 import type { Sql, TransactionSql } from 'postgres';
-import { isConnectionLost } from '../store/sql-errors.ts';
+import { isConnectionLost } from '../store/connection/sql-errors.ts';
 
 /*
  * Transactions over a client of somebody else's, whose driver may be postgres.js as it is published. When a connection is lost, that driver ends the

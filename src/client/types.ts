@@ -7,7 +7,7 @@ import type {
   scope,
   skus,
   watchlist,
-} from '../store/schema.ts';
+} from '../store/schema/catalog.ts';
 import type {
   calibration,
   currentPrices,
@@ -16,7 +16,7 @@ import type {
   promises,
   skuTrust,
   syncStatus,
-} from '../store/schema-views.ts';
+} from '../store/schema/views.ts';
 import type { asJson, asPageJson } from '../status/json.ts';
 import type { Row } from './rows.ts';
 

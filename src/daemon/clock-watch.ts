@@ -1,6 +1,6 @@
 import type { Clock } from '../lib/clock.ts';
 import { type DatabaseClock, noteClock, putClockRight, readClock } from '../store/clock.ts';
-import type { Sql } from '../store/db.ts';
+import type { Sql } from '../store/connection/db.ts';
 import {
   type ClockEvent,
   type ClockSample,

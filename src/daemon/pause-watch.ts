@@ -1,6 +1,6 @@
 import { holds, pauseNews } from '../pace/pause.ts';
-import type { Sql } from '../store/db.ts';
-import { type Pause, readPause } from '../store/pause.ts';
+import type { Sql } from '../store/connection/db.ts';
+import { type Pause, readPause } from '../store/sellers/pause.ts';
 import type { Log } from '../telemetry/log/logger.ts';
 
 /** Checks whether somebody has paused or resumed requests, and logs it once. What goes by the pause are the permits. */

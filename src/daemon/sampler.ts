@@ -1,6 +1,6 @@
 import { sampleOf } from '../status/sample.ts';
-import type { Sql } from '../store/db.ts';
-import { readPresent, writeSample } from '../store/samples.ts';
+import type { Sql } from '../store/connection/db.ts';
+import { readPresent, writeSample } from '../store/status/samples.ts';
 import type { HealthReader } from './health.ts';
 
 /**

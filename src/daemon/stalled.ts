@@ -1,7 +1,7 @@
 import type { Clock } from '../lib/clock.ts';
 import type { QueueBackend } from '../queues/backend.ts';
 import type { Runner } from '../queues/runner.ts';
-import { connectAlone, type DatabaseUrl } from '../store/db.ts';
+import { connectAlone, type DatabaseUrl } from '../store/connection/db.ts';
 import type { OnStop } from './database.ts';
 import { DEAD_AFTER_MS } from './health.ts';
 import type { Parts } from './parts.ts';

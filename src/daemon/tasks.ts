@@ -1,6 +1,6 @@
 import type { Handler } from '../queues/runner.ts';
 import { runTask } from '../queues/task-run.ts';
-import type { RunTask, TaskName, TaskRun } from '../store/tasks.ts';
+import type { RunTask, TaskName, TaskRun } from '../store/ledger/tasks.ts';
 import type { Telemetry } from '../telemetry/telemetry.ts';
 import type { Parts } from './parts.ts';
 import type { StopSignals } from '../sync/context.ts';

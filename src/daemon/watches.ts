@@ -1,4 +1,4 @@
-import { readLockHolders } from '../store/lock-holders.ts';
+import { readLockHolders } from '../store/status/lock-holders.ts';
 import type { Runner } from '../queues/runner.ts';
 import type { OnStop } from './database.ts';
 import type { HealthReader } from './health.ts';

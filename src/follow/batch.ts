@@ -1,4 +1,4 @@
-import type { Page } from '../store/feed.ts';
+import type { Page } from '../store/history/feed.ts';
 import { lineOf } from './change.ts';
 
 /** Changes that are delivered together, as lines of JSON. */

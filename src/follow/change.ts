@@ -1,4 +1,4 @@
-import type { Change } from '../store/feed.ts';
+import type { Change } from '../store/history/feed.ts';
 
 /** A position as JSON has it: a number as long as every reader reads it exactly, from 2^53 on its digits as text. */
 export function shownPosition(position: bigint): number | string {

@@ -1,4 +1,4 @@
-import type { Filter } from '../store/feed.ts';
+import type { Filter } from '../store/history/feed.ts';
 
 export const KINDS = ['price', 'product', 'sku'] as const;
 

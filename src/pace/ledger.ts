@@ -1,6 +1,6 @@
-import { takeTurn } from '../store/locks.ts';
-import { type Queryable, type Sql, transaction, type Tx } from '../store/db.ts';
-import { type Pause, pauseJson } from '../store/pause.ts';
+import { takeTurn } from '../store/connection/locks.ts';
+import { type Queryable, type Sql, transaction, type Tx } from '../store/connection/db.ts';
+import { type Pause, pauseJson } from '../store/sellers/pause.ts';
 import type { PaceState } from './policy.ts';
 
 export interface PaceView {

@@ -15,7 +15,7 @@ import { explainRefusal, refusalOf } from './refusal.ts';
 import type { Permit } from '../partner/client.ts';
 import type { RequestOutcome } from '../partner/errors.ts';
 import { createCircuitBreaker, type CircuitBreaker } from './circuit-breaker.ts';
-import type { Sql } from '../store/db.ts';
+import type { Sql } from '../store/connection/db.ts';
 import { unsend, withPace } from './ledger.ts';
 import { whilePaused } from './pause.ts';
 

@@ -1,4 +1,4 @@
-import type { Pause } from '../store/pause.ts';
+import type { Pause } from '../store/sellers/pause.ts';
 import type { PaceDecision } from './policy.ts';
 
 /* A pause that somebody asked for keeps all requests back, whatever the pace would allow. Pure; times are the database's. */

@@ -10,8 +10,8 @@ import {
 } from 'bullmq';
 import { Redis, type RedisOptions, ReplyError } from 'ioredis';
 import { connectionOf } from '../lib/tls.ts';
-import { type DatabaseUrl, KEEP_ALIVE_MS } from '../store/db.ts';
-import { isLoginRejected } from '../store/sql-errors.ts';
+import { type DatabaseUrl, KEEP_ALIVE_MS } from '../store/connection/db.ts';
+import { isLoginRejected } from '../store/connection/sql-errors.ts';
 import type { QueueName } from './jobs.ts';
 import { createPostgresQueues, prepareTables } from './postgres-queues.ts';
 

@@ -1,4 +1,4 @@
-import { TASK_ENDS, type TaskName } from '../store/tasks.ts';
+import { TASK_ENDS, type TaskName } from '../store/ledger/tasks.ts';
 import { SLICE_ENDS } from '../sync/reprice/slice.ts';
 
 export const QUEUES = ['manifest', 'delta', 'reprice', 'metadata', 'maintenance'] as const;

@@ -15,9 +15,9 @@ import {
   type DatabaseUrl,
   KEEP_ALIVE_MS,
   SCAN_WITHIN_MS,
-} from '../store/db.ts';
-import { QUEUE_SCHEMA } from '../store/occupied.ts';
-import { sessionConnection } from '../store/session.ts';
+} from '../store/connection/db.ts';
+import { QUEUE_SCHEMA } from '../store/setup/occupied.ts';
+import { sessionConnection } from '../store/connection/session.ts';
 
 /** The means of all queues and workers of a process whose queues are in Postgres. */
 export interface PostgresQueues {

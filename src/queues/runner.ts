@@ -1,8 +1,8 @@
 import type { Job } from 'bullmq';
 import type { Clock } from '../lib/clock.ts';
-import { type Sql, transaction } from '../store/db.ts';
-import { takeTurn } from '../store/locks.ts';
-import { overdueTasks, type TaskName } from '../store/tasks.ts';
+import { type Sql, transaction } from '../store/connection/db.ts';
+import { takeTurn } from '../store/connection/locks.ts';
+import { overdueTasks, type TaskName } from '../store/ledger/tasks.ts';
 import { type JobQueue, type JobWorker, type QueueBackend, within } from './backend.ts';
 import { CONCURRENCY, QUEUE_OF, type QueueName, QUEUES, type Schedule } from './jobs.ts';
 

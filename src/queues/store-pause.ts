@@ -1,6 +1,6 @@
 import { doubling } from '../lib/duration.ts';
 import type { Clock } from '../lib/clock.ts';
-import { type StoreFailure, storeFailure } from '../store/sql-errors.ts';
+import { type StoreFailure, storeFailure } from '../store/connection/sql-errors.ts';
 
 export type StoreEvent =
   | { readonly event: 'store.paused'; readonly kind: StoreFailure; readonly job: string; readonly ms: number }

@@ -1,5 +1,5 @@
 import { formatAge } from '../lib/duration.ts';
-import { FAILURES_BEFORE_PAUSE, type TaskName } from '../store/tasks.ts';
+import { FAILURES_BEFORE_PAUSE, type TaskName } from '../store/ledger/tasks.ts';
 import type { Facts } from './facts.ts';
 import { DOCTOR, failuresOf } from './progress.ts';
 import { degraded, held, type Reason } from './reason.ts';

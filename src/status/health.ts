@@ -1,7 +1,7 @@
 import { formatAge } from '../lib/duration.ts';
-import type { StoreFailure } from '../store/sql-errors.ts';
-import { holderText } from '../store/lock-holders.ts';
-import { snapshotHolderText } from '../store/snapshot-holder.ts';
+import type { StoreFailure } from '../store/connection/sql-errors.ts';
+import { holderText } from '../store/status/lock-holders.ts';
+import { snapshotHolderText } from '../store/status/snapshot-holder.ts';
 import { failingCalls, failingTasks } from './failing.ts';
 import type { Facts } from './facts.ts';
 import { count, sum } from './format.ts';

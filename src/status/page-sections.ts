@@ -1,5 +1,5 @@
 import { formatAge } from '../lib/duration.ts';
-import type { TaskState } from '../store/tasks.ts';
+import type { TaskState } from '../store/ledger/tasks.ts';
 import {
   ageChart,
   backlogChart,

@@ -1,5 +1,5 @@
-import type { PriceChange } from '../store/changes.ts';
-import type { Sample } from '../store/samples.ts';
+import type { PriceChange } from '../store/history/changes.ts';
+import type { Sample } from '../store/status/samples.ts';
 import { formatAge } from '../lib/duration.ts';
 import { courseOf, stateStrips } from './charts.ts';
 import { count } from './format.ts';

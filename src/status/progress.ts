@@ -1,5 +1,5 @@
 import { formatAge } from '../lib/duration.ts';
-import type { TaskName, TaskState } from '../store/tasks.ts';
+import type { TaskName, TaskState } from '../store/ledger/tasks.ts';
 import type { Facts } from './facts.ts';
 import { secondsBetween } from './format.ts';
 import { broken, degraded, filling, held, type Reason } from './reason.ts';

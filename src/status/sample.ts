@@ -1,5 +1,5 @@
-import type { AgeDistribution } from '../store/catalog-counts.ts';
-import type { CohortSample, NewSample } from '../store/samples.ts';
+import type { AgeDistribution } from '../store/status/counts.ts';
+import type { CohortSample, NewSample } from '../store/status/samples.ts';
 import type { MirrorState } from './reason.ts';
 import { secondsBetween, sum } from './format.ts';
 import type { Status } from './status.ts';

@@ -1,4 +1,4 @@
-import type { Scope } from '../store/scope.ts';
+import type { Scope } from '../store/sellers/scope.ts';
 import type { Facts } from './facts.ts';
 import { count, skusText, sum } from './format.ts';
 import { degraded, held, type Reason } from './reason.ts';

@@ -1,6 +1,6 @@
 import { formatAge } from '../lib/duration.ts';
 import type { MirrorStats } from './stats.ts';
-import type { TaskState } from '../store/tasks.ts';
+import type { TaskState } from '../store/ledger/tasks.ts';
 import {
   ageBands,
   actionableLine,

@@ -1,4 +1,4 @@
-import type { Sample } from '../store/samples.ts';
+import type { Sample } from '../store/status/samples.ts';
 
 /* Samples in columns of time, as charts show them. Pure; times in epoch milliseconds. */
 

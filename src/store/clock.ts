@@ -1,5 +1,5 @@
-import type { Queryable, Sql } from './db.ts';
-import { scanning, transaction } from './db.ts';
+import type { Queryable, Sql } from './connection/db.ts';
+import { scanning, transaction } from './connection/db.ts';
 
 /** Postgres's clock, and what the daemons know of it. Times in epoch milliseconds. */
 export interface DatabaseClock {

@@ -1,4 +1,4 @@
-import type { Queryable, Sql } from './db.ts';
+import type { Queryable, Sql } from './connection/db.ts';
 
 /** Something of the partner's that could not be used; `sample` is at most some hundred characters. */
 export interface Quarantined {

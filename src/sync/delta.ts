@@ -7,9 +7,9 @@ import {
   noteBrokenChain,
   noteCatalogFault,
   noteChainMended,
-} from '../store/delta.ts';
-import { readSyncState } from '../store/sync-state.ts';
-import { requestTask } from '../store/tasks.ts';
+} from '../store/catalog/delta.ts';
+import { readSyncState } from '../store/catalog/sync-state.ts';
+import { requestTask } from '../store/ledger/tasks.ts';
 import { ask, type FailedRequest, type SyncContext } from './context.ts';
 import { dueKey } from './traces.ts';
 import { failureOf, postponedBy, rejectedRetryInMs, type TaskOutcome, retryAfter } from './outcome.ts';

@@ -1,16 +1,16 @@
 import { dropOldMemberHistory } from '../store/answer/muted.ts';
-import { trimCalibration } from '../store/calibration.ts';
+import { trimCalibration } from '../store/trust/calibration.ts';
 import { isClockSteady } from '../store/clock.ts';
-import { dropOldBatches, dropOldHistory, prepareHistory } from '../store/changes.ts';
-import { dropOldDays, keepDailyPrices } from '../store/daily.ts';
-import { promoteMetadata, releaseHeld } from '../store/due.ts';
-import { readLivePlan } from '../store/live.ts';
+import { dropOldBatches, dropOldHistory, prepareHistory } from '../store/history/changes.ts';
+import { dropOldDays, keepDailyPrices } from '../store/history/daily.ts';
+import { promoteMetadata, releaseHeld } from '../store/ledger/due.ts';
+import { readLivePlan } from '../store/live/live.ts';
 import { pruneSends } from '../pace/ledger.ts';
 import { trimQuarantine } from '../store/quarantine.ts';
-import { trimSamples } from '../store/samples.ts';
-import { readScope, readScopeState } from '../store/scope.ts';
-import { isAnswer, rejection, sqlState, storeFailure } from '../store/sql-errors.ts';
-import { forgetUnknown, readWatchlist } from '../store/watchlist.ts';
+import { trimSamples } from '../store/status/samples.ts';
+import { readScope, readScopeState } from '../store/sellers/scope.ts';
+import { isAnswer, rejection, sqlState, storeFailure } from '../store/connection/sql-errors.ts';
+import { forgetUnknown, readWatchlist } from '../store/sellers/watchlist.ts';
 import { nextRefresh, type SyncContext } from './context.ts';
 import type { TaskOutcome } from './outcome.ts';
 

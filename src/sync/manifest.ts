@@ -4,9 +4,9 @@ import type { SentPermit } from '../pace/pacer.ts';
 import { PartnerError, type RequestOutcome } from '../partner/errors.ts';
 import type { ManifestMeta } from '../partner/client.ts';
 import { readManifestFile } from '../partner/manifest-file.ts';
-import { Baseline, type BaselineApplied, BaselineSuperseded } from '../store/baseline.ts';
-import { noteCatalogFault } from '../store/delta.ts';
-import { readManifestSources } from '../store/manifest-hints.ts';
+import { Baseline, type BaselineApplied, BaselineSuperseded } from '../store/catalog/baseline.ts';
+import { noteCatalogFault } from '../store/catalog/delta.ts';
+import { readManifestSources } from '../store/catalog/manifest-hints.ts';
 import { quarantine } from '../store/quarantine.ts';
 import {
   noteCatalogCheck,
@@ -14,8 +14,8 @@ import {
   noteSnapshotSeen,
   readSyncState,
   type SyncState,
-} from '../store/sync-state.ts';
-import { requestTask, showProgress, type TaskRun } from '../store/tasks.ts';
+} from '../store/catalog/sync-state.ts';
+import { requestTask, showProgress, type TaskRun } from '../store/ledger/tasks.ts';
 import { ask, type Asked, type FailedRequest, type SyncContext } from './context.ts';
 import { weighCounts } from './live/incident.ts';
 import { mostByManifest } from './live/manifest-hints.ts';

@@ -4,7 +4,7 @@ import type { Acquired } from '../pace/pacer.ts';
 import type { BulkAnswer } from '../partner/answers.ts';
 import { PartnerError } from '../partner/errors.ts';
 import type { Applied } from '../store/answer/types.ts';
-import type { Claim } from '../store/due.ts';
+import type { Claim } from '../store/ledger/due.ts';
 import type { SyncContext } from './context.ts';
 import { PATIENCE_MS, type TaskOutcome } from './outcome.ts';
 

@@ -2,7 +2,7 @@ import type { Clock } from '../lib/clock.ts';
 import type { RequestObservation } from '../partner/client.ts';
 import { letsThrough } from '../pace/policy.ts';
 import type { StoreEvent } from '../queues/store-pause.ts';
-import type { LockHolder } from '../store/lock-holders.ts';
+import type { LockHolder } from '../store/status/lock-holders.ts';
 import type { TaskReport } from '../queues/task-run.ts';
 import type { ClockEvent } from '../sync/clocks.ts';
 import type { SyncEvent } from '../sync/context.ts';

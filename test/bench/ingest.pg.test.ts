@@ -12,8 +12,8 @@ import { byMirror } from '../../bench/ingest/ours.ts';
 import { byPsql, byUpsert, floor, hasPsql, type Manifest } from '../../bench/ingest/peers.ts';
 import { inRounds } from '../../bench/ingest/rounds.ts';
 import { startUpstream } from '../../bench/ingest/upstream.ts';
-import type { Sql } from '../../src/store/db.ts';
-import { migrateDatabase } from '../../src/store/migrations.ts';
+import type { Sql } from '../../src/store/connection/db.ts';
+import { migrateDatabase } from '../../src/store/setup/migrations.ts';
 import { baseline, line } from '../store/manifest.ts';
 
 /*

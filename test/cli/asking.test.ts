@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { askAbout } from '../../src/cli/verify/asking.ts';
-import type { HeldSku } from '../../src/store/verification.ts';
+import type { HeldSku } from '../../src/store/trust/verification.ts';
 
 const SKUS = Array.from({ length: 250 }, (_, at) => `S${at}`);
 

@@ -5,7 +5,7 @@ import { chooseCluster } from '../../src/cli/mirror.ts';
 import { startEmbeddedPostgres } from '../../src/embedded/postgres.ts';
 import { findEmbeddedPostgres } from '../../src/embedded/find.ts';
 import type { FoundCluster } from '../../src/embedded/find.ts';
-import { migrateDatabase } from '../../src/store/migrations.ts';
+import { migrateDatabase } from '../../src/store/setup/migrations.ts';
 import { startSandbox } from '../../src/sandbox/index.ts';
 import { runProgram, startProgram, temporaryFolder } from '../support/process.ts';
 

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { parquetMetadata, parquetReadObjects } from 'hyparquet';
 import { expect, test } from 'vitest';
 import { writeParquet } from '../../src/cli/export/parquet.ts';
-import type { ExportColumn } from '../../src/store/export.ts';
+import type { ExportColumn } from '../../src/store/history/export.ts';
 import { temporaryFolder } from '../support/process.ts';
 
 const COLUMNS: readonly ExportColumn[] = [

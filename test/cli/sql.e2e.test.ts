@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { tableOf } from '../../src/cli/table.ts';
-import { pauseRequests, resumeRequests } from '../../src/store/pause.ts';
+import { pauseRequests, resumeRequests } from '../../src/store/sellers/pause.ts';
 import { runProgram } from '../support/process.ts';
 import { createStack, type Stack } from '../support/stack.ts';
 

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { intervalOf, sharesOf, type Verified, verified } from '../../src/cli/verify/figures.ts';
 import { reportOf, verificationOf } from '../../src/cli/verify/report.ts';
 import { createRng } from '../../src/sandbox/rng.ts';
-import type { HeldSku } from '../../src/store/verification.ts';
+import type { HeldSku } from '../../src/store/trust/verification.ts';
 
 const held = (more: Partial<HeldSku> = {}): HeldSku => ({
   sku: 'A',

@@ -1,4 +1,4 @@
-import type { Sql } from '../../src/store/db.ts';
+import type { Sql } from '../../src/store/connection/db.ts';
 import type { Stack } from '../support/stack.ts';
 
 /** The present back-off in seconds, and the requests that anyone sent since it began. */

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { refreshSkus } from '../../src/store/refresh.ts';
+import { refreshSkus } from '../../src/store/sellers/refresh.ts';
 import type { Fault } from '../../src/sandbox/index.ts';
 import { eventually } from '../support/eventually.ts';
 import { createStack } from '../support/stack.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { refreshAll, refreshSkus } from '../../src/store/refresh.ts';
+import { refreshAll, refreshSkus } from '../../src/store/sellers/refresh.ts';
 import { eventually } from '../support/eventually.ts';
 import { runProgram } from '../support/process.ts';
 import { createStack } from '../support/stack.ts';

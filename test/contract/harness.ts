@@ -1,8 +1,8 @@
 import { gunzipSync, gzipSync } from 'node:zlib';
 import { expect } from 'vitest';
 import type { App } from '../../src/daemon/app.ts';
-import type { Sql } from '../../src/store/db.ts';
-import type { TaskName } from '../../src/store/tasks.ts';
+import type { Sql } from '../../src/store/connection/db.ts';
+import type { TaskName } from '../../src/store/ledger/tasks.ts';
 import { eventually } from '../support/eventually.ts';
 import type { LogLine, Stack } from '../support/stack.ts';
 

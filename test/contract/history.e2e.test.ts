@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { refreshSkus } from '../../src/store/refresh.ts';
-import type { Sql } from '../../src/store/db.ts';
+import { refreshSkus } from '../../src/store/sellers/refresh.ts';
+import type { Sql } from '../../src/store/connection/db.ts';
 import { createStack } from '../support/stack.ts';
 import { expectMirrorIsTrue } from '../support/oracle.ts';
 import { logged, metric } from './harness.ts';

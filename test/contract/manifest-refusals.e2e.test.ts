@@ -1,7 +1,7 @@
 import { gunzipSync, gzipSync } from 'node:zlib';
 import { describe, expect, test } from 'vitest';
 import type { Fault } from '../../src/sandbox/index.ts';
-import { refreshManifest } from '../../src/store/refresh.ts';
+import { refreshManifest } from '../../src/store/sellers/refresh.ts';
 import { eventually } from '../support/eventually.ts';
 import { runProgram } from '../support/process.ts';
 import { createStack, type Stack } from '../support/stack.ts';

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { refreshManifest } from '../../src/store/refresh.ts';
+import { refreshManifest } from '../../src/store/sellers/refresh.ts';
 import { eventually } from '../support/eventually.ts';
 import { createStack } from '../support/stack.ts';
 import { logged, metric, runNow } from './harness.ts';

@@ -1,6 +1,6 @@
 import { describe, expect, inject, test } from 'vitest';
 import { POSTGRES_AWAY } from '../../src/status/health.ts';
-import { refreshSkus } from '../../src/store/refresh.ts';
+import { refreshSkus } from '../../src/store/sellers/refresh.ts';
 import { eventually } from '../support/eventually.ts';
 import { runProgram, runUntilOnlyPending } from '../support/process.ts';
 import { backends, createStack } from '../support/stack.ts';

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import type { Sql } from '../../src/store/db.ts';
-import { migrateDatabase } from '../../src/store/migrations.ts';
+import type { Sql } from '../../src/store/connection/db.ts';
+import { migrateDatabase } from '../../src/store/setup/migrations.ts';
 import { createStack, type Stack } from '../support/stack.ts';
 import { eventually } from '../support/eventually.ts';
 import { expectMirrorIsTrue } from '../support/oracle.ts';

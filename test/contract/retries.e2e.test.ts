@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import type { TaskName } from '../../src/store/tasks.ts';
-import { refreshSkus } from '../../src/store/refresh.ts';
+import type { TaskName } from '../../src/store/ledger/tasks.ts';
+import { refreshSkus } from '../../src/store/sellers/refresh.ts';
 import { eventually } from '../support/eventually.ts';
 import { createStack } from '../support/stack.ts';
 import { expectMirrorIsTrue } from '../support/oracle.ts';

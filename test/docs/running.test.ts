@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { parse } from 'yaml';
 import { VARIABLES } from '../../src/config/config.ts';
-import { SCAN_WITHIN_MS } from '../../src/store/db.ts';
+import { SCAN_WITHIN_MS } from '../../src/store/connection/db.ts';
 import { codeBlocks, PAGES, read } from './markdown.ts';
 import { callsIn, checkCall } from './shell.ts';
 

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { judgeAccount } from '../../src/cli/doctor/account.ts';
 import { loadConfig } from '../../src/config/config.ts';
-import type { KnownAccount } from '../../src/store/account.ts';
+import type { KnownAccount } from '../../src/store/setup/account.ts';
 
 const HASH = '33f6cc7ad0b5adc9960e7e20a7384a7571e936a8e89b55ad3b7bc3089826ee1b';
 const DAY = 86_400_000;

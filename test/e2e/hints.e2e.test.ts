@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { expect, test } from 'vitest';
-import { connect, type Sql } from '../../src/store/db.ts';
+import { connect, type Sql } from '../../src/store/connection/db.ts';
 import { askedSince, logged, metric, nextLog, runNow } from '../contract/harness.ts';
 import { eventually } from '../support/eventually.ts';
 import { createStack, type Stack } from '../support/stack.ts';

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { Sql } from '../../src/store/db.ts';
+import type { Sql } from '../../src/store/connection/db.ts';
 import { logged, metric } from '../contract/harness.ts';
 import { expectMirrorIsTrue } from '../support/oracle.ts';
 import { runProgram } from '../support/process.ts';

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { refreshSkus } from '../../src/store/refresh.ts';
+import { refreshSkus } from '../../src/store/sellers/refresh.ts';
 import { readyz } from '../contract/harness.ts';
 import { eventually, pause as wait } from '../support/eventually.ts';
 import { FILLED, holds, runProgram, startProgram } from '../support/process.ts';

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { connect, type Sql } from '../../src/store/db.ts';
-import { pauseRequests } from '../../src/store/pause.ts';
+import { connect, type Sql } from '../../src/store/connection/db.ts';
+import { pauseRequests } from '../../src/store/sellers/pause.ts';
 import { eventually } from '../support/eventually.ts';
 import { createStack, type Stack } from '../support/stack.ts';
 import { outcome } from '../store/refreshing.ts';

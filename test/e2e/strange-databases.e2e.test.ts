@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { ConfigError } from '../../src/config/config.ts';
 import { startSandbox } from '../../src/sandbox/index.ts';
-import { adoptAccount, DaemonsRunning } from '../../src/store/account.ts';
+import { adoptAccount, DaemonsRunning } from '../../src/store/setup/account.ts';
 import { actingLogins } from '../support/acting-login.ts';
 import { moveMarket } from '../support/market.ts';
 import { expectHistoryIsAChain, expectMirrorIsTrue } from '../support/oracle.ts';

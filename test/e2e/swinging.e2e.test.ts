@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { refreshSkus } from '../../src/store/refresh.ts';
+import { refreshSkus } from '../../src/store/sellers/refresh.ts';
 import { createStack } from '../support/stack.ts';
 
 /*

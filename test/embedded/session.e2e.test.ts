@@ -1,10 +1,10 @@
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { systemClock } from '../../src/lib/clock.ts';
-import { connect } from '../../src/store/db.ts';
-import { waitForDatabase } from '../../src/store/startup.ts';
-import { registerInstance } from '../../src/store/instance.ts';
-import { migrateDatabase } from '../../src/store/migrations.ts';
+import { connect } from '../../src/store/connection/db.ts';
+import { waitForDatabase } from '../../src/store/connection/startup.ts';
+import { registerInstance } from '../../src/store/setup/instance.ts';
+import { migrateDatabase } from '../../src/store/setup/migrations.ts';
 import { query, startHere, temporaryFolder } from './harness.ts';
 
 // Here, because the embedded Postgres is sure to be one that has it (PostgreSQL 17).

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
-import { connect, type Sql } from '../../src/store/db.ts';
+import { connect, type Sql } from '../../src/store/connection/db.ts';
 import { runProgram } from '../support/process.ts';
 import { type Backend, backends, createStack, type Stack } from '../support/stack.ts';
 import { expectWhole, untilWhole } from './harness.ts';

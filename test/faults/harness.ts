@@ -1,6 +1,6 @@
 import type { App } from '../../src/daemon/app.ts';
 import type { World } from '../../src/sandbox/index.ts';
-import type { Sql } from '../../src/store/db.ts';
+import type { Sql } from '../../src/store/connection/db.ts';
 import { eventually } from '../support/eventually.ts';
 import { expectHistoryIsAChain, expectMirrorIsTrue } from '../support/oracle.ts';
 import { FILLED, holds } from '../support/process.ts';

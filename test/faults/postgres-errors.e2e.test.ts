@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { describe, expect, type onTestFinished, test } from 'vitest';
 import { startEmbeddedPostgres } from '../../src/embedded/postgres.ts';
-import { connect, connectAlone, type Sql } from '../../src/store/db.ts';
+import { connect, connectAlone, type Sql } from '../../src/store/connection/db.ts';
 import { MOST_UNDER_WAY } from '../../src/sync/reprice/slice.ts';
 import { PATIENCE_MS, eventually } from '../support/eventually.ts';
 import { moveMarket } from '../support/market.ts';

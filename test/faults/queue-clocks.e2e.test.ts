@@ -1,7 +1,7 @@
 import { Redis } from 'ioredis';
 import { afterEach, expect, test, vi } from 'vitest';
 import type { App } from '../../src/daemon/app.ts';
-import { refreshAll } from '../../src/store/refresh.ts';
+import { refreshAll } from '../../src/store/sellers/refresh.ts';
 import { eventually } from '../support/eventually.ts';
 import { type Backend, backends, createStack, type Stack } from '../support/stack.ts';
 import { get } from './harness.ts';

@@ -6,7 +6,7 @@ import {
   MOST_FOLLOWERS,
   readFollowers,
   takeName,
-} from '../../src/store/followers.ts';
+} from '../../src/store/history/followers.ts';
 import { actingLogins } from '../support/acting-login.ts';
 import { eventually } from '../support/eventually.ts';
 import { useStore } from '../store/support.ts';

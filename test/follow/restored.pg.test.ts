@@ -3,7 +3,7 @@ import { followOn } from '../../src/cli/follow/following.ts';
 import type { Follow } from '../../src/cli/follow/wanted.ts';
 import { parseFilters } from '../../src/follow/filter.ts';
 import { systemClock } from '../../src/lib/clock.ts';
-import { connect, type Sql } from '../../src/store/db.ts';
+import { connect, type Sql } from '../../src/store/connection/db.ts';
 import { createDatabase, type TestDatabase } from '../support/db.ts';
 import { eventually } from '../support/eventually.ts';
 import { movePrices, positionNow, positionsAfter } from './changes.ts';

@@ -5,7 +5,7 @@ import { parseFilters } from '../../src/follow/filter.ts';
 import { follow, type FollowEvent, type Following } from '../../src/follow/follower.ts';
 import { messageOf } from '../../src/follow/message.ts';
 import { systemClock } from '../../src/lib/clock.ts';
-import { connectAlone, type LoneClient } from '../../src/store/db.ts';
+import { connectAlone, type LoneClient } from '../../src/store/connection/db.ts';
 import {
   drawHolder,
   type FollowerNow,
@@ -14,7 +14,7 @@ import {
   type Place,
   readFollowers,
   takeName,
-} from '../../src/store/followers.ts';
+} from '../../src/store/history/followers.ts';
 import type { TestStore } from '../store/support.ts';
 
 const OPEN = parseFilters([], []);

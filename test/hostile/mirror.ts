@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { createServer, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll } from 'vitest';
-import { connect, type Sql } from '../../src/store/db.ts';
+import { connect, type Sql } from '../../src/store/connection/db.ts';
 import { found, answerAsked } from '../store/support.ts';
 import { createDatabase, type TestDatabase } from '../support/db.ts';
 import { CREATE_REFILL } from '../support/seed.ts';

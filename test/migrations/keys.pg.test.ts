@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto';
 import { expect, onTestFinished, test } from 'vitest';
-import { connect, type Sql } from '../../src/store/db.ts';
-import { applyDelta } from '../../src/store/delta.ts';
-import { migrateDatabase } from '../../src/store/migrations.ts';
+import { connect, type Sql } from '../../src/store/connection/db.ts';
+import { applyDelta } from '../../src/store/catalog/delta.ts';
+import { migrateDatabase } from '../../src/store/setup/migrations.ts';
 import { createDatabase, serverMajor } from '../support/db.ts';
 import { eventually } from '../support/eventually.ts';
 import { temporaryFolder } from '../support/process.ts';

@@ -1,6 +1,6 @@
 import { describe, type onTestFinished, test } from 'vitest';
-import type { Sql } from '../../src/store/db.ts';
-import { migrateDatabase } from '../../src/store/migrations.ts';
+import type { Sql } from '../../src/store/connection/db.ts';
+import { migrateDatabase } from '../../src/store/setup/migrations.ts';
 import { eventually } from '../support/eventually.ts';
 import { moveMarket } from '../support/market.ts';
 import { expectHistoryIsAChain, expectMirrorIsTrue } from '../support/oracle.ts';

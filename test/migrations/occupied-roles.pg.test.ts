@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
-import { connect, type Sql } from '../../src/store/db.ts';
-import { readOccupied } from '../../src/store/migrations.ts';
-import { readRoles } from '../../src/store/occupied.ts';
+import { connect, type Sql } from '../../src/store/connection/db.ts';
+import { readOccupied } from '../../src/store/setup/migrations.ts';
+import { readRoles } from '../../src/store/setup/occupied.ts';
 import { dropRoles } from '../security/neighbours.ts';
 import { createDatabase, type TestDatabase } from '../support/db.ts';
 

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { expect, inject, onTestFinished, test } from 'vitest';
-import { connect } from '../../src/store/db.ts';
-import { migrateDatabase } from '../../src/store/migrations.ts';
+import { connect } from '../../src/store/connection/db.ts';
+import { migrateDatabase } from '../../src/store/setup/migrations.ts';
 import { ALL, applied, everything } from './support.ts';
 
 /*

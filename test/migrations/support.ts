@@ -1,8 +1,8 @@
 import { cpSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { World } from '../../src/sandbox/index.ts';
-import type { Sql } from '../../src/store/db.ts';
-import { MIGRATIONS } from '../../src/store/migrations.ts';
+import type { Sql } from '../../src/store/connection/db.ts';
+import { MIGRATIONS } from '../../src/store/setup/migrations.ts';
 
 interface Journal {
   readonly entries: { tag: string; when: number; idx: number; version: string; breakpoints: boolean }[];

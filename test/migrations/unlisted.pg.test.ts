@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { connect } from '../../src/store/db.ts';
-import { migrateDatabase } from '../../src/store/migrations.ts';
+import { connect } from '../../src/store/connection/db.ts';
+import { migrateDatabase } from '../../src/store/setup/migrations.ts';
 import { createDatabase } from '../support/db.ts';
 import { temporaryFolder } from '../support/process.ts';
 import { versionBefore } from './support.ts';

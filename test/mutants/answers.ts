@@ -104,7 +104,7 @@ export const ANSWER_SQL: readonly Mutant[] = [
     ['live rates: learned from an overtaken answer', "'unlisted') && answerable)", "'unlisted'))"],
   ),
   ...faultsOf(
-    'src/store/changes.ts',
+    'src/store/history/changes.ts',
     CHANGES,
     [
       'history: a size type known for the first time corrects',
@@ -208,7 +208,7 @@ export const ANSWER_SQL: readonly Mutant[] = [
     ],
   ),
   ...faultsOf(
-    'src/store/mass-moves.ts',
+    'src/store/answer/mass-moves.ts',
     ['test/store/mass-moves.test.ts', 'test/store/doubts.pg.test.ts'],
     ['mass moves: one is enough', 'implausible > part * answers', 'implausible > 0'],
     [

@@ -15,7 +15,7 @@ const BASELINE = [
  */
 export const BASELINES: readonly Mutant[] = [
   ...faultsOf(
-    'src/store/baseline-sql.ts',
+    'src/store/catalog/baseline-sql.ts',
     BASELINE,
     [
       'baseline: a SKU of a rejected line is absent',
@@ -116,7 +116,7 @@ export const BASELINES: readonly Mutant[] = [
     ],
   ),
   ...faultsOf(
-    'src/store/sync-state.ts',
+    'src/store/catalog/sync-state.ts',
     [
       'test/store/baseline-corners.pg.test.ts',
       'test/store/schema.pg.test.ts',

@@ -37,7 +37,7 @@ export const CALIBRATION_FAULTS: readonly Mutant[] = [
     ['calibration: a new size has moved', 'of.moved += Number(oldPrice !== null)', 'of.moved += 1'],
   ),
   ...faultsOf(
-    'src/store/calibration.ts',
+    'src/store/trust/calibration.ts',
     CALIBRATION,
     ['calibration: a probability is in the bin below its own', 'probability >= from', 'probability > from'],
     ['calibration: of many sizes one is claimed', 'claimed: probability * looks', 'claimed: probability'],
@@ -71,7 +71,7 @@ export const CALIBRATION_FAULTS: readonly Mutant[] = [
     '',
   ]),
   ...faultsOf(
-    'src/store/rate-prior.ts',
+    'src/store/live/rate-prior.ts',
     ['test/store/rate-prior.test.ts', 'test/store/calibration.pg.test.ts'],
     [
       'prior of rates: one lesson changes it beyond a factor of three',

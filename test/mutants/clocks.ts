@@ -166,7 +166,7 @@ export const CLOCKS: readonly Mutant[] = [
     'select ${claim.askedAt}::timestamptz as at',
   ]),
   ...faultsOf(
-    'src/store/baseline-sql.ts',
+    'src/store/catalog/baseline-sql.ts',
     ['test/store/rebaseline.pg.test.ts'],
     [
       'baseline: by clock, not by claim',

@@ -26,7 +26,7 @@ export const COMMANDS: readonly Mutant[] = [
     ['sql: writes', "connection.begin('read only', work)", 'connection.begin(work)'],
   ),
   ...faultsOf(
-    'src/store/counts-reader.ts',
+    'src/store/status/counts-reader.ts',
     ['test/store/catalog-counts.pg.test.ts'],
     [
       'status: shows the counts of a moment ago as those of now',
@@ -105,7 +105,7 @@ export const COMMANDS: readonly Mutant[] = [
     ['log: text in a file', "(format === 'auto' && stdout.isTerminal)", "format === 'auto'"],
   ),
   ...faultsOf(
-    'src/store/sql-errors.ts',
+    'src/store/connection/sql-errors.ts',
     ['test/store/refusals.test.ts'],
     [
       'postgres: a database that does not exist may come',

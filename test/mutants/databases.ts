@@ -131,7 +131,7 @@ export const DATABASES: readonly Mutant[] = [
     ],
   ),
   ...faultsOf(
-    'src/store/account.ts',
+    'src/store/setup/account.ts',
     ['test/e2e/strange-databases.e2e.test.ts', 'test/store/account.pg.test.ts'],
     [
       'account: another partner is taken where there is a mirror',

@@ -60,7 +60,7 @@ export const FOLLOWERS: readonly Mutant[] = [
     ],
   ),
   ...faultsOf(
-    'src/store/feed.ts',
+    'src/store/history/feed.ts',
     ['test/follow/follower.pg.test.ts'],
     [
       'followers: a deleted SKU keeps its prices at the receiver',
@@ -79,7 +79,7 @@ export const FOLLOWERS: readonly Mutant[] = [
     ['followers: who is not known any more begins anew', 'known.place === null ? from : null', 'from'],
   ),
   ...faultsOf(
-    'src/store/followers.ts',
+    'src/store/history/followers.ts',
     ['test/follow/names.pg.test.ts'],
     ['followers: two hold a name', 'if (row.is_held) {', 'if (row.is_held && begun !== null) {'],
     ['followers: a reset keeps the position', 'if (begun !== null && reset)', 'if (begun === null && reset)'],

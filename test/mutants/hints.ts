@@ -47,7 +47,7 @@ export const HINTS: readonly Mutant[] = [
     ['hints: who says nothing has told of it', 'hazard > 0 ? [source]', 'hazard >= 0 ? [source]'],
   ),
   ...faultsOf(
-    'src/store/hint-state.ts',
+    'src/store/live/hint-state.ts',
     ['test/store/hint-base.test.ts'],
     ['hints: where there are no others, rates are right', '+ OWN_COUNTS * ofOwn)', '+ OWN_COUNTS)'],
     ['hints: a source is one of the others', 'all.unmoved - own.unmoved', 'all.unmoved'],
@@ -89,7 +89,7 @@ export const HINTS: readonly Mutant[] = [
     ['memories: a clock that was set back teaches', 'if (tau <= 0) return { long, short, odds };', ''],
   ),
   ...faultsOf(
-    'src/store/live.ts',
+    'src/store/live/live.ts',
     ['test/store/live.pg.test.ts'],
     [
       'memories: what was learned of the hours is forgotten',
@@ -113,7 +113,7 @@ export const HINTS: readonly Mutant[] = [
     ],
   ),
   ...faultsOf(
-    'src/store/hint-state.ts',
+    'src/store/live/hint-state.ts',
     ['test/sync/hints.pg.test.ts'],
     [
       'hints: what has stayed is undone',
@@ -122,7 +122,7 @@ export const HINTS: readonly Mutant[] = [
     ],
   ),
   ...faultsOf(
-    'src/store/live.ts',
+    'src/store/live/live.ts',
     ['test/sync/hints.pg.test.ts', 'test/sync/hints-model.pg.test.ts'],
     ['hints: nobody remembers what was told of', 'told = excluded.told`', 'told = null`'],
     [
@@ -137,7 +137,7 @@ export const HINTS: readonly Mutant[] = [
     ['hints: what was told of outlives the live price', 'hints || before) &&', 'hints) &&'],
   ),
   ...faultsOf(
-    'src/store/hints.ts',
+    'src/store/sellers/hints.ts',
     ['test/sync/hints.pg.test.ts'],
     [
       'hints: one before the request waits for the next',
@@ -154,7 +154,7 @@ export const HINTS: readonly Mutant[] = [
     ['hints: sources grow without end', 'length < MOST_SOURCES;', 'length < Infinity;'],
   ),
   ...faultsOf(
-    'src/store/hints.ts',
+    'src/store/sellers/hints.ts',
     LOCKED,
     [
       'hints: the turn is not waited for, and not heeded',
@@ -247,7 +247,7 @@ export const HINTS: readonly Mutant[] = [
     ['manifest hints: those that wait do not count', 'mostWaiting(record) - waiting', 'mostWaiting(record)'],
   ),
   ...faultsOf(
-    'src/store/baseline-sql.ts',
+    'src/store/catalog/baseline-sql.ts',
     BY_MANIFEST,
     [
       'manifest hints: an older line hints',
@@ -271,7 +271,7 @@ export const HINTS: readonly Mutant[] = [
     ],
   ),
   ...faultsOf(
-    'src/store/manifest-hints.ts',
+    'src/store/catalog/manifest-hints.ts',
     BY_MANIFEST,
     [
       'manifest hints: sizes that the mirror holds hint',
@@ -300,7 +300,7 @@ export const HINTS: readonly Mutant[] = [
   ),
   {
     breaks: 'hints: a schedule by rates puts off what a hint had brought forward',
-    file: 'src/store/live-order.ts',
+    file: 'src/store/live/order.ts',
     from: 'case when r.hazard > 0 or r.hint_hazard > 0 then d.due_at end',
     to: 'case when r.hazard > 0 then d.due_at end',
     tests: ['test/store/live-order.pg.test.ts'],

@@ -14,7 +14,7 @@ export const HOLES: readonly Mutant[] = [
   },
   {
     breaks: 'clock: a failed call that is stored by a clock that jumped leaves no trace of it',
-    file: 'src/store/call-lesson.ts',
+    file: 'src/store/call/call-lesson.ts',
     from: 'noted as (${notingLateClock(sql, claim.askedAt)})',
     to: 'noted as (select 1)',
     tests: ['test/store/clock-unseen.pg.test.ts'],
@@ -91,7 +91,7 @@ export const HOLES: readonly Mutant[] = [
   },
   {
     breaks: 'manifest: a lone carriage return in a SKU fails the whole of it',
-    file: 'src/store/baseline.ts',
+    file: 'src/store/catalog/baseline.ts',
     from: 'const TO_ESCAPE = /[\\\\\\t\\n\\r]/;',
     to: 'const TO_ESCAPE = /[\\\\\\t\\n]/;',
     tests: ['test/store/baseline.pg.test.ts'],
@@ -119,14 +119,14 @@ export const HOLES: readonly Mutant[] = [
   },
   {
     breaks: 'live ceiling: what calls under way take is not taken from what may be asked',
-    file: 'src/store/due.ts',
+    file: 'src/store/ledger/due.ts',
     from: '+ live.count * make_interval(secs => ${skuSeconds})',
     to: '+ 0 * make_interval(secs => ${skuSeconds})',
     tests: ['test/sync/live-plan.pg.test.ts'],
   },
   {
     breaks: 'incident: a trial call that ends nothing is not noted, and each call is one',
-    file: 'src/store/call-lesson.ts',
+    file: 'src/store/call/call-lesson.ts',
     from: 'case when t.turned or ${trial} then now()',
     to: 'case when t.turned then now()',
     tests: ['test/sync/incident.pg.test.ts'],
@@ -147,7 +147,7 @@ export const HOLES: readonly Mutant[] = [
   },
   {
     breaks: 'settings: SQL has the interval of the delta in milliseconds',
-    file: 'src/store/sync-state.ts',
+    file: 'src/store/catalog/sync-state.ts',
     from: 'delta_interval = ${intervals.deltaMs / 1000}',
     to: 'delta_interval = ${intervals.deltaMs}',
     tests: ['test/store/settings.pg.test.ts'],
@@ -266,7 +266,7 @@ export const HOLES: readonly Mutant[] = [
   },
   {
     breaks: 'refresh: --all asks again for every SKU that was ever removed',
-    file: 'src/store/refresh.ts',
+    file: 'src/store/sellers/refresh.ts',
     from: "and due_at < 'infinity' and (",
     to: 'and (',
     tests: ['test/store/refresh.pg.test.ts'],

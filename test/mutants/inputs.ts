@@ -3,7 +3,7 @@ import { faultsOf, type Mutant } from './mutant.ts';
 /** Faults in what is read before a call, in the order of live refreshes, and in the catalog's counts. */
 export const INPUTS: readonly Mutant[] = [
   ...faultsOf(
-    'src/store/bulk-call.ts',
+    'src/store/call/bulk-call.ts',
     [
       'test/store/call-inputs.pg.test.ts',
       'test/store/bulk-call.pg.test.ts',
@@ -56,7 +56,7 @@ export const INPUTS: readonly Mutant[] = [
     ],
   ),
   ...faultsOf(
-    'src/store/bulk-call.ts',
+    'src/store/call/bulk-call.ts',
     ['test/store/due-floors.pg.test.ts'],
     [
       'floors: live SKUs that a delta reports stay behind them',
@@ -75,7 +75,7 @@ export const INPUTS: readonly Mutant[] = [
     ],
   ),
   ...faultsOf(
-    'src/store/due-floors.ts',
+    'src/store/ledger/due-floors.ts',
     ['test/store/due-floors.pg.test.ts', 'test/sync/permits.pg.test.ts'],
     ['floors: no full pass follows', 'return isFull ?', 'return isFull && this.#fullAt < 0 ?'],
     [
@@ -95,7 +95,7 @@ export const INPUTS: readonly Mutant[] = [
     ],
   ),
   ...faultsOf(
-    'src/store/due.ts',
+    'src/store/ledger/due.ts',
     ['test/store/due-floors.pg.test.ts'],
     [
       'floors: claims pass everything',
@@ -113,7 +113,7 @@ export const INPUTS: readonly Mutant[] = [
     ],
   ),
   ...faultsOf(
-    'src/store/live.ts',
+    'src/store/live/live.ts',
     [
       'test/store/call-inputs.pg.test.ts',
       'test/store/live.pg.test.ts',
@@ -158,7 +158,7 @@ export const INPUTS: readonly Mutant[] = [
     ],
   ),
   ...faultsOf(
-    'src/store/live-order.ts',
+    'src/store/live/order.ts',
     [
       'test/store/live-order.pg.test.ts',
       'test/store/call-inputs.pg.test.ts',
@@ -197,7 +197,7 @@ export const INPUTS: readonly Mutant[] = [
     ],
   ),
   ...faultsOf(
-    'src/store/catalog-counts.ts',
+    'src/store/status/counts.ts',
     [
       'test/store/counts-corners.pg.test.ts',
       'test/store/catalog-counts.pg.test.ts',
@@ -222,7 +222,7 @@ export const INPUTS: readonly Mutant[] = [
     ],
   ),
   ...faultsOf(
-    'src/store/counts-reader.ts',
+    'src/store/status/counts-reader.ts',
     ['test/store/counts-corners.pg.test.ts', 'test/store/catalog-counts.pg.test.ts'],
     [
       'counts: older ones overwrite newer ones',

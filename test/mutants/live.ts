@@ -246,7 +246,7 @@ export const LIVE: readonly Mutant[] = [
     ],
   ),
   ...faultsOf(
-    'src/store/bulk-call.ts',
+    'src/store/call/bulk-call.ts',
     ['test/sync/deferred-again.pg.test.ts'],
     [
       'deferred again: they are tried while the ceiling is met',
@@ -277,7 +277,7 @@ export const LIVE: readonly Mutant[] = [
     ['backlog: idle time makes nobody wait', 'return most + 2 * idle;', 'return most;'],
   ),
   ...faultsOf(
-    'src/store/live-backlog.ts',
+    'src/store/live/backlog.ts',
     ['test/sync/live-backlog.pg.test.ts'],
     [
       'backlog: who has waited for too long comes last',
@@ -297,7 +297,7 @@ export const LIVE: readonly Mutant[] = [
     ],
   ),
   ...faultsOf(
-    'src/store/due.ts',
+    'src/store/ledger/due.ts',
     ['test/sync/live-backlog.pg.test.ts'],
     [
       'backlog: a claim waits for another one',

@@ -6,7 +6,7 @@ const READ = ['test/migrations/occupied.pg.test.ts', 'test/migrations/occupied-r
 /** Faults in telling what is somebody else's from what is the mirror's. */
 export const OCCUPIED: readonly Mutant[] = [
   ...faultsOf(
-    'src/store/occupied.ts',
+    'src/store/setup/occupied.ts',
     JUDGED,
     ['occupied: what is in a schema does not matter', 'isKnown ? false : found.count > 0', 'false'],
     ['occupied: a mirror is in its own way', 'isKnown ? false : found.count > 0', 'found.count > 0'],
@@ -19,7 +19,7 @@ export const OCCUPIED: readonly Mutant[] = [
     ['occupied: a reader may be anything', 'powers.length > 0)', 'powers.length > 9)'],
   ),
   ...faultsOf(
-    'src/store/occupied.ts',
+    'src/store/setup/occupied.ts',
     READ,
     ['occupied: what comes with an extension is counted', "and m.deptype = 'e'", "and m.deptype = 'x'"],
     [
@@ -47,7 +47,7 @@ export const OCCUPIED: readonly Mutant[] = [
     ],
   ),
   ...faultsOf(
-    'src/store/migrations.ts',
+    'src/store/setup/migrations.ts',
     READ,
     ['occupied: roles stop a mirror that has run', "found.ledger === 'none' ?", 'true ?'],
     [

@@ -42,7 +42,7 @@ export const PARTNER_CASES: readonly Mutant[] = [
   },
   {
     breaks: 'F1c: calls under way together that fail count as so many failures',
-    file: 'src/store/call-lesson.ts',
+    file: 'src/store/call/call-lesson.ts',
     from: "where task = 'reprice' and failures = ${failures}\n",
     to: "where task = 'reprice' and ${failures} >= 0\n",
     tests: ['test/store/failed-calls.pg.test.ts', 'test/sync/reprice-trips.pg.test.ts'],
@@ -63,7 +63,7 @@ export const PARTNER_CASES: readonly Mutant[] = [
   },
   {
     breaks: 'F3: a SKU that a delta reported is left out of a manifest that replaces the chain',
-    file: 'src/store/baseline-sql.ts',
+    file: 'src/store/catalog/baseline-sql.ts',
     from: "or m.reported_at < $1::timestamptz or not ${isBehindDeltas('$3')}\n  )",
     to: 'or m.reported_at < $1::timestamptz or $3::text is null\n  )',
     tests: ['test/store/baseline-beside.pg.test.ts', 'test/store/baseline-model.pg.test.ts'],
@@ -95,14 +95,14 @@ export const PARTNER_CASES: readonly Mutant[] = [
   },
   {
     breaks: 'F5: the SKU of a rejected line is owed nothing',
-    file: 'src/store/baseline-sql.ts',
+    file: 'src/store/catalog/baseline-sql.ts',
     from: 'from rejected_skus join catalog.skus s using (sku)\n      where (',
     to: 'from rejected_skus join catalog.skus s using (sku)\n      where $1::timestamptz is null and (',
     tests: ['test/store/baseline-model.pg.test.ts', 'test/store/rebaseline.pg.test.ts'],
   },
   {
     breaks: 'F5: a SKU that only a rejected line names is not mirrored',
-    file: 'src/store/baseline-sql.ts',
+    file: 'src/store/catalog/baseline-sql.ts',
     from: 'from rejected_skus r where not exists',
     to: 'from rejected_skus r where false and not exists',
     tests: ['test/store/baseline-model.pg.test.ts', 'test/contract/bad-lines.e2e.test.ts'],
@@ -158,14 +158,14 @@ export const PARTNER_CASES: readonly Mutant[] = [
   },
   {
     breaks: 'G2: refresh --all releases nothing',
-    file: 'src/store/refresh.ts',
+    file: 'src/store/sellers/refresh.ts',
     from: 'held_until = case when claim is null then null else held_until end,',
     to: 'held_until = held_until,',
     tests: ['test/store/refresh.pg.test.ts'],
   },
   {
     breaks: 'G2: refresh does not end the pause of calls',
-    file: 'src/store/refresh.ts',
+    file: 'src/store/sellers/refresh.ts',
     from: "where task = 'reprice' and failures > 0 and next_at > clock_timestamp()",
     to: "where task = 'reprice' and failures < 0 and next_at > clock_timestamp()",
     tests: ['test/store/refresh.pg.test.ts'],
@@ -263,7 +263,7 @@ export const PARTNER_CASES: readonly Mutant[] = [
   },
   {
     breaks: 'D7: the manifest route clears a fault that the delta route has the last word on',
-    file: 'src/store/sync-state.ts',
+    file: 'src/store/catalog/sync-state.ts',
     from: ') then catalog_fault end`;',
     to: ') and false then catalog_fault end`;',
     tests: ['test/store/schema.pg.test.ts'],
@@ -281,7 +281,7 @@ export const PARTNER_CASES: readonly Mutant[] = [
   },
   {
     breaks: 'D9: refresh --manifest confirms that far fewer SKUs are listed',
-    file: 'src/store/refresh.ts',
+    file: 'src/store/sellers/refresh.ts',
     from: 'if (acceptShrink) await',
     to: 'await',
     tests: ['test/contract/manifest-refusals.e2e.test.ts'],

@@ -32,7 +32,7 @@ export const PAUSES: readonly Mutant[] = [
     ['pacer: a pause holds a worker', "ended.because === 'paused' || ", ''],
   ),
   ...faultsOf(
-    'src/store/pause.ts',
+    'src/store/sellers/pause.ts',
     STORE,
     [
       'pause: again, it begins anew',

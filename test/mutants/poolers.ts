@@ -3,7 +3,7 @@ import { faultsOf, type Mutant } from './mutant.ts';
 /** Faults in noticing that sessions of Postgres are not kept on the way. */
 export const POOLERS: readonly Mutant[] = [
   ...faultsOf(
-    'src/store/pooler.ts',
+    'src/store/connection/pooler.ts',
     ['test/store/pooler.test.ts'],
     ['pooler: one process for both is a session', '(await processOf(busy)) === own || ', ''],
     ['pooler: a process in turn is a session', "if (await isMoved()) return 'transaction';", ''],
@@ -17,12 +17,12 @@ export const POOLERS: readonly Mutant[] = [
     ['pooler: a role is not quoted', 'ALTER ROLE ${identifier(role)} IN', 'ALTER ROLE ${role} IN'],
   ),
   ...faultsOf(
-    'src/store/pooler.ts',
+    'src/store/connection/pooler.ts',
     ['test/e2e/pooler.e2e.test.ts'],
     ['pooler: dropped settings are not asked for', "kept === 'session' ? await readDropped(busy) : []", '[]'],
   ),
   ...faultsOf(
-    'src/store/startup.ts',
+    'src/store/connection/startup.ts',
     ['test/store/startup-refused.pg.test.ts'],
     ['pooler: what passes by itself is for the settings', 'settingsRefused === SURE_AFTER', 'ofSettings'],
     [
@@ -37,7 +37,7 @@ export const POOLERS: readonly Mutant[] = [
     ],
   ),
   ...faultsOf(
-    'src/store/migrations.ts',
+    'src/store/setup/migrations.ts',
     ['test/e2e/pooler.e2e.test.ts'],
     [
       'pooler: nobody asks before migrating',

@@ -7,14 +7,14 @@ const STORE = ['test/store/promises.pg.test.ts', 'test/store/promises-kept.pg.te
 /** Each breaks a promise of a price's age, keeps one that others pay for, or says the wrong thing of it. */
 export const PROMISES: readonly Mutant[] = [
   ...faultsOf(
-    'src/store/promises.ts',
+    'src/store/sellers/promises.ts',
     PURE,
     ['promise: kept only where it is younger', 'seconds <= maxAge', 'seconds < maxAge'],
     ['promise: a late one counts once', 'Math.floor(seconds / maxAge)', '1'],
     ['promise: whatever hindered it, it is broken', "excused ? 'hindered' : 'broken'", "'broken'"],
   ),
   ...faultsOf(
-    'src/store/promises.ts',
+    'src/store/sellers/promises.ts',
     STORE,
     ['promise: a refusal is no hindrance', 'raised_at >= since or ', ''],
     ['promise: a pause is no hindrance', 'set_at >= since', 'false'],
@@ -47,7 +47,7 @@ export const PROMISES: readonly Mutant[] = [
     ['live plan: promises take nothing of a round', 'refreshes - taken', 'refreshes'],
   ),
   ...faultsOf(
-    'src/store/due.ts',
+    'src/store/ledger/due.ts',
     [...STORE, 'test/store/promises-model.pg.test.ts'],
     [
       'claim: promises with time to spare come first',

@@ -84,7 +84,7 @@ export const RELEASES: readonly Mutant[] = [
     ['boost: early refreshes are remembered for ever', '/ EARLY_MEMORY_MINUTES);', '/ 1e9);'],
   ),
   ...faultsOf(
-    'src/store/live-lines.ts',
+    'src/store/live/lines.ts',
     PG,
     ['lines: a state that another call has changed is overwritten', 'and n.was = l.step', ''],
     [
@@ -135,7 +135,7 @@ export const RELEASES: readonly Mutant[] = [
     ],
   ),
   ...faultsOf(
-    'src/store/live.ts',
+    'src/store/live/live.ts',
     PG,
     [
       'lines: the probability stays low after a refresh',

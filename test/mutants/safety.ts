@@ -6,21 +6,21 @@ const TRAPS = ['test/security/traps.e2e.test.ts'];
 export const SAFETY: readonly Mutant[] = [
   {
     breaks: 'session: the search path is as somebody has set it',
-    file: 'src/store/session.ts',
+    file: 'src/store/connection/session.ts',
     from: "  search_path: 'pg_catalog',\n",
     to: '',
     tests: TRAPS,
   },
   {
     breaks: 'session: the URL can take a pin back',
-    file: 'src/store/session.ts',
+    file: 'src/store/connection/session.ts',
     from: '!PINNED.has(nameOf(pair)) && ',
     to: '',
     tests: ['test/store/session.test.ts'],
   },
   {
     breaks: 'session: dates are read as somebody has set it',
-    file: 'src/store/session.ts',
+    file: 'src/store/connection/session.ts',
     from: "  DateStyle: 'ISO, MDY',\n",
     to: '',
     tests: TRAPS,
@@ -34,14 +34,14 @@ export const SAFETY: readonly Mutant[] = [
   },
   {
     breaks: 'schemas of another role are taken',
-    file: 'src/store/migrations.ts',
+    file: 'src/store/setup/migrations.ts',
     from: '  if (first !== undefined) throw new OccupiedError([first, ...others]);\n',
     to: '',
     tests: TRAPS,
   },
   {
     breaks: 'locks of our own: of two daemons that start at once none is the first',
-    file: 'src/store/instance.ts',
+    file: 'src/store/setup/instance.ts',
     from: '  const alone = await freeWhenAlone(connection, instance);\n',
     to: '  await register(connection, instance);\n  const alone = await freeWhenAlone(connection, instance);\n',
     tests: ['test/store/instance.pg.test.ts'],
@@ -54,7 +54,7 @@ export const SAFETY: readonly Mutant[] = [
     tests: ['test/security/locks.e2e.test.ts'],
   },
   ...faultsOf(
-    'src/store/removed-prices.ts',
+    'src/store/history/removed-prices.ts',
     ['test/store/delta-pieces.pg.test.ts', 'test/store/delta.pg.test.ts'],
     [
       'delta: a removed SKU keeps its prices',
@@ -64,7 +64,7 @@ export const SAFETY: readonly Mutant[] = [
     ['delta: prices that were null are moves', 'from gone where price is not null order', 'from gone order'],
   ),
   ...faultsOf(
-    'src/store/watchlist.ts',
+    'src/store/sellers/watchlist.ts',
     ['test/store/unknown-skus.pg.test.ts', 'test/store/watchlist.pg.test.ts'],
     [
       'forget: a watched SKU',
@@ -87,7 +87,7 @@ export const SAFETY: readonly Mutant[] = [
     ],
   ),
   ...faultsOf(
-    'src/store/lock-holders.ts',
+    'src/store/status/lock-holders.ts',
     ['test/store/lock-holders.pg.test.ts'],
     [
       'lock holders: who waits is named, too',

@@ -29,7 +29,7 @@ export const SCHEDULING: readonly Mutant[] = [
     ],
   ),
   ...faultsOf(
-    'src/store/hints.ts',
+    'src/store/sellers/hints.ts',
     ['test/sync/years.pg.test.ts'],
     [
       'years: what was undone once is never forgotten',
@@ -38,7 +38,7 @@ export const SCHEDULING: readonly Mutant[] = [
     ],
   ),
   ...faultsOf(
-    'src/store/live-backlog.ts',
+    'src/store/live/backlog.ts',
     ['test/sync/years.pg.test.ts'],
     [
       'years: days without a refresh are beyond numbers',
@@ -213,7 +213,7 @@ export const SCHEDULING: readonly Mutant[] = [
     ],
   ),
   ...faultsOf(
-    'src/store/delta.ts',
+    'src/store/catalog/delta.ts',
     ['test/sync/rejected-token.pg.test.ts'],
     [
       'delta: a chain stays broken although its token is answered',
@@ -281,7 +281,7 @@ export const SCHEDULING: readonly Mutant[] = [
     ['days: they are dropped by a clock that jumps', 'dailyMs > 0 && isSteady;', 'dailyMs > 0;'],
   ),
   ...faultsOf(
-    'src/store/daily.ts',
+    'src/store/history/daily.ts',
     ['test/store/daily.pg.test.ts'],
     ['days: the median is of all but the lowest price', '2 * upto >= whole', 'upto > 0 and 2 * upto > whole'],
     [

@@ -81,17 +81,17 @@ export const SCOPE: readonly Mutant[] = [
     'scoped ? sortByScope(',
     '!scoped ? sortByScope(',
   ]),
-  ...faultsOf('src/store/scope.ts', STORE, [
+  ...faultsOf('src/store/sellers/scope.ts', STORE, [
     'scope: what a claim has outside is asked for',
     'claim.skus.filter(({ sku }) => !outside.has(sku))',
     'claim.skus.filter(() => true)',
   ]),
-  ...faultsOf('src/store/baseline.ts', STORE, [
+  ...faultsOf('src/store/catalog/baseline.ts', STORE, [
     'scope: SKUs of a manifest are in scope',
     'byScope === 1 ?',
     'byScope === 2 ?',
   ]),
-  ...faultsOf('src/store/catalog-counts.ts', STORE, [
+  ...faultsOf('src/store/status/counts.ts', STORE, [
     'scope: SKUs outside are counted',
     '${inside} group by 1, 2, 3, 4',
     'group by 1, 2, 3, 4',

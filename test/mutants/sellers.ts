@@ -6,12 +6,12 @@ const NOT_STORED = ['test/sync/not-stored.pg.test.ts'];
 /** Faults in what becomes of foreign keys, triggers, locks and logins of sellers. */
 export const SELLERS: readonly Mutant[] = [
   ...faultsOf(
-    'src/store/own-session.ts',
+    'src/store/connection/own-session.ts',
     ['test/store/instance.pg.test.ts', 'test/follow/names.pg.test.ts'],
     ['logins: when a session began is asked as another role', '    ${AS_LOGIN};\n', '    select;\n'],
   ),
   ...faultsOf(
-    'src/store/db.ts',
+    'src/store/connection/db.ts',
     ['test/store/answer-limit.pg.test.ts'],
     ['logins: a session is ended as another role', '    await tx.unsafe(AS_LOGIN);\n', ''],
     [
@@ -26,7 +26,7 @@ export const SELLERS: readonly Mutant[] = [
     ],
   ),
   ...faultsOf(
-    'src/store/lock-holders.ts',
+    'src/store/status/lock-holders.ts',
     ['test/store/lock-holders.pg.test.ts'],
     [
       'logins: those that act as the role wait unseen',
@@ -34,7 +34,7 @@ export const SELLERS: readonly Mutant[] = [
       'false',
     ],
   ),
-  ...faultsOf('src/store/sql-errors.ts', NOT_STORED, [
+  ...faultsOf('src/store/connection/sql-errors.ts', NOT_STORED, [
     'triggers: one that fails for what it names blocks all',
     '/^(?:08|25|40|57)|^55P03$/',
     '/^(?:08|25|40|42|57)|^55P03$/',
@@ -60,7 +60,7 @@ export const SELLERS: readonly Mutant[] = [
     'order by sku for no key update`',
     'order by sku for update`',
   ]),
-  ...['delta', 'refresh', 'baseline-sql'].flatMap((file) =>
+  ...['catalog/delta', 'sellers/refresh', 'catalog/baseline-sql'].flatMap((file) =>
     faultsOf(`src/store/${file}.ts`, FOREIGN_KEYS, [
       `foreign keys: ${file} waits for them`,
       'for no key update',
@@ -68,7 +68,7 @@ export const SELLERS: readonly Mutant[] = [
     ]),
   ),
   ...faultsOf(
-    'src/store/removed-prices.ts',
+    'src/store/history/removed-prices.ts',
     FOREIGN_KEYS,
     ['foreign keys: one that is checked at the end is not seen', 'set constraints all immediate; ', ''],
     [

@@ -17,7 +17,7 @@ const AUDIT = [
  */
 export const SQL: readonly Mutant[] = [
   ...faultsOf(
-    'src/store/delta.ts',
+    'src/store/catalog/delta.ts',
     [
       'test/store/delta.pg.test.ts',
       'test/store/broken-chain.pg.test.ts',
@@ -87,7 +87,7 @@ export const SQL: readonly Mutant[] = [
     ],
   ),
   ...faultsOf(
-    'src/store/due.ts',
+    'src/store/ledger/due.ts',
     [...DUE, 'test/sync/live-plan.pg.test.ts'],
     [
       'ledger: waiting SKUs are claimed by name',
@@ -132,7 +132,7 @@ export const SQL: readonly Mutant[] = [
     ],
   ),
   ...faultsOf(
-    'src/store/tasks.ts',
+    'src/store/ledger/tasks.ts',
     ['test/store/tasks.pg.test.ts', 'test/sync/outage.pg.test.ts', 'test/store/failed-calls.pg.test.ts'],
     [
       'tasks: one that runs is begun again',
@@ -176,7 +176,7 @@ export const SQL: readonly Mutant[] = [
     ],
   ),
   ...faultsOf(
-    'src/store/tasks.ts',
+    'src/store/ledger/tasks.ts',
     ['test/sync/outage.pg.test.ts'],
     [
       'pause: answers of other routes end any',
@@ -218,7 +218,7 @@ export const SQL: readonly Mutant[] = [
     ],
   ),
   ...faultsOf(
-    'src/store/call-lesson.ts',
+    'src/store/call/call-lesson.ts',
     [
       'test/store/ledger-corners.pg.test.ts',
       'test/store/lesson.pg.test.ts',
@@ -263,7 +263,7 @@ export const SQL: readonly Mutant[] = [
     ],
   ),
   ...faultsOf(
-    'src/store/audit.ts',
+    'src/store/catalog/audit.ts',
     AUDIT,
     ['audit: a report from before the manifest is judged', "then 'report'\n", "then 'masked'\n"],
     [

@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { connect, type Sql } from '../../src/store/db.ts';
+import { connect, type Sql } from '../../src/store/connection/db.ts';
 import { createDatabase, type TestDatabase } from '../support/db.ts';
 
 const RUNBOOKS = new URL('../../ops/runbooks/', import.meta.url);

@@ -3,8 +3,8 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { readArguments } from '../../src/cli/command.ts';
 import { loadCommands } from '../../src/cli/commands.ts';
-import { SCAN_WITHIN_MS } from '../../src/store/db.ts';
-import { SESSION } from '../../src/store/session.ts';
+import { SCAN_WITHIN_MS } from '../../src/store/connection/db.ts';
+import { SESSION } from '../../src/store/connection/session.ts';
 import { createMetrics } from '../../src/telemetry/metrics/metrics.ts';
 
 const COMMANDS = await loadCommands();

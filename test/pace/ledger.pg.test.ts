@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { systemClock } from '../../src/lib/clock.ts';
 import { initialPace, type PaceLimits, sendsPerWindow } from '../../src/pace/policy.ts';
-import { connect, type Sql } from '../../src/store/db.ts';
-import { takeTurn } from '../../src/store/locks.ts';
+import { connect, type Sql } from '../../src/store/connection/db.ts';
+import { takeTurn } from '../../src/store/connection/locks.ts';
 import { pruneSends, readPace, unsend, withPace } from '../../src/pace/ledger.ts';
 import { type Acquired, createPacer, type PacerEvents } from '../../src/pace/pacer.ts';
 import { mostWithin } from '../support/arrivals.ts';

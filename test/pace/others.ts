@@ -1,4 +1,4 @@
-import type { Sql } from '../../src/store/db.ts';
+import type { Sql } from '../../src/store/connection/db.ts';
 
 /** As after a window in which no other service of the account asked, and no seller for a SKU. */
 export async function forgetOthers(sql: Sql): Promise<void> {

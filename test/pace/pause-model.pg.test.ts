@@ -13,7 +13,7 @@ import { expect, test } from 'vitest';
 import { systemClock } from '../../src/lib/clock.ts';
 import { createPacer, type Pacer } from '../../src/pace/pacer.ts';
 import { noteClock, putClockRight } from '../../src/store/clock.ts';
-import { pauseRequests, resumeRequests } from '../../src/store/pause.ts';
+import { pauseRequests, resumeRequests } from '../../src/store/sellers/pause.ts';
 import { useStore } from '../store/support.ts';
 import { setClockAhead } from '../support/movable-clock.ts';
 import { runs } from '../support/soak.ts';

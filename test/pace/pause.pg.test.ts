@@ -5,7 +5,7 @@ import type { PaceLimits } from '../../src/pace/policy.ts';
 import { paceReader } from '../../src/pace/view.ts';
 import { readPace } from '../../src/pace/ledger.ts';
 import { ledgerPermits } from '../../src/cli/doctor/permits.ts';
-import { pauseRequests, readPause, resumeRequests } from '../../src/store/pause.ts';
+import { pauseRequests, readPause, resumeRequests } from '../../src/store/sellers/pause.ts';
 import { answerAsked, found, HOUR, knownSkus, useStore } from '../store/support.ts';
 
 const store = useStore();

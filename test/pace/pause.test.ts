@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { holds, pauseNews, pauseStatus, whilePaused } from '../../src/pace/pause.ts';
-import type { Pause } from '../../src/store/pause.ts';
+import type { Pause } from '../../src/store/sellers/pause.ts';
 
 const NOW = 1_700_000_000_000;
 const MINUTE = 60_000;

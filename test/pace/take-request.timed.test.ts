@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { systemClock } from '../../src/lib/clock.ts';
 import { ceilingAt, guardMs, initialPace, paceLimits, sendsPerWindow } from '../../src/pace/policy.ts';
-import { connect, type Sql } from '../../src/store/db.ts';
-import { storeSettings } from '../../src/store/sync-state.ts';
+import { connect, type Sql } from '../../src/store/connection/db.ts';
+import { storeSettings } from '../../src/store/catalog/sync-state.ts';
 import { createPacer } from '../../src/pace/pacer.ts';
 import { mostWithin } from '../support/arrivals.ts';
 import { eventually } from '../support/eventually.ts';

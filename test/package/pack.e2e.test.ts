@@ -7,7 +7,7 @@ import { delimiter, dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, test } from 'vitest';
 import { launchOf, NODE_FLAGS, OLDEST_NODE } from '../../src/launch.ts';
-import { connect } from '../../src/store/db.ts';
+import { connect } from '../../src/store/connection/db.ts';
 import { eventually } from '../support/eventually.ts';
 import { createDatabase } from '../support/db.ts';
 import { type Env, expectStopped, runProgram, startProgram } from '../support/process.ts';

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { connect } from '../../src/store/db.ts';
+import { connect } from '../../src/store/connection/db.ts';
 import { codeBlocks } from '../docs/markdown.ts';
 import { eventually } from '../support/eventually.ts';
 import { runProgram, startProgram, temporaryFolder } from '../support/process.ts';

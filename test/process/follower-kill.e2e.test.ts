@@ -2,7 +2,7 @@ import { randomInt } from 'node:crypto';
 import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
 import type { World } from '../../src/sandbox/index.ts';
-import type { Sql } from '../../src/store/db.ts';
+import type { Sql } from '../../src/store/connection/db.ts';
 import { type ChangeRow, expectCopied, MirrorCopy } from '../support/copy.ts';
 import { eventually, pause } from '../support/eventually.ts';
 import { nudge, randomFrom } from '../support/market.ts';

@@ -1,6 +1,6 @@
 import { Redis } from 'ioredis';
 import { describe, inject, test } from 'vitest';
-import { connect } from '../../src/store/db.ts';
+import { connect } from '../../src/store/connection/db.ts';
 import { eventually, pause } from '../support/eventually.ts';
 import { gateTo, through } from '../support/net.ts';
 import { expectMirrorIsTrue } from '../support/oracle.ts';

@@ -1,7 +1,7 @@
 import { Redis } from 'ioredis';
 import { describe, expect, inject, test } from 'vitest';
-import type { Sql } from '../../src/store/db.ts';
-import { QUEUE_SCHEMA } from '../../src/store/occupied.ts';
+import type { Sql } from '../../src/store/connection/db.ts';
+import { QUEUE_SCHEMA } from '../../src/store/setup/occupied.ts';
 import { backends, createStack, type Stack } from '../support/stack.ts';
 
 /** Rows in the tables of the queues, counted and not estimated. Events apart: a log of fixed length, as the streams of Redis are. */

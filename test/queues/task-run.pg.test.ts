@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import type { Clock } from '../../src/lib/clock.ts';
 import { runTask, type TaskReport } from '../../src/queues/task-run.ts';
-import { endTask, readTasks, startTask } from '../../src/store/tasks.ts';
+import { endTask, readTasks, startTask } from '../../src/store/ledger/tasks.ts';
 import type { TaskOutcome } from '../../src/sync/outcome.ts';
 import { useStore } from '../store/support.ts';
 

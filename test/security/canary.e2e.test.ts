@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { describe, type ExpectStatic, inject, test } from 'vitest';
 import type { Fault } from '../../src/sandbox/faults.ts';
 import type { Sandbox } from '../../src/sandbox/index.ts';
-import { connect } from '../../src/store/db.ts';
+import { connect } from '../../src/store/connection/db.ts';
 import { eventually } from '../support/eventually.ts';
 import { deafPort } from '../support/net.ts';
 import { FILLED, holds, type Program, runProgram, startProgram } from '../support/process.ts';

@@ -1,5 +1,5 @@
 import { inject } from 'vitest';
-import { connect, type Sql } from '../../src/store/db.ts';
+import { connect, type Sql } from '../../src/store/connection/db.ts';
 
 /** Keys of the locks by which any role that may connect could once stop the mirror. */
 export const LOCKS_OF_OLD = [

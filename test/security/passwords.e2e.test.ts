@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { connect } from '../../src/store/db.ts';
+import { connect } from '../../src/store/connection/db.ts';
 import { createDatabase } from '../support/db.ts';
 import { eventually } from '../support/eventually.ts';
 import { startProgram, temporaryFolder } from '../support/process.ts';

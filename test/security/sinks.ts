@@ -1,5 +1,5 @@
 import { Redis } from 'ioredis';
-import type { Sql } from '../../src/store/db.ts';
+import type { Sql } from '../../src/store/connection/db.ts';
 
 /** Every row of every table of the database, of whatever schema, as text. Temporary ones of other sessions nobody can read; they come and go. */
 export async function allRows(sql: Sql): Promise<string> {

@@ -1,10 +1,10 @@
 import { describe, inject, test } from 'vitest';
 import { createQueueBackend } from '../../src/queues/backend.ts';
-import { Baseline } from '../../src/store/baseline.ts';
-import { connect } from '../../src/store/db.ts';
-import { sqlState } from '../../src/store/sql-errors.ts';
-import { migrateDatabase } from '../../src/store/migrations.ts';
-import { registerInstance } from '../../src/store/instance.ts';
+import { Baseline } from '../../src/store/catalog/baseline.ts';
+import { connect } from '../../src/store/connection/db.ts';
+import { sqlState } from '../../src/store/connection/sql-errors.ts';
+import { migrateDatabase } from '../../src/store/setup/migrations.ts';
+import { registerInstance } from '../../src/store/setup/instance.ts';
 import { eventually } from '../support/eventually.ts';
 import { createDatabase } from '../support/db.ts';
 import { expectMirrorIsTrue } from '../support/oracle.ts';

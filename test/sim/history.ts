@@ -1,7 +1,7 @@
 import type { SyncContext } from '../../src/sync/context.ts';
 import type { SettingsEnv } from '../support/settings.ts';
-import { refreshAll, refreshSkus } from '../../src/store/refresh.ts';
-import { requestTask } from '../../src/store/tasks.ts';
+import { refreshAll, refreshSkus } from '../../src/store/sellers/refresh.ts';
+import { requestTask } from '../../src/store/ledger/tasks.ts';
 import { expectHistoryIsAChain, expectMirrorIsTrue } from '../support/oracle.ts';
 import { timesAfter } from '../support/movable-clock.ts';
 import { Clocks, LONGEST_PLAN_MS, UNWATCHED_MS } from './clocks.ts';

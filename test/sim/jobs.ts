@@ -1,5 +1,5 @@
 import { runTask } from '../../src/queues/task-run.ts';
-import type { TaskName, TaskRun } from '../../src/store/tasks.ts';
+import type { TaskName, TaskRun } from '../../src/store/ledger/tasks.ts';
 import type { SyncContext } from '../../src/sync/context.ts';
 import { syncDelta } from '../../src/sync/delta.ts';
 import { planLive } from '../../src/sync/live/plan.ts';

@@ -1,4 +1,4 @@
-import type { Sql } from '../../src/store/db.ts';
+import type { Sql } from '../../src/store/connection/db.ts';
 
 /** A SKU as the mirror has it; `held` is by Postgres's clock, in epoch milliseconds. */
 export interface Row {

@@ -1,5 +1,5 @@
-import { connect, type Sql } from '../../src/store/db.ts';
-import { migrateDatabase } from '../../src/store/migrations.ts';
+import { connect, type Sql } from '../../src/store/connection/db.ts';
+import { migrateDatabase } from '../../src/store/setup/migrations.ts';
 import type { Clock } from '../../src/lib/clock.ts';
 import { createDatabase } from '../support/db.ts';
 

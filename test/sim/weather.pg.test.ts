@@ -1,5 +1,5 @@
 import { test } from 'vitest';
-import { connect } from '../../src/store/db.ts';
+import { connect } from '../../src/store/connection/db.ts';
 import { seeded } from '../hostile/random.ts';
 import { runs } from '../support/soak.ts';
 import { Day } from './day.ts';

@@ -1,4 +1,4 @@
-import type { Sql, Tx } from '../../src/store/db.ts';
+import type { Sql, Tx } from '../../src/store/connection/db.ts';
 
 /** The process ended here: whatever it had in memory is gone. */
 export class Crash extends Error {

@@ -1,4 +1,4 @@
-import type { Sql } from '../../src/store/db.ts';
+import type { Sql } from '../../src/store/connection/db.ts';
 
 /** What must not grow, each by its name: bytes, or a number of files. */
 export type Sample = Readonly<Record<string, number>>;

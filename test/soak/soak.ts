@@ -2,7 +2,7 @@ import { differencesOf } from '../support/differences.ts';
 import { eventually, pause } from '../support/eventually.ts';
 import { randomFrom } from '../support/market.ts';
 import { hasRedisServer } from '../support/redis-server.ts';
-import { refreshSkus } from '../../src/store/refresh.ts';
+import { refreshSkus } from '../../src/store/sellers/refresh.ts';
 import { footprint } from './daemon.ts';
 import { Follower } from './follower.ts';
 import { grown, type Sample } from './growth.ts';

@@ -4,7 +4,7 @@ import type { Facts } from '../../src/status/facts.ts';
 import { type Health, judgeHealth } from '../../src/status/health.ts';
 import type { Status } from '../../src/status/status.ts';
 import type { MirrorStats } from '../../src/status/stats.ts';
-import type { TaskState } from '../../src/store/tasks.ts';
+import type { TaskState } from '../../src/store/ledger/tasks.ts';
 
 /* Mirrors as status may find them, at one moment. */
 

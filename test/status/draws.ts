@@ -11,9 +11,9 @@ import {
   subarray,
   type Arbitrary,
 } from 'fast-check';
-import type { Sql } from '../../src/store/db.ts';
-import { STORE_FAILURES, type StoreFailure } from '../../src/store/sql-errors.ts';
-import { TASKS, type TaskName } from '../../src/store/tasks.ts';
+import type { Sql } from '../../src/store/connection/db.ts';
+import { STORE_FAILURES, type StoreFailure } from '../../src/store/connection/sql-errors.ts';
+import { TASKS, type TaskName } from '../../src/store/ledger/tasks.ts';
 
 /* Mirrors as a daemon, an operator or a clock that was set may leave them, drawn and put into Postgres. */
 

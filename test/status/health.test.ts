@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { estimateBacklog } from '../../src/status/format.ts';
 import { judgeHealth, NO_OWN_FACTS, type OwnFacts, unreadyReason } from '../../src/status/health.ts';
 import type { Status } from '../../src/status/status.ts';
-import { FAILURES_BEFORE_PAUSE, type TaskState } from '../../src/store/tasks.ts';
+import { FAILURES_BEFORE_PAUSE, type TaskState } from '../../src/store/ledger/tasks.ts';
 import { CASES, factsOf, healthOf, mirrorWith, NOW } from './cases.ts';
 
 test.each([

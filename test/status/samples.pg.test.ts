@@ -3,7 +3,7 @@ import { createSampler } from '../../src/daemon/sampler.ts';
 import type { HealthReader } from '../../src/daemon/health.ts';
 import { maintain } from '../../src/sync/maintenance.ts';
 import { quantile, sampleOf } from '../../src/status/sample.ts';
-import { type NewSample, readSamples, writeSample } from '../../src/store/samples.ts';
+import { type NewSample, readSamples, writeSample } from '../../src/store/status/samples.ts';
 import { useStore } from '../store/support.ts';
 import { eventually } from '../support/eventually.ts';
 import { CASES, healthOf, mirrorWith, NOW } from './cases.ts';

@@ -3,7 +3,7 @@ import { judgeScope } from '../../src/cli/doctor/scope.ts';
 import { judgeHealth } from '../../src/status/health.ts';
 import { scopeText } from '../../src/status/scope.ts';
 import { screen } from '../../src/status/screen.ts';
-import type { Scope } from '../../src/store/scope.ts';
+import type { Scope } from '../../src/store/sellers/scope.ts';
 import { CASES, factsOf, healthOf, mirrorWith, NOW } from './cases.ts';
 
 const SCOPED: Scope = { scoped: true, rules: 2, moving: false, otherwise: 0 };

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { Terminal } from '../../src/status/style.ts';
-import type { HintStats } from '../../src/store/hint-sources.ts';
+import type { HintStats } from '../../src/store/sellers/hint-sources.ts';
 import { promisesLine } from '../../src/status/format.ts';
 import { awayScreen, screen } from '../../src/status/screen.ts';
 import { judgeHealth, NO_OWN_FACTS } from '../../src/status/health.ts';

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { countDaemons } from '../../src/store/instance.ts';
+import { countDaemons } from '../../src/store/setup/instance.ts';
 import { eventually } from '../support/eventually.ts';
 import { gateTo, through } from '../support/net.ts';
 import { type Program, runProgram, startProgram } from '../support/process.ts';

@@ -1,7 +1,7 @@
 import type { PageView } from '../../src/status/page.ts';
 import { sampleOf } from '../../src/status/sample.ts';
 import type { MirrorState } from '../../src/status/reason.ts';
-import type { Sample } from '../../src/store/samples.ts';
+import type { Sample } from '../../src/store/status/samples.ts';
 import { judgeHealth } from '../../src/status/health.ts';
 import { CASES, healthOf, mirrorWith, NOW } from './cases.ts';
 

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { ConfigError } from '../../src/config/config.ts';
-import { addressOf, adoptAccount, noteAccount, readAccount } from '../../src/store/account.ts';
+import { addressOf, adoptAccount, noteAccount, readAccount } from '../../src/store/setup/account.ts';
 import { answerAsked, found, knownSkus, ledger, mark, pricesOf, useStore } from './support.ts';
 
 const store = useStore();

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { applyAnswer } from '../../src/store/answer/apply.ts';
-import { applyDelta } from '../../src/store/delta.ts';
+import { applyDelta } from '../../src/store/catalog/delta.ts';
 import {
   answerAsked,
   claimAll,

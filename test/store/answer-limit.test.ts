@@ -1,6 +1,6 @@
 import type pg from 'pg';
 import { expect, onTestFinished, test, vi } from 'vitest';
-import { type AnswerLimit, dropUnanswered } from '../../src/store/answer-limit.ts';
+import { type AnswerLimit, dropUnanswered } from '../../src/store/connection/answer-limit.ts';
 
 const WITHIN_MS = 30_000;
 

@@ -2,7 +2,7 @@ import { eachColumn, METADATA_COLUMNS } from '../../src/declared/metadata.ts';
 import type { SkuResult } from '../../src/store/answer/types.ts';
 import { describe, expect, test } from 'vitest';
 import { applyAnswer } from '../../src/store/answer/apply.ts';
-import { releaseHeld } from '../../src/store/due.ts';
+import { releaseHeld } from '../../src/store/ledger/due.ts';
 import {
   claimAll,
   everything,

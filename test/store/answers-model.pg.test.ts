@@ -13,7 +13,7 @@ import {
 } from 'fast-check';
 import { expect, test } from 'vitest';
 import { applyAnswer } from '../../src/store/answer/apply.ts';
-import { type Claim, releaseHeld } from '../../src/store/due.ts';
+import { type Claim, releaseHeld } from '../../src/store/ledger/due.ts';
 import {
   claimAll,
   empty,

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { applyAnswer } from '../../src/store/answer/apply.ts';
-import { releaseHeld } from '../../src/store/due.ts';
+import { releaseHeld } from '../../src/store/ledger/due.ts';
 import {
   everything,
   found,

@@ -1,9 +1,9 @@
 import type { SkuResult } from '../../src/store/answer/types.ts';
 import { expect } from 'vitest';
 import { applyAnswer } from '../../src/store/answer/apply.ts';
-import { applyDelta } from '../../src/store/delta.ts';
-import type { Sql } from '../../src/store/db.ts';
-import { type Claim, claimDue } from '../../src/store/due.ts';
+import { applyDelta } from '../../src/store/catalog/delta.ts';
+import type { Sql } from '../../src/store/connection/db.ts';
+import { type Claim, claimDue } from '../../src/store/ledger/due.ts';
 import { baseline, line } from './manifest.ts';
 import { allDue, empty, found, LEASE_MS, REFRESH, type TestStore } from './support.ts';
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { findingOf, type Standing } from '../../src/store/audit.ts';
+import { findingOf, type Standing } from '../../src/store/catalog/audit.ts';
 import { NOTHING, settledIn, type World } from './audit-world.ts';
 import { mark, useStore } from './support.ts';
 

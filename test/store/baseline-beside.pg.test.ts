@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import { Baseline } from '../../src/store/baseline.ts';
-import { applyDelta } from '../../src/store/delta.ts';
-import { connect, type Sql } from '../../src/store/db.ts';
+import { Baseline } from '../../src/store/catalog/baseline.ts';
+import { applyDelta } from '../../src/store/catalog/delta.ts';
+import { connect, type Sql } from '../../src/store/connection/db.ts';
 import { baseline, GENERATED_AT, line, marks, skuRow, standing } from './manifest.ts';
 import { followWatchlist, found, answerAsked, mark, pricesOf, useStore } from './support.ts';
 import { dueNow } from './watching.ts';

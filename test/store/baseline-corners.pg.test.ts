@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { noteCatalogCheck, readSyncState } from '../../src/store/sync-state.ts';
+import { noteCatalogCheck, readSyncState } from '../../src/store/catalog/sync-state.ts';
 import { baseline, GENERATED_AT, line } from './manifest.ts';
 import { useStore } from './support.ts';
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { applyDelta, noteBrokenChain } from '../../src/store/delta.ts';
+import { applyDelta, noteBrokenChain } from '../../src/store/catalog/delta.ts';
 import { useStore } from './support.ts';
 
 const store = useStore();

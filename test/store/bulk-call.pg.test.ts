@@ -10,12 +10,12 @@ import {
   record,
 } from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { readCallInputs } from '../../src/store/bulk-call.ts';
-import type { Sql } from '../../src/store/db.ts';
-import { type Lane, DUE_LANES, type DueClass, releaseHeld } from '../../src/store/due.ts';
-import { type LivePlan, readLivePlan } from '../../src/store/live.ts';
-import { readSyncState } from '../../src/store/sync-state.ts';
-import { callPause } from '../../src/store/tasks.ts';
+import { readCallInputs } from '../../src/store/call/bulk-call.ts';
+import type { Sql } from '../../src/store/connection/db.ts';
+import { type Lane, DUE_LANES, type DueClass, releaseHeld } from '../../src/store/ledger/due.ts';
+import { type LivePlan, readLivePlan } from '../../src/store/live/live.ts';
+import { readSyncState } from '../../src/store/catalog/sync-state.ts';
+import { callPause } from '../../src/store/ledger/tasks.ts';
 import { callInputs, claimAll, empty, HOUR, LEASE_MS, mark, NOT_EARLY, useStore } from './support.ts';
 
 const store = useStore();

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { applyAnswer } from '../../src/store/answer/apply.ts';
-import { drawLooks, learnBeliefs } from '../../src/store/beliefs.ts';
+import { drawLooks, learnBeliefs } from '../../src/store/trust/beliefs.ts';
 import {
   BINS,
   type CountedLooks,
@@ -8,8 +8,8 @@ import {
   readCalibration,
   storeLooks,
   trimCalibration,
-} from '../../src/store/calibration.ts';
-import { claimDue } from '../../src/store/due.ts';
+} from '../../src/store/trust/calibration.ts';
+import { claimDue } from '../../src/store/ledger/due.ts';
 import type { SkuResult } from '../../src/store/answer/types.ts';
 import { line, standing } from './manifest.ts';
 import { allDue, callInputs, failing, found, LEASE_MS, mark, REFRESH, useStore } from './support.ts';

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { sizesFound, testsOf } from '../../src/store/answer/looks.ts';
-import { BINS, binOf, LookCounts, type LookTest, priorLessonOf } from '../../src/store/calibration.ts';
+import { BINS, binOf, LookCounts, type LookTest, priorLessonOf } from '../../src/store/trust/calibration.ts';
 import { found } from './support.ts';
 
 const look = (probability: number, more: Partial<LookTest> = {}): LookTest => ({

@@ -1,6 +1,11 @@
 import { describe, expect, test } from 'vitest';
-import { pruneLiveCalls, rateGroups, readLivePlan, storeRefreshThreshold } from '../../src/store/live.ts';
-import { unscheduledLive } from '../../src/store/live-order.ts';
+import {
+  pruneLiveCalls,
+  rateGroups,
+  readLivePlan,
+  storeRefreshThreshold,
+} from '../../src/store/live/live.ts';
+import { unscheduledLive } from '../../src/store/live/order.ts';
 import { callInputs, knownSkus, mark, useStore } from './support.ts';
 
 const store = useStore();

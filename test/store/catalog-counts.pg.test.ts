@@ -1,4 +1,4 @@
-import { AGE_BUCKETS, type CatalogCounts } from '../../src/store/catalog-counts.ts';
+import { AGE_BUCKETS, type CatalogCounts } from '../../src/store/status/counts.ts';
 import {
   countCatalog,
   countCatalogAlone,
@@ -6,10 +6,10 @@ import {
   planCounts,
   readCounts,
   storedCounts,
-} from '../../src/store/counts-reader.ts';
+} from '../../src/store/status/counts-reader.ts';
 import { describe, expect, test } from 'vitest';
-import { connect, type Sql } from '../../src/store/db.ts';
-import { takeTurn } from '../../src/store/locks.ts';
+import { connect, type Sql } from '../../src/store/connection/db.ts';
+import { takeTurn } from '../../src/store/connection/locks.ts';
 import { someCatalog } from './some-catalog.ts';
 import { useStore } from './support.ts';
 import { eventually } from '../support/eventually.ts';

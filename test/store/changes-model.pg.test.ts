@@ -13,9 +13,9 @@ import {
 } from 'fast-check';
 import { expect, test } from 'vitest';
 import { memberChanges, membersAlone } from '../../src/store/answer/members.ts';
-import { applyDelta } from '../../src/store/delta.ts';
-import { refreshSkus } from '../../src/store/refresh.ts';
-import { forgetUnknown } from '../../src/store/watchlist.ts';
+import { applyDelta } from '../../src/store/catalog/delta.ts';
+import { refreshSkus } from '../../src/store/sellers/refresh.ts';
+import { forgetUnknown } from '../../src/store/sellers/watchlist.ts';
 import { expectCopied } from '../support/copy.ts';
 import { runs } from '../support/soak.ts';
 import { baseline, line } from './manifest.ts';

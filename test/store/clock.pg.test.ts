@@ -5,9 +5,9 @@ import { createPacer } from '../../src/pace/pacer.ts';
 import { isClockSteady, noteClock, putClockRight, readClock } from '../../src/store/clock.ts';
 import { applyAnswer } from '../../src/store/answer/apply.ts';
 import type { SkuResult } from '../../src/store/answer/types.ts';
-import { claimDue } from '../../src/store/due.ts';
-import { writeSample } from '../../src/store/samples.ts';
-import { endTask, startTask } from '../../src/store/tasks.ts';
+import { claimDue } from '../../src/store/ledger/due.ts';
+import { writeSample } from '../../src/store/status/samples.ts';
+import { endTask, startTask } from '../../src/store/ledger/tasks.ts';
 import { setClockAhead, timesAfter } from '../support/movable-clock.ts';
 import { runs } from '../support/soak.ts';
 import {

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { connect, type Sql } from '../../src/store/db.ts';
+import { connect, type Sql } from '../../src/store/connection/db.ts';
 import { eventually } from '../support/eventually.ts';
 import { createDatabase, type TestDatabase } from '../support/db.ts';
 import { through } from '../support/net.ts';

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { countCatalog, readCounts, storedCounts } from '../../src/store/counts-reader.ts';
+import { countCatalog, readCounts, storedCounts } from '../../src/store/status/counts-reader.ts';
 import { knownSkus, mark, useStore } from './support.ts';
 
 const store = useStore();

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { noteClock, putClockRight } from '../../src/store/clock.ts';
-import { keepDailyPrices } from '../../src/store/daily.ts';
+import { keepDailyPrices } from '../../src/store/history/daily.ts';
 import { setClockAhead } from '../support/movable-clock.ts';
 import { answerAsked, found, knownSkus, useStore } from './support.ts';
 

@@ -11,7 +11,7 @@ import {
   tuple,
 } from 'fast-check';
 import { expect, test } from 'vitest';
-import { keepDailyPrices } from '../../src/store/daily.ts';
+import { keepDailyPrices } from '../../src/store/history/daily.ts';
 import { runs } from '../support/soak.ts';
 import { counting, DAY_US, daysOf, priceAt, readDays, readSeries, type Series } from './history-oracle.ts';
 import { empty, useStore } from './support.ts';

@@ -1,7 +1,7 @@
 import { NO_TRACER } from '../../src/lib/tracer.ts';
 import { describe, expect, test } from 'vitest';
-import { dropOldHistory, prepareHistory } from '../../src/store/changes.ts';
-import { dropOldDays, keepDailyPrices } from '../../src/store/daily.ts';
+import { dropOldHistory, prepareHistory } from '../../src/store/history/changes.ts';
+import { dropOldDays, keepDailyPrices } from '../../src/store/history/daily.ts';
 import type { SyncContext } from '../../src/sync/context.ts';
 import { maintain } from '../../src/sync/maintenance.ts';
 import { eventually } from '../support/eventually.ts';

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { applyDelta } from '../../src/store/delta.ts';
+import { applyDelta } from '../../src/store/catalog/delta.ts';
 import { knownSkus, useStore } from './support.ts';
 
 const store = useStore();

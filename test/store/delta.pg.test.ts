@@ -1,7 +1,12 @@
 import { describe, expect, test } from 'vitest';
 import { applyAnswer } from '../../src/store/answer/apply.ts';
-import { applyDelta, type DeltaChange, noteBrokenChain, noteCatalogFault } from '../../src/store/delta.ts';
-import { readSyncState } from '../../src/store/sync-state.ts';
+import {
+  applyDelta,
+  type DeltaChange,
+  noteBrokenChain,
+  noteCatalogFault,
+} from '../../src/store/catalog/delta.ts';
+import { readSyncState } from '../../src/store/catalog/sync-state.ts';
 import {
   claimAll,
   everything,

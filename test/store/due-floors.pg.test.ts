@@ -1,8 +1,8 @@
 import { array, assert, asyncProperty, constantFrom, integer, oneof, record } from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { readCallInputs } from '../../src/store/bulk-call.ts';
-import { claimDue, DUE_LANES, releaseClaim } from '../../src/store/due.ts';
-import { DueFloors, fullPassEveryMs } from '../../src/store/due-floors.ts';
+import { readCallInputs } from '../../src/store/call/bulk-call.ts';
+import { claimDue, DUE_LANES, releaseClaim } from '../../src/store/ledger/due.ts';
+import { DueFloors, fullPassEveryMs } from '../../src/store/ledger/due-floors.ts';
 import { runs } from '../support/soak.ts';
 import { empty, NOT_EARLY, useStore } from './support.ts';
 

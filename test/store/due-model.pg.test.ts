@@ -21,7 +21,7 @@ import {
   type Quota,
   releaseClaim,
   releaseHeld,
-} from '../../src/store/due.ts';
+} from '../../src/store/ledger/due.ts';
 import { LedgerModel } from './due-model.ts';
 import {
   empty,

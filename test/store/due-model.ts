@@ -1,6 +1,6 @@
 import type { SkuResult } from '../../src/store/answer/types.ts';
 import { deepStrictEqual, ok, strictEqual } from 'node:assert/strict';
-import type { Claim, Quota } from '../../src/store/due.ts';
+import type { Claim, Quota } from '../../src/store/ledger/due.ts';
 import { type DueRow, LEASE_MS, HOUR, REFRESH } from './support.ts';
 
 const LANE_NAMES = ['urgent', 'live', 'new', 'error', 'metadata', 'sweep'];

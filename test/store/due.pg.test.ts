@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { applyAnswer } from '../../src/store/answer/apply.ts';
-import { claimDue, promoteMetadata, releaseClaim, releaseHeld } from '../../src/store/due.ts';
-import { connect, type Sql } from '../../src/store/db.ts';
+import { claimDue, promoteMetadata, releaseClaim, releaseHeld } from '../../src/store/ledger/due.ts';
+import { connect, type Sql } from '../../src/store/connection/db.ts';
 import { serverMajor } from '../support/db.ts';
 import {
   allDue,

@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest';
 import { applyAnswer } from '../../src/store/answer/apply.ts';
-import { type FailedCall, storeFailedCall, storeLesson } from '../../src/store/call-lesson.ts';
-import { type Claim, claimDue } from '../../src/store/due.ts';
-import { refreshSkus } from '../../src/store/refresh.ts';
-import { callPause } from '../../src/store/tasks.ts';
+import { type FailedCall, storeFailedCall, storeLesson } from '../../src/store/call/call-lesson.ts';
+import { type Claim, claimDue } from '../../src/store/ledger/due.ts';
+import { refreshSkus } from '../../src/store/sellers/refresh.ts';
+import { callPause } from '../../src/store/ledger/tasks.ts';
 import { ANY_SIZE } from '../../src/sync/reprice/call-size.ts';
 import {
   followWatchlist,

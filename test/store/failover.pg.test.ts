@@ -4,9 +4,9 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { expect, onTestFinished, test } from 'vitest';
 import { startEmbeddedPostgres } from '../../src/embedded/postgres.ts';
-import { mendSequences, writeChanges } from '../../src/store/changes.ts';
-import { connect, type Sql, transaction } from '../../src/store/db.ts';
-import { migrateDatabase } from '../../src/store/migrations.ts';
+import { mendSequences, writeChanges } from '../../src/store/history/changes.ts';
+import { connect, type Sql, transaction } from '../../src/store/connection/db.ts';
+import { migrateDatabase } from '../../src/store/setup/migrations.ts';
 import { FAST_SETTINGS } from '../postgres/server.ts';
 import { roomForFiles } from '../support/room.ts';
 

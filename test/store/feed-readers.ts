@@ -1,4 +1,4 @@
-import type { Sql } from '../../src/store/db.ts';
+import type { Sql } from '../../src/store/connection/db.ts';
 import { type ChangeRow, MirrorCopy } from '../support/copy.ts';
 
 /* Followers that have nothing but the feed: one from a position on, and one that begins with a copy in pieces. */

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { applyAnswer } from '../../src/store/answer/apply.ts';
-import { readWatchlist } from '../../src/store/watchlist.ts';
+import { readWatchlist } from '../../src/store/sellers/watchlist.ts';
 import {
   answerAsked,
   claimAll,

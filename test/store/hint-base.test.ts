@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { HintBase, type HintTest } from '../../src/store/hint-state.ts';
+import { HintBase, type HintTest } from '../../src/store/live/hint-state.ts';
 
 /** Refreshes that should find nothing with 0.9, some of them hinted at; every `nth` has found a move. */
 function refreshed(base: HintBase, count: number, sources: readonly string[], nth: number) {

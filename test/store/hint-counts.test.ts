@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { HintCounts } from '../../src/store/hints.ts';
+import { HintCounts } from '../../src/store/sellers/hints.ts';
 
 test('what could not be written of sources of hints is written with the next tests', () => {
   let at = 0;

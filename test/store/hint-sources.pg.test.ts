@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { readHintStats } from '../../src/store/hint-sources.ts';
+import { readHintStats } from '../../src/store/sellers/hint-sources.ts';
 import { createMetrics } from '../../src/telemetry/metrics/metrics.ts';
 import { own, scrapeOf, STATS } from '../telemetry/stats.ts';
 import { knownSkus, useStore } from './support.ts';

@@ -1,4 +1,4 @@
-import type { Queryable } from '../../src/store/db.ts';
+import type { Queryable } from '../../src/store/connection/db.ts';
 
 /*
  * What a size cost at each moment, replayed from all of its changes: an own reading of what docs/history.md says, that tests hold

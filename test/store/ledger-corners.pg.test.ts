@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import { applyAnswer } from '../../src/store/answer/apply.ts';
-import { storeFailedCall, storeLesson } from '../../src/store/call-lesson.ts';
-import { claimDue, promoteMetadata, releaseHeld } from '../../src/store/due.ts';
-import { callPause } from '../../src/store/tasks.ts';
+import { storeFailedCall, storeLesson } from '../../src/store/call/call-lesson.ts';
+import { claimDue, promoteMetadata, releaseHeld } from '../../src/store/ledger/due.ts';
+import { callPause } from '../../src/store/ledger/tasks.ts';
 import {
   answerAsked,
   claimAll,

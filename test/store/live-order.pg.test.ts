@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { scheduleLive } from '../../src/store/live-order.ts';
+import { scheduleLive } from '../../src/store/live/order.ts';
 import { HOUR, knownSkus, ledger, mark, useStore } from './support.ts';
 
 const store = useStore();

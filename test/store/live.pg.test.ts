@@ -1,9 +1,9 @@
 import type { SkuResult } from '../../src/store/answer/types.ts';
 import { expect, test } from 'vitest';
 import { applyAnswer } from '../../src/store/answer/apply.ts';
-import { claimDue } from '../../src/store/due.ts';
-import { readLearnedRates } from '../../src/store/learned-rates.ts';
-import { pruneLiveCalls, rateGroups, readLivePlan } from '../../src/store/live.ts';
+import { claimDue } from '../../src/store/ledger/due.ts';
+import { readLearnedRates } from '../../src/store/live/learned-rates.ts';
+import { pruneLiveCalls, rateGroups, readLivePlan } from '../../src/store/live/live.ts';
 import { NO_METADATA, useStore } from './support.ts';
 
 const store = useStore();

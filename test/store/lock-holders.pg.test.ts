@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { expect, onTestFinished, test } from 'vitest';
-import { connect, type Sql } from '../../src/store/db.ts';
-import { holderText, readLockHolders } from '../../src/store/lock-holders.ts';
+import { connect, type Sql } from '../../src/store/connection/db.ts';
+import { holderText, readLockHolders } from '../../src/store/status/lock-holders.ts';
 import { actingLogins } from '../support/acting-login.ts';
 import { eventually } from '../support/eventually.ts';
 import { useStore } from './support.ts';

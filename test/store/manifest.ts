@@ -4,9 +4,9 @@ import {
   type BaselineToken,
   type StagedCounts,
   type StagedLine,
-} from '../../src/store/baseline.ts';
+} from '../../src/store/catalog/baseline.ts';
 
-import { connectAlone, type Sql } from '../../src/store/db.ts';
+import { connectAlone, type Sql } from '../../src/store/connection/db.ts';
 import { found, ledger, answerAsked, type TestStore } from './support.ts';
 
 /** When the manifest's snapshot was built: long before the test. */

@@ -5,7 +5,7 @@ import {
   judgeRoles,
   judgeSchemas,
   OccupiedError,
-} from '../../src/store/occupied.ts';
+} from '../../src/store/setup/occupied.ts';
 
 const NEW: Found = { schemas: [], ledger: 'none', skus: false, queueTables: false };
 const schema = (more: Partial<FoundSchema>): FoundSchema => ({

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { unmovedProbability, withPrior } from '../../src/store/rate-prior.ts';
+import { unmovedProbability, withPrior } from '../../src/store/live/rate-prior.ts';
 import { useStore } from './support.ts';
 
 const store = useStore();

@@ -6,7 +6,7 @@ import {
   poolingProblem,
   readPooling,
   REJECTED_BY_POOLER,
-} from '../../src/store/pooler.ts';
+} from '../../src/store/connection/pooler.ts';
 
 const OK: Pooling = { kept: 'session', dropped: [], role: 'mirror', database: 'shop' };
 

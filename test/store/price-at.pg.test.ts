@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, test } from 'vitest';
-import { dropOldHistory, prepareHistory } from '../../src/store/changes.ts';
-import { keepDailyPrices } from '../../src/store/daily.ts';
+import { dropOldHistory, prepareHistory } from '../../src/store/history/changes.ts';
+import { keepDailyPrices } from '../../src/store/history/daily.ts';
 import { answerAsked, found, knownSkus, removeByDelta, useStore } from './support.ts';
 
 const store = useStore();

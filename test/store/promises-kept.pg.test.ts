@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { applyAnswer } from '../../src/store/answer/apply.ts';
-import { readPromises } from '../../src/store/promises.ts';
-import { readWatchlist } from '../../src/store/watchlist.ts';
+import { readPromises } from '../../src/store/sellers/promises.ts';
+import { readWatchlist } from '../../src/store/sellers/watchlist.ts';
 import { promising } from './promising.ts';
 import { answerAsked, claimAll, found, mark, REFRESH, useStore } from './support.ts';
 

@@ -1,7 +1,7 @@
 import { ok, strictEqual } from 'node:assert/strict';
 import type { SkuResult } from '../../src/store/answer/types.ts';
-import type { Claim } from '../../src/store/due.ts';
-import type { PromiseCounts } from '../../src/store/promises.ts';
+import type { Claim } from '../../src/store/ledger/due.ts';
+import type { PromiseCounts } from '../../src/store/sellers/promises.ts';
 
 export const SKUS = ['A', 'B', 'C', 'D', 'E', 'F'];
 

@@ -1,4 +1,4 @@
-import { claimDue, PROMISED } from '../../src/store/due.ts';
+import { claimDue, PROMISED } from '../../src/store/ledger/due.ts';
 import { answerAsked, followWatchlist, found, knownSkus, LEASE_MS, type TestStore } from './support.ts';
 
 /** What tests of promises do with a store. */

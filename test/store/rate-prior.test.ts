@@ -9,7 +9,7 @@ import {
   unmovedProbability,
   withoutPrior,
   withPrior,
-} from '../../src/store/rate-prior.ts';
+} from '../../src/store/live/rate-prior.ts';
 import { learnRate, PRIOR } from '../../src/sync/live/policy.ts';
 
 const rates = fc.record({

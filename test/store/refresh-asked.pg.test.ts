@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { applyAnswer } from '../../src/store/answer/apply.ts';
-import { claimDue } from '../../src/store/due.ts';
-import { REFRESHES_CAME, takeRefreshes } from '../../src/store/refresh.ts';
+import { claimDue } from '../../src/store/ledger/due.ts';
+import { REFRESHES_CAME, takeRefreshes } from '../../src/store/sellers/refresh.ts';
 import { askedFor, requested } from './refreshing.ts';
 import {
   answerAsked,

@@ -1,9 +1,9 @@
 import pg from 'pg';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { connect, type Notice } from '../../src/store/db.ts';
-import { registerInstance } from '../../src/store/instance.ts';
-import { pauseRequests } from '../../src/store/pause.ts';
-import { takeRefreshes } from '../../src/store/refresh.ts';
+import { connect, type Notice } from '../../src/store/connection/db.ts';
+import { registerInstance } from '../../src/store/setup/instance.ts';
+import { pauseRequests } from '../../src/store/sellers/pause.ts';
+import { takeRefreshes } from '../../src/store/sellers/refresh.ts';
 import { askedFor, outcome, requested, taken } from './refreshing.ts';
 import { answerAsked, failCall, found, HOUR, knownSkus, mark, useStore } from './support.ts';
 
@@ -132,7 +132,7 @@ describe('refreshes from SQL are bounded', () => {
   });
 
   test('the command is not bounded', async () => {
-    const { refreshSkus } = await import('../../src/store/refresh.ts');
+    const { refreshSkus } = await import('../../src/store/sellers/refresh.ts');
     await priced(skus(400), 'live');
     expect(await refreshSkus(store.sql, skus(400))).toMatchObject({ due: 400 });
     expect(await refreshSkus(store.sql, skus(400))).toMatchObject({ due: 400 });

@@ -2,9 +2,9 @@ import fc from 'fast-check';
 import { expect } from 'vitest';
 import { applyAnswer } from '../../src/store/answer/apply.ts';
 import type { SkuResult } from '../../src/store/answer/types.ts';
-import { type Claim, claimDue, releaseClaim, releaseHeld } from '../../src/store/due.ts';
-import type { Sql } from '../../src/store/db.ts';
-import { refreshSkus, takeRefreshes } from '../../src/store/refresh.ts';
+import { type Claim, claimDue, releaseClaim, releaseHeld } from '../../src/store/ledger/due.ts';
+import type { Sql } from '../../src/store/connection/db.ts';
+import { refreshSkus, takeRefreshes } from '../../src/store/sellers/refresh.ts';
 import { allDue, found, HOUR, LEASE_MS, mark, REFRESH } from './support.ts';
 
 export const SKUS = ['A', 'B', 'C'];

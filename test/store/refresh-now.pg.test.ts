@@ -1,9 +1,9 @@
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { applyAnswer } from '../../src/store/answer/apply.ts';
 import type { SkuResult } from '../../src/store/answer/types.ts';
-import { connect } from '../../src/store/db.ts';
-import { claimDue, releaseClaim } from '../../src/store/due.ts';
-import { REFRESHES_CAME, takeRefreshes } from '../../src/store/refresh.ts';
+import { connect } from '../../src/store/connection/db.ts';
+import { claimDue, releaseClaim } from '../../src/store/ledger/due.ts';
+import { REFRESHES_CAME, takeRefreshes } from '../../src/store/sellers/refresh.ts';
 import { eventually } from '../support/eventually.ts';
 import { hasEnded, outcome, requested, taken } from './refreshing.ts';
 import {

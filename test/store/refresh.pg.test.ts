@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest';
 import { applyAnswer } from '../../src/store/answer/apply.ts';
-import { claimDue } from '../../src/store/due.ts';
-import type { Sql } from '../../src/store/db.ts';
-import { refreshAll, refreshSkus } from '../../src/store/refresh.ts';
-import { callPause } from '../../src/store/tasks.ts';
+import { claimDue } from '../../src/store/ledger/due.ts';
+import type { Sql } from '../../src/store/connection/db.ts';
+import { refreshAll, refreshSkus } from '../../src/store/sellers/refresh.ts';
+import { callPause } from '../../src/store/ledger/tasks.ts';
 import {
   allDue,
   answerAsked,

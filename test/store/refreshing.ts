@@ -1,6 +1,6 @@
 import { expect } from 'vitest';
-import type { Sql } from '../../src/store/db.ts';
-import { takeRefreshes } from '../../src/store/refresh.ts';
+import type { Sql } from '../../src/store/connection/db.ts';
+import { takeRefreshes } from '../../src/store/sellers/refresh.ts';
 import { eventually } from '../support/eventually.ts';
 
 /** What sellers have asked for and the mirror has not marked. */

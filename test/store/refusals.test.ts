@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { permanentConnectError, rejection, storeFailure } from '../../src/store/sql-errors.ts';
+import { permanentConnectError, rejection, storeFailure } from '../../src/store/connection/sql-errors.ts';
 
 const failed = (code: string, routine?: string) =>
   Object.assign(new Error('of a driver'), { severity: 'ERROR', code, routine });

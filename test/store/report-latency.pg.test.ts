@@ -1,8 +1,8 @@
 import type { SkuResult } from '../../src/store/answer/types.ts';
 import { expect, test } from 'vitest';
 import { applyAnswer } from '../../src/store/answer/apply.ts';
-import { type Claim, releaseHeld } from '../../src/store/due.ts';
-import { applyDelta } from '../../src/store/delta.ts';
+import { type Claim, releaseHeld } from '../../src/store/ledger/due.ts';
+import { applyDelta } from '../../src/store/catalog/delta.ts';
 import { claimAll, found, HOUR, knownSkus, answerAsked, REFRESH, passHours, useStore } from './support.ts';
 
 const store = useStore();

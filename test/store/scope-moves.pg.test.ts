@@ -1,13 +1,13 @@
 import { describe, expect, test } from 'vitest';
-import { connect } from '../../src/store/db.ts';
+import { connect } from '../../src/store/connection/db.ts';
 import { applyAnswer } from '../../src/store/answer/apply.ts';
 import { systemClock } from '../../src/lib/clock.ts';
-import { adoptAccount } from '../../src/store/account.ts';
-import { registerInstance } from '../../src/store/instance.ts';
-import { releaseSnapshot, scheduleLive, unscheduledLive } from '../../src/store/live-order.ts';
-import { acceptDoubted, readDoubts } from '../../src/store/mass-moves.ts';
-import { applyDelta } from '../../src/store/delta.ts';
-import { readScope, readScopeState, storeScopeMode } from '../../src/store/scope.ts';
+import { adoptAccount } from '../../src/store/setup/account.ts';
+import { registerInstance } from '../../src/store/setup/instance.ts';
+import { releaseSnapshot, scheduleLive, unscheduledLive } from '../../src/store/live/order.ts';
+import { acceptDoubted, readDoubts } from '../../src/store/answer/mass-moves.ts';
+import { applyDelta } from '../../src/store/catalog/delta.ts';
+import { readScope, readScopeState, storeScopeMode } from '../../src/store/sellers/scope.ts';
 import { baseline, line } from './manifest.ts';
 import {
   answerAsked,

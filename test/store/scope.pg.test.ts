@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'vitest';
 import { applyAnswer } from '../../src/store/answer/apply.ts';
-import { applyDelta } from '../../src/store/delta.ts';
-import { readCounts } from '../../src/store/counts-reader.ts';
-import { refreshAll, refreshSkus } from '../../src/store/refresh.ts';
-import { readScopeState, storeScopeMode } from '../../src/store/scope.ts';
-import { drawSample } from '../../src/store/verification.ts';
+import { applyDelta } from '../../src/store/catalog/delta.ts';
+import { readCounts } from '../../src/store/status/counts-reader.ts';
+import { refreshAll, refreshSkus } from '../../src/store/sellers/refresh.ts';
+import { readScopeState, storeScopeMode } from '../../src/store/sellers/scope.ts';
+import { drawSample } from '../../src/store/trust/verification.ts';
 import { baseline, line, standing } from './manifest.ts';
 import {
   answerAsked,

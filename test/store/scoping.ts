@@ -1,7 +1,7 @@
 import { expect } from 'vitest';
-import type { Queryable, Sql } from '../../src/store/db.ts';
-import { type Claim, claimDue } from '../../src/store/due.ts';
-import { readScope, storeScopeMode, withinScope } from '../../src/store/scope.ts';
+import type { Queryable, Sql } from '../../src/store/connection/db.ts';
+import { type Claim, claimDue } from '../../src/store/ledger/due.ts';
+import { readScope, storeScopeMode, withinScope } from '../../src/store/sellers/scope.ts';
 import { allDue, followWatchlist, LEASE_MS } from './support.ts';
 
 export type Rule = readonly [kind: string, value: string, include?: boolean];

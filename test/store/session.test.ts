@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { SESSION, sessionConnection } from '../../src/store/session.ts';
+import { SESSION, sessionConnection } from '../../src/store/connection/session.ts';
 
 const pins = Object.keys(SESSION).length;
 

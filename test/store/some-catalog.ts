@@ -1,4 +1,4 @@
-import type { Sql } from '../../src/store/db.ts';
+import type { Sql } from '../../src/store/connection/db.ts';
 
 /**
  * A catalog of every kind of SKU, drawn by `seed`: ages up to forty days, ten seconds off any bound so that the moment of

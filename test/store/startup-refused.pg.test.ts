@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { systemClock } from '../../src/lib/clock.ts';
-import { connect } from '../../src/store/db.ts';
-import { waitForDatabase } from '../../src/store/startup.ts';
+import { connect } from '../../src/store/connection/db.ts';
+import { waitForDatabase } from '../../src/store/connection/startup.ts';
 import { createDatabase, type TestDatabase } from '../support/db.ts';
 import { refusingSettings, through } from '../support/net.ts';
 

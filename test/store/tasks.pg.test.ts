@@ -8,9 +8,9 @@ import {
   showProgress,
   startTask,
   type TaskEnd,
-} from '../../src/store/tasks.ts';
-import { refreshManifest } from '../../src/store/refresh.ts';
-import { readSyncState } from '../../src/store/sync-state.ts';
+} from '../../src/store/ledger/tasks.ts';
+import { refreshManifest } from '../../src/store/sellers/refresh.ts';
+import { readSyncState } from '../../src/store/catalog/sync-state.ts';
 import { HOUR, useStore, failCall } from './support.ts';
 
 const store = useStore();

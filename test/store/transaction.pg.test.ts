@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, test } from 'vitest';
-import { transaction } from '../../src/store/db.ts';
-import { sqlState } from '../../src/store/sql-errors.ts';
+import { transaction } from '../../src/store/connection/db.ts';
+import { sqlState } from '../../src/store/connection/sql-errors.ts';
 import { useStore } from './support.ts';
 
 /* What a transaction sends last goes with its COMMIT: what fails of it fails the whole, and is heard of. */

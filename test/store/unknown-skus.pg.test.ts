@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { applyAnswer } from '../../src/store/answer/apply.ts';
-import { refreshSkus } from '../../src/store/refresh.ts';
-import { forgetUnknown } from '../../src/store/watchlist.ts';
+import { refreshSkus } from '../../src/store/sellers/refresh.ts';
+import { forgetUnknown } from '../../src/store/sellers/watchlist.ts';
 import { line, standing } from './manifest.ts';
 import { answerAsked, claimAll, followWatchlist, found, HOUR, ledger, REFRESH, useStore } from './support.ts';
 import { dueNow, watch } from './watching.ts';

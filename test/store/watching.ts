@@ -1,4 +1,4 @@
-import type { Sql } from '../../src/store/db.ts';
+import type { Sql } from '../../src/store/connection/db.ts';
 import { followWatchlist } from './support.ts';
 
 /** What is due now: SKU, reason and rank. */

@@ -1,12 +1,12 @@
 import { describe, expect, test } from 'vitest';
-import { connect, type Sql } from '../../src/store/db.ts';
-import { applyDelta } from '../../src/store/delta.ts';
-import { storeFailedCall, storeLesson } from '../../src/store/call-lesson.ts';
-import { type Claim, claimDue, releaseClaim } from '../../src/store/due.ts';
+import { connect, type Sql } from '../../src/store/connection/db.ts';
+import { applyDelta } from '../../src/store/catalog/delta.ts';
+import { storeFailedCall, storeLesson } from '../../src/store/call/call-lesson.ts';
+import { type Claim, claimDue, releaseClaim } from '../../src/store/ledger/due.ts';
 import { applyAnswer } from '../../src/store/answer/apply.ts';
-import { readWatchlist } from '../../src/store/watchlist.ts';
+import { readWatchlist } from '../../src/store/sellers/watchlist.ts';
 import { ANY_SIZE } from '../../src/sync/reprice/call-size.ts';
-import { refreshAll, refreshSkus } from '../../src/store/refresh.ts';
+import { refreshAll, refreshSkus } from '../../src/store/sellers/refresh.ts';
 import { baseline, line, standing } from './manifest.ts';
 import {
   allDue,

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import { claimDue } from '../../src/store/due.ts';
-import { refreshAll } from '../../src/store/refresh.ts';
-import { readLeftOut, readWatchlist } from '../../src/store/watchlist.ts';
+import { claimDue } from '../../src/store/ledger/due.ts';
+import { refreshAll } from '../../src/store/sellers/refresh.ts';
+import { readLeftOut, readWatchlist } from '../../src/store/sellers/watchlist.ts';
 import { baseline, line, standing } from './manifest.ts';
 import {
   callInputs,

@@ -1,7 +1,7 @@
 import { expect } from 'vitest';
 import { type Change, productAfter } from '../../src/client/change.ts';
 import { METADATA_COLUMNS } from '../../src/declared/metadata.ts';
-import type { Sql } from '../../src/store/db.ts';
+import type { Sql } from '../../src/store/connection/db.ts';
 
 /** A row of catalog.changes, as a follower's program has it. */
 export type ChangeRow = Change;

@@ -1,6 +1,6 @@
 import { METADATA } from '../../src/declared/metadata.ts';
 import type { TruthRow, World } from '../../src/sandbox/index.ts';
-import type { Sql } from '../../src/store/db.ts';
+import type { Sql } from '../../src/store/connection/db.ts';
 
 /** One SKU as truth and mirror are compared: everything a seller can read of it but times. */
 interface Seen {

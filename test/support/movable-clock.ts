@@ -1,4 +1,4 @@
-import { connect, type Sql } from '../../src/store/db.ts';
+import { connect, type Sql } from '../../src/store/connection/db.ts';
 
 /*
  * A clock of Postgres that can be set, in one database alone: `now()` and `clock_timestamp()` of `pg_catalog` are others there. A

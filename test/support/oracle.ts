@@ -1,6 +1,6 @@
 import { expect } from 'vitest';
 import type { World } from '../../src/sandbox/index.ts';
-import type { Sql } from '../../src/store/db.ts';
+import type { Sql } from '../../src/store/connection/db.ts';
 import { differencesOf } from './differences.ts';
 
 /** The whole mirror is as the partner has it (differencesOf). */

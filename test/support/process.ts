@@ -8,8 +8,8 @@ import { fileURLToPath } from 'node:url';
 import { type ExpectStatic, expect, onTestFinished, vi } from 'vitest';
 import type { Failpoint } from '../../src/lib/failpoint.ts';
 import { NODE_FLAGS } from '../../src/launch.ts';
-import type { Sql } from '../../src/store/db.ts';
-import { sqlState } from '../../src/store/sql-errors.ts';
+import type { Sql } from '../../src/store/connection/db.ts';
+import { sqlState } from '../../src/store/connection/sql-errors.ts';
 import { Hopeless, PATIENCE_MS, eventually } from './eventually.ts';
 import type { LogLine } from './stack.ts';
 

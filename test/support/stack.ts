@@ -7,8 +7,8 @@ import { untilCaughtUp } from '../../src/cli/run.ts';
 import { type Config, loadConfig } from '../../src/config/config.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { type Sandbox, type SandboxOptions, startSandbox } from '../../src/sandbox/index.ts';
-import { connect, type Sql } from '../../src/store/db.ts';
-import { refreshAll } from '../../src/store/refresh.ts';
+import { connect, type Sql } from '../../src/store/connection/db.ts';
+import { refreshAll } from '../../src/store/sellers/refresh.ts';
 import { createLogger, type Log } from '../../src/telemetry/log/logger.ts';
 import { createDatabase, type TestDatabase } from './db.ts';
 

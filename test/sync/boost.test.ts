@@ -17,7 +17,7 @@ import {
   PRIOR,
   solveThreshold,
 } from '../../src/sync/live/policy.ts';
-import { QUIET_LINE } from '../../src/store/line-state.ts';
+import { QUIET_LINE } from '../../src/store/live/line-state.ts';
 import { NO_RELEASES } from '../../src/sync/live/releases.ts';
 import { NOW, refresh, released, suspected, UNMOVED, WHOLESALE } from './line-refreshes.ts';
 

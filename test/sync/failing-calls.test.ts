@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import type { CallSize } from '../../src/store/bulk-call.ts';
-import { FAILURES_BEFORE_PAUSE } from '../../src/store/tasks.ts';
+import type { CallSize } from '../../src/store/call/bulk-call.ts';
+import { FAILURES_BEFORE_PAUSE } from '../../src/store/ledger/tasks.ts';
 import { afterFailedCall, ANY_SIZE, sizeAfter, skusOfCall } from '../../src/sync/reprice/call-size.ts';
 import { MOST_UNDER_WAY } from '../../src/sync/reprice/slice.ts';
 import { planSuspects } from '../../src/sync/reprice/plan.ts';

@@ -1,6 +1,6 @@
-import type { CallInputs, CallSize } from '../../src/store/bulk-call.ts';
-import type { ClaimedSku, Lane } from '../../src/store/due.ts';
-import { FAILURES_BEFORE_PAUSE } from '../../src/store/tasks.ts';
+import type { CallInputs, CallSize } from '../../src/store/call/bulk-call.ts';
+import type { ClaimedSku, Lane } from '../../src/store/ledger/due.ts';
+import { FAILURES_BEFORE_PAUSE } from '../../src/store/ledger/tasks.ts';
 import { afterFailedCall, ANY_SIZE, sizeAfter } from '../../src/sync/reprice/call-size.ts';
 import { planCall, type PlannedCall } from '../../src/sync/reprice/plan.ts';
 import { type CallEnd, mostUnderWay } from '../../src/sync/reprice/slice.ts';

@@ -3,10 +3,10 @@ import { eachColumn } from '../../src/declared/metadata.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { createPacer } from '../../src/pace/pacer.ts';
 import type { BulkAnswer, LowestRecord } from '../../src/partner/answers.ts';
-import type { Sql } from '../../src/store/db.ts';
-import { DueFloors } from '../../src/store/due-floors.ts';
+import type { Sql } from '../../src/store/connection/db.ts';
+import { DueFloors } from '../../src/store/ledger/due-floors.ts';
 import { RecentAnswers } from '../../src/sync/reprice/recent.ts';
-import { HintCounts } from '../../src/store/hints.ts';
+import { HintCounts } from '../../src/store/sellers/hints.ts';
 import type { SyncContext, SyncEvent } from '../../src/sync/context.ts';
 import { settingsWith } from '../support/settings.ts';
 

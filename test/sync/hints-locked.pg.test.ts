@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { forgetOldHints } from '../../src/store/hints.ts';
+import { forgetOldHints } from '../../src/store/sellers/hints.ts';
 import { LIVE, moved, unmoved, useHints } from './hinting.ts';
 
 const { store, hint, drain, came, call, rate, waiting, source } = useHints();

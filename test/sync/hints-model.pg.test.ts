@@ -1,10 +1,10 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { putClockRight } from '../../src/store/clock.ts';
-import { applyDelta } from '../../src/store/delta.ts';
-import type { HintRecord } from '../../src/store/hint-state.ts';
-import { readManifestSources, type ToldByManifest } from '../../src/store/manifest-hints.ts';
-import { readLivePlan } from '../../src/store/live.ts';
+import { applyDelta } from '../../src/store/catalog/delta.ts';
+import type { HintRecord } from '../../src/store/live/hint-state.ts';
+import { readManifestSources, type ToldByManifest } from '../../src/store/catalog/manifest-hints.ts';
+import { readLivePlan } from '../../src/store/live/live.ts';
 import type { SyncContext, SyncEvent } from '../../src/sync/context.ts';
 import { hintPrecision, mostWaiting } from '../../src/sync/live/hints.ts';
 import { mostByManifest } from '../../src/sync/live/manifest-hints.ts';

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { MOST_TESTED, UNTESTED } from '../../src/store/hint-state.ts';
-import { storeHintTests } from '../../src/store/hints.ts';
+import { MOST_TESTED, UNTESTED } from '../../src/store/live/hint-state.ts';
+import { storeHintTests } from '../../src/store/sellers/hints.ts';
 import { hintPrecision, hintRecall, learnHints, undonePart } from '../../src/sync/live/hints.ts';
 import { found, knownSkus, mark } from '../store/support.ts';
 import { LIVE, moved, unmoved, useHints } from './hinting.ts';

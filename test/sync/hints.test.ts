@@ -21,7 +21,7 @@ import {
   toldMove,
   undonePart,
 } from '../../src/sync/live/hints.ts';
-import { UNTESTED } from '../../src/store/hint-state.ts';
+import { UNTESTED } from '../../src/store/live/hint-state.ts';
 import { boostedMinutes, PRIOR } from '../../src/sync/live/policy.ts';
 
 const PLAN = { refreshThreshold: 1, maxIntervalMinutes: 120 };

@@ -1,7 +1,7 @@
 import { NO_TRACER } from '../../src/lib/tracer.ts';
 import { beforeEach, describe, expect, test } from 'vitest';
-import { storeLesson } from '../../src/store/call-lesson.ts';
-import { type LivePlan, readLivePlan } from '../../src/store/live.ts';
+import { storeLesson } from '../../src/store/call/call-lesson.ts';
+import { type LivePlan, readLivePlan } from '../../src/store/live/live.ts';
 import type { SyncContext, SyncEvent } from '../../src/sync/context.ts';
 import { weighCounts, weighDeferrals } from '../../src/sync/live/incident.ts';
 import { learn } from '../../src/sync/live/learn.ts';

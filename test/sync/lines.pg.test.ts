@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import { readLines, storeLineChanges } from '../../src/store/live-lines.ts';
-import { readLivePlan } from '../../src/store/live.ts';
-import { QUIET_LINE } from '../../src/store/line-state.ts';
+import { readLines, storeLineChanges } from '../../src/store/live/lines.ts';
+import { readLivePlan } from '../../src/store/live/live.ts';
+import { QUIET_LINE } from '../../src/store/live/line-state.ts';
 import { planLive } from '../../src/sync/live/plan.ts';
 import { mark } from '../store/support.ts';
 import { settingsWith } from '../support/settings.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import type { DueClass } from '../../src/store/due.ts';
+import type { DueClass } from '../../src/store/ledger/due.ts';
 import { lingerMs } from '../../src/sync/reprice/plan.ts';
 
 const LIMITS = { callSkus: 100, liveBudget: 5.9 };

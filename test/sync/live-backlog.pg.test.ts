@@ -1,9 +1,9 @@
 import { NO_TRACER } from '../../src/lib/tracer.ts';
 import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { claimDue } from '../../src/store/due.ts';
-import { listBacklog } from '../../src/store/live-backlog.ts';
-import { readLivePlan } from '../../src/store/live.ts';
+import { claimDue } from '../../src/store/ledger/due.ts';
+import { listBacklog } from '../../src/store/live/backlog.ts';
+import { readLivePlan } from '../../src/store/live/live.ts';
 import type { SyncContext } from '../../src/sync/context.ts';
 import { chooseForQuota, planLive } from '../../src/sync/live/plan.ts';
 import { chooseLive, PRIOR } from '../../src/sync/live/policy.ts';

@@ -1,6 +1,6 @@
 import { array, assert, constantFrom, integer, property, record } from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { type LiveCeiling, NO_CEILING } from '../../src/store/live.ts';
+import { type LiveCeiling, NO_CEILING } from '../../src/store/live/live.ts';
 import {
   type CeilingEvidence,
   learnLiveCeiling,

@@ -1,7 +1,7 @@
 import { NO_TRACER } from '../../src/lib/tracer.ts';
 import { beforeEach, describe, expect, test } from 'vitest';
-import { claimDue } from '../../src/store/due.ts';
-import { readLivePlan } from '../../src/store/live.ts';
+import { claimDue } from '../../src/store/ledger/due.ts';
+import { readLivePlan } from '../../src/store/live/live.ts';
 import type { SyncContext, SyncEvent } from '../../src/sync/context.ts';
 import { liveCredit } from '../../src/sync/live/ceiling.ts';
 import {
@@ -12,7 +12,7 @@ import {
   releaseSnapshots,
   scheduleAll,
 } from '../../src/sync/live/plan.ts';
-import { storeLesson } from '../../src/store/call-lesson.ts';
+import { storeLesson } from '../../src/store/call/call-lesson.ts';
 import { learn } from '../../src/sync/live/learn.ts';
 import { callInputs, useStore } from '../store/support.ts';
 import { type SettingsEnv, settingsWith } from '../support/settings.ts';

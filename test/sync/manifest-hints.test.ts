@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { UNTESTED } from '../../src/store/hint-state.ts';
+import { UNTESTED } from '../../src/store/live/hint-state.ts';
 import { mostByManifest } from '../../src/sync/live/manifest-hints.ts';
 
 const GOOD = { ...UNTESTED, tested: 100, expected: 90, unmoved: 20, moves: 200 };

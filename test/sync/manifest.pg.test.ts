@@ -3,7 +3,7 @@ import { gzipSync } from 'node:zlib';
 import { beforeEach, describe, expect, test } from 'vitest';
 import { systemClock } from '../../src/lib/clock.ts';
 import { SecretUrl } from '../../src/partner/secret-url.ts';
-import { startTask } from '../../src/store/tasks.ts';
+import { startTask } from '../../src/store/ledger/tasks.ts';
 import type { SyncContext, SyncEvent } from '../../src/sync/context.ts';
 import { syncManifest } from '../../src/sync/manifest.ts';
 import { fileOf } from '../partner/manifest-reading.ts';

@@ -10,7 +10,7 @@ import {
   RATES_START_AS,
   unmovedProbability,
   withPrior,
-} from '../../src/store/rate-prior.ts';
+} from '../../src/store/live/rate-prior.ts';
 import { learnMemories, memoriesOf, rateOfMemories } from '../../src/sync/live/memories.ts';
 import { bounded, learnRate, PRIOR } from '../../src/sync/live/policy.ts';
 import { learnWholesale } from '../../src/sync/live/releases.ts';

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import type { Early } from '../../src/store/bulk-call.ts';
-import type { DueClass, Lane, Quota } from '../../src/store/due.ts';
+import type { Early } from '../../src/store/call/bulk-call.ts';
+import type { DueClass, Lane, Quota } from '../../src/store/ledger/due.ts';
 import { planBatch, type PlanLimits, planSuspects } from '../../src/sync/reprice/plan.ts';
 
 const NOT_EARLY: Early = { urgent: 0, live: 0, new: 0, error: 0, metadata: 0, sweep: 0 };

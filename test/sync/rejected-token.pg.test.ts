@@ -4,7 +4,7 @@ import { NO_TRACER } from '../../src/lib/tracer.ts';
 import { PartnerError, type PartnerErrorKind } from '../../src/partner/errors.ts';
 import { SecretUrl } from '../../src/partner/secret-url.ts';
 import { runTask } from '../../src/queues/task-run.ts';
-import { readSyncState } from '../../src/store/sync-state.ts';
+import { readSyncState } from '../../src/store/catalog/sync-state.ts';
 import type { SyncContext, SyncEvent } from '../../src/sync/context.ts';
 import { syncDelta } from '../../src/sync/delta.ts';
 import { checkCatalog, syncManifest } from '../../src/sync/manifest.ts';

@@ -1,6 +1,6 @@
 import { judgeHealth } from '../../src/status/health.ts';
 import type { MirrorStats } from '../../src/status/stats.ts';
-import { TASKS } from '../../src/store/tasks.ts';
+import { TASKS } from '../../src/store/ledger/tasks.ts';
 import type { Observation } from '../../src/telemetry/metrics/declaration.ts';
 import { createMetrics, type MirrorScrape } from '../../src/telemetry/metrics/metrics.ts';
 

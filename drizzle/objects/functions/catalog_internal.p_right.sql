@@ -4,7 +4,7 @@
 --
 -- By a rate of its own: moves come by chance at a rate of which a gamma distribution is believed (alpha, beta in minutes), so that
 -- none comes in t minutes with (1 + t / beta) ^ -alpha. Rates are learned from alpha 0.8 and beta 120 on, whatever the market
--- (src/store/rate-prior.ts); here what is left of that (prior_part) counts as what all refreshes have taught of such SKUs.
+-- (src/store/live/rate-prior.ts); here what is left of that (prior_part) counts as what all refreshes have taught of such SKUs.
 -- Where its line moves (src/sync/live/releases.ts), it has not moved with it with exp(-hazard), nor has any of its sizes; likewise where somebody
 -- has hinted at it (src/sync/live/hints.ts).
 -- Snapshot-priced: the product of three: no move that waits to be reported, or of which a report is there; none that is never

@@ -1,4 +1,4 @@
--- The counts that src/store/audit.ts keeps, as a seller reads them.
+-- The counts that src/store/catalog/audit.ts keeps, as a seller reads them.
 CREATE OR REPLACE VIEW catalog.delta_audit AS
 SELECT a.since,
        a.confirmed AS reports_confirmed,

@@ -4,7 +4,7 @@ import type { Health } from '../../status/health.ts';
 import type { ReasonCode } from '../../status/reason.ts';
 import type { Status } from '../../status/status.ts';
 import { bar, harmless, painter, type Terminal, type Tint, wrap } from '../../status/style.ts';
-import type { ChangeRow, RecentChanges } from '../../store/demo.ts';
+import type { ChangeRow, RecentChanges } from '../../store/status/demo.ts';
 
 /** What the demo shows of the mirror at one moment. */
 export interface DemoView {

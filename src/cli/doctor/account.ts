@@ -1,5 +1,5 @@
 import type { Config } from '../../config/config.ts';
-import { addressOf, compareAccount, type KnownAccount } from '../../store/account.ts';
+import { addressOf, compareAccount, type KnownAccount } from '../../store/setup/account.ts';
 import { type CheckResult, fail, ok, warn } from './check.ts';
 
 const ADOPT = 'run `catalog-mirror migrate --adopt-account`';

@@ -4,7 +4,7 @@ import { explainRefusal, refusalOf, type Suspicion } from '../../pace/refusal.ts
 import type { Permit } from '../../partner/client.ts';
 import type { RequestOutcome } from '../../partner/errors.ts';
 import { type PaceView, readPace } from '../../pace/ledger.ts';
-import type { Sql } from '../../store/db.ts';
+import type { Sql } from '../../store/connection/db.ts';
 import { type Acquired, createPacer } from '../../pace/pacer.ts';
 
 /** A refusal that the request ledger shows, and its back-off. */

@@ -1,12 +1,12 @@
-import { askingTwo, type Sql } from '../../store/db.ts';
-import { sqlState, storeFailure } from '../../store/sql-errors.ts';
-import { migrationState, readOccupied, readRights } from '../../store/migrations.ts';
-import { OUR_SCHEMAS, readRoles } from '../../store/occupied.ts';
-import { countDaemons } from '../../store/instance.ts';
+import { askingTwo, type Sql } from '../../store/connection/db.ts';
+import { sqlState, storeFailure } from '../../store/connection/sql-errors.ts';
+import { migrationState, readOccupied, readRights } from '../../store/setup/migrations.ts';
+import { OUR_SCHEMAS, readRoles } from '../../store/setup/occupied.ts';
+import { countDaemons } from '../../store/setup/instance.ts';
 import type { PostgresFacts } from './postgres.ts';
-import { readSyncState } from '../../store/sync-state.ts';
-import { readSnapshotHolder } from '../../store/snapshot-holder.ts';
-import { readPooling } from '../../store/pooler.ts';
+import { readSyncState } from '../../store/catalog/sync-state.ts';
+import { readSnapshotHolder } from '../../store/status/snapshot-holder.ts';
+import { readPooling } from '../../store/connection/pooler.ts';
 import type { OwnMirror } from './partner.ts';
 import { QUEUE_TABLES } from '../../queues/postgres-queues.ts';
 

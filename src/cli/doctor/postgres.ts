@@ -1,7 +1,7 @@
 import { judgeEncryption } from './connection.ts';
-import { type SnapshotHolder, snapshotHolderText } from '../../store/snapshot-holder.ts';
-import { type FoundRole, judgeRoles, type Occupied } from '../../store/occupied.ts';
-import { type Pooling, poolingProblem } from '../../store/pooler.ts';
+import { type SnapshotHolder, snapshotHolderText } from '../../store/status/snapshot-holder.ts';
+import { type FoundRole, judgeRoles, type Occupied } from '../../store/setup/occupied.ts';
+import { type Pooling, poolingProblem } from '../../store/connection/pooler.ts';
 import { fail, type CheckResult, judgeSkew, ok, skipped, warn } from './check.ts';
 
 const LEAST_VERSION = 140_000;

@@ -1,5 +1,5 @@
 import type { Config } from '../../config/config.ts';
-import type { Scope } from '../../store/scope.ts';
+import type { Scope } from '../../store/sellers/scope.ts';
 import { whyNothing } from '../../status/scope.ts';
 import { type CheckResult, ok, warn } from './check.ts';
 

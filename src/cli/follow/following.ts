@@ -1,5 +1,5 @@
 import { hostname } from 'node:os';
-import { connectAlone, type LoneClient } from '../../store/db.ts';
+import { connectAlone, type LoneClient } from '../../store/connection/db.ts';
 import {
   beginningOf,
   DEAD_FOR_SURE_MS,
@@ -9,10 +9,10 @@ import {
   NameHeld,
   type Place,
   takeName,
-} from '../../store/followers.ts';
-import { checkNotSetBack } from '../../store/feed.ts';
-import { isLockNotAvailable } from '../../store/locks.ts';
-import { isConnectionLost, storeFailure } from '../../store/sql-errors.ts';
+} from '../../store/history/followers.ts';
+import { checkNotSetBack } from '../../store/history/feed.ts';
+import { isLockNotAvailable } from '../../store/connection/locks.ts';
+import { isConnectionLost, storeFailure } from '../../store/connection/sql-errors.ts';
 import { backOffMs } from '../../follow/delivery.ts';
 import { type End, follow, type Following } from '../../follow/follower.ts';
 import type { Follow } from './wanted.ts';

@@ -1,14 +1,14 @@
 import type { createWebhook } from '../../follow/webhook.ts';
 import { shownJson } from '../../lib/shown-json.ts';
-import type { Sql } from '../../store/db.ts';
+import type { Sql } from '../../store/connection/db.ts';
 import {
   deleteLetter,
   discardLetters,
   listDeadLetters,
   noteAttempt,
   readLetter,
-} from '../../store/dead-letters.ts';
-import { forgetFollower, readFollowers } from '../../store/followers.ts';
+} from '../../store/history/dead-letters.ts';
+import { forgetFollower, readFollowers } from '../../store/history/followers.ts';
 import { EXIT } from '../command.ts';
 import { processSources } from '../../config/config.ts';
 import { tableOf } from '../table.ts';

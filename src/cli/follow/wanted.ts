@@ -1,6 +1,6 @@
 import { KINDS, parseFilters } from '../../follow/filter.ts';
-import type { Beginning } from '../../store/followers.ts';
-import type { Filter } from '../../store/feed.ts';
+import type { Beginning } from '../../store/history/followers.ts';
+import type { Filter } from '../../store/history/feed.ts';
 import { type Arguments, numberOption, UsageError } from '../command.ts';
 
 export const ATTEMPTS = 10;

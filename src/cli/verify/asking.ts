@@ -1,6 +1,6 @@
 import type { Clock } from '../../lib/clock.ts';
 import { formatAge, formatDuration } from '../../lib/duration.ts';
-import type { MarkedSkus, readVerified } from '../../store/verification.ts';
+import type { MarkedSkus, readVerified } from '../../store/trust/verification.ts';
 import { type Verified, verified } from './figures.ts';
 
 /** So many are marked at a time: urgent ones that the delta reports meanwhile wait for no more than these. */

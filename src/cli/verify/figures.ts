@@ -1,4 +1,4 @@
-import type { AnsweredSku, HeldSku, WrongPrice } from '../../store/verification.ts';
+import type { AnsweredSku, HeldSku, WrongPrice } from '../../store/trust/verification.ts';
 
 /** One SKU of the sample, asked and answered. */
 export interface Verified {

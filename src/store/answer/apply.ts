@@ -8,17 +8,17 @@ import { readMuted, storeMuted } from './muted.ts';
 import type { Moved, Turned } from './members.ts';
 import { postpone, releaseOvertaken, settleAnswered, writeStates } from './settle.ts';
 import { writePrices, writeProducts } from './writes.ts';
-import { auditRefreshes } from '../audit.ts';
-import { storeLooks } from '../calibration.ts';
-import { correctedMeanings, hasChanges, writeChanges } from '../changes.ts';
+import { auditRefreshes } from '../catalog/audit.ts';
+import { storeLooks } from '../trust/calibration.ts';
+import { correctedMeanings, hasChanges, writeChanges } from '../history/changes.ts';
 import { notingLateClock } from '../clock.ts';
-import { type Sql, transaction, type Tx } from '../db.ts';
-import type { Claim } from '../due.ts';
-import { forgetHints, storeHintTests } from '../hints.ts';
-import { forgetDrawn, forgetHazards, writeRates } from '../live.ts';
-import { followMoves } from '../mass-moves.ts';
-import { countPromises, writePromiseCases } from '../promises.ts';
-import { sortByScope } from '../scope.ts';
+import { type Sql, transaction, type Tx } from '../connection/db.ts';
+import type { Claim } from '../ledger/due.ts';
+import { forgetHints, storeHintTests } from '../sellers/hints.ts';
+import { forgetDrawn, forgetHazards, writeRates } from '../live/live.ts';
+import { followMoves } from './mass-moves.ts';
+import { countPromises, writePromiseCases } from '../sellers/promises.ts';
+import { sortByScope } from '../sellers/scope.ts';
 
 /**
  * Applies one bulk answer in one transaction: prices and their history, metadata and its history, SKU states, and the

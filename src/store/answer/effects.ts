@@ -13,12 +13,12 @@ import { type HeldPrices, sizesFound, testsOf } from './looks.ts';
 import type { SkuResult, NextRefresh, ToldByLine, WeighedLine } from './types.ts';
 import type { PriceDifference, ProductDifferences } from './differences.ts';
 import { keyOf, type MemberChange, membersAlone, type MemberWatch, type Moved } from './members.ts';
-import { type AuditFinding, findingOf, type Standing } from '../audit.ts';
-import type { LookTest } from '../calibration.ts';
-import type { HintTest, ToldTest } from '../hint-state.ts';
-import type { FieldChange, FirstRecords, PriceMove, StateChange } from '../changes.ts';
-import type { LiveRefresh, LearnedRefresh } from '../live.ts';
-import { type HeldPromise, judgePromise, type PromiseCase } from '../promises.ts';
+import { type AuditFinding, findingOf, type Standing } from '../catalog/audit.ts';
+import type { LookTest } from '../trust/calibration.ts';
+import type { HintTest, ToldTest } from '../live/hint-state.ts';
+import type { FieldChange, FirstRecords, PriceMove, StateChange } from '../history/changes.ts';
+import type { LiveRefresh, LearnedRefresh } from '../live/live.ts';
+import { type HeldPromise, judgePromise, type PromiseCase } from '../sellers/promises.ts';
 
 export interface Differences {
   readonly prices: readonly PriceDifference[];

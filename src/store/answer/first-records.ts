@@ -1,5 +1,5 @@
 import { METADATA_COLUMNS } from '../../declared/metadata.ts';
-import type { FirstRecords, StateChange } from '../changes.ts';
+import type { FirstRecords, StateChange } from '../history/changes.ts';
 import type { PriceDifference } from './differences.ts';
 import type { SkuResult } from './types.ts';
 

@@ -1,4 +1,4 @@
-import type { Sql, Tx } from '../db.ts';
+import type { Sql, Tx } from '../connection/db.ts';
 import { keyOf, type Member, type Turned } from './members.ts';
 
 /** The keys of members that are muted. */

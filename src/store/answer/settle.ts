@@ -1,7 +1,7 @@
 import type { AnswerEffects } from './effects.ts';
 import type { NextRefresh, SkuResult } from './types.ts';
-import type { Tx } from '../db.ts';
-import type { Claim } from '../due.ts';
+import type { Tx } from '../connection/db.ts';
+import type { Claim } from '../ledger/due.ts';
 
 /**
  * Writes that the SKUs were refreshed, and what they are now. One whose price moved while it was live is not what it was,

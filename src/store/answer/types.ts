@@ -1,12 +1,12 @@
 import type { MemberWatch, Turned } from './members.ts';
-import type { LookCounts } from '../calibration.ts';
-import type { HintCounts } from '../hints.ts';
-import type { MassMoved, MoveCounts } from '../mass-moves.ts';
+import type { LookCounts } from '../trust/calibration.ts';
+import type { HintCounts } from '../sellers/hints.ts';
+import type { MassMoved, MoveCounts } from './mass-moves.ts';
 import type { Oddity } from './plausibility.ts';
 import type { Metadata } from '../../declared/metadata.ts';
-import type { HeldLine, Wholesale } from '../line-state.ts';
-import type { LiveRefresh, LearnedRefresh } from '../live.ts';
-import type { PromiseCounts } from '../promises.ts';
+import type { HeldLine, Wholesale } from '../live/line-state.ts';
+import type { LiveRefresh, LearnedRefresh } from '../live/live.ts';
+import type { PromiseCounts } from '../sellers/promises.ts';
 
 /** One size of a record, as it is to be stored. */
 export interface PriceRow {

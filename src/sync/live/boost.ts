@@ -1,5 +1,5 @@
 import type { LineRefresh } from '../../store/answer/types.ts';
-import type { Line, Releases } from '../../store/line-state.ts';
+import type { Line, Releases } from '../../store/live/line-state.ts';
 import { boostedMinutes, boostedValue, type Rate } from './policy.ts';
 import { isWholesale, RELEASE_MINUTES, releasedPart, SAME_MINUTES } from './releases.ts';
 

@@ -1,4 +1,5 @@
-import { type LiveCeiling, type LivePlan, type LiveSpend, NO_CEILING } from '../../store/live.ts';
+import type { LiveSpend } from '../../store/ledger/due.ts';
+import { type LiveCeiling, type LivePlan, NO_CEILING } from '../../store/live/live.ts';
 
 /*
  * The partner limits live computations in time, too, by how much and in which way is not documented (partner rules 4.1.3, 8.open): a

@@ -1,4 +1,4 @@
-import { faded } from '../../store/faded.ts';
+import { faded } from '../../store/live/faded.ts';
 import {
   type HintRecord,
   type HintTest,
@@ -6,7 +6,7 @@ import {
   type ToldMove,
   type ToldTest,
   type WaitingHint,
-} from '../../store/hint-state.ts';
+} from '../../store/live/hint-state.ts';
 import type { BoostPlan } from './boost.ts';
 import { boostedMinutes, type Rate } from './policy.ts';
 
@@ -187,7 +187,7 @@ export function toldRecheckMinutes(
 
 /**
  * A source after refreshes that tested it, and the moves that all refreshes have found meanwhile. Only bench and tests call it: the mirror has the same
- * in SQL (storeHintTests of store/hints.ts), and test/sync/hints.pg.test.ts compares them.
+ * in SQL (storeHintTests of store/sellers/hints.ts), and test/sync/hints.pg.test.ts compares them.
  */
 export function learnHints(before: HintRecord, shown: HintRecord): HintRecord {
   const tested = before.tested + shown.tested;

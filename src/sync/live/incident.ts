@@ -1,5 +1,5 @@
-import { type Incident, type IncidentCause, storeIncident } from '../../store/incident.ts';
-import { requestTask } from '../../store/tasks.ts';
+import { type Incident, type IncidentCause, storeIncident } from '../../store/live/incident.ts';
+import { requestTask } from '../../store/ledger/tasks.ts';
 import type { SyncContext, SyncEvent } from '../context.ts';
 
 /*

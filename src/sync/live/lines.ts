@@ -1,6 +1,6 @@
 import type { LineRefresh, ToldByLine, WeighedLine, WeighedLines } from '../../store/answer/types.ts';
-import { type Line, QUIET_LINE, type Releases, type Wholesale } from '../../store/line-state.ts';
-import type { LivePlan, LiveRefresh } from '../../store/live.ts';
+import { type Line, QUIET_LINE, type Releases, type Wholesale } from '../../store/live/line-state.ts';
+import type { LivePlan, LiveRefresh } from '../../store/live/live.ts';
 import { releaseRecheckMinutes, type BoostPlan } from './boost.ts';
 import { rateOf } from './rate.ts';
 import { isWholesale, learnWholesale, type LineTurn, weighRefresh } from './releases.ts';

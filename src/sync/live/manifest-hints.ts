@@ -1,6 +1,6 @@
-import type { ManifestSource } from '../../store/hint-state.ts';
-import type { ManifestRecords, ToldByManifest } from '../../store/manifest-hints.ts';
-import { UNTESTED } from '../../store/hint-state.ts';
+import type { ManifestSource } from '../../store/live/hint-state.ts';
+import type { ManifestRecords, ToldByManifest } from '../../store/catalog/manifest-hints.ts';
+import { UNTESTED } from '../../store/live/hint-state.ts';
 import { mostWaiting } from './hints.ts';
 
 /* What lines of manifests tell of live SKUs is a hint like any other (hints.ts), with bounds of its own. Pure. */

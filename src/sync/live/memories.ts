@@ -1,4 +1,4 @@
-import { faded } from '../../store/faded.ts';
+import { faded } from '../../store/live/faded.ts';
 import {
   type Memories,
   priorPart,
@@ -6,7 +6,7 @@ import {
   type RatePrior,
   withoutPrior,
   withPrior,
-} from '../../store/rate-prior.ts';
+} from '../../store/live/rate-prior.ts';
 import { bounded, learnHintedMove, learnRate } from './policy.ts';
 
 /*

@@ -9,10 +9,10 @@ import {
   rateGroups,
   readLivePlan,
   storeRefreshThreshold,
-} from '../../store/live.ts';
-import type { Sql } from '../../store/db.ts';
-import { RATES_START_AS, unmovedProbability, withPrior } from '../../store/rate-prior.ts';
-import { readSyncState } from '../../store/sync-state.ts';
+} from '../../store/live/live.ts';
+import type { Sql } from '../../store/connection/db.ts';
+import { RATES_START_AS, unmovedProbability, withPrior } from '../../store/live/rate-prior.ts';
+import { readSyncState } from '../../store/catalog/sync-state.ts';
 import { nextRefresh, type SyncContext, type SyncSettings } from '../context.ts';
 import { liveCeilingAt, withoutIdleTime } from './ceiling.ts';
 import {
@@ -33,10 +33,10 @@ import {
 import { learnMemories, memoriesOf, rateOfMemories } from './memories.ts';
 import { TRIAL_BUDGETS } from './incident.ts';
 import { isBacklog, listedSkus, isBacklogNear, overdueMinutes, idleAfter } from './backlog.ts';
-import { clearBacklog, listBacklog, readBacklog } from '../../store/live-backlog.ts';
-import { drawLooks, learnBeliefs } from '../../store/beliefs.ts';
-import { forgetOldHints } from '../../store/hints.ts';
-import { readWholesale, storeWholesaleRate } from '../../store/live-lines.ts';
+import { clearBacklog, listBacklog, readBacklog } from '../../store/live/backlog.ts';
+import { drawLooks, learnBeliefs } from '../../store/trust/beliefs.ts';
+import { forgetOldHints } from '../../store/sellers/hints.ts';
+import { readWholesale, storeWholesaleRate } from '../../store/live/lines.ts';
 import type { ToldByLine } from '../../store/answer/types.ts';
 import { setAside } from './boost.ts';
 import { toldRecheckMinutes, isHinted, testHints, testTold, toldMove } from './hints.ts';
@@ -44,8 +44,8 @@ import { boostPlan, byItself } from './lines.ts';
 import { rateOf } from './rate.ts';
 import { wholesaleRate } from './releases.ts';
 import type { TaskOutcome } from '../outcome.ts';
-import type { CandidateOptions } from '../../store/bulk-call.ts';
-import { scheduleLive, releaseSnapshot, unscheduledLive } from '../../store/live-order.ts';
+import type { CandidateOptions } from '../../store/call/bulk-call.ts';
+import { scheduleLive, releaseSnapshot, unscheduledLive } from '../../store/live/order.ts';
 
 const SOLVE_EVERY_MS = 600_000;
 /** Until there is something to solve, and while there is a backlog. */
@@ -54,7 +54,7 @@ const SOON_MS = 60_000;
 /**
  * Solves what a live refresh must gain to be worth it (policy.ts). Where the refreshes there are suffice for every SKU's
  * LIVE_INTERVAL, or by configuration, there is no threshold: SKUs are refreshed in rotation. When an incident begins, everything joins
- * the live SKUs; when it ends, what is snapshot-priced leaves them (live-order.ts).
+ * the live SKUs; when it ends, what is snapshot-priced leaves them (store/live/order.ts).
  */
 export async function planLive(ctx: SyncContext): Promise<TaskOutcome> {
   const { sql, settings } = ctx;

@@ -1,5 +1,5 @@
-import { faded } from '../../store/faded.ts';
-import { priorPart, type Rate, RATES_START_AS } from '../../store/rate-prior.ts';
+import { faded } from '../../store/live/faded.ts';
+import { priorPart, type Rate, RATES_START_AS } from '../../store/live/rate-prior.ts';
 
 /*
  * Which live SKU to look at next. The delta never reports their price moves (partner rule 4.2.6), a call computes
@@ -17,7 +17,7 @@ const MOST_SHAPE = 20;
 const MOST_MEMORY_MINUTES = 3 * 24 * 60;
 /**
  * Nobody is believed to move less often than this says: once in 300 days. Whoever remembers three days cannot know, and it would fade on and on
- * (store/faded.ts).
+ * (store/live/faded.ts).
  */
 const LEAST_SHAPE = 0.01;
 /** Minimum interval between two refreshes of a SKU. */
@@ -100,7 +100,7 @@ export function rateFromPast(moves: number, minutes: number): Rate {
 
 /**
  * Expected gain of looking now, weighted: the index by which candidates are ranked. `tau`: minutes since the last refresh. `gain` of
- * store/live-backlog.ts is the same in SQL; test/sync/live-backlog.pg.test.ts compares them.
+ * store/live/backlog.ts is the same in SQL; test/sync/live-backlog.pg.test.ts compares them.
  */
 export function refreshValue(weight: number, { alpha, beta }: Rate, tau: number): number {
   const r = Math.log1p(tau / beta);
@@ -112,7 +112,7 @@ export function refreshValue(weight: number, { alpha, beta }: Rate, tau: number)
 
 /**
  * The same for a SKU that has moved with a probability of 1 − e^−hazard besides, because its line does (releases.ts): what is gained lasts
- * until the next move, or the longest wait `most`. Also in `gain` of store/live-backlog.ts.
+ * until the next move, or the longest wait `most`. Also in `gain` of store/live/backlog.ts.
  */
 export function boostedValue(
   weight: number,

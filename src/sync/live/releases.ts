@@ -1,6 +1,6 @@
 import type { LineRefresh } from '../../store/answer/types.ts';
-import { type Line, QUIET_LINE, type Releases, type Wholesale } from '../../store/line-state.ts';
-import { faded } from '../../store/faded.ts';
+import { type Line, QUIET_LINE, type Releases, type Wholesale } from '../../store/live/line-state.ts';
+import { faded } from '../../store/live/faded.ts';
 
 /*
  * Releases: SKUs of one line (brand and model) whose prices move together. A refresh that finds one of them moved is the only sign of

@@ -1,8 +1,8 @@
 import { doubling } from '../../lib/duration.ts';
 import { OUTAGE_KINDS, type PartnerErrorKind } from '../../partner/errors.ts';
-import type { CallSize } from '../../store/bulk-call.ts';
-import type { FailedCall } from '../../store/call-lesson.ts';
-import { FAILURES_BEFORE_PAUSE } from '../../store/tasks.ts';
+import type { CallSize } from '../../store/call/bulk-call.ts';
+import type { FailedCall } from '../../store/call/call-lesson.ts';
+import { FAILURES_BEFORE_PAUSE } from '../../store/ledger/tasks.ts';
 import type { SyncSettings } from '../context.ts';
 
 /*

@@ -1,4 +1,4 @@
-import { MANIFEST_SOURCES, UNTESTED } from '../../store/hint-state.ts';
+import { MANIFEST_SOURCES, UNTESTED } from '../../store/live/hint-state.ts';
 import {
   type HintPiece,
   type KnownSource,
@@ -6,8 +6,8 @@ import {
   takeHints,
   type TakenHints,
   withHints,
-} from '../../store/hints.ts';
-import type { LivePlan } from '../../store/live.ts';
+} from '../../store/sellers/hints.ts';
+import type { LivePlan } from '../../store/live/live.ts';
 import type { SyncContext } from '../context.ts';
 import { type BoostPlan, earlyAfter } from '../live/boost.ts';
 import { hintedMinutes, hintHazard, jointHazard, jointPull, mostWaiting, undonePart } from '../live/hints.ts';

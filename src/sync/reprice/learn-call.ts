@@ -1,7 +1,7 @@
 import type { Applied } from '../../store/answer/types.ts';
-import { storeLesson } from '../../store/call-lesson.ts';
-import type { Claim, ClaimedSku } from '../../store/due.ts';
-import { listedAsSnapshot, readLivePlan, storeCeiling } from '../../store/live.ts';
+import { storeLesson } from '../../store/call/call-lesson.ts';
+import type { Claim, ClaimedSku } from '../../store/ledger/due.ts';
+import { listedAsSnapshot, readLivePlan, storeCeiling } from '../../store/live/live.ts';
 import type { SyncContext } from '../context.ts';
 import { withoutOwn } from '../live/again.ts';
 import { learnLiveCeiling } from '../live/ceiling.ts';

@@ -1,5 +1,5 @@
 import type { WeighedLine } from '../../store/answer/types.ts';
-import { type Line, QUIET_LINE, type Releases } from '../../store/line-state.ts';
+import { type Line, QUIET_LINE, type Releases } from '../../store/live/line-state.ts';
 import {
   type CountedTurns,
   type HeldMember,
@@ -9,8 +9,8 @@ import {
   readLines,
   readMembers,
   storeLineChanges,
-} from '../../store/live-lines.ts';
-import type { LivePlan } from '../../store/live.ts';
+} from '../../store/live/lines.ts';
+import type { LivePlan } from '../../store/live/live.ts';
 import type { SyncContext } from '../context.ts';
 import { type BoostPlan, earlyAfter, panelOf, type Pulled, releasedMembers } from '../live/boost.ts';
 import { hintedMinutes } from '../live/hints.ts';

@@ -1,4 +1,4 @@
-import type { CallInputOptions, CallInputs, CallSize, Early } from '../../store/bulk-call.ts';
+import type { CallInputOptions, CallInputs, CallSize, Early } from '../../store/call/bulk-call.ts';
 import {
   type ClaimedLane,
   DUE_LANES,
@@ -8,9 +8,10 @@ import {
   PROMISED,
   type Quota,
   type WantedSkus,
-} from '../../store/due.ts';
-import type { LivePlan, LiveSpend } from '../../store/live.ts';
-import type { SyncState } from '../../store/sync-state.ts';
+} from '../../store/ledger/due.ts';
+import type { LiveSpend } from '../../store/ledger/due.ts';
+import type { LivePlan } from '../../store/live/live.ts';
+import type { SyncState } from '../../store/catalog/sync-state.ts';
 import { snapshotMs, type SyncSettings } from '../context.ts';
 import { trialSize } from '../live/incident.ts';
 import type { CallContext } from '../live/learn.ts';

@@ -1,4 +1,4 @@
-import type { ClaimedSku } from '../../store/due.ts';
+import type { ClaimedSku } from '../../store/ledger/due.ts';
 import {
   type AfterAsks,
   afterAsks,

@@ -1,7 +1,7 @@
 import type { SkuResult } from '../../store/answer/types.ts';
 import type { BulkAnswer, LowestRecord } from '../../partner/client.ts';
 import { doubling } from '../../lib/duration.ts';
-import type { ClaimedSku } from '../../store/due.ts';
+import type { ClaimedSku } from '../../store/ledger/due.ts';
 import type { SyncSettings } from '../context.ts';
 import { OUTAGE_PAUSE_MOST_MS } from './call-size.ts';
 

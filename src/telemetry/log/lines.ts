@@ -1,9 +1,9 @@
 import type { Clock } from '../../lib/clock.ts';
 import { redisCode } from '../../queues/backend.ts';
 import type { StoreEvent } from '../../queues/store-pause.ts';
-import type { Notice } from '../../store/db.ts';
-import { isConnectionLost, sqlState } from '../../store/sql-errors.ts';
-import type { LockHolder } from '../../store/lock-holders.ts';
+import type { Notice } from '../../store/connection/db.ts';
+import { isConnectionLost, sqlState } from '../../store/connection/sql-errors.ts';
+import type { LockHolder } from '../../store/status/lock-holders.ts';
 import type { PacerEvents } from '../../pace/pacer.ts';
 import { type Log, throttled } from './logger.ts';
 import { createLogThrottle, type LogThrottle } from './throttle.ts';

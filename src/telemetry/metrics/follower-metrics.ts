@@ -1,4 +1,4 @@
-import type { FollowerNow } from '../../store/followers.ts';
+import type { FollowerNow } from '../../store/history/followers.ts';
 import type { MirrorStats } from '../../status/stats.ts';
 import { gauge, unlisted } from './declaration.ts';
 

@@ -1,5 +1,5 @@
 import { collectDefaultMetrics, Counter, Histogram, type Metric as Registered, Registry } from 'prom-client';
-import type { AgeDistribution } from '../../store/catalog-counts.ts';
+import type { AgeDistribution } from '../../store/status/counts.ts';
 import {
   type AgeSample,
   type Labels,

@@ -12,7 +12,7 @@ import {
 } from '@opentelemetry/api';
 import type { Clock } from '../../lib/clock.ts';
 import type { Attributes, Span, SpanOptions, Tracer } from '../../lib/tracer.ts';
-import { sqlState } from '../../store/sql-errors.ts';
+import { sqlState } from '../../store/connection/sql-errors.ts';
 
 /** Spans that later ones may link to. A report of the delta has one; each is remembered for a day and more. */
 const MOST_REMEMBERED = 512;

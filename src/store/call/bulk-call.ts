@@ -1,0 +1,339 @@
+import type { Sql } from '../connection/db.ts';
+import type { DueFloors, LedgerFloors, LedgerReading } from '../ledger/due-floors.ts';
+import { NO_FLOORS } from '../ledger/due-floors.ts';
+import {
+  type ClaimedLane,
+  type DueClass,
+  type DueSuspects,
+  DUE_LANES,
+  type Lane,
+  laneNumber,
+  momentOf,
+  PROMISED,
+  promisedNow,
+  releasingHeld,
+} from '../ledger/due.ts';
+import { HINTS_CAME } from '../sellers/hints.ts';
+import { REFRESHES_CAME } from '../sellers/refresh.ts';
+import { type LiveCandidate, type LivePlan, livePlanRow } from '../live/live.ts';
+import { SCOPE_MOVED } from '../sellers/scope.ts';
+import type { SyncState } from '../catalog/sync-state.ts';
+import { type CallPause, callPauseRow } from '../ledger/tasks.ts';
+import { WATCHLIST_MOVED } from '../sellers/watchlist.ts';
+
+/*
+ * What a bulk call reads before it: one statement, as every statement is a round trip, and Postgres may be far away. What
+ * it writes after it is in call-lesson.ts.
+ */
+
+/** For each lane, how many seconds before its due time a SKU counts as due. */
+export type Early = Readonly<Record<Lane, number>>;
+
+export interface CallInputOptions {
+  /** Counting of a class stops here. */
+  readonly limit: number;
+  /** Usually, and while the catalog is stale. To the live lane's usual seconds those of the live plan are added. */
+  readonly early: { readonly usual: Early; readonly stale: Early };
+  readonly candidates: CandidateOptions;
+}
+
+/** How many live SKUs there are to choose from: this many per SKU of the live budget, within bounds. */
+export interface CandidateOptions {
+  readonly perBudget: number;
+  /** Used until a live budget is learned. */
+  readonly configuredBudget: number;
+  readonly least: number;
+  readonly most: number;
+  /** So many minutes ago the last request for a candidate must be. */
+  readonly restMinutes: number;
+}
+
+/** All that a bulk call is planned from, as of one moment. */
+export interface CallInputs {
+  readonly pause: CallPause;
+  readonly sync: Pick<SyncState, 'liveBudget' | 'catalogState'>;
+  readonly live: LivePlan;
+  readonly callSize: CallSize;
+  /** Classes that have something due. SKUs that are held (claimed, deferred, backing off) and suspects do not count. */
+  readonly due: readonly DueClass[];
+  /** SKUs of failed calls that are due, those of the largest calls first. */
+  readonly suspects: readonly DueSuspects[];
+  /** Milliseconds until a SKU comes due or a wait ends (0 = now); null when nothing is scheduled. */
+  readonly nextDueMs: number | null;
+  /** Live SKUs to choose from: drawn at random, listed of a backlog, then by due time; none where live SKUs are claimed in that order anyway. */
+  readonly candidates: readonly LiveCandidate[];
+  /**
+   * While the ceiling on live computations is met, a due live SKU to try whether it still is: one that was not deferred when it was asked
+   * before. Null: there is none, or the ceiling is not met.
+   */
+  readonly untried: string | null;
+  /** Whether the ledger does not know yet what sellers have done to the watchlist. */
+  readonly watchlistMoved: boolean;
+  /** Whether there are rules of catalog.scope that were not read yet, or SKUs that are not sorted by them. */
+  readonly scopeMoved: boolean;
+  /** Whether sellers have given hints that are not read yet. */
+  readonly hintsCame: boolean;
+  /** Whether sellers have asked for SKUs that are not marked yet. */
+  readonly refreshesCame: boolean;
+}
+
+/** Rows released before each call; were there more, the next reading releases them. */
+const RELEASE_AT_ONCE = 1000;
+
+/** A row of what is read, with lanes as their numbers. */
+interface InputsRow extends Omit<CallInputs, 'due'> {
+  readonly due: (Omit<DueClass, 'lane'> & { lane: number })[];
+  readonly reading: Omit<LedgerReading, 'firsts'> & {
+    readonly firsts: readonly { readonly lane: number; readonly live: boolean; readonly dueAt: number }[];
+  };
+}
+
+/**
+ * Releases rows whose wait or lease is over, and reads what the next bulk call is planned from: one round trip. `floors`: from where this
+ * process reads the ledger; without them from its beginning.
+ */
+export async function readCallInputs(
+  sql: Sql,
+  options: CallInputOptions,
+  floors?: DueFloors,
+): Promise<CallInputs> {
+  const from = floors?.next() ?? NO_FLOORS;
+  const [{ due, reading, ...inputs }] = await sql<[InputsRow]>`
+    with released as (${releasingHeld(sql, RELEASE_AT_ONCE, from.held)} returning d.sku, d.live, d.lane, d.due_at, case when d.outside_due_at is null then d.promised_at end as promised_at, d.largest_call),
+    facts as materialized (
+      select s.live_budget, catalog_internal.catalog_state(s) as catalog_state, p.refresh_threshold, p.early_minutes,
+        concat_ws(' ', s.snapshot_id, s.delta_checked_at, s.manifest_applied_at) as catalog
+      from catalog_internal.sync s, catalog_internal.live_plan p
+    ),
+    lanes as materialized (
+      select l.lane, now() + make_interval(secs => case when f.catalog_state = 'stale' then l.stale
+        else l.usual + case when l.lane = ${laneNumber('live')} then coalesce(f.early_minutes, 0) * 60 else 0 end end) as until,
+        ${momentOf(sql, sql`case when f.catalog = ${from.catalog} then l.live end`)} as since_live,
+        ${momentOf(sql, sql`case when f.catalog = ${from.catalog} then l.other end`)} as since_other
+      from facts f, unnest(${DUE_LANES.map(laneNumber)}::smallint[], ${DUE_LANES.map((lane) => options.early.usual[lane])}::float8[],
+        ${DUE_LANES.map((lane) => options.early.stale[lane])}::float8[], ${floorsOf(from, true)}::float8[],
+        ${floorsOf(from, false)}::float8[]) as l(lane, usual, stale, live, other)
+    ),
+    waiting as materialized (${waitingClasses(sql, options.limit)} union all ${waitingPromises(sql, options.limit, from)})
+    select (select to_jsonb(p) from (${callPauseRow(sql)}) p) as pause,
+      (select jsonb_build_object('liveBudget', live_budget, 'catalogState', catalog_state) from facts) as sync,
+      (select to_jsonb(p) from (${livePlanRow(sql)}) p) as live,
+      (select to_jsonb(c) - 'id' from catalog_internal.call_size c) as "callSize",
+      (${dueClasses(sql, options.limit)}) as due, (${dueSuspects(sql)}) as suspects, (${nextDueMs(sql)}) as "nextDueMs",
+      (${liveCandidates(sql, options.candidates)}) as candidates, (${untriedSku(sql)}) as untried, ${sql.unsafe(WATCHLIST_MOVED)} as "watchlistMoved",
+      ${sql.unsafe(SCOPE_MOVED)} as "scopeMoved",
+      ${sql.unsafe(HINTS_CAME)} as "hintsCame", ${sql.unsafe(REFRESHES_CAME)} as "refreshesCame",
+      (${ledgerReading(sql)}) as reading`;
+  const laneOf = (number: number): ClaimedLane =>
+    number === laneNumber(PROMISED) ? PROMISED : (DUE_LANES[number - 1] ?? 'sweep');
+  const firsts = reading.firsts.map(({ lane, ...rest }) => ({ ...rest, lane: laneOf(lane) }));
+  floors?.note(from, { ...reading, firsts });
+  return { ...inputs, due: due.map(({ lane, ...rest }) => ({ ...rest, lane: laneOf(lane) })) };
+}
+
+const floorsOf = (from: LedgerFloors, live: boolean) => DUE_LANES.map((lane) => from.of(lane, live));
+
+/*
+ * Pieces of readCallInputs. They see the ledger as it was before `released`, whose rows they therefore add.
+ */
+
+/** What waits in each class, and since when. */
+function waitingClasses(sql: Sql, limit: number) {
+  return sql`
+    select l.lane, c.live, c.until, n.count, n.first
+    from lanes l cross join lateral (
+      -- SKUs of the live lane that do not count as live are unlisted ones: none is claimed early (sync/reprice/plan.ts).
+      values (true, l.until, l.since_live), (false, case when l.lane = ${laneNumber('live')} then now() else l.until end, l.since_other)
+    ) as c(live, until, since)
+    cross join lateral (
+      select count(*)::int as count, min(due_at) as first from (
+        select d.due_at from catalog_internal.due d
+        where d.held_until is null and d.largest_call is null and d.live = c.live and d.lane = l.lane
+          and d.due_at >= c.since and d.due_at <= c.until
+        order by d.due_at limit ${limit}
+      ) earliest
+    ) n`;
+}
+
+/** Of SKUs whose age is promised, those that come first now. */
+function waitingPromises(sql: Sql, limit: number, from: LedgerFloors) {
+  return sql`
+    select ${laneNumber(PROMISED)}::smallint, c.live, now(), n.count, n.first
+    from facts f, (values (true, ${from.of(PROMISED, true)}::float8), (false, ${from.of(PROMISED, false)}::float8)) as c(live, floor)
+    cross join lateral (
+      select count(*)::int as count, min(promised_at) as first from (
+        select d.promised_at from catalog_internal.due d
+        where d.held_until is null and d.largest_call is null and d.promised_by is not null and d.live = c.live
+          and d.promised_by >= ${momentOf(sql, sql`case when f.catalog = ${from.catalog} then c.floor end`)} and ${promisedNow(sql)}
+        order by d.promised_by limit ${limit}
+      ) earliest
+    ) n`;
+}
+
+/** When a row of `released` counts for a class of `waiting`: a promised SKU does for two. */
+const releasedAt = (sql: Sql) =>
+  sql`case when w.lane = ${laneNumber(PROMISED)} then r.promised_at when r.lane = w.lane then r.due_at end`;
+
+function dueClasses(sql: Sql, limit: number) {
+  return sql`
+    select coalesce(jsonb_agg(jsonb_build_object('lane', w.lane, 'live', w.live, 'count', n.count)), '[]')
+    from waiting w cross join lateral (
+      select least(${limit}::int, w.count + count(*)::int) as count from released r
+      where r.largest_call is null and r.live = w.live and ${releasedAt(sql)} <= w.until
+    ) n
+    where n.count > 0`;
+}
+
+/** What the floors of the next reading follow from. */
+function ledgerReading(sql: Sql) {
+  return sql`
+    select jsonb_build_object('now', floor(extract(epoch from now()) * 1000), 'catalog', (select catalog from facts),
+      'allReleased', (select count(*) from released) < ${RELEASE_AT_ONCE}::int,
+      'deadVersions', pg_stat_get_dead_tuples('catalog_internal.due'::regclass),
+      'firsts', coalesce(jsonb_agg(jsonb_build_object('lane', f.lane, 'live', f.live,
+        'dueAt', floor(extract(epoch from greatest(f.first, 'epoch')) * 1000))), '[]'))
+    from (
+      select lane, live, min(first) as first from (
+        select lane, live, first from waiting where first is not null
+        union all select lane, live, due_at from released where largest_call is null
+        union all select ${laneNumber(PROMISED)}::smallint, live, promised_at from released where largest_call is null and promised_at is not null
+      ) all_due group by lane, live
+    ) f`;
+}
+
+/** Those of one outage are some hundreds, and of SKUs that fail alone each is one. */
+function dueSuspects(sql: Sql) {
+  return sql`
+    select coalesce(jsonb_agg(jsonb_build_object('largestCall', s.largest_call, 'live', s.live, 'count', s.count)
+      order by s.largest_call desc, s.live desc), '[]')
+    from (
+      select all_due.largest_call, all_due.live, count(*)::int as count from (
+        select largest_call, live from catalog_internal.due
+        where held_until is null and largest_call is not null and due_at <= now()
+        union all select largest_call, live from released where largest_call is not null and due_at <= now()
+      ) all_due group by 1, 2
+    ) s`;
+}
+
+/** Where something is due now, nothing else needs to be read for it: what waits may be whatever was claimed in the last minutes. */
+function nextDueMs(sql: Sql) {
+  return sql`
+    select greatest(0, extract(epoch from at - clock_timestamp()) * 1000)::float8 from (select case
+      when (select min(first) from waiting) <= now() then now()
+      else least(
+      (select min(coalesce(w.first, (
+         select due_at from catalog_internal.due
+         where held_until is null and largest_call is null and live = w.live and lane = w.lane and due_at < 'infinity' and due_at > w.until
+         order by due_at limit 1))) from waiting w),
+      (select min(due_at) from catalog_internal.due where held_until is null and largest_call is not null and due_at < 'infinity'),
+      (select min(held_until) from catalog_internal.due where held_until > now()),
+      (select min(least(due_at, promised_at)) from released where least(due_at, promised_at) < 'infinity'),
+      ${nextPromised(sql)},
+      (select now() from released offset ${RELEASE_AT_ONCE - 1} limit 1)
+      ) end as at) next where at is not null`;
+}
+
+const nextPromised = (sql: Sql) => sql`
+  (select min(at) from (values (true), (false)) as c(live) cross join lateral (
+     -- Of the next ones by their deadline the first to come: a later deadline may come sooner by some seconds.
+     select min(promised_at) as at from (
+       select promised_at from catalog_internal.due
+       where held_until is null and largest_call is null and promised_by is not null and live = c.live and outside_due_at is null and promised_at > now()
+       order by promised_by limit 50) soon) n)`;
+
+const restedFor = (sql: Sql, minutes: number) =>
+  sql`(s.asked_at is null or s.asked_at <= clock_timestamp() - make_interval(secs => ${minutes * 60}))`;
+
+/** Those drawn at random whose time has come, due or not. */
+function drawnCandidates(sql: Sql, { restMinutes, most }: CandidateOptions) {
+  return sql`
+    (select due.sku, due.due_at, s.asked_at, true as random, null::int as place
+     from facts f join catalog_internal.random_looks drawn on f.refresh_threshold is not null and drawn.look_at <= now()
+     join catalog_internal.due using (sku) join catalog.skus s using (sku)
+     where due.held_until is null and due.largest_call is null and due.live and due.outside_due_at is null and ${restedFor(sql, restMinutes)}
+     order by drawn.look_at limit ${most})`;
+}
+
+function candidatesAtOnce(sql: Sql, { perBudget, configuredBudget, least, most }: CandidateOptions) {
+  return sql`(select least(${most}::int, greatest(${least}::int,
+    ${perBudget}::int * floor(coalesce(live_budget, ${configuredBudget}::real))::int)) from facts)`;
+}
+
+/** The next ones of the list that store/live/backlog.ts makes; none where there is no backlog. */
+function listedCandidates(sql: Sql, options: CandidateOptions) {
+  return sql`
+    (select due.sku, due.due_at, s.asked_at, false as random, listed.place
+     from facts f join catalog_internal.live_backlog listed on f.refresh_threshold is not null
+     join catalog_internal.due using (sku) join catalog.skus s using (sku)
+     where due.held_until is null and due.largest_call is null and due.live and due.lane = ${laneNumber('live')}
+       and due.due_at <= now() and (s.asked_at is null or s.asked_at < listed.listed_at) and ${restedFor(sql, options.restMinutes)}
+     order by listed.place limit ${candidatesAtOnce(sql, options)})`;
+}
+
+function liveCandidates(sql: Sql, options: CandidateOptions) {
+  const live = laneNumber('live');
+  const { most } = options;
+  const rested = restedFor(sql, options.restMinutes);
+  const limit = candidatesAtOnce(sql, options);
+  return sql`
+    select coalesce(json_agg(json_build_object('sku', d.sku, 'weight', coalesce(w.weight, 1)::float8, 'alpha', r.alpha,
+      'beta', r.beta, 'minutes', (extract(epoch from clock_timestamp() - d.asked_at) / 60)::float8,
+      'random', d.random, 'hazard', nullif(coalesce(r.hazard, 0) + coalesce(r.hint_hazard, 0), 0)) order by d.random desc, d.place, d.due_at), '[]')
+    from (
+      ${drawnCandidates(sql, options)}
+      union all
+      ${listedCandidates(sql, options)}
+      union all
+      (select *, false as random, null::int as place from (
+        (select waiting.sku, waiting.due_at, waiting.asked_at
+         from facts f join lanes l on f.refresh_threshold is not null and l.lane = ${live}
+         cross join lateral (
+           -- The bound that is known beforehand has the rows read in order, the other one ends the reading.
+           select due.sku, due.due_at, s.asked_at from catalog_internal.due join catalog.skus s using (sku)
+           where due.held_until is null and due.largest_call is null and due.live and due.lane = ${live}
+             and due.due_at >= l.since_live and due.due_at <= l.until and ${rested}
+           order by due.due_at limit ${most}
+         ) waiting
+         limit ${limit})
+        union all
+        (select released.sku, released.due_at, s.asked_at
+         from facts f join lanes l on f.refresh_threshold is not null and l.lane = ${live}
+         join released on released.largest_call is null and released.live and released.lane = ${live} and released.due_at <= l.until
+         join catalog.skus s using (sku)
+         where ${rested})
+      ) either
+      order by due_at limit ${limit})
+    ) d
+    left join catalog_internal.live_rates r using (sku)
+    left join catalog_internal.watched w using (sku)`;
+}
+
+/** One that is deferred for reasons of its own (sync/live/again.ts) would tell nothing. */
+function untriedSku(sql: Sql) {
+  return sql`
+    select first.sku from lanes l cross join lateral (
+      select d.sku from catalog_internal.due d
+      where d.held_until is null and d.largest_call is null and d.live and d.lane = l.lane and d.deferrals = 0 and d.outside_due_at is null
+        and d.due_at >= l.since_live and d.due_at <= l.until
+      order by d.due_at limit 1
+    ) first
+    where exists (select from catalog_internal.live_ceiling where blocked_at is not null)
+    order by l.lane limit 1`;
+}
+
+/** What calls have taught about their size (sync/reprice/call-size.ts). */
+export interface CallSize {
+  /** Counts the changes: of calls side by side one makes the next. */
+  readonly step: number;
+  /** Most SKUs of a call; null: as many as are configured. */
+  readonly size: number | null;
+  /** The least size that is known to fail; null while none is. */
+  readonly failing: number | null;
+  /** Size of a call that failed, while none of as many SKUs has worked since: it may have failed for one of its SKUs. */
+  readonly suspected: number | null;
+  /** The most SKUs with which a call has worked since a size failed. */
+  readonly proven: number;
+  /** Calls filled to `size` that worked since it was last changed, and how many of them a larger size waits for. */
+  readonly worked: number;
+  readonly patience: number;
+}

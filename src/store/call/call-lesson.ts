@@ -1,0 +1,179 @@
+import type { CallSize } from './bulk-call.ts';
+import { notingLateClock } from '../clock.ts';
+import type { Sql } from '../connection/db.ts';
+import { type Claim, lockingClaim } from '../ledger/due.ts';
+import type { IncidentCause } from '../live/incident.ts';
+import { type LineChange, storedLines, storingLines } from '../live/lines.ts';
+import { type LiveCall, type LiveCeiling, storingCeiling } from '../live/live.ts';
+
+/*
+ * What a bulk call writes after it, beside its answer: one statement, as every statement is a round trip, and Postgres may
+ * be far away.
+ */
+
+/** What a bulk call has taught, as it is stored. Null: nothing. */
+export interface Lesson {
+  readonly call: LiveCall | null;
+  /** Live SKUs a call. */
+  readonly budget: number | null;
+  readonly ceiling: LiveCeiling | null;
+  /** The step of the ceiling that the call was planned with. */
+  readonly ceilingStep: number;
+  /** Whether the call tests if an incident is over. */
+  readonly trial: boolean;
+  /** The incident's cause now (`to`) and when the call was planned (`from`). */
+  readonly incident: { readonly from: IncidentCause | null; readonly to: IncidentCause | null } | null;
+}
+
+/** SQL: an UPDATE that stores the size of calls, unless another call has changed it meanwhile. */
+function storingCallSize(sql: Sql, size: CallSize | null) {
+  return sql`
+    update catalog_internal.call_size set step = ${size?.step ?? 0}::int, size = ${size?.size ?? null}::int,
+      failing = ${size?.failing ?? null}::int, suspected = ${size?.suspected ?? null}::int, proven = ${size?.proven ?? 0}::int,
+      worked = ${size?.worked ?? 0}::int, patience = ${size?.patience ?? 0}::int
+    where step = ${size?.step ?? 0}::int - 1 and ${size !== null}`;
+}
+
+/** A call that failed as a whole, and what follows from it. */
+export interface FailedCall {
+  readonly claim: Claim;
+  readonly because: string;
+  /** Failed calls immediately before this one: those that were planned after as many count as one. */
+  readonly failures: number;
+  /** Milliseconds until the next call may be made. */
+  readonly pauseMs: number;
+  /** Milliseconds until its SKUs may be asked again. */
+  readonly holdMs: number;
+  /** How many of its SKUs the next call with one of them may have; null where it says nothing of them. */
+  readonly largestCall: number | null;
+  readonly callSize: CallSize | null;
+}
+
+/** Gives the SKUs of a failed call back, counts the failure, and puts the next call off: one round trip. */
+export async function storeFailedCall(sql: Sql, failed: FailedCall): Promise<void> {
+  const { claim, because, failures, pauseMs, holdMs, largestCall } = failed;
+  await sql`
+    with claimed as materialized (${lockingClaim(
+      sql,
+      claim.number,
+      claim.skus.map(({ sku }) => sku),
+    )}),
+    released as (
+      update catalog_internal.due d set claim = null,
+        held_until = case when ${holdMs > 0} then clock_timestamp() + make_interval(secs => ${holdMs / 1000}) end,
+        largest_call = least(largest_call, ${largestCall}::smallint)
+      from claimed c where d.sku = c.sku
+      returning 1
+    ), sized as (${storingCallSize(sql, failed.callSize)}),
+    noted as (${notingLateClock(sql, claim.askedAt)})
+    update catalog_internal.tasks set failures = failures + 1, outcome = ${because},
+      next_at = greatest(next_at, clock_timestamp() + make_interval(secs => ${pauseMs / 1000}))
+    where task = 'reprice' and failures = ${failures}
+      -- The ledger first, as whoever refreshes SKUs locks it before this row.
+      and (select count(*) from released) >= 0`;
+}
+
+/** A call that worked. */
+export interface WorkedCall extends Pick<FailedCall, 'failures' | 'callSize'> {
+  /** What the SKUs' calls were limited to, where they had been in a failed call. */
+  readonly cleared: number | null;
+  /** Lines of its live SKUs; without them none. */
+  readonly lines?: readonly LineChange[];
+}
+
+export interface StoredLesson {
+  /** Whether an incident began or ended. */
+  readonly turned: boolean;
+  /** Whether other calls have changed the ceiling since this one was planned: then it is not stored. */
+  readonly ceilingMoved: boolean;
+  /** SKUs asked as snapshot-priced in calls of the last five minutes that deferred any of them; null where this call deferred none. */
+  readonly deferrals: { readonly asked: number; readonly deferred: number } | null;
+  /** Ids of the lines that are stored: no other call has changed them since they were read. */
+  readonly lines: readonly string[];
+}
+
+/** The statement that logs the call sees the log as it was before. */
+function deferralsSince(sql: Sql, call: LiveCall | null) {
+  return sql`
+    select json_build_object('asked', coalesce(sum(snapshot_asked), 0) + ${call?.snapshotAsked ?? 0}::int,
+      'deferred', coalesce(sum(snapshot_deferred), 0) + ${call?.snapshotDeferred ?? 0}::int)
+    from catalog_internal.live_calls where called_at > now() - interval '5 minutes' and snapshot_deferred > 0`;
+}
+
+/**
+ * Stores what an applied answer has taught, and that one was applied: one round trip. `failures` counts the failed calls
+ * immediately before this one, whose pause ends. Where one half of a failed call has worked, the other is the one that fails: it
+ * is not tried whole. An incident neither begins nor ends where another process has changed it since the call was planned. After a
+ * change the whole schedule is planned again, and the delta says which SKUs crossed, or that a fresh manifest must. `deferrals` are as of
+ * now, with this call: many others may have ended since it was planned.
+ */
+export async function storeLesson(
+  sql: Sql,
+  lesson: Lesson,
+  { failures, callSize, cleared, lines = [] }: WorkedCall,
+): Promise<StoredLesson> {
+  const { call, budget, ceiling, ceilingStep, incident, trial } = lesson;
+  const to = incident?.to ?? null;
+  const worked = failures > 0;
+  const deferring = call !== null && call.snapshotDeferred > 0;
+  const [stored] = await sql<[StoredLesson]>`
+    with free as materialized (
+      -- A manifest being merged holds this row: what is not stored now the next call teaches again.
+      select from catalog_internal.sync where ${budget}::real is not null for update skip locked
+    ),
+    budgeted as (
+      update catalog_internal.sync set live_budget = ${budget}::real
+      where exists (select from free) and live_budget is distinct from ${budget}::real
+    ),
+    logged as (
+      insert into catalog_internal.live_calls (called_at, computed, deferred, snapshot_asked, snapshot_deferred)
+      select clock_timestamp(), ${call?.computed ?? 0}::int, ${call?.deferred ?? 0}::int, ${call?.snapshotAsked ?? 0}::int,
+        ${call?.snapshotDeferred ?? 0}::int
+      where ${call !== null}
+    ),
+    before as materialized (
+      select incident_because as cause from catalog_internal.live_plan
+      where ${trial || incident !== null} for update
+    ),
+    turned as materialized (
+      select from before where ${incident !== null} and cause is not distinct from ${incident?.from ?? null}::text
+    ),
+    planned as (
+      update catalog_internal.live_plan p set
+        incident_because = case when t.turned then ${to}::text else incident_because end,
+        incident_since = case when not t.turned then incident_since
+          when ${to}::text is not null then coalesce(incident_since, now()) end,
+        incident_tried_at = case when t.turned or ${trial} then now() else incident_tried_at end,
+        solved_at = case when t.turned then null else solved_at end
+      from before, (select exists (select from turned) as turned) t
+    ),
+    limited as (${storingCeiling(sql, ceiling)} returning 1),
+    sized as (${storingCallSize(sql, callSize)}),
+    ${storingLines(sql, lines)},
+    halved as (
+      update catalog_internal.due d set largest_call = (largest_call + 1) / 2
+      where d.ctid = any(array(
+        select ctid from catalog_internal.due
+        where held_until is null and largest_call = ${cleared}::smallint and largest_call > 1 for update skip locked
+      )) and (
+        select count(*) from catalog_internal.due where held_until is null and largest_call = ${cleared}::smallint
+      ) <= ${cleared}::smallint
+    ),
+    noted as (
+      -- Re-pricing's own row is everyone's, and is written every five seconds at most. To end its pause and to have a task
+      -- run now are the same.
+      update catalog_internal.tasks set
+        succeeded_at = case when task = 'reprice' then clock_timestamp() else succeeded_at end,
+        outcome = case when task = 'reprice' and ${worked} then 'done' else outcome end,
+        failures = case when task <> 'reprice' or ${worked} then 0 else failures end,
+        next_at = case when task <> 'reprice' or ${worked} then clock_timestamp() else next_at end
+      where task = 'reprice'
+          and (${worked} or coalesce(succeeded_at, '-infinity') < clock_timestamp() - interval '5 seconds')
+        or task in ('live-plan', 'delta') and exists (select from turned)
+    )
+    select exists (select from turned) as turned, case when ${deferring} then (${deferralsSince(sql, call)}) end as deferrals,
+      step <> ${ceilingStep}::int or ${ceiling !== null} and not exists (select from limited) as "ceilingMoved",
+      ${storedLines(sql)} as lines
+    from catalog_internal.live_ceiling`;
+  return stored;
+}

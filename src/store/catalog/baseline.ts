@@ -1,0 +1,302 @@
+import { failpoint } from '../../lib/failpoint.ts';
+import { finished } from 'node:stream/promises';
+import pg from 'pg';
+import { from as copyFrom } from 'pg-copy-streams';
+import { REBASE_AUDIT } from './audit.ts';
+import * as statements from './baseline-sql.ts';
+import {
+  answerLimitOf,
+  askAfter,
+  connectAlone,
+  type DatabaseUrl,
+  type LoneClient,
+  SCAN_WITHIN_MS,
+  type Sql,
+} from '../connection/db.ts';
+import { hintByManifest, type ManifestHinting } from './manifest-hints.ts';
+import { isConnectionLost, sqlState } from '../connection/sql-errors.ts';
+import { LOCK_NEW_SKUS } from '../connection/locks.ts';
+
+/** A manifest line as it is staged (partner rules 2.6). */
+export interface StagedLine {
+  readonly sku: string;
+  readonly sizes: number | null;
+  readonly hash: string | null;
+  readonly priceSource: 'snapshot' | 'live';
+  readonly updatedAt: string | null;
+}
+
+export interface StagedCounts {
+  /** Distinct SKUs staged. */
+  readonly skus: number;
+  /** SKUs with more than one line. */
+  readonly duplicates: number;
+  readonly listedBefore: number;
+}
+
+interface ComparedCounts {
+  readonly listedBefore: number;
+  /** Listed SKUs without a line. */
+  readonly absent: number;
+  /** Different SKUs with lines that the mirror does not count as listed, and their lines. */
+  readonly unlisted: number;
+  readonly unlistedLines: number;
+}
+
+export interface BaselineToken {
+  readonly snapshotId: string;
+  readonly generatedAt: Date | null;
+  /** The newest claim when the snapshot was there: a price that was claimed later is newer than the snapshot. */
+  readonly seenClaim: string;
+  /** Database time at which the manifest was asked for: what deltas reported after it is newer than the manifest. */
+  readonly requestedAt: Date;
+  /** The token at that time: when deltas have moved it since, they are ahead of the manifest, and it stays. */
+  readonly tokenAtRequest: string | null;
+  readonly lines: number;
+  readonly livePricedSkuCount: number | null;
+  /** How its lines hint at live SKUs; null: not at all. */
+  readonly hinting?: ManifestHinting | null;
+}
+
+export interface BaselineApplied {
+  readonly added: number;
+  readonly changed: number;
+  readonly crossed: number;
+  readonly absent: number;
+  readonly marked: number;
+  /** Lines whose hash moved but whose price was asked for when the snapshot was there already. */
+  readonly skipped: number;
+}
+
+/** Another replica applied a manifest after this one was asked for, or deltas went on and broke off meanwhile: it is old news. */
+export class BaselineSuperseded extends Error {
+  readonly kind = 'superseded';
+}
+
+const COPY_BYTES = 256 * 1024;
+/** A conflict, a deadlock, or a SKU inserted without our locks: by an older daemon, or manually. */
+const RETRYABLE = new Set(['40001', '40P01', '23505']);
+
+/**
+ * One manifest on its way into the mirror: lines are staged by COPY into a temporary table, invisible to everyone, and
+ * merged in one transaction at the end. Closing it at any moment before leaves the mirror as it was. Holds a connection
+ * of its own, through the `pg` driver: COPY there survives a server that rejects after the end of data.
+ */
+export class Baseline {
+  readonly #client: LoneClient;
+  readonly #databaseUrl: DatabaseUrl;
+  #staged = 0;
+  #live = 0;
+  /** Rows in COPY's text format that are yet to be sent: the first `#filled` bytes. */
+  #rows = Buffer.allocUnsafeSlow(COPY_BYTES);
+  #filled = 0;
+  /** Rows on their way, so that lines are read here while Postgres stores the ones before them. */
+  #sending = Promise.resolve();
+  #sentRows = Buffer.allocUnsafeSlow(COPY_BYTES);
+
+  private constructor(client: LoneClient, databaseUrl: DatabaseUrl) {
+    this.#client = client;
+    this.#databaseUrl = databaseUrl;
+  }
+
+  /** Its statements may take any time; `aside` is the pool through which it is seen that Postgres is still at work on one. */
+  static async open(databaseUrl: DatabaseUrl, aside?: Sql): Promise<Baseline> {
+    const client = await dial(databaseUrl, aside === undefined ? {} : answerLimitOf(aside));
+    if (aside === undefined) client.answers.withinMs = SCAN_WITHIN_MS;
+    else await askAfter(client, aside);
+    await client.query(statements.CREATE_STAGING);
+    return new Baseline(client, databaseUrl);
+  }
+
+  /** Database time and the present token: read before the manifest is asked for. */
+  async moment(): Promise<{ at: Date; token: string | null }> {
+    const { rows } = await this.#client.query<{ at: Date; token: string | null }>(
+      'select clock_timestamp() as at, snapshot_id as token from catalog_internal.sync',
+    );
+    return rows[0] as { at: Date; token: string | null };
+  }
+
+  /** Stages lines, and the SKUs of rejected lines, whose rows are then left as they are, and asked about. */
+  async stage(lines: readonly StagedLine[], rejectedSkus: readonly string[]): Promise<void> {
+    this.#staged += lines.length;
+    for (const { priceSource } of lines) this.#live += Number(priceSource === 'live');
+    // Written at once into one buffer: what waits on the heap makes it grow, and it stays grown.
+    const text = lines.map(copyText).join('');
+    const bytes = Buffer.byteLength(text);
+    if (this.#filled + bytes > this.#rows.length) await this.#sendFilled();
+    if (bytes > this.#rows.length) await this.#send(Buffer.from(text));
+    else this.#filled += this.#rows.write(text, this.#filled);
+    if (rejectedSkus.length > 0) {
+      await this.#sending;
+      await this.#client.query('insert into rejected_skus select unnest($1::text[])', [rejectedSkus]);
+    }
+  }
+
+  /** Sends the filled buffer once the one before has arrived, and continues in the other, which is free then. */
+  async #sendFilled(): Promise<void> {
+    const rows = this.#rows;
+    const filled = rows.subarray(0, this.#filled);
+    await this.#sending;
+    [this.#rows, this.#sentRows, this.#filled] = [this.#sentRows, rows, 0];
+    if (filled.length > 0) await this.#send(filled);
+  }
+
+  /** Begins to send rows once those before have arrived. An error on the way is thrown by the next wait for it. */
+  async #send(rows: Buffer): Promise<void> {
+    await this.#sending;
+    this.#sending = this.#copy(rows);
+    this.#sending.catch(() => {});
+  }
+
+  /**
+   * A COPY for each piece: one for the whole file would hold back VACUUM everywhere for as long as the download takes. When it is
+   * done, the rows have been sent and their buffer is free.
+   */
+  async #copy(rows: Buffer): Promise<void> {
+    const copy = this.#client.query(copyFrom(statements.COPY_STAGING));
+    copy.end(rows);
+    await finished(copy);
+  }
+
+  /** Compares the staged lines with the mirror, one line for each SKU, and counts. Call this once, after the last line. */
+  async count(): Promise<StagedCounts> {
+    await this.#sendFilled();
+    await this.#sending;
+    const compared = await this.#compare();
+    const { listedBefore, absent, unlisted, unlistedLines } = compared;
+    const doubled = unlisted < unlistedLines || this.#staged - unlistedLines !== listedBefore - absent;
+    let duplicates = 0;
+    let skus = this.#staged;
+    if (doubled) {
+      await this.#client.query('drop table differing');
+      duplicates = (await this.#client.query(statements.NOTE_DUPLICATES)).rowCount ?? 0;
+      skus -= (await this.#client.query(statements.DROP_DUPLICATES)).rowCount ?? 0;
+      await this.#compare();
+    }
+    await this.#client.query('drop table staging; analyze differing');
+    return { skus, duplicates, listedBefore };
+  }
+
+  async #compare(): Promise<ComparedCounts> {
+    await this.#client.query(statements.BEGIN_COMPARE);
+    await this.#client.query(statements.COMPARE);
+    const { rows } = await this.#client.query<ComparedCounts>(statements.COUNT_COMPARED);
+    await this.#client.query('commit');
+    return rows[0] as ComparedCounts;
+  }
+
+  /**
+   * Merges the staged lines, marks what must be priced, and moves the token, all in one transaction; again from its
+   * start when a deadlock or conflict ended it.
+   */
+  async merge(token: BaselineToken): Promise<BaselineApplied> {
+    for (let attempt = 1; ; attempt += 1) {
+      try {
+        return await this.#mergeOnce(token);
+      } catch (error) {
+        // On a lost connection there is nothing to roll back, and the error that reports the loss is the one to throw.
+        await this.#client.query('rollback').catch(() => {});
+        if (attempt >= 5 || !RETRYABLE.has(sqlState(error) ?? '')) throw error;
+      }
+    }
+  }
+
+  async #mergeOnce(token: BaselineToken): Promise<BaselineApplied> {
+    const run = (text: string, values: unknown[] = []) => this.#client.query(text, values);
+    const { snapshotId, generatedAt, seenClaim, requestedAt, tokenAtRequest, hinting } = token;
+    await run('begin');
+    const { rows: superseding } = await run(
+      'select from catalog_internal.sync where manifest_applied_at > $1 for update',
+      [requestedAt],
+    );
+    if (superseding.length > 0) throw new BaselineSuperseded();
+    await run('select from catalog_internal.sync for update');
+    await run(LOCK_NEW_SKUS);
+    // In a few steps of two deltas and a broken chain: the lines of what they reported are not at hand any more.
+    const { rows: missed } = await run(statements.REPORTED_UNSEEN, [requestedAt, tokenAtRequest]);
+    if (missed.length > 0) throw new BaselineSuperseded();
+    await run(statements.DIFF, [requestedAt, seenClaim, tokenAtRequest, generatedAt]);
+    await run('analyze diff');
+    await run(statements.LOCK_LEDGER);
+    await run(statements.INSERT_NEW);
+    await run(statements.UPDATE_CHANGED);
+    await run(statements.UPDATE_ABSENT);
+    await run(statements.DROP_ORPHANS);
+    await run(statements.LOCK_SCOPE);
+    const { rowCount: byScope } = await run(statements.READ_SCOPED);
+    await run(byScope === 1 ? statements.MARK_NEW_BY_SCOPE : statements.MARK_NEW);
+    await run(statements.MARK_DUE);
+    await run(statements.SWEEP_RELISTED);
+    const unread = await this.#markRejected(run, token);
+    failpoint('manifest.marked');
+    await run(REBASE_AUDIT, [snapshotId, tokenAtRequest]);
+    const { rows } = await run(statements.COUNT_DIFF);
+    if (hinting) await hintByManifest(run, hinting, { generatedAt, live: this.#live });
+    const { lines, livePricedSkuCount } = token;
+    await run(statements.MOVE_TOKEN, [snapshotId, generatedAt, tokenAtRequest, lines, livePricedSkuCount]);
+    // Last: who holds the lock of the changes waits for no other.
+    await run(statements.ADD_CHANGES);
+    const { rows: transactions } = await run('select pg_current_xact_id()::text as id');
+    const { id } = transactions[0] as { id: string };
+    failpoint('manifest.token-moved');
+    try {
+      await run('commit');
+    } catch (error) {
+      const answered = error instanceof pg.DatabaseError && !isConnectionLost(error);
+      if (answered || !(await this.#committed(id).catch(() => false))) throw error;
+    }
+    const counts = rows[0] as BaselineApplied;
+    return { ...counts, added: counts.added + unread.added, marked: counts.marked + unread.marked };
+  }
+
+  async #markRejected(
+    run: (text: string, values?: unknown[]) => Promise<pg.QueryResult>,
+    { requestedAt, tokenAtRequest }: BaselineToken,
+  ): Promise<{ readonly added: number; readonly marked: number }> {
+    const added = (await run(statements.INSERT_REJECTED)).rowCount ?? 0;
+    const { rows } = await run(statements.MARK_REJECTED, [requestedAt, tokenAtRequest]);
+    return { added, marked: (rows[0] as { marked: number }).marked };
+  }
+
+  /** What became of a transaction whose COMMIT went unanswered, read over a connection of its own. */
+  async #committed(transaction: string): Promise<boolean> {
+    const client = await dial(this.#databaseUrl);
+    try {
+      // Its row lock, which it took first, is gone only when it has ended one way or the other.
+      await client.query('select from catalog_internal.sync for share');
+      const { rows } = await client.query<{ status: string }>('select pg_xact_status($1::xid8) as status', [
+        transaction,
+      ]);
+      return rows[0]?.status === 'committed';
+    } finally {
+      await client.end().catch(() => {});
+    }
+  }
+
+  async close(): Promise<void> {
+    await this.#client.end().catch(() => {});
+  }
+}
+
+const dial = (databaseUrl: DatabaseUrl, limit: ReturnType<typeof answerLimitOf> = {}): Promise<LoneClient> =>
+  connectAlone(databaseUrl, { application_name: 'catalog-mirror manifest', ...limit });
+
+/** A line in COPY's text format. A time is one as toISOString writes it. */
+function copyText({ sku, sizes, hash, priceSource, updatedAt }: StagedLine): string {
+  return `${copyField(sku)}\t${sizes ?? '\\N'}\t${copyField(hash)}\t${priceSource}\t${updatedAt ?? '\\N'}\n`;
+}
+
+const COPY_ESCAPES: Readonly<Record<string, string>> = {
+  '\\': '\\\\',
+  '\t': '\\t',
+  '\n': '\\n',
+  '\r': '\\r',
+};
+const TO_ESCAPE = /[\\\t\n\r]/;
+const EACH_TO_ESCAPE = /[\\\t\n\r]/g;
+
+function copyField(value: string | null): string {
+  if (value === null) return '\\N';
+  // Asked first: there is hardly ever one, and replacing none costs more than all the rest of the line.
+  return TO_ESCAPE.test(value) ? value.replaceAll(EACH_TO_ESCAPE, (c) => COPY_ESCAPES[c] ?? c) : value;
+}

@@ -1,0 +1,300 @@
+import { setImmediate } from 'node:timers/promises';
+import { auditReports, countSeenFirst, markUnreported, unreported } from './audit.ts';
+import { failpoint } from '../../lib/failpoint.ts';
+import { type SkuBefore, writeSkuChanges } from '../history/changes.ts';
+import { type Sql, transaction, type Tx } from '../connection/db.ts';
+import { lockNewSkus } from '../connection/locks.ts';
+import { deletePricesAround, isObjected } from '../history/removed-prices.ts';
+
+export interface DeltaChange {
+  readonly since: string;
+  readonly toSnapshot: string;
+  readonly changed: readonly string[];
+  readonly removed: readonly string[];
+  readonly nowLive: readonly string[];
+  /** Taken for the last of a row, although it moves the token. */
+  readonly isEnd?: boolean;
+}
+
+export interface DeltaApplied {
+  /** False where another replica has moved the token meanwhile: nothing was applied, the delta is asked for again. */
+  readonly applied: boolean;
+  readonly marked: number;
+  readonly newSkus: number;
+  readonly crossedToLive: number;
+  readonly crossedToSnapshot: number;
+  readonly removed: number;
+  /** The time of each of its transactions, since which what it reported has been due. */
+  readonly reportedAt: readonly Date[];
+}
+
+const NOTHING: DeltaApplied = {
+  applied: false,
+  marked: 0,
+  newSkus: 0,
+  crossedToLive: 0,
+  crossedToSnapshot: 0,
+  removed: 0,
+  reportedAt: [],
+};
+
+/** SKUs of one transaction: answers for them wait until it ends, and all their prices make one piece of history. */
+const PIECE = 5000;
+
+/** What one transaction applies of a delta. */
+interface Part {
+  readonly reported: readonly string[];
+  readonly removed: readonly string[];
+}
+
+/**
+ * Applies one delta answer (partner rules 2.8, 4.2.4 to 4.2.7) and moves the token, if the token is
+ * still the one the delta was asked with. Every reported SKU is marked due; a reported SKU is live exactly if now_live
+ * names it, whatever the manifest said; a removed one loses its prices and is asked once more. After an answer that moves the
+ * token the next one may report more: the delta counts as read once one does not, or `isEnd` says so.
+ *
+ * One transaction, with the token; where the answer is large, several before it. Where those are all that was committed, the token has
+ * not moved, and the same delta is applied again from its start, which changes nothing that it has done.
+ */
+export async function applyDelta(sql: Sql, delta: DeltaChange): Promise<DeltaApplied> {
+  const nowLive = await setOf(delta.nowLive);
+  const { parts, last, skus } = partsOf(delta, nowLive);
+  const total = { ...NOTHING, applied: true };
+  const reportedAt: Date[] = [];
+  const add = (counts: CrossingCounts) => {
+    total.newSkus += counts.newSkus;
+    total.crossedToLive += counts.crossedToLive;
+    total.crossedToSnapshot += counts.crossedToSnapshot;
+  };
+  for (const part of parts) {
+    const counts = await transactionFor(sql, part, async (tx, around) => {
+      const at = await atToken(tx, delta.since);
+      return at === null ? null : { at, ...(await applyPart(tx, part, { nowLive, around })) };
+    });
+    if (counts === null) return NOTHING;
+    add(counts);
+    reportedAt.push(counts.at);
+  }
+  const counts = await transactionFor(sql, last, async (tx, around) => {
+    const at = await atToken(tx, delta.since);
+    if (at === null) return null;
+    const applied = await applyPart(tx, last, { nowLive, around, end: delta });
+    failpoint('delta.token-moved');
+    return { at, ...applied };
+  });
+  if (counts === null) return NOTHING;
+  add(counts);
+  reportedAt.push(counts.at);
+  return { ...total, marked: skus, removed: delta.removed.length, reportedAt };
+}
+
+/**
+ * Splits a large delta; `last` is the part that moves the token. A SKU that is removed and reported is removed in the end. `skus`: how many
+ * there are, where the delta is not large each once.
+ */
+function partsOf(
+  { changed, removed }: DeltaChange,
+  nowLive: ReadonlySet<string>,
+): { parts: Part[]; last: Part; skus: number } {
+  const reported = [...nowLive, ...changed.filter((sku) => !nowLive.has(sku))];
+  if (reported.length + removed.length <= PIECE) {
+    const last = { reported: [...new Set(reported)], removed: [...new Set(removed)] };
+    return { parts: [], last, skus: new Set([...reported, ...removed]).size };
+  }
+  const parts: Part[] = [];
+  // No SKU twice in one statement; one that is in two pieces is marked twice.
+  for (let at = 0; at < reported.length; at += PIECE)
+    parts.push({ reported: [...new Set(reported.slice(at, at + PIECE))], removed: [] });
+  for (let at = 0; at < removed.length; at += PIECE)
+    parts.push({ reported: [], removed: [...new Set(removed.slice(at, at + PIECE))] });
+  return { parts, last: { reported: [], removed: [] }, skus: reported.length + removed.length };
+}
+
+/** SKUs that are added to a set at a time: a million take most of a second, in which nothing else of the process runs. */
+const SET_AT_ONCE = 50_000;
+
+async function setOf(skus: readonly string[]): Promise<ReadonlySet<string>> {
+  const all = new Set<string>();
+  for (let at = 0; at < skus.length; at += SET_AT_ONCE) {
+    if (at > 0) await setImmediate();
+    for (const sku of skus.slice(at, at + SET_AT_ONCE)) all.add(sku);
+  }
+  return all;
+}
+
+/**
+ * Runs `work` in a transaction; once more, `around` what somebody objects to, where prices of removed SKUs are the likely cause: a seller's foreign
+ * key to one of them is to keep nobody from hearing of the others.
+ */
+async function transactionFor<T>(
+  sql: Sql,
+  { removed }: Part,
+  work: (tx: Tx, around: boolean) => Promise<T>,
+): Promise<T> {
+  try {
+    return await transaction(sql, (tx) => work(tx, false));
+  } catch (error) {
+    if (removed.length === 0 || !isObjected(error)) throw error;
+    return await transaction(sql, (tx) => work(tx, true));
+  }
+}
+
+/** Locks the token; the transaction's time where it is this one, else null. */
+async function atToken(tx: Tx, token: string): Promise<Date | null> {
+  const [sync] = await tx<
+    [{ snapshot_id: string | null; at: Date }]
+  >`select snapshot_id, now() as at from catalog_internal.sync for update`;
+  return sync.snapshot_id === token ? sync.at : null;
+}
+
+interface Applying {
+  readonly nowLive: ReadonlySet<string>;
+  /** Prices of removed SKUs are deleted around what somebody objects to (removed-prices.ts). */
+  readonly around: boolean;
+  /** The delta, where the part is its last one. */
+  readonly end?: DeltaChange;
+}
+
+/** Applies a part, and with `end` moves the token. */
+async function applyPart(
+  tx: Tx,
+  { reported, removed }: Part,
+  { nowLive, around, end }: Applying,
+): Promise<CrossingCounts> {
+  const all = [...new Set([...reported, ...removed])];
+  const isMarked = end === undefined ? tx`` : tx`union ${unreported(tx, end.toSnapshot)}`;
+  await lockNewSkus(tx);
+  const [before] = await Promise.all([
+    tx<SkuBefore[]>`
+      select sku, state, price_source as "priceSource", in_manifest as listed from catalog.skus where sku = any(${all})
+      order by sku for no key update`,
+    // All that is marked below, in several goes: in order of sku, as everyone locks the ledger. Looked up one by one: joined, each is compared with
+    // each row of a ledger that was analyzed while it was empty.
+    tx`
+      select from (select sku from (select unnest(${all}::text[]) as sku ${isMarked}) named order by sku collate "C") named
+      cross join lateral (select from catalog_internal.due d where d.sku = named.sku for update) locked`,
+  ]);
+  const live = reported.filter((sku) => nowLive.has(sku));
+  const seenFirst =
+    all.length > 0 ? await auditReports(tx, { changed: reported, nowLive: live, removed }) : null;
+  const counts = reported.length > 0 ? await reportChanged(tx, reported, nowLive) : NOTHING;
+  if (removed.length > 0) await reportRemoved(tx, removed);
+  if (end !== undefined) {
+    await markUnreported(tx, end.toSnapshot);
+    failpoint('delta.reported');
+    await moveToken(tx, end);
+  }
+  if (seenFirst !== null) await countSeenFirst(tx, seenFirst);
+  if (all.length > 0) await writeSkuChanges(tx, withNew(before, all), around ? [] : removed);
+  if (around) await deletePricesAround(tx, removed);
+  return counts;
+}
+
+/** With those that were not there before. */
+function withNew(before: readonly SkuBefore[], skus: readonly string[]): SkuBefore[] {
+  const known = new Set(before.map(({ sku }) => sku));
+  const added = skus.filter((sku) => !known.has(sku));
+  return [...before, ...added.map((sku) => ({ sku, state: null, priceSource: null, listed: null }))];
+}
+
+async function moveToken(tx: Tx, { toSnapshot, isEnd = false }: DeltaChange): Promise<void> {
+  await tx`
+    update catalog_internal.sync set
+      snapshot_moved_at = case when snapshot_id <> ${toSnapshot} then now() else snapshot_moved_at end,
+      token_at = case when snapshot_id <> ${toSnapshot} then now() else token_at end,
+      built_after = case when snapshot_id <> ${toSnapshot} and caught_up then token_at else built_after end,
+      caught_up = snapshot_id = ${toSnapshot},
+      delta_checked_at = case when snapshot_id = ${toSnapshot} or ${isEnd} then now() else delta_checked_at end,
+      -- Answered, whatever it was before.
+      chain_broken_at = null, rejected_snapshot_id = null, manifest_refused = nullif(manifest_refused, 'rejected-token'),
+      snapshot_id = ${toSnapshot}, catalog_fault = null, chain_breaks = 0`;
+}
+
+type CrossingCounts = Pick<DeltaApplied, 'newSkus' | 'crossedToLive' | 'crossedToSnapshot'>;
+
+async function reportChanged(
+  tx: Tx,
+  reported: readonly string[],
+  nowLive: ReadonlySet<string>,
+): Promise<CrossingCounts> {
+  const [counts] = await tx<[CrossingCounts]>`
+    with reported as materialized (
+      select sku, is_live, case when is_live then 'live' else 'snapshot' end as price_source
+      from unnest(${reported as string[]}::text[], ${reported.map((sku) => Number(nowLive.has(sku)))}::int[]::boolean[])
+        as r(sku, is_live)
+    ),
+    before as materialized (
+      select r.sku, r.is_live, r.price_source, s.sku is null as is_new, s.state is null or s.state = 'pending' as unpriced,
+        s.price_source as was
+      from reported r left join catalog.skus s using (sku)
+    ),
+    written as (
+      insert into catalog.skus as s (sku, price_source, in_manifest, reported_at)
+      select sku, price_source, true, now() from reported order by sku
+      on conflict (sku) do update set
+        price_source = excluded.price_source, hash = null,
+        hash_before_live = case when excluded.price_source = 'live' then coalesce(s.hash, s.hash_before_live) end, in_manifest = true, reported_at = excluded.reported_at
+    ),
+    marked as (
+      select catalog_internal.mark_due(array_agg(sku), case when unpriced then 'new' else 'changed' end, is_live)
+      from before group by unpriced, is_live
+    )
+    select
+      (select count(*) from before where is_new)::int as "newSkus",
+      (select count(*) from before where was = 'snapshot' and is_live)::int as "crossedToLive",
+      (select count(*) from before where was = 'live' and not is_live)::int as "crossedToSnapshot",
+      (select count(*) from marked)::int as marks`;
+  return {
+    newSkus: counts.newSkus,
+    crossedToLive: counts.crossedToLive,
+    crossedToSnapshot: counts.crossedToSnapshot,
+  };
+}
+
+/** Makes tombstones of what was removed; writeSkuChanges then takes their prices. */
+async function reportRemoved(tx: Tx, skus: readonly string[]): Promise<void> {
+  await tx`
+    insert into catalog.skus as s (sku, state, in_manifest, removed_at, reported_at)
+    select sku, 'removed', false, now(), now() from unnest(${skus as string[]}::text[]) as r(sku) order by sku
+    on conflict (sku) do update set
+      state = 'removed', in_manifest = false, hash = null, hash_before_live = null, removed_at = now(), reported_at = now()`;
+  await tx`select catalog_internal.mark_due(${skus as string[]}::text[], 'removed')`;
+}
+
+/** The delta route answered without anything new, or with a fault of the catalog (0012, 0014). */
+export async function noteCatalogFault(sql: Sql, code: '0012' | '0014' | null): Promise<void> {
+  await sql`update catalog_internal.sync set catalog_fault = ${code}`;
+}
+
+/**
+ * The chain behind `token` is broken (0010, 0013, an unusable token): a fresh manifest is due. At once the first time;
+ * when fresh manifests do not help, after a minute, doubling to an hour. False where that is known already, or it is another token by now.
+ */
+export async function noteBrokenChain(sql: Sql, token: string): Promise<boolean> {
+  return await transaction(sql, async (tx) => {
+    const broken = await tx<{ breaks: number }[]>`
+      update catalog_internal.sync
+      set rejected_snapshot_id = ${token}, chain_broken_at = now(), chain_breaks = chain_breaks + 1
+      where snapshot_id = ${token} and chain_broken_at is null
+      returning chain_breaks as breaks`;
+    const breaks = broken[0]?.breaks;
+    if (breaks === undefined) return false;
+    const waitSeconds = breaks === 1 ? 0 : Math.min(3600, 60 * 2 ** (breaks - 2));
+    await tx`
+      update catalog_internal.tasks set next_at = least(next_at, now() + make_interval(secs => ${waitSeconds}))
+      where task = 'manifest'`;
+    return true;
+  });
+}
+
+/**
+ * The token that was rejected is answered all the same. Where the manifest was only tried again because it offers no other token, its next run is by
+ * its schedule again, `manifestMs` after the last one that was applied: else each stray rejection would cost a download.
+ */
+export async function noteChainMended(sql: Sql, manifestMs: number): Promise<void> {
+  await sql`
+    update catalog_internal.tasks t set failures = 0,
+      next_at = greatest(clock_timestamp(), s.manifest_applied_at + make_interval(secs => ${manifestMs / 1000}))
+    from catalog_internal.sync s
+    where t.task = 'manifest' and t.failures > 0 and t.outcome = 'rejected-token' and t.running_until is null and s.chain_broken_at is null`;
+}

@@ -1,0 +1,80 @@
+import type { HintRecord, ManifestSource } from '../live/hint-state.ts';
+import { MANIFEST_SOURCES } from '../live/hint-state.ts';
+import type { Sql } from '../connection/db.ts';
+import { withHints } from '../sellers/hints.ts';
+
+/*
+ * Hints by lines of manifests: a live SKU whose line is newer than its last refresh, or has another number of sizes than the mirror. They wait to be
+ * read like those of sellers.
+ */
+
+/** Of how many live SKUs lines tell that they have moved, by the source; `live`: lines of live SKUs. */
+export interface ToldByManifest {
+  readonly told: Readonly<Record<ManifestSource, number>>;
+  readonly live: number;
+}
+
+/** How a manifest hints. */
+export interface ManifestHinting {
+  /** How many of the SKUs that lines tell of are hinted at. */
+  readonly most: (told: ToldByManifest) => Readonly<Record<ManifestSource, number>>;
+  /** Draws them: an integer. */
+  readonly seed: number;
+}
+
+/** What is known of each source of the manifest's, and how many of its hints wait, those that are not read yet among them. */
+export type ManifestRecords = ReadonlyMap<string, HintRecord & { readonly waiting: number }>;
+
+/** Null: somebody keeps hints locked. */
+export async function readManifestSources(sql: Sql): Promise<ManifestRecords | null> {
+  const rows = await withHints(
+    sql,
+    async (tx) =>
+      await tx<(HintRecord & { source: string; waiting: number })[]>`
+      select n.source, coalesce(s.tested, 0) as tested, coalesce(s.expected, 0) as expected, coalesce(s.unmoved, 0) as unmoved,
+        coalesce(s.moves, 0) as moves, coalesce(s.followed, 0) as followed, coalesce(s.stayed, 0) as stayed, coalesce(s.undone, 0) as undone,
+        (select count(*) from catalog_internal.waiting_hints q where q.source = n.source)::int
+          + (select count(*) from catalog_internal.hints h where h.source = n.source)::int as waiting
+      from unnest(${[...MANIFEST_SOURCES]}::text[]) as n(source) left join catalog_internal.hint_sources s using (source)`,
+  );
+  return rows === null ? null : new Map(rows.map(({ source, ...record }) => [source, record]));
+}
+
+const COUNT_TOLD = `
+  select count(*) filter (where is_newer)::int as newer, count(*) filter (where may_be_resized and has_other_sizes)::int as resized from diff`;
+
+/**
+ * $1, $2 how many of either source, $3 a seed, $4 when the snapshot was built. Dated by what they tell of, so that a refresh since then leaves nothing of
+ * them. Prices are counted of so many SKUs only as it takes to find some whose number differs; those whose line has just changed its number come first.
+ */
+const INSERT_HINTS = `
+  insert into catalog_internal.hints (sku, source, hinted_at)
+  select sku, source, least(at, clock_timestamp()) from (
+    (select sku, 'manifest.updated_at' as source, updated_at as at from diff where is_newer
+      order by hashtextextended(sku, $3::bigint) limit $1::int)
+    union all
+    (select sku, 'manifest.sizes', coalesce($4::timestamptz, updated_at, clock_timestamp()) from (
+        select sku, sizes, updated_at from diff where may_be_resized
+        order by has_other_sizes desc, hashtextextended(sku, $3::bigint) limit least(2 * $2::int, 5000)
+      ) line where sizes <> (select count(*) from catalog.prices p where p.sku = line.sku)
+      limit $2::int)
+  ) told
+  where not exists (select from catalog_internal.hints h where h.sku = told.sku and h.source = told.source)
+  order by hashtextextended(sku, $3::bigint)
+  limit (select greatest(0, 99999 - coalesce(max(id) - min(id), 0)) from catalog_internal.hints)`;
+
+/** Hints at SKUs by the lines of `diff` (baseline-sql.ts). Nobody is waited for: where somebody keeps hints locked, the lines tell nothing. */
+export async function hintByManifest(
+  run: (text: string, values?: unknown[]) => Promise<{ readonly rows: unknown[] }>,
+  { most, seed }: ManifestHinting,
+  { live, generatedAt }: { readonly live: number; readonly generatedAt: Date | null },
+): Promise<void> {
+  const { rows: counted } = await run(COUNT_TOLD);
+  const [{ newer, resized }] = counted as [{ newer: number; resized: number }];
+  // Where no line is newer none may have been resized but those that say so.
+  if (newer + resized === 0) return;
+  const wanted = most({ told: { 'manifest.updated_at': newer, 'manifest.sizes': resized }, live });
+  const [updated, sizes] = [wanted['manifest.updated_at'], wanted['manifest.sizes']];
+  const { rows } = await run('select catalog_internal.hints_are_free() as free');
+  if ((rows as [{ free: boolean }])[0].free) await run(INSERT_HINTS, [updated, sizes, seed, generatedAt]);
+}

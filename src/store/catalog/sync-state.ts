@@ -1,0 +1,183 @@
+import type { Config } from '../../config/config.ts';
+import type { Sql } from '../connection/db.ts';
+import { SCOPE_MOVED } from '../sellers/scope.ts';
+import { WATCHLIST_MOVED } from '../sellers/watchlist.ts';
+
+/** What is stored about the upstream's catalog and our position in it. */
+export interface SyncState {
+  readonly snapshotId: string | null;
+  readonly snapshotGeneratedAt: Date | null;
+  readonly manifestAppliedAt: Date | null;
+  readonly manifestLines: number | null;
+  readonly deltaCheckedAt: Date | null;
+  readonly snapshotMovedAt: Date | null;
+  readonly livePricedSkuCount: number | null;
+  readonly catalogFault: string | null;
+  readonly chainBrokenAt: Date | null;
+  readonly rejectedSnapshotId: string | null;
+  readonly manifestRefused: string | null;
+  readonly shrinkConfirmed: boolean;
+  readonly liveBudget: number | null;
+  readonly catalogState: 'ok' | 'stale' | 'none';
+  /** No delta was checked for longer than it may take; null before the first baseline. */
+  readonly deltaLate: boolean | null;
+}
+
+export async function readSyncState(sql: Sql): Promise<SyncState> {
+  const [row] = await sql<[SyncState]>`
+    select snapshot_id as "snapshotId", snapshot_generated_at as "snapshotGeneratedAt",
+      manifest_applied_at as "manifestAppliedAt", manifest_lines as "manifestLines",
+      delta_checked_at as "deltaCheckedAt", snapshot_moved_at as "snapshotMovedAt",
+      live_priced_sku_count as "livePricedSkuCount", catalog_fault as "catalogFault",
+      chain_broken_at as "chainBrokenAt", rejected_snapshot_id as "rejectedSnapshotId",
+      manifest_refused as "manifestRefused", shrink_confirmed as "shrinkConfirmed", live_budget as "liveBudget",
+      catalog_internal.catalog_state(s) as "catalogState",
+      coalesce(delta_checked_at, manifest_applied_at)
+        not between now() - make_interval(secs => catalog_internal.delta_late_after(g)) and clock_timestamp() + interval '1 minute' as "deltaLate"
+    from catalog_internal.sync s, catalog_internal.settings g`;
+  return row;
+}
+
+/** A snapshot as the manifest route names it. */
+export interface NamedSnapshot {
+  readonly snapshotId: string;
+  readonly generatedAt: Date | null;
+}
+
+/**
+ * SQL: sets which claim was the newest when the newest snapshot was first named, which is by when it was built: its `generated_at` is of
+ * another clock, and may be when its building began (partner rule 2.7.generated_at). Claims only grow in number, while Postgres's own
+ * clock can be set back. An id with another time is another snapshot.
+ */
+const seeing = (sql: Sql, { snapshotId, generatedAt }: NamedSnapshot) => sql`
+  seen_snapshot_id = ${snapshotId}, seen_generated_at = ${generatedAt},
+  seen_claim = case when seen_snapshot_id = ${snapshotId} and seen_generated_at is not distinct from ${generatedAt}::timestamptz
+    then seen_claim else (select last_value from catalog_internal.claim_numbers) end`;
+
+/** Notes the snapshot that an answer of the manifest route names. Returns a claim: what is claimed later is asked about when it was there. */
+export async function noteSnapshotSeen(sql: Sql, snapshot: NamedSnapshot): Promise<string> {
+  const [{ claim }] = await sql<[{ claim: string }]>`
+    update catalog_internal.sync set ${seeing(sql, snapshot)} returning coalesce(seen_claim, 9223372036854775807) as claim`;
+  return claim;
+}
+
+/**
+ * Writes down what the manifest route said of the newest snapshot (partner rules 2.7), without any download. It ends a fault
+ * of the catalog, but none that the delta route had the last word on: only a delta ends that.
+ */
+export async function noteCatalogCheck(
+  sql: Sql,
+  meta: NamedSnapshot & { readonly livePricedSkuCount: number | null },
+): Promise<void> {
+  await sql`
+    update catalog_internal.sync set
+      ${seeing(sql, meta)},
+      snapshot_generated_at = coalesce(greatest(snapshot_generated_at, ${meta.generatedAt}), snapshot_generated_at),
+      live_priced_sku_count = coalesce(${meta.livePricedSkuCount}::int, live_priced_sku_count),
+      snapshot_moved_at = case when ${meta.generatedAt}::timestamptz is null and snapshot_generated_at is not null then snapshot_moved_at end,
+      catalog_checked_at = now(),
+      catalog_fault = case when exists (
+        select from catalog_internal.tasks
+        where task = 'delta' and failures > 0 and outcome in ('no-snapshot', 'snapshot-stale')
+      ) then catalog_fault end`;
+}
+
+/** A fresh manifest was refused, and why (a short code); shown until one is applied. */
+export async function noteManifestRefused(sql: Sql, reason: string): Promise<void> {
+  await sql`update catalog_internal.sync set manifest_refused = ${reason}`;
+}
+
+export type SqlSettings = Pick<Config, 'intervals' | 'catalog' | 'rate' | 'bulk'>;
+
+/**
+ * Stores the settings that SQL uses: the freshness targets in seconds, the sizes of calls, and, in requests a window, the
+ * account's limit, the mirror's share of it and the mirror's guaranteed minimum.
+ */
+export async function storeSettings(
+  sql: Sql,
+  { intervals, catalog, rate, bulk }: SqlSettings,
+  mirror: { readonly maxPerWindow: number; readonly account: { readonly floor: number } },
+): Promise<void> {
+  await sql`
+    update catalog_internal.settings set live_interval = ${intervals.liveMs / 1000},
+      sweep_interval = ${intervals.sweepMs / 1000}, metadata_interval = ${intervals.metadataMs / 1000},
+      catalog_stale_after = ${catalog.staleAfterMs / 1000}, delta_interval = ${intervals.deltaMs / 1000},
+      rate_limit = ${rate.limit}, rate_window = ${rate.windowMs / 1000}, rate_share = ${mirror.maxPerWindow},
+      rate_floor = ${mirror.account.floor}, bulk_max_skus = ${bulk.maxSkus}, bulk_live_budget = ${bulk.liveBudget},
+      actionable_confidence = ${catalog.actionableConfidence}`;
+}
+
+/** What SQL judges ages by, in seconds, as the last daemon to start was configured. */
+export interface Targets {
+  readonly liveSeconds: number;
+  /** Without a sweep of its own, METADATA_INTERVAL brings a price along. */
+  readonly snapshotSeconds: number;
+  readonly metadataSeconds: number;
+  readonly deltaIntervalSeconds: number;
+  /** From this time without a checked delta on, it is late. */
+  readonly deltaLateAfterSeconds: number;
+}
+
+export async function readTargets(sql: Sql): Promise<Targets> {
+  const [row] = await sql<[Targets]>`
+    select live_interval as "liveSeconds", metadata_interval as "metadataSeconds", delta_interval as "deltaIntervalSeconds",
+      catalog_internal.snapshot_target(s) as "snapshotSeconds", catalog_internal.delta_late_after(s) as "deltaLateAfterSeconds"
+    from catalog_internal.settings s`;
+  return row;
+}
+
+/** How many requests the last daemon to start may send, and what it puts into a bulk call. */
+export interface DaemonSettings {
+  readonly maxPerWindow: number;
+  readonly windowMs: number;
+  readonly account: { readonly limit: number; readonly floor: number };
+  readonly bulkMaxSkus: number;
+  readonly liveBudget: number;
+}
+
+export async function readDaemonSettings(sql: Sql): Promise<DaemonSettings | null> {
+  const [row] = await sql<DaemonSettings[]>`
+    select rate_share as "maxPerWindow", (rate_window * 1000)::float8 as "windowMs",
+      json_build_object('limit', rate_limit, 'floor', rate_floor) as account,
+      bulk_max_skus as "bulkMaxSkus", bulk_live_budget as "liveBudget"
+    from catalog_internal.settings`;
+  return row ?? null;
+}
+
+/** What `run --once` still waits for; `baseline` and `delta` count only if they came after `since`. */
+export interface StillDue {
+  readonly baseline: boolean;
+  readonly deltaCaughtUp: boolean;
+  /** SKUs due now, waits included, by reason. */
+  readonly due: readonly { reason: string; count: number }[];
+}
+
+/** The database's present time: what a one-off run measures its progress from. */
+export async function databaseNow(sql: Sql): Promise<Date> {
+  const [row] = await sql<[{ at: Date }]>`select clock_timestamp() as at`;
+  return row.at;
+}
+
+/**
+ * Whether the mirror is caught up: a baseline is applied, a delta poll begun after `since` succeeded (none is requested), and
+ * no SKU is due: deferred and erring SKUs are due, a live SKU with a due time in the future is not, nor one that was answered and
+ * waits for the time when a second answer counts.
+ */
+export async function stillDue(sql: Sql, since: Date): Promise<StillDue> {
+  const [sync] = await sql<[{ baseline: boolean; delta: boolean }]>`
+    select s.manifest_applied_at is not null and s.chain_broken_at is null and m.next_at > clock_timestamp()
+        and m.running_until is null as baseline,
+      coalesce(d.succeeded_at > ${since} and d.started_at > ${since} and d.started_at >= s.manifest_applied_at, false)
+        and d.next_at > clock_timestamp() and d.running_until is null as delta
+    from catalog_internal.sync s, catalog_internal.tasks m, catalog_internal.tasks d
+    where m.task = 'manifest' and d.task = 'delta'`;
+  const due = await sql<{ reason: string; count: number }[]>`
+    select case when deferrals > 0 then 'deferred' when failures > 0 then 'error' else reason end as reason,
+      count(*)::int as count
+    from catalog_internal.due where due_at <= now() and not (doubt is not null and claim is null and deferrals = 0 and failures = 0 and coalesce(held_until > now(), false))
+    group by 1
+    union all select 'watchlist', 1 where ${sql.unsafe(WATCHLIST_MOVED)}
+    union all select 'scope', 1 where ${sql.unsafe(SCOPE_MOVED)}
+    order by 2 desc`;
+  return { baseline: sync.baseline, deltaCaughtUp: sync.delta, due };
+}

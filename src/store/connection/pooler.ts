@@ -1,0 +1,162 @@
+import { Misconfigured } from '../../lib/misconfigured.ts';
+import { SESSION } from './session.ts';
+import { isConnectionLost, sqlState } from './sql-errors.ts';
+
+/*
+ * Whether sessions of Postgres are sessions: a pooler in transaction or statement mode gives a client another server process with every
+ * transaction, and one that drops what a session starts with takes the mirror's settings away. Told by what two connections
+ * meet with, not by names or versions.
+ */
+
+/** Sends one statement, without parameters, on one connection, always the same; on a new one after it was lost. */
+export type Ask = (statement: string) => Promise<readonly Readonly<Record<string, unknown>>[]>;
+
+export interface Pooling {
+  /** What a session lasts for. */
+  readonly kept: 'session' | 'transaction' | 'statement';
+  /** Settings of the mirror's sessions that did not arrive, with the values that they are to have. */
+  readonly dropped: readonly { readonly name: string; readonly value: string }[];
+  /** The role that logs in, whose settings a session starts with. */
+  readonly role: string;
+  readonly database: string;
+}
+
+const WHO =
+  "select pg_catalog.concat_ws(' ', pg_catalog.pg_backend_pid(), pg_catalog.pg_postmaster_start_time()) as process";
+const ASKED_AGAIN = 4;
+const TRANSACTION_TRIES = 3;
+/** PgBouncer's only SQLSTATE for what it does not do, as a transaction in statement mode. No statement of ours is answered so by Postgres. */
+export const REJECTED_BY_POOLER = '08P01';
+
+/** Two connections that are open at the same time have two processes, and each keeps its own. */
+async function readKept(idle: Ask, busy: Ask): Promise<Pooling['kept']> {
+  const own = await processOf(idle);
+  const isMoved = async () => {
+    for (let n = 0; n < ASKED_AGAIN; n += 1) if ((await processOf(idle)) !== own) return true;
+    return false;
+  };
+  // A pooler takes the process that was used last, or each in turn: the one shows beside somebody else, the other by itself.
+  if (await isMoved()) return 'transaction';
+  const transaction = async (): Promise<Pooling['kept']> => {
+    await busy('begin');
+    // With one server process for both, the other connection would now wait for the end of this transaction.
+    const isShared = (await processOf(busy)) === own || (await isMoved());
+    await busy('rollback');
+    return isShared ? 'transaction' : 'session';
+  };
+  for (let attempt = 1; ; attempt += 1) {
+    try {
+      return await transaction();
+    } catch (error) {
+      if (sqlState(error) === REJECTED_BY_POOLER) return 'statement';
+      if (!isConnectionLost(error)) throw error;
+      // In statement mode it is closed for its transaction each time, and statements by themselves are answered.
+      if (attempt < TRANSACTION_TRIES) continue;
+      await processOf(busy);
+      return 'statement';
+    }
+  }
+}
+
+const processOf = async (ask: Ask): Promise<string> => String((await ask(WHO))[0]?.['process']);
+
+const literal = (text: string): string => `'${text.replaceAll("'", "''")}'`;
+
+/** Asks for each setting as it is and as it should be, in the server's spelling of both. Changes nothing that lasts. */
+async function readDropped(ask: Ask): Promise<Pooling['dropped']> {
+  const pins = Object.entries(SESSION).map(([name, value]) => `(${literal(name)}, ${literal(value)})`);
+  await ask('begin');
+  try {
+    const rows = await ask(`
+      select name, value, pg_catalog.current_setting(name, true) is distinct from pg_catalog.set_config(name, value, true) as dropped
+      from (values ${pins.join()}) as pins(name, value)`);
+    return rows
+      .filter(({ dropped }) => dropped === true)
+      .map(({ name, value }) => ({ name: String(name), value: String(value) }));
+  } finally {
+    await ask('rollback');
+  }
+}
+
+/** Asks two connections that are both open, and nobody else's, what becomes of their sessions. */
+export async function readPooling(idle: Ask, busy: Ask): Promise<Pooling> {
+  const kept = await readKept(idle, busy);
+  const [row] = await idle(
+    'select session_user::text as role, pg_catalog.current_database()::text as database',
+  );
+  return {
+    kept,
+    dropped: kept === 'session' ? await readDropped(busy) : [],
+    role: String(row?.['role']),
+    database: String(row?.['database']),
+  };
+}
+
+const DIRECT = 'set DATABASE_URL to the server itself, or to a pooler in session mode';
+const identifier = (name: string): string => `"${name.replaceAll('"', '""')}"`;
+
+/** What is wrong with it, and what to do; null: nothing. Pure. */
+export function poolingProblem({ kept, dropped, role, database }: Pooling): {
+  readonly kind: PoolerError['kind'];
+  readonly what: string;
+  readonly hint: string;
+} | null {
+  if (kept !== 'session')
+    return {
+      kind: 'pooler',
+      what: `DATABASE_URL leads through a pooler in ${kept} mode: sessions of Postgres are not kept`,
+      hint: `${DIRECT}; the mirror prepares statements, and knows its daemons, locks and settings by their sessions`,
+    };
+  if (dropped.length === 0) return null;
+  const set = `ALTER ROLE ${identifier(role)} IN DATABASE ${identifier(database)} SET`;
+  return {
+    kind: 'pooler-settings',
+    what: `something between the mirror and Postgres drops what its sessions start with: ${dropped.map(({ name }) => name).join(', ')}`,
+    hint: `set DATABASE_URL to the server itself; or set them for the role and have the pooler reconnect: ${dropped.map(({ name, value }) => `${set} ${name} = ${literal(value)}`).join('; ')}`,
+  };
+}
+
+/** The way to Postgres is none on which the mirror works. Nothing was changed. */
+export class PoolerError extends Misconfigured {
+  override readonly name = 'PoolerError';
+  readonly kind: 'pooler' | 'pooler-settings' | 'pooler-startup';
+
+  constructor(kind: PoolerError['kind'], what: string, hint: string, cause?: unknown) {
+    super(what, hint, cause);
+    this.kind = kind;
+  }
+}
+
+/** Postgres itself rejects a session, because it has no setting of a name that this starts with. */
+export class UnknownSettingError extends Misconfigured {
+  override readonly name = 'UnknownSettingError';
+  readonly kind = 'unknown-setting';
+
+  constructor(cause: unknown) {
+    super(
+      'Postgres does not know a setting that a session starts with',
+      'take parameters out of DATABASE_URL that are no settings of Postgres; the mirror needs PostgreSQL 14 or newer',
+      cause,
+    );
+  }
+}
+
+/** SQLSTATE: there is no such setting. Poolers have others for what they do not let pass. */
+const UNKNOWN_SETTING = '42704';
+
+/** Why a connection is refused that is made without the settings that it starts with. */
+export const startupRefused = (cause: unknown): PoolerError | UnknownSettingError =>
+  sqlState(cause) === UNKNOWN_SETTING
+    ? new UnknownSettingError(cause)
+    : new PoolerError(
+        'pooler-startup',
+        'DATABASE_URL leads to a pooler that rejects what a session starts with',
+        `${DIRECT} that lets the startup parameter pass (PgBouncer: ignore_startup_parameters = options; Amazon RDS Proxy lets none pass)`,
+        cause,
+      );
+
+/** Throws PoolerError where sessions are not kept, or are not what the mirror has them be. */
+export async function refusePooling(idle: Ask, busy: Ask): Promise<void> {
+  const problem = poolingProblem(await readPooling(idle, busy));
+  if (problem !== null) throw new PoolerError(problem.kind, problem.what, problem.hint);
+}

@@ -1,0 +1,84 @@
+import type { ConnectionOptions } from 'node:tls';
+import { postgresConnection } from '../../lib/tls.ts';
+
+/** A process that is frozen in the middle of a transaction (a paused container) loses it, so that its locks block no other process. */
+const IDLE_TRANSACTION_MS = 10_000;
+
+/**
+ * Settings of every session of every driver, sent as it starts, so that what is set for the role, the database or the server
+ * changes none of them. All exist since PostgreSQL 14. Not here, because they are the administrator's to decide:
+ * `default_transaction_read_only` (the mirror says that it cannot write), `synchronous_commit`, tablespaces, `role`, memory
+ * and the planner's costs.
+ */
+export const SESSION = {
+  // Whoever may create in a schema of the path can have functions and operators called in the place of Postgres's own.
+  search_path: 'pg_catalog',
+  default_transaction_isolation: 'read committed',
+  // How values are written and read, by the drivers and in casts.
+  client_encoding: 'UTF8',
+  DateStyle: 'ISO, MDY',
+  IntervalStyle: 'postgres',
+  TimeZone: 'UTC',
+  extra_float_digits: '1',
+  bytea_output: 'hex',
+  xmloption: 'content',
+  // What a statement means.
+  array_nulls: 'on',
+  standard_conforming_strings: 'on',
+  backslash_quote: 'safe_encoding',
+  transform_null_equals: 'off',
+  row_security: 'on',
+  quote_all_identifiers: 'off',
+  check_function_bodies: 'on',
+  'plpgsql.extra_errors': 'none',
+  exit_on_error: 'off',
+  // Migrations say by notices what they do.
+  client_min_messages: 'notice',
+  // Nothing of the mirror holds a lock for as long: what waits longer fails, gives back what it has locked itself, and is tried again.
+  lock_timeout: '20s',
+  // A baseline takes minutes, and idle connections of a pool are idle for hours. The daemon ends what it no longer waits for.
+  statement_timeout: '0',
+  idle_session_timeout: '0',
+  idle_in_transaction_session_timeout: String(IDLE_TRANSACTION_MS),
+  // A server that no longer reaches the daemon keeps the session, its locks and its place among the connections for a minute, not for hours.
+  tcp_keepalives_idle: '30',
+  tcp_keepalives_interval: '10',
+  tcp_keepalives_count: '3',
+  // A statement that plans a call is large and takes milliseconds; to compile it takes seconds, each time.
+  jit: 'off',
+} as const;
+
+/** PostgreSQL 17 has one more limit; to name it at the start of a session of an earlier version is an error. */
+export const NO_TRANSACTION_TIMEOUT = `
+  select pg_catalog.set_config('transaction_timeout', '0', false)
+  where pg_catalog.current_setting('transaction_timeout', true) is not null`;
+
+const PINNED: ReadonlySet<string> = new Set(Object.keys(SESSION).map((name) => name.toLowerCase()));
+
+export interface SessionConnection {
+  /** Without parameters of TLS, without `options`, and without those that SESSION has. */
+  readonly url: string;
+  readonly ssl: ConnectionOptions | false;
+  /** For a driver that takes settings as `options`: those of the URL, and then SESSION, which counts. */
+  readonly options: string;
+}
+
+/** What a driver is given to connect to DATABASE_URL. Throws TlsParameterError. */
+export function sessionConnection(databaseUrl: string): SessionConnection {
+  const { url, ssl } = postgresConnection(databaseUrl);
+  const [, head = url, query = ''] = /^([^?]*)\?(.*)$/s.exec(url) ?? [];
+  const isOptions = (pair: string) => nameOf(pair) === 'options';
+  const pairs = query.split('&').filter((pair) => pair !== '');
+  const kept = pairs.filter((pair) => !PINNED.has(nameOf(pair)) && !isOptions(pair));
+  const given = pairs.filter(isOptions).map((pair) => new URLSearchParams(pair).values().next().value ?? '');
+  return {
+    url: kept.length === 0 ? head : `${head}?${kept.join('&')}`,
+    ssl,
+    options: [
+      ...given,
+      ...Object.entries(SESSION).map(([name, value]) => `-c ${name}=${value.replaceAll(/[\\ ]/g, '\\$&')}`),
+    ].join(' '),
+  };
+}
+
+const nameOf = (pair: string): string => (new URLSearchParams(pair).keys().next().value ?? '').toLowerCase();

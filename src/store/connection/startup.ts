@@ -1,0 +1,111 @@
+import postgres from 'postgres';
+import type { Clock } from '../../lib/clock.ts';
+import { CONNECT_WITHIN_MS, type Sql, urlOf, withoutTransactionTimeout } from './db.ts';
+import { startupRefused } from './pooler.ts';
+import { sessionConnection } from './session.ts';
+import { DatabaseAway, DatabaseRefused, permanentConnectError } from './sql-errors.ts';
+
+/* Waiting for Postgres at a start, and telling what passes by itself from what somebody has to change. */
+
+const TELL_AFTER_MS = 1000;
+const TELL_EVERY_MS = 20_000;
+/** So often in turn a session with settings is refused and one without them is made, before that is taken for more than chance. */
+const SURE_AFTER = 3;
+
+/** Whether a connection is made that asks for no settings, neither the mirror's nor those of its URL. */
+async function connectsWithoutSettings(sql: Sql): Promise<boolean> {
+  const url = urlOf(sql);
+  if (url === null) return false;
+  const { url: bare, ssl } = sessionConnection(url);
+  const [withoutParameters] = bare.split('?', 1);
+  const plain = postgres(withoutParameters ?? bare, {
+    ssl,
+    max: 1,
+    connect_timeout: CONNECT_WITHIN_MS / 1000,
+    fetch_types: false,
+  });
+  try {
+    await plain.unsafe('select 1');
+    return true;
+  } catch {
+    return false;
+  } finally {
+    await plain.end({ timeout: 1 });
+  }
+}
+
+/**
+ * Whether the server, or what answers in its place, refuses a connection for another reason than that it lacks resources, starts or
+ * stops. By SQLSTATE alone: some poolers call that an ERROR, and not FATAL.
+ */
+const isTurnedAway = (error: unknown): boolean =>
+  error instanceof postgres.PostgresError && !/^(?:53|57P)/.test(error.code);
+
+/**
+ * Resolves once Postgres answers a query; rejects when `timeoutMs` has passed or `signal` aborts, with the last reason as
+ * its cause, and at once when Postgres refuses the role, does not have the database, or its certificate is not trusted, and within some
+ * tries when the settings of a session are rejected. `onWait` gets the last reason (undefined: no answer at all so far) after one second,
+ * and then every twenty. Returns the milliseconds that it took.
+ */
+export async function waitForDatabase(
+  sql: Sql,
+  clock: Clock,
+  timeoutMs: number,
+  options: {
+    readonly signal?: AbortSignal | undefined;
+    readonly onWait?: (reason: unknown, waitedMs: number) => void;
+  } = {},
+): Promise<number> {
+  const { signal, onWait } = options;
+  const settled = new AbortController();
+  const over = AbortSignal.any([settled.signal, ...(signal === undefined ? [] : [signal])]);
+  let reason: unknown;
+  let settingsRefused = 0;
+  const startedAt = clock.monotonic();
+  const waited = () => clock.monotonic() - startedAt;
+  const telling = async () => {
+    await clock.sleep(TELL_AFTER_MS, over);
+    while (!over.aborted) {
+      onWait?.(reason, waited());
+      await clock.sleep(TELL_EVERY_MS, over);
+    }
+  };
+  const inTime = clock.sleep(timeoutMs, over).then(() => {
+    throw new DatabaseAway(reason);
+  });
+  const answered = async () => {
+    while (!over.aborted) {
+      try {
+        await sql`select 1`;
+        keepArrayTypes(sql);
+        await withoutTransactionTimeout(sql);
+        return;
+      } catch (error) {
+        const refused = permanentConnectError(error);
+        if (refused !== null) throw new DatabaseRefused(refused, error);
+        // In turns, because what passes by itself may have ended between two tries.
+        const ofSettings = isTurnedAway(error) && (await connectsWithoutSettings(sql));
+        settingsRefused = ofSettings ? settingsRefused + 1 : 0;
+        if (settingsRefused === SURE_AFTER) throw startupRefused(error);
+        reason = error;
+      }
+      await clock.sleep(250, over);
+    }
+  };
+  const told = telling();
+  try {
+    await Promise.race([answered(), inTime]);
+    return waited();
+  } finally {
+    settled.abort();
+    await told;
+  }
+}
+
+/**
+ * The pool's first connection has asked for the array types, for all of them. postgres.js would ask again on each new
+ * connection, in a promise that nobody holds: a connection lost at that moment would end the process.
+ */
+function keepArrayTypes(sql: Sql): void {
+  (sql.options as { fetch_types: boolean }).fetch_types = false;
+}

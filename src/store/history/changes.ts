@@ -1,0 +1,208 @@
+import type { MetadataColumn } from '../../declared/metadata.ts';
+import type { Sql, Tx } from '../connection/db.ts';
+import { deletePrices } from './removed-prices.ts';
+
+export interface PriceMove {
+  readonly sku: string;
+  readonly size: string;
+  readonly oldPrice: number | null;
+  readonly newPrice: number | null;
+}
+
+/** A field of a product that changed: a row of catalog.product_history. */
+export interface FieldChange {
+  readonly sku: string;
+  readonly field: MetadataColumn | 'product';
+  readonly oldValue: string | null;
+  readonly newValue: string | null;
+}
+
+/** A SKU whose state an answer has changed. */
+export interface StateChange {
+  readonly sku: string;
+  readonly oldState: string;
+  readonly newState: string;
+}
+
+/** What is known for the first time, which neither history has. */
+export interface FirstRecords {
+  readonly prices: readonly { readonly sku: string; readonly size: string; readonly price: number }[];
+  /** Columns with a value, and of each SKU `product`, the whole object as JSON text. */
+  readonly fields: readonly {
+    readonly sku: string;
+    readonly field: FieldChange['field'];
+    readonly value: string;
+  }[];
+}
+
+const NO_RECORDS: FirstRecords = { prices: [], fields: [] };
+
+/** What a transaction changed; `moves` and `fields` are history, all of it is in the feed. */
+export interface Changes {
+  readonly moves: readonly PriceMove[];
+  readonly fields: readonly FieldChange[];
+  readonly states?: readonly StateChange[];
+  readonly first?: FirstRecords;
+}
+
+/** The field whose change gives every size key of the SKU another meaning (partner rule 4.2.2). */
+const MEANING: MetadataColumn = 'size_map_size_type';
+
+/** SKUs among the changes whose size keys mean something else now; a size type that is known for the first time corrects nothing. */
+export function correctedMeanings(fields: readonly FieldChange[]): string[] {
+  return fields.flatMap(({ sku, field, oldValue }) => (field === MEANING && oldValue !== null ? [sku] : []));
+}
+
+/*
+ * Positions are in the order of commits because one transaction at a time writes history, from its first position to its
+ * commit. Without that lock a position is a pair (xid8, id), read below pg_snapshot_xmin: then readers wait for the oldest
+ * writer of the whole server, even an import into another database, and no position outlives a dump and restore. Answers
+ * come a few times a second and hold the lock only for their commits: no waiting for one another could be measured.
+ */
+
+/** Whether there is something to write, and so to notify listeners of. */
+export const hasChanges = ({ moves, fields, states = [], first = NO_RECORDS }: Changes): boolean =>
+  moves.length + fields.length + states.length + first.prices.length + first.fields.length > 0;
+
+/**
+ * Writes both histories and the rest of the feed, and notifies listeners, as the last step of a transaction: the holder of the lock that this
+ * takes waits for no other lock, so it cannot be part of a deadlock. `at` null: the transaction's time. A SKU's corrected size
+ * type is written before the prices of the same answer, and marks them.
+ */
+export async function writeChanges(
+  tx: Tx,
+  { moves, fields, states = [], first = NO_RECORDS }: Changes,
+  at: Date | null,
+): Promise<void> {
+  if (!hasChanges({ moves, fields, states, first })) return;
+  const corrected = correctedMeanings(fields);
+  // Sent in one go. A chunk that is missing is made before the lock's holder needs it.
+  await Promise.all([
+    tx`select catalog_internal.lock_changes(), catalog_internal.add_history_chunks()`,
+    ...writeStateChanges(tx, states, at),
+    ...writeFirstRecords(tx, first, at),
+    fields.length > 0 &&
+      tx`
+      insert into catalog.product_history (sku, field, old_value, new_value, observed_at)
+      select sku, field, old_value, new_value, coalesce(${at}::timestamptz, now())
+      from unnest(${fields.map((f) => f.sku)}::text[], ${fields.map((f) => f.field)}::text[],
+        ${fields.map((f) => f.oldValue)}::text[], ${fields.map((f) => f.newValue)}::text[]) as f(sku, field, old_value, new_value)
+      order by sku, field`,
+    moves.length > 0 &&
+      tx`
+      insert into catalog.price_history (sku, size, old_price, new_price, observed_at, size_type_changed)
+      select sku, size, old_price, new_price, coalesce(${at}::timestamptz, now()), sku = any(${corrected}::text[])
+      from unnest(${moves.map((m) => m.sku)}::text[], ${moves.map((m) => m.size)}::text[],
+        ${moves.map((m) => m.oldPrice)}::int[], ${moves.map((m) => m.newPrice)}::int[]) as m(sku, size, old_price, new_price)
+      order by sku, size`,
+    tx`select catalog_internal.notify_changes()`,
+  ]);
+}
+
+/** A statement for each way in which a state has changed: in an answer there are hardly two. */
+function writeStateChanges(tx: Tx, states: readonly StateChange[], at: Date | null) {
+  const alike = Map.groupBy(states, ({ oldState, newState }) => `${oldState} ${newState}`);
+  return [...alike.values()].map(
+    (group) => tx`
+    select catalog_internal.add_changes('sku', ${group.map(({ sku }) => sku).toSorted()}::text[], null, null, '{state}',
+      ${group.slice(0, 1).map(({ oldState }) => oldState)}::text[], ${group.slice(0, 1).map(({ newState }) => newState)}::text[],
+      coalesce(${at}::timestamptz, now()))`,
+  );
+}
+
+function writeFirstRecords(tx: Tx, { prices, fields }: FirstRecords, at: Date | null) {
+  return [
+    fields.length > 0 &&
+      tx`
+      select catalog_internal.add_changes('product', ${fields.map(({ sku }) => sku)}::text[], null, null,
+        ${fields.map(({ field }) => field)}::text[], null, ${fields.map(({ value }) => value)}::text[], coalesce(${at}::timestamptz, now()))`,
+    prices.length > 0 &&
+      tx`
+      select catalog_internal.add_changes('price', ${prices.map(({ sku }) => sku)}::text[], ${prices.map(({ size }) => size)}::text[],
+        ${prices.map(({ price }) => price)}::int[], null, null, null, coalesce(${at}::timestamptz, now()))`,
+  ];
+}
+
+/** A SKU as it was before a transaction; null: it was not there. */
+export interface SkuBefore {
+  readonly sku: string;
+  readonly state: string | null;
+  readonly priceSource: string | null;
+  readonly listed: boolean | null;
+}
+
+/**
+ * Writes what has become of SKUs, and deletes all prices of those that were removed, with a line in their history: as the last step of a
+ * transaction (see writeChanges).
+ */
+export async function writeSkuChanges(
+  tx: Tx,
+  before: readonly SkuBefore[],
+  removed: readonly string[] = [],
+): Promise<void> {
+  const listed = before.map((sku) => (sku.listed === null ? null : Number(sku.listed)));
+  const [, [{ changed }], dropped] = await Promise.all([
+    tx`select catalog_internal.lock_changes(), catalog_internal.add_history_chunks()`,
+    tx<[{ changed: number }]>`
+      select catalog_internal.add_sku_changes(${before.map(({ sku }) => sku)}::text[], ${before.map(({ state }) => state)}::text[],
+        ${before.map(({ priceSource }) => priceSource)}::text[], ${listed}::int[]::boolean[])::int as changed`,
+    deletePrices(tx, removed),
+  ]);
+  if (changed + dropped.count > 0) await tx`select catalog_internal.notify_changes()`;
+}
+
+/**
+ * Deletes changes that came in batches and are older than what is kept of price history: positions behind its last dropped chunk, which
+ * catalog.changes refuses already. Returns how many batches; there may be more.
+ */
+export async function dropOldBatches(sql: Sql, atOnce: number): Promise<number> {
+  const dropped = await sql`
+    delete from catalog_internal.change_batches where id in (
+      select id from catalog_internal.change_batches
+      where last_id <= (select last_value from catalog_internal.dropped_positions) order by last_id limit ${atOnce}
+    )`;
+  return dropped.count;
+}
+
+/**
+ * Notes which database this is, and sets sequences that are behind their rows to what the rows have, before anything is drawn from
+ * them: logical replication and copies of tables leave them behind. Postgres warns of each.
+ */
+export async function mendSequences(sql: Sql): Promise<void> {
+  await sql`select catalog_internal.mend_sequences()`;
+}
+
+/** Creates the history tables' next chunks before they are needed. */
+export async function prepareHistory(sql: Sql): Promise<void> {
+  await sql`select catalog_internal.add_history_chunks()`;
+}
+
+/**
+ * Drops the chunks of price_history whose newest row is older than `keptMs`, oldest first, each in a transaction of its own;
+ * returns how many. One that is being read at the moment, and all after it, wait for the next call.
+ */
+export async function dropOldHistory(sql: Sql, keptMs: number): Promise<number> {
+  for (let dropped = 0; ; dropped += 1) {
+    const [{ outcome }] = await sql<[{ outcome: string }]>`
+      select catalog_internal.drop_history_chunk(${keptMs / 1000}) as outcome`;
+    if (outcome !== 'dropped') return dropped;
+  }
+}
+
+export interface PriceChange {
+  readonly sku: string;
+  readonly name: string | null;
+  readonly size: string;
+  readonly oldPrice: number | null;
+  readonly newPrice: number | null;
+  readonly observedAt: Date;
+}
+
+/** The newest price changes; by the primary key, so the length of the history does not matter. */
+export async function readRecentChanges(sql: Sql, most: number): Promise<PriceChange[]> {
+  return await sql<PriceChange[]>`
+    select h.sku, p.name, h.size, h.old_price as "oldPrice", h.new_price as "newPrice", h.observed_at as "observedAt"
+    from (select * from catalog.price_history order by id desc limit ${most}) h
+    left join catalog.products p using (sku)
+    order by h.id desc`;
+}

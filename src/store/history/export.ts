@@ -1,0 +1,146 @@
+import type { Tx } from '../connection/db.ts';
+
+/*
+ * What `catalog-mirror export` writes: tables and views of the schema catalog as its readers see them, a batch of rows at a time.
+ */
+
+export const EXPORTS = ['prices', 'history', 'daily', 'products'] as const;
+export type Export = (typeof EXPORTS)[number];
+
+/** `time` and `day` come as microseconds and as days since 1970, in UTC. */
+export type ColumnType = 'text' | 'integer' | 'bigint' | 'real' | 'boolean' | 'time' | 'day';
+
+export interface ExportColumn {
+  readonly name: string;
+  readonly type: ColumnType;
+}
+
+interface ExportSource {
+  readonly from: string;
+  readonly columns: Readonly<Record<string, ColumnType>>;
+  /** None: as the table lies, which is about in order of time; to sort it takes longer than to write it. */
+  readonly order?: string;
+  /** Where it can be narrowed by time: the column, a time or a day. */
+  readonly since?: string;
+  /** The table that has as many rows. */
+  readonly counted: string;
+}
+
+const SOURCES: Readonly<Record<Export, ExportSource>> = {
+  prices: {
+    from: 'catalog.current_prices',
+    columns: {
+      sku: 'text',
+      size: 'text',
+      price: 'integer',
+      size_type: 'text',
+      price_source: 'text',
+      priced_at: 'time',
+      changed_at: 'time',
+      stale: 'boolean',
+      actionable: 'boolean',
+      p_right: 'real',
+    },
+    order: 'sku, size',
+    counted: 'catalog.prices',
+  },
+  history: {
+    from: 'catalog.price_history',
+    columns: {
+      id: 'bigint',
+      sku: 'text',
+      size: 'text',
+      old_price: 'integer',
+      new_price: 'integer',
+      observed_at: 'time',
+      size_type_changed: 'boolean',
+    },
+    order: 'id',
+    since: 'observed_at',
+    counted: 'catalog.price_history',
+  },
+  daily: {
+    from: 'catalog.daily_prices',
+    columns: {
+      sku: 'text',
+      size: 'text',
+      day: 'day',
+      open: 'integer',
+      low: 'integer',
+      median: 'integer',
+      close: 'integer',
+      changes: 'integer',
+      size_type_changed: 'boolean',
+    },
+    since: 'day',
+    counted: 'catalog.daily_prices',
+  },
+  products: {
+    from: 'catalog.products',
+    columns: {
+      sku: 'text',
+      name: 'text',
+      model: 'text',
+      brand: 'text',
+      gender_size: 'text',
+      size_type: 'text',
+      category: 'text',
+      size_map_size_type: 'text',
+      product: 'text',
+      refreshed_at: 'time',
+      changed_at: 'time',
+    },
+    order: 'sku',
+    counted: 'catalog.products',
+  },
+};
+
+export const exportColumns = (what: Export): readonly ExportColumn[] =>
+  Object.entries(SOURCES[what].columns).map(([name, type]) => ({ name, type }));
+
+/** Whether rows can be left out by their time. */
+export const hasSince = (what: Export): boolean => SOURCES[what].since !== undefined;
+
+const SELECTED: Readonly<Partial<Record<ColumnType, (name: string) => string>>> = {
+  text: (name) => `${name}::text`,
+  time: (name) => `(extract(epoch from ${name}) * 1000000)::bigint`,
+  day: (name) => `${name} - date '1970-01-01'`,
+};
+
+/**
+ * The rows, in batches of at most `batch`, each row with its values in the order of `exportColumns`; bigint and time as texts. Without
+ * `since` (a date, UTC) all of them.
+ */
+export function readExport(
+  tx: Tx,
+  what: Export,
+  { since, batch }: { readonly since: string | null; readonly batch: number },
+): AsyncIterable<readonly (readonly unknown[])[]> {
+  const { from, order, since: column } = SOURCES[what];
+  const selected = exportColumns(what).map(({ name, type }) => SELECTED[type]?.(name) ?? name);
+  const isNarrowed = column !== undefined && since !== null;
+  const where = isNarrowed ? ` where ${column} >= ($1::date::timestamp at time zone 'UTC')` : '';
+  const days = isNarrowed && SOURCES[what].columns[column] === 'day' ? ' where day >= $1::date' : where;
+  const query = `select ${selected.join(', ')} from ${from}${days}${order === undefined ? '' : ` order by ${order}`}`;
+  return tx
+    .unsafe(query, isNarrowed ? [since] : [])
+    .values()
+    .cursor(batch);
+}
+
+/**
+ * Locks what is to be read, as reading does, before the transaction has a snapshot: a migration that writes a table anew and commits behind
+ * the snapshot would leave it empty in its eyes.
+ */
+export async function lockExported(tx: Tx, exports: readonly Export[]): Promise<void> {
+  await tx.unsafe(`lock table ${exports.map((what) => SOURCES[what].from).join(', ')} in access share mode`);
+}
+
+/** About how many rows there are, as Postgres has last counted them; null where it never has. */
+export async function estimateRows(tx: Tx, what: Export): Promise<number | null> {
+  const [row] = await tx<{ rows: number | null }[]>`
+    select nullif(sum(greatest(reltuples, 0)), 0)::float8 as rows from pg_class
+    where oid = ${SOURCES[what].counted}::regclass and relkind = 'r'
+      or oid in (select relid from pg_partition_tree(${SOURCES[what].counted}::regclass) where isleaf)`;
+  return row?.rows ?? null;
+}

@@ -1,0 +1,201 @@
+import type { LoneClient } from '../connection/db.ts';
+import { FollowerError, type Place, POSITION_LOST } from './followers.ts';
+import { sqlState } from '../connection/sql-errors.ts';
+
+/** A change of the feed, as catalog.changes returns it; of the first copy, what is there as if it had just appeared. */
+export interface Change {
+  readonly position: bigint;
+  readonly kind: string;
+  readonly sku: string;
+  readonly size: string | null;
+  readonly oldPrice: number | null;
+  readonly newPrice: number | null;
+  readonly field: string | null;
+  readonly oldValue: string | null;
+  readonly newValue: string | null;
+  readonly meaningChanged: boolean;
+  readonly observedAt: Date;
+  /** Part of the first copy: its position is the one from which changes follow. */
+  readonly copy: boolean;
+}
+
+/** Which changes are wanted: those that every part lets through. Null: all of them. */
+export interface Filter {
+  readonly kinds: readonly string[] | null;
+  /** As catalog.scope compares brands: without the case of A to Z and blanks around them. */
+  readonly brands: readonly string[] | null;
+  readonly skus: readonly string[] | null;
+  /** Only what is on catalog.watchlist. */
+  readonly watchlist: boolean;
+}
+
+/** What was read of the feed. */
+export interface Page {
+  /** Those that pass the filter, in order. */
+  readonly changes: readonly Change[];
+  /** The position of the last change that was read, whether or not it passed; where nothing was read, the one from which it was. */
+  readonly readTo: bigint;
+  /** Of the first copy: the SKU up to which it was read; null: these are changes. */
+  readonly copiedTo: string | null;
+  /** Nothing more is there at present. */
+  readonly isEnd: boolean;
+}
+
+interface Row {
+  readonly position: string;
+  readonly kind: string;
+  readonly sku: string;
+  readonly size: string | null;
+  readonly old_price: number | null;
+  readonly new_price: number | null;
+  readonly field: string | null;
+  readonly old_value: string | null;
+  readonly new_value: string | null;
+  readonly meaning_changed: boolean;
+  readonly observed_at: Date;
+  readonly passes: boolean;
+  readonly total: number;
+}
+
+const COLUMNS =
+  'position, kind, sku, size, old_price, new_price, field, old_value, new_value, meaning_changed, observed_at';
+
+/**
+ * The condition by which a change passes, and what it has to be joined with; parameters from the third on. That a SKU is no longer mirrored, and that
+ * its prices go, passes without being looked up: nothing is left by which it could be, and a follower that does not know it loses nothing. The same
+ * for a brand that a SKU has no longer: that it has changed is the last that its follower hears.
+ */
+function passing({ kinds, brands, skus, watchlist }: Filter) {
+  const values = [kinds, brands, skus];
+  const brand = (of: string) =>
+    `catalog_internal.scope_name('brand', ${of}) in (select catalog_internal.scope_name('brand', b) from unnest($4::text[]) b)`;
+  const looked = [
+    `($4::text[] is null ${brands === null ? '' : `or ${brand('p.brand')} or c.field = 'brand' and ${brand('c.old_value')}`})`,
+    ...(watchlist
+      ? ['exists (select from catalog_internal.watched w where w.sku = c.sku and w.weight is not null)']
+      : []),
+  ].join(' and ');
+  const gone = `c.kind = 'sku' and c.field = 'state' and c.new_value is null
+    or c.kind = 'price' and c.new_price is null and not exists (select from catalog.products known where known.sku = c.sku)`;
+  return {
+    joins: brands === null ? '' : 'left join catalog.products p on p.sku = c.sku',
+    condition: `($3::text[] is null or c.kind = any($3)) and ($5::text[] is null or c.sku = any($5)) and (${looked} or ${gone})`,
+    values,
+  };
+}
+
+/** Rows of the feed that pass, and its last row in any case: it says how far was read. */
+async function readRows(
+  client: LoneClient,
+  source: string,
+  given: readonly [string, number],
+  filter: Filter,
+): Promise<Row[]> {
+  const { joins, condition, values } = passing(filter);
+  try {
+    const { rows } = await client.query<Row>(
+      `select * from (
+         select ${COLUMNS.split(', ')
+           .map((column) => `c.${column}`)
+           .join(', ')}, n, coalesce(${condition}, false) as passes, (count(*) over ())::int as total
+         from ${source} with ordinality as c(${COLUMNS}, n) ${joins}
+       ) read where passes or n = total order by n`,
+      [...given, ...values],
+    );
+    return rows;
+  } catch (error) {
+    if (sqlState(error) !== POSITION_LOST) throw error;
+    throw positionLost(error);
+  }
+}
+
+const positionLost = (cause?: unknown): FollowerError =>
+  new FollowerError(
+    'position-lost',
+    'the kept position is lost: the changes after it are no longer kept, or the database was restored',
+    'begin again: with --from start --reset the present state is sent first and then the changes, with --from oldest --reset what is still kept',
+    cause,
+  );
+
+const changeOf = (row: Row, position: bigint, copy: boolean): Change => ({
+  position,
+  kind: row.kind,
+  sku: row.sku,
+  size: row.size,
+  oldPrice: row.old_price,
+  newPrice: row.new_price,
+  field: row.field,
+  oldValue: row.old_value,
+  newValue: row.new_value,
+  meaningChanged: row.meaning_changed,
+  observedAt: row.observed_at,
+  copy,
+});
+
+/**
+ * Reads at most `most` changes after a position.
+ *
+ * @throws FollowerError `position-lost`
+ */
+export async function readChanges(
+  client: LoneClient,
+  after: bigint,
+  most: number,
+  filter: Filter,
+): Promise<Page> {
+  const rows = await readRows(client, 'catalog.changes($1::bigint, $2::int)', [String(after), most], filter);
+  const last = rows.at(-1);
+  return {
+    changes: rows.filter(({ passes }) => passes).map((row) => changeOf(row, BigInt(row.position), false)),
+    readTo: last === undefined ? after : BigInt(last.position),
+    copiedTo: null,
+    isEnd: (last?.total ?? 0) < most,
+  };
+}
+
+/**
+ * Reads what is there of the next so many SKUs as if it had just appeared (catalog.changes_snapshot). `position`: where changes follow from
+ * when the copy is over; all of it has that one.
+ */
+export async function readCopy(
+  client: LoneClient,
+  afterSku: string,
+  skus: number,
+  position: bigint,
+  filter: Filter,
+): Promise<Page> {
+  const rows = await readRows(
+    client,
+    'catalog.changes_snapshot($1::text, $2::int)',
+    [afterSku, skus],
+    filter,
+  );
+  return {
+    changes: rows.filter(({ passes }) => passes).map((row) => changeOf(row, position, true)),
+    readTo: position,
+    copiedTo: rows.at(-1)?.sku ?? null,
+    isEnd: false,
+  };
+}
+
+/**
+ * Checks that a place which is kept is still one to go on from, by what was delivered from it: a database that was restored, or a standby that was
+ * behind, has the place of before, and the changes that are lost are told by none that follow. One who was set back otherwise hears them again.
+ *
+ * @throws FollowerError `position-lost`
+ */
+export async function checkNotSetBack(client: LoneClient, delivered: Place, kept: Place): Promise<void> {
+  if (kept.position < delivered.position)
+    await readChanges(client, delivered.position, 1, {
+      kinds: null,
+      brands: null,
+      skus: null,
+      watchlist: false,
+    });
+  else if (kept.position === delivered.position && isCopyBehind(delivered.afterSku, kept.afterSku))
+    throw positionLost();
+}
+
+/** What the receiver has of a copy may be of changes that are lost, and these have no position by which that can be found. */
+const isCopyBehind = (delivered: string | null, kept: string | null): boolean =>
+  kept !== null && (delivered === null || Buffer.compare(Buffer.from(kept), Buffer.from(delivered)) < 0);

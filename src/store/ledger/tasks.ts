@@ -1,0 +1,175 @@
+import type { Sql } from '../connection/db.ts';
+
+export const TASKS = [
+  'manifest',
+  'delta',
+  'catalog-check',
+  'reprice',
+  'metadata',
+  'maintenance',
+  'live-plan',
+] as const;
+export type TaskName = (typeof TASKS)[number];
+/** Tasks with runs of their own; re-pricing works in slices, and its row holds only the pause between failing calls. */
+export type RunTask = Exclude<TaskName, 'reprice'>;
+
+/** How a run of a task ended: all well, to be tried again with back-off, or put off without having been tried. */
+export const TASK_ENDS = ['done', 'failed', 'postponed'] as const;
+export type TaskEnd = (typeof TASK_ENDS)[number];
+
+export interface TaskRun {
+  readonly run: string;
+  readonly failures: number;
+}
+
+/**
+ * Takes a due task for `leaseMs` (renewed while it runs); null when it is not due or another worker has it. Any number of
+ * queue jobs may wake it: one runs.
+ */
+export async function startTask(sql: Sql, task: TaskName, leaseMs: number): Promise<TaskRun | null> {
+  const [row] = await sql<TaskRun[]>`
+    update catalog_internal.tasks set
+      run = nextval('catalog_internal.claim_numbers'), started_at = clock_timestamp(),
+      running_until = clock_timestamp() + make_interval(secs => ${leaseMs / 1000}), progress = null
+    where task = ${task} and next_at <= clock_timestamp()
+      and (running_until is null or running_until <= clock_timestamp())
+    returning run, failures`;
+  return row ?? null;
+}
+
+/** Lengthens the lease of a run that still has its task. */
+export async function renewTask(sql: Sql, task: TaskName, run: string, leaseMs: number): Promise<void> {
+  await sql`
+    update catalog_internal.tasks set running_until = clock_timestamp() + make_interval(secs => ${leaseMs / 1000})
+    where task = ${task} and run = ${run}`;
+}
+
+export async function showProgress(
+  sql: Sql,
+  task: TaskName,
+  run: string,
+  progress: Readonly<Record<string, number | string | null>>,
+): Promise<void> {
+  await sql`update catalog_internal.tasks set progress = ${sql.json(progress)} where task = ${task} and run = ${run}`;
+}
+
+/** Ends a run: stores its outcome and when the task runs next. A request for an earlier run that came meanwhile is kept. */
+export async function endTask(
+  sql: Sql,
+  task: TaskName,
+  run: string,
+  end: { readonly how: TaskEnd; readonly outcome: string; readonly nextInMs: number },
+): Promise<void> {
+  await sql`
+    update catalog_internal.tasks set
+      running_until = null, run = null, finished_at = clock_timestamp(), progress = null, outcome = ${end.outcome},
+      succeeded_at = case when ${end.how} = 'done' then clock_timestamp() else succeeded_at end,
+      failures = case ${end.how} when 'done' then 0 when 'failed' then failures + 1 else failures end,
+      next_at = case when next_at > started_at then next_at
+                else clock_timestamp() + make_interval(secs => ${end.nextInMs / 1000}) end
+    where task = ${task} and run = ${run}`;
+}
+
+/** Of these tasks those that have been due for so long, without anybody running them. */
+export async function overdueTasks(
+  sql: Sql,
+  tasks: readonly TaskName[],
+  forMs: number,
+): Promise<readonly TaskName[]> {
+  const rows = await sql<{ task: TaskName }[]>`
+    select task from catalog_internal.tasks
+    where task = any(${tasks as TaskName[]}) and next_at <= clock_timestamp() - make_interval(secs => ${forMs / 1000})
+      and (running_until is null or running_until <= clock_timestamp())`;
+  return rows.map(({ task }) => task);
+}
+
+/** Makes a task due now, also while it runs (it then runs once more). */
+export async function requestTask(sql: Sql, task: TaskName): Promise<void> {
+  await sql`update catalog_internal.tasks set next_at = clock_timestamp(), failures = 0 where task = ${task}`;
+}
+
+export interface TaskState {
+  readonly task: TaskName;
+  readonly nextAt: Date;
+  readonly running: boolean;
+  readonly startedAt: Date | null;
+  readonly finishedAt: Date | null;
+  readonly succeededAt: Date | null;
+  readonly failures: number;
+  readonly outcome: string | null;
+  readonly progress: Record<string, number | string | null> | null;
+}
+
+/** All tasks by name. A task that an operator has put off until `infinity` is next in a hundred years: Date knows no infinity. */
+export async function readTasks(sql: Sql): Promise<TaskState[]> {
+  return await sql<TaskState[]>`
+    select task, greatest('epoch', least(next_at, clock_timestamp() + interval '100 years')) as "nextAt", coalesce(running_until > clock_timestamp(), false) as running,
+      started_at as "startedAt", finished_at as "finishedAt", succeeded_at as "succeededAt", failures, outcome, progress
+    from catalog_internal.tasks order by task`;
+}
+
+/**
+ * Consecutive failed bulk calls from which on all replicas pause between calls. Before that each call has fewer SKUs, and others where there are any,
+ * because the reason may be one of them or their number.
+ */
+export const FAILURES_BEFORE_PAUSE = 4;
+
+/*
+ * While bulk calls fail, all replicas pause between them. The pause lives in the 'reprice' task's row: re-pricing has no
+ * schedule of its own, so its next_at is free for this.
+ */
+
+/** While calls pause and one of them is under way, the others read the pause again after this. */
+const TRIAL_UNDER_WAY_MS = 1000;
+
+export interface CallPause {
+  /** Milliseconds until the next call may be made; 0 = now. */
+  readonly ms: number;
+  /** Consecutive failed calls. */
+  readonly failures: number;
+}
+
+/**
+ * SQL fragment that selects a CallPause as one row. Once calls pause, only one at a time goes out until one works: an outage would
+ * else cost, after each pause, as many as may be under way. Claims are only looked for in an outage: no index is theirs. Seconds are
+ * subtracted because Postgres before 17 cannot subtract from `infinity`.
+ */
+export function callPauseRow(sql: Sql) {
+  return sql`
+    select greatest(0, (extract(epoch from next_at) - extract(epoch from clock_timestamp())) * 1000, case
+        when failures >= ${FAILURES_BEFORE_PAUSE} and exists (
+          select from catalog_internal.due where held_until > now() and claim is not null
+        ) then ${TRIAL_UNDER_WAY_MS} else 0 end)::float8 as ms, failures
+    from catalog_internal.tasks where task = 'reprice'`;
+}
+
+/**
+ * Ends the pause, so that one call tries again: its reason may be gone. The failures stay counted until a call works, so where it is
+ * not, the next pause is the longer one. `after`: only a pause after failures of these kinds; null = after any.
+ * SKUs that only wait because a call with them met the outage wait no longer. Returns whether there was a pause.
+ */
+export async function endCallPause(sql: Sql, after: readonly string[] | null): Promise<boolean> {
+  const paused = sql`task = 'reprice' and failures > 0 and next_at > clock_timestamp() and next_at < 'infinity'
+    and (${after === null} or outcome = any(${[...(after ?? [])]}::text[]))`;
+  const ended = await sql`
+    with held as materialized (
+      select sku from catalog_internal.due
+      where exists (select from catalog_internal.tasks where ${paused})
+        and held_until > now() and claim is null and failures = 0 and deferrals = 0
+      order by sku for update
+    ),
+    released as (
+      update catalog_internal.due d set held_until = null from held h where d.sku = h.sku and d.claim is null returning 1
+    )
+    update catalog_internal.tasks set next_at = clock_timestamp()
+    where ${paused}
+      -- The ledger first, as whoever refreshes SKUs locks it before this row.
+      and (select count(*) from released) >= 0
+    returning 1`;
+  return ended.length > 0;
+}
+
+export async function callPause(sql: Sql): Promise<CallPause> {
+  const [row] = await sql<[CallPause]>`${callPauseRow(sql)}`;
+  return row;
+}

@@ -1,0 +1,303 @@
+import { sql } from 'drizzle-orm';
+import {
+  bigint,
+  boolean,
+  check,
+  doublePrecision,
+  index,
+  integer,
+  jsonb,
+  pgSchema,
+  real,
+  smallint,
+  text,
+} from 'drizzle-orm/pg-core';
+import { instant, key } from './catalog.ts';
+
+export const internal = pgSchema('catalog_internal');
+
+/**
+ * The due ledger: one row for each known SKU, saying when its next refresh is due and why. A claim (a worker has asked the
+ * partner) and a wait (deferred, error) both hold the row back until `held_until`.
+ */
+export const due = internal.table(
+  'due',
+  {
+    sku: key().primaryKey(),
+    lane: smallint().notNull(),
+    reason: text().notNull(),
+    /** Counts against the live budget: listed as live, or deferred although listed as snapshot. */
+    live: boolean().notNull().default(false),
+    /** How often a deferral has made it count although it is not listed as live, and so many answers more it does for that. */
+    liveMarks: smallint('live_marks').notNull().default(0),
+    liveLeft: smallint('live_left').notNull().default(0),
+    dueAt: instant('due_at').notNull(),
+    /** Counts the marks: an answer settles the row only if no mark came after its claim. */
+    generation: integer().notNull().default(0),
+    claim: bigint({ mode: 'bigint' }),
+    heldUntil: instant('held_until'),
+    /** The claim whose answer was applied last. */
+    askedClaim: bigint('asked_claim', { mode: 'bigint' }),
+    /** The reason for which it was asked then; null where another mark has come since its claim. */
+    askedBecause: text('asked_because'),
+    /** The generation that it had then: who waits for an answer to a mark compares it with the mark's. */
+    askedGeneration: integer('asked_generation'),
+    deferrals: integer().notNull().default(0),
+    failures: integer().notNull().default(0),
+    /** Order within the urgent lane, largest first: the weight in catalog.watchlist; infinity while a refresh was asked for by name. */
+    rank: real().notNull().default(1),
+    /** After a call that failed as a whole: how many SKUs the next call with this one may have. Null: as many as any. */
+    largestCall: smallint('largest_call'),
+    /** From when on it comes first, to keep the promise of its age; null: none is to be kept (store/sellers/promises.ts). */
+    promisedAt: instant('promised_at'),
+    /** When its price is as old as is promised: of those that come first, the earliest is asked first. */
+    promisedBy: instant('promised_by'),
+    /** Why its prices are not acted on before a second answer (store/answer/doubts.ts), since which answer, and what they were before. */
+    doubt: text(),
+    oddity: text(),
+    doubtedAt: instant('doubted_at'),
+    believed: jsonb(),
+    /** Of a SKU that is out of scope: when it would be due. It has no lane (0) then, unless it is asked once for its metadata. */
+    outsideDueAt: instant('outside_due_at'),
+  },
+  (t) => [
+    index('due_claim')
+      .on(t.live, t.lane, t.dueAt)
+      .where(sql`held_until is null and largest_call is null`),
+    index('due_urgent')
+      .on(t.live, t.rank.desc().nullsFirst(), t.dueAt)
+      .where(sql`held_until is null and largest_call is null and lane = 1`),
+    index('due_promised')
+      .on(t.live, t.promisedBy)
+      .where(sql`held_until is null and largest_call is null and promised_by is not null`),
+    index('due_held')
+      .on(t.heldUntil)
+      .where(sql`held_until is not null`),
+    index('due_suspects')
+      .on(t.largestCall, t.live, t.dueAt)
+      .where(sql`held_until is null and largest_call is not null`),
+    index('due_doubted')
+      .on(t.doubtedAt)
+      .where(sql`doubt is not null`),
+  ],
+);
+
+/** One row: what bulk calls have taught about their size (sync/reprice/call-size.ts). */
+export const callSize = internal.table(
+  'call_size',
+  {
+    id: boolean().primaryKey().default(true),
+    step: integer().notNull().default(0),
+    size: integer(),
+    failing: integer(),
+    suspected: integer(),
+    proven: integer().notNull().default(0),
+    worked: integer().notNull().default(0),
+    patience: integer().notNull().default(40),
+  },
+  (t) => [check('call_size_one_row', sql`${t.id}`)],
+);
+
+export const claimNumbers = internal.sequence('claim_numbers');
+
+/** How far positions had come when a chunk of price_history was made: what was observed later has a greater one. */
+export const historyMilestones = internal.table('history_milestones', {
+  position: bigint({ mode: 'bigint' }).primaryKey(),
+  at: instant('at').notNull(),
+});
+
+export const changePositions = internal.sequence('change_positions');
+
+/**
+ * Changes that came together, with a position each, from id to last_id: SKUs that appear or are something else now, and first prices and
+ * metadata, of which the histories tell nothing (catalog_internal.add_changes).
+ */
+export const changeBatches = internal.table(
+  'change_batches',
+  {
+    id: bigint({ mode: 'bigint' }).primaryKey(),
+    lastId: bigint('last_id', { mode: 'bigint' }).notNull(),
+    /** sku: each of `skus` has changed in all of `fields`. price, product: an element a change. */
+    kind: text().notNull(),
+    skus: text().array().notNull(),
+    sizes: text().array(),
+    prices: integer().array(),
+    fields: text().array(),
+    oldValues: text('old_values').array(),
+    newValues: text('new_values').array(),
+    observedAt: instant('observed_at').notNull(),
+  },
+  (t) => [
+    index('change_batches_last_id').on(t.lastId, t.id),
+    check('change_batches_kind', sql`${t.kind} in ('sku', 'price', 'product')`),
+  ],
+);
+
+/** Its last value is the newest position that was dropped; a sequence, because every snapshot sees the same of it. */
+export const droppedPositions = internal.sequence('dropped_positions', { minValue: 0, startWith: 0 });
+
+/** One row: the sync token and what is known of the upstream's catalog. */
+export const sync = internal.table(
+  'sync',
+  {
+    id: boolean().primaryKey().default(true),
+    snapshotId: text('snapshot_id'),
+    snapshotGeneratedAt: instant('snapshot_generated_at'),
+    manifestAppliedAt: instant('manifest_applied_at'),
+    manifestLines: integer('manifest_lines'),
+    deltaCheckedAt: instant('delta_checked_at'),
+    snapshotMovedAt: instant('snapshot_moved_at'),
+    catalogCheckedAt: instant('catalog_checked_at'),
+    livePricedSkuCount: integer('live_priced_sku_count'),
+    /** '0012' or '0014' while the catalog routes answer so; null otherwise. */
+    catalogFault: text('catalog_fault'),
+    /** Set when the delta chain broke (0010, 0013) until a fresh manifest is applied. */
+    chainBrokenAt: instant('chain_broken_at'),
+    /** Breaks in a row without a delta applied between: the first fetches a manifest at once, the next ones wait. */
+    chainBreaks: integer('chain_breaks').notNull().default(0),
+    /** The token the delta rejected: a fresh manifest that offers it again is no way out. */
+    rejectedSnapshotId: text('rejected_snapshot_id'),
+    /** The newest snapshot that the manifest route has named, and the newest claim when it did: the snapshot was there by then. */
+    seenSnapshotId: text('seen_snapshot_id'),
+    seenGeneratedAt: instant('seen_generated_at'),
+    seenClaim: bigint('seen_claim', { mode: 'bigint' }),
+    /** Why the last fresh manifest was refused; null once one is applied. */
+    manifestRefused: text('manifest_refused'),
+    /** `refresh --manifest --accept-shrink` has confirmed that a shrunken manifest may be applied. */
+    shrinkConfirmed: boolean('shrink_confirmed').notNull().default(false),
+    liveBudget: real('live_budget'),
+    /** The last delta brought nothing newer: the next snapshot it goes up to is built after that. */
+    caughtUp: boolean('caught_up').notNull().default(false),
+    /** When the token was last moved, by a delta or a manifest. */
+    tokenAt: instant('token_at'),
+    /** The token's snapshot was built after this; null while unknown (store/catalog/audit.ts). */
+    builtAfter: instant('built_after'),
+  },
+  (t) => [check('sync_one_row', sql`${t.id}`)],
+);
+
+/** What sellers have done to catalog.watchlist and the mirror has not read yet (store/sellers/watchlist.ts). */
+export const watchChanges = internal.table('watch_changes', {
+  id: bigint({ mode: 'bigint' }).primaryKey().generatedAlwaysAsIdentity(),
+  /** Whether the SKUs were inserted; else their weights changed, or they are gone. */
+  added: boolean().notNull(),
+  /** Null: everything was taken away (TRUNCATE). */
+  skus: text().array(),
+});
+
+/** The mirror's own copy of catalog.watchlist, which its sellers may lock: all else that needs a weight reads it here. */
+export const watched = internal.table(
+  'watched',
+  {
+    sku: key().primaryKey(),
+    /** Null: no longer watched, and the ledger has not been told yet. */
+    weight: real(),
+    /** What the ledger has not been told yet: that the SKU is due ('mark'), or has another rank or promise ('rank'). */
+    pending: text(),
+    /** The promise: how old its price may get, in seconds, and since when that is promised; null: none. */
+    maxAge: doublePrecision('max_age'),
+    promisedSince: instant('promised_since'),
+    /** Whether the account has the requests to keep it beside the promises that go before it. */
+    feasible: boolean().notNull().default(false),
+  },
+  (t) => [
+    index('watched_promised')
+      .on(t.sku)
+      .where(sql`${t.maxAge} is not null`),
+    index('watched_pending')
+      .on(t.sku)
+      .where(sql`${t.pending} is not null`),
+    check('watched_pending', sql`${t.pending} in ('mark', 'rank')`),
+  ],
+);
+
+/** One row, locked by whoever reads the watchlist. */
+export const watching = internal.table(
+  'watching',
+  {
+    id: boolean().primaryKey().default(true),
+    /** SKUs of the list that were left out, because so many are watched that there is no room for them. */
+    leftOut: integer('left_out').notNull().default(0),
+  },
+  (t) => [check('watching_one_row', sql`${t.id}`)],
+);
+
+/** The settings by which SQL distinguishes fresh from stale; written by the daemon at start. */
+export const settings = internal.table(
+  'settings',
+  {
+    id: boolean().primaryKey().default(true),
+    liveInterval: doublePrecision('live_interval').notNull().default(1800),
+    sweepInterval: doublePrecision('sweep_interval').notNull().default(86_400),
+    metadataInterval: doublePrecision('metadata_interval').notNull().default(604_800),
+    catalogStaleAfter: doublePrecision('catalog_stale_after').notNull().default(86_400),
+    rateLimit: integer('rate_limit').notNull().default(200),
+    rateWindow: doublePrecision('rate_window').notNull().default(60),
+    /** The mirror's share of it, in requests a window. */
+    rateShare: integer('rate_share').notNull().default(120),
+    /** Requests a window that are the mirror's, however much the account's other users ask for. */
+    rateFloor: integer('rate_floor').notNull().default(40),
+    deltaInterval: doublePrecision('delta_interval').notNull().default(300),
+    /** SKUs in a bulk call, and how many of them are live ones while nothing is learned. */
+    bulkMaxSkus: integer('bulk_max_skus').notNull().default(100),
+    bulkLiveBudget: integer('bulk_live_budget').notNull().default(5),
+    /** Prices are to be acted on where they are right with this probability at least. */
+    actionableConfidence: doublePrecision('actionable_confidence').notNull().default(0.95),
+  },
+  (t) => [check('settings_one_row', sql`${t.id}`)],
+);
+
+/** Moves of snapshot-priced SKUs that a refresh found before any delta reported them, until the delta does or should have (store/catalog/audit.ts). */
+export const unreportedMoves = internal.table('unreported_moves', {
+  sku: key().primaryKey(),
+  seenAt: instant('seen_at').notNull(),
+  /** More than one: whether the delta should report it is not known. 0: none was seen, the report is not to be judged. */
+  moves: integer().notNull().default(1),
+  /** When a delta reported it: the refresh that this asks for may find nothing, rightly. */
+  reportedAt: instant('reported_at'),
+});
+
+/** One row: what became of reports and of moves, counted over the mirror's life (view catalog.delta_audit). */
+export const deltaAudit = internal.table(
+  'delta_audit',
+  {
+    id: boolean().primaryKey().default(true),
+    since: instant('since').notNull().defaultNow(),
+    confirmed: bigint({ mode: 'bigint' })
+      .notNull()
+      .default(sql`0`),
+    unchanged: bigint({ mode: 'bigint' })
+      .notNull()
+      .default(sql`0`),
+    seenFirst: bigint('seen_first', { mode: 'bigint' })
+      .notNull()
+      .default(sql`0`),
+    seenFirstSeconds: doublePrecision('seen_first_seconds').notNull().default(0),
+    neverReported: bigint('never_reported', { mode: 'bigint' })
+      .notNull()
+      .default(sql`0`),
+  },
+  (t) => [check('delta_audit_one_row', sql`${t.id}`)],
+);
+
+/** One row: what takes a scan of the catalog to count, as of `counted_at` (store/status/counts-reader.ts). */
+export const catalogCounts = internal.table(
+  'catalog_counts',
+  {
+    id: boolean().primaryKey().default(true),
+    countedAt: instant('counted_at').notNull(),
+    countedInMs: doublePrecision('counted_in_ms').notNull(),
+    counts: jsonb().notNull(),
+  },
+  (t) => [check('catalog_counts_one_row', sql`${t.id}`)],
+);
+
+/** Samples of what could not be read, newest kept. */
+export const quarantine = internal.table('quarantine', {
+  id: bigint({ mode: 'bigint' }).primaryKey().generatedAlwaysAsIdentity(),
+  source: text().notNull(),
+  reason: text().notNull(),
+  sku: text(),
+  sample: text(),
+  seenAt: instant('seen_at').notNull().defaultNow(),
+});

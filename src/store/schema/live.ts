@@ -1,0 +1,123 @@
+import { sql } from 'drizzle-orm';
+import {
+  bigint,
+  boolean,
+  check,
+  doublePrecision,
+  index,
+  integer,
+  jsonb,
+  real,
+  text,
+} from 'drizzle-orm/pg-core';
+import type { ToldMove } from '../live/hint-state.ts';
+import { instant, key } from './catalog.ts';
+import { internal } from './internal.ts';
+
+/** What is believed of each live SKU's rate of change: a gamma distribution over changes a minute (sync/live/policy.ts). */
+export const liveRates = internal.table(
+  'live_rates',
+  {
+    sku: key().primaryKey(),
+    alpha: doublePrecision().notNull(),
+    beta: doublePrecision().notNull(),
+    /** Sizes of refreshes that found a move, and how many of them had moved; fading. */
+    sizesSeen: real('sizes_seen').notNull().default(0),
+    sizesMoved: real('sizes_moved').notNull().default(0),
+    /** Until its next refresh: it has moved with its line with a probability of 1 - exp(-hazard). Null: its line does not move. */
+    hazard: doublePrecision(),
+    /** Likewise of hints at it (sync/live/hints.ts); null: there are none. */
+    hintHazard: doublePrecision('hint_hazard'),
+    /** What the last refresh has found, where hints had told of it: { sources, former } (store/live/hint-state.ts). */
+    told: jsonb().$type<ToldMove>(),
+    /** How often it has moved wholesale by itself, in how many minutes; fading. No defaults: its row type is an argument of p_right. */
+    wholesaleMoves: real('wholesale_moves'),
+    wholesaleMinutes: real('wholesale_minutes'),
+    /** What alpha and beta are made of (sync/live/memories.ts); null: of one memory, as an earlier version has it, or its past alone. No defaults either. */
+    longAlpha: real('long_alpha'),
+    longBeta: real('long_beta'),
+    shortAlpha: real('short_alpha'),
+    shortBeta: real('short_beta'),
+    shortOdds: real('short_odds'),
+    /**
+     * How much of what rates are learned from on is left in alpha and beta, and in each memory (store/live/rate-prior.ts); null: as much as may be, as
+     * an earlier version has it.
+     */
+    priorPart: real('prior_part'),
+    longPrior: real('long_prior'),
+    shortPrior: real('short_prior'),
+    /** Its line (catalog_internal.line_of); null where brand or model are not known. */
+    line: bigint({ mode: 'bigint' }),
+  },
+  (t) => [
+    index('live_rates_line')
+      .on(t.line)
+      .where(sql`line is not null`),
+  ],
+);
+
+/** One row: the threshold of live refreshes, and whether an incident lasts. */
+export const livePlan = internal.table(
+  'live_plan',
+  {
+    id: boolean().primaryKey().default(true),
+    /** Null while there are refreshes enough for every SKU's LIVE_INTERVAL. */
+    refreshThreshold: doublePrecision('refresh_threshold'),
+    /** Longest allowed wait between two refreshes of a SKU, in minutes; null likewise. */
+    maxIntervalMinutes: doublePrecision('max_interval_minutes'),
+    /** How many minutes before its time a SKU may be refreshed; null likewise. */
+    earlyMinutes: doublePrecision('early_minutes'),
+    /** After how many minutes without a refresh a SKU comes before all others (sync/live/backlog.ts); null likewise. */
+    overdueMinutes: doublePrecision('overdue_minutes'),
+    /** For how long nothing was refreshed, as far as its effects last, and the last refresh that has been taken into account for that. */
+    idleMinutes: doublePrecision('idle_minutes'),
+    refreshedAt: instant('refreshed_at'),
+    solvedAt: instant('solved_at'),
+    /** Since when, and by which evidence, everything is taken for live-priced (sync/live/incident.ts); null = no incident. */
+    incidentSince: instant('incident_since'),
+    incidentBecause: text('incident_because'),
+    /** When a call last tried snapshot-priced SKUs during the incident. */
+    incidentTriedAt: instant('incident_tried_at'),
+  },
+  (t) => [check('live_plan_one_row', sql`${t.id}`)],
+);
+
+/** One row: the partner's ceiling on live computations, as learned, and what was spent of it (sync/live/ceiling.ts). */
+export const liveCeiling = internal.table(
+  'live_ceiling',
+  {
+    id: boolean().primaryKey().default(true),
+    step: integer().notNull().default(0),
+    /** Live computations a minute at `since`; null while no ceiling has been met. */
+    perMinute: doublePrecision('per_minute'),
+    since: instant('since')
+      .notNull()
+      .default(sql`now()`),
+    alike: integer().notNull().default(0),
+    blockedAt: instant('blocked_at'),
+    failedAt: instant('failed_at'),
+    cycleFrom: instant('cycle_from')
+      .notNull()
+      .default(sql`now()`),
+    /** What may be asked for has grown since. Every call with live SKUs moves it. */
+    creditFrom: instant('credit_from')
+      .notNull()
+      .default(sql`now()`),
+  },
+  (t) => [check('live_ceiling_one_row', sql`${t.id}`)],
+);
+
+/** Live SKUs of recent bulk calls: how many were computed. Kept for some minutes. */
+export const liveCalls = internal.table(
+  'live_calls',
+  {
+    id: bigint({ mode: 'bigint' }).primaryKey().generatedAlwaysAsIdentity(),
+    calledAt: instant('called_at').notNull(),
+    computed: integer().notNull(),
+    deferred: integer().notNull(),
+    /** SKUs asked for as snapshot-priced, and how many of these were deferred. */
+    snapshotAsked: integer('snapshot_asked').notNull().default(0),
+    snapshotDeferred: integer('snapshot_deferred').notNull().default(0),
+  },
+  (t) => [index('live_calls_called_at').on(t.calledAt)],
+);

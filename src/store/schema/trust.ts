@@ -1,0 +1,105 @@
+import { sql } from 'drizzle-orm';
+import {
+  bigint,
+  boolean,
+  check,
+  doublePrecision,
+  index,
+  integer,
+  primaryKey,
+  real,
+  smallint,
+  text,
+} from 'drizzle-orm/pg-core';
+import { instant, key } from './catalog.ts';
+import { internal } from './internal.ts';
+
+/*
+ * What `p_right` is computed from, and how well it has held. Formulas: drizzle/objects/functions/catalog_internal.p_right.sql.
+ */
+
+/** One row: what refreshes have taught of prices in general (store/trust/beliefs.ts). The defaults are what is believed before any. */
+export const beliefs = internal.table(
+  'beliefs',
+  {
+    id: boolean().primaryKey().default(true),
+    /** Of the sizes of a live SKU, and of a snapshot-priced one, the part that moves with it. */
+    liveMovedPart: doublePrecision('live_moved_part').notNull().default(1),
+    snapshotMovedPart: doublePrecision('snapshot_moved_part').notNull().default(1),
+    /** Part of the delta's reports whose look finds a move. */
+    reportedMoves: doublePrecision('reported_moves').notNull().default(0.9),
+    /** Part of the snapshot-priced SKUs that have moved and will be reported, but are not yet. */
+    waitingMoves: doublePrecision('waiting_moves').notNull().default(0.02),
+    /** Moves a SKU-minute that no delta reports. */
+    missedRate: doublePrecision('missed_rate').notNull().default(0),
+    /** Moves a SKU-minute of snapshot-priced SKUs: once in three days, before any was counted. */
+    moveRate: doublePrecision('move_rate').notNull().default(0.000231),
+    /** Mean minutes between two moves of a live SKU before any of its own refreshes, and the variance of their logarithm (rate-prior.ts). */
+    livePriorMinutes: doublePrecision('live_prior_minutes').notNull().default(30),
+    livePriorVariance: doublePrecision('live_prior_variance').notNull().default(2),
+    /** What refreshes have found since that was learned: right ones beyond those claimed, how much they depend on it, and their variance. */
+    livePriorSurprise: doublePrecision('live_prior_surprise').notNull().default(0),
+    livePriorLeverage: doublePrecision('live_prior_leverage').notNull().default(0),
+    livePriorNoise: doublePrecision('live_prior_noise').notNull().default(0),
+  },
+  (t) => [check('beliefs_one_row', sql`${t.id}`)],
+);
+
+/**
+ * Answered looks, each a test of the probability that was held just before it: by hour, by cohort, and by where in [0, 1] the
+ * probability was.
+ */
+export const calibrationHours = internal.table(
+  'calibration_hours',
+  {
+    hour: instant('hour').notNull(),
+    cohort: key().notNull(),
+    /** 0 to 11 (store/trust/calibration.ts). */
+    bin: smallint().notNull(),
+    looks: bigint({ mode: 'bigint' }).notNull(),
+    /** Of these, those that found nothing moved. */
+    right: bigint({ mode: 'bigint' }).notNull(),
+    /** Sum of the probabilities. */
+    claimed: doublePrecision().notNull(),
+    /** Sum of the minutes since the refresh before. */
+    minutes: doublePrecision().notNull(),
+    /** Looks that settled that a move had never been reported (store/catalog/audit.ts). */
+    missed: bigint({ mode: 'bigint' }).notNull(),
+  },
+  (t) => [primaryKey({ columns: [t.hour, t.cohort, t.bin] })],
+);
+
+/** Live SKUs drawn at random to be refreshed, whatever that is worth: a fair sample of all live prices. */
+export const randomLooks = internal.table('random_looks', {
+  sku: key().primaryKey(),
+  lookAt: instant('look_at').notNull(),
+});
+
+/** While more is due than live refreshes can do: its most valuable SKUs, to be refreshed in this order before all others. */
+export const liveBacklog = internal.table(
+  'live_backlog',
+  {
+    sku: key().primaryKey(),
+    place: integer().notNull(),
+    listedAt: instant('listed_at').notNull(),
+  },
+  (t) => [index('live_backlog_place').on(t.place)],
+);
+
+/** One row: whether prices move implausibly in masses (store/answer/mass-moves.ts), and how far they usually do. */
+export const massMove = internal.table(
+  'mass_move',
+  {
+    id: boolean().primaryKey().default(true),
+    /** Null: they do not. */
+    since: instant('since'),
+    /** implausible: of so many answers, too many were; far: prices moved far beyond what is usual. */
+    kind: text(),
+    answers: integer(),
+    implausible: integer(),
+    /** Medians of the natural logarithm of moves: of the hour before it began, and of the hours in which nothing was the matter. */
+    move: real(),
+    usual: real(),
+  },
+  (t) => [check('mass_move_one_row', sql`${t.id}`)],
+);

@@ -1,0 +1,289 @@
+import { fadedSql } from '../live/faded.ts';
+import type { Clock } from '../../lib/clock.ts';
+import { type Sql, transaction, type Tx } from '../connection/db.ts';
+import { laneNumber } from '../ledger/due.ts';
+import {
+  HintBase,
+  type HintRecord,
+  type HintTest,
+  MOST_TESTED,
+  NOTHING_SHOWN,
+  plusShown,
+  shownByTold,
+  type ShownOfSource,
+  type ToldTest,
+  type WaitingHint,
+} from '../live/hint-state.ts';
+import type { LiveCandidate } from '../live/live.ts';
+import { isLockNotAvailable } from '../connection/locks.ts';
+
+/*
+ * Hints in Postgres (catalog.hint): read in pieces, kept until their SKU is refreshed, and weighed then. SKUs that are locked or asked for at
+ * the moment are left for the next piece, so a hint that comes while an answer is under way is not taken for one before it. Whoever locks
+ * hints or their tables is not waited for: calls go on without them.
+ */
+
+/** SQL: whether there are hints to be read. */
+export const HINTS_CAME = 'catalog_internal.hints_came()';
+
+/** For whatever a lock of the tables does not show. */
+const LOCK_TIMEOUT_MS = 200;
+
+/** Takes the turn of reading hints, or of counting them, to the end of the transaction. False: somebody else has it, or keeps hints locked. */
+async function lockHints(tx: Tx): Promise<boolean> {
+  const [row] = await tx<[{ locked: boolean }]>`
+    select catalog_internal.lock_hint_sources() as locked, set_config('lock_timeout', ${`${LOCK_TIMEOUT_MS}ms`}, true)`;
+  return row.locked;
+}
+
+/** Does something with hints in one transaction. Null: somebody keeps them locked, and nothing was done. */
+export async function withHints<T>(sql: Sql, work: (tx: Tx) => Promise<T>): Promise<T | null> {
+  return await transaction(sql, async (tx) => ((await lockHints(tx)) ? await work(tx) : null)).catch(
+    (error: unknown) => {
+      if (isLockNotAvailable(error)) return null;
+      throw error;
+    },
+  );
+}
+
+/** A source, as it is known. */
+export interface KnownSource extends HintRecord {
+  readonly source: string;
+  /** Hints of it that wait for the refresh of their SKU. */
+  readonly waiting: number;
+}
+
+/** A hint that was read; `sku` is null where it says nothing of a live SKU since its last refresh. */
+export interface ReadHint {
+  readonly source: string;
+  readonly hintedAt: string;
+  readonly sku: string | null;
+}
+
+/** A live SKU with hints. */
+export interface HintedSku extends LiveCandidate {
+  readonly minutes: number;
+  /** Minutes until its next refresh is due. */
+  readonly dueIn: number;
+  /** Whether its due time is only that of the order of live refreshes. */
+  readonly movable: boolean;
+  readonly hints: readonly WaitingHint[];
+}
+
+export interface HintPiece {
+  readonly hints: readonly ReadHint[];
+  readonly skus: readonly HintedSku[];
+  readonly sources: readonly KnownSource[];
+}
+
+/** Reads at most `limit` hints and takes them away; their SKUs are locked in the ledger until the transaction ends. */
+export async function takeHints(tx: Tx, limit: number): Promise<HintPiece> {
+  const [row] = await tx<[HintPiece]>`
+    with piece as materialized (
+      select h.id, h.sku from catalog_internal.hints h
+      where not exists (select from catalog_internal.due d where d.sku = h.sku and d.claim is not null)
+      order by h.id limit ${limit} for update skip locked
+    ),
+    locked as materialized (
+      select d.* from catalog_internal.due d where d.sku in (select sku from piece) and d.claim is null
+      order by d.sku for update skip locked
+    ),
+    taken as (
+      delete from catalog_internal.hints h using piece p
+      where h.id = p.id and (exists (select from locked l where l.sku = p.sku)
+        or not exists (select from catalog_internal.due d where d.sku = p.sku))
+      returning h.sku, h.source, h.hinted_at
+    ),
+    live as materialized (
+      select s.sku, s.asked_at, l.due_at, (l.live and l.reason = 'live' and l.lane = ${laneNumber('live')} and l.held_until is null
+        and l.largest_call is null and l.doubt is null and l.deferrals = 0 and l.failures = 0 and isfinite(l.due_at)) as movable
+      from locked l join catalog.skus s using (sku)
+      where s.price_source = 'live' and s.state = 'priced' and s.asked_at is not null
+    ),
+    named as (
+      select t.source, t.hinted_at, case when t.hinted_at > l.asked_at then t.sku end as sku
+      from taken t left join live l using (sku)
+    )
+    select (select coalesce(json_agg(json_build_object('source', source, 'hintedAt', hinted_at, 'sku', sku) order by hinted_at), '[]') from named) as hints,
+      (select coalesce(json_agg(json_build_object('sku', l.sku, 'weight', coalesce(w.weight, 1)::float8, 'alpha', r.alpha, 'beta', r.beta,
+         'minutes', (extract(epoch from clock_timestamp() - l.asked_at) / 60)::float8,
+         'dueIn', case when l.movable then (extract(epoch from l.due_at - clock_timestamp()) / 60)::float8 else 0 end, 'movable', l.movable,
+         'hints', (select coalesce(json_agg(json_build_object('source', q.source, 'hazard', q.hazard, 'undone', q.undone)), '[]')
+           from catalog_internal.waiting_hints q where q.sku = l.sku))), '[]')
+       from live l left join catalog_internal.live_rates r using (sku) left join catalog_internal.watched w using (sku)
+       where l.sku in (select sku from named)) as skus,
+      (select coalesce(json_agg(json_build_object('source', source, 'tested', tested, 'expected', expected, 'unmoved', unmoved, 'moves', moves,
+         'followed', followed, 'stayed', stayed, 'undone', undone, 'waiting', waiting)), '[]')
+       from (
+         select source, coalesce(s.tested, 0) as tested, coalesce(s.expected, 0) as expected, coalesce(s.unmoved, 0) as unmoved,
+           coalesce(s.moves, 0) as moves, coalesce(s.followed, 0) as followed, coalesce(s.stayed, 0) as stayed, coalesce(s.undone, 0) as undone,
+           coalesce(w.waiting, 0) as waiting
+         from catalog_internal.hint_sources s
+         full join (select source, count(*) as waiting from catalog_internal.waiting_hints group by source) w using (source)
+       ) s) as sources`;
+  return row;
+}
+
+/** What follows from a piece of hints. */
+export interface TakenHints {
+  /** Hints that wait for the refresh of their SKU. */
+  readonly waiting: readonly (WaitingHint & { readonly sku: string; readonly hintedAt: string })[];
+  /** SKUs with the hazard of all their hints; `inMinutes`: null where they are refreshed no sooner. */
+  readonly skus: readonly {
+    readonly sku: string;
+    readonly hazard: number;
+    readonly inMinutes: number | null;
+  }[];
+  readonly sources: readonly {
+    readonly source: string;
+    readonly hints: number;
+    readonly pulled: number;
+    readonly lastHint: string;
+  }[];
+  /** Refreshes a minute that come early now, as of a minute. */
+  readonly early: number;
+  readonly earlyAt: number;
+}
+
+/** Stores what follows from a piece, in the transaction in which it was taken. */
+export async function storeHints(
+  tx: Tx,
+  { waiting, skus, sources, early, earlyAt }: TakenHints,
+): Promise<void> {
+  await tx`
+    with kept as (
+      insert into catalog_internal.waiting_hints (sku, source, hinted_at, hazard, undone)
+      select * from unnest(${waiting.map(({ sku }) => sku)}::text[], ${waiting.map(({ source }) => source)}::text[],
+        ${waiting.map(({ hintedAt }) => hintedAt)}::timestamptz[], ${waiting.map(({ hazard }) => hazard)}::float8[],
+        ${waiting.map(({ undone }) => undone)}::float8[]) as n(sku, source, hinted_at, hazard, undone)
+      order by sku, source on conflict (sku, source) do nothing
+    ),
+    hinted as materialized (
+      select * from unnest(${skus.map(({ sku }) => sku)}::text[], ${skus.map(({ hazard }) => hazard)}::float8[],
+        ${skus.map(({ inMinutes }) => inMinutes)}::float8[]) as h(sku, hazard, in_minutes)
+    ),
+    moved as (
+      update catalog_internal.due d set due_at = least(d.due_at, clock_timestamp() + make_interval(secs => h.in_minutes * 60))
+      from hinted h where d.sku = h.sku and h.in_minutes is not null
+    ),
+    believed as (
+      update catalog_internal.live_rates r set hint_hazard = h.hazard from hinted h where r.sku = h.sku
+    ),
+    counted as (
+      insert into catalog_internal.hint_sources as s (source, hints, pulled, last_hint)
+      select * from unnest(${sources.map(({ source }) => source)}::text[], ${sources.map(({ hints }) => hints)}::bigint[],
+        ${sources.map(({ pulled }) => pulled)}::bigint[], ${sources.map(({ lastHint }) => lastHint)}::timestamptz[]) as n(source, hints, pulled, last_hint)
+      order by source
+      on conflict (source) do update set hints = s.hints + excluded.hints, pulled = s.pulled + excluded.pulled, last_hint = greatest(s.last_hint, excluded.last_hint)
+    )
+    update catalog_internal.releases set early = ${early}, early_at = to_timestamp(${earlyAt * 60}::float8)
+    where id in (select id from catalog_internal.releases where ${skus.some(({ inMinutes }) => inMinutes !== null)} for update skip locked)`;
+}
+
+/** Hints by SKU that wait for its refresh; null: somebody keeps them locked. */
+export type HintsAt = Readonly<Record<string, readonly WaitingHint[]>>;
+
+/** A statement that reads the hints that wait for refreshes of these SKUs; their table is then free until the transaction ends. */
+export const hintsAt = (tx: Tx, skus: readonly string[]) =>
+  tx<[{ hints: HintsAt | null }]>`select catalog_internal.hints_at(${skus as string[]}) as hints`;
+
+/** Those at one SKU, which may be called as something that every object has; null: there are none. */
+export const hintsOf = (hints: HintsAt | null, sku: string): readonly WaitingHint[] | null =>
+  hints !== null && Object.hasOwn(hints, sku) ? (hints[sku] ?? null) : null;
+
+/** SKUs with hints were refreshed (hintsAt). What somebody holds is left to forgetOldHints. */
+export async function forgetHints(tx: Tx, skus: readonly string[]): Promise<void> {
+  if (skus.length === 0) return;
+  await tx`
+    delete from catalog_internal.waiting_hints where ctid = any(array(
+      select ctid from catalog_internal.waiting_hints where sku = any(${skus as string[]}) for update skip locked))`;
+}
+
+/** Forgets hints that a refresh has left behind, and those that are a week old. */
+export async function forgetOldHints(sql: Sql): Promise<void> {
+  await withHints(
+    sql,
+    async (tx) =>
+      await tx`
+      delete from catalog_internal.waiting_hints where ctid = any(array(
+        select q.ctid from catalog_internal.waiting_hints q left join catalog.skus s using (sku)
+        where s.asked_at >= q.hinted_at or q.hinted_at not between clock_timestamp() - interval '7 days' and clock_timestamp() + interval '7 days'
+        for update of q skip locked))`,
+  );
+}
+
+/** What one process has counted and not written yet: at most what ten seconds bring, which is lost when it dies. */
+export class HintCounts {
+  readonly #clock: Pick<Clock, 'monotonic'>;
+  readonly #everyMs: number;
+  readonly #base = new HintBase();
+  #shown = new Map<string, ShownOfSource>();
+  #moves = 0;
+  #writtenAt: number;
+
+  constructor(clock: Pick<Clock, 'monotonic'>, everyMs = 10_000) {
+    this.#clock = clock;
+    this.#everyMs = everyMs;
+    this.#writtenAt = clock.monotonic();
+  }
+
+  /** `moves`: how many refreshes of live SKUs have found a move; `told`: what has become of moves that sources had told of. */
+  note(tests: readonly HintTest[], moves: number, told: readonly ToldTest[] = []): void {
+    this.#moves += moves;
+    for (const { source, expected, moved } of this.#base.weigh(tests))
+      this.#add(source, { tested: 1, expected, unmoved: Number(!moved) });
+    for (const test of told) this.#add(test.source, shownByTold(test));
+  }
+
+  /** Takes back what could not be written. */
+  giveBack({ shown, moves }: ShownOfHints): void {
+    this.#moves += moves;
+    for (const { source, ...numbers } of shown) this.#add(source, numbers);
+  }
+
+  #add(source: string, numbers: Partial<ShownOfSource>): void {
+    this.#shown.set(source, plusShown(this.#shown.get(source) ?? NOTHING_SHOWN, numbers));
+  }
+
+  /** What is to be written now; null: nothing, or not yet. */
+  take(): ShownOfHints | null {
+    const now = this.#clock.monotonic();
+    if (now - this.#writtenAt < this.#everyMs || (this.#moves === 0 && this.#shown.size === 0)) return null;
+    this.#writtenAt = now;
+    const taken = { shown: [...this.#shown].map(([source, of]) => ({ source, ...of })), moves: this.#moves };
+    this.#shown = new Map();
+    this.#moves = 0;
+    return taken;
+  }
+}
+
+export interface ShownOfHints {
+  readonly shown: readonly (ShownOfSource & { readonly source: string })[];
+  readonly moves: number;
+}
+
+/** Adds what refreshes have shown of sources (learnHints of sync/live/hints.ts). False: somebody keeps them locked. */
+export async function storeHintTests(sql: Sql, { shown, moves }: ShownOfHints): Promise<boolean> {
+  const stored = await withHints(
+    sql,
+    async (tx) =>
+      await tx`
+    with shown as (
+      select * from unnest(${shown.map(({ source }) => source)}::text[], ${shown.map(({ tested }) => tested)}::float8[],
+        ${shown.map(({ expected }) => expected)}::float8[], ${shown.map(({ unmoved }) => unmoved)}::float8[],
+        ${shown.map(({ followed }) => followed)}::float8[], ${shown.map(({ stayed }) => stayed)}::float8[], ${shown.map(({ undone }) => undone)}::float8[])
+        as n(source, tested, expected, unmoved, followed, stayed, undone)
+    ),
+    summed as (
+      select l.source, l.tested + coalesce(n.tested, 0) as tested, l.expected + coalesce(n.expected, 0) as expected,
+        l.unmoved + coalesce(n.unmoved, 0) as unmoved, l.moves + ${moves}::float8 as moves, l.followed + coalesce(n.followed, 0) as followed,
+        l.stayed + coalesce(n.stayed, 0) as stayed, l.undone + coalesce(n.undone, 0) as undone
+      from catalog_internal.hint_sources l left join shown n using (source)
+    )
+    update catalog_internal.hint_sources s set tested = n.tested * f.part, expected = ${fadedSql(tx, 'n.expected * f.part')},
+      unmoved = ${fadedSql(tx, 'n.unmoved * f.part')}, moves = ${fadedSql(tx, 'n.moves * f.part')}, followed = ${fadedSql(tx, 'n.followed * f.part')},
+      stayed = ${fadedSql(tx, 'n.stayed * f.part')}, undone = ${fadedSql(tx, 'n.undone * f.part')}
+    from summed n cross join lateral (select ${MOST_TESTED}::float8 / greatest(${MOST_TESTED}::float8, n.tested) as part) f where s.source = n.source`,
+  );
+  return stored !== null;
+}

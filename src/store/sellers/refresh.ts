@@ -1,0 +1,132 @@
+import { writeSkuChanges } from '../history/changes.ts';
+import { type Queryable, type Sql, transaction } from '../connection/db.ts';
+import { lockNewSkus } from '../connection/locks.ts';
+import { requestTask } from '../ledger/tasks.ts';
+
+/** What a refresh did: to how many SKUs, and whether bulk calls were paused after failures. */
+export interface Refreshed {
+  /** SKUs that were marked, or that had not been due. */
+  readonly due: number;
+  /** SKUs that were unknown until now. */
+  readonly added: number;
+  /** SKUs that no longer wait after errors or deferrals. */
+  readonly released: number;
+  readonly resumed: boolean;
+  /** SKUs that are out of scope, and are not asked for; absent: none. */
+  readonly outside?: number;
+}
+
+/** SQL: whether sellers have asked for SKUs that are not marked yet (catalog.refresh). */
+export const REFRESHES_CAME = 'catalog_internal.refreshes_came()';
+/** What sellers have asked for from SQL, over the mirror's life. */
+export interface RefreshStats {
+  /** SKUs. */
+  readonly asked: number;
+  /** Calls that were above the bounds. */
+  readonly refused: number;
+}
+
+export async function readRefreshStats(sql: Sql): Promise<RefreshStats> {
+  const [row] = await sql<[RefreshStats]>`
+    select coalesce(pg_sequence_last_value('catalog_internal.refreshes_asked'), 0)::float8 as asked,
+      coalesce(pg_sequence_last_value('catalog_internal.refreshes_refused'), 0)::float8 as refused`;
+  return row;
+}
+
+/** Requests of sellers that are taken before one call: some milliseconds. */
+const TAKEN_AT_ONCE = 1000;
+
+/** Marks SKUs that sellers have asked for, but for those that are asked for at the moment. Returns how many. */
+export async function takeRefreshes(sql: Sql): Promise<number> {
+  const [{ taken }] = await sql<[{ taken: number }]>`
+    select catalog_internal.take_refreshes(${TAKEN_AT_ONCE}::int) as taken`;
+  return taken;
+}
+
+/** SQL: ends the pause of bulk calls after failures; what keeps them from working pauses them again. */
+const resume = (sql: Queryable) => sql<{ resumed: boolean }[]>`
+  update catalog_internal.tasks set next_at = clock_timestamp()
+  where task = 'reprice' and failures > 0 and next_at > clock_timestamp() and next_at < 'infinity'
+  returning true as resumed`;
+
+/**
+ * Marks SKUs due now, ahead of everything; unknown ones are mirrored from now on. Nothing makes them wait any longer: no
+ * deferral, no error, no pause of calls.
+ */
+export async function refreshSkus(sql: Sql, skus: readonly string[]): Promise<Refreshed> {
+  const wanted = [...new Set(skus)];
+  return await transaction(sql, async (tx) => {
+    await lockNewSkus(tx);
+    await tx`select from catalog.skus where sku = any(${wanted}) order by sku for no key update`;
+    const added = await tx<{ sku: string }[]>`
+      insert into catalog.skus (sku, in_manifest) select sku, false from unnest(${wanted}::text[]) as w(sku) order by sku
+      on conflict do nothing returning sku`;
+    const [refreshed] = await tx<[Omit<Refreshed, 'added'>]>`
+      select marked::int as due, released::int as released, resumed from catalog_internal.refresh_skus(${wanted}::text[])`;
+    const [{ outside }] = await tx<[{ outside: number }]>`
+      select count(*)::int as outside from catalog_internal.due where sku = any(${wanted}) and outside_due_at is not null`;
+    const unknown = { state: null, priceSource: null, listed: null };
+    if (added.length > 0)
+      await writeSkuChanges(
+        tx,
+        added.map(({ sku }) => ({ sku, ...unknown })),
+      );
+    return {
+      ...refreshed,
+      added: added.length,
+      ...(outside > 0 && { due: refreshed.due - outside, outside }),
+    };
+  });
+}
+
+/** SKUs that are made due in one transaction, so that nobody waits long for the rows of the ledger. */
+const PIECE = 10_000;
+
+/**
+ * Makes every known SKU due now, oldest first and after what is urgent: for its price ('sweep', 'live') or only for
+ * its metadata; but none that was removed and is never due, which only a report, the watchlist or its name brings back:
+ * they grow in number for as long as there is the mirror. Waits after deferrals and errors end, as the pause of calls does.
+ */
+export async function refreshAll(sql: Sql, what: 'prices' | 'metadata'): Promise<Refreshed> {
+  let [due, released] = [0, 0];
+  for (let after: string | null = ''; after !== null;) {
+    const piece = await refreshPiece(sql, what, after);
+    due += piece.due;
+    released += piece.released;
+    after = piece.last;
+  }
+  const resumed = await resume(sql);
+  return { due, added: 0, released, resumed: resumed.length > 0 };
+}
+
+/** The next SKUs after `after`, locked in order of sku, as everyone locks the ledger. `last` is the last of them; null where there was none. */
+async function refreshPiece(
+  sql: Sql,
+  what: 'prices' | 'metadata',
+  after: string,
+): Promise<{ readonly last: string | null; readonly due: number; readonly released: number }> {
+  const [piece] = await sql<[{ last: string | null; due: number; released: number }]>`
+    with piece as materialized (
+      select sku, due_at > now() as is_early, claim is null and coalesce(held_until > now(), false) as waits
+      from catalog_internal.due
+      where sku > ${after} and due_at < 'infinity' and (due_at > now() or (claim is null and held_until > now()))
+      order by sku limit ${PIECE} for update
+    ),
+    marked as (
+      update catalog_internal.due d set
+        due_at = least(due_at, now()), generation = generation + 1,
+        held_until = case when claim is null then null else held_until end,
+        reason = case when ${what} = 'metadata' and is_early then 'metadata' else d.reason end,
+        lane = case when ${what} = 'metadata' and is_early then catalog_internal.lane_of('metadata') else d.lane end
+      from piece p where d.sku = p.sku
+    )
+    select max(sku) as last, (count(*) filter (where is_early))::int as due, (count(*) filter (where waits))::int as released
+    from piece`;
+  return piece;
+}
+
+/** Asks for a new baseline at once; `acceptShrink` confirms that it may list far fewer SKUs than before. */
+export async function refreshManifest(sql: Sql, acceptShrink = false): Promise<void> {
+  if (acceptShrink) await sql`update catalog_internal.sync set shrink_confirmed = true`;
+  await requestTask(sql, 'manifest');
+}

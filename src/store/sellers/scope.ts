@@ -1,0 +1,110 @@
+import { scanning, type Queryable, type Sql, transaction, type Tx } from '../connection/db.ts';
+import type { Claim } from '../ledger/due.ts';
+import { ALIVE } from '../setup/instance.ts';
+import { isLockNotAvailable } from '../connection/locks.ts';
+
+/*
+ * What is priced (catalog.scope). Sellers write the rules in transactions of their own, and may lock them as they like: triggers record each
+ * statement, a daemon copies what was committed into the mirror's own rules, and then sorts the SKUs that they may concern, in pieces. Whoever
+ * writes of a SKU what rules go by (new SKUs, metadata) sorts it in the same transaction (catalog_internal.apply_scope).
+ */
+
+/** SQL: whether there are changes of the rules that were not read yet, or SKUs that are still to be sorted by them. */
+export const SCOPE_MOVED = `
+  exists (select from catalog_internal.scope_changes)
+  or exists (select from catalog_internal.scope_pending)
+  or exists (select from catalog_internal.scope_passes)`;
+
+/** SQL: whether the rules count. */
+export const IS_SCOPED = '(select scoped from catalog_internal.scoping)';
+
+/** SKUs that are compared with the rules in one transaction: answers for those that stand otherwise wait until it ends. */
+const PIECE = 5000;
+/** Whoever holds something of it that long is not waited for: the next call of this comes soon. */
+const LOCK_TIMEOUT_MS = 100;
+
+export interface ScopeReading {
+  /** Compares all rules, instead of what their triggers recorded. */
+  readonly everything: boolean;
+  /** In at most so many pieces SKUs are sorted; the rest is left to the next call of this. */
+  readonly pieces: number;
+}
+
+/**
+ * Brings what sellers have committed to catalog.scope into the mirror's own rules and into the ledger. Never waits for long: false where
+ * somebody holds what is needed (the table itself, perhaps), another process is at it, or more is left.
+ */
+export async function readScope(sql: Sql, { everything, pieces }: ScopeReading): Promise<boolean> {
+  const read = await inTurn(
+    sql,
+    async (tx) => await scanning(tx`select catalog_internal.read_scope(${everything}::boolean)`),
+  );
+  for (let piece = 0; piece < pieces; piece += 1) {
+    const sorted = await inTurn(
+      sql,
+      async (tx) =>
+        await scanning(tx<[{ more: boolean }]>`select catalog_internal.follow_scope(${PIECE}::int) as more`),
+    );
+    if (sorted === null) return false;
+    if (!sorted[0].more) return read !== null;
+  }
+  return false;
+}
+
+/** One at a time does `work`. Null where it was not done. */
+async function inTurn<T>(sql: Sql, work: (tx: Tx) => Promise<T>): Promise<T | null> {
+  try {
+    return await transaction(sql, async (tx) => {
+      const [turn] = await tx`select from catalog_internal.scoping for update skip locked`;
+      if (turn === undefined) return null;
+      await tx.unsafe(`set local lock_timeout = '${LOCK_TIMEOUT_MS}ms'`);
+      return await work(tx);
+    });
+  } catch (error) {
+    if (isLockNotAvailable(error)) return null;
+    throw error;
+  }
+}
+
+/** Gives SKUs of a claim back that are out of scope by the rules as they are now. Null where none is left. */
+export async function withinScope(sql: Sql, claim: Claim): Promise<Claim | null> {
+  const skus = claim.skus.map(({ sku }) => sku);
+  const given = await sql<{ sku: string }[]>`
+    select sku from catalog_internal.give_back_outside(${claim.number}::bigint, ${skus}::text[]) as sku`;
+  if (given.length === 0) return claim;
+  const outside = new Set(given.map(({ sku }) => sku));
+  const left = claim.skus.filter(({ sku }) => !outside.has(sku));
+  return left.length === 0 ? null : { ...claim, skus: left };
+}
+
+/** Sorts SKUs by the rules, as the last that a transaction writes of them, with their rows of the ledger locked. */
+export async function sortByScope(tx: Tx, answered: readonly { readonly sku: string }[]): Promise<void> {
+  await tx`select catalog_internal.apply_scope(${answered.map(({ sku }) => sku)}::text[])`;
+}
+
+/** Says whether the rules count (MIRROR_SCOPE). Returns whether that is new. */
+export async function storeScopeMode(sql: Sql, scoped: boolean): Promise<boolean> {
+  const [row] = await sql<[{ changed: boolean }]>`
+    select case when ${sql.unsafe(IS_SCOPED)} <> ${scoped}::boolean then catalog_internal.set_scope(${scoped}::boolean) else false end as changed`;
+  return row.changed;
+}
+
+/** What is in scope. */
+export interface Scope {
+  /** Whether the rules count; else everything is in scope. */
+  readonly scoped: boolean;
+  readonly rules: number;
+  /** Changes of the rules that are not read yet, or SKUs that are still to be sorted by them. */
+  readonly moving: boolean;
+  /** Running daemons whose MIRROR_SCOPE is another one than that which counts. */
+  readonly otherwise: number;
+}
+
+export async function readScopeState(sql: Queryable): Promise<Scope> {
+  const [row] = await sql<[Scope]>`
+    select g.scoped, (select count(*)::int from catalog_internal.scope_rules) as rules, ${sql.unsafe(SCOPE_MOVED)} as moving,
+      (select count(*)::int from catalog_internal.instances i
+       where i.scoped <> g.scoped and ${sql.unsafe(ALIVE)}) as otherwise
+    from catalog_internal.scoping g`;
+  return row;
+}

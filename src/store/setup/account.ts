@@ -1,0 +1,178 @@
+import { createHash, randomBytes } from 'node:crypto';
+import { isIP } from 'node:net';
+import { ConfigError } from '../../config/config.ts';
+import { scanning, type Sql, transaction, type Tx } from '../connection/db.ts';
+import { countDaemons } from './instance.ts';
+import { lockNewSkus } from '../connection/locks.ts';
+
+/*
+ * Whose catalog a database mirrors. Prices, token and pace of one partner or account say nothing of another's, and snapshots of two
+ * may have the same name: then a delta would say that nothing is new. The base URL tells partners apart. The api_key identifies the
+ * account (partner rule 5.2), but may be issued anew for the same one: so another key is told of, and another base URL refused.
+ */
+
+export interface Account {
+  readonly baseUrl: string;
+  readonly apiKey: string;
+}
+
+/** What is known of the account that is mirrored. */
+export interface KnownAccount {
+  /** Null before the first start. */
+  readonly address: string | null;
+  readonly salt: string | null;
+  readonly keyHash: string | null;
+  readonly keySince: Date | null;
+  /** Whether the key is another one than the mirror began with. */
+  readonly keyReplaced: boolean;
+}
+
+/** Origin and path of a base URL. Of this host the port is left out: whoever simulates a partner there takes a free one. */
+export function addressOf(baseUrl: string): string {
+  const { protocol, host, hostname, pathname } = new URL(baseUrl);
+  const isOwn =
+    hostname === 'localhost' || hostname === '[::1]' || (isIP(hostname) === 4 && hostname.startsWith('127.'));
+  return `${protocol}//${isOwn ? hostname : host}${pathname.replace(/\/+$/, '')}`;
+}
+
+const hashOf = (salt: string, apiKey: string): string =>
+  createHash('sha256').update(`${salt}:${apiKey}`).digest('hex');
+
+/** How an account compares with the one that is mirrored. Pure. `first`: none is, so far. */
+export function compareAccount(
+  known: KnownAccount,
+  { baseUrl, apiKey }: Account,
+): 'first' | 'same' | 'other-key' | 'other-partner' {
+  const { address, salt, keyHash } = known;
+  if (address === null || salt === null) return 'first';
+  if (address !== addressOf(baseUrl)) return 'other-partner';
+  return hashOf(salt, apiKey) === keyHash ? 'same' : 'other-key';
+}
+
+const SELECT_KNOWN = `
+  select base_url as address, salt, key_hash as "keyHash", key_since as "keySince", key_replaced as "keyReplaced" from catalog_internal.account`;
+
+export async function readAccount(sql: Sql): Promise<KnownAccount> {
+  const [known] = await sql.unsafe<[KnownAccount]>(SELECT_KNOWN);
+  return known;
+}
+
+/**
+ * Notes whose catalog is mirrored here. Returns whether the api_key is another one than before.
+ *
+ * @throws ConfigError where the mirror is another partner's: something of that is stored, or another daemon is running. A database
+ * without both is whoever's starts next: an address may have been misspelled.
+ */
+export async function noteAccount(sql: Sql, account: Account): Promise<'known' | 'key-replaced'> {
+  return await transaction(sql, async (tx) => {
+    const [known] = await tx.unsafe<[KnownAccount]>(`${SELECT_KNOWN} for update`);
+    const how = compareAccount(known, account);
+    if (how === 'same') return 'known';
+    const isMirror = await hasMirror(tx);
+    if (how === 'other-partner' && (isMirror || (await countDaemons(tx)) > 1))
+      throw otherPartner(known.address ?? '', account.baseUrl);
+    const isReplaced = how === 'other-key' && isMirror;
+    await storeAccount(tx, account, isReplaced);
+    return isReplaced ? 'key-replaced' : 'known';
+  });
+}
+
+async function hasMirror(tx: Tx): Promise<boolean> {
+  const [row] = await tx<[{ filled: boolean }]>`
+    select manifest_applied_at is not null or exists (select from catalog.prices) as filled from catalog_internal.sync`;
+  return row.filled;
+}
+
+async function storeAccount(tx: Tx, { baseUrl, apiKey }: Account, keyReplaced: boolean): Promise<void> {
+  const salt = randomBytes(16).toString('hex');
+  await tx`
+    update catalog_internal.account set base_url = ${addressOf(baseUrl)}, salt = ${salt}, key_hash = ${hashOf(salt, apiKey)},
+      key_since = now(), key_replaced = ${keyReplaced}`;
+}
+
+const otherPartner = (known: string, given: string) =>
+  new ConfigError([
+    {
+      variable: 'PARTNER_BASE_URL',
+      expected: `${known}, whose catalog this database mirrors`,
+      got: addressOf(given),
+      but: 'use another database, or run `catalog-mirror migrate --adopt-account`, after which all prices are requested anew',
+    },
+  ]);
+
+/** Nothing was changed: daemons go on with the account that is mirrored. */
+export class DaemonsRunning extends Error {
+  override readonly name = 'DaemonsRunning';
+  readonly kind = 'daemons-running';
+  readonly hint = 'stop them, run this again, and start them with the settings of the other account';
+
+  constructor(daemons: number) {
+    super(`${daemons} ${daemons === 1 ? 'daemon is' : 'daemons are'} running on this database`);
+  }
+}
+
+/**
+ * Makes the mirror another account's, in one transaction: what was learned of the partner, its pace and its refusals is
+ * forgotten, every SKU is due, and none is trusted before a new baseline and a new answer. Prices stay until then, and histories for good.
+ *
+ * @throws DaemonsRunning
+ */
+export async function adoptAccount(sql: Sql, account: Account): Promise<void> {
+  await transaction(sql, async (tx) => {
+    await tx`lock table catalog_internal.instances in share row exclusive mode`;
+    const daemons = await countDaemons(tx);
+    if (daemons > 0) throw new DaemonsRunning(daemons);
+    await tx`delete from catalog_internal.sync`;
+    // Its manifest may be far smaller than the other's.
+    await tx`insert into catalog_internal.sync (shrink_confirmed) values (true)`;
+    await lockNewSkus(tx);
+    await scanning(tx`
+      update catalog.skus set hash = null, asked_at = null, reported_at = null, hash_before_live = null
+      where hash is not null or asked_at is not null or reported_at is not null or hash_before_live is not null`);
+    await scanning(tx`
+      update catalog_internal.due set claim = null, held_until = null, deferrals = 0, failures = 0, largest_call = null,
+        doubt = null, oddity = null, doubted_at = null, believed = null,
+        live_marks = 0, live_left = 0, generation = generation + 1, due_at = least(due_at, now()),
+        reason = case when reason = 'metadata' or due_at > now() then case when live then 'live' else 'sweep' end else reason end,
+        lane = catalog_internal.lane_of(case when reason = 'metadata' or due_at > now() then case when live then 'live' else 'sweep' end else reason end)
+      where due_at < 'infinity'`);
+    await scanning(tx`
+      update catalog_internal.due set claim = null, held_until = null, deferrals = 0, failures = 0, largest_call = null,
+        doubt = null, oddity = null, doubted_at = null, believed = null, live_marks = 0, live_left = 0, generation = generation + 1,
+        reason = case when outside_due_at <= now() and reason <> 'metadata' then reason when live then 'live' else 'sweep' end,
+        outside_due_at = least(outside_due_at, now())
+      where due_at = 'infinity' and outside_due_at < 'infinity'`);
+    for (const table of [
+      'live_rates',
+      'live_calls',
+      'unreported_moves',
+      'pace',
+      'pace_sends',
+      'catalog_counts',
+      'samples',
+      'calibration_hours',
+      'random_looks',
+      'live_backlog',
+      'live_lines',
+      'hints',
+      'waiting_hints',
+      'hint_sources',
+    ])
+      await scanning(tx`delete from ${tx(`catalog_internal.${table}`)}`);
+    for (const table of [
+      'live_plan',
+      'live_ceiling',
+      'call_size',
+      'delta_audit',
+      'beliefs',
+      'mass_move',
+      'releases',
+    ]) {
+      await tx`delete from ${tx(`catalog_internal.${table}`)}`;
+      await tx`insert into ${tx(`catalog_internal.${table}`)} default values`;
+    }
+    await tx`
+      update catalog_internal.tasks set next_at = now(), run = null, running_until = null, failures = 0, outcome = null, progress = null`;
+    await storeAccount(tx, account, false);
+  });
+}

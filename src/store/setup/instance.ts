@@ -1,0 +1,206 @@
+import type pg from 'pg';
+import { type Clock, systemClock } from '../../lib/clock.ts';
+import { connectAlone, type DatabaseUrl, type Queryable } from '../connection/db.ts';
+import { type OwnSession, readOwnSession } from '../connection/own-session.ts';
+
+/**
+ * A daemon is there while the connection is that its row names: anybody who may connect could hold an advisory lock. Of a
+ * session of another role (another member of the owning role) its beginning is not shown: all that is known is that none from before the server's
+ * start lives. The same as catalog_internal.session_lives.
+ */
+export const ALIVE = `exists (
+  select from pg_stat_activity a
+  where a.pid = i.pid and a.datname = current_database()
+    and (a.backend_start = i.backend_start or a.backend_start is null and i.backend_start >= pg_postmaster_start_time())
+)`;
+/** Of this connection; again after it was lost, and where somebody has taken the daemon for dead meanwhile. */
+const REGISTER = `
+  insert into catalog_internal.instances as i (number, pid, backend_start, scoped) values ($1, $2, $3, $4)
+  on conflict (number) do update set pid = excluded.pid, backend_start = excluded.backend_start, scoped = excluded.scoped`;
+/** Postgres may notice only some seconds later that a process is dead, and until then that process seems to live. */
+const DEAD_FOR_SURE_MS = 10_000;
+const RECHECK_MS = 250;
+/** Delay before an instance reconnects after its connection was lost, or an attempt failed. */
+const RECONNECT_MS = 1000;
+/** The connection has nothing to say: it is asked, to notice that it has fallen silent. */
+const CHECK_MS = 15_000;
+
+/** Distinguishes the claims and runs of this daemon from older ones: all draw their numbers from one sequence. */
+interface Instance {
+  readonly number: string;
+  readonly at: Date;
+  /** Whether its MIRROR_SCOPE is `scope`, for others to see; null: nobody says. */
+  readonly scoped: boolean | null;
+}
+
+/**
+ * Registers a running daemon until the returned function is called or the process dies. A daemon that is
+ * alone knows that the holders of older claims, tasks and the half-open request are dead, and frees them: after a crash no lease has to run out.
+ * Where others seem to be alive it checks again for ten seconds, because they may be dead without Postgres knowing it.
+ * If a living daemon has lost its connection at that moment, its late answers are refused as after any lost lease; it reconnects as
+ * soon as Postgres answers it.
+ */
+export async function registerInstance(
+  databaseUrl: DatabaseUrl,
+  clock: Clock = systemClock,
+  scoped: boolean | null = null,
+): Promise<() => Promise<void>> {
+  const connection = await connect(databaseUrl);
+  const { client } = connection;
+  const { rows } = await client.query<Omit<Instance, 'scoped'>>(
+    "select nextval('catalog_internal.claim_numbers')::text as number, clock_timestamp() as at",
+  );
+  const instance: Instance = { ...(rows as [Omit<Instance, 'scoped'>])[0], scoped };
+  const alone = await freeWhenAlone(connection, instance);
+  const leaving = new AbortController();
+  const rechecking = alone ? Promise.resolve() : recheck(connection, instance, clock, leaving.signal);
+  const current = { connection };
+  void stayConnected(current, databaseUrl, instance, clock, leaving.signal);
+  return async () => {
+    leaving.abort();
+    await rechecking;
+    const { client: last } = current.connection;
+    await last
+      .query('delete from catalog_internal.instances where number = $1', [instance.number])
+      .catch(() => {});
+    await last.end().catch(() => {});
+  };
+}
+
+/** Reconnects after every lost connection until `leaving` aborts; `current` has the newest one. */
+async function stayConnected(
+  current: { connection: Connection },
+  databaseUrl: DatabaseUrl,
+  instance: Instance,
+  clock: Clock,
+  leaving: AbortSignal,
+): Promise<void> {
+  await current.connection.ended;
+  while (!leaving.aborted) {
+    await clock.sleep(RECONNECT_MS, leaving);
+    if (leaving.aborted) return;
+    const connection = await reconnect(databaseUrl, instance).catch(() => null);
+    if (connection === null) continue;
+    current.connection = connection;
+    if (leaving.aborted) await connection.client.end().catch(() => {});
+    await connection.ended;
+  }
+}
+
+interface Connection {
+  readonly client: pg.Client;
+  readonly session: OwnSession;
+  /** Resolves when the connection is closed, by either side; the daemon then counts as dead. */
+  readonly ended: Promise<unknown>;
+}
+
+async function connect(databaseUrl: DatabaseUrl): Promise<Connection> {
+  const client = await connectAlone(databaseUrl, {
+    application_name: 'catalog-mirror instance',
+    checkIdleMs: CHECK_MS,
+  });
+  const ended = new Promise((resolve) => {
+    client.once('end', resolve);
+  });
+  try {
+    return { client, session: await readOwnSession(client), ended };
+  } catch (error) {
+    await client.end().catch(() => {});
+    throw error;
+  }
+}
+
+async function register({ client, session }: Connection, { number, scoped }: Instance): Promise<void> {
+  await client.query(REGISTER, [number, session.pid, session.began, scoped]);
+}
+
+/** Is there again, and frees nothing: what is claimed is this daemon's own work or that of others that live. */
+async function reconnect(databaseUrl: DatabaseUrl, instance: Instance): Promise<Connection> {
+  const connection = await connect(databaseUrl);
+  try {
+    await register(connection, instance);
+  } catch (error) {
+    await connection.client.end().catch(() => {});
+    throw error;
+  }
+  return connection;
+}
+
+async function recheck(
+  connection: Connection,
+  instance: Instance,
+  clock: Clock,
+  signal: AbortSignal,
+): Promise<void> {
+  const until = clock.monotonic() + DEAD_FOR_SURE_MS;
+  try {
+    while (clock.monotonic() < until) {
+      await clock.sleep(RECHECK_MS, signal);
+      if (signal.aborted) return;
+      if (await freeWhenAlone(connection, instance)) return;
+    }
+  } catch {
+    // The connection is lost.
+  }
+}
+
+/**
+ * Frees what was claimed before this instance if no other is alive, and puts the instance among those that are. Of two that
+ * start at once the first is alone.
+ */
+async function freeWhenAlone(connection: Connection, instance: Instance): Promise<boolean> {
+  const { client } = connection;
+  await client.query('begin');
+  try {
+    await client.query('lock table catalog_internal.instances in share row exclusive mode');
+    await client.query(`delete from catalog_internal.instances i where not ${ALIVE}`);
+    const { rowCount } = await client.query('select from catalog_internal.instances where number <> $1', [
+      instance.number,
+    ]);
+    if (rowCount === 0) await free(client, instance);
+    await register(connection, instance);
+    await client.query('commit');
+    return rowCount === 0;
+  } catch (error) {
+    await client.query('rollback').catch(() => {});
+    throw error;
+  }
+}
+
+async function free(client: pg.Client, instance: Instance): Promise<void> {
+  await client.query(
+    `with claimed as materialized (
+      select sku from catalog_internal.due where claim is not null and claim < $1 order by sku for update
+    )
+    update catalog_internal.due d set claim = null, held_until = null from claimed c where d.sku = c.sku`,
+    [instance.number],
+  );
+  // Without a baseline a start retries at once, whatever failed before: the cause may have been fixed.
+  await client.query(
+    `update catalog_internal.tasks set run = null, running_until = null,
+      next_at = case when task = 'manifest' and s.manifest_applied_at is null then now() else next_at end
+    from catalog_internal.sync s where run < $1 or (run is null and (finished_at is null or finished_at < $2))`,
+    [instance.number, instance.at],
+  );
+  // The result of a half-open request whose sender is dead is never reported.
+  await client.query(
+    'update catalog_internal.pace set half_open_sent_at = null where half_open_sent_at <= $1',
+    [instance.at],
+  );
+}
+
+/** How many daemons are there; none on a database that is not migrated. */
+export async function countDaemons(sql: Queryable): Promise<number> {
+  const [{ there }] = await sql<[{ there: boolean }]>`
+    select to_regclass('catalog_internal.instances') is not null as there`;
+  return there ? (await readDaemons(sql)).daemons : 0;
+}
+
+/** How many daemons are there, and for how many seconds the first of them has been connected. */
+export async function readDaemons(sql: Queryable): Promise<{ daemons: number; daemonSeconds: number }> {
+  const [row] = await sql<[{ daemons: number; daemonSeconds: number }]>`
+    select count(*)::int as daemons,
+      coalesce(extract(epoch from clock_timestamp() - min(i.backend_start)), 0)::float8 as "daemonSeconds"
+    from catalog_internal.instances i where ${sql.unsafe(ALIVE)}`;
+  return row;
+}

@@ -1,0 +1,249 @@
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { Misconfigured } from '../../lib/misconfigured.ts';
+import { PACKAGE } from '../../version.ts';
+import {
+  connect,
+  type DatabaseUrl,
+  SCAN_WITHIN_MS,
+  type Sql,
+  withoutTransactionTimeout,
+} from '../connection/db.ts';
+import {
+  type Found,
+  judgeRoles,
+  judgeSchemas,
+  type Occupied,
+  OccupiedError,
+  readFound,
+  readRoles,
+} from './occupied.ts';
+import { refusePooling } from '../connection/pooler.ts';
+import { isMadeMeanwhile, sqlState } from '../connection/sql-errors.ts';
+
+/** Folder of the migrations. */
+export const MIGRATIONS = join(PACKAGE, 'drizzle');
+
+/** Every other statement queues behind a migration that waits for a lock. */
+const LOCK_TIMEOUT_MS = 10_000;
+
+export interface MigrateOptions {
+  readonly folder?: string;
+  /** How long to wait for a table that another session has locked. */
+  readonly lockTimeoutMs?: number;
+}
+
+export interface Migrated {
+  /** Roles for sellers that are not there, because this role may not create them. */
+  readonly rolesMissing: readonly string[];
+}
+
+interface Entry {
+  readonly tag: string;
+  /** When the migration was written, in epoch milliseconds: the table of applied migrations identifies it by this. */
+  readonly when: number;
+}
+
+/** Why the tables cannot be brought to this version. Nothing of it was applied. */
+export class MigrationError extends Error {
+  override readonly name = 'MigrationError';
+  readonly kind: 'migration-failed' | 'database-newer';
+  readonly hint: string;
+
+  constructor(kind: MigrationError['kind'], message: string, hint: string, cause?: unknown) {
+    super(message, cause === undefined ? {} : { cause });
+    this.kind = kind;
+    this.hint = hint;
+  }
+}
+
+/**
+ * Applies pending migrations in one transaction, one session at a time, so that replicas starting together apply them
+ * once. Where none is pending it waits for nobody. Throws PoolerError where sessions are not kept; OccupiedError, before anything is made, where schemas or roles with the
+ * mirror's names are somebody else's; MigrationError, leaving everything as it was (a new database may have got the empty table
+ * of what is applied), where one fails, and where a later version has migrated the database. Then makes roles and grants whole: where a dump was loaded into a new cluster, they
+ * are missing.
+ */
+export async function migrateDatabase(url: DatabaseUrl, options: MigrateOptions = {}): Promise<Migrated> {
+  const { folder = MIGRATIONS, lockTimeoutMs = LOCK_TIMEOUT_MS } = options;
+  const one = { max: 1, name: 'catalog-mirror migrate', answerWithinMs: SCAN_WITHIN_MS };
+  const sql = connect(url, one);
+  const turn = connect(url, one);
+  try {
+    await Promise.all([withoutTransactionTimeout(sql), withoutTransactionTimeout(turn)]);
+    await refusePooling(
+      (statement) => sql.unsafe(statement),
+      (statement) => turn.unsafe(statement),
+    );
+    const found = await refuseOccupied(sql, folder);
+    if ((await refuseNewer(sql, folder)) > 0)
+      await alone(sql, turn, () => migrate(sql, found, folder, lockTimeoutMs));
+    const rights = await readRights(sql);
+    if (rights.known && !rights.whole)
+      await locked(turn, () => sql`select catalog_internal.grant_rights()`.execute());
+    return { rolesMissing: rights.whole ? [] : (await readRights(sql)).rolesMissing };
+  } catch (error) {
+    throw error instanceof MigrationError || error instanceof Misconfigured
+      ? error
+      : await migrationFailed(error, folder);
+  } finally {
+    await Promise.all([sql.end({ timeout: 5 }), turn.end({ timeout: 5 })]);
+  }
+}
+
+const MAKES_CATALOG = /^\s*(?:--.*\s+)*CREATE SCHEMA "catalog";\s*$/;
+
+async function migrate(sql: Sql, found: Found, folder: string, lockTimeoutMs: number): Promise<void> {
+  if ((await refuseNewer(sql, folder)) === 0) return;
+  // As much to load as half of the program, so not before there is something to migrate. `drizzle()` itself is left out:
+  // it imports a driver of its own, which is not there where the package is installed (ours is inside it).
+  const [{ PgDialect }, { PostgresJsSession }, { readMigrationFiles }] = await Promise.all([
+    import('drizzle-orm/pg-core/dialect'),
+    import('drizzle-orm/postgres-js/session'),
+    import('drizzle-orm/migrator'),
+  ]);
+  await sql`select set_config('lock_timeout', ${`${lockTimeoutMs}ms`}, false)`;
+  const config = {
+    migrationsFolder: folder,
+    migrationsSchema: 'catalog_internal',
+    migrationsTable: 'migrations',
+  };
+  const dialect = new PgDialect();
+  const files = readMigrationFiles(config);
+  // An administrator has made it for the mirror, with the privileges that it has: only what is in it is missing.
+  if (found.schemas.some(({ schema }) => schema === 'catalog'))
+    for (const file of files) file.sql = file.sql.filter((statement) => !MAKES_CATALOG.test(statement));
+  await dialect.migrate(files, new PostgresJsSession(sql, dialect, undefined), config);
+}
+
+const MADE_TRIES = 5;
+
+/**
+ * Waits until nobody else migrates, and keeps others from it during `work`, on a connection of its own: by a lock on the
+ * library's own table, which is made here as the library makes it.
+ */
+async function alone(sql: Sql, turn: Sql, work: () => Promise<void>): Promise<void> {
+  for (let attempt = 1; ; attempt += 1) {
+    try {
+      await sql`create schema if not exists catalog_internal`;
+      await sql`
+        create table if not exists catalog_internal.migrations (id serial primary key, hash text not null, created_at bigint)`;
+      break;
+    } catch (error) {
+      if (attempt >= MADE_TRIES || !isMadeMeanwhile(error)) throw error;
+    }
+  }
+  await locked(turn, work);
+}
+
+/** The same where the table is there: then nothing has to be made, for which the right may be gone by now. */
+async function locked(turn: Sql, work: () => Promise<unknown>): Promise<void> {
+  await turn.begin(async (tx) => {
+    // It idles while the other connection works.
+    await tx`set local idle_in_transaction_session_timeout = 0`;
+    // Another session's migrations of a large catalog take minutes.
+    await tx`set local lock_timeout = 0`;
+    await tx`lock table catalog_internal.migrations in share update exclusive mode`;
+    await work();
+  });
+}
+
+/** The roles for sellers: whether they and all their rights are there. Not known to a version before. */
+export async function readRights(
+  sql: Sql,
+): Promise<Migrated & { readonly known: boolean; readonly whole: boolean }> {
+  const [{ known, rolesMissing }] = await sql<[{ known: boolean; rolesMissing: string[] }]>`
+    select to_regproc('catalog_internal.missing_rights') is not null as known,
+      array(select r from unnest(array['catalog_reader', 'catalog_watcher']) r where to_regrole(r) is null) as "rolesMissing"`;
+  if (!known) return { known, whole: false, rolesMissing };
+  const missing = await sql`select from catalog_internal.missing_rights() limit 1`;
+  return { known, whole: rolesMissing.length + missing.length === 0, rolesMissing };
+}
+
+async function journal(folder: string): Promise<readonly Entry[]> {
+  const text = await readFile(join(folder, 'meta/_journal.json'), 'utf8');
+  return (JSON.parse(text) as { entries: Entry[] }).entries;
+}
+
+/** How many of the migrations of `folder` are still to be applied, and how many were applied that it does not know. */
+export async function migrationState(
+  sql: Sql,
+  folder = MIGRATIONS,
+): Promise<{ readonly pending: number; readonly unknown: number }> {
+  const entries = await journal(folder);
+  const [table] = await sql<
+    [{ there: boolean }]
+  >`select to_regclass('catalog_internal.migrations') is not null as there`;
+  if (!table.there) return { pending: entries.length, unknown: 0 };
+  const applied = await sql<{ at: number }[]>`
+    select created_at::float8 as at from catalog_internal.migrations`;
+  const last = Math.max(0, ...applied.map(({ at }) => at));
+  const newest = Math.max(...entries.map(({ when }) => when));
+  return {
+    pending: entries.filter(({ when }) => when > last).length,
+    unknown: applied.filter(({ at }) => at > newest).length,
+  };
+}
+
+/** What stands in the way of the first or any later migration: schemas and roles with our names that are not ours. Changes nothing. */
+export async function readOccupied(
+  sql: Sql,
+  folder = MIGRATIONS,
+): Promise<Found & { readonly occupied: readonly Occupied[] }> {
+  const [first] = await journal(folder);
+  const found = await readFound(sql, first?.when ?? 0);
+  // An administrator who has given a role more since does not stop a daemon that has run for months.
+  const roles = found.ledger === 'none' ? judgeRoles(await readRoles(sql)) : [];
+  return { ...found, occupied: [...judgeSchemas(found), ...roles] };
+}
+
+async function refuseOccupied(sql: Sql, folder: string): Promise<Found> {
+  const { occupied, ...found } = await readOccupied(sql, folder);
+  const [first, ...others] = occupied;
+  if (first !== undefined) throw new OccupiedError([first, ...others]);
+  return found;
+}
+
+/**
+ * Throws where a later version has migrated this database: what it changed is unknown here, and writing to it as if it were
+ * the former could spoil rows. Returns how many migrations are still to be applied.
+ */
+async function refuseNewer(sql: Sql, folder: string): Promise<number> {
+  const { pending, unknown } = await migrationState(sql, folder);
+  if (unknown === 0) return pending;
+  throw new MigrationError(
+    'database-newer',
+    `the database was migrated by a later version of catalog-mirror (migrations that this one does not know: ${unknown})`,
+    'run that version again, or restore a backup from before the upgrade',
+  );
+}
+
+/** SQLSTATEs: there is such a schema, relation, function or other object already. */
+const NAME_TAKEN = new Set(['42P06', '42P07', '42723', '42710']);
+
+/** An error of the migrating transaction, saying which migration it came from. */
+async function migrationFailed(error: unknown, folder: string): Promise<MigrationError> {
+  const query = error instanceof Error && 'query' in error ? String(error.query) : null;
+  const tag = query === null ? null : await tagOf(query, folder);
+  // The library's own message is the whole statement; what Postgres said is its cause.
+  const cause = query !== null && error instanceof Error && error.cause !== undefined ? error.cause : error;
+  return new MigrationError(
+    'migration-failed',
+    `migrating the database failed${tag === null ? '' : ` in ${tag}`}; it is as it was before`,
+    NAME_TAKEN.has(sqlState(error) ?? '')
+      ? "something that is not the mirror's has a name that it needs: rename or drop that, and start again"
+      : 'the next start retries it',
+    cause,
+  );
+}
+
+async function tagOf(query: string, folder: string): Promise<string | null> {
+  try {
+    for (const { tag } of await journal(folder)) {
+      if ((await readFile(join(folder, `${tag}.sql`), 'utf8')).includes(query)) return tag;
+    }
+  } catch {
+    // Without its files there is no telling, and their absence is what the error says anyway.
+  }
+  return null;
+}

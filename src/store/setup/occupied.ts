@@ -1,0 +1,242 @@
+import { Misconfigured } from '../../lib/misconfigured.ts';
+import type { Sql } from '../connection/db.ts';
+
+/* Whose the schemas and roles are that have the mirror's names: they are judged before anything is made or changed. */
+
+/** Where BullMQ has its tables, where the queues are in Postgres. */
+export const QUEUE_SCHEMA = 'catalog_queue';
+export const OUR_SCHEMAS = ['catalog', 'catalog_internal', QUEUE_SCHEMA];
+
+/** A schema that has a name of the mirror's, as it was found. */
+export interface FoundSchema {
+  readonly schema: string;
+  readonly owner: string;
+  /** Whether this role is its owner's: itself, a member of it, or a superuser. */
+  readonly belongs: boolean;
+  /** The same without a superuser's right to be anybody. */
+  readonly own: boolean;
+  /** How many objects are in it, besides the table of applied migrations; the first of them, by kind and name; and whose they are. */
+  readonly count: number;
+  readonly objects: readonly string[];
+  readonly owners: readonly string[];
+}
+
+/** What is to be known before anything is made. */
+export interface Found {
+  readonly schemas: readonly FoundSchema[];
+  /**
+   * The table of applied migrations: not there, or empty; with the first migration of the mirror in it; with something else; not
+   * for this role to read.
+   */
+  readonly ledger: 'none' | 'ours' | 'foreign' | 'hidden';
+  /** Whether the mirror's first table is there. */
+  readonly skus: boolean;
+  /** Whether BullMQ's table of its version is there. */
+  readonly queueTables: boolean;
+}
+
+export type OccupiedKind = 'schema-of-another' | 'mirror-incomplete' | 'role-of-another';
+
+/** Something with a name of the mirror's that is not the mirror's, or no longer. */
+export interface Occupied {
+  readonly kind: OccupiedKind;
+  readonly text: string;
+  readonly remedy: string;
+}
+
+/** What belongs to somebody else has a name that the mirror needs. Nothing was made or changed. */
+export class OccupiedError extends Misconfigured {
+  override readonly name = 'OccupiedError';
+  readonly kind: OccupiedKind;
+
+  constructor([first, ...others]: readonly [Occupied, ...Occupied[]]) {
+    const all = [first, ...others];
+    const remedies = [...new Set(all.map(({ remedy }) => remedy))];
+    super(
+      ['nothing was made or changed in the database:', ...all.map(({ text }) => `  ${text}`)].join('\n'),
+      remedies.join('; '),
+    );
+    this.kind = first.kind;
+  }
+}
+
+const ELSEWHERE = 'give the mirror a database of its own: CREATE DATABASE …, and name it in DATABASE_URL';
+
+/** The schemas that stand in the mirror's way, each with whose it is and what is in it. Pure. */
+export function judgeSchemas({ schemas, ledger, skus, queueTables }: Found): Occupied[] {
+  const judged = schemas.flatMap((found): Occupied[] => {
+    const isQueue = found.schema === QUEUE_SCHEMA;
+    const isKnown = isQueue ? queueTables : ledger === 'ours';
+    const isTrusted = isKnown ? found.belongs : found.own;
+    const hasOthers = isKnown ? false : found.count > 0;
+    if (isTrusted && !hasOthers) return [];
+    return [{ kind: 'schema-of-another', text: describe(found), remedy: remedyFor(found, hasOthers) }];
+  });
+  if (ledger === 'foreign')
+    judged.push({
+      kind: 'schema-of-another',
+      text: "the table catalog_internal.migrations has none of the mirror's migrations: it is another application's",
+      remedy: ELSEWHERE,
+    });
+  if (ledger === 'ours' && !skus && judged.length === 0) judged.push(incomplete(schemas));
+  return judged;
+}
+
+function describe({ schema, owner, count, objects, owners }: FoundSchema): string {
+  const more = count > objects.length ? `, and ${count - objects.length} more` : '';
+  const others = owners.filter((name) => name !== owner);
+  const whose = others.length === 0 ? '' : ` (of ${owners.join(', ')})`;
+  return `the schema ${schema} belongs to ${owner} and ${count === 0 ? 'is empty' : `has ${objects.join(', ')}${more}${whose}`}`;
+}
+
+function remedyFor({ schema, own, belongs, owner }: FoundSchema, hasOthers: boolean): string {
+  if (!own && !belongs)
+    return `if it is this mirror's, connect as ${owner} or a member of it; if not, ${ELSEWHERE}`;
+  if (hasOthers) return `${ELSEWHERE}; or rename what is there: ALTER SCHEMA ${schema} RENAME TO …`;
+  return `ALTER SCHEMA ${schema} OWNER TO the mirror's role, or drop the schema`;
+}
+
+function incomplete(schemas: readonly FoundSchema[]): Occupied {
+  const catalog = schemas.find(({ schema }) => schema === 'catalog');
+  const now = catalog === undefined ? 'there is no schema catalog any more' : describe(catalog);
+  return {
+    kind: 'mirror-incomplete',
+    text: `the mirror was migrated here, and its table catalog.skus is gone: ${now}`,
+    remedy:
+      'load the schemas catalog and catalog_internal from a backup; or, to begin anew, drop both with CASCADE',
+  };
+}
+
+/**
+ * Reads what `judgeSchemas` goes by. `first` identifies the first migration: when it was written, in epoch milliseconds. Changes
+ * nothing.
+ */
+export async function readFound(sql: Sql, first: number): Promise<Found> {
+  const found = await readOnce(sql, first);
+  // Another daemon may have finished its first migration in between: what is there now was seen before it.
+  return found.ledger === 'ours' && !found.skus ? await readOnce(sql, first) : found;
+}
+
+/** The schemas first: a daemon that migrates at this moment commits tables and ledger together. */
+async function readOnce(sql: Sql, first: number): Promise<Found> {
+  const schemas = await readSchemas(sql);
+  // Without to_regclass, to which a schema that this role may not use is an error.
+  const [there] = await sql<[{ kind: string | null; readable: boolean; skus: boolean; queue: boolean }]>`
+    with relations as (
+      select c.oid, nspname || '.' || relname as name, relkind::text as kind, has_schema_privilege(n.oid, 'USAGE') as usable
+      from pg_class c join pg_namespace n on n.oid = relnamespace where nspname = any (${OUR_SCHEMAS})
+    )
+    select (select kind from relations where name = 'catalog_internal.migrations') as kind,
+      exists (
+        select from relations where name = 'catalog_internal.migrations' and usable and has_table_privilege(oid, 'SELECT')
+      ) as readable,
+      exists (select from relations where name = 'catalog.skus') as skus,
+      exists (
+        select from relations join pg_attribute on attrelid = oid
+        where name = ${`${QUEUE_SCHEMA}.migration`} and attname = 'version'
+      ) as queue`;
+  const { kind, readable, skus, queue: queueTables } = there;
+  const read = async () => {
+    if (kind === null) return 'none';
+    if (!readable) return 'hidden';
+    return kind === 'r' ? await readLedger(sql, first) : 'foreign';
+  };
+  return { schemas, ledger: await read(), skus, queueTables };
+}
+
+/** By its members as JSON: another application's table of this name may have any columns. */
+async function readLedger(sql: Sql, first: number): Promise<Found['ledger']> {
+  const [{ rows, ours, shaped }] = await sql<[{ rows: boolean; ours: boolean; shaped: boolean }]>`
+    select exists (select from catalog_internal.migrations) as rows,
+      exists (select from catalog_internal.migrations m where to_jsonb(m) ->> 'created_at' = ${String(first)}) as ours,
+      (
+        select count(*) = 3 from pg_attribute
+        where attrelid = 'catalog_internal.migrations'::regclass and attname in ('id', 'hash', 'created_at')
+      ) as shaped`;
+  if (rows) return ours && shaped ? 'ours' : 'foreign';
+  return shaped ? 'none' : 'foreign';
+}
+
+/** Objects of an occupied schema that the message names. */
+const NAMED = 6;
+const LEDGER = 'catalog_internal.migrations';
+
+async function readSchemas(sql: Sql): Promise<readonly FoundSchema[]> {
+  return await sql<FoundSchema[]>`
+    with objects as (
+      select d.refobjid as schema, i.type || ' ' || i.identity as name,
+        pg_get_userbyid(coalesce(c.relowner, p.proowner, t.typowner, e.extowner))::text as owner
+      from pg_depend d
+        cross join lateral pg_identify_object(d.classid, d.objid, 0) i
+        left join pg_class c on d.classid = 'pg_class'::regclass and c.oid = d.objid
+        left join pg_proc p on d.classid = 'pg_proc'::regclass and p.oid = d.objid
+        left join pg_type t on d.classid = 'pg_type'::regclass and t.oid = d.objid
+        left join pg_extension e on d.classid = 'pg_extension'::regclass and e.oid = d.objid
+      -- Not what goes with it, such as default privileges, and not what comes with an extension, which is named itself.
+      where d.refclassid = 'pg_namespace'::regclass and d.deptype = 'n' and i.identity <> ${LEDGER}
+        and not exists (
+          select from pg_depend m where m.classid = d.classid and m.objid = d.objid and m.deptype = 'e'
+        )
+        -- Nor the sequence of the table of what is applied, by whatever name: where daemons make that table at the same moment, Postgres numbers it.
+        and not exists (
+          select from pg_depend o cross join lateral pg_identify_object(o.refclassid, o.refobjid, 0) l
+          where o.classid = d.classid and o.objid = d.objid and o.deptype = 'a' and l.identity = ${LEDGER}
+        )
+    )
+    select n.nspname::text as schema, pg_get_userbyid(n.nspowner)::text as owner,
+      pg_has_role(n.nspowner, 'USAGE') as belongs,
+      n.nspowner = r.oid or not r.rolsuper and pg_has_role(n.nspowner, 'USAGE') as own,
+      count(o.name)::int as count,
+      coalesce((array_agg(o.name order by o.name) filter (where o.name is not null))[1:${NAMED}], '{}') as objects,
+      coalesce(array_agg(distinct o.owner) filter (where o.owner is not null), '{}') as owners
+    from pg_roles r, pg_namespace n left join objects o on o.schema = n.oid
+    where r.rolname = current_user and n.nspname = any (${OUR_SCHEMAS})
+    group by n.oid, n.nspname, n.nspowner, r.oid, r.rolsuper order by 1`;
+}
+
+/** A role that has the name of one of the mirror's, as it was found. */
+export interface FoundRole {
+  readonly role: string;
+  /** What it may do beyond reading or watching, as words: SUPERUSER, …. */
+  readonly powers: readonly string[];
+  readonly canLogin: boolean;
+  /** Who has been given it. */
+  readonly members: readonly string[];
+}
+
+/**
+ * Roles for sellers that would give whoever has them more than the mirror means them to have. Pure.
+ */
+export function judgeRoles(roles: readonly FoundRole[]): Occupied[] {
+  return roles
+    .filter(({ powers }) => powers.length > 0)
+    .map(({ role, powers }) => ({
+      kind: 'role-of-another',
+      text: `the role ${role} exists and is more than a reader of the mirror: ${powers.join(', ')}; whoever is given it, gets that too`,
+      remedy: `take it away (${takeAway(role, powers)}), or rename that role: ALTER ROLE ${role} RENAME TO …`,
+    }));
+}
+
+function takeAway(role: string, powers: readonly string[]): string {
+  const attributes = powers.filter((power) => /^[A-Z]+$/.test(power)).map((power) => `NO${power}`);
+  return attributes.length === 0
+    ? 'REVOKE, or another role in DATABASE_URL'
+    : `ALTER ROLE ${role} ${attributes.join(' ')}`;
+}
+
+export async function readRoles(sql: Sql): Promise<readonly FoundRole[]> {
+  return await sql<FoundRole[]>`
+    select rolname::text as role, rolcanlogin as "canLogin",
+      array_remove(array[
+        case when rolsuper then 'SUPERUSER' end, case when rolcreaterole then 'CREATEROLE' end,
+        case when rolcreatedb then 'CREATEDB' end, case when rolreplication then 'REPLICATION' end,
+        case when rolbypassrls then 'BYPASSRLS' end,
+        case when rolname = current_user then 'it is the role of the mirror itself'
+          when not rolsuper and pg_has_role(oid, current_user, 'MEMBER') then 'a member of ' || current_user end
+      ], null) as powers,
+      array(
+        select pg_get_userbyid(member)::text from pg_auth_members
+        where roleid = r.oid and member <> current_user::regrole order by 1
+      ) as members
+    from pg_roles r where rolname in ('catalog_reader', 'catalog_watcher') order by 1`;
+}

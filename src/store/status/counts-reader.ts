@@ -1,0 +1,142 @@
+import { type CatalogCounts, scanCatalog } from './counts.ts';
+import type { Queryable, Sql } from '../connection/db.ts';
+import { isLockNotAvailable, takeTurnAtOnce } from '../connection/locks.ts';
+
+/* When the catalog is counted, and who is shown the counts of before: a scan of a large catalog takes seconds, and many ask. */
+
+const SNAPSHOT = 'isolation level repeatable read read only';
+
+/** Counts all of the catalog that is in scope in one snapshot of the database, as long as that takes, and stores the result for all who read it. */
+export async function countCatalog(sql: Sql): Promise<CatalogCounts> {
+  return await cached(sql, await sql.begin(SNAPSHOT, scanCatalog));
+}
+
+/** The same, unless another connection is counting so at this moment: nothing is done then. */
+export async function countCatalogAlone(sql: Sql): Promise<void> {
+  const counting = sql.begin(SNAPSHOT, async (tx) => {
+    await takeTurnAtOnce(tx, 'counts');
+    return await scanCatalog(tx);
+  });
+  const counts = await counting.catch((error: unknown) => {
+    if (isLockNotAvailable(error)) return null;
+    throw error;
+  });
+  if (counts !== null) await cached(sql, counts);
+}
+
+/** Stores the counts if possible: they are needed most when the database takes no writes. */
+async function cached(sql: Sql, counts: CatalogCounts): Promise<CatalogCounts> {
+  await store(sql, counts).catch(() => {});
+  return counts;
+}
+
+async function store(sql: Sql, { countedAt, countedInMs, ...counts }: CatalogCounts): Promise<void> {
+  await sql`
+    insert into catalog_internal.catalog_counts as f (counted_at, counted_in_ms, counts)
+    values (${countedAt}, ${countedInMs}, ${sql.json(counts as never)})
+    on conflict (id) do update set counted_at = excluded.counted_at, counted_in_ms = excluded.counted_in_ms, counts = excluded.counts
+    where f.counted_at < excluded.counted_at`;
+}
+
+/** A daemon of an older version, which may have counted last, knows nothing of them. */
+type Later = 'trust' | 'ofManifest' | 'outOfScope';
+
+/** Counts, how long ago by the database's clock, and whether they are not those of the manifest that was applied last. */
+interface StoredCounts {
+  readonly counts: CatalogCounts;
+  readonly ageMs: number;
+  readonly outdated: boolean;
+}
+
+/** The counts that were taken last, by whichever connection; null before the first. */
+export async function storedCounts(sql: Queryable): Promise<StoredCounts | null> {
+  const [row] = await sql<
+    {
+      countedAt: Date;
+      countedInMs: number;
+      counts: Omit<CatalogCounts, 'countedAt' | 'countedInMs' | Later> & Partial<Pick<CatalogCounts, Later>>;
+      ageMs: number;
+      outdated: boolean;
+    }[]
+  >`
+    select counted_at as "countedAt", counted_in_ms as "countedInMs", counts,
+      (extract(epoch from clock_timestamp() - counted_at) * 1000)::float8 as "ageMs",
+      (counts ->> 'ofManifest')::timestamptz is distinct from (select manifest_applied_at from catalog_internal.sync) as outdated
+    from catalog_internal.catalog_counts`;
+  if (row === undefined) return null;
+  const { countedAt, countedInMs, counts, ageMs, outdated } = row;
+  return {
+    counts: { countedAt, countedInMs, trust: [], ofManifest: null, outOfScope: null, ...counts },
+    ageMs,
+    outdated,
+  };
+}
+
+/** A count that takes no longer than this is repeated for every reader; during a longer one they are shown the last result. */
+const MADE_AT_ONCE_MS = 25;
+/** Pause between counts, in durations of a count: counting takes at most a twentieth of the time, so a large catalog is not scanned all the time. */
+const REST_OF_A_COUNT = 19;
+/** Counts older than two pauses and this are out of date: a reader waits for new ones. */
+const TOO_OLD_MS = 120_000;
+
+/** What to do with the counts that are there: show them, show them while new ones are counted, or wait for new ones. */
+export type CountsPlan = 'show' | 'show-and-count' | 'count';
+
+/** Decides by the time since the last counts were taken, how long that took, and whether another manifest was applied; null: there are none. */
+export function planCounts(
+  last: { readonly ageMs: number; readonly countedInMs: number; readonly outdated?: boolean } | null,
+): CountsPlan {
+  if (last === null || last.countedInMs <= MADE_AT_ONCE_MS || last.outdated === true) return 'count';
+  const rest = last.countedInMs * REST_OF_A_COUNT;
+  if (last.ageMs < rest) return 'show';
+  return last.ageMs < TOO_OLD_MS + 2 * rest ? 'show-and-count' : 'count';
+}
+
+/** How a command counts: `now` for a single answer, `seldom` where it asks again and again, so that a large catalog gets its rest. */
+export type Counting = 'now' | 'seldom';
+
+/** A count that takes no longer than this is made for every single answer at a terminal. */
+const SHORT_MS = 500;
+/** A count that takes no longer than this is worth waiting for at a terminal, once it has had its rest. */
+const WORTH_WAITING_MS = 2000;
+
+/**
+ * For a command: new counts, or the last ones, with the time they were taken at, where counting takes long. Nobody may read the
+ * status of the daemons, and then nobody else counts.
+ */
+export async function readCounts(sql: Sql, counting: Counting = 'now'): Promise<CatalogCounts> {
+  const last = await storedCounts(sql);
+  if (last === null) return await countCatalog(sql);
+  const { countedInMs } = last.counts;
+  const plan = planCounts({ ...last, countedInMs });
+  const isShort = counting === 'now' && countedInMs <= SHORT_MS;
+  const soon = plan === 'show-and-count' && countedInMs <= WORTH_WAITING_MS;
+  return plan === 'count' || isShort || soon ? await countCatalog(sql) : last.counts;
+}
+
+/**
+ * For a daemon, which is asked again and again. Reads the counts that take a scan of the catalog: new ones where that is cheap, else the last ones, with the time they
+ * were taken at, while new ones are counted beside. Daemons share them. Throws where Postgres does not answer.
+ */
+export function createCountsReader(sql: Sql): () => Promise<CatalogCounts> {
+  let waited: Promise<CatalogCounts> | null = null;
+  let beside: Promise<void> | null = null;
+  return async () => {
+    const last = await storedCounts(sql);
+    const plan = planCounts(last && { ...last, countedInMs: last.counts.countedInMs });
+    if (last === null || plan === 'count') {
+      waited ??= countCatalog(sql).finally(() => {
+        waited = null;
+      });
+      return await waited;
+    }
+    if (plan === 'show-and-count')
+      // Whatever keeps it from counting keeps the next reader's first statement from its answer, too.
+      beside ??= countCatalogAlone(sql)
+        .catch(() => {})
+        .finally(() => {
+          beside = null;
+        });
+    return last.counts;
+  };
+}

@@ -1,0 +1,240 @@
+import { scanning, type Sql, type Tx } from '../connection/db.ts';
+import { IS_SCOPED } from '../sellers/scope.ts';
+
+/** Upper bounds of the age distributions, in seconds: from a minute to a month. */
+export const AGE_BUCKETS = [
+  60, 300, 900, 1800, 3600, 10_800, 21_600, 43_200, 86_400, 172_800, 604_800, 2_592_000,
+];
+
+/** SKUs of one state and price source whose prices are of about one age. Ages in seconds; a bucket is the number of bounds below. */
+interface Group {
+  readonly state: string;
+  readonly priceSource: 'snapshot' | 'live' | 'unknown';
+  /** Null where a SKU is not priced. */
+  readonly bucket: number | null;
+  readonly count: number;
+  readonly sum: number;
+  readonly oldest: number;
+  readonly withinTarget: number;
+}
+
+type BySource = readonly { readonly priceSource: string; readonly count: number }[];
+
+/** Counts all of the catalog that is in scope, in one snapshot of the database (a transaction that reads as of one moment), as long as that takes. */
+export async function scanCatalog(tx: Tx): Promise<CatalogCounts> {
+  // For hashing some hundred thousand moments: with the server's own 4 MB they go through files, and compiling takes longer than counting.
+  await tx`select set_config('work_mem', '64MB', true), set_config('jit', 'off', true)`;
+  const [{ scoped }] = await tx<[{ scoped: boolean }]>`select ${tx.unsafe(IS_SCOPED)} as scoped`;
+  const [[begun], groups, ledger, trust, outOfScope, [ended]] = await Promise.all([
+    tx<[{ at: Date; ofManifest: string | null }]>`
+      select now() as at, manifest_applied_at::text as "ofManifest" from catalog_internal.sync`,
+    countSkus(tx, scoped),
+    countLedger(tx),
+    countTrusted(tx, scoped),
+    scoped ? countOutside(tx) : null,
+    tx<[{ ms: number }]>`select (extract(epoch from clock_timestamp() - now()) * 1000)::float8 as ms`,
+  ]);
+  const of = (kind: LedgerCount['kind']) => ledger.filter((row) => row.kind === kind);
+  const [deferred] = of('deferred');
+  return {
+    countedAt: begun.at,
+    countedInMs: ended.ms,
+    ofManifest: begun.ofManifest,
+    ...countsOf(
+      groups,
+      of('stale').map(({ label, count }) => ({ priceSource: label, count })),
+    ),
+    outOfScope,
+    trust,
+    due: of('due').map(({ label, count, oldest }) => ({ reason: label, count, oldestAgeSeconds: oldest })),
+    deferredSkus: deferred?.count ?? 0,
+    oldestDeferredAgeSeconds: deferred?.oldest ?? 0,
+  };
+}
+
+/** SQL: of a row of catalog.skus, whether no delta reports its moves, so that its prices have the target age of live ones. */
+const unreported = (tx: Tx) => tx`(price_source is not distinct from 'live' or not in_manifest)`;
+
+/** What is the target age of a price, by class, in seconds. */
+const targets = (tx: Tx) => tx`
+  select live_interval as live, catalog_internal.snapshot_target(s) as snapshot from catalog_internal.settings s`;
+
+/** SKUs of one call share their moment: they are gathered by it first, and ages are worked out of a hundredth of the rows. */
+async function countSkus(tx: Tx, scoped: boolean): Promise<Group[]> {
+  const inside = scoped
+    ? tx`where not exists (select from catalog_internal.due d where d.sku = skus.sku and d.outside_due_at is not null)`
+    : tx``;
+  return await scanning(tx<Group[]>`
+    with moments as materialized (
+      select state, price_source, ${unreported(tx)} as unreported, case when state = 'priced' then priced_at end as priced_at,
+        count(*) as n
+      from catalog.skus ${inside} group by 1, 2, 3, 4
+    ),
+    aged as (
+      select state, price_source, n, greatest(0, extract(epoch from now() - priced_at))::float8 as age,
+        case when unreported then target.live else target.snapshot end as target
+      from moments cross join (${targets(tx)}) target
+    )
+    select state, coalesce(price_source, 'unknown') as "priceSource",
+      width_bucket(age, ${[0, ...AGE_BUCKETS.map((le) => le + 1e-9)]}::float8[]) as bucket,
+      sum(n)::int as count, coalesce(sum(n * age), 0)::float8 as sum, coalesce(max(age), 0) as oldest,
+      coalesce(sum(n) filter (where age <= target), 0)::int as "withinTarget"
+    from aged group by 1, 2, 3`);
+}
+
+interface LedgerCount {
+  readonly kind: 'due' | 'deferred' | 'stale';
+  /** A reason where due, a price source where stale. */
+  readonly label: string;
+  readonly count: number;
+  readonly oldest: number;
+}
+
+/**
+ * Counts the due ledger in one scan. due: due now, by reason; whoever was deferred or
+ * waits for a second answer is so once the wait is over. deferred: waiting or due again. stale: prices no older than their
+ * class's target that are stale all the same (as catalog.current_prices has it), because a re-price is due, or because the SKU
+ * is refreshed as a live one and the price is older than that allows.
+ */
+async function countLedger(tx: Tx): Promise<LedgerCount[]> {
+  return await scanning(tx<LedgerCount[]>`
+    with ledger as materialized (
+      select sku, reason, live, due_at, deferrals, failures, doubt, held_until, claim
+      from catalog_internal.due where due_at <= now() or outside_due_at is null and (deferrals > 0 or live and reason = 'live')
+    )
+    select 'due' as kind,
+      case when deferrals > 0 then 'deferred' when failures > 0 then 'error' else reason end as label,
+      count(*)::int as count, extract(epoch from now() - min(due_at))::float8 as oldest
+    from ledger
+    where due_at <= now()
+      and (deferrals = 0 and (doubt is null or failures > 0) or held_until is null or claim is not null or held_until <= now())
+    group by label
+    union all
+    select 'deferred', '', count(*)::int, coalesce(extract(epoch from now() - min(due_at)), 0)::float8
+    from ledger where deferrals > 0
+    union all
+    select 'stale', coalesce(s.price_source, 'unknown'), count(*)::int, 0
+    from (${targets(tx)}) target, ledger d join catalog.skus s using (sku)
+    where s.state = 'priced'
+      and extract(epoch from now() - s.priced_at) <= case when ${unreported(tx)} then target.live else target.snapshot end
+      and (d.due_at <= now() and d.reason <> 'metadata'
+        or d.live and d.reason = 'live' and extract(epoch from now() - s.priced_at) > target.live)
+    group by s.price_source
+    order by kind, label`);
+}
+
+/** What the view says of each priced SKU, summed up by price source. */
+async function countTrusted(tx: Tx, scoped: boolean): Promise<CatalogCounts['trust']> {
+  const inside = scoped ? tx`and doubt is distinct from 'out_of_scope'` : tx``;
+  return await scanning(tx<CatalogCounts['trust'][number][]>`
+    select coalesce(price_source, 'unknown') as "priceSource", (count(*) filter (where actionable))::int as actionable,
+      coalesce(sum(p_right), 0)::float8 as "expectedRight"
+    from catalog.sku_trust where state = 'priced' ${inside} group by 1 order by 1`);
+}
+
+async function countOutside(tx: Tx): Promise<number> {
+  const [row] = await scanning(tx<[{ skus: number }]>`
+    select count(*)::int as skus from catalog_internal.due where outside_due_at is not null`);
+  return row.skus;
+}
+
+type SkuCounts = Pick<
+  CatalogCounts,
+  'skus' | 'priceAge' | 'freshSkus' | 'metadataAge' | 'oldestMetadataAgeSeconds'
+>;
+
+/**
+ * Sums groups up to what is shown; pure. A record brings prices and metadata alike, so the metadata of a priced SKU is as old
+ * as its prices. Fresh is who is young and not among the stale.
+ */
+function countsOf(groups: readonly Group[], staleWithinTarget: BySource): SkuCounts {
+  const priced = groups.filter(({ state }) => state === 'priced');
+  const sources = [...Map.groupBy(priced, ({ priceSource }) => priceSource)].toSorted(([a], [b]) =>
+    a.localeCompare(b),
+  );
+  const oldest = (rows: readonly Group[]) => rows.reduce((most, row) => Math.max(most, row.oldest), 0);
+  const stale = new Map(staleWithinTarget.map(({ priceSource, count }) => [priceSource, count]));
+  return {
+    skus: [...Map.groupBy(groups, ({ state, priceSource }) => `${state} ${priceSource}`).values()].flatMap(
+      (rows) => rows.slice(0, 1).map((row) => ({ ...labelsOf(row), count: total(rows, (r) => r.count) })),
+    ),
+    priceAge: sources.map(([priceSource, rows]) => ({
+      priceSource,
+      ages: distribution(rows),
+      oldestSeconds: oldest(rows),
+    })),
+    freshSkus: sources.map(([priceSource, rows]) => ({
+      priceSource,
+      count: total(rows, (r) => r.withinTarget) - (stale.get(priceSource) ?? 0),
+    })),
+    metadataAge: distribution(priced),
+    oldestMetadataAgeSeconds: oldest(priced),
+  };
+}
+
+const labelsOf = ({ state, priceSource }: Group) => ({ state, priceSource });
+
+const total = (groups: readonly Group[], of: (group: Group) => number) =>
+  groups.reduce((sum, group) => sum + of(group), 0);
+
+function distribution(priced: readonly Group[]): AgeDistribution {
+  const within = (bucket: number) => priced.filter((group) => (group.bucket ?? 0) <= bucket);
+  return {
+    buckets: AGE_BUCKETS.map((le, i) => ({ le, count: total(within(i + 1), (group) => group.count) })),
+    count: total(priced, (group) => group.count),
+    sumSeconds: total(priced, (group) => group.sum),
+  };
+}
+
+/** How large the mirrored catalog is, and what has been learned of the partner's limits on live computations. */
+export interface CatalogSize {
+  readonly skus: number;
+  readonly live: number;
+  /** Live SKUs a call; null where nothing is learned yet. */
+  readonly liveBudget: number | null;
+  /** Live computations a minute; null while no ceiling was met. */
+  readonly liveCeiling: number | null;
+}
+
+/** SKUs that are refreshed: those that are gone or out of scope are not counted. */
+export async function readCatalogSize(sql: Sql): Promise<CatalogSize> {
+  const inside = sql`
+    and not exists (select from catalog_internal.due d where d.sku = s.sku and d.outside_due_at is not null)`;
+  const [row] = await sql<[CatalogSize]>`
+    select k.skus, k.live, s.live_budget::float8 as "liveBudget", c.per_minute as "liveCeiling"
+    from catalog_internal.sync s, catalog_internal.live_ceiling c, (
+      select count(*)::int as skus, count(*) filter (where price_source = 'live')::int as live
+      from catalog.skus s where state in ('pending', 'priced') ${inside}
+    ) k`;
+  return row;
+}
+
+/** A distribution over SKUs as it is now. `le` are upper bounds in seconds, `count` is cumulative (Prometheus histogram form). */
+export interface AgeDistribution {
+  readonly buckets: readonly { readonly le: number; readonly count: number }[];
+  readonly count: number;
+  readonly sumSeconds: number;
+}
+
+/** What takes a scan of the catalog to count, all of it as of one moment. Ages in seconds. */
+export interface CatalogCounts {
+  readonly countedAt: Date;
+  readonly countedInMs: number;
+  /**
+   * When the manifest was applied that the counted catalog is of, as the database writes it; null before the first. It is dated by the
+   * beginning of a transaction that takes minutes, so whether that was counted no comparison with `countedAt` tells.
+   */
+  readonly ofManifest: string | null;
+  /** SKUs that are out of scope, which nothing else here counts; null where everything is in scope (MIRROR_SCOPE=catalog). */
+  readonly outOfScope: number | null;
+  readonly skus: readonly { state: string; priceSource: 'snapshot' | 'live' | 'unknown'; count: number }[];
+  readonly priceAge: readonly { priceSource: string; ages: AgeDistribution; oldestSeconds: number }[];
+  readonly freshSkus: readonly { priceSource: string; count: number }[];
+  /** Of the priced ones: which may be acted on as a whole, and how many are right by their probabilities (the sum of p_right). */
+  readonly trust: readonly { priceSource: string; actionable: number; expectedRight: number }[];
+  readonly metadataAge: AgeDistribution;
+  readonly oldestMetadataAgeSeconds: number;
+  readonly due: readonly { reason: string; count: number; oldestAgeSeconds: number }[];
+  readonly deferredSkus: number;
+  readonly oldestDeferredAgeSeconds: number;
+}

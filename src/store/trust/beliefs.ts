@@ -1,0 +1,85 @@
+import { scanning, type Sql } from '../connection/db.ts';
+import { learnPrior, type PriorLesson, type RatePrior } from '../live/rate-prior.ts';
+
+/**
+ * Learns anew what is believed of prices in general from what refreshes have found: of the last seven days for whatever each of them tests
+ * (catalog_internal.calibration_hours), of each SKU's own moves for the sizes that move with it. Where there is little to learn from,
+ * what was believed before any refresh weighs as so many refreshes, sizes or SKU-minutes as stand here.
+ */
+export async function learnBeliefs(sql: Sql): Promise<void> {
+  await learnRatePrior(sql);
+  await scanning(sql`
+    with found as materialized (
+      select cohort, sum(looks)::float8 as looks, sum(looks - "right")::float8 as moved, sum(minutes) as minutes,
+        sum(missed)::float8 as missed, extract(epoch from now() - min(hour)) / 60 as span
+      from catalog_internal.calibration_hours where hour > now() - interval '7 days' and hour <= now()
+      group by cohort
+    ),
+    told as materialized (
+      select coalesce(sum(looks), 0) as looks, coalesce(sum(moved), 0) as moved, coalesce(sum(missed), 0) as missed,
+        coalesce(sum(minutes), 0) as minutes, coalesce(max(span), 0) as span,
+        coalesce(sum(looks) filter (where cohort = 'reported'), 0) as reported,
+        coalesce(sum(moved) filter (where cohort = 'reported'), 0) as reported_moved
+      from found where cohort in ('snapshot', 'reported')
+    ),
+    sizes as materialized (
+      select coalesce(sum(looks), 0) as looks, coalesce(sum(moved), 0) as moved from found
+      where cohort in ('snapshot sizes', 'reported sizes')
+    ),
+    live as materialized (
+      select sum(sizes_seen)::float8 as seen, sum(sizes_moved)::float8 as moved from catalog_internal.live_rates
+    ),
+    catalog as materialized (
+      select greatest(1, coalesce(manifest_lines, 0) - coalesce(live_priced_sku_count, 0))::float8 as skus from catalog_internal.sync
+    )
+    update catalog_internal.beliefs set
+      live_moved_part = (20 + coalesce(live.moved, 0)) / (20 + coalesce(live.seen, 0)),
+      snapshot_moved_part = least(1, (20 + sizes.moved) / (20 + told.moved * sizes.looks / greatest(told.looks, 1))),
+      reported_moves = (9 + told.reported_moved) / (10 + told.reported),
+      waiting_moves = (4 + greatest(0, told.moved - told.reported_moved - told.missed)) / (200 + told.looks - told.reported),
+      missed_rate = told.missed / greatest(told.minutes, 1),
+      move_rate = (1 + told.moved) / (4320 + catalog.skus * told.span)
+    from told, sizes, live, catalog`);
+}
+
+/**
+ * Takes what refreshes have found since the last time into account for the prior of rates. Two statements of their own: answers add to
+ * that row, and no connection that falls silent is to hold it.
+ */
+async function learnRatePrior(sql: Sql): Promise<void> {
+  const [held] = await sql<[RatePrior & PriorLesson]>`
+    select live_prior_minutes as minutes, live_prior_variance as variance, live_prior_surprise as surprise,
+      live_prior_leverage as leverage, live_prior_noise as noise
+    from catalog_internal.beliefs`;
+  const { minutes, variance } = learnPrior(held, held);
+  await sql`
+    update catalog_internal.beliefs set live_prior_minutes = ${minutes}, live_prior_variance = ${variance},
+      live_prior_surprise = live_prior_surprise - ${held.surprise},
+      live_prior_leverage = greatest(0, live_prior_leverage - ${held.leverage}),
+      live_prior_noise = greatest(0, live_prior_noise - ${held.noise})`;
+}
+
+/**
+ * Draws live SKUs at random, each with the probability `part`, to be refreshed some time in the next `minutes`. `seed`: an integer; the
+ * same one draws the same SKUs. What was drawn and has not been refreshed for an hour is forgotten.
+ */
+export async function drawLooks(
+  sql: Sql,
+  { part, minutes, seed }: { readonly part: number; readonly minutes: number; readonly seed: number },
+): Promise<void> {
+  await scanning(sql`
+    with forgotten as (
+      delete from catalog_internal.random_looks
+      where look_at not between clock_timestamp() - interval '1 hour' and clock_timestamp() + interval '1 hour'
+    )
+    insert into catalog_internal.random_looks (sku, look_at)
+    select d.sku, clock_timestamp() + make_interval(secs => ${minutes * 60} * ${uniform(sql, seed + 1)})
+    from catalog_internal.due d join catalog.skus s using (sku)
+    where d.live and d.outside_due_at is null and d.held_until is null and s.state = 'priced' and s.price_source = 'live' and ${uniform(sql, seed)} < ${part}
+    order by d.sku
+    on conflict (sku) do nothing`);
+}
+
+/** SQL: a number in [0, 1) that a SKU `d` gets for a seed. */
+const uniform = (sql: Sql, seed: number) =>
+  sql`((hashtextextended(d.sku, ${seed}::bigint) & 4294967295) / 4294967296.0)::float8`;

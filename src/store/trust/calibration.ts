@@ -1,0 +1,158 @@
+import type { Clock } from '../../lib/clock.ts';
+import type { Sql } from '../connection/db.ts';
+import type { PriorLesson } from '../live/rate-prior.ts';
+
+/*
+ * How often what was said of a price was so. Each answered refresh is a test of the probability held just before it (catalog.sku_trust,
+ * p_right): here it is counted, by cohort and by where the probability was.
+ */
+
+/** One test: `right` of `looks` things that were each believed with `probability` were so. */
+export interface LookTest {
+  readonly cohort: string;
+  readonly probability: number;
+  readonly looks: number;
+  readonly right: number;
+  /** Since the refresh before. */
+  readonly minutes: number;
+  /** The refresh settled that a move had never been reported (store/catalog/audit.ts). */
+  readonly missed?: boolean;
+  /** By how much the probability depends on the prior of rates (rate-prior.ts); 0 where it does not. */
+  readonly leverage?: number;
+}
+
+/** Lower ends of the bins: tenths, the last one in three, because it is what sellers act on. catalog.calibration names them. */
+export const BINS = [0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99] as const;
+
+/** The bin of a probability, from 0. */
+export function binOf(probability: number): number {
+  return Math.max(
+    0,
+    BINS.findLastIndex((from) => probability >= from),
+  );
+}
+
+/** Tests of one cohort and bin, summed up. */
+export interface CountedLooks {
+  readonly cohort: string;
+  readonly bin: number;
+  looks: number;
+  right: number;
+  claimed: number;
+  minutes: number;
+  missed: number;
+  leverage: number;
+}
+
+const SUMS = ['looks', 'right', 'claimed', 'minutes', 'missed', 'leverage'] as const;
+
+/** Between two writings of the counts: each replaces some dozens of rows, and costs a round trip. */
+const WRITTEN_EVERY_MS = 10_000;
+
+/** What one process has counted and not written yet: at most what ten seconds bring, which is lost when it dies. */
+export class LookCounts {
+  readonly #clock: Pick<Clock, 'monotonic'>;
+  readonly #everyMs: number;
+  #counts = new Map<string, CountedLooks>();
+  #writtenAt: number;
+
+  constructor(clock: Pick<Clock, 'monotonic'>, everyMs: number = WRITTEN_EVERY_MS) {
+    this.#clock = clock;
+    this.#everyMs = everyMs;
+    this.#writtenAt = clock.monotonic();
+  }
+
+  note(tests: readonly LookTest[]): void {
+    for (const { cohort, probability, looks, right, minutes, missed = false, leverage = 0 } of tests)
+      this.#add({
+        cohort,
+        bin: binOf(probability),
+        looks,
+        right,
+        claimed: probability * looks,
+        minutes: minutes * looks,
+        missed: Number(missed),
+        leverage,
+      });
+  }
+
+  /** Takes back what could not be written. */
+  giveBack(counts: readonly CountedLooks[]): void {
+    for (const each of counts) this.#add(each);
+  }
+
+  #add({ cohort, bin, ...numbers }: CountedLooks): void {
+    const key = `${cohort} ${bin}`;
+    const counts = this.#counts.get(key);
+    if (counts === undefined) this.#counts.set(key, { cohort, bin, ...numbers });
+    else for (const each of SUMS) counts[each] += numbers[each];
+  }
+
+  /** What is to be written now: all that was counted, where that is due; else nothing. */
+  take(): readonly CountedLooks[] {
+    const now = this.#clock.monotonic();
+    if (now - this.#writtenAt < this.#everyMs || this.#counts.size === 0) return [];
+    this.#writtenAt = now;
+    const taken = [...this.#counts.values()];
+    this.#counts = new Map();
+    return taken;
+  }
+}
+
+/** Adds counts to those of the present hour, in order of their keys, as every process does, and to what the prior of rates is learned from. */
+export async function storeLooks(sql: Sql, counts: readonly CountedLooks[]): Promise<void> {
+  if (counts.length === 0) return;
+  const numbers = (of: (counts: CountedLooks) => number) => counts.map(of);
+  const { surprise, leverage, noise } = priorLessonOf(counts);
+  await sql`
+    with lesson as (
+      update catalog_internal.beliefs set live_prior_surprise = live_prior_surprise + ${surprise},
+        live_prior_leverage = live_prior_leverage + ${leverage}, live_prior_noise = live_prior_noise + ${noise}
+      where ${leverage > 0} and id in (select id from catalog_internal.beliefs for update skip locked)
+    )
+    insert into catalog_internal.calibration_hours as h (hour, cohort, bin, looks, "right", claimed, minutes, missed)
+    select date_trunc('hour', clock_timestamp()), n.*
+    from unnest(${counts.map(({ cohort }) => cohort)}::text[], ${numbers(({ bin }) => bin)}::smallint[], ${numbers(({ looks }) => looks)}::bigint[],
+      ${numbers(({ right }) => right)}::bigint[], ${numbers(({ claimed }) => claimed)}::float8[], ${numbers(({ minutes }) => minutes)}::float8[],
+      ${numbers(({ missed }) => missed)}::bigint[]) as n(cohort, bin, looks, "right", claimed, minutes, missed)
+    order by n.cohort, n.bin
+    on conflict (hour, cohort, bin) do update set looks = h.looks + excluded.looks, "right" = h."right" + excluded."right",
+      claimed = h.claimed + excluded.claimed, minutes = h.minutes + excluded.minutes, missed = h.missed + excluded.missed`;
+}
+
+/** What counts say of the prior of rates. Pure. */
+export function priorLessonOf(counts: readonly CountedLooks[]): PriorLesson {
+  const lesson = { surprise: 0, leverage: 0, noise: 0 };
+  for (const { looks, right, claimed, leverage } of counts) {
+    if (leverage === 0) continue;
+    lesson.surprise += right - claimed;
+    lesson.leverage += leverage;
+    lesson.noise += claimed * (1 - claimed / looks);
+  }
+  return lesson;
+}
+
+/** Drops counts that are older than the view catalog.calibration shows, and those of a clock that was ahead. */
+export async function trimCalibration(sql: Sql): Promise<void> {
+  await sql`
+    delete from catalog_internal.calibration_hours
+    where hour < clock_timestamp() - interval '7 days 1 hour' or hour > clock_timestamp() + interval '1 hour'`;
+}
+
+/** A cohort's looks of the last seven days beside what was claimed of them (view catalog.calibration, over all tenths). */
+export interface CohortCalibration {
+  readonly cohort: string;
+  readonly looks: number;
+  readonly rightShare: number;
+  readonly claimedShare: number;
+  /** Mean distance between the two over the tenths, by looks: the expected calibration error, in [0, 1]. */
+  readonly error: number;
+}
+
+export async function readCalibration(sql: Sql): Promise<CohortCalibration[]> {
+  return await sql<CohortCalibration[]>`
+    select cohort, sum(looks)::float8 as looks, (sum(looks * right_share) / sum(looks))::float8 as "rightShare",
+      (sum(looks * claimed_share) / sum(looks))::float8 as "claimedShare",
+      (sum(looks * abs(right_share - claimed_share)) / sum(looks))::float8 as error
+    from catalog.calibration group by cohort order by cohort`;
+}
