@@ -1,7 +1,7 @@
 import { assert, constantFrom, property, string } from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { MASK, maskConnection, maskUrls, shownSettings } from '../src/config/effective.ts';
 import { VARIABLES } from '../src/config/config.ts';
+import { MASK, maskConnection, maskUrls, shownSettings } from '../src/config/effective.ts';
 
 const REQUIRED = {
   PARTNER_BASE_URL: 'https://partner.example/v1',

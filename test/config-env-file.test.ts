@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { takeEnvFiles } from '../src/cli/env-file.ts';
 import { UsageError } from '../src/cli/command.ts';
+import { takeEnvFiles } from '../src/cli/env-file.ts';
 import { addedByFiles, parseEnvFile, readEnvFiles } from '../src/config/env-file.ts';
 
 const valuesOf = (text: string) => Object.fromEntries(parseEnvFile(text).values);

@@ -1,5 +1,14 @@
 import { LAST_CALLS, type LiveCeiling, type LivePlan, NO_CEILING } from '../../src/store/live/live.ts';
 import {
+  afterAsks,
+  areAlike,
+  areRecovering,
+  type Asks,
+  type LiveAsks,
+  NOTHING_REMEMBERED,
+  withoutOwn,
+} from '../../src/sync/live/again.ts';
+import {
   type CeilingEvidence,
   type KnownOfCeiling,
   learnLiveCeiling,
@@ -9,15 +18,6 @@ import {
   meetsCeiling,
   withoutIdleTime,
 } from '../../src/sync/live/ceiling.ts';
-import {
-  afterAsks,
-  areAlike,
-  areRecovering,
-  type Asks,
-  type LiveAsks,
-  NOTHING_REMEMBERED,
-  withoutOwn,
-} from '../../src/sync/live/again.ts';
 import { learnLiveBudget } from '../../src/sync/live/learn.ts';
 
 const MINUTE_MS = 60_000;

@@ -9,7 +9,7 @@ import type { LimitedPartner, Limiter } from './limiters.ts';
 
 export const CALLS_PER_MINUTE = 118;
 export const LIVE_BUDGET = 5;
-const MOST_BUDGET = 100;
+const MAX_BUDGET = 100;
 const HOUR_MS = 3_600_000;
 
 export interface CeilingResult {
@@ -66,7 +66,7 @@ class Calls {
   readonly #random: () => number;
   readonly #known = new LiveKnowledge({
     budget: LIVE_BUDGET,
-    mostBudget: MOST_BUDGET,
+    mostBudget: MAX_BUDGET,
     callsPerMinute: CALLS_PER_MINUTE,
   });
   /** In the order of their answers. */

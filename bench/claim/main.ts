@@ -1,6 +1,6 @@
 import { type CallInputOptions, readCallInputs } from '../../src/store/call/bulk-call.ts';
-import { type Claim, claimDue, type Quota, releaseClaim, releaseHeld } from '../../src/store/ledger/due.ts';
 import type { Sql } from '../../src/store/connection/db.ts';
+import { type Claim, claimDue, type Quota, returnClaim, endWaits } from '../../src/store/ledger/due.ts';
 import { median, timed } from '../frame/measure.ts';
 import { withMirrorDatabase } from '../frame/server.ts';
 import { report, type Row, sizes } from '../frame/table.ts';
@@ -47,7 +47,7 @@ async function ask(sql: Sql): Promise<Record<string, number>> {
   const { number, skus: taken } = claim as unknown as Claim;
   if (taken.length !== 100) throw new Error(`claimed ${taken.length} SKUs`);
   const release = await timed(() =>
-    releaseClaim(
+    returnClaim(
       sql,
       number,
       taken.map(({ sku }) => sku),
@@ -57,7 +57,7 @@ async function ask(sql: Sql): Promise<Record<string, number>> {
     update catalog_internal.due set held_until = now() - interval '1 second'
     where sku in (select sku from catalog_internal.due where held_until is null order by sku desc limit ${HELD})`;
   const wake = await timed(async () => {
-    if ((await releaseHeld(sql, HELD)) !== HELD) throw new Error('not all were woken');
+    if ((await endWaits(sql, HELD)) !== HELD) throw new Error('not all were woken');
   });
   return {
     'what a call is planned from': inputs,

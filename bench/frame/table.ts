@@ -1,5 +1,5 @@
-import { cpus, totalmem } from 'node:os';
 import { writeFileSync } from 'node:fs';
+import { cpus, totalmem } from 'node:os';
 import { parseArgs } from 'node:util';
 
 /** One line of the table: what was done, how well, and against what. */

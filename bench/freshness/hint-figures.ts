@@ -1,6 +1,6 @@
 import { sendsPerWindow } from '../../src/pace/policy.ts';
 import { hintPrecision, hintRecall, undonePart } from '../../src/sync/live/hints.ts';
-import { MOST_ROUNDS } from '../../src/sync/live/policy.ts';
+import { MAX_ROUNDS } from '../../src/sync/live/policy.ts';
 import { figure, type Figure } from '../frame/figure.ts';
 import { flood, informed, junk, together } from './hint-streams.ts';
 import type { HintStream } from './hints.ts';
@@ -73,7 +73,7 @@ function runKnown({ name, ceiling, size: { skus, hours } }: Run, seed: number, k
   simulateKnown(world, {
     minutes: hours * 60,
     refreshesPerMinute,
-    ...(knowsSource ? { source, mostRounds: MOST_ROUNDS } : {}),
+    ...(knowsSource ? { source, mostRounds: MAX_ROUNDS } : {}),
   });
   return POINTS * world.freshness(hours / 2, hours);
 }

@@ -2,15 +2,15 @@ import {
   HintBase,
   type HintRecord,
   plusShown,
-  shownByTold,
+  shownByPrediction,
   type ShownOfSource,
-  type ToldMove,
+  type PredictedMove,
   UNTESTED,
   type WaitingHint,
 } from '../../src/store/live/hint-state.ts';
 import { earlyAfter, type EarlyRefreshes, setAside } from '../../src/sync/live/boost.ts';
 import {
-  toldRecheckMinutes,
+  predictionRecheckMinutes,
   hintedMinutes,
   hintHazard,
   isHinted,
@@ -19,8 +19,8 @@ import {
   learnHints,
   mostWaiting,
   testHints,
-  testTold,
-  toldMove,
+  testPrediction,
+  predictedMove,
   undonePart,
 } from '../../src/sync/live/hints.ts';
 import type { LedgerOfLines } from './lines.ts';
@@ -61,7 +61,7 @@ export class Hints {
   readonly #ledger: LedgerOfLines;
   readonly #waiting = new Map<number, WaitingHint[]>();
   /** What hints had told of, of what the last refresh of an item has found. */
-  readonly #told = new Map<number, ToldMove & { readonly hints: readonly WaitingHint[] }>();
+  readonly #told = new Map<number, PredictedMove & { readonly hints: readonly WaitingHint[] }>();
   readonly #base = new HintBase();
   #early: EarlyRefreshes = { early: 0, earlyAt: 0 };
   #shown = new Map<string, HintRecord>();
@@ -137,10 +137,10 @@ export class Hints {
       this.#show(test.source, { tested: 1, expected: test.expected, unmoved: Number(!moved) });
     const { price, before } = this.#market.found(item);
     const told = this.#told.get(item);
-    const tests = told === undefined ? [] : testTold(told, new Map(moved ? [[ALL_SIZES, price]] : []));
-    for (const test of tests) this.#show(test.source, shownByTold(test));
+    const tests = told === undefined ? [] : testPrediction(told, new Map(moved ? [[ALL_SIZES, price]] : []));
+    for (const test of tests) this.#show(test.source, shownByPrediction(test));
     this.#told.delete(item);
-    const now = moved ? toldMove(hints, unmoved, { [ALL_SIZES]: before }) : null;
+    const now = moved ? predictedMove(hints, unmoved, { [ALL_SIZES]: before }) : null;
     if (now !== null) this.#told.set(item, { ...now, hints });
     this.forget(item);
     return moved && (isHinted(hints, unmoved) || tests.some(({ found }) => found === 'undone'));
@@ -151,7 +151,7 @@ export class Hints {
     const told = this.#told.get(item);
     if (told === undefined) return dueIn;
     const sku = { weight: this.#market.weights[item] as number, rate: this.#ledger.rate(item), dueIn };
-    return toldRecheckMinutes(sku, told.hints, this.#ledger) ?? dueIn;
+    return predictionRecheckMinutes(sku, told.hints, this.#ledger) ?? dueIn;
   }
 
   #show(source: string, more: Partial<ShownOfSource>): void {

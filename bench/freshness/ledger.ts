@@ -1,24 +1,4 @@
 import {
-  chooseLive,
-  earlyMinutes,
-  LEAST_MINUTES,
-  MOST_ROUNDS,
-  nextRefreshMinutes,
-  PRIOR,
-  type Rate,
-  roundMinutes,
-  SHORTLIST,
-  solveThreshold,
-} from '../../src/sync/live/policy.ts';
-import { learnMemories, memoriesOf, rateOfMemories } from '../../src/sync/live/memories.ts';
-import {
-  isBacklog,
-  listedSkus,
-  isBacklogNear,
-  overdueMinutes,
-  idleAfter,
-} from '../../src/sync/live/backlog.ts';
-import {
   FIRST_RATE_PRIOR,
   learnPrior,
   type Memories,
@@ -27,9 +7,29 @@ import {
   unmovedProbability,
   withPrior,
 } from '../../src/store/live/rate-prior.ts';
+import {
+  isBacklog,
+  listedSkus,
+  isBacklogNear,
+  overdueMinutes,
+  idleAfter,
+} from '../../src/sync/live/backlog.ts';
+import { learnMemories, memoriesOf, rateOfMemories } from '../../src/sync/live/memories.ts';
+import {
+  chooseLive,
+  earlyMinutes,
+  MIN_MINUTES,
+  MAX_ROUNDS,
+  nextRefreshMinutes,
+  PRIOR,
+  type Rate,
+  roundMinutes,
+  SHORTLIST,
+  solveThreshold,
+} from '../../src/sync/live/policy.ts';
 import { Heap } from './heap.ts';
-import { groupsOf, pastRate } from './known-rates.ts';
 import { Hints } from './hints.ts';
+import { groupsOf, pastRate } from './known-rates.ts';
 import { type LedgerOfLines, Lines } from './lines.ts';
 import type { LiveRun } from './live-run.ts';
 import type { LiveMarket } from './market.ts';
@@ -159,7 +159,7 @@ export class Ledger {
     const first = this.#solvedAt === -Infinity;
     this.#solvedAt = minute;
     const round = roundMinutes(this.#market.size, refreshes);
-    this.#most = this.#incident ? Math.max(MOST_ROUNDS * round, METADATA_MINUTES) : MOST_ROUNDS * round;
+    this.#most = this.#incident ? Math.max(MAX_ROUNDS * round, METADATA_MINUTES) : MAX_ROUNDS * round;
     this.#early = earlyMinutes(round);
     const setAside = (this.lines?.setAside(minute) ?? 0) + (this.hints?.setAside(minute) ?? 0);
     const groups = groupsOf(this.#rates, this.#market.weights);
@@ -241,7 +241,7 @@ export class Ledger {
     const listed = new Set(taken);
     for (this.#skim(); taken.length < most && this.#heap.size > 0; this.#skim()) {
       const item = this.#heap.pop();
-      const soon = this.#index && this.#tau(item, minute) < LEAST_MINUTES;
+      const soon = this.#index && this.#tau(item, minute) < MIN_MINUTES;
       (soon || listed.has(item) ? tooSoon : taken).push(item);
     }
     for (const item of tooSoon) this.#heap.push(this.#due[item] as number, item);

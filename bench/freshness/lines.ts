@@ -1,3 +1,4 @@
+import { type Line, QUIET_LINE, type Releases, type Wholesale } from '../../src/store/live/line-state.ts';
 import {
   releaseRecheckMinutes,
   earlyAfter,
@@ -7,18 +8,17 @@ import {
   releasedMembers,
   setAside,
 } from '../../src/sync/live/boost.ts';
-import { type Line, QUIET_LINE, type Releases, type Wholesale } from '../../src/store/live/line-state.ts';
+import type { Rate } from '../../src/sync/live/policy.ts';
 import {
   dismissed,
   isWholesale,
   learnWholesale,
-  type LineTurn,
+  type LineTransition,
   NO_RELEASES,
   thresholdAfter,
   weighRefresh,
   wholesaleRate,
 } from '../../src/sync/live/releases.ts';
-import type { Rate } from '../../src/sync/live/policy.ts';
 import type { World } from './worlds.ts';
 
 /** What the lines do with the ledger. Times in minutes. */
@@ -42,7 +42,7 @@ export class Lines {
   readonly #members: number[][] = [];
   readonly #wholesale: Wholesale[];
   readonly hazards: Float64Array;
-  readonly turns: Record<LineTurn, number> = { suspected: 0, confirmed: 0, dismissed: 0 };
+  readonly turns: Record<LineTransition, number> = { suspected: 0, confirmed: 0, dismissed: 0 };
   pulled = 0;
   #releases: Releases = NO_RELEASES;
 
@@ -91,7 +91,7 @@ export class Lines {
     return { explained, again: releaseRecheckMinutes(line, refresh, known, this.#ledger) };
   }
 
-  #turn(at: number, turn: LineTurn, minute: number): void {
+  #turn(at: number, turn: LineTransition, minute: number): void {
     this.turns[turn] += 1;
     const line = this.#lines[at] as Line;
     if (turn === 'suspected') {

@@ -1,6 +1,3 @@
-import { Ledger } from './ledger.ts';
-import type { SourceSoFar } from './hints.ts';
-import type { LiveRun } from './live-run.ts';
 import {
   decide,
   guardMs,
@@ -11,13 +8,16 @@ import {
   settled,
 } from '../../src/pace/policy.ts';
 import type { RequestOutcome } from '../../src/partner/errors.ts';
+import type { LineTransition } from '../../src/sync/live/releases.ts';
 import { planBatch } from '../../src/sync/reprice/plan.ts';
-import type { LineTurn } from '../../src/sync/live/releases.ts';
 import { LiveKnowledge } from '../ceiling/knowledge.ts';
 import { CeilingServer } from './ceiling-server.ts';
+import type { SourceSoFar } from './hints.ts';
+import { Ledger } from './ledger.ts';
+import type { LiveRun } from './live-run.ts';
 import { type Account, type LiveMarket, Market } from './market.ts';
-import { World } from './worlds.ts';
 import type { SharedAccount } from './neighbours.ts';
+import { World } from './worlds.ts';
 
 /*
  * Days of live re-pricing in seconds: the production pacer, planner, policy and learning, in the order that
@@ -31,7 +31,7 @@ export interface LiveRefreshes {
   readonly refused: number;
   readonly deferred: number;
   /** What became of lines, and how many SKUs were refreshed early for it; zero where nobody goes by lines. */
-  readonly turns: Readonly<Record<LineTurn, number>>;
+  readonly turns: Readonly<Record<LineTransition, number>>;
   readonly pulled: number;
   /** What is known at the end of each source of hints, and how many of its hints have brought a refresh forward. */
   readonly sources: ReadonlyMap<string, SourceSoFar>;

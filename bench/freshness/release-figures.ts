@@ -17,8 +17,8 @@ const WITH = [
 ] as const;
 const WITHOUT = ['stationary', 'bursts', 'regimes'] as const satisfies readonly WorldName[];
 /** What it may cost there, in points, and how many suspicions of two days may be wrong. */
-const MOST_LOST = 0.1;
-const MOST_WRONG = 15;
+const MAX_LOST = 0.1;
+const MAX_WRONG = 15;
 const TWO_DAYS = 48;
 
 interface Ran {
@@ -74,8 +74,8 @@ export function* releaseFigures(seeds: readonly number[], size: ReleaseSize): Ge
     for (const ceiling of [false, true]) {
       const both = runBoth(seeds, size, name, ceiling);
       const what = `lines, ${name}, ${ceiling ? 'ceiling' : 'no ceiling'}: `;
-      yield figure(`${what}points gained`, both.points, '≥', -MOST_LOST);
+      yield figure(`${what}points gained`, both.points, '≥', -MAX_LOST);
       yield figure(`${what}releases confirmed in two days`, both.confirmed);
-      yield figure(`${what}suspicions dismissed in two days`, both.dismissed, '≤', MOST_WRONG, true);
+      yield figure(`${what}suspicions dismissed in two days`, both.dismissed, '≤', MAX_WRONG, true);
     }
 }

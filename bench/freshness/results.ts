@@ -1,12 +1,12 @@
-import { drawnFigures } from './drawn-figures.ts';
 import { sendsPerWindow } from '../../src/pace/policy.ts';
 import { figure, type Figure } from '../frame/figure.ts';
+import { drawnFigures } from './drawn-figures.ts';
 import { hintFigures } from './hint-figures.ts';
 import { simulateLive } from './live.ts';
 import { Account, Market } from './market.ts';
-import { simulateFill } from './packing.ts';
 import type { Neighbours } from './neighbours.ts';
 import { simulatePacing } from './pacing.ts';
+import { simulateFill } from './packing.ts';
 import { releaseFigures } from './release-figures.ts';
 import { type BenchSize, LIMITS, LIVE_BUDGET, runLive } from './run.ts';
 import { scopeFigures } from './scope-figures.ts';

@@ -1,10 +1,10 @@
 import type { PaceLimits } from '../../src/pace/policy.ts';
+import type { HintSize } from './hint-figures.ts';
 import { simulateLive } from './live.ts';
 import { Account, Market, type Weights } from './market.ts';
 import { type Neighbours, SharedAccount } from './neighbours.ts';
 import { knownRatesOptimum } from './optimum.ts';
 import { seeded } from './random.ts';
-import type { HintSize } from './hint-figures.ts';
 import type { ReleaseSize } from './release-figures.ts';
 import type { ScopeSize } from './scope-figures.ts';
 import { TrustAccount } from './trust.ts';

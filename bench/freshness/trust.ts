@@ -1,5 +1,5 @@
-import { BINS, binOf } from '../../src/store/trust/calibration.ts';
 import { type Rate, unmovedProbability } from '../../src/store/live/rate-prior.ts';
+import { BINS, binOf } from '../../src/store/trust/calibration.ts';
 import type { LiveMarket } from './market.ts';
 
 /** LIVE_INTERVAL's default: the age up to which a live price was acted on before there was a probability. */

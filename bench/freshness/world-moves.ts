@@ -51,10 +51,10 @@ export interface Move {
 }
 
 /** A release moves most of a SKU's sizes, a flash one; one of four other moves half of them or more. */
-const LEAST_RELEASED = 0.6;
+const MIN_RELEASED = 0.6;
 const FLASH_PART = 1 / 15;
 const ownPart = (value: number) => Math.max(FLASH_PART, seeded(value)() ** 2.5);
-const releasedPart = (value: number) => LEAST_RELEASED + (1 - LEAST_RELEASED) * seeded(value)();
+const releasedPart = (value: number) => MIN_RELEASED + (1 - MIN_RELEASED) * seeded(value)();
 
 /** How a world comes about: everything in it is drawn from one source. */
 export class Drawing {

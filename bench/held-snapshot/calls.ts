@@ -1,10 +1,10 @@
+import { systemClock } from '../../src/lib/clock.ts';
 import { pruneSends, withPace } from '../../src/pace/ledger.ts';
 import { applyAnswer } from '../../src/store/answer/apply.ts';
 import { type CallInputOptions, readCallInputs } from '../../src/store/call/bulk-call.ts';
 import { storeLesson } from '../../src/store/call/call-lesson.ts';
 import type { Sql } from '../../src/store/connection/db.ts';
 import { DueFloors } from '../../src/store/ledger/due-floors.ts';
-import { systemClock } from '../../src/lib/clock.ts';
 import { claimDue, type Quota } from '../../src/store/ledger/due.ts';
 import { foundRecords, type FoundRecord, NEXT } from '../apply/answer.ts';
 import { loadRecords } from '../frame/records.ts';

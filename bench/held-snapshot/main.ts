@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { parseArgs } from 'node:util';
 import { fileURLToPath } from 'node:url';
+import { parseArgs } from 'node:util';
 import postgres from 'postgres';
 import { NODE_FLAGS } from '../../src/launch.ts';
 import { startSandbox } from '../../src/sandbox/index.ts';

@@ -1,5 +1,5 @@
-import { keepDailyPrices } from '../../src/store/history/daily.ts';
 import type { Sql } from '../../src/store/connection/db.ts';
+import { keepDailyPrices } from '../../src/store/history/daily.ts';
 import { median, quantile, timed } from '../frame/measure.ts';
 import { loadRecords } from '../frame/records.ts';
 import { withMirrorDatabase } from '../frame/server.ts';

@@ -1,15 +1,15 @@
-import { MemberWatch } from '../../src/store/answer/members.ts';
-import { LookCounts } from '../../src/store/trust/calibration.ts';
-import { HintCounts } from '../../src/store/sellers/hints.ts';
-import { MoveCounts } from '../../src/store/answer/mass-moves.ts';
-import { DueFloors } from '../../src/store/ledger/due-floors.ts';
-import { RecentAnswers } from '../../src/sync/reprice/recent.ts';
 import { loadConfig } from '../../src/config/config.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { NO_TRACER } from '../../src/lib/tracer.ts';
 import { createPartnerClient } from '../../src/partner/client.ts';
+import { MoveCounts } from '../../src/store/answer/mass-moves.ts';
+import { MemberWatch } from '../../src/store/answer/members.ts';
 import { connect } from '../../src/store/connection/db.ts';
+import { DueFloors } from '../../src/store/ledger/due-floors.ts';
+import { HintCounts } from '../../src/store/sellers/hints.ts';
+import { LookCounts } from '../../src/store/trust/calibration.ts';
 import { syncManifest } from '../../src/sync/manifest.ts';
+import { RecentAnswers } from '../../src/sync/reprice/recent.ts';
 import { UNPACED } from '../../test/support/unpaced.ts';
 
 /*

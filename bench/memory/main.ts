@@ -1,12 +1,12 @@
 import { join } from 'node:path';
 import { migrateDatabase } from '../../src/store/setup/migrations.ts';
+import { withMirrorDatabase } from '../frame/server.ts';
+import { report, sizes } from '../frame/table.ts';
 import { buildMirrorProcess } from '../ingest/build.ts';
 import { onCopy, urlOf } from '../ingest/databases.ts';
 import { writeManifest } from '../ingest/manifest.ts';
 import { byMirror } from '../ingest/ours.ts';
 import { startUpstream } from '../ingest/upstream.ts';
-import { withMirrorDatabase } from '../frame/server.ts';
-import { report, sizes } from '../frame/table.ts';
 
 /*
  * npm run bench:memory [-- --skus 10000000 --json FILE]

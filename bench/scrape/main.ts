@@ -1,7 +1,7 @@
 import { paceReader } from '../../src/pace/view.ts';
+import { readFacts } from '../../src/status/facts.ts';
 import { readStatus } from '../../src/status/status.ts';
 import { countCatalog, readCounts } from '../../src/store/status/counts-reader.ts';
-import { readFacts } from '../../src/status/facts.ts';
 import { inTurns, median } from '../frame/measure.ts';
 import { withMirrorDatabase } from '../frame/server.ts';
 import { report, sizes } from '../frame/table.ts';

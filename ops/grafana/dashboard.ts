@@ -10,6 +10,8 @@ import {
   VariableRefresh,
   VariableSort,
 } from '@grafana/grafana-foundation-sdk/dashboard';
+import { FILES } from '../docs/repository.ts';
+import { named, read } from './expressions.ts';
 import { type Colour, DATASOURCE, link, type Row } from './panels.ts';
 import { calibration } from './rows/calibration.ts';
 import { cohorts } from './rows/cohorts.ts';
@@ -17,15 +19,13 @@ import { deferred } from './rows/deferred.ts';
 import { due } from './rows/due.ts';
 import { followers } from './rows/followers.ts';
 import { freshness } from './rows/freshness.ts';
+import { mirrors } from './rows/mirrors.ts';
 import { outcomes } from './rows/outcomes.ts';
 import { reports } from './rows/reports.ts';
 import { requests } from './rows/requests.ts';
-import { mirrors } from './rows/mirrors.ts';
 import { runtime } from './rows/runtime.ts';
 import { tasks } from './rows/tasks.ts';
 import { trust } from './rows/trust.ts';
-import { named, read } from './expressions.ts';
-import { FILES } from '../docs/repository.ts';
 
 /** The `uid` that provisioning/datasources gives the Prometheus of docker-compose.yml. */
 export const DATASOURCE_UID = 'catalog-mirror-prometheus';

@@ -15,7 +15,7 @@ const TOP = 34;
 const LEGEND = 300;
 const MARKS = [0, 0.2, 0.4, 0.6, 0.8, 1];
 /** A part of so few prices is mostly chance. */
-const LEAST_PRICES = 30;
+const MIN_PRICES = 30;
 
 const xOf = (share: number) => rounded(LEFT + share * SIDE);
 const yOf = (share: number) => rounded(TOP + (1 - share) * SIDE);
@@ -32,7 +32,7 @@ function grid(): string[] {
 /** A circle for each tenth, its area as many prices; those of few are left out. */
 function circles(tenths: readonly MarketTenth[], colour: string, most: number): string[] {
   return tenths
-    .filter(({ prices }) => prices >= LEAST_PRICES)
+    .filter(({ prices }) => prices >= MIN_PRICES)
     .map(
       ({ prices, right, claimed }) =>
         `<circle cx="${xOf(claimed)}" cy="${yOf(right)}" r="${rounded(3 + 13 * Math.sqrt(prices / most))}" fill="${colour}" fill-opacity="0.45" stroke="${colour}"><title>${plain(prices)} prices: ${rounded(100 * claimed)} % claimed, ${rounded(100 * right)} % right</title></circle>`,

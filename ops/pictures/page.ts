@@ -1,8 +1,8 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { VIEWS } from '../../test/status/views.ts';
 import { startBrowser } from '../../test/support/browser.ts';
 import { servePages } from '../../test/support/page-server.ts';
-import { VIEWS } from '../../test/status/views.ts';
 
 const SCHEMES = ['light', 'dark'] as const;
 const WIDTH = 1280;

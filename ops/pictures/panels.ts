@@ -4,10 +4,10 @@ import { chmod, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { DASHBOARD, type Panel } from '../../test/ops/expressions.ts';
 import { eventually } from '../../test/support/eventually.ts';
 import { freePort } from '../../test/support/net.ts';
 import { type Course, type Prometheus, startPrometheus } from '../../test/support/prometheus.ts';
-import { DASHBOARD, type Panel } from '../../test/ops/expressions.ts';
 import { type DrawnPanel, drawPanels, type Line } from './panel-svg.ts';
 
 const ROOT = join(import.meta.dirname, '../..');

@@ -1,14 +1,14 @@
+import { type Config, loadConfig, processSources } from '../config/config.ts';
 import { type App, startApp } from '../daemon/app.ts';
 import { openDatabase } from '../daemon/database.ts';
 import { ListenError } from '../daemon/http-server.ts';
-import { type Config, loadConfig, processSources } from '../config/config.ts';
 import { EmbeddedError } from '../embedded/errors.ts';
 import { systemClock } from '../lib/clock.ts';
-import { count } from '../status/format.ts';
 import { type Sandbox, startSandbox } from '../sandbox/index.ts';
+import { count } from '../status/format.ts';
 import { connect } from '../store/connection/db.ts';
-import { changesOf, dropMirror, recentChanges, sampleRows } from '../store/status/demo.ts';
 import { refreshSkus } from '../store/sellers/refresh.ts';
+import { changesOf, dropMirror, recentChanges, sampleRows } from '../store/status/demo.ts';
 import { createLogger, type Log } from '../telemetry/log/logger.ts';
 import { type Arguments, type Command, EXIT, numberOption, problemsIn, UsageError } from './command.ts';
 import { accessLines, keptLines, ownsDatabase } from './demo/access.ts';

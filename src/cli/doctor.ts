@@ -2,33 +2,33 @@ import { resolve } from 'node:path';
 import { type Config, loadConfig, processSources } from '../config/config.ts';
 import { systemClock } from '../lib/clock.ts';
 import { shownJson } from '../lib/shown-json.ts';
+import { readPace } from '../pace/ledger.ts';
 import { paceLimits } from '../pace/policy.ts';
 import { OUTAGE_KINDS } from '../partner/errors.ts';
-import { createScrubber } from '../telemetry/log/scrub.ts';
 import type { Sql } from '../store/connection/db.ts';
 import { sqlState } from '../store/connection/sql-errors.ts';
 import { endCallPause } from '../store/ledger/tasks.ts';
-import { readPace } from '../pace/ledger.ts';
-import { judgeScope } from './doctor/scope.ts';
 import { readScopeState } from '../store/sellers/scope.ts';
-import { type Arguments, type Command, EXIT, numberOption, problemsIn, UsageError } from './command.ts';
 import { readAccount } from '../store/setup/account.ts';
+import { createScrubber } from '../telemetry/log/scrub.ts';
+import { type Arguments, type Command, EXIT, numberOption, problemsIn, UsageError } from './command.ts';
 import { judgeAccount } from './doctor/account.ts';
-import { checkPartnerReachable } from './doctor/connection.ts';
-import { checkCredential, judgeShare } from './doctor/configuration.ts';
 import { fail, type CheckResult, skipped, warn } from './doctor/check.ts';
-import { readPostgresFacts, readOwnMirror } from './doctor/postgres-facts.ts';
+import { checkCredential, judgeShare } from './doctor/configuration.ts';
+import { checkPartnerReachable } from './doctor/connection.ts';
 import { askPartner, type PartnerReport } from './doctor/partner.ts';
+import { ledgerPermits, localPermits } from './doctor/permits.ts';
+import { readPostgresFacts, readOwnMirror } from './doctor/postgres-facts.ts';
 import { judgePostgres, type PostgresFacts } from './doctor/postgres.ts';
 import { checkRedis } from './doctor/redis.ts';
 import { reportJson, type Report, screenOf } from './doctor/report.ts';
-import { ledgerPermits, localPermits } from './doctor/permits.ts';
+import { judgeScope } from './doctor/scope.ts';
 import { dataDirOf, withMirror } from './mirror.ts';
 import { NoMirror } from './no-mirror.ts';
 import { terminalOf } from './terminal.ts';
 
 const REQUESTS = 5;
-const MOST_REQUESTS = 50;
+const MAX_REQUESTS = 50;
 const now = () => systemClock.now();
 
 export const doctor: Command = {
@@ -45,7 +45,7 @@ export const doctor: Command = {
   exits: ['ok', 'failed', 'finding', 'usage'],
   options: { requests: { type: 'string' }, json: { type: 'boolean' } },
   optionHelp: {
-    requests: `maximum number of requests to the partner, 0 to ${MOST_REQUESTS} (default ${REQUESTS}); they count against the rate limit`,
+    requests: `maximum number of requests to the partner, 0 to ${MAX_REQUESTS} (default ${REQUESTS}); they count against the rate limit`,
     json: 'print JSON',
   },
   moreHelp: [
@@ -68,7 +68,7 @@ export const doctor: Command = {
 
 function requestsOf({ values }: Arguments): number {
   const problems: string[] = [];
-  const most = numberOption(values, 'requests', REQUESTS, { min: 0, max: MOST_REQUESTS }, problems);
+  const most = numberOption(values, 'requests', REQUESTS, { min: 0, max: MAX_REQUESTS }, problems);
   if (problems.length > 0) throw new UsageError(problems);
   return most;
 }

@@ -4,6 +4,7 @@ import { loadConfig, processSources } from '../config/config.ts';
 import { systemClock } from '../lib/clock.ts';
 import { formatAge } from '../lib/duration.ts';
 import type { Sql, Tx } from '../store/connection/db.ts';
+import { isLockNotAvailable } from '../store/connection/locks.ts';
 import {
   exportColumns,
   estimateRows,
@@ -13,14 +14,13 @@ import {
   readExport,
   lockExported,
 } from '../store/history/export.ts';
-import { isLockNotAvailable } from '../store/connection/locks.ts';
 import { type Arguments, type Command, EXIT, problemsIn, UsageError } from './command.ts';
 import { createPendingFile, NotWritten, type PendingFile } from './export/pending-file.ts';
 import { withMirror } from './mirror.ts';
 import { stopSignal } from './process.ts';
 
 const BATCH = 5000;
-const TELL_EVERY_MS = 5000;
+const LOG_EVERY_MS = 5000;
 const DAY = /^\d{4}-\d{2}-\d{2}$/;
 
 export const exportFiles: Command = {
@@ -245,7 +245,7 @@ function progress(what: Export, expected: number | null): (rows: number) => void
   let told = begun;
   return (rows) => {
     const now = systemClock.monotonic();
-    if (now - told < TELL_EVERY_MS) return;
+    if (now - told < LOG_EVERY_MS) return;
     told = now;
     const left =
       expected === null || expected <= rows ? null : ((now - begun) / 1000) * (expected / rows - 1);

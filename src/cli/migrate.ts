@@ -1,15 +1,15 @@
-import { type Database, openDatabase } from '../daemon/database.ts';
 import { loadConfig, type MirrorConfig, processSources } from '../config/config.ts';
+import { type Database, openDatabase } from '../daemon/database.ts';
 import { systemClock } from '../lib/clock.ts';
 import { prepareTables } from '../queues/postgres-queues.ts';
-import { addressOf, adoptAccount } from '../store/setup/account.ts';
 import { connect } from '../store/connection/db.ts';
 import { waitForDatabase } from '../store/connection/startup.ts';
+import { addressOf, adoptAccount } from '../store/setup/account.ts';
 import { migrateDatabase } from '../store/setup/migrations.ts';
 import type { Log } from '../telemetry/log/logger.ts';
+import { type Command, EXIT } from './command.ts';
 import { openLog } from './log.ts';
 import { findMirror } from './mirror.ts';
-import { type Command, EXIT } from './command.ts';
 
 const PATIENCE_MS = 30_000;
 

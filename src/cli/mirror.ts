@@ -5,8 +5,8 @@ import { findEmbeddedPostgres, type FoundCluster } from '../embedded/find.ts';
 import { startEmbeddedPostgres } from '../embedded/postgres.ts';
 import { systemClock } from '../lib/clock.ts';
 import { connect, type Sql } from '../store/connection/db.ts';
-import { waitForDatabase } from '../store/connection/startup.ts';
 import { sqlState } from '../store/connection/sql-errors.ts';
+import { waitForDatabase } from '../store/connection/startup.ts';
 import { NoMirror } from './no-mirror.ts';
 
 const PATIENCE_MS = 10_000;

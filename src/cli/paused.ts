@@ -1,7 +1,7 @@
 import { pauseStatus } from '../pace/pause.ts';
+import { untilText } from '../status/pause.ts';
 import type { Sql } from '../store/connection/db.ts';
 import { readPause } from '../store/sellers/pause.ts';
-import { untilText } from '../status/pause.ts';
 
 /** That requests are paused, until when and by whom, as a line for people; null while they are not. */
 export async function pausedLine(sql: Sql): Promise<string | null> {

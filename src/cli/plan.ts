@@ -1,14 +1,14 @@
 import { loadConfig, type MirrorConfig, processSources } from '../config/config.ts';
 import { parseDuration } from '../lib/duration.ts';
 import { paceLimits, sendsPerMinute } from '../pace/policy.ts';
-import { type CatalogSize, readCatalogSize } from '../store/status/counts.ts';
+import { promisesLine } from '../status/format.ts';
 import type { Sql } from '../store/connection/db.ts';
 import { type LearnedRates, readLearnedRates } from '../store/live/learned-rates.ts';
 import { type PromiseStats, readPromises } from '../store/sellers/promises.ts';
-import { promisesLine } from '../status/format.ts';
+import { type CatalogSize, readCatalogSize } from '../store/status/counts.ts';
 import { type Capacity, type CapacityInput, capacityOf } from '../sync/live/capacity.ts';
 import { gainsOf, type WhatIf } from '../sync/live/gains.ts';
-import { MOST_UNDER_WAY } from '../sync/reprice/slice.ts';
+import { MAX_UNDER_WAY } from '../sync/reprice/slice.ts';
 import { type Arguments, type Command, EXIT, numberOption, problemsIn, UsageError } from './command.ts';
 import { withMirror } from './mirror.ts';
 import { NoMirror } from './no-mirror.ts';
@@ -198,7 +198,7 @@ async function inputOf(
     liveShare: asked.liveShare ?? known.live / known.skus,
     requestsPerMinute: asked.requests ?? sendsPerMinute(paceLimits(config)),
     answerSeconds: asked.answerSeconds,
-    mostUnderWay: MOST_UNDER_WAY,
+    mostUnderWay: MAX_UNDER_WAY,
     bulkMaxSkus: bulk.maxSkus,
     liveBudget: Math.max(1, Math.floor(known.liveBudget ?? bulk.liveBudget)),
     liveCeiling: asked.liveCeiling ?? known.liveCeiling,

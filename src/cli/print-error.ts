@@ -1,7 +1,7 @@
 import { processSources, secretsOf } from '../config/config.ts';
 import { systemClock } from '../lib/clock.ts';
-import { scrubStderr } from './process.ts';
 import { createScrubber } from '../telemetry/log/scrub.ts';
+import { scrubStderr } from './process.ts';
 
 /** Says on stderr what went wrong, without what must not be shown: drivers put parts of their settings into messages. */
 export function printError(error: unknown): void {

@@ -1,14 +1,14 @@
-import { type App, startApp } from '../daemon/app.ts';
 import { type Config, loadConfig, processSources } from '../config/config.ts';
-import { parseDuration } from '../lib/duration.ts';
+import { type App, startApp } from '../daemon/app.ts';
 import { type Clock, systemClock } from '../lib/clock.ts';
+import { parseDuration } from '../lib/duration.ts';
 import { databaseNow, type StillDue, stillDue } from '../store/catalog/sync-state.ts';
 import { requestTask } from '../store/ledger/tasks.ts';
-import type { Log } from '../telemetry/log/logger.ts';
-import { openLog } from './log.ts';
 import { libraryLines } from '../telemetry/log/lines.ts';
-import { judgeEncryption } from './doctor/connection.ts';
+import type { Log } from '../telemetry/log/logger.ts';
 import { type Arguments, type Command, EXIT, problemsIn, UsageError } from './command.ts';
+import { judgeEncryption } from './doctor/connection.ts';
+import { openLog } from './log.ts';
 import { captureLibraryOutput, endOnCrash, stopSignal } from './process.ts';
 
 export const run: Command = {
@@ -98,7 +98,7 @@ async function runDaemon(
 }
 
 const POLL_EVERY_MS = 200;
-const TELL_EVERY_MS = 30_000;
+const LOG_EVERY_MS = 30_000;
 
 /** Waits until nothing is due; logs every thirty seconds what still is. */
 export async function untilCaughtUp(
@@ -111,7 +111,7 @@ export async function untilCaughtUp(
   await requestTask(app.sql, 'delta');
   await app.wake('delta');
   const startedAt = clock.monotonic();
-  let toldAt = startedAt;
+  let loggedAt = startedAt;
   for (;;) {
     const left = await stillDue(app.sql, since);
     const now = clock.monotonic();
@@ -124,8 +124,8 @@ export async function untilCaughtUp(
       process.stderr.write(`timed out; still pending: ${inWords(left)}\n`);
       return EXIT.timeout;
     }
-    if (now - toldAt >= TELL_EVERY_MS) {
-      toldAt = now;
+    if (now - loggedAt >= LOG_EVERY_MS) {
+      loggedAt = now;
       log.info({ event: 'once.waiting', ...told(left) });
     }
     await clock.sleep(POLL_EVERY_MS);

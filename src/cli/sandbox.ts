@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs';
+import { systemClock } from '../lib/clock.ts';
 import { formatDuration, parseDuration } from '../lib/duration.ts';
 import {
   controlLines,
@@ -10,7 +11,6 @@ import {
   startSandbox,
 } from '../sandbox/index.ts';
 import { type Command, EXIT, numberOption, problemsIn, UsageError } from './command.ts';
-import { systemClock } from '../lib/clock.ts';
 import { stopSignal } from './process.ts';
 
 const YES_OR_NO = ['yes', 'no'];

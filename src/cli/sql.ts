@@ -1,7 +1,7 @@
 import { loadConfig, processSources } from '../config/config.ts';
 import { shownJson } from '../lib/shown-json.ts';
-import type { Sql, Tx } from '../store/connection/db.ts';
 import { harmless } from '../status/style.ts';
+import type { Sql, Tx } from '../store/connection/db.ts';
 import { sqlState } from '../store/connection/sql-errors.ts';
 import { type Arguments, type Command, EXIT, problemsIn, UsageError } from './command.ts';
 import { withMirror } from './mirror.ts';

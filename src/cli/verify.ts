@@ -14,7 +14,7 @@ import { askAbout } from './verify/asking.ts';
 import { reportOf, verificationOf } from './verify/report.ts';
 
 const SKUS = 1000;
-const MOST_SKUS = 100_000;
+const MAX_SKUS = 100_000;
 
 export const verify: Command = {
   summary:
@@ -68,7 +68,7 @@ export const verify: Command = {
 /** `seed` undefined: not given. */
 function sampleOf({ values }: Arguments): { readonly skus: number; readonly seed: number | undefined } {
   const problems: string[] = [];
-  const skus = numberOption(values, 'skus', SKUS, { min: 1, max: MOST_SKUS }, problems);
+  const skus = numberOption(values, 'skus', SKUS, { min: 1, max: MAX_SKUS }, problems);
   const seed =
     values['seed'] === undefined
       ? undefined

@@ -157,14 +157,14 @@ async function applyBatch(
 const isOver = (signal: AbortSignal | undefined): boolean => signal?.aborted === true;
 
 const BATCH = 1000;
-const MOST_BATCH = 100_000;
+const MAX_BATCH = 100_000;
 const POLL_MS = 60_000;
 const RETRY_FIRST_MS = 100;
-const RETRY_MOST_MS = 10_000;
+const RETRY_MAX_MS = 10_000;
 
 function checked({ batch = BATCH, pollMs = POLL_MS, signal }: Pace) {
-  if (!Number.isInteger(batch) || batch < 1 || batch > MOST_BATCH)
-    throw new FollowError('invalid', `batch is ${batch}`, `give a whole number from 1 to ${MOST_BATCH}`);
+  if (!Number.isInteger(batch) || batch < 1 || batch > MAX_BATCH)
+    throw new FollowError('invalid', `batch is ${batch}`, `give a whole number from 1 to ${MAX_BATCH}`);
   // Beyond that a timer ends at once.
   if (!(pollMs > 0) || pollMs >= 2 ** 31)
     throw new FollowError(
@@ -197,7 +197,7 @@ function takeTurns(
         } catch (error) {
           if (error instanceof OwnFailure) throw error.error;
           if (!hasWorked || !isPassing(error)) throw error;
-          const inMs = Math.min(RETRY_MOST_MS, RETRY_FIRST_MS * 2 ** failures) * (0.5 + random() / 2);
+          const inMs = Math.min(RETRY_MAX_MS, RETRY_FIRST_MS * 2 ** failures) * (0.5 + random() / 2);
           failures += 1;
           onRetry?.(error, inMs);
           await sleep(inMs, signal);

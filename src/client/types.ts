@@ -1,3 +1,4 @@
+import type { asJson, asPageJson } from '../status/json.ts';
 import type {
   dailyPrices,
   prices,
@@ -17,7 +18,6 @@ import type {
   skuTrust,
   syncStatus,
 } from '../store/schema/views.ts';
-import type { asJson, asPageJson } from '../status/json.ts';
 import type { Row } from './rows.ts';
 
 /*

@@ -1,9 +1,9 @@
 import { readFileSync } from 'node:fs';
 import type { z } from 'zod';
 import { connectionOf } from '../lib/tls.ts';
-import { addedByFiles, readEnvFiles } from './env-file.ts';
 import { isLoopbackUrl } from '../partner/origin.ts';
 import { combined } from './combinations.ts';
+import { addedByFiles, readEnvFiles } from './env-file.ts';
 import { type ConfigProblem, type Environment, given, type ReadFile, unknownNames } from './environment.ts';
 import { headerSecrets, type KeptSecret, readSecret, type SecretSource, urlSecrets } from './secrets.ts';
 import { type Setting, SETTINGS } from './settings.ts';

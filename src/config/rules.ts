@@ -1,9 +1,9 @@
 import { z } from 'zod';
 import { formatDuration, parseDuration } from '../lib/duration.ts';
 import { hostName } from '../lib/host-name.ts';
-import { parseHeaderPairs } from './header-pairs.ts';
 import { checkBaseUrl, parseFilesOrigin } from '../partner/origin.ts';
 import { parseProxy } from '../partner/proxy.ts';
+import { parseHeaderPairs } from './header-pairs.ts';
 
 /*
  * Rules for settings: from the text of a variable to its value. What a rule is described by is what a person reads behind

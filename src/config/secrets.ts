@@ -1,6 +1,6 @@
 import { parseProxy } from '../partner/proxy.ts';
-import type { Rule } from './rules.ts';
 import { type ConfigProblem, type Environment, given, type ReadFile } from './environment.ts';
+import type { Rule } from './rules.ts';
 
 /** A secret that may live in a file and be rotated there. */
 export interface SecretSource {

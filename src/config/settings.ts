@@ -1,3 +1,4 @@
+import { PROXY_SETTINGS } from './proxy-settings.ts';
 import {
   baseUrl,
   choice,
@@ -15,7 +16,6 @@ import {
   timer,
   type Rule,
 } from './rules.ts';
-import { PROXY_SETTINGS } from './proxy-settings.ts';
 import { SERVER_SETTINGS } from './server-settings.ts';
 import { TRACE_SETTINGS } from './trace-settings.ts';
 import { WEBHOOK_SETTINGS } from './webhook-settings.ts';

@@ -1,36 +1,31 @@
 import type { Config } from '../config/config.ts';
 import type { Clock } from '../lib/clock.ts';
 import { mirrorName } from '../lib/host-name.ts';
-import { paceLimits, sendsPerMinute } from '../pace/policy.ts';
-import { schedules } from '../queues/jobs.ts';
-import { within } from '../queues/backend.ts';
-import { createRunner, type Runner } from '../queues/runner.ts';
-import { createStorePause } from '../queues/store-pause.ts';
-import { handlersOf } from './tasks.ts';
-import type { Sql } from '../store/connection/db.ts';
-import { dueNow } from '../store/ledger/due.ts';
-import { MemberWatch } from '../store/answer/members.ts';
-import { LookCounts } from '../store/trust/calibration.ts';
-import { HintCounts } from '../store/sellers/hints.ts';
-import { MoveCounts } from '../store/answer/mass-moves.ts';
-import { DueFloors } from '../store/ledger/due-floors.ts';
-import { endCallPause, type TaskName } from '../store/ledger/tasks.ts';
-import type { SyncContext } from '../sync/context.ts';
-import { RecentAnswers } from '../sync/reprice/recent.ts';
 import { createCircuitBreaker } from '../pace/circuit-breaker.ts';
 import { createPacer } from '../pace/pacer.ts';
-import { createTelemetry } from '../telemetry/telemetry.ts';
+import { paceLimits, sendsPerMinute } from '../pace/policy.ts';
+import { within } from '../queues/backend.ts';
+import { schedules } from '../queues/jobs.ts';
+import { createRunner, type Runner } from '../queues/runner.ts';
+import { createStorePause } from '../queues/store-pause.ts';
+import { MoveCounts } from '../store/answer/mass-moves.ts';
+import { MemberWatch } from '../store/answer/members.ts';
+import type { Sql } from '../store/connection/db.ts';
+import { DueFloors } from '../store/ledger/due-floors.ts';
+import { dueNow } from '../store/ledger/due.ts';
+import { endCallPause, type TaskName } from '../store/ledger/tasks.ts';
+import { HintCounts } from '../store/sellers/hints.ts';
+import { LookCounts } from '../store/trust/calibration.ts';
+import type { SyncContext } from '../sync/context.ts';
+import { RecentAnswers } from '../sync/reprice/recent.ts';
 import type { Log } from '../telemetry/log/logger.ts';
-import { openTracing } from '../telemetry/traces/tracing.ts';
-import { createMetrics } from '../telemetry/metrics/metrics.ts';
 import { rememberProblems } from '../telemetry/log/problems.ts';
 import { createScrubber } from '../telemetry/log/scrub.ts';
-import { type HttpServer, pageUrl, startHttpServer } from './http-server.ts';
+import { createMetrics } from '../telemetry/metrics/metrics.ts';
+import { createTelemetry } from '../telemetry/telemetry.ts';
+import { openTracing } from '../telemetry/traces/tracing.ts';
+import { VERSION } from '../version.ts';
 import { createClockWatch } from './clock-watch.ts';
-import { createHealth, type HealthReader } from './health.ts';
-import { credentialReader, observerOf, openClient } from './partner.ts';
-import type { Parts } from './parts.ts';
-import { createStatusPages } from './status-page.ts';
 import {
   followAccount,
   migrateMirror,
@@ -41,9 +36,14 @@ import {
   type Waits,
   WAITS,
 } from './database.ts';
+import { createHealth, type HealthReader } from './health.ts';
+import { type HttpServer, pageUrl, startHttpServer } from './http-server.ts';
+import { credentialReader, observerOf, openClient } from './partner.ts';
+import type { Parts } from './parts.ts';
 import { askPostgres } from './stalled.ts';
+import { createStatusPages } from './status-page.ts';
+import { handlersOf } from './tasks.ts';
 import { every, startWatches } from './watches.ts';
-import { VERSION } from '../version.ts';
 
 export interface App {
   readonly sql: Sql;
@@ -62,7 +62,7 @@ const GRACE_MS = 4000;
 /** Process managers grant ten seconds. What is not closed by then is left to the end of the process. */
 const STOP_WITHIN_MS = 8000;
 /** The least time that each part has to close, however long others took. */
-const CLOSE_LEAST_MS = 250;
+const CLOSE_MIN_MS = 250;
 /** A start that is stopped half-way has this long to end in good order. */
 const GIVE_UP_WITHIN_MS = 3000;
 const RESTORE_EVERY_MS = 10_000;
@@ -85,7 +85,7 @@ export async function startApp(
   const stop = once(async () => {
     const over = clock.monotonic() + STOP_WITHIN_MS;
     for (const dispose of disposal.toReversed()) {
-      const left = Math.max(CLOSE_LEAST_MS, over - clock.monotonic());
+      const left = Math.max(CLOSE_MIN_MS, over - clock.monotonic());
       await within(dispose(), left).catch((error: unknown) =>
         log.warn({ event: 'app.dispose-failed', err: error }),
       );

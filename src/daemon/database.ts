@@ -1,25 +1,25 @@
 import { join } from 'node:path';
 import type { Config } from '../config/config.ts';
 import type { SecretSource } from '../config/secrets.ts';
+import type { EmbeddedLog } from '../embedded/events.ts';
 import { type Clock, systemClock } from '../lib/clock.ts';
 import { paceLimits } from '../pace/policy.ts';
 import { createQueueBackend, type QueueBackend } from '../queues/backend.ts';
-import { noteAccount } from '../store/setup/account.ts';
-import { mendSequences } from '../store/history/changes.ts';
-import { ANSWER_WITHIN_MS, connect, type DatabaseUrl, type Sql } from '../store/connection/db.ts';
-import { waitForDatabase } from '../store/connection/startup.ts';
-import { storeFailure } from '../store/connection/sql-errors.ts';
-import { readConnectionLimit } from '../store/connection/connection-limit.ts';
-import { divideConnections } from './connections.ts';
-import { migrateDatabase } from '../store/setup/migrations.ts';
-import { PoolerError } from '../store/connection/pooler.ts';
-import { registerInstance } from '../store/setup/instance.ts';
-import { storeScopeMode } from '../store/sellers/scope.ts';
 import { storeSettings } from '../store/catalog/sync-state.ts';
-import { emitLine, type Log } from '../telemetry/log/logger.ts';
+import { readConnectionLimit } from '../store/connection/connection-limit.ts';
+import { ANSWER_WITHIN_MS, connect, type DatabaseUrl, type Sql } from '../store/connection/db.ts';
+import { PoolerError } from '../store/connection/pooler.ts';
+import { storeFailure } from '../store/connection/sql-errors.ts';
+import { waitForDatabase } from '../store/connection/startup.ts';
+import { mendSequences } from '../store/history/changes.ts';
+import { storeScopeMode } from '../store/sellers/scope.ts';
+import { noteAccount } from '../store/setup/account.ts';
+import { registerInstance } from '../store/setup/instance.ts';
+import { migrateDatabase } from '../store/setup/migrations.ts';
 import { noticeLines } from '../telemetry/log/lines.ts';
+import { emitLine, type Log } from '../telemetry/log/logger.ts';
 import type { Tracing } from '../telemetry/traces/tracing.ts';
-import type { EmbeddedLog } from '../embedded/events.ts';
+import { divideConnections } from './connections.ts';
 
 /** How long the end waits for statements under way; what they belong to has been stopped before. */
 const END_WITHIN_SECONDS = 1;

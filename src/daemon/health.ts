@@ -1,23 +1,23 @@
-import { paceReader } from '../pace/view.ts';
 import type { Config } from '../config/config.ts';
+import { formatAge } from '../lib/duration.ts';
 import type { CircuitBreaker } from '../pace/circuit-breaker.ts';
 import { type PaceLimits, paceLimits } from '../pace/policy.ts';
+import { paceReader } from '../pace/view.ts';
 import { type QueueBackend, within } from '../queues/backend.ts';
-import { formatAge } from '../lib/duration.ts';
-import type { WrongClock } from '../sync/clocks.ts';
-import type { ClockWatch } from './clock-watch.ts';
 import type { Runner } from '../queues/runner.ts';
-import type { Sql } from '../store/connection/db.ts';
-import { isDatabaseMissing, isLoginRejected, sqlState } from '../store/connection/sql-errors.ts';
-import { createCountsReader, storedCounts } from '../store/status/counts-reader.ts';
+import type { StorePause } from '../queues/store-pause.ts';
 import { IncompleteMirror, readFacts, type ReadFacts } from '../status/facts.ts';
 import { type Health, judgeHealth, type OwnFacts, POSTGRES_AWAY, unreadyReason } from '../status/health.ts';
 import { readStatus, type Status, type StatusSettings } from '../status/status.ts';
-import type { StorePause } from '../queues/store-pause.ts';
+import type { Sql } from '../store/connection/db.ts';
+import { isDatabaseMissing, isLoginRejected, sqlState } from '../store/connection/sql-errors.ts';
+import { createCountsReader, storedCounts } from '../store/status/counts-reader.ts';
+import type { WrongClock } from '../sync/clocks.ts';
 import type { SyncContext } from '../sync/context.ts';
 import { type StatusLines, statusLines } from '../telemetry/log/lines.ts';
-import type { Parts } from './parts.ts';
+import type { ClockWatch } from './clock-watch.ts';
 import type { HealthAnswer } from './http/answer.ts';
+import type { Parts } from './parts.ts';
 
 /** What health is judged from: the mirror, and what only this daemon knows of itself. */
 export type HealthParts = Pick<Parts, 'log' | 'metrics'> & {
@@ -52,7 +52,7 @@ const ANSWER_WITHIN_MS = 3000;
 /** All of a reading: less than an answer may take, whose text has yet to be made. Scrapes wait for ten seconds. */
 const READ_WITHIN_MS = 4500;
 /** What is left of that for the statistics, at least. */
-const STATISTICS_LEAST_MS = 1000;
+const STATISTICS_MIN_MS = 1000;
 /** A count that takes longer continues in the background, and health is judged by the last one. */
 const COUNT_WITHIN_MS = 1000;
 /** With wakes every second, workers that ended no job for this long are dead, unless the store is; `at_work` of trust_terms is the same time. */
@@ -107,7 +107,7 @@ export function createHealth(
   async function read(): Promise<HealthReading> {
     const begunAt = clock.monotonic();
     const { read, health } = await judged();
-    const leftMs = Math.max(STATISTICS_LEAST_MS, READ_WITHIN_MS - (clock.monotonic() - begunAt));
+    const leftMs = Math.max(STATISTICS_MIN_MS, READ_WITHIN_MS - (clock.monotonic() - begunAt));
     const status = read === null ? null : await statusOf(read, leftMs);
     return { health, status, now: read?.facts.now ?? new Date(clock.now()) };
   }

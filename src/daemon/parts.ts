@@ -1,6 +1,5 @@
 import type { Config } from '../config/config.ts';
 import type { Clock } from '../lib/clock.ts';
-import type { ClockWatch } from './clock-watch.ts';
 import type { CircuitBreaker } from '../pace/circuit-breaker.ts';
 import type { QueueBackend } from '../queues/backend.ts';
 import type { StorePause } from '../queues/store-pause.ts';
@@ -9,6 +8,7 @@ import type { Log } from '../telemetry/log/logger.ts';
 import type { Problem } from '../telemetry/log/problems.ts';
 import type { Metrics } from '../telemetry/metrics/metrics.ts';
 import type { Telemetry } from '../telemetry/telemetry.ts';
+import type { ClockWatch } from './clock-watch.ts';
 
 /** What a daemon is put together from, in the order in which it is made. Each function of this module takes what it needs of it. */
 export interface Parts {

@@ -8,10 +8,10 @@ import type { Identity, PageView } from '../status/page.ts';
 import { readRecentChanges } from '../store/history/changes.ts';
 import { readSamples, type Sample } from '../store/status/samples.ts';
 import type { SyncContext } from '../sync/context.ts';
-import type { Parts } from './parts.ts';
+import { VERSION } from '../version.ts';
 import type { HealthReader } from './health.ts';
 import type { PageSource } from './http/routes.ts';
-import { VERSION } from '../version.ts';
+import type { Parts } from './parts.ts';
 
 /** However many readers there are, and however often they read: Postgres is asked this often at most. */
 const VIEW_FOR_MS = 2000;

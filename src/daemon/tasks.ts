@@ -1,16 +1,16 @@
 import type { Handler } from '../queues/runner.ts';
 import { runTask } from '../queues/task-run.ts';
 import type { RunTask, TaskName, TaskRun } from '../store/ledger/tasks.ts';
-import type { Telemetry } from '../telemetry/telemetry.ts';
-import type { Parts } from './parts.ts';
 import type { StopSignals } from '../sync/context.ts';
 import { syncDelta } from '../sync/delta.ts';
 import { planLive } from '../sync/live/plan.ts';
+import { type Retention, maintain, syncMetadata } from '../sync/maintenance.ts';
 import { checkCatalog, syncManifest } from '../sync/manifest.ts';
 import type { TaskOutcome } from '../sync/outcome.ts';
-import { tracedTask } from '../sync/traces.ts';
 import { repriceSlices, type Slice } from '../sync/reprice/slice.ts';
-import { type Retention, maintain, syncMetadata } from '../sync/maintenance.ts';
+import { tracedTask } from '../sync/traces.ts';
+import type { Telemetry } from '../telemetry/telemetry.ts';
+import type { Parts } from './parts.ts';
 
 export interface JobControl extends StopSignals {
   readonly wake: (task: TaskName) => Promise<void>;

@@ -1,5 +1,5 @@
-import { readLockHolders } from '../store/status/lock-holders.ts';
 import type { Runner } from '../queues/runner.ts';
+import { readLockHolders } from '../store/status/lock-holders.ts';
 import type { OnStop } from './database.ts';
 import type { HealthReader } from './health.ts';
 import type { Parts } from './parts.ts';

@@ -1,6 +1,6 @@
 import type { Level, LogEvent } from './log-event.ts';
-import { PROCESS, STORE } from './log-events-process.ts';
 import { FOLLOWING } from './log-events-follow.ts';
+import { PROCESS, STORE } from './log-events-process.ts';
 import { CATALOG, PARTNER, REPRICING, TASK_LINES } from './log-events-sync.ts';
 
 /**

@@ -1,10 +1,10 @@
 import { chmod, cp, lstat, mkdtemp, readdir, readFile, rename, rm, symlink } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { basename, dirname, join, relative } from 'node:path';
-import type { EmbeddedLog } from './events.ts';
 import { type ServiceUser, runCommand } from './command.ts';
 import { makeFolders } from './data-dir.ts';
 import { EmbeddedError, unless } from './errors.ts';
+import type { EmbeddedLog } from './events.ts';
 
 /** A usable installation: the folder that holds `bin`, `lib` and `share`, and its major version. */
 export interface Binaries {

@@ -1,6 +1,6 @@
-import { EmbeddedError, errnoOf } from './errors.ts';
 import { spawn } from 'node:child_process';
 import { constants } from 'node:os';
+import { EmbeddedError, errnoOf } from './errors.ts';
 
 /** The user that Postgres runs as where it cannot run as the user of this process. */
 export interface ServiceUser {

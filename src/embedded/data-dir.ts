@@ -12,9 +12,9 @@ import {
   symlink,
 } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
-import type { EmbeddedLog } from './events.ts';
 import { type ServiceUser, canEnter } from './command.ts';
 import { EmbeddedError, errnoOf, unless } from './errors.ts';
+import type { EmbeddedLog } from './events.ts';
 
 /** The data directory and the files that belong to it but must not be inside: they stay with the owner's user. */
 export interface ClusterPaths {

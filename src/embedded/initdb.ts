@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto';
 import { open, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { type ServiceUser, runCommand } from './command.ts';
 import type { Binaries } from './binaries.ts';
+import { type ServiceUser, runCommand } from './command.ts';
 import { type ClusterPaths, readState } from './data-dir.ts';
 import { EmbeddedError, unless } from './errors.ts';
 

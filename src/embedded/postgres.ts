@@ -1,10 +1,10 @@
 import { readFile, realpath } from 'node:fs/promises';
 import { basename, dirname, join, resolve } from 'node:path';
 import { systemClock, type Clock } from '../lib/clock.ts';
-import type { EmbeddedLog } from './events.ts';
-import { chooseAccount } from './command.ts';
 import { findPlatformPackage, prepareBinaries } from './binaries.ts';
+import { chooseAccount } from './command.ts';
 import { clusterPaths, makeFolders, onDisk, ownerOf, placeDataDir, type ClusterPaths } from './data-dir.ts';
+import type { EmbeddedLog } from './events.ts';
 import { ensureCluster } from './initdb.ts';
 import { acquireOwnerLock, type OwnerLock } from './lock.ts';
 import { clearOrphans } from './processes.ts';

@@ -1,9 +1,9 @@
 import { readdir, readFile, readlink, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Clock } from '../lib/clock.ts';
-import type { EmbeddedLog } from './events.ts';
 import { runCommand } from './command.ts';
 import { EmbeddedError, errnoOf, unless } from './errors.ts';
+import type { EmbeddedLog } from './events.ts';
 import { isAlive } from './lock.ts';
 
 /** What `postmaster.pid` says: the server's pid, and whether it takes connections. */

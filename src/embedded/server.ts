@@ -4,10 +4,10 @@ import { open, readFile, rm } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { basename, join } from 'node:path';
 import type { Clock } from '../lib/clock.ts';
-import type { EmbeddedLog } from './events.ts';
-import { type ServiceUser, CHILD_ENV } from './command.ts';
 import type { Binaries } from './binaries.ts';
+import { type ServiceUser, CHILD_ENV } from './command.ts';
 import { EmbeddedError, errnoOf, unless } from './errors.ts';
+import type { EmbeddedLog } from './events.ts';
 import { escalate, readPostmasterFile, STOP_STEPS, waitUntil } from './processes.ts';
 import type { Watchdog } from './watchdog.ts';
 

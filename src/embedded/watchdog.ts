@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
-import type { EmbeddedLog } from './events.ts';
 import { CHILD_ENV } from './command.ts';
+import type { EmbeddedLog } from './events.ts';
 
 /**
  * Ends the server when its owner is gone: stdin is a pipe that only the owner holds, so that its end of file is the owner's

@@ -1,6 +1,6 @@
 import type { Clock } from '../lib/clock.ts';
-import { type Filter, type Page, readChanges, readCopy } from '../store/history/feed.ts';
 import type { LoneClient } from '../store/connection/db.ts';
+import { type Filter, type Page, readChanges, readCopy } from '../store/history/feed.ts';
 import type { NameHeld, Place } from '../store/history/followers.ts';
 import { type Batch, cut } from './batch.ts';
 import { backOffMs, type Result } from './delivery.ts';

@@ -1,5 +1,7 @@
 import { isIP } from 'node:net';
 import { Agent, buildConnector, type Dispatcher } from 'undici';
+import type { Clock } from '../lib/clock.ts';
+import { failureCode } from '../partner/errors.ts';
 import {
   ADDRESS_REFUSED,
   guardedLookup,
@@ -8,10 +10,8 @@ import {
   type Reach,
   refuseResolved,
 } from '../partner/origin.ts';
-import { failureCode } from '../partner/errors.ts';
 import { proxyFor, type ProxySettings } from '../partner/proxy.ts';
 import { tunnelConnector } from '../partner/tunnel.ts';
-import type { Clock } from '../lib/clock.ts';
 import type { Batch, Limits } from './batch.ts';
 import { excerptOf, type Result, retryAfterMs, judgeStatus } from './delivery.ts';
 import { messageOf } from './message.ts';
@@ -35,7 +35,7 @@ export interface WebhookOptions {
 }
 
 /** Most that is read of an answer's body; its first words are kept. */
-const MOST_BODY_BYTES = 16 * 1024;
+const MAX_BODY_BYTES = 16 * 1024;
 const DROPPED_WITHIN_MS = 1000;
 
 /**
@@ -137,7 +137,7 @@ async function resultOf(answer: Dispatcher.ResponseData, now: number): Promise<R
 
 /** What is said beside a success is not read; what comes of it slowly is not waited for. */
 async function dropBody(body: Dispatcher.ResponseData['body']): Promise<null> {
-  await body.dump({ limit: MOST_BODY_BYTES, signal: AbortSignal.timeout(DROPPED_WITHIN_MS) }).catch(() => {});
+  await body.dump({ limit: MAX_BODY_BYTES, signal: AbortSignal.timeout(DROPPED_WITHIN_MS) }).catch(() => {});
   return null;
 }
 
@@ -150,7 +150,7 @@ async function bodyOf(body: Dispatcher.ResponseData['body']): Promise<string | n
     for await (const chunk of body as AsyncIterable<Buffer>) {
       chunks.push(chunk);
       size += chunk.length;
-      if (size >= MOST_BODY_BYTES) break;
+      if (size >= MAX_BODY_BYTES) break;
     }
   } catch {
     // It was cut off, or took too long.

@@ -1,5 +1,11 @@
-import { failpoint } from '../lib/failpoint.ts';
 import type { Clock } from '../lib/clock.ts';
+import { failpoint } from '../lib/failpoint.ts';
+import type { Permit } from '../partner/client.ts';
+import type { RequestOutcome } from '../partner/errors.ts';
+import type { Sql } from '../store/connection/db.ts';
+import { createCircuitBreaker, type CircuitBreaker } from './circuit-breaker.ts';
+import { unsend, withPace } from './ledger.ts';
+import { whilePaused } from './pause.ts';
 import {
   decide,
   guardMs,
@@ -12,12 +18,6 @@ import {
   settled,
 } from './policy.ts';
 import { explainRefusal, refusalOf } from './refusal.ts';
-import type { Permit } from '../partner/client.ts';
-import type { RequestOutcome } from '../partner/errors.ts';
-import { createCircuitBreaker, type CircuitBreaker } from './circuit-breaker.ts';
-import type { Sql } from '../store/connection/db.ts';
-import { unsend, withPace } from './ledger.ts';
-import { whilePaused } from './pause.ts';
 
 export const REQUEST_LANES = ['reprice', 'delta', 'manifest'] as const;
 export const PACE_WAITS: readonly PaceWait[] = ['spacing', 'window', 'silence', 'probe', 'paused'];

@@ -1,6 +1,6 @@
 import type { readPace } from './ledger.ts';
-import { ceilingAt, initialPace, ownMost, type PaceLimits } from './policy.ts';
 import { type PauseStatus, pauseStatus } from './pause.ts';
+import { ceilingAt, initialPace, ownMost, type PaceLimits } from './policy.ts';
 import { explainRefusal, type Refusal, refusalOf } from './refusal.ts';
 
 /** The pace as people and programs are shown it. Requests of one rolling window. */

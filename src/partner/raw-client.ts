@@ -1,5 +1,5 @@
-import { PartnerError, type RequestOutcome, type Route } from './errors.ts';
 import type { Permit } from './client.ts';
+import { PartnerError, type RequestOutcome, type Route } from './errors.ts';
 import { limitsOf } from './limits.ts';
 import { type AnswerHead, type ApiRequest, createTransport, type TransportOptions } from './transport.ts';
 import { parseDelta, parseExact } from './wire.ts';

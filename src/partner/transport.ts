@@ -61,7 +61,7 @@ export interface Transport {
 }
 
 /** More than requests are under way at once, all routes together: a request never waits for a connection. */
-const MOST_CONNECTIONS = 40;
+const MAX_CONNECTIONS = 40;
 
 /** Characters that take milliseconds to parse. */
 const LARGE_TEXT = 1024 * 1024;
@@ -117,7 +117,7 @@ class UndiciTransport implements Transport {
     // The total timeout below is the one that counts; undici's own would only shorten a longer setting.
     this.#agent = new Agent({
       allowH2: false,
-      connections: MOST_CONNECTIONS,
+      connections: MAX_CONNECTIONS,
       ...(this.#proxy === null
         ? { connectTimeout: options.timeoutMs }
         : { connect: this.#through(this.#proxy) }),

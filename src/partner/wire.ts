@@ -33,7 +33,7 @@ const deltaSchema = z.object({
   to_snapshot: z.union([z.string(), z.int()]).nullish(),
 });
 /** Lists of more SKUs may name one twice. */
-const MOST_EACH_ONCE = 50_000;
+const MAX_EACH_ONCE = 50_000;
 const DELTA_LISTS = ['changed', 'removed', 'now_live'] as const;
 const DELTA_MEMBERS = [...DELTA_LISTS, 'to_snapshot'];
 /** Members by which answers of this and of other APIs say that they are one page of several (partner rules 4.3). */
@@ -54,7 +54,7 @@ const recordSchema = z.object({
 });
 
 /** A SKU has some dozens of sizes; each is a row, and thousands are no sizes. */
-const MOST_SIZES = 1000;
+const MAX_SIZES = 1000;
 
 /** Members of a `size_map` that are no sizes. */
 const NOT_SIZES = new Set<string>(
@@ -100,7 +100,7 @@ function asNumber(value: unknown): number | undefined {
 }
 
 /** The partner stores no lower ask (partner rule 8.create-floor): less says that there is no price, whatever it is meant to say. */
-export const LEAST_PRICE = 50;
+export const MIN_PRICE = 50;
 
 /** The number in a `size_map` entry, whatever it counts: the entry itself, or the first of the fields that is there as one. */
 export function readAmount(entry: unknown, priceFields: readonly string[]): number | undefined {
@@ -117,7 +117,7 @@ export function readAmount(entry: unknown, priceFields: readonly string[]): numb
 export function readSizeEntry(entry: unknown, priceFields: readonly string[]): SizeEntry {
   const amount = readAmount(entry, priceFields);
   const isPrice =
-    amount !== undefined && Number.isInteger(amount) && amount >= LEAST_PRICE && amount <= INT4_MAX;
+    amount !== undefined && Number.isInteger(amount) && amount >= MIN_PRICE && amount <= INT4_MAX;
   const price = isPrice ? amount : null;
   return { price, entry: typeof entry === 'number' && price !== null ? null : entry };
 }
@@ -149,7 +149,7 @@ export function readRecord(body: unknown, names: WireNames): LowestRecord | Unre
   if (code !== '0000') return { unreadable: 'code is not 0000' };
   if (!isObject(sizeMap)) return { unreadable: 'size_map is not an object' };
   const sizes = new Map<string, SizeEntry>();
-  if (Object.keys(sizeMap).length > MOST_SIZES) return { unreadable: `more than ${MOST_SIZES} sizes` };
+  if (Object.keys(sizeMap).length > MAX_SIZES) return { unreadable: `more than ${MAX_SIZES} sizes` };
   for (const [size, raw] of Object.entries(sizeMap)) {
     if (NOT_SIZES.has(size)) continue;
     if (!isReadableSize(size)) return { unreadable: 'a size key is too long or not storable' };
@@ -248,7 +248,7 @@ export function readDelta(body: unknown, names: WireNames): Reading<DeltaAnswer>
       else skipped += 1;
     }
     // A set of a million takes most of a second: whoever applies such a list does so in pieces, without.
-    lists.push(readable.length > MOST_EACH_ONCE ? readable : [...new Set(readable)]);
+    lists.push(readable.length > MAX_EACH_ONCE ? readable : [...new Set(readable)]);
   }
   const { to_snapshot: token } = parsed.data;
   const toSnapshot = token === undefined || token === null ? null : String(token);

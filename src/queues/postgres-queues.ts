@@ -16,8 +16,8 @@ import {
   KEEP_ALIVE_MS,
   SCAN_WITHIN_MS,
 } from '../store/connection/db.ts';
-import { QUEUE_SCHEMA } from '../store/setup/occupied.ts';
 import { sessionConnection } from '../store/connection/session.ts';
+import { QUEUE_SCHEMA } from '../store/setup/occupied.ts';
 
 /** The means of all queues and workers of a process whose queues are in Postgres. */
 export interface PostgresQueues {

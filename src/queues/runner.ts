@@ -1,7 +1,7 @@
 import type { Job } from 'bullmq';
 import type { Clock } from '../lib/clock.ts';
 import { type Sql, transaction } from '../store/connection/db.ts';
-import { takeTurn } from '../store/connection/locks.ts';
+import { waitForLock } from '../store/connection/locks.ts';
 import { overdueTasks, type TaskName } from '../store/ledger/tasks.ts';
 import { type JobQueue, type JobWorker, type QueueBackend, within } from './backend.ts';
 import { CONCURRENCY, QUEUE_OF, type QueueName, QUEUES, type Schedule } from './jobs.ts';
@@ -196,7 +196,7 @@ async function putSchedules(
 ): Promise<void> {
   await transaction(sql, async (tx) => {
     // bullmq's Postgres backend corrupts schedules that are upserted concurrently, by whatever process.
-    await takeTurn(tx, 'schedules');
+    await waitForLock(tx, 'schedules');
     for (const { job, everyMs } of schedules) {
       const queue = queues.get(QUEUE_OF[job]);
       if (queue === undefined) continue;

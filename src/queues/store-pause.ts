@@ -1,5 +1,5 @@
-import { doubling } from '../lib/duration.ts';
 import type { Clock } from '../lib/clock.ts';
+import { doubling } from '../lib/duration.ts';
 import { type StoreFailure, storeFailure } from '../store/connection/sql-errors.ts';
 
 export type StoreEvent =
@@ -22,7 +22,7 @@ export interface StorePause {
 }
 
 const FIRST_MS = 1000;
-const MOST_MS = 60_000;
+const MAX_MS = 60_000;
 /** Schedules wake every second: this long without a job is no coincidence. */
 const NO_JOB_MS = 5000;
 /** Name of the queues in events that name a job. */
@@ -50,7 +50,7 @@ export function createStorePause(
     // Others that were under way fail with the first: that is one failure.
     if (present !== undefined && present !== before) return;
     const times = (before?.times ?? 0) + 1;
-    const ms = doubling(FIRST_MS, times, MOST_MS);
+    const ms = doubling(FIRST_MS, times, MAX_MS);
     jobs.set(job, { kind, until: now + ms, times, retrying: false });
     emit({ event: 'store.paused', kind, job, ms });
   }

@@ -1,9 +1,9 @@
-import { failpoint } from '../lib/failpoint.ts';
 import type { Clock } from '../lib/clock.ts';
-import { lostRetryInMs, type TaskOutcome, retryInMs } from '../sync/outcome.ts';
+import { failpoint } from '../lib/failpoint.ts';
 import { freeNotifications, type Sql } from '../store/connection/db.ts';
 import { isConnectionLost, storeFailure } from '../store/connection/sql-errors.ts';
 import { endTask, renewTask, startTask, type RunTask, type TaskRun } from '../store/ledger/tasks.ts';
+import { lostRetryInMs, type TaskOutcome, retryInMs } from '../sync/outcome.ts';
 
 const LEASE_MS = 20_000;
 const RENEW_EVERY_MS = 5000;

@@ -36,7 +36,7 @@ const REFUSALS: readonly [number, ...number[]] = [405, 408, 413, 500];
 const BOM = '\uFEFF';
 const BUILD_MS = 6 * 60_000;
 /** More unreadable lines may make a reader refuse a whole file, and rightly. */
-const MOST_UNREADABLE = 5;
+const MAX_UNREADABLE = 5;
 const DELTA_LISTS = ['changed', 'removed', 'now_live'] as const;
 
 interface Said {
@@ -176,7 +176,7 @@ export class Ambiguities {
       this.#learnCohort(line.sku, line.price_source, true);
       listed.add(line.sku);
       const bent =
-        this.enabled && isKnown && unreadable < MOST_UNREADABLE && this.#draw('unreadable-field', 0.12);
+        this.enabled && isKnown && unreadable < MAX_UNREADABLE && this.#draw('unreadable-field', 0.12);
       unreadable += Number(bent);
       yield bom + write(bent ? { ...line, ...this.#rng.pick(NONSENSE) } : line);
       bom = '';

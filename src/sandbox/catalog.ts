@@ -3,6 +3,7 @@ import { type Answer, invalid, type PlainCall, readObject } from './answer.ts';
 import { type Presigner, snapshotOf } from './files.ts';
 import type { LiveLimiter } from './gate.ts';
 import type { Settings } from './options.ts';
+import { fileErrorReply, fileReply, type Reply } from './respond.ts';
 import {
   bulkBody,
   type BulkOutcome,
@@ -16,7 +17,6 @@ import {
   SERVICE_ERROR,
 } from './wire.ts';
 import type { World } from './world.ts';
-import { fileErrorReply, fileReply, type Reply } from './respond.ts';
 
 const BULK_MAX_SKUS = 100;
 

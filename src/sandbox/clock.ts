@@ -1,5 +1,5 @@
 /** More would keep the sandbox from answering for seconds. */
-const MOST_TURNS = 20_000;
+const MAX_TURNS = 20_000;
 
 /** Something that happens by itself, every so many milliseconds. */
 interface Duty {
@@ -56,7 +56,7 @@ export class SandboxClock {
 
   /** Goes `ms` ahead, through everything that happens by itself on the way. False = too much of it; nothing was done. */
   advance(ms: number): boolean {
-    if (this.turnsWithin(ms) > MOST_TURNS) return false;
+    if (this.turnsWithin(ms) > MAX_TURNS) return false;
     const until = this.now() + ms;
     for (let duty = this.#nextUntil(until); duty !== undefined; duty = this.#nextUntil(until)) {
       this.#at = Math.max(this.now(), duty.nextAt);

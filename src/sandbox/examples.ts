@@ -9,7 +9,7 @@ interface Example {
 }
 
 /** A smaller catalog has none: who asks for three SKUs wants to know which. */
-export const LEAST_SKUS_WITH_EXAMPLES = 10;
+export const MIN_SKUS_WITH_EXAMPLES = 10;
 
 /** Its size 9 moves, and its size 11 is off the market now and then. */
 const MOVING: Example = {

@@ -24,7 +24,7 @@ export interface ToldHints {
 
 /** Most hints that are kept, and that one answer has. */
 const KEPT = 10_000;
-const MOST_TOLD = 1000;
+const MAX_TOLD = 1000;
 /** Draws by which a live SKU is looked for; where so few are live that none is drawn, they are listed. */
 const TRIES = 1000;
 
@@ -72,7 +72,7 @@ export class HintTeller {
     this.tell();
     const kept = this.#kept.slice(-KEPT);
     const first = this.#last - kept.length + 1;
-    const hints = id > this.#last ? [] : kept.slice(Math.max(0, id + 1 - first)).slice(0, MOST_TOLD);
+    const hints = id > this.#last ? [] : kept.slice(Math.max(0, id + 1 - first)).slice(0, MAX_TOLD);
     return { hints, next: hints.at(-1)?.id ?? this.#last, missed: Math.max(0, first - 1 - id) };
   }
 

@@ -1,10 +1,10 @@
-import { notFound, type Order, unauthorized } from './orders/order.ts';
-import type { FileRefusal, Signatures } from './files.ts';
-import { createRng, mix } from './rng.ts';
 import { type Answer, type Call, invalid, type PlainCall, refused } from './answer.ts';
-import { bytesReply, fileErrorReply, type Reply } from './respond.ts';
+import type { FileRefusal, Signatures } from './files.ts';
 import type { Settings } from './options.ts';
+import { notFound, type Order, unauthorized } from './orders/order.ts';
 import type { Orders } from './orders/orders.ts';
+import { bytesReply, fileErrorReply, type Reply } from './respond.ts';
+import { createRng, mix } from './rng.ts';
 
 const PREFIX = '/files/labels/';
 

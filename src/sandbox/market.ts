@@ -9,7 +9,7 @@ import {
   type Product,
   type Sizes,
 } from './catalogue.ts';
-import { EXAMPLES, exampleSizes, LEAST_SKUS_WITH_EXAMPLES } from './examples.ts';
+import { EXAMPLES, exampleSizes, MIN_SKUS_WITH_EXAMPLES } from './examples.ts';
 import type { Settings } from './options.ts';
 import { createRng, mix, type Rng } from './rng.ts';
 
@@ -275,7 +275,7 @@ export class Market {
 
   /** A priceable SKU. The first that may be are the examples: snapshot-priced ones, where there are such. */
   #createOrdinary(sku: string, { live, mayBeExample }: { live: boolean; mayBeExample: boolean }): void {
-    const isRoom = mayBeExample && this.#settings.skus >= LEAST_SKUS_WITH_EXAMPLES;
+    const isRoom = mayBeExample && this.#settings.skus >= MIN_SKUS_WITH_EXAMPLES;
     const example = isRoom && !HOSTILE_SKUS.includes(sku) ? this.#nextExample() : undefined;
     const item = this.#create(example?.sku ?? sku, { live });
     if (example === undefined) return;

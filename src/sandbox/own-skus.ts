@@ -5,7 +5,7 @@ export interface OwnSku extends AddOptions {
   readonly sku: string;
 }
 
-const MOST_PROBLEMS = 20;
+const MAX_PROBLEMS = 20;
 const MEMBERS = ['sku', 'sizes', 'size_type', 'product', 'price_source', 'listed', 'priceable'];
 const PRODUCT_MEMBERS = ['name', 'model', 'brand', 'gender_size', 'size_type', 'category'];
 
@@ -33,8 +33,8 @@ export function readOwnSkus(text: string): { skus: OwnSku[]; problems: string[] 
     skus.push(ownSku(sku, line));
   }
   if (skus.length + problems.length === 0) problems.push('there is no SKU in it');
-  const more = problems.length - MOST_PROBLEMS;
-  return { skus, problems: more > 0 ? [...problems.slice(0, MOST_PROBLEMS), `and ${more} more`] : problems };
+  const more = problems.length - MAX_PROBLEMS;
+  return { skus, problems: more > 0 ? [...problems.slice(0, MAX_PROBLEMS), `and ${more} more`] : problems };
 }
 
 function parse(text: string): Line | string {

@@ -15,9 +15,9 @@ export interface Released extends ProductLine {
 /** Parts of a line's SKUs, and of the sizes of each, that move; and how far, as a part of the price. */
 const SKUS_PART = 0.7;
 const SIZES_PART = 0.8;
-const LEAST_MOVE = 0.05;
-const MOST_MOVE = 0.3;
-const LEAST_PRICE = 50;
+const MIN_MOVE = 0.05;
+const MAX_MOVE = 0.3;
+const MIN_PRICE = 50;
 
 /** Most sizes of most SKUs of a line move, all in one direction. Null: there is none of these names with anything on offer. */
 export function releaseLine(market: Market, wanted: Partial<ProductLine>): Released | null {
@@ -34,8 +34,8 @@ export function releaseLine(market: Market, wanted: Partial<ProductLine>): Relea
     const unmoved = rng.int(Math.floor(sizes.length * (1 - SIZES_PART)) + 1);
     for (const [size, price] of sizes.slice(unmoved)) {
       if (price === null) continue;
-      const move = 1 + direction * (LEAST_MOVE + rng.next() * (MOST_MOVE - LEAST_MOVE));
-      const after = Math.max(LEAST_PRICE, Math.round(price * move));
+      const move = 1 + direction * (MIN_MOVE + rng.next() * (MAX_MOVE - MIN_MOVE));
+      const after = Math.max(MIN_PRICE, Math.round(price * move));
       market.setPrice(item.sku, size, after === price ? price + 1 : after);
     }
   }

@@ -1,9 +1,9 @@
 import type { ServerResponse } from 'node:http';
 import type { Readable } from 'node:stream';
 import { gzipSync } from 'node:zlib';
-import { REFUSALS } from './gate.ts';
 import type { Fault } from './faults.ts';
 import { fileError, fileHeaders, fileStream, type FileRefusal } from './files.ts';
+import { REFUSALS } from './gate.ts';
 import type { Dialect } from './options.ts';
 import { SERVICE_ERROR, type Json } from './wire.ts';
 

@@ -1,6 +1,19 @@
-import type { RouteName } from './faults.ts';
 import { answerBulk, answerDelta, answerLowest, answerManifest, manifestFile } from './catalog.ts';
+import type { RouteName } from './faults.ts';
+import { answerIntake } from './intake.ts';
+import { answerLabel, labelFile } from './labels.ts';
+import { answerCreate, answerEdit, answerListings } from './listings/handlers.ts';
+import {
+  answerConfirm,
+  answerOrder,
+  answerPayout,
+  answerProcessing,
+  answerSettled,
+  answerTracking,
+} from './orders/handlers.ts';
 import { pageOf } from './page.ts';
+import type { Reply } from './respond.ts';
+import { createMatcher, lineOfRoute, type RouteDefinition, type Services } from './routing.ts';
 import {
   bulkExample,
   confirmExample,
@@ -15,19 +28,6 @@ import {
   orderExample,
   trackingExample,
 } from './try-it.ts';
-import { answerIntake } from './intake.ts';
-import { answerLabel, labelFile } from './labels.ts';
-import { answerCreate, answerEdit, answerListings } from './listings/handlers.ts';
-import {
-  answerConfirm,
-  answerOrder,
-  answerPayout,
-  answerProcessing,
-  answerSettled,
-  answerTracking,
-} from './orders/handlers.ts';
-import type { Reply } from './respond.ts';
-import { createMatcher, lineOfRoute, type RouteDefinition, type Services } from './routing.ts';
 
 const SHORT = 'public, max-age=30, s-maxage=60, stale-while-revalidate=15';
 const MINUTE = 'public, max-age=60, s-maxage=120, stale-while-revalidate=30';

@@ -1,5 +1,5 @@
-import type { FrozenLine, Item, Market } from './market.ts';
 import { bornSizes, type Sizes } from './catalogue.ts';
+import type { FrozenLine, Item, Market } from './market.ts';
 import type { Settings } from './options.ts';
 import { createRng, fingerprint, mix, type Rng } from './rng.ts';
 

@@ -3,8 +3,8 @@ import { ExampleMoves } from './examples.ts';
 import { HintTeller, type ToldHints } from './hints.ts';
 import { Market, type AddOptions, type Item, type PriceSource } from './market.ts';
 import { stepMarket } from './moves.ts';
-import { type ProductLine, type Released, releaseLine } from './releases.ts';
 import type { Settings } from './options.ts';
+import { type ProductLine, type Released, releaseLine } from './releases.ts';
 import type { Rng } from './rng.ts';
 import { SnapshotChain, type CatalogCode, type Delta, type Snapshot } from './snapshots.ts';
 

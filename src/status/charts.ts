@@ -1,6 +1,6 @@
-import type { CohortSample, Sample } from '../store/status/samples.ts';
 import { formatAge } from '../lib/duration.ts';
 import type { Targets } from '../store/catalog/sync-state.ts';
+import type { CohortSample, Sample } from '../store/status/samples.ts';
 import { chart, type ChartLine, type Mark } from './chart.ts';
 import { count, sum, targetSeconds } from './format.ts';
 import { html, type Html } from './html.ts';

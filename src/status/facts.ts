@@ -1,19 +1,19 @@
-import type { PaceReader, PaceStatus } from '../pace/view.ts';
 import { readPace } from '../pace/ledger.ts';
+import type { PaceReader, PaceStatus } from '../pace/view.ts';
+import { type Doubts, readDoubts } from '../store/answer/mass-moves.ts';
+import { readSyncState, readTargets, type SyncState, type Targets } from '../store/catalog/sync-state.ts';
 import { type DatabaseClock, readClock } from '../store/clock.ts';
-import type { CatalogCounts } from '../store/status/counts.ts';
 import type { Sql } from '../store/connection/db.ts';
 import { type Idle, readIdle } from '../store/ledger/due.ts';
-import { readDaemons } from '../store/setup/instance.ts';
+import { readTasks, type TaskState } from '../store/ledger/tasks.ts';
 import { type LivePlan, readLivePlan } from '../store/live/live.ts';
-import { type Doubts, readDoubts } from '../store/answer/mass-moves.ts';
-import { type LockHolder, readLockHolders } from '../store/status/lock-holders.ts';
 import { type NotStored, readNotStored } from '../store/quarantine.ts';
 import { readScopeState, type Scope } from '../store/sellers/scope.ts';
-import { readSnapshotHolder, type SnapshotHolder } from '../store/status/snapshot-holder.ts';
-import { readSyncState, readTargets, type SyncState, type Targets } from '../store/catalog/sync-state.ts';
-import { readTasks, type TaskState } from '../store/ledger/tasks.ts';
 import { readLeftOut } from '../store/sellers/watchlist.ts';
+import { readDaemons } from '../store/setup/instance.ts';
+import type { CatalogCounts } from '../store/status/counts.ts';
+import { type LockHolder, readLockHolders } from '../store/status/lock-holders.ts';
+import { readSnapshotHolder, type SnapshotHolder } from '../store/status/snapshot-holder.ts';
 
 /** What Postgres says of the mirror at one moment: all that health is judged by, the same for everyone who asks. */
 export interface Facts {

@@ -1,11 +1,11 @@
-import type { DeltaAudit } from '../store/catalog/audit.ts';
-import type { CohortCalibration } from '../store/trust/calibration.ts';
-import type { AgeDistribution } from '../store/status/counts.ts';
-import type { HintStats } from '../store/sellers/hint-sources.ts';
-import type { PromiseStats } from '../store/sellers/promises.ts';
 import { formatAge, formatDuration } from '../lib/duration.ts';
+import type { DeltaAudit } from '../store/catalog/audit.ts';
 import type { Targets } from '../store/catalog/sync-state.ts';
 import { FAILURES_BEFORE_PAUSE } from '../store/ledger/tasks.ts';
+import type { HintStats } from '../store/sellers/hint-sources.ts';
+import type { PromiseStats } from '../store/sellers/promises.ts';
+import type { AgeDistribution } from '../store/status/counts.ts';
+import type { CohortCalibration } from '../store/trust/calibration.ts';
 import type { MirrorStats } from './stats.ts';
 import type { Status } from './status.ts';
 

@@ -2,12 +2,11 @@ import { formatAge } from '../lib/duration.ts';
 import type { StoreFailure } from '../store/connection/sql-errors.ts';
 import { holderText } from '../store/status/lock-holders.ts';
 import { snapshotHolderText } from '../store/status/snapshot-holder.ts';
-import { failingCalls, failingTasks } from './failing.ts';
 import type { Facts } from './facts.ts';
+import { failingCalls, failingTasks } from './failing.ts';
 import { count, sum } from './format.ts';
 import { reasonsWhilePaused } from './pause.ts';
 import { clockReasons, isDeltaLate, progressReasons } from './progress.ts';
-import { isAllOutside, scopeReasons } from './scope.ts';
 import {
   broken,
   degraded,
@@ -18,6 +17,7 @@ import {
   type Reason,
   type ReasonCode,
 } from './reason.ts';
+import { isAllOutside, scopeReasons } from './scope.ts';
 
 /** The one judgement that `/readyz`, `status`, its JSON, the page and the metrics show. */
 export interface Health {

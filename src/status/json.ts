@@ -1,7 +1,7 @@
 import { backlogMinutes, estimateBacklog } from './format.ts';
+import type { Health } from './health.ts';
 import type { PageView } from './page.ts';
 import type { Status } from './status.ts';
-import type { Health } from './health.ts';
 
 /**
  * The form for programs; its members are documented in docs/status.md and only ever added to. Its type is what the package declares

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { Html } from './html.ts';
-import type { MirrorState } from './reason.ts';
 import { PAGE_SCRIPT } from './page-script.ts';
+import type { MirrorState } from './reason.ts';
 
 /* Style and script of the status page. Both are inline; the policy allows them by their hashes, and nothing else. */
 

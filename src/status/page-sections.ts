@@ -31,8 +31,8 @@ import {
   targetSeconds,
 } from './format.ts';
 import { html, type Html } from './html.ts';
-import { isKnown } from './series.ts';
 import { scopeText } from './scope.ts';
+import { isKnown } from './series.ts';
 import type { Status } from './status.ts';
 
 /* What the page shows of a status, a card each. Every card has its place, whatever is in it. */

@@ -1,8 +1,10 @@
+import { formatAge } from '../lib/duration.ts';
 import type { PriceChange } from '../store/history/changes.ts';
 import type { Sample } from '../store/status/samples.ts';
-import { formatAge } from '../lib/duration.ts';
 import { courseOf, stateStrips } from './charts.ts';
 import { count } from './format.ts';
+import { GLOSSARY } from './glossary.ts';
+import type { Health } from './health.ts';
 import { html, type Html } from './html.ts';
 import { ICON_COLOURS, SCRIPT_ELEMENT, STYLE_ELEMENT } from './page-assets.ts';
 import {
@@ -20,8 +22,6 @@ import {
 import type { Reason } from './reason.ts';
 import { runbookOf } from './runbooks.ts';
 import type { Status } from './status.ts';
-import type { Health } from './health.ts';
-import { GLOSSARY } from './glossary.ts';
 
 export interface ShownProblem {
   readonly at: Date;

@@ -1,5 +1,5 @@
-import type { PauseStatus } from '../pace/pause.ts';
 import { formatAge } from '../lib/duration.ts';
+import type { PauseStatus } from '../pace/pause.ts';
 import { secondsBetween } from './format.ts';
 import { paused, type Reason, type ReasonCode } from './reason.ts';
 

@@ -1,7 +1,7 @@
 import type { AgeDistribution } from '../store/status/counts.ts';
 import type { CohortSample, NewSample } from '../store/status/samples.ts';
-import type { MirrorState } from './reason.ts';
 import { secondsBetween, sum } from './format.ts';
+import type { MirrorState } from './reason.ts';
 import type { Status } from './status.ts';
 
 /* What is kept of a status each minute, for the charts. Pure. */

@@ -1,5 +1,4 @@
 import { formatAge } from '../lib/duration.ts';
-import type { MirrorStats } from './stats.ts';
 import type { TaskState } from '../store/ledger/tasks.ts';
 import {
   ageBands,
@@ -21,11 +20,12 @@ import {
   sum,
   targetSeconds,
 } from './format.ts';
-import { bar, harmless, type Paint, painter, type Terminal, type Tint, wrap } from './style.ts';
-import { scopeText } from './scope.ts';
-import type { Status } from './status.ts';
 import type { Health } from './health.ts';
 import type { MirrorState } from './reason.ts';
+import { scopeText } from './scope.ts';
+import type { MirrorStats } from './stats.ts';
+import type { Status } from './status.ts';
+import { bar, harmless, type Paint, painter, type Terminal, type Tint, wrap } from './style.ts';
 
 const LABEL = 12;
 const WIDEST_BAR = 40;

@@ -1,15 +1,15 @@
 import type { PaceStatus } from '../pace/view.ts';
 import type { Doubt } from '../store/answer/doubts.ts';
 import type { DeltaAudit } from '../store/catalog/audit.ts';
-import type { CohortCalibration } from '../store/trust/calibration.ts';
-import type { CatalogCounts } from '../store/status/counts.ts';
 import type { FollowerNow } from '../store/history/followers.ts';
-import type { HintStats } from '../store/sellers/hint-sources.ts';
+import type { TaskState } from '../store/ledger/tasks.ts';
 import type { IncidentCause } from '../store/live/incident.ts';
 import type { LivePlan } from '../store/live/live.ts';
-import type { RefreshStats } from '../store/sellers/refresh.ts';
+import type { HintStats } from '../store/sellers/hint-sources.ts';
 import type { PromiseStats } from '../store/sellers/promises.ts';
-import type { TaskState } from '../store/ledger/tasks.ts';
+import type { RefreshStats } from '../store/sellers/refresh.ts';
+import type { CatalogCounts } from '../store/status/counts.ts';
+import type { CohortCalibration } from '../store/trust/calibration.ts';
 import type { Facts } from './facts.ts';
 
 /** What metrics and `status` show of the mirror. Ages in seconds, times as Date. */

@@ -1,11 +1,11 @@
 import { readDeltaAudit } from '../store/catalog/audit.ts';
-import { readCalibration } from '../store/trust/calibration.ts';
-import type { CatalogCounts } from '../store/status/counts.ts';
 import type { Sql } from '../store/connection/db.ts';
 import { readFollowers } from '../store/history/followers.ts';
 import { readHintStats } from '../store/sellers/hint-sources.ts';
 import { readPromises } from '../store/sellers/promises.ts';
 import { readRefreshStats } from '../store/sellers/refresh.ts';
+import type { CatalogCounts } from '../store/status/counts.ts';
+import { readCalibration } from '../store/trust/calibration.ts';
 import type { Facts, ReadFacts } from './facts.ts';
 import { type MirrorStats, statsOf } from './stats.ts';
 

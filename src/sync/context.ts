@@ -1,20 +1,20 @@
 import type { Config } from '../config/config.ts';
-import type { LookCounts } from '../store/trust/calibration.ts';
-import type { HintCounts } from '../store/sellers/hints.ts';
-import type { MemberWatch } from '../store/answer/members.ts';
-import type { MoveCounts } from '../store/answer/mass-moves.ts';
-import type { NextRefresh } from '../store/answer/types.ts';
-import type { PromiseCounts } from '../store/sellers/promises.ts';
 import type { AnyLine, EventName } from '../declared/log-events.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { Tracer } from '../lib/tracer.ts';
+import type { Pacer, SentPermit } from '../pace/pacer.ts';
 import type { PartnerClient } from '../partner/client.ts';
 import { OUTAGE_KINDS, PartnerError, type RequestOutcome } from '../partner/errors.ts';
+import type { MoveCounts } from '../store/answer/mass-moves.ts';
+import type { MemberWatch } from '../store/answer/members.ts';
+import type { NextRefresh } from '../store/answer/types.ts';
 import type { Sql } from '../store/connection/db.ts';
 import type { DueFloors } from '../store/ledger/due-floors.ts';
 import { endCallPause } from '../store/ledger/tasks.ts';
+import type { HintCounts } from '../store/sellers/hints.ts';
+import type { PromiseCounts } from '../store/sellers/promises.ts';
+import type { LookCounts } from '../store/trust/calibration.ts';
 import type { Failure } from './outcome.ts';
-import type { Pacer, SentPermit } from '../pace/pacer.ts';
 import type { RecentAnswers } from './reprice/recent.ts';
 import { acquireTraced, callTraced } from './traces.ts';
 

@@ -11,8 +11,8 @@ import {
 import { readSyncState } from '../store/catalog/sync-state.ts';
 import { requestTask } from '../store/ledger/tasks.ts';
 import { ask, type FailedRequest, type SyncContext } from './context.ts';
-import { dueKey } from './traces.ts';
 import { failureOf, postponedBy, rejectedRetryInMs, type TaskOutcome, retryAfter } from './outcome.ts';
+import { dueKey } from './traces.ts';
 
 /** This many SKUs turning live in one delta may be an incident: check the catalog's counts. */
 const INCIDENT_CHECK_SKUS = 500;
@@ -50,8 +50,8 @@ export function deltaRecovery(
  * Answers after which a run ends although the token still advances, because some partners may give each answer a token of its own: consecutive ones
  * without any SKU, after which the delta counts as read; and all, after which it does not. The next poll goes on.
  */
-const MOST_EMPTY_HOPS = 3;
-const MOST_HOPS = 100;
+const MAX_EMPTY_HOPS = 3;
+const MAX_HOPS = 100;
 
 /**
  * Polls the delta from the stored token, again and again while to_snapshot advances (partner rule 4.2.11), and
@@ -81,7 +81,7 @@ export async function syncDelta(
     failpoint('delta.answered');
     empty = delta.changed.length + delta.removed.length + delta.nowLive.length === 0 ? empty + 1 : 0;
     // A token seen before in this run is a circle: what there is has been told.
-    const isEnd = empty >= MOST_EMPTY_HOPS || seen.has(delta.toSnapshot);
+    const isEnd = empty >= MAX_EMPTY_HOPS || seen.has(delta.toSnapshot);
     const applied = await applyTraced(ctx, { since: snapshotId, ...delta, isEnd });
     failpoint('delta.committed');
     if (applied.applied && chainBrokenAt !== null)
@@ -103,7 +103,7 @@ export async function syncDelta(
     if (applied.crossedToLive >= INCIDENT_CHECK_SKUS) await requestTask(ctx.sql, 'catalog-check');
     seen.add(snapshotId);
     hops += Number(advanced);
-    const isOver = !advanced || isEnd || hops >= MOST_HOPS;
+    const isOver = !advanced || isEnd || hops >= MAX_HOPS;
     if (isOver) return { kind: 'done', nextInMs: deltaMs, counts: { hops } };
   }
 }

@@ -1,16 +1,16 @@
+import { pruneSends } from '../pace/ledger.ts';
 import { dropOldMemberHistory } from '../store/answer/muted.ts';
-import { trimCalibration } from '../store/trust/calibration.ts';
 import { isClockSteady } from '../store/clock.ts';
+import { isAnswer, rejection, sqlState, storeFailure } from '../store/connection/sql-errors.ts';
 import { dropOldBatches, dropOldHistory, prepareHistory } from '../store/history/changes.ts';
 import { dropOldDays, keepDailyPrices } from '../store/history/daily.ts';
-import { promoteMetadata, releaseHeld } from '../store/ledger/due.ts';
+import { promoteMetadata, endWaits } from '../store/ledger/due.ts';
 import { readLivePlan } from '../store/live/live.ts';
-import { pruneSends } from '../pace/ledger.ts';
 import { trimQuarantine } from '../store/quarantine.ts';
-import { trimSamples } from '../store/status/samples.ts';
 import { readScope, readScopeState } from '../store/sellers/scope.ts';
-import { isAnswer, rejection, sqlState, storeFailure } from '../store/connection/sql-errors.ts';
 import { forgetUnknown, readWatchlist } from '../store/sellers/watchlist.ts';
+import { trimSamples } from '../store/status/samples.ts';
+import { trimCalibration } from '../store/trust/calibration.ts';
 import { nextRefresh, type SyncContext } from './context.ts';
 import type { TaskOutcome } from './outcome.ts';
 
@@ -61,7 +61,7 @@ export async function maintain(
 ): Promise<TaskOutcome> {
   const { sql, settings } = ctx;
   const steps = new Steps();
-  const released = await steps.count('release', () => releaseHeld(sql, AT_ONCE));
+  const released = await steps.count('release', () => endWaits(sql, AT_ONCE));
   const pruned = await steps.count('sends', () =>
     pruneSends(sql, Math.max(windowMs * SENDS_KEPT_WINDOWS, 600_000)),
   );

@@ -1,13 +1,12 @@
 import { failpoint } from '../lib/failpoint.ts';
 import { heapKeeper } from '../lib/heap.ts';
 import type { SentPermit } from '../pace/pacer.ts';
-import { PartnerError, type RequestOutcome } from '../partner/errors.ts';
 import type { ManifestMeta } from '../partner/client.ts';
+import { PartnerError, type RequestOutcome } from '../partner/errors.ts';
 import { readManifestFile } from '../partner/manifest-file.ts';
 import { Baseline, type BaselineApplied, BaselineSuperseded } from '../store/catalog/baseline.ts';
 import { noteCatalogFault } from '../store/catalog/delta.ts';
 import { readManifestSources } from '../store/catalog/manifest-hints.ts';
-import { quarantine } from '../store/quarantine.ts';
 import {
   noteCatalogCheck,
   noteManifestRefused,
@@ -16,6 +15,7 @@ import {
   type SyncState,
 } from '../store/catalog/sync-state.ts';
 import { requestTask, showProgress, type TaskRun } from '../store/ledger/tasks.ts';
+import { quarantine } from '../store/quarantine.ts';
 import { ask, type Asked, type FailedRequest, type SyncContext } from './context.ts';
 import { weighCounts } from './live/incident.ts';
 import { mostByManifest } from './live/manifest-hints.ts';

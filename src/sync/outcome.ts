@@ -1,6 +1,6 @@
 import { doubling } from '../lib/duration.ts';
-import type { PartnerError, PartnerErrorKind } from '../partner/errors.ts';
 import { refuses } from '../pace/policy.ts';
+import type { PartnerError, PartnerErrorKind } from '../partner/errors.ts';
 
 /** How one run of a task ended. Waiting is planned, and so a value; `counts` are for the log line. */
 export type TaskOutcome =
@@ -30,7 +30,7 @@ export function failureOf({ kind, hint, status, code, message }: PartnerError): 
 }
 
 const RETRY_FIRST_MS = 60_000;
-const RETRY_MOST_MS = 3_600_000;
+const RETRY_MAX_MS = 3_600_000;
 /** After a refusal the pacer knows when to send again: its back-off is asked for soon, and not waited for twice. */
 const RETRY_REFUSED_MS = 1000;
 
@@ -38,30 +38,30 @@ const RETRY_LOST_FIRST_MS = 5000;
 
 /** After a lost connection to Postgres, for which the work can do nothing: sooner, and in the end no sooner than after other failures. */
 export function lostRetryInMs(failuresBefore: number): number {
-  return doubling(RETRY_LOST_FIRST_MS, 1 + failuresBefore, RETRY_MOST_MS);
+  return doubling(RETRY_LOST_FIRST_MS, 1 + failuresBefore, RETRY_MAX_MS);
 }
 
 /** A failed manifest or delta is tried again after a minute, doubling to an hour, and in any case on its schedule. */
 export function retryInMs(failuresBefore: number, scheduleMs: number): number {
-  return Math.min(scheduleMs, doubling(RETRY_FIRST_MS, failuresBefore + 1, RETRY_MOST_MS));
+  return Math.min(scheduleMs, doubling(RETRY_FIRST_MS, failuresBefore + 1, RETRY_MAX_MS));
 }
 
 /** Well below the time after which a delta is late. */
-const RETRY_REJECTED_MOST_MS = 600_000;
+const RETRY_REJECTED_MAX_MS = 600_000;
 
 /**
  * A token that the delta route has rejected is asked with again after a minute, doubling to ten, whatever the schedule; after an answer that was too large,
  * which is not cheap, to an hour. `failuresBefore` counts rejections but the first.
  */
 export function rejectedRetryInMs(kind: PartnerErrorKind, failuresBefore: number): number {
-  const mostMs = kind === 'answer-too-large' ? RETRY_MOST_MS : RETRY_REJECTED_MOST_MS;
+  const mostMs = kind === 'answer-too-large' ? RETRY_MAX_MS : RETRY_REJECTED_MAX_MS;
   return doubling(RETRY_FIRST_MS, failuresBefore + 1, mostMs);
 }
 
 /** Consecutive failed runs after which a rejection may be the route's and not the account's. */
 const ROUTE_SUSPECT_AFTER = 2;
 /** Well below the time after which a delta is late: others may use up the limit, and make it look so. */
-const RETRY_REFUSED_ROUTE_MOST_MS = 1_200_000;
+const RETRY_REFUSED_ROUTE_MAX_MS = 1_200_000;
 /** After a back-off others ask first: one that is refused for its route would tell nothing of the account. */
 const OTHERS_FIRST_MS = 5000;
 
@@ -93,7 +93,7 @@ export function retryAfter(
 ): number {
   if (!refuses(error.kind)) return retryInMs(failuresBefore, scheduleMs);
   if (beganBackoff && isRouteSuspect(failuresBefore))
-    return doubling(RETRY_FIRST_MS, failuresBefore, RETRY_REFUSED_ROUTE_MOST_MS);
+    return doubling(RETRY_FIRST_MS, failuresBefore, RETRY_REFUSED_ROUTE_MAX_MS);
   return Math.min(scheduleMs, RETRY_REFUSED_MS);
 }
 

@@ -13,7 +13,7 @@ import { PATIENCE_MS, type TaskOutcome } from './outcome.ts';
  */
 
 /** Collectors refuse spans that began long ago; how long a SKU was due is told in seconds, too. */
-const MOST_DUE_MS = 6 * 3_600_000;
+const MAX_DUE_MS = 6 * 3_600_000;
 /** Reasons for which SKUs are due that the delta has reported. */
 const REPORTED = new Set(['changed', 'removed']);
 
@@ -187,7 +187,7 @@ export async function traceCall<T>(
   if (tracer === NO_TRACER) return await tracer.span('reprice', {}, work);
   const { forMs, reason, keys } = dueOf(claim);
   const facts = { 'catalog_mirror.due.reason': reason, 'catalog_mirror.due.seconds': forMs / 1000 };
-  const traceFrom = Math.min(steps.began, clock.monotonic() - Math.min(forMs, MOST_DUE_MS));
+  const traceFrom = Math.min(steps.began, clock.monotonic() - Math.min(forMs, MAX_DUE_MS));
   const whole = {
     ...facts,
     'catalog_mirror.claim': claim.number,

@@ -1,18 +1,18 @@
 import type { Clock } from '../lib/clock.ts';
-import type { RequestObservation } from '../partner/client.ts';
+import type { PacerEvents } from '../pace/pacer.ts';
 import { letsThrough } from '../pace/policy.ts';
+import type { RequestObservation } from '../partner/client.ts';
 import type { StoreEvent } from '../queues/store-pause.ts';
-import type { LockHolder } from '../store/status/lock-holders.ts';
 import type { TaskReport } from '../queues/task-run.ts';
+import type { LockHolder } from '../store/status/lock-holders.ts';
 import type { ClockEvent } from '../sync/clocks.ts';
 import type { SyncEvent } from '../sync/context.ts';
-import type { PacerEvents } from '../pace/pacer.ts';
-import { createBulkLines, createSyncLines, type BacklogCounts } from './log/sync-lines.ts';
-import type { Metrics } from './metrics/metrics.ts';
 import { clockLines } from './log/clock-lines.ts';
 import { createTaskLines, paceLines, storeLines } from './log/lines.ts';
 import type { Log } from './log/logger.ts';
+import { createBulkLines, createSyncLines, type BacklogCounts } from './log/sync-lines.ts';
 import { createLogThrottle } from './log/throttle.ts';
+import type { Metrics } from './metrics/metrics.ts';
 
 /*
  * Where log lines and counters come from: the ends of tasks and jobs, the events inside them, and the requests to the

@@ -1,12 +1,12 @@
 import { mkdirSync, renameSync, rmdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, type ExpectStatic, test, type TestContext, vi } from 'vitest';
-import type { App } from '../../src/daemon/app.ts';
 import { processSources } from '../../src/config/config.ts';
-import { MOST_UNDER_WAY } from '../../src/sync/reprice/slice.ts';
-import { eventually } from '../support/eventually.ts';
-import { logged, nextLog, readyz } from '../contract/harness.ts';
+import type { App } from '../../src/daemon/app.ts';
+import { MAX_UNDER_WAY } from '../../src/sync/reprice/slice.ts';
 import { everythingToDo, letBackoffEnd } from '../contract/backoff.ts';
+import { logged, nextLog, readyz } from '../contract/harness.ts';
+import { eventually } from '../support/eventually.ts';
 import { expectMirrorIsTrue } from '../support/oracle.ts';
 import { temporaryFolder } from '../support/process.ts';
 import { createStack, type Stack } from '../support/stack.ts';
@@ -153,7 +153,7 @@ function expectNoSecretIn(expect: ExpectStatic, { stack }: Scene): void {
 }
 
 /** Requests that may be under way at once: bulk calls, a delta, and two of the manifest route. */
-const UNDER_WAY = MOST_UNDER_WAY + 3;
+const UNDER_WAY = MAX_UNDER_WAY + 3;
 
 describe.concurrent('a secret that is rotated in its file,', () => {
   WAYS.forEach((way, i) => {

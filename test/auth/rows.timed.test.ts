@@ -1,11 +1,11 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, type ExpectStatic, test, vi } from 'vitest';
-import type { App } from '../../src/daemon/app.ts';
 import { processSources } from '../../src/config/config.ts';
-import { eventually } from '../support/eventually.ts';
-import { contents, logged, nextLog, readyz } from '../contract/harness.ts';
+import type { App } from '../../src/daemon/app.ts';
 import { everythingToDo, letBackoffEnd } from '../contract/backoff.ts';
+import { contents, logged, nextLog, readyz } from '../contract/harness.ts';
+import { eventually } from '../support/eventually.ts';
 import { expectMirrorIsTrue } from '../support/oracle.ts';
 import { temporaryFolder } from '../support/process.ts';
 import { createStack, type Stack } from '../support/stack.ts';

@@ -1,6 +1,6 @@
-import type { App } from '../../src/daemon/app.ts';
 import { readStatusOf } from '../../src/cli/status.ts';
 import { loadConfig } from '../../src/config/config.ts';
+import type { App } from '../../src/daemon/app.ts';
 import type { Sandbox } from '../../src/sandbox/index.ts';
 import { asJson } from '../../src/status/json.ts';
 import { screen } from '../../src/status/screen.ts';

@@ -8,8 +8,8 @@ import {
   helpOfAll,
   readArguments,
 } from '../../src/cli/command.ts';
-import { takeEnvFiles } from '../../src/cli/env-file.ts';
 import { loadCommands } from '../../src/cli/commands.ts';
+import { takeEnvFiles } from '../../src/cli/env-file.ts';
 
 const COMMANDS = await loadCommands();
 

@@ -2,11 +2,11 @@ import { readdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { chooseCluster } from '../../src/cli/mirror.ts';
-import { startEmbeddedPostgres } from '../../src/embedded/postgres.ts';
 import { findEmbeddedPostgres } from '../../src/embedded/find.ts';
 import type { FoundCluster } from '../../src/embedded/find.ts';
-import { migrateDatabase } from '../../src/store/setup/migrations.ts';
+import { startEmbeddedPostgres } from '../../src/embedded/postgres.ts';
 import { startSandbox } from '../../src/sandbox/index.ts';
+import { migrateDatabase } from '../../src/store/setup/migrations.ts';
 import { runProgram, startProgram, temporaryFolder } from '../support/process.ts';
 
 const NONE: FoundCluster = { state: 'none' };

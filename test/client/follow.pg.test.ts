@@ -2,8 +2,8 @@ import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { type Batch, type Change, follow, followInto, productAfter } from '../../src/client/follow.ts';
 import { keepPosition } from '../../src/client/store.ts';
 import { connect } from '../../src/store/connection/db.ts';
-import { eventually } from '../support/eventually.ts';
 import { answerAsked, found, knownSkus, removeByDelta, useStore } from '../store/support.ts';
+import { eventually } from '../support/eventually.ts';
 
 const store = useStore();
 

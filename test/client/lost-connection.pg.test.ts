@@ -4,8 +4,8 @@ import { fileURLToPath } from 'node:url';
 import patched, { type Sql, type TransactionSql } from 'postgres';
 import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { followInto } from '../../src/client/follow.ts';
-import { eventually, pause } from '../support/eventually.ts';
 import { answerAsked, found, knownSkus, useStore } from '../store/support.ts';
+import { eventually, pause } from '../support/eventually.ts';
 
 /* Programs of others have the driver as it is published: its code for CommonJS is not patched. */
 const published = createRequire(import.meta.url)(

@@ -1,11 +1,11 @@
 import { describe, expect, test } from 'vitest';
 import type { Fault } from '../../src/sandbox/index.ts';
 import { eventually } from '../support/eventually.ts';
+import { expectMirrorIsTrue } from '../support/oracle.ts';
 import { runProgram } from '../support/process.ts';
 import { createStack } from '../support/stack.ts';
-import { expectMirrorIsTrue } from '../support/oracle.ts';
-import { logged, nextLog, readyz, runNow } from './harness.ts';
 import { everythingToDo, letBackoffEnd, silence } from './backoff.ts';
+import { logged, nextLog, readyz, runNow } from './harness.ts';
 
 const REFUSALS: readonly (readonly [string, Fault])[] = [
   ['a 403 on the delta route', { route: 'delta', status: 403 }],

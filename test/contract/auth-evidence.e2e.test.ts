@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'vitest';
 import { eventually } from '../support/eventually.ts';
+import { expectMirrorIsTrue } from '../support/oracle.ts';
 import { runProgram } from '../support/process.ts';
 import { createStack } from '../support/stack.ts';
-import { expectMirrorIsTrue } from '../support/oracle.ts';
-import { logged, metric, nextLog, readyz } from './harness.ts';
 import { everythingToDo, letBackoffEnd, silence } from './backoff.ts';
+import { logged, metric, nextLog, readyz } from './harness.ts';
 
 describe('Auth class.', () => {
   test('Auth class. A 403 that outlives quiet windows speaks for the credential; the daemon goes on probing, ever more slowly', async () => {

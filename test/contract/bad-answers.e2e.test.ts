@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest';
-import { refreshSkus } from '../../src/store/sellers/refresh.ts';
 import type { Fault } from '../../src/sandbox/index.ts';
+import { refreshSkus } from '../../src/store/sellers/refresh.ts';
 import { eventually } from '../support/eventually.ts';
-import { createStack } from '../support/stack.ts';
 import { expectMirrorIsTrue } from '../support/oracle.ts';
+import { createStack } from '../support/stack.ts';
 import { catalogState, contents, logged, metric, nextLog, readyz, runNow, taskOf, token } from './harness.ts';
 
 type Bad = Omit<Fault, 'route'>;

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import type { Sql } from '../../src/store/connection/db.ts';
 import { eventually } from '../support/eventually.ts';
-import { createStack } from '../support/stack.ts';
 import { expectMirrorIsTrue } from '../support/oracle.ts';
+import { createStack } from '../support/stack.ts';
 import { askedSince, bendLines, logged, metric, runNow, skuOfLine, taskOf } from './harness.ts';
 
 async function rowsOf(sql: Sql, skus: readonly string[]): Promise<Record<string, unknown>[]> {

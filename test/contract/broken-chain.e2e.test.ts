@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import { eventually } from '../support/eventually.ts';
+import { expectMirrorIsTrue } from '../support/oracle.ts';
 import { runProgram } from '../support/process.ts';
 import { createStack } from '../support/stack.ts';
-import { expectMirrorIsTrue } from '../support/oracle.ts';
 import { catalogState, contents, logged, metric, readyz, runNow, taskOf } from './harness.ts';
 
 const expired = { message: 'expired', code: '0010' };

@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest';
 import { refreshAll, refreshSkus } from '../../src/store/sellers/refresh.ts';
 import { eventually } from '../support/eventually.ts';
+import { expectMirrorIsTrue } from '../support/oracle.ts';
 import { runProgram } from '../support/process.ts';
 import { createStack } from '../support/stack.ts';
-import { expectMirrorIsTrue } from '../support/oracle.ts';
 import { askedSince, logged, metric } from './harness.ts';
 
 describe('Deferred.', () => {

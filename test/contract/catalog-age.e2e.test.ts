@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import { eventually } from '../support/eventually.ts';
+import { expectMirrorIsTrue } from '../support/oracle.ts';
 import { runProgram } from '../support/process.ts';
 import { createStack, type Stack } from '../support/stack.ts';
-import { expectMirrorIsTrue } from '../support/oracle.ts';
 import { askedSince, catalogState, letAge, logged, metric, readyz, runNow, taskOf } from './harness.ts';
 
 const HOUR = 3600;

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import type { Sql } from '../../src/store/connection/db.ts';
 import { eventually } from '../support/eventually.ts';
-import { createStack, type Stack } from '../support/stack.ts';
 import { expectMirrorIsTrue } from '../support/oracle.ts';
+import { createStack, type Stack } from '../support/stack.ts';
 import { contents, letAge, logged, metric, runNow } from './harness.ts';
 
 async function cohortOf(sql: Sql, sku: string): Promise<unknown> {

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
-import { refreshSkus } from '../../src/store/sellers/refresh.ts';
 import type { Sql } from '../../src/store/connection/db.ts';
-import { createStack } from '../support/stack.ts';
+import { refreshSkus } from '../../src/store/sellers/refresh.ts';
 import { expectMirrorIsTrue } from '../support/oracle.ts';
+import { createStack } from '../support/stack.ts';
 import { logged, metric } from './harness.ts';
 
 async function movesOf(sql: Sql, sku: string): Promise<(readonly [string, number | null, number | null])[]> {

@@ -3,9 +3,9 @@ import { describe, expect, test } from 'vitest';
 import type { Fault } from '../../src/sandbox/index.ts';
 import { refreshManifest } from '../../src/store/sellers/refresh.ts';
 import { eventually } from '../support/eventually.ts';
+import { expectMirrorIsTrue } from '../support/oracle.ts';
 import { runProgram } from '../support/process.ts';
 import { createStack, type Stack } from '../support/stack.ts';
-import { expectMirrorIsTrue } from '../support/oracle.ts';
 import {
   bendLines,
   catalogState,

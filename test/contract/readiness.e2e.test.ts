@@ -2,9 +2,9 @@ import { describe, expect, inject, test } from 'vitest';
 import { POSTGRES_AWAY } from '../../src/status/health.ts';
 import { refreshSkus } from '../../src/store/sellers/refresh.ts';
 import { eventually } from '../support/eventually.ts';
+import { gateTo, through } from '../support/net.ts';
 import { runProgram, runUntilOnlyPending } from '../support/process.ts';
 import { backends, createStack } from '../support/stack.ts';
-import { gateTo, through } from '../support/net.ts';
 import { metric, readyz } from './harness.ts';
 
 describe('`run --once` and `readyz`:', () => {

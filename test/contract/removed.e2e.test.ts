@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest';
 import type { Sql } from '../../src/store/connection/db.ts';
 import { migrateDatabase } from '../../src/store/setup/migrations.ts';
-import { createStack, type Stack } from '../support/stack.ts';
 import { eventually } from '../support/eventually.ts';
 import { expectMirrorIsTrue } from '../support/oracle.ts';
+import { createStack, type Stack } from '../support/stack.ts';
 import { askedSince, letAge, logged, metric } from './harness.ts';
 
 async function skuRow(sql: Sql, sku: string): Promise<Record<string, unknown> | undefined> {

@@ -2,8 +2,8 @@ import { describe, expect, test } from 'vitest';
 import type { TaskName } from '../../src/store/ledger/tasks.ts';
 import { refreshSkus } from '../../src/store/sellers/refresh.ts';
 import { eventually } from '../support/eventually.ts';
-import { createStack } from '../support/stack.ts';
 import { expectMirrorIsTrue } from '../support/oracle.ts';
+import { createStack } from '../support/stack.ts';
 import { logged, readyz, runNow, taskOf } from './harness.ts';
 
 const FAULT = { times: Infinity, status: 500, body: { errorMessage: 'Internal Server Error' } };

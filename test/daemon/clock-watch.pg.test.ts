@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { systemClock } from '../../src/lib/clock.ts';
 import { createClockWatch } from '../../src/daemon/clock-watch.ts';
+import { systemClock } from '../../src/lib/clock.ts';
 import { HOUR, useStore } from '../store/support.ts';
 import { setClockAhead } from '../support/movable-clock.ts';
 

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
-import type { Clock } from '../../src/lib/clock.ts';
 import { createHealth, DEAD_AFTER_MS } from '../../src/daemon/health.ts';
 import { startWatches } from '../../src/daemon/watches.ts';
+import type { Clock } from '../../src/lib/clock.ts';
 import type { Sql } from '../../src/store/connection/db.ts';
 import { createLogger } from '../../src/telemetry/log/logger.ts';
 import { createMetrics } from '../../src/telemetry/metrics/metrics.ts';

@@ -1,8 +1,8 @@
-import { loadCommands } from '../../src/cli/commands.ts';
+import { parse } from 'yaml';
 import { readArguments } from '../../src/cli/command.ts';
+import { loadCommands } from '../../src/cli/commands.ts';
 import { takeEnvFiles } from '../../src/cli/env-file.ts';
 import { VARIABLES } from '../../src/config/config.ts';
-import { parse } from 'yaml';
 import { type CodeBlock, codeBlocks, read } from './markdown.ts';
 
 const COMMANDS = await loadCommands();

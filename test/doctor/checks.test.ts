@@ -1,11 +1,11 @@
 import { expect, test } from 'vitest';
-import { lintCredential, isBasicPair } from '../../src/config/secrets.ts';
 import { type CheckResult, judgeSkew } from '../../src/cli/doctor/check.ts';
+import { judgeShare } from '../../src/cli/doctor/configuration.ts';
 import { judgeCertificate, judgeEncryption } from '../../src/cli/doctor/connection.ts';
 import { judgePostgres, type PostgresFacts } from '../../src/cli/doctor/postgres.ts';
 import { judgeRedis } from '../../src/cli/doctor/redis.ts';
-import { judgeShare } from '../../src/cli/doctor/configuration.ts';
 import { loadConfig } from '../../src/config/config.ts';
+import { lintCredential, isBasicPair } from '../../src/config/secrets.ts';
 
 const bad = (findings: readonly CheckResult[]) =>
   findings.filter(({ level }) => level !== 'OK').map(({ level, check }) => `${level} ${check}`);

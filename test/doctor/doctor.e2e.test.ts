@@ -1,8 +1,8 @@
 import { describe, inject, test } from 'vitest';
 import type { SandboxOptions } from '../../src/sandbox/index.ts';
+import { certificate, tlsProxyTo } from '../security/tls-proxy.ts';
 import { createDatabase } from '../support/db.ts';
 import { fakeRedis } from '../support/net.ts';
-import { certificate, tlsProxyTo } from '../security/tls-proxy.ts';
 import { type Env, runProgram } from '../support/process.ts';
 import { createStack } from '../support/stack.ts';
 

@@ -4,9 +4,9 @@ import { guardMs, type PaceLimits, sendsPerWindow } from '../../src/pace/policy.
 import type { World } from '../../src/sandbox/index.ts';
 import { connect } from '../../src/store/connection/db.ts';
 import { migrateDatabase } from '../../src/store/setup/migrations.ts';
-import { eventually, pause } from '../support/eventually.ts';
 import { metric } from '../contract/harness.ts';
 import { countIn, mostWithin } from '../support/arrivals.ts';
+import { eventually, pause } from '../support/eventually.ts';
 import { moveMarket } from '../support/market.ts';
 import { expectMirrorIsTrue } from '../support/oracle.ts';
 import { createStack, type Stack } from '../support/stack.ts';

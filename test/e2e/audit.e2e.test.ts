@@ -1,8 +1,8 @@
-import { nudge } from '../support/market.ts';
 import { expect, test } from 'vitest';
-import { eventually } from '../support/eventually.ts';
-import { letAge, metric } from '../contract/harness.ts';
 import type { App } from '../../src/daemon/app.ts';
+import { letAge, metric } from '../contract/harness.ts';
+import { eventually } from '../support/eventually.ts';
+import { nudge } from '../support/market.ts';
 import { runProgram } from '../support/process.ts';
 import { createStack, type Stack } from '../support/stack.ts';
 

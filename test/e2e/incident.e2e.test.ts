@@ -1,9 +1,9 @@
-import { nudge } from '../support/market.ts';
 import { expect, test } from 'vitest';
 import { eventually } from '../support/eventually.ts';
-import { backends, createStack, type Stack } from '../support/stack.ts';
+import { nudge } from '../support/market.ts';
 import { expectMirrorIsTrue } from '../support/oracle.ts';
 import { holds } from '../support/process.ts';
+import { backends, createStack, type Stack } from '../support/stack.ts';
 
 const SKUS = 600;
 const [backend] = backends();

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { backends, createStack } from '../support/stack.ts';
 import { expectMirrorIsTrue } from '../support/oracle.ts';
+import { backends, createStack } from '../support/stack.ts';
 
 describe.each(backends())('the mirror, queues in %s', (backend) => {
   test('a fill makes every table equal to the truth', async () => {

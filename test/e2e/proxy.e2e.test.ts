@@ -12,7 +12,7 @@ import { createStack, type Stack } from '../support/stack.ts';
 const password = canary("the proxy's password");
 const partnerSecret = canary("the partner's secret");
 /** Each may fail a whole run of a task, and the next comes with the scheduler's look five seconds later: the bound of the wait below. */
-const MOST_BAD = 6;
+const MAX_BAD = 6;
 const LOGIN = `ann:${password.core}`;
 let stack: Stack;
 let proxy: HttpProxy;
@@ -111,7 +111,7 @@ describe('a mirror behind a proxy', () => {
       let bad = 0;
       proxy.mood = () => {
         // One at least: how many tunnels there are is not the seed's.
-        if (bad >= MOST_BAD || (bad > 0 && random.chance(0.5))) return 'pass';
+        if (bad >= MAX_BAD || (bad > 0 && random.chance(0.5))) return 'pass';
         bad += 1;
         return random.pick(moods);
       };
@@ -121,7 +121,7 @@ describe('a mirror behind a proxy', () => {
         async () => {
           await stack.sql`update catalog_internal.tasks set next_at = least(next_at, now()), failures = 0 where outcome <> 'done'`;
           // Idle tunnels would hide the next mood.
-          if (bad < MOST_BAD && random.chance(0.2)) proxy.cutAll();
+          if (bad < MAX_BAD && random.chance(0.2)) proxy.cutAll();
           return holds(stack.sql, FILLED);
         },
         { what: `the fill, seed ${seed}`, within: 90_000 },

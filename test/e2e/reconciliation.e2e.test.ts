@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { eventually } from '../support/eventually.ts';
 import { contents, logged, metric, nextLog } from '../contract/harness.ts';
+import { eventually } from '../support/eventually.ts';
 import { expectMirrorIsTrue } from '../support/oracle.ts';
 import { createStack, type Stack } from '../support/stack.ts';
 

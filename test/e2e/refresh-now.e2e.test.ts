@@ -2,9 +2,9 @@ import { randomBytes } from 'node:crypto';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { connect, type Sql } from '../../src/store/connection/db.ts';
 import { pauseRequests } from '../../src/store/sellers/pause.ts';
+import { outcome } from '../store/refreshing.ts';
 import { eventually } from '../support/eventually.ts';
 import { createStack, type Stack } from '../support/stack.ts';
-import { outcome } from '../store/refreshing.ts';
 
 let stack: Stack;
 let own: Sql;

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { MOST_UNDER_WAY } from '../../src/sync/reprice/slice.ts';
+import { MAX_UNDER_WAY } from '../../src/sync/reprice/slice.ts';
 import { eventually } from '../support/eventually.ts';
 import { expectMirrorIsTrue } from '../support/oracle.ts';
 import { createStack } from '../support/stack.ts';
@@ -13,10 +13,10 @@ test('while answers take long, as many calls are under way as may be, and no mor
   const asked = () => sandbox.requests.filter(({ route }) => route === 'bulk');
   const underWay = () => asked().filter(({ status }) => status === 0).length;
   // Longer than sending so many takes.
-  sandbox.faults.add({ route: 'bulk', times: MOST_UNDER_WAY, delayMs: 6000 });
+  sandbox.faults.add({ route: 'bulk', times: MAX_UNDER_WAY, delayMs: 6000 });
   await stack.start();
-  await eventually(() => expect(underWay()).toBe(MOST_UNDER_WAY), { what: 'calls under way' });
-  expect(asked()).toHaveLength(MOST_UNDER_WAY);
+  await eventually(() => expect(underWay()).toBe(MAX_UNDER_WAY), { what: 'calls under way' });
+  expect(asked()).toHaveLength(MAX_UNDER_WAY);
   await stack.caughtUp();
   expect(asked()).toHaveLength(50);
   expect(stack.logs.filter(({ event }) => event === 'bulk.failed')).toEqual([]);

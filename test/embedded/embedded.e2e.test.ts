@@ -3,16 +3,16 @@ import { createServer } from 'node:net';
 import { networkInterfaces } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { chooseAccount } from '../../src/embedded/command.ts';
 import { findPlatformPackage, prepareBinaries } from '../../src/embedded/binaries.ts';
+import { chooseAccount } from '../../src/embedded/command.ts';
 import { ownerOf } from '../../src/embedded/data-dir.ts';
 import { startEmbeddedPostgres } from '../../src/embedded/postgres.ts';
 import { clusterProcesses } from '../../src/embedded/processes.ts';
 import { startServer } from '../../src/embedded/server.ts';
 import { startWatchdog } from '../../src/embedded/watchdog.ts';
 import { systemClock } from '../../src/lib/clock.ts';
-import { allGone, FAST, query, startHere, temporaryFolder, watchdogsOf } from './harness.ts';
 import { eventually } from '../support/eventually.ts';
+import { allGone, FAST, query, startHere, temporaryFolder, watchdogsOf } from './harness.ts';
 
 const ignore = () => {};
 

@@ -20,6 +20,7 @@ import { clusterPaths, placeDataDir } from '../../src/embedded/data-dir.ts';
 import { isAlive } from '../../src/embedded/lock.ts';
 import { startEmbeddedPostgres } from '../../src/embedded/postgres.ts';
 import { clusterProcesses } from '../../src/embedded/processes.ts';
+import { eventually } from '../support/eventually.ts';
 import {
   allGone,
   canRunNode,
@@ -31,7 +32,6 @@ import {
   startHere,
   temporaryFolder,
 } from './harness.ts';
-import { eventually } from '../support/eventually.ts';
 
 const otherUser = isRoot && (await canRunNode(nobody)) ? nobody : undefined;
 

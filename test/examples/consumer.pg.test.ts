@@ -2,8 +2,8 @@ import { readFileSync } from 'node:fs';
 import { beforeEach, describe, expect, test } from 'vitest';
 import { type Change, follow } from '../../examples/consumer.ts';
 import { connect } from '../../src/store/connection/db.ts';
-import { eventually } from '../support/eventually.ts';
 import { found, knownSkus, answerAsked, removeByDelta, useStore } from '../store/support.ts';
+import { eventually } from '../support/eventually.ts';
 
 const store = useStore();
 

@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import { describe, expect, type onTestFinished, test } from 'vitest';
 import { startEmbeddedPostgres } from '../../src/embedded/postgres.ts';
 import { connect, connectAlone, type Sql } from '../../src/store/connection/db.ts';
-import { MOST_UNDER_WAY } from '../../src/sync/reprice/slice.ts';
+import { MAX_UNDER_WAY } from '../../src/sync/reprice/slice.ts';
 import { PATIENCE_MS, eventually } from '../support/eventually.ts';
 import { moveMarket } from '../support/market.ts';
 import { through } from '../support/net.ts';
@@ -165,7 +165,7 @@ describe('Postgres', () => {
     expect(text).toContain('Postgres rejects writes (disk-full); sync is paused and retries by itself; ');
     expect((await get(app, '/metrics')).text).toMatch(/jobs_total\{queue="reprice",outcome="paused"\} [1-9]/);
     // What was under way with the first, and one after each pause.
-    expect(asked).toBeLessThanOrEqual(MOST_UNDER_WAY + 2);
+    expect(asked).toBeLessThanOrEqual(MAX_UNDER_WAY + 2);
     expect(tried).toBeLessThanOrEqual(2);
     // Each try claims, and gives back what it claimed.
     await untilSql(

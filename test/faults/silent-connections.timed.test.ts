@@ -1,6 +1,6 @@
 import { describe, test } from 'vitest';
-import { expectStopped, FILLED, GRANTED_MS, holds, startProgram } from '../support/process.ts';
 import { eventually, pause } from '../support/eventually.ts';
+import { expectStopped, FILLED, GRANTED_MS, holds, startProgram } from '../support/process.ts';
 import { backends } from '../support/stack.ts';
 import { createSilentStack, untilAsked } from './silent-stack.ts';
 

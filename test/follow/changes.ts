@@ -1,6 +1,6 @@
-import type { Change } from '../../src/store/history/feed.ts';
 import type { Sql } from '../../src/store/connection/db.ts';
 import { type PriceMove, writeChanges } from '../../src/store/history/changes.ts';
+import type { Change } from '../../src/store/history/feed.ts';
 
 /** A change of a price, unless told otherwise. */
 export const changeAt = (position: bigint, more: Partial<Change> = {}): Change => ({

@@ -1,16 +1,16 @@
 import { array, assert, asyncProperty, constantFrom, integer, record } from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { Batch } from '../../src/follow/batch.ts';
-import { parseFilters } from '../../src/follow/filter.ts';
 import type { Result } from '../../src/follow/delivery.ts';
+import { parseFilters } from '../../src/follow/filter.ts';
 import { messageOf } from '../../src/follow/message.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { discardLetters, listDeadLetters, readLetter } from '../../src/store/history/dead-letters.ts';
 import { readChanges } from '../../src/store/history/feed.ts';
-import { forgetFollower, MOST_DEAD_LETTERS } from '../../src/store/history/followers.ts';
+import { forgetFollower, MAX_DEAD_LETTERS } from '../../src/store/history/followers.ts';
+import { answerAsked, found, knownSkus, useStore } from '../store/support.ts';
 import { eventually } from '../support/eventually.ts';
 import { runs } from '../support/soak.ts';
-import { answerAsked, found, knownSkus, useStore } from '../store/support.ts';
 import { movePrices, positionNow, positionsAfter } from './changes.ts';
 import { answer, OK, only, run, session, taken } from './session.ts';
 
@@ -286,10 +286,10 @@ describe('a receiver that refuses', () => {
   test('everything is waited for, once so many batches were put aside', async () => {
     const client = await session(store);
     const { place, held } = await taken(client);
-    await movePrices(store.sql, 4 * MOST_DEAD_LETTERS + 1);
+    await movePrices(store.sql, 4 * MAX_DEAD_LETTERS + 1);
     const { end } = await run(client, held, place, () => answer('refused', 404), { attempts: 1 });
     expect(end).toBe('undelivered');
-    expect(await only(store)).toMatchObject({ deadLetters: MOST_DEAD_LETTERS, behind: 1, lastStatus: 404 });
+    expect(await only(store)).toMatchObject({ deadLetters: MAX_DEAD_LETTERS, behind: 1, lastStatus: 404 });
   });
 
   test('for good ends it, and the position stands', async () => {

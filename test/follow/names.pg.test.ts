@@ -3,13 +3,13 @@ import { beforeEach, describe, expect, test } from 'vitest';
 import {
   drawHolder,
   forgetFollower,
-  MOST_FOLLOWERS,
+  MAX_FOLLOWERS,
   readFollowers,
   takeName,
 } from '../../src/store/history/followers.ts';
+import { useStore } from '../store/support.ts';
 import { actingLogins } from '../support/acting-login.ts';
 import { eventually } from '../support/eventually.ts';
-import { useStore } from '../store/support.ts';
 import { movePrices, positionNow } from './changes.ts';
 import { OK, only, options, run, session, taken } from './session.ts';
 
@@ -135,7 +135,7 @@ describe('a name', () => {
 
   test('is one of fifty at most, and can be forgotten', async () => {
     const client = await session(store);
-    for (let n = 0; n < MOST_FOLLOWERS; n += 1) await taken(client, { name: `n${n}` });
+    for (let n = 0; n < MAX_FOLLOWERS; n += 1) await taken(client, { name: `n${n}` });
     await expect(taken(client, { name: 'more' })).rejects.toMatchObject({ kind: 'too-many' });
     expect(await takeName(client, await drawHolder(client), options({ name: 'n7' }))).toHaveProperty(
       'heldBy',

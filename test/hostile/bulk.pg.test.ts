@@ -3,6 +3,8 @@ import { beforeEach, describe, expect, test } from 'vitest';
 import { mark } from '../store/support.ts';
 import { runs } from '../support/soak.ts';
 import { brokenAnswers } from './broken-answers.ts';
+import { CATALOG, type Finished, LEDGER, useHostileMirror } from './mirror.ts';
+import { anyMutations, mutated } from './mutations.ts';
 import {
   A,
   ASKED,
@@ -14,8 +16,6 @@ import {
   UNREADABLE,
 } from './reconciliation-cases.ts';
 import { resultsByPartnerRules } from './reconciliation-oracle.ts';
-import { CATALOG, type Finished, LEDGER, useHostileMirror } from './mirror.ts';
-import { anyMutations, mutated } from './mutations.ts';
 import { sendBytes, sendJson, skuNumber } from './upstream.ts';
 
 /** An answer is read as a whole, up to 64 MiB: its bytes, the text, and what JSON makes of it. */

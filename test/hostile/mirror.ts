@@ -7,8 +7,8 @@ import { connect, type Sql } from '../../src/store/connection/db.ts';
 import { found, answerAsked } from '../store/support.ts';
 import { createDatabase, type TestDatabase } from '../support/db.ts';
 import { CREATE_REFILL } from '../support/seed.ts';
-import { AN_HOUR_AGO, FORMER, goodManifest, type Reply, sendBytes, sendJson } from './upstream.ts';
 import type { Ended, Work } from './subject.ts';
+import { AN_HOUR_AGO, FORMER, goodManifest, type Reply, sendBytes, sendJson } from './upstream.ts';
 
 /** What an upstream answers on each route. `bulk` sees the SKUs that were asked. */
 export interface Replies {

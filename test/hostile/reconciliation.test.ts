@@ -4,9 +4,9 @@ import type { LowestRecord } from '../../src/partner/answers.ts';
 import { readBulk } from '../../src/partner/wire.ts';
 import { reconcile, tally } from '../../src/sync/reprice/reconciliation.ts';
 import { runs } from '../support/soak.ts';
+import { anyMutations, mutated, type Mutation } from './mutations.ts';
 import { ASKED, type SkuResult } from './reconciliation-cases.ts';
 import { resultsByPartnerRules } from './reconciliation-oracle.ts';
-import { anyMutations, mutated, type Mutation } from './mutations.ts';
 
 const RUNS = runs(4000);
 /** A new one in each run, printed; SEED repeats a run. */

@@ -1,21 +1,21 @@
-import { MemberWatch } from '../../src/store/answer/members.ts';
-import { LookCounts } from '../../src/store/trust/calibration.ts';
-import { HintCounts } from '../../src/store/sellers/hints.ts';
-import { MoveCounts } from '../../src/store/answer/mass-moves.ts';
-import { DueFloors } from '../../src/store/ledger/due-floors.ts';
-import { RecentAnswers } from '../../src/sync/reprice/recent.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { NO_TRACER } from '../../src/lib/tracer.ts';
 import { createPartnerClient } from '../../src/partner/client.ts';
 import { runTask, type TaskReport } from '../../src/queues/task-run.ts';
+import { MoveCounts } from '../../src/store/answer/mass-moves.ts';
+import { MemberWatch } from '../../src/store/answer/members.ts';
 import { connect } from '../../src/store/connection/db.ts';
+import { DueFloors } from '../../src/store/ledger/due-floors.ts';
+import { HintCounts } from '../../src/store/sellers/hints.ts';
+import { LookCounts } from '../../src/store/trust/calibration.ts';
 import type { SyncContext } from '../../src/sync/context.ts';
 import { syncDelta } from '../../src/sync/delta.ts';
 import { syncManifest } from '../../src/sync/manifest.ts';
 import type { TaskOutcome } from '../../src/sync/outcome.ts';
+import { RecentAnswers } from '../../src/sync/reprice/recent.ts';
 import { repriceOnce } from '../../src/sync/reprice/reprice.ts';
-import { createTelemetry } from '../../src/telemetry/telemetry.ts';
 import { createMetrics } from '../../src/telemetry/metrics/metrics.ts';
+import { createTelemetry } from '../../src/telemetry/telemetry.ts';
 import { settingsWith } from '../support/settings.ts';
 import { UNPACED } from '../support/unpaced.ts';
 

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { expect, onTestFinished, test } from 'vitest';
-import { connect, type Sql } from '../../src/store/connection/db.ts';
 import { applyDelta } from '../../src/store/catalog/delta.ts';
+import { connect, type Sql } from '../../src/store/connection/db.ts';
 import { migrateDatabase } from '../../src/store/setup/migrations.ts';
 import { createDatabase, serverMajor } from '../support/db.ts';
 import { eventually } from '../support/eventually.ts';

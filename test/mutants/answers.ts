@@ -20,7 +20,7 @@ export const ANSWER_SQL: readonly Mutant[] = [
       'settleAnswered(tx, { claim, at }, effects, next)',
       "settleAnswered(tx, { claim, at }, { ...effects, answered: results.filter(({ kind }) => kind === 'record') }, next)",
     ],
-    ['answer: what is not applied stays claimed', '    releaseOvertaken(tx, claim, overtaken),\n', ''],
+    ['answer: what is not applied stays claimed', '    returnOvertaken(tx, claim, overtaken),\n', ''],
   ),
   ...faultsOf(
     'src/store/answer/lock.ts',

@@ -75,7 +75,7 @@ export const CALIBRATION_FAULTS: readonly Mutant[] = [
     ['test/store/rate-prior.test.ts', 'test/store/calibration.pg.test.ts'],
     [
       'prior of rates: one lesson changes it beyond a factor of three',
-      'Math.max(-MOST_STEP, Math.min(MOST_STEP, gain * surprise))',
+      'Math.max(-MAX_STEP, Math.min(MAX_STEP, gain * surprise))',
       'gain * surprise',
     ],
     [

@@ -30,8 +30,8 @@ export const HINTS: readonly Mutant[] = [
       'unmoved * Math.exp(-hazard)',
     ],
     ['hints: every move is explained', 'told >= EXPLAINED * (1', 'told >= 0 * (1'],
-    ['hints: nothing is forgotten', 'tested > MOST_TESTED ?', 'tested > Infinity ?'],
-    ['hints: hints at one SKU add up without end', 'const MOST_HAZARD = 4;', 'const MOST_HAZARD = 400;'],
+    ['hints: nothing is forgotten', 'tested > MAX_TESTED ?', 'tested > Infinity ?'],
+    ['hints: hints at one SKU add up without end', 'const MAX_HAZARD = 4;', 'const MAX_HAZARD = 400;'],
     ['hints: what is undone costs nothing', 'const COST_OF_UNDONE = 2;', 'const COST_OF_UNDONE = -1;'],
     [
       'hints: asked again before anything can be undone',
@@ -53,7 +53,7 @@ export const HINTS: readonly Mutant[] = [
     ['hints: a source is one of the others', 'all.unmoved - own.unmoved', 'all.unmoved'],
     [
       'hints: what others find does not fade',
-      'this.#all.expected > MOST_EXPECTED',
+      'this.#all.expected > MAX_EXPECTED',
       'this.#all.expected > Infinity',
     ],
   ),
@@ -83,7 +83,7 @@ export const HINTS: readonly Mutant[] = [
     ['memories: what they were learned from on is never forgotten', 'prior: together(priorPart)', 'prior: 1'],
     [
       'memories: one may be believed for ever',
-      'Math.max(-MOST_ODDS, Math.min(MOST_ODDS, FADING * odds + said))',
+      'Math.max(-MAX_ODDS, Math.min(MAX_ODDS, FADING * odds + said))',
       'odds + said',
     ],
     ['memories: a clock that was set back teaches', 'if (tau <= 0) return { long, short, odds };', ''],
@@ -108,8 +108,8 @@ export const HINTS: readonly Mutant[] = [
     ['test/sync/hints.pg.test.ts'],
     [
       'hints: what is undone is a move of its own',
-      "toldTests.some(({ found }) => found === 'undone')",
-      'toldTests.length < 0',
+      "predictionTests.some(({ found }) => found === 'undone')",
+      'predictionTests.length < 0',
     ],
   ),
   ...faultsOf(
@@ -151,7 +151,7 @@ export const HINTS: readonly Mutant[] = [
   ...faultsOf(
     'src/sync/reprice/hints.ts',
     ['test/sync/hints.pg.test.ts'],
-    ['hints: sources grow without end', 'length < MOST_SOURCES;', 'length < Infinity;'],
+    ['hints: sources grow without end', 'length < MAX_SOURCES;', 'length < Infinity;'],
   ),
   ...faultsOf(
     'src/store/sellers/hints.ts',

@@ -218,8 +218,8 @@ export const HOLES: readonly Mutant[] = [
   {
     breaks: 'live plan: after an incident only the first ten thousand go back to their sweep',
     file: 'src/sync/live/plan.ts',
-    from: '    after = await releaseSnapshot(ctx.sql, { after, limit: AT_ONCE, next });\n',
-    to: '    await releaseSnapshot(ctx.sql, { after, limit: AT_ONCE, next });\n    after = null;\n',
+    from: '    after = await unscheduleSnapshot(ctx.sql, { after, limit: AT_ONCE, next });\n',
+    to: '    await unscheduleSnapshot(ctx.sql, { after, limit: AT_ONCE, next });\n    after = null;\n',
     tests: ['test/sync/live-plan.pg.test.ts'],
   },
   {

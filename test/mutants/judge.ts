@@ -1,5 +1,5 @@
-import { once } from 'node:events';
 import { type ChildProcess, fork } from 'node:child_process';
+import { once } from 'node:events';
 import { relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { createVitest, type Vitest } from 'vitest/node';

@@ -26,7 +26,7 @@ export const LIVE: readonly Mutant[] = [
       "return present === 'deferrals' && isOver ? null : present;",
       'return isOver ? null : present;',
     ],
-    ['incident: a trial of two ends it', 'asked >= LEAST_TRIED &&', 'asked >= 1 &&'],
+    ['incident: a trial of two ends it', 'asked >= MIN_TRIED &&', 'asked >= 1 &&'],
     [
       'incident: is tried although counts show it',
       "incident?.because !== 'deferrals' ||",
@@ -115,7 +115,7 @@ export const LIVE: readonly Mutant[] = [
     ],
     [
       'ceiling: a few of many calls make one',
-      '(plan.lastDeferred >= MOST_OF_LAST || call.alike)',
+      '(plan.lastDeferred >= MAX_OF_LAST || call.alike)',
       '(plan.lastDeferred >= 1 || call.alike)',
     ],
     [
@@ -161,7 +161,7 @@ export const LIVE: readonly Mutant[] = [
     ],
     [
       'ceiling: a clock that was set back stops live SKUs',
-      'const isAhead = creditFrom > now + skuMs + MOST_PATIENCE_MS;',
+      'const isAhead = creditFrom > now + skuMs + MAX_PATIENCE_MS;',
       'const isAhead = creditFrom === Infinity;',
     ],
     [

@@ -18,7 +18,7 @@ const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 /** A fault that has a test compute for ever is beyond the test's own timeout. */
 const RUN_TIMEOUT_MS = 600_000;
 const SOUND_TIMEOUT_MS = 3_600_000;
-const LEAST_NOTICED = 0.95;
+const MIN_NOTICED = 0.95;
 
 interface Verdict {
   readonly is: 'caught' | 'MISSED' | 'BROKEN';
@@ -106,7 +106,7 @@ try {
   const caught = verdicts.filter(({ is }) => is === 'caught').length;
   const share = caught / mutants.length;
   say(`${caught} of ${mutants.length} faults were noticed: ${(100 * share).toFixed(1)} %`);
-  if (share < LEAST_NOTICED) process.exitCode = 1;
+  if (share < MIN_NOTICED) process.exitCode = 1;
 } finally {
   await Promise.all([...judges.values()].map((judge) => judge.close()));
   for (const tree of trees) rmSync(tree, { recursive: true, force: true });

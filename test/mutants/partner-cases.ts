@@ -173,21 +173,21 @@ export const PARTNER_CASES: readonly Mutant[] = [
   {
     breaks: 'G3: four calls are under way, however long answers take',
     file: 'src/sync/reprice/slice.ts',
-    from: 'export const MOST_UNDER_WAY = 32;',
-    to: 'export const MOST_UNDER_WAY = 4;',
+    from: 'export const MAX_UNDER_WAY = 32;',
+    to: 'export const MAX_UNDER_WAY = 4;',
     tests: ['test/sync/slice.test.ts', 'test/e2e/slow-answers.e2e.test.ts'],
   },
   {
     breaks: 'G3: plan does not know how long answers take',
     file: 'src/cli/plan.ts',
-    from: 'mostUnderWay: MOST_UNDER_WAY,',
-    to: 'mostUnderWay: 100 * MOST_UNDER_WAY,',
+    from: 'mostUnderWay: MAX_UNDER_WAY,',
+    to: 'mostUnderWay: 100 * MAX_UNDER_WAY,',
     tests: ['test/process/command-line.e2e.test.ts'],
   },
   {
     breaks: 'G4: a token that is new in each answer is polled on and on',
     file: 'src/sync/delta.ts',
-    from: 'empty >= MOST_EMPTY_HOPS || seen',
+    from: 'empty >= MAX_EMPTY_HOPS || seen',
     to: 'seen',
     tests: ['test/e2e/delta-tokens.e2e.test.ts'],
   },
@@ -257,8 +257,8 @@ export const PARTNER_CASES: readonly Mutant[] = [
   {
     breaks: 'D6: 0 is a price',
     file: 'src/partner/wire.ts',
-    from: 'export const LEAST_PRICE = 50;',
-    to: 'export const LEAST_PRICE = 0;',
+    from: 'export const MIN_PRICE = 50;',
+    to: 'export const MIN_PRICE = 0;',
     tests: ['test/partner/wire.test.ts'],
   },
   {

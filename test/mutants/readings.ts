@@ -20,7 +20,7 @@ export const READINGS: readonly Mutant[] = [
       '=> Object.hasOwn(entry, name) && asNumber(entry[name]) !== undefined)',
       '=> Object.hasOwn(entry, name))',
     ],
-    ['wire: the lowest ask is no price', 'amount >= LEAST_PRICE &&', 'amount > LEAST_PRICE &&'],
+    ['wire: the lowest ask is no price', 'amount >= MIN_PRICE &&', 'amount > MIN_PRICE &&'],
     [
       'wire: a price with satang is one',
       'amount !== undefined && Number.isInteger(amount) &&',
@@ -249,18 +249,18 @@ export const READINGS: readonly Mutant[] = [
     ],
     [
       'reconciliation: who is deferred again waits longer although nobody is computed',
-      'computes ? MOST_DEFERRED * deferredMs : deferredMs',
-      'MOST_DEFERRED * deferredMs',
+      'computes ? MAX_DEFERRED * deferredMs : deferredMs',
+      'MAX_DEFERRED * deferredMs',
     ],
     [
       'reconciliation: who is deferred again and again waits no longer',
-      'computes ? MOST_DEFERRED * deferredMs : deferredMs',
+      'computes ? MAX_DEFERRED * deferredMs : deferredMs',
       'deferredMs',
     ],
     [
       'reconciliation: an error waits as long each time',
-      'doubling(firstMs, asked.failures + 1, SKU_ERROR_MOST_MS)',
-      'doubling(firstMs, 1, SKU_ERROR_MOST_MS)',
+      'doubling(firstMs, asked.failures + 1, SKU_ERROR_MAX_MS)',
+      'doubling(firstMs, 1, SKU_ERROR_MAX_MS)',
     ],
     [
       'reconciliation: a SKU is blamed the first time',

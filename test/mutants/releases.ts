@@ -17,7 +17,7 @@ export const RELEASES: readonly Mutant[] = [
     ['releases: a SKU without sizes moves wholesale', 'return held > 0 && moved', 'return moved'],
     ['releases: evidence does not fade', '/ EVIDENCE_MINUTES)', '/ 1e9)'],
     ['releases: a SKU that has not moved says nothing', ': UNMOVED_EVIDENCE));', ': 0));'],
-    ['releases: one refresh is enough evidence', 'const MOST_EVIDENCE = 4;', 'const MOST_EVIDENCE = 40;'],
+    ['releases: one refresh is enough evidence', 'const MAX_EVIDENCE = 4;', 'const MAX_EVIDENCE = 40;'],
     [
       "releases: a SKU's own moves are evidence, too",
       'const rate = (wholesale.moves + 0.5)',
@@ -55,18 +55,18 @@ export const RELEASES: readonly Mutant[] = [
     ['releases: a clock that was ahead is believed', 'line.weighedAt > now + 1 ||', 'false ||'],
     [
       'releases: what a line was like is never forgotten',
-      'const scale = Math.min(1, MOST_COUNTS / all);',
+      'const scale = Math.min(1, MAX_COUNTS / all);',
       'const scale = 1;',
     ],
-    ["releases: a SKU's past is never forgotten", 'Math.min(1, MOST_MEMORY_MINUTES / after.minutes)', '1'],
+    ["releases: a SKU's past is never forgotten", 'Math.min(1, MAX_MEMORY_MINUTES / after.minutes)', '1'],
     ['releases: wrong suspicions make no more careful', 'const AFTER_WRONG = 0.5;', 'const AFTER_WRONG = 0;'],
     ['releases: right suspicions make more careful', 'const AFTER_RIGHT = -0.2;', 'const AFTER_RIGHT = 0.2;'],
-    ['releases: the threshold grows for ever', 'Math.min(MOST_THRESHOLD, ', 'Math.min(1e9, '],
+    ['releases: the threshold grows for ever', 'Math.min(MAX_THRESHOLD, ', 'Math.min(1e9, '],
   ),
   ...faultsOf(
     'src/sync/live/boost.ts',
     BOOST,
-    ['boost: a small line is judged', 'if (others.length < LEAST_OTHERS) return [];', ''],
+    ['boost: a small line is judged', 'if (others.length < MIN_OTHERS) return [];', ''],
     ['boost: the least valuable are the panel', '|| b.value - a.value);', '|| a.value - b.value);'],
     [
       'boost: who has been refreshed since is asked again at once',
@@ -122,7 +122,7 @@ export const RELEASES: readonly Mutant[] = [
   ...faultsOf(
     'src/sync/reprice/lines.ts',
     PG,
-    ['lines: what another call has changed is left out', 'tries < MOST_TRIES && left', 'tries < 0 && left'],
+    ['lines: what another call has changed is left out', 'tries < MAX_TRIES && left', 'tries < 0 && left'],
     [
       'lines: a line with too few others stays suspected',
       "if (last === 'suspected' && pulled.length === 0) {",

@@ -49,7 +49,7 @@ export const SAFETY: readonly Mutant[] = [
   {
     breaks: 'locks of our own: the pace is locked where everybody can lock',
     file: 'src/pace/ledger.ts',
-    from: "takeTurn(tx, 'pace')",
+    from: "waitForLock(tx, 'pace')",
     to: "tx`select pg_advisory_xact_lock(hashtext('catalog_internal.pace'))`",
     tests: ['test/security/locks.e2e.test.ts'],
   },

@@ -10,7 +10,7 @@ export const SCHEDULING: readonly Mutant[] = [
     ['test/sync/years.pg.test.ts'],
     [
       'years: a SKU at rest fades out of numbers',
-      'alpha: Math.max(LEAST_SHAPE, alpha * scale)',
+      'alpha: Math.max(MIN_SHAPE, alpha * scale)',
       'alpha: alpha * scale',
     ],
   ),
@@ -51,13 +51,13 @@ export const SCHEDULING: readonly Mutant[] = [
     RATES,
     [
       'rates: evidence grows without bound',
-      'Math.min(1, MOST_SHAPE / alpha, minutes / beta)',
+      'Math.min(1, MAX_SHAPE / alpha, minutes / beta)',
       'Math.min(1, minutes / beta)',
     ],
     [
       'rates: a SKU at rest is believed for years',
-      'Math.min(1, MOST_SHAPE / alpha, minutes / beta)',
-      'Math.min(1, MOST_SHAPE / alpha)',
+      'Math.min(1, MAX_SHAPE / alpha, minutes / beta)',
+      'Math.min(1, MAX_SHAPE / alpha)',
     ],
     ['rates: no time at all teaches', 'if (tau <= 0) return rate;', ''],
     [
@@ -73,13 +73,13 @@ export const SCHEDULING: readonly Mutant[] = [
     ['rates: weight does not count', 'return weight * (beta * spread', 'return 0 * weight + (beta * spread'],
     [
       'rates: more than a refresh a minute',
-      'Math.min(Math.max(1 / LEAST_MINUTES, 1 / most), Math.max(1 / most, wanted))',
+      'Math.min(Math.max(1 / MIN_MINUTES, 1 / most), Math.max(1 / most, wanted))',
       'Math.max(1 / most, wanted)',
     ],
     [
       'rates: a SKU waits for ever',
-      'Math.min(Math.max(1 / LEAST_MINUTES, 1 / most), Math.max(1 / most, wanted))',
-      'Math.min(1 / LEAST_MINUTES, wanted)',
+      'Math.min(Math.max(1 / MIN_MINUTES, 1 / most), Math.max(1 / most, wanted))',
+      'Math.min(1 / MIN_MINUTES, wanted)',
     ],
     [
       'rates: more refreshes are promised than there are',
@@ -88,7 +88,7 @@ export const SCHEDULING: readonly Mutant[] = [
     ],
     [
       'rates: a SKU of a moment ago is chosen',
-      'filter(({ tau }) => tau >= LEAST_MINUTES)',
+      'filter(({ tau }) => tau >= MIN_MINUTES)',
       'filter(({ tau }) => tau >= 0)',
     ],
     [
@@ -120,8 +120,8 @@ export const SCHEDULING: readonly Mutant[] = [
     ],
     [
       'call size: trials that fail come as often',
-      'Math.min(MOST_PATIENCE, 2 * patience)',
-      'Math.min(MOST_PATIENCE, patience)',
+      'Math.min(MAX_PATIENCE, 2 * patience)',
+      'Math.min(MAX_PATIENCE, patience)',
     ],
     [
       'failed call: an outage is blamed on SKUs',
@@ -135,8 +135,8 @@ export const SCHEDULING: readonly Mutant[] = [
     ],
     [
       'failed call: an outage pauses calls for half an hour',
-      'OUTAGE_KINDS.some((outage) => outage === kind) ? OUTAGE_PAUSE_MOST_MS : PAUSE_MOST_MS',
-      'PAUSE_MOST_MS',
+      'OUTAGE_KINDS.some((outage) => outage === kind) ? OUTAGE_PAUSE_MAX_MS : PAUSE_MAX_MS',
+      'PAUSE_MAX_MS',
     ],
     [
       'failed call: the last one before a pause is blamed',
@@ -168,13 +168,13 @@ export const SCHEDULING: readonly Mutant[] = [
     ['test/sync/outcome.test.ts', 'test/sync/retries.test.ts'],
     [
       'retries: after an hour of failures they stop growing',
-      'doubling(RETRY_FIRST_MS, failuresBefore + 1, RETRY_MOST_MS)',
-      'doubling(RETRY_FIRST_MS, failuresBefore + 1, 2 * RETRY_MOST_MS)',
+      'doubling(RETRY_FIRST_MS, failuresBefore + 1, RETRY_MAX_MS)',
+      'doubling(RETRY_FIRST_MS, failuresBefore + 1, 2 * RETRY_MAX_MS)',
     ],
     [
       'retries: the first one waits twice as long',
-      'failuresBefore + 1, RETRY_MOST_MS',
-      'failuresBefore + 2, RETRY_MOST_MS',
+      'failuresBefore + 1, RETRY_MAX_MS',
+      'failuresBefore + 2, RETRY_MAX_MS',
     ],
     [
       'retries: the schedule is waited for',

@@ -113,7 +113,7 @@ export const SETTLED: readonly Mutant[] = [
     ['answer: a deferred SKU does not count as live', 'live = d.live or h.deferred,', 'live = d.live,'],
     [
       'answer: live marks grow without end',
-      'least(d.live_marks + 1, ${MOST_LIVE_MARKS}::int)',
+      'least(d.live_marks + 1, ${MAX_LIVE_MARKS}::int)',
       'd.live_marks + 1',
     ],
     [

@@ -7,11 +7,11 @@ import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { expect, test } from 'vitest';
 import { parse } from 'yaml';
+import { DATASOURCE_UID } from '../../ops/grafana/dashboard.ts';
 import { readArguments } from '../../src/cli/command.ts';
 import { optionsOf, sandbox } from '../../src/cli/sandbox.ts';
-import { startSandbox } from '../../src/sandbox/index.ts';
 import { loadConfig, VARIABLES } from '../../src/config/config.ts';
-import { DATASOURCE_UID } from '../../ops/grafana/dashboard.ts';
+import { startSandbox } from '../../src/sandbox/index.ts';
 
 const ROOT = new URL('../../', import.meta.url);
 const SETTINGS = VARIABLES.map(({ name }) => name);

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { type DrawnPanel, drawPanels, ticksUpTo, valueText } from '../../ops/pictures/panel-svg.ts';
 import { drawCalibration } from '../../ops/pictures/calibration-svg.ts';
+import { type DrawnPanel, drawPanels, ticksUpTo, valueText } from '../../ops/pictures/panel-svg.ts';
 
 const panel = (more: Partial<DrawnPanel> = {}): DrawnPanel => ({
   title: 'SKUs due',

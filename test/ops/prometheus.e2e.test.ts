@@ -1,16 +1,16 @@
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { nudge } from '../support/market.ts';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { App } from '../../src/daemon/app.ts';
 import { readLivePlan } from '../../src/store/live/live.ts';
 import { pauseRequests, resumeRequests } from '../../src/store/sellers/pause.ts';
 import { refreshManifest } from '../../src/store/sellers/refresh.ts';
-import { eventually } from '../support/eventually.ts';
 import { bendLines, letAge, runNow } from '../contract/harness.ts';
-import { type Course, hasPrometheus, type Prometheus, startPrometheus } from '../support/prometheus.ts';
+import { eventually } from '../support/eventually.ts';
+import { nudge } from '../support/market.ts';
 import { runProgram } from '../support/process.ts';
+import { type Course, hasPrometheus, type Prometheus, startPrometheus } from '../support/prometheus.ts';
 import { createStack, type Stack } from '../support/stack.ts';
 import {
   ALERT_RULES,

@@ -1,7 +1,7 @@
 import { spawnSync } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
-import { parse } from 'yaml';
 import { describe, expect, test } from 'vitest';
+import { parse } from 'yaml';
 import { FILES } from '../../ops/docs/repository.ts';
 import { METRICS, PREFIX } from '../../src/telemetry/metrics/metrics.ts';
 

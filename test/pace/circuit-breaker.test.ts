@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import type { PaceLimits } from '../../src/pace/policy.ts';
 import { createCircuitBreaker } from '../../src/pace/circuit-breaker.ts';
+import type { PaceLimits } from '../../src/pace/policy.ts';
 
 const MINUTE = 60_000;
 const LIMITS: PaceLimits = { maxPerWindow: 120, windowMs: MINUTE, backoffMs: MINUTE };

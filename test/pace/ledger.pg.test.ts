@@ -1,12 +1,12 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { systemClock } from '../../src/lib/clock.ts';
-import { initialPace, type PaceLimits, sendsPerWindow } from '../../src/pace/policy.ts';
-import { connect, type Sql } from '../../src/store/connection/db.ts';
-import { takeTurn } from '../../src/store/connection/locks.ts';
 import { pruneSends, readPace, unsend, withPace } from '../../src/pace/ledger.ts';
 import { type Acquired, createPacer, type PacerEvents } from '../../src/pace/pacer.ts';
-import { mostWithin } from '../support/arrivals.ts';
+import { initialPace, type PaceLimits, sendsPerWindow } from '../../src/pace/policy.ts';
+import { connect, type Sql } from '../../src/store/connection/db.ts';
+import { waitForLock } from '../../src/store/connection/locks.ts';
 import { failing, HOUR, useStore } from '../store/support.ts';
+import { mostWithin } from '../support/arrivals.ts';
 
 const store = useStore();
 let other: Sql;
@@ -130,7 +130,7 @@ describe('the shared pace', () => {
     let begun = () => {};
     const locked = new Promise<void>((resolve) => (begun = resolve));
     const holding = other.begin(async (tx) => {
-      await takeTurn(tx, 'pace');
+      await waitForLock(tx, 'pace');
       begun();
       await tx`select pg_sleep(0.3)`;
       const [row] = await tx<[{ at: Date }]>`select clock_timestamp() as at`;

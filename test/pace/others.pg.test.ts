@@ -4,9 +4,9 @@ import { systemClock } from '../../src/lib/clock.ts';
 import { readPace } from '../../src/pace/ledger.ts';
 import { createPacer } from '../../src/pace/pacer.ts';
 import { guardMs, paceLimits, sendsPerWindow } from '../../src/pace/policy.ts';
-import { connect, type Sql } from '../../src/store/connection/db.ts';
-import { takeTurn } from '../../src/store/connection/locks.ts';
 import { storeSettings } from '../../src/store/catalog/sync-state.ts';
+import { connect, type Sql } from '../../src/store/connection/db.ts';
+import { waitForLock } from '../../src/store/connection/locks.ts';
 import { createDatabase, type TestDatabase } from '../support/db.ts';
 import { settingsWith } from '../support/settings.ts';
 import { forgetOthers } from './others.ts';
@@ -58,7 +58,7 @@ describe('catalog.take_request in a transaction that stays open', () => {
       try {
         await impatient`set lock_timeout = '500ms'`;
         expect(await take(impatient)).toBe(0);
-        await impatient.begin((one) => takeTurn(one, 'pace'));
+        await impatient.begin((one) => waitForLock(one, 'pace'));
       } finally {
         await impatient.end({ timeout: 2 });
       }
@@ -156,7 +156,7 @@ test('catalog.take_request behind a daemon that is frozen with the lock says whe
   let begun = () => {};
   const locked = new Promise<void>((resolve) => (begun = resolve));
   const holding = sql.begin(async (tx) => {
-    await takeTurn(tx, 'pace');
+    await waitForLock(tx, 'pace');
     begun();
     await frozen;
   });

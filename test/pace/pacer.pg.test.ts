@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import { systemClock } from '../../src/lib/clock.ts';
-import type { PaceLimits } from '../../src/pace/policy.ts';
 import { createCircuitBreaker } from '../../src/pace/circuit-breaker.ts';
 import { createPacer } from '../../src/pace/pacer.ts';
+import type { PaceLimits } from '../../src/pace/policy.ts';
 import type { RequestOutcome } from '../../src/partner/errors.ts';
 import { letBackoffEnd } from '../contract/backoff.ts';
 import { HOUR, useStore } from '../store/support.ts';

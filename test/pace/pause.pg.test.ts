@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'vitest';
+import { ledgerPermits } from '../../src/cli/doctor/permits.ts';
 import { systemClock } from '../../src/lib/clock.ts';
+import { readPace } from '../../src/pace/ledger.ts';
 import { createPacer } from '../../src/pace/pacer.ts';
 import type { PaceLimits } from '../../src/pace/policy.ts';
 import { paceReader } from '../../src/pace/view.ts';
-import { readPace } from '../../src/pace/ledger.ts';
-import { ledgerPermits } from '../../src/cli/doctor/permits.ts';
 import { pauseRequests, readPause, resumeRequests } from '../../src/store/sellers/pause.ts';
 import { answerAsked, found, HOUR, knownSkus, useStore } from '../store/support.ts';
 

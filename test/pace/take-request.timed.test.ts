@@ -1,14 +1,14 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { systemClock } from '../../src/lib/clock.ts';
-import { ceilingAt, guardMs, initialPace, paceLimits, sendsPerWindow } from '../../src/pace/policy.ts';
-import { connect, type Sql } from '../../src/store/connection/db.ts';
-import { storeSettings } from '../../src/store/catalog/sync-state.ts';
 import { createPacer } from '../../src/pace/pacer.ts';
+import { ceilingAt, guardMs, initialPace, paceLimits, sendsPerWindow } from '../../src/pace/policy.ts';
+import { storeSettings } from '../../src/store/catalog/sync-state.ts';
+import { connect, type Sql } from '../../src/store/connection/db.ts';
 import { mostWithin } from '../support/arrivals.ts';
-import { eventually } from '../support/eventually.ts';
 import { createDatabase, type TestDatabase } from '../support/db.ts';
-import { forgetOthers } from './others.ts';
+import { eventually } from '../support/eventually.ts';
 import { settingsWith } from '../support/settings.ts';
+import { forgetOthers } from './others.ts';
 
 const LIMIT = 60;
 const WINDOW_MS = 1000;

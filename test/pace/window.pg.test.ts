@@ -1,12 +1,12 @@
-import { NO_TRACER } from '../../src/lib/tracer.ts';
 import { describe, expect, test } from 'vitest';
 import { systemClock } from '../../src/lib/clock.ts';
+import { NO_TRACER } from '../../src/lib/tracer.ts';
 import { createPacer } from '../../src/pace/pacer.ts';
 import { type PaceLimits, sendsPerWindow } from '../../src/pace/policy.ts';
 import type { SyncContext } from '../../src/sync/context.ts';
 import { maintain } from '../../src/sync/maintenance.ts';
-import { eventually } from '../support/eventually.ts';
 import { HOUR, useStore } from '../store/support.ts';
+import { eventually } from '../support/eventually.ts';
 
 const store = useStore();
 const LIMITS: PaceLimits = { maxPerWindow: 24, windowMs: 60_000, backoffMs: 60_000 };

@@ -1,7 +1,7 @@
-import { createServer } from 'node:http';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { readdir } from 'node:fs/promises';
+import { createServer } from 'node:http';
 import { describe, test } from 'vitest';
 import { helpOfAll } from '../../src/cli/command.ts';
 import { loadCommands } from '../../src/cli/commands.ts';

@@ -2,7 +2,6 @@ import { chown, mkdir, realpath } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, type TestContext, test } from 'vitest';
 import { clusterProcesses } from '../../src/embedded/processes.ts';
-import { PRODUCTION } from '../support/production.ts';
 import { eventually } from '../support/eventually.ts';
 import {
   type Env,
@@ -12,6 +11,7 @@ import {
   startProgram,
   temporaryFolder,
 } from '../support/process.ts';
+import { PRODUCTION } from '../support/production.ts';
 import { createStack } from '../support/stack.ts';
 
 /** As most would run it: without any privilege, where the tests can have that. */

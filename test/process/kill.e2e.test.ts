@@ -4,9 +4,9 @@ import type { Route } from '../../src/sandbox/faults.ts';
 import { eventually, pause } from '../support/eventually.ts';
 import { moveMarket, randomFrom } from '../support/market.ts';
 import { expectCursorNotAhead } from '../support/oracle.ts';
-import { expectTrueAtTheEnd } from './recovery.ts';
 import { holds, runProgram, startProgram } from '../support/process.ts';
 import { backends, createStack, type Stack } from '../support/stack.ts';
+import { expectTrueAtTheEnd } from './recovery.ts';
 
 const SANDBOX = { skus: 600, liveShare: 0.05, latencyMs: 15 };
 /** The moments of a kill, in milliseconds after the daemon says that it has started. */

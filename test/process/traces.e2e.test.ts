@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
-import { startReceiver } from '../support/otlp-receiver.ts';
-import { expectStopped, FILLED, holds, type Program, runProgram, startProgram } from '../support/process.ts';
 import { eventually } from '../support/eventually.ts';
 import { freePort } from '../support/net.ts';
+import { startReceiver } from '../support/otlp-receiver.ts';
+import { expectStopped, FILLED, holds, type Program, runProgram, startProgram } from '../support/process.ts';
 import { backends, createStack } from '../support/stack.ts';
 
 /** Prints whatever of OpenTelemetry is asked for, and by which package, to stderr. */

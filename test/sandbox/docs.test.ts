@@ -1,5 +1,5 @@
-import { readFileSync } from 'node:fs';
 import { execFile, spawnSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
 import { promisify } from 'node:util';
 import { expect, test } from 'vitest';
 import { CONTROL_ROUTES } from '../../src/sandbox/control/routes.ts';

@@ -1,7 +1,7 @@
 import { gunzipSync, gzipSync } from 'node:zlib';
 import { afterEach, describe, expect, it } from 'vitest';
-import { read, start, type Caller } from './support.ts';
 import { eventually } from '../support/eventually.ts';
+import { read, start, type Caller } from './support.ts';
 
 let caller: Caller;
 afterEach(() => caller.sandbox.close());

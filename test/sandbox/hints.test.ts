@@ -1,6 +1,6 @@
 import { describe, it } from 'vitest';
-import { startSandbox } from '../../src/sandbox/index.ts';
 import type { ToldHint } from '../../src/sandbox/hints.ts';
+import { startSandbox } from '../../src/sandbox/index.ts';
 import { control, opened } from './control-support.ts';
 
 /** A market of which each step moves some twenty SKUs, and what moved in each step, by the truth before and after it. */

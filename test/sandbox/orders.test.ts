@@ -1,6 +1,6 @@
 import { describe, it } from 'vitest';
-import { HandClock, start, type Caller } from './support.ts';
 import { eventually } from '../support/eventually.ts';
+import { HandClock, start, type Caller } from './support.ts';
 
 const ofStatus = (caller: Caller, status: string, own = true): string =>
   [...caller.sandbox.orders].find((order) => order.status === status && order.own === own)?.id ?? '';

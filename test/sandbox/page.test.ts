@@ -3,8 +3,8 @@ import { request } from 'node:http';
 import { promisify } from 'node:util';
 import { describe, it } from 'vitest';
 import { CONTROL_ROUTES } from '../../src/sandbox/control/routes.ts';
-import { ROUTES } from '../../src/sandbox/routes.ts';
 import type { SandboxOptions } from '../../src/sandbox/index.ts';
+import { ROUTES } from '../../src/sandbox/routes.ts';
 import { type Caller, read, start } from './support.ts';
 
 const run = promisify(execFile);

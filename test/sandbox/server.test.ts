@@ -1,8 +1,8 @@
 import { get } from 'node:http';
 import { afterEach, describe, expect, it } from 'vitest';
 import { startSandbox } from '../../src/sandbox/index.ts';
-import { skusWhere, start, type Caller } from './support.ts';
 import { eventually } from '../support/eventually.ts';
+import { skusWhere, start, type Caller } from './support.ts';
 
 let caller: Caller;
 afterEach(() => caller.sandbox.close());

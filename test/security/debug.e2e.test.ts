@@ -1,7 +1,7 @@
 import { inject } from 'vitest';
 import { expect, test } from 'vitest';
-import { createStack } from '../support/stack.ts';
 import { runProgram } from '../support/process.ts';
+import { createStack } from '../support/stack.ts';
 
 const VARIABLES = [
   ['DEBUG', '*'],

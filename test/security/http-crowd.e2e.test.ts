@@ -53,8 +53,8 @@ test('connections that never ask for anything do not keep healthcheck out', asyn
 });
 
 /** As many connections as the server keeps, and one that is being taken in or closed now and then. */
-const MOST_FILES = 256 + 40;
-const MOST_MEMORY = 256 * 1024 ** 2;
+const MAX_FILES = 256 + 40;
+const MAX_MEMORY = 256 * 1024 ** 2;
 
 test('healthcheck gets through every crowd, and the crowd gets neither memory nor files', async () => {
   const before = { files: openFiles(), memory: memory() };
@@ -66,8 +66,8 @@ test('healthcheck gets through every crowd, and the crowd gets neither memory no
       const files = openFiles();
       const second = await isHealthy();
       expect([first.healthy, second.healthy], `${first.said}\n${second.said}`).toEqual([true, true]);
-      expect(files - before.files).toBeLessThan(MOST_FILES);
-      expect(memory() - before.memory).toBeLessThan(MOST_MEMORY);
+      expect(files - before.files).toBeLessThan(MAX_FILES);
+      expect(memory() - before.memory).toBeLessThan(MAX_MEMORY);
       expect(crowd.dialled).toBeGreaterThan(0);
     }),
     { seed: SEED, numRuns: runs(6), endOnFailure: true },

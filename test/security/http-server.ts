@@ -1,5 +1,5 @@
-import { systemClock } from '../../src/lib/clock.ts';
 import { type HttpServer, type HttpServerOptions, startHttpServer } from '../../src/daemon/http-server.ts';
+import { systemClock } from '../../src/lib/clock.ts';
 import { createLogger } from '../../src/telemetry/log/logger.ts';
 
 const servers: HttpServer[] = [];

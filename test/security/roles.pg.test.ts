@@ -1,10 +1,10 @@
 import { randomBytes } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { QUEUE_SCHEMA } from '../../src/store/setup/occupied.ts';
 import { connect, type Sql, type Tx } from '../../src/store/connection/db.ts';
 import { sqlState } from '../../src/store/connection/sql-errors.ts';
-import { DECIDED, READ, type Rights, type Role } from './decided-rights.ts';
+import { QUEUE_SCHEMA } from '../../src/store/setup/occupied.ts';
 import { createDatabase, type TestDatabase } from '../support/db.ts';
+import { DECIDED, READ, type Rights, type Role } from './decided-rights.ts';
 
 /*
  * Who may do what, for every object there is: read from the system catalogs, so that a new one without a

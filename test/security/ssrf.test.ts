@@ -1,8 +1,8 @@
 import type { LookupAddress } from 'node:dns';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { loadConfig } from '../../src/config/config.ts';
-import { readManifestFile } from '../../src/partner/manifest-file.ts';
 import { readManifestMeta } from '../../src/partner/manifest-answer.ts';
+import { readManifestFile } from '../../src/partner/manifest-file.ts';
 import { ADDRESS_REFUSED, filesReach, guardedLookup, type Resolver } from '../../src/partner/origin.ts';
 import { SecretUrl } from '../../src/partner/secret-url.ts';
 import { all, failure, fileOf } from '../partner/manifest-reading.ts';

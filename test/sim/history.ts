@@ -1,20 +1,20 @@
-import type { SyncContext } from '../../src/sync/context.ts';
-import type { SettingsEnv } from '../support/settings.ts';
-import { refreshAll, refreshSkus } from '../../src/store/sellers/refresh.ts';
 import { requestTask } from '../../src/store/ledger/tasks.ts';
-import { expectHistoryIsAChain, expectMirrorIsTrue } from '../support/oracle.ts';
+import { refreshAll, refreshSkus } from '../../src/store/sellers/refresh.ts';
+import type { SyncContext } from '../../src/sync/context.ts';
 import { timesAfter } from '../support/movable-clock.ts';
+import { expectHistoryIsAChain, expectMirrorIsTrue } from '../support/oracle.ts';
+import type { SettingsEnv } from '../support/settings.ts';
 import { Clocks, LONGEST_PLAN_MS, UNWATCHED_MS } from './clocks.ts';
 import { arriving, type Draw, pick } from './faults.ts';
 import { CALM, crashInManifest, crashNowhere, fortuneOf } from './fortune.ts';
 import { type Job, runJob } from './jobs.ts';
-import { moveOnce } from './market.ts';
-import { disturb, Spells, watchSome } from './spells.ts';
-import type { Pending } from './partner.ts';
-import { Crash, type Daemon, isInjected, type Worker } from './worker.ts';
-import type { Rig } from './rig.ts';
 import { Judge } from './judge.ts';
+import { moveOnce } from './market.ts';
 import { readDue } from './mirror.ts';
+import type { Pending } from './partner.ts';
+import type { Rig } from './rig.ts';
+import { disturb, Spells, watchSome } from './spells.ts';
+import { Crash, type Daemon, isInjected, type Worker } from './worker.ts';
 
 const MINUTE = 60_000;
 

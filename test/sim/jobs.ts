@@ -3,10 +3,10 @@ import type { TaskName, TaskRun } from '../../src/store/ledger/tasks.ts';
 import type { SyncContext } from '../../src/sync/context.ts';
 import { syncDelta } from '../../src/sync/delta.ts';
 import { planLive } from '../../src/sync/live/plan.ts';
+import { maintain, syncMetadata } from '../../src/sync/maintenance.ts';
 import { checkCatalog, syncManifest } from '../../src/sync/manifest.ts';
 import type { TaskOutcome } from '../../src/sync/outcome.ts';
 import { repriceOnce } from '../../src/sync/reprice/reprice.ts';
-import { maintain, syncMetadata } from '../../src/sync/maintenance.ts';
 import { isInjected } from './worker.ts';
 
 /** What the queues would have a worker do. */

@@ -5,7 +5,7 @@ import type { Rig } from './rig.ts';
 import { Truth } from './truth.ts';
 
 /** DEFERRED_INTERVAL, but for the milliseconds that statements take. */
-const DEFERRED_AT_LEAST_MS = 4.9 * 60_000;
+const DEFERRED_AT_MIN_MS = 4.9 * 60_000;
 
 /** The view reads more than all the rest. */
 const ACTIONABLE_EVERY = 6;
@@ -81,7 +81,7 @@ export class Judge {
       const was = this.#before?.rows.get(sku);
       if (claim !== null && claim !== was?.claim && mirror.at < (this.#waits.get(sku) ?? 0))
         yield `${sku} was asked again before its wait was over`;
-      if (deferrals > (was?.deferrals ?? 0)) this.#waits.set(sku, mirror.at + DEFERRED_AT_LEAST_MS);
+      if (deferrals > (was?.deferrals ?? 0)) this.#waits.set(sku, mirror.at + DEFERRED_AT_MIN_MS);
       if (deferrals === 0) this.#waits.delete(sku);
     }
   }

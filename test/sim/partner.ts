@@ -1,8 +1,8 @@
 import { createServer, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { gzipSync } from 'node:zlib';
-import { classifyAnswer, codeOf, PartnerError, type Route } from '../../src/partner/errors.ts';
 import { bulkAnswerOf, type PartnerClient, type Permit } from '../../src/partner/client.ts';
+import { classifyAnswer, codeOf, PartnerError, type Route } from '../../src/partner/errors.ts';
 import { readManifestMeta } from '../../src/partner/manifest-answer.ts';
 import { readDelta } from '../../src/partner/wire.ts';
 import { Ambiguities } from '../../src/sandbox/ambiguities.ts';

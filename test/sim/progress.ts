@@ -1,5 +1,5 @@
-import { createStatusPages } from '../../src/daemon/status-page.ts';
 import { readStatusOf } from '../../src/cli/status.ts';
+import { createStatusPages } from '../../src/daemon/status-page.ts';
 import type { Reason } from '../../src/status/reason.ts';
 import { settingsWith } from '../support/settings.ts';
 import type { Day } from './day.ts';

@@ -1,22 +1,22 @@
 import { afterAll, beforeAll } from 'vitest';
-import { MemberWatch } from '../../src/store/answer/members.ts';
-import { LookCounts } from '../../src/store/trust/calibration.ts';
-import { HintCounts } from '../../src/store/sellers/hints.ts';
-import { MoveCounts } from '../../src/store/answer/mass-moves.ts';
 import type { Clock } from '../../src/lib/clock.ts';
 import { NO_TRACER } from '../../src/lib/tracer.ts';
-import { DueFloors } from '../../src/store/ledger/due-floors.ts';
-import { RecentAnswers } from '../../src/sync/reprice/recent.ts';
-import type { SandboxOptions } from '../../src/sandbox/index.ts';
-import { connect, type Sql } from '../../src/store/connection/db.ts';
-import type { SyncContext, SyncEvent } from '../../src/sync/context.ts';
 import { createPacer, type Pacer } from '../../src/pace/pacer.ts';
+import type { SandboxOptions } from '../../src/sandbox/index.ts';
+import { MoveCounts } from '../../src/store/answer/mass-moves.ts';
+import { MemberWatch } from '../../src/store/answer/members.ts';
+import { connect, type Sql } from '../../src/store/connection/db.ts';
+import { DueFloors } from '../../src/store/ledger/due-floors.ts';
+import { HintCounts } from '../../src/store/sellers/hints.ts';
+import { LookCounts } from '../../src/store/trust/calibration.ts';
+import type { SyncContext, SyncEvent } from '../../src/sync/context.ts';
+import { RecentAnswers } from '../../src/sync/reprice/recent.ts';
 import { CREATE_REFILL } from '../support/seed.ts';
 import { type SettingsEnv, settingsWith } from '../support/settings.ts';
 import { UNPACED } from '../support/unpaced.ts';
 import { SimPartner } from './partner.ts';
-import { Crash, type Daemon, Worker } from './worker.ts';
 import { createSimDatabase, type SimDatabase, SimTime } from './time.ts';
+import { Crash, type Daemon, Worker } from './worker.ts';
 
 /** As by default, but that deltas are polled whenever the scheduler likes. */
 const SETTINGS: SettingsEnv = {

@@ -1,6 +1,6 @@
+import type { Clock } from '../../src/lib/clock.ts';
 import { connect, type Sql } from '../../src/store/connection/db.ts';
 import { migrateDatabase } from '../../src/store/setup/migrations.ts';
-import type { Clock } from '../../src/lib/clock.ts';
 import { createDatabase } from '../support/db.ts';
 
 /** Milliseconds at which every history begins: a moment like any other. */

@@ -1,6 +1,6 @@
 import { spawnSync } from 'node:child_process';
-import { chmod, mkdir, mkdtemp, rm, statfs } from 'node:fs/promises';
 import { existsSync, writeFileSync } from 'node:fs';
+import { chmod, mkdir, mkdtemp, rm, statfs } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { CHILD_ENV } from '../../src/embedded/command.ts';

@@ -1,14 +1,14 @@
+import { refreshSkus } from '../../src/store/sellers/refresh.ts';
 import { differencesOf } from '../support/differences.ts';
 import { eventually, pause } from '../support/eventually.ts';
 import { randomFrom } from '../support/market.ts';
 import { hasRedisServer } from '../support/redis-server.ts';
-import { refreshSkus } from '../../src/store/sellers/refresh.ts';
 import { footprint } from './daemon.ts';
+import { type Scene, type Disruption, DISRUPTIONS } from './disruptions.ts';
 import { Follower } from './follower.ts';
 import { grown, type Sample } from './growth.ts';
 import { PARTNER_DISRUPTIONS } from './partner-disruptions.ts';
 import { openSite, type Site } from './site.ts';
-import { type Scene, type Disruption, DISRUPTIONS } from './disruptions.ts';
 
 export const BACKENDS = ['redis', 'postgres'] as const;
 export type Backend = (typeof BACKENDS)[number];
@@ -35,7 +35,7 @@ const MARKET_MS = 1000;
 const SNAPSHOT_EVERY = 10;
 const GAP_MS = 30_000;
 /** Shorter runs do not tell what grows. */
-const LEAST_SAMPLES = 60;
+const MIN_SAMPLES = 60;
 const SAMPLE_MS = 5000;
 
 /** The market moves, and snapshots are built, until it is stopped. */
@@ -205,7 +205,7 @@ export async function soak(options: SoakOptions, say: Say): Promise<string[]> {
   failures.push(...follower.faults.map((text) => `the follower: ${text}`));
   failures.push(...daemons.flatMap(({ unexpected }) => unexpected));
   if (throttled() > 0) failed(`${throttled()} requests were throttled`);
-  const growth = samples.length >= LEAST_SAMPLES ? grown(samples) : null;
+  const growth = samples.length >= MIN_SAMPLES ? grown(samples) : null;
   failures.push(...(growth ?? []).map((text) => `grown: ${text}`));
   if (failures.length > 0)
     for (const { name, lines } of daemons)

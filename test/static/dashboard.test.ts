@@ -4,7 +4,6 @@ import { FILES } from '../../ops/docs/repository.ts';
 import { DATASOURCE_UID } from '../../ops/grafana/dashboard.ts';
 import type { Metric } from '../../src/telemetry/metrics/declaration.ts';
 import { createMetrics, METRICS, PREFIX } from '../../src/telemetry/metrics/metrics.ts';
-import { scrapeOf, STATS } from '../telemetry/stats.ts';
 import {
   ALERT_RULES,
   DASHBOARD,
@@ -15,6 +14,7 @@ import {
   RULE_EXPRESSIONS,
   selectorsOf,
 } from '../ops/expressions.ts';
+import { scrapeOf, STATS } from '../telemetry/stats.ts';
 
 const ROOT = new URL('../../', import.meta.url);
 const panels = DASHBOARD.panels.filter(({ type }) => type !== 'row');

@@ -3,8 +3,8 @@ import { existsSync } from 'node:fs';
 import { dirname, join } from 'node:path/posix';
 import { expect, test } from 'vitest';
 import { codeBlocks as blocksOfCode, DOCUMENTS } from '../../ops/docs/blocks.ts';
-import { outputs } from '../../ops/docs/outputs.ts';
 import { markedIn, rewritten } from '../../ops/docs/marked.ts';
+import { outputs } from '../../ops/docs/outputs.ts';
 import { codeBlocks, PAGES, read, ROOT } from '../docs/markdown.ts';
 import { callsIn, checkCall, howRun, LINES, NOT_RUN } from '../docs/shell.ts';
 

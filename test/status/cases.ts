@@ -1,10 +1,10 @@
-import { STATS as EVERY_MEMBER } from '../telemetry/stats.ts';
 import type { Suspicion } from '../../src/pace/refusal.ts';
 import type { Facts } from '../../src/status/facts.ts';
 import { type Health, judgeHealth } from '../../src/status/health.ts';
-import type { Status } from '../../src/status/status.ts';
 import type { MirrorStats } from '../../src/status/stats.ts';
+import type { Status } from '../../src/status/status.ts';
 import type { TaskState } from '../../src/store/ledger/tasks.ts';
+import { STATS as EVERY_MEMBER } from '../telemetry/stats.ts';
 
 /* Mirrors as status may find them, at one moment. */
 

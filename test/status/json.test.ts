@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
-import { MIRROR_STATES, REASON_CODES } from '../../src/status/reason.ts';
 import { asJson } from '../../src/status/json.ts';
+import { MIRROR_STATES, REASON_CODES } from '../../src/status/reason.ts';
 import { EVERYTHING, healthOf, NOW } from './cases.ts';
 
 /** The paths of all members: `due[].reason`, `backlog.because[]`. */

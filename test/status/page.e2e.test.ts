@@ -2,16 +2,16 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { App } from '../../src/daemon/app.ts';
-import { systemClock } from '../../src/lib/clock.ts';
 import { createStatusPages } from '../../src/daemon/status-page.ts';
+import { systemClock } from '../../src/lib/clock.ts';
 import { judgeHealth, POSTGRES_AWAY } from '../../src/status/health.ts';
-import { eventually } from '../support/eventually.ts';
 import { type Browser, CHROMIUM, startBrowser, type Tab } from '../support/browser.ts';
+import { eventually } from '../support/eventually.ts';
 import { moveMarket } from '../support/market.ts';
-import { settingsWith } from '../support/settings.ts';
-import { VIEWS } from './views.ts';
 import { servePages } from '../support/page-server.ts';
+import { settingsWith } from '../support/settings.ts';
 import { createStack, type Stack } from '../support/stack.ts';
+import { VIEWS } from './views.ts';
 
 /** Where pictures of the page go, for a person to look at. */
 const { SCREENSHOTS } = process.env;

@@ -2,10 +2,10 @@ import { createHash } from 'node:crypto';
 import { readdirSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { html } from '../../src/status/html.ts';
-import { REASON_CODES } from '../../src/status/reason.ts';
-import { runbookOf } from '../../src/status/runbooks.ts';
 import { POLICY } from '../../src/status/page-assets.ts';
 import { renderPage } from '../../src/status/page.ts';
+import { REASON_CODES } from '../../src/status/reason.ts';
+import { runbookOf } from '../../src/status/runbooks.ts';
 import { CASES, EVERYTHING, healthOf, mirrorWith, NOW } from './cases.ts';
 import { IDENTITY, pageView, sampleAt, someDay } from './views.ts';
 

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
-import { estimateBacklog } from '../../src/status/format.ts';
-import { judgeHealth, NO_OWN_FACTS, unreadyReason } from '../../src/status/health.ts';
 import { readyAnswer } from '../../src/daemon/health.ts';
 import type { PaceStatus } from '../../src/pace/view.ts';
+import { estimateBacklog } from '../../src/status/format.ts';
+import { judgeHealth, NO_OWN_FACTS, unreadyReason } from '../../src/status/health.ts';
 import { CASES, factsOf, healthOf, mirrorWith, NOW } from './cases.ts';
 
 const PAUSED = CASES.paused.stats.pace.paused;

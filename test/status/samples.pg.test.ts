@@ -1,9 +1,9 @@
 import { beforeEach, describe, expect, test } from 'vitest';
-import { createSampler } from '../../src/daemon/sampler.ts';
 import type { HealthReader } from '../../src/daemon/health.ts';
-import { maintain } from '../../src/sync/maintenance.ts';
+import { createSampler } from '../../src/daemon/sampler.ts';
 import { quantile, sampleOf } from '../../src/status/sample.ts';
 import { type NewSample, readSamples, writeSample } from '../../src/store/status/samples.ts';
+import { maintain } from '../../src/sync/maintenance.ts';
 import { useStore } from '../store/support.ts';
 import { eventually } from '../support/eventually.ts';
 import { CASES, healthOf, mirrorWith, NOW } from './cases.ts';

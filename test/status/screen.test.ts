@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest';
+import { promisesLine } from '../../src/status/format.ts';
+import { judgeHealth, NO_OWN_FACTS } from '../../src/status/health.ts';
+import { awayScreen, screen } from '../../src/status/screen.ts';
 import type { Terminal } from '../../src/status/style.ts';
 import type { HintStats } from '../../src/store/sellers/hint-sources.ts';
-import { promisesLine } from '../../src/status/format.ts';
-import { awayScreen, screen } from '../../src/status/screen.ts';
-import { judgeHealth, NO_OWN_FACTS } from '../../src/status/health.ts';
 import { CASES, healthOf, mirrorWith, NOW } from './cases.ts';
 
 const PIPE: Terminal = { width: null, colour: false, ascii: false };

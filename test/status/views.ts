@@ -1,8 +1,8 @@
-import type { PageView } from '../../src/status/page.ts';
-import { sampleOf } from '../../src/status/sample.ts';
-import type { MirrorState } from '../../src/status/reason.ts';
-import type { Sample } from '../../src/store/status/samples.ts';
 import { judgeHealth } from '../../src/status/health.ts';
+import type { PageView } from '../../src/status/page.ts';
+import type { MirrorState } from '../../src/status/reason.ts';
+import { sampleOf } from '../../src/status/sample.ts';
+import type { Sample } from '../../src/store/status/samples.ts';
 import { CASES, healthOf, mirrorWith, NOW } from './cases.ts';
 
 /* Pages as they may be found, each of them with the day before it. */

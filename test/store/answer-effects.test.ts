@@ -1,7 +1,7 @@
-import { type Differences, type LockedSku, effectsOf } from '../../src/store/answer/effects.ts';
-import type { SkuResult } from '../../src/store/answer/types.ts';
 import { describe, expect, test } from 'vitest';
 import type { PriceDifference } from '../../src/store/answer/differences.ts';
+import { type Differences, type LockedSku, effectsOf } from '../../src/store/answer/effects.ts';
+import type { SkuResult } from '../../src/store/answer/types.ts';
 import { found } from './support.ts';
 
 const row = (sku: string, other: Partial<LockedSku> = {}): LockedSku => ({

@@ -1,8 +1,8 @@
-import { eachColumn, METADATA_COLUMNS } from '../../src/declared/metadata.ts';
-import type { SkuResult } from '../../src/store/answer/types.ts';
 import { describe, expect, test } from 'vitest';
+import { eachColumn, METADATA_COLUMNS } from '../../src/declared/metadata.ts';
 import { applyAnswer } from '../../src/store/answer/apply.ts';
-import { releaseHeld } from '../../src/store/ledger/due.ts';
+import type { SkuResult } from '../../src/store/answer/types.ts';
+import { endWaits } from '../../src/store/ledger/due.ts';
 import {
   claimAll,
   everything,
@@ -138,7 +138,7 @@ describe('an answer that comes too late', () => {
     await mark(sql, ['A']);
     const old = await claimAll(sql);
     await passHours(sql, 3);
-    await releaseHeld(sql, 9);
+    await endWaits(sql, 9);
     const newer = await claimAll(sql);
     await applyAnswer(sql, old, [found('A', { 9: 1 })], REFRESH);
     await applyAnswer(sql, newer, [found('A', { 9: 2 })], REFRESH);

@@ -1,4 +1,3 @@
-import type { SkuResult } from '../../src/store/answer/types.ts';
 import {
   array,
   assert,
@@ -13,7 +12,9 @@ import {
 } from 'fast-check';
 import { expect, test } from 'vitest';
 import { applyAnswer } from '../../src/store/answer/apply.ts';
-import { type Claim, releaseHeld } from '../../src/store/ledger/due.ts';
+import type { SkuResult } from '../../src/store/answer/types.ts';
+import { type Claim, endWaits } from '../../src/store/ledger/due.ts';
+import { runs } from '../support/soak.ts';
 import {
   claimAll,
   empty,
@@ -27,7 +28,6 @@ import {
   removeByDelta,
   useStore,
 } from './support.ts';
-import { runs } from '../support/soak.ts';
 
 const store = useStore();
 const SKUS = ['A', 'NULL', 'b\'\\"', '__proto__'];
@@ -192,7 +192,7 @@ async function lateClaim(sku: string): Promise<Claim> {
   await mark(store.sql, [sku]);
   const claim = await claimAll(store.sql);
   await passHours(store.sql, 3);
-  await releaseHeld(store.sql, 100);
+  await endWaits(store.sql, 100);
   return claim;
 }
 
@@ -206,7 +206,7 @@ test('any sequence of answers, late ones, replays and removals leaves prices, st
       let last: { claim: Claim; results: SkuResult[] } | null = null;
       for (const turn of turns) {
         await passHours(sql, 2);
-        await releaseHeld(sql, 100);
+        await endWaits(sql, 100);
         if (turn.do === 'look') {
           const results = turn.answers.map(({ sku, answer }) => skuResultOf(sku, answer));
           last = { claim: await answerAsked(sql, ...results), results };

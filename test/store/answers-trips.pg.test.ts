@@ -1,7 +1,7 @@
-import type { SkuResult } from '../../src/store/answer/types.ts';
 import { expect, test } from 'vitest';
 import { countingClient } from '../../bench/frame/trips.ts';
 import { applyAnswer } from '../../src/store/answer/apply.ts';
+import type { SkuResult } from '../../src/store/answer/types.ts';
 import { claimAll, found, HOUR, knownSkus, REFRESH, mark, useStore } from './support.ts';
 
 const store = useStore();

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { applyAnswer } from '../../src/store/answer/apply.ts';
-import { releaseHeld } from '../../src/store/ledger/due.ts';
+import { endWaits } from '../../src/store/ledger/due.ts';
 import {
   everything,
   found,
@@ -160,7 +160,7 @@ describe('deferred and errors', () => {
     for (const kind of ['error', 'error', 'deferred'] as const) {
       await answerAsked(store.sql, { sku: 'A', kind, waitMs: HOUR });
       await passHours(store.sql, 2);
-      await releaseHeld(store.sql, 9);
+      await endWaits(store.sql, 9);
     }
     expect(await counts()).toEqual({ deferrals: 1, failures: 2 });
     await answerAsked(store.sql, found('A'));
@@ -176,7 +176,7 @@ test('a deferral counts a SKU that is not listed as live against the live budget
       await answerAsked(store.sql, kind === 'record' ? found('A') : { sku: 'A', kind, waitMs: HOUR });
       counts.push((await ledger(store.sql)).get('A')?.live === true);
       await passHours(store.sql, 2);
-      await releaseHeld(store.sql, 9);
+      await endWaits(store.sql, 9);
     }
     return counts;
   };

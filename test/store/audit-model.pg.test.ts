@@ -1,9 +1,9 @@
-import type { SkuResult } from '../../src/store/answer/types.ts';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { useStore } from './support.ts';
-import { type Counts, World } from './audit-world.ts';
+import type { SkuResult } from '../../src/store/answer/types.ts';
 import { runs } from '../support/soak.ts';
+import { type Counts, World } from './audit-world.ts';
+import { useStore } from './support.ts';
 
 const store = useStore();
 const SKUS = ['A', 'B', 'C', 'D'];

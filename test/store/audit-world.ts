@@ -1,6 +1,6 @@
-import type { SkuResult } from '../../src/store/answer/types.ts';
 import { expect } from 'vitest';
 import { applyAnswer } from '../../src/store/answer/apply.ts';
+import type { SkuResult } from '../../src/store/answer/types.ts';
 import { applyDelta } from '../../src/store/catalog/delta.ts';
 import type { Sql } from '../../src/store/connection/db.ts';
 import { type Claim, claimDue } from '../../src/store/ledger/due.ts';

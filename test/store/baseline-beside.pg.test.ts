@@ -2,10 +2,10 @@ import { describe, expect, test } from 'vitest';
 import { Baseline } from '../../src/store/catalog/baseline.ts';
 import { applyDelta } from '../../src/store/catalog/delta.ts';
 import { connect, type Sql } from '../../src/store/connection/db.ts';
+import { eventually } from '../support/eventually.ts';
 import { baseline, GENERATED_AT, line, marks, skuRow, standing } from './manifest.ts';
 import { followWatchlist, found, answerAsked, mark, pricesOf, useStore } from './support.ts';
 import { dueNow } from './watching.ts';
-import { eventually } from '../support/eventually.ts';
 
 /* What others see and can do while a manifest is on its way into the mirror. */
 

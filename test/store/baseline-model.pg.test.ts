@@ -1,9 +1,9 @@
 import { assert, asyncProperty, boolean, constantFrom, option, record, type Arbitrary } from 'fast-check';
 import { expect, test } from 'vitest';
 import type { StagedLine } from '../../src/store/catalog/baseline.ts';
+import { runs } from '../support/soak.ts';
 import { baseline, line } from './manifest.ts';
 import { empty, type TestStore, useStore } from './support.ts';
-import { runs } from '../support/soak.ts';
 
 const store = useStore();
 const SKUS = ['A', 'B', 'C', 'D', 'E', 'F', 'G', 'H'];

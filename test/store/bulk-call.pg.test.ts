@@ -11,11 +11,11 @@ import {
 } from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { readCallInputs } from '../../src/store/call/bulk-call.ts';
-import type { Sql } from '../../src/store/connection/db.ts';
-import { type Lane, DUE_LANES, type DueClass, releaseHeld } from '../../src/store/ledger/due.ts';
-import { type LivePlan, readLivePlan } from '../../src/store/live/live.ts';
 import { readSyncState } from '../../src/store/catalog/sync-state.ts';
+import type { Sql } from '../../src/store/connection/db.ts';
+import { type Lane, DUE_LANES, type DueClass, endWaits } from '../../src/store/ledger/due.ts';
 import { callPause } from '../../src/store/ledger/tasks.ts';
+import { type LivePlan, readLivePlan } from '../../src/store/live/live.ts';
 import { callInputs, claimAll, empty, HOUR, LEASE_MS, mark, NOT_EARLY, useStore } from './support.ts';
 
 const store = useStore();
@@ -114,7 +114,7 @@ const early = {
 
 /** The same by its parts: release, and then read one thing after the other. */
 async function byParts(sql: Sql, facts: Facts) {
-  await releaseHeld(sql, 1000);
+  await endWaits(sql, 1000);
   const pause = await callPause(sql);
   const { liveBudget, catalogState } = await readSyncState(sql);
   const live = await readLivePlan(sql);

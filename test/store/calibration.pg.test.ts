@@ -1,5 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { applyAnswer } from '../../src/store/answer/apply.ts';
+import type { SkuResult } from '../../src/store/answer/types.ts';
+import { claimDue } from '../../src/store/ledger/due.ts';
 import { drawLooks, learnBeliefs } from '../../src/store/trust/beliefs.ts';
 import {
   BINS,
@@ -9,8 +11,6 @@ import {
   storeLooks,
   trimCalibration,
 } from '../../src/store/trust/calibration.ts';
-import { claimDue } from '../../src/store/ledger/due.ts';
-import type { SkuResult } from '../../src/store/answer/types.ts';
 import { line, standing } from './manifest.ts';
 import { allDue, callInputs, failing, found, LEASE_MS, mark, REFRESH, useStore } from './support.ts';
 

@@ -1,4 +1,6 @@
-import { AGE_BUCKETS, type CatalogCounts } from '../../src/store/status/counts.ts';
+import { describe, expect, test } from 'vitest';
+import { connect, type Sql } from '../../src/store/connection/db.ts';
+import { waitForLock } from '../../src/store/connection/locks.ts';
 import {
   countCatalog,
   countCatalogAlone,
@@ -7,12 +9,10 @@ import {
   readCounts,
   storedCounts,
 } from '../../src/store/status/counts-reader.ts';
-import { describe, expect, test } from 'vitest';
-import { connect, type Sql } from '../../src/store/connection/db.ts';
-import { takeTurn } from '../../src/store/connection/locks.ts';
+import { AGE_BUCKETS, type CatalogCounts } from '../../src/store/status/counts.ts';
+import { eventually } from '../support/eventually.ts';
 import { someCatalog } from './some-catalog.ts';
 import { useStore } from './support.ts';
-import { eventually } from '../support/eventually.ts';
 
 const store = useStore();
 
@@ -96,7 +96,7 @@ describe('counting the catalog', () => {
   test('beside others is left to the one who is at it', async () => {
     const { sql } = store;
     await sql.begin(async (tx) => {
-      await takeTurn(tx, 'counts');
+      await waitForLock(tx, 'counts');
       await countCatalogAlone(sql);
       expect(await storedCounts(sql)).toBeNull();
     });

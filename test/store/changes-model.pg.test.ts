@@ -18,8 +18,8 @@ import { refreshSkus } from '../../src/store/sellers/refresh.ts';
 import { forgetUnknown } from '../../src/store/sellers/watchlist.ts';
 import { expectCopied } from '../support/copy.ts';
 import { runs } from '../support/soak.ts';
-import { baseline, line } from './manifest.ts';
 import { changesAfter, Copier, positionNow, Reader } from './feed-readers.ts';
+import { baseline, line } from './manifest.ts';
 import { answerAsked, empty, followWatchlist, found, removeByDelta, useStore } from './support.ts';
 
 /*

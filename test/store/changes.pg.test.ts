@@ -1,9 +1,9 @@
 import { array, assert, asyncProperty, boolean, constantFrom, integer, nat, record } from 'fast-check';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { applyAnswer } from '../../src/store/answer/apply.ts';
-import { writeChanges } from '../../src/store/history/changes.ts';
-import { connect, type Sql } from '../../src/store/connection/db.ts';
 import { applyDelta } from '../../src/store/catalog/delta.ts';
+import { connect, type Sql } from '../../src/store/connection/db.ts';
+import { writeChanges } from '../../src/store/history/changes.ts';
 import {
   claimAll,
   found,

@@ -1,9 +1,9 @@
 import { beforeEach, expect, test } from 'vitest';
 import { applyAnswer } from '../../src/store/answer/apply.ts';
 import type { SkuResult } from '../../src/store/answer/types.ts';
+import { storeFailedCall } from '../../src/store/call/call-lesson.ts';
 import { putClockRight, readClock } from '../../src/store/clock.ts';
 import type { Claim } from '../../src/store/ledger/due.ts';
-import { storeFailedCall } from '../../src/store/call/call-lesson.ts';
 import { setClockAhead, timesAfter } from '../support/movable-clock.ts';
 import { answerAsked, claimAll, found, knownSkus, mark, REFRESH, useStore } from './support.ts';
 

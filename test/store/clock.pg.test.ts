@@ -2,12 +2,12 @@ import { array, assert, asyncProperty, constantFrom, record } from 'fast-check';
 import { beforeEach, describe, expect, test } from 'vitest';
 import { systemClock } from '../../src/lib/clock.ts';
 import { createPacer } from '../../src/pace/pacer.ts';
-import { isClockSteady, noteClock, putClockRight, readClock } from '../../src/store/clock.ts';
 import { applyAnswer } from '../../src/store/answer/apply.ts';
 import type { SkuResult } from '../../src/store/answer/types.ts';
+import { isClockSteady, noteClock, putClockRight, readClock } from '../../src/store/clock.ts';
 import { claimDue } from '../../src/store/ledger/due.ts';
-import { writeSample } from '../../src/store/status/samples.ts';
 import { endTask, startTask } from '../../src/store/ledger/tasks.ts';
+import { writeSample } from '../../src/store/status/samples.ts';
 import { setClockAhead, timesAfter } from '../support/movable-clock.ts';
 import { runs } from '../support/soak.ts';
 import {

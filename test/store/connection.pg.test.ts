@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { connect, type Sql } from '../../src/store/connection/db.ts';
-import { eventually } from '../support/eventually.ts';
 import { createDatabase, type TestDatabase } from '../support/db.ts';
+import { eventually } from '../support/eventually.ts';
 import { through } from '../support/net.ts';
 import { atStatement } from '../support/postgres-wire.ts';
 import { type Proxy, proxyTo } from '../support/proxy.ts';

@@ -1,5 +1,5 @@
-import { NO_TRACER } from '../../src/lib/tracer.ts';
 import { describe, expect, test } from 'vitest';
+import { NO_TRACER } from '../../src/lib/tracer.ts';
 import { dropOldHistory, prepareHistory } from '../../src/store/history/changes.ts';
 import { dropOldDays, keepDailyPrices } from '../../src/store/history/daily.ts';
 import type { SyncContext } from '../../src/sync/context.ts';

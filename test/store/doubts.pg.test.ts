@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'vitest';
-import { adoptAccount } from '../../src/store/setup/account.ts';
 import { applyAnswer } from '../../src/store/answer/apply.ts';
-import type { Applied, SkuResult } from '../../src/store/answer/types.ts';
-import { countCatalog } from '../../src/store/status/counts-reader.ts';
 import { acceptDoubted, MoveCounts, readDoubts } from '../../src/store/answer/mass-moves.ts';
+import type { Applied, SkuResult } from '../../src/store/answer/types.ts';
 import { stillDue } from '../../src/store/catalog/sync-state.ts';
+import { adoptAccount } from '../../src/store/setup/account.ts';
+import { countCatalog } from '../../src/store/status/counts-reader.ts';
 import { claimAll, found, knownSkus, ledger, mark, REFRESH, removeByDelta, useStore } from './support.ts';
 
 const store = useStore();

@@ -1,8 +1,8 @@
 import { array, assert, asyncProperty, constantFrom, integer, oneof, record } from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { readCallInputs } from '../../src/store/call/bulk-call.ts';
-import { claimDue, DUE_LANES, releaseClaim } from '../../src/store/ledger/due.ts';
 import { DueFloors, fullPassEveryMs } from '../../src/store/ledger/due-floors.ts';
+import { claimDue, DUE_LANES, returnClaim } from '../../src/store/ledger/due.ts';
 import { runs } from '../support/soak.ts';
 import { empty, NOT_EARLY, useStore } from './support.ts';
 
@@ -123,7 +123,7 @@ describe('a process that reads the ledger from its floors', () => {
               // All that was counted is claimed; but that what may be due early is for its quota alone to say.
               expect(claim?.skus.length ?? 0).toBe(due.reduce((sum, { count }) => sum + count, 0));
               if (step === 'give-back' && claim !== null) {
-                await releaseClaim(
+                await returnClaim(
                   sql,
                   claim.number,
                   claim.skus.map(({ sku }) => sku),
@@ -193,7 +193,7 @@ describe('a process that reads the ledger from its floors', () => {
 
   test('passes everything after a reading that may not have seen what was given back meanwhile', () => {
     const { floors } = process();
-    const reading = { now: 1e12, catalog: 's', firsts: [], allReleased: true, deadVersions: 1e6 };
+    const reading = { now: 1e12, catalog: 's', firsts: [], allWaitsEnded: true, deadVersions: 1e6 };
     const from = floors.next();
     floors.reset();
     floors.note(from, reading);
@@ -205,7 +205,7 @@ describe('a process that reads the ledger from its floors', () => {
 
 test('floors of a clock that was ahead end with it', () => {
   const { floors } = process();
-  const reading = { now: 1e12, catalog: 's', firsts: [], allReleased: true, deadVersions: 1e6 };
+  const reading = { now: 1e12, catalog: 's', firsts: [], allWaitsEnded: true, deadVersions: 1e6 };
   floors.note(floors.next(), { ...reading, now: reading.now + 60 * MINUTE });
   expect(floors.next().of('urgent', false)).toBeGreaterThan(reading.now);
   floors.note(floors.next(), reading);

@@ -1,4 +1,3 @@
-import type { SkuResult } from '../../src/store/answer/types.ts';
 import {
   array,
   assert,
@@ -14,14 +13,16 @@ import {
 } from 'fast-check';
 import { test } from 'vitest';
 import { applyAnswer } from '../../src/store/answer/apply.ts';
+import type { SkuResult } from '../../src/store/answer/types.ts';
 import {
   type Claim,
   claimDue,
   DUE_LANES,
   type Quota,
-  releaseClaim,
-  releaseHeld,
+  returnClaim,
+  endWaits,
 } from '../../src/store/ledger/due.ts';
+import { runs } from '../support/soak.ts';
 import { LedgerModel } from './due-model.ts';
 import {
   empty,
@@ -35,7 +36,6 @@ import {
   passHours,
   useStore,
 } from './support.ts';
-import { runs } from '../support/soak.ts';
 
 const store = useStore();
 const SNAPSHOT = ['A', 'B', 'C', 'D'];
@@ -115,7 +115,7 @@ async function run(steps: readonly Step[]): Promise<void> {
     } else if (step.do === 'release') {
       const claim = claimOf(step.which);
       if (claim === undefined) continue;
-      await releaseClaim(
+      await returnClaim(
         sql,
         claim.number,
         claim.skus.map(({ sku }) => sku),
@@ -125,7 +125,7 @@ async function run(steps: readonly Step[]): Promise<void> {
       await passHours(sql, step.hours);
       model.now += step.hours;
     } else {
-      model.waitsOver(await releaseHeld(sql, 100));
+      model.waitsOver(await endWaits(sql, 100));
     }
     model.compare(await ledger(sql));
   }

@@ -1,5 +1,5 @@
-import type { SkuResult } from '../../src/store/answer/types.ts';
 import { deepStrictEqual, ok, strictEqual } from 'node:assert/strict';
+import type { SkuResult } from '../../src/store/answer/types.ts';
 import type { Claim, Quota } from '../../src/store/ledger/due.ts';
 import { type DueRow, LEASE_MS, HOUR, REFRESH } from './support.ts';
 

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { applyAnswer } from '../../src/store/answer/apply.ts';
-import { claimDue, promoteMetadata, releaseClaim, releaseHeld } from '../../src/store/ledger/due.ts';
 import { connect, type Sql } from '../../src/store/connection/db.ts';
+import { claimDue, promoteMetadata, returnClaim, endWaits } from '../../src/store/ledger/due.ts';
 import { serverMajor } from '../support/db.ts';
 import {
   allDue,
@@ -28,7 +28,7 @@ describe('a SKU that failed and was deferred after that', () => {
     await mark(sql, ['A']);
     await applyAnswer(sql, await claimAll(sql), [{ sku: 'A', kind: 'error', waitMs: HOUR }], REFRESH);
     await passHours(sql, 1.5);
-    await releaseHeld(sql, 10);
+    await endWaits(sql, 10);
     await applyAnswer(sql, await claimAll(sql), [{ sku: 'A', kind: 'deferred', waitMs: 3 * HOUR }], REFRESH);
     await mark(sql, ['A'], 'changed');
     const row = (await ledger(sql)).get('A');
@@ -192,7 +192,7 @@ describe('claims', () => {
     const before = await ledger(sql);
     const claim = await claimAll(sql);
     expect(await claimDue(sql, { quotas: allDue(9) }, LEASE_MS)).toBeNull();
-    await releaseClaim(sql, claim.number, ['A', 'B']);
+    await returnClaim(sql, claim.number, ['A', 'B']);
     const after = await ledger(sql);
     for (const [sku, row] of before) expect({ ...after.get(sku), dueIn: 0 }).toEqual({ ...row, dueIn: 0 });
   });
@@ -202,9 +202,9 @@ describe('claims', () => {
     await mark(sql, ['A']);
     const late = await claimAll(sql);
     await passHours(sql, 3);
-    expect(await releaseHeld(sql, 10)).toBe(1);
+    expect(await endWaits(sql, 10)).toBe(1);
     const next = await claimAll(sql);
-    await releaseClaim(sql, late.number, ['A']);
+    await returnClaim(sql, late.number, ['A']);
     expect((await ledger(sql)).get('A')?.claim).toBe(next.number);
   });
 
@@ -213,7 +213,7 @@ describe('claims', () => {
     await mark(sql, ['A']);
     await claimAll(sql);
     await passHours(sql, 1);
-    expect(await releaseHeld(sql, 10)).toBe(0);
+    expect(await endWaits(sql, 10)).toBe(0);
   });
 });
 
@@ -266,7 +266,7 @@ describe('a deferred SKU', () => {
     expect(row).toMatchObject({ lane: 3, reason: 'new', live: true, deferrals: 1, failures: 0, claim: null });
     expect(row?.dueIn).toBeCloseTo(-6, 1);
     await passHours(sql, 2);
-    await releaseHeld(sql, 10);
+    await endWaits(sql, 10);
     expect((await claimAll(sql)).skus).toMatchObject([{ sku: 'D', deferrals: 1, failures: 0, live: true }]);
   });
 
@@ -276,7 +276,7 @@ describe('a deferred SKU', () => {
     await mark(sql, ['D']);
     await applyAnswer(sql, await claimAll(sql), [{ sku: 'D', kind: 'deferred', waitMs: HOUR }], REFRESH);
     await passHours(sql, 2);
-    await releaseHeld(sql, 10);
+    await endWaits(sql, 10);
     await applyAnswer(sql, await claimAll(sql), [found('D')], REFRESH);
     expect((await ledger(sql)).get('D')).toMatchObject({ deferrals: 0, failures: 0, heldFor: null });
   });
@@ -284,7 +284,7 @@ describe('a deferred SKU', () => {
 
 describe('a limit', () => {
   test.each([
-    ['released', (sql: Sql) => releaseHeld(sql, 2)],
+    ['released', (sql: Sql) => endWaits(sql, 2)],
     ['moved into the metadata lane', (sql: Sql) => promoteMetadata(sql, 3 * 3600, 2)],
   ])('of rows to be %s holds, whatever the planner believes of the ledger', async (_, change) => {
     const { sql } = store;

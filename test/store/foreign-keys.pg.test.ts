@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { connect } from '../../src/store/connection/db.ts';
 import { applyDelta } from '../../src/store/catalog/delta.ts';
+import { connect } from '../../src/store/connection/db.ts';
 import { refreshSkus } from '../../src/store/sellers/refresh.ts';
 import { baseline, line, standing } from './manifest.ts';
 import { answerAsked, found, ledger, movesOf, pricesOf, stateOf, useStore } from './support.ts';

@@ -1,6 +1,6 @@
 import { beforeEach, expect, test } from 'vitest';
-import { dropOldHistory, prepareHistory, writeChanges } from '../../src/store/history/changes.ts';
 import { connect } from '../../src/store/connection/db.ts';
+import { dropOldHistory, prepareHistory, writeChanges } from '../../src/store/history/changes.ts';
 import type { SyncContext } from '../../src/sync/context.ts';
 import { maintain } from '../../src/sync/maintenance.ts';
 import { useStore, watchedForHours } from './support.ts';

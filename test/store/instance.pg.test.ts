@@ -1,11 +1,11 @@
 import { expect, test } from 'vitest';
 import type { Clock } from '../../src/lib/clock.ts';
-import { registerInstance, countDaemons } from '../../src/store/setup/instance.ts';
-import { readTasks } from '../../src/store/ledger/tasks.ts';
 import { connect } from '../../src/store/connection/db.ts';
+import { readTasks } from '../../src/store/ledger/tasks.ts';
+import { registerInstance, countDaemons } from '../../src/store/setup/instance.ts';
 import { actingLogins } from '../support/acting-login.ts';
-import { useStore } from './support.ts';
 import { eventually } from '../support/eventually.ts';
+import { useStore } from './support.ts';
 
 const store = useStore();
 

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { applyAnswer } from '../../src/store/answer/apply.ts';
 import { storeFailedCall, storeLesson } from '../../src/store/call/call-lesson.ts';
-import { claimDue, promoteMetadata, releaseHeld } from '../../src/store/ledger/due.ts';
+import { claimDue, promoteMetadata, endWaits } from '../../src/store/ledger/due.ts';
 import { callPause } from '../../src/store/ledger/tasks.ts';
 import {
   answerAsked,
@@ -34,7 +34,7 @@ describe('a row of the ledger', () => {
     await mark(sql, ['over', 'not yet']);
     await sql`
       update catalog_internal.due set held_until = now() + case sku when 'over' then interval '0' else interval '20 minutes' end`;
-    expect(await releaseHeld(sql, 10)).toBe(1);
+    expect(await endWaits(sql, 10)).toBe(1);
     expect((await ledger(sql)).get('not yet')?.heldFor).toBeCloseTo(1 / 3, 2);
   });
 

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import { type Lesson, storeLesson } from '../../src/store/call/call-lesson.ts';
 import { connect } from '../../src/store/connection/db.ts';
-import { NO_CEILING, readLivePlan, storeCeiling } from '../../src/store/live/live.ts';
 import { callPause } from '../../src/store/ledger/tasks.ts';
+import { NO_CEILING, readLivePlan, storeCeiling } from '../../src/store/live/live.ts';
 import { HOUR, useStore, failCall } from './support.ts';
 
 const store = useStore();

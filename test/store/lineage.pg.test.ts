@@ -1,6 +1,6 @@
 import { onTestFinished, expect, test } from 'vitest';
-import { type PriceMove, writeChanges } from '../../src/store/history/changes.ts';
 import { connect, type Sql, transaction } from '../../src/store/connection/db.ts';
+import { type PriceMove, writeChanges } from '../../src/store/history/changes.ts';
 import { createDatabase, type TestDatabase } from '../support/db.ts';
 
 /** A mirror, and the position of a reader that has read everything of it. */

@@ -1,6 +1,6 @@
-import type { SkuResult } from '../../src/store/answer/types.ts';
 import { expect, test } from 'vitest';
 import { applyAnswer } from '../../src/store/answer/apply.ts';
+import type { SkuResult } from '../../src/store/answer/types.ts';
 import { claimDue } from '../../src/store/ledger/due.ts';
 import { readLearnedRates } from '../../src/store/live/learned-rates.ts';
 import { pruneLiveCalls, rateGroups, readLivePlan } from '../../src/store/live/live.ts';

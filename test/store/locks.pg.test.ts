@@ -1,15 +1,15 @@
 import { expect, test } from 'vitest';
 import { applyAnswer } from '../../src/store/answer/apply.ts';
 import type { SkuResult } from '../../src/store/answer/types.ts';
-import { BaselineSuperseded } from '../../src/store/catalog/baseline.ts';
 import { storeFailedCall } from '../../src/store/call/call-lesson.ts';
+import { BaselineSuperseded } from '../../src/store/catalog/baseline.ts';
+import { applyDelta } from '../../src/store/catalog/delta.ts';
 import { connect, type Sql } from '../../src/store/connection/db.ts';
 import { sqlState } from '../../src/store/connection/sql-errors.ts';
-import { applyDelta } from '../../src/store/catalog/delta.ts';
-import { claimDue, promoteMetadata, releaseClaim, releaseHeld } from '../../src/store/ledger/due.ts';
+import { claimDue, promoteMetadata, returnClaim, endWaits } from '../../src/store/ledger/due.ts';
 import { QUIET_LINE } from '../../src/store/live/line-state.ts';
 import { moveMembers, storeLineChanges } from '../../src/store/live/lines.ts';
-import { releaseSnapshot, scheduleLive } from '../../src/store/live/order.ts';
+import { unscheduleSnapshot, scheduleLive } from '../../src/store/live/order.ts';
 import { refreshAll, refreshSkus } from '../../src/store/sellers/refresh.ts';
 import { forgetUnknown, readWatchlist } from '../../src/store/sellers/watchlist.ts';
 import { seeded } from '../hostile/random.ts';
@@ -65,7 +65,7 @@ function works(sql: Sql, draw: Draw): readonly (() => Promise<unknown>)[] {
     async () => {
       const claim = await claimed();
       if (claim !== null)
-        await releaseClaim(
+        await returnClaim(
           sql,
           claim.number,
           claim.skus.map(({ sku }) => sku),
@@ -79,9 +79,9 @@ function works(sql: Sql, draw: Draw): readonly (() => Promise<unknown>)[] {
     () => refreshAll(sql, draw(2) === 0 ? 'prices' : 'metadata'),
     () => readWatchlist(sql, { most: 200 + draw(200), everything: draw(2) === 0 }),
     () => forgetUnknown(sql, 200),
-    () => releaseHeld(sql, 200),
+    () => endWaits(sql, 200),
     () => promoteMetadata(sql, 0, 200),
-    () => releaseSnapshot(sql, { after: '', limit: 200, next: REFRESH }),
+    () => unscheduleSnapshot(sql, { after: '', limit: 200, next: REFRESH }),
     () =>
       scheduleLive(
         sql,

@@ -5,7 +5,6 @@ import {
   type StagedCounts,
   type StagedLine,
 } from '../../src/store/catalog/baseline.ts';
-
 import { connectAlone, type Sql } from '../../src/store/connection/db.ts';
 import { found, ledger, answerAsked, type TestStore } from './support.ts';
 

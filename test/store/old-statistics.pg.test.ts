@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { connect, type Sql } from '../../src/store/connection/db.ts';
-import { forgetUnknown } from '../../src/store/sellers/watchlist.ts';
-import { refreshSkus, takeRefreshes } from '../../src/store/sellers/refresh.ts';
 import { takeHints, withHints } from '../../src/store/sellers/hints.ts';
+import { refreshSkus, takeRefreshes } from '../../src/store/sellers/refresh.ts';
+import { forgetUnknown } from '../../src/store/sellers/watchlist.ts';
 import { onlyScope } from './scoping.ts';
 import { empty, followWatchlist, knownSkus, mark, useStore } from './support.ts';
 

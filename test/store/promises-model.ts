@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { applyAnswer } from '../../src/store/answer/apply.ts';
 import type { SkuResult } from '../../src/store/answer/types.ts';
 import { applyDelta } from '../../src/store/catalog/delta.ts';
-import { type Claim, claimDue, PROMISED, releaseClaim } from '../../src/store/ledger/due.ts';
+import { type Claim, claimDue, PROMISED, returnClaim } from '../../src/store/ledger/due.ts';
 import { refreshSkus } from '../../src/store/sellers/refresh.ts';
 import { readWatchlist } from '../../src/store/sellers/watchlist.ts';
 import { planBatch } from '../../src/sync/reprice/plan.ts';
@@ -249,7 +249,7 @@ export class World {
     if (claim === undefined) return await this.#call();
     this.#claims = this.#claims.filter((one) => one !== claim);
     if (isGivenBack) {
-      await releaseClaim(
+      await returnClaim(
         sql,
         claim.number,
         claim.skus.map(({ sku }) => sku),

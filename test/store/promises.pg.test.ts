@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'vitest';
 import { applyAnswer } from '../../src/store/answer/apply.ts';
+import { connect } from '../../src/store/connection/db.ts';
 import { PROMISED } from '../../src/store/ledger/due.ts';
 import { readPromises } from '../../src/store/sellers/promises.ts';
-import { promising } from './promising.ts';
-import { connect } from '../../src/store/connection/db.ts';
 import { readWatchlist } from '../../src/store/sellers/watchlist.ts';
+import { promising } from './promising.ts';
 import {
   answerAsked,
   callInputs,

@@ -1,9 +1,9 @@
 import pg from 'pg';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { connect, type Notice } from '../../src/store/connection/db.ts';
-import { registerInstance } from '../../src/store/setup/instance.ts';
 import { pauseRequests } from '../../src/store/sellers/pause.ts';
 import { takeRefreshes } from '../../src/store/sellers/refresh.ts';
+import { registerInstance } from '../../src/store/setup/instance.ts';
 import { askedFor, outcome, requested, taken } from './refreshing.ts';
 import { answerAsked, failCall, found, HOUR, knownSkus, mark, useStore } from './support.ts';
 

@@ -2,8 +2,8 @@ import fc from 'fast-check';
 import { expect } from 'vitest';
 import { applyAnswer } from '../../src/store/answer/apply.ts';
 import type { SkuResult } from '../../src/store/answer/types.ts';
-import { type Claim, claimDue, releaseClaim, releaseHeld } from '../../src/store/ledger/due.ts';
 import type { Sql } from '../../src/store/connection/db.ts';
+import { type Claim, claimDue, returnClaim, endWaits } from '../../src/store/ledger/due.ts';
 import { refreshSkus, takeRefreshes } from '../../src/store/sellers/refresh.ts';
 import { allDue, found, HOUR, LEASE_MS, mark, REFRESH } from './support.ts';
 
@@ -72,7 +72,7 @@ export class World {
     this.#at += 1;
     if (next.kind === 'ask') await this.#ask(next.skus);
     else if (next.kind === 'take') await this.#take();
-    else if (next.kind === 'release') await releaseHeld(sql, 100);
+    else if (next.kind === 'release') await endWaits(sql, 100);
     else if (next.kind === 'mark') await mark(sql, [next.sku]);
     else if (next.kind === 'command') await refreshSkus(sql, [next.sku]);
     else if (next.kind === 'claim') await this.#claim(next.sku);
@@ -115,7 +115,7 @@ export class World {
     const [ended] = this.#claims.splice(which % Math.max(1, this.#claims.length), 1);
     if (ended === undefined) return;
     const { claim, sku: one, at } = ended;
-    if (ending === 'released') return await releaseClaim(this.#store.sql, claim.number, [one]);
+    if (ending === 'released') return await returnClaim(this.#store.sql, claim.number, [one]);
     const results: Record<Exclude<Ending, 'released'>, SkuResult> = {
       record: found(one, { 8: at }),
       not_found: { sku: one, kind: 'not_found' },

@@ -2,7 +2,7 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import { applyAnswer } from '../../src/store/answer/apply.ts';
 import type { SkuResult } from '../../src/store/answer/types.ts';
 import { connect } from '../../src/store/connection/db.ts';
-import { claimDue, releaseClaim } from '../../src/store/ledger/due.ts';
+import { claimDue, returnClaim } from '../../src/store/ledger/due.ts';
 import { REFRESHES_CAME, takeRefreshes } from '../../src/store/sellers/refresh.ts';
 import { eventually } from '../support/eventually.ts';
 import { hasEnded, outcome, requested, taken } from './refreshing.ts';
@@ -71,7 +71,7 @@ describe('catalog.refresh_now', () => {
       await eventually(async () => expect(await requested(sql)).toEqual(['A']));
       // Left until the answer.
       expect([await came(), await takeRefreshes(sql)]).toEqual([false, 0]);
-      if (kind === 'released') await releaseClaim(sql, before.number, ['A']);
+      if (kind === 'released') await returnClaim(sql, before.number, ['A']);
       else {
         const result: SkuResult = kind === 'record' ? found('A') : { sku: 'A', kind, waitMs: HOUR };
         await applyAnswer(sql, before, [result], REFRESH);
@@ -102,7 +102,7 @@ describe('catalog.refresh_now', () => {
     const call = now(['A']);
     await taken(sql, 'A');
     const lost = await claimAll(sql);
-    await releaseClaim(sql, lost.number, ['A']);
+    await returnClaim(sql, lost.number, ['A']);
     const second = await claimAll(sql);
     expect((await applyAnswer(sql, lost, [found('A')], REFRESH)).accepted).toBe(0);
     expect(await hasEnded(call)).toBe(false);

@@ -1,8 +1,8 @@
-import type { SkuResult } from '../../src/store/answer/types.ts';
 import { expect, test } from 'vitest';
 import { applyAnswer } from '../../src/store/answer/apply.ts';
-import { type Claim, releaseHeld } from '../../src/store/ledger/due.ts';
+import type { SkuResult } from '../../src/store/answer/types.ts';
 import { applyDelta } from '../../src/store/catalog/delta.ts';
+import { type Claim, endWaits } from '../../src/store/ledger/due.ts';
 import { claimAll, found, HOUR, knownSkus, answerAsked, REFRESH, passHours, useStore } from './support.ts';
 
 const store = useStore();
@@ -70,7 +70,7 @@ test('a deferred SKU is still waited for, and an answer to an earlier request do
   const again = await claimAll(sql);
   expect(await answer(again, { sku: 'A', kind: 'deferred', waitMs: HOUR })).toEqual([]);
   await passHours(sql, 2);
-  await releaseHeld(sql, 10);
+  await endWaits(sql, 10);
   const [took] = await answer(await claimAll(sql), found('A'));
   expect(took).toBeGreaterThan(55);
 });

@@ -1,12 +1,12 @@
 import { describe, expect, test } from 'vitest';
-import { refreshSkus } from '../../src/store/sellers/refresh.ts';
-import type { Sql, Tx } from '../../src/store/connection/db.ts';
-import { applyDelta, noteBrokenChain, noteCatalogFault } from '../../src/store/catalog/delta.ts';
-import { quarantine, trimQuarantine } from '../../src/store/quarantine.ts';
 import { paceLimits } from '../../src/pace/policy.ts';
+import { applyDelta, noteBrokenChain, noteCatalogFault } from '../../src/store/catalog/delta.ts';
 import { noteCatalogCheck, noteManifestRefused, storeSettings } from '../../src/store/catalog/sync-state.ts';
-import { found, HOUR, knownSkus, answerAsked, mark, passHours, useStore } from './support.ts';
+import type { Sql, Tx } from '../../src/store/connection/db.ts';
+import { quarantine, trimQuarantine } from '../../src/store/quarantine.ts';
+import { refreshSkus } from '../../src/store/sellers/refresh.ts';
 import { settingsWith } from '../support/settings.ts';
+import { found, HOUR, knownSkus, answerAsked, mark, passHours, useStore } from './support.ts';
 
 const store = useStore();
 

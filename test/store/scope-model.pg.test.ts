@@ -3,16 +3,16 @@ import fc from 'fast-check';
 import { test } from 'vitest';
 import { applyAnswer } from '../../src/store/answer/apply.ts';
 import type { SkuResult } from '../../src/store/answer/types.ts';
-import { type Claim, releaseClaim } from '../../src/store/ledger/due.ts';
 import { applyDelta } from '../../src/store/catalog/delta.ts';
+import { type Claim, returnClaim } from '../../src/store/ledger/due.ts';
 import { refreshAll, refreshSkus } from '../../src/store/sellers/refresh.ts';
 import { readScope, storeScopeMode } from '../../src/store/sellers/scope.ts';
 import { forgetUnknown } from '../../src/store/sellers/watchlist.ts';
 import { runs } from '../support/soak.ts';
 import { baseline, line } from './manifest.ts';
+import { claimInScope, sortAll } from './scoping.ts';
 import { empty, found, passHours, REFRESH, useStore } from './support.ts';
 import { watchNow } from './watching.ts';
-import { claimInScope, sortAll } from './scoping.ts';
 
 const store = useStore();
 const SKUS = ['A1', 'A2', 'AB1', 'B1', 'B2', 'C1', 'C2', 'D'];
@@ -214,7 +214,7 @@ class World {
     else if (what === 'all') await refreshAll(sql, 'prices');
     else if (what === 'forget') await forgetUnknown(sql, 10);
     else if (what === 'claim' && this.claim !== null) {
-      await releaseClaim(
+      await returnClaim(
         sql,
         this.claim.number,
         this.claim.skus.map(({ sku }) => sku),

@@ -1,14 +1,15 @@
 import { describe, expect, test } from 'vitest';
-import { connect } from '../../src/store/connection/db.ts';
-import { applyAnswer } from '../../src/store/answer/apply.ts';
 import { systemClock } from '../../src/lib/clock.ts';
-import { adoptAccount } from '../../src/store/setup/account.ts';
-import { registerInstance } from '../../src/store/setup/instance.ts';
-import { releaseSnapshot, scheduleLive, unscheduledLive } from '../../src/store/live/order.ts';
+import { applyAnswer } from '../../src/store/answer/apply.ts';
 import { acceptDoubted, readDoubts } from '../../src/store/answer/mass-moves.ts';
 import { applyDelta } from '../../src/store/catalog/delta.ts';
+import { connect } from '../../src/store/connection/db.ts';
+import { unscheduleSnapshot, scheduleLive, unscheduledLive } from '../../src/store/live/order.ts';
 import { readScope, readScopeState, storeScopeMode } from '../../src/store/sellers/scope.ts';
+import { adoptAccount } from '../../src/store/setup/account.ts';
+import { registerInstance } from '../../src/store/setup/instance.ts';
 import { baseline, line } from './manifest.ts';
+import { addRules, askedFor, onlyScope, sortAll, standings } from './scoping.ts';
 import {
   answerAsked,
   claimAll,
@@ -21,7 +22,6 @@ import {
   useStore,
 } from './support.ts';
 import { watchNow } from './watching.ts';
-import { addRules, askedFor, onlyScope, sortAll, standings } from './scoping.ts';
 
 const store = useStore();
 const NIKE = { brand: 'Nike', model: 'Dunk', category: 'shoes' };
@@ -214,7 +214,7 @@ describe('whatever else moves SKUs in the ledger', () => {
     const scheduled = { generation: 1, alpha: 1, beta: 1, inMs: 0 };
     await scheduleLive(sql, [{ sku: 'B', ...scheduled }]);
     await stays();
-    await releaseSnapshot(sql, { after: '', limit: 10, next: REFRESH });
+    await unscheduleSnapshot(sql, { after: '', limit: 10, next: REFRESH });
     await stays();
     expect((await standings(sql))['B']).toBe('out');
     await sql`select catalog_internal.redate_due('1 day', '', 10)`;

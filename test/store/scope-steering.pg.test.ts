@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { addRules, onlyScope, sortAll } from './scoping.ts';
 import { promising } from './promising.ts';
+import { addRules, onlyScope, sortAll } from './scoping.ts';
 import { knownSkus, mark, useStore } from './support.ts';
 
 /* What a seller asks for beside catalog.scope: it decides. */

@@ -1,11 +1,12 @@
 import { describe, expect, test } from 'vitest';
 import { applyAnswer } from '../../src/store/answer/apply.ts';
 import { applyDelta } from '../../src/store/catalog/delta.ts';
-import { readCounts } from '../../src/store/status/counts-reader.ts';
 import { refreshAll, refreshSkus } from '../../src/store/sellers/refresh.ts';
 import { readScopeState, storeScopeMode } from '../../src/store/sellers/scope.ts';
+import { readCounts } from '../../src/store/status/counts-reader.ts';
 import { drawSample } from '../../src/store/trust/verification.ts';
 import { baseline, line, standing } from './manifest.ts';
+import { addRules, askedFor, claimInScope, onlyScope, sortAll, standings } from './scoping.ts';
 import {
   answerAsked,
   claimAll,
@@ -19,7 +20,6 @@ import {
   useStore,
 } from './support.ts';
 import { watchNow } from './watching.ts';
-import { addRules, askedFor, claimInScope, onlyScope, sortAll, standings } from './scoping.ts';
 
 const store = useStore();
 const NIKE = { brand: 'Nike', model: 'Dunk', category: 'shoes' };

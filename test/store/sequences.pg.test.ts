@@ -1,11 +1,11 @@
 import { expect, onTestFinished, test } from 'vitest';
+import { connect, type Sql, transaction } from '../../src/store/connection/db.ts';
 import {
   dropOldHistory,
   mendSequences,
   prepareHistory,
   writeChanges,
 } from '../../src/store/history/changes.ts';
-import { connect, type Sql, transaction } from '../../src/store/connection/db.ts';
 import { quarantine } from '../../src/store/quarantine.ts';
 import { createDatabase } from '../support/db.ts';
 import { claimAll, knownSkus, mark } from './support.ts';

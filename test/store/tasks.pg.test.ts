@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { readSyncState } from '../../src/store/catalog/sync-state.ts';
 import {
   callPause,
   endTask,
@@ -10,7 +11,6 @@ import {
   type TaskEnd,
 } from '../../src/store/ledger/tasks.ts';
 import { refreshManifest } from '../../src/store/sellers/refresh.ts';
-import { readSyncState } from '../../src/store/catalog/sync-state.ts';
 import { HOUR, useStore, failCall } from './support.ts';
 
 const store = useStore();

@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { DEAD_AFTER_MS } from '../../src/daemon/health.ts';
-import { type Lane, DUE_LANES, laneNumber } from '../../src/store/ledger/due.ts';
 import { readTargets } from '../../src/store/catalog/sync-state.ts';
+import { type Lane, DUE_LANES, laneNumber } from '../../src/store/ledger/due.ts';
 import { snapshotMs, type SyncSettings } from '../../src/sync/context.ts';
 import { DASHBOARD } from '../ops/expressions.ts';
 import { useStore } from './support.ts';

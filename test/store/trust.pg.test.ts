@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
-import { countCatalog } from '../../src/store/status/counts-reader.ts';
 import { noteCatalogFault } from '../../src/store/catalog/delta.ts';
 import { storeIncident } from '../../src/store/live/incident.ts';
 import { refreshSkus } from '../../src/store/sellers/refresh.ts';
+import { countCatalog } from '../../src/store/status/counts-reader.ts';
 import { line, standing } from './manifest.ts';
 import { someCatalog } from './some-catalog.ts';
 import {

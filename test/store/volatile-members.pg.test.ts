@@ -1,6 +1,11 @@
 import { beforeEach, describe, expect, test } from 'vitest';
 import { applyAnswer } from '../../src/store/answer/apply.ts';
-import { memberChanges, membersAlone, MemberWatch, type Turned } from '../../src/store/answer/members.ts';
+import {
+  memberChanges,
+  membersAlone,
+  MemberWatch,
+  type MutedChange,
+} from '../../src/store/answer/members.ts';
 import { dropOldMemberHistory } from '../../src/store/answer/muted.ts';
 import type { SkuResult } from '../../src/store/answer/types.ts';
 import { claimAll, found, knownSkus, mark, REFRESH, useStore } from './support.ts';
@@ -19,7 +24,7 @@ async function refresh(
   product: (sku: string) => Record<string, unknown>,
   entry: (sku: string) => Record<string, unknown> = () => ({}),
   by = watch,
-): Promise<Turned> {
+): Promise<MutedChange> {
   await mark(store.sql, SKUS, 'changed');
   const claim = await claimAll(store.sql);
   const results = claim.skus.map(({ sku }): SkuResult => {
@@ -53,7 +58,7 @@ describe('a member of the product that moves with each refresh', () => {
     (sku: string) => ({ name: `N${sku}`, stats: { views: n, kind: 'a' }, ...more });
 
   test('is muted: stored, but neither history nor changes any more; what else moves is history as ever', async () => {
-    const turned: Turned[] = [];
+    const turned: MutedChange[] = [];
     for (let n = 1; n <= 30; n += 1) turned.push(await refresh(product(n)));
     // Each SKU's first moves, until it was noticed; 580 rows without that.
     const before = await history();
@@ -105,14 +110,14 @@ describe('a member of the product that moves with each refresh', () => {
   });
 
   test('is not one that moves some times in a row, of one SKU', async () => {
-    const turned: Turned[] = [];
+    const turned: MutedChange[] = [];
     for (let n = 1; n <= 6; n += 1) turned.push(await refresh((sku) => ({ colour: sku === 'S00' ? n : 0 })));
     expect(turned.flatMap(({ muted }) => muted)).toEqual([]);
     expect(await history()).toHaveLength(5);
   });
 
   test('is not one that every SKU has changed once, nor twice', async () => {
-    const turned: Turned[] = [];
+    const turned: MutedChange[] = [];
     for (const pictures of [1, 1, 2, 2, 2]) turned.push(await refresh(() => ({ pictures })));
     expect(turned.flatMap(({ muted }) => muted)).toEqual([]);
     expect(await history()).toHaveLength(SKUS.length);
@@ -137,7 +142,7 @@ describe("a member of prices' entries that moves with each refresh", () => {
   };
 
   test('does not have their rows rewritten each time, and is stored with anything else that moves', async () => {
-    const turned: Turned[] = [];
+    const turned: MutedChange[] = [];
     for (let n = 1; n <= 4; n += 1)
       turned.push(
         await refresh(

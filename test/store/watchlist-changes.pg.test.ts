@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { applyAnswer } from '../../src/store/answer/apply.ts';
-import { connect, type Sql } from '../../src/store/connection/db.ts';
 import { applyDelta } from '../../src/store/catalog/delta.ts';
+import { connect, type Sql } from '../../src/store/connection/db.ts';
 import { claimDue } from '../../src/store/ledger/due.ts';
 import { refreshAll } from '../../src/store/sellers/refresh.ts';
 import { readWatchlist } from '../../src/store/sellers/watchlist.ts';

@@ -1,12 +1,13 @@
 import { describe, expect, test } from 'vitest';
-import { connect, type Sql } from '../../src/store/connection/db.ts';
-import { applyDelta } from '../../src/store/catalog/delta.ts';
-import { storeFailedCall, storeLesson } from '../../src/store/call/call-lesson.ts';
-import { type Claim, claimDue, releaseClaim } from '../../src/store/ledger/due.ts';
 import { applyAnswer } from '../../src/store/answer/apply.ts';
+import { storeFailedCall, storeLesson } from '../../src/store/call/call-lesson.ts';
+import { applyDelta } from '../../src/store/catalog/delta.ts';
+import { connect, type Sql } from '../../src/store/connection/db.ts';
+import { type Claim, claimDue, returnClaim } from '../../src/store/ledger/due.ts';
+import { refreshAll, refreshSkus } from '../../src/store/sellers/refresh.ts';
 import { readWatchlist } from '../../src/store/sellers/watchlist.ts';
 import { ANY_SIZE } from '../../src/sync/reprice/call-size.ts';
-import { refreshAll, refreshSkus } from '../../src/store/sellers/refresh.ts';
+import { eventually } from '../support/eventually.ts';
 import { baseline, line, standing } from './manifest.ts';
 import {
   allDue,
@@ -20,7 +21,6 @@ import {
   useStore,
 } from './support.ts';
 import { dueNow } from './watching.ts';
-import { eventually } from '../support/eventually.ts';
 
 /* Orders of the mirror's transactions, one of which tells the ledger of the watchlist, that went wrong once, each forced by locks. */
 
@@ -175,7 +175,7 @@ describe('nobody is a deadlock’s victim where', () => {
   test('a seller changes weights of what a call had that is given back', async () => {
     await watchBoth();
     const claim = await claimAll(store.sql);
-    await besideWeights(() => releaseClaim(store.sql, claim.number, ['A', 'B']));
+    await besideWeights(() => returnClaim(store.sql, claim.number, ['A', 'B']));
   });
 
   test('a seller changes weights of what a call had that has failed', async () => {

@@ -4,8 +4,8 @@ import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { freePort } from './net.ts';
 import { eventually } from './eventually.ts';
+import { freePort } from './net.ts';
 
 /** Whether there is a PgBouncer: `.ci/tools` fetches one. */
 export function hasPgBouncer(): boolean {

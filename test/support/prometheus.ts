@@ -5,8 +5,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parse } from 'yaml';
-import { freePort } from './net.ts';
 import { eventually } from './eventually.ts';
+import { freePort } from './net.ts';
 
 /** Whether this machine has a Prometheus' program. */
 export const hasPrometheus = spawnSync('prometheus', ['--version']).status === 0;

@@ -1,8 +1,8 @@
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { type Proxy, proxyTo, when } from './proxy.ts';
 import { eventually } from './eventually.ts';
+import { type Proxy, proxyTo, when } from './proxy.ts';
 
 /** An echo that notes what it got and how its connections ended. */
 let got = '';

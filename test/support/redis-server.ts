@@ -1,8 +1,8 @@
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { Redis } from 'ioredis';
-import { freePort } from './net.ts';
 import { eventually } from './eventually.ts';
+import { freePort } from './net.ts';
 
 /** Whether this machine has a Redis server's program, for tests that need one of their own. */
 export const hasRedisServer = spawnSync('redis-server', ['--version']).status === 0;

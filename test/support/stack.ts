@@ -1,10 +1,10 @@
 import { randomBytes } from 'node:crypto';
 import { Writable } from 'node:stream';
 import { inject } from 'vitest';
-import { type App, startApp } from '../../src/daemon/app.ts';
-import { type Waits, WAITS } from '../../src/daemon/database.ts';
 import { untilCaughtUp } from '../../src/cli/run.ts';
 import { type Config, loadConfig } from '../../src/config/config.ts';
+import { type App, startApp } from '../../src/daemon/app.ts';
+import { type Waits, WAITS } from '../../src/daemon/database.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { type Sandbox, type SandboxOptions, startSandbox } from '../../src/sandbox/index.ts';
 import { connect, type Sql } from '../../src/store/connection/db.ts';

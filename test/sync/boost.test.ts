@@ -1,6 +1,7 @@
 import fc from 'fast-check';
-import type { LineRefresh } from '../../src/store/answer/types.ts';
 import { describe, expect, test } from 'vitest';
+import type { LineRefresh } from '../../src/store/answer/types.ts';
+import { QUIET_LINE } from '../../src/store/live/line-state.ts';
 import {
   releaseRecheckMinutes,
   earlyAfter,
@@ -17,7 +18,6 @@ import {
   PRIOR,
   solveThreshold,
 } from '../../src/sync/live/policy.ts';
-import { QUIET_LINE } from '../../src/store/live/line-state.ts';
 import { NO_RELEASES } from '../../src/sync/live/releases.ts';
 import { NOW, refresh, released, suspected, UNMOVED, WHOLESALE } from './line-refreshes.ts';
 

@@ -61,7 +61,7 @@ interface UnderWay {
 
 const CALLS_PER_MINUTE = 118;
 /** SKUs that are read before a call. */
-const MOST_READ = 60;
+const MAX_READ = 60;
 
 /** Refreshes of live SKUs as the daemon plans them, beside such a partner: the plan, what is learned and the waits are the production code's. */
 export function refresh(partner: Deferring, hours: number): Refreshed {
@@ -185,7 +185,7 @@ class LiveLedger {
   /** What is read before a call. */
   inputs(now: number, known: LiveKnowledge): CallInputs {
     while (this.#held.first <= now) this.#release(this.#row(this.#held.pop()));
-    const [first, last] = [this.#first('live', MOST_READ, now), this.#first('error', MOST_READ, now)];
+    const [first, last] = [this.#first('live', MAX_READ, now), this.#first('error', MAX_READ, now)];
     const due = (
       [
         ['live', first],

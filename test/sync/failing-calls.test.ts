@@ -3,8 +3,8 @@ import { describe, expect, test } from 'vitest';
 import type { CallSize } from '../../src/store/call/bulk-call.ts';
 import { FAILURES_BEFORE_PAUSE } from '../../src/store/ledger/tasks.ts';
 import { afterFailedCall, ANY_SIZE, sizeAfter, skusOfCall } from '../../src/sync/reprice/call-size.ts';
-import { MOST_UNDER_WAY } from '../../src/sync/reprice/slice.ts';
 import { planSuspects } from '../../src/sync/reprice/plan.ts';
+import { MAX_UNDER_WAY } from '../../src/sync/reprice/slice.ts';
 import { settingsWith } from '../support/settings.ts';
 import { runs } from '../support/soak.ts';
 import { type Failing, HOUR, MINUTE, type Outcome, reprice } from './failing-partner.ts';
@@ -99,7 +99,7 @@ test('after an outage everything is within its target again, an hour at most aft
 const LATE = 5 * MINUTE;
 test('after an outage that made a suspect of every SKU, one with which every call fails does not use up all tries', () => {
   const minutes = [80, 178] as const;
-  const partner = { ...FINE, skus: 100, live: 40, limit: 25, workers: MOST_UNDER_WAY, latencyMs: 15_000 };
+  const partner = { ...FINE, skus: 100, live: 40, limit: 25, workers: MAX_UNDER_WAY, latencyMs: 15_000 };
   const outages = [[minutes[0] * MINUTE, minutes[1] * MINUTE]] as const;
   const outcome = reprice({ ...partner, bad: new Set([5]), outages }, 12);
   expect(worst(outcome, outages, 30 * MINUTE, 45 * MINUTE)).toBeLessThan(3 * MINUTE);
@@ -113,18 +113,18 @@ const toOutages = (outages: Failing['outages'], workers: number) =>
   );
 
 test('five of a hundred SKUs and an outage of hours cost what each of them costs', () => {
-  const partner = { ...FINE, skus: 101, live: 40, workers: MOST_UNDER_WAY, bad: new Set([0, 69, 1, 3, 54]) };
+  const partner = { ...FINE, skus: 101, live: 40, workers: MAX_UNDER_WAY, bad: new Set([0, 69, 1, 3, 54]) };
   const outages = [[272 * MINUTE, 417 * MINUTE]] as const;
   const outcome = reprice({ ...partner, outages }, 24);
-  expect(outcome.lostToOutages).toBeLessThanOrEqual(toOutages(outages, MOST_UNDER_WAY));
+  expect(outcome.lostToOutages).toBeLessThanOrEqual(toOutages(outages, MAX_UNDER_WAY));
   expect(outcome.lost - outcome.lostToOutages).toBeLessThanOrEqual(allowed(outcome, 5, 24));
 });
 
 test('six SKUs, calls of five and an outage of hours cost what each of them costs, and the calls under way', () => {
-  const partner = { ...FINE, skus: 237, live: 40, limit: 5, workers: MOST_UNDER_WAY, latencyMs: 15_000 };
+  const partner = { ...FINE, skus: 237, live: 40, limit: 5, workers: MAX_UNDER_WAY, latencyMs: 15_000 };
   const outages = [[201 * MINUTE, 374 * MINUTE]] as const;
   const outcome = reprice({ ...partner, bad: new Set([78, 190, 0, 80, 94, 92]), outages }, 24);
-  expect(outcome.lost - outcome.lostToOutages).toBeLessThanOrEqual(allowed(outcome, 6, 24, MOST_UNDER_WAY));
+  expect(outcome.lost - outcome.lostToOutages).toBeLessThanOrEqual(allowed(outcome, 6, 24, MAX_UNDER_WAY));
 });
 
 test('over any hidden set of SKUs, limit of size and outage, the others keep their targets, and few calls are lost', () => {
@@ -135,7 +135,7 @@ test('over any hidden set of SKUs, limit of size and outage, the others keep the
     bad: fc.uniqueArray(fc.nat(299), { maxLength: 8 }),
     limit: fc.oneof(fc.constant(MOST), fc.integer({ min: 1, max: 99 })),
     outage: fc.option(fc.tuple(minutes(300), minutes(180)), { nil: null }),
-    workers: fc.constantFrom(1, 4, MOST_UNDER_WAY),
+    workers: fc.constantFrom(1, 4, MAX_UNDER_WAY),
     latencyMs: fc.constantFrom(200, 2000, 8000, 15_000),
   });
   const hours = 24;

@@ -1,12 +1,12 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { seeded } from '../../bench/freshness/random.ts';
 import { Heap } from '../../bench/freshness/heap.ts';
+import { seeded } from '../../bench/freshness/random.ts';
 import type { ClaimedSku } from '../../src/store/ledger/due.ts';
 import { afterErrors, areGeneral, type ErrorRun, NO_ERRORS } from '../../src/sync/reprice/recent.ts';
 import { type SkuAnswer, skuResultOf } from '../../src/sync/reprice/reconciliation.ts';
-import { runs } from '../support/soak.ts';
 import { settingsWith } from '../support/settings.ts';
+import { runs } from '../support/soak.ts';
 
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;

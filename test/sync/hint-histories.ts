@@ -1,13 +1,13 @@
-import { NO_TRACER } from '../../src/lib/tracer.ts';
 import { eachColumn } from '../../src/declared/metadata.ts';
 import { systemClock } from '../../src/lib/clock.ts';
+import { NO_TRACER } from '../../src/lib/tracer.ts';
 import { createPacer } from '../../src/pace/pacer.ts';
 import type { BulkAnswer, LowestRecord } from '../../src/partner/answers.ts';
 import type { Sql } from '../../src/store/connection/db.ts';
 import { DueFloors } from '../../src/store/ledger/due-floors.ts';
-import { RecentAnswers } from '../../src/sync/reprice/recent.ts';
 import { HintCounts } from '../../src/store/sellers/hints.ts';
 import type { SyncContext, SyncEvent } from '../../src/sync/context.ts';
+import { RecentAnswers } from '../../src/sync/reprice/recent.ts';
 import { settingsWith } from '../support/settings.ts';
 
 export const MINUTE = 60_000;

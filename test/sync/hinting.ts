@@ -1,16 +1,16 @@
-import { NO_TRACER } from '../../src/lib/tracer.ts';
 import { beforeEach } from 'vitest';
 import { systemClock } from '../../src/lib/clock.ts';
-import type { SkuResult } from '../../src/store/answer/types.ts';
+import { NO_TRACER } from '../../src/lib/tracer.ts';
 import { applyAnswer } from '../../src/store/answer/apply.ts';
-import { claimDue } from '../../src/store/ledger/due.ts';
+import type { SkuResult } from '../../src/store/answer/types.ts';
 import { DueFloors } from '../../src/store/ledger/due-floors.ts';
-import { RecentAnswers } from '../../src/sync/reprice/recent.ts';
-import { HintCounts } from '../../src/store/sellers/hints.ts';
+import { claimDue } from '../../src/store/ledger/due.ts';
 import { readLivePlan } from '../../src/store/live/live.ts';
+import { HintCounts } from '../../src/store/sellers/hints.ts';
 import type { SyncContext, SyncEvent } from '../../src/sync/context.ts';
 import { learnRefresh } from '../../src/sync/live/plan.ts';
 import { followHints } from '../../src/sync/reprice/hints.ts';
+import { RecentAnswers } from '../../src/sync/reprice/recent.ts';
 import { callInputs, found, knownSkus, LEASE_MS, mark, REFRESH, useStore } from '../store/support.ts';
 import { settingsWith } from '../support/settings.ts';
 

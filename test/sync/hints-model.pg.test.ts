@@ -1,9 +1,9 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { putClockRight } from '../../src/store/clock.ts';
 import { applyDelta } from '../../src/store/catalog/delta.ts';
+import { readManifestSources, type HintableLines } from '../../src/store/catalog/manifest-hints.ts';
+import { putClockRight } from '../../src/store/clock.ts';
 import type { HintRecord } from '../../src/store/live/hint-state.ts';
-import { readManifestSources, type ToldByManifest } from '../../src/store/catalog/manifest-hints.ts';
 import { readLivePlan } from '../../src/store/live/live.ts';
 import type { SyncContext, SyncEvent } from '../../src/sync/context.ts';
 import { hintPrecision, mostWaiting } from '../../src/sync/live/hints.ts';
@@ -169,7 +169,7 @@ async function manifest(
     sizes: resized.includes(sku) ? length + 1 : length,
     ...(newer.includes(sku) ? { updatedAt } : {}),
   }));
-  const hinting = records && { most: (told: ToldByManifest) => mostByManifest(records, told), seed: 3 };
+  const hinting = records && { most: (told: HintableLines) => mostByManifest(records, told), seed: 3 };
   await baseline(store.url, lines, { token: { snapshotId: 't', generatedAt: new Date(), hinting } });
 }
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { MOST_TESTED, UNTESTED } from '../../src/store/live/hint-state.ts';
+import { MAX_TESTED, UNTESTED } from '../../src/store/live/hint-state.ts';
 import { storeHintTests } from '../../src/store/sellers/hints.ts';
 import { hintPrecision, hintRecall, learnHints, undonePart } from '../../src/sync/live/hints.ts';
 import { found, knownSkus, mark } from '../store/support.ts';
@@ -280,7 +280,7 @@ describe('a source', () => {
       const { moves, ...sums } = shown;
       await storeHintTests(sql, { shown: [{ source: 'orders', ...sums }], moves });
     }
-    expect(known.tested).toBeCloseTo(MOST_TESTED, 9);
+    expect(known.tested).toBeCloseTo(MAX_TESTED, 9);
     const [row] = await sql<[{ precision: number; recall: number; tested: number; undone: number }]>`
       select precision, recall, refreshes_tested as tested, undone from catalog.hint_sources`;
     expect(row.tested).toBeCloseTo(known.tested, 6);

@@ -2,11 +2,12 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { flood, informed, together } from '../../bench/freshness/hint-streams.ts';
 import { simulateLive } from '../../bench/freshness/live.ts';
+import { seeded } from '../../bench/freshness/random.ts';
 import { BENCH_LIMITS } from '../../bench/freshness/world-figures.ts';
 import { World } from '../../bench/freshness/worlds.ts';
-import { seeded } from '../../bench/freshness/random.ts';
+import { UNTESTED } from '../../src/store/live/hint-state.ts';
 import {
-  toldRecheckMinutes,
+  predictionRecheckMinutes,
   hintedMinutes,
   hintHazard,
   hintPrecision,
@@ -17,11 +18,10 @@ import {
   learnHints,
   mostWaiting,
   testHints,
-  testTold,
-  toldMove,
+  testPrediction,
+  predictedMove,
   undonePart,
 } from '../../src/sync/live/hints.ts';
-import { UNTESTED } from '../../src/store/live/hint-state.ts';
 import { boostedMinutes, PRIOR } from '../../src/sync/live/policy.ts';
 
 const PLAN = { refreshThreshold: 1, maxIntervalMinutes: 120 };
@@ -146,22 +146,22 @@ describe('what a source tells of', () => {
       { source: 'good', hazard: 3, undone: 0 },
       { source: 'junk', hazard: 0, undone: 0 },
     ];
-    expect(toldMove(hints, 0.9, { 7: 100, 8: null })).toEqual({
+    expect(predictedMove(hints, 0.9, { 7: 100, 8: null })).toEqual({
       sources: ['good'],
       former: { 7: 100, 8: null },
     });
-    expect(toldMove(hints.slice(1), 0.9, { 7: 100 })).toBeNull();
-    expect(toldMove([{ source: 'weak', hazard: 0.01, undone: 0 }], 0.5, { 7: 100 })).toBeNull();
+    expect(predictedMove(hints.slice(1), 0.9, { 7: 100 })).toBeNull();
+    expect(predictedMove([{ source: 'weak', hazard: 0.01, undone: 0 }], 0.5, { 7: 100 })).toBeNull();
     // A size that nobody had priced before is one of them; where prices are as they were nothing was told of.
-    expect(toldMove(hints, 0.9, {})).toBeNull();
+    expect(predictedMove(hints, 0.9, {})).toBeNull();
     const many = Object.fromEntries(Array.from({ length: 300 }, (_, n) => [`s${n}`, n]));
-    expect(Object.keys(toldMove(hints, 0.9, many)?.former ?? {})).toHaveLength(20);
+    expect(Object.keys(predictedMove(hints, 0.9, many)?.former ?? {})).toHaveLength(20);
   });
 
   test('has stayed, is undone or has moved on, by the sizes it was of', () => {
     const told = { sources: ['a', 'b'], former: { 7: 100, 8: null } };
     const found = (moved: [string, number | null][]) =>
-      testTold(told, new Map(moved)).map((each) => each.found);
+      testPrediction(told, new Map(moved)).map((each) => each.found);
     expect(found([['9', 5]])).toEqual(['stayed', 'stayed']);
     expect(
       found([
@@ -181,7 +181,7 @@ describe('what a source tells of', () => {
 
   test('is asked about again the sooner the more of it is undone, and when it is due where nothing is', () => {
     const again = (dueIn: number, ...undone: number[]) =>
-      toldRecheckMinutes(
+      predictionRecheckMinutes(
         { weight: 1, rate: PRIOR, dueIn },
         undone.map((part) => ({ source: 'a', hazard: 1, undone: part })),
         { refreshThreshold: 60, maxIntervalMinutes: 2000 },
@@ -197,7 +197,7 @@ describe('what a source tells of', () => {
     // Who says nothing now says nothing of what was undone before, either.
     const silent = [{ source: 'a', hazard: 0, undone: 0.9 }];
     const plan = { refreshThreshold: 60, maxIntervalMinutes: 2000 };
-    expect(toldRecheckMinutes({ weight: 1, rate: PRIOR, dueIn: 2000 }, silent, plan)).toBeNull();
+    expect(predictionRecheckMinutes({ weight: 1, rate: PRIOR, dueIn: 2000 }, silent, plan)).toBeNull();
   });
 
   test('and is soon undone costs no freshness', () => {

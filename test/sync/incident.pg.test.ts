@@ -1,5 +1,5 @@
-import { NO_TRACER } from '../../src/lib/tracer.ts';
 import { beforeEach, describe, expect, test } from 'vitest';
+import { NO_TRACER } from '../../src/lib/tracer.ts';
 import { storeLesson } from '../../src/store/call/call-lesson.ts';
 import { type LivePlan, readLivePlan } from '../../src/store/live/live.ts';
 import type { SyncContext, SyncEvent } from '../../src/sync/context.ts';

@@ -1,17 +1,17 @@
-import { NO_TRACER } from '../../src/lib/tracer.ts';
 import { beforeEach } from 'vitest';
-import type { ProductRow, SkuResult } from '../../src/store/answer/types.ts';
+import { systemClock } from '../../src/lib/clock.ts';
+import { NO_TRACER } from '../../src/lib/tracer.ts';
 import { applyAnswer } from '../../src/store/answer/apply.ts';
+import type { ProductRow, SkuResult } from '../../src/store/answer/types.ts';
 import { storeLesson } from '../../src/store/call/call-lesson.ts';
-import { claimDue } from '../../src/store/ledger/due.ts';
 import { DueFloors } from '../../src/store/ledger/due-floors.ts';
-import { RecentAnswers } from '../../src/sync/reprice/recent.ts';
+import { claimDue } from '../../src/store/ledger/due.ts';
 import { readLivePlan } from '../../src/store/live/live.ts';
 import type { SyncContext, SyncEvent } from '../../src/sync/context.ts';
 import { weighLines } from '../../src/sync/live/lines.ts';
 import { learnRefresh } from '../../src/sync/live/plan.ts';
-import { followTurnedLines, turnedLines } from '../../src/sync/reprice/lines.ts';
-import { systemClock } from '../../src/lib/clock.ts';
+import { followChangedLines, turnedLines } from '../../src/sync/reprice/lines.ts';
+import { RecentAnswers } from '../../src/sync/reprice/recent.ts';
 import { found, knownSkus, LEASE_MS, mark, NO_METADATA, REFRESH, useStore } from '../store/support.ts';
 import { settingsWith } from '../support/settings.ts';
 
@@ -66,7 +66,7 @@ export function useLines() {
     await beforeLesson();
     const changes = turnedLines(lines, plan.releases).map(({ change }) => change);
     const stored = await storeLesson(sql, NOTHING, { ...WORKED, lines: changes });
-    await followTurnedLines(ctx, plan, lines, stored.lines);
+    await followChangedLines(ctx, plan, lines, stored.lines);
     return stored.lines;
   }
 

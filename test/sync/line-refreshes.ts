@@ -1,6 +1,6 @@
 import type { LineRefresh } from '../../src/store/answer/types.ts';
 import { type Line, QUIET_LINE } from '../../src/store/live/line-state.ts';
-import { type LineTurn, NO_RELEASES, weighRefresh } from '../../src/sync/live/releases.ts';
+import { type LineTransition, NO_RELEASES, weighRefresh } from '../../src/sync/live/releases.ts';
 
 export const NOW = 1_000_000;
 export const WHOLESALE = { held: 10, moved: 8 };
@@ -19,7 +19,7 @@ export const refresh = (at: number, over: Partial<LineRefresh> = {}): LineRefres
 /** Weighs refreshes one after the other: the line after them, and what became of it on the way. */
 export function weighAll(refreshes: readonly LineRefresh[], from: Line = QUIET_LINE) {
   let line = from;
-  const turns: LineTurn[] = [];
+  const turns: LineTransition[] = [];
   for (const each of refreshes) {
     const weighed = weighRefresh(line, each, NO_RELEASES);
     ({ line } = weighed);

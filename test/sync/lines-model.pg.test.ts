@@ -1,19 +1,19 @@
-import { NO_TRACER } from '../../src/lib/tracer.ts';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { eachColumn } from '../../src/declared/metadata.ts';
 import { systemClock } from '../../src/lib/clock.ts';
+import { NO_TRACER } from '../../src/lib/tracer.ts';
 import { createPacer } from '../../src/pace/pacer.ts';
 import type { BulkAnswer, LowestRecord } from '../../src/partner/answers.ts';
 import { DueFloors } from '../../src/store/ledger/due-floors.ts';
-import { RecentAnswers } from '../../src/sync/reprice/recent.ts';
 import { readLivePlan } from '../../src/store/live/live.ts';
 import type { SyncContext, SyncEvent } from '../../src/sync/context.ts';
 import { planLive } from '../../src/sync/live/plan.ts';
+import { RecentAnswers } from '../../src/sync/reprice/recent.ts';
 import { repriceOnce } from '../../src/sync/reprice/reprice.ts';
 import { empty, knownSkus, mark, useStore } from '../store/support.ts';
-import { runs } from '../support/soak.ts';
 import { settingsWith } from '../support/settings.ts';
+import { runs } from '../support/soak.ts';
 
 /*
  * Lines under all that happens to their SKUs meanwhile: releases and single moves, names that change, SKUs that are deleted, withdrawn,

@@ -1,5 +1,6 @@
 import { array, assert, constantFrom, integer, property, record } from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { LiveKnowledge } from '../../bench/ceiling/knowledge.ts';
 import { type LiveCeiling, NO_CEILING } from '../../src/store/live/live.ts';
 import {
   type CeilingEvidence,
@@ -9,7 +10,6 @@ import {
   meetsCeiling,
   withoutIdleTime,
 } from '../../src/sync/live/ceiling.ts';
-import { LiveKnowledge } from '../../bench/ceiling/knowledge.ts';
 
 const SECOND = 1000;
 const MINUTE = 60 * SECOND;

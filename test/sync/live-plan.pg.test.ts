@@ -1,19 +1,19 @@
-import { NO_TRACER } from '../../src/lib/tracer.ts';
 import { beforeEach, describe, expect, test } from 'vitest';
+import { NO_TRACER } from '../../src/lib/tracer.ts';
+import { storeLesson } from '../../src/store/call/call-lesson.ts';
 import { claimDue } from '../../src/store/ledger/due.ts';
 import { readLivePlan } from '../../src/store/live/live.ts';
 import type { SyncContext, SyncEvent } from '../../src/sync/context.ts';
 import { liveCredit } from '../../src/sync/live/ceiling.ts';
+import { learn } from '../../src/sync/live/learn.ts';
 import {
   chooseForQuota,
   earlyLiveSeconds,
   learnRefresh,
   planLive,
-  releaseSnapshots,
+  unscheduleSnapshots,
   scheduleAll,
 } from '../../src/sync/live/plan.ts';
-import { storeLesson } from '../../src/store/call/call-lesson.ts';
-import { learn } from '../../src/sync/live/learn.ts';
 import { callInputs, useStore } from '../store/support.ts';
 import { type SettingsEnv, settingsWith } from '../support/settings.ts';
 
@@ -114,7 +114,7 @@ test('of more SKUs than are read at a time each is scheduled, and after an incid
   expect([...(await places())]).toEqual([{ reason: 'live', live: true, count: COUNT }]);
   // As the answer to a call that was under way when all were made live: refreshed as live SKUs are, and not counted as one.
   await store.sql`update catalog_internal.due set live = false where sku in ('S1', 'S2')`;
-  await releaseSnapshots(ctx);
+  await unscheduleSnapshots(ctx);
   expect([...(await places())]).toEqual([{ reason: 'sweep', live: false, count: COUNT }]);
 });
 

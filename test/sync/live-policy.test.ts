@@ -8,7 +8,7 @@ import {
   learnHintedMove,
   learnRate,
   refreshValue,
-  MOST_ROUNDS,
+  MAX_ROUNDS,
   nextRefreshMinutes,
   PRIOR,
   type Rate,
@@ -121,7 +121,7 @@ test('at the solved threshold all SKUs together ask for what refreshes there are
   fc.assert(
     fc.property(groups, fc.double({ min: 1, max: 1000, noNaN: true }), (all, refreshes) => {
       const skus = all.reduce((n, { count }) => n + count, 0);
-      const most = MOST_ROUNDS * roundMinutes(skus, refreshes);
+      const most = MAX_ROUNDS * roundMinutes(skus, refreshes);
       const threshold = solveThreshold(all, refreshes, most);
       const waits = all.map(({ lambda, weight }) =>
         nextRefreshMinutes(weight, { alpha: lambda, beta: 1 }, threshold, most),

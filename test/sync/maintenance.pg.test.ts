@@ -1,5 +1,5 @@
-import { NO_TRACER } from '../../src/lib/tracer.ts';
 import { describe, expect, test } from 'vitest';
+import { NO_TRACER } from '../../src/lib/tracer.ts';
 import { trimQuarantine } from '../../src/store/quarantine.ts';
 import type { SyncContext } from '../../src/sync/context.ts';
 import { maintain, syncMetadata } from '../../src/sync/maintenance.ts';

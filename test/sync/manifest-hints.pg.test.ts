@@ -1,8 +1,8 @@
 import { beforeEach, describe, expect, test } from 'vitest';
 import type { StagedLine } from '../../src/store/catalog/baseline.ts';
+import { applyDelta } from '../../src/store/catalog/delta.ts';
 import { readManifestSources } from '../../src/store/catalog/manifest-hints.ts';
 import { mostByManifest } from '../../src/sync/live/manifest-hints.ts';
-import { applyDelta } from '../../src/store/catalog/delta.ts';
 import { baseline, line, type ManifestRun } from '../store/manifest.ts';
 import { found } from '../store/support.ts';
 import { LIVE, moved, unmoved, useHints } from './hinting.ts';

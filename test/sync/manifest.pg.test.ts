@@ -1,7 +1,7 @@
-import { NO_TRACER } from '../../src/lib/tracer.ts';
 import { gzipSync } from 'node:zlib';
 import { beforeEach, describe, expect, test } from 'vitest';
 import { systemClock } from '../../src/lib/clock.ts';
+import { NO_TRACER } from '../../src/lib/tracer.ts';
 import { SecretUrl } from '../../src/partner/secret-url.ts';
 import { startTask } from '../../src/store/ledger/tasks.ts';
 import type { SyncContext, SyncEvent } from '../../src/sync/context.ts';

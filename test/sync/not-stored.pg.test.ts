@@ -1,16 +1,16 @@
-import { NO_TRACER } from '../../src/lib/tracer.ts';
 import { beforeEach, expect, test } from 'vitest';
+import { eachColumn } from '../../src/declared/metadata.ts';
 import { systemClock } from '../../src/lib/clock.ts';
+import { NO_TRACER } from '../../src/lib/tracer.ts';
 import { createPacer } from '../../src/pace/pacer.ts';
 import type { BulkAnswer, LowestRecord } from '../../src/partner/answers.ts';
-import { DueFloors } from '../../src/store/ledger/due-floors.ts';
 import { connect, type Sql } from '../../src/store/connection/db.ts';
-import { RecentAnswers } from '../../src/sync/reprice/recent.ts';
+import { DueFloors } from '../../src/store/ledger/due-floors.ts';
 import { readNotStored } from '../../src/store/quarantine.ts';
 import type { SyncContext, SyncEvent } from '../../src/sync/context.ts';
 import { maintain } from '../../src/sync/maintenance.ts';
+import { RecentAnswers } from '../../src/sync/reprice/recent.ts';
 import { repriceOnce } from '../../src/sync/reprice/reprice.ts';
-import { eachColumn } from '../../src/declared/metadata.ts';
 import { failing, ledger, knownSkus, mark, useStore } from '../store/support.ts';
 import { settingsWith } from '../support/settings.ts';
 

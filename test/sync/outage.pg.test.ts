@@ -1,16 +1,16 @@
-import { NO_TRACER } from '../../src/lib/tracer.ts';
 import { beforeEach, describe, expect, test } from 'vitest';
 import { systemClock } from '../../src/lib/clock.ts';
+import { NO_TRACER } from '../../src/lib/tracer.ts';
 import { createPacer } from '../../src/pace/pacer.ts';
 import type { BulkAnswer } from '../../src/partner/answers.ts';
 import { PartnerError, type PartnerErrorKind } from '../../src/partner/errors.ts';
 import { DueFloors } from '../../src/store/ledger/due-floors.ts';
-import { RecentAnswers } from '../../src/sync/reprice/recent.ts';
 import { claimDue } from '../../src/store/ledger/due.ts';
 import { callPause, FAILURES_BEFORE_PAUSE } from '../../src/store/ledger/tasks.ts';
 import { ask, type SyncContext, type SyncEvent } from '../../src/sync/context.ts';
 import { afterFailedCall, ANY_SIZE } from '../../src/sync/reprice/call-size.ts';
 import type { Iteration } from '../../src/sync/reprice/plan.ts';
+import { RecentAnswers } from '../../src/sync/reprice/recent.ts';
 import { repriceOnce } from '../../src/sync/reprice/reprice.ts';
 import { allDue, callInputs, failCall, HOUR, knownSkus, mark, useStore } from '../store/support.ts';
 import { settingsWith } from '../support/settings.ts';

@@ -1,14 +1,14 @@
-import { NO_TRACER } from '../../src/lib/tracer.ts';
 import { describe, expect, test } from 'vitest';
 import { type Clock, systemClock } from '../../src/lib/clock.ts';
+import { NO_TRACER } from '../../src/lib/tracer.ts';
 import { createPacer, type Pacer, type SentPermit } from '../../src/pace/pacer.ts';
 import { PartnerError } from '../../src/partner/errors.ts';
-import { DueFloors } from '../../src/store/ledger/due-floors.ts';
-import { RecentAnswers } from '../../src/sync/reprice/recent.ts';
 import { readCallInputs } from '../../src/store/call/bulk-call.ts';
+import { DueFloors } from '../../src/store/ledger/due-floors.ts';
 import { claimDue } from '../../src/store/ledger/due.ts';
 import type { SyncContext } from '../../src/sync/context.ts';
 import { inputOptions } from '../../src/sync/reprice/plan.ts';
+import { RecentAnswers } from '../../src/sync/reprice/recent.ts';
 import { repriceOnce } from '../../src/sync/reprice/reprice.ts';
 import { allDue, HOUR, knownSkus, mark, useStore } from '../store/support.ts';
 import { settingsWith } from '../support/settings.ts';

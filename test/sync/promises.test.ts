@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { countPromises, judgePromise } from '../../src/store/sellers/promises.ts';
 import { DUE_LANES, type DueClass, PROMISED } from '../../src/store/ledger/due.ts';
+import { countPromises, judgePromise } from '../../src/store/sellers/promises.ts';
 import {
   promisedWait,
   type RateGroup,

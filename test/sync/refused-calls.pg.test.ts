@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { beforeEach, describe, expect, test } from 'vitest';
 import { seeded } from '../../bench/freshness/random.ts';
-import { letBackoffEnd } from '../contract/backoff.ts';
 import { keepSome } from '../../src/sync/reprice/failed-call.ts';
+import { letBackoffEnd } from '../contract/backoff.ts';
 import { claimAll, mark, useStore } from '../store/support.ts';
 import { runs } from '../support/soak.ts';
 import { named, RefusingPartner } from './refusing-partner.ts';

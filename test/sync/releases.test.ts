@@ -1,6 +1,6 @@
 import fc from 'fast-check';
-import type { LineRefresh } from '../../src/store/answer/types.ts';
 import { describe, expect, test } from 'vitest';
+import type { LineRefresh } from '../../src/store/answer/types.ts';
 import { QUIET_LINE, type Line } from '../../src/store/live/line-state.ts';
 import {
   dismissed,

@@ -10,6 +10,7 @@ import {
   tuple,
 } from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import type { Early } from '../../src/store/call/bulk-call.ts';
 import {
   DUE_LANES,
   type LaneClass,
@@ -17,7 +18,6 @@ import {
   PROMISED,
   type Quota,
 } from '../../src/store/ledger/due.ts';
-import type { Early } from '../../src/store/call/bulk-call.ts';
 import { planBatch, type PlanLimits } from '../../src/sync/reprice/plan.ts';
 
 const NOT_EARLY: Early = { urgent: 0, live: 0, new: 0, error: 0, metadata: 0, sweep: 0 };

@@ -1,16 +1,16 @@
-import { NO_TRACER } from '../../src/lib/tracer.ts';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { type CountingClient, countingClient } from '../../bench/frame/trips.ts';
 import { eachColumn } from '../../src/declared/metadata.ts';
 import { systemClock } from '../../src/lib/clock.ts';
+import { NO_TRACER } from '../../src/lib/tracer.ts';
 import { createPacer } from '../../src/pace/pacer.ts';
 import type { PaceLimits } from '../../src/pace/policy.ts';
 import type { BulkAnswer, LowestRecord } from '../../src/partner/answers.ts';
 import { PartnerError } from '../../src/partner/errors.ts';
 import { DueFloors } from '../../src/store/ledger/due-floors.ts';
-import { RecentAnswers } from '../../src/sync/reprice/recent.ts';
 import { callPause, FAILURES_BEFORE_PAUSE } from '../../src/store/ledger/tasks.ts';
 import type { SyncContext, SyncEvent } from '../../src/sync/context.ts';
+import { RecentAnswers } from '../../src/sync/reprice/recent.ts';
 import { repriceOnce } from '../../src/sync/reprice/reprice.ts';
 import { HOUR, mark, knownSkus, useStore, failCall } from '../store/support.ts';
 import { settingsWith } from '../support/settings.ts';

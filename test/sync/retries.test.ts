@@ -4,9 +4,9 @@ import { doubling } from '../../src/lib/duration.ts';
 import type { PartnerErrorKind } from '../../src/partner/errors.ts';
 import { nextRefresh } from '../../src/sync/context.ts';
 import { deltaRecovery } from '../../src/sync/delta.ts';
-import { skuResultOf } from '../../src/sync/reprice/reconciliation.ts';
 import { retryInMs } from '../../src/sync/outcome.ts';
 import { earlyBy } from '../../src/sync/reprice/plan.ts';
+import { skuResultOf } from '../../src/sync/reprice/reconciliation.ts';
 import { settingsWith } from '../support/settings.ts';
 
 const MINUTE = 60_000;

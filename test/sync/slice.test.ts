@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { CONCURRENCY } from '../../src/queues/jobs.ts';
 import type { Iteration } from '../../src/sync/reprice/plan.ts';
-import { MOST_UNDER_WAY } from '../../src/sync/reprice/slice.ts';
+import { MAX_UNDER_WAY } from '../../src/sync/reprice/slice.ts';
 import { CALLED, FOREVER, MINUTE, PACE, TestProcess, WAKE_MS } from './slice-process.ts';
 
 let process: TestProcess;
@@ -22,8 +22,8 @@ describe('calls a minute', () => {
     [6000, PACE, 12],
     [10_000, PACE, 20],
     [15_000, PACE, 30],
-    [20_000, (MOST_UNDER_WAY * MINUTE) / 20_000, MOST_UNDER_WAY],
-    [30_000, (MOST_UNDER_WAY * MINUTE) / 30_000, MOST_UNDER_WAY],
+    [20_000, (MAX_UNDER_WAY * MINUTE) / 20_000, MAX_UNDER_WAY],
+    [30_000, (MAX_UNDER_WAY * MINUTE) / 30_000, MAX_UNDER_WAY],
   ])('at answers of %i ms: %i, with %i calls under way', async (ms, calls, underWay) => {
     const { mostPlanning, mostUnderWay } = await measured(ms, calls);
     expect(mostPlanning).toBe(1);
@@ -265,10 +265,10 @@ describe('a stop', () => {
       return CALLED;
     });
     await process.run(MINUTE);
-    expect(process.underWay).toBe(MOST_UNDER_WAY);
+    expect(process.underWay).toBe(MAX_UNDER_WAY);
     process.stopping.abort();
     process.hard.abort();
     await process.clock.pass(10);
-    expect([process.underWay, process.jobs, process.sentAt.length]).toEqual([0, 0, MOST_UNDER_WAY]);
+    expect([process.underWay, process.jobs, process.sentAt.length]).toEqual([0, 0, MAX_UNDER_WAY]);
   });
 });

@@ -1,18 +1,18 @@
 import { describe, expect, test } from 'vitest';
 import { applyAnswer } from '../../src/store/answer/apply.ts';
 import { claimDue } from '../../src/store/ledger/due.ts';
-import { readHintStats } from '../../src/store/sellers/hint-sources.ts';
+import { listBacklog } from '../../src/store/live/backlog.ts';
 import { UNTESTED } from '../../src/store/live/hint-state.ts';
-import { storeHintTests } from '../../src/store/sellers/hints.ts';
 import { readLearnedRates } from '../../src/store/live/learned-rates.ts';
 import { QUIET_LINE } from '../../src/store/live/line-state.ts';
-import { listBacklog } from '../../src/store/live/backlog.ts';
 import {
   type LearnedRefresh,
   type LiveRefresh,
   rateGroups,
   readLivePlan,
 } from '../../src/store/live/live.ts';
+import { readHintStats } from '../../src/store/sellers/hint-sources.ts';
+import { storeHintTests } from '../../src/store/sellers/hints.ts';
 import { learnHints } from '../../src/sync/live/hints.ts';
 import { learnRefresh } from '../../src/sync/live/plan.ts';
 import { PRIOR } from '../../src/sync/live/policy.ts';

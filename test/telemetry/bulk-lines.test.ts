@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { createBulkLines, type BacklogCounts } from '../../src/telemetry/log/sync-lines.ts';
 import { createLogger } from '../../src/telemetry/log/logger.ts';
+import { createBulkLines, type BacklogCounts } from '../../src/telemetry/log/sync-lines.ts';
 import { createLogThrottle } from '../../src/telemetry/log/throttle.ts';
 
 const QUIET = {

@@ -1,8 +1,8 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
-import { TASKS } from '../../src/store/ledger/tasks.ts';
 import type { LogEvent } from '../../src/declared/log-event.ts';
 import { LOG_EVENTS } from '../../src/declared/log-events.ts';
+import { TASKS } from '../../src/store/ledger/tasks.ts';
 import { createLogger } from '../../src/telemetry/log/logger.ts';
 
 const ROOT = new URL('../../', import.meta.url);

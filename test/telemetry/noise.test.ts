@@ -1,7 +1,7 @@
 import { afterEach, expect, test } from 'vitest';
 import { captureLibraryOutput } from '../../src/cli/process.ts';
-import { createLogger } from '../../src/telemetry/log/logger.ts';
 import { libraryLines, noticeLines } from '../../src/telemetry/log/lines.ts';
+import { createLogger } from '../../src/telemetry/log/logger.ts';
 
 let at = 0;
 const clock = { now: () => at, monotonic: () => at, sleep: () => Promise.resolve() };

@@ -2,14 +2,14 @@ import { once } from 'node:events';
 import { type IncomingMessage, request } from 'node:http';
 import { connect } from 'node:net';
 import { afterEach, describe, expect, test } from 'vitest';
-import type { Clock } from '../../src/lib/clock.ts';
-import { createLogger } from '../../src/telemetry/log/logger.ts';
 import {
   type HttpServer,
   type HttpServerOptions,
   ListenError,
   startHttpServer,
 } from '../../src/daemon/http-server.ts';
+import type { Clock } from '../../src/lib/clock.ts';
+import { createLogger } from '../../src/telemetry/log/logger.ts';
 
 const servers: HttpServer[] = [];
 afterEach(async () => {

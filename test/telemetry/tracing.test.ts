@@ -7,9 +7,9 @@ import { NO_TRACER } from '../../src/lib/tracer.ts';
 import { createLogger } from '../../src/telemetry/log/logger.ts';
 import { exportLines } from '../../src/telemetry/traces/export-lines.ts';
 import { openTracing, traceUrl } from '../../src/telemetry/traces/tracing.ts';
-import { settingsWith, type SettingsEnv } from '../support/settings.ts';
-import { startReceiver } from '../support/otlp-receiver.ts';
 import { eventually } from '../support/eventually.ts';
+import { startReceiver } from '../support/otlp-receiver.ts';
+import { settingsWith, type SettingsEnv } from '../support/settings.ts';
 
 const MB = 1024 ** 2;
 

@@ -26,7 +26,7 @@ const LABEL = 10;
 const NARROWEST = 30;
 const WIDEST_BAR = 30;
 const NARROWEST_BAR = 8;
-const MOST_NOTE_LINES = 4;
+const MAX_NOTE_LINES = 4;
 const LONGEST_SKU = 14;
 const LOADING: ReadonlySet<ReasonCode> = new Set(['no-baseline', 'filling']);
 const TINTS: Readonly<Record<Health['state'], Tint>> = {
@@ -114,7 +114,7 @@ export function demoPanel(
     ...view.changes.newest.flatMap((change, i) =>
       row(i === 0 ? 'just now' : '', changeWords(change, view.now, width - LABEL, terminal)).slice(0, 1),
     ),
-    ...(note === null ? [] : row('log', harmless(note)).slice(0, MOST_NOTE_LINES)),
+    ...(note === null ? [] : row('log', harmless(note)).slice(0, MAX_NOTE_LINES)),
     ...row('', 'press Ctrl-C to stop; the mirror is kept'),
   ].map((line) => line.trimEnd());
 }

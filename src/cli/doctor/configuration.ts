@@ -1,7 +1,7 @@
 import type { Config, MirrorConfig } from '../../config/config.ts';
 import { lintCredential, isBasicPair } from '../../config/secrets.ts';
-import { type CheckResult, ok, warn } from './check.ts';
 import { paceLimits, rateFloor, sendsPerWindow } from '../../pace/policy.ts';
+import { type CheckResult, ok, warn } from './check.ts';
 
 /** Signs of a credential damaged on its way. What no credential can hold has ended the start already, by name. */
 export function checkCredential({ partner }: Pick<Config, 'partner'>): CheckResult[] {

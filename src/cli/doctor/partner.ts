@@ -7,8 +7,8 @@ import { readManifestFile } from '../../partner/manifest-file.ts';
 import { createRawClient, type RawClient, type RawAnswer } from '../../partner/raw-client.ts';
 import { VERSION } from '../../version.ts';
 import { fail, type CheckResult, judgeSkew, ok, warn } from './check.ts';
-import { type Evidence, nextQuestion, type Question, type SkuSample } from './discovery/plan.ts';
 import { discovered } from './discovery/checks.ts';
+import { type Evidence, nextQuestion, type Question, type SkuSample } from './discovery/plan.ts';
 import type { Refused, PermitSource } from './permits.ts';
 
 export interface SentRequest {

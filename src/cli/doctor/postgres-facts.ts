@@ -1,14 +1,14 @@
+import { QUEUE_TABLES } from '../../queues/postgres-queues.ts';
+import { readSyncState } from '../../store/catalog/sync-state.ts';
 import { askingTwo, type Sql } from '../../store/connection/db.ts';
+import { readPooling } from '../../store/connection/pooler.ts';
 import { sqlState, storeFailure } from '../../store/connection/sql-errors.ts';
+import { countDaemons } from '../../store/setup/instance.ts';
 import { migrationState, readOccupied, readRights } from '../../store/setup/migrations.ts';
 import { OUR_SCHEMAS, readRoles } from '../../store/setup/occupied.ts';
-import { countDaemons } from '../../store/setup/instance.ts';
-import type { PostgresFacts } from './postgres.ts';
-import { readSyncState } from '../../store/catalog/sync-state.ts';
 import { readSnapshotHolder } from '../../store/status/snapshot-holder.ts';
-import { readPooling } from '../../store/connection/pooler.ts';
 import type { OwnMirror } from './partner.ts';
-import { QUEUE_TABLES } from '../../queues/postgres-queues.ts';
+import type { PostgresFacts } from './postgres.ts';
 
 type ServerRow = Omit<
   PostgresFacts,

@@ -1,10 +1,10 @@
-import { judgeEncryption } from './connection.ts';
-import { type SnapshotHolder, snapshotHolderText } from '../../store/status/snapshot-holder.ts';
-import { type FoundRole, judgeRoles, type Occupied } from '../../store/setup/occupied.ts';
 import { type Pooling, poolingProblem } from '../../store/connection/pooler.ts';
+import { type FoundRole, judgeRoles, type Occupied } from '../../store/setup/occupied.ts';
+import { type SnapshotHolder, snapshotHolderText } from '../../store/status/snapshot-holder.ts';
 import { fail, type CheckResult, judgeSkew, ok, skipped, warn } from './check.ts';
+import { judgeEncryption } from './connection.ts';
 
-const LEAST_VERSION = 140_000;
+const MIN_VERSION = 140_000;
 
 /** What the server and the role's rights are, as read by `readPostgresFacts`. Counts of connections include this command's own. */
 export interface PostgresFacts {
@@ -102,7 +102,7 @@ function poolerLines({ pooling }: PostgresFacts): CheckResult[] {
 
 function versionLine({ version, versionNumber }: PostgresFacts, { url }: PostgresSettings): CheckResult {
   const text = `version ${version}${url === null ? ', embedded' : ''}`;
-  return versionNumber >= LEAST_VERSION
+  return versionNumber >= MIN_VERSION
     ? ok('postgres', text)
     : fail('postgres', text, 'upgrade to PostgreSQL 14 or newer');
 }

@@ -1,10 +1,10 @@
 import type { MirrorConfig } from '../../config/config.ts';
 import { openRedis } from '../../queues/backend.ts';
-import { judgeEncryption } from './connection.ts';
 import { fail, type CheckResult, ok, warn } from './check.ts';
+import { judgeEncryption } from './connection.ts';
 
 /** BullMQ works from 5.0 on, and advises 6.2 (docs.bullmq.io). */
-const LEAST_MAJOR = 5;
+const MIN_MAJOR = 5;
 const ADVISED = [6, 2] as const;
 const CONNECT_MS = 10_000;
 
@@ -39,7 +39,7 @@ export function judgeRedis(info: string, prefix: string): CheckResult[] {
 function versionOf(version: string, prefix: string): CheckResult {
   const [major = 0, minor = 0] = version.split('.').map(Number);
   const text = `version ${version}, key prefix ${prefix}:`;
-  if (major < LEAST_MAJOR) return fail('redis', text, 'upgrade to Redis 6.2 or newer');
+  if (major < MIN_MAJOR) return fail('redis', text, 'upgrade to Redis 6.2 or newer');
   const old = major < ADVISED[0] || (major === ADVISED[0] && minor < ADVISED[1]);
   return old ? warn('redis', text, 'BullMQ recommends Redis 6.2 or newer') : ok('redis', text);
 }

@@ -1,6 +1,6 @@
 import type { Config } from '../../config/config.ts';
-import type { Scope } from '../../store/sellers/scope.ts';
 import { whyNothing } from '../../status/scope.ts';
+import type { Scope } from '../../store/sellers/scope.ts';
 import { type CheckResult, ok, warn } from './check.ts';
 
 /** Judges MIRROR_SCOPE by the rules there are. Pure. */

@@ -1,5 +1,10 @@
 import { hostname } from 'node:os';
+import { backOffMs } from '../../follow/delivery.ts';
+import { type End, follow, type Following } from '../../follow/follower.ts';
 import { connectAlone, type LoneClient } from '../../store/connection/db.ts';
+import { isLockNotAvailable } from '../../store/connection/locks.ts';
+import { isConnectionLost, storeFailure } from '../../store/connection/sql-errors.ts';
+import { checkNotSetBack } from '../../store/history/feed.ts';
 import {
   beginningOf,
   DEAD_FOR_SURE_MS,
@@ -10,11 +15,6 @@ import {
   type Place,
   takeName,
 } from '../../store/history/followers.ts';
-import { checkNotSetBack } from '../../store/history/feed.ts';
-import { isLockNotAvailable } from '../../store/connection/locks.ts';
-import { isConnectionLost, storeFailure } from '../../store/connection/sql-errors.ts';
-import { backOffMs } from '../../follow/delivery.ts';
-import { type End, follow, type Following } from '../../follow/follower.ts';
 import type { Follow } from './wanted.ts';
 
 export interface Lifetime extends Omit<Following, 'client' | 'held'> {

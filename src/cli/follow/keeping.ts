@@ -1,3 +1,4 @@
+import { processSources } from '../../config/config.ts';
 import type { createWebhook } from '../../follow/webhook.ts';
 import { shownJson } from '../../lib/shown-json.ts';
 import type { Sql } from '../../store/connection/db.ts';
@@ -10,7 +11,6 @@ import {
 } from '../../store/history/dead-letters.ts';
 import { forgetFollower, readFollowers } from '../../store/history/followers.ts';
 import { EXIT } from '../command.ts';
-import { processSources } from '../../config/config.ts';
 import { tableOf } from '../table.ts';
 import { terminalOf } from '../terminal.ts';
 

@@ -1,6 +1,6 @@
 import type { End, FollowEvent } from '../../follow/follower.ts';
-import type { Place } from '../../store/history/followers.ts';
 import { sqlState } from '../../store/connection/sql-errors.ts';
+import type { Place } from '../../store/history/followers.ts';
 import { type Log, throttled } from '../../telemetry/log/logger.ts';
 import type { LogThrottle } from '../../telemetry/log/throttle.ts';
 

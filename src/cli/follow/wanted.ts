@@ -1,11 +1,11 @@
 import { KINDS, parseFilters } from '../../follow/filter.ts';
-import type { Beginning } from '../../store/history/followers.ts';
 import type { Filter } from '../../store/history/feed.ts';
+import type { Beginning } from '../../store/history/followers.ts';
 import { type Arguments, numberOption, UsageError } from '../command.ts';
 
 export const ATTEMPTS = 10;
 export const BATCH = 500;
-const MOST_BATCH = 1000;
+const MAX_BATCH = 1000;
 /** No full stop: the parts of a signature are joined by them. */
 const NAME = /^[A-Za-z0-9][A-Za-z0-9_-]{0,62}$/;
 
@@ -86,7 +86,7 @@ function followOf(
   problems: string[],
 ): Follow {
   const attempts = numberOption(values, 'attempts', ATTEMPTS, { min: 1, max: 1000 }, problems);
-  const batch = numberOption(values, 'batch', BATCH, { min: 1, max: MOST_BATCH }, problems);
+  const batch = numberOption(values, 'batch', BATCH, { min: 1, max: MAX_BATCH }, problems);
   const reset = values['reset'] === true;
   if (!given.has('name') && webhook !== null)
     problems.push('--webhook: needs --name, under which the position is kept');

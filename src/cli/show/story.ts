@@ -1,6 +1,6 @@
 import { formatAge } from '../../lib/duration.ts';
-import { tableOf } from '../table.ts';
 import type { Oddity } from '../../store/answer/plausibility.ts';
+import { tableOf } from '../table.ts';
 import type { Explained } from './explained.ts';
 
 const count = (value: number) => value.toLocaleString('en-US');

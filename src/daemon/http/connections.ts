@@ -21,7 +21,7 @@ export interface Room {
 /** Under every usual limit of open files, with those of Postgres and Redis. */
 const ROOM: Room = { most: 256, newcomers: 64 };
 /** Requests of one connection whose answers are not read yet. No usual client sends a second one. */
-const MOST_AT_ONCE = 4;
+const MAX_AT_ONCE = 4;
 /** How long an answer may be read. Beside the time-out of a connection on which nothing moves, for readers of a byte now and then. */
 const READ_WITHIN_MS = 15_000;
 
@@ -119,7 +119,7 @@ export function createConnections(
       close(surplus);
       crowded(surplus.address);
     },
-    reading: readingUpTo((socket) => (held.get(socket)?.open ?? 0) >= MOST_AT_ONCE),
+    reading: readingUpTo((socket) => (held.get(socket)?.open ?? 0) >= MAX_AT_ONCE),
     asked(socket, response) {
       const connection = held.get(socket);
       if (connection === undefined) return;

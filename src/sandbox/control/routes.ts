@@ -1,8 +1,8 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { readBody } from '../bodies.ts';
 import { createMatcher, decodeParams, lineOfRoute } from '../routing.ts';
-import { type Example, withGoods } from '../try-it.ts';
 import type { State } from '../state.ts';
+import { type Example, withGoods } from '../try-it.ts';
 import { armFault, clearFaults, clearRequests, disarmFault, listFaults, listRequests } from './faults.ts';
 import { refusalOf } from './guard.ts';
 import {

@@ -1,7 +1,7 @@
-import { type ListingType, notFound } from '../orders/order.ts';
 import { type Answer, type Call, invalid, type Page, pageOf, readFields, readObject } from '../answer.ts';
-import type { Services } from '../routing.ts';
 import type { Dialect } from '../options.ts';
+import { type ListingType, notFound } from '../orders/order.ts';
+import type { Services } from '../routing.ts';
 import { extra, type Json } from '../wire.ts';
 import type { Listing } from './listings.ts';
 

@@ -4,10 +4,10 @@ import type { Goods, ListingType } from '../orders/order.ts';
 import { createRng, mix, type Rng } from '../rng.ts';
 
 /** Lowest price that a new listing is stored with, whole baht (partner rule 8.create-floor). */
-const LEAST_NEW = 50;
+const MIN_NEW = 50;
 
 /** Lowest price that an edited listing is stored with, whole baht (partner rule 8.edit-floor). */
-const LEAST_EDITED = 100;
+const MIN_EDITED = 100;
 
 /** Part of the steps in which a listing sells. */
 const STEPS_THAT_SELL = 0.1;
@@ -61,7 +61,7 @@ export class Listings {
   /** A new listing of the account, a price below the floor raised to it (partner rules 4.4). */
   create(goods: Goods, listingType: ListingType, quantity: number): Readonly<Listing> {
     const now = this.#settings.now();
-    const price = Math.max(LEAST_NEW, goods.price);
+    const price = Math.max(MIN_NEW, goods.price);
     return this.#add(
       { ...goods, price },
       { own: true, listingType, quantity, createdAt: now, updatedAt: now },
@@ -72,7 +72,7 @@ export class Listings {
   edit(id: string, price: number): Readonly<Listing> | null {
     const listing = this.#byId.get(id);
     if (listing === undefined) return null;
-    listing.price = Math.max(LEAST_EDITED, price);
+    listing.price = Math.max(MIN_EDITED, price);
     listing.updatedAt = this.#settings.now();
     return listing;
   }

@@ -1,6 +1,7 @@
-import { isOpen, notFound, type Order, unauthorized } from './order.ts';
 import { type Answer, type Call, invalid, pageOf, readFields, readObject, refused } from '../answer.ts';
 import type { Services } from '../routing.ts';
+import { isOpen, notFound, type Order, unauthorized } from './order.ts';
+import type { Orders } from './orders.ts';
 import {
   CONFIRMATION,
   confirmedBody,
@@ -10,7 +11,6 @@ import {
   TRACKED,
   TRACKING_DONE,
 } from './wire.ts';
-import type { Orders } from './orders.ts';
 
 const PAGE_SIZE = 100;
 

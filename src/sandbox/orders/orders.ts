@@ -1,3 +1,5 @@
+import type { Settings } from '../options.ts';
+import { createRng, mix, type Rng } from '../rng.ts';
 import { bornOrders } from './born.ts';
 import {
   awaitsConfirmation,
@@ -9,8 +11,6 @@ import {
   type OrderStatus,
   SHIPPING_FEE,
 } from './order.ts';
-import type { Settings } from '../options.ts';
-import { createRng, mix, type Rng } from '../rng.ts';
 
 /** Where a confirmation takes an order, by the states in which it is accepted (partner rule 3.4). */
 const CONFIRMED: Partial<Record<OrderStatus, OrderStatus>> = { process: 'matched', pre_order: 'process' };
@@ -22,7 +22,7 @@ const STEPS_THAT_MOVE = 0.3;
 const FAILURES: Partial<Record<OrderStatus, number>> = { pending: 0.05, process: 0.05 };
 
 /** Steps for which an order keeps a state at least, so that whoever polls once a step sees each. */
-const LEAST_STEPS = 3;
+const MIN_STEPS = 3;
 
 /** Every order there is, of the account and of another supplier. State in memory, seeded; time comes from the settings. */
 export class Orders {
@@ -152,7 +152,7 @@ export class Orders {
   #move(order: Order, to: OrderStatus, at: number): void {
     order.status = to;
     order.updatedAt = at;
-    order.restsUntil = this.#steps + LEAST_STEPS;
+    order.restsUntil = this.#steps + MIN_STEPS;
     const { confirmDeadlineMs, autoConfirm } = this.#settings;
     const waits = order.own && !autoConfirm && awaitsConfirmation(order);
     this.#await(order, waits && confirmDeadlineMs !== null ? at + confirmDeadlineMs : null);

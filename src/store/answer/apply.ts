@@ -1,24 +1,24 @@
-import { doubtsOf, writeDoubts } from './doubted.ts';
-import { type AnswerEffects, effectsOf } from './effects.ts';
-import type { SkuResult, NextRefresh, Applied } from './types.ts';
 import { failpoint } from '../../lib/failpoint.ts';
-import { comparePrices, compareProducts } from './differences.ts';
-import { type AnswerMoment, lockAnswered } from './lock.ts';
-import { readMuted, storeMuted } from './muted.ts';
-import type { Moved, Turned } from './members.ts';
-import { postpone, releaseOvertaken, settleAnswered, writeStates } from './settle.ts';
-import { writePrices, writeProducts } from './writes.ts';
 import { auditRefreshes } from '../catalog/audit.ts';
-import { storeLooks } from '../trust/calibration.ts';
-import { correctedMeanings, hasChanges, writeChanges } from '../history/changes.ts';
 import { notingLateClock } from '../clock.ts';
 import { type Sql, transaction, type Tx } from '../connection/db.ts';
+import { correctedMeanings, hasChanges, writeChanges } from '../history/changes.ts';
 import type { Claim } from '../ledger/due.ts';
-import { forgetHints, storeHintTests } from '../sellers/hints.ts';
 import { forgetDrawn, forgetHazards, writeRates } from '../live/live.ts';
-import { followMoves } from './mass-moves.ts';
+import { forgetHints, storeHintTests } from '../sellers/hints.ts';
 import { countPromises, writePromiseCases } from '../sellers/promises.ts';
 import { sortByScope } from '../sellers/scope.ts';
+import { storeLooks } from '../trust/calibration.ts';
+import { comparePrices, compareProducts } from './differences.ts';
+import { doubtsOf, writeDoubts } from './doubted.ts';
+import { type AnswerEffects, effectsOf } from './effects.ts';
+import { type AnswerMoment, lockAnswered } from './lock.ts';
+import { followMoves } from './mass-moves.ts';
+import type { Moved, MutedChange } from './members.ts';
+import { readMuted, storeMuted } from './muted.ts';
+import { postpone, returnOvertaken, settleAnswered, writeStates } from './settle.ts';
+import type { SkuResult, NextRefresh, Applied } from './types.ts';
+import { writePrices, writeProducts } from './writes.ts';
 
 /**
  * Applies one bulk answer in one transaction: prices and their history, metadata and its history, SKU states, and the
@@ -97,7 +97,7 @@ async function noteMembers(
   moved: readonly Moved[],
   muted: ReadonlySet<string>,
   { members: watch }: NextRefresh,
-): Promise<Turned> {
+): Promise<MutedChange> {
   const turned = watch?.note(moved, muted) ?? { muted: [], unmuted: [] };
   if (turned.muted.length + turned.unmuted.length > 0) await storeMuted(sql, turned);
   return turned;
@@ -123,7 +123,7 @@ async function writeEffects(
     forgetDrawn(tx, drawn),
     settleAnswered(tx, { claim, at }, effects, next),
     writePromiseCases(tx, effects.promises),
-    releaseOvertaken(tx, claim, overtaken),
+    returnOvertaken(tx, claim, overtaken),
     postpone(tx, claim, results),
     scoped ? sortByScope(tx, answered) : null,
     auditRefreshes(tx, findings, at),

@@ -1,8 +1,8 @@
-import type { SkuResult } from './types.ts';
 import { METADATA, METADATA_COLUMNS, type MetadataColumn } from '../../declared/metadata.ts';
-import { type MemberChange, memberChanges } from './members.ts';
-import type { FieldChange } from '../history/changes.ts';
 import type { Tx } from '../connection/db.ts';
+import type { FieldChange } from '../history/changes.ts';
+import { type MemberChange, memberChanges } from './members.ts';
+import type { SkuResult } from './types.ts';
 
 /** A price as an answer has it, where the mirror holds another; null on the answer's side where it has none. */
 export interface PriceDifference {

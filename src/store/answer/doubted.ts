@@ -1,7 +1,7 @@
+import type { Tx } from '../connection/db.ts';
 import type { Doubt, SkuJudgement } from './doubts.ts';
 import type { Oddity } from './plausibility.ts';
 import type { Applied, DoubtedSku } from './types.ts';
-import type { Tx } from '../connection/db.ts';
 
 /** Writes of which SKUs a doubt begins, or ends. Call this with their rows of the ledger locked. */
 export async function writeDoubts(tx: Tx, judged: readonly SkuJudgement[], at: Date): Promise<void> {

@@ -1,6 +1,6 @@
-import type { SkuResult } from './types.ts';
 import type { PriceDifference } from './differences.ts';
 import { type Oddity, oddityOf, type SizePrices } from './plausibility.ts';
+import type { SkuResult } from './types.ts';
 
 /** Why prices that the partner says are not acted on before a second answer has said them. */
 export type Doubt = 'implausible' | 'mass-move';

@@ -1,3 +1,10 @@
+import { type AuditFinding, findingOf, type Standing } from '../catalog/audit.ts';
+import type { FieldChange, FirstRecords, PriceMove, StateChange } from '../history/changes.ts';
+import type { HintTest, PredictionTest } from '../live/hint-state.ts';
+import type { LiveRefresh, LearnedRefresh } from '../live/live.ts';
+import { type HeldPromise, judgePromise, type PromiseCase } from '../sellers/promises.ts';
+import type { LookTest } from '../trust/calibration.ts';
+import type { PriceDifference, ProductDifferences } from './differences.ts';
 import {
   type Doubt,
   type HeldDoubt,
@@ -7,18 +14,11 @@ import {
   judgedAnswers,
   type SkuJudgement,
 } from './doubts.ts';
-import type { Oddity } from './plausibility.ts';
-import { toldBeside } from './first-records.ts';
+import { changesBeside } from './first-records.ts';
 import { type HeldPrices, sizesFound, testsOf } from './looks.ts';
-import type { SkuResult, NextRefresh, ToldByLine, WeighedLine } from './types.ts';
-import type { PriceDifference, ProductDifferences } from './differences.ts';
 import { keyOf, type MemberChange, membersAlone, type MemberWatch, type Moved } from './members.ts';
-import { type AuditFinding, findingOf, type Standing } from '../catalog/audit.ts';
-import type { LookTest } from '../trust/calibration.ts';
-import type { HintTest, ToldTest } from '../live/hint-state.ts';
-import type { FieldChange, FirstRecords, PriceMove, StateChange } from '../history/changes.ts';
-import type { LiveRefresh, LearnedRefresh } from '../live/live.ts';
-import { type HeldPromise, judgePromise, type PromiseCase } from '../sellers/promises.ts';
+import type { Oddity } from './plausibility.ts';
+import type { SkuResult, NextRefresh, LineEvidence, WeighedLine } from './types.ts';
 
 export interface Differences {
   readonly prices: readonly PriceDifference[];
@@ -52,7 +52,7 @@ export interface AnswerEffects {
   /** What the answer shows of the sources of hints, of what they had told of, and how many refreshes of live SKUs have found a move. */
   readonly ofHints: {
     readonly tests: readonly HintTest[];
-    readonly told: readonly ToldTest[];
+    readonly told: readonly PredictionTest[];
     readonly moves: number;
   };
   /** SKUs with hints. */
@@ -98,7 +98,7 @@ export function effectsOf(
   const changed = new Set([...fields.map(({ sku }) => sku), ...products.unknown]);
   const sizes = sizesFound(answered, prices);
   const refreshes = liveRefreshes(locked, moves, sizes);
-  const { lines, told } = next.lines?.(refreshes) ?? { lines: [], told: new Map<string, ToldByLine>() };
+  const { lines, told } = next.lines?.(refreshes) ?? { lines: [], told: new Map<string, LineEvidence>() };
   const ahead = refreshes.flatMap((refresh) => next.live?.(refresh, told.get(refresh.sku)) ?? []);
   const isAhead = new Set(ahead.map(({ sku }) => sku));
   const looks = answered.flatMap(({ sku, kind }) => {
@@ -114,7 +114,7 @@ export function effectsOf(
     moves,
     moved,
     fields,
-    ...toldBeside(answered, prices, products.unknown, rowOf),
+    ...changesBeside(answered, prices, products.unknown, rowOf),
     lost: answered.flatMap((result) => lostFor(result, rowOf.get(result.sku))),
     renewed: new Set([...changed, ...products.members.keys()]),
     changed,
@@ -123,7 +123,7 @@ export function effectsOf(
     lines,
     ofHints: {
       tests: ahead.flatMap(({ hintTests = [] }) => hintTests),
-      told: ahead.flatMap(({ toldTests = [] }) => toldTests),
+      told: ahead.flatMap(({ predictionTests = [] }) => predictionTests),
       moves: refreshes.filter(({ sku, moved: found }) => found && isAhead.has(sku)).length,
     },
     hinted: looks.flatMap(({ sku, hints }) => (hints ? [sku] : [])),

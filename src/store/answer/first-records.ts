@@ -14,7 +14,7 @@ interface Before {
  * What followers of catalog.changes are told of an answer beside its moves: new states, and the first prices and metadata of SKUs (`unknown`:
  * those without metadata so far). Pure.
  */
-export function toldBeside(
+export function changesBeside(
   answered: readonly SkuResult[],
   prices: readonly PriceDifference[],
   unknown: readonly string[],

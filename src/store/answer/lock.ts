@@ -1,14 +1,14 @@
-import type { KnownMassMove } from './doubts.ts';
-import type { LockedSku } from './effects.ts';
 import { standingColumns } from '../catalog/audit.ts';
 import { isLate } from '../clock.ts';
 import type { Tx } from '../connection/db.ts';
 import type { Claim } from '../ledger/due.ts';
-import { hintsAt, hintsOf } from '../sellers/hints.ts';
 import { lineColumns } from '../live/lines.ts';
 import { heldMemories } from '../live/live.ts';
+import { hintsAt, hintsOf } from '../sellers/hints.ts';
 import { heldPromise } from '../sellers/promises.ts';
 import { IS_SCOPED } from '../sellers/scope.ts';
+import type { KnownMassMove } from './doubts.ts';
+import type { LockedSku } from './effects.ts';
 
 export interface AnswerMoment {
   /** When its SKUs were asked, as it is written; Postgres's clock may have been set back since. */

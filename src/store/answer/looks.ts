@@ -1,8 +1,8 @@
+import type { AuditFinding } from '../catalog/audit.ts';
+import { priorLeverage, RATES_START_AS } from '../live/rate-prior.ts';
+import type { LookTest } from '../trust/calibration.ts';
 import type { PriceDifference } from './differences.ts';
 import type { SkuResult } from './types.ts';
-import type { LookTest } from '../trust/calibration.ts';
-import { priorLeverage, RATES_START_AS } from '../live/rate-prior.ts';
-import type { AuditFinding } from '../catalog/audit.ts';
 
 /** What was held of a SKU's prices just before its refresh: columns of a locked SKU. */
 export interface HeldPrices {

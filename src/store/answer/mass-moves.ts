@@ -1,6 +1,6 @@
 import type { Clock } from '../../lib/clock.ts';
-import { APART_MINUTES, HOUR_MINUTES, type KnownMassMove, type SkuJudgement } from './doubts.ts';
 import type { Sql } from '../connection/db.ts';
+import { APART_MINUTES, HOUR_MINUTES, type KnownMassMove, type SkuJudgement } from './doubts.ts';
 
 /*
  * Prices that move implausibly in masses: a fault of the partner, or a crash of the market. Nobody can tell these apart by one answer, so
@@ -19,7 +19,7 @@ const SOME = 20;
 const IMPLAUSIBLE_PART = 0.01;
 /** Prices move far from this many times the usual move on. The least that is taken as usual, and what is far while that is not known (natural logarithms). */
 const TIMES_USUAL = 8;
-const LEAST_USUAL = 0.02;
+const MIN_USUAL = 0.02;
 const UNKNOWN_FAR = Math.log(2);
 
 /** Moves are counted by how far they went, in steps of a tenth from 1/10,000 on: their median is known to a twentieth. */
@@ -46,7 +46,7 @@ export function isMassMove(
   if (answers < ENOUGH) return null;
   const part = going ? IMPLAUSIBLE_PART / 2 : IMPLAUSIBLE_PART;
   if (implausible > part * answers) return 'implausible';
-  const far = usual === null ? UNKNOWN_FAR : TIMES_USUAL * Math.max(LEAST_USUAL, usual);
+  const far = usual === null ? UNKNOWN_FAR : TIMES_USUAL * Math.max(MIN_USUAL, usual);
   const isFar = moves >= (going ? SOME : ENOUGH) && (move ?? 0) > (going ? far / 2 : far);
   return isFar ? 'far' : null;
 }

@@ -77,14 +77,14 @@ export interface Moved {
 }
 
 /** Members to be muted from now on, or no longer. */
-export interface Turned {
+export interface MutedChange {
   readonly muted: readonly Member[];
   readonly unmuted: readonly Member[];
 }
 
 /** SKUs that are followed at a time, and members that are counted. */
-const MOST_SKUS = 2000;
-const MOST_MEMBERS = 200;
+const MAX_SKUS = 2000;
+const MAX_MEMBERS = 200;
 /** A member is muted once it has moved again this often, and at least as often as it has rested. */
 const MUTED_FROM = 24;
 /** A muted member is heard again once it has rested more than this many times as often as it has moved. */
@@ -104,18 +104,18 @@ export class MemberWatch {
 
   /** Whether the SKU is followed: then its entries are always stored, as its next refresh is compared with them. */
   follows(sku: string): boolean {
-    return this.#skus.has(sku) || this.#skus.size < MOST_SKUS;
+    return this.#skus.has(sku) || this.#skus.size < MAX_SKUS;
   }
 
   /** Takes in the SKUs of an answer, with what is muted at present. */
-  note(refreshed: readonly Moved[], muted: ReadonlySet<string>): Turned {
+  note(refreshed: readonly Moved[], muted: ReadonlySet<string>): MutedChange {
     for (const { sku, keys } of refreshed) {
       const before = this.#skus.get(sku);
       for (const key of before ?? []) this.#count(key, keys.has(key));
       const kept = [...(before ?? [])].filter((key) => muted.has(key));
       const now = new Set([...keys, ...kept]);
       if (now.size === 0) this.#skus.delete(sku);
-      else if (before !== undefined || this.#skus.size < MOST_SKUS) this.#skus.set(sku, now);
+      else if (before !== undefined || this.#skus.size < MAX_SKUS) this.#skus.set(sku, now);
     }
     const turned = { muted: [] as Member[], unmuted: [] as Member[] };
     for (const [key, { again, rest }] of this.#counts) {
@@ -137,6 +137,6 @@ export class MemberWatch {
       count.again /= 2;
       count.rest /= 2;
     }
-    if (this.#counts.has(key) || this.#counts.size < MOST_MEMBERS) this.#counts.set(key, count);
+    if (this.#counts.has(key) || this.#counts.size < MAX_MEMBERS) this.#counts.set(key, count);
   }
 }

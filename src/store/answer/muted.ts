@@ -1,5 +1,5 @@
 import type { Sql, Tx } from '../connection/db.ts';
-import { keyOf, type Member, type Turned } from './members.ts';
+import { keyOf, type Member, type MutedChange } from './members.ts';
 
 /** The keys of members that are muted. */
 export async function readMuted(tx: Tx): Promise<ReadonlySet<string>> {
@@ -8,7 +8,7 @@ export async function readMuted(tx: Tx): Promise<ReadonlySet<string>> {
 }
 
 /** Stores what is muted from now on, for every process, and forgets what is not any longer. */
-export async function storeMuted(sql: Sql, { muted, unmuted }: Turned): Promise<void> {
+export async function storeMuted(sql: Sql, { muted, unmuted }: MutedChange): Promise<void> {
   const parts = (members: readonly Member[]) => members.map(({ part }) => part);
   const paths = (members: readonly Member[]) => members.map(({ path }) => path);
   await sql`

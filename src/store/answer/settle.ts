@@ -1,7 +1,7 @@
-import type { AnswerEffects } from './effects.ts';
-import type { NextRefresh, SkuResult } from './types.ts';
 import type { Tx } from '../connection/db.ts';
 import type { Claim } from '../ledger/due.ts';
+import type { AnswerEffects } from './effects.ts';
+import type { NextRefresh, SkuResult } from './types.ts';
 
 /**
  * Writes that the SKUs were refreshed, and what they are now. One whose price moved while it was live is not what it was,
@@ -27,7 +27,7 @@ export async function writeStates(
 }
 
 /** A SKU that is always computed live although it is not listed so is deferred once in 2 to this power refreshes. */
-const MOST_LIVE_MARKS = 6;
+const MAX_LIVE_MARKS = 6;
 
 /**
  * Schedules the next refresh of answered SKUs, where no mark came since the claim; a newer mark leaves the SKU due. A
@@ -100,7 +100,7 @@ export async function settleAnswered(
 }
 
 /** An answer that came too late for them settles nothing: they are asked about again. */
-export async function releaseOvertaken(tx: Tx, claim: Claim, overtaken: readonly string[]): Promise<void> {
+export async function returnOvertaken(tx: Tx, claim: Claim, overtaken: readonly string[]): Promise<void> {
   if (overtaken.length === 0) return;
   await tx`
     update catalog_internal.due set claim = null, held_until = null
@@ -121,7 +121,7 @@ export async function postpone(tx: Tx, claim: Claim, results: readonly SkuResult
       claim = null,
       held_until = clock_timestamp() + make_interval(secs => h.wait),
       live = d.live or h.deferred,
-      live_marks = case when h.deferred and not d.live then least(d.live_marks + 1, ${MOST_LIVE_MARKS}::int) else d.live_marks end,
+      live_marks = case when h.deferred and not d.live then least(d.live_marks + 1, ${MAX_LIVE_MARKS}::int) else d.live_marks end,
       live_left = case when h.deferred and not d.live then 1 << d.live_marks else d.live_left end,
       deferrals = d.deferrals + h.deferred::int,
       failures = case when h.deferred then d.failures when h.general then greatest(d.failures, 1) else d.failures + 1 end,

@@ -1,12 +1,12 @@
-import type { MemberWatch, Turned } from './members.ts';
-import type { LookCounts } from '../trust/calibration.ts';
-import type { HintCounts } from '../sellers/hints.ts';
-import type { MassMoved, MoveCounts } from './mass-moves.ts';
-import type { Oddity } from './plausibility.ts';
 import type { Metadata } from '../../declared/metadata.ts';
 import type { HeldLine, Wholesale } from '../live/line-state.ts';
 import type { LiveRefresh, LearnedRefresh } from '../live/live.ts';
+import type { HintCounts } from '../sellers/hints.ts';
 import type { PromiseCounts } from '../sellers/promises.ts';
+import type { LookCounts } from '../trust/calibration.ts';
+import type { MassMoved, MoveCounts } from './mass-moves.ts';
+import type { MemberWatch, MutedChange } from './members.ts';
+import type { Oddity } from './plausibility.ts';
 
 /** One size of a record, as it is to be stored. */
 export interface PriceRow {
@@ -60,7 +60,7 @@ export interface NextRefresh {
    * Learns from a refresh of a live SKU, of which its line may say something, and says when the next one is due where that is not after
    * `liveMs`.
    */
-  readonly live?: (refresh: LiveRefresh, told?: ToldByLine) => LearnedRefresh;
+  readonly live?: (refresh: LiveRefresh, told?: LineEvidence) => LearnedRefresh;
   /** Weighs the refreshes of live SKUs by their lines; without it none are. */
   readonly lines?: (refreshes: readonly LiveRefresh[]) => WeighedLines;
   /** Snapshot-priced: by sweep, or where that is off by the age of the metadata. */
@@ -76,11 +76,11 @@ export interface NextRefresh {
 /** Lines with the refreshes of an answer, in order of their ids, and what they say of each by SKU. */
 export interface WeighedLines {
   readonly lines: readonly WeighedLine[];
-  readonly told: ReadonlyMap<string, ToldByLine>;
+  readonly told: ReadonlyMap<string, LineEvidence>;
 }
 
 /** What its line says of a refresh. */
-export interface ToldByLine {
+export interface LineEvidence {
   /** The line's release explains what it found. */
   readonly explained: boolean;
   /** In how many minutes the SKU is refreshed again, because its line moves and it has not; null: no sooner than else. */
@@ -107,7 +107,7 @@ export interface Applied {
   /** Lines of which live SKUs were refreshed: to be weighed, and stored with what the call teaches. */
   readonly lines: readonly WeighedLine[];
   /** Members that the answer has shown to move with each refresh, or no longer to do so. */
-  readonly members: Turned;
+  readonly members: MutedChange;
   /** SKUs whose claim was still ours. The rest of the answer came too late and changed nothing. */
   readonly accepted: number;
   readonly priceChanges: number;

@@ -1,8 +1,8 @@
-import type { SkuResult } from './types.ts';
-import type { PriceDifference } from './differences.ts';
-import type { AnswerEffects } from './effects.ts';
 import { METADATA_COLUMNS } from '../../declared/metadata.ts';
 import type { Tx } from '../connection/db.ts';
+import type { PriceDifference } from './differences.ts';
+import type { AnswerEffects } from './effects.ts';
+import type { SkuResult } from './types.ts';
 
 /** Writes what an answer says of prices that the mirror does not hold. */
 export async function writePrices(tx: Tx, diff: readonly PriceDifference[], at: Date): Promise<void> {

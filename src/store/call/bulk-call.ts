@@ -1,3 +1,4 @@
+import type { SyncState } from '../catalog/sync-state.ts';
 import type { Sql } from '../connection/db.ts';
 import type { DueFloors, LedgerFloors, LedgerReading } from '../ledger/due-floors.ts';
 import { NO_FLOORS } from '../ledger/due-floors.ts';
@@ -11,14 +12,13 @@ import {
   momentOf,
   PROMISED,
   promisedNow,
-  releasingHeld,
+  endingWaits,
 } from '../ledger/due.ts';
+import { type CallPause, callPauseRow } from '../ledger/tasks.ts';
+import { type LiveCandidate, type LivePlan, livePlanRow } from '../live/live.ts';
 import { HINTS_CAME } from '../sellers/hints.ts';
 import { REFRESHES_CAME } from '../sellers/refresh.ts';
-import { type LiveCandidate, type LivePlan, livePlanRow } from '../live/live.ts';
 import { SCOPE_MOVED } from '../sellers/scope.ts';
-import type { SyncState } from '../catalog/sync-state.ts';
-import { type CallPause, callPauseRow } from '../ledger/tasks.ts';
 import { WATCHLIST_MOVED } from '../sellers/watchlist.ts';
 
 /*
@@ -99,7 +99,7 @@ export async function readCallInputs(
 ): Promise<CallInputs> {
   const from = floors?.next() ?? NO_FLOORS;
   const [{ due, reading, ...inputs }] = await sql<[InputsRow]>`
-    with released as (${releasingHeld(sql, RELEASE_AT_ONCE, from.held)} returning d.sku, d.live, d.lane, d.due_at, case when d.outside_due_at is null then d.promised_at end as promised_at, d.largest_call),
+    with released as (${endingWaits(sql, RELEASE_AT_ONCE, from.held)} returning d.sku, d.live, d.lane, d.due_at, case when d.outside_due_at is null then d.promised_at end as promised_at, d.largest_call),
     facts as materialized (
       select s.live_budget, catalog_internal.catalog_state(s) as catalog_state, p.refresh_threshold, p.early_minutes,
         concat_ws(' ', s.snapshot_id, s.delta_checked_at, s.manifest_applied_at) as catalog
@@ -188,7 +188,7 @@ function dueClasses(sql: Sql, limit: number) {
 function ledgerReading(sql: Sql) {
   return sql`
     select jsonb_build_object('now', floor(extract(epoch from now()) * 1000), 'catalog', (select catalog from facts),
-      'allReleased', (select count(*) from released) < ${RELEASE_AT_ONCE}::int,
+      'allWaitsEnded', (select count(*) from released) < ${RELEASE_AT_ONCE}::int,
       'deadVersions', pg_stat_get_dead_tuples('catalog_internal.due'::regclass),
       'firsts', coalesce(jsonb_agg(jsonb_build_object('lane', f.lane, 'live', f.live,
         'dueAt', floor(extract(epoch from greatest(f.first, 'epoch')) * 1000))), '[]'))

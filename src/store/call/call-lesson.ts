@@ -1,10 +1,10 @@
-import type { CallSize } from './bulk-call.ts';
 import { notingLateClock } from '../clock.ts';
 import type { Sql } from '../connection/db.ts';
 import { type Claim, lockingClaim } from '../ledger/due.ts';
 import type { IncidentCause } from '../live/incident.ts';
 import { type LineChange, storedLines, storingLines } from '../live/lines.ts';
 import { type LiveCall, type LiveCeiling, storingCeiling } from '../live/live.ts';
+import type { CallSize } from './bulk-call.ts';
 
 /*
  * What a bulk call writes after it, beside its answer: one statement, as every statement is a round trip, and Postgres may

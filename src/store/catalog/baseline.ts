@@ -1,9 +1,7 @@
-import { failpoint } from '../../lib/failpoint.ts';
 import { finished } from 'node:stream/promises';
 import pg from 'pg';
 import { from as copyFrom } from 'pg-copy-streams';
-import { REBASE_AUDIT } from './audit.ts';
-import * as statements from './baseline-sql.ts';
+import { failpoint } from '../../lib/failpoint.ts';
 import {
   answerLimitOf,
   askAfter,
@@ -13,9 +11,11 @@ import {
   SCAN_WITHIN_MS,
   type Sql,
 } from '../connection/db.ts';
-import { hintByManifest, type ManifestHinting } from './manifest-hints.ts';
-import { isConnectionLost, sqlState } from '../connection/sql-errors.ts';
 import { LOCK_NEW_SKUS } from '../connection/locks.ts';
+import { isConnectionLost, sqlState } from '../connection/sql-errors.ts';
+import { REBASE_AUDIT } from './audit.ts';
+import * as statements from './baseline-sql.ts';
+import { hintByManifest, type ManifestHinting } from './manifest-hints.ts';
 
 /** A manifest line as it is staged (partner rules 2.6). */
 export interface StagedLine {

@@ -1,10 +1,10 @@
 import { setImmediate } from 'node:timers/promises';
-import { auditReports, countSeenFirst, markUnreported, unreported } from './audit.ts';
 import { failpoint } from '../../lib/failpoint.ts';
-import { type SkuBefore, writeSkuChanges } from '../history/changes.ts';
 import { type Sql, transaction, type Tx } from '../connection/db.ts';
 import { lockNewSkus } from '../connection/locks.ts';
+import { type SkuBefore, writeSkuChanges } from '../history/changes.ts';
 import { deletePricesAround, isObjected } from '../history/removed-prices.ts';
+import { auditReports, countSeenFirst, markUnreported, unreported } from './audit.ts';
 
 export interface DeltaChange {
   readonly since: string;

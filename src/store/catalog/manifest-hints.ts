@@ -1,6 +1,6 @@
+import type { Sql } from '../connection/db.ts';
 import type { HintRecord, ManifestSource } from '../live/hint-state.ts';
 import { MANIFEST_SOURCES } from '../live/hint-state.ts';
-import type { Sql } from '../connection/db.ts';
 import { withHints } from '../sellers/hints.ts';
 
 /*
@@ -9,7 +9,7 @@ import { withHints } from '../sellers/hints.ts';
  */
 
 /** Of how many live SKUs lines tell that they have moved, by the source; `live`: lines of live SKUs. */
-export interface ToldByManifest {
+export interface HintableLines {
   readonly told: Readonly<Record<ManifestSource, number>>;
   readonly live: number;
 }
@@ -17,7 +17,7 @@ export interface ToldByManifest {
 /** How a manifest hints. */
 export interface ManifestHinting {
   /** How many of the SKUs that lines tell of are hinted at. */
-  readonly most: (told: ToldByManifest) => Readonly<Record<ManifestSource, number>>;
+  readonly most: (told: HintableLines) => Readonly<Record<ManifestSource, number>>;
   /** Draws them: an integer. */
   readonly seed: number;
 }

@@ -16,7 +16,7 @@ export type Queryable = Sql | Tx;
 const RETRYABLE = new Set(['40001', '40P01']);
 const TRANSACTION_TRIES = 5;
 /** Longest wait between two attempts to connect while Postgres is away; the driver's own 20 s leave too much undone. */
-const RECONNECT_MOST_SECONDS = 2;
+const RECONNECT_MAX_SECONDS = 2;
 
 export type Notice = postgres.Notice;
 
@@ -65,7 +65,7 @@ export function connect(url: DatabaseUrl, options: ConnectOptions = {}): Sql {
       ondropped: (pid: number) => void endSession(sql, pid, options.answerWithinMs ?? 0),
     }),
     ...(typeof url === 'function' && { pass: () => presentPassword(sql, url) }),
-    backoff: (failures) => Math.min(RECONNECT_MOST_SECONDS, 0.1 * 2 ** failures) * (0.5 + Math.random() / 2),
+    backoff: (failures) => Math.min(RECONNECT_MAX_SECONDS, 0.1 * 2 ** failures) * (0.5 + Math.random() / 2),
     connection: {
       application_name: options.name ?? 'catalog-mirror',
       options: settings,

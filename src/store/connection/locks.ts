@@ -16,12 +16,12 @@ export const LOCK_NEW_SKUS = 'select catalog_internal.lock_new_skus()';
 export type Turn = 'pace' | 'counts' | 'schedules';
 
 /** Waits for its turn. */
-export async function takeTurn(tx: Tx, turn: Turn): Promise<void> {
+export async function waitForLock(tx: Tx, turn: Turn): Promise<void> {
   await tx`lock table ${tx(`catalog_internal.lock_${turn}`)} in exclusive mode`;
 }
 
 /** Rejects where somebody else has the turn (`isLockNotAvailable`); the transaction has then failed. */
-export async function takeTurnAtOnce(tx: Tx, turn: Turn): Promise<void> {
+export async function lockAtOnce(tx: Tx, turn: Turn): Promise<void> {
   await tx`lock table ${tx(`catalog_internal.lock_${turn}`)} in exclusive mode nowait`;
 }
 

@@ -8,7 +8,7 @@ import { DatabaseAway, DatabaseRefused, permanentConnectError } from './sql-erro
 /* Waiting for Postgres at a start, and telling what passes by itself from what somebody has to change. */
 
 const TELL_AFTER_MS = 1000;
-const TELL_EVERY_MS = 20_000;
+const LOG_EVERY_MS = 20_000;
 /** So often in turn a session with settings is refused and one without them is made, before that is taken for more than chance. */
 const SURE_AFTER = 3;
 
@@ -67,7 +67,7 @@ export async function waitForDatabase(
     await clock.sleep(TELL_AFTER_MS, over);
     while (!over.aborted) {
       onWait?.(reason, waited());
-      await clock.sleep(TELL_EVERY_MS, over);
+      await clock.sleep(LOG_EVERY_MS, over);
     }
   };
   const inTime = clock.sleep(timeoutMs, over).then(() => {

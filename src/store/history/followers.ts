@@ -8,9 +8,9 @@ import { sqlState } from '../connection/sql-errors.ts';
  */
 
 /** More are hardly wanted, and each has series of its own in the metrics. */
-export const MOST_FOLLOWERS = 50;
+export const MAX_FOLLOWERS = 50;
 /** Of one follower. A receiver that refuses as many refuses everything: what comes next waits. */
-export const MOST_DEAD_LETTERS = 100;
+export const MAX_DEAD_LETTERS = 100;
 
 /** Postgres may notice only some seconds later that a process is dead, and until then that process seems to hold its name. */
 export const DEAD_FOR_SURE_MS = 10_000;
@@ -178,12 +178,12 @@ async function makeName(client: LoneClient, name: string, delivery: Delivery, at
     `insert into catalog_internal.followers (name, position, delivery)
      select $1, $2, $3 where (select count(*) from catalog_internal.followers) < $4 or exists (select from catalog_internal.followers where name = $1)
      on conflict (name) do nothing`,
-    [name, String(at), delivery, MOST_FOLLOWERS],
+    [name, String(at), delivery, MAX_FOLLOWERS],
   );
   if (rowCount === 0 && !(await isKnown(client, name)))
     throw new FollowerError(
       'too-many',
-      `there are ${MOST_FOLLOWERS} followers already`,
+      `there are ${MAX_FOLLOWERS} followers already`,
       'forget one that is not used any more: `catalog-mirror follow --list`, `catalog-mirror follow --name NAME --forget`',
     );
 }
@@ -263,7 +263,7 @@ export class NameHeld {
         letter.body,
         String(letter.to),
         letter.afterSku,
-        MOST_DEAD_LETTERS,
+        MAX_DEAD_LETTERS,
       ],
     );
     return rowCount !== 0;

@@ -1,7 +1,7 @@
 import type { Queryable, Tx } from '../connection/db.ts';
 import { isLockNotAvailable } from '../connection/locks.ts';
-import { quarantine, type Quarantined } from '../quarantine.ts';
 import { rejection } from '../connection/sql-errors.ts';
+import { quarantine, type Quarantined } from '../quarantine.ts';
 
 /** Deletes all prices of SKUs, with a line in their history. */
 export const deletePrices = (tx: Queryable, skus: readonly string[]) => tx`

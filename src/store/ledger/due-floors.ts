@@ -17,7 +17,7 @@ export interface LedgerReading {
   /** The earliest due time in each class that has anything due. */
   readonly firsts: readonly (LaneClass & { readonly dueAt: number })[];
   /** Whether it has released all waits that were over. */
-  readonly allReleased: boolean;
+  readonly allWaitsEnded: boolean;
   /** Versions of the ledger's rows that are not vacuumed, as Postgres estimates. */
   readonly deadVersions: number;
 }
@@ -38,13 +38,13 @@ export const NO_FLOORS: LedgerFloors = { resets: 0, catalog: null, of: () => nul
 const FEW_VERSIONS = 5000;
 /** Milliseconds between full passes for each dead version. To pass one takes half a microsecond, so full passes take a two-hundredth of the time. */
 const MS_A_VERSION = 0.1;
-const MOST_MS = 60_000;
+const MAX_MS = 60_000;
 /** What is due since then may be committed only now. */
 const MARGIN_MS = 5000;
 
 /** Milliseconds from one full pass to the next, where so many versions are not vacuumed. */
 export const fullPassEveryMs = (deadVersions: number): number =>
-  deadVersions < FEW_VERSIONS ? 0 : Math.min(MOST_MS, deadVersions * MS_A_VERSION);
+  deadVersions < FEW_VERSIONS ? 0 : Math.min(MAX_MS, deadVersions * MS_A_VERSION);
 
 const keyOf = (lane: ClaimedLane, live: boolean): string => `${lane} ${live}`;
 
@@ -76,7 +76,7 @@ export class DueFloors {
 
   /** Takes in what was found by a reading from `from`. */
   note(from: LedgerFloors, reading: LedgerReading): void {
-    const { now, catalog, firsts, allReleased, deadVersions } = reading;
+    const { now, catalog, firsts, allWaitsEnded, deadVersions } = reading;
     const wasSetBack = now < this.#now - MARGIN_MS;
     this.#now = now;
     if (wasSetBack) this.reset();
@@ -96,7 +96,7 @@ export class DueFloors {
         // Somebody has set a time long before the mirror's: -infinity, perhaps.
         return floor > 0 ? floor : null;
       },
-      held: allReleased ? margin : from.held,
+      held: allWaitsEnded ? margin : from.held,
     };
   }
 

@@ -237,7 +237,7 @@ function spending(sql: Sql, spend: LiveSpend | null) {
 }
 
 /** What becomes of the SKUs of a claim that is given back, beside that they stay due. */
-export interface ReleaseOptions {
+export interface ReturnOptions {
   /** They share no larger call until one with them has worked; null: any. */
   readonly largestCall?: number | null;
   /** Milliseconds for which they are not claimed again. */
@@ -245,11 +245,11 @@ export interface ReleaseOptions {
 }
 
 /** Gives a claim back: the call failed as a whole, its SKUs stay due as they were, but for `options`. */
-export async function releaseClaim(
+export async function returnClaim(
   sql: Sql,
   claim: string,
   skus: readonly string[],
-  { largestCall = null, holdMs = 0 }: ReleaseOptions = {},
+  { largestCall = null, holdMs = 0 }: ReturnOptions = {},
 ): Promise<void> {
   await sql`
     with claimed as materialized (${lockingClaim(sql, claim, skus)})
@@ -274,7 +274,7 @@ export function lockingClaim(sql: Sql, claim: string, skus: readonly string[]) {
  * a nested loop runs such a one again for each row of the ledger, and then it locks the next ones. `since`: epoch milliseconds before
  * which none is over; null where that is not known.
  */
-export function releasingHeld(sql: Sql, limit: number, since: number | null = null) {
+export function endingWaits(sql: Sql, limit: number, since: number | null = null) {
   return sql`
     update catalog_internal.due d set held_until = null, claim = null
     where d.ctid = any(array(
@@ -286,8 +286,8 @@ export function releasingHeld(sql: Sql, limit: number, since: number | null = nu
 }
 
 /** Releases rows whose wait or lease is over, at most `limit`. Returns how many. */
-export async function releaseHeld(sql: Sql, limit: number): Promise<number> {
-  const released = await sql`${releasingHeld(sql, limit)}`;
+export async function endWaits(sql: Sql, limit: number): Promise<number> {
+  const released = await sql`${endingWaits(sql, limit)}`;
   return released.count;
 }
 

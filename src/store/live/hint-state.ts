@@ -44,13 +44,13 @@ export interface WaitingHint {
 }
 
 /** What the last refresh of a SKU has found, where sources had told of it: the prices before, by the sizes that moved. */
-export interface ToldMove {
+export interface PredictedMove {
   readonly sources: readonly string[];
   readonly former: Readonly<Record<string, number | null>>;
 }
 
 /** What the next refresh has found of it. */
-export interface ToldTest {
+export interface PredictionTest {
   readonly source: string;
   readonly found: 'stayed' | 'undone' | 'moved on';
 }
@@ -62,7 +62,7 @@ const { moves: _, ...nothing }: HintRecord = UNTESTED;
 export const NOTHING_SHOWN: ShownOfSource = nothing;
 
 /** What such a test adds. */
-export const shownByTold = ({ found }: ToldTest): Partial<ShownOfSource> => ({
+export const shownByPrediction = ({ found }: PredictionTest): Partial<ShownOfSource> => ({
   followed: 1,
   stayed: Number(found === 'stayed'),
   undone: Number(found === 'undone'),
@@ -79,7 +79,7 @@ export const plusShown = (of: ShownOfSource, more: Partial<ShownOfSource>): Show
 });
 
 /** Refreshes that have tested a source, as far as they are remembered: the older ones fade. */
-export const MOST_TESTED = 500;
+export const MAX_TESTED = 500;
 
 /** What a refresh shows of a source. */
 export interface HintTest {
@@ -101,8 +101,8 @@ const NONE: Sums = { expected: 0, unmoved: 0 };
 /** Refreshes that a source's own results weigh as, beside those that it gave no hint for. */
 const OWN_COUNTS = 20;
 /** Sums beyond it fade. */
-const MOST_EXPECTED = 2000;
-const [LEAST_PART, MOST_PART] = [0.2, 1.5];
+const MAX_EXPECTED = 2000;
+const [MIN_PART, MAX_PART] = [0.2, 1.5];
 
 /**
  * How refreshes go that a source has not hinted at: how often they find nothing, as a part of what rates say. Rates are wrong in markets whose
@@ -120,7 +120,7 @@ export class HintBase {
       const unmoved = Number(!moved);
       if (source === null) {
         this.#all = plus(this.#all, { expected: alone, unmoved });
-        if (this.#all.expected > MOST_EXPECTED) this.#fade();
+        if (this.#all.expected > MAX_EXPECTED) this.#fade();
         return [];
       }
       const own = plus(this.#of.get(source) ?? NONE, { expected: alone, unmoved });
@@ -148,5 +148,5 @@ function restPart(all: Sums, own: Sums): number {
   };
   const ofOwn = (own.unmoved + 1) / (own.expected + 1);
   const part = (others.unmoved + OWN_COUNTS * ofOwn) / (others.expected + OWN_COUNTS);
-  return Math.min(MOST_PART, Math.max(LEAST_PART, part));
+  return Math.min(MAX_PART, Math.max(MIN_PART, part));
 }

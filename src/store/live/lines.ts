@@ -104,7 +104,7 @@ export interface HeldMembers {
 }
 
 /** Of a line with more SKUs those that are due soonest. */
-const MOST_MEMBERS = 2000;
+const MAX_MEMBERS = 2000;
 
 /** SQL: a row `d` of the ledger whose due time is only that of the order of live refreshes. */
 const isMovable = (sql: Sql) => sql`
@@ -124,7 +124,7 @@ export async function readMembers(sql: Sql, line: string): Promise<HeldMembers> 
         left join catalog_internal.watched w using (sku)
         where r.line = ${line}::bigint and ${isMovable(sql)} and s.state = 'priced' and s.price_source = 'live' and s.asked_at is not null
           and isfinite(d.due_at)
-        order by d.due_at limit ${MOST_MEMBERS}
+        order by d.due_at limit ${MAX_MEMBERS}
       ) member
     ) as members`);
   return row;
@@ -140,7 +140,7 @@ export interface MovedMember {
 }
 
 /** What became of suspicions, and the state of what is known of all lines after it. */
-export interface CountedTurns {
+export interface TransitionCounts {
   readonly suspected: number;
   readonly confirmed: number;
   readonly dismissed: number;
@@ -156,7 +156,7 @@ export interface CountedTurns {
 export async function moveMembers(
   sql: Sql,
   members: readonly MovedMember[],
-  counted: CountedTurns,
+  counted: TransitionCounts,
 ): Promise<number> {
   const { suspected, confirmed, dismissed, threshold, early, earlyAt } = counted;
   const [row] = await sql<[{ moved: number }]>`

@@ -1,5 +1,5 @@
-import type { HintTest, ToldMove, ToldTest, WaitingHint } from './hint-state.ts';
 import { scanning, type Sql, type Tx } from '../connection/db.ts';
+import type { HintTest, PredictedMove, PredictionTest, WaitingHint } from './hint-state.ts';
 import type { Incident } from './incident.ts';
 import type { HeldLine, Releases, Wholesale } from './line-state.ts';
 import { releasesRow } from './lines.ts';
@@ -209,7 +209,7 @@ export interface LiveRefresh extends LiveCandidate {
   /** What alpha and beta are made of; null where nothing is known yet, or only what an earlier version has learned. */
   readonly memories?: Memories | null;
   /** What the previous refresh has found, where hints had told of it; null: nothing of the kind. */
-  readonly told?: ToldMove | null;
+  readonly told?: PredictedMove | null;
   /** Of the refreshes before that found a move: sizes, and those that had moved; null where nothing is known yet. */
   readonly sizesSeen?: number | null;
   readonly sizesMoved?: number | null;
@@ -238,8 +238,8 @@ export interface LearnedRefresh extends Rate {
   /** What it shows of the sources that had hinted at it. */
   readonly hintTests?: readonly HintTest[];
   /** What hints had told of, and what has become of what those before had told of. */
-  readonly told?: ToldMove | null;
-  readonly toldTests?: readonly ToldTest[];
+  readonly told?: PredictedMove | null;
+  readonly predictionTests?: readonly PredictionTest[];
   readonly nextMs: number;
 }
 

@@ -1,6 +1,6 @@
-import type { Rate } from './rate-prior.ts';
 import type { Sql } from '../connection/db.ts';
 import type { LiveCandidate } from './live.ts';
+import type { Rate } from './rate-prior.ts';
 
 /*
  * Moving SKUs in and out of the order of live refreshes when an incident begins or ends: in pieces by SKU, each on its own,
@@ -79,7 +79,7 @@ export async function scheduleLive(sql: Sql, scheduled: readonly Scheduled[]): P
  * After an incident: the next priced SKUs after `after` that are not listed as live go back to their sweep, and those that no
  * manifest lists to their own turns. Returns the last SKU that went back; null when there are no more.
  */
-export async function releaseSnapshot(
+export async function unscheduleSnapshot(
   sql: Sql,
   options: {
     readonly after: string;

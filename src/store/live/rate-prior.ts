@@ -36,11 +36,11 @@ export interface RatePrior {
 /** Before any refresh: rather too fast than too slow, since a price that is doubted costs less than one that is wrong. */
 export const FIRST_RATE_PRIOR: RatePrior = { minutes: 30, variance: 2 };
 
-const [LEAST_MINUTES, MOST_MINUTES] = [0.5, 20_000];
+const [MIN_MINUTES, MAX_MINUTES] = [0.5, 20_000];
 /** Variance by which the logarithm of the prior's minutes may drift between two lessons (a standard deviation of 5 %); one lesson changes them threefold at most. */
 const DRIFT = 0.0025;
-const MOST_STEP = Math.log(3);
-const MOST_VARIANCE = 2;
+const MAX_STEP = Math.log(3);
+const MAX_VARIANCE = 2;
 
 /** How much of what a rate was learned from on is left in it. */
 export const priorPart = ({ beta, prior }: Rate): number => prior ?? Math.min(1, beta / RATES_START_AS.beta);
@@ -86,9 +86,9 @@ export function learnPrior(
 ): RatePrior {
   const certain = variance * leverage ** 2;
   const gain = certain + noise === 0 ? 0 : (variance * leverage) / (certain + noise);
-  const step = Math.max(-MOST_STEP, Math.min(MOST_STEP, gain * surprise));
+  const step = Math.max(-MAX_STEP, Math.min(MAX_STEP, gain * surprise));
   return {
-    minutes: Math.min(MOST_MINUTES, Math.max(LEAST_MINUTES, minutes * Math.exp(step))),
-    variance: Math.min(MOST_VARIANCE, (1 - gain * leverage) * variance + DRIFT),
+    minutes: Math.min(MAX_MINUTES, Math.max(MIN_MINUTES, minutes * Math.exp(step))),
+    variance: Math.min(MAX_VARIANCE, (1 - gain * leverage) * variance + DRIFT),
   };
 }

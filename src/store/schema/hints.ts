@@ -1,5 +1,5 @@
-import { bigint, doublePrecision, index, primaryKey } from 'drizzle-orm/pg-core';
 import { sql } from 'drizzle-orm';
+import { bigint, doublePrecision, index, primaryKey } from 'drizzle-orm/pg-core';
 import { instant, key } from './catalog.ts';
 import { internal } from './internal.ts';
 

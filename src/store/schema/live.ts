@@ -10,7 +10,7 @@ import {
   real,
   text,
 } from 'drizzle-orm/pg-core';
-import type { ToldMove } from '../live/hint-state.ts';
+import type { PredictedMove } from '../live/hint-state.ts';
 import { instant, key } from './catalog.ts';
 import { internal } from './internal.ts';
 
@@ -29,7 +29,7 @@ export const liveRates = internal.table(
     /** Likewise of hints at it (sync/live/hints.ts); null: there are none. */
     hintHazard: doublePrecision('hint_hazard'),
     /** What the last refresh has found, where hints had told of it: { sources, former } (store/live/hint-state.ts). */
-    told: jsonb().$type<ToldMove>(),
+    told: jsonb().$type<PredictedMove>(),
     /** How often it has moved wholesale by itself, in how many minutes; fading. No defaults: its row type is an argument of p_right. */
     wholesaleMoves: real('wholesale_moves'),
     wholesaleMinutes: real('wholesale_minutes'),

@@ -1,21 +1,21 @@
-import { fadedSql } from '../live/faded.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { type Sql, transaction, type Tx } from '../connection/db.ts';
+import { isLockNotAvailable } from '../connection/locks.ts';
 import { laneNumber } from '../ledger/due.ts';
+import { fadedSql } from '../live/faded.ts';
 import {
   HintBase,
   type HintRecord,
   type HintTest,
-  MOST_TESTED,
+  MAX_TESTED,
   NOTHING_SHOWN,
   plusShown,
-  shownByTold,
+  shownByPrediction,
   type ShownOfSource,
-  type ToldTest,
+  type PredictionTest,
   type WaitingHint,
 } from '../live/hint-state.ts';
 import type { LiveCandidate } from '../live/live.ts';
-import { isLockNotAvailable } from '../connection/locks.ts';
 
 /*
  * Hints in Postgres (catalog.hint): read in pieces, kept until their SKU is refreshed, and weighed then. SKUs that are locked or asked for at
@@ -228,11 +228,11 @@ export class HintCounts {
   }
 
   /** `moves`: how many refreshes of live SKUs have found a move; `told`: what has become of moves that sources had told of. */
-  note(tests: readonly HintTest[], moves: number, told: readonly ToldTest[] = []): void {
+  note(tests: readonly HintTest[], moves: number, told: readonly PredictionTest[] = []): void {
     this.#moves += moves;
     for (const { source, expected, moved } of this.#base.weigh(tests))
       this.#add(source, { tested: 1, expected, unmoved: Number(!moved) });
-    for (const test of told) this.#add(test.source, shownByTold(test));
+    for (const test of told) this.#add(test.source, shownByPrediction(test));
   }
 
   /** Takes back what could not be written. */
@@ -283,7 +283,7 @@ export async function storeHintTests(sql: Sql, { shown, moves }: ShownOfHints): 
     update catalog_internal.hint_sources s set tested = n.tested * f.part, expected = ${fadedSql(tx, 'n.expected * f.part')},
       unmoved = ${fadedSql(tx, 'n.unmoved * f.part')}, moves = ${fadedSql(tx, 'n.moves * f.part')}, followed = ${fadedSql(tx, 'n.followed * f.part')},
       stayed = ${fadedSql(tx, 'n.stayed * f.part')}, undone = ${fadedSql(tx, 'n.undone * f.part')}
-    from summed n cross join lateral (select ${MOST_TESTED}::float8 / greatest(${MOST_TESTED}::float8, n.tested) as part) f where s.source = n.source`,
+    from summed n cross join lateral (select ${MAX_TESTED}::float8 / greatest(${MAX_TESTED}::float8, n.tested) as part) f where s.source = n.source`,
   );
   return stored !== null;
 }

@@ -1,6 +1,6 @@
-import { writeSkuChanges } from '../history/changes.ts';
 import { type Queryable, type Sql, transaction } from '../connection/db.ts';
 import { lockNewSkus } from '../connection/locks.ts';
+import { writeSkuChanges } from '../history/changes.ts';
 import { requestTask } from '../ledger/tasks.ts';
 
 /** What a refresh did: to how many SKUs, and whether bulk calls were paused after failures. */

@@ -1,7 +1,7 @@
 import { scanning, type Queryable, type Sql, transaction, type Tx } from '../connection/db.ts';
+import { isLockNotAvailable } from '../connection/locks.ts';
 import type { Claim } from '../ledger/due.ts';
 import { ALIVE } from '../setup/instance.ts';
-import { isLockNotAvailable } from '../connection/locks.ts';
 
 /*
  * What is priced (catalog.scope). Sellers write the rules in transactions of their own, and may lock them as they like: triggers record each

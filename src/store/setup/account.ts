@@ -2,8 +2,8 @@ import { createHash, randomBytes } from 'node:crypto';
 import { isIP } from 'node:net';
 import { ConfigError } from '../../config/config.ts';
 import { scanning, type Sql, transaction, type Tx } from '../connection/db.ts';
-import { countDaemons } from './instance.ts';
 import { lockNewSkus } from '../connection/locks.ts';
+import { countDaemons } from './instance.ts';
 
 /*
  * Whose catalog a database mirrors. Prices, token and pace of one partner or account say nothing of another's, and snapshots of two

@@ -9,6 +9,8 @@ import {
   type Sql,
   withoutTransactionTimeout,
 } from '../connection/db.ts';
+import { refusePooling } from '../connection/pooler.ts';
+import { isMadeMeanwhile, sqlState } from '../connection/sql-errors.ts';
 import {
   type Found,
   judgeRoles,
@@ -18,8 +20,6 @@ import {
   readFound,
   readRoles,
 } from './occupied.ts';
-import { refusePooling } from '../connection/pooler.ts';
-import { isMadeMeanwhile, sqlState } from '../connection/sql-errors.ts';
 
 /** Folder of the migrations. */
 export const MIGRATIONS = join(PACKAGE, 'drizzle');

@@ -1,6 +1,6 @@
-import { type CatalogCounts, scanCatalog } from './counts.ts';
 import type { Queryable, Sql } from '../connection/db.ts';
-import { isLockNotAvailable, takeTurnAtOnce } from '../connection/locks.ts';
+import { isLockNotAvailable, lockAtOnce } from '../connection/locks.ts';
+import { type CatalogCounts, scanCatalog } from './counts.ts';
 
 /* When the catalog is counted, and who is shown the counts of before: a scan of a large catalog takes seconds, and many ask. */
 
@@ -14,7 +14,7 @@ export async function countCatalog(sql: Sql): Promise<CatalogCounts> {
 /** The same, unless another connection is counting so at this moment: nothing is done then. */
 export async function countCatalogAlone(sql: Sql): Promise<void> {
   const counting = sql.begin(SNAPSHOT, async (tx) => {
-    await takeTurnAtOnce(tx, 'counts');
+    await lockAtOnce(tx, 'counts');
     return await scanCatalog(tx);
   });
   const counts = await counting.catch((error: unknown) => {

@@ -8,7 +8,7 @@ import { isWholesale, RELEASE_MINUTES, releasedPart, SAME_MINUTES } from './rele
 /** SKUs of a panel: more than decide, as one or the other may be deferred. */
 const PANEL = 8;
 /** Where there are fewer others in the line, there is nothing to gain. */
-const LEAST_OTHERS = 12;
+const MIN_OTHERS = 12;
 
 /** From the beginning of a release to the move of one of its SKUs, on average. */
 const DELAY_MINUTES = 3;
@@ -78,7 +78,7 @@ export function panelOf(
   now: number,
 ): readonly Pulled[] {
   const others = boosted(line, members, plan, now);
-  if (others.length < LEAST_OTHERS) return [];
+  if (others.length < MIN_OTHERS) return [];
   return others.slice(0, PANEL).map(({ sku, hazard }) => ({ sku, inMinutes: 0, hazard }));
 }
 

@@ -1,5 +1,5 @@
 import {
-  MOST_ROUNDS,
+  MAX_ROUNDS,
   nextRefreshMinutes,
   promisedWait,
   type RateGroup,
@@ -171,7 +171,7 @@ export function liveWaits(
   if (meets) return groups.map((group) => promisedWait(group, liveMinutes));
   const round = roundOf(groups, refreshes);
   if (policy === 'round-robin') return groups.map((group) => promisedWait(group, round));
-  const most = MOST_ROUNDS * round;
+  const most = MAX_ROUNDS * round;
   const threshold = solveThreshold(groups, refreshes, most);
   return groups.map((group) =>
     promisedWait(group, nextRefreshMinutes(group.weight, { alpha: group.lambda, beta: 1 }, threshold, most)),

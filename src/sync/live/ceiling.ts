@@ -16,24 +16,24 @@ const GROWTH = 0.008;
 const FURTHER_GROWTH = 0.001;
 const FURTHER_POWER = 3.5;
 /**
- * Cycles are alike that measure the same to within ALIKE_PART. Each one in a row, up to MOST_ALIKE, has growth begin HELD_MINUTES later and take longer by
+ * Cycles are alike that measure the same to within ALIKE_PART. Each one in a row, up to MAX_ALIKE, has growth begin HELD_MINUTES later and take longer by
  * LONGER_FOR_ALIKE, because each block costs computations and shows little new.
  */
 const ALIKE_PART = 0.04;
-const MOST_ALIKE = 5;
+const MAX_ALIKE = 5;
 const HELD_MINUTES = 1;
 const LONGER_FOR_ALIKE = 0.1;
 /** Largest part of the ceiling that one cycle takes off: where those before it were alike, and where none was. */
 const DROP = 0.04;
 const FIRST_DROP = 0.8;
 /** A shorter cycle confirms nothing, and takes off less: it holds too few computations. */
-const LEAST_CYCLE_MS = 10_000;
+const MIN_CYCLE_MS = 10_000;
 const SHORT_DROP = 0.15;
 /** Live computations a minute: below, too few calls would show what is allowed. */
 const LEAST = 5;
 /** While blocked, one SKU is tried again after this part of the time that it has lasted. */
 const PATIENCE = 0.6;
-const MOST_PATIENCE_MS = 60_000;
+const MAX_PATIENCE_MS = 60_000;
 /** What is not asked in time may be asked later: one SKU, and the share of this many calls. */
 const SAVED_CALLS = 1.5;
 /**
@@ -45,7 +45,7 @@ const SAVED_CALLS = 1.5;
 const SUSPECTED_MS = 60_000;
 const SUSPECTED_CALLS = 10;
 const FEW_SKUS = 2;
-const MOST_OF_LAST = 20;
+const MAX_OF_LAST = 20;
 /** Calls that defer SKUs taken for snapshot-priced, for each that defers a part of the live ones only. */
 const FEW = 0.2;
 /** Where it has grown beyond what all calls can ask by this factor, there is no ceiling. */
@@ -115,7 +115,7 @@ export function meetsCeiling(call: CeilingEvidence, plan: KnownOfCeiling): boole
   if (isBudgetUsedUnseen || asked > Math.floor(budget)) return false;
   if (plan.ceiling.perMinute === null) {
     const areMany =
-      plan.partlyDeferred >= SUSPECTED_CALLS && (plan.lastDeferred >= MOST_OF_LAST || call.alike);
+      plan.partlyDeferred >= SUSPECTED_CALLS && (plan.lastDeferred >= MAX_OF_LAST || call.alike);
     return asked <= plan.best && areMany;
   }
   const isTrialOfBudget = asked > configuredBudget && computed >= configuredBudget;
@@ -194,8 +194,8 @@ function afterCycle(
   // Not with what it had grown to: after long growth no cycle would measure that.
   const measuredBefore = perMinute ?? last;
   const isAlike = Math.abs(measured - measuredBefore) <= ALIKE_PART * measuredBefore;
-  const confirmed = lengthMs < LEAST_CYCLE_MS ? alike : Math.min(MOST_ALIKE, alike + 1);
-  const firstDrop = lengthMs < LEAST_CYCLE_MS ? SHORT_DROP : FIRST_DROP;
+  const confirmed = lengthMs < MIN_CYCLE_MS ? alike : Math.min(MAX_ALIKE, alike + 1);
+  const firstDrop = lengthMs < MIN_CYCLE_MS ? SHORT_DROP : FIRST_DROP;
   const drop = alike > 0 ? DROP : firstDrop;
   return {
     ...before,
@@ -234,13 +234,13 @@ export function liveCredit(
     const triedAt = Math.max(creditFrom, ceiling.failedAt ?? 0);
     const patienceMs = PATIENCE * (triedAt - ceiling.blockedAt);
     const leastMs = 60_000 / callsPerMinute;
-    const waitMs = clamp(triedAt + clamp(patienceMs, leastMs, MOST_PATIENCE_MS) - now, 0, MOST_PATIENCE_MS);
+    const waitMs = clamp(triedAt + clamp(patienceMs, leastMs, MAX_PATIENCE_MS) - now, 0, MAX_PATIENCE_MS);
     return { skus: waitMs > 0 ? 0 : 1, waitMs, spend: { skuMs: 0, mostMs: 0 } };
   }
   const skuMs = 60_000 / liveCeilingAt(ceiling, now);
   const mostMs = skuMs + (SAVED_CALLS * 60_000) / callsPerMinute;
   // Far in the future where the database's clock was set back.
-  const isAhead = creditFrom > now + skuMs + MOST_PATIENCE_MS;
+  const isAhead = creditFrom > now + skuMs + MAX_PATIENCE_MS;
   const savedMs = isAhead ? mostMs : Math.min(mostMs, now - creditFrom);
   return {
     skus: Math.max(0, savedMs / skuMs),

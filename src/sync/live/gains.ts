@@ -1,6 +1,6 @@
 import { type CapacityInput, liveGroupsOf, liveWaits, refreshedPart, underWayOf } from './capacity.ts';
 import {
-  MOST_ROUNDS,
+  MAX_ROUNDS,
   nextRefreshMinutes,
   promisedWait,
   type RateGroup,
@@ -103,7 +103,7 @@ function withHints(
   const isEnough = round <= input.liveMinutes || input.livePolicy === 'round-robin';
   const hinted = isEnough
     ? followedInRotation(groups, refreshes, Math.max(round, input.liveMinutes), source)
-    : followedByGain(groups, refreshes, MOST_ROUNDS * round, source);
+    : followedByGain(groups, refreshes, MAX_ROUNDS * round, source);
   const right = ({ lambda }: RateGroup, at: number) => {
     const { recall, wait } = hinted[at] as Hinted;
     return Math.exp(-lambda * recall * HINT_MINUTES) * refreshedPart(lambda * (1 - recall), wait);

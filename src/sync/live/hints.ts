@@ -2,9 +2,9 @@ import { faded } from '../../store/live/faded.ts';
 import {
   type HintRecord,
   type HintTest,
-  MOST_TESTED,
-  type ToldMove,
-  type ToldTest,
+  MAX_TESTED,
+  type PredictedMove,
+  type PredictionTest,
   type WaitingHint,
 } from '../../store/live/hint-state.ts';
 import type { BoostPlan } from './boost.ts';
@@ -20,10 +20,10 @@ import { boostedMinutes, type Rate } from './policy.ts';
 const USUAL_PRECISION = 0.3;
 const USUAL_COUNTS = 4;
 /** Below it a source brings nothing forward. */
-const LEAST_PRECISION = 0.02;
-const MOST_PRECISION = 0.95;
+const MIN_PRECISION = 0.02;
+const MAX_PRECISION = 0.95;
 /** No more of what a source tells of is taken to be undone. */
-const MOST_UNDONE = 0.9;
+const MAX_UNDONE = 0.9;
 /**
  * Cost of a move that is undone, in gains of one that lasts: a refresh makes that one right for what is left of the SKU's wait, half of it on
  * average, and the other wrong for the whole of the next wait.
@@ -32,9 +32,9 @@ const COST_OF_UNDONE = 2;
 /** What does not last is back after minutes: a refresh before that would find nothing. */
 const AGAIN_MINUTES = 6;
 /** Sizes of a move that are remembered; of more, the first ones. */
-const MOST_FORMER = 20;
+const MAX_FORMER = 20;
 /** All hints at one SKU together count for no more. */
-const MOST_HAZARD = 4;
+const MAX_HAZARD = 4;
 /** Hints of a source that may wait for their refreshes: at first, and how many more for each refresh that has tested it. */
 const FIRST_WAITING = 50;
 const WAITING_A_TEST = 20;
@@ -52,7 +52,7 @@ const EXPLAINED = 0.5;
  */
 export function hintPrecision({ expected, unmoved }: Pick<HintRecord, 'expected' | 'unmoved'>): number {
   const still = (USUAL_COUNTS * (1 - USUAL_PRECISION) + unmoved) / (USUAL_COUNTS + expected);
-  return Math.min(MOST_PRECISION, Math.max(0, 1 - still));
+  return Math.min(MAX_PRECISION, Math.max(0, 1 - still));
 }
 
 /** The part of all moves that a source has hinted at. */
@@ -63,7 +63,7 @@ export function hintRecall(record: HintRecord): number {
 /** With a probability of 1 − e^−hazard a SKU has moved that such a source hints at; 0: the hint says nothing. */
 export function hintHazard(record: HintRecord): number {
   const precision = hintPrecision(record);
-  return precision < LEAST_PRECISION ? 0 : -Math.log1p(-precision);
+  return precision < MIN_PRECISION ? 0 : -Math.log1p(-precision);
 }
 
 /**
@@ -74,7 +74,7 @@ export function hintHazard(record: HintRecord): number {
 export function undonePart({ followed, stayed, undone }: HintRecord): number {
   const ratio = (undone * (USUAL_COUNTS + followed)) / (USUAL_COUNTS + stayed) ** 2;
   if (ratio <= 0) return 0;
-  return Math.min(MOST_UNDONE, (2 * ratio + 1 - Math.sqrt(4 * ratio + 1)) / (2 * ratio));
+  return Math.min(MAX_UNDONE, (2 * ratio + 1 - Math.sqrt(4 * ratio + 1)) / (2 * ratio));
 }
 
 /** The hazard of all hints at a SKU that a refresh is brought forward by: less than they have where what they tell of does not last. */
@@ -95,7 +95,7 @@ export function mostWaiting(record: HintRecord): number {
 /** The hazard of all hints at a SKU together. */
 export function jointHazard(hints: readonly Pick<WaitingHint, 'hazard'>[]): number {
   return Math.min(
-    MOST_HAZARD,
+    MAX_HAZARD,
     hints.reduce((sum, { hazard }) => sum + hazard, 0),
   );
 }
@@ -152,22 +152,22 @@ export function isHinted(hints: readonly Pick<WaitingHint, 'hazard'>[], unmoved:
 }
 
 /** What sources had told of a move: those that say anything, where what they say explains it. `former`: the prices before, by size. */
-export function toldMove(
+export function predictedMove(
   hints: readonly WaitingHint[],
   unmoved: number,
   former: Readonly<Record<string, number | null>>,
-): ToldMove | null {
+): PredictedMove | null {
   const sources = hints.flatMap(({ source, hazard }) => (hazard > 0 ? [source] : []));
   const sizes = Object.entries(former);
   if (sources.length === 0 || sizes.length === 0 || !isHinted(hints, unmoved)) return null;
-  return { sources, former: Object.fromEntries(sizes.slice(0, MOST_FORMER)) };
+  return { sources, former: Object.fromEntries(sizes.slice(0, MAX_FORMER)) };
 }
 
 /** What has become of a move that sources had told of. `moved`: the new prices, by the sizes that a refresh has found moved. */
-export function testTold(
-  { sources, former }: ToldMove,
+export function testPrediction(
+  { sources, former }: PredictedMove,
   moved: ReadonlyMap<string, number | null>,
-): ToldTest[] {
+): PredictionTest[] {
   const sizes = Object.entries(former);
   const stayed = sizes.every(([size]) => !moved.has(size));
   const undone = sizes.every(([size, price]) => moved.get(size) === price);
@@ -175,7 +175,7 @@ export function testTold(
 }
 
 /** In how many minutes a SKU is refreshed again whose move was told of, as that may be undone; null: no sooner than it is due. */
-export function toldRecheckMinutes(
+export function predictionRecheckMinutes(
   sku: { readonly weight: number; readonly rate: Rate; readonly dueIn: number },
   hints: readonly WaitingHint[],
   plan: BoostPlan,
@@ -191,7 +191,7 @@ export function toldRecheckMinutes(
  */
 export function learnHints(before: HintRecord, shown: HintRecord): HintRecord {
   const tested = before.tested + shown.tested;
-  const scale = tested > MOST_TESTED ? MOST_TESTED / tested : 1;
+  const scale = tested > MAX_TESTED ? MAX_TESTED / tested : 1;
   return {
     tested: tested * scale,
     expected: faded((before.expected + shown.expected) * scale),

@@ -1,5 +1,5 @@
-import { type Incident, type IncidentCause, storeIncident } from '../../store/live/incident.ts';
 import { requestTask } from '../../store/ledger/tasks.ts';
+import { type Incident, type IncidentCause, storeIncident } from '../../store/live/incident.ts';
 import type { SyncContext, SyncEvent } from '../context.ts';
 
 /*
@@ -25,7 +25,7 @@ const ENTER_ASKED = 300;
 const ENTER_DEFERRED_PART = 0.5;
 const LEAVE_ANSWERED_PART = 0.75;
 /** Fewer show nothing. */
-const LEAST_TRIED = 3;
+const MIN_TRIED = 3;
 
 /**
  * The cause of an incident after a piece of evidence, or null: no incident; `minutes` is how long it has lasted. The counts belong to
@@ -52,7 +52,7 @@ export function judgeIncident(
     }
     case 'trial': {
       const { asked, answered } = evidence;
-      const isOver = asked >= LEAST_TRIED && answered >= asked * LEAVE_ANSWERED_PART;
+      const isOver = asked >= MIN_TRIED && answered >= asked * LEAVE_ANSWERED_PART;
       return present === 'deferrals' && isOver ? null : present;
     }
   }

@@ -1,5 +1,5 @@
-import type { LiveCeiling, LivePlan } from '../../store/live/live.ts';
 import type { Lesson } from '../../store/call/call-lesson.ts';
+import type { LiveCeiling, LivePlan } from '../../store/live/live.ts';
 import type { SyncEvent, SyncSettings } from '../context.ts';
 import { type CeilingEvidence, learnLiveCeiling, meetsCeiling } from './ceiling.ts';
 import { type IncidentEvidence, incidentEvent, judgeIncident } from './incident.ts';

@@ -1,14 +1,14 @@
-import type { LineRefresh, ToldByLine, WeighedLine, WeighedLines } from '../../store/answer/types.ts';
+import type { LineRefresh, LineEvidence, WeighedLine, WeighedLines } from '../../store/answer/types.ts';
 import { type Line, QUIET_LINE, type Releases, type Wholesale } from '../../store/live/line-state.ts';
 import type { LivePlan, LiveRefresh } from '../../store/live/live.ts';
 import { releaseRecheckMinutes, type BoostPlan } from './boost.ts';
 import { rateOf } from './rate.ts';
-import { isWholesale, learnWholesale, type LineTurn, weighRefresh } from './releases.ts';
+import { isWholesale, learnWholesale, type LineTransition, weighRefresh } from './releases.ts';
 
 /* The refreshes of one answer, weighed by their lines (releases.ts). Pure; times in minutes. */
 
 /** What is known of a SKU without a line after a refresh. */
-export const byItself = (refresh: LiveRefresh): ToldByLine => ({
+export const byItself = (refresh: LiveRefresh): LineEvidence => ({
   explained: false,
   againIn: null,
   wholesale: ownMoves(refresh, false),
@@ -34,7 +34,7 @@ export function boostPlan({ refreshThreshold, maxIntervalMinutes, incident }: Li
 
 /** What lines say of refreshes by SKU, and the lines with their refreshes, in order of their ids. */
 export function weighLines(plan: LivePlan, refreshes: readonly LiveRefresh[]): WeighedLines {
-  const told = new Map<string, ToldByLine>();
+  const told = new Map<string, LineEvidence>();
   const lines = new Map<string, WeighedLine & { readonly now: Line }>();
   const boost = boostPlan(plan);
   for (const refresh of boost === null ? [] : refreshes) {
@@ -66,9 +66,9 @@ export function afterRefreshes(
   before: Line,
   refreshes: readonly LineRefresh[],
   releases: Releases,
-): { readonly line: Line; readonly turns: readonly LineTurn[] } {
+): { readonly line: Line; readonly turns: readonly LineTransition[] } {
   let line = before;
-  const turns: LineTurn[] = [];
+  const turns: LineTransition[] = [];
   for (const refresh of refreshes) {
     const weighed = weighRefresh(line, refresh, releases);
     line = weighed.line;

@@ -1,5 +1,5 @@
+import type { ManifestRecords, HintableLines } from '../../store/catalog/manifest-hints.ts';
 import type { ManifestSource } from '../../store/live/hint-state.ts';
-import type { ManifestRecords, ToldByManifest } from '../../store/catalog/manifest-hints.ts';
 import { UNTESTED } from '../../store/live/hint-state.ts';
 import { mostWaiting } from './hints.ts';
 
@@ -11,7 +11,7 @@ const TELLING_PART = 0.5;
 /** How many of the SKUs that lines tell of are hinted at, at most, by source. */
 export function mostByManifest(
   records: ManifestRecords,
-  { told, live }: ToldByManifest,
+  { told, live }: HintableLines,
 ): Record<ManifestSource, number> {
   const most = (source: ManifestSource) => {
     const { waiting, ...record } = records.get(source) ?? { ...UNTESTED, waiting: 0 };

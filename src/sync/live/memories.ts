@@ -25,7 +25,7 @@ type Prior = Pick<RatePrior, 'minutes'>;
 const SHORT_MINUTES = 24 * 60;
 /** The part of the odds of the two memories that each further refresh leaves, and their bound (logarithms). */
 const FADING = 0.97;
-const MOST_ODDS = 5;
+const MAX_ODDS = 5;
 /** As long as both foresee alike, the long memory is believed more: it is the one that knows more. */
 const ODDS_OF_LONG = 0.2;
 
@@ -53,7 +53,7 @@ export function learnMemories(
   return {
     long: bounded(withoutPrior(learn(ofLong), prior)),
     short: bounded(withoutPrior(learn(ofShort), prior), SHORT_MINUTES),
-    odds: faded(Math.max(-MOST_ODDS, Math.min(MOST_ODDS, FADING * odds + said))),
+    odds: faded(Math.max(-MAX_ODDS, Math.min(MAX_ODDS, FADING * odds + said))),
   };
 }
 

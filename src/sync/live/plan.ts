@@ -1,3 +1,9 @@
+import type { LineEvidence } from '../../store/answer/types.ts';
+import type { CandidateOptions } from '../../store/call/bulk-call.ts';
+import { readSyncState } from '../../store/catalog/sync-state.ts';
+import type { Sql } from '../../store/connection/db.ts';
+import { clearBacklog, listBacklog, readBacklog } from '../../store/live/backlog.ts';
+import { readWholesale, storeWholesaleRate } from '../../store/live/lines.ts';
 import {
   type LiveCandidate,
   type LiveRefresh,
@@ -10,18 +16,26 @@ import {
   readLivePlan,
   storeRefreshThreshold,
 } from '../../store/live/live.ts';
-import type { Sql } from '../../store/connection/db.ts';
+import { scheduleLive, unscheduleSnapshot, unscheduledLive } from '../../store/live/order.ts';
 import { RATES_START_AS, unmovedProbability, withPrior } from '../../store/live/rate-prior.ts';
-import { readSyncState } from '../../store/catalog/sync-state.ts';
+import { forgetOldHints } from '../../store/sellers/hints.ts';
+import { drawLooks, learnBeliefs } from '../../store/trust/beliefs.ts';
 import { nextRefresh, type SyncContext, type SyncSettings } from '../context.ts';
+import type { TaskOutcome } from '../outcome.ts';
+import { isBacklog, listedSkus, isBacklogNear, overdueMinutes, idleAfter } from './backlog.ts';
+import { setAside } from './boost.ts';
 import { liveCeilingAt, withoutIdleTime } from './ceiling.ts';
+import { predictionRecheckMinutes, isHinted, testHints, testPrediction, predictedMove } from './hints.ts';
+import { TRIAL_BUDGETS } from './incident.ts';
+import { boostPlan, byItself } from './lines.ts';
+import { learnMemories, memoriesOf, rateOfMemories } from './memories.ts';
 import {
   chooseLive,
   drawnPart,
   earlyMinutes,
   learnMovedSizes,
-  LEAST_MINUTES,
-  MOST_ROUNDS,
+  MIN_MINUTES,
+  MAX_ROUNDS,
   nextRefreshMinutes,
   PRIOR,
   type Rate,
@@ -30,22 +44,8 @@ import {
   SHORTLIST,
   solveThreshold,
 } from './policy.ts';
-import { learnMemories, memoriesOf, rateOfMemories } from './memories.ts';
-import { TRIAL_BUDGETS } from './incident.ts';
-import { isBacklog, listedSkus, isBacklogNear, overdueMinutes, idleAfter } from './backlog.ts';
-import { clearBacklog, listBacklog, readBacklog } from '../../store/live/backlog.ts';
-import { drawLooks, learnBeliefs } from '../../store/trust/beliefs.ts';
-import { forgetOldHints } from '../../store/sellers/hints.ts';
-import { readWholesale, storeWholesaleRate } from '../../store/live/lines.ts';
-import type { ToldByLine } from '../../store/answer/types.ts';
-import { setAside } from './boost.ts';
-import { toldRecheckMinutes, isHinted, testHints, testTold, toldMove } from './hints.ts';
-import { boostPlan, byItself } from './lines.ts';
 import { rateOf } from './rate.ts';
 import { wholesaleRate } from './releases.ts';
-import type { TaskOutcome } from '../outcome.ts';
-import type { CandidateOptions } from '../../store/call/bulk-call.ts';
-import { scheduleLive, releaseSnapshot, unscheduledLive } from '../../store/live/order.ts';
 
 const SOLVE_EVERY_MS = 600_000;
 /** Until there is something to solve, and while there is a backlog. */
@@ -60,7 +60,7 @@ export async function planLive(ctx: SyncContext): Promise<TaskOutcome> {
   const { sql, settings } = ctx;
   const [plan, state] = await Promise.all([readLivePlan(sql), readSyncState(sql)]);
   const incident = plan.incident !== null;
-  if (!incident && plan.unsolved) await releaseSnapshots(ctx);
+  if (!incident && plan.unsolved) await unscheduleSnapshots(ctx);
   const groups = await rateGroups(sql, PRIOR, incident);
   const skus = groups.reduce((n, { count }) => n + count, 0);
   const budget = Math.floor(state.liveBudget ?? settings.bulk.liveBudget);
@@ -141,7 +141,7 @@ function solve(
   const round = roundOf(groups, refreshes);
   if (settings.intervals.livePolicy !== 'index' || round * 60_000 <= settings.intervals.liveMs)
     return { refreshThreshold: null, maxIntervalMinutes: null, earlyMinutes: null };
-  const cap = MOST_ROUNDS * round;
+  const cap = MAX_ROUNDS * round;
   const maxIntervalMinutes = incident ? Math.max(cap, settings.intervals.metadataMs / 60_000) : cap;
   return {
     refreshThreshold: solveThreshold(groups, refreshes, maxIntervalMinutes, aside),
@@ -154,7 +154,7 @@ function solve(
 export function learnRefresh(
   plan: LivePlan,
   settings: SyncSettings,
-): (refresh: LiveRefresh, told?: ToldByLine) => LearnedRefresh {
+): (refresh: LiveRefresh, told?: LineEvidence) => LearnedRefresh {
   return (refresh, told = byItself(refresh)) => {
     const before = rateOf(refresh);
     const seen = { seen: refresh.sizesSeen ?? 0, moved: refresh.sizesMoved ?? 0 };
@@ -173,7 +173,7 @@ export function learnRefresh(
     const again =
       hinted.told === null || boost === null
         ? null
-        : toldRecheckMinutes({ weight, rate, dueIn }, refresh.hints ?? [], boost);
+        : predictionRecheckMinutes({ weight, rate, dueIn }, refresh.hints ?? [], boost);
     const learned = {
       ...rate,
       memories,
@@ -181,7 +181,7 @@ export function learnRefresh(
       sizesMoved: sizes.moved,
       wholesale: told.wholesale,
     };
-    const shown = { hintTests: hinted.tests, told: hinted.told, toldTests: hinted.toldTests };
+    const shown = { hintTests: hinted.tests, told: hinted.told, predictionTests: hinted.predictionTests };
     return { sku, ...learned, ...shown, nextMs: (again ?? dueIn) * 60_000 };
   };
 }
@@ -191,20 +191,20 @@ const priorOf = ({ priorMinutes = RATES_START_AS.beta }: LiveRefresh) => ({ minu
 /** What hints at a SKU say of its refresh, and the refresh of them and of those before; what is undone that they had told of is theirs, too. */
 function hintedBy(refresh: LiveRefresh, rate: Rate) {
   const { minutes, moved } = refresh;
-  if (minutes === null) return { explains: false, tests: [], told: null, toldTests: [] };
+  if (minutes === null) return { explains: false, tests: [], told: null, predictionTests: [] };
   const hints = refresh.hints ?? [];
   const prices = [...(refresh.prices ?? [])];
   const unmoved = unmovedProbability(withPrior(rate, priorOf(refresh)), Math.max(0, minutes));
-  const toldTests = refresh.told
-    ? testTold(refresh.told, new Map(prices.map(([size, { to }]) => [size, to])))
+  const predictionTests = refresh.told
+    ? testPrediction(refresh.told, new Map(prices.map(([size, { to }]) => [size, to])))
     : [];
   return {
-    explains: isHinted(hints, unmoved) || toldTests.some(({ found }) => found === 'undone'),
+    explains: isHinted(hints, unmoved) || predictionTests.some(({ found }) => found === 'undone'),
     tests: testHints(hints, unmoved, moved),
     told: moved
-      ? toldMove(hints, unmoved, Object.fromEntries(prices.map(([size, { from }]) => [size, from])))
+      ? predictedMove(hints, unmoved, Object.fromEntries(prices.map(([size, { from }]) => [size, from])))
       : null,
-    toldTests,
+    predictionTests,
   };
 }
 
@@ -228,7 +228,7 @@ export function candidateOptions(settings: SyncSettings): CandidateOptions {
     configuredBudget: settings.bulk.liveBudget,
     least: SHORTLIST,
     most: Math.max(SHORTLIST, CANDIDATES_EACH * settings.bulk.maxSkus),
-    restMinutes: LEAST_MINUTES,
+    restMinutes: MIN_MINUTES,
   };
 }
 
@@ -287,10 +287,10 @@ export async function scheduleAll(
 }
 
 /** After an incident: returns all SKUs that are not listed as live to the sweep, or to the turns of unlisted ones. */
-export async function releaseSnapshots(ctx: SyncContext): Promise<void> {
+export async function unscheduleSnapshots(ctx: SyncContext): Promise<void> {
   const next = nextRefresh(ctx.settings);
   let after: string | null = '';
   while (after !== null) {
-    after = await releaseSnapshot(ctx.sql, { after, limit: AT_ONCE, next });
+    after = await unscheduleSnapshot(ctx.sql, { after, limit: AT_ONCE, next });
   }
 }

@@ -13,22 +13,22 @@ import { priorPart, type Rate, RATES_START_AS } from '../../store/live/rate-prio
 export type { Rate };
 
 /** Evidence is bounded, so that a SKU whose rate of change has shifted is learned again. */
-const MOST_SHAPE = 20;
-const MOST_MEMORY_MINUTES = 3 * 24 * 60;
+const MAX_SHAPE = 20;
+const MAX_MEMORY_MINUTES = 3 * 24 * 60;
 /**
  * Nobody is believed to move less often than this says: once in 300 days. Whoever remembers three days cannot know, and it would fade on and on
  * (store/live/faded.ts).
  */
-const LEAST_SHAPE = 0.01;
+const MIN_SHAPE = 0.01;
 /** Minimum interval between two refreshes of a SKU. */
-export const LEAST_MINUTES = 1;
+export const MIN_MINUTES = 1;
 /** Maximum interval between two refreshes of a SKU, in full rounds over all live SKUs. */
-export const MOST_ROUNDS = 3;
+export const MAX_ROUNDS = 3;
 /** Candidates to choose from, in order of their due times: enough to catch up by value after a back-off. */
 export const SHORTLIST = 16;
 /** Part of the refreshes that the schedule spends; the rest absorbs what comes late. Where releases take a part of them, this much is left. */
 export const SPENT_PART = 0.97;
-const LEAST_SPENT_PART = 0.8;
+const MIN_SPENT_PART = 0.8;
 
 /** Nothing known: a change in two hours and a half, perhaps. */
 export const PRIOR: Rate = RATES_START_AS;
@@ -57,7 +57,7 @@ export function learnHintedMove(rate: Rate, tau: number): Rate {
 }
 
 /** Sizes of refreshes that found a move, as far as they are remembered: what a SKU's moves are like may change. */
-const MOST_SIZES = 300;
+const MAX_SIZES = 300;
 
 /**
  * Sizes of refreshes that found a move, and how many of those moved, after a refresh `tau` minutes after the one before that found `moved` of
@@ -75,16 +75,16 @@ export function learnMovedSizes(
   const part = Math.min(1, moved / held);
   const ofOne = Math.min(1, -Math.log1p(part * Math.expm1(-moves)) / moves);
   const [seen, sizes] = [before.seen + held, before.moved + ofOne * held];
-  const scale = Math.min(1, MOST_SIZES / seen);
+  const scale = Math.min(1, MAX_SIZES / seen);
   return { seen: seen * scale, moved: sizes * scale };
 }
 
 /** A rate without the evidence of more than so many minutes, or of more than twenty moves; and without as much of what it was learned from on. */
-export function bounded(rate: Rate, minutes = MOST_MEMORY_MINUTES): Rate {
+export function bounded(rate: Rate, minutes = MAX_MEMORY_MINUTES): Rate {
   const { alpha, beta } = rate;
-  const scale = Math.min(1, MOST_SHAPE / alpha, minutes / beta);
+  const scale = Math.min(1, MAX_SHAPE / alpha, minutes / beta);
   return {
-    alpha: Math.max(LEAST_SHAPE, alpha * scale),
+    alpha: Math.max(MIN_SHAPE, alpha * scale),
     beta: beta * scale,
     prior: faded(priorPart(rate) * scale),
   };
@@ -149,11 +149,11 @@ export function boostedMinutes(
 
 /** Part of the live refreshes that go to SKUs drawn at random, so that p_right is tested on a fair sample, and the least number of them a day. */
 const DRAWN_PART = 0.005;
-const LEAST_DRAWN_A_DAY = 50;
+const MIN_DRAWN_A_DAY = 50;
 
 /** With which probability each of the live SKUs is drawn for the next `minutes`, in which there are so many `refreshes` a minute. */
 export function drawnPart(skus: number, refreshes: number, minutes: number): number {
-  const drawn = minutes * Math.max(DRAWN_PART * refreshes, LEAST_DRAWN_A_DAY / (24 * 60));
+  const drawn = minutes * Math.max(DRAWN_PART * refreshes, MIN_DRAWN_A_DAY / (24 * 60));
   return Math.min(1, drawn / Math.max(1, skus));
 }
 
@@ -173,7 +173,7 @@ export const promisedWait = ({ promised }: Pick<RateGroup, 'promised'>, most: nu
 /** Refreshes a minute that a SKU is worth when one more refresh anywhere gains `mu`. A promise may ask for more. */
 function refreshesPerMinute(lambda: number, weight: number, mu: number, most: number): number {
   const wanted = (-lambda + Math.sqrt(lambda ** 2 + (4 * weight * lambda) / mu)) / 2;
-  return Math.min(Math.max(1 / LEAST_MINUTES, 1 / most), Math.max(1 / most, wanted));
+  return Math.min(Math.max(1 / MIN_MINUTES, 1 / most), Math.max(1 / most, wanted));
 }
 
 /** Part of a full round by which a refresh may come early to fill an empty live slot. */
@@ -210,7 +210,7 @@ export function solveThreshold(
   setAside = 0,
 ): number {
   if (groups.length === 0) return 1;
-  const spent = Math.max(LEAST_SPENT_PART * refreshes, SPENT_PART * refreshes - setAside);
+  const spent = Math.max(MIN_SPENT_PART * refreshes, SPENT_PART * refreshes - setAside);
   const asked = (mu: number) =>
     groups.reduce(
       (sum, group) =>
@@ -229,7 +229,7 @@ export function solveThreshold(
 
 /** Minutes until the next refresh of a SKU, given the refresh threshold and the longest allowed wait. */
 export function nextRefreshMinutes(weight: number, rate: Rate, mu: number, most: number): number {
-  return 1 / refreshesPerMinute(rate.alpha / rate.beta, weight, mu, Math.max(most, LEAST_MINUTES));
+  return 1 / refreshesPerMinute(rate.alpha / rate.beta, weight, mu, Math.max(most, MIN_MINUTES));
 }
 
 export interface Candidate {
@@ -250,7 +250,7 @@ export interface Candidate {
  */
 export function chooseLive(candidates: readonly Candidate[], count: number, most: number): Candidate[] {
   return candidates
-    .filter(({ tau }) => tau >= LEAST_MINUTES)
+    .filter(({ tau }) => tau >= MIN_MINUTES)
     .map((candidate) => {
       const overdue = candidate.tau >= most;
       const value = overdue ? candidate.tau : candidateValue(candidate, most);

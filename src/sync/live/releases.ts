@@ -1,6 +1,6 @@
 import type { LineRefresh } from '../../store/answer/types.ts';
-import { type Line, QUIET_LINE, type Releases, type Wholesale } from '../../store/live/line-state.ts';
 import { faded } from '../../store/live/faded.ts';
+import { type Line, QUIET_LINE, type Releases, type Wholesale } from '../../store/live/line-state.ts';
 
 /*
  * Releases: SKUs of one line (brand and model) whose prices move together. A refresh that finds one of them moved is the only sign of
@@ -16,23 +16,23 @@ const WHOLESALE_PART = 0.5;
 const USUAL_PART = 0.6;
 const USUAL_COUNTS = 4;
 /** Refreshes of a line's releases that are remembered: older ones fade. */
-const MOST_COUNTS = 200;
+const MAX_COUNTS = 200;
 
 /** Minutes between two wholesale moves of a SKU by itself while nothing is known, and how many moves of all SKUs that weighs as. */
 const USUAL_MINUTES = 1500;
 const FIRST_MOVES = 4;
 /** How much of a SKU's past counts. */
-const MOST_MEMORY_MINUTES = 2 * 24 * 60;
+const MAX_MEMORY_MINUTES = 2 * 24 * 60;
 
-/** Evidence (a logarithm of odds) fades with this time constant. One refresh adds MOST_EVIDENCE at most; one that found nothing takes UNMOVED_EVIDENCE. */
+/** Evidence (a logarithm of odds) fades with this time constant. One refresh adds MAX_EVIDENCE at most; one that found nothing takes UNMOVED_EVIDENCE. */
 const EVIDENCE_MINUTES = 10;
-const MOST_EVIDENCE = 4;
-const MOST_CHANCE = 0.9;
+const MAX_EVIDENCE = 4;
+const MAX_CHANCE = 0.9;
 const UNMOVED_EVIDENCE = Math.log(1 - USUAL_PART);
 
 /** With how much evidence a line is suspected: at first and at least, and what a wrong suspicion and a right one change. */
-const LEAST_THRESHOLD = 6;
-const MOST_THRESHOLD = 16;
+const MIN_THRESHOLD = 6;
+const MAX_THRESHOLD = 16;
 const AFTER_WRONG = 0.5;
 const AFTER_RIGHT = -0.2;
 
@@ -55,18 +55,18 @@ export const RELEASE_MINUTES = 10;
 
 /** As long as nothing is known. */
 export const NO_RELEASES: Releases = {
-  threshold: LEAST_THRESHOLD,
+  threshold: MIN_THRESHOLD,
   wholesaleRate: 1 / USUAL_MINUTES,
   early: 0,
   earlyAt: 0,
 };
 
 /** What became of a line with a refresh. */
-export type LineTurn = 'suspected' | 'confirmed' | 'dismissed';
+export type LineTransition = 'suspected' | 'confirmed' | 'dismissed';
 
 export interface Weighed {
   readonly line: Line;
-  readonly turn: LineTurn | null;
+  readonly turn: LineTransition | null;
   /** The release explains what the refresh found: it teaches nothing of the SKU's own moves. */
   readonly explained: boolean;
 }
@@ -80,7 +80,7 @@ export function isWholesale({ held, moved }: LineRefresh['sizes']): boolean {
 export function learnWholesale(before: Wholesale, minutes: number, moved: boolean): Wholesale {
   if (minutes <= 0) return before;
   const after = { moves: before.moves + Number(moved), minutes: before.minutes + minutes };
-  const scale = Math.min(1, MOST_MEMORY_MINUTES / after.minutes);
+  const scale = Math.min(1, MAX_MEMORY_MINUTES / after.minutes);
   return { moves: faded(after.moves * scale), minutes: after.minutes * scale };
 }
 
@@ -125,8 +125,8 @@ const present = (line: Line, now: number): Line =>
 /** What a wholesale move says for a release: it is as likely in one as the part of the line that moves, else by the SKU's own moves. */
 function evidenceOf({ minutes, wholesale }: LineRefresh, { wholesaleRate: usual }: Releases): number {
   const rate = (wholesale.moves + 0.5) / (wholesale.minutes + 0.5 / usual);
-  const chance = Math.max(1e-9, Math.min(MOST_CHANCE, -Math.expm1(-rate * minutes)));
-  return Math.min(MOST_EVIDENCE, Math.log((USUAL_PART + (1 - USUAL_PART) * chance) / chance));
+  const chance = Math.max(1e-9, Math.min(MAX_CHANCE, -Math.expm1(-rate * minutes)));
+  return Math.min(MAX_EVIDENCE, Math.log((USUAL_PART + (1 - USUAL_PART) * chance) / chance));
 }
 
 /** A suspected line after the first refresh since then of another of its SKUs. */
@@ -137,7 +137,7 @@ function answered(line: Line, refresh: LineRefresh, releases: Releases): Line {
 }
 
 /** Decides a suspicion by the answers that there are, once they say enough or it has lasted too long. */
-function decide(line: Line, now: number): { readonly line: Line; readonly turn: LineTurn | null } {
+function decide(line: Line, now: number): { readonly line: Line; readonly turn: LineTransition | null } {
   if (line.evidence >= CONFIRMING_EVIDENCE) {
     const known = remembered(line, line.moved, line.answers - line.moved);
     return { line: { ...known, phase: 'released', evidence: 0 }, turn: 'confirmed' };
@@ -160,12 +160,12 @@ export const dismissed = (line: Line): Line => ({
 /** A line after so many of its SKUs had moved with a release, and so many had not. */
 export function remembered(line: Line, hits: number, misses: number): Line {
   const all = line.hits + hits + line.misses + misses;
-  const scale = Math.min(1, MOST_COUNTS / all);
+  const scale = Math.min(1, MAX_COUNTS / all);
   return { ...line, hits: faded((line.hits + hits) * scale), misses: faded((line.misses + misses) * scale) };
 }
 
 /** The threshold after a suspicion was confirmed or dismissed. */
-export function thresholdAfter(threshold: number, turn: Exclude<LineTurn, 'suspected'>): number {
+export function thresholdAfter(threshold: number, turn: Exclude<LineTransition, 'suspected'>): number {
   const after = threshold + (turn === 'confirmed' ? AFTER_RIGHT : AFTER_WRONG);
-  return Math.min(MOST_THRESHOLD, Math.max(LEAST_THRESHOLD, after));
+  return Math.min(MAX_THRESHOLD, Math.max(MIN_THRESHOLD, after));
 }

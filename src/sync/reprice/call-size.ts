@@ -24,7 +24,7 @@ export interface SizedCall {
 /** Full calls that must have worked before a larger size is tried, which may cost one call. */
 const PATIENCE = 40;
 /** The same where larger sizes keep failing: some six hours of calls at the usual pace. */
-const MOST_PATIENCE = PATIENCE * 2 ** 10;
+const MAX_PATIENCE = PATIENCE * 2 ** 10;
 /** Nearer than this part of it, a size that fails is not narrowed down further. */
 const NEAR = 0.1;
 
@@ -76,7 +76,7 @@ function afterFailure(before: CallSize, skus: number, hadFailed: boolean): CallS
     suspected: null,
     proven: works,
     worked: 0,
-    patience: wasTrial ? Math.min(MOST_PATIENCE, 2 * patience) : patience,
+    patience: wasTrial ? Math.min(MAX_PATIENCE, 2 * patience) : patience,
   };
 }
 
@@ -108,8 +108,8 @@ function tryLarger(before: CallSize, most: number): CallSize {
 }
 
 /** An outage is over as suddenly as it began; what the partner has against the requests, somebody has to change. */
-export const OUTAGE_PAUSE_MOST_MS = 300_000;
-const PAUSE_MOST_MS = 1_800_000;
+export const OUTAGE_PAUSE_MAX_MS = 300_000;
+const PAUSE_MAX_MS = 1_800_000;
 
 /** What failed: the call at the partner, or Postgres does not take its answer. */
 export type FailedKind = PartnerErrorKind | 'not-stored';
@@ -117,7 +117,7 @@ export type FailedKind = PartnerErrorKind | 'not-stored';
 function mostPauseMs(kind: FailedKind, errorMs: number): number {
   return Math.max(
     errorMs,
-    OUTAGE_KINDS.some((outage) => outage === kind) ? OUTAGE_PAUSE_MOST_MS : PAUSE_MOST_MS,
+    OUTAGE_KINDS.some((outage) => outage === kind) ? OUTAGE_PAUSE_MAX_MS : PAUSE_MAX_MS,
   );
 }
 

@@ -1,25 +1,25 @@
-import { refuses } from '../../pace/policy.ts';
 import type { SentPermit } from '../../pace/pacer.ts';
+import { refuses } from '../../pace/policy.ts';
 import { mayBeOfWhatIsAsked, type PartnerError } from '../../partner/errors.ts';
 import { applyAnswer } from '../../store/answer/apply.ts';
 import { storeFailedCall } from '../../store/call/call-lesson.ts';
-import { type Claim, type ClaimedSku, releaseClaim, type ReleaseOptions } from '../../store/ledger/due.ts';
-import { quarantine } from '../../store/quarantine.ts';
+import { type Claim, type ClaimedSku, returnClaim, type ReturnOptions } from '../../store/ledger/due.ts';
 import { callPause } from '../../store/ledger/tasks.ts';
+import { quarantine } from '../../store/quarantine.ts';
 import { nextRefresh, type SyncContext } from '../context.ts';
 import { type Failure, failureOf } from '../outcome.ts';
 import { afterFailedCall, type FailedKind } from './call-size.ts';
 import type { Iteration, PlannedCall } from './plan.ts';
 import { skuResultOf } from './reconciliation.ts';
 
-/** Gives a claim back, as releaseClaim does, and has the ledger read in full again. */
+/** Gives a claim back, as returnClaim does, and has the ledger read in full again. */
 export async function release(
   { sql, floors }: SyncContext,
   claim: Claim,
-  options: ReleaseOptions = {},
+  options: ReturnOptions = {},
 ): Promise<void> {
   const skus = claim.skus.map(({ sku }) => sku);
-  await releaseClaim(sql, claim.number, skus, options);
+  await returnClaim(sql, claim.number, skus, options);
   floors.reset();
 }
 
@@ -52,7 +52,7 @@ export async function callFailed(
     await callRefused(ctx, claim, error, planned);
     return { kind: 'wait', forMs: 0, because: error.kind };
   }
-  return await releaseFailedCall(ctx, claim, { ...failureOf(error), because: error.kind }, planned);
+  return await returnFailedCall(ctx, claim, { ...failureOf(error), because: error.kind }, planned);
 }
 
 type RefusableCall = PlannedCall & { readonly permit: SentPermit };
@@ -88,7 +88,7 @@ async function callRefused(
 }
 
 /** Gives the SKUs of a failed call back, as callFailed says. */
-export async function releaseFailedCall(
+export async function returnFailedCall(
   ctx: SyncContext,
   claim: Claim,
   failure: Failure & { readonly because: FailedKind },

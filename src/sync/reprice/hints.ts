@@ -1,4 +1,5 @@
 import { MANIFEST_SOURCES, UNTESTED } from '../../store/live/hint-state.ts';
+import type { LivePlan } from '../../store/live/live.ts';
 import {
   type HintPiece,
   type KnownSource,
@@ -7,7 +8,6 @@ import {
   type TakenHints,
   withHints,
 } from '../../store/sellers/hints.ts';
-import type { LivePlan } from '../../store/live/live.ts';
 import type { SyncContext } from '../context.ts';
 import { type BoostPlan, earlyAfter } from '../live/boost.ts';
 import { hintedMinutes, hintHazard, jointHazard, jointPull, mostWaiting, undonePart } from '../live/hints.ts';
@@ -17,7 +17,7 @@ import { rateOf } from '../live/rate.ts';
 /** Hints that are read before one call: a few milliseconds. */
 const PIECE = 1000;
 /** Sources of sellers beyond these are one. */
-const MOST_SOURCES = 50;
+const MAX_SOURCES = 50;
 const OTHER = 'other';
 const OWN: ReadonlySet<string> = new Set(MANIFEST_SOURCES);
 
@@ -37,7 +37,7 @@ export async function followHints(ctx: SyncContext, plan: LivePlan): Promise<voi
 }
 
 const hasRoom = (known: ReadonlyMap<string, KnownSource>): boolean =>
-  [...known.keys()].filter((source) => !OWN.has(source)).length < MOST_SOURCES;
+  [...known.keys()].filter((source) => !OWN.has(source)).length < MAX_SOURCES;
 
 type Weighed = Omit<TakenHints, 'early' | 'earlyAt'> & { readonly fresh: readonly string[] };
 

@@ -14,13 +14,13 @@ import {
   type AnswerCounts,
   type CallEvidence,
 } from '../live/learn.ts';
-import { followTurnedLines, turnedLines } from './lines.ts';
 import { sizeAfter } from './call-size.ts';
+import { followChangedLines, turnedLines } from './lines.ts';
 import type { PlannedCall } from './plan.ts';
 import type { Reconciliation, SkuAnswer } from './reconciliation.ts';
 
 /** Attempts to store what the call showed of the ceiling; then it is left out, as others have shown as much meanwhile. */
-const MOST_TRIES = 5;
+const MAX_TRIES = 5;
 
 /** Learns the partner's limits from an applied answer, which took `tookMs`. */
 export async function learnFrom(
@@ -52,7 +52,7 @@ export async function learnFrom(
     lines: turnedLines(lines, planned.plan.releases).map(({ change }) => change),
   });
   if (stored.ceilingMoved && byCall.live.asked > 0) await learnCeilingAgain(ctx, planned, byCall);
-  await followTurnedLines(ctx, planned.plan, lines, stored.lines);
+  await followChangedLines(ctx, planned.plan, lines, stored.lines);
   for (const event of taught.events) ctx.emit(event);
   if (stored.turned && taught.incidentEvent !== null) ctx.emit(taught.incidentEvent);
   if (!planned.trial) await weighDeferrals(ctx, planned.plan.incident, stored.deferrals);
@@ -86,7 +86,7 @@ async function learnCeilingAgain(
   byCall: CallEvidence,
 ): Promise<void> {
   const evidence = ceilingEvidence(byCall, budget, settings);
-  for (let tries = 0; tries < MOST_TRIES; tries += 1) {
+  for (let tries = 0; tries < MAX_TRIES; tries += 1) {
     const plan = await readLivePlan(sql);
     const after = learnLiveCeiling(plan, evidence, capacityOfCalls(budget, settings));
     if (after === null) return;

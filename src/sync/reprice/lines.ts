@@ -1,7 +1,7 @@
 import type { WeighedLine } from '../../store/answer/types.ts';
 import { type Line, QUIET_LINE, type Releases } from '../../store/live/line-state.ts';
 import {
-  type CountedTurns,
+  type TransitionCounts,
   type HeldMember,
   type HeldMembers,
   type LineChange,
@@ -17,7 +17,7 @@ import { hintedMinutes } from '../live/hints.ts';
 import { afterRefreshes, boostPlan } from '../live/lines.ts';
 import { nextRefreshMinutes, type Rate } from '../live/policy.ts';
 import { rateOf } from '../live/rate.ts';
-import { dismissed, type LineTurn, thresholdAfter } from '../live/releases.ts';
+import { dismissed, type LineTransition, thresholdAfter } from '../live/releases.ts';
 
 /*
  * Lines whose SKUs move together, as a call goes on: weighed with its answer, stored with what it teaches, and where one is suspected, or
@@ -25,12 +25,12 @@ import { dismissed, type LineTurn, thresholdAfter } from '../live/releases.ts';
  */
 
 /** Attempts to store a line that other calls keep changing; then what this call has shown of it is lost. */
-const MOST_TRIES = 5;
+const MAX_TRIES = 5;
 
 /** A line after the refreshes of a call, to be stored, and what became of it. */
-export interface TurnedLine {
+export interface ChangedLine {
   readonly change: LineChange;
-  readonly turns: readonly LineTurn[];
+  readonly turns: readonly LineTransition[];
 }
 
 /** The lines of an answer as they are known now (`states` by id, else as they were when it was applied). */
@@ -38,7 +38,7 @@ export function turnedLines(
   lines: readonly WeighedLine[],
   releases: Releases,
   states: ReadonlyMap<string, Line | null> = new Map(),
-): TurnedLine[] {
+): ChangedLine[] {
   return lines.map(({ id, brand, model, state, refreshes }) => {
     const before = (states.has(id) ? states.get(id) : state) ?? null;
     const { line, turns } = afterRefreshes(before ?? QUIET_LINE, refreshes, releases);
@@ -47,7 +47,7 @@ export function turnedLines(
 }
 
 /** Follows lines whose state was stored, and weighs those again that other calls have changed since the answer was applied. */
-export async function followTurnedLines(
+export async function followChangedLines(
   ctx: SyncContext,
   plan: LivePlan,
   lines: readonly WeighedLine[],
@@ -58,7 +58,7 @@ export async function followTurnedLines(
   const turned = turnedLines(lines, plan.releases);
   for (const line of turned) if (stored.includes(line.change.id)) await follow(ctx, boost, line);
   let left = lines.filter(({ id }) => !stored.includes(id));
-  for (let tries = 0; tries < MOST_TRIES && left.length > 0; tries += 1) {
+  for (let tries = 0; tries < MAX_TRIES && left.length > 0; tries += 1) {
     const held = await readLines(
       ctx.sql,
       left.map(({ id }) => id),
@@ -75,7 +75,7 @@ export async function followTurnedLines(
 }
 
 /** Moves the others of a line that has turned, and tells of each turn. */
-async function follow(ctx: SyncContext, boost: BoostPlan, { change, turns }: TurnedLine): Promise<void> {
+async function follow(ctx: SyncContext, boost: BoostPlan, { change, turns }: ChangedLine): Promise<void> {
   const last = turns.at(-1);
   if (last === undefined) return;
   const { sql, floors, emit } = ctx;
@@ -94,7 +94,7 @@ async function follow(ctx: SyncContext, boost: BoostPlan, { change, turns }: Tur
   }
   const moved = last === 'dismissed' ? putBack(members, boost) : moves(pulled, members);
   const sooner = pulled.filter(({ inMinutes }) => inMinutes !== null).length;
-  const skus = await moveMembers(sql, moved, countedTurns(found, turns, sooner));
+  const skus = await moveMembers(sql, moved, transitionCounts(found, turns, sooner));
   floors.reset();
   for (const turn of turns)
     if (turn === 'dismissed') emit({ event: 'release.dismissed', brand, model });
@@ -117,12 +117,12 @@ const moves = (pulled: readonly Pulled[], members: readonly HeldMember[]) => {
   return pulled.map((each) => ({ ...each, generation: generations.get(each.sku) ?? -1 }));
 };
 
-function countedTurns(
+function transitionCounts(
   { releases, now }: HeldMembers,
-  turns: readonly LineTurn[],
+  turns: readonly LineTransition[],
   pulled: number,
-): CountedTurns {
-  const count = (turn: LineTurn) => turns.filter((each) => each === turn).length;
+): TransitionCounts {
+  const count = (turn: LineTransition) => turns.filter((each) => each === turn).length;
   const threshold = turns.reduce(
     (before, turn) => (turn === 'suspected' ? before : thresholdAfter(before, turn)),
     releases.threshold,

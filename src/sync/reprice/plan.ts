@@ -1,4 +1,5 @@
 import type { CallInputOptions, CallInputs, CallSize, Early } from '../../store/call/bulk-call.ts';
+import type { SyncState } from '../../store/catalog/sync-state.ts';
 import {
   type ClaimedLane,
   DUE_LANES,
@@ -11,13 +12,12 @@ import {
 } from '../../store/ledger/due.ts';
 import type { LiveSpend } from '../../store/ledger/due.ts';
 import type { LivePlan } from '../../store/live/live.ts';
-import type { SyncState } from '../../store/catalog/sync-state.ts';
 import { snapshotMs, type SyncSettings } from '../context.ts';
+import { type LiveCredit, liveCredit } from '../live/ceiling.ts';
 import { trialSize } from '../live/incident.ts';
 import type { CallContext } from '../live/learn.ts';
-import { skusOfCall } from './call-size.ts';
-import { type LiveCredit, liveCredit } from '../live/ceiling.ts';
 import { candidateOptions, chooseForQuota, earlyLiveSeconds } from '../live/plan.ts';
+import { skusOfCall } from './call-size.ts';
 
 /** What a call is to carry, and what was known when that was decided. */
 export interface PlannedCall extends CallContext {
@@ -82,8 +82,8 @@ export function planCall(
   const suspects = planSuspects(inputs.suspects, limits);
   const known = { plan, budget, callSize, failures: pause.failures, spend: credit.spend, scopeMoved };
   const planned = { kind: 'planned', ...known } as const;
-  const isTurn = pause.failures === 0 && iteration.number % 2 === 1 && iteration.halfOpen !== true;
-  if (suspects !== null && (quotas === null || isTurn))
+  const isSuspectsTurn = pause.failures === 0 && iteration.number % 2 === 1 && iteration.halfOpen !== true;
+  if (suspects !== null && (quotas === null || isSuspectsTurn))
     return { ...planned, wanted: { suspects }, trial: false };
   if (quotas === null) return withoutCall(due, credit, nextDueMs);
   const linger = lingerMs(due, limits, settings.callsPerMinute, iteration.sinceLastCallMs);
@@ -102,13 +102,13 @@ export function planCall(
 function withoutCall(due: readonly DueClass[], credit: LiveCredit, nextDueMs: number | null): NoCall {
   const awaitsCredit = credit.waitMs > 0 && due.some(({ live }) => live);
   if (!awaitsCredit) return { kind: 'idle', nextInMs: nextDueMs };
-  return credit.waitMs <= MOST_CREDIT_WAIT_MS
+  return credit.waitMs <= MAX_CREDIT_WAIT_MS
     ? { kind: 'linger', forMs: credit.waitMs }
     : { kind: 'idle', nextInMs: credit.waitMs };
 }
 
 /** Waits longer than this go back to the queue instead of blocking the slice. */
-const MOST_CREDIT_WAIT_MS = 1000;
+const MAX_CREDIT_WAIT_MS = 1000;
 
 /**
  * How large the next call may be. During an incident no larger than what is computed live of it, as the rest would only be

@@ -1,9 +1,9 @@
-import type { SkuResult } from '../../store/answer/types.ts';
-import type { BulkAnswer, LowestRecord } from '../../partner/client.ts';
 import { doubling } from '../../lib/duration.ts';
+import type { BulkAnswer, LowestRecord } from '../../partner/client.ts';
+import type { SkuResult } from '../../store/answer/types.ts';
 import type { ClaimedSku } from '../../store/ledger/due.ts';
 import type { SyncSettings } from '../context.ts';
-import { OUTAGE_PAUSE_MOST_MS } from './call-size.ts';
+import { OUTAGE_PAUSE_MAX_MS } from './call-size.ts';
 
 /**
  * What a bulk answer says of one asked SKU. Errors say why: reported as such, the answer does not add up, or a call with this SKU
@@ -84,13 +84,13 @@ export function tally(
   return counts;
 }
 
-const SKU_ERROR_MOST_MS = 6 * 3_600_000;
+const SKU_ERROR_MAX_MS = 6 * 3_600_000;
 /** A SKU with which every call fails costs a whole call each time: from the second time on it waits this many times as long. */
 const ALONE_TIMES = 60;
 /** Waits for the partner are up to this part longer, so that SKUs do not come back all at once. */
 const JITTER = 0.1;
 /** One that is deferred each time, while others are not, waits for up to so many DEFERRED_INTERVAL. */
-const MOST_DEFERRED = 6;
+const MAX_DEFERRED = 6;
 
 /** What is known of the partner beside the answer of one SKU. */
 export interface Meanwhile {
@@ -118,19 +118,19 @@ export function skuResultOf(
       return { sku, kind: 'not_found' };
     case 'deferred': {
       const { deferredMs } = settings.intervals;
-      const longestMs = computes ? MOST_DEFERRED * deferredMs : deferredMs;
+      const longestMs = computes ? MAX_DEFERRED * deferredMs : deferredMs;
       const waitMs = doubling(deferredMs, asked.deferrals, longestMs) * (1 + JITTER * random());
       return { sku, kind: 'deferred', waitMs };
     }
     case 'error': {
       const { errorMs } = settings.intervals;
       if (generalErrors) {
-        const waitMs = Math.max(errorMs, OUTAGE_PAUSE_MOST_MS) * (1 + JITTER * random());
+        const waitMs = Math.max(errorMs, OUTAGE_PAUSE_MAX_MS) * (1 + JITTER * random());
         return { sku, kind: 'error', waitMs, general: true };
       }
       const isBlamed = skuAnswer.because === 'alone' && asked.failures > 0;
       const firstMs = isBlamed ? (errorMs * ALONE_TIMES) / 2 : errorMs;
-      const waitMs = doubling(firstMs, asked.failures + 1, SKU_ERROR_MOST_MS);
+      const waitMs = doubling(firstMs, asked.failures + 1, SKU_ERROR_MAX_MS);
       const wasAlone = skuAnswer.because === 'alone' || skuAnswer.because === 'alone-in-doubt';
       return { sku, kind: 'error', waitMs, ...(wasAlone ? { alone: true } : {}) };
     }

@@ -13,13 +13,7 @@ import { readWatchlist } from '../../store/sellers/watchlist.ts';
 import { nextRefresh, type StopSignals, type SyncContext } from '../context.ts';
 import { weighLines } from '../live/lines.ts';
 import { learnRefresh } from '../live/plan.ts';
-import { followHints } from './hints.ts';
 import { PATIENCE_MS } from '../outcome.ts';
-import { skusOfHalfOpen } from './call-size.ts';
-import { callFailed, keepSome, releaseFailedCall, release } from './failed-call.ts';
-import { learnFrom } from './learn-call.ts';
-import { inputOptions, type Iteration, type IterationState, planCall, type PlannedCall } from './plan.ts';
-import { type Reconciliation, skuResultOf, reconcile, unpriced } from './reconciliation.ts';
 import {
   acquireTraced,
   answerFacts,
@@ -29,6 +23,12 @@ import {
   permitFacts,
   traceCall,
 } from '../traces.ts';
+import { skusOfHalfOpen } from './call-size.ts';
+import { callFailed, keepSome, returnFailedCall, release } from './failed-call.ts';
+import { followHints } from './hints.ts';
+import { learnFrom } from './learn-call.ts';
+import { inputOptions, type Iteration, type IterationState, planCall, type PlannedCall } from './plan.ts';
+import { type Reconciliation, skuResultOf, reconcile, unpriced } from './reconciliation.ts';
 import { tellApplied } from './tell.ts';
 
 /** A claim outlives the request's own timeout by this much, for the answer to be applied. */
@@ -117,7 +117,7 @@ async function makeCall(
     const settled = await settle(ctx, claim, reconciliation, planned).catch(rejectionOrThrow);
     if ('state' in settled) {
       span.fail(settled.state);
-      return await releaseFailedCall(ctx, claim, notStored(settled), planned);
+      return await returnFailedCall(ctx, claim, notStored(settled), planned);
     }
     await ctx.tracer.span('learn', {}, () =>
       learnFrom(ctx, claim, { ...reconciliation, ...settled, tookMs }, planned),
@@ -128,7 +128,7 @@ async function makeCall(
       span.fail(error.kind);
       return await callFailed(ctx, claim, error, { ...planned, permit: valid.permit });
     }
-    await releaseUnstored(ctx, claim, error).catch(() => {});
+    await returnUnstored(ctx, claim, error).catch(() => {});
     throw error;
   }
   return { kind: 'called', skus: skus.length };
@@ -139,7 +139,7 @@ async function makeCall(
  * after all, the claim is no longer ours and nothing is given back. Unless Postgres as a whole is the cause, as of a lock that somebody holds on one
  * of them, they share calls of half as many; one that is alone waits as after any error.
  */
-async function releaseUnstored(ctx: SyncContext, claim: Claim, error: unknown): Promise<void> {
+async function returnUnstored(ctx: SyncContext, claim: Claim, error: unknown): Promise<void> {
   const skus = claim.skus.length;
   if (isConnectionLost(error) || storeFailure(error) !== null) await release(ctx, claim);
   else if (skus > 1) await release(ctx, claim, { largestCall: Math.ceil(skus / 2) });

@@ -19,7 +19,7 @@ export interface Slice {
  * Calls of a process that may be under way at once: the whole account's 200 a minute at answers of 9.6 s. Each holds 100 SKUs
  * and the memory of an answer, and all of them are lost to an outage that answers nothing.
  */
-export const MOST_UNDER_WAY = 32;
+export const MAX_UNDER_WAY = 32;
 
 /** How a call ended: answered and settled, failed at the partner, or with an error of another kind. */
 export type CallEnd = 'worked' | 'failed' | 'threw';
@@ -29,7 +29,7 @@ export type CallEnd = 'worked' | 'failed' | 'threw';
  * error, as where Postgres takes no writes, their answers would be lost.
  */
 export function mostUnderWay(last: CallEnd): number {
-  return { worked: MOST_UNDER_WAY, failed: 4, threw: 1 }[last];
+  return { worked: MAX_UNDER_WAY, failed: 4, threw: 1 }[last];
 }
 
 /** How long a slice plans before the next one does. What it has sent is awaited beyond that, for the request's timeout at most. */
@@ -51,7 +51,7 @@ const HANGING_MS = 30_000;
  */
 export function createSlice(ctx: Pick<SyncContext, 'clock'>, callOnce: CallOnce) {
   const { clock } = ctx;
-  const turn = new Turn();
+  const turn = new PlanningLock();
   const underWay = new Set<Promise<void>>();
   let last: CallEnd = 'worked';
   let number = 0;
@@ -170,7 +170,7 @@ class SentCalls {
 }
 
 /** One slice has it, and at most one waits for it. */
-class Turn {
+class PlanningLock {
   #holder: symbol | null = null;
   #next: { readonly holder: symbol; readonly go: () => void } | null = null;
 

@@ -4,7 +4,7 @@ import type { SyncContext } from '../context.ts';
 import { type Reconciliation, tally } from './reconciliation.ts';
 
 /** Doubted SKUs that a log line names. */
-const MOST_NAMED = 10;
+const MAX_NAMED = 10;
 
 /** Reports what an answer was applied to, and what it has shown. `unpricedEntries`: entries of its records without a readable price. */
 export function tellApplied(
@@ -36,7 +36,7 @@ function tellDoubts({ emit }: Pick<SyncContext, 'emit'>, { doubted, massMoved }:
     emit({
       event: 'prices.implausible',
       count: doubted.length,
-      skus: doubted.slice(0, MOST_NAMED).map(({ sku }) => sku),
+      skus: doubted.slice(0, MAX_NAMED).map(({ sku }) => sku),
       oddities: [...new Set(doubted.map(({ oddity }) => oddity))],
     });
   if (massMoved?.event === 'began') {

@@ -1,15 +1,15 @@
 import type { Clock } from '../../lib/clock.ts';
+import type { PacerEvents } from '../../pace/pacer.ts';
+import { refuses } from '../../pace/policy.ts';
 import { redisCode } from '../../queues/backend.ts';
 import type { StoreEvent } from '../../queues/store-pause.ts';
+import type { TaskReport } from '../../queues/task-run.ts';
 import type { Notice } from '../../store/connection/db.ts';
 import { isConnectionLost, sqlState } from '../../store/connection/sql-errors.ts';
 import type { LockHolder } from '../../store/status/lock-holders.ts';
-import type { PacerEvents } from '../../pace/pacer.ts';
+import type { TaskOutcome } from '../../sync/outcome.ts';
 import { type Log, throttled } from './logger.ts';
 import { createLogThrottle, type LogThrottle } from './throttle.ts';
-import type { TaskReport } from '../../queues/task-run.ts';
-import { refuses } from '../../pace/policy.ts';
-import type { TaskOutcome } from '../../sync/outcome.ts';
 
 /** Log lines of the pace; call `passed` for every request that was not refused. */
 export function paceLines(

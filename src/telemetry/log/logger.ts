@@ -2,7 +2,6 @@ import { hostname } from 'node:os';
 import { type DestinationStream, pino, stdTimeFunctions } from 'pino';
 import type { Config } from '../../config/config.ts';
 import type { Level } from '../../declared/log-event.ts';
-import { mirrorName } from '../../lib/host-name.ts';
 import {
   type AnyLine,
   declared,
@@ -10,6 +9,7 @@ import {
   type EventName,
   type EventLine,
 } from '../../declared/log-events.ts';
+import { mirrorName } from '../../lib/host-name.ts';
 import { type Destination, openDestination } from './destination.ts';
 import { createScrubber } from './scrub.ts';
 import { textLine } from './text.ts';
@@ -142,7 +142,7 @@ interface DescribedError {
 }
 
 const DEEPEST_CAUSE = 8;
-const MOST_ERRORS = 5;
+const MAX_ERRORS = 5;
 
 /**
  * Describes anything that was thrown: type, message, and where there are any kind, code, hint, cause chain and the errors
@@ -171,7 +171,7 @@ function describe(thrown: unknown, withStacks: boolean, depth: number): Describe
       : undefined;
   const hint = 'hint' in thrown && typeof thrown.hint === 'string' ? thrown.hint : undefined;
   const deeper = depth < DEEPEST_CAUSE;
-  const errors = deeper && thrown instanceof AggregateError ? thrown.errors.slice(0, MOST_ERRORS) : [];
+  const errors = deeper && thrown instanceof AggregateError ? thrown.errors.slice(0, MAX_ERRORS) : [];
   return {
     type: name,
     message,

@@ -1,6 +1,6 @@
+import { declared, type EventName } from '../../declared/log-events.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { formatAge } from '../../lib/duration.ts';
-import { declared, type EventName } from '../../declared/log-events.ts';
 import type { Log } from './logger.ts';
 import type { Scrubber } from './scrub.ts';
 

@@ -1,5 +1,5 @@
-import type { Clock } from '../../lib/clock.ts';
 import { declared, type EventName } from '../../declared/log-events.ts';
+import type { Clock } from '../../lib/clock.ts';
 import type { SyncEvent } from '../../sync/context.ts';
 import { emitLine, type Log, throttled } from './logger.ts';
 import { createInterval, createSums, type LogThrottle } from './throttle.ts';

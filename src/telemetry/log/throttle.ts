@@ -11,7 +11,7 @@ const GAPS_MS = [MINUTE_MS, 5 * MINUTE_MS, 15 * MINUTE_MS, 60 * MINUTE_MS];
 const SAME_WITHIN_MS = 30 * MINUTE_MS;
 const SETTLED_MS = 5 * MINUTE_MS;
 /** Fingerprints of one condition that are remembered, and logged at once; where each one is new, they tell nothing. */
-const MOST_FINGERPRINTS = 100;
+const MAX_FINGERPRINTS = 100;
 
 /** How often it was met since when: for the line, at its own level where `say`, else at debug. */
 export interface Again {
@@ -85,7 +85,7 @@ export function createLogThrottle(clock: Clock): LogThrottle {
       const gap = GAPS_MS[Math.min(condition.gaps, GAPS_MS.length - 1)] ?? 0;
       const late = now - condition.saidAt >= gap;
       const { fingerprints } = condition;
-      const isNew = !fingerprints.has(fingerprint) && fingerprints.size < MOST_FINGERPRINTS;
+      const isNew = !fingerprints.has(fingerprint) && fingerprints.size < MAX_FINGERPRINTS;
       const say = late || isNew;
       if (isNew) fingerprints.add(fingerprint);
       if (late) condition.gaps += 1;

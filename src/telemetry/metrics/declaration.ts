@@ -1,10 +1,10 @@
-import type { RequestObservation } from '../../partner/client.ts';
 import type { PacerEvents } from '../../pace/pacer.ts';
+import type { RequestObservation } from '../../partner/client.ts';
 import type { TaskReport } from '../../queues/task-run.ts';
 import type { Health } from '../../status/health.ts';
 import type { MirrorStats } from '../../status/stats.ts';
-import type { AgeDistribution } from '../../store/status/counts.ts';
 import type { StoreFailure } from '../../store/connection/sql-errors.ts';
+import type { AgeDistribution } from '../../store/status/counts.ts';
 import type { SyncEvent } from '../../sync/context.ts';
 
 /** What happens in a daemon that a counter or a histogram may count. */

@@ -1,7 +1,7 @@
-import type { HintSourceStats } from '../../store/sellers/hint-sources.ts';
-import { STORE_FAILURES } from '../../store/connection/sql-errors.ts';
 import { MIRROR_STATES, REASON_CODES } from '../../status/reason.ts';
 import type { MirrorStats } from '../../status/stats.ts';
+import { STORE_FAILURES } from '../../store/connection/sql-errors.ts';
+import type { HintSourceStats } from '../../store/sellers/hint-sources.ts';
 import { ages, each, gauge, ownGauge, storedCounter, unlisted } from './declaration.ts';
 import { FOLLOWER_METRICS } from './follower-metrics.ts';
 import { PROMISE_METRICS } from './promise-metrics.ts';

@@ -1,9 +1,9 @@
+import { REQUEST_LANES, PACE_WAITS } from '../../pace/pacer.ts';
 import { kindsOf, ROUTES } from '../../partner/errors.ts';
 import { REJECTIONS } from '../../partner/manifest-lines.ts';
-import { REQUEST_LANES, PACE_WAITS } from '../../pace/pacer.ts';
 import { jobOutcomes, QUEUES } from '../../queues/jobs.ts';
-import { PROMISE_OUTCOMES } from '../../store/sellers/promises.ts';
 import { STORE_FAILURES } from '../../store/connection/sql-errors.ts';
+import { PROMISE_OUTCOMES } from '../../store/sellers/promises.ts';
 import { deltaRecovery } from '../../sync/delta.ts';
 import { REFUSAL_HINTS } from '../../sync/manifest-decision.ts';
 import { REBASELINE_CAUSES } from '../../sync/manifest.ts';

@@ -1,9 +1,9 @@
 import { ExportResultCode } from '@opentelemetry/core';
 import type { ReadableSpan, SpanExporter } from '@opentelemetry/sdk-trace';
 import type { Clock } from '../../lib/clock.ts';
-import { errorType } from './tracer.ts';
 import { type Log, throttled } from '../log/logger.ts';
 import { createLogThrottle } from '../log/throttle.ts';
+import { errorType } from './tracer.ts';
 
 /** Log lines of the sending of spans. */
 export interface ExportLines {

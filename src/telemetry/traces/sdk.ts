@@ -1,3 +1,4 @@
+import { hostname } from 'node:os';
 import { context, diag, DiagLogLevel, trace } from '@opentelemetry/api';
 import { AsyncLocalStorageContextManager } from '@opentelemetry/context-async-hooks';
 import { setGlobalErrorHandler } from '@opentelemetry/core';
@@ -17,7 +18,6 @@ import {
   TraceIdRatioBasedSampler,
   TracerProvider,
 } from '@opentelemetry/sdk-trace';
-import { hostname } from 'node:os';
 import type { Config } from '../../config/config.ts';
 import { parseHeaderPairs } from '../../config/header-pairs.ts';
 import type { SecretSource } from '../../config/secrets.ts';

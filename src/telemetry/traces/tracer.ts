@@ -15,11 +15,11 @@ import type { Attributes, Span, SpanOptions, Tracer } from '../../lib/tracer.ts'
 import { sqlState } from '../../store/connection/sql-errors.ts';
 
 /** Spans that later ones may link to. A report of the delta has one; each is remembered for a day and more. */
-const MOST_REMEMBERED = 512;
+const MAX_REMEMBERED = 512;
 /** The wall clock was set if its difference from the monotonic one has changed by more than this. */
 const WAS_SET_MS = 5;
 /** A call may have SKUs of many reports. */
-const MOST_LINKS = 8;
+const MAX_LINKS = 8;
 
 const KINDS = { client: SpanKind.CLIENT, producer: SpanKind.PRODUCER } as const;
 const kindOf = (kind: SpanOptions['kind']) => (kind === undefined ? SpanKind.INTERNAL : KINDS[kind]);
@@ -111,7 +111,7 @@ class Remembered {
       this.#spans.set(key, span);
     }
     for (const key of this.#spans.keys()) {
-      if (this.#spans.size <= MOST_REMEMBERED) return;
+      if (this.#spans.size <= MAX_REMEMBERED) return;
       this.#spans.delete(key);
     }
   }
@@ -119,6 +119,6 @@ class Remembered {
   /** Each of them once. */
   of(keys: readonly string[]): SpanContext[] {
     const found = keys.flatMap((key) => this.#spans.get(key) ?? []);
-    return [...new Map(found.map((span) => [span.spanId, span])).values()].slice(0, MOST_LINKS);
+    return [...new Map(found.map((span) => [span.spanId, span])).values()].slice(0, MAX_LINKS);
   }
 }

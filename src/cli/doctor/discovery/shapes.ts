@@ -1,4 +1,4 @@
-import { isObject, LEAST_PRICE, readAmount, readSizeEntry } from '../../../partner/wire.ts';
+import { isObject, MIN_PRICE, readAmount, readSizeEntry } from '../../../partner/wire.ts';
 
 /*
  * What the shape of an answer shows of the names that the partner does not document (partner rules 2.4.open, 2.5.open).
@@ -202,7 +202,7 @@ export function priceShape(seen: readonly SeenEntry[], configured: readonly stri
   const amounts = (name: string) =>
     objects.map((object) => readAmount(object, [name])).filter((amount) => amount !== undefined);
   // What is lower than any ask is a count or a rank.
-  const isDear = (name: string) => amounts(name).some((amount) => amount >= LEAST_PRICE);
+  const isDear = (name: string) => amounts(name).some((amount) => amount >= MIN_PRICE);
   const names = [...new Set(objects.flatMap((object) => Object.keys(object)))];
   const numeric = names.filter((name) => amounts(name).length > 0);
   const likely = numeric.filter((name) => isDear(name) && !NOT_PRICE_WORDS.test(name));
