@@ -8,9 +8,9 @@ import type { Figure } from './frame/figure.ts';
 import { report, type Row } from './frame/table.ts';
 
 /*
- * npm run bench [-- --skus 1000000 --rounds 5 --only ingest,apply --json FILE]
- * Every work in a process of its own, one after the other, then all of them in one table. Without options each takes the
- * size and rounds that it takes alone. Exit 1 when a figure to reach is missed or a work fails.
+ * npm run bench [-- --skus 1000000 --rounds 5 --only ingest,apply --json FILE] Every work in a process of its own,
+ * one after the other, then all of them in one table. Without options each takes the size and rounds that it takes
+ * alone. Exit 1 when a figure to reach is missed or a work fails.
  */
 
 const WORKS = [
@@ -54,7 +54,9 @@ function run(work: string, folder: string): Row[] {
   return (JSON.parse(readFileSync(file, 'utf8')) as { rows: Row[] }).rows;
 }
 
-/** Simulations of one seed: parts of the time that prices were right, requests for the fewest possible, and the like. */
+/**
+ * Simulations of one seed: parts of the time that prices were right, requests for the fewest possible, and the like.
+ */
 function figures(work: string): Row[] {
   const { stdout } = spawnSync(process.execPath, [mainOf(work), '--seeds', '1', '--json'], {
     encoding: 'utf8',

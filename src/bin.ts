@@ -16,13 +16,17 @@ if (launch === 'too-old') {
   // The same process, so that signals and supervisors reach the daemon itself.
   if (launch === 'again') {
     const flags = [...missingFlags(execArgv), ...execArgv];
-    // Behind `--` Node.js leaves `--env-file` to the program; until here it has read that file by itself, in its own way.
+    // Behind `--` Node.js leaves `--env-file` to the program; until here it has read that file by itself, in its own
+    // way.
     process.execve?.(execPath, [execPath, ...flags, '--', ...argv.slice(1)], environmentGiven(argv));
   }
   await import('./main.ts');
 }
 
-/** The environment without what Node.js has added to it from `--env-file`; undefined: as it is, also where the system does not tell. */
+/**
+ * The environment without what Node.js has added to it from `--env-file`; undefined: as it is, also where the system
+ * does not tell.
+ */
 function environmentGiven(words: readonly string[]): Record<string, string> | undefined {
   if (!words.some((word) => word.startsWith('--env-file'))) return undefined;
   try {

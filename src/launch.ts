@@ -1,7 +1,10 @@
 /** `await using` and more: older ones cannot even read the program's files. */
 export const OLDEST_NODE = 24;
 
-/** As `npm start` and the image have it: without it V8 lets young objects take tens of megabytes, and a manifest fills them. */
+/**
+ * As `npm start` and the image have it: without it V8 lets young objects take tens of megabytes, and a manifest fills
+ * them.
+ */
 export const SEMI_SPACE = '--max-semi-space-size=4';
 
 /** What the program runs with. The second keeps SIGUSR1 from opening a debugger, which reads every secret in memory. */

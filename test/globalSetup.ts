@@ -13,7 +13,9 @@ import { MIGRATED } from './support/db.ts';
 
 declare module 'vitest' {
   export interface ProvidedContext {
-    /** Administrator's URL of the Postgres server that the whole run shares; `test/support/db.ts` makes databases on it. */
+    /**
+     * Administrator's URL of the Postgres server that the whole run shares; `test/support/db.ts` makes databases on it.
+     */
     postgresUrl: string;
     /** A Redis that tests may use, or null where none can be had. */
     redisUrl: string | null;
@@ -75,12 +77,14 @@ async function cheapenLogins(serverUrl: string): Promise<void> {
 }
 
 /**
- * Hundreds of short sessions would plan every statement five times before one plan serves for all: a tenth of the time. With
- * `npm run test:postgres` servers plan as they do by themselves.
+ * Hundreds of short sessions would plan every statement five times before one plan serves for all: a tenth of the
+ * time. With `npm run test:postgres` servers plan as they do by themselves.
  */
 const PLANNED_ONCE = { plan_cache_mode: 'force_generic_plan' };
 
-/** A server of the run's own, unless `TEST_POSTGRES_URL` has its administrator's URL: `npm run test:postgres` sets it. */
+/**
+ * A server of the run's own, unless `TEST_POSTGRES_URL` has its administrator's URL: `npm run test:postgres` sets it.
+ */
 async function findPostgres(dataDir: string): Promise<{ url: string; stop: Release }> {
   const url = process.env['TEST_POSTGRES_URL'];
   if (url !== undefined) return { url, stop: () => Promise.resolve() };
@@ -90,8 +94,8 @@ async function findPostgres(dataDir: string): Promise<{ url: string; stop: Relea
 }
 
 /**
- * The database whose copies the tests begin with, its queues' tables included. Each project of a run sets up by itself: where they share a server,
- * the first makes it and the others wait.
+ * The database whose copies the tests begin with, its queues' tables included. Each project of a run sets up by
+ * itself: where they share a server, the first makes it and the others wait.
  */
 async function migrateTemplate(serverUrl: string): Promise<void> {
   const admin = connectPostgres(serverUrl, { max: 1 });

@@ -38,7 +38,10 @@ export function* scattered(skus: number): Generator<string, never> {
   }
 }
 
-/** Claims SKUs and makes the answer in which the part `share` of their prices is another than the mirror's; reported, where it is any. */
+/**
+ * Claims SKUs and makes the answer in which the part `share` of their prices is another than the mirror's; reported,
+ * where it is any.
+ */
 export async function prepare(
   sql: Sql,
   skus: readonly string[],

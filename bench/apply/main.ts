@@ -13,10 +13,10 @@ import { ormUpsert } from './orm.ts';
 import { multiRowValues, rowByRow, unnestOnConflict } from './peers.ts';
 
 /*
- * npm run bench:apply [-- --skus 1000000 --rounds 5 --json FILE]
- * Answers of 100 SKUs with 14 sizes each, applied to a mirror of that many SKUs, none, a tenth or all of the prices changed:
- * the daemon's own function and, answer for answer in turns, on the same tables, what one would write instead. Medians. Each
- * answer is for other SKUs, scattered over the whole mirror; in the first round what it left is compared with what it said.
+ * npm run bench:apply [-- --skus 1000000 --rounds 5 --json FILE] Answers of 100 SKUs with 14 sizes each, applied to a
+ * mirror of that many SKUs, none, a tenth or all of the prices changed: the daemon's own function and, answer for
+ * answer in turns, on the same tables, what one would write instead. Medians. Each answer is for other SKUs,
+ * scattered over the whole mirror; in the first round what it left is compared with what it said.
  */
 
 const { skus, rounds, json } = sizes({ skus: 1_000_000, rounds: 5 });

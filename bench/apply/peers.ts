@@ -2,8 +2,8 @@ import type { Sql, Tx } from '../../src/store/connection/db.ts';
 import { type Answer, NEXT } from './answer.ts';
 
 /*
- * What somebody would write who knows Postgres, with the same driver: prices and their history, metadata, state and ledger,
- * in one transaction an answer. None learns rates or audits the delta, as ours does beside.
+ * What somebody would write who knows Postgres, with the same driver: prices and their history, metadata, state and
+ * ledger, in one transaction an answer. None learns rates or audits the delta, as ours does beside.
  */
 
 const key = (sku: string, size: string) => `${sku}\t${size}`;

@@ -8,10 +8,10 @@ import { seeded } from '../freshness/random.ts';
 import { loadMirror } from '../scrape/load.ts';
 
 /*
- * npm run bench:bloat [-- --skus 50000 --rounds 7 --json FILE]
- * A week of refreshes in a row: every SKU once a round, a hundredth of the prices changed. Autovacuum with the tables' own
- * settings, woken every second, as a round is here over in less than a minute. How much larger each table is with its indexes
- * after the last round than after the first.
+ * npm run bench:bloat [-- --skus 50000 --rounds 7 --json FILE] A week of refreshes in a row: every SKU once a round,
+ * a hundredth of the prices changed. Autovacuum with the tables' own settings, woken every second, as a round is here
+ * over in less than a minute. How much larger each table is with its indexes after the last round than after the
+ * first.
  */
 
 const { skus, rounds, json } = sizes({ skus: 50_000, rounds: 7 });

@@ -24,7 +24,10 @@ const MINUTE_MS = 60_000;
 
 /** What an answered call showed, without what the mirror itself adds to it. */
 export interface Observed extends Omit<CeilingEvidence, 'budget' | 'configuredBudget' | 'alike' | 'proven'> {
-  /** Of the SKUs that counted as live those that had been deferred when they were asked before, once or more often; absent: none. */
+  /**
+   * Of the SKUs that counted as live those that had been deferred when they were asked before, once or more often;
+   * absent: none.
+   */
   readonly again?: Pick<LiveAsks, 'second' | 'later'>;
 }
 

@@ -6,7 +6,10 @@
 export interface Limiter {
   /** How many of `wanted` computations are made at `now`, which never goes back. */
   take(now: number, wanted: number): number;
-  /** Computations that could have been made between two times by somebody who knows the limiter and asks `perMinute` at most. */
+  /**
+   * Computations that could have been made between two times by somebody who knows the limiter and asks `perMinute`
+   * at most.
+   */
   allowed(from: number, to: number, perMinute: number): number;
 }
 

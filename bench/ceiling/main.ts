@@ -3,9 +3,9 @@ import { printFigures } from '../frame/figure.ts';
 import { ceilingFigures } from './results.ts';
 
 /*
- * npm run bench:ceiling [-- --seed 1 --seeds 3 --hours 6 --json]
- * Partners that limit live computations in time, each in another way, and how much of what they allow the production code
- * learns to use. Exit 1 when a figure to reach is missed.
+ * npm run bench:ceiling [-- --seed 1 --seeds 3 --hours 6 --json] Partners that limit live computations in time, each
+ * in another way, and how much of what they allow the production code learns to use. Exit 1 when a figure to reach is
+ * missed.
  */
 
 const { values } = parseArgs({

@@ -2,7 +2,9 @@ import { figure, type Figure } from '../frame/figure.ts';
 import { PARTNERS } from './limiters.ts';
 import { type Answers, simulateCeiling } from './simulate.ts';
 
-/** Answers as they usually come, and where live computations are slow: then up to twenty calls are under way at a time. */
+/**
+ * Answers as they usually come, and where live computations are slow: then up to twenty calls are under way at a time.
+ */
 const QUICK: Answers = { fromMs: 100, toMs: 1000 };
 const SLOW: Answers = { fromMs: 1000, toMs: 10_000 };
 
@@ -11,7 +13,10 @@ const ALL = 0.95;
 const ALL_WHERE_IT_MOVES = 0.9;
 const DEFERRED = 0.01;
 
-/** For each partner the parts of the allowed computations that were used, and the part of the asked SKUs that was deferred: the worst of the seeds. */
+/**
+ * For each partner the parts of the allowed computations that were used, and the part of the asked SKUs that was
+ * deferred: the worst of the seeds.
+ */
 export function* ceilingFigures(seeds: readonly number[], hours: number): Generator<Figure> {
   for (const partner of PARTNERS) {
     const runs = seeds.map((seed) => simulateCeiling(partner, { hours, answers: QUICK, seed }));

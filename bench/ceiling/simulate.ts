@@ -3,8 +3,8 @@ import { LiveKnowledge } from './knowledge.ts';
 import type { LimitedPartner, Limiter } from './limiters.ts';
 
 /*
- * Hours of live calls against a partner that limits live computations, on a virtual clock: the production code decides how many
- * SKUs a call has, and learns from each answer. There is always something to ask for.
+ * Hours of live calls against a partner that limits live computations, on a virtual clock: the production code
+ * decides how many SKUs a call has, and learns from each answer. There is always something to ask for.
  */
 
 export const CALLS_PER_MINUTE = 118;

@@ -6,9 +6,9 @@ import { withMirrorDatabase } from '../frame/server.ts';
 import { report, type Row, sizes } from '../frame/table.ts';
 
 /*
- * npm run bench:claim [-- --skus 1000000 --rounds 20 --json FILE]
- * What a bulk call asks of the ledger, with that many SKUs due and, in turns, with 10,000: what it is planned from (what is
- * due, and what comes next), a claim of 100 SKUs and giving it back, and releasing what was held.
+ * npm run bench:claim [-- --skus 1000000 --rounds 20 --json FILE] What a bulk call asks of the ledger, with that many
+ * SKUs due and, in turns, with 10,000: what it is planned from (what is due, and what comes next), a claim of 100
+ * SKUs and giving it back, and releasing what was held.
  */
 
 const { skus, rounds, json } = sizes({ skus: 1_000_000, rounds: 20 });

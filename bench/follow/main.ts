@@ -7,10 +7,10 @@ import { besideWriter } from '../read/beside.ts';
 import { loadMirror } from '../scrape/load.ts';
 
 /*
- * npm run bench:follow [-- --skus 100000 --rounds 20 --json FILE]
- * Changes a second that a follower gets out of the database in batches of 10,000, while another process applies as many answers as the
- * partner gives an account: from catalog.changes, of prices and of SKUs that appear, and by what one would write instead, in turns. The
- * others miss changes (times overlap), hold back WAL for who is away, or lose what comes while nobody listens.
+ * npm run bench:follow [-- --skus 100000 --rounds 20 --json FILE] Changes a second that a follower gets out of the
+ * database in batches of 10,000, while another process applies as many answers as the partner gives an account: from
+ * catalog.changes, of prices and of SKUs that appear, and by what one would write instead, in turns. The others miss
+ * changes (times overlap), hold back WAL for who is away, or lose what comes while nobody listens.
  */
 
 const { skus, rounds, json } = sizes({ skus: 100_000, rounds: 20 });

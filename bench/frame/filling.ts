@@ -7,11 +7,13 @@ import type { Sql } from '../../src/store/connection/db.ts';
 import { withMirrorDatabase } from './server.ts';
 
 /*
- * A daemon, a process of its own, that fills a mirror at the pace of an account of 200 requests a minute, of which it has 60 %, from a sandbox that
- * answers at once: at the partner its answer's time comes on top.
+ * A daemon, a process of its own, that fills a mirror at the pace of an account of 200 requests a minute, of which it
+ * has 60 %, from a sandbox that answers at once: at the partner its answer's time comes on top.
  */
 
-/** So many SKUs the sandbox has: more than calls can carry meanwhile. To the others it answers that they are not found. */
+/**
+ * So many SKUs the sandbox has: more than calls can carry meanwhile. To the others it answers that they are not found.
+ */
 const KNOWN = 30_000;
 const LIVE_SHARE = 0.05;
 /** PARTNER_RATE_LIMIT 200 with PARTNER_RATE_SHARE 0.6, less one request and half a second of guard. */
@@ -28,7 +30,10 @@ export async function until(what: () => Promise<boolean>): Promise<void> {
   while (!(await what())) await pause(250);
 }
 
-/** A baseline is there; then all that the sandbox does not have becomes due, too, after what it has. Their names begin with X. */
+/**
+ * A baseline is there; then all that the sandbox does not have becomes due, too, after what it has. Their names begin
+ * with X.
+ */
 async function dueAll(sql: Sql, skus: number): Promise<void> {
   await until(async () => (await sql`select from catalog_internal.due limit 1`).length > 0);
   const names = sql`select format('X%s', n) as sku from generate_series(1, ${skus - KNOWN}::int) n`;
@@ -39,7 +44,10 @@ async function dueAll(sql: Sql, skus: number): Promise<void> {
   await sql`analyze catalog.skus, catalog_internal.due`;
 }
 
-/** Does `work` while so many SKUs are due, and says how many still were at its end. Throws where they were too few to be a fill. */
+/**
+ * Does `work` while so many SKUs are due, and says how many still were at its end. Throws where they were too few to
+ * be a fill.
+ */
 export async function besideFill<T>(
   options: { readonly skus: number; readonly env?: Readonly<Record<string, string>> },
   work: (fill: Fill) => Promise<T>,

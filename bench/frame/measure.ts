@@ -14,8 +14,8 @@ export function quantile(samples: readonly number[], q: number): number {
 export const median = (samples: readonly number[]): number => quantile(samples, 0.5);
 
 /**
- * Runs every work once a round, in turns, so that whatever else the machine does meanwhile hits all alike; the first round only
- * warms up. Returns the milliseconds of each, by name.
+ * Runs every work once a round, in turns, so that whatever else the machine does meanwhile hits all alike; the first
+ * round only warms up. Returns the milliseconds of each, by name.
  */
 export async function inTurns(
   works: Readonly<Record<string, () => Promise<unknown>>>,

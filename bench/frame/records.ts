@@ -1,8 +1,8 @@
 import type { Sql } from '../../src/store/connection/db.ts';
 
 /**
- * Gives every priced SKU of a loaded mirror what a record brings: `sizes` prices, plain numbers, and its metadata. Set by set,
- * and without WAL, as the tables are new in their transaction.
+ * Gives every priced SKU of a loaded mirror what a record brings: `sizes` prices, plain numbers, and its metadata.
+ * Set by set, and without WAL, as the tables are new in their transaction.
  */
 export async function loadRecords(sql: Sql, sizes: number): Promise<void> {
   await sql.begin(async (tx) => {

@@ -62,8 +62,8 @@ export function markdown(rows: readonly Row[]): string {
 }
 
 /**
- * The options that every work takes: how large, how often, and where the JSON goes. Ends the process with 2, and says what they are,
- * where others are given.
+ * The options that every work takes: how large, how often, and where the JSON goes. Ends the process with 2, and says
+ * what they are, where others are given.
  */
 export function sizes(defaults: { readonly skus: number; readonly rounds: number }) {
   const options = {
@@ -84,8 +84,8 @@ options: --skus ${defaults.skus} --rounds ${defaults.rounds} --json FILE (the nu
 }
 
 /**
- * Prints the table, writes the JSON where asked, and sets the exit code: 1 where a figure is not reached. Throws where there is
- * no figure.
+ * Prints the table, writes the JSON where asked, and sets the exit code: 1 where a figure is not reached. Throws
+ * where there is no figure.
  */
 export function report(rows: readonly Row[], json?: string): void {
   const empty = rows.find(({ ours, against }) => !Number.isFinite(ours + (against?.value ?? 0)));

@@ -31,7 +31,10 @@ async function connected(host: string, port: number): Promise<Socket> {
   return socket;
 }
 
-/** Tells of each piece that is sent while no statement is under way: each ends with Sync or is a Query, and is answered by ReadyForQuery. */
+/**
+ * Tells of each piece that is sent while no statement is under way: each ends with Sync or is a Query, and is
+ * answered by ReadyForQuery.
+ */
 function counted(socket: Socket, onTrip: () => void): Socket {
   // The beginning of the connection is answered by a ReadyForQuery, too.
   let asked = 1;

@@ -2,7 +2,10 @@ import { figure, type Figure } from '../frame/figure.ts';
 import { seeded } from './random.ts';
 import { runLive } from './run.ts';
 
-/** A market that nobody has thought of: how large and how lively it is, how much its SKUs differ, what is scarce, and how long it is known. */
+/**
+ * A market that nobody has thought of: how large and how lively it is, how much its SKUs differ, what is scarce, and
+ * how long it is known.
+ */
 export function drawnMarket(seed: number) {
   const random = seeded(seed);
   const between = (least: number, most: number) => least * (most / least) ** random();

@@ -9,7 +9,10 @@ import { type LiveRefreshes, simulateLive } from './live.ts';
 import { BENCH_LIMITS, FULL } from './world-figures.ts';
 import { World, type WorldName } from './worlds.ts';
 
-/* What hints gain whose sources are right half of the time and tell of half of the moves, and what it costs to be told nonsense. */
+/*
+ * What hints gain whose sources are right half of the time and tell of half of the moves, and what it costs to be
+ * told nonsense.
+ */
 
 export interface HintSize {
   readonly skus: number;
@@ -63,7 +66,10 @@ function runHints(
   return { freshness: POINTS * world.freshness(hours / 2, hours), live };
 }
 
-/** By whoever knows all rates; `knowsSource`: and all of the good source, and refreshes each SKU in three rounds at least, as a mirror does. */
+/**
+ * By whoever knows all rates; `knowsSource`: and all of the good source, and refreshes each SKU in three rounds at
+ * least, as a mirror does.
+ */
 function runKnown({ name, ceiling, size: { skus, hours } }: Run, seed: number, knowsSource = false): number {
   const world = new World(skus, name, hours, seed);
   const budget = scaled(skus, FULL.liveBudget);

@@ -4,7 +4,10 @@ import type { World } from './worlds.ts';
 
 /* Sources of hints. Times in minutes. */
 
-/** A source that hints at each move with a probability of `recall`, as it happens, and at SKUs drawn at random so often that it is right with `precision`. */
+/**
+ * A source that hints at each move with a probability of `recall`, as it happens, and at SKUs drawn at random so
+ * often that it is right with `precision`.
+ */
 export function informed(
   world: World,
   {

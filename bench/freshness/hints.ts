@@ -129,7 +129,10 @@ export class Hints {
     return true;
   }
 
-  /** A SKU was refreshed; `unmoved`: the probability that nothing has moved by its own rate. Returns whether a hint explains what was found. */
+  /**
+   * A SKU was refreshed; `unmoved`: the probability that nothing has moved by its own rate. Returns whether a hint
+   * explains what was found.
+   */
   settle(item: number, unmoved: number, moved: boolean): boolean {
     const hints = this.#waiting.get(item) ?? [];
     this.#moves += Number(moved);
@@ -146,7 +149,9 @@ export class Hints {
     return moved && (isHinted(hints, unmoved) || tests.some(({ found }) => found === 'undone'));
   }
 
-  /** In how many minutes an item that was refreshed just now is refreshed again, as what hints told of may be undone. */
+  /**
+   * In how many minutes an item that was refreshed just now is refreshed again, as what hints told of may be undone.
+   */
   againIn(item: number, dueIn: number): number {
     const told = this.#told.get(item);
     if (told === undefined) return dueIn;

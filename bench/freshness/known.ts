@@ -10,9 +10,10 @@ export interface KnownSource {
 }
 
 /**
- * What could be had by whoever knew the mean rate of each SKU and nothing else: every minute the refreshes go where they gain most among
- * all SKUs (the index of Olston & Pandey), without a bound on the wait unless `mostRounds` is given. With a `source`, by whoever knew all of that,
- * too (the index of Busa-Fekete et al.): no learner that keeps the longest wait is better, but by chance.
+ * What could be had by whoever knew the mean rate of each SKU and nothing else: every minute the refreshes go where
+ * they gain most among all SKUs (the index of Olston & Pandey), without a bound on the wait unless `mostRounds` is
+ * given. With a `source`, by whoever knew all of that, too (the index of Busa-Fekete et al.): no learner that keeps
+ * the longest wait is better, but by chance.
  */
 export function simulateKnown(
   world: World,
@@ -75,8 +76,9 @@ function gainOf(world: World, item: number, waited: number): number {
 }
 
 /**
- * Of a SKU with so many hints since its last refresh: what it would be right longer for, refreshed each time it is as uncertain as now. Hints and the
- * moves that nobody hints at make it uncertain; each hint as much as so many minutes do.
+ * Of a SKU with so many hints since its last refresh: what it would be right longer for, refreshed each time it is as
+ * uncertain as now. Hints and the moves that nobody hints at make it uncertain; each hint as much as so many minutes
+ * do.
  */
 function hintedGainOf(
   world: World,

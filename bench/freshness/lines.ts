@@ -74,8 +74,8 @@ export class Lines {
   }
 
   /**
-   * A SKU was refreshed, so long after the time before: whether its line's release explains what was found, so that it teaches nothing,
-   * and in how many minutes it is to be refreshed again for it.
+   * A SKU was refreshed, so long after the time before: whether its line's release explains what was found, so that
+   * it teaches nothing, and in how many minutes it is to be refreshed again for it.
    */
   settle(item: number, minute: number, minutes: number): { explained: boolean; again: number | null } {
     const at = this.#world.lineOf(item);

@@ -158,7 +158,10 @@ export class Account {
     if (refreshedAt >= this.since) this.#worst = Math.max(this.#worst, now - refreshedAt);
   }
 
-  /** Weighted part of the time that prices were right; mean minutes that a price had been wrong; longest wait in minutes. */
+  /**
+   * Weighted part of the time that prices were right; mean minutes that a price had been wrong; longest wait in
+   * minutes.
+   */
   result(): { freshness: number; wrongMinutes: number; worstMinutes: number } {
     return {
       freshness: this.#fresh / this.#weightTime,

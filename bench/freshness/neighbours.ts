@@ -1,14 +1,17 @@
 import { exponential } from './random.ts';
 
-/** How the seller's other services use the account. With 'on and off' they are quiet, and the mirror's own work comes and goes. */
+/**
+ * How the seller's other services use the account. With 'on and off' they are quiet, and the mirror's own work comes
+ * and goes.
+ */
 export type Neighbours = 'quiet' | 'on and off' | 'bursty';
 
 const ACCOUNT_LIMIT = 200;
 const WINDOW_MS = 60_000;
 
 /**
- * The partner's limit of 200 requests in any rolling 60 seconds, refused ones included (partner rule 8.rate), with the requests
- * of the account's other users in it.
+ * The partner's limit of 200 requests in any rolling 60 seconds, refused ones included (partner rule 8.rate), with
+ * the requests of the account's other users in it.
  */
 export class SharedAccount {
   /** Most own requests in any 60 s. */
@@ -24,12 +27,17 @@ export class SharedAccount {
     this.#random = random;
   }
 
-  /** How long an own request is on the way to the partner: always shorter than the spacing, so none overtakes another. */
+  /**
+   * How long an own request is on the way to the partner: always shorter than the spacing, so none overtakes another.
+   */
   wayMs(): number {
     return 50 + 350 * this.#random();
   }
 
-  /** An own request reaches the partner, after those of the others that came before; false: it is refused. Times only grow. */
+  /**
+   * An own request reaches the partner, after those of the others that came before; false: it is refused. Times only
+   * grow.
+   */
   arrive(at: number): boolean {
     for (; (this.#others[this.#next] ?? Infinity) < at; this.#next += 1)
       count(this.#all, this.#others[this.#next] ?? 0);

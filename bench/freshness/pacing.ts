@@ -16,9 +16,9 @@ const WINDOW_MS = 60_000;
 const LIMITS: PaceLimits = { maxPerWindow: 120, windowMs: WINDOW_MS, backoffMs: 60_000 };
 
 /**
- * A day of the production pacer beside the account's other traffic, seen at the partner: every request takes its own time
- * on the way. Two replicas share the log, as they do in Postgres. With 'on and off' the mirror itself has work only part
- * of the time.
+ * A day of the production pacer beside the account's other traffic, seen at the partner: every request takes its own
+ * time on the way. Two replicas share the log, as they do in Postgres. With 'on and off' the mirror itself has work
+ * only part of the time.
  */
 export function simulatePacing(neighbours: Neighbours, seed: number, hours = 24): PacingResult {
   const random = seeded(seed);

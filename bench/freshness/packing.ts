@@ -12,7 +12,9 @@ export interface PackingResult {
   /** The least minutes: by those calls at the pace there is, or by the ceiling on live computations. */
   readonly boundMinutes: number;
   readonly deferred: number;
-  /** Minutes until all but a thousandth were priced: the last ones may have been deferred, and wait DEFERRED_INTERVAL. */
+  /**
+   * Minutes until all but a thousandth were priced: the last ones may have been deferred, and wait DEFERRED_INTERVAL.
+   */
   readonly nearlyAllMinutes: number;
   /** Part of the ceiling that was used until then; 1 where there is none. */
   readonly ceilingUsed: number;
@@ -21,7 +23,9 @@ export interface PackingResult {
 export interface Fill {
   readonly skus: number;
   readonly liveShare: number;
-  /** Part of the live SKUs that is listed as snapshot: they use live budget unseen until they have been deferred once. */
+  /**
+   * Part of the live SKUs that is listed as snapshot: they use live budget unseen until they have been deferred once.
+   */
   readonly mislisted: number;
   /** The partner's hidden ceiling on live computations a minute; null: none. */
   readonly ceiling: number | null;
@@ -37,7 +41,10 @@ const JITTER = 0.1;
 const NEARLY_ALL = 0.999;
 const NOT_EARLY = { urgent: 0, live: 0, new: 0, error: 0, metadata: 0, sweep: 0 };
 
-/** A first fill through the production planner and its learning, on a virtual clock: how many calls it takes, and how long. */
+/**
+ * A first fill through the production planner and its learning, on a virtual clock: how many calls it takes, and how
+ * long.
+ */
 export function simulateFill(fill: Fill, seed: number): PackingResult {
   const market = new Unpriced(fill, seed);
   const server = new CeilingServer(LIVE_BUDGET, fill.ceiling);

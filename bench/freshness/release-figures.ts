@@ -10,7 +10,10 @@ export interface ReleaseSize {
   readonly hours: number;
 }
 
-/** Where there are such lines: points that are gained at least, and the part of the error that is left at most; without and with a ceiling. */
+/**
+ * Where there are such lines: points that are gained at least, and the part of the error that is left at most;
+ * without and with a ceiling.
+ */
 const WITH = [
   { name: 'releases', points: [0.5, 1.2], left: [0.85, 0.85] },
   { name: 'all of it', points: [0, 0.5], left: [0.82, 0.8] },

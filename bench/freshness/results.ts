@@ -14,8 +14,9 @@ import { trustFigures } from './trust-figures.ts';
 import { catchUpFigures, worldFigures } from './world-figures.ts';
 
 /**
- * Of a rolling minute, by somebody who asks evenly. At most 0.992 can be used with calls at the full pace: it sends 118 in 60.5 seconds,
- * which may all fall into one minute, and no 118 calls in a row have more answered than the minute allows.
+ * Of a rolling minute, by somebody who asks evenly. At most 0.992 can be used with calls at the full pace: it sends
+ * 118 in 60.5 seconds, which may all fall into one minute, and no 118 calls in a row have more answered than the
+ * minute allows.
  */
 const CEILING_USED = 0.985;
 /** The first minutes count, in which it is learned. */
@@ -133,8 +134,8 @@ function* liveFigures(
 }
 
 /**
- * Neighbours whose bursts have the mirror refused some thirty times a day: refreshes are lost, and every wait is longer. Rounds
- * are those of the undisturbed pace, so that they do not grow with what they measure.
+ * Neighbours whose bursts have the mirror refused some thirty times a day: refreshes are lost, and every wait is
+ * longer. Rounds are those of the undisturbed pace, so that they do not grow with what they measure.
  */
 function* burstyFigures(seeds: readonly number[], size: BenchSize): Generator<Figure> {
   const undisturbed = size.skus / (sendsPerWindow(LIMITS) * LIVE_BUDGET);

@@ -3,8 +3,8 @@ import { figure, type Figure } from '../frame/figure.ts';
 import { LIMITS, runLive } from './run.ts';
 
 /*
- * A seller of a hundredth of the catalog: how often live prices are right where the account's requests go to all live SKUs, and where only
- * the seller's own are in scope, with a third of the requests.
+ * A seller of a hundredth of the catalog: how often live prices are right where the account's requests go to all live
+ * SKUs, and where only the seller's own are in scope, with a third of the requests.
  */
 
 export interface ScopeSize {
@@ -14,7 +14,10 @@ export interface ScopeSize {
   readonly hours: number;
 }
 
-/** Part of the requests of the whole catalog that a mirror of the scope takes at most; of these, so many a minute are for SKUs that are not live. */
+/**
+ * Part of the requests of the whole catalog that a mirror of the scope takes at most; of these, so many a minute are
+ * for SKUs that are not live.
+ */
 const REQUESTS_PART = 0.35;
 const OTHER_REQUESTS = 2;
 

@@ -16,7 +16,8 @@ export function* trustFigures(seeds: readonly number[], size: BenchSize): Genera
     'ten times faster': { ...market, medianMinutes: 36 },
     'rates redrawn every two days': { ...market, redrawHours: size.hours, hours: 2 * size.hours },
   } as const;
-  // A fill has just ended, and nothing is known of any SKU: what is claimed in the first hours is what is believed of all.
+  // A fill has just ended, and nothing is known of any SKU: what is claimed in the first hours is what is believed of
+  // all.
   for (const [speed, medianMinutes] of Object.entries({
     'ten times faster': 36,
     usual: 360,
@@ -45,8 +46,8 @@ export function* trustFigures(seeds: readonly number[], size: BenchSize): Genera
   }
   for (const [name, of] of Object.entries(markets)) {
     const results = seeds.map((seed) => runLive(seed, size, of).trust);
-    // Hours pass until rates that have just been drawn anew are learned: there even known ones leave 0.42 of the wrong prices; and 0.56 where
-    // most prices move before they are old.
+    // Hours pass until rates that have just been drawn anew are learned: there even known ones leave 0.42 of the
+    // wrong prices; and 0.56 where most prices move before they are old.
     yield* figuresOf(`p_right, ${name}: `, results, {
       wrong: 'redrawHours' in of ? 0.7 : 'medianMinutes' in of ? 0.6 : 0.4,
       error: of === market ? 0.01 : 0.015,

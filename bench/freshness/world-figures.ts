@@ -6,12 +6,14 @@ import { simulateLive } from './live.ts';
 import { World, type WorldName, WORLDS } from './worlds.ts';
 
 /*
- * Markets that are not stationary, and one that is, beside what could be had by whoever knew the mean rates: in the course of things, and
- * after an outage of two hours.
+ * Markets that are not stationary, and one that is, beside what could be had by whoever knew the mean rates: in the
+ * course of things, and after an outage of two hours.
  */
 
 export const BENCH_LIMITS: PaceLimits = { maxPerWindow: 120, windowMs: 60_000, backoffMs: 60_000 };
-/** Of 20,000 SKUs: live SKUs of a call, and what a hidden ceiling allows in a minute. With fewer SKUs both are smaller. */
+/**
+ * Of 20,000 SKUs: live SKUs of a call, and what a hidden ceiling allows in a minute. With fewer SKUs both are smaller.
+ */
 export const FULL = { skus: 20_000, liveBudget: 5, ceiling: 200 };
 
 export interface WorldSize {
@@ -22,7 +24,10 @@ export interface WorldSize {
 }
 
 interface Ran {
-  /** Weighted part of the prices that were right: in the hours before the outage, in the one after it, in the first 24 hours. */
+  /**
+   * Weighted part of the prices that were right: in the hours before the outage, in the one after it, in the first 24
+   * hours.
+   */
   readonly usual: number;
   readonly after: number;
   readonly first: number;

@@ -1,8 +1,9 @@
 import { exponential, gauss, poisson, seeded } from './random.ts';
 
 /*
- * How moves of live SKUs come in markets that are not stationary: as events, all drawn beforehand from one source. Mean rates are those of
- * market.ts where nothing else is said, so that what differs is how moves come, not how many. Times in minutes.
+ * How moves of live SKUs come in markets that are not stationary: as events, all drawn beforehand from one source.
+ * Mean rates are those of market.ts where nothing else is said, so that what differs is how moves come, not how many.
+ * Times in minutes.
  */
 
 const DAY = 24 * 60;

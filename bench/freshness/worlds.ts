@@ -82,7 +82,10 @@ export class World implements LiveMarket {
     this.#at[item] = at;
   }
 
-  /** SKUs that were replaced by new ones since it was last asked: they are refreshed at once, and nothing is known of them. */
+  /**
+   * SKUs that were replaced by new ones since it was last asked: they are refreshed at once, and nothing is known of
+   * them.
+   */
   replacedUntil(now: number): number[] {
     const items: number[] = [];
     for (

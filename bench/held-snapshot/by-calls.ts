@@ -7,8 +7,9 @@ import { Calls, loadBacklog, OVER_MS, recordsOf } from './calls.ts';
 import { processCpuMs } from './cpu.ts';
 
 /*
- * Two mirrors on one server, in turns: beside one a snapshot is held, which keeps nothing of the other's database. Processor time is
- * that of each one's session: autovacuum, which tries again and again where a snapshot is held, is not a call's.
+ * Two mirrors on one server, in turns: beside one a snapshot is held, which keeps nothing of the other's database.
+ * Processor time is that of each one's session: autovacuum, which tries again and again where a snapshot is held, is
+ * not a call's.
  */
 
 const WINDOWS = 6;

@@ -12,8 +12,9 @@ import { seeded } from '../freshness/random.ts';
 import { loadMirror } from '../scrape/load.ts';
 
 /*
- * Bulk calls as a daemon makes them, statement by statement, without a partner. Some are measured; between them many are made at
- * once, by the same statements with more SKUs in each: they leave the same versions of the same rows, in less time.
+ * Bulk calls as a daemon makes them, statement by statement, without a partner. Some are measured; between them many
+ * are made at once, by the same statements with more SKUs in each: they leave the same versions of the same rows, in
+ * less time.
  */
 
 const MANY = 50;
@@ -47,7 +48,10 @@ const LESSON = {
   incident: null,
 };
 
-/** A catalog that is refreshed as fast as may be, and never done: whatever was refreshed is due again, behind all others. */
+/**
+ * A catalog that is refreshed as fast as may be, and never done: whatever was refreshed is due again, behind all
+ * others.
+ */
 export async function loadBacklog(sql: Sql, skus: number): Promise<void> {
   await loadMirror(sql, skus);
   await loadRecords(sql, SIZES);

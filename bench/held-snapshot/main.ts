@@ -13,13 +13,14 @@ import { measureCalls } from './by-calls.ts';
 import { postmasterOf, serverCpuMs } from './cpu.ts';
 
 /*
- * npm run bench:held-snapshot [-- --calls 12000 --skus 300000 | --minutes 6 --redis] [--json FILE]
- * What a transaction costs that others hold open (pg_dump, a report, a replication slot): nothing that is updated meanwhile can be
- * vacuumed, and every statement that passes over it reads it again. A daemon with seven times the default's requests; a
- * snapshot is held for so many minutes; processor time of the whole server in the last minute of it, against the minute before it.
- * Beside it the tables that grew, and the statements that cost most. Linux only, as processor time is read from /proc.
- * With --calls no daemon and no time: what costs is the number of versions, so that many calls of 100 SKUs are made as fast as may
- * be (12,000 are an hour of a whole account's 200 a minute), and then some are measured, against those of a mirror without a snapshot.
+ * npm run bench:held-snapshot [-- --calls 12000 --skus 300000 | --minutes 6 --redis] [--json FILE] What a transaction
+ * costs that others hold open (pg_dump, a report, a replication slot): nothing that is updated meanwhile can be
+ * vacuumed, and every statement that passes over it reads it again. A daemon with seven times the default's requests;
+ * a snapshot is held for so many minutes; processor time of the whole server in the last minute of it, against the
+ * minute before it. Beside it the tables that grew, and the statements that cost most. Linux only, as processor time
+ * is read from /proc. With --calls no daemon and no time: what costs is the number of versions, so that many calls of
+ * 100 SKUs are made as fast as may be (12,000 are an hour of a whole account's 200 a minute), and then some are
+ * measured, against those of a mirror without a snapshot.
  */
 
 const { values } = parseArgs({

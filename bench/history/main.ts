@@ -8,9 +8,9 @@ import { seeded } from '../freshness/random.ts';
 import { loadMirror } from '../scrape/load.ts';
 
 /*
- * npm run bench:history [-- --skus 1000000 --rounds 20000 --json FILE]
- * Questions to the history of a year, a hundred changes a SKU: half of them are of one SKU in twenty, so each of those has a thousand in all
- * chunks. Lookups of single moments, in turns with a statement that reads nothing, and how fast changes are counted to their days.
+ * npm run bench:history [-- --skus 1000000 --rounds 20000 --json FILE] Questions to the history of a year, a hundred
+ * changes a SKU: half of them are of one SKU in twenty, so each of those has a thousand in all chunks. Lookups of
+ * single moments, in turns with a statement that reads nothing, and how fast changes are counted to their days.
  */
 
 const { skus, rounds, json } = sizes({ skus: 1_000_000, rounds: 20_000 });
@@ -35,7 +35,10 @@ const live = () => skuOf(20 * (1 + drawn(Math.floor(skus / 20))));
 const size = () => (35 + (1 + drawn(SIZES)) / 2).toFixed(1);
 const moment = () => new Date(Date.now() - random() * 360 * 86_400_000);
 
-/** Builds the indexes of a table once all of it is there: kept in order while a hundred million rows come, they take most of the time. */
+/**
+ * Builds the indexes of a table once all of it is there: kept in order while a hundred million rows come, they take
+ * most of the time.
+ */
 async function indexedLast(sql: Sql, table: string, load: () => Promise<void>): Promise<void> {
   const indexes = await sql<{ drop: string; build: string }[]>`
     select case when conname is null then 'drop index ' || indexrelid::regclass
@@ -71,7 +74,10 @@ async function loadHistory(sql: Sql): Promise<void> {
   await sql.unsafe('vacuum analyze catalog.skus');
 }
 
-/** Every change counted to its day, as in a mirror that has kept its history; many days at a time, as its own pieces would take hours. */
+/**
+ * Every change counted to its day, as in a mirror that has kept its history; many days at a time, as its own pieces
+ * would take hours.
+ */
 async function loadDays(sql: Sql): Promise<void> {
   await sql`truncate catalog.daily_prices`;
   await sql`set work_mem = '1GB'`;
@@ -90,7 +96,10 @@ async function loadDays(sql: Sql): Promise<void> {
   await sql`update catalog_internal.daily set position = (select max(id) from catalog.price_history)`;
 }
 
-/** The mirror was loaded before its history, and is out of memory by now. A daemon reads and writes all of it all the time. */
+/**
+ * The mirror was loaded before its history, and is out of memory by now. A daemon reads and writes all of it all the
+ * time.
+ */
 async function readMirror(sql: Sql): Promise<void> {
   for (const seqscan of ['on', 'off'])
     for (const table of ['catalog.skus', 'catalog.prices'])
@@ -113,7 +122,10 @@ const moments = (sql: Sql): Works => ({
   'price_at, yesterday': () => sql`select catalog.price_at(${live()}, ${size()}, now() - interval '1 day')`,
 });
 
-/** They read a hundred times as much, and are not in turns with those: what they leave behind is cleared up in the next statement's time. */
+/**
+ * They read a hundred times as much, and are not in turns with those: what they leave behind is cleared up in the
+ * next statement's time.
+ */
 const many = (sql: Sql): Works => ({
   [NOTHING]: () => sql`select 1`,
   'prices_at, all sizes of a live SKU': () => sql`select * from catalog.prices_at(${live()}, ${moment()})`,

@@ -6,9 +6,9 @@ import { fileURLToPath } from 'node:url';
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 
 /**
- * Builds the mirror's process into a folder, as the image has it: what strips the types at each start would count as its
- * memory. By a process of its own: Linux counts the memory of whoever starts a process as the most that this one ever had.
- * Returns the program's path.
+ * Builds the mirror's process into a folder, as the image has it: what strips the types at each start would count as
+ * its memory. By a process of its own: Linux counts the memory of whoever starts a process as the most that this one
+ * ever had. Returns the program's path.
  */
 export function buildMirrorProcess(folder: string): string {
   const out = join(folder, 'dist');

@@ -26,8 +26,8 @@ export function urlOf(serverUrl: string, name: string): string {
 }
 
 /**
- * Fills a migrated database as a mirror stands in the middle of its work: the split lines of a manifest as its SKUs, all
- * priced half a day ago, and their next refreshes later.
+ * Fills a migrated database as a mirror stands in the middle of its work: the split lines of a manifest as its SKUs,
+ * all priced half a day ago, and their next refreshes later.
  */
 export async function standOn(url: string, split: string): Promise<void> {
   const client = new pg.Client({ connectionString: url });
@@ -63,7 +63,8 @@ export async function onCopy<T>(
   template: string,
   work: (url: string) => Promise<T>,
 ): Promise<Written & { readonly result: T }> {
-  // Page by page, with a checkpoint before and after: the template's pages are not logged again as the copy's first ones.
+  // Page by page, with a checkpoint before and after: the template's pages are not logged again as the copy's first
+  // ones.
   await admin.unsafe(`create database work template ${template} strategy file_copy`);
   try {
     const url = urlOf(serverUrl, 'work');

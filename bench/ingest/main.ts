@@ -13,10 +13,10 @@ import { inRounds, type Result, type Run } from './rounds.ts';
 import { startUpstream, type Upstream } from './upstream.ts';
 
 /*
- * npm run bench:ingest [-- --skus 1000000 --rounds 3 --json FILE]
- * A manifest into the mirror: a fill, a re-baseline with changes (manifest.ts says which), and one in which nothing changed. The
- * mirror's own way runs as the daemon does it, in a process of its own; beside it what a user would do instead, and
- * what the machine allows at best. Every run starts from the same pages.
+ * npm run bench:ingest [-- --skus 1000000 --rounds 3 --json FILE] A manifest into the mirror: a fill, a re-baseline
+ * with changes (manifest.ts says which), and one in which nothing changed. The mirror's own way runs as the daemon
+ * does it, in a process of its own; beside it what a user would do instead, and what the machine allows at best.
+ * Every run starts from the same pages.
  */
 
 const { skus, rounds, json } = sizes({ skus: 1_000_000, rounds: 3 });

@@ -4,8 +4,8 @@ import { createWriteStream } from 'node:fs';
 import { createGzip } from 'node:zlib';
 
 /*
- * Two manifests of one catalog: as the mirror stands, and as it is offered next. Of a thousand SKUs 20 have another hash,
- * 5 are new, 3 are absent and 2 cross between the cohorts; of a hundred 5 are live.
+ * Two manifests of one catalog: as the mirror stands, and as it is offered next. Of a thousand SKUs 20 have another
+ * hash, 5 are new, 3 are absent and 2 cross between the cohorts; of a hundred 5 are live.
  */
 
 export type Edition = 'former' | 'next';
@@ -57,8 +57,8 @@ function copyText({ sku, sizes, hash, price_source, updated_at }: ManifestLine):
 }
 
 /**
- * Writes an edition of a catalog of `skus` SKUs: gzipped NDJSON as the partner gives it, and the same lines split already,
- * for COPY. New SKUs come on top of the `skus`. Returns how many lines there are.
+ * Writes an edition of a catalog of `skus` SKUs: gzipped NDJSON as the partner gives it, and the same lines split
+ * already, for COPY. New SKUs come on top of the `skus`. Returns how many lines there are.
  */
 export async function writeManifest(
   edition: Edition,

@@ -13,8 +13,9 @@ import { RecentAnswers } from '../../src/sync/reprice/recent.ts';
 import { UNPACED } from '../../test/support/unpaced.ts';
 
 /*
- * The mirror's own way, in a process of its own: the manifest asked for, downloaded, read, staged and merged, as the daemon
- * does it. In: the database's URL and the upstream's. Tells its parent how long that took and the most memory it ever held.
+ * The mirror's own way, in a process of its own: the manifest asked for, downloaded, read, staged and merged, as the
+ * daemon does it. In: the database's URL and the upstream's. Tells its parent how long that took and the most memory
+ * it ever held.
  */
 
 export interface Ended {

@@ -5,7 +5,10 @@ import type { Ended } from './mirror-process.ts';
 import type { Manifest } from './peers.ts';
 import type { Upstream } from './upstream.ts';
 
-/** The mirror's own way with a manifest, in a process of its own (the program that build.ts compiled): how long, and the most memory. */
+/**
+ * The mirror's own way with a manifest, in a process of its own (the program that build.ts compiled): how long, and
+ * the most memory.
+ */
 export const byMirror =
   (program: string, upstream: Upstream) =>
   async (url: string, manifest: Manifest): Promise<Ended> => {

@@ -132,7 +132,9 @@ async function withStaged(
   });
 }
 
-/** What the machine allows at best: lines that are split and checked already, copied and merged as the mirror does it. */
+/**
+ * What the machine allows at best: lines that are split and checked already, copied and merged as the mirror does it.
+ */
 export async function floor(databaseUrl: string, manifest: Manifest): Promise<void> {
   await withStaged(databaseUrl, manifest, async (client) => {
     for (const { text, values = [] } of mergeOf(manifest, await tokenOf(client)))

@@ -16,8 +16,8 @@ export interface Result {
 }
 
 /**
- * Runs every way once a round, in turns, so that whatever else the machine does meanwhile hits all alike. Throws where two
- * ways that begin with the same word do not reach the same end state: they did not do the same work.
+ * Runs every way once a round, in turns, so that whatever else the machine does meanwhile hits all alike. Throws
+ * where two ways that begin with the same word do not reach the same end state: they did not do the same work.
  */
 export async function inRounds(
   ways: Readonly<Record<string, () => Promise<Run>>>,

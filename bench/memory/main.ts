@@ -9,9 +9,9 @@ import { byMirror } from '../ingest/ours.ts';
 import { startUpstream } from '../ingest/upstream.ts';
 
 /*
- * npm run bench:memory [-- --skus 10000000 --json FILE]
- * The most memory that the mirror's process holds while it fills a mirror from a manifest of that many lines, and from one of a
- * hundredth of them: a catalog of any size has to fit. One round, as a manifest of ten million lines takes minutes.
+ * npm run bench:memory [-- --skus 10000000 --json FILE] The most memory that the mirror's process holds while it
+ * fills a mirror from a manifest of that many lines, and from one of a hundredth of them: a catalog of any size has
+ * to fit. One round, as a manifest of ten million lines takes minutes.
  */
 
 const { skus, json } = sizes({ skus: 10_000_000, rounds: 1 });

@@ -6,10 +6,10 @@ import { report, sizes } from '../frame/table.ts';
 import { seeded } from '../freshness/random.ts';
 
 /*
- * npm run bench:now [-- --skus 1000000 --rounds 80 --json FILE]
- * How long CALL catalog.refresh_now takes for one SKU, one in five of them live, while a daemon (a process of its own) fills a mirror of which
- * so many SKUs are due, at the pace of an account of 200 requests a minute, of which it has 60 %. The sandbox answers at once: at the partner its
- * answer's time comes on top. It is meant to take two calls at most, and the commit of an answer.
+ * npm run bench:now [-- --skus 1000000 --rounds 80 --json FILE] How long CALL catalog.refresh_now takes for one SKU,
+ * one in five of them live, while a daemon (a process of its own) fills a mirror of which so many SKUs are due, at
+ * the pace of an account of 200 requests a minute, of which it has 60 %. The sandbox answers at once: at the partner
+ * its answer's time comes on top. It is meant to take two calls at most, and the commit of an answer.
  */
 
 const { skus, rounds, json } = sizes({ skus: 1_000_000, rounds: 80 });

@@ -1,6 +1,8 @@
 import { fork } from 'node:child_process';
 
-/** Does the work while another process applies that many answers a minute (0: as fast as it can), from its first one on. */
+/**
+ * Does the work while another process applies that many answers a minute (0: as fast as it can), from its first one on.
+ */
 export async function besideWriter<Result>(
   { url, skus, aMinute }: { readonly url: string; readonly skus: number; readonly aMinute: number },
   work: () => Promise<Result>,

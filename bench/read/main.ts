@@ -8,11 +8,11 @@ import { loadMirror } from '../scrape/load.ts';
 import { besideWriter } from './beside.ts';
 
 /*
- * npm run bench:read [-- --skus 1000000 --rounds 200 --json FILE]
- * What sellers read, from a mirror of that many SKUs with 14 sizes each: alone, while another process applies as many answers as
- * the partner gives an account at most, and while it applies them as fast as it can. Beside it, in the same turns, a
- * statement that reads nothing: what the machine and the wire take. Single SKUs are looked up in runs of their own, for as long as
- * it takes to apply some dozens of answers: behind a list of thousands of rows they would wait for this client's own memory.
+ * npm run bench:read [-- --skus 1000000 --rounds 200 --json FILE] What sellers read, from a mirror of that many SKUs
+ * with 14 sizes each: alone, while another process applies as many answers as the partner gives an account at most,
+ * and while it applies them as fast as it can. Beside it, in the same turns, a statement that reads nothing: what the
+ * machine and the wire take. Single SKUs are looked up in runs of their own, for as long as it takes to apply some
+ * dozens of answers: behind a list of thousands of rows they would wait for this client's own memory.
  */
 
 const { skus, rounds, json } = sizes({ skus: 1_000_000, rounds: 200 });

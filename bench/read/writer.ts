@@ -5,8 +5,8 @@ import { NEXT, prepare, scattered, SKUS_AN_ANSWER } from '../apply/answer.ts';
 import { seeded } from '../freshness/random.ts';
 
 /**
- * Applies answers, a tenth of their prices changed, until its parent goes: so many a minute, or one after the other where that
- * is 0. node writer.ts URL SKUS ANSWERS_A_MINUTE
+ * Applies answers, a tenth of their prices changed, until its parent goes: so many a minute, or one after the other
+ * where that is 0. node writer.ts URL SKUS ANSWERS_A_MINUTE
  */
 const [url = '', skus = '0', aMinute = '0'] = process.argv.slice(2);
 const everyMs = Number(aMinute) > 0 ? 60_000 / Number(aMinute) : 0;

@@ -5,11 +5,11 @@ import { report, type Row, sizes } from '../frame/table.ts';
 import { seeded } from '../freshness/random.ts';
 
 /*
- * npm run bench:rebaseline [-- --skus 200000 --rounds 1 --json FILE]
- * What it costs not to believe when a snapshot was built: a manifest that replaces a broken chain spares a refresh only where the
- * price was asked for after an answer had named that snapshot. Everything was asked within the last 43 minutes, as spare
- * slots do; 3 % of the SKUs have another hash in each snapshot. How many SKUs are asked about again, against how many would be if the time
- * at which it was built were known for certain.
+ * npm run bench:rebaseline [-- --skus 200000 --rounds 1 --json FILE] What it costs not to believe when a snapshot was
+ * built: a manifest that replaces a broken chain spares a refresh only where the price was asked for after an answer
+ * had named that snapshot. Everything was asked within the last 43 minutes, as spare slots do; 3 % of the SKUs have
+ * another hash in each snapshot. How many SKUs are asked about again, against how many would be if the time at which
+ * it was built were known for certain.
  */
 
 const { skus, json } = sizes({ skus: 200_000, rounds: 1 });
@@ -17,7 +17,10 @@ const SWEEP_MINUTES = 43;
 const MOVED_PART = 0.03;
 const SKUS_A_MINUTE = 118 * 95;
 
-/** Minutes before the manifest: when the snapshot was built, and when an answer first named it, a CATALOG_CHECK_INTERVAL (5 min) later at most. */
+/**
+ * Minutes before the manifest: when the snapshot was built, and when an answer first named it, a
+ * CATALOG_CHECK_INTERVAL (5 min) later at most.
+ */
 const CASES = [
   { what: 'built 30 minutes before, named 2.5 minutes later', built: 30, named: 27.5 },
   { what: 'built 30 minutes before, named 5 minutes later', built: 30, named: 25 },
@@ -35,7 +38,10 @@ function lineOf(n: number, moved: ReadonlySet<number>, edition: number): StagedL
   return { sku: nameOf(n), sizes: 3, hash, priceSource: 'snapshot', updatedAt: '2026-11-20T10:00:00.000Z' };
 }
 
-/** Merges a manifest whose snapshot is known to have been there since `seenMinutes` ago. Returns how many SKUs are asked about. */
+/**
+ * Merges a manifest whose snapshot is known to have been there since `seenMinutes` ago. Returns how many SKUs are
+ * asked about.
+ */
 async function merge(
   url: string,
   moved: ReadonlySet<number>,

@@ -6,9 +6,9 @@ import { median, quantile } from '../frame/measure.ts';
 import { report, sizes } from '../frame/table.ts';
 
 /*
- * npm run bench:reports [-- --skus 1000000 --rounds 30 --json FILE]
- * How long a move takes from the delta that reports it to the commit of a follower, with the SKU's new price, while a daemon fills a mirror of which
- * so many SKUs are due (frame/filling.ts). Every ten seconds a delta reports twenty SKUs that have moved. The follower is a client of
+ * npm run bench:reports [-- --skus 1000000 --rounds 30 --json FILE] How long a move takes from the delta that reports
+ * it to the commit of a follower, with the SKU's new price, while a daemon fills a mirror of which so many SKUs are
+ * due (frame/filling.ts). Every ten seconds a delta reports twenty SKUs that have moved. The follower is a client of
  * catalog-mirror/follow that writes prices into a table of its own.
  */
 
@@ -47,7 +47,10 @@ async function followPrices(
 const keyOf = ({ sku, size, new_price }: Pick<Change, 'sku' | 'size' | 'new_price'>) =>
   `${sku} ${size} ${new_price}`;
 
-/** Moves some SKUs, waits for the delta that reports them, and then for all of their prices; milliseconds from the one to the other. */
+/**
+ * Moves some SKUs, waits for the delta that reports them, and then for all of their prices; milliseconds from the one
+ * to the other.
+ */
 async function once(
   { sql, sandbox }: Fill,
   round: number,

@@ -10,10 +10,10 @@ import { withMirrorDatabase } from '../frame/server.ts';
 import { report, type Row, sizes } from '../frame/table.ts';
 
 /*
- * npm run bench:scale [-- --skus 20000 --rounds 2 --json FILE]
- * Fills of a catalog by daemons as processes of their own (`run --once`), 5 % live, at 600 requests a minute: one, two and four
- * replicas on one account; and one, two and four accounts, a mirror each, on one Postgres server, queues in Redis where one
- * answers. Times are from the first bulk call to the last. The sandbox counts requests: a window with more than the limit fails the run.
+ * npm run bench:scale [-- --skus 20000 --rounds 2 --json FILE] Fills of a catalog by daemons as processes of their
+ * own (`run --once`), 5 % live, at 600 requests a minute: one, two and four replicas on one account; and one, two and
+ * four accounts, a mirror each, on one Postgres server, queues in Redis where one answers. Times are from the first
+ * bulk call to the last. The sandbox counts requests: a window with more than the limit fails the run.
  */
 
 const { skus, rounds, json } = sizes({ skus: 20_000, rounds: 2 });

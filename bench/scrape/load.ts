@@ -1,9 +1,10 @@
 import type { Sql } from '../../src/store/connection/db.ts';
 
 /**
- * A mirror of `skus` SKUs as it is in the middle of its work, written set by set: one in twenty live, prices up to a day
- * old (live ones up to an hour), one in fifty due, one in a hundred of the live ones deferred, few not found,
- * removed or not priced yet, a rate learned of every live one. Metadata without content, no prices: a scrape reads neither.
+ * A mirror of `skus` SKUs as it is in the middle of its work, written set by set: one in twenty live, prices up to a
+ * day old (live ones up to an hour), one in fifty due, one in a hundred of the live ones deferred, few not found,
+ * removed or not priced yet, a rate learned of every live one. Metadata without content, no prices: a scrape reads
+ * neither.
  */
 export async function loadMirror(sql: Sql, skus: number): Promise<void> {
   await sql`

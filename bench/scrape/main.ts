@@ -8,11 +8,11 @@ import { report, sizes } from '../frame/table.ts';
 import { loadMirror } from './load.ts';
 
 /*
- * npm run bench:scrape [-- --skus 1000000 --rounds 10 --json FILE]
- * Database time of one scrape of /metrics: all its statements one after the other over one connection, without parallel
- * workers, so that the time that passes is the time Postgres works. Beside it, in the same rounds, the count of the catalog
- * that a daemon makes in the background, at most a twentieth of the time, and the least that any count costs; and what `/readyz`
- * reads. `status` and the status page read what a scrape does.
+ * npm run bench:scrape [-- --skus 1000000 --rounds 10 --json FILE] Database time of one scrape of /metrics: all its
+ * statements one after the other over one connection, without parallel workers, so that the time that passes is the
+ * time Postgres works. Beside it, in the same rounds, the count of the catalog that a daemon makes in the background,
+ * at most a twentieth of the time, and the least that any count costs; and what `/readyz` reads. `status` and the
+ * status page read what a scrape does.
  */
 
 const { skus, rounds, json } = sizes({ skus: 1_000_000, rounds: 10 });

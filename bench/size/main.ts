@@ -5,9 +5,9 @@ import { report, type Row, sizes } from '../frame/table.ts';
 import { loadMirror } from '../scrape/load.ts';
 
 /*
- * npm run bench:size [-- --skus 200000 --json FILE]
- * Bytes a SKU on disk, by table with its indexes, freshly written: 14 sizes, prices as plain numbers, one in twenty live; and
- * bytes a row of price_history. What a mirror of another size takes follows from it: ops/capacity.md.
+ * npm run bench:size [-- --skus 200000 --json FILE] Bytes a SKU on disk, by table with its indexes, freshly written:
+ * 14 sizes, prices as plain numbers, one in twenty live; and bytes a row of price_history. What a mirror of another
+ * size takes follows from it: ops/capacity.md.
  */
 
 const { skus, json } = sizes({ skus: 200_000, rounds: 1 });

@@ -9,9 +9,9 @@ import { withMirrorDatabase } from '../frame/server.ts';
 import { report, type Row, sizes } from '../frame/table.ts';
 
 /*
- * npm run bench:start [-- --skus 2000 --rounds 7 --json FILE]
- * From the start of the process to its first request at the partner, on a database that has a baseline; with the queues in
- * Postgres and, where REDIS_URL or a local Redis answers, in Redis. Beside it the time Node.js takes to start and end.
+ * npm run bench:start [-- --skus 2000 --rounds 7 --json FILE] From the start of the process to its first request at
+ * the partner, on a database that has a baseline; with the queues in Postgres and, where REDIS_URL or a local Redis
+ * answers, in Redis. Beside it the time Node.js takes to start and end.
  */
 
 const { skus, rounds, json } = sizes({ skus: 2000, rounds: 7 });

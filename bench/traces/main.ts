@@ -26,10 +26,10 @@ import { report, type Row, sizes } from '../frame/table.ts';
 import type { Others } from './others.ts';
 
 /*
- * npm run bench:traces [-- --skus 20000 --rounds 60 --json FILE]
- * What traces add to a bulk call of a hundred SKUs: planned, claimed, asked of a sandbox that answers at once, applied and learned from,
- * by the daemon's own function. In turns ten calls without and ten with traces, all of which are recorded, encoded and sent to a collector
- * in another process before the time is taken. At the partner, whose answers take seconds, the part is smaller still.
+ * npm run bench:traces [-- --skus 20000 --rounds 60 --json FILE] What traces add to a bulk call of a hundred SKUs:
+ * planned, claimed, asked of a sandbox that answers at once, applied and learned from, by the daemon's own function.
+ * In turns ten calls without and ten with traces, all of which are recorded, encoded and sent to a collector in
+ * another process before the time is taken. At the partner, whose answers take seconds, the part is smaller still.
  */
 
 const { skus, rounds, json } = sizes({ skus: 20_000, rounds: 60 });

@@ -47,7 +47,10 @@ export interface Command {
   readonly positionals: boolean;
   /** All words allowed there, where they are known in advance. */
   readonly words?: readonly string[];
-  /** What is wrong with values and other arguments; it is told together with unknown and incomplete options. Changes nothing, and `run` finds the same. */
+  /**
+   * What is wrong with values and other arguments; it is told together with unknown and incomplete options. Changes
+   * nothing, and `run` finds the same.
+   */
   readonly problemsOf?: (args: Arguments) => readonly string[];
   run(args: CommandArgs): Promise<number>;
 }
@@ -59,8 +62,8 @@ export interface Arguments {
   readonly lists: Readonly<Record<string, readonly string[]>>;
   readonly positionals: readonly string[];
   /**
-   * Options that are there, be it misspelt or without the value that they need, which `values` does not have: what needs one of them
-   * does not lack it.
+   * Options that are there, be it misspelt or without the value that they need, which `values` does not have: what
+   * needs one of them does not lack it.
    */
   readonly given: ReadonlySet<string>;
 }
@@ -191,8 +194,8 @@ export function numberOption(
 }
 
 /**
- * Exit codes in order, for `--help` and the README. `only` is the one command of `commands` that ends with it; null where
- * several do.
+ * Exit codes in order, for `--help` and the README. `only` is the one command of `commands` that ends with it; null
+ * where several do.
  */
 export function exitRows(
   commands: ReadonlyMap<string, Pick<Command, 'exits'>>,

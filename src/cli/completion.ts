@@ -8,7 +8,10 @@ const SCRIPTS: Readonly<Record<string, (commands: Commands) => string>> = {
 };
 const SHELLS = Object.keys(SCRIPTS);
 
-/** `completion bash|zsh`: a script for the shell, made of the very table that parses, so that it asks nothing at the prompt. */
+/**
+ * `completion bash|zsh`: a script for the shell, made of the very table that parses, so that it asks nothing at the
+ * prompt.
+ */
 export function createCompletion(commands: () => Promise<Commands>): Command {
   return {
     summary: `print the completion script for ${SHELLS.join(' or ')}`,

@@ -94,7 +94,9 @@ function sandboxOptions({ values }: Arguments) {
   return options;
 }
 
-/** Configuration against the sandbox, in a database of the demo's own that starts empty, or in DATABASE_URL as it is. */
+/**
+ * Configuration against the sandbox, in a database of the demo's own that starts empty, or in DATABASE_URL as it is.
+ */
 async function withDemoDatabase(
   sandbox: Sandbox,
   board: Board,
@@ -152,7 +154,10 @@ interface Watching {
   readonly once: boolean;
 }
 
-/** Runs the daemon until it is stopped, or with `once` until the first load and a delta are applied, and shows what happens. */
+/**
+ * Runs the daemon until it is stopped, or with `once` until the first load and a delta are applied, and shows what
+ * happens.
+ */
 async function watch(config: Config, { board, stopped, once }: Watching): Promise<void> {
   const { env } = processSources;
   const startedAt = systemClock.monotonic();
@@ -178,8 +183,8 @@ async function watch(config: Config, { board, stopped, once }: Watching): Promis
 }
 
 /**
- * Starts the daemon. Its page is always at the same port, so that it can be bookmarked, unless another program has that one and nobody
- * has asked for it: then at any free one.
+ * Starts the daemon. Its page is always at the same port, so that it can be bookmarked, unless another program has
+ * that one and nobody has asked for it: then at any free one.
  */
 async function startDemo(config: Config, log: Log, stopped: AbortSignal): Promise<App> {
   const start = (http: Config['http']) => startApp({ ...config, http }, log, systemClock, stopped);

@@ -25,7 +25,8 @@ export function takeEnvFiles(argv: readonly string[]): { readonly rest: string[]
 }
 
 /**
- * The arguments without `--env-file`, whose files are in force from now on. Options without a command belong to `run`, and this is one.
+ * The arguments without `--env-file`, whose files are in force from now on. Options without a command belong to
+ * `run`, and this is one.
  *
  * @throws UsageError that names each file that cannot be read, and each line that is broken
  */

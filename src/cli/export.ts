@@ -174,7 +174,10 @@ async function writeAll(
     }
 }
 
-/** Writes the files, all from one snapshot; returns a line about each. Nothing is left of them where it rejects before all are whole. */
+/**
+ * Writes the files, all from one snapshot; returns a line about each. Nothing is left of them where it rejects before
+ * all are whole.
+ */
 async function exported(sql: Sql, wanted: Wanted, signal: AbortSignal): Promise<string[]> {
   const pending: [Export, PendingFile][] = [];
   try {
@@ -233,7 +236,10 @@ async function writeOne(
   }
 }
 
-/** By its code: the disk is full, a limit is reached, the device fails. Errors of a connection have no path and another system call. */
+/**
+ * By its code: the disk is full, a limit is reached, the device fails. Errors of a connection have no path and
+ * another system call.
+ */
 const isOfFile = (error: unknown): boolean =>
   error instanceof Error && 'syscall' in error && ['write', 'fsync'].includes(String(error.syscall));
 

@@ -8,7 +8,10 @@ const RETRY_AFTER_MS = 50;
 /** Codes of connections that were closed before there was an answer, as a daemon does that is crowded. */
 const CUT = new Set(['ECONNRESET', 'UND_ERR_SOCKET']);
 
-/** The answer's status and text. A connection that is cut is tried again until the time is over; whatever else fails is thrown. */
+/**
+ * The answer's status and text. A connection that is cut is tried again until the time is over; whatever else fails
+ * is thrown.
+ */
 async function ask(url: string): Promise<{ readonly status: number; readonly text: string }> {
   const signal = AbortSignal.timeout(ANSWER_WITHIN_MS);
   for (;;) {

@@ -5,7 +5,10 @@ import { terminalOf } from './terminal.ts';
 
 const STDERR = 2;
 
-/** The log of a command, in the form that LOG_FORMAT asks for: on stdout, or on stderr where stdout is for something else. */
+/**
+ * The log of a command, in the form that LOG_FORMAT asks for: on stdout, or on stderr where stdout is for something
+ * else.
+ */
 export function openLog(
   { log, secrets }: Pick<HttpConfig, 'log' | 'secrets'>,
   to: 'stdout' | 'stderr' = 'stdout',

@@ -56,8 +56,8 @@ export const migrate: Command = {
 };
 
 /**
- * The configured database, or the embedded one of a daemon. None is made: whoever has forgotten DATABASE_URL would read of success, and
- * the database that was meant would be as before.
+ * The configured database, or the embedded one of a daemon. None is made: whoever has forgotten DATABASE_URL would
+ * read of success, and the database that was meant would be as before.
  */
 async function openExisting(
   config: MirrorConfig,

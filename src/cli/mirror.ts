@@ -35,8 +35,8 @@ export interface FoundMirror {
 type Candidate = { readonly owner: Owner; readonly dataDir: string; readonly found: FoundCluster };
 
 /**
- * Which of the embedded ones is meant: one that runs rather than one that does not, then the daemon's rather than the demo's.
- * Null where there is none. Pure.
+ * Which of the embedded ones is meant: one that runs rather than one that does not, then the daemon's rather than the
+ * demo's. Null where there is none. Pure.
  */
 export function chooseCluster(candidates: readonly Candidate[]): Candidate | null {
   const inState = (state: FoundCluster['state']) => candidates.find(({ found }) => found.state === state);
@@ -76,8 +76,9 @@ function shortest(path: string): string {
 }
 
 /**
- * Does work on the mirror that `findMirror` finds. `which` is what it says of it, for the first line of what is printed.
- * `giveUp` ends the wait for the database. `lasts`: the work has no end of its own, and so starts no Postgres, which the daemon would find in use.
+ * Does work on the mirror that `findMirror` finds. `which` is what it says of it, for the first line of what is
+ * printed. `giveUp` ends the wait for the database. `lasts`: the work has no end of its own, and so starts no
+ * Postgres, which the daemon would find in use.
  */
 export async function withMirror<T>(
   config: MirrorConfig,
@@ -144,7 +145,10 @@ async function withConnection<T>(
   }
 }
 
-/** By a connection of its own: the work may have ended the other one. What cannot be asked any more is no news beside the error at hand. */
+/**
+ * By a connection of its own: the work may have ended the other one. What cannot be asked any more is no news beside
+ * the error at hand.
+ */
 async function hasTables(url: string): Promise<boolean> {
   const sql = connect(url, { max: 1 });
   try {

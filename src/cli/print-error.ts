@@ -3,7 +3,9 @@ import { systemClock } from '../lib/clock.ts';
 import { createScrubber } from '../telemetry/log/scrub.ts';
 import { scrubStderr } from './process.ts';
 
-/** Says on stderr what went wrong, without what must not be shown: drivers put parts of their settings into messages. */
+/**
+ * Says on stderr what went wrong, without what must not be shown: drivers put parts of their settings into messages.
+ */
 export function printError(error: unknown): void {
   process.stderr.write(`${withoutSecrets(explain(error))}\n`);
 }
@@ -11,8 +13,8 @@ export function printError(error: unknown): void {
 const SCRUBBED_WITHIN_MS = 1000;
 
 /**
- * Has what libraries are told to say of their work by DEBUG or NODE_DEBUG scrubbed, where either is set. Secrets are read again at most
- * once a second: there may be thousands of lines.
+ * Has what libraries are told to say of their work by DEBUG or NODE_DEBUG scrubbed, where either is set. Secrets are
+ * read again at most once a second: there may be thousands of lines.
  */
 export function scrubDebugOutput(): void {
   const { env, readFile } = processSources;

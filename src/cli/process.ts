@@ -17,8 +17,8 @@ export function endOnCrash(report: (error: unknown) => void): void {
 }
 
 /**
- * From here on, what libraries write to the console, and Node.js's own warnings, go to `tell` instead of stdout and stderr,
- * where they would be no log lines and have not been scrubbed.
+ * From here on, what libraries write to the console, and Node.js's own warnings, go to `tell` instead of stdout and
+ * stderr, where they would be no log lines and have not been scrubbed.
  */
 export function captureLibraryOutput(tell: (from: string, text: string) => void): void {
   for (const method of ['debug', 'log', 'info', 'warn', 'error', 'trace'] as const)
@@ -28,8 +28,8 @@ export function captureLibraryOutput(tell: (from: string, text: string) => void)
 }
 
 /**
- * From here on, what is written to stderr goes through `scrub` first. For a process whose libraries have been told to say what they do
- * (DEBUG, NODE_DEBUG): they say it there, passwords and signed URLs included.
+ * From here on, what is written to stderr goes through `scrub` first. For a process whose libraries have been told to
+ * say what they do (DEBUG, NODE_DEBUG): they say it there, passwords and signed URLs included.
  */
 export function scrubStderr(scrub: (text: string) => string): void {
   const write = process.stderr.write.bind(process.stderr);
@@ -39,7 +39,10 @@ export function scrubStderr(scrub: (text: string) => string): void {
   };
 }
 
-/** A terminal sends Ctrl-C to npm and to the program; npm passes it on some milliseconds later. Nobody who gives up waiting is as quick. */
+/**
+ * A terminal sends Ctrl-C to npm and to the program; npm passes it on some milliseconds later. Nobody who gives up
+ * waiting is as quick.
+ */
 const SAME_SIGNAL_MS = 1000;
 
 interface Signals {
@@ -49,8 +52,8 @@ interface Signals {
 }
 
 /**
- * Resolves with the first SIGTERM or SIGINT. What comes within a second of it counts as the same one; a later one ends the process at
- * once.
+ * Resolves with the first SIGTERM or SIGINT. What comes within a second of it counts as the same one; a later one
+ * ends the process at once.
  */
 export function stopSignal(
   clock: Pick<Clock, 'monotonic'>,

@@ -41,7 +41,10 @@ export const run: Command = {
   },
 };
 
-/** What doctor says of connections to other hosts whose password can be read on the way, or by who answers in their place. */
+/**
+ * What doctor says of connections to other hosts whose password can be read on the way, or by who answers in their
+ * place.
+ */
 function unprotected(config: Config): string[] {
   const urls = { DATABASE_URL: config.database.url?.read(), REDIS_URL: config.queues.redisUrl?.read() };
   return Object.entries(urls).flatMap(([variable, url]) => {

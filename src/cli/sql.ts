@@ -65,8 +65,8 @@ interface Page {
 }
 
 /**
- * The rows of a query, some at a time; columns may share a name. Only one statement, and only one that reads: the protocol takes no second one,
- * and the transaction no write.
+ * The rows of a query, some at a time; columns may share a name. Only one statement, and only one that reads: the
+ * protocol takes no second one, and the transaction no write.
  */
 async function* pagesOf(tx: Tx, query: string): AsyncGenerator<Page> {
   let columns: readonly string[] | null = null;

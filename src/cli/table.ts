@@ -19,8 +19,8 @@ export function tableOf(rows: readonly object[], width: number | null): string[]
 }
 
 /**
- * Rows as lines of text, under their columns' names. Where a line would be longer than `width` columns, each row is shown with a line a
- * column instead, as psql does. `width` null: lines are as long as they are.
+ * Rows as lines of text, under their columns' names. Where a line would be longer than `width` columns, each row is
+ * shown with a line a column instead, as psql does. `width` null: lines are as long as they are.
  */
 export function gridOf(
   columns: readonly string[],

@@ -57,8 +57,8 @@ export interface Panel {
 }
 
 /**
- * A panel on a terminal. Lines have to be shorter than it is wide. The terminal may be made narrower at any time: it then breaks lines
- * that were drawn before, and more rows have to be drawn over.
+ * A panel on a terminal. Lines have to be shorter than it is wide. The terminal may be made narrower at any time: it
+ * then breaks lines that were drawn before, and more rows have to be drawn over.
  */
 export function createPanel(output: Output): Panel {
   let drawn: readonly string[] = [];

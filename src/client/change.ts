@@ -65,8 +65,9 @@ export const CHANGE_COLUMNS = [
 ] as const satisfies readonly (keyof Change)[];
 
 /**
- * A change from the values of its columns, in their order. A client may have been told to read types in ways of its own, as
- * Drizzle does, so what depends on that is read from text: `position`, and `observed_at` as epoch milliseconds.
+ * A change from the values of its columns, in their order. A client may have been told to read types in ways of its
+ * own, as Drizzle does, so what depends on that is read from text: `position`, and `observed_at` as epoch
+ * milliseconds.
  */
 export function changeOf(values: readonly unknown[]): Change {
   const change = Object.fromEntries(CHANGE_COLUMNS.map((column, at) => [column, values[at]]));
@@ -95,8 +96,8 @@ const parsed = (text: string | null): unknown => (text === null ? null : JSON.pa
 
 /**
  * The object `product` after a change, for who keeps a copy of it; null: there is none (yet). Pure, and the same as
- * catalog.product_after() in SQL. A change of a price or of the SKU leaves it as it is, but for a SKU that is mirrored no longer.
- * Throws SyntaxError where a value of field `product` is not JSON, which the feed never has.
+ * catalog.product_after() in SQL. A change of a price or of the SKU leaves it as it is, but for a SKU that is
+ * mirrored no longer. Throws SyntaxError where a value of field `product` is not JSON, which the feed never has.
  */
 export function productAfter(product: Members | null, change: Change): Members | null {
   if (change.kind === 'sku') return change.field === 'state' && change.new_value === null ? null : product;

@@ -56,7 +56,8 @@ export function readingError(error: unknown, position: string): unknown {
 }
 
 const PASSING = new Set([
-  // The network, and the driver when a connection ends. CONNECTION_ENDED is not among them: its owner has ended the client.
+  // The network, and the driver when a connection ends. CONNECTION_ENDED is not among them: its owner has ended the
+  // client.
   'ECONNREFUSED',
   'ECONNRESET',
   'EPIPE',

@@ -21,36 +21,55 @@ interface Pace {
   readonly batch?: number;
   /** Ends following without an error. A batch that is being applied is finished. */
   readonly signal?: AbortSignal;
-  /** Longest time between two readings, in milliseconds; 60,000 by default. A notification is what usually brings the next one. */
+  /**
+   * Longest time between two readings, in milliseconds; 60,000 by default. A notification is what usually brings the
+   * next one.
+   */
   readonly pollMs?: number;
-  /** Told of each failure that passes (the server restarts, the network fails) and how long it waits before the next try. */
+  /**
+   * Told of each failure that passes (the server restarts, the network fails) and how long it waits before the next
+   * try.
+   */
   readonly onRetry?: (error: unknown, inMs: number) => void;
 }
 
 export type FollowOptions = Source &
   Pace & {
-    /** `'start'`: a first copy, then changes. `'now'`: changes from now on. Else the `position` of the last batch that you have applied. */
+    /**
+     * `'start'`: a first copy, then changes. `'now'`: changes from now on. Else the `position` of the last batch that
+     * you have applied.
+     */
     readonly position: string | bigint;
   };
 
 export type FollowIntoOptions = Source &
   Pace & {
-    /** A table of yours that holds the position: `name text primary key, position text not null`. It is created where it is missing. */
+    /**
+     * A table of yours that holds the position: `name text primary key, position text not null`. It is created where
+     * it is missing.
+     */
     readonly table: string;
-    /** The follower's row in it; `'default'` where left out. Two processes with one name take turns, and apply each batch once. */
+    /**
+     * The follower's row in it; `'default'` where left out. Two processes with one name take turns, and apply each
+     * batch once.
+     */
     readonly name?: string;
     /** Where a follower begins that has no row yet; `'start'` where left out. */
     readonly position?: string | bigint;
     /** Applies a batch. What it does through `tx` commits together with the position, or not at all. */
     readonly apply: (tx: TransactionSql, batch: Batch) => Promise<void> | void;
-    /** Where the position is lost: empties your copy through `tx`, and a first copy begins. Without it `followInto` rejects. */
+    /**
+     * Where the position is lost: empties your copy through `tx`, and a first copy begins. Without it `followInto`
+     * rejects.
+     */
     readonly onLost?: (tx: TransactionSql, error: FollowError) => Promise<void> | void;
   };
 
 /**
- * Yields the mirror's changes in the order of their commits, and waits for more. Write down `position` with what you did with a batch, and
- * begin there after a restart: each batch then comes at least once. Connections that are lost are made anew, once one was made.
- * Throws FollowError, and what the driver throws if Postgres cannot be reached in the first place.
+ * Yields the mirror's changes in the order of their commits, and waits for more. Write down `position` with what you
+ * did with a batch, and begin there after a restart: each batch then comes at least once. Connections that are lost
+ * are made anew, once one was made. Throws FollowError, and what the driver throws if Postgres cannot be reached in
+ * the first place.
  */
 export async function* follow(options: FollowOptions): AsyncGenerator<Batch, void, undefined> {
   const { signal, batch } = checked(options);
@@ -74,9 +93,9 @@ export async function* follow(options: FollowOptions): AsyncGenerator<Batch, voi
 }
 
 /**
- * Applies each change exactly once: the follower's position is in a table of yours, and is stored in the transaction that applies
- * the batch. Resolves once `signal` aborts. Rejects with FollowError, with what `apply` throws (the batch is then taken back), and with what the
- * driver throws if Postgres cannot be reached in the first place.
+ * Applies each change exactly once: the follower's position is in a table of yours, and is stored in the transaction
+ * that applies the batch. Resolves once `signal` aborts. Rejects with FollowError, with what `apply` throws (the
+ * batch is then taken back), and with what the driver throws if Postgres cannot be reached in the first place.
  */
 export async function followInto(options: FollowIntoOptions): Promise<void> {
   const { signal, batch } = checked(options);
@@ -175,7 +194,10 @@ function checked({ batch = BATCH, pollMs = POLL_MS, signal }: Pace) {
   return { batch, signal };
 }
 
-/** One turn after the other: failures that pass are tried again, with growing waits in between, once a turn has succeeded. */
+/**
+ * One turn after the other: failures that pass are tried again, with growing waits in between, once a turn has
+ * succeeded.
+ */
 function takeTurns(
   sql: Sql,
   { pollMs = POLL_MS, signal, onRetry }: Pace,

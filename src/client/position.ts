@@ -1,8 +1,9 @@
 import { FollowError } from './errors.ts';
 
 /**
- * Where a follower stands, as it is written down: what to read next. One text, so that whoever keeps it needs to know nothing of it.
- * `123`: the changes after position 123. `123/SKU`: a first copy that has all SKUs up to this one, and then the changes after position 123.
+ * Where a follower stands, as it is written down: what to read next. One text, so that whoever keeps it needs to know
+ * nothing of it. `123`: the changes after position 123. `123/SKU`: a first copy that has all SKUs up to this one, and
+ * then the changes after position 123.
  */
 export type Place =
   /** A first copy has not begun. */

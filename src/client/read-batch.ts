@@ -20,8 +20,9 @@ const COLUMNS = `position::text, kind, sku, size, old_price, new_price, field, o
   (extract(epoch from observed_at) * 1000)::float8::text`;
 
 /**
- * Reads the next batch, of `most` changes at most; a batch of a first copy has as many whole SKUs as that are about, one at least.
- * No changes and another position: the first copy is complete, or has begun in an empty mirror. Throws FollowError, and what the driver throws.
+ * Reads the next batch, of `most` changes at most; a batch of a first copy has as many whole SKUs as that are about,
+ * one at least. No changes and another position: the first copy is complete, or has begun in an empty mirror. Throws
+ * FollowError, and what the driver throws.
  */
 export async function readBatch(sql: ISql, from: string, most: number): Promise<Batch> {
   const place = readPlace(from);

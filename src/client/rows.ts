@@ -1,6 +1,9 @@
 import type { Column } from 'drizzle-orm';
 
-/** What drivers return for a column: bigint as text, as it may be beyond 2^53, a date as Date, and everything else as Drizzle does. */
+/**
+ * What drivers return for a column: bigint as text, as it may be beyond 2^53, a date as Date, and everything else as
+ * Drizzle does.
+ */
 type Value<C extends Column> = C['_']['columnType'] extends 'PgBigInt64' | 'PgBigInt53'
   ? string
   : C['_']['columnType'] extends 'PgDateString'

@@ -5,7 +5,10 @@ import { type OwnSku, startSandbox as startServer } from '../sandbox/index.ts';
 export type { OwnSku } from '../sandbox/index.ts';
 
 export interface SandboxOptions {
-  /** The clock stands there until `control.advance`, and equal calls give equal answers. Left out: it runs, by the clock of this machine. */
+  /**
+   * The clock stands there until `control.advance`, and equal calls give equal answers. Left out: it runs, by the
+   * clock of this machine.
+   */
   readonly now?: Date;
   /** Of the catalog, the orders and all that happens; 1 by default. */
   readonly seed?: number;
@@ -37,7 +40,10 @@ type Answer = Readonly<Record<string, unknown>>;
 export interface SandboxControl {
   /** What so many market intervals bring: prices move, listings sell, orders go on. */
   step(steps?: number): Promise<void>;
-  /** Builds a catalog snapshot of the market as it is now, from which manifest and delta are answered; returns its identifier. */
+  /**
+   * Builds a catalog snapshot of the market as it is now, from which manifest and delta are answered; returns its
+   * identifier.
+   */
   snapshot(): Promise<string>;
   /** Puts the clock ahead, through everything that happens on the way. */
   advance(ms: number): Promise<void>;
@@ -45,7 +51,10 @@ export interface SandboxControl {
   setSku(sku: string, change: SkuChanges): Promise<void>;
   /** Back to how it began, of this seed or of another. */
   reset(seed?: number): Promise<void>;
-  /** Any other control route of docs/sandbox.md, such as `call('POST', '/sandbox/faults', { route: 'bulk', status: 500 })`. */
+  /**
+   * Any other control route of docs/sandbox.md, such as `call('POST', '/sandbox/faults', { route: 'bulk', status: 500
+   * })`.
+   */
   call(method: 'GET' | 'POST' | 'PUT' | 'DELETE', path: `/sandbox/${string}`, body?: object): Promise<Answer>;
 }
 
@@ -71,8 +80,8 @@ export interface Sandbox extends AsyncDisposable {
 }
 
 /**
- * Starts a sandbox in this process. Market and snapshots stand still until `control` moves them. Rejects with the server's error where
- * the port is taken.
+ * Starts a sandbox in this process. Market and snapshots stand still until `control` moves them. Rejects with the
+ * server's error where the port is taken.
  */
 export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbox> {
   const { now, catalog, ...rest } = options;

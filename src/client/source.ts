@@ -3,8 +3,8 @@ import { postgresConnection } from '../lib/tls.ts';
 import { FollowError } from './errors.ts';
 
 /**
- * Where the mirror is. `sql`: a client of yours (`postgres` 3.4), which stays open. `url`: a client of the package's own is opened, with
- * libpq's meaning of `sslmode`, and closed at the end.
+ * Where the mirror is. `sql`: a client of yours (`postgres` 3.4), which stays open. `url`: a client of the package's
+ * own is opened, with libpq's meaning of `sslmode`, and closed at the end.
  */
 export type Source =
   | { readonly sql: Sql; readonly url?: undefined }
@@ -23,7 +23,10 @@ export interface OpenSource {
   readonly close: () => Promise<void>;
 }
 
-/** Opens a source; connects with the first statement. `isBounded`: no statement takes long. Throws TlsParameterError, FollowError of kind `invalid`. */
+/**
+ * Opens a source; connects with the first statement. `isBounded`: no statement takes long. Throws TlsParameterError,
+ * FollowError of kind `invalid`.
+ */
 export function openSource(source: Source, isBounded: boolean): OpenSource {
   if (source.sql !== undefined) return { sql: source.sql, close: () => Promise.resolve() };
   if (typeof source.url !== 'string')

@@ -33,7 +33,10 @@ export const keepPosition = {
     );
   },
 
-  /** The position; nobody else applies anything for this follower before the end of the transaction. Throws FollowError of kind `invalid`. */
+  /**
+   * The position; nobody else applies anything for this follower before the end of the transaction. Throws
+   * FollowError of kind `invalid`.
+   */
   async lock(tx: TransactionSql, { table, name }: Store): Promise<string> {
     const rows = await tx
       .unsafe(`select position::text from ${quoted(table)} where name = $1::text for update`, [name])

@@ -2,9 +2,10 @@ import type { Sql, TransactionSql } from 'postgres';
 import { isConnectionLost } from '../store/connection/sql-errors.ts';
 
 /*
- * Transactions over a client of somebody else's, whose driver may be postgres.js as it is published. When a connection is lost, that driver ends the
- * transaction and leaves the work running: what the work still sends, and the COMMIT or ROLLBACK behind it, goes into whatever transaction the connection
- * serves next; and statements that were under way may stay unanswered for ever.
+ * Transactions over a client of somebody else's, whose driver may be postgres.js as it is published. When a
+ * connection is lost, that driver ends the transaction and leaves the work running: what the work still sends, and
+ * the COMMIT or ROLLBACK behind it, goes into whatever transaction the connection serves next; and statements that
+ * were under way may stay unanswered for ever.
  */
 
 /** A statement of the driver, which is sent by its `handler`. */
@@ -121,8 +122,8 @@ class Over extends Error {
 }
 
 /**
- * Runs `work` in a transaction. When its connection is lost, nothing of the work reaches Postgres any more; it rejects once the work has ended.
- * `isLost` tells the work whether that has happened.
+ * Runs `work` in a transaction. When its connection is lost, nothing of the work reaches Postgres any more; it
+ * rejects once the work has ended. `isLost` tells the work whether that has happened.
  */
 export async function transact<T>(
   sql: Sql,

@@ -21,9 +21,9 @@ import type {
 import type { Row } from './rows.ts';
 
 /*
- * Types alone: what a query or a request returns. Rows have the names of SQL, and values as `postgres` and `pg` return them: bigint as
- * text, timestamptz and date as Date. (An interval is text to `postgres`, and an object to `pg`; a date is midnight of UTC to `postgres`, and
- * of the process's time zone to `pg`.)
+ * Types alone: what a query or a request returns. Rows have the names of SQL, and values as `postgres` and `pg`
+ * return them: bigint as text, timestamptz and date as Date. (An interval is text to `postgres`, and an object to
+ * `pg`; a date is midnight of UTC to `postgres`, and of the process's time zone to `pg`.)
  */
 
 export type SkuRow = Row<typeof skus>;
@@ -54,8 +54,14 @@ type Json<T> = T extends Date
       ? { readonly [K in keyof T]: Json<T[K]> }
       : T;
 
-/** What `catalog-mirror status --json` prints where it can read the mirror. Without Postgres it has only `state`, `reasons` and `at`. */
+/**
+ * What `catalog-mirror status --json` prints where it can read the mirror. Without Postgres it has only `state`,
+ * `reasons` and `at`.
+ */
 export type StatusJson = Json<ReturnType<typeof asJson>>;
 
-/** What `GET /status.json` answers. While Postgres does not answer it has only `state`, `reasons`, `at`, `problems` and `mirror`. */
+/**
+ * What `GET /status.json` answers. While Postgres does not answer it has only `state`, `reasons`, `at`, `problems`
+ * and `mirror`.
+ */
 export type StatusPageJson = Json<ReturnType<typeof asPageJson>>;

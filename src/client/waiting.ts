@@ -11,7 +11,10 @@ export interface News {
   close(): Promise<void>;
 }
 
-/** A standby refuses LISTEN, and the driver remembers a refusal, and each listener, for as long as its connection lives: also beyond a promotion. */
+/**
+ * A standby refuses LISTEN, and the driver remembers a refusal, and each listener, for as long as its connection
+ * lives: also beyond a promotion.
+ */
 async function takesListeners(sql: Sql): Promise<boolean> {
   const rows = await sql
     .unsafe('select pg_is_in_recovery()::text')
@@ -21,8 +24,9 @@ async function takesListeners(sql: Sql): Promise<boolean> {
 }
 
 /**
- * Listens for notifications of changes. Where that cannot be done, as behind a pooler, or no longer, it polls more often, and tries to
- * listen again with each poll: the driver gives up after one try. On a standby it does not try. `sleep` ends early, without an error, when its signal aborts.
+ * Listens for notifications of changes. Where that cannot be done, as behind a pooler, or no longer, it polls more
+ * often, and tries to listen again with each poll: the driver gives up after one try. On a standby it does not try.
+ * `sleep` ends early, without an error, when its signal aborts.
  */
 export function listenForNews(
   sql: Sql,

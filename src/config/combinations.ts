@@ -8,8 +8,9 @@ type Shape = { [N in Name]: (typeof SETTINGS)[N]['rule'] };
 type Values = z.output<z.ZodObject<Shape>>;
 
 /**
- * The rules of `shape` (by variable) and the rules between settings. The latter are checked only where all of their settings
- * are read and each is valid by itself, so that one mistake is one problem. `isGiven` distinguishes given values from defaults.
+ * The rules of `shape` (by variable) and the rules between settings. The latter are checked only where all of their
+ * settings are read and each is valid by itself, so that one mistake is one problem. `isGiven` distinguishes given
+ * values from defaults.
  */
 export function combined(
   shape: Readonly<Record<string, Rule | z.ZodNullable<Rule>>>,

@@ -43,8 +43,8 @@ export type WebhookConfig = Omit<Config, 'partner' | 'access' | 'traces'> & {
 export type HttpConfig = Pick<Config, 'http' | 'log' | 'warnings' | 'secrets'>;
 
 /**
- * Everything that is wrong with the environment, at once. Its message has one line a problem, then one for each warning: names that
- * were probably meant to be variables above all. It holds no secret.
+ * Everything that is wrong with the environment, at once. Its message has one line a problem, then one for each
+ * warning: names that were probably meant to be variables above all. It holds no secret.
  */
 export class ConfigError extends Error {
   override readonly name = 'ConfigError';
@@ -104,7 +104,10 @@ const envFiles = new Map<string, string>();
 /** The file of `--env-file` that a variable is from; null where none is. */
 export const envFileOf = (variable: string): string | null => envFiles.get(variable) ?? null;
 
-/** Adds the variables of these files to the process's environment, which takes precedence over them. Returns what is wrong with the files. */
+/**
+ * Adds the variables of these files to the process's environment, which takes precedence over them. Returns what is
+ * wrong with the files.
+ */
 export function useEnvFiles(paths: readonly string[]): string[] {
   const { env, readFile } = processSources;
   const { files, problems } = readEnvFiles(paths, readFile);
@@ -172,7 +175,10 @@ function tlsProblem(secret: KeptSecret, readFile: ReadFile): string | null {
   }
 }
 
-/** The texts of the variables among the rows that are no secrets: as given, else by default, else null where `unset` says what applies. */
+/**
+ * The texts of the variables among the rows that are no secrets: as given, else by default, else null where `unset`
+ * says what applies.
+ */
 function readTexts(rows: typeof ROWS, env: Environment): Record<string, string | null | undefined> {
   const plain = rows.filter(([, { secret }]) => secret === undefined);
   return Object.fromEntries(
@@ -240,7 +246,10 @@ function unloggable(kept: ReadonlyMap<Name, KeptSecret>): readonly string[] {
   return [...new Set([...pairs, ...OTHERS.flatMap(seen), ...headers, ...urls])];
 }
 
-/** Every secret of the environment that can be read, whether or not the rest of it is right: for what is said of an error. */
+/**
+ * Every secret of the environment that can be read, whether or not the rest of it is right: for what is said of an
+ * error.
+ */
 export function secretsOf(env: Environment, readFile: ReadFile): readonly string[] {
   return unloggable(readSecrets(ROWS, env, readFile).kept);
 }
@@ -258,11 +267,12 @@ function nested(values: readonly (readonly [path: string, value: unknown])[]): R
 }
 
 /**
- * Turns the environment into the configuration of one command. Pure but for `readFile` (path → text), which is called for
- * `NAME_FILE` variables, now and again by `SecretSource.refresh`.
+ * Turns the environment into the configuration of one command. Pure but for `readFile` (path → text), which is called
+ * for `NAME_FILE` variables, now and again by `SecretSource.refresh`.
  *
- * `need` says what the command uses: `all` (the partner too), `webhook` (the mirror and receivers of its changes), `database`
- * (only the mirror) or `http` (only the health endpoint). What it does not use is neither required nor read, so `healthcheck` and `migrate` run without credentials.
+ * `need` says what the command uses: `all` (the partner too), `webhook` (the mirror and receivers of its changes),
+ * `database` (only the mirror) or `http` (only the health endpoint). What it does not use is neither required nor
+ * read, so `healthcheck` and `migrate` run without credentials.
  *
  * @throws ConfigError with every problem at once; it names variables and expectations, never a secret value.
  */

@@ -19,7 +19,10 @@ export interface ShownSetting {
 /** What is shown in the place of a secret, however long it is. */
 export const MASK = '********';
 
-/** A text with all credentials in its URLs masked: passwords, a login without one, and every query; a URL whole where they cannot be told apart. */
+/**
+ * A text with all credentials in its URLs masked: passwords, a login without one, and every query; a URL whole where
+ * they cannot be told apart.
+ */
 export function maskUrls(text: string): string {
   return text
     .split(/,(?=\s*[a-z][a-z0-9+.-]*:\/\/)/i)
@@ -60,7 +63,10 @@ export function maskConnection(url: string): string {
   return `${scheme}${at < 0 ? '' : `${user}@`}${authority.slice(at + 1)}${path}${shown === undefined ? '' : `?${shown.join('&')}`}`;
 }
 
-/** Every setting as it is in force by this environment. `fileOf` names the file given by `--env-file` that a variable is from. */
+/**
+ * Every setting as it is in force by this environment. `fileOf` names the file given by `--env-file` that a variable
+ * is from.
+ */
 export function shownSettings(
   env: Environment,
   readFile: ReadFile,

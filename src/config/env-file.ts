@@ -11,9 +11,9 @@ const NAME = /^[A-Za-z_][A-Za-z0-9_]*$/;
 const QUOTES = ['"', "'"];
 
 /**
- * Reads the lines of an environment file as Docker and systemd both read them: `NAME=value`, blank lines, and comments that begin a
- * line. A value is what stands behind the sign, without blanks around it; quotes around the whole of it are dropped. Nothing
- * else has a meaning: no escapes, no `$`, and a `#` inside a value is part of it.
+ * Reads the lines of an environment file as Docker and systemd both read them: `NAME=value`, blank lines, and
+ * comments that begin a line. A value is what stands behind the sign, without blanks around it; quotes around the
+ * whole of it are dropped. Nothing else has a meaning: no escapes, no `$`, and a `#` inside a value is part of it.
  */
 export function parseEnvFile(text: string): EnvFile {
   const values = new Map<string, string>();
@@ -77,8 +77,9 @@ export interface FromFile {
 }
 
 /**
- * What the files add to the environment, which takes precedence over them: a variable that is set there, be it to nothing, is not the
- * file's to set. Of several files the last one counts. Of `secrets` that can be given as files, either name stands for both.
+ * What the files add to the environment, which takes precedence over them: a variable that is set there, be it to
+ * nothing, is not the file's to set. Of several files the last one counts. Of `secrets` that can be given as files,
+ * either name stands for both.
  */
 export function addedByFiles(
   env: Environment,

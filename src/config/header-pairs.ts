@@ -1,8 +1,8 @@
 import { validateHeaderName, validateHeaderValue } from 'node:http';
 
 /**
- * Headers as OpenTelemetry writes them for one variable: `name=value` separated by commas, values percent-encoded (W3C Baggage).
- * Null where a part is no such pair, or could not be sent. Names are in lower case.
+ * Headers as OpenTelemetry writes them for one variable: `name=value` separated by commas, values percent-encoded
+ * (W3C Baggage). Null where a part is no such pair, or could not be sent. Names are in lower case.
  */
 export function parseHeaderPairs(text: string): Readonly<Record<string, string>> | null {
   const pairs = text

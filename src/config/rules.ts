@@ -6,8 +6,8 @@ import { parseProxy } from '../partner/proxy.ts';
 import { parseHeaderPairs } from './header-pairs.ts';
 
 /*
- * Rules for settings: from the text of a variable to its value. What a rule is described by is what a person reads behind
- * "NAME: expected", whichever of its checks fails.
+ * Rules for settings: from the text of a variable to its value. What a rule is described by is what a person reads
+ * behind "NAME: expected", whichever of its checks fails.
  */
 
 /** A rule: reads a text, and says in its description what a valid one looks like. */
@@ -138,7 +138,10 @@ export const hostNames = () =>
 
 const unique = <T>(items: readonly T[]): readonly T[] => [...new Set(items)];
 
-/** `{base_url}` without a trailing slash, ready for a path to be appended. Its scheme is judged with PARTNER_ALLOW_INSECURE. */
+/**
+ * `{base_url}` without a trailing slash, ready for a path to be appended. Its scheme is judged with
+ * PARTNER_ALLOW_INSECURE.
+ */
 export const baseUrl = () =>
   z
     .string()
@@ -159,8 +162,8 @@ export const filesOrigins = () =>
     .pipe(z.array(z.string()).transform(unique).nullable())
     .describe('public, or https:// origins separated by commas, without path (http on a loopback host only)');
 
-// A control character (a newline left over above all) makes a corrupt Basic value (partner rule 5.1); a byte order mark or
-// a replacement character means that a file was not plain UTF-8.
+// A control character (a newline left over above all) makes a corrupt Basic value (partner rule 5.1); a byte order
+// mark or a replacement character means that a file was not plain UTF-8.
 const UNCLEAN = /[\p{Cc}\uFEFF\uFFFD]/u;
 
 /** A text of the `allowed` form that came whole: for settings whose value is never shown. */
@@ -171,7 +174,10 @@ export const secretText = (expected: string, allowed: RegExp) =>
     .refine((text) => !UNCLEAN.test(text))
     .describe(expected);
 
-/** Whether user and password can be read from a URL as the drivers do it: they throw otherwise, without the variable's name. */
+/**
+ * Whether user and password can be read from a URL as the drivers do it: they throw otherwise, without the variable's
+ * name.
+ */
 function hasReadableLogin(text: string): boolean {
   const url = URL.parse(text);
   return url !== null && isDecodable(url.username) && isDecodable(url.password);
@@ -186,7 +192,10 @@ function isDecodable(text: string): boolean {
   }
 }
 
-/** Whether it names one host, as postgres.js reads it: of several, that takes the next one after each loss, and `pg` can read none. */
+/**
+ * Whether it names one host, as postgres.js reads it: of several, that takes the next one after each loss, and `pg`
+ * can read none.
+ */
 function hasOneHost(text: string): boolean {
   const authority = text.slice(text.indexOf('://') + 3).split(/[?/]/, 1)[0] ?? '';
   const hosts = authority.slice(authority.indexOf('@') + 1);

@@ -5,7 +5,10 @@ import type { Rule } from './rules.ts';
 /** A secret that may live in a file and be rotated there. */
 export interface SecretSource {
   read(): string;
-  /** Reads the file again, where there is one; true when the value has changed. An unreadable or invalid file changes nothing. */
+  /**
+   * Reads the file again, where there is one; true when the value has changed. An unreadable or invalid file changes
+   * nothing.
+   */
   refresh(): boolean;
 }
 
@@ -99,7 +102,10 @@ export function urlSecrets(url: string): string[] {
   );
 }
 
-/** Of a proxy's URL the login as it is sent, and a name without password, which is a token. Without a login nothing: it is shown. */
+/**
+ * Of a proxy's URL the login as it is sent, and a name without password, which is a token. Without a login nothing:
+ * it is shown.
+ */
 function proxySecrets(url: string): string[] {
   const proxy = /^https?:/i.test(url) ? parseProxy(url) : null;
   if (proxy === null) return [url];
@@ -120,7 +126,10 @@ function decoded(text: string): string {
 /** Shorter values of headers name tenants and the like, which lines may hold for other reasons. */
 const SHORTEST_SECRET = 8;
 
-/** The values of headers written as `name=value,…` (percent-encoded), and what follows a scheme in them, such as Bearer's token. */
+/**
+ * The values of headers written as `name=value,…` (percent-encoded), and what follows a scheme in them, such as
+ * Bearer's token.
+ */
 export function headerSecrets(text: string): string[] {
   return text
     .split(',')
@@ -133,8 +142,9 @@ export function headerSecrets(text: string): string[] {
 const QUOTED = /^(["'`]).*\1$/su;
 
 /**
- * Signs that a credential was damaged on its way (partner rule 5.1: a trailing newline is enough for a 403): a shell's or an
- * editor's leftovers. In: the value as it was given. Out: what is wrong, in words that hold no part of the value.
+ * Signs that a credential was damaged on its way (partner rule 5.1: a trailing newline is enough for a 403): a
+ * shell's or an editor's leftovers. In: the value as it was given. Out: what is wrong, in words that hold no part of
+ * the value.
  */
 export function lintCredential(text: string): string[] {
   const found: string[] = [];

@@ -25,7 +25,10 @@ import { WEBHOOK_SETTINGS } from './webhook-settings.ts';
  * given.
  */
 export interface Setting {
-  /** Where its value is in `Config`: a group, and a name within it. Durations are in milliseconds, and their names end in Ms. */
+  /**
+   * Where its value is in `Config`: a group, and a name within it. Durations are in milliseconds, and their names end
+   * in Ms.
+   */
   readonly path: `${string}.${string}`;
   readonly rule: Rule;
   /** The default, as a person would write it into the environment. */

@@ -53,7 +53,9 @@ export interface App {
   readonly wake: (task: TaskName) => Promise<void>;
   /** Resolves when no job has ended for minutes although the stores answer, so that only another process will go on. */
   readonly stalled: Promise<void>;
-  /** Stops taking work, gives what is under way some seconds, and disposes of everything in reverse order of its start. */
+  /**
+   * Stops taking work, gives what is under way some seconds, and disposes of everything in reverse order of its start.
+   */
   stop(): Promise<void>;
 }
 
@@ -70,9 +72,9 @@ const RESTORE_EVERY_MS = 10_000;
 const RUN_OVERDUE_EVERY_MS = 2500;
 
 /**
- * Starts the daemon: database, migrations, partner client, queues, HTTP. In this order, because BullMQ's Postgres backend
- * stays dead when its database is down at construction and spins when its tables are missing. `giveUp` ends the wait for
- * the database.
+ * Starts the daemon: database, migrations, partner client, queues, HTTP. In this order, because BullMQ's Postgres
+ * backend stays dead when its database is down at construction and spins when its tables are missing. `giveUp` ends
+ * the wait for the database.
  */
 export async function startApp(
   config: Config,
@@ -104,7 +106,10 @@ export async function startApp(
   }
 }
 
-/** Rejects when a start has been told to give up and has not done so by itself for some seconds: a store may say nothing. */
+/**
+ * Rejects when a start has been told to give up and has not done so by itself for some seconds: a store may say
+ * nothing.
+ */
 async function givenUp(clock: Clock, giveUp: AbortSignal): Promise<never> {
   await new Promise((resolve) => {
     giveUp.addEventListener('abort', resolve, { once: true });

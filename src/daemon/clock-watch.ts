@@ -19,7 +19,9 @@ export interface ClockWatch {
   wrong(): WrongClock | null;
 }
 
-/** A clock this far behind its high-water mark was set back; smaller steps are everyday corrections, and harm nothing. */
+/**
+ * A clock this far behind its high-water mark was set back; smaller steps are everyday corrections, and harm nothing.
+ */
 const SET_BACK_MS = 2000;
 const NOTE_EVERY_MS = 5000;
 /** After a longer time without any daemon nobody knows whether the clock ran on as it should. */

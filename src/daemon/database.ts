@@ -87,7 +87,9 @@ export class TooFewConnections extends Error {
   }
 }
 
-/** Does a part of the start; that Postgres has no connection left for it becomes an error that says how many are needed. */
+/**
+ * Does a part of the start; that Postgres has no connection left for it becomes an error that says how many are needed.
+ */
 export async function needingConnections<T>(
   { database }: Pick<Config, 'database'>,
   part: () => Promise<T>,
@@ -172,8 +174,8 @@ export async function openQueues(
 }
 
 /**
- * Notes whose catalog is mirrored, and tells where the api_key is another one than before. Throws ConfigError where it is another
- * partner's.
+ * Notes whose catalog is mirrored, and tells where the api_key is another one than before. Throws ConfigError where
+ * it is another partner's.
  */
 export async function followAccount({ partner }: Config, sql: Sql, log: Log): Promise<void> {
   const how = await noteAccount(sql, { baseUrl: partner.baseUrl, apiKey: partner.apiKey.read() });

@@ -43,7 +43,9 @@ export interface HealthReader {
   metrics(): Promise<string>;
   live(): HealthAnswer;
   ready(): Promise<HealthAnswer>;
-  /** Finds out whether the queues answer, which `live` goes by: nobody needs to ask for anything else. Never rejects. */
+  /**
+   * Finds out whether the queues answer, which `live` goes by: nobody needs to ask for anything else. Never rejects.
+   */
   askQueues(): Promise<void>;
 }
 
@@ -55,10 +57,15 @@ const READ_WITHIN_MS = 4500;
 const STATISTICS_MIN_MS = 1000;
 /** A count that takes longer continues in the background, and health is judged by the last one. */
 const COUNT_WITHIN_MS = 1000;
-/** With wakes every second, workers that ended no job for this long are dead, unless the store is; `at_work` of trust_terms is the same time. */
+/**
+ * With wakes every second, workers that ended no job for this long are dead, unless the store is; `at_work` of
+ * trust_terms is the same time.
+ */
 export const DEAD_AFTER_MS = 300_000;
 
-/** What `/metrics`, `/livez`, `/readyz` and the status page are made of: each judges the same facts by the same rules. */
+/**
+ * What `/metrics`, `/livez`, `/readyz` and the status page are made of: each judges the same facts by the same rules.
+ */
 export function createHealth(
   parts: HealthParts,
   runner: Pick<Runner, 'lastJobAt' | 'silentMs'>,
@@ -172,7 +179,10 @@ function statusReader(
   };
 }
 
-/** Schedules are of seconds, and each of several daemons gets its part of the jobs: after this long without one, the queues bring none. */
+/**
+ * Schedules are of seconds, and each of several daemons gets its part of the jobs: after this long without one, the
+ * queues bring none.
+ */
 const SILENT_MS = 30_000;
 
 function silentText(ms: number): string | null {
@@ -180,7 +190,10 @@ function silentText(ms: number): string | null {
   return `the queues have brought no job for ${formatAge(ms / 1000)}; this daemon runs what is due by itself`;
 }
 
-/** Of Postgres's clock its own row tells, and all daemons show that alike. Nothing goes by the partner's: the log tells of it. */
+/**
+ * Of Postgres's clock its own row tells, and all daemons show that alike. Nothing goes by the partner's: the log
+ * tells of it.
+ */
 function clockText(wrong: WrongClock | null): string | null {
   if (wrong === null || wrong.clock === 'postgres' || wrong.clock === 'partner') return null;
   const difference = formatAge(Math.abs(wrong.aheadMs) / 1000);

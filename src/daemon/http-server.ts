@@ -96,9 +96,9 @@ async function closeServer(server: Server, clock: Clock): Promise<void> {
 }
 
 /**
- * Serves GET and HEAD of `/metrics`, `/livez`, `/readyz` and the pages; 405 for other methods, 404 for other paths, and what the gate
- * answers to those who may not read. Nothing over HTTP changes state. An answer that fails or takes more than 5 s is a 503: a half-open
- * request never hangs, a request never throws.
+ * Serves GET and HEAD of `/metrics`, `/livez`, `/readyz` and the pages; 405 for other methods, 404 for other paths,
+ * and what the gate answers to those who may not read. Nothing over HTTP changes state. An answer that fails or takes
+ * more than 5 s is a 503: a half-open request never hangs, a request never throws.
  *
  * @throws ListenError when the address cannot be listened on.
  */
@@ -141,8 +141,8 @@ export async function startHttpServer(options: HttpServerOptions): Promise<HttpS
   );
   server.on('connection', connections.opened);
   server.on('upgrade', (_request, socket: Socket) => connections.flooded(socket));
-  // Longer than an answer may take: a connection on which nothing moves is one whose answers nobody reads. Node.js lets a
-  // write that is stuck pass once, so it is held for twice as long at most.
+  // Longer than an answer may take: a connection on which nothing moves is one whose answers nobody reads. Node.js
+  // lets a write that is stuck pass once, so it is held for twice as long at most.
   server.setTimeout(LONGEST_ANSWER_MS + 1000);
   server.listen(port, host);
   try {

@@ -4,9 +4,9 @@ import { readPresent, writeSample } from '../store/status/samples.ts';
 import type { HealthReader } from './health.ts';
 
 /**
- * Returns what keeps the present minute's sample of the status where nobody has yet, so that several daemons take one a minute
- * together. To be called several times a minute: all but one of the calls ask for one row, and notice a back-off that is over
- * before the next sample.
+ * Returns what keeps the present minute's sample of the status where nobody has yet, so that several daemons take one
+ * a minute together. To be called several times a minute: all but one of the calls ask for one row, and notice a
+ * back-off that is over before the next sample.
  */
 export function createSampler(sql: Sql, health: Pick<HealthReader, 'read'>): () => Promise<void> {
   let wasRefused = false;

@@ -19,8 +19,9 @@ type WatchedParts = Pick<Parts, 'log'> & {
 };
 
 /**
- * Resolves, after a line in the log, when no job has ended for five minutes although queues and Postgres answer, Postgres on a connection that is
- * made for the question. It has to be so for another minute, in which a process that was stopped gets the time to go on.
+ * Resolves, after a line in the log, when no job has ended for five minutes although queues and Postgres answer,
+ * Postgres on a connection that is made for the question. It has to be so for another minute, in which a process that
+ * was stopped gets the time to go on.
  */
 export function watchJobs(
   { log, backend, sync: { clock }, postgresAnswers }: WatchedParts,

@@ -13,7 +13,9 @@ const SAMPLE_EVERY_MS = 10_000;
 /** Often enough that it is known when jobs have not ended for as long as makes a daemon dead. */
 const ASK_QUEUES_EVERY_MS = 15_000;
 
-/** Keeps an eye on locks, clocks, queues and jobs, and samples of the status. Resolves when jobs have stalled for good. */
+/**
+ * Keeps an eye on locks, clocks, queues and jobs, and samples of the status. Resolves when jobs have stalled for good.
+ */
 export function startWatches(
   parts: Parts & { readonly postgresAnswers: () => Promise<void>; readonly health: HealthReader },
   runner: Runner,
@@ -33,8 +35,9 @@ export function startWatches(
 }
 
 /**
- * Does work again and again, by the monotonic clock, until the daemon stops. Not at once, unless asked to: what a start needs has just been
- * done, and the first requests are waiting. Errors are for whoever meets them first elsewhere.
+ * Does work again and again, by the monotonic clock, until the daemon stops. Not at once, unless asked to: what a
+ * start needs has just been done, and the first requests are waiting. Errors are for whoever meets them first
+ * elsewhere.
  */
 export function every(
   ms: number,

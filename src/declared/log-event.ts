@@ -8,13 +8,16 @@ export interface LogEvent<L extends Level = Level, F extends string = string> {
   readonly fields: readonly F[];
   /** What happens next by itself, or what to do: in lines of `warn` and worse the member `next`. */
   readonly next: string | null;
-  /** The time in which it comes once at its own level, and else at debug, where it is emitted by its name alone; 0: always. */
+  /**
+   * The time in which it comes once at its own level, and else at debug, where it is emitted by its name alone; 0:
+   * always.
+   */
   readonly onceInMs: number;
 }
 
 /**
- * Declares an event: its levels, its message, the members that its lines may carry, what comes next (required from `warn`
- * on), and how seldom it comes at its own level.
+ * Declares an event: its levels, its message, the members that its lines may carry, what comes next (required from
+ * `warn` on), and how seldom it comes at its own level.
  */
 export function line<const L extends Level, const F extends string = never>(
   levels: L | readonly [L, ...L[]],

@@ -40,8 +40,8 @@ const OF_INITDB =
 const OF_A_CLUSTER = ['PG_VERSION', 'base', 'global'];
 
 /**
- * Decides what a data directory holds from the names in it and whether initdb's marker stands beside it. The marker alone
- * makes nobody's files initdb's: what is half made is emptied.
+ * Decides what a data directory holds from the names in it and whether initdb's marker stands beside it. The marker
+ * alone makes nobody's files initdb's: what is half made is emptied.
  */
 export function clusterState(entries: readonly string[], marked: boolean): ClusterState {
   if (entries.length === 0) return 'empty';
@@ -118,8 +118,8 @@ async function giveTo(folder: string, account: ServiceUser): Promise<void> {
 
 /**
  * Makes the folder of a new cluster, or finds the old one, and sees to it that `account` owns it and can get there.
- * Returns its real path. Where root asks for a folder that the service user cannot reach (a checkout below root's closed
- * home), a new cluster is put below `systemFolder`, with a link to it at the place that was asked for.
+ * Returns its real path. Where root asks for a folder that the service user cannot reach (a checkout below root's
+ * closed home), a new cluster is put below `systemFolder`, with a link to it at the place that was asked for.
  *
  * @throws EmbeddedError `data-dir`
  */
@@ -186,7 +186,9 @@ async function relocate(
   return realpath(home);
 }
 
-/** Root owns and empties what it is led to. Its own links are those of `relocate`, and those that a person made as root. */
+/**
+ * Root owns and empties what it is led to. Its own links are those of `relocate`, and those that a person made as root.
+ */
 function linkOfAnother(dataDir: string, uid: number): EmbeddedError {
   return new EmbeddedError(
     'data-dir',

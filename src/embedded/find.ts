@@ -4,15 +4,18 @@ import { clusterPaths, onDisk, readState } from './data-dir.ts';
 import { unless } from './errors.ts';
 import { clusterProcesses, parsePostmasterFile } from './processes.ts';
 
-/** What a data directory holds for those who only read: no cluster, one that is not running, or one that takes connections at `url`. */
+/**
+ * What a data directory holds for those who only read: no cluster, one that is not running, or one that takes
+ * connections at `url`.
+ */
 export type FoundCluster =
   | { readonly state: 'none' }
   | { readonly state: 'stopped' }
   | { readonly state: 'running'; readonly url: string };
 
 /**
- * Finds the embedded Postgres of another process on this machine. Creates and changes nothing. A `postmaster.pid` that a
- * crash has left behind does not count: the process has to be a Postgres of this directory.
+ * Finds the embedded Postgres of another process on this machine. Creates and changes nothing. A `postmaster.pid`
+ * that a crash has left behind does not count: the process has to be a Postgres of this directory.
  *
  * @throws EmbeddedError `data-dir` where the directory cannot be read, or holds something else
  */

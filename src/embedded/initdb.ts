@@ -7,8 +7,8 @@ import { type ClusterPaths, readState } from './data-dir.ts';
 import { EmbeddedError, unless } from './errors.ts';
 
 /**
- * Makes sure that there is a cluster, with initdb where the data directory is empty or an initdb was cut off, and returns
- * the password of its user `postgres`.
+ * Makes sure that there is a cluster, with initdb where the data directory is empty or an initdb was cut off, and
+ * returns the password of its user `postgres`.
  *
  * @param home the data directory's real path, owned by `account`; no process of it runs
  * @throws EmbeddedError `init-failed`, `data-dir`, `incompatible-version`, `password-missing`

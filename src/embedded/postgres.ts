@@ -12,7 +12,10 @@ import { startServer, type Server } from './server.ts';
 import { startWatchdog, type Watchdog } from './watchdog.ts';
 
 export interface EmbeddedPostgres {
-  /** `postgres://postgres:<password>@127.0.0.1:<port>/postgres`, the same after each start but for a port that was taken. */
+  /**
+   * `postgres://postgres:<password>@127.0.0.1:<port>/postgres`, the same after each start but for a port that was
+   * taken.
+   */
   readonly url: string;
   readonly pid: number;
   /** Absolute path of the data directory, as asked for. */
@@ -35,7 +38,10 @@ export interface EmbeddedOptions {
   port?: number;
 }
 
-/** Where a mirror's own server listens, so that an address that somebody has noted stays right. Not 5432, which is for a Postgres of the machine. */
+/**
+ * Where a mirror's own server listens, so that an address that somebody has noted stays right. Not 5432, which is for
+ * a Postgres of the machine.
+ */
 export const USUAL_PORT = 54_329;
 
 /** Where root puts what the service user cannot reach at its own place. */
@@ -46,8 +52,8 @@ const START_TIMEOUT_MS = 120_000;
  * Starts the Postgres of a data directory, making the cluster on first use, and waits until it takes connections.
  *
  * The server is this process's own: a second owner is refused, a server that an earlier owner left behind is stopped
- * first, and a watchdog shuts this one down should this process die without `stop`. No signal handlers are installed and
- * nothing here keeps the process alive: the caller stops it when its own work is drained.
+ * first, and a watchdog shuts this one down should this process die without `stop`. No signal handlers are installed
+ * and nothing here keeps the process alive: the caller stops it when its own work is drained.
  *
  * @throws EmbeddedError, with a `hint` for the operator; after a failure nothing is left running or locked
  */

@@ -113,10 +113,10 @@ export async function escalate(
 }
 
 /**
- * Leaves a data directory without any process of an earlier owner: a server that outlived it (or is just being shut down
- * by its watchdog) is stopped and waited for, and so are backends or an initdb without their parent. Removes a
- * `postmaster.pid` whose pid now belongs to an unrelated process, which Postgres would take for a running server; one whose process
- * is dead stays, since Postgres checks the shared memory that it names before it goes on.
+ * Leaves a data directory without any process of an earlier owner: a server that outlived it (or is just being shut
+ * down by its watchdog) is stopped and waited for, and so are backends or an initdb without their parent. Removes a
+ * `postmaster.pid` whose pid now belongs to an unrelated process, which Postgres would take for a running server; one
+ * whose process is dead stays, since Postgres checks the shared memory that it names before it goes on.
  *
  * @param dataDir absolute path free of links; the caller holds its owner lock
  * @throws EmbeddedError `not-stopped`

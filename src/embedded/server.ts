@@ -33,7 +33,10 @@ export interface Server {
 
 const PORT_ATTEMPTS = 5;
 
-/** Fit for a mirror beside other programs on one machine: little memory, bounded logs, no WAL for replicas there are none of. */
+/**
+ * Fit for a mirror beside other programs on one machine: little memory, bounded logs, no WAL for replicas there are
+ * none of.
+ */
 const DEFAULT_SETTINGS: Readonly<Record<string, string>> = {
   max_connections: '100',
   shared_buffers: '128MB',
@@ -83,8 +86,8 @@ async function freePort(wished: number): Promise<number> {
 }
 
 /**
- * Starts the server and waits until it takes connections, at the wished port where that is free. Between finding a port free and
- * binding it another process may take it: then another free port is tried.
+ * Starts the server and waits until it takes connections, at the wished port where that is free. Between finding a
+ * port free and binding it another process may take it: then another free port is tried.
  *
  * @param pickPort proposes a port; for tests
  * @throws EmbeddedError `start-failed`, with the end of what the server wrote

@@ -3,10 +3,10 @@ import { CHILD_ENV } from './command.ts';
 import type { EmbeddedLog } from './events.ts';
 
 /**
- * Ends the server when its owner is gone: stdin is a pipe that only the owner holds, so that its end of file is the owner's
- * death, however that came. The last line on stdin is the server's pid. A shell, because it is a hundredth of a Node in memory and
- * needs no file of its own in the published package. Before it signals it looks whether that pid still is the server:
- * by its working directory where there is a /proc, by its being alive elsewhere.
+ * Ends the server when its owner is gone: stdin is a pipe that only the owner holds, so that its end of file is the
+ * owner's death, however that came. The last line on stdin is the server's pid. A shell, because it is a hundredth of
+ * a Node in memory and needs no file of its own in the published package. Before it signals it looks whether that pid
+ * still is the server: by its working directory where there is a /proc, by its being alive elsewhere.
  */
 const SCRIPT = `
 dir=$1
@@ -31,7 +31,9 @@ export interface Watchdog {
   readonly pid: number | undefined;
   /** Tells the watchdog which server it guards from now on. */
   guard(serverPid: number): void;
-  /** Lets it go; resolves when it has ended. Call this once the server is down: otherwise the watchdog shuts it down. */
+  /**
+   * Lets it go; resolves when it has ended. Call this once the server is down: otherwise the watchdog shuts it down.
+   */
   dismiss(): Promise<void>;
 }
 

@@ -22,8 +22,9 @@ export interface Limits {
 }
 
 /**
- * Cuts a page into batches in order, each as large as the limits allow. `endAt`: the first one ends with this position, whatever the
- * limits say: it was sent that way before. The last batch keeps how far the page was read. Pure.
+ * Cuts a page into batches in order, each as large as the limits allow. `endAt`: the first one ends with this
+ * position, whatever the limits say: it was sent that way before. The last batch keeps how far the page was read.
+ * Pure.
  */
 export function cut(
   page: Pick<Page, 'changes' | 'readTo' | 'copiedTo'>,

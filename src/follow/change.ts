@@ -5,7 +5,10 @@ export function shownPosition(position: bigint): number | string {
   return position <= BigInt(Number.MAX_SAFE_INTEGER) ? Number(position) : String(position);
 }
 
-/** A change as one line of JSON, without its end: the columns of catalog.changes, and `copy` where it is of the first copy. Pure. */
+/**
+ * A change as one line of JSON, without its end: the columns of catalog.changes, and `copy` where it is of the first
+ * copy. Pure.
+ */
 export function lineOf(change: Change): string {
   return JSON.stringify({
     position: shownPosition(change.position),

@@ -24,15 +24,19 @@ const LONGEST_MS = 60_000;
 const LONGEST_ASKED_MS = 3_600_000;
 
 /**
- * How long to wait before the next attempt: doubling from a second to a minute, of which between half and all by chance, so that many that
- * failed together do not come together. Never less than the receiver asked for, up to an hour. `random`: from 0 to 1. Pure.
+ * How long to wait before the next attempt: doubling from a second to a minute, of which between half and all by
+ * chance, so that many that failed together do not come together. Never less than the receiver asked for, up to an
+ * hour. `random`: from 0 to 1. Pure.
  */
 export function backOffMs(failures: number, retryAfterMs: number | null, random: number): number {
   const most = Math.min(LONGEST_MS, FIRST_MS * 2 ** Math.min(30, Math.max(0, failures - 1)));
   return Math.max(Math.round(most * (0.5 + random / 2)), Math.min(retryAfterMs ?? 0, LONGEST_ASKED_MS));
 }
 
-/** Retry-After in milliseconds: seconds, or a date, which is compared with the answer's own Date, for clocks differ. Null: nothing that can be read. Pure. */
+/**
+ * Retry-After in milliseconds: seconds, or a date, which is compared with the answer's own Date, for clocks differ.
+ * Null: nothing that can be read. Pure.
+ */
 export function retryAfterMs(
   header: string | undefined,
   date: string | undefined,
@@ -46,7 +50,10 @@ export function retryAfterMs(
   return Math.max(0, until - (Number.isNaN(from) ? now : from));
 }
 
-/** An answer's first words for people: printable, in one line, at most 200 characters; null where there is nothing. Pure. */
+/**
+ * An answer's first words for people: printable, in one line, at most 200 characters; null where there is nothing.
+ * Pure.
+ */
 export function excerptOf(body: string): string | null {
   const text = body
     .replaceAll(/[\p{C}\p{Z}\s]+/gu, ' ')

@@ -26,7 +26,10 @@ export type FollowEvent =
     }
   | { readonly event: 'copied'; readonly position: bigint };
 
-/** Why following has ended: told to; everything is delivered; the receiver wants no more; it does not take a batch, and nobody waits. */
+/**
+ * Why following has ended: told to; everything is delivered; the receiver wants no more; it does not take a batch,
+ * and nobody waits.
+ */
 export type End = 'stopped' | 'caught-up' | 'unwanted' | 'undelivered';
 
 export interface Following {
@@ -55,8 +58,9 @@ const COPIED_SKUS = 100;
 const POLL_MS = 60_000;
 
 /**
- * Delivers what follows `at.place`, in order, and keeps the position there and by name behind each batch once that is delivered, until it is told to stop. Waits by
- * LISTEN and a poll a minute. Rejects where Postgres is lost: what was not kept is delivered again.
+ * Delivers what follows `at.place`, in order, and keeps the position there and by name behind each batch once that is
+ * delivered, until it is told to stop. Waits by LISTEN and a poll a minute. Rejects where Postgres is lost: what was
+ * not kept is delivered again.
  *
  * @throws FollowerError
  */
@@ -82,7 +86,10 @@ export async function follow(following: Following, at: { place: Place }): Promis
   return 'stopped';
 }
 
-/** Hears of changes. Returns a function: its promise resolves with the next notification, and rejects when the session is lost. */
+/**
+ * Hears of changes. Returns a function: its promise resolves with the next notification, and rejects when the session
+ * is lost.
+ */
 async function listen(client: LoneClient): Promise<() => Promise<void>> {
   const fresh = () => {
     const made = Promise.withResolvers<void>();

@@ -3,8 +3,9 @@ import type { Batch } from './batch.ts';
 import { shownPosition } from './change.ts';
 
 /**
- * What is posted for a batch: its id, and the body in the form that Standard Webhooks recommends. Both are the same at every attempt, also after a
- * restart. An id has no full stop, because the signature's parts are joined by them. Pure.
+ * What is posted for a batch: its id, and the body in the form that Standard Webhooks recommends. Both are the same
+ * at every attempt, also after a restart. An id has no full stop, because the signature's parts are joined by them.
+ * Pure.
  */
 export function messageOf(
   follower: string,

@@ -12,8 +12,8 @@ export const outputTo = (stdout: Writable & { readonly fd: number }): Sink =>
   fstatSync(stdout.fd).isFile() ? createFileOutput(fileOf(stdout.fd)) : createOutput(stdout);
 
 /**
- * Lines on a stream. A batch counts as delivered when the stream has taken it; while its reader is slow, that waits, and nothing is read ahead.
- * A reader that has closed it wants no more.
+ * Lines on a stream. A batch counts as delivered when the stream has taken it; while its reader is slow, that waits,
+ * and nothing is read ahead. A reader that has closed it wants no more.
  */
 function createOutput(stream: Writable): Sink {
   return {
@@ -58,8 +58,9 @@ const fileOf = (fd: number): OutputFile => ({
 });
 
 /**
- * Lines in a file. A batch counts as delivered when all of its bytes are taken: of what a disk has no room for, a stream of Node.js says nothing. One that
- * was taken in part is gone on with when it comes again, and taken back at the end.
+ * Lines in a file. A batch counts as delivered when all of its bytes are taken: of what a disk has no room for, a
+ * stream of Node.js says nothing. One that was taken in part is gone on with when it comes again, and taken back at
+ * the end.
  */
 export function createFileOutput(file: OutputFile): Sink {
   let part: { readonly text: string; readonly bytes: Buffer; readonly from: number; taken: number } | null =

@@ -9,8 +9,8 @@ export interface Message {
 }
 
 /**
- * The headers by which a receiver knows that a message is ours, as Standard Webhooks has them: one signature (v1: HMAC-SHA256 of id,
- * timestamp and body) a secret, so that a receiver that knows any of them accepts it. Pure.
+ * The headers by which a receiver knows that a message is ours, as Standard Webhooks has them: one signature (v1:
+ * HMAC-SHA256 of id, timestamp and body) a secret, so that a receiver that knows any of them accepts it. Pure.
  */
 export function signedHeaders(
   { id, timestamp, body }: Message,

@@ -39,8 +39,8 @@ const MAX_BODY_BYTES = 16 * 1024;
 const DROPPED_WITHIN_MS = 1000;
 
 /**
- * Why a webhook's URL cannot be used, in words for `--webhook`; null where it can. In clear text only to this machine or a private network. Names are
- * judged again by the addresses that they resolve to. Pure.
+ * Why a webhook's URL cannot be used, in words for `--webhook`; null where it can. In clear text only to this machine
+ * or a private network. Names are judged again by the addresses that they resolve to. Pure.
  */
 export function webhookProblem(url: URL | null, allowPrivate: boolean): string | null {
   if (url === null || (url.protocol !== 'https:' && url.protocol !== 'http:'))

@@ -9,8 +9,9 @@ const UNITS = [
 const PATTERN = /^(\d+(?:\.\d+)?)(ms|s|m|h|d)$/;
 
 /**
- * Reads a duration as it is written in the environment and in options: `500ms`, `30s`, `5m`, `1.5h`, `7d`, or a bare `0`.
- * Returns whole milliseconds, or null for anything else (no unit, a sign, fractions of a millisecond, beyond exact integers).
+ * Reads a duration as it is written in the environment and in options: `500ms`, `30s`, `5m`, `1.5h`, `7d`, or a bare
+ * `0`. Returns whole milliseconds, or null for anything else (no unit, a sign, fractions of a millisecond, beyond
+ * exact integers).
  */
 export function parseDuration(text: string): number | null {
   if (text === '0') return 0;
@@ -23,7 +24,10 @@ export function parseDuration(text: string): number | null {
   return Number.isSafeInteger(ms) && Math.abs(exact - ms) < 1e-6 ? ms : null;
 }
 
-/** Writes milliseconds in the largest unit that divides them: 300000 → `5m`, 90000 → `90s`, 0 → `0`. Rounds to whole milliseconds. */
+/**
+ * Writes milliseconds in the largest unit that divides them: 300000 → `5m`, 90000 → `90s`, 0 → `0`. Rounds to whole
+ * milliseconds.
+ */
 export function formatDuration(ms: number): string {
   const whole = Math.round(ms);
   if (whole === 0) return '0';
@@ -40,7 +44,9 @@ export function formatAge(seconds: number): string {
   return formatDuration(Math.round(whole / 86_400) * 86_400_000);
 }
 
-/** `baseMs` doubled for each failure after the first, at most `capMs`. `failures` counts from 1; below that, `baseMs`. */
+/**
+ * `baseMs` doubled for each failure after the first, at most `capMs`. `failures` counts from 1; below that, `baseMs`.
+ */
 export function doubling(baseMs: number, failures: number, capMs: number): number {
   return Math.min(capMs, baseMs * 2 ** Math.min(40, Math.max(0, failures - 1)));
 }

@@ -17,17 +17,19 @@ function fullCollection(): () => void {
 }
 
 /**
- * What streams by may live through the first young collections, while the program is being compiled. V8 then takes all of its kind for what
- * stays, creates the rest of it as such, and only full collections, of which there are then several times as many, free that.
+ * What streams by may live through the first young collections, while the program is being compiled. V8 then takes
+ * all of its kind for what stays, creates the rest of it as such, and only full collections, of which there are then
+ * several times as many, free that.
  */
 function createAsYoung(): void {
   setFlagsFromString('--no-allocation-site-pretenuring');
 }
 
 /**
- * For what streams by and leaves much behind (a manifest of any length). A buffer that happens to outlive two young collections
- * stays until V8's next full one, and V8 lets such buffers come to 64 MB, and a small heap to four times its size, before it begins
- * one. Returns a function to call regularly: it collects as soon as memory has grown by GROWTH_BYTES.
+ * For what streams by and leaves much behind (a manifest of any length). A buffer that happens to outlive two young
+ * collections stays until V8's next full one, and V8 lets such buffers come to 64 MB, and a small heap to four times
+ * its size, before it begins one. Returns a function to call regularly: it collects as soon as memory has grown by
+ * GROWTH_BYTES.
  */
 export function heapKeeper(inUse = bytesInUse, collect = fullCollection()): () => void {
   createAsYoung();

@@ -1,4 +1,7 @@
-/** What a restart does not change, and only another configuration, or an administrator, does: the program ends with exit code 78. */
+/**
+ * What a restart does not change, and only another configuration, or an administrator, does: the program ends with
+ * exit code 78.
+ */
 export abstract class Misconfigured extends Error {
   abstract readonly kind: string;
   readonly hint: string;

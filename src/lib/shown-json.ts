@@ -1,4 +1,7 @@
-/** What a terminal may take for a command, or a reader for another direction or another line; JSON itself escapes C0 alone. */
+/**
+ * What a terminal may take for a command, or a reader for another direction or another line; JSON itself escapes C0
+ * alone.
+ */
 export const UNSEEN = /[\p{Cc}\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/gu;
 
 /** One line of JSON in which every such character is escaped: the same value to whoever parses it. */

@@ -1,7 +1,9 @@
 import { readFileSync } from 'node:fs';
 import { checkServerIdentity, type ConnectionOptions } from 'node:tls';
 
-/** A connection URL for the drivers, with its TLS parameters separated, because each driver interprets them differently. */
+/**
+ * A connection URL for the drivers, with its TLS parameters separated, because each driver interprets them differently.
+ */
 export interface Connection {
   /** Without the parameters of TLS; redis:// in place of rediss://. */
   readonly url: string;
@@ -18,7 +20,9 @@ export class TlsParameterError extends Error {
 const MODES = ['disable', 'require', 'verify-ca', 'verify-full'] as const;
 type Mode = (typeof MODES)[number];
 
-/** Parameters that are read here and taken out of the URL; with any of the last three a driver would decide by itself. */
+/**
+ * Parameters that are read here and taken out of the URL; with any of the last three a driver would decide by itself.
+ */
 const PARAMETERS = ['sslmode', 'sslrootcert', 'sslcert', 'sslkey', 'ssl', 'uselibpqcompat', 'sslnegotiation'];
 const SPELLINGS: ReadonlyMap<string, Mode> = new Map([
   ['true', 'verify-full'],
@@ -31,9 +35,9 @@ const SPELLINGS: ReadonlyMap<string, Mode> = new Map([
 const SYSTEM = 'system';
 
 /**
- * Reads what a postgres:// or redis:// URL asks of TLS, with the names and meanings of libpq: `sslmode` (disable, require,
- * verify-ca, verify-full), `sslrootcert`, `sslcert`, `sslkey`. Without them Postgres is spoken to in the clear, rediss:// is
- * verify-full. `readFile` reads the files that are named. Throws TlsParameterError.
+ * Reads what a postgres:// or redis:// URL asks of TLS, with the names and meanings of libpq: `sslmode` (disable,
+ * require, verify-ca, verify-full), `sslrootcert`, `sslcert`, `sslkey`. Without them Postgres is spoken to in the
+ * clear, rediss:// is verify-full. `readFile` reads the files that are named. Throws TlsParameterError.
  */
 export function connectionOf(
   url: string,
@@ -109,7 +113,8 @@ function tlsOptions(
     // No server name (SNI) for an IP address.
     ...(!/^[\d.]+$|:/.test(host) && { servername: host }),
     rejectUnauthorized: verified,
-    // By the host of the URL: where the driver hands over a connected socket, Node.js does not know it, and takes localhost.
+    // By the host of the URL: where the driver hands over a connected socket, Node.js does not know it, and takes
+    // localhost.
     checkServerIdentity: (_, certificate) =>
       mode === 'verify-full' ? checkServerIdentity(host, certificate) : undefined,
   };

@@ -1,4 +1,7 @@
-/** What a span tells: names of OpenTelemetry's conventions, or of ours (`catalog_mirror.…`). What is undefined is left out. */
+/**
+ * What a span tells: names of OpenTelemetry's conventions, or of ours (`catalog_mirror.…`). What is undefined is left
+ * out.
+ */
 export type Attributes = Readonly<Record<string, string | number | boolean | undefined>>;
 
 /** A piece of work while it goes on. */
@@ -17,9 +20,13 @@ export interface SpanOptions {
   readonly links?: readonly string[];
 }
 
-/** Notes what work belongs together and how long each part takes, passed in wherever that is of interest, as clocks are. */
+/**
+ * Notes what work belongs together and how long each part takes, passed in wherever that is of interest, as clocks are.
+ */
 export interface Tracer {
-  /** Runs `work` at once, in a span within the present one. What it throws is passed on and makes the span a failed one. */
+  /**
+   * Runs `work` at once, in a span within the present one. What it throws is passed on and makes the span a failed one.
+   */
   span<T>(
     name: string,
     attributes: Attributes,

@@ -23,8 +23,9 @@ export interface PaceUpdate<T> {
 }
 
 /**
- * Shows the pace to `update` under a lock that all replicas share, and stores what it answers: three round trips. A send is
- * in the log, committed, before the caller learns that it may go: a crash between the two wastes a slot and never loses one.
+ * Shows the pace to `update` under a lock that all replicas share, and stores what it answers: three round trips. A
+ * send is in the log, committed, before the caller learns that it may go: a crash between the two wastes a slot and
+ * never loses one.
  */
 export async function withPace<T>(
   sql: Sql,
@@ -32,8 +33,8 @@ export async function withPace<T>(
   update: (view: PaceView) => PaceUpdate<T>,
 ): Promise<{ readonly result: T; readonly sendId: string | null }> {
   const { result, sendId } = await transaction(sql, async (tx, last) => {
-    // The lock and the reading are sent in one go and in this order. They are separate statements: the clock must be read
-    // after the wait for the lock.
+    // The lock and the reading are sent in one go and in this order. They are separate statements: the clock must be
+    // read after the wait for the lock.
     const [, view] = await Promise.all([waitForLock(tx, 'pace'), readPace(tx, spanMs)]);
     const { state, send, result } = update(view);
     const writes = Promise.all([

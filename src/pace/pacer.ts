@@ -22,7 +22,9 @@ import { explainRefusal, refusalOf } from './refusal.ts';
 export const REQUEST_LANES = ['reprice', 'delta', 'manifest'] as const;
 export const PACE_WAITS: readonly PaceWait[] = ['spacing', 'window', 'silence', 'probe', 'paused'];
 
-/** From the decision to the sending of a request, which claims its SKUs in between: the window was read at the decision. */
+/**
+ * From the decision to the sending of a request, which claims its SKUs in between: the window was read at the decision.
+ */
 const LAPSES_AFTER_MS = 2000;
 /** A task that a process with an open circuit breaker gives back is postponed by this; then any process may take it. */
 const BREAKER_WAIT_MS = 1000;
@@ -32,11 +34,16 @@ export interface SentPermit extends Permit {
   readonly halfOpen: boolean;
   /** Refusals in a row before it, with nothing let through in between. */
   readonly refusals: number;
-  /** Whether its refusal has begun a back-off: it was the first since others were let through. Known once it is settled. */
+  /**
+   * Whether its refusal has begun a back-off: it was the first since others were let through. Known once it is settled.
+   */
   readonly beganBackoff: () => boolean;
   /** Returns the slot: nothing was sent. */
   cancel(): Promise<void>;
-  /** It was not used in time, as where the process or its host was stopped: the ledger has another moment than it would be sent at. */
+  /**
+   * It was not used in time, as where the process or its host was stopped: the ledger has another moment than it
+   * would be sent at.
+   */
   lapsed(): boolean;
 }
 
@@ -51,8 +58,8 @@ export type Acquired =
 
 export interface Pacer {
   /**
-   * A permit to send one request now. Waits up to `maxWaitMs` for its permit; a longer wait comes back as a value, so that
-   * the caller can release its worker. `lane` is stored in the log of sends.
+   * A permit to send one request now. Waits up to `maxWaitMs` for its permit; a longer wait comes back as a value, so
+   * that the caller can release its worker. `lane` is stored in the log of sends.
    */
   acquire(lane: string, maxWaitMs: number, signal?: AbortSignal): Promise<Acquired>;
 }
@@ -109,7 +116,10 @@ async function tryOnce(sql: Sql, clock: Clock, limits: PaceLimits, lane: string)
   return { ...result, sendId };
 }
 
-/** The fleet's pacer over the ledger in Postgres: decisions by pace/policy.ts, the database's clock, one queue a process. */
+/**
+ * The fleet's pacer over the ledger in Postgres: decisions by pace/policy.ts, the database's clock, one queue a
+ * process.
+ */
 export function createPacer(
   sql: Sql,
   clock: Clock,
@@ -195,7 +205,8 @@ class PacedProcess {
       halfOpen: probing,
       refusals: decision.go ? decision.state.episodes : 0,
       beganBackoff: () => began,
-      // Most answers say nothing about the pace: only a refusal or the end of a half-open request is worth a transaction.
+      // Most answers say nothing about the pace: only a refusal or the end of a half-open request is worth a
+      // transaction.
       settle: async (outcome) => {
         if (letsThrough(outcome)) this.#breaker.cleared();
         if (refuses(outcome) || probing) began = await this.#settle(now, outcome);
@@ -211,8 +222,8 @@ class PacedProcess {
   }
 
   /**
-   * Stores what the result of a request means for the pace, and reports a back-off that began or ended with it. Returns whether one began where there
-   * was none.
+   * Stores what the result of a request means for the pace, and reports a back-off that began or ended with it.
+   * Returns whether one began where there was none.
    */
   async #settle(sentAt: number, outcome: RequestOutcome): Promise<boolean> {
     const [limits, breaker] = [this.#limits, this.#breaker];

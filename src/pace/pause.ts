@@ -1,7 +1,10 @@
 import type { Pause } from '../store/sellers/pause.ts';
 import type { PaceDecision } from './policy.ts';
 
-/* A pause that somebody asked for keeps all requests back, whatever the pace would allow. Pure; times are the database's. */
+/*
+ * A pause that somebody asked for keeps all requests back, whatever the pace would allow. Pure; times are the
+ * database's.
+ */
 
 /** What waits for the end of a pause asks again after this: somebody may have resumed. */
 const ASK_AGAIN_MS = 5000;

@@ -2,8 +2,8 @@ import type { Config } from '../config/config.ts';
 import { AUTH_CLASS, NO_ANSWER, type RequestOutcome } from '../partner/errors.ts';
 
 /*
- * When may the next request with the api_key be sent (partner rule 8.rate: a limit of requests in any rolling window, above it
- * only a 403; back off 60 seconds, then resume at a lower rate)? Pure: state and the log of sends come in, a
+ * When may the next request with the api_key be sent (partner rule 8.rate: a limit of requests in any rolling window,
+ * above it only a 403; back off 60 seconds, then resume at a lower rate)? Pure: state and the log of sends come in, a
  * decision or the next state goes out. All times are epoch milliseconds of one clock, the database's.
  */
 
@@ -12,7 +12,10 @@ export interface PaceLimits {
   readonly maxPerWindow: number;
   readonly windowMs: number;
   readonly backoffMs: number;
-  /** The whole account, where its other users take part (`catalog.take_request`): its limit, and the mirror's guaranteed minimum. */
+  /**
+   * The whole account, where its other users take part (`catalog.take_request`): its limit, and the mirror's
+   * guaranteed minimum.
+   */
   readonly account?: { readonly limit: number; readonly floor: number };
 }
 
@@ -106,7 +109,8 @@ export function ceilingAt(limits: PaceLimits, state: PaceState, now: number): nu
 
 /**
  * May one more request be sent at `now`? `sends` are the times of own requests in the last window + guard, ascending.
- * `others` counts the requests of the account's other users in it. Answers with the state to store when it may, or with the earliest time worth asking again.
+ * `others` counts the requests of the account's other users in it. Answers with the state to store when it may, or
+ * with the earliest time worth asking again.
  */
 export function decide(
   limits: PaceLimits,
@@ -117,7 +121,8 @@ export function decide(
 ): PaceDecision {
   const span = limits.windowMs + guardMs(limits);
   const recent = sends.filter((at) => at > now - span);
-  // What a clock that was ahead has written is put right while others wait for it (store/clock.ts): nobody is to wait for longer than it can last.
+  // What a clock that was ahead has written is put right while others wait for it (store/clock.ts): nobody is to wait
+  // for longer than it can last.
   const wait = (at: number, because: 'spacing' | 'window' | 'silence') => {
     const longestMs = because === 'silence' ? backoffFor(limits, Infinity) : span;
     return { go: false, at: Math.min(at, now + longestMs), because } as const;
@@ -145,8 +150,8 @@ export function decide(
 }
 
 /**
- * State after the request sent at `sentAt` ended with `outcome` at `now`. Only the answer
- * to the half-open request ends a back-off; refusals of requests that were already under way when it began do not lengthen it.
+ * State after the request sent at `sentAt` ended with `outcome` at `now`. Only the answer to the half-open request
+ * ends a back-off; refusals of requests that were already under way when it began do not lengthen it.
  */
 export function settled(
   limits: PaceLimits,
@@ -173,7 +178,8 @@ export function settled(
     };
   }
   if (state.backoffUntil === null || request.sentAt !== state.halfOpenSentAt) return state;
-  // An answer that says nothing about the credential or the rate leaves the back-off, but lets another half-open request go.
+  // An answer that says nothing about the credential or the rate leaves the back-off, but lets another half-open
+  // request go.
   if (saysNothing(request.outcome))
     return { ...state, halfOpenSentAt: null, backoffUntil: now + limits.backoffMs / 6 };
   return { ...initialPace(limits, now), ceiling: state.resumeAt ?? RESUME_FLOOR };
@@ -187,14 +193,16 @@ export function backoffFor(limits: PaceLimits, doublings: number): number {
 const REFUSALS: ReadonlySet<string> = new Set<RequestOutcome>([...AUTH_CLASS, 'account-not-configured']);
 
 /**
- * Outcomes that make the fleet back off: the auth class (partner rule 5.6) and an account that is not configured. `outcome`: a RequestOutcome,
- * or why else a run has failed, which is none of them.
+ * Outcomes that make the fleet back off: the auth class (partner rule 5.6) and an account that is not configured.
+ * `outcome`: a RequestOutcome, or why else a run has failed, which is none of them.
  */
 export function refuses(outcome: string): boolean {
   return REFUSALS.has(outcome);
 }
 
-/** Outcomes that show the request past the authorizer: it was neither too fast nor wrongly signed, whatever came of it. */
+/**
+ * Outcomes that show the request past the authorizer: it was neither too fast nor wrongly signed, whatever came of it.
+ */
 export function letsThrough(outcome: RequestOutcome): boolean {
   return !refuses(outcome) && !saysNothing(outcome);
 }
@@ -203,7 +211,10 @@ function saysNothing(outcome: RequestOutcome): boolean {
   return outcome !== 'ok' && NO_ANSWER.has(outcome);
 }
 
-/** The pace that a configuration allows the mirror (partner rule 8.rate: the account's limit, of which it takes its share). */
+/**
+ * The pace that a configuration allows the mirror (partner rule 8.rate: the account's limit, of which it takes its
+ * share).
+ */
 export function paceLimits({ rate }: Pick<Config, 'rate'>): Required<PaceLimits> {
   return {
     maxPerWindow: Math.max(1, Math.floor(rate.limit * rate.share)),

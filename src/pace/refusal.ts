@@ -1,9 +1,10 @@
 import { guardMs, type PaceLimits, type PaceState, SUSPECT_AFTER } from './policy.ts';
 
 /*
- * The likely cause of a refusal. A 403 for too fast and for a wrong secret are byte-identical (partner rule 5.7), so only
- * evidence distinguishes them: how much of the share our own requests filled, and half-open requests refused again after quiet windows. What was
- * answered, how often and since when is known; what it means is suspected at most.
+ * The likely cause of a refusal. A 403 for too fast and for a wrong secret are byte-identical (partner rule 5.7), so
+ * only evidence distinguishes them: how much of the share our own requests filled, and half-open requests refused
+ * again after quiet windows. What was answered, how often and since when is known; what it means is suspected at
+ * most.
  */
 
 /** The likely cause of a refusal by the evidence so far. */
@@ -45,7 +46,8 @@ export function refusalOf(limits: PaceLimits, state: PaceState): Refusal | null 
 
 function suspicion(limits: PaceLimits, state: PaceState, since: number): Suspicion {
   if (state.refusal === 'account-not-configured') return 'account';
-  // A window after the first refusal there is nothing left in it but half-open requests. Before that, refusals in a row prove nothing.
+  // A window after the first refusal there is nothing left in it but half-open requests. Before that, refusals in a
+  // row prove nothing.
   const quiet = (state.refusedAt ?? since) - since >= limits.windowMs + guardMs(limits);
   if (state.episodes >= SUSPECT_AFTER && quiet) return 'credential';
   return (state.occupancy ?? 0) / limits.maxPerWindow < 0.5 ? 'other-traffic-or-credential' : 'rate';

@@ -22,7 +22,10 @@ export interface DeltaAnswer {
   skipped: number;
 }
 
-/** One size of a SKU. `price` in whole baht; `entry` is the partner's entry as it came, null where it was just that number. */
+/**
+ * One size of a SKU. `price` in whole baht; `entry` is the partner's entry as it came, null where it was just that
+ * number.
+ */
 export interface SizeEntry {
   price: number | null;
   entry: unknown;

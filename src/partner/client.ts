@@ -24,7 +24,10 @@ import {
 
 export type { BulkAnswer, DeltaAnswer, LowestRecord, ManifestMeta } from './answers.ts';
 
-/** One finished request, for metrics and the log: `ms` milliseconds, `waitedMs` before that for its permit; `skus` of a bulk call; `date` is the upstream's Date header, for clock skew. */
+/**
+ * One finished request, for metrics and the log: `ms` milliseconds, `waitedMs` before that for its permit; `skus` of
+ * a bulk call; `date` is the upstream's Date header, for clock skew.
+ */
 export interface RequestObservation {
   route: Route;
   outcome: RequestOutcome;
@@ -66,8 +69,8 @@ export interface PartnerClient {
   /** What changed since the snapshot `since` (partner rules 4.2, 2.8). */
   delta(permit: Permit, since: string, signal?: AbortSignal): Promise<DeltaAnswer>;
   /**
-   * Records of up to 100 SKUs (partner rules 4.1, 2.5); kind 'no-skus-read' where the partner says that it was asked for none
-   * and answers none, as it ignores body keys that it does not know.
+   * Records of up to 100 SKUs (partner rules 4.1, 2.5); kind 'no-skus-read' where the partner says that it was asked
+   * for none and answers none, as it ignores body keys that it does not know.
    */
   bulk(permit: Permit, skus: readonly string[], signal?: AbortSignal): Promise<BulkAnswer>;
   /** Record of one SKU (partner rules 4.1, 2.4); kind 'sku-not-found' for code 0009. May come from a cache. */
@@ -76,7 +79,9 @@ export interface PartnerClient {
   close(): Promise<void>;
 }
 
-/** The SKU as one path segment, or null where no URL can carry it (dot segments vanish, lone surrogates do not encode). */
+/**
+ * The SKU as one path segment, or null where no URL can carry it (dot segments vanish, lone surrogates do not encode).
+ */
 function pathSegment(sku: string): string | null {
   if (sku === '' || sku === '.' || sku === '..' || !sku.isWellFormed()) return null;
   return encodeURIComponent(sku);
@@ -200,7 +205,10 @@ function unwrap<T>(reading: Reading<T>, route: Route): T {
   throw new PartnerError('unreadable', route, { status: 200, detail: reading.problem });
 }
 
-/** The bulk answer in a body, `asked` being how many SKUs the call had. Throws PartnerError as `PartnerClient.bulk` does. */
+/**
+ * The bulk answer in a body, `asked` being how many SKUs the call had. Throws PartnerError as `PartnerClient.bulk`
+ * does.
+ */
 export function bulkAnswerOf(body: unknown, names: WireNames, asked: number): BulkAnswer {
   const answer = unwrap(readBulk(body, names), 'bulk');
   const { results, notFound, deferred, errors } = answer;
@@ -209,7 +217,9 @@ export function bulkAnswerOf(body: unknown, names: WireNames, asked: number): Bu
   throw new PartnerError('no-skus-read', 'bulk', { status: 200, detail: 'requested: 0' });
 }
 
-/** Opens the client. Throws TypeError, naming no part of the URL, where the base URL cannot be used (see checkBaseUrl). */
+/**
+ * Opens the client. Throws TypeError, naming no part of the URL, where the base URL cannot be used (see checkBaseUrl).
+ */
 export function createPartnerClient(options: PartnerClientOptions): PartnerClient {
   const problem = checkBaseUrl(options.baseUrl, options.allowInsecure);
   if (problem !== null) throw new TypeError(`the base URL of the partner API cannot be used: ${problem}`);

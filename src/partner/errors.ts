@@ -33,8 +33,8 @@ export type PartnerErrorKind =
 export type RequestOutcome = 'ok' | PartnerErrorKind;
 
 /**
- * The kinds by which a wrong credential and throttling cannot be distinguished (partner rules 5.6 and 5.7). They make the
- * fleet back off, and after them a credential file is read again.
+ * The kinds by which a wrong credential and throttling cannot be distinguished (partner rules 5.6 and 5.7). They make
+ * the fleet back off, and after them a credential file is read again.
  */
 export const AUTH_CLASS: ReadonlySet<PartnerErrorKind> = new Set<PartnerErrorKind>([
   'throttled-or-forbidden',
@@ -50,8 +50,8 @@ export const NO_ANSWER: ReadonlySet<PartnerErrorKind> = new Set<PartnerErrorKind
 ]);
 
 /**
- * What requests of any route may meet while the partner, or the way there, is down: no answer, a page or a redirect in its place, a gateway without the route,
- * an empty stub; not what it has against the request.
+ * What requests of any route may meet while the partner, or the way there, is down: no answer, a page or a redirect
+ * in its place, a gateway without the route, an empty stub; not what it has against the request.
  */
 export const OUTAGE_KINDS: readonly PartnerErrorKind[] = [
   'network',
@@ -94,7 +94,10 @@ const HINTS: Record<PartnerErrorKind, string> = {
   'file-too-large': 'the manifest file exceeds a limit on bytes or lines',
 };
 
-/** Facts of a failed request. `detail` is our own wording, upstream field names or a proxy's address: never a value, a request's URL or a secret. */
+/**
+ * Facts of a failed request. `detail` is our own wording, upstream field names or a proxy's address: never a value, a
+ * request's URL or a secret.
+ */
 export interface PartnerErrorFacts {
   status?: number;
   code?: string;
@@ -133,8 +136,9 @@ export class PartnerError extends Error {
 }
 
 /**
- * Whether a refusal may be for what was asked, and not for all of the account's requests: a gateway answers so what it does not like in a body or a
- * route, as the authorizer does what it does not like at all (partner rule 5.7). A 429 says that it is the rate.
+ * Whether a refusal may be for what was asked, and not for all of the account's requests: a gateway answers so what
+ * it does not like in a body or a route, as the authorizer does what it does not like at all (partner rule 5.7). A
+ * 429 says that it is the rate.
  */
 export function mayBeOfWhatIsAsked({ kind, status }: Pick<PartnerError, 'kind' | 'status'>): boolean {
   return (kind === 'throttled-or-forbidden' && status !== 429) || kind === 'authorizer-fault';
@@ -186,7 +190,10 @@ export function kindsOf(route: Route): PartnerErrorKind[] {
 
 const NOT_CONFIGURED = 'supplier account not configured';
 
-/** Only the documented text tells an account that is not configured (partner rule 5.5.not-configured): a `statusCode` has the 403 of any gateway, too. */
+/**
+ * Only the documented text tells an account that is not configured (partner rule 5.5.not-configured): a `statusCode`
+ * has the 403 of any gateway, too.
+ */
 function classifyForbidden(fields: Body | null): PartnerErrorKind {
   const message = fields?.['message'];
   const isDocumented =
@@ -197,7 +204,8 @@ function classifyForbidden(fields: Body | null): PartnerErrorKind {
 }
 
 function classifyServerFault(fields: Body | null): PartnerErrorKind {
-  // The authorizer's body is the bare {message}; the pricing routes' own faults may carry a code or statusCode beside it.
+  // The authorizer's body is the bare {message}; the pricing routes' own faults may carry a code or statusCode beside
+  // it.
   const bare =
     fields !== null &&
     Object.hasOwn(fields, 'message') &&

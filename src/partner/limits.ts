@@ -23,8 +23,8 @@ export const REFUSAL_LIMITS: AnswerLimits = { bytes: MIB, values: 10_000, struct
 const SMALL: AnswerLimits = { bytes: MIB, values: 20_000, structure: 20_000, depth: DEPTH };
 
 /**
- * Limits of a route. They leave room for many times what the partner sends, and none for a text that makes a hundred times its
- * size of memory: a process of 256 MB reads any answer. `skus`: of how many SKUs the answer is.
+ * Limits of a route. They leave room for many times what the partner sends, and none for a text that makes a hundred
+ * times its size of memory: a process of 256 MB reads any answer. `skus`: of how many SKUs the answer is.
  */
 export function limitsOf(route: Exclude<Route, 'manifest-file'>, skus = 1): AnswerLimits {
   switch (route) {
@@ -48,8 +48,9 @@ export function limitsOf(route: Exclude<Route, 'manifest-file'>, skus = 1): Answ
 const PIECE = 2 * MIB;
 
 /**
- * Which limit a JSON text exceeds, by its brackets, commas and colons outside of strings; null where it may be parsed. Before anything is
- * parsed, because a value of two characters takes a hundred bytes. A text that is no JSON may come through.
+ * Which limit a JSON text exceeds, by its brackets, commas and colons outside of strings; null where it may be
+ * parsed. Before anything is parsed, because a value of two characters takes a hundred bytes. A text that is no JSON
+ * may come through.
  */
 export async function excessOf(
   text: string,

@@ -146,8 +146,8 @@ export interface ManifestCandidates {
 }
 
 /**
- * All fields of a manifest response that could be its URL or its snapshot identifier, whatever they are called: those that
- * are found by shape first, then what is left over. For `doctor`, which tries them. Never throws.
+ * All fields of a manifest response that could be its URL or its snapshot identifier, whatever they are called: those
+ * that are found by shape first, then what is left over. For `doctor`, which tries them. Never throws.
  */
 export function manifestCandidates(body: unknown): ManifestCandidates {
   if (!isObject(body)) return { url: [], snapshotId: [] };
@@ -185,7 +185,10 @@ const ZONELESS = /\d[T ]\d{1,2}:\d\d(?::\d\d(?:[.,]\d+)?)?$/;
 /** Nothing of the partner's is older: a zero in place of a time says that there is none. */
 const EARLIEST = Date.UTC(2010, 0);
 
-/** A time as ISO text, in UTC where it names no zone (partner rules 2.6), or as epoch seconds or milliseconds; null where it is none of these. */
+/**
+ * A time as ISO text, in UTC where it names no zone (partner rules 2.6), or as epoch seconds or milliseconds; null
+ * where it is none of these.
+ */
 function readTime(value: unknown): Date | null {
   if (typeof value !== 'string' && typeof value !== 'number') return null;
   const text = typeof value === 'string' && ZONELESS.test(value) ? `${value}Z` : value;
@@ -204,9 +207,9 @@ function fault(what: string, variable: string, choice: Choice, leaves: readonly 
 }
 
 /**
- * The manifest response (partner rules 2.7, 2.7.open). The names of the URL field and of the snapshot identifier are not
- * documented: configured names count, else both are found by shape, at the top level or one object deep.
- * In: the parsed body. Out: the metadata, or the problem with candidate field names; a `sku_count` that is there must be
+ * The manifest response (partner rules 2.7, 2.7.open). The names of the URL field and of the snapshot identifier are
+ * not documented: configured names count, else both are found by shape, at the top level or one object deep. In: the
+ * parsed body. Out: the metadata, or the problem with candidate field names; a `sku_count` that is there must be
  * readable, as nothing else shows that the file is whole. Never throws.
  */
 export function readManifestMeta(body: unknown, names: ManifestNames): ManifestReading {

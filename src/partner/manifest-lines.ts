@@ -23,7 +23,10 @@ export const REJECTIONS = [
 ] as const;
 export type RejectionReason = (typeof REJECTIONS)[number];
 
-/** A line that is not applied: its number from 1, its SKU where one could be read, and the start of it (≤ 200 characters). */
+/**
+ * A line that is not applied: its number from 1, its SKU where one could be read, and the start of it (≤ 200
+ * characters).
+ */
 export interface RejectedLine {
   line: number;
   reason: RejectionReason;
@@ -63,7 +66,10 @@ const REASON_OF_FIELD: readonly (readonly [string, RejectionReason])[] = [
 const WRITTEN_TIME =
   /^(?:19[7-9]\d|[2-9]\d{3})-(?:(?:0[1-9]|1[0-2])-(?:0[1-9]|1\d|2[0-8])|(?:0[13-9]|1[0-2])-(?:29|30)|(?:0[13578]|1[02])-31)T(?:[01]\d|2[0-3])(?::[0-5]\d){2}\.\d{3}Z$/;
 
-/** The timestamp in the one spelling Postgres is sure to take, in UTC where it names no zone; null where it is no time of the years 1970 to 9999. */
+/**
+ * The timestamp in the one spelling Postgres is sure to take, in UTC where it names no zone; null where it is no time
+ * of the years 1970 to 9999.
+ */
 function normaliseTime(text: string): string | null {
   if (WRITTEN_TIME.test(text)) return text;
   const iso = ISO_TIME.exec(text);
@@ -123,9 +129,9 @@ function settleLine(data: z.infer<typeof lineSchema>): ManifestLine | RejectionR
 }
 
 /**
- * Makes the reader of manifest lines (partner rules 2.6). A live line's hash is dropped, a snapshot line without one is
- * rejected; `sizes` and `updated_at` may be absent or null, but not of another type. Never throws.
- * In: the greatest length of a line in bytes; a longer one is rejected as 'too-long'. `hide` cuts secrets out of samples.
+ * Makes the reader of manifest lines (partner rules 2.6). A live line's hash is dropped, a snapshot line without one
+ * is rejected; `sizes` and `updated_at` may be absent or null, but not of another type. Never throws. In: the
+ * greatest length of a line in bytes; a longer one is rejected as 'too-long'. `hide` cuts secrets out of samples.
  */
 export function lineReader(lineBytes: number, hide = (text: string): string => text): LineReader {
   return (given, line) => {

@@ -13,7 +13,9 @@ const MAPPED = ipaddr.IPv6.parseCIDR('::ffff:0:0/96');
 const NAT64 = ipaddr.IPv6.parseCIDR('64:ff9b::/96');
 const GLOBAL_UNICAST_V6 = ipaddr.IPv6.parseCIDR('2000::/3');
 const PRIVATE_V6 = ipaddr.IPv6.parseCIDR('fd00::/8');
-/** Metadata services and host agents of clouds, which are in no range of their own or in one that is otherwise private. */
+/**
+ * Metadata services and host agents of clouds, which are in no range of their own or in one that is otherwise private.
+ */
 const METADATA_V6 = ipaddr.IPv6.parseCIDR('fd00:ec2::/32');
 const HOST_AGENT = '168.63.129.16';
 
@@ -76,7 +78,9 @@ export function checkBaseUrl(url: URL, allowInsecure: boolean): UrlProblem | nul
   return url.protocol === 'http:' && (allowInsecure || isLoopbackUrl(url)) ? null : 'scheme';
 }
 
-/** PARTNER_FILES_ORIGINS: these origins and no other; null: any public https origin, or loopback where the base URL is. */
+/**
+ * PARTNER_FILES_ORIGINS: these origins and no other; null: any public https origin, or loopback where the base URL is.
+ */
 export type FilesOrigins = readonly string[] | null;
 
 export type Reach = 'public' | 'loopback' | 'public-or-private' | 'own' | 'public-or-own';
@@ -94,17 +98,20 @@ const REACHES: Readonly<Record<Reach, (address: string) => boolean>> = {
 /** Whether an IP address (no brackets) is within reach. */
 export const isReached = (address: string, reach: Reach): boolean => REACHES[reach](address);
 
-/** The addresses that a files URL may lead to: a loopback one to loopback alone, one that is listed also into private networks. */
+/**
+ * The addresses that a files URL may lead to: a loopback one to loopback alone, one that is listed also into private
+ * networks.
+ */
 export function filesReach(url: URL, origins: FilesOrigins): Reach {
   if (isLoopbackUrl(url)) return 'loopback';
   return origins === null ? 'public' : 'public-or-private';
 }
 
 /**
- * Checks where a manifest file is to be fetched from: at one of the listed origins; without a list https at a public host,
- * or, where the base URL is on loopback, http or https on loopback. Names are judged again by
- * the address they resolve to. In: the presigned URL, parsed or as text, the base URL, and the list.
- * Out: null where it can be fetched, else why not.
+ * Checks where a manifest file is to be fetched from: at one of the listed origins; without a list https at a public
+ * host, or, where the base URL is on loopback, http or https on loopback. Names are judged again by the address they
+ * resolve to. In: the presigned URL, parsed or as text, the base URL, and the list. Out: null where it can be
+ * fetched, else why not.
  */
 export function checkFilesUrl(
   url: URL | string,
@@ -123,7 +130,10 @@ export function checkFilesUrl(
   return host === '' || (isIP(host) !== 0 && !reached(host)) ? 'not-public' : null;
 }
 
-/** An origin for PARTNER_FILES_ORIGINS in its one spelling: https, or http on loopback, and nothing behind it; null for any other text. */
+/**
+ * An origin for PARTNER_FILES_ORIGINS in its one spelling: https, or http on loopback, and nothing behind it; null
+ * for any other text.
+ */
 export function parseFilesOrigin(text: string): string | null {
   const url = URL.parse(text);
   if (
@@ -168,8 +178,8 @@ export function guardedLookup(reach: Reach, resolve: Resolver = systemResolver):
 }
 
 /**
- * For a host that a proxy will resolve by itself: rejects, with code ERR_ADDRESS_REFUSED, where any of the addresses that it resolves to
- * here is refused. What does not resolve here is left to the proxy.
+ * For a host that a proxy will resolve by itself: rejects, with code ERR_ADDRESS_REFUSED, where any of the addresses
+ * that it resolves to here is refused. What does not resolve here is left to the proxy.
  */
 export async function refuseResolved(
   hostname: string,

@@ -31,7 +31,10 @@ function decoded(text: string): string | null {
   }
 }
 
-/** Reads a proxy's URL: http or https, host, port (80 or 443), and a login where the proxy asks for one; null for any other text. */
+/**
+ * Reads a proxy's URL: http or https, host, port (80 or 443), and a login where the proxy asks for one; null for any
+ * other text.
+ */
 export function parseProxy(text: string): HttpProxy | null {
   const url = /^https?:\/\/[^\s/?#\\]+\/?$/i.test(text) ? URL.parse(text) : null;
   if (url === null || url.hostname === '') return null;
@@ -50,7 +53,9 @@ export function parseProxy(text: string): HttpProxy | null {
   };
 }
 
-/** Where requests to a URL go through, by its scheme; null: directly, because nothing is set or NO_PROXY names the host. */
+/**
+ * Where requests to a URL go through, by its scheme; null: directly, because nothing is set or NO_PROXY names the host.
+ */
 export function proxyFor(url: URL, settings: ProxySettings | undefined): ProxySource | null {
   const source = (url.protocol === 'https:' ? settings?.https : settings?.http) ?? null;
   return source === null || isExempt(url, settings?.except ?? []) ? null : source;
@@ -67,8 +72,9 @@ export function currentProxy(source: ProxySource): HttpProxy {
 const bare = (host: string): string => host.replace(/^\[(.*)\]$/, '$1').replace(/(?<=.)\.$/, '');
 
 /**
- * Whether an entry of NO_PROXY names the URL's host: `*`, a host and all names under it (with or without a dot before it), `*.host`
- * for the names under it alone, an address, or a network as `10.0.0.0/8`; each with `:port` for that port alone.
+ * Whether an entry of NO_PROXY names the URL's host: `*`, a host and all names under it (with or without a dot before
+ * it), `*.host` for the names under it alone, an address, or a network as `10.0.0.0/8`; each with `:port` for that
+ * port alone.
  */
 function isExempt(url: URL, entries: readonly string[]): boolean {
   const host = bare(url.hostname).toLowerCase();

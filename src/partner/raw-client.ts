@@ -9,7 +9,9 @@ export interface RawAnswer {
   readonly route: Route;
   /** Null: a 200 whose body is JSON. */
   readonly error: PartnerError | null;
-  /** The body, of a refusal too; undefined where none could be read. It may hold anything, a presigned URL above all. */
+  /**
+   * The body, of a refusal too; undefined where none could be read. It may hold anything, a presigned URL above all.
+   */
   readonly body: unknown;
   readonly date: Date | null;
   readonly sentAt: number;

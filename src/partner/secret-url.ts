@@ -23,7 +23,10 @@ export class SecretUrl {
     return this.secrets().reduce((rest, secret) => rest.replaceAll(secret, '[secret]'), text);
   }
 
-  /** What must not be shown of it, longest first. An answer may show a value as the URL writes it, decoded, or re-encoded. */
+  /**
+   * What must not be shown of it, longest first. An answer may show a value as the URL writes it, decoded, or
+   * re-encoded.
+   */
   secrets(): string[] {
     const { href, pathname, search, searchParams } = this.#url;
     const written = search

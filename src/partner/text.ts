@@ -3,7 +3,9 @@ const MAX_KEY_LENGTH = 512;
 /** Deeper JSON than this is refused: Postgres and a recursive walk both have a stack to protect. */
 const MAX_DEPTH = 64;
 
-/** Whether Postgres takes the text as it stands: no NUL (SQLSTATE 22021), no lone surrogate (collides after encoding). */
+/**
+ * Whether Postgres takes the text as it stands: no NUL (SQLSTATE 22021), no lone surrogate (collides after encoding).
+ */
 export function isStorableText(text: string): boolean {
   return !text.includes('\0') && text.isWellFormed();
 }
@@ -26,8 +28,8 @@ export function isReadableSize(key: string): boolean {
 }
 
 /**
- * A parsed JSON value with every text and key in it made storable. Own keys such as `__proto__` stay own keys.
- * Out: the value itself where nothing had to change, a copy otherwise, undefined where it is nested deeper than 64 levels.
+ * A parsed JSON value with every text and key in it made storable. Own keys such as `__proto__` stay own keys. Out:
+ * the value itself where nothing had to change, a copy otherwise, undefined where it is nested deeper than 64 levels.
  */
 export function toStorableJson(value: unknown, depth = 0): unknown {
   if (typeof value === 'string') return toStorable(value);

@@ -21,7 +21,9 @@ export interface Credentials {
   secret: string;
 }
 
-/** Settings of the connection to the API. `credentials` is asked before each request, so that a rotation takes effect. */
+/**
+ * Settings of the connection to the API. `credentials` is asked before each request, so that a rotation takes effect.
+ */
 export interface TransportOptions {
   baseUrl: URL;
   credentials: () => Credentials;
@@ -33,8 +35,8 @@ export interface TransportOptions {
 }
 
 /**
- * One API request: `path` begins with a slash and is already encoded; `body` is sent as JSON; `parse` reads the JSON of a 200 that is
- * within `limits`.
+ * One API request: `path` begins with a slash and is already encoded; `body` is sent as JSON; `parse` reads the JSON
+ * of a 200 that is within `limits`.
  */
 export interface ApiRequest {
   route: Route;
@@ -55,7 +57,10 @@ export interface AnswerHead {
 }
 
 export interface Transport {
-  /** Sends a request and reads its answer; `head` is filled in on the way. Out: the parsed body of a 200. Throws PartnerError. */
+  /**
+   * Sends a request and reads its answer; `head` is filled in on the way. Out: the parsed body of a 200. Throws
+   * PartnerError.
+   */
   request(request: ApiRequest, head: AnswerHead): Promise<unknown>;
   close(): Promise<void>;
 }
@@ -80,7 +85,9 @@ function isGzip(body: Buffer): boolean {
   return body[0] === 0x1f && body[1] === 0x8b;
 }
 
-/** The whole body, decompressed (partner rule 1.3), at most `cap` bytes before and after. Throws RangeError beyond it. */
+/**
+ * The whole body, decompressed (partner rule 1.3), at most `cap` bytes before and after. Throws RangeError beyond it.
+ */
 async function readBody(body: Dispatcher.ResponseData['body'], cap: number): Promise<string> {
   const chunks: Buffer[] = [];
   let size = 0;

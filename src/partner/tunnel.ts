@@ -6,8 +6,8 @@ import { failureCode, type PartnerErrorFacts, type PartnerErrorKind } from './er
 import { currentProxy, parseProxy, type HttpProxy, type ProxySource } from './proxy.ts';
 
 /**
- * What the proxy did in place of a connection; nothing of it is the partner's. The message names the proxy without its login.
- * `code` decides the kind of the PartnerError.
+ * What the proxy did in place of a connection; nothing of it is the partner's. The message names the proxy without
+ * its login. `code` decides the kind of the PartnerError.
  */
 export class ProxyError extends Error {
   override readonly name = 'ProxyError';
@@ -115,8 +115,8 @@ export interface ConnectorOptions extends TunnelOptions {
 }
 
 /**
- * How undici connects through a proxy: CONNECT for http too, so that no request and no answer of the partner's can be mixed up with
- * the proxy's own. TLS is with the target, by its name, as without a proxy.
+ * How undici connects through a proxy: CONNECT for http too, so that no request and no answer of the partner's can be
+ * mixed up with the proxy's own. TLS is with the target, by its name, as without a proxy.
  */
 export function tunnelConnector(options: ConnectorOptions): buildConnector.connector {
   const connectTls = buildConnector({ allowH2: false, timeout: options.timeoutMs });
@@ -138,7 +138,10 @@ export function tunnelConnector(options: ConnectorOptions): buildConnector.conne
   return (target, callback) => void connect(target, callback);
 }
 
-/** What is said of a failed request beside its kind: what the proxy did, or that it went through one. `proxy` null: it did not. */
+/**
+ * What is said of a failed request beside its kind: what the proxy did, or that it went through one. `proxy` null: it
+ * did not.
+ */
 export function factsOfWay(
   error: unknown,
   kind: PartnerErrorKind,

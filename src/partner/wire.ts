@@ -78,7 +78,10 @@ function readSku(element: unknown, skuField: string): string | null {
   return isReadableSku(value) ? value : null;
 }
 
-/** The elements of a list, or of an object keyed by SKU ({sku: reason}); null where it is neither; absent and null are empty. */
+/**
+ * The elements of a list, or of an object keyed by SKU ({sku: reason}); null where it is neither; absent and null are
+ * empty.
+ */
 function elementsOf(part: unknown): unknown[] | null {
   if (part === undefined || part === null) return [];
   if (Array.isArray(part)) return part;
@@ -99,10 +102,16 @@ function asNumber(value: unknown): number | undefined {
   return /^-?\d{1,20}(\.\d{1,20})?$/.test(text) ? Number(text) : undefined;
 }
 
-/** The partner stores no lower ask (partner rule 8.create-floor): less says that there is no price, whatever it is meant to say. */
+/**
+ * The partner stores no lower ask (partner rule 8.create-floor): less says that there is no price, whatever it is
+ * meant to say.
+ */
 export const MIN_PRICE = 50;
 
-/** The number in a `size_map` entry, whatever it counts: the entry itself, or the first of the fields that is there as one. */
+/**
+ * The number in a `size_map` entry, whatever it counts: the entry itself, or the first of the fields that is there as
+ * one.
+ */
 export function readAmount(entry: unknown, priceFields: readonly string[]): number | undefined {
   if (!isObject(entry)) return asNumber(entry);
   const field = priceFields.find((name) => Object.hasOwn(entry, name) && asNumber(entry[name]) !== undefined);
@@ -217,12 +226,12 @@ function incompleteness(body: Readonly<Record<string, unknown>>): string | null 
 }
 
 /**
- * A delta answer (partner rules 2.8). All or nothing: an element that carries no SKU makes the whole answer unreadable,
- * because skipping it would lose a change permanently once the token moves; so does anything that says that the answer is
- * not whole. Lists that are null or absent are empty, but for a `now_live` that is absent beside changes: that would make
- * live SKUs look covered (partner rule 4.2.7). Without a `to_snapshot` an empty answer says that nothing is new. A SKU
- * that no table could hold (NUL, lone surrogates, endless) is in no mirror: it is skipped and counted, so that one of them
- * does not stop the delta forever.
+ * A delta answer (partner rules 2.8). All or nothing: an element that carries no SKU makes the whole answer
+ * unreadable, because skipping it would lose a change permanently once the token moves; so does anything that says
+ * that the answer is not whole. Lists that are null or absent are empty, but for a `now_live` that is absent beside
+ * changes: that would make live SKUs look covered (partner rule 4.2.7). Without a `to_snapshot` an empty answer says
+ * that nothing is new. A SKU that no table could hold (NUL, lone surrogates, endless) is in no mirror: it is skipped
+ * and counted, so that one of them does not stop the delta forever.
  */
 export function readDelta(body: unknown, names: WireNames): Reading<DeltaAnswer> {
   const parsed = deltaSchema.safeParse(body);

@@ -67,12 +67,18 @@ export interface QueueBackendOptions {
 }
 
 const KEEP = { removeOnComplete: { count: 0 }, removeOnFail: { count: 20 } };
-/** Milliseconds after which a job is taken up again that its worker could not end, as while the store took no writes; a few wake jobs are lost with it. */
+/**
+ * Milliseconds after which a job is taken up again that its worker could not end, as while the store took no writes;
+ * a few wake jobs are lost with it.
+ */
 const STALLED = { lockDuration: 10_000, stalledInterval: 5000 };
 /** Milliseconds until a worker repeats what it could not tell the store while that was away. */
 const SAY_AGAIN = { runRetryDelay: 1000 };
 const REFUSED_AGAIN_MS = 1000;
-/** A worker's own command waits for a job for ten seconds at most: to hear nothing for longer, and the time for an answer, is no waiting. */
+/**
+ * A worker's own command waits for a job for ten seconds at most: to hear nothing for longer, and the time for an
+ * answer, is no waiting.
+ */
 const REDIS_BLOCKS_MS = 10_000;
 
 export function createQueueBackend(options: QueueBackendOptions): QueueBackend {
@@ -101,8 +107,9 @@ export function openRedis(url: string, options: RedisOptions): Redis {
 }
 
 /**
- * Says of each error reply of one connection whether to connect anew: a primary that was made a replica keeps its connections, while what
- * leads to it (a name, an address, a proxy) may lead to the new one by now. Once a second at most, for as long as that is not so.
+ * Says of each error reply of one connection whether to connect anew: a primary that was made a replica keeps its
+ * connections, while what leads to it (a name, an address, a proxy) may lead to the new one by now. Once a second at
+ * most, for as long as that is not so.
  */
 function leavesReplicas(): (error: Error) => boolean {
   let leftAt = -Infinity;
@@ -226,8 +233,8 @@ function postgresBackend(options: QueueBackendOptions): QueueBackend {
 }
 
 /**
- * A worker that its store refuses asks for the next job again after a second. BullMQ's own asks at once, hundreds of times a
- * second where the store takes no writes.
+ * A worker that its store refuses asks for the next job again after a second. BullMQ's own asks at once, hundreds of
+ * times a second where the store takes no writes.
  */
 class PatientWorker<B extends IQueueBackend, Connection> extends Worker<
   unknown,

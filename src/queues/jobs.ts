@@ -31,8 +31,8 @@ export function schedules(shortestMs: number): Schedule[] {
 }
 
 /**
- * Concurrent jobs of a queue in one process. Of re-pricing one plans and one stands ready; the others await the calls that they
- * have sent, for as long as PARTNER_TIMEOUT.
+ * Concurrent jobs of a queue in one process. Of re-pricing one plans and one stands ready; the others await the calls
+ * that they have sent, for as long as PARTNER_TIMEOUT.
  */
 export const CONCURRENCY: Readonly<Record<QueueName, number>> = {
   manifest: 2,

@@ -37,9 +37,9 @@ interface Options {
 }
 
 /**
- * All queues and workers of a process share one small pool. BullMQ's own way is a pool for each of them, and for each one connection more
- * that listens for jobs: 30 and more in all. Here nobody listens. A worker asks when its next scheduled job is due, or after five
- * seconds, and is told of jobs that this process adds.
+ * All queues and workers of a process share one small pool. BullMQ's own way is a pool for each of them, and for each
+ * one connection more that listens for jobs: 30 and more in all. Here nobody listens. A worker asks when its next
+ * scheduled job is due, or after five seconds, and is told of jobs that this process adds.
  */
 export function createPostgresQueues({
   databaseUrl,
@@ -56,7 +56,8 @@ export function createPostgresQueues({
     keepAlive: true,
     keepAliveInitialDelayMillis: KEEP_ALIVE_MS,
     application_name: 'catalog-mirror queues',
-    // Where a pooler drops what a session starts with, this arrives all the same. The pool waits for it, which its types do not say.
+    // Where a pooler drops what a session starts with, this arrives all the same. The pool waits for it, which its
+    // types do not say.
     onConnect: (client) => client.query(`set search_path = ${QUEUE_SCHEMA}`) as unknown as void,
     Client: class extends pg.Client {
       constructor(config?: pg.ClientConfig) {
@@ -105,8 +106,9 @@ async function tablesAreCurrent(client: Pick<pg.ClientBase, 'query'>): Promise<b
 const JOBS = 'bullmq_jobs';
 
 /**
- * What BullMQ takes for its connection: a pool that is not its own, and in place of a session that listens somebody who tells what this
- * process adds. BullMQ's own remembers for ever that its first statement failed; this one is always ready, and each statement finds out for itself.
+ * What BullMQ takes for its connection: a pool that is not its own, and in place of a session that listens somebody
+ * who tells what this process adds. BullMQ's own remembers for ever that its first statement failed; this one is
+ * always ready, and each statement finds out for itself.
  */
 class SharedConnection extends PostgresConnection {
   override readonly schema = QUEUE_SCHEMA;

@@ -70,7 +70,8 @@ function createRuns({ handlers, clock, onTaken, onJob, onFault }: RunnerOptions)
     try {
       if (handler !== undefined) outcome = await handler();
     } catch (error) {
-      // A job that throws would be kept as failed and retried by the store; the next wake job does the same, and cleaner.
+      // A job that throws would be kept as failed and retried by the store; the next wake job does the same, and
+      // cleaner.
       outcome = 'fault';
       onFault(name, error);
     }
@@ -208,9 +209,10 @@ async function putSchedules(
 }
 
 /**
- * Puts the schedules back if one is missing or differs: after a FLUSHALL, a restart without persistence, an upgrade. Also where a
- * schedule is there and its next job is not (half of the store was emptied), or comes at a time that no schedule has (the clock of
- * the host that made it was ahead): an upsert of the same interval would leave both as they are.
+ * Puts the schedules back if one is missing or differs: after a FLUSHALL, a restart without persistence, an upgrade.
+ * Also where a schedule is there and its next job is not (half of the store was emptied), or comes at a time that no
+ * schedule has (the clock of the host that made it was ahead): an upsert of the same interval would leave both as
+ * they are.
  */
 async function restore(options: RunnerOptions, queues: Queues): Promise<void> {
   for (const { job, everyMs } of options.schedules) {

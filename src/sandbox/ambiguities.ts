@@ -45,8 +45,9 @@ interface Said {
 }
 
 /**
- * Answers in the ways that were read wrongly, drawn for each answer. They keep the truth: what is left out was said before and has
- * not changed since, and what withholds a change comes once, so a mirror that reads every answer right has the sandbox's catalog.
+ * Answers in the ways that were read wrongly, drawn for each answer. They keep the truth: what is left out was said
+ * before and has not changed since, and what withholds a change comes once, so a mirror that reads every answer right
+ * has the sandbox's catalog.
  */
 export class Ambiguities {
   /** While false, answers are plain; tokens that were given out are understood all the same. */
@@ -116,7 +117,10 @@ export class Ambiguities {
     return since?.replace(/~\d+$/, '') ?? null;
   }
 
-  /** A delta (partner rules 2.8) since the snapshot `since`, or a gateway's refusal. `skus` are those in its lists, as they are. */
+  /**
+   * A delta (partner rules 2.8) since the snapshot `since`, or a gateway's refusal. `skus` are those in its lists, as
+   * they are.
+   */
   delta(body: Json, since: string | null, skus: { changed: string[]; removed: string[]; nowLive: string[] }) {
     if (this.enabled && this.#withholds('delta-refused')) {
       const status = this.#rng.pick(REFUSALS);

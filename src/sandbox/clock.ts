@@ -9,8 +9,8 @@ interface Duty {
 }
 
 /**
- * The sandbox's clock. One that stands moves only when told, and what happens by itself then happens at its moments; so equal
- * calls give equal bytes. One that runs may be put ahead in the same way.
+ * The sandbox's clock. One that stands moves only when told, and what happens by itself then happens at its moments;
+ * so equal calls give equal bytes. One that runs may be put ahead in the same way.
  */
 export class SandboxClock {
   readonly #source: () => number;
@@ -54,7 +54,9 @@ export class SandboxClock {
     return turns.reduce((sum, count) => sum + Math.max(0, count), 0);
   }
 
-  /** Goes `ms` ahead, through everything that happens by itself on the way. False = too much of it; nothing was done. */
+  /**
+   * Goes `ms` ahead, through everything that happens by itself on the way. False = too much of it; nothing was done.
+   */
   advance(ms: number): boolean {
     if (this.turnsWithin(ms) > MAX_TURNS) return false;
     const until = this.now() + ms;

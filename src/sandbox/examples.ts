@@ -18,7 +18,9 @@ const MOVING: Example = {
   sizes: { '8': 5100, '9': 5000, '10': 5300, '11': 5450 },
 };
 
-/** Its `size_type` is corrected, which moves no hash (partner rule 4.2.2); a price that moves with it has it read again. */
+/**
+ * Its `size_type` is corrected, which moves no hash (partner rule 4.2.2); a price that moves with it has it read again.
+ */
 const CORRECTED: Example = {
   sku: 'FV5029-141',
   details: detailsOf('Jordan', 'Air Jordan 4', "Jordan Air Jordan 4 'Cream' (2025)", 'women'),
@@ -38,8 +40,8 @@ export function exampleSizes({ sizes }: Example): Sizes {
 }
 
 /**
- * Steps of the first moves: in each of the demo's first two snapshots one, so that a mirror soon has a history of them. Then seldom,
- * as a mirror that has been told of a move, and not yet asked, has no price that is safe to use.
+ * Steps of the first moves: in each of the demo's first two snapshots one, so that a mirror soon has a history of
+ * them. Then seldom, as a mirror that has been told of a move, and not yet asked, has no price that is safe to use.
  */
 const FIRST_TURNS: readonly number[] = [4, 11];
 const TURN_EVERY = 30;

@@ -21,7 +21,9 @@ export class Signatures {
   }
 }
 
-/** Makes and checks the presigned URLs of manifest files. Whoever holds one may download until it expires or is revoked. */
+/**
+ * Makes and checks the presigned URLs of manifest files. Whoever holds one may download until it expires or is revoked.
+ */
 export class Presigner {
   readonly #signatures: Signatures;
 

@@ -27,7 +27,10 @@ export class Gate {
     return { limit: this.#rateLimit, used, left: Math.max(0, this.#rateLimit - used) };
   }
 
-  /** Counts a request and judges its credential (partner rules 5.5, 8.rate, 8.over-rate): refused requests count as well. */
+  /**
+   * Counts a request and judges its credential (partner rules 5.5, 8.rate, 8.over-rate): refused requests count as
+   * well.
+   */
   admit(record: RequestRecord, authorization: string | undefined): AuthRefusal | null {
     this.#apiWindow.add(record.at);
     const result = this.authorizer.judge(authorization, record.at);

@@ -2,7 +2,10 @@ import type { Item, Market } from './market.ts';
 import type { Settings } from './options.ts';
 import { createRng, mix, type Rng } from './rng.ts';
 
-/* Somebody who sees signs of moves, as a seller's other services do: of some moves of live SKUs, and of some that are none. */
+/*
+ * Somebody who sees signs of moves, as a seller's other services do: of some moves of live SKUs, and of some that are
+ * none.
+ */
 
 /** A SKU that has probably moved. */
 export interface ToldHint {
@@ -29,8 +32,9 @@ const MAX_TOLD = 1000;
 const TRIES = 1000;
 
 /**
- * Tells of moves of live SKUs with a probability of `hintRecall`, and beside each of so many SKUs that did not move that `hintPrecision` of all
- * that it tells is true. Moves of one SKU between two tellings are one move. Has a generator of its own: the market is the same without it.
+ * Tells of moves of live SKUs with a probability of `hintRecall`, and beside each of so many SKUs that did not move
+ * that `hintPrecision` of all that it tells is true. Moves of one SKU between two tellings are one move. Has a
+ * generator of its own: the market is the same without it.
  */
 export class HintTeller {
   readonly #market: Market;
@@ -67,7 +71,9 @@ export class HintTeller {
     if (this.#kept.length > 2 * KEPT) this.#kept = this.#kept.slice(-KEPT);
   }
 
-  /** What was told after an id, the oldest first. One that is not known yet (of before a reset) is taken for the newest. */
+  /**
+   * What was told after an id, the oldest first. One that is not known yet (of before a reset) is taken for the newest.
+   */
   after(id: number): ToldHints {
     this.tell();
     const kept = this.#kept.slice(-KEPT);

@@ -9,7 +9,10 @@ function parseHost(header: string | undefined): { name: string; port: string } |
   return isName && Number(port) <= 65_535 ? { name, port } : null;
 }
 
-/** The address by which a request reached the sandbox, as its Host header has it; null where that is missing or no address. */
+/**
+ * The address by which a request reached the sandbox, as its Host header has it; null where that is missing or no
+ * address.
+ */
 export function baseOf(host: string | undefined): string | null {
   return parseHost(host) === null ? null : `http://${host}`;
 }

@@ -13,7 +13,9 @@ const FIRST: List = ['Somying', 'Anong', 'Kittipong', 'Malee', 'Prasert', 'Ratan
 const LAST: List = ['Example', 'Sample', 'Placeholder', 'Invented', 'Specimen'];
 const ROADS: List = ['Sandbox Road', 'Test Lane', 'Mock Street', 'Fixture Alley'];
 
-/** Makes and checks the presigned URLs of labels: any holder of one may download until it expires (partner rules 4.3). */
+/**
+ * Makes and checks the presigned URLs of labels: any holder of one may download until it expires (partner rules 4.3).
+ */
 export class Labels {
   readonly #signatures: Signatures;
 

@@ -1,6 +1,9 @@
 import type { OwnSku } from './own-skus.ts';
 
-/** How the undocumented parts of the partner's bodies look (partner rules 2.4.open, 2.5.open, 2.7.open, 2.8.open, 4.1.open). */
+/**
+ * How the undocumented parts of the partner's bodies look (partner rules 2.4.open, 2.5.open, 2.7.open, 2.8.open,
+ * 4.1.open).
+ */
 export interface Dialect {
   bulkBodyKey: string;
   /** Name of the manifest response's presigned URL. */
@@ -135,7 +138,10 @@ export class SandboxOptionsError extends Error {
   }
 }
 
-/** Which of them are longer than a timer can wait, or no length at all. A clock that stands has no timers for what happens by itself. */
+/**
+ * Which of them are longer than a timer can wait, or no length at all. A clock that stands has no timers for what
+ * happens by itself.
+ */
 function problemsOf({ latencyMs, marketIntervalMs, snapshotIntervalMs, startAt }: Settings): string[] {
   const timers = { latencyMs, ...(startAt === null && { marketIntervalMs, snapshotIntervalMs }) };
   return Object.entries(timers)

@@ -11,7 +11,10 @@ const PRODUCT_MEMBERS = ['name', 'model', 'brand', 'gender_size', 'size_type', '
 
 type Line = Record<string, unknown>;
 
-/** The SKUs of a catalog file (NDJSON), and what is wrong with its lines, each by its number from 1. Empty lines are passed over. */
+/**
+ * The SKUs of a catalog file (NDJSON), and what is wrong with its lines, each by its number from 1. Empty lines are
+ * passed over.
+ */
 export function readOwnSkus(text: string): { skus: OwnSku[]; problems: string[] } {
   const skus: OwnSku[] = [];
   const problems: string[] = [];

@@ -20,7 +20,10 @@ const LISTINGS_SHOWN = 10;
 const INTAKE_SHOWN = 5;
 const REQUESTS_SHOWN = 20;
 
-/** The page of the sandbox: how it stands, what it holds, and every route with a curl line that succeeds now. Shows its own credential. */
+/**
+ * The page of the sandbox: how it stands, what it holds, and every route with a curl line that succeeds now. Shows
+ * its own credential.
+ */
 export function pageOf(services: Services, routes: readonly RouteDefinition[]): Reply {
   const html = `<!doctype html>
 <html lang="en">

@@ -1,6 +1,9 @@
 import type { Item, Market } from './market.ts';
 
-/* Products of one brand and model are a line: what is news for one is news for the others, and their prices move together. */
+/*
+ * Products of one brand and model are a line: what is news for one is news for the others, and their prices move
+ * together.
+ */
 
 export interface ProductLine {
   readonly brand: string;
@@ -19,7 +22,10 @@ const MIN_MOVE = 0.05;
 const MAX_MOVE = 0.3;
 const MIN_PRICE = 50;
 
-/** Most sizes of most SKUs of a line move, all in one direction. Null: there is none of these names with anything on offer. */
+/**
+ * Most sizes of most SKUs of a line move, all in one direction. Null: there is none of these names with anything on
+ * offer.
+ */
 export function releaseLine(market: Market, wanted: Partial<ProductLine>): Released | null {
   const line = largestLine(market, wanted);
   if (line === null) return null;

@@ -13,7 +13,10 @@ export interface RequestRecord {
   /** Without the query. */
   path: string;
   query: string;
-  /** What was sent, cut where it is long; null where nothing was, for a bulk call (see `skus`), and for all but the last requests. */
+  /**
+   * What was sent, cut where it is long; null where nothing was, for a bulk call (see `skus`), and for all but the
+   * last requests.
+   */
   body: string | null;
   /** 0 while unanswered, and for a connection that was reset. */
   status: number;
@@ -67,7 +70,10 @@ export function bodyShown(route: Route | undefined, text: string | null): string
   return text.length > BODY_CHARS ? `${text.slice(0, BODY_CHARS)}…` : text;
 }
 
-/** One request as a line of the log: moment, method, path, answer, what was sent. The signature of a presigned URL is left out. */
+/**
+ * One request as a line of the log: moment, method, path, answer, what was sent. The signature of a presigned URL is
+ * left out.
+ */
 export function lineOf(record: RequestRecord): string {
   const { at, route, method, path, query, status, code, fault, skus, body } = record;
   const isFile = route === 'file' || route === 'label_file';

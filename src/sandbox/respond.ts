@@ -14,7 +14,10 @@ export interface Reply {
   body: Buffer | Readable;
 }
 
-/** A JSON answer of an API route, with the headers of partner rules 1.8 and 8.cache. `now` dates it (epoch milliseconds). */
+/**
+ * A JSON answer of an API route, with the headers of partner rules 1.8 and 8.cache. `now` dates it (epoch
+ * milliseconds).
+ */
 export function jsonReply(
   answer: { status: number; body: object },
   now: number,
@@ -83,7 +86,9 @@ function date(now: number): { Date: string } {
   return { Date: new Date(now).toUTCString() };
 }
 
-/** Gzips a successful answer where the request accepts it (partner rule 1.3), and tells caches that it depends on that. */
+/**
+ * Gzips a successful answer where the request accepts it (partner rule 1.3), and tells caches that it depends on that.
+ */
 export function compress(reply: Reply, acceptEncoding: string | undefined): Reply {
   if (reply.status >= 300 || !Buffer.isBuffer(reply.body)) return reply;
   const headers = { ...reply.headers, Vary: 'Accept-Encoding' };
@@ -99,7 +104,9 @@ function acceptsGzip(header = ''): boolean {
   });
 }
 
-/** Sends an answer, bent by the fault's `headers`, `file` and `truncateAt`. Resolves once it is handed to the socket. */
+/**
+ * Sends an answer, bent by the fault's `headers`, `file` and `truncateAt`. Resolves once it is handed to the socket.
+ */
 export async function send(response: ServerResponse, reply: Reply, fault: Fault | undefined): Promise<void> {
   const headers = { ...reply.headers, ...fault?.headers };
   const whole = fault?.file !== undefined || fault?.truncateAt !== undefined;

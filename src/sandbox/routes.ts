@@ -33,9 +33,9 @@ const SHORT = 'public, max-age=30, s-maxage=60, stale-while-revalidate=15';
 const MINUTE = 'public, max-age=60, s-maxage=120, stale-while-revalidate=30';
 
 /**
- * Every route there is: dispatch, the routes page and `sandbox --help` read this table, and there is no other. Cache-Control
- * is that of partner rules 8.cache, which do not name the label: its answer holds a presigned URL, so the sandbox forbids
- * to store it.
+ * Every route there is: dispatch, the routes page and `sandbox --help` read this table, and there is no other.
+ * Cache-Control is that of partner rules 8.cache, which do not name the label: its answer holds a presigned URL, so
+ * the sandbox forbids to store it.
  */
 export const ROUTES = {
   manifest: {

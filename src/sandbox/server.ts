@@ -45,7 +45,10 @@ export interface Sandbox extends AsyncDisposable, Levers {
   close(): Promise<void>;
 }
 
-/** Starts a sandbox. Rejects with SandboxOptionsError, or with the server's error where the address cannot be listened on. */
+/**
+ * Starts a sandbox. Rejects with SandboxOptionsError, or with the server's error where the address cannot be listened
+ * on.
+ */
 export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbox> {
   const sandbox = new SandboxServer(resolveOptions(options));
   await sandbox.listen();

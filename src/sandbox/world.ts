@@ -65,7 +65,10 @@ export class World {
     if (settings.initialSnapshot) this.#chain.build();
   }
 
-  /** Lets random things happen: price walks, sizes, crossings, withdrawals, relistings, removals, new SKUs, metadata. The examples have moves of their own. */
+  /**
+   * Lets random things happen: price walks, sizes, crossings, withdrawals, relistings, removals, new SKUs, metadata.
+   * The examples have moves of their own.
+   */
   step(moves: number = this.#moves): void {
     stepMarket(this.#market, moves);
     this.#examples.step();
@@ -77,7 +80,10 @@ export class World {
     return this.#hints.after(after);
   }
 
-  /** A release: most sizes of most listed SKUs of a line move now. Null: there is no such line; without names the one with most live SKUs. */
+  /**
+   * A release: most sizes of most listed SKUs of a line move now. Null: there is no such line; without names the one
+   * with most live SKUs.
+   */
   release(line: Partial<ProductLine> = {}): Released | null {
     return releaseLine(this.#market, line);
   }

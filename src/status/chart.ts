@@ -2,8 +2,9 @@ import { html, type Html } from './html.ts';
 import { isKnown, type Range, type ColumnSpan } from './series.ts';
 
 /*
- * Charts as SVG, made without a library. Each column is a step as wide as its time: nothing is drawn between two samples that was not sampled,
- * and where there is none the line ends. The plot stretches with the page, its texts do not. Pure.
+ * Charts as SVG, made without a library. Each column is a step as wide as its time: nothing is drawn between two
+ * samples that was not sampled, and where there is none the line ends. The plot stretches with the page, its texts do
+ * not. Pure.
  */
 
 export interface ChartLine {

@@ -50,7 +50,9 @@ export interface Facts {
   readonly counts: CatalogCounts | null;
 }
 
-/** How facts are read that a process may read in its own way: the pace by its limits, counts without waiting for them. */
+/**
+ * How facts are read that a process may read in its own way: the pace by its limits, counts without waiting for them.
+ */
 export interface FactReaders {
   readonly windowMs: number;
   readonly paceOf: PaceReader;
@@ -75,8 +77,8 @@ export interface ReadFacts {
 }
 
 /**
- * Reads the facts in one round of small statements: no scan of the catalog, unless `counts` makes one. Throws where Postgres does not
- * answer, or has not the tables and their one row.
+ * Reads the facts in one round of small statements: no scan of the catalog, unless `counts` makes one. Throws where
+ * Postgres does not answer, or has not the tables and their one row.
  */
 export async function readFacts(sql: Sql, { windowMs, paceOf, counts }: FactReaders): Promise<ReadFacts> {
   const [

@@ -31,8 +31,8 @@ export function failingCalls({ failedCalls, tasks, idle: { answeredSeconds } }: 
 const WITHIN_POSTGRES: ReadonlySet<TaskName> = new Set(['maintenance', 'metadata', 'live-plan']);
 
 /**
- * Tasks that failed last. While requests are refused, that is said for all of them; without a baseline, by that. A catalog check that fails has the
- * manifest late, and no more.
+ * Tasks that failed last. While requests are refused, that is said for all of them; without a baseline, by that. A
+ * catalog check that fails has the manifest late, and no more.
  */
 export function failingTasks({ tasks, pace, sync }: Facts): Reason[] {
   if (pace.refusal !== null || sync.manifestAppliedAt === null) return [];

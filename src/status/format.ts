@@ -19,7 +19,9 @@ export const sum = (numbers: readonly number[]): number => numbers.reduce((total
 export const interval = (seconds: number): string => formatDuration(seconds * 1000);
 export const secondsBetween = (from: Date, to: Date): number => (to.getTime() - from.getTime()) / 1000;
 
-/** The target age of a class of prices. Of unknown source are SKUs that no manifest lists, whose moves nobody reports. */
+/**
+ * The target age of a class of prices. Of unknown source are SKUs that no manifest lists, whose moves nobody reports.
+ */
 export const targetSeconds = (priceSource: string, targets: Targets): number =>
   priceSource === 'snapshot' ? targets.snapshotSeconds : targets.liveSeconds;
 
@@ -65,7 +67,10 @@ export function actionableLine({ trust, priceAge }: Pick<MirrorStats, 'trust' | 
   return each.length === 0 ? 'none yet' : each.join(', ');
 }
 
-/** How often prices were right beside how often they were said to be, by cohort of SKUs; those of single sizes are left out. */
+/**
+ * How often prices were right beside how often they were said to be, by cohort of SKUs; those of single sizes are
+ * left out.
+ */
 export function calibrationLine(calibration: readonly CohortCalibration[]): string {
   const each = calibration
     .filter(({ cohort }) => !cohort.endsWith(' sizes'))
@@ -201,8 +206,9 @@ export function backlogMinutes(status: Pick<Status, 'stats' | 'bulkMaxSkus'>): n
 }
 
 /**
- * `least` assumes the whole request share, `most` what live SKUs' calls leave of it; a back-off is added to both. There is no
- * estimate while no daemon runs, while bulk calls fail one after another, or while requests are refused for a reason that waiting does not remove.
+ * `least` assumes the whole request share, `most` what live SKUs' calls leave of it; a back-off is added to both.
+ * There is no estimate while no daemon runs, while bulk calls fail one after another, or while requests are refused
+ * for a reason that waiting does not remove.
  */
 export function estimateBacklog(status: Input, now: Date): BacklogEstimate {
   const { stats, fullPerMinute } = status;

@@ -52,7 +52,10 @@ export const NO_OWN_FACTS: OwnFacts = {
 
 /** Above this part of SKUs never priced the mirror is filling; below it they are the new SKUs of every day. */
 const FILLING_PART = 0.01;
-/** SKUs in errors, as a number and as a part of all: more than both are no longer single SKUs that the partner has trouble with. */
+/**
+ * SKUs in errors, as a number and as a part of all: more than both are no longer single SKUs that the partner has
+ * trouble with.
+ */
 const FAILING_SKUS = 10;
 const FAILING_PART = 0.01;
 /** How long a SKU may be due that is delayed by other work only. */
@@ -62,8 +65,8 @@ const LATE_SECONDS = 3600;
 export const isFilling = (pending: number, all: number): boolean => pending > all * FILLING_PART;
 
 /**
- * Judges the mirror. Pure: all it needs comes in, times by the clock of Postgres. `facts` null: the mirror could not be read,
- * `own.unreadable` says why.
+ * Judges the mirror. Pure: all it needs comes in, times by the clock of Postgres. `facts` null: the mirror could not
+ * be read, `own.unreadable` says why.
  */
 export function judgeHealth(facts: Facts | null, own: OwnFacts = NO_OWN_FACTS): Health {
   const found = [

@@ -4,8 +4,8 @@ import type { PageView } from './page.ts';
 import type { Status } from './status.ts';
 
 /**
- * The form for programs; its members are documented in docs/status.md and only ever added to. Its type is what the package declares
- * to those programs (client/types.ts).
+ * The form for programs; its members are documented in docs/status.md and only ever added to. Its type is what the
+ * package declares to those programs (client/types.ts).
  */
 export function asJson(status: Status, health: Health, now: Date) {
   const { sync, tasks, targets, daemons, failedCalls } = status;

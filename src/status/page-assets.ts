@@ -5,7 +5,10 @@ import type { MirrorState } from './reason.ts';
 
 /* Style and script of the status page. Both are inline; the policy allows them by their hashes, and nothing else. */
 
-/** What a state looks like: in light, in dark, and in the icon of the tab. A state to come needs its line here, and no more. */
+/**
+ * What a state looks like: in light, in dark, and in the icon of the tab. A state to come needs its line here, and no
+ * more.
+ */
 const STATE_COLOURS: Readonly<Record<MirrorState, readonly [light: string, dark: string, icon: string]>> = {
   healthy: ['#1f7a4d', '#57c78f', '2f9e68'],
   filling: ['#2f62a8', '#7fb0f0', '3b6fb6'],

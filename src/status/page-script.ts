@@ -1,7 +1,7 @@
 /**
- * The script of the status page. It fetches the page again and replaces the parts that differ, so that only the server renders. Open
- * details stay open, the focus stays where it is, a selection of text is kept, and times are shown in the viewer's zone. The live
- * region stays in the page, and its text changes with the state alone.
+ * The script of the status page. It fetches the page again and replaces the parts that differ, so that only the
+ * server renders. Open details stay open, the focus stays where it is, a selection of text is kept, and times are
+ * shown in the viewer's zone. The live region stays in the page, and its text changes with the state alone.
  */
 export const PAGE_SCRIPT = `
 const zoned = (root) => {

@@ -61,8 +61,9 @@ export interface PageView {
 }
 
 /**
- * Renders a self-contained page that can be read without its script. Pure. What changes is in elements with `data-part`, each of which the
- * script replaces as a whole; the live region is not among them, because a reader announces only what changes in a region that stays.
+ * Renders a self-contained page that can be read without its script. Pure. What changes is in elements with
+ * `data-part`, each of which the script replaces as a whole; the live region is not among them, because a reader
+ * announces only what changes in a region that stays.
  */
 export function renderPage(view: PageView): string {
   const { status, health, now, identity } = view;

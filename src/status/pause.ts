@@ -3,7 +3,9 @@ import type { PauseStatus } from '../pace/pause.ts';
 import { secondsBetween } from './format.ts';
 import { paused, type Reason, type ReasonCode } from './reason.ts';
 
-/* What a pause that somebody asked for means for the health of the mirror. Pure, and part of `judgeHealth` (health.ts). */
+/*
+ * What a pause that somebody asked for means for the health of the mirror. Pure, and part of `judgeHealth` (health.ts).
+ */
 
 /** From here on a pause without an end may have been forgotten. */
 const FORGOTTEN_SECONDS = 86_400;
@@ -41,7 +43,10 @@ function pauseReason(pause: PauseStatus, now: Date): Reason {
     : paused('paused', what, 'end it with `catalog-mirror resume`');
 }
 
-/** The reasons as they are while requests are paused: with the pause, and without what comes of it. As they come where there is none. */
+/**
+ * The reasons as they are while requests are paused: with the pause, and without what comes of it. As they come where
+ * there is none.
+ */
 export function reasonsWhilePaused(
   reasons: readonly Reason[],
   pause: PauseStatus | null,

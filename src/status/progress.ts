@@ -9,11 +9,17 @@ import { broken, degraded, filling, held, type Reason } from './reason.ts';
 /** How long the next run may be overdue, and before sync counts as stopped. */
 const OVERDUE_SECONDS = 60;
 const STOPPED_SECONDS = 3600;
-/** The longest back-off between retries; a run that is further off than that and than its interval was not scheduled by this clock. */
+/**
+ * The longest back-off between retries; a run that is further off than that and than its interval was not scheduled
+ * by this clock.
+ */
 const LONGEST_RETRY_SECONDS = 3600;
 /** A run of a task that lasts for longer than three of its intervals, and than this, does not get on. */
 const LONG_RUN_SECONDS = 300;
-/** SKUs are due and no call was answered for this long, or for two windows of the pace where that is longer: sync is stalled. */
+/**
+ * SKUs are due and no call was answered for this long, or for two windows of the pace where that is longer: sync is
+ * stalled.
+ */
 const STALLED_SECONDS = 60;
 /** Within this a new manifest takes the place of a broken chain, when the partner has one. */
 const CHAIN_BROKEN_SECONDS = 60;

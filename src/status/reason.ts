@@ -1,7 +1,8 @@
 /**
- * The state of the mirror, best to worst. healthy: prices are within their freshness targets and sync is running. filling: the
- * initial load is running. degraded: prices are older than their targets or soon will be, and the mirror works on it. paused:
- * somebody has asked for no requests, so prices get older. broken: sync has stopped and needs an operator.
+ * The state of the mirror, best to worst. healthy: prices are within their freshness targets and sync is running.
+ * filling: the initial load is running. degraded: prices are older than their targets or soon will be, and the mirror
+ * works on it. paused: somebody has asked for no requests, so prices get older. broken: sync has stopped and needs an
+ * operator.
  */
 export const MIRROR_STATES = ['healthy', 'filling', 'degraded', 'paused', 'broken'] as const;
 export type MirrorState = (typeof MIRROR_STATES)[number];

@@ -52,8 +52,8 @@ function cohortOf({ priceAge, freshSkus }: Status['stats'], name: string): Cohor
 }
 
 /**
- * The age in seconds that the share `q` of a distribution does not exceed: linear within a bucket, as Prometheus has it, and never above the
- * oldest. Null of nothing.
+ * The age in seconds that the share `q` of a distribution does not exceed: linear within a bucket, as Prometheus has
+ * it, and never above the oldest. Null of nothing.
  */
 export function quantile({ buckets, count }: AgeDistribution, q: number, oldest: number): number | null {
   if (count <= 0) return null;

@@ -4,7 +4,9 @@ import { count, skusText, sum } from './format.ts';
 import { degraded, held, type Reason } from './reason.ts';
 import type { MirrorStats } from './stats.ts';
 
-/* What is in scope, in words, and where that is hardly what anybody means. Pure, and part of `judgeHealth` (health.ts). */
+/*
+ * What is in scope, in words, and where that is hardly what anybody means. Pure, and part of `judgeHealth` (health.ts).
+ */
 
 const skusIn = ({ skus }: Pick<MirrorStats, 'skus'>): number => sum(skus.map((row) => row.count));
 

@@ -61,8 +61,8 @@ interface Row {
 const OLD_SECONDS = 3;
 
 /**
- * The screen for a person: first the state with its reasons, then the figures. `which` mirror it is, in words, or null where that
- * needs none. Pure.
+ * The screen for a person: first the state with its reasons, then the figures. `which` mirror it is, in words, or
+ * null where that needs none. Pure.
  */
 export function screen(
   status: Status,
@@ -95,8 +95,8 @@ export function awayScreen(health: Health, terminal: Terminal): string {
 }
 
 /**
- * The state with its worst reason, and the other reasons below it. `healthy` is what is said where there is none, `notes` are what the
- * reader has to know of the figures.
+ * The state with its worst reason, and the other reasons below it. `healthy` is what is said where there is none,
+ * `notes` are what the reader has to know of the figures.
  */
 function healthLines(
   { state, reasons }: Health,

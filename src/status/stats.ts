@@ -46,7 +46,10 @@ export interface MirrorStats extends CatalogCounts {
   readonly tasks: readonly TaskState[];
 }
 
-/** The statistics that facts, counts, plan and `looks` (what these have found) add up to. `liveBudget`: live SKUs a call until one is learned. Pure. */
+/**
+ * The statistics that facts, counts, plan and `looks` (what these have found) add up to. `liveBudget`: live SKUs a
+ * call until one is learned. Pure.
+ */
 export function statsOf(
   { sync, tasks, pace, doubts }: Facts,
   counts: CatalogCounts,

@@ -44,9 +44,10 @@ export const isLate = (sql: Queryable, askedAt: Date) => sql`
   clock_timestamp() > ${askedAt}::timestamptz + ${sql.unsafe(LATE)}`;
 
 /**
- * SQL: raises the high-water mark for whoever writes times by a clock that may have been set since `askedAt`. It may be set back, and
- * this process may end, before anybody has checked it: what it has dated would stay in the future. Whoever has the row locked
- * notes the time by itself, or is putting times right while it waits for rows of this transaction.
+ * SQL: raises the high-water mark for whoever writes times by a clock that may have been set since `askedAt`. It may
+ * be set back, and this process may end, before anybody has checked it: what it has dated would stay in the future.
+ * Whoever has the row locked notes the time by itself, or is putting times right while it waits for rows of this
+ * transaction.
  */
 export const notingLateClock = (sql: Queryable, askedAt: Date) => sql`
   update catalog_internal.clock set high_water = greatest(high_water, clock_timestamp())
@@ -61,9 +62,10 @@ export interface SetBack {
 }
 
 /**
- * Puts right what a clock that was ahead has written, once it was set back: times in the future, by which nothing would come due
- * and everything would look fresh. Everything but the SKUs at once; those in pieces, so that nobody waits long, and again from their
- * start by whoever comes next where this process dies. Returns null where it was not set back.
+ * Puts right what a clock that was ahead has written, once it was set back: times in the future, by which nothing
+ * would come due and everything would look fresh. Everything but the SKUs at once; those in pieces, so that nobody
+ * waits long, and again from their start by whoever comes next where this process dies. Returns null where it was not
+ * set back.
  */
 export async function putClockRight(sql: Sql): Promise<SetBack | null> {
   await transaction(sql, async (tx) => {

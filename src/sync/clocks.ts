@@ -1,7 +1,7 @@
 /*
- * Is Postgres's clock right, by which all times of the mirror are? Pure. A clock that jumps while the monotonic clock of this process
- * runs on has been set, or the machine has slept. Where two clocks differ, a third one tells which of them is wrong: of Postgres, this
- * host and the partner.
+ * Is Postgres's clock right, by which all times of the mirror are? Pure. A clock that jumps while the monotonic clock
+ * of this process runs on has been set, or the machine has slept. Where two clocks differ, a third one tells which of
+ * them is wrong: of Postgres, this host and the partner.
  */
 
 export const CLOCKS = ['postgres', 'host', 'partner'] as const;
@@ -28,7 +28,9 @@ export interface ClockJump {
 
 export interface WrongClock {
   readonly clock: ClockName | 'unknown';
-  /** Ahead of the others, or negative; where it is not known which clock is wrong, that of Postgres ahead of the host's. */
+  /**
+   * Ahead of the others, or negative; where it is not known which clock is wrong, that of Postgres ahead of the host's.
+   */
   readonly aheadMs: number;
 }
 
@@ -37,7 +39,10 @@ export interface ClockJudgement {
   readonly wrong: WrongClock | null;
   /** The clock of the last jump while clocks differ, or nobody knows whether they do: for the next judgement. */
   readonly suspect: ClockJump['clock'] | null;
-  /** By how much the partner's clock alone was last ahead, or behind; null: it last agreed with ours, or is not known. For the next judgement, too. */
+  /**
+   * By how much the partner's clock alone was last ahead, or behind; null: it last agreed with ours, or is not known.
+   * For the next judgement, too.
+   */
   readonly partnerAheadMs: number | null;
 }
 
@@ -62,7 +67,8 @@ const DIFFERS_MS = 60_000;
 export function judgeClocks(before: ClocksBefore | null, now: ClockSample): ClockJudgement {
   const jump = before === null ? null : jumpBetween(before.sample, now);
   const known = before?.partnerAheadMs ?? null;
-  // What the partner's last answer said it said before; where the machine has slept meanwhile, nobody has counted the time.
+  // What the partner's last answer said it said before; where the machine has slept meanwhile, nobody has counted the
+  // time.
   const partner = jump?.clock === 'both' ? null : now.partner;
   const left = jump?.clock ?? before?.suspect ?? null;
   // Where the partner was off and is so by as much, both were right to jump.

@@ -79,7 +79,10 @@ type CountedEvent =
     } & Failure)
   | { readonly event: 'size-type.changed'; readonly skus: readonly string[] };
 
-/** What happens inside a run: what is counted or summed up, and any other event of the log. The end of a run is its TaskOutcome. */
+/**
+ * What happens inside a run: what is counted or summed up, and any other event of the log. The end of a run is its
+ * TaskOutcome.
+ */
 export type SyncEvent = CountedEvent | AnyLine<Exclude<EventName, CountedEvent['event']>>;
 
 /** What every part of sync works with. Nothing here is read from the environment. */
@@ -123,9 +126,10 @@ export interface FailedRequest {
 }
 
 /**
- * Sends one request when it gets a permit: the answer, or how long to wait instead, or what went wrong, as a value. An answer, and an
- * error with a code of the partner's own too, is evidence that an outage is over: bulk calls need not pause any longer. Where this route had failed
- * in `failuresBefore` runs, that is so whatever bulk calls met: a gateway that is down may answer anything, a 400 too.
+ * Sends one request when it gets a permit: the answer, or how long to wait instead, or what went wrong, as a value.
+ * An answer, and an error with a code of the partner's own too, is evidence that an outage is over: bulk calls need
+ * not pause any longer. Where this route had failed in `failuresBefore` runs, that is so whatever bulk calls met: a
+ * gateway that is down may answer anything, a 400 too.
  */
 export async function ask<T>(
   ctx: SyncContext,
@@ -149,12 +153,18 @@ export async function ask<T>(
   return asked;
 }
 
-/** How long a snapshot-priced SKU may go without a refresh, in milliseconds: its sweep, or its metadata where that is sooner. */
+/**
+ * How long a snapshot-priced SKU may go without a refresh, in milliseconds: its sweep, or its metadata where that is
+ * sooner.
+ */
 export function snapshotMs({ intervals: { sweepMs, metadataMs } }: Pick<Config, 'intervals'>): number {
   return sweepMs > 0 ? Math.min(sweepMs, metadataMs) : metadataMs;
 }
 
-/** A listed SKU that was priced until the price routes answered 0009 is asked again after this, and then after twice as long each time: they may be wrong for a while. */
+/**
+ * A listed SKU that was priced until the price routes answered 0009 is asked again after this, and then after twice
+ * as long each time: they may be wrong for a while.
+ */
 const LOST_MS = 3_600_000;
 
 export function nextRefresh({ intervals }: Pick<Config, 'intervals'>): NextRefresh {

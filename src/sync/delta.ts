@@ -21,8 +21,8 @@ const INCIDENT_CHECK_SKUS = 500;
 export type DeltaRecovery = 'fetch-manifest' | 'catalog-fault' | 'retry';
 
 /**
- * Which remedy an error of the delta route asks for. A 400 without a known code means a token that cannot be used; any other 4xx is
- * of a gateway, and says nothing of it.
+ * Which remedy an error of the delta route asks for. A 400 without a known code means a token that cannot be used;
+ * any other 4xx is of a gateway, and says nothing of it.
  */
 export function deltaRecovery(
   error: Pick<PartnerError, 'kind' | 'status'>,
@@ -47,16 +47,17 @@ export function deltaRecovery(
 }
 
 /**
- * Answers after which a run ends although the token still advances, because some partners may give each answer a token of its own: consecutive ones
- * without any SKU, after which the delta counts as read; and all, after which it does not. The next poll goes on.
+ * Answers after which a run ends although the token still advances, because some partners may give each answer a
+ * token of its own: consecutive ones without any SKU, after which the delta counts as read; and all, after which it
+ * does not. The next poll goes on.
  */
 const MAX_EMPTY_HOPS = 3;
 const MAX_HOPS = 100;
 
 /**
  * Polls the delta from the stored token, again and again while to_snapshot advances (partner rule 4.2.11), and
- * applies each answer with its token in one transaction. A token that was rejected is asked with, too: what rejected it may have been a
- * gateway, or a replica that did not know it yet, and an answer to it mends the chain.
+ * applies each answer with its token in one transaction. A token that was rejected is asked with, too: what rejected
+ * it may have been a gateway, or a replica that did not know it yet, and an answer to it mends the chain.
  */
 export async function syncDelta(
   ctx: SyncContext,

@@ -15,7 +15,10 @@ import { nextRefresh, type SyncContext } from './context.ts';
 import type { TaskOutcome } from './outcome.ts';
 
 const AT_ONCE = 10_000;
-/** Of SKUs that are sorted by the rules of catalog.scope at a time: some tens of seconds. Where calls are made, they go on with it. */
+/**
+ * Of SKUs that are sorted by the rules of catalog.scope at a time: some tens of seconds. Where calls are made, they
+ * go on with it.
+ */
 const SORTED_PIECES = 100;
 /** Pieces of changes that are counted to their days at a time: some seconds. */
 const DAILY_PIECES = 10;
@@ -26,9 +29,9 @@ const SENDS_KEPT_WINDOWS = 10;
 const SAMPLES_KEPT_MS = 26 * 3_600_000;
 
 /**
- * Metadata on its own schedule: every refresh refreshes it, so only SKUs whose sweep has been waiting until their metadata
- * reached METADATA_INTERVAL need help; they move, oldest first, to a lane with a guaranteed part of every call. During an
- * incident it rests: every SKU is refreshed by worth, and the refresh brings its metadata.
+ * Metadata on its own schedule: every refresh refreshes it, so only SKUs whose sweep has been waiting until their
+ * metadata reached METADATA_INTERVAL need help; they move, oldest first, to a lane with a guaranteed part of every
+ * call. During an incident it rests: every SKU is refreshed by worth, and the refresh brings its metadata.
  */
 export async function syncMetadata(ctx: SyncContext): Promise<TaskOutcome> {
   const { incident } = await readLivePlan(ctx.sql);
@@ -51,9 +54,9 @@ export interface Retention {
 }
 
 /**
- * Frees what crashed workers left claimed, makes room ahead for history, and drops what no one needs any more. While Postgres's clock
- * jumps, nothing that cannot be had again is dropped for its age. A step that fails, as where a seller's foreign key keeps a SKU from being
- * forgotten, fails the run by its name, and the others are done.
+ * Frees what crashed workers left claimed, makes room ahead for history, and drops what no one needs any more. While
+ * Postgres's clock jumps, nothing that cannot be had again is dropped for its age. A step that fails, as where a
+ * seller's foreign key keeps a SKU from being forgotten, fails the run by its name, and the others are done.
  */
 export async function maintain(
   ctx: SyncContext,
@@ -101,7 +104,10 @@ export async function maintain(
 class Steps {
   readonly #failed: { readonly step: string; readonly error: unknown }[] = [];
 
-  /** What the step comes to; null where Postgres has rejected it. Throws a defect, and what is of Postgres as a whole and so of every step. */
+  /**
+   * What the step comes to; null where Postgres has rejected it. Throws a defect, and what is of Postgres as a whole
+   * and so of every step.
+   */
   async run<T>(step: string, work: () => Promise<T>): Promise<T | null> {
     try {
       return await work();

@@ -43,8 +43,9 @@ export interface WaitingMirror extends Pick<PresentSnapshot, 'chainBrokenAt' | '
 }
 
 /**
- * Whether the snapshot that the manifest route names now is one to download at once: another one than the mirror's while the delta is late; or, where the
- * chain is broken and the manifest was refused because it offered the rejected token, another one than that.
+ * Whether the snapshot that the manifest route names now is one to download at once: another one than the mirror's
+ * while the delta is late; or, where the chain is broken and the manifest was refused because it offered the rejected
+ * token, another one than that.
  */
 export function isAwaited({ snapshotId }: OfferedSnapshot, waiting: WaitingMirror): boolean {
   if (waiting.chainBrokenAt === null) return waiting.deltaLate === true && snapshotId !== waiting.snapshotId;

@@ -34,8 +34,8 @@ const URL_TRIES = 3;
 const SAMPLES_KEPT = 20;
 const SUPERSEDED_AGAIN_MS = 600_000;
 /**
- * By how much generated_at may be ahead of our own clock and still be believed: for as long snapshots of the right time would look
- * older than this one, and their manifests would be refused.
+ * By how much generated_at may be ahead of our own clock and still be believed: for as long snapshots of the right
+ * time would look older than this one, and their manifests would be refused.
  */
 const CLOCK_SKEW_MS = 3_600_000;
 

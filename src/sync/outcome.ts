@@ -36,7 +36,10 @@ const RETRY_REFUSED_MS = 1000;
 
 const RETRY_LOST_FIRST_MS = 5000;
 
-/** After a lost connection to Postgres, for which the work can do nothing: sooner, and in the end no sooner than after other failures. */
+/**
+ * After a lost connection to Postgres, for which the work can do nothing: sooner, and in the end no sooner than after
+ * other failures.
+ */
 export function lostRetryInMs(failuresBefore: number): number {
   return doubling(RETRY_LOST_FIRST_MS, 1 + failuresBefore, RETRY_MAX_MS);
 }
@@ -50,8 +53,9 @@ export function retryInMs(failuresBefore: number, scheduleMs: number): number {
 const RETRY_REJECTED_MAX_MS = 600_000;
 
 /**
- * A token that the delta route has rejected is asked with again after a minute, doubling to ten, whatever the schedule; after an answer that was too large,
- * which is not cheap, to an hour. `failuresBefore` counts rejections but the first.
+ * A token that the delta route has rejected is asked with again after a minute, doubling to ten, whatever the
+ * schedule; after an answer that was too large, which is not cheap, to an hour. `failuresBefore` counts rejections
+ * but the first.
  */
 export function rejectedRetryInMs(kind: PartnerErrorKind, failuresBefore: number): number {
   const mostMs = kind === 'answer-too-large' ? RETRY_MAX_MS : RETRY_REJECTED_MAX_MS;
@@ -66,8 +70,9 @@ const RETRY_REFUSED_ROUTE_MAX_MS = 1_200_000;
 const OTHERS_FIRST_MS = 5000;
 
 /**
- * Whether a request after so many failed runs may be refused for its route: by a gateway that dislikes it or drops its Authorization header, or as the account
- * does not have it. Whatever is sent then looks like what all requests get (partner rules 5.6 and 5.7), so only those of other routes tell.
+ * Whether a request after so many failed runs may be refused for its route: by a gateway that dislikes it or drops
+ * its Authorization header, or as the account does not have it. Whatever is sent then looks like what all requests
+ * get (partner rules 5.6 and 5.7), so only those of other routes tell.
  */
 function isRouteSuspect(failuresBefore: number): boolean {
   return failuresBefore >= ROUTE_SUSPECT_AFTER;
@@ -83,8 +88,9 @@ export function postponedBy(
 }
 
 /**
- * The same for a request that ended with an error. One that was refused though others were let through before it, after runs that failed in a row, may be
- * refused for its route: it waits for longer each time, whatever its schedule.
+ * The same for a request that ended with an error. One that was refused though others were let through before it,
+ * after runs that failed in a row, may be refused for its route: it waits for longer each time, whatever its
+ * schedule.
  */
 export function retryAfter(
   { error, beganBackoff }: { readonly error: Pick<PartnerError, 'kind'>; readonly beganBackoff: boolean },

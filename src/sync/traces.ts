@@ -99,7 +99,10 @@ export const answerFacts = ({ results, notFound, deferred, errors }: BulkAnswer)
   'catalog_mirror.skus.errors': errors.length,
 });
 
-/** Applies an answer in a span, with one for each of its round trips; the second notifies listeners, where there is something new. */
+/**
+ * Applies an answer in a span, with one for each of its round trips; the second notifies listeners, where there is
+ * something new.
+ */
 export async function applyTraced(
   { tracer, clock }: Pick<SyncContext, 'tracer' | 'clock'>,
   apply: () => Promise<Applied>,
@@ -137,7 +140,10 @@ export interface Due {
   readonly keys: readonly string[];
 }
 
-/** Since when the call was due: since the first report of the delta that it answers, else since the first of its SKUs was. Pure. */
+/**
+ * Since when the call was due: since the first report of the delta that it answers, else since the first of its SKUs
+ * was. Pure.
+ */
 export function dueOf({ askedAt, dues = [] }: Pick<Claim, 'askedAt' | 'dues'>): Due {
   const reported = dues.filter(({ reason }) => REPORTED.has(reason));
   const [first, ...others] = reported.length > 0 ? reported : dues;

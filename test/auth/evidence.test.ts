@@ -122,7 +122,8 @@ test('after any history, the credential is suspected only where three refusals o
         expect(refusal.times).toBeGreaterThanOrEqual(3);
         const from = refusal.since.getTime();
         expect(account.now - from).toBeGreaterThanOrEqual(limits.windowMs);
-        // Only half-open requests since the first refusal: at most one for each back-off, or sixth of it where one said nothing.
+        // Only half-open requests since the first refusal: at most one for each back-off, or sixth of it where one
+        // said nothing.
         const sends = account.sends.filter((at) => at > from).length;
         expect(sends).toBeLessThanOrEqual(1 + ((account.now - from) * 6) / limits.backoffMs);
       }

@@ -19,7 +19,9 @@ const OLD = 'old-secret-6f1d';
 const NEW = 'new-secret-93ab';
 const OVERLAP_MS = 300_000;
 
-/** A daemon at work on a filled mirror, with its secret in a file, and the partner's clock, which tests may put forward. */
+/**
+ * A daemon at work on a filled mirror, with its secret in a file, and the partner's clock, which tests may put forward.
+ */
 interface Scene extends AsyncDisposable {
   readonly stack: Stack;
   readonly folder: string;

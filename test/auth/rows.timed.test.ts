@@ -201,7 +201,8 @@ describe.concurrent('Partner rules 5.5:', () => {
       await everythingToDo(stack);
       expect(line).toMatchObject({ level: 'warn', outcome: row.outcome, episodes: 1 });
       expect(line['msg']).toContain(row.known);
-      // One, or a few where others were under way when it was refused; all of them have been answered, and seen so here.
+      // One, or a few where others were under way when it was refused; all of them have been answered, and seen so
+      // here.
       let requests = 0;
       await eventually(async () => {
         const refused = (await samples(app))('partner_requests_total', `outcome="${row.outcome}"`);

@@ -42,7 +42,9 @@ export async function statusOf({ sql, env }: Stack): Promise<{ text: string; jso
   };
 }
 
-/** Every place where one can look, at about the same moment: the last degraded reason, the pace line of the screen, … */
+/**
+ * Every place where one can look, at about the same moment: the last degraded reason, the pace line of the screen, …
+ */
 export async function views(stack: Stack, app: App) {
   const [health, status, sql] = await Promise.all([readyz(app), statusOf(stack), sqlView(stack)]);
   const { pace } = status.json as { pace: { refusal: string | null; refused: Refused | null } };

@@ -17,8 +17,8 @@ import { migrateDatabase } from '../../src/store/setup/migrations.ts';
 import { baseline, line } from '../store/manifest.ts';
 
 /*
- * What a re-baseline costs the database and the process, on a server of its own: WAL is counted by server. Pages are not logged
- * whole, so that WAL is what the rows take, and nobody vacuums, so that dead rows stay to be counted.
+ * What a re-baseline costs the database and the process, on a server of its own: WAL is counted by server. Pages are
+ * not logged whole, so that WAL is what the rows take, and nobody vacuums, so that dead rows stay to be counted.
  */
 
 type Server = Parameters<Parameters<typeof withMirrorDatabase>[0]>[0];

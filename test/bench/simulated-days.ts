@@ -21,8 +21,8 @@ const SIZE = {
 };
 
 /**
- * Too short for rates and wholesale moves to be learned well, for a fill to outlast its deferrals, and for those five minutes not to count; and so few SKUs
- * that no price is as old as LIVE_INTERVAL.
+ * Too short for rates and wholesale moves to be learned well, for a fill to outlast its deferrals, and for those five
+ * minutes not to count; and so few SKUs that no price is as old as LIVE_INTERVAL.
  */
 const NEEDS_THE_FULL_LENGTH =
   /redrawn|course of things|against by age|mislisted|from cold|closed|above known rates|points lost|ceiling 200: (?:longest|deferred|part of the ceiling used)|lines, .*dismissed|lines, releases, no ceiling: points|lines, all of it, no ceiling: part|lines, (?:stationary|regimes), ceiling: points/;

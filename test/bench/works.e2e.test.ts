@@ -7,12 +7,15 @@ import { expect, test } from 'vitest';
 import type { Row } from '../../bench/frame/table.ts';
 
 /*
- * What is measured once a release runs on the statements of today: each work on a small catalog comes to its table. Whether a figure
- * is reached there (exit 1) says nothing.
+ * What is measured once a release runs on the statements of today: each work on a small catalog comes to its table.
+ * Whether a figure is reached there (exit 1) says nothing.
  */
 
 const ROOT = join(import.meta.dirname, '../..');
-/** Those that take seconds so; `apply` asks of many SKUs, `start` and `traces` build and start programs, `scale` and `ceiling` simulate days. */
+/**
+ * Those that take seconds so; `apply` asks of many SKUs, `start` and `traces` build and start programs, `scale` and
+ * `ceiling` simulate days.
+ */
 const WORKS = ['rebaseline', 'claim', 'follow', 'scrape', 'size', 'bloat', 'read'];
 
 async function run(work: string, args: readonly string[]) {

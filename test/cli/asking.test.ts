@@ -19,7 +19,10 @@ const heldOf = (sku: string): HeldSku => ({
 
 type Fate = 'answered' | 'postponed' | 'silent';
 
-/** Asks about all SKUs, on a clock that only sleeping moves; `fateOf` says what becomes of one so many seconds after the beginning. */
+/**
+ * Asks about all SKUs, on a clock that only sleeping moves; `fateOf` says what becomes of one so many seconds after
+ * the beginning.
+ */
 async function ask(fateOf: (sku: string, seconds: number) => Fate, end = new AbortController()) {
   let now = 0;
   const marked: string[] = [];

@@ -12,7 +12,10 @@ import { CHANGE_COLUMNS } from '../../src/client/change.ts';
 import * as exported from '../../src/client/schema.ts';
 import { useStore } from '../store/support.ts';
 
-/* What the package declares of schema catalog is what the database has: all of it that sellers may read, and nothing else. */
+/*
+ * What the package declares of schema catalog is what the database has: all of it that sellers may read, and nothing
+ * else.
+ */
 
 const store = useStore();
 

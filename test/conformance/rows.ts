@@ -3,9 +3,9 @@ import { OUTCOME_ROWS } from './rows-outcomes.ts';
 import { RESOURCE_ROWS } from './rows-resources.ts';
 
 /**
- * Every rule of the partner's API, sections 1 to 8, by its id: the section, and then the rule's number where it has one, else
- * its name. `npm run docs` writes them into docs/partner-rules.md, where comments that cite an id lead. `coverage.test.ts`
- * holds every rule to a test whose name begins with the id, or to a reason in `NOT_TESTED`.
+ * Every rule of the partner's API, sections 1 to 8, by its id: the section, and then the rule's number where it has
+ * one, else its name. `npm run docs` writes them into docs/partner-rules.md, where comments that cite an id lead.
+ * `coverage.test.ts` holds every rule to a test whose name begins with the id, or to a reason in `NOT_TESTED`.
  */
 export const ROWS = { ...RESOURCE_ROWS, ...ENDPOINT_ROWS, ...OUTCOME_ROWS } as const;
 

@@ -59,8 +59,8 @@ describe('Bad lines.', () => {
     expect([...samples]).toEqual(
       reasons.map((reason, i) => ({ reason, sku: i < 5 ? bent[i] : null, kept: true })),
     );
-    // Five SKUs could be read from their bad lines and stay listed as they were; the sixth could not, so it is missing. What
-    // their lines would have told is asked for, once.
+    // Five SKUs could be read from their bad lines and stay listed as they were; the sixth could not, so it is
+    // missing. What their lines would have told is asked for, once.
     const readable = bent.slice(0, 5);
     const listing = ({ sku, hash, price_source, in_manifest }: Record<string, unknown>) => ({
       sku,

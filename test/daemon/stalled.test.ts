@@ -5,7 +5,10 @@ import type { Log } from '../../src/telemetry/log/logger.ts';
 
 const MINUTE = 60_000;
 
-/** Watches a daemon whose last job ended at `lastJobAt(now)`, for an hour; when it was found stalled, in minutes, and what was logged. */
+/**
+ * Watches a daemon whose last job ended at `lastJobAt(now)`, for an hour; when it was found stalled, in minutes, and
+ * what was logged.
+ */
 async function found(daemon: {
   lastJobAt: (now: number) => number;
   queuesAnswer?: (now: number) => boolean;

@@ -4,7 +4,10 @@ import { eventually } from '../support/eventually.ts';
 import { FILLED, holds, type Program, startProgram, temporaryFolder } from '../support/process.ts';
 import { codeBlocks, spokenQueries } from './markdown.ts';
 
-/** The market of a demo needs some of its snapshots, one every 15 seconds, until everything has happened that the pages ask for. */
+/**
+ * The market of a demo needs some of its snapshots, one every 15 seconds, until everything has happened that the
+ * pages ask for.
+ */
 const WITHIN_MS = 150_000;
 
 const statements = [...codeBlocks('sql'), ...spokenQueries()];

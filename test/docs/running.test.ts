@@ -73,7 +73,8 @@ test('the Deployment fits the image: user, port, half-open requests, variables, 
   expect(dockerfile).toContain(`EXPOSE ${container?.ports[0]?.containerPort}\n`);
   expect(container?.livenessProbe.httpGet.path).toBe('/livez');
   expect(container?.readinessProbe.httpGet.path).toBe('/readyz');
-  // Longer than the minute for which the daemon waits for Postgres before it gives up with a message of its own, and a statement of a migration.
+  // Longer than the minute for which the daemon waits for Postgres before it gives up with a message of its own, and
+  // a statement of a migration.
   const { httpGet, periodSeconds, failureThreshold } = container?.startupProbe ?? {};
   expect(httpGet?.path).toBe('/livez');
   expect((periodSeconds ?? 0) * (failureThreshold ?? 0) * 1000).toBeGreaterThan(60_000 + SCAN_WITHIN_MS);

@@ -12,9 +12,9 @@ import { expectMirrorIsTrue } from '../support/oracle.ts';
 import { createStack, type Stack } from '../support/stack.ts';
 
 /*
- * The account as the partner sees it: two replicas on one database and the real clock, against a sandbox that counts every
- * request in the account's limit and refuses what is over it. Judged by when requests arrived there, and by nothing that
- * the mirror says of itself. A window is three seconds instead of sixty, and so is the back-off.
+ * The account as the partner sees it: two replicas on one database and the real clock, against a sandbox that counts
+ * every request in the account's limit and refuses what is over it. Judged by when requests arrived there, and by
+ * nothing that the mirror says of itself. A window is three seconds instead of sixty, and so is the back-off.
  */
 
 const WINDOW_MS = 3000;
@@ -24,8 +24,8 @@ const FLOOR = 0.2;
 const RESUME_FLOOR = 20;
 const RAISE = 5;
 /**
- * What left before a refusal was written down may still arrive this much later, on a machine with much else to do. Far less
- * than the back-off, so that a half-open request that is refused would show.
+ * What left before a refusal was written down may still arrive this much later, on a machine with much else to do.
+ * Far less than the back-off, so that a half-open request that is refused would show.
  */
 const UNDER_WAY_MS = WINDOW_MS / 3;
 
@@ -37,7 +37,9 @@ function limitsOf(limit: number): PaceLimits & { readonly spanMs: number; readon
 
 type Busy = Stack & { readonly limits: ReturnType<typeof limitsOf> };
 
-/** An account with that limit, and what two daemons have more to ask of than they may: 100 live SKUs wanted each second. */
+/**
+ * An account with that limit, and what two daemons have more to ask of than they may: 100 live SKUs wanted each second.
+ */
 async function busyAccount(limit: number, seed: number): Promise<Busy> {
   const stack = await createStack({
     sandbox: { skus: 500, liveShare: 0.2, ghostShare: 0, seed, rateLimit: limit, rateWindowMs: WINDOW_MS },
@@ -61,7 +63,9 @@ async function longSinceStarted({ databaseUrl, sql }: Stack): Promise<void> {
   await sql`insert into catalog_internal.pace (ceiling, raised_at) values (1000, now())`;
 }
 
-/** Arrivals of requests that count in the limit. The mirror never asks for a single SKU: who does is another service. */
+/**
+ * Arrivals of requests that count in the limit. The mirror never asks for a single SKU: who does is another service.
+ */
 function arrivals({ sandbox }: Stack, whose: 'own' | 'foreign', status?: number): number[] {
   return sandbox.requests
     .filter((r) => r.apiKey && (r.route === 'lowest') === (whose === 'foreign'))
@@ -149,13 +153,16 @@ async function busyWindows(stack: Stack, windows: number, requests: number): Pro
   );
 }
 
-/** What the partner saw of the mirror after a burst of the others had it refused, until `windows` windows after its half-open request. */
+/**
+ * What the partner saw of the mirror after a burst of the others had it refused, until `windows` windows after its
+ * half-open request.
+ */
 async function refusedByABurst(stack: Busy, windows: number) {
   const own = () => arrivals(stack, 'own');
   const refusals = () => arrivals(stack, 'own', 403);
   const before = refusals().length;
-  // As many as the account's limit: whatever the mirror sends beside them is too much. A machine with much else to do may
-  // take so long for them that they fill no window: then once more.
+  // As many as the account's limit: whatever the mirror sends beside them is too much. A machine with much else to do
+  // may take so long for them that they fill no window: then once more.
   await eventually(
     async () => {
       await burst(stack, stack.sandbox.options.rateLimit, 1000);

@@ -43,7 +43,10 @@ function hintReader({ sandbox }: Stack): () => Promise<string[]> {
   };
 }
 
-/** As after days in which hardly anything moved, the last refresh of each some minutes ago, and the next ones one after the other. */
+/**
+ * As after days in which hardly anything moved, the last refresh of each some minutes ago, and the next ones one
+ * after the other.
+ */
 async function calmDays(sql: Sql): Promise<void> {
   await sql`update catalog_internal.live_rates set alpha = 10, beta = 40000, short_odds = null, wholesale_moves = 0, wholesale_minutes = 2880`;
   await sql`update catalog.skus set asked_at = asked_at - interval '10 minutes', priced_at = priced_at - interval '10 minutes'`;

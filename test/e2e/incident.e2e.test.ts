@@ -79,7 +79,8 @@ test('while the whole catalog is live-priced calls are small, nothing is lost, a
     from catalog_internal.due d join catalog.skus s using (sku) where s.state = 'priced' and s.in_manifest`;
   const truth = [...world.truth().values()].filter(({ listed, answer }) => listed && answer === 'record');
   expect(classes?.['live']).toBe(truth.filter(({ priceSource }) => priceSource === 'live').length);
-  // What has crossed back may have been refreshed by small calls, where a delta told of it before the counts told of the end.
+  // What has crossed back may have been refreshed by small calls, where a delta told of it before the counts told of
+  // the end.
   const after = stack.sandbox.requests.length;
   await everythingDue(stack);
   await stack.caughtUp(60_000);

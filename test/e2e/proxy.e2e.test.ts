@@ -11,7 +11,10 @@ import { createStack, type Stack } from '../support/stack.ts';
 
 const password = canary("the proxy's password");
 const partnerSecret = canary("the partner's secret");
-/** Each may fail a whole run of a task, and the next comes with the scheduler's look five seconds later: the bound of the wait below. */
+/**
+ * Each may fail a whole run of a task, and the next comes with the scheduler's look five seconds later: the bound of
+ * the wait below.
+ */
 const MAX_BAD = 6;
 const LOGIN = `ann:${password.core}`;
 let stack: Stack;

@@ -10,7 +10,10 @@ let stack: Stack;
 let own: Sql;
 let role: string;
 
-/** So few calls a minute that a fill takes several, and a seller's login that may do what catalog_watcher and catalog_reader may. */
+/**
+ * So few calls a minute that a fill takes several, and a seller's login that may do what catalog_watcher and
+ * catalog_reader may.
+ */
 beforeEach(async () => {
   stack = await createStack({
     sandbox: { skus: 8000, liveShare: 0.02, ghostShare: 0, seed: 5 },

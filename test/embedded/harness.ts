@@ -93,7 +93,9 @@ try {
 } catch (error) { complain(error); }
 `;
 
-/** Runs a program (after PRELUDE) in a Node of its own, in a process group of its own, as `account` where one is given. */
+/**
+ * Runs a program (after PRELUDE) in a Node of its own, in a process group of its own, as `account` where one is given.
+ */
 export function run(program: string, dataDir: string, account: ServiceUser | null = null): Program {
   const args = ['--input-type=module', '--eval', PRELUDE + program, dataDir];
   const child = spawn(process.execPath, args, {

@@ -7,8 +7,8 @@ import { createStack, type Stack } from '../support/stack.ts';
 import { get, untilLogged } from './harness.ts';
 
 /*
- * The clock of Postgres is set while a daemon works, and set right. From then on: requests within half a minute, no price that looks
- * fresh by a time to come, nothing lost.
+ * The clock of Postgres is set while a daemon works, and set right. From then on: requests within half a minute, no
+ * price that looks fresh by a time to come, nothing lost.
  */
 
 const DAY = 86_400;

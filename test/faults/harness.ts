@@ -6,7 +6,10 @@ import { expectHistoryIsAChain, expectMirrorIsTrue } from '../support/oracle.ts'
 import { FILLED, holds } from '../support/process.ts';
 import type { LogLine, Stack } from '../support/stack.ts';
 
-/** What time brings after a fault: waits before another try are over, and so are leases of claims and runs that nobody holds. */
+/**
+ * What time brings after a fault: waits before another try are over, and so are leases of claims and runs that nobody
+ * holds.
+ */
 export async function timePasses(sql: Sql): Promise<void> {
   await sql`update catalog_internal.tasks set next_at = now() where failures > 0 and next_at > now()`;
   await sql`update catalog_internal.tasks set running_until = now() where running_until < now() + interval '14 seconds'`;
@@ -14,7 +17,10 @@ export async function timePasses(sql: Sql): Promise<void> {
     where claim is not null and held_until < now() + interval '58 seconds'`;
 }
 
-/** Nobody promised how soon a mirror is whole on a machine that is busy with other things: what a fault may cost, each test says itself. */
+/**
+ * Nobody promised how soon a mirror is whole on a machine that is busy with other things: what a fault may cost, each
+ * test says itself.
+ */
 const WHOLE_WITHIN_MS = 150_000;
 
 /** Waits until the mirror has the newest snapshot and owes nothing, time passing quickly. */

@@ -23,7 +23,10 @@ import {
 
 const SANDBOX = { skus: 300, liveShare: 0, latencyMs: 20 };
 
-/** From here on each insert into catalog.prices fails with this SQLSTATE: `times` times, or until the function is called. */
+/**
+ * From here on each insert into catalog.prices fails with this SQLSTATE: `times` times, or until the function is
+ * called.
+ */
 async function failWrites(sql: Sql, state: string, times = Infinity): Promise<() => Promise<void>> {
   await sql.unsafe(`
     create sequence public.refused;

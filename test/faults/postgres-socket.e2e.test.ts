@@ -31,7 +31,8 @@ describe('a connection to Postgres that is lost at COMMIT', () => {
     'right behind COMMIT',
   ];
   test.concurrent.each(CUTS)('%s: the outcome is read again, nothing is lost or done twice', async (cut) => {
-    // A long lease: SKUs whose answer was lost are asked again because their claim was given back, not because time passed.
+    // A long lease: SKUs whose answer was lost are asked again because their claim was given back, not because time
+    // passed.
     await using stack = await createStack({
       backend: 'postgres',
       sandbox: { ...SANDBOX, liveShare: 0, seed: 101 },

@@ -7,8 +7,8 @@ import { type Backend, backends, createStack, type Stack } from '../support/stac
 import { get } from './harness.ts';
 
 /*
- * The queues' jobs come by the clock of whichever host made them, and their store may lose half of what it has. What is due is done
- * within half a minute all the same, whichever backend they have.
+ * The queues' jobs come by the clock of whichever host made them, and their store may lose half of what it has. What
+ * is due is done within half a minute all the same, whichever backend they have.
  */
 
 const HOUR_MS = 3_600_000;

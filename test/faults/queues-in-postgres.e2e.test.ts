@@ -25,7 +25,8 @@ function cutAtStart(times: number): { readonly watcher: () => Watcher; hits(): n
 }
 
 describe('queues in Postgres', () => {
-  // In a process of its own: what BullMQ does after such a start leaves no time for anything else, a test's timeout included.
+  // In a process of its own: what BullMQ does after such a start leaves no time for anything else, a test's timeout
+  // included.
   test('whose connections are lost while they are made, are made again; the daemon goes on and can be stopped', async () => {
     await using stack = await createStack({ backend: 'postgres', sandbox: { skus: 100 } });
     await using proxy = await proxyTo(stack.databaseUrl);

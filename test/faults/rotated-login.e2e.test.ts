@@ -20,7 +20,9 @@ async function withFile(backend: 'postgres' | 'redis', variable: string, env: Re
   return { stack, file };
 }
 
-/** Everything is asked for again, and the market has moved: what the mirror does then takes both drivers and the queues. */
+/**
+ * Everything is asked for again, and the market has moved: what the mirror does then takes both drivers and the queues.
+ */
 async function worksOn(stack: Stack): Promise<void> {
   moveMarket(stack.sandbox.world, 0);
   await stack.everythingDue();

@@ -10,7 +10,10 @@ import { createSilentStack } from './silent-stack.ts';
 
 const WAITS = { answerMs: 2000, queueAnswerMs: 1000 };
 const ENOUGH = 5;
-/** What is promised. All waits but that of a worker of Redis for a job are short here, so that it takes half as long, and more on a busy machine. */
+/**
+ * What is promised. All waits but that of a worker of Redis for a job are short here, so that it takes half as long,
+ * and more on a busy machine.
+ */
 const COST_MS = 60_000;
 
 /** Beyond all that is waited for below, so that what did not come is what is told. */
@@ -18,7 +21,9 @@ const TEST_MS = 600_000;
 
 const SEED = Number(process.env['SEED'] ?? randomInt(2 ** 31));
 
-/** Once `pieces` more have passed in this direction, all connections fall silent: with the last of them, or before it. */
+/**
+ * Once `pieces` more have passed in this direction, all connections fall silent: with the last of them, or before it.
+ */
 function after(pieces: number, direction: Parameters<Watcher>[1], passes: boolean) {
   let left = pieces;
   return {

@@ -62,7 +62,8 @@ describe('what is delivered', () => {
             }
           }
           const expected = await positionsAfter(store.sql, start);
-          // What comes again comes as a whole batch: without those repetitions nothing is out of order, and nothing is missing.
+          // What comes again comes as a whole batch: without those repetitions nothing is out of order, and nothing
+          // is missing.
           let last = 0;
           const fresh = seen.filter((position) => position > last && ((last = position), true));
           expect(fresh).toEqual(expected);
@@ -224,7 +225,8 @@ describe('what is delivered', () => {
     expect(end).toBe('caught-up');
     expect(events.filter(({ event }) => event === 'copied')).toHaveLength(1);
     expect([...new Set(seen.filter(({ copy }) => copy).map(({ sku }) => sku))]).toEqual(skus);
-    // All of the copy has the position from which changes follow, so that whoever skips what he has seen skips none of these.
+    // All of the copy has the position from which changes follow, so that whoever skips what he has seen skips none
+    // of these.
     expect([...new Set(seen.filter(({ copy }) => copy).map(({ position }) => position))]).toEqual([
       Number(place.position),
     ]);

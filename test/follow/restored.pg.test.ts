@@ -32,7 +32,9 @@ async function opened(database: TestDatabase): Promise<{ readonly url: string; r
   return { url: database.url, sql };
 }
 
-/** A mirror with some changes, and what a backup of it holds. `known`: somebody has followed as shop before the backup. */
+/**
+ * A mirror with some changes, and what a backup of it holds. `known`: somebody has followed as shop before the backup.
+ */
 async function withBackup({ known }: { readonly known: boolean }) {
   const database = await createDatabase('migrated');
   const before = connect(database.url, { max: 2 });

@@ -1,6 +1,9 @@
 import { createHmac, timingSafeEqual } from 'node:crypto';
 
-/** Whether one of the signatures is of this secret: the verifier of docs/follow.md, which knows nothing of how they are made. */
+/**
+ * Whether one of the signatures is of this secret: the verifier of docs/follow.md, which knows nothing of how they
+ * are made.
+ */
 export function verified(headers: Readonly<Record<string, unknown>>, body: string, secret: string): boolean {
   const signed = `${String(headers['webhook-id'])}.${String(headers['webhook-timestamp'])}.${body}`;
   const key = Buffer.from(secret.slice('whsec_'.length), 'base64');

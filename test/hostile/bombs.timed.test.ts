@@ -125,7 +125,10 @@ async function set({ route, becomes, name }: Bomb, body: Buffer): Promise<void> 
   });
 }
 
-/** The same, and `/livez` answers in time. What else the machine does may hold up an answer once; what the bomb does, each time. */
+/**
+ * The same, and `/livez` answers in time. What else the machine does may hold up an answer once; what the bomb does,
+ * each time.
+ */
 async function setInTime(one: Bomb, body: Buffer): Promise<void> {
   const slowest: number[] = [];
   while (slowest.length < TRIES) {

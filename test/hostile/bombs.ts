@@ -1,7 +1,10 @@
 import { gzipSync } from 'node:zlib';
 import type { PartnerErrorKind } from '../../src/partner/errors.ts';
 
-/* Answers made to fill the memory of who reads them, or to keep it busy: small on the wire, or just within what a route may send. */
+/*
+ * Answers made to fill the memory of who reads them, or to keep it busy: small on the wire, or just within what a
+ * route may send.
+ */
 
 export interface Bomb {
   readonly name: string;

@@ -12,7 +12,10 @@ const DAMAGE = ['file-corrupt'];
 const NOT_GZIP = ['line-count-mismatch'];
 const EITHER = [...DAMAGE, ...NOT_GZIP];
 
-/** An object that ends too early, at every kind of place: in the header, the data, the trailer; a whole answer otherwise. */
+/**
+ * An object that ends too early, at every kind of place: in the header, the data, the trailer; a whole answer
+ * otherwise.
+ */
 function cutObjects(): ManifestCase[] {
   const random = seeded(4_001);
   const inData = Array.from({ length: 24 }, () => HEADER + random(WHOLE.length - HEADER - TRAILER));

@@ -66,7 +66,10 @@ const broken = [
   },
 ];
 
-/** The call settled nothing: every SKU is due as it was, and shares a call of half as many next time, unless the body key is at fault. */
+/**
+ * The call settled nothing: every SKU is due as it was, and shares a call of half as many next time, unless the body
+ * key is at fault.
+ */
 async function expectGivenBack(
   ended: Finished,
   because: string,

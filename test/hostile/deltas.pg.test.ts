@@ -111,7 +111,9 @@ describe('a delta that cannot be read changes nothing', () => {
 const NAMES = ['__proto__', 'constructor', 'hasOwnProperty', 'toString', 'prototype'];
 const none = { changed: [], removed: [], now_live: [] };
 
-/** A delta, its text or value, that is odd and yet plain in what it says: the SKUs it moves, and the token it goes to. */
+/**
+ * A delta, its text or value, that is odd and yet plain in what it says: the SKUs it moves, and the token it goes to.
+ */
 const APPLIED: { name: string; delta: unknown; moves: string[]; to?: string }[] = [
   { name: 'nothing odd', delta: GOOD, moves: [KNOWN, REMOVED, 'SKU-NEW'] },
   { name: 'names of prototypes as SKUs', delta: { ...GOOD, ...none, changed: NAMES }, moves: NAMES },

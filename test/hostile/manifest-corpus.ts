@@ -3,8 +3,8 @@ import type { ManifestCase } from './manifest-case.ts';
 import type { HostileMirror } from './mirror.ts';
 
 /**
- * Each of the cases ends in a named outcome, is counted, leaves every table as it was, and the process that reads them all
- * one after the other never holds more than `ceilingMiB` of resident memory.
+ * Each of the cases ends in a named outcome, is counted, leaves every table as it was, and the process that reads
+ * them all one after the other never holds more than `ceilingMiB` of resident memory.
  */
 export function refuseAll(mirror: HostileMirror, cases: readonly ManifestCase[], ceilingMiB: number): void {
   describe('changes nothing, has a name and a count', () => {

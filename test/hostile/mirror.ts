@@ -176,7 +176,9 @@ class Rig implements HostileMirror {
   }
 }
 
-/** A hostile mirror for the test file, whose process dies beyond `heapMiB` of heap. To be called at a file's top level. */
+/**
+ * A hostile mirror for the test file, whose process dies beyond `heapMiB` of heap. To be called at a file's top level.
+ */
 export function useHostileMirror(heapMiB: number): HostileMirror {
   const rig = new Rig(heapMiB);
   beforeAll(() => rig.open());

@@ -20,8 +20,9 @@ import { settingsWith } from '../support/settings.ts';
 import { UNPACED } from '../support/unpaced.ts';
 
 /*
- * The real sync in a process of its own, so that its memory can be told from the tests' and the upstream's. Each message
- * names a piece of work; the answer says how it ended, what the counters say, and the most memory the process ever held.
+ * The real sync in a process of its own, so that its memory can be told from the tests' and the upstream's. Each
+ * message names a piece of work; the answer says how it ended, what the counters say, and the most memory the process
+ * ever held.
  */
 
 /** What the tests ask for. */

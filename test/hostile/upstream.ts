@@ -36,7 +36,9 @@ const numbers = Array.from({ length: COUNT }, (_, n) => n);
 /** The lines that the mirror stands on. */
 export const FORMER: readonly Line[] = numbers.map((n) => line(n, n % 20 === 0 ? null : `hash-${n}`));
 
-/** The lines of the next snapshot, in which much is different: applied by mistake, any part of it changes the tables. */
+/**
+ * The lines of the next snapshot, in which much is different: applied by mistake, any part of it changes the tables.
+ */
 export const NEXT: readonly Line[] = numbers.map((n) => line(n + 20, n % 15 === 0 ? null : `next-${n}`));
 
 export function textOf(lines: readonly unknown[]): string {

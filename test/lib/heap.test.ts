@@ -40,8 +40,8 @@ const STREAM = `
 
 test('buffers that stream by are freed before they come to much', async () => {
   const heap = new URL('../../src/lib/heap.ts', import.meta.url).href;
-  // How much V8's own threads collect beside depends on what else the processors have to do. By itself V8 lets it come to 67 MB, or collects
-  // sooner on a machine that is slow enough: that is its own affair.
+  // How much V8's own threads collect beside depends on what else the processors have to do. By itself V8 lets it
+  // come to 67 MB, or collects sooner on a machine that is slow enough: that is its own affair.
   const args = [SEMI_SPACE, '--single-threaded-gc', '--input-type=module', '--eval', STREAM, heap];
   const { stdout } = await promisify(execFile)(process.execPath, args);
   expect(Number(stdout) / MB).toBeLessThan(28);

@@ -110,7 +110,9 @@ async function kept(sql: Sql, before?: Kept): Promise<Kept> {
   };
 }
 
-/** Keeps the daemons at work, and beside them a seller who reads prices and edits the watchlist; until it is stopped. */
+/**
+ * Keeps the daemons at work, and beside them a seller who reads prices and edits the watchlist; until it is stopped.
+ */
 function underLoad(stack: Stack) {
   const { sql, sandbox } = stack;
   let rounds = 0;

@@ -6,8 +6,8 @@ import { MIGRATIONS } from '../../src/store/setup/migrations.ts';
 import { createDatabase, type TestDatabase } from '../support/db.ts';
 
 /*
- * drizzle/objects has the present form of each view and function, for people to read and to paste into migrations. Here it
- * is held to what the migrations make.
+ * drizzle/objects has the present form of each view and function, for people to read and to paste into migrations.
+ * Here it is held to what the migrations make.
  */
 
 const FOLDER = join(MIGRATIONS, 'objects');

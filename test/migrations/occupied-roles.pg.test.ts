@@ -25,7 +25,10 @@ async function someRole(): Promise<string> {
   return role;
 }
 
-/** Roles are the whole cluster's, where other tests run: their real names are looked at only, in a transaction that is taken back. */
+/**
+ * Roles are the whole cluster's, where other tests run: their real names are looked at only, in a transaction that is
+ * taken back.
+ */
 describe('roles of the cluster that have the names of the mirror’s', () => {
   const undone = new Error('taken back');
 

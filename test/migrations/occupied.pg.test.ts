@@ -54,7 +54,10 @@ async function plainRole(
   return { role: name, url: url.href };
 }
 
-/** All that a dump would have, and more: each object with its identity, owner and rights, and each row of a neighbour's tables. */
+/**
+ * All that a dump would have, and more: each object with its identity, owner and rights, and each row of a
+ * neighbour's tables.
+ */
 async function dump(): Promise<Record<string, unknown>> {
   const of = async (query: string) => (await sql.unsafe(query)).map((row) => JSON.stringify(row));
   const tables = await sql<{ name: string }[]>`

@@ -5,8 +5,8 @@ import { migrateDatabase } from '../../src/store/setup/migrations.ts';
 import { ALL, applied, everything } from './support.ts';
 
 /*
- * Distributions build Postgres with their own corrections: Debian's 15.20 refused a statement that the 15.18, 17.10 and 18.4 of
- * npm run. `.ci/run` names the server of its machine, where there is one.
+ * Distributions build Postgres with their own corrections: Debian's 15.20 refused a statement that the 15.18, 17.10
+ * and 18.4 of npm run. `.ci/run` names the server of its machine, where there is one.
  */
 const url = process.env['TEST_OTHER_POSTGRES_URL'];
 

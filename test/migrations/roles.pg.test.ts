@@ -9,8 +9,8 @@ import { runProgram } from '../support/process.ts';
 import { roomForFiles } from '../support/room.ts';
 
 /*
- * Roles are the cluster's, and no dump of schemas has them. On a server of its own, because every database of the run's shared one
- * uses them.
+ * Roles are the cluster's, and no dump of schemas has them. On a server of its own, because every database of the
+ * run's shared one uses them.
  */
 
 let server: Awaited<ReturnType<typeof startEmbeddedPostgres>>;

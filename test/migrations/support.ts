@@ -42,8 +42,8 @@ export function versionBefore(folder: string, tag: string): string {
 }
 
 /**
- * Fills a migrated database with a mirror in the middle of its work: SKUs in every state, some of them wrong and due, waits,
- * a dead daemon's claims and runs, history, a token, a watched SKU.
+ * Fills a migrated database with a mirror in the middle of its work: SKUs in every state, some of them wrong and due,
+ * waits, a dead daemon's claims and runs, history, a token, a watched SKU.
  */
 export async function fillMirror(sql: Sql, world: World): Promise<void> {
   await fillCatalog(sql, world);

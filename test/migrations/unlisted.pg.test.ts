@@ -12,7 +12,10 @@ interface Row {
   readonly minutes: number;
 }
 
-/** SKUs as the version before left them: state, cohort, whether listed; reason and lane; due in so many minutes, priced ten ago. */
+/**
+ * SKUs as the version before left them: state, cohort, whether listed; reason and lane; due in so many minutes,
+ * priced ten ago.
+ */
 const BEFORE = `
   insert into catalog.skus (sku, state, price_source, in_manifest, priced_at, asked_at)
   select sku, state, source, listed, now() - interval '10 minutes', now() - interval '10 minutes' from (values

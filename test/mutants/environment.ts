@@ -3,7 +3,10 @@ import { faultsOf, type Mutant } from './mutant.ts';
 const FILE = ['test/config-env-file.test.ts'];
 const SHOWN = ['test/config-effective.test.ts'];
 
-/** Each has settings come from somewhere else than they should, or a secret shown; or a signal, the log or the queues taken for what they are not. */
+/**
+ * Each has settings come from somewhere else than they should, or a secret shown; or a signal, the log or the queues
+ * taken for what they are not.
+ */
 export const ENVIRONMENT: readonly Mutant[] = [
   ...faultsOf(
     'src/config/env-file.ts',

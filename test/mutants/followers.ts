@@ -1,6 +1,8 @@
 import { faultsOf, type Mutant } from './mutant.ts';
 
-/** Each loses a change, tells one twice, blames a receiver, or sends to whom it should not; or spoils what traces say. */
+/**
+ * Each loses a change, tells one twice, blames a receiver, or sends to whom it should not; or spoils what traces say.
+ */
 export const FOLLOWERS: readonly Mutant[] = [
   ...faultsOf(
     'src/follow/delivery.ts',

@@ -5,8 +5,8 @@ import { fileURLToPath } from 'node:url';
 import { createVitest, type Vitest } from 'vitest/node';
 
 /*
- * Runs tests in a tree again and again, in a process of its own: what they share (a Postgres with a migrated template) is
- * started once, and files are compiled once.
+ * Runs tests in a tree again and again, in a process of its own: what they share (a Postgres with a migrated
+ * template) is started once, and files are compiled once.
  */
 
 const SELF = fileURLToPath(import.meta.url);

@@ -2,7 +2,9 @@ import type { Mutant } from './mutant.ts';
 
 const RACES = ['test/store/watchlist-races.pg.test.ts'];
 
-/** Each takes back one place of the order in which everybody locks: somebody must then be a deadlock's victim in a test. */
+/**
+ * Each takes back one place of the order in which everybody locks: somebody must then be a deadlock's victim in a test.
+ */
 export const LOCKS: readonly Mutant[] = [
   {
     breaks: 'locks: a call that is given back locks rows as they lie',

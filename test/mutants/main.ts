@@ -8,10 +8,10 @@ import { Judge } from './judge.ts';
 import { type Mutant, placed, planted, readMigrations } from './mutant.ts';
 
 /*
- * npm run test:mutants [-- holes F1 src/pace ...]
- * Plants each fault in a copy of the repository, those of the named lists, or whose description or file has one of the words, if
- * any are given, and runs the tests that are to notice, in the order of their list, those that need no server first. Before that they must pass without any
- * fault. The last line has the share that was noticed; exit 1 where that is too small.
+ * npm run test:mutants [-- holes F1 src/pace ...] Plants each fault in a copy of the repository, those of the named
+ * lists, or whose description or file has one of the words, if any are given, and runs the tests that are to notice,
+ * in the order of their list, those that need no server first. Before that they must pass without any fault. The last
+ * line has the share that was noticed; exit 1 where that is too small.
  */
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));

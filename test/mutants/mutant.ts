@@ -1,7 +1,9 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-/** A fault planted on purpose: `from`, which stands in `file` exactly once, becomes `to`, and one of `tests` must fail. */
+/**
+ * A fault planted on purpose: `from`, which stands in `file` exactly once, becomes `to`, and one of `tests` must fail.
+ */
 export interface Mutant {
   readonly breaks: string;
   readonly file: string;
@@ -22,8 +24,8 @@ export function planted({ breaks, file, from, to }: Mutant, text: string): strin
 const DEFINED = /CREATE OR REPLACE (?:VIEW|FUNCTION|PROCEDURE) ([\w.]+)/gi;
 
 /**
- * The mutant where it does something: a later migration may define the view or function of its place anew, and then the fault belongs into the
- * last one that does. `migrations`: the text of each, by path, in their order.
+ * The mutant where it does something: a later migration may define the view or function of its place anew, and then
+ * the fault belongs into the last one that does. `migrations`: the text of each, by path, in their order.
  */
 export function placed(mutant: Mutant, migrations: ReadonlyMap<string, string>): Mutant {
   const text = migrations.get(mutant.file);

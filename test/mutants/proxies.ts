@@ -5,7 +5,9 @@ const ADDRESSES = ['test/partner/proxy-addresses.test.ts'];
 const EXCEPTIONS = ['test/partner/no-proxy.test.ts'];
 const SETTINGS = ['test/config-proxy.test.ts'];
 
-/** Each sends something past the proxy, to it, or through it that should not be; or takes its word for the partner's. */
+/**
+ * Each sends something past the proxy, to it, or through it that should not be; or takes its word for the partner's.
+ */
 export const PROXIES: readonly Mutant[] = [
   ...faultsOf(
     'src/partner/tunnel.ts',

@@ -3,7 +3,10 @@ import { faultsOf, type Mutant } from './mutant.ts';
 const STORE = ['test/store/refresh-now.pg.test.ts', 'test/store/refresh-asked.pg.test.ts'];
 const BOUNDS = ['test/store/refresh-bounds.pg.test.ts'];
 
-/** Each tells of an answer that there was not, waits for one that there was, holds others up, or lets callers take too much. */
+/**
+ * Each tells of an answer that there was not, waits for one that there was, holds others up, or lets callers take too
+ * much.
+ */
 export const REFRESHES: readonly Mutant[] = [
   ...faultsOf('drizzle/0035_looked_up_by_key.sql', STORE, [
     'refresh: another weight takes its rank',

@@ -12,8 +12,9 @@ const AUDIT = [
 ];
 
 /**
- * Faults in deltas, in the ledger, in tasks, in what calls leave behind, and in the audit. Not here: that a SKU which is reported as
- * snapshot-priced forgets the hash of before it was live; a price that moves takes that away in any case.
+ * Faults in deltas, in the ledger, in tasks, in what calls leave behind, and in the audit. Not here: that a SKU which
+ * is reported as snapshot-priced forgets the hash of before it was live; a price that moves takes that away in any
+ * case.
  */
 export const SQL: readonly Mutant[] = [
   ...faultsOf(

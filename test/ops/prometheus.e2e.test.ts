@@ -23,8 +23,8 @@ import {
 } from './expressions.ts';
 
 /*
- * A daemon at work, with everything going wrong that may, watched by a real Prometheus: what the panels and the rules ask
- * has answers, and they make sense. Skipped where there is no Prometheus.
+ * A daemon at work, with everything going wrong that may, watched by a real Prometheus: what the panels and the rules
+ * ask has answers, and they make sense. Skipped where there is no Prometheus.
  */
 
 const HOURS = 3 * 3600;
@@ -80,7 +80,10 @@ async function hint(): Promise<void> {
   await seen('catalog_mirror_hints_total > 0');
 }
 
-/** What a mirror meets in a bad week, one after the other. Counts of the catalog may be some seconds old: where it matters, SQL is asked. */
+/**
+ * What a mirror meets in a bad week, one after the other. Counts of the catalog may be some seconds old: where it
+ * matters, SQL is asked.
+ */
 async function live(): Promise<void> {
   const { sandbox, sql } = stack;
   const audit = async () => {

@@ -19,8 +19,9 @@ import { setClockAhead } from '../support/movable-clock.ts';
 import { runs } from '../support/soak.ts';
 
 /*
- * Pauses, resumes, ends, restarts and wrong clocks in any order, against what a person would say of it. Time passes in steps of ten minutes
- * and pauses last for five minutes more or less than that, so that the seconds which a run takes decide nothing.
+ * Pauses, resumes, ends, restarts and wrong clocks in any order, against what a person would say of it. Time passes
+ * in steps of ten minutes and pauses last for five minutes more or less than that, so that the seconds which a run
+ * takes decide nothing.
  */
 
 const MINUTE = 60_000;

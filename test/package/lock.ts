@@ -22,8 +22,9 @@ export function shipped(lock: Lock): [path: string, entry: Locked][] {
 }
 
 /**
- * What npm would have written into the package-lock.json of a folder whose one dependency is the tarball beside it, with
- * the dependencies' versions of our own lock: npm then needs nothing but what our own installation has left in its cache.
+ * What npm would have written into the package-lock.json of a folder whose one dependency is the tarball beside it,
+ * with the dependencies' versions of our own lock: npm then needs nothing but what our own installation has left in
+ * its cache.
  */
 export function consumerLock(lock: Lock, name: string, tarball: string, bundled: readonly string[]): Lock {
   const inside = `node_modules/${name}`;

@@ -48,7 +48,10 @@ let folder: string;
 let bin: string;
 let files: string[];
 
-/** Packs what the repository would, without touching its `dist` or letting its scripts patch node_modules under other tests. */
+/**
+ * Packs what the repository would, without touching its `dist` or letting its scripts patch node_modules under other
+ * tests.
+ */
 async function pack(): Promise<string> {
   const stage = join(folder, 'stage');
   for (const path of ['package.json', '.env.example', 'README.md', 'CHANGELOG.md', 'LICENSE', 'drizzle'])

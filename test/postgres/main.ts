@@ -6,12 +6,14 @@ import { fileURLToPath } from 'node:url';
 import { startVersion } from './server.ts';
 
 /*
- * npm run test:postgres [-- 14 16] [test/store ...]
- * Runs the tests that speak to Postgres on each major version that the daemon supports, those given if any are, and prints one line
- * per version and one per failed test. Exit 1 when a test fails on any.
+ * npm run test:postgres [-- 14 16] [test/store ...] Runs the tests that speak to Postgres on each major version that
+ * the daemon supports, those given if any are, and prints one line per version and one per failed test. Exit 1 when a
+ * test fails on any.
  */
 
-/** The newest of each major that npm has for every platform of the embedded Postgres; 18 is the one that is installed. */
+/**
+ * The newest of each major that npm has for every platform of the embedded Postgres; 18 is the one that is installed.
+ */
 const VERSIONS: Readonly<Record<string, string>> = {
   14: '14.23.0-beta.17',
   15: '15.18.0-beta.17',

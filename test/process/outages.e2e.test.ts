@@ -33,8 +33,8 @@ describe.concurrent.each(backends())('with queues in %s,', (backend) => {
       );
     await using daemon = startProgram(['run'], stack.env);
     await daemon.until('app.started');
-    // A claim whose own statement was cut is known to nobody: it would end with its lease, of which no request uses as much. And a
-    // task that met a cut connection is tried again after a minute.
+    // A claim whose own statement was cut is known to nobody: it would end with its lease, of which no request uses
+    // as much. And a task that met a cut connection is tried again after a minute.
     const meanwhile = async (condition: string) => {
       await sql`update catalog_internal.tasks set next_at = now() where failures > 0 and next_at > now()`;
       await sql`

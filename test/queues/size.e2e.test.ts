@@ -4,7 +4,10 @@ import type { Sql } from '../../src/store/connection/db.ts';
 import { QUEUE_SCHEMA } from '../../src/store/setup/occupied.ts';
 import { backends, createStack, type Stack } from '../support/stack.ts';
 
-/** Rows in the tables of the queues, counted and not estimated. Events apart: a log of fixed length, as the streams of Redis are. */
+/**
+ * Rows in the tables of the queues, counted and not estimated. Events apart: a log of fixed length, as the streams of
+ * Redis are.
+ */
 async function rowsOf(sql: Sql): Promise<number> {
   const [row] = await sql<[{ rows: number }]>`
     select coalesce(sum((xpath('/row/n/text()', query_to_xml(format('select count(*) as n from %I.%I', schemaname, tablename),

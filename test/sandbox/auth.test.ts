@@ -101,7 +101,8 @@ describe('request rate (partner rule 8.rate)', () => {
       clock.advance(pause);
       statuses.push((await caller.manifest()).status);
     }
-    // 0 s, 30 s pass; 50 s is the third; at 60 s the first has left but 30 and 50 are held; 89.999 s: 50 and 60 are held.
+    // 0 s, 30 s pass; 50 s is the third; at 60 s the first has left but 30 and 50 are held; 89.999 s: 50 and 60 are
+    // held.
     expect(statuses).toEqual([200, 200, 403, 403, 403, 403, 200]);
     expect(caller.sandbox.maxRequestsInWindow()).toBe(4);
   });

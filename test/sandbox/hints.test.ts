@@ -3,7 +3,9 @@ import type { ToldHint } from '../../src/sandbox/hints.ts';
 import { startSandbox } from '../../src/sandbox/index.ts';
 import { control, opened } from './control-support.ts';
 
-/** A market of which each step moves some twenty SKUs, and what moved in each step, by the truth before and after it. */
+/**
+ * A market of which each step moves some twenty SKUs, and what moved in each step, by the truth before and after it.
+ */
 async function movingMarket({
   recall,
   precision,

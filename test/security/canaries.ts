@@ -12,7 +12,9 @@ export function canary(name: string): Canary & { around(before: string, after: s
   return { name, core, around: (before, after) => `${before}${core}${after}` };
 }
 
-/** The part of a text's base64 that does not depend on what stands around it, for each of the three ways it may fall. */
+/**
+ * The part of a text's base64 that does not depend on what stands around it, for each of the three ways it may fall.
+ */
 function base64Parts(text: string): string[] {
   return [0, 1, 2].map((offset) => {
     const bytes = Buffer.concat([Buffer.alloc(offset), Buffer.from(text)]);

@@ -15,7 +15,10 @@ export async function dial(port: number): Promise<Socket> {
   return socket;
 }
 
-/** Writes the pieces one after the other, lets go of its own end where `ends`, and listens until the server has ended too. */
+/**
+ * Writes the pieces one after the other, lets go of its own end where `ends`, and listens until the server has ended
+ * too.
+ */
 export async function exchange(
   port: number,
   pieces: readonly Buffer[],

@@ -5,8 +5,8 @@ import { FILLED, holds } from '../support/process.ts';
 import { createStack } from '../support/stack.ts';
 
 /*
- * The scrubber is the second guard: what could leak is not given to the log in the first place. Where no answer echoes a
- * secret, it therefore finds nothing to cut out, and no line names a file's address.
+ * The scrubber is the second guard: what could leak is not given to the log in the first place. Where no answer
+ * echoes a secret, it therefore finds nothing to cut out, and no line names a file's address.
  */
 test('no line of a run through ordinary trouble carries anything that has to be cut out of it', async () => {
   await using stack = await createStack({

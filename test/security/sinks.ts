@@ -1,7 +1,10 @@
 import { Redis } from 'ioredis';
 import type { Sql } from '../../src/store/connection/db.ts';
 
-/** Every row of every table of the database, of whatever schema, as text. Temporary ones of other sessions nobody can read; they come and go. */
+/**
+ * Every row of every table of the database, of whatever schema, as text. Temporary ones of other sessions nobody can
+ * read; they come and go.
+ */
 export async function allRows(sql: Sql): Promise<string> {
   const tables = await sql<{ name: string }[]>`
     select format('%I.%I', n.nspname, c.relname) as name from pg_class c join pg_namespace n on n.oid = c.relnamespace

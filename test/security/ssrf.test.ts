@@ -137,7 +137,10 @@ beforeAll(async () => {
 });
 afterAll(() => listener[Symbol.asyncDispose]());
 
-/** What becomes of an answer of the manifest route with this URL: the kind of error, and how many sockets were set going. */
+/**
+ * What becomes of an answer of the manifest route with this URL: the kind of error, and how many sockets were set
+ * going.
+ */
 async function effectsOf(text: string) {
   using sockets = watchSockets();
   const url = text.includes('?') || text.includes('#') ? text : `${text}${SIGNED}`;

@@ -7,7 +7,10 @@ import { backends, createStack, type Stack } from '../support/stack.ts';
 import { dropRoles } from './neighbours.ts';
 import { drawSettings, setTraps, sprung } from './traps.ts';
 
-/** A database with the rights that PostgreSQL 14 gives by default, a plain role that the mirror runs as, and one without a grant. */
+/**
+ * A database with the rights that PostgreSQL 14 gives by default, a plain role that the mirror runs as, and one
+ * without a grant.
+ */
 async function asPlainRole(stack: Stack) {
   const { sql } = stack;
   const name = randomBytes(6).toString('hex');

@@ -59,9 +59,9 @@ function calledNames(): string[] {
 }
 
 /**
- * In `public`, as a role without any grant: a function for each name of `names` that Postgres has, with one and two arguments
- * of each type that it may be called with, and operators between all types. Each counts in `public.sprung` that it was called.
- * Returns how many functions there are.
+ * In `public`, as a role without any grant: a function for each name of `names` that Postgres has, with one and two
+ * arguments of each type that it may be called with, and operators between all types. Each counts in `public.sprung`
+ * that it was called. Returns how many functions there are.
  */
 export async function setTraps(sql: Sql, stranger: string): Promise<number> {
   await sql.unsafe(`
@@ -127,8 +127,8 @@ interface Setting {
 }
 
 /**
- * Not drawn: whether the mirror may write is a decision that it follows, and with the others not every value that a range
- * has is one that Postgres takes.
+ * Not drawn: whether the mirror may write is a decision that it follows, and with the others not every value that a
+ * range has is one that Postgres takes.
  */
 const DECIDED = [
   'default_transaction_read_only',
@@ -147,8 +147,9 @@ const TEXTS: Readonly<Record<string, readonly string[]>> = {
 };
 
 /**
- * Statements that give a role each setting that a role may change, drawn, other than it is: switches the other way, of a
- * list another one, numbers the least that counts. `session_replication_role` is for a superuser to set, for anybody.
+ * Statements that give a role each setting that a role may change, drawn, other than it is: switches the other way,
+ * of a list another one, numbers the least that counts. `session_replication_role` is for a superuser to set, for
+ * anybody.
  */
 export async function drawSettings(sql: Sql, role: string): Promise<fc.Arbitrary<string[]>> {
   const settings = await sql<Setting[]>`

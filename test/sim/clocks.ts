@@ -13,7 +13,10 @@ const DAY = 24 * HOUR;
 const JUMPS = [5 * SECOND, 40 * SECOND, 10 * MINUTE, 30 * DAY, 90 * DAY, -40 * SECOND, -HOUR];
 /** From here on nothing of a history may last to. */
 export const LONGEST_PLAN_MS = 8 * DAY;
-/** A jump that a history may overtake before anybody has looked at it: what was written meanwhile looks younger by so much. */
+/**
+ * A jump that a history may overtake before anybody has looked at it: what was written meanwhile looks younger by so
+ * much.
+ */
 const OVERTAKEN_MS = HOUR;
 const HOST_JUMPS = [-HOUR, -10 * MINUTE, HOUR, 3 * DAY];
 /** In a daemon's life the clocks are looked at every two seconds. */

@@ -24,7 +24,9 @@ function undeclared(day: Day): string[] {
   ];
 }
 
-/** Everything that is wrong with the lines of a day from the nth on; where there are too many, how many of which kind. */
+/**
+ * Everything that is wrong with the lines of a day from the nth on; where there are too many, how many of which kind.
+ */
 function wrongWith(day: Day, most: number, from = 0) {
   const lines = day.lines.length - from;
   return { undeclared: undeclared(day), tooMany: lines < most ? [] : [['all', lines], ...day.tally(from)] };

@@ -47,8 +47,8 @@ export interface Weather {
 type Process = (job: { name: string }) => Promise<unknown>;
 
 /**
- * One daemon as app.ts puts it together (runner, handlers, pacer, telemetry, logger), on the simulation's clock, database and
- * partner; only the queues' store is a plain table of wake jobs. Every line that it logs is in `lines`.
+ * One daemon as app.ts puts it together (runner, handlers, pacer, telemetry, logger), on the simulation's clock,
+ * database and partner; only the queues' store is a plain table of wake jobs. Every line that it logs is in `lines`.
  */
 export class Day {
   readonly lines: LogLine[] = [];
@@ -136,7 +136,10 @@ export class Day {
     });
   }
 
-  /** Lets `hours` go by: the market moves and is built every five minutes, every job is triggered every minute, some more rarely. */
+  /**
+   * Lets `hours` go by: the market moves and is built every five minutes, every job is triggered every minute, some
+   * more rarely.
+   */
   async pass(hours: number): Promise<void> {
     const { time, partner } = this.#rig;
     if (this.#processes.size === 0) await this.#start();

@@ -36,7 +36,9 @@ const DELTA_REFUSALS: readonly Raw[] = [
   { status: 503, body: { message: 'stale', code: '0014' } },
 ];
 
-/** Bends a bulk answer so that it no longer adds up, or says less than it could. Returns the SKUs it does not settle. */
+/**
+ * Bends a bulk answer so that it no longer adds up, or says less than it could. Returns the SKUs it does not settle.
+ */
 const BENT: readonly ((envelope: Reconciliation, sku: string) => void)[] = [
   // Left out altogether.
   (envelope, sku) => drop(envelope, sku),

@@ -15,7 +15,10 @@ export const CALM: Fortune = {
 /** So long a statement waits for its answer, as the daemon's do (answer-limit.ts). */
 const ANSWER_WITHIN_MS = 30_000;
 
-/** What a daemon meets: pauses before statements, conflicts, lost answers of COMMIT, silent connections, and in one of three its end. */
+/**
+ * What a daemon meets: pauses before statements, conflicts, lost answers of COMMIT, silent connections, and in one of
+ * three its end.
+ */
 export function fortuneOf(draw: Draw, rig: Rig): Fortune {
   return {
     pauses: () => draw(12) === 0,

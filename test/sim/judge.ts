@@ -29,7 +29,9 @@ export class Judge {
     this.truth = new Truth(rig.partner.world, rig.time.at);
   }
 
-  /** A clock was set, and by how much prices may thereby be older than they seem. What waits for a time may wait less. */
+  /**
+   * A clock was set, and by how much prices may thereby be older than they seem. What waits for a time may wait less.
+   */
   clockSet(slackMs: number): void {
     this.clocksWentWrong = true;
     this.truth.slackMs = slackMs;

@@ -7,8 +7,8 @@ const SYSTEMS = ['US', 'UK', 'EU', 'CM'];
 const BORN = new WeakMap<World, ReturnType<World['truth']>>();
 
 /**
- * One move of the market. Nearly every price is one that there never was before, so that whoever holds it tells when they
- * were told it. `underWay`: SKUs whose answer is on its way.
+ * One move of the market. Nearly every price is one that there never was before, so that whoever holds it tells when
+ * they were told it. `underWay`: SKUs whose answer is on its way.
  */
 export function moveOnce(world: World, draw: Draw, price: number, underWay: readonly string[]): void {
   const born = BORN.get(world) ?? world.truth();

@@ -24,7 +24,9 @@ export interface Mirror {
   readonly rows: ReadonlyMap<string, Row>;
 }
 
-/** A SKU whose prices may be acted on, by the mirror's own word; the age that they are not to exceed is in milliseconds. */
+/**
+ * A SKU whose prices may be acted on, by the mirror's own word; the age that they are not to exceed is in milliseconds.
+ */
 export interface Actionable {
   readonly sku: string;
   readonly covered: boolean;
@@ -40,7 +42,10 @@ export interface Trusted {
   readonly rows: readonly Actionable[];
 }
 
-/** The SKUs that are safe to use; `covered` are those whose moves the delta reports. Until the first delta a manifest stands for it. */
+/**
+ * The SKUs that are safe to use; `covered` are those whose moves the delta reports. Until the first delta a manifest
+ * stands for it.
+ */
 export async function readActionable(sql: Sql): Promise<Trusted> {
   const [row] = await sql<[Omit<Trusted, 'at' | 'rows'> & { at: string; rows: Actionable[] | null }]>`
     select nextval('sim.clock') as at, (
@@ -77,7 +82,10 @@ export async function readMirror(sql: Sql): Promise<Mirror> {
   };
 }
 
-/** What is still due to a mirror that is to have the snapshot `newest`, and in how many milliseconds the next wait is over. */
+/**
+ * What is still due to a mirror that is to have the snapshot `newest`, and in how many milliseconds the next wait is
+ * over.
+ */
 export async function readDue(sql: Sql, newest: string | null) {
   const [owed] = await sql<
     [{ behind: boolean; broken: boolean; due: number; free: number; next: string | null }]

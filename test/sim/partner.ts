@@ -21,7 +21,9 @@ export type Raw =
   | { readonly status: number; readonly body: unknown }
   | { readonly failed: 'timeout' | 'network' | 'unreadable' };
 
-/** One request of a worker: asked, then answered by the partner, then delivered. Whatever else happens may come between. */
+/**
+ * One request of a worker: asked, then answered by the partner, then delivered. Whatever else happens may come between.
+ */
 export interface Pending {
   readonly worker: Worker;
   readonly route: Route;

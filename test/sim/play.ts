@@ -9,8 +9,8 @@ export async function fillMirror(rig: Rig): Promise<void> {
 }
 
 /**
- * Plays a history of each seed from `first` on, on whichever rig is free, until `wanted` of them had a delta applied. SEED=n in the environment plays
- * that one alone, to see a failure again; then false.
+ * Plays a history of each seed from `first` on, on whichever rig is free, until `wanted` of them had a delta applied.
+ * SEED=n in the environment plays that one alone, to see a failure again; then false.
  */
 export async function playHistories(
   rigs: readonly [Rig, ...Rig[]],

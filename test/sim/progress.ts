@@ -14,7 +14,10 @@ const PRICES_WITHIN_MS = 2 * MINUTE;
 /** SKUs that the partner defers or answers with an error wait for a while. */
 const ANY_PRICE_WITHIN_MS = 30 * MINUTE;
 
-/** Whether work goes on, by what the partner has truly answered and by what is due: nothing of it goes by the mirror's own judgement. */
+/**
+ * Whether work goes on, by what the partner has truly answered and by what is due: nothing of it goes by the mirror's
+ * own judgement.
+ */
 export class Progress {
   readonly #rig: Rig;
   #deltaAt: number;

@@ -7,10 +7,10 @@ import { createDatabase } from '../support/db.ts';
 const BEGINNING = Date.parse('2026-11-20T06:00:00Z');
 
 /**
- * Postgres on a clock of the simulation's own: `now()` and `clock_timestamp()` of `pg_catalog` are others, in this database
- * alone. A sequence tells the time, since it is read at once by everybody and rolled back by nobody; reading
- * `clock_timestamp()` takes a millisecond where it may write. Another one tells by how much Postgres's clock is ahead of it, which is wrong. Functions of
- * the mirror that are parsed once mean these, too.
+ * Postgres on a clock of the simulation's own: `now()` and `clock_timestamp()` of `pg_catalog` are others, in this
+ * database alone. A sequence tells the time, since it is read at once by everybody and rolled back by nobody; reading
+ * `clock_timestamp()` takes a millisecond where it may write. Another one tells by how much Postgres's clock is ahead
+ * of it, which is wrong. Functions of the mirror that are parsed once mean these, too.
  */
 const CLOCK = `
   create schema sim;

@@ -14,7 +14,10 @@ interface Line {
 }
 
 const NOT_FOUND = 'not found';
-/** LIVE_INTERVAL, and the time without a delta after which a price counts as one that nothing reports; with the milliseconds of statements. */
+/**
+ * LIVE_INTERVAL, and the time without a delta after which a price counts as one that nothing reports; with the
+ * milliseconds of statements.
+ */
 const HALF_AN_HOUR_MS = 30 * 60_000 + 1000;
 
 function contentOf(sizes: Record<string, number | null>): string {
@@ -56,7 +59,10 @@ export class Truth {
     }
   }
 
-  /** Snapshot-priced SKUs that the last moves have brought back to what they were before (see test/store/swinging.pg.test.ts). */
+  /**
+   * Snapshot-priced SKUs that the last moves have brought back to what they were before (see
+   * test/store/swinging.pg.test.ts).
+   */
   swungBack(): string[] {
     return [...this.#world.truth().values()].flatMap(({ sku, answer, priceSource, sizeMap }) => {
       const former = this.#versions.get(sku)?.slice(0, -1) ?? [];
@@ -134,9 +140,9 @@ export class Truth {
   }
 
   /**
-   * SKUs whose prices are said to be safe although they are wrong, for longer than is promised: a price that nothing reports was right
-   * within its target age; one that the delta reports was right within LIVE_INTERVAL, or no snapshot has told of its move for
-   * half an hour, and `late`: what the answer took that the mirror goes by.
+   * SKUs whose prices are said to be safe although they are wrong, for longer than is promised: a price that nothing
+   * reports was right within its target age; one that the delta reports was right within LIVE_INTERVAL, or no
+   * snapshot has told of its move for half an hour, and `late`: what the answer took that the mirror goes by.
    */
   wronglyActionable(rows: readonly Actionable[], at: number, late: number): string[] {
     return rows.flatMap((row) => {

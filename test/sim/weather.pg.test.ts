@@ -8,8 +8,8 @@ import { type Rig, useRig } from './rig.ts';
 import { begin, beginNamed, CLOCKS, WEATHER } from './weather.ts';
 
 /*
- * At every minute of days on which this and that is wrong: work goes on, or readyz, `status`, status.json, the page and the metric all say that
- * something is wrong; and as long as nothing is, none of them does.
+ * At every minute of days on which this and that is wrong: work goes on, or readyz, `status`, status.json, the page
+ * and the metric all say that something is wrong; and as long as nothing is, none of them does.
  */
 
 const rig = useRig(() => Promise.resolve());

@@ -41,8 +41,8 @@ export interface Daemon {
 }
 
 /**
- * A worker of a daemon, with a connection of its own, which runs one job at a time, and only while the scheduler lets it.
- * It stops before statements where its fortune says so, and wherever it waits for the partner.
+ * A worker of a daemon, with a connection of its own, which runs one job at a time, and only while the scheduler lets
+ * it. It stops before statements where its fortune says so, and wherever it waits for the partner.
  */
 export class Worker {
   readonly name: string;
@@ -207,7 +207,9 @@ function intercepted<S extends Sql | Tx>(
   return new Proxy(sql, handler);
 }
 
-/** A statement that is sent not before it is awaited and `before` lets it; until then it may be a piece of another one. */
+/**
+ * A statement that is sent not before it is awaited and `before` lets it; until then it may be a piece of another one.
+ */
 function held(query: Promise<unknown>, before: (run: Run) => Promise<unknown>): Promise<unknown> {
   const send = query.then.bind(query);
   const run: Run = () => new Promise((resolve, reject) => void send(resolve, reject));

@@ -13,8 +13,9 @@ const AT_ONCE = 1000;
 const EVERY_MS = 1000;
 
 /**
- * Follows catalog.changes as a seller's program does: from a copy of all prices and its position on, change by change, whatever becomes
- * of its connection. Counts what comes twice, out of order, or does not follow from what came before.
+ * Follows catalog.changes as a seller's program does: from a copy of all prices and its position on, change by
+ * change, whatever becomes of its connection. Counts what comes twice, out of order, or does not follow from what
+ * came before.
  */
 export class Follower {
   readonly faults: string[] = [];

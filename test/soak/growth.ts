@@ -27,8 +27,8 @@ export async function tableSizes(sql: Sql): Promise<Sample> {
 const STILL_GROWING = 0.1;
 
 /**
- * What was larger in the last third than in the first, by more than comes and goes, and than in the middle: a table that a mass of changes
- * has made large once keeps its room, and uses it again.
+ * What was larger in the last third than in the first, by more than comes and goes, and than in the middle: a table
+ * that a mass of changes has made large once keeps its room, and uses it again.
  */
 export function grown(samples: readonly Sample[]): string[] {
   const third = Math.floor(samples.length / 3);

@@ -67,7 +67,10 @@ export interface Site extends AsyncDisposable {
   sample(): Promise<Sample>;
 }
 
-/** Clocks that can be moved without moving those of the machine, where libfaketime is installed. Monotonic ones stay right. */
+/**
+ * Clocks that can be moved without moving those of the machine, where libfaketime is installed. Monotonic ones stay
+ * right.
+ */
 function movableClocks(folder: string): Clocks | null {
   const library = FAKETIME.find((path) => path !== '' && existsSync(path));
   if (library === undefined) return null;

@@ -27,8 +27,9 @@ const MINUTE_MS = 60_000;
 /** The first fill. */
 const FILL_MS = 3 * MINUTE_MS;
 /**
- * After the last disruption the mirror equals the truth within this: a failed delta waits a minute, what was in error two times, and an incident
- * that only deferrals told of is tried every ten minutes; until then a round over all SKUs takes calls of five.
+ * After the last disruption the mirror equals the truth within this: a failed delta waits a minute, what was in error
+ * two times, and an incident that only deferrals told of is tried every ten minutes; until then a round over all SKUs
+ * takes calls of five.
  */
 const SETTLES_MS = 15 * MINUTE_MS;
 const MARKET_MS = 1000;

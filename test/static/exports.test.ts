@@ -2,7 +2,10 @@ import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 
-/** What names things by words of its own: the package's exports, the sandbox (the partner's), tables (SQL's), and a command (as it is typed). */
+/**
+ * What names things by words of its own: the package's exports, the sandbox (the partner's), tables (SQL's), and a
+ * command (as it is typed).
+ */
 const BY_OTHERS = /^src\/(client\/|sandbox\/|store\/schema|cli\/follow\.ts)/;
 const EXPORTED =
   /^export (?:abstract |async |declare )*(?:class|const|enum|function\*?|interface|let|type) (\w+)/gm;

@@ -3,8 +3,9 @@ import { dirname, join, relative, resolve } from 'node:path';
 import { describe, expect, test } from 'vitest';
 
 /**
- * Which module may import which: the way of the data, in one direction. `main` are main.ts and bin.ts, which import launch.ts
- * and version.ts too. A module may always import itself. The sandbox imports nothing, so that it cannot share a misreading.
+ * Which module may import which: the way of the data, in one direction. `main` are main.ts and bin.ts, which import
+ * launch.ts and version.ts too. A module may always import itself. The sandbox imports nothing, so that it cannot
+ * share a misreading.
  */
 const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   lib: [],

@@ -17,7 +17,10 @@ import { TASKS, type TaskName } from '../../src/store/ledger/tasks.ts';
 
 /* Mirrors as a daemon, an operator or a clock that was set may leave them, drawn and put into Postgres. */
 
-/** Seconds from now, in the past where negative. None is near a limit that health is judged by: the faces are read one after the other. */
+/**
+ * Seconds from now, in the past where negative. None is near a limit that health is judged by: the faces are read one
+ * after the other.
+ */
 const MOMENTS = [
   -400 * 86_400,
   -90_000,

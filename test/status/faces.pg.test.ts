@@ -62,8 +62,8 @@ async function endpoints(sql: Sql, own: () => DrawnOwn): Promise<HttpServer> {
 const HOLDER = { pid: 4242, usename: 'bi', application_name: 'pg_dump' };
 
 /**
- * A session to which Postgres says of its sessions and versions what `told.holder` has: no test can hold a snapshot for an hour. Put before
- * its own catalog, as nothing of the mirror's ever is.
+ * A session to which Postgres says of its sessions and versions what `told.holder` has: no test can hold a snapshot
+ * for an hour. Put before its own catalog, as nothing of the mirror's ever is.
  */
 async function toldSession(url: string): Promise<Sql> {
   const sql = connect(url, { max: 1 });

@@ -10,10 +10,10 @@ import { type PageServer, servePages } from '../support/page-server.ts';
 import { EVERY_VIEW, VIEWS } from './views.ts';
 
 /*
- * The page in a real Chromium, in each state, on a phone and on a desk, light and dark: where things stand, what axe finds, and whether it
- * looks as it did. Kept pictures are small and compared coarsely, because machines have other fonts: each picture is scaled to the same few
- * cells, whatever its height. A wrong colour, a lost card or an empty chart is far above what another font does; a word is below it.
- * `UPDATE_PICTURES=1` keeps new ones.
+ * The page in a real Chromium, in each state, on a phone and on a desk, light and dark: where things stand, what axe
+ * finds, and whether it looks as it did. Kept pictures are small and compared coarsely, because machines have other
+ * fonts: each picture is scaled to the same few cells, whatever its height. A wrong colour, a lost card or an empty
+ * chart is far above what another font does; a word is below it. `UPDATE_PICTURES=1` keeps new ones.
  */
 
 const { UPDATE_PICTURES } = process.env;
@@ -21,8 +21,9 @@ const KEPT = new URL('golden/pictures/', import.meta.url).pathname;
 /** Of the kept pictures. */
 const CELLS = { width: 60, height: 90 };
 /**
- * Difference of a colour channel, of 255, that pictures of the same page may have: in the mean, and in the worst twelfth. Measured here: other
- * fonts up to 4.7 and 6.6; of the faults in the last tests of this file, the least 7.4 and 10.8.
+ * Difference of a colour channel, of 255, that pictures of the same page may have: in the mean, and in the worst
+ * twelfth. Measured here: other fonts up to 4.7 and 6.6; of the faults in the last tests of this file, the least 7.4
+ * and 10.8.
  */
 const MOST = { mean: 6, worst: 8.8 };
 

@@ -36,8 +36,8 @@ const noise = (minute: number, salt: number): number => {
 };
 
 /**
- * A day as it may go: prices move more by day, once a delta brought much at a time, once a request was rejected, for an hour the whole
- * catalog was live-priced, and for forty minutes no daemon ran.
+ * A day as it may go: prices move more by day, once a delta brought much at a time, once a request was rejected, for
+ * an hour the whole catalog was live-priced, and for forty minutes no daemon ran.
  */
 export function someDay(): readonly Sample[] {
   return Array.from({ length: DAY_MINUTES }, (_, i) => DAY_MINUTES - 1 - i)

@@ -4,7 +4,10 @@ import { type AnswerLimit, dropUnanswered } from '../../src/store/connection/ans
 
 const WITHIN_MS = 30_000;
 
-/** A connection whose statements are never answered, and what is asked about them: each answer in turn, the last one for ever. */
+/**
+ * A connection whose statements are never answered, and what is asked about them: each answer in turn, the last one
+ * for ever.
+ */
 function openSilent(answers: readonly (boolean | Error)[]) {
   vi.useFakeTimers();
   onTestFinished(() => void vi.useRealTimers());

@@ -104,7 +104,10 @@ test('of a SKU that a delta reported as live, and the next manifest as snapshot-
   expect(counts).toMatchObject({ unchanged: 0, never: 0 });
 });
 
-/** The histories are of use only where all of it happens; a move that is never reported does five times in sixty of them. */
+/**
+ * The histories are of use only where all of it happens; a move that is never reported does five times in sixty of
+ * them.
+ */
 const ENOUGH = 60;
 const HISTORIES = runs(12, ENOUGH);
 

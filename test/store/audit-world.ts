@@ -35,8 +35,9 @@ export interface Counts {
 }
 
 /**
- * A partner of which the truth is known (what each price is, when each snapshot was built, what each delta reports), and a
- * mirror that follows it. Time is the database's, moved on by shifting into the past what the mirror has written down.
+ * A partner of which the truth is known (what each price is, when each snapshot was built, what each delta reports),
+ * and a mirror that follows it. Time is the database's, moved on by shifting into the past what the mirror has
+ * written down.
  */
 export class World {
   readonly prices = new Map<string, number>();

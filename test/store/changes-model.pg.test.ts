@@ -23,7 +23,8 @@ import { baseline, line } from './manifest.ts';
 import { answerAsked, empty, followWatchlist, found, removeByDelta, useStore } from './support.ts';
 
 /*
- * Who reads nothing but the feed has the mirror: one from the beginning on, and one from a copy that was made in pieces meanwhile.
+ * Who reads nothing but the feed has the mirror: one from the beginning on, and one from a copy that was made in
+ * pieces meanwhile.
  */
 
 const store = useStore();

@@ -8,8 +8,8 @@ import { setClockAhead, timesAfter } from '../support/movable-clock.ts';
 import { answerAsked, claimAll, found, knownSkus, mark, REFRESH, useStore } from './support.ts';
 
 /*
- * Postgres's clock is set ahead while a call is under way, and right again before anybody has looked at it; the process that stored the
- * call's end has ended with it.
+ * Postgres's clock is set ahead while a call is under way, and right again before anybody has looked at it; the
+ * process that stored the call's end has ended with it.
  */
 
 const SKUS = ['A', 'B', 'C'];

@@ -7,8 +7,8 @@ import { atStatement } from '../support/postgres-wire.ts';
 import { type Proxy, proxyTo } from '../support/proxy.ts';
 
 /*
- * What postgres.js makes of a connection that is lost (ops/patches): every statement settles, none runs in a transaction
- * that is not its own, and the connection serves again. One connection, so that everything meets on it.
+ * What postgres.js makes of a connection that is lost (ops/patches): every statement settles, none runs in a
+ * transaction that is not its own, and the connection serves again. One connection, so that everything meets on it.
  */
 
 let database: TestDatabase;

@@ -5,8 +5,8 @@ import { oddityOf, type SizePrices } from '../../src/store/answer/plausibility.t
 import { runs } from '../support/soak.ts';
 
 /*
- * A partner that says the true prices, wrong ones of two kinds, or none, in any order and at any time, with a brake on or off, to a
- * mirror as far as doubts go.
+ * A partner that says the true prices, wrong ones of two kinds, or none, in any order and at any time, with a brake
+ * on or off, to a mirror as far as doubts go.
  */
 const TRUTH: SizePrices = new Map([3900, 4000, 4200, 4100].map((price, at) => [String(40 + at), price]));
 const times = (factor: number): SizePrices =>

@@ -7,8 +7,8 @@ import { runs } from '../support/soak.ts';
 import { empty, NOT_EARLY, useStore } from './support.ts';
 
 /*
- * What a process reads from its floors on is what it would read from the beginning of the ledger, except for what others have put
- * behind them: that is found with the next change of the catalog, or with the next full pass.
+ * What a process reads from its floors on is what it would read from the beginning of the ledger, except for what
+ * others have put behind them: that is found with the next change of the catalog, or with the next full pass.
  */
 
 const store = useStore();
@@ -20,7 +20,10 @@ const OPTIONS = {
 };
 const MINUTE = 60_000;
 
-/** A process's floors, on a clock that stands still, and with so much to pass over that it passes everything once a minute. */
+/**
+ * A process's floors, on a clock that stands still, and with so much to pass over that it passes everything once a
+ * minute.
+ */
 function process() {
   let now = 0;
   return {
@@ -31,7 +34,10 @@ function process() {
 
 const read = (floors?: DueFloors) => readCallInputs(store.sql, OPTIONS, floors);
 
-/** Without what differs from one moment to the next. Which of two SKUs that are due at the same moment comes first is for nobody to say. */
+/**
+ * Without what differs from one moment to the next. Which of two SKUs that are due at the same moment comes first is
+ * for nobody to say.
+ */
 async function seen({ due, suspects, candidates, nextDueMs }: Awaited<ReturnType<typeof read>>) {
   const rows = await store.sql<{ sku: string; due: string }[]>`
     select sku, due_at::text as due from catalog_internal.due where sku = any(${candidates.map(({ sku }) => sku)})`;
@@ -77,7 +83,9 @@ const anyStep = oneof(
 );
 type Step = Parameters<Parameters<typeof anyStep.map>[0]>[0];
 
-/** Found: two live SKUs that are due at the same moment, one of them after a wait, came in another order than before. */
+/**
+ * Found: two live SKUs that are due at the same moment, one of them after a wait, came in another order than before.
+ */
 const TWO_DUE_AT_ONCE: [Row[], Step[]] = [
   [
     { lane: 3, live: false, due: '-infinity', held: -30 },

@@ -21,7 +21,9 @@ interface Row {
   lane: number;
   reason: string;
   live: boolean;
-  /** How often deferrals have made it count as live, and for how many answers it still does, where it is not listed so. */
+  /**
+   * How often deferrals have made it count as live, and for how many answers it still does, where it is not listed so.
+   */
   liveMarks: number;
   liveLeft: number;
   dueAt: number;

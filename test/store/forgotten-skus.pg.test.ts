@@ -30,7 +30,10 @@ const TABLES = [
   'catalog_internal.promise_cases',
 ];
 
-/** Histories, the sellers' own list and what is copied of it, SKUs of which a rule has changed, and lines that could not be read. */
+/**
+ * Histories, the sellers' own list and what is copied of it, SKUs of which a rule has changed, and lines that could
+ * not be read.
+ */
 const KEPT = [
   'catalog.daily_prices',
   'catalog.price_history',

@@ -1,8 +1,8 @@
 import type { Queryable } from '../../src/store/connection/db.ts';
 
 /*
- * What a size cost at each moment, replayed from all of its changes: an own reading of what docs/history.md says, that tests hold
- * catalog.price_at and catalog.daily_prices to. Times are microseconds since 1970.
+ * What a size cost at each moment, replayed from all of its changes: an own reading of what docs/history.md says,
+ * that tests hold catalog.price_at and catalog.daily_prices to. Times are microseconds since 1970.
  */
 
 export interface Change {

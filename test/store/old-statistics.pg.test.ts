@@ -18,8 +18,8 @@ beforeAll(async () => {
 afterAll(() => sql.end());
 
 /**
- * As ANALYZE leaves tables of which all rows are deleted, or not committed yet: autovacuum between a DELETE of a whole list and the INSERT of the next, or
- * after a queue was read. Tables that grow with the catalog are never that.
+ * As ANALYZE leaves tables of which all rows are deleted, or not committed yet: autovacuum between a DELETE of a
+ * whole list and the INSERT of the next, or after a queue was read. Tables that grow with the catalog are never that.
  */
 async function analyzedEmpty(): Promise<void> {
   await sql`

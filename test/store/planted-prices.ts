@@ -14,7 +14,10 @@ const normal = (random: Random): number =>
 const SIZES = Array.from({ length: 26 }, (_, n) => String(35 + n / 2));
 const STEPS = [1, 10, 50, 100];
 
-/** A SKU of a market whose truth is known: its prices between two refreshes move by little, seldom by much, and very seldom all at once. */
+/**
+ * A SKU of a market whose truth is known: its prices between two refreshes move by little, seldom by much, and very
+ * seldom all at once.
+ */
 export class TrueSku {
   readonly #random: Random;
   readonly #step: number;
@@ -59,7 +62,9 @@ export class TrueSku {
   }
 }
 
-/** What a fault makes of the true prices. Prices below the floor of asks are none, as everywhere (partner rule 4.2.5). */
+/**
+ * What a fault makes of the true prices. Prices below the floor of asks are none, as everywhere (partner rule 4.2.5).
+ */
 type Fault = (prices: SizePrices, random: Random, other: SizePrices) => SizePrices;
 
 const FLOOR = 50;

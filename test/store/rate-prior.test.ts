@@ -43,7 +43,8 @@ describe('the probability that nothing has moved', () => {
   test('is what is found where moves come at rates of such a distribution', () => {
     const [alpha, beta, tau, step] = [2, 300, 60, 1e-5];
     let unmoved = 0;
-    // No move in tau minutes at the rate l: e^(-l tau). The density of a gamma distribution of shape 2 is beta² l e^(-beta l).
+    // No move in tau minutes at the rate l: e^(-l tau). The density of a gamma distribution of shape 2 is beta² l
+    // e^(-beta l).
     for (let l = step / 2; l < 0.2; l += step) unmoved += beta ** 2 * l * Math.exp(-(beta + tau) * l) * step;
     expect(unmovedProbability({ alpha, beta }, tau)).toBeCloseTo(unmoved, 5);
   });
@@ -132,7 +133,10 @@ describe('the prior of all', () => {
     expect(after(1000)).toBeLessThan(0.01);
   });
 
-  /** A market in which every SKU moves once in `minutes` on average, each at a rate of its own; refreshed every twenty minutes. */
+  /**
+   * A market in which every SKU moves once in `minutes` on average, each at a rate of its own; refreshed every twenty
+   * minutes.
+   */
   function learned(
     minutes: number,
     rounds: number,

@@ -45,7 +45,10 @@ export const step: fc.Arbitrary<Step> = fc.oneof(
 
 interface Ticket {
   readonly ticket: { skus: string[] };
-  /** Steps so far when it asked, and for each SKU when it was marked for it, and when an answer came to a claim of after both. */
+  /**
+   * Steps so far when it asked, and for each SKU when it was marked for it, and when an answer came to a claim of
+   * after both.
+   */
   readonly at: number;
   readonly marked: Map<string, number>;
   readonly mayBe: Set<string>;

@@ -1,8 +1,9 @@
 import type { Sql } from '../../src/store/connection/db.ts';
 
 /**
- * A catalog of every kind of SKU, drawn by `seed`: ages up to forty days, ten seconds off any bound so that the moment of
- * counting does not matter; a third due, some of them for metadata alone, deferred, erring, claimed or waiting.
+ * A catalog of every kind of SKU, drawn by `seed`: ages up to forty days, ten seconds off any bound so that the
+ * moment of counting does not matter; a third due, some of them for metadata alone, deferred, erring, claimed or
+ * waiting.
  */
 export async function someCatalog(sql: Sql, skus: number, seed: number): Promise<void> {
   await sql.begin(async (tx) => {

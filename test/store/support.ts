@@ -45,8 +45,8 @@ async function createMovable(): Promise<TestDatabase> {
 }
 
 /**
- * A migrated database for the test file, empty at the start of each of its tests. To be called at a file's top level. With
- * `movableClock` its clock can be set, and is right at the start of each test.
+ * A migrated database for the test file, empty at the start of each of its tests. To be called at a file's top level.
+ * With `movableClock` its clock can be set, and is right at the start of each test.
  */
 export function useStore({ movableClock = false } = {}): TestStore {
   let database: TestDatabase;

@@ -22,7 +22,10 @@ import {
 } from './support.ts';
 import { dueNow } from './watching.ts';
 
-/* Orders of the mirror's transactions, one of which tells the ledger of the watchlist, that went wrong once, each forced by locks. */
+/*
+ * Orders of the mirror's transactions, one of which tells the ledger of the watchlist, that went wrong once, each
+ * forced by locks.
+ */
 
 const store = useStore();
 

@@ -9,8 +9,8 @@ export interface ActingLogins extends AsyncDisposable {
 }
 
 /**
- * Logins that act as another role (ALTER ROLE … SET role), of which they are members and not the other way round, as Vault makes them. That role
- * may do everything in the database, and sees of no session but its own what it does.
+ * Logins that act as another role (ALTER ROLE … SET role), of which they are members and not the other way round, as
+ * Vault makes them. That role may do everything in the database, and sees of no session but its own what it does.
  */
 export async function actingLogins(sql: Sql, databaseUrl: string): Promise<ActingLogins> {
   const owner = `owner_${randomBytes(4).toString('hex')}`;

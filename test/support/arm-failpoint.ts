@@ -1,6 +1,9 @@
 import { armFailpoint, type Failpoint } from '../../src/lib/failpoint.ts';
 
-/* Loaded before the program (node --import): FAILPOINT=name:n ends the process by SIGKILL when it passes the point for the n-th time. */
+/*
+ * Loaded before the program (node --import): FAILPOINT=name:n ends the process by SIGKILL when it passes the point
+ * for the n-th time.
+ */
 
 const [point, nth] = (process.env['FAILPOINT'] ?? '').split(':');
 let passed = 0;

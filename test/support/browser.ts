@@ -167,7 +167,8 @@ async function openTab(
       await here('Page.bringToFront');
       const taken = async () => (await here('Page.captureScreenshot', options)) as { data: string };
       let { data } = await taken();
-      // The first one after a change may be of a page that is still being laid out: a changed font showed in some runs only.
+      // The first one after a change may be of a page that is still being laid out: a changed font showed in some
+      // runs only.
       for (let tries = 0; tries < 10; tries++) {
         const { data: again } = await taken();
         if (again === data) break;

@@ -20,7 +20,10 @@ export class MirrorCopy {
   /** What a change said had been before, and was not. */
   readonly faults: string[] = [];
 
-  /** Applies changes in order; `replayed`: they may be known already (pieces of a snapshot), so what they say of before is not held to. */
+  /**
+   * Applies changes in order; `replayed`: they may be known already (pieces of a snapshot), so what they say of
+   * before is not held to.
+   */
   apply(changes: readonly ChangeRow[], replayed = false): void {
     for (const change of changes) this.#apply(change, replayed);
   }

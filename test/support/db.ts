@@ -38,8 +38,8 @@ export function serverMajor(): Promise<number> {
 export const MIGRATED = 'migrated';
 
 /**
- * Makes a database with a name of its own on the run's shared server: empty, as a daemon finds it that has run before, or a copy of
- * another one, to which nobody may be connected.
+ * Makes a database with a name of its own on the run's shared server: empty, as a daemon finds it that has run
+ * before, or a copy of another one, to which nobody may be connected.
  */
 export async function createDatabase(
   as: 'empty' | 'migrated' | { readonly copyOf: string } = 'empty',

@@ -1,6 +1,9 @@
 /** Long enough for a machine with much else to do; nothing waits for it unless it fails. */
 export const PATIENCE_MS = 60_000;
-/** Time between two checks at first; what takes long is checked ever more rarely, as hundreds of waiting tests are a load of their own. */
+/**
+ * Time between two checks at first; what takes long is checked ever more rarely, as hundreds of waiting tests are a
+ * load of their own.
+ */
 const EVERY_MS = 20;
 const SELDOM_MS = 100;
 const SLOWER = 1.1;

@@ -1,6 +1,9 @@
 import type { TruthRow, World } from '../../src/sandbox/index.ts';
 
-/** Moves the first price of a SKU, by as much as one may move without a second answer being wanted. `more` tells one move from another. */
+/**
+ * Moves the first price of a SKU, by as much as one may move without a second answer being wanted. `more` tells one
+ * move from another.
+ */
 export function nudge(world: World, { sku, sizeMap }: Pick<TruthRow, 'sku' | 'sizeMap'>, more = 0): void {
   for (const [size, price] of Object.entries(sizeMap).slice(0, 1))
     world.setPrice(sku, size, Math.round((price ?? 1000) * 1.2) + more);

@@ -1,9 +1,9 @@
 import { connect, type Sql } from '../../src/store/connection/db.ts';
 
 /*
- * A clock of Postgres that can be set, in one database alone: `now()` and `clock_timestamp()` of `pg_catalog` are others there. A
- * sequence has by how much it is ahead, since it is read at once by everybody and rolled back by nobody. To be there before the
- * mirror's functions are: these mean what they name when they are made.
+ * A clock of Postgres that can be set, in one database alone: `now()` and `clock_timestamp()` of `pg_catalog` are
+ * others there. A sequence has by how much it is ahead, since it is read at once by everybody and rolled back by
+ * nobody. To be there before the mirror's functions are: these mean what they name when they are made.
  */
 
 const INSTALL = `

@@ -77,7 +77,10 @@ function errorMessage(fields: Readonly<Record<string, string>>): Buffer {
   return Buffer.concat([head, content]);
 }
 
-/** The way to a Postgres through something that refuses sessions with settings, in these words, `times` times in all; those without get through. */
+/**
+ * The way to a Postgres through something that refuses sessions with settings, in these words, `times` times in all;
+ * those without get through.
+ */
 export async function refusingSettings(
   url: string,
   fields: Readonly<Record<string, string>>,

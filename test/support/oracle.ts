@@ -15,7 +15,10 @@ const unevenRefreshes = (sql: Sql) => sql`
   select sku, priced_at, refreshed_at from catalog.skus join catalog.products using (sku)
   where state = 'priced' and priced_at <> refreshed_at`;
 
-/** Where the token is the newest, whatever is not as the partner has it must be due: the cursor is not ahead of the work. */
+/**
+ * Where the token is the newest, whatever is not as the partner has it must be due: the cursor is not ahead of the
+ * work.
+ */
 export async function expectCursorNotAhead(sql: Sql, world: World): Promise<void> {
   // One statement: a baseline may be committed at any moment.
   const [sync] = await sql<[{ token: string | null; skus: number }]>`
@@ -38,7 +41,10 @@ export async function expectCursorNotAhead(sql: Sql, world: World): Promise<void
   expect(lost.slice(0, 3)).toEqual([]);
 }
 
-/** Each price's history is a chain: every move begins where the one before ended, and the last ends at the present price. */
+/**
+ * Each price's history is a chain: every move begins where the one before ended, and the last ends at the present
+ * price.
+ */
 export async function expectHistoryIsAChain(sql: Sql): Promise<void> {
   const broken = await sql`
     select * from (

@@ -61,7 +61,9 @@ export function atCommit(
   return { watcher, hits: () => hits };
 }
 
-/** Loses every connection that sends a statement like `of`, before the server sees it. To be set before they are made. */
+/**
+ * Loses every connection that sends a statement like `of`, before the server sees it. To be set before they are made.
+ */
 export function atStatement(of: RegExp): { readonly watcher: () => Watcher; hits(): number } {
   let hits = 0;
   const watcher = (): Watcher => {

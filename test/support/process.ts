@@ -60,7 +60,9 @@ export interface StartOptions {
   readonly failpoint?: readonly [Failpoint, number];
 }
 
-/** Starts the program with these arguments and this environment alone: nothing of the tests' own gets through but PATH. */
+/**
+ * Starts the program with these arguments and this environment alone: nothing of the tests' own gets through but PATH.
+ */
 export function startProgram(args: readonly string[], env: Env = {}, options: StartOptions = {}): Program {
   const { bin, failpoint, preload, ...rest } = options;
   const modules = [...(failpoint === undefined ? [] : [ARM]), ...(preload === undefined ? [] : [preload])];
@@ -191,10 +193,16 @@ export function expectStopped(
   });
 }
 
-/** `--timeout` values to try one after the other, where what is pending at the end of a run depends on how far the machine came. */
+/**
+ * `--timeout` values to try one after the other, where what is pending at the end of a run depends on how far the
+ * machine came.
+ */
 const TIMEOUTS = ['4s', '16s', '60s'];
 
-/** Runs `run --once` that cannot finish, with as much time as the machine needs to come to where `pending` is all that is left. */
+/**
+ * Runs `run --once` that cannot finish, with as much time as the machine needs to come to where `pending` is all that
+ * is left.
+ */
 export async function runUntilOnlyPending(env: Env, pending: string): Promise<Ran> {
   let ran: Ran | undefined;
   for (const timeout of TIMEOUTS) {

@@ -26,8 +26,8 @@ const FAIR: Weather = {
 export type Direction = 'to-server' | 'to-client';
 
 /**
- * What becomes of a piece: passed on, passed on and the connection reset after it, or reset in its place. With 'silence' all
- * connections fall silent, this piece included or as the last that passes.
+ * What becomes of a piece: passed on, passed on and the connection reset after it, or reset in its place. With
+ * 'silence' all connections fall silent, this piece included or as the last that passes.
  */
 export type SkuResult =
   | 'pass'
@@ -55,8 +55,8 @@ export interface Proxy extends AsyncDisposable {
   /** Resets (RST) every connection there is; returns how many. */
   reset(): number;
   /**
-   * From here on nothing passes on the connections that there are, in either direction, and none of them is closed, also where
-   * one of its ends is; new ones are served. Returns how many have fallen silent.
+   * From here on nothing passes on the connections that there are, in either direction, and none of them is closed,
+   * also where one of its ends is; new ones are served. Returns how many have fallen silent.
    */
   silence(): number;
   /** Ends one direction of every connection there is. */
@@ -223,8 +223,8 @@ function after(ms: number): Promise<void> {
 }
 
 /**
- * Does `result` to the piece with which `bytes` have passed in that direction of a connection, or with which `pattern` has:
- * `times` times in all, then everything passes. `hits` tells how often.
+ * Does `result` to the piece with which `bytes` have passed in that direction of a connection, or with which
+ * `pattern` has: `times` times in all, then everything passes. `hits` tells how often.
  */
 export function when(
   direction: Direction,

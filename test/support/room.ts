@@ -7,8 +7,8 @@ const MEMORY = '/dev/shm';
 const ROOM_BYTES = 6e9;
 
 /**
- * Where tests have their files: in memory where there is room and programs may be started from it, as hundreds of databases and clusters
- * are made and dropped; else where all temporary files are.
+ * Where tests have their files: in memory where there is room and programs may be started from it, as hundreds of
+ * databases and clusters are made and dropped; else where all temporary files are.
  */
 export function roomForFiles(): string {
   try {

@@ -66,7 +66,10 @@ export interface Stack extends AsyncDisposable {
   everythingDue(): Promise<void>;
 }
 
-/** Room in the sandbox's own limit, so that only tests about the limit meet it; and no more of the account than the catalog. */
+/**
+ * Room in the sandbox's own limit, so that only tests about the limit meet it; and no more of the account than the
+ * catalog.
+ */
 const NO_LIMIT: SandboxOptions = { rateLimit: 1_000_000, orders: 0, listings: 0, foreignOrders: 0 };
 
 export async function createStack(options: StackOptions = {}): Promise<Stack> {

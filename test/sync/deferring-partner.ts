@@ -13,7 +13,10 @@ import { settingsWith } from '../support/settings.ts';
 export const MINUTE = 60_000;
 export const HOUR = 60 * MINUTE;
 
-/** A partner that defers some live SKUs for reasons of their own, beside whatever it defers for a ceiling on live computations. */
+/**
+ * A partner that defers some live SKUs for reasons of their own, beside whatever it defers for a ceiling on live
+ * computations.
+ */
 export interface Deferring {
   /** Live SKUs; nothing else is to be refreshed. */
   readonly skus: number;
@@ -63,7 +66,10 @@ const CALLS_PER_MINUTE = 118;
 /** SKUs that are read before a call. */
 const MAX_READ = 60;
 
-/** Refreshes of live SKUs as the daemon plans them, beside such a partner: the plan, what is learned and the waits are the production code's. */
+/**
+ * Refreshes of live SKUs as the daemon plans them, beside such a partner: the plan, what is learned and the waits are
+ * the production code's.
+ */
 export function refresh(partner: Deferring, hours: number): Refreshed {
   const random = seeded(partner.seed);
   const settings = { ...settingsWith(), callsPerMinute: CALLS_PER_MINUTE };

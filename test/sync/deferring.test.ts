@@ -87,7 +87,10 @@ const anyPartner = fc.record({
   seed: fc.integer({ min: 1, max: 1_000_000 }),
 });
 
-/** Minutes until it is known that deferrals are for SKUs, and what was lowered meanwhile is as it was; as long as a round of few SKUs. */
+/**
+ * Minutes until it is known that deferrals are for SKUs, and what was lowered meanwhile is as it was; as long as a
+ * round of few SKUs.
+ */
 const BLIND = 30;
 
 test('drawn: live sources of a part are down for hours; the others keep their rate, and those are computed soon afterwards', () => {

@@ -25,13 +25,15 @@ const FINE: Failing = {
 };
 
 /**
- * Whole calls that may be lost: three in a hundred, for each SKU with which all calls fail what finding it takes, and those that are under way as it is
- * found that the partner answers smaller calls only.
+ * Whole calls that may be lost: three in a hundred, for each SKU with which all calls fail what finding it takes, and
+ * those that are under way as it is found that the partner answers smaller calls only.
  */
 const allowed = ({ calls }: Outcome, bad: number, hours: number, underWay = 0) =>
   Math.ceil(0.03 * calls + Math.log2(100) * bad * Math.max(1, hours / 24)) + underWay;
 
-/** By how much the price of a SKU was too old, after the first load and outside of the outages and what follows them. */
+/**
+ * By how much the price of a SKU was too old, after the first load and outside of the outages and what follows them.
+ */
 function worst({ late }: Outcome, outages: Failing['outages'], fill: number, recovery: number): number {
   const isExcused = (at: number) =>
     at < fill || outages.some(([from, to]) => at >= from && at < to + recovery);
@@ -93,8 +95,9 @@ test('after an outage everything is within its target again, an hour at most aft
 });
 
 /**
- * With a limit of some twenty SKUs and bad ones among them, halves of failed calls take every second call for some minutes after an
- * outage: counter-example 177 SKUs, 96 live, two bad, limit 22, three workers, answers of 8 s: 3 minutes 5 s.
+ * With a limit of some twenty SKUs and bad ones among them, halves of failed calls take every second call for some
+ * minutes after an outage: counter-example 177 SKUs, 96 live, two bad, limit 22, three workers, answers of 8 s: 3
+ * minutes 5 s.
  */
 const LATE = 5 * MINUTE;
 test('after an outage that made a suspect of every SKU, one with which every call fails does not use up all tries', () => {
@@ -105,7 +108,10 @@ test('after an outage that made a suspect of every SKU, one with which every cal
   expect(worst(outcome, outages, 30 * MINUTE, 45 * MINUTE)).toBeLessThan(3 * MINUTE);
 });
 
-/** Calls that an outage costs: those under way as it begins, some until all pause, ever longer, and one after each pause of five minutes. */
+/**
+ * Calls that an outage costs: those under way as it begins, some until all pause, ever longer, and one after each
+ * pause of five minutes.
+ */
 const toOutages = (outages: Failing['outages'], workers: number) =>
   outages.reduce(
     (calls, [from, to]) => calls + workers + 4 * FAILURES_BEFORE_PAUSE + (to - from) / (5 * MINUTE),

@@ -63,8 +63,8 @@ export interface Outcome {
 }
 
 /**
- * Re-pricing as the daemons do it, beside such a partner: the plan, what follows from failures and the sizes are the production
- * code's; the ledger is a list. Everything is priced when it begins.
+ * Re-pricing as the daemons do it, beside such a partner: the plan, what follows from failures and the sizes are the
+ * production code's; the ledger is a list. Everything is priced when it begins.
  */
 export function reprice(partner: Failing, hours: number): Outcome {
   const settings = settingsWith({ LIVE_INTERVAL: '5m' });

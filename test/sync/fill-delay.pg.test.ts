@@ -59,7 +59,10 @@ afterAll(async () => {
   await database.drop();
 });
 
-/** N… waits for a first price; L… for its live turn, E… after an error, M… for metadata, S… for its sweep; C… and B… owe nothing. */
+/**
+ * N… waits for a first price; L… for its live turn, E… after an error, M… for metadata, S… for its sweep; C… and B…
+ * owe nothing.
+ */
 async function longFill(): Promise<void> {
   const put = (name: string, count: number, reason: string, due: string) => sql`
     with skus as (
@@ -176,8 +179,8 @@ class Fleet implements AsyncDisposable {
   }
 
   /**
-   * What was asked once the two calls that were begun from the `from`th on have asked. Calls that are planned side by side share what is due: a later one may have
-   * been quicker to claim its part of it.
+   * What was asked once the two calls that were begun from the `from`th on have asked. Calls that are planned side by
+   * side share what is due: a later one may have been quicker to claim its part of it.
    */
   async askedByTwo(from: number): Promise<ReadonlySet<string>> {
     const isAsked = (nth: number) => this.calls.some((call) => call.begun === from + nth);

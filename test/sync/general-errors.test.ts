@@ -101,7 +101,10 @@ interface Erring {
   readonly seed: number;
 }
 
-/** Calls for what is due, the oldest first, before, in and after hours in which the partner has nearly all in `errors`: each SKU's age in minutes `afterMs` later. */
+/**
+ * Calls for what is due, the oldest first, before, in and after hours in which the partner has nearly all in
+ * `errors`: each SKU's age in minutes `afterMs` later.
+ */
 function agesAfter({ skus, bad, hours, part, everyMs, seed }: Erring, afterMs: number): number[] {
   const random = seeded(seed);
   const [from, to] = [HOUR, HOUR + hours * HOUR];

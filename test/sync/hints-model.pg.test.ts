@@ -16,9 +16,10 @@ import { runs } from '../support/soak.ts';
 import { MINUTE, contextOf, FIRST_PRICE, HintedPartner, passAll, SKUS } from './hint-histories.ts';
 
 /*
- * Hints under all that happens meanwhile: moves that are told and others, sources that are right, wrong or flood, SKUs that cross, are withdrawn,
- * deleted, marked and claimed by others, several calls at once, and neighbours on the database who lock hints, delete them, or leave
- * transactions open. No call waits or fails for them, nobody waits longer than the longest wait, and in the end prices are the partner's.
+ * Hints under all that happens meanwhile: moves that are told and others, sources that are right, wrong or flood,
+ * SKUs that cross, are withdrawn, deleted, marked and claimed by others, several calls at once, and neighbours on the
+ * database who lock hints, delete them, or leave transactions open. No call waits or fails for them, nobody waits
+ * longer than the longest wait, and in the end prices are the partner's.
  */
 
 const store = useStore();

@@ -28,7 +28,10 @@ const PLAN = { refreshThreshold: 1, maxIntervalMinutes: 120 };
 const SKU = { weight: 1, rate: PRIOR, minutes: 10, dueIn: 60 };
 const record = (over: Partial<typeof UNTESTED>) => ({ ...UNTESTED, ...over });
 
-/** A source that is right with `precision`, after so many refreshes of SKUs that move in between with a probability of 0.2. */
+/**
+ * A source that is right with `precision`, after so many refreshes of SKUs that move in between with a probability of
+ * 0.2.
+ */
 function learned(precision: number, refreshes: number, seed: number) {
   const random = seeded(seed);
   let known = UNTESTED;

@@ -32,7 +32,10 @@ export const priced = (
   model: string | null = 'One',
 ) => found(sku, { 7: price, 8: price + 10, 9: price + 20 }, product(brand, model));
 
-/** A mirror of live SKUs of two lines, all refreshed an hour ago, and calls for them; to be called at a file's top level. */
+/**
+ * A mirror of live SKUs of two lines, all refreshed an hour ago, and calls for them; to be called at a file's top
+ * level.
+ */
 export function useLines() {
   const store = useStore();
   let events: SyncEvent[];

@@ -16,9 +16,9 @@ import { settingsWith } from '../support/settings.ts';
 import { runs } from '../support/soak.ts';
 
 /*
- * Lines under all that happens to their SKUs meanwhile: releases and single moves, names that change, SKUs that are deleted, withdrawn,
- * marked and claimed by others, several calls at once. At no time does anybody wait longer than the longest wait, and in the end prices are the
- * partner's.
+ * Lines under all that happens to their SKUs meanwhile: releases and single moves, names that change, SKUs that are
+ * deleted, withdrawn, marked and claimed by others, several calls at once. At no time does anybody wait longer than
+ * the longest wait, and in the end prices are the partner's.
  */
 
 const store = useStore();

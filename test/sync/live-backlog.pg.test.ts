@@ -40,7 +40,10 @@ const listed = async () =>
     ({ sku }) => sku,
   );
 
-/** SKUs that change every ten minutes or so, each a little less often than the one before, where others change every two hours, perhaps. */
+/**
+ * SKUs that change every ten minutes or so, each a little less often than the one before, where others change every
+ * two hours, perhaps.
+ */
 const lively = (...skus: readonly string[]) =>
   store.sql`insert into catalog_internal.live_rates ${store.sql(skus.map((sku, n) => ({ sku, alpha: 10, beta: 100 + n })))}`;
 

@@ -24,7 +24,9 @@ beforeEach(() => {
   events = [];
 });
 
-/** A hundred live SKUs S00 … S99, all refreshed half an hour ago and due since; ten calls of five live SKUs a minute. */
+/**
+ * A hundred live SKUs S00 … S99, all refreshed half an hour ago and due since; ten calls of five live SKUs a minute.
+ */
 async function hundred(): Promise<void> {
   await store.sql`
     insert into catalog.skus (sku, price_source, in_manifest, asked_at)
@@ -112,7 +114,8 @@ test('of more SKUs than are read at a time each is scheduled, and after an incid
     await store.sql`select reason, live, count(*)::int as count from catalog_internal.due group by 1, 2`;
   expect(await scheduleAll(ctx, () => 60, true, true)).toBe(COUNT);
   expect([...(await places())]).toEqual([{ reason: 'live', live: true, count: COUNT }]);
-  // As the answer to a call that was under way when all were made live: refreshed as live SKUs are, and not counted as one.
+  // As the answer to a call that was under way when all were made live: refreshed as live SKUs are, and not counted
+  // as one.
   await store.sql`update catalog_internal.due set live = false where sku in ('S1', 'S2')`;
   await unscheduleSnapshots(ctx);
   expect([...(await places())]).toEqual([{ reason: 'sweep', live: false, count: COUNT }]);

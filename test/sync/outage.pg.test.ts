@@ -203,7 +203,9 @@ describe('once calls pause', () => {
 });
 
 describe('a pause after failed calls ends with evidence that the partner answers', () => {
-  /** As in an outage: four calls failed, and after the pause the one that tried, for whose SKU the next try has another. */
+  /**
+   * As in an outage: four calls failed, and after the pause the one that tried, for whose SKU the next try has another.
+   */
   async function pausedBy(kind: PartnerErrorKind): Promise<void> {
     await knownSkus(store.sql, ['A']);
     await mark(store.sql, ['A'], 'changed');

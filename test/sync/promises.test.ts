@@ -37,7 +37,10 @@ function drawn(seed: number): () => number {
   return () => (state = (state * 48_271) % 2_147_483_647) / 2_147_483_647;
 }
 
-/** Which promises fit at such a rate, as catalog_internal.promises_that_fit decides it, and those of the greatest age first. */
+/**
+ * Which promises fit at such a rate, as catalog_internal.promises_that_fit decides it, and those of the greatest age
+ * first.
+ */
 function weigh(all: readonly Promised[], callsAMinute: number, now: number): void {
   for (const live of [true, false]) {
     let left = PART * callsAMinute * (live ? LIVE_BUDGET : CALL_SKUS - LIVE_BUDGET);
@@ -76,8 +79,8 @@ interface Quiet {
 }
 
 /**
- * Calls of one daemon at the account's pace, planned by planBatch, while a million SKUs wait for their first price and each lane has as much as a call
- * takes. Answers take one to three seconds.
+ * Calls of one daemon at the account's pace, planned by planBatch, while a million SKUs wait for their first price
+ * and each lane has as much as a call takes. Answers take one to three seconds.
  */
 function simulate(
   all: readonly Promised[],

@@ -173,7 +173,10 @@ test.each(['unauthorised', 'account-not-configured'] as const)(
   },
 );
 
-/** A partner drawn at random: SKUs whose calls it always refuses, and a time in which others of the account use up its limit. */
+/**
+ * A partner drawn at random: SKUs whose calls it always refuses, and a time in which others of the account use up its
+ * limit.
+ */
 interface Drawn {
   readonly skus: number;
   readonly bad: readonly number[];

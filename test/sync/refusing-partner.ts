@@ -16,7 +16,10 @@ export const MINUTE = 60_000;
 const signals = { stopping: new AbortController().signal, hard: new AbortController().signal };
 const limits = { maxPerWindow: 1_000_000, windowMs: 1000, backoffMs: 10 * MINUTE };
 
-/** A partner, or a gateway before it, that refuses some calls; SKUs of the others are not found. Time passes when a test says so. */
+/**
+ * A partner, or a gateway before it, that refuses some calls; SKUs of the others are not found. Time passes when a
+ * test says so.
+ */
 export class RefusingPartner {
   refuses: (skus: readonly string[]) => boolean = () => false;
   kind: PartnerErrorKind = 'throttled-or-forbidden';
@@ -60,7 +63,10 @@ export class RefusingPartner {
     await repriceOnce(this.ctx, { number, sinceLastCallMs: Infinity }, MINUTE, signals);
   }
 
-  /** So many iterations one after the other, as a slice makes them; each back-off is over at once, and no wait of a SKU ever is. */
+  /**
+   * So many iterations one after the other, as a slice makes them; each back-off is over at once, and no wait of a
+   * SKU ever is.
+   */
   async iterations(count: number, others: () => Promise<void> = async () => {}): Promise<void> {
     for (let number = 1; number <= count; number += 1) {
       await this.iterate(number);

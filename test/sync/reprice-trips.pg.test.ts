@@ -152,7 +152,8 @@ describe('a bulk call', () => {
       return row?.phase;
     };
     const taken = { quiet: [] as number[], turned: [] as number[] };
-    // Every size moves with each answer, and every other one finds the line all but suspected; the first time prepares the statements.
+    // Every size moves with each answer, and every other one finds the line all but suspected; the first time
+    // prepares the statements.
     for (let call = 0; call < 20; call += 1) {
       const { trips } = await iteration(ctx);
       const after = await phase();

@@ -21,8 +21,8 @@ import { NO_METADATA, useStore } from '../store/support.ts';
 import { settingsWith } from '../support/settings.ts';
 
 /*
- * What is learned fades. In Postgres a number that fades out of what its type can hold is an error, and not nothing, so it has to be forgotten before:
- * else a mirror fails that has run for months, on SKUs at which nothing happens.
+ * What is learned fades. In Postgres a number that fades out of what its type can hold is an error, and not nothing,
+ * so it has to be forgotten before: else a mirror fails that has run for months, on SKUs at which nothing happens.
  */
 
 const store = useStore();

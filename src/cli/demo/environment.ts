@@ -12,9 +12,9 @@ const DEMO_SETTINGS: Readonly<Record<string, string>> = {
 };
 
 /**
- * By their place in the configuration: what says how the account's partner speaks and how much it may be asked (a sandbox has other names,
- * limits and no proxy before it), where the daemon's queues and traces are (a demo's workers would join those of production), and
- * receivers, which a demo has none of.
+ * By their place in the configuration: what says how the account's partner speaks and how much it may be asked (a
+ * sandbox has other names, limits and no proxy before it), where the daemon's queues and traces are (a demo's workers
+ * would join those of production), and receivers, which a demo has none of.
  */
 const OF_PRODUCTION = ['partner', 'rate', 'queues', 'traces', 'webhook', 'catalog.scope'];
 const IGNORED: ReadonlySet<string> = new Set(

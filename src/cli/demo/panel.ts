@@ -78,7 +78,9 @@ export function demoLine(view: DemoView, isFilled: boolean): string {
   return `${state}: ${mirrorWords(view)}${worst === undefined ? '' : `; ${harmless(worst.text)}`}`;
 }
 
-/** What makes a line worth printing where each is kept: a tenth of the load, another catalog snapshot, another state. */
+/**
+ * What makes a line worth printing where each is kept: a tenth of the load, another catalog snapshot, another state.
+ */
 export function demoStep(view: DemoView, isFilled: boolean): string {
   if (!isFilled) return `filling ${Math.floor(percentOf(loadOf(view)) / 10)} ${loadOf(view).all > 0}`;
   return `${view.health.state} ${view.status.stats.snapshotId ?? ''}`;

@@ -26,7 +26,9 @@ export function checkCredential({ partner }: Pick<Config, 'partner'>): CheckResu
 const DOCUMENTED_PER_MINUTE = 200;
 const MINUTE_MS = 60_000;
 
-/** What the request share comes to. `others`: requests of the account's other users in the last window; null: not known. */
+/**
+ * What the request share comes to. `others`: requests of the account's other users in the last window; null: not known.
+ */
 export function judgeShare({ rate }: Pick<MirrorConfig, 'rate'>, others: number | null): CheckResult[] {
   const { limit, windowMs, share, floor } = rate;
   const limits = paceLimits({ rate });

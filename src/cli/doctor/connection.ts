@@ -25,7 +25,10 @@ export function judgeCertificate(validTo: number, now: number): CheckResult {
     : ok('tls', `the partner's certificate is trusted and valid until ${until}`);
 }
 
-/** Whether the partner's host is there and, by https, whether its certificate is trusted; through the proxy, where there is one. Sends no request. */
+/**
+ * Whether the partner's host is there and, by https, whether its certificate is trusted; through the proxy, where
+ * there is one. Sends no request.
+ */
 export async function checkPartnerReachable(
   { baseUrl, proxy }: Pick<Config['partner'], 'baseUrl' | 'proxy'>,
   now: () => number,

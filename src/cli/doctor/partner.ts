@@ -39,7 +39,10 @@ export interface AskOptions {
 
 const FILE_LINES = 400;
 
-/** Asks the partner what the evidence so far leaves open, in at most `most` requests, each with a permit from the ledger. */
+/**
+ * Asks the partner what the evidence so far leaves open, in at most `most` requests, each with a permit from the
+ * ledger.
+ */
 export async function askPartner(options: AskOptions): Promise<PartnerReport> {
   const { config, now } = options;
   const { partner } = config;
@@ -258,7 +261,10 @@ function remedy({ suspected, backoffLeftMs }: Refused, now: number): string {
   }
 }
 
-/** The line for a request of this run that was refused: what the partner said, how long requests pause, what to do. `now` in epoch milliseconds. */
+/**
+ * The line for a request of this run that was refused: what the partner said, how long requests pause, what to do.
+ * `now` in epoch milliseconds.
+ */
 export function refusal(error: PartnerError, refused: Refused | null, now: number): CheckResult {
   if (error.kind === 'account-not-configured') return fail('credential', error.message, error.hint);
   const backoff =
@@ -269,7 +275,9 @@ export function refusal(error: PartnerError, refused: Refused | null, now: numbe
   return fail('credential', text, refused === null ? error.hint : remedy(refused, now));
 }
 
-/** The line for a request that may not be sent for another `forMs`, and why: `because` is the pacer's reason to wait. */
+/**
+ * The line for a request that may not be sent for another `forMs`, and why: `because` is the pacer's reason to wait.
+ */
 export function putOff(because: string, forMs: number, refused: Refused | null, now: number): CheckResult {
   if (because === 'paused')
     return warn(

@@ -50,7 +50,8 @@ export function refusedBy(
 }
 
 /**
- * Permits by the same rules with a ledger of this process only: for a database that has none yet, so that no request can have been logged.
+ * Permits by the same rules with a ledger of this process only: for a database that has none yet, so that no request
+ * can have been logged.
  */
 export function localPermits(clock: Clock, limits: PaceLimits): PermitSource {
   let state: PaceState = initialPace(limits, clock.now());

@@ -28,7 +28,10 @@ type ServerRow = Omit<
   readonly at: number;
 };
 
-/** Reads the facts by which doctor judges the mirror's Postgres. Changes nothing. `now`: this host's clock, in epoch milliseconds. */
+/**
+ * Reads the facts by which doctor judges the mirror's Postgres. Changes nothing. `now`: this host's clock, in epoch
+ * milliseconds.
+ */
 export async function readPostgresFacts(sql: Sql, now: () => number): Promise<PostgresFacts> {
   const askedAt = now();
   const [{ at }] = await sql<
@@ -127,7 +130,9 @@ async function writeProblem(sql: Sql): Promise<string | null> {
 
 const SAMPLE = 60;
 
-/** What the mirror knows already: its token, and some SKUs where no manifest can be read. Null: there is no mirror yet. */
+/**
+ * What the mirror knows already: its token, and some SKUs where no manifest can be read. Null: there is no mirror yet.
+ */
 export async function readOwnMirror(sql: Sql | null): Promise<OwnMirror> {
   if (sql === null) return { token: null, skus: { snapshot: [], live: [] } };
   const { snapshotId } = await readSyncState(sql);

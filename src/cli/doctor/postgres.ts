@@ -6,7 +6,10 @@ import { judgeEncryption } from './connection.ts';
 
 const MIN_VERSION = 140_000;
 
-/** What the server and the role's rights are, as read by `readPostgresFacts`. Counts of connections include this command's own. */
+/**
+ * What the server and the role's rights are, as read by `readPostgresFacts`. Counts of connections include this
+ * command's own.
+ */
 export interface PostgresFacts {
   readonly versionNumber: number;
   readonly version: string;

@@ -29,7 +29,9 @@ export function reportJson(report: Report): Record<string, unknown> {
   };
 }
 
-/** The form for a person: a line a check, what to do below it, then the settings as an environment file has them. Pure. */
+/**
+ * The form for a person: a line a check, what to do below it, then the settings as an environment file has them. Pure.
+ */
 export function screenOf(report: Report, terminal: Terminal): string {
   const paint = painter(terminal);
   const { findings, unknown } = report;

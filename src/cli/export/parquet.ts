@@ -37,8 +37,9 @@ class FileWriter extends ByteWriter {
 }
 
 /**
- * Writes rows as a Parquet file (Snappy), a row group at a time, so that memory does not grow with the rows. `onRows` is told how many are
- * read so far, after each batch. Returns how many there were. Rejects as the rows or the file do; the file is then no whole one.
+ * Writes rows as a Parquet file (Snappy), a row group at a time, so that memory does not grow with the rows. `onRows`
+ * is told how many are read so far, after each batch. Returns how many there were. Rejects as the rows or the file
+ * do; the file is then no whole one.
  */
 export async function writeParquet(
   file: FileHandle,

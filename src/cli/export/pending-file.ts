@@ -18,7 +18,9 @@ export class NotWritten extends Error {
 export interface PendingFile {
   readonly path: string;
   readonly handle: FileHandle;
-  /** Has what was written on the disk; rejects with NotWritten where its name was taken meanwhile. Returns the bytes. */
+  /**
+   * Has what was written on the disk; rejects with NotWritten where its name was taken meanwhile. Returns the bytes.
+   */
   finish(): Promise<number>;
   /** Gives the file its name. */
   commit(): Promise<void>;

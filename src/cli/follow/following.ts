@@ -30,8 +30,8 @@ const CHECK_MS = 15_000;
 const RETAKE_MS = 250;
 
 /**
- * Follows until it is told to stop, over as many sessions as it takes: once it has followed, a Postgres that is away is waited for. Returns why it
- * ended, and the place.
+ * Follows until it is told to stop, over as many sessions as it takes: once it has followed, a Postgres that is away
+ * is waited for. Returns why it ended, and the place.
  *
  * @throws FollowerError; and what connecting says, where it has not followed yet
  */
@@ -89,7 +89,8 @@ async function followOnce(life: Lifetime, known: Known, session: Session, begun:
     checkIdleMs: CHECK_MS,
   });
   session.client = client;
-  // Told of its end while it idles, the driver takes no statement any more, and says so without a code; the end itself may come later.
+  // Told of its end while it idles, the driver takes no statement any more, and says so without a code; the end
+  // itself may come later.
   for (const event of ['error', 'end'] as const)
     client.once(event, () => {
       session.ended = true;
@@ -104,7 +105,10 @@ async function followOnce(life: Lifetime, known: Known, session: Session, begun:
   return end;
 }
 
-/** Checks that the database has all that was delivered. Where it has not, it keeps that, for the next process to find the same. */
+/**
+ * Checks that the database has all that was delivered. Where it has not, it keeps that, for the next process to find
+ * the same.
+ */
 async function goneOn(client: LoneClient, held: NameHeld, delivered: Place, kept: Place): Promise<void> {
   await checkNotSetBack(client, delivered, kept).catch(async (error: unknown) => {
     if (error instanceof FollowerError) await held.delivered(delivered.position, delivered.afterSku, null);

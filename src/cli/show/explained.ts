@@ -37,7 +37,10 @@ export interface Explained {
     readonly confidence: number;
     readonly actionable: boolean;
     readonly doubt: string | null;
-    /** Of a price that waits for a second answer: what is odd (null: many SKUs have moved), since which answer, and the prices before it. */
+    /**
+     * Of a price that waits for a second answer: what is odd (null: many SKUs have moved), since which answer, and
+     * the prices before it.
+     */
     readonly doubted: {
       readonly oddity: string | null;
       readonly since: string;
@@ -51,7 +54,10 @@ export interface Explained {
     readonly cohort: string;
     readonly minutes_between_changes: number | null;
     readonly own_rate: boolean;
-    /** With which probability it has moved with its line (brand and model) since its last answer; null: its line does not move. */
+    /**
+     * With which probability it has moved with its line (brand and model) since its last answer; null: its line does
+     * not move.
+     */
     readonly moved_with_line: number | null;
     /** Who has hinted at it since its last answer, and how often each of them is right (`moved`); null: nobody. */
     readonly hinted_by:

@@ -27,8 +27,8 @@ export interface AskedSample {
 }
 
 /**
- * Has SKUs asked about, some at a time, and waits for the answers. Those that the partner defers or that fail are not waited for. Once nothing
- * is answered for two minutes, it ends: the others of the sample are not marked.
+ * Has SKUs asked about, some at a time, and waits for the answers. Those that the partner defers or that fail are not
+ * waited for. Once nothing is answered for two minutes, it ends: the others of the sample are not marked.
  */
 export async function askAbout(skus: readonly string[], asking: Asking): Promise<AskedSample> {
   const { clock, signal, mark, tell } = asking;

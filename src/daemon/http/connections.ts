@@ -2,7 +2,10 @@ import { IncomingMessage, type ServerOptions, type ServerResponse } from 'node:h
 import type { Socket } from 'node:net';
 import type { Clock } from '../../lib/clock.ts';
 
-/** What a connection waits for: that its client has sent a whole request, that the daemon answers, or that the client reads. */
+/**
+ * What a connection waits for: that its client has sent a whole request, that the daemon answers, or that the client
+ * reads.
+ */
 type Phase = 'request' | 'answer' | 'reader';
 
 export interface HeldConnection {
@@ -22,15 +25,18 @@ export interface Room {
 const ROOM: Room = { most: 256, newcomers: 64 };
 /** Requests of one connection whose answers are not read yet. No usual client sends a second one. */
 const MAX_AT_ONCE = 4;
-/** How long an answer may be read. Beside the time-out of a connection on which nothing moves, for readers of a byte now and then. */
+/**
+ * How long an answer may be read. Beside the time-out of a connection on which nothing moves, for readers of a byte
+ * now and then.
+ */
 const READ_WITHIN_MS = 15_000;
 
 /**
- * The connection to close so that a new one has room; null while there is room. In: all, the new one too, in order of their
- * last progress. Those without a request go first; while they are few, those whose client does not read, and only then
- * those whose answer is not there yet. Among them one of the address that has most, so that nobody crowds out others; there
- * is no limit per address, because a proxy has the connections of all its clients. Of its address the one that has
- * waited longest: whoever asks at once has asked long before its turn to go.
+ * The connection to close so that a new one has room; null while there is room. In: all, the new one too, in order of
+ * their last progress. Those without a request go first; while they are few, those whose client does not read, and
+ * only then those whose answer is not there yet. Among them one of the address that has most, so that nobody crowds
+ * out others; there is no limit per address, because a proxy has the connections of all its clients. Of its address
+ * the one that has waited longest: whoever asks at once has asked long before its turn to go.
  */
 export function crowdedOut<C extends HeldConnection>(held: readonly C[], room: Room): C | null {
   if (held.length <= room.most) return null;
@@ -69,9 +75,10 @@ export interface Connections {
 }
 
 /**
- * Reads no request of a connection that `isFull`. By itself Node.js parses all that have come, hundreds in one go, and the event
- * loop would do nothing else. It stops only where a request changes the protocol: so that is what the one too many
- * is taken for, and `upgrade` is emitted for it. Requests that do ask for an upgrade are read like others.
+ * Reads no request of a connection that `isFull`. By itself Node.js parses all that have come, hundreds in one go,
+ * and the event loop would do nothing else. It stops only where a request changes the protocol: so that is what the
+ * one too many is taken for, and `upgrade` is emitted for it. Requests that do ask for an upgrade are read like
+ * others.
  */
 function readingUpTo(isFull: (socket: Socket) => boolean): Connections['reading'] {
   class Request extends IncomingMessage {

@@ -35,8 +35,9 @@ const ANSWERS: Readonly<Record<Refusal, Answer>> = {
 };
 
 /**
- * Whether a browser asks for a page of another site (or another port of this host), by the headers with which it says so. It keeps
- * the answer from that page anyway; but the reading costs Postgres, and time and size tell something. Links are followed.
+ * Whether a browser asks for a page of another site (or another port of this host), by the headers with which it says
+ * so. It keeps the answer from that page anyway; but the reading costs Postgres, and time and size tell something.
+ * Links are followed.
  */
 function isOfAnotherSite(headers: IncomingHttpHeaders): boolean {
   const site = headers['sec-fetch-site'];
@@ -49,7 +50,9 @@ export interface Gate {
   refusal(request: IncomingMessage): { readonly always: boolean; readonly answer: Answer } | null;
 }
 
-/** Decides who may read prices and health in detail. Refusals that an operator may have to act on are logged, throttled. */
+/**
+ * Decides who may read prices and health in detail. Refusals that an operator may have to act on are logged, throttled.
+ */
 export function createGate(options: GateOptions, clock: Clock, log: Log, throttle: LogThrottle): Gate {
   const { password = null } = options;
   const judgeHost = hostJudge(options.host, options.allowedHosts ?? []);

@@ -7,10 +7,11 @@ export type HostJudgement = 'known' | 'unknown' | 'ambiguous';
 const AUTHORITY = /^(\[[^\]]*\]|[^:[\]]*)(?::\d{0,5})?$/;
 
 /**
- * Returns the judge of Host headers. In: the host that is listened on, and further names that lead here. A web page under a
- * name that somebody has pointed at this machine (DNS rebinding) sends that name, so only these are known: addresses,
- * which nobody can point elsewhere, `localhost`, and the given names, each with any port. The machine's own name is not
- * among them: networks hand it out. No Host is known too, because every browser sends one (Node.js refuses HTTP/1.1 without).
+ * Returns the judge of Host headers. In: the host that is listened on, and further names that lead here. A web page
+ * under a name that somebody has pointed at this machine (DNS rebinding) sends that name, so only these are known:
+ * addresses, which nobody can point elsewhere, `localhost`, and the given names, each with any port. The machine's
+ * own name is not among them: networks hand it out. No Host is known too, because every browser sends one (Node.js
+ * refuses HTTP/1.1 without).
  */
 export function hostJudge(
   listensOn: string,

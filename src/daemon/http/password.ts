@@ -24,8 +24,9 @@ const isSame = (one: string, other: string): boolean =>
   timingSafeEqual(hash('sha256', one, 'buffer'), hash('sha256', other, 'buffer'));
 
 /**
- * Returns the judge of Authorization headers. The file of the password, if it is in one, is read again before it is compared, once
- * a second at most: unlike a rejected credential of ours, one that was withdrawn would go on being accepted.
+ * Returns the judge of Authorization headers. The file of the password, if it is in one, is read again before it is
+ * compared, once a second at most: unlike a rejected credential of ours, one that was withdrawn would go on being
+ * accepted.
  */
 export function passwordJudge(
   password: SecretSource,

@@ -17,8 +17,8 @@ export interface Sources {
 }
 
 /**
- * Who may read an answer: `everyone` all of it, or its `status` alone, or `known` only. Known is whoever asks by a name of
- * this server (and has its password, where there is one).
+ * Who may read an answer: `everyone` all of it, or its `status` alone, or `known` only. Known is whoever asks by a
+ * name of this server (and has its password, where there is one).
  */
 export type Readers = 'everyone' | 'status' | 'known';
 
@@ -33,8 +33,8 @@ const APART_MS = 100;
 const PROMETHEUS_TEXT = 'text/plain; version=0.0.4; charset=utf-8';
 
 /**
- * The same work for all who ask while it runs, or is about to: slow scrapes do not pile up on Postgres, and many quick ones take no more
- * than a part of this process's time.
+ * The same work for all who ask while it runs, or is about to: slow scrapes do not pile up on Postgres, and many
+ * quick ones take no more than a part of this process's time.
  */
 function shared<T>(clock: Clock, work: () => Promise<T>): () => Promise<T> {
   let next: Promise<T> | null = null;

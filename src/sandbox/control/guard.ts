@@ -19,8 +19,9 @@ export interface Refused {
 const FORWARDED = ['forwarded', 'x-forwarded-for', 'x-real-ip', 'via'] as const;
 
 /**
- * Why a request may not control the sandbox; null = it may. With a token whoever sends it may, from anywhere. Without one only
- * this machine may, and no page in one of its browsers: neither one of another site, nor one whose name was bound to this address.
+ * Why a request may not control the sandbox; null = it may. With a token whoever sends it may, from anywhere. Without
+ * one only this machine may, and no page in one of its browsers: neither one of another site, nor one whose name was
+ * bound to this address.
  */
 export function refusalOf(caller: Caller, token: string | null): Refused | null {
   const refused = token === null ? strangeness(caller) : withoutToken(caller.headers, token);

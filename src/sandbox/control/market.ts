@@ -63,7 +63,10 @@ export const release: ControlHandler = ({ state }, { body }) => {
   return done({ brand, model, skus: skus.length });
 };
 
-/** GET /sandbox/hints: which SKUs have probably moved, as a source of hints tells it; `?after=` the `next` of the answer before. */
+/**
+ * GET /sandbox/hints: which SKUs have probably moved, as a source of hints tells it; `?after=` the `next` of the
+ * answer before.
+ */
 export const listHints: ControlHandler = ({ state }, { query }) => {
   const after = query.get('after') ?? '0';
   if (!/^\d{1,15}$/.test(after)) throw new ControlProblem(400, 'after must be the next of an answer, or 0');

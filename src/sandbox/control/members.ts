@@ -97,7 +97,10 @@ type Members<Asked extends Kinds> = {
   [Name in keyof Asked]?: Asked[Name] extends Kind<infer T> ? T : never;
 };
 
-/** The members of a call's JSON body, each of which may be left out; throws a ControlProblem that names everything wrong with it. */
+/**
+ * The members of a call's JSON body, each of which may be left out; throws a ControlProblem that names everything
+ * wrong with it.
+ */
 export function readMembers<Asked extends Kinds>(body: string, asked: Asked): Members<Asked> {
   const given = parse(body);
   const names = Object.keys(asked);

@@ -17,7 +17,10 @@ export function answerListings({ settings, listings }: Services, { params, query
   return { status: 200, body: listingPageBody(settings.dialect, type, page) };
 }
 
-/** POST /partner/list/ask and /partner/list/preorder (partner rules 4.4): every call creates, but in vacation mode no ask. */
+/**
+ * POST /partner/list/ask and /partner/list/preorder (partner rules 4.4): every call creates, but in vacation mode no
+ * ask.
+ */
 export function answerCreate(services: Services, { text }: Call, listingType: ListingType): Answer {
   const body = readObject(text);
   const goods = typeof body === 'string' ? body : readFields(body, CREATION);
@@ -31,7 +34,9 @@ export function answerCreate(services: Services, { text }: Call, listingType: Li
   };
 }
 
-/** PUT /partner/edit/listing and /partner/edit/preorder (partner rules 4.4). A listing of the other type is not found. */
+/**
+ * PUT /partner/edit/listing and /partner/edit/preorder (partner rules 4.4). A listing of the other type is not found.
+ */
 export function answerEdit({ listings }: Services, { text }: Call, listingType: ListingType): Answer {
   const body = readObject(text);
   const edit = typeof body === 'string' ? body : readFields(body, EDIT);

@@ -20,7 +20,9 @@ const OF_A_HUNDRED: readonly (readonly [OrderStatus, ListingType, number])[] = [
 
 type Born = Pick<Order, 'own' | 'listingType' | 'status' | 'createdAt' | 'updatedAt'>;
 
-/** What the orders are at start, oldest first, the other supplier's among them. Deterministic in seed and start time. */
+/**
+ * What the orders are at start, oldest first, the other supplier's among them. Deterministic in seed and start time.
+ */
 export function bornOrders(settings: Settings, rng: Rng): Born[] {
   const now = settings.now();
   const own = Array.from({ length: settings.orders }, (_, index) => born(index, true, now, rng));

@@ -64,8 +64,9 @@ export function answerConfirm({ orders }: Services, { text }: Call): Answer {
 }
 
 /**
- * PUT /partner/update/tracking (partner rules 4.4): one by one; a missing order is skipped, a foreign one stops the call and
- * leaves the earlier ones written. A body of the wrong shape is refused before anything is written (the sandbox's choice).
+ * PUT /partner/update/tracking (partner rules 4.4): one by one; a missing order is skipped, a foreign one stops the
+ * call and leaves the earlier ones written. A body of the wrong shape is refused before anything is written (the
+ * sandbox's choice).
  */
 export function answerTracking({ orders }: Services, { text }: Call): Answer {
   const body = readObject(text);

@@ -24,7 +24,9 @@ const FAILURES: Partial<Record<OrderStatus, number>> = { pending: 0.05, process:
 /** Steps for which an order keeps a state at least, so that whoever polls once a step sees each. */
 const MIN_STEPS = 3;
 
-/** Every order there is, of the account and of another supplier. State in memory, seeded; time comes from the settings. */
+/**
+ * Every order there is, of the account and of another supplier. State in memory, seeded; time comes from the settings.
+ */
 export class Orders {
   readonly #orders: Order[] = [];
   readonly #byId = new Map<string, Order>();
@@ -78,7 +80,9 @@ export class Orders {
     return this.#add(goods, { ...born, ...as });
   }
 
-  /** Moves an order by hand, as the service's operator can; a move that was under way is off, and so is a confirmation. */
+  /**
+   * Moves an order by hand, as the service's operator can; a move that was under way is off, and so is a confirmation.
+   */
   setStatus(id: string, status: OrderStatus): void {
     const order = this.#known(id);
     order.movesAt = null;

@@ -22,9 +22,9 @@ import { writePrices, writeProducts } from './writes.ts';
 
 /**
  * Applies one bulk answer in one transaction: prices and their history, metadata and its history, SKU states, and the
- * ledger. A SKU counts only where the claim is still this one: a lease that ran out, or an answer applied before, changes
- * nothing. What no answer is applied to is not settled by it: a SKU that a delta has removed since the claim is given back, due as it
- * was. All this is ordered by claim and generation, which only grow, and never by a clock.
+ * ledger. A SKU counts only where the claim is still this one: a lease that ran out, or an answer applied before,
+ * changes nothing. What no answer is applied to is not settled by it: a SKU that a delta has removed since the claim
+ * is given back, due as it was. All this is ordered by claim and generation, which only grow, and never by a clock.
  *
  * One round trip locks and compares, and one writes and commits; in between it is decided what follows.
  */
@@ -91,7 +91,10 @@ export async function applyAnswer(
   };
 }
 
-/** What the answer has shown of members; stored where one is to be muted, or heard again. Outside of its transaction, as every lesson. */
+/**
+ * What the answer has shown of members; stored where one is to be muted, or heard again. Outside of its transaction,
+ * as every lesson.
+ */
 async function noteMembers(
   sql: Sql,
   moved: readonly Moved[],

@@ -41,8 +41,8 @@ interface PriceRowFound {
 }
 
 /**
- * Compares the prices of answered SKUs with the mirror's; a SKU that is not found loses all of its own. Call this with the
- * SKUs' rows locked: every writer of prices locks those.
+ * Compares the prices of answered SKUs with the mirror's; a SKU that is not found loses all of its own. Call this
+ * with the SKUs' rows locked: every writer of prices locks those.
  */
 export async function comparePrices(tx: Tx, answered: readonly SkuResult[]): Promise<PriceDifference[]> {
   const rows = answered.flatMap((result) =>
@@ -75,8 +75,8 @@ export async function comparePrices(tx: Tx, answered: readonly SkuResult[]): Pro
 }
 
 /**
- * Compares the metadata of answered SKUs with the mirror's, field by field; what an answer leaves out it does not correct
- * (partner rules 2.4, 4.2.4). Call this with the SKUs' rows locked.
+ * Compares the metadata of answered SKUs with the mirror's, field by field; what an answer leaves out it does not
+ * correct (partner rules 2.4, 4.2.4). Call this with the SKUs' rows locked.
  */
 export async function compareProducts(tx: Tx, answered: readonly SkuResult[]): Promise<ProductDifferences> {
   const rows = answered.flatMap((result) =>

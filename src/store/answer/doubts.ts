@@ -11,7 +11,10 @@ export const APART_MINUTES = 5;
 /** Mass moves are counted over this time. */
 export const HOUR_MINUTES = 60;
 
-/** What is known of moves in masses when an answer is judged: since when they go on, and how far prices usually move; null: they do not, nobody knows. */
+/**
+ * What is known of moves in masses when an answer is judged: since when they go on, and how far prices usually move;
+ * null: they do not, nobody knows.
+ */
 export interface KnownMassMove {
   readonly since: Date | null;
   readonly usual: number | null;
@@ -47,7 +50,10 @@ export interface JudgedAnswer {
   readonly now: SizePrices;
   /** Whether name and model have both changed. */
   readonly renamed: boolean;
-  /** `before` vanished longer ago than moves of the market are counted for: what is offered again may cost what it likes. */
+  /**
+   * `before` vanished longer ago than moves of the market are counted for: what is offered again may cost what it
+   * likes.
+   */
   readonly isReturn?: boolean;
 }
 
@@ -96,8 +102,8 @@ export interface KnownSku {
 }
 
 /**
- * What is answered of each SKU beside what was held: the mirror's prices, as the differences tell them, or else those that vanished last;
- * none where they are another account's. Pure.
+ * What is answered of each SKU beside what was held: the mirror's prices, as the differences tell them, or else those
+ * that vanished last; none where they are another account's. Pure.
  */
 export function judgedAnswers(
   answered: readonly SkuResult[],
@@ -128,7 +134,10 @@ export function judgedAnswers(
   });
 }
 
-/** What an answer shows of the market as a whole: judged SKUs that had prices before, within the hour that moves are counted for. */
+/**
+ * What an answer shows of the market as a whole: judged SKUs that had prices before, within the hour that moves are
+ * counted for.
+ */
 export interface JudgedLook {
   readonly odd: boolean;
   /** By how much its prices have moved, as a median of natural logarithms; null: none has. */

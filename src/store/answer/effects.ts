@@ -49,7 +49,10 @@ export interface AnswerEffects {
   readonly ahead: readonly LearnedRefresh[];
   /** Lines of which live SKUs were refreshed. */
   readonly lines: readonly WeighedLine[];
-  /** What the answer shows of the sources of hints, of what they had told of, and how many refreshes of live SKUs have found a move. */
+  /**
+   * What the answer shows of the sources of hints, of what they had told of, and how many refreshes of live SKUs have
+   * found a move.
+   */
   readonly ofHints: {
     readonly tests: readonly HintTest[];
     readonly told: readonly PredictionTest[];
@@ -201,7 +204,10 @@ function productChange(sku: string, changes: readonly MemberChange[]): FieldChan
   ];
 }
 
-/** Whether nothing but muted members of an entry has moved: it is stored with the next move of the price, or of something else. */
+/**
+ * Whether nothing but muted members of an entry has moved: it is stored with the next move of the price, or of
+ * something else.
+ */
 function isThinned(
   { sku, members }: PriceDifference,
   muted: ReadonlySet<string>,
@@ -236,12 +242,18 @@ export type LockedSku = Omit<LiveRefresh, 'sizes'> &
     readonly state: string;
     readonly live: boolean;
     readonly seenBefore: boolean;
-    /** Why its prices are doubted, since how many minutes before the request, and what they were before; null where they are not. */
+    /**
+     * Why its prices are doubted, since how many minutes before the request, and what they were before; null where
+     * they are not.
+     */
     readonly doubt: Doubt | null;
     readonly oddity: Oddity | null;
     readonly doubtMinutes: number | null;
     readonly believed: Readonly<Record<string, number>> | null;
-    /** Where the mirror has no price of it any longer: those that vanished last, and how many minutes before the request. */
+    /**
+     * Where the mirror has no price of it any longer: those that vanished last, and how many minutes before the
+     * request.
+     */
     readonly vanished: Readonly<Record<string, number>> | null;
     readonly vanishedMinutes: number | null;
     /** How long ago a delta reported the SKU, where the request was the first to be sent since; else null. */

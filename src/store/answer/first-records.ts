@@ -11,8 +11,8 @@ interface Before {
 }
 
 /**
- * What followers of catalog.changes are told of an answer beside its moves: new states, and the first prices and metadata of SKUs (`unknown`:
- * those without metadata so far). Pure.
+ * What followers of catalog.changes are told of an answer beside its moves: new states, and the first prices and
+ * metadata of SKUs (`unknown`: those without metadata so far). Pure.
  */
 export function changesBeside(
   answered: readonly SkuResult[],

@@ -23,8 +23,8 @@ const readMoment = (tx: Tx, claim: Claim) => tx<[AnswerMoment & KnownMassMove]>`
   from catalog_internal.mass_move`;
 
 /**
- * Locks the asked SKUs and returns the state of each whose claim is still this one. Row locks in order of sku, SKUs before
- * ledger, as every transaction here takes them.
+ * Locks the asked SKUs and returns the state of each whose claim is still this one. Row locks in order of sku, SKUs
+ * before ledger, as every transaction here takes them.
  */
 export async function lockAnswered(
   tx: Tx,
@@ -38,8 +38,9 @@ export async function lockAnswered(
 }> {
   const asked = claim.skus.map(({ sku }) => sku);
   const generations = claim.skus.map(({ generation }) => generation);
-  // Sent in one go and in this order: the last is to see what was committed while the one before waited for its locks. The
-  // driver sends a statement when it is first waited for, so none of them may be waited for earlier than those before it.
+  // Sent in one go and in this order: the last is to see what was committed while the one before waited for its
+  // locks. The driver sends a statement when it is first waited for, so none of them may be waited for earlier than
+  // those before it.
   const [, found, [{ hints }], [{ at, late, scoped, ...massMove }]] = await Promise.all([
     tx`select from catalog.skus where sku = any(${asked}) order by sku for no key update`,
     tx<Omit<LockedSku, 'hints'>[]>`

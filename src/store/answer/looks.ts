@@ -22,7 +22,10 @@ export interface HeldPrices {
   readonly random: boolean;
 }
 
-/** Of the sizes for which the mirror had a price: how many there were, and how many an answer has another price for, or none. */
+/**
+ * Of the sizes for which the mirror had a price: how many there were, and how many an answer has another price for,
+ * or none.
+ */
 export interface SizesFound {
   readonly held: number;
   readonly moved: number;
@@ -60,8 +63,8 @@ const leverageOf = ({ alpha, beta, prior, priorMinutes }: HeldPrices, minutes: n
   );
 
 /**
- * What refreshes test of what was held before them: for each SKU whether anything has moved, and of its sizes how many have; once more
- * for those drawn at random. Pure.
+ * What refreshes test of what was held before them: for each SKU whether anything has moved, and of its sizes how
+ * many have; once more for those drawn at random. Pure.
  */
 export function testsOf(
   looks: readonly (HeldPrices & { readonly moved: boolean; readonly finding: AuditFinding | null })[],

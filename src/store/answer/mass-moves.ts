@@ -3,8 +3,9 @@ import type { Sql } from '../connection/db.ts';
 import { APART_MINUTES, HOUR_MINUTES, type KnownMassMove, type SkuJudgement } from './doubts.ts';
 
 /*
- * Prices that move implausibly in masses: a fault of the partner, or a crash of the market. Nobody can tell these apart by one answer, so
- * while it goes on each move is doubted until a second answer says the same. What is counted is what one process has seen within an hour.
+ * Prices that move implausibly in masses: a fault of the partner, or a crash of the market. Nobody can tell these
+ * apart by one answer, so while it goes on each move is doubted until a second answer says the same. What is counted
+ * is what one process has seen within an hour.
  */
 
 const WINDOW_MS = HOUR_MINUTES * 60_000;
@@ -17,12 +18,17 @@ const ENOUGH = 200;
 const SOME = 20;
 /** Part of the answered SKUs that is implausible. */
 const IMPLAUSIBLE_PART = 0.01;
-/** Prices move far from this many times the usual move on. The least that is taken as usual, and what is far while that is not known (natural logarithms). */
+/**
+ * Prices move far from this many times the usual move on. The least that is taken as usual, and what is far while
+ * that is not known (natural logarithms).
+ */
 const TIMES_USUAL = 8;
 const MIN_USUAL = 0.02;
 const UNKNOWN_FAR = Math.log(2);
 
-/** Moves are counted by how far they went, in steps of a tenth from 1/10,000 on: their median is known to a twentieth. */
+/**
+ * Moves are counted by how far they went, in steps of a tenth from 1/10,000 on: their median is known to a twentieth.
+ */
 const STEPS = 128;
 const stepOf = (move: number) =>
   Math.min(STEPS - 1, Math.max(0, Math.floor(Math.log(move / 1e-4) / Math.log(1.1))));
@@ -37,7 +43,10 @@ export interface HourOfMoves {
   readonly move: number | null;
 }
 
-/** Whether this is more than chance, or an ordinary market, would bring. `going`: whether it goes on, which less tells. Pure. */
+/**
+ * Whether this is more than chance, or an ordinary market, would bring. `going`: whether it goes on, which less
+ * tells. Pure.
+ */
 export function isMassMove(
   { answers, implausible, moves, move }: HourOfMoves,
   usual: number | null,
@@ -144,8 +153,8 @@ export type MassMoved =
   | { readonly event: 'ended'; readonly seconds: number };
 
 /**
- * Counts what an answer has shown of moves, and begins or ends the time in which each is doubted; once an hour, learns what is usual.
- * Outside of the answer's transaction, as every lesson.
+ * Counts what an answer has shown of moves, and begins or ends the time in which each is doubted; once an hour,
+ * learns what is usual. Outside of the answer's transaction, as every lesson.
  */
 export async function followMoves(
   sql: Sql,
@@ -167,7 +176,9 @@ export async function followMoves(
   return null;
 }
 
-/** SQL: nobody holds the row. A connection that has fallen silent may, and holds up no answer; the next one tries again. */
+/**
+ * SQL: nobody holds the row. A connection that has fallen silent may, and holds up no answer; the next one tries again.
+ */
 const unlocked = (sql: Sql) => sql`id in (select id from catalog_internal.mass_move for update skip locked)`;
 
 async function begin(
@@ -175,7 +186,8 @@ async function begin(
   kind: MassMove['kind'],
   { answers, implausible, move }: HourOfMoves,
 ): Promise<MassMoved | null> {
-  // Before it is said, so that what fails here is tried again by the next answer; and once more for what moved meanwhile.
+  // Before it is said, so that what fails here is tried again by the next answer; and once more for what moved
+  // meanwhile.
   const skus = await doubtMoved(sql);
   const begun = await sql`
     update catalog_internal.mass_move
@@ -199,7 +211,10 @@ async function doubtMoved(sql: Sql): Promise<number> {
   return skus;
 }
 
-/** The next SKUs after `after`, locked in order of sku, as everyone locks the ledger. `last` is the last of them; null where there was none. */
+/**
+ * The next SKUs after `after`, locked in order of sku, as everyone locks the ledger. `last` is the last of them; null
+ * where there was none.
+ */
 const doubtPiece = (sql: Sql, after: string) => sql<[{ last: string | null; skus: number }]>`
   with moved as materialized (
     select distinct on (sku, size) sku, size, old_price from catalog.price_history
@@ -266,8 +281,9 @@ export async function readDoubts(sql: Sql): Promise<Doubts> {
 type MassMoveRow = { readonly [Member in keyof MassMove]: MassMove[Member] | null };
 
 /**
- * Ends doubts: the seller says that these prices are the market's; null: all of them, and that prices move so in masses. Their second
- * answers are not waited for. What is doubted from then on is doubted again. Returns of how many SKUs.
+ * Ends doubts: the seller says that these prices are the market's; null: all of them, and that prices move so in
+ * masses. Their second answers are not waited for. What is doubted from then on is doubted again. Returns of how many
+ * SKUs.
  */
 export async function acceptDoubted(sql: Sql, skus: readonly string[] | null): Promise<number> {
   if (skus === null)

@@ -1,8 +1,9 @@
 /*
- * Members that move with each refresh, as a counter of views does. Each of their moves would be a row of history and a change in the
- * feed, and each refresh of a SKU would rewrite every price whose entry has one. They are noticed by member, over all SKUs, and muted:
- * stored, but no history. Evidence are SKUs that are followed from one refresh to the next: a member that moved moves again, or rests.
- * So what changes once for every SKU (the partner has new pictures) is history as ever.
+ * Members that move with each refresh, as a counter of views does. Each of their moves would be a row of history and
+ * a change in the feed, and each refresh of a SKU would rewrite every price whose entry has one. They are noticed by
+ * member, over all SKUs, and muted: stored, but no history. Evidence are SKUs that are followed from one refresh to
+ * the next: a member that moved moves again, or rests. So what changes once for every SKU (the partner has new
+ * pictures) is history as ever.
  */
 
 /** The object a member belongs to: a product, or a size's entry. */

@@ -21,8 +21,8 @@ export async function storeMuted(sql: Sql, { muted, unmuted }: MutedChange): Pro
 }
 
 /**
- * Deletes rows of members' history that are older than what is kept of price history: positions behind its last dropped chunk, which
- * catalog.changes refuses already. Returns how many; there may be more.
+ * Deletes rows of members' history that are older than what is kept of price history: positions behind its last
+ * dropped chunk, which catalog.changes refuses already. Returns how many; there may be more.
  */
 export async function dropOldMemberHistory(sql: Sql, atOnce: number): Promise<number> {
   const dropped = await sql`

@@ -1,16 +1,17 @@
 /*
- * Numbers that are no prices, though the partner says them: an answer is judged against what the mirror held of the SKU before, or
- * where it held nothing by its own sizes. A mirror shows what the partner says; what is judged here is whether to act on it before a
- * second answer, apart in time, has said the same.
+ * Numbers that are no prices, though the partner says them: an answer is judged against what the mirror held of the
+ * SKU before, or where it held nothing by its own sizes. A mirror shows what the partner says; what is judged here is
+ * whether to act on it before a second answer, apart in time, has said the same.
  */
 
 /** Prices by size, in whole baht; sizes without a readable price are left out. */
 export type SizePrices = ReadonlyMap<string, number>;
 
 /**
- * What is odd about an answer: hardly one of its sizes was there; one number stands for many sizes; a price is a multiple of what it was;
- * all are; the same prices are on other sizes; most have moved by much, and each in its own way, as prices of another product would; a
- * price is far from those of all other sizes; name and model are another product's.
+ * What is odd about an answer: hardly one of its sizes was there; one number stands for many sizes; a price is a
+ * multiple of what it was; all are; the same prices are on other sizes; most have moved by much, and each in its own
+ * way, as prices of another product would; a price is far from those of all other sizes; name and model are another
+ * product's.
  */
 export type Oddity =
   | 'other-sizes'
@@ -33,8 +34,8 @@ const FEW = 3;
 /** Two prices that are swapped are by this far (natural logarithm) from each other; nearer ones may meet by chance. */
 const SWAPPED = 0.1;
 /**
- * With at least `sizes` sizes in both answers, three in ten of them have hardly ever moved further from the median move than `far` (natural
- * logarithm), or than TIMES_USUAL times what is usual in the catalog.
+ * With at least `sizes` sizes in both answers, three in ten of them have hardly ever moved further from the median
+ * move than `far` (natural logarithm), or than TIMES_USUAL times what is usual in the catalog.
  */
 const PROFILES = [
   { sizes: 10, far: 0.12 },
@@ -50,8 +51,8 @@ const median = (numbers: readonly number[]): number => {
 };
 
 /**
- * What is odd about `now` after `before`; null where nothing is. `usual`: by how much prices of this catalog move when they do (a median
- * of natural logarithms), 0 where that is not known yet. Pure.
+ * What is odd about `now` after `before`; null where nothing is. `usual`: by how much prices of this catalog move
+ * when they do (a median of natural logarithms), 0 where that is not known yet. Pure.
  */
 export function oddityOf(before: SizePrices, now: SizePrices, usual = 0): Oddity | null {
   const kept = [...now].flatMap(([size, price]) => {

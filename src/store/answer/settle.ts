@@ -4,8 +4,8 @@ import type { AnswerEffects } from './effects.ts';
 import type { NextRefresh, SkuResult } from './types.ts';
 
 /**
- * Writes that the SKUs were refreshed, and what they are now. One whose price moved while it was live is not what it was,
- * should it come back with its hash of before.
+ * Writes that the SKUs were refreshed, and what they are now. One whose price moved while it was live is not what it
+ * was, should it come back with its hash of before.
  */
 export async function writeStates(
   tx: Tx,
@@ -31,13 +31,14 @@ const MAX_LIVE_MARKS = 6;
 
 /**
  * Schedules the next refresh of answered SKUs, where no mark came since the claim; a newer mark leaves the SKU due. A
- * removed SKU that is still 0009 has had its one request and is not asked until it is reported again; a watched one is
- * asked as often as any that is not found, because the price routes may know it again without a delta reporting it; likewise one that is listed again.
- * One that is listed and was priced once is asked before that, each time after as long as it has had no price by then: the price routes may not know it for hours.
- * One that is doubted is due, and waits until a second answer counts. Nobody reports the moves of a priced one that no manifest lists: it is asked as often as a live one, and has no live slot
- * unless it was last listed as live, since whether the partner computes it live is not known. When a promise of its age has it come
- * before that is a time of its own. All are settled as if they were in scope; who is not
- * is put out of it afterwards (sortByScope).
+ * removed SKU that is still 0009 has had its one request and is not asked until it is reported again; a watched one
+ * is asked as often as any that is not found, because the price routes may know it again without a delta reporting
+ * it; likewise one that is listed again. One that is listed and was priced once is asked before that, each time after
+ * as long as it has had no price by then: the price routes may not know it for hours. One that is doubted is due, and
+ * waits until a second answer counts. Nobody reports the moves of a priced one that no manifest lists: it is asked as
+ * often as a live one, and has no live slot unless it was last listed as live, since whether the partner computes it
+ * live is not known. When a promise of its age has it come before that is a time of its own. All are settled as if
+ * they were in scope; who is not is put out of it afterwards (sortByScope).
  */
 export async function settleAnswered(
   tx: Tx,
@@ -109,9 +110,10 @@ export async function returnOvertaken(tx: Tx, claim: Claim, overtaken: readonly 
 
 /**
  * Deferred and erring SKUs stay due as they were and wait, whatever marks came meanwhile. A deferred SKU has shown
- * that it is computed live, so it counts against the live budget (partner rules 4.1.3 and 4.1.4), or that its call had too much of it:
- * one that is not listed as live counts until its next answer, and each time that it is deferred again for twice as many. Whoever is deferred
- * again, or in errors, takes no more slots from others than its lane has. An error that all others share is counted once, and leaves the lane as it was.
+ * that it is computed live, so it counts against the live budget (partner rules 4.1.3 and 4.1.4), or that its call
+ * had too much of it: one that is not listed as live counts until its next answer, and each time that it is deferred
+ * again for twice as many. Whoever is deferred again, or in errors, takes no more slots from others than its lane
+ * has. An error that all others share is counted once, and leaves the lane as it was.
  */
 export async function postpone(tx: Tx, claim: Claim, results: readonly SkuResult[]): Promise<void> {
   const waiting = results.filter((result) => result.kind === 'deferred' || result.kind === 'error');

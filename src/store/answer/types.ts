@@ -33,8 +33,8 @@ export type SkuResult =
   | { readonly sku: string; readonly kind: 'not_found' }
   | { readonly sku: string; readonly kind: 'deferred'; readonly waitMs: number }
   /**
-   * `alone`: a call with this SKU and no other failed as a whole, so it shares none until one has worked. `general`: so are all others, and
-   * it is counted no more than once against this one.
+   * `alone`: a call with this SKU and no other failed as a whole, so it shares none until one has worked. `general`:
+   * so are all others, and it is counted no more than once against this one.
    */
   | {
       readonly sku: string;
@@ -57,8 +57,8 @@ export interface NextRefresh {
   /** Live, and without a plan for each: SKUs that no manifest lists. */
   readonly liveMs: number;
   /**
-   * Learns from a refresh of a live SKU, of which its line may say something, and says when the next one is due where that is not after
-   * `liveMs`.
+   * Learns from a refresh of a live SKU, of which its line may say something, and says when the next one is due where
+   * that is not after `liveMs`.
    */
   readonly live?: (refresh: LiveRefresh, told?: LineEvidence) => LearnedRefresh;
   /** Weighs the refreshes of live SKUs by their lines; without it none are. */
@@ -83,7 +83,9 @@ export interface WeighedLines {
 export interface LineEvidence {
   /** The line's release explains what it found. */
   readonly explained: boolean;
-  /** In how many minutes the SKU is refreshed again, because its line moves and it has not; null: no sooner than else. */
+  /**
+   * In how many minutes the SKU is refreshed again, because its line moves and it has not; null: no sooner than else.
+   */
   readonly againIn: number | null;
   /** What is known of the SKU's own wholesale moves now. */
   readonly wholesale: Wholesale;
@@ -127,7 +129,9 @@ export interface Applied {
   readonly times: ApplyTimes;
 }
 
-/** When an answer's transaction had compared and sent its changes, and when it had committed them (`performance.now`). */
+/**
+ * When an answer's transaction had compared and sent its changes, and when it had committed them (`performance.now`).
+ */
 export interface ApplyTimes {
   readonly comparedAt: number;
   readonly committedAt: number;

@@ -27,8 +27,8 @@ export async function writePrices(tx: Tx, diff: readonly PriceDifference[], at: 
 }
 
 /**
- * Writes the metadata of answered SKUs: what they say of it where it is to be `renewed`, else that it was seen again; that it has
- * `changed` where more has than members that always do.
+ * Writes the metadata of answered SKUs: what they say of it where it is to be `renewed`, else that it was seen again;
+ * that it has `changed` where more has than members that always do.
  */
 export async function writeProducts(
   tx: Tx,

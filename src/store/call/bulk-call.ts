@@ -22,8 +22,8 @@ import { SCOPE_MOVED } from '../sellers/scope.ts';
 import { WATCHLIST_MOVED } from '../sellers/watchlist.ts';
 
 /*
- * What a bulk call reads before it: one statement, as every statement is a round trip, and Postgres may be far away. What
- * it writes after it is in call-lesson.ts.
+ * What a bulk call reads before it: one statement, as every statement is a round trip, and Postgres may be far away.
+ * What it writes after it is in call-lesson.ts.
  */
 
 /** For each lane, how many seconds before its due time a SKU counts as due. */
@@ -60,11 +60,14 @@ export interface CallInputs {
   readonly suspects: readonly DueSuspects[];
   /** Milliseconds until a SKU comes due or a wait ends (0 = now); null when nothing is scheduled. */
   readonly nextDueMs: number | null;
-  /** Live SKUs to choose from: drawn at random, listed of a backlog, then by due time; none where live SKUs are claimed in that order anyway. */
+  /**
+   * Live SKUs to choose from: drawn at random, listed of a backlog, then by due time; none where live SKUs are
+   * claimed in that order anyway.
+   */
   readonly candidates: readonly LiveCandidate[];
   /**
-   * While the ceiling on live computations is met, a due live SKU to try whether it still is: one that was not deferred when it was asked
-   * before. Null: there is none, or the ceiling is not met.
+   * While the ceiling on live computations is met, a due live SKU to try whether it still is: one that was not
+   * deferred when it was asked before. Null: there is none, or the ceiling is not met.
    */
   readonly untried: string | null;
   /** Whether the ledger does not know yet what sellers have done to the watchlist. */
@@ -89,8 +92,8 @@ interface InputsRow extends Omit<CallInputs, 'due'> {
 }
 
 /**
- * Releases rows whose wait or lease is over, and reads what the next bulk call is planned from: one round trip. `floors`: from where this
- * process reads the ledger; without them from its beginning.
+ * Releases rows whose wait or lease is over, and reads what the next bulk call is planned from: one round trip.
+ * `floors`: from where this process reads the ledger; without them from its beginning.
  */
 export async function readCallInputs(
   sql: Sql,
@@ -215,7 +218,10 @@ function dueSuspects(sql: Sql) {
     ) s`;
 }
 
-/** Where something is due now, nothing else needs to be read for it: what waits may be whatever was claimed in the last minutes. */
+/**
+ * Where something is due now, nothing else needs to be read for it: what waits may be whatever was claimed in the
+ * last minutes.
+ */
 function nextDueMs(sql: Sql) {
   return sql`
     select greatest(0, extract(epoch from at - clock_timestamp()) * 1000)::float8 from (select case
@@ -329,7 +335,9 @@ export interface CallSize {
   readonly size: number | null;
   /** The least size that is known to fail; null while none is. */
   readonly failing: number | null;
-  /** Size of a call that failed, while none of as many SKUs has worked since: it may have failed for one of its SKUs. */
+  /**
+   * Size of a call that failed, while none of as many SKUs has worked since: it may have failed for one of its SKUs.
+   */
   readonly suspected: number | null;
   /** The most SKUs with which a call has worked since a size failed. */
   readonly proven: number;

@@ -7,8 +7,8 @@ import { type LiveCall, type LiveCeiling, storingCeiling } from '../live/live.ts
 import type { CallSize } from './bulk-call.ts';
 
 /*
- * What a bulk call writes after it, beside its answer: one statement, as every statement is a round trip, and Postgres may
- * be far away.
+ * What a bulk call writes after it, beside its answer: one statement, as every statement is a round trip, and
+ * Postgres may be far away.
  */
 
 /** What a bulk call has taught, as it is stored. Null: nothing. */
@@ -86,7 +86,10 @@ export interface StoredLesson {
   readonly turned: boolean;
   /** Whether other calls have changed the ceiling since this one was planned: then it is not stored. */
   readonly ceilingMoved: boolean;
-  /** SKUs asked as snapshot-priced in calls of the last five minutes that deferred any of them; null where this call deferred none. */
+  /**
+   * SKUs asked as snapshot-priced in calls of the last five minutes that deferred any of them; null where this call
+   * deferred none.
+   */
   readonly deferrals: { readonly asked: number; readonly deferred: number } | null;
   /** Ids of the lines that are stored: no other call has changed them since they were read. */
   readonly lines: readonly string[];
@@ -101,11 +104,12 @@ function deferralsSince(sql: Sql, call: LiveCall | null) {
 }
 
 /**
- * Stores what an applied answer has taught, and that one was applied: one round trip. `failures` counts the failed calls
- * immediately before this one, whose pause ends. Where one half of a failed call has worked, the other is the one that fails: it
- * is not tried whole. An incident neither begins nor ends where another process has changed it since the call was planned. After a
- * change the whole schedule is planned again, and the delta says which SKUs crossed, or that a fresh manifest must. `deferrals` are as of
- * now, with this call: many others may have ended since it was planned.
+ * Stores what an applied answer has taught, and that one was applied: one round trip. `failures` counts the failed
+ * calls immediately before this one, whose pause ends. Where one half of a failed call has worked, the other is the
+ * one that fails: it is not tried whole. An incident neither begins nor ends where another process has changed it
+ * since the call was planned. After a change the whole schedule is planned again, and the delta says which SKUs
+ * crossed, or that a fresh manifest must. `deferrals` are as of now, with this call: many others may have ended since
+ * it was planned.
  */
 export async function storeLesson(
   sql: Sql,

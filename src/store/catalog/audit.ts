@@ -6,27 +6,34 @@ import type { Queryable, Tx } from '../connection/db.ts';
  *
  * - A snapshot is known to be built after a moment (`sync.built_after`) where the delta said, asked with the token that
  *   came at that moment, that there is nothing newer, and went on to the snapshot only then.
- * - A report is "unchanged" only where the mirror knew the price as of the snapshot the report starts from: no first price
+ * - A report is "unchanged" only where the mirror knew the price as of the snapshot the report starts from: no first
+ *   price
  *   and no move seen since. Else a row with `reported_at` says that its report is not judged.
  * - A move is "never reported" only where the price before it was known in that way, a snapshot built since must have
- *   shown it, and a later refresh finds the same price still: a price that went back meanwhile was rightly not reported.
+ *   shown it, and a later refresh finds the same price still: a price that went back meanwhile was rightly not
+ *   reported.
  */
 
 /** A refresh's relation to the delta, before its answer is applied. */
 export interface Standing {
   /**
    * `report`: it answers a report. `overtaken`: a report came after it was asked. `own`: the SKU was not reported.
-   * `masked`: the last manifest may have, or has taken the place of a report. `other`: not snapshot-priced and listed, or no record to compare with.
+   * `masked`: the last manifest may have, or has taken the place of a report. `other`: not snapshot-priced and
+   * listed, or no record to compare with.
    */
   readonly standing: 'report' | 'overtaken' | 'own' | 'masked' | 'other';
   readonly comparable: boolean;
-  /** Its row in unreported_moves: waiting for a report, waiting although a snapshot should have shown it, or reported. */
+  /**
+   * Its row in unreported_moves: waiting for a report, waiting although a snapshot should have shown it, or reported.
+   */
   readonly kept: 'waiting' | 'overdue' | 'reported' | null;
 }
 
 export type AuditFinding = 'confirmed' | 'unchanged' | 'seen' | 'overtaken' | 'overdue' | 'left';
 
-/** Columns of a Standing, for a query on catalog.skus s and catalog_internal.due d; `askedAt` of the answered request. */
+/**
+ * Columns of a Standing, for a query on catalog.skus s and catalog_internal.due d; `askedAt` of the answered request.
+ */
 export function standingColumns(tx: Tx, askedAt: Date) {
   // asked_at has millisecond precision only.
   const reportedAt = tx`date_trunc('milliseconds', s.reported_at)`;
@@ -63,8 +70,8 @@ export function findingOf(before: Standing, answer: AnswerKind, moved: boolean):
 }
 
 /**
- * Writes down what the refreshes of one answer found. The last rows its transaction locks, and none where nothing was found: the
- * counters are one row, which others wait for.
+ * Writes down what the refreshes of one answer found. The last rows its transaction locks, and none where nothing was
+ * found: the counters are one row, which others wait for.
  */
 export async function auditRefreshes(
   tx: Tx,
@@ -113,8 +120,9 @@ export interface SeenFirst {
 }
 
 /**
- * Compares the reports of a delta with the results of refreshes. Call this with the SKUs' rows locked and before anything
- * is written about them. Returns the moves that had been seen before, for countSeenFirst at the end of the transaction.
+ * Compares the reports of a delta with the results of refreshes. Call this with the SKUs' rows locked and before
+ * anything is written about them. Returns the moves that had been seen before, for countSeenFirst at the end of the
+ * transaction.
  */
 export async function auditReports(
   tx: Tx,
@@ -151,8 +159,8 @@ export async function auditReports(
 }
 
 /**
- * Marks SKUs of which a refresh saw a move that this delta, the first that must, does not report: their prices may have gone
- * back in between, which no delta ever reports. Call this after auditReports and before the token moves.
+ * Marks SKUs of which a refresh saw a move that this delta, the first that must, does not report: their prices may
+ * have gone back in between, which no delta ever reports. Call this after auditReports and before the token moves.
  */
 export async function markUnreported(tx: Tx, toSnapshot: string): Promise<void> {
   await tx`
@@ -188,8 +196,8 @@ export async function readDeltaAudit(sql: Queryable): Promise<DeltaAudit> {
 }
 
 /**
- * SQL: whether the price of the SKU `s` at `y.built_after` is known to be the one the mirror held: it had been priced by
- * then, and no refresh has seen a move since, that of `refreshedAt` apart. Null moment: no.
+ * SQL: whether the price of the SKU `s` at `y.built_after` is known to be the one the mirror held: it had been priced
+ * by then, and no refresh has seen a move since, that of `refreshedAt` apart. Null moment: no.
  */
 function priceKnown(tx: Tx, refreshedAt: Date | null) {
   return tx`coalesce(s.first_priced_at < date_trunc('milliseconds', y.built_after) and not exists (
@@ -203,7 +211,8 @@ function priceKnown(tx: Tx, refreshedAt: Date | null) {
 /*
  * In a baseline's transaction, before its token is stored. A new manifest takes the place of a chain's reports: moves
  * that wait for one are dropped unjudged, unless the token stays, as deltas are ahead of the manifest or at the same
- * snapshot; they are refreshed again, because a price that went back leaves the manifest's hash as it was. $1 the manifest's snapshot, $2 the token when it was asked for (as in MOVE_TOKEN).
+ * snapshot; they are refreshed again, because a price that went back leaves the manifest's hash as it was. $1 the
+ * manifest's snapshot, $2 the token when it was asked for (as in MOVE_TOKEN).
  */
 export const REBASE_AUDIT = `
   with dropped as materialized (

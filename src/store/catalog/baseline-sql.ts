@@ -1,7 +1,8 @@
 /*
- * The statements of a baseline, in the order they run. `differing` is made by one full join of the staged lines with the
- * mirror, without blocking any writer; `diff` is made of it once its SKUs are locked. Everything after that works from
- * `diff`, so that a manifest in which nothing moved writes nothing, and locks are held for as long as the changes take.
+ * The statements of a baseline, in the order they run. `differing` is made by one full join of the staged lines with
+ * the mirror, without blocking any writer; `diff` is made of it once its SKUs are locked. Everything after that works
+ * from `diff`, so that a manifest in which nothing moved writes nothing, and locks are held for as long as the
+ * changes take.
  */
 
 /**
@@ -48,7 +49,10 @@ export const COUNT_COMPARED = `
 export const NOTE_DUPLICATES = `
   insert into duplicates select sku from staging group by sku having count(*) > 1`;
 
-/** Of a doubled SKU one line stays, and the SKU is marked due. A live one where there is one: it is then asked as often as if nobody reported its moves. */
+/**
+ * Of a doubled SKU one line stays, and the SKU is marked due. A live one where there is one: it is then asked as
+ * often as if nobody reported its moves.
+ */
 export const DROP_DUPLICATES = `
   delete from staging s using (
     select ctid, row_number() over (partition by sku order by price_source = 'live' desc, ctid) as nth
@@ -56,14 +60,16 @@ export const DROP_DUPLICATES = `
   ) d
   where s.ctid = d.ctid and d.nth > 1`;
 
-/** SQL: deltas have moved the token since the manifest was asked for, and go on from there: what they report is newer. */
+/**
+ * SQL: deltas have moved the token since the manifest was asked for, and go on from there: what they report is newer.
+ */
 const isBehindDeltas = (tokenAtRequest: string) =>
   `(select snapshot_id is distinct from ${tokenAtRequest} and chain_broken_at is null from catalog_internal.sync)`;
 
 /**
- * SKUs that deltas reported as snapshot-priced after $1, when the manifest was asked for, and that did not differ from it before; where
- * the manifest's token ($2 was the mirror's then) replaces the deltas'. A report takes the hash away, so it came after the
- * comparison. One reported as live is asked about as such, whatever its line says.
+ * SKUs that deltas reported as snapshot-priced after $1, when the manifest was asked for, and that did not differ
+ * from it before; where the manifest's token ($2 was the mirror's then) replaces the deltas'. A report takes the hash
+ * away, so it came after the comparison. One reported as live is asked about as such, whatever its line says.
  */
 export const REPORTED_UNSEEN = `
   select from catalog.skus
@@ -72,13 +78,15 @@ export const REPORTED_UNSEEN = `
   limit 1`;
 
 /**
- * $1 when the manifest was asked for, $2 the newest claim when its snapshot was known to be there, $3 the token at $1, $4 when the snapshot was built.
- * Locks the SKUs that differ, in order of sku. SKUs that a delta reported after $1 are left out, as the delta is newer; but where
- * its token is replaced by the manifest's, the deltas that follow go on from the manifest, so its lines count, and the SKUs are asked about.
- * `kind`: what differs; `mark`: the reason to price the SKU, null where that is provably needless (partner rule 4.2.5: the
- * hash covers price state), that is where neither hash nor cohort moved, or where the price was claimed after $2; not of a SKU that is back from being removed. A SKU back from being
- * live with the hash it had before, whose refreshes found no move meanwhile, is refreshed on schedule only. `is_newer`, `may_be_resized`: what
- * the line of a live SKU tells that its last refresh cannot have shown (manifest-hints.ts).
+ * $1 when the manifest was asked for, $2 the newest claim when its snapshot was known to be there, $3 the token at
+ * $1, $4 when the snapshot was built. Locks the SKUs that differ, in order of sku. SKUs that a delta reported after
+ * $1 are left out, as the delta is newer; but where its token is replaced by the manifest's, the deltas that follow
+ * go on from the manifest, so its lines count, and the SKUs are asked about. `kind`: what differs; `mark`: the reason
+ * to price the SKU, null where that is provably needless (partner rule 4.2.5: the hash covers price state), that is
+ * where neither hash nor cohort moved, or where the price was claimed after $2; not of a SKU that is back from being
+ * removed. A SKU back from being live with the hash it had before, whose refreshes found no move meanwhile, is
+ * refreshed on schedule only. `is_newer`, `may_be_resized`: what the line of a live SKU tells that its last refresh
+ * cannot have shown (manifest-hints.ts).
  */
 export const DIFF = `
   create temporary table diff on commit drop as
@@ -131,7 +139,10 @@ export const LOCK_LEDGER = `
     union select sku from rejected_skus union select sku from catalog_internal.unreported_moves where reported_at is null
   ) order by sku for update of l`;
 
-/** A plain insert, because other writers that insert SKUs wait for the lock (locks.ts). An upsert takes 1.5 times as long. */
+/**
+ * A plain insert, because other writers that insert SKUs wait for the lock (locks.ts). An upsert takes 1.5 times as
+ * long.
+ */
 export const INSERT_NEW = `
   insert into catalog.skus (sku, price_source, hash, sizes, in_manifest, updated_at)
   select sku, price_source, hash, sizes, true, updated_at from diff where kind = 'new' order by sku`;
@@ -159,7 +170,10 @@ export const MARK_NEW = `
   from diff d left join catalog_internal.watched w using (sku)
   where d.kind = 'new' order by d.sku`;
 
-/** Everyone who sorts SKUs locks this until the commit (catalog_internal.apply_scope), and whether there is anything to sort by. */
+/**
+ * Everyone who sorts SKUs locks this until the commit (catalog_internal.apply_scope), and whether there is anything
+ * to sort by.
+ */
 export const LOCK_SCOPE = 'lock table catalog_internal.lock_scope in row exclusive mode';
 export const READ_SCOPED = 'select from catalog_internal.scoping where scoped';
 
@@ -193,8 +207,8 @@ export const MARK_DUE = `
   ) pieces`;
 
 /**
- * SKUs that are listed again, and that need no refresh for it (DIFF): from now on deltas report them, so each waits until a sweep after it was
- * asked, and no longer for its turn among the unlisted.
+ * SKUs that are listed again, and that need no refresh for it (DIFF): from now on deltas report them, so each waits
+ * until a sweep after it was asked, and no longer for its turn among the unlisted.
  */
 export const SWEEP_RELISTED = `
   update catalog_internal.due l set reason = 'sweep',
@@ -206,8 +220,8 @@ export const SWEEP_RELISTED = `
   where d.skipped and l.sku = d.sku and l.reason = 'unlisted' and coalesce(l.outside_due_at, l.due_at) > now()`;
 
 /**
- * A SKU that the mirror knows from a rejected line alone. Whether it is live, so that no delta reports its moves, is not known: until a line of it is read
- * it counts as one that nobody lists, and is asked and judged as those are.
+ * A SKU that the mirror knows from a rejected line alone. Whether it is live, so that no delta reports its moves, is
+ * not known: until a line of it is read it counts as one that nobody lists, and is asked and judged as those are.
  */
 export const INSERT_REJECTED = `
   with unread as (
@@ -217,7 +231,9 @@ export const INSERT_REJECTED = `
   )
   insert into diff (sku, kind) select sku, 'unread' from unread`;
 
-/** What a rejected line would have told of its SKU is unknown: the price routes tell. $1 as in DIFF, $2 the token then. */
+/**
+ * What a rejected line would have told of its SKU is unknown: the price routes tell. $1 as in DIFF, $2 the token then.
+ */
 export const MARK_REJECTED = `
   select coalesce(sum(catalog_internal.mark_due(skus, mark)), 0)::int as marked
   from (

@@ -68,7 +68,10 @@ export interface BaselineApplied {
   readonly skipped: number;
 }
 
-/** Another replica applied a manifest after this one was asked for, or deltas went on and broke off meanwhile: it is old news. */
+/**
+ * Another replica applied a manifest after this one was asked for, or deltas went on and broke off meanwhile: it is
+ * old news.
+ */
 export class BaselineSuperseded extends Error {
   readonly kind = 'superseded';
 }
@@ -99,7 +102,10 @@ export class Baseline {
     this.#databaseUrl = databaseUrl;
   }
 
-  /** Its statements may take any time; `aside` is the pool through which it is seen that Postgres is still at work on one. */
+  /**
+   * Its statements may take any time; `aside` is the pool through which it is seen that Postgres is still at work on
+   * one.
+   */
   static async open(databaseUrl: DatabaseUrl, aside?: Sql): Promise<Baseline> {
     const client = await dial(databaseUrl, aside === undefined ? {} : answerLimitOf(aside));
     if (aside === undefined) client.answers.withinMs = SCAN_WITHIN_MS;
@@ -149,8 +155,8 @@ export class Baseline {
   }
 
   /**
-   * A COPY for each piece: one for the whole file would hold back VACUUM everywhere for as long as the download takes. When it is
-   * done, the rows have been sent and their buffer is free.
+   * A COPY for each piece: one for the whole file would hold back VACUUM everywhere for as long as the download
+   * takes. When it is done, the rows have been sent and their buffer is free.
    */
   async #copy(rows: Buffer): Promise<void> {
     const copy = this.#client.query(copyFrom(statements.COPY_STAGING));
@@ -158,7 +164,9 @@ export class Baseline {
     await finished(copy);
   }
 
-  /** Compares the staged lines with the mirror, one line for each SKU, and counts. Call this once, after the last line. */
+  /**
+   * Compares the staged lines with the mirror, one line for each SKU, and counts. Call this once, after the last line.
+   */
   async count(): Promise<StagedCounts> {
     await this.#sendFilled();
     await this.#sending;

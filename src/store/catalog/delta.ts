@@ -48,13 +48,14 @@ interface Part {
 }
 
 /**
- * Applies one delta answer (partner rules 2.8, 4.2.4 to 4.2.7) and moves the token, if the token is
- * still the one the delta was asked with. Every reported SKU is marked due; a reported SKU is live exactly if now_live
- * names it, whatever the manifest said; a removed one loses its prices and is asked once more. After an answer that moves the
+ * Applies one delta answer (partner rules 2.8, 4.2.4 to 4.2.7) and moves the token, if the token is still the one the
+ * delta was asked with. Every reported SKU is marked due; a reported SKU is live exactly if now_live names it,
+ * whatever the manifest said; a removed one loses its prices and is asked once more. After an answer that moves the
  * token the next one may report more: the delta counts as read once one does not, or `isEnd` says so.
  *
- * One transaction, with the token; where the answer is large, several before it. Where those are all that was committed, the token has
- * not moved, and the same delta is applied again from its start, which changes nothing that it has done.
+ * One transaction, with the token; where the answer is large, several before it. Where those are all that was
+ * committed, the token has not moved, and the same delta is applied again from its start, which changes nothing that
+ * it has done.
  */
 export async function applyDelta(sql: Sql, delta: DeltaChange): Promise<DeltaApplied> {
   const nowLive = await setOf(delta.nowLive);
@@ -89,8 +90,8 @@ export async function applyDelta(sql: Sql, delta: DeltaChange): Promise<DeltaApp
 }
 
 /**
- * Splits a large delta; `last` is the part that moves the token. A SKU that is removed and reported is removed in the end. `skus`: how many
- * there are, where the delta is not large each once.
+ * Splits a large delta; `last` is the part that moves the token. A SKU that is removed and reported is removed in the
+ * end. `skus`: how many there are, where the delta is not large each once.
  */
 function partsOf(
   { changed, removed }: DeltaChange,
@@ -110,7 +111,9 @@ function partsOf(
   return { parts, last: { reported: [], removed: [] }, skus: reported.length + removed.length };
 }
 
-/** SKUs that are added to a set at a time: a million take most of a second, in which nothing else of the process runs. */
+/**
+ * SKUs that are added to a set at a time: a million take most of a second, in which nothing else of the process runs.
+ */
 const SET_AT_ONCE = 50_000;
 
 async function setOf(skus: readonly string[]): Promise<ReadonlySet<string>> {
@@ -123,8 +126,8 @@ async function setOf(skus: readonly string[]): Promise<ReadonlySet<string>> {
 }
 
 /**
- * Runs `work` in a transaction; once more, `around` what somebody objects to, where prices of removed SKUs are the likely cause: a seller's foreign
- * key to one of them is to keep nobody from hearing of the others.
+ * Runs `work` in a transaction; once more, `around` what somebody objects to, where prices of removed SKUs are the
+ * likely cause: a seller's foreign key to one of them is to keep nobody from hearing of the others.
  */
 async function transactionFor<T>(
   sql: Sql,
@@ -168,8 +171,8 @@ async function applyPart(
     tx<SkuBefore[]>`
       select sku, state, price_source as "priceSource", in_manifest as listed from catalog.skus where sku = any(${all})
       order by sku for no key update`,
-    // All that is marked below, in several goes: in order of sku, as everyone locks the ledger. Looked up one by one: joined, each is compared with
-    // each row of a ledger that was analyzed while it was empty.
+    // All that is marked below, in several goes: in order of sku, as everyone locks the ledger. Looked up one by one:
+    // joined, each is compared with each row of a ledger that was analyzed while it was empty.
     tx`
       select from (select sku from (select unnest(${all}::text[]) as sku ${isMarked}) named order by sku collate "C") named
       cross join lateral (select from catalog_internal.due d where d.sku = named.sku for update) locked`,
@@ -267,8 +270,9 @@ export async function noteCatalogFault(sql: Sql, code: '0012' | '0014' | null): 
 }
 
 /**
- * The chain behind `token` is broken (0010, 0013, an unusable token): a fresh manifest is due. At once the first time;
- * when fresh manifests do not help, after a minute, doubling to an hour. False where that is known already, or it is another token by now.
+ * The chain behind `token` is broken (0010, 0013, an unusable token): a fresh manifest is due. At once the first
+ * time; when fresh manifests do not help, after a minute, doubling to an hour. False where that is known already, or
+ * it is another token by now.
  */
 export async function noteBrokenChain(sql: Sql, token: string): Promise<boolean> {
   return await transaction(sql, async (tx) => {
@@ -288,8 +292,9 @@ export async function noteBrokenChain(sql: Sql, token: string): Promise<boolean>
 }
 
 /**
- * The token that was rejected is answered all the same. Where the manifest was only tried again because it offers no other token, its next run is by
- * its schedule again, `manifestMs` after the last one that was applied: else each stray rejection would cost a download.
+ * The token that was rejected is answered all the same. Where the manifest was only tried again because it offers no
+ * other token, its next run is by its schedule again, `manifestMs` after the last one that was applied: else each
+ * stray rejection would cost a download.
  */
 export async function noteChainMended(sql: Sql, manifestMs: number): Promise<void> {
   await sql`

@@ -4,8 +4,8 @@ import { MANIFEST_SOURCES } from '../live/hint-state.ts';
 import { withHints } from '../sellers/hints.ts';
 
 /*
- * Hints by lines of manifests: a live SKU whose line is newer than its last refresh, or has another number of sizes than the mirror. They wait to be
- * read like those of sellers.
+ * Hints by lines of manifests: a live SKU whose line is newer than its last refresh, or has another number of sizes
+ * than the mirror. They wait to be read like those of sellers.
  */
 
 /** Of how many live SKUs lines tell that they have moved, by the source; `live`: lines of live SKUs. */
@@ -22,7 +22,10 @@ export interface ManifestHinting {
   readonly seed: number;
 }
 
-/** What is known of each source of the manifest's, and how many of its hints wait, those that are not read yet among them. */
+/**
+ * What is known of each source of the manifest's, and how many of its hints wait, those that are not read yet among
+ * them.
+ */
 export type ManifestRecords = ReadonlyMap<string, HintRecord & { readonly waiting: number }>;
 
 /** Null: somebody keeps hints locked. */
@@ -44,8 +47,9 @@ const COUNT_TOLD = `
   select count(*) filter (where is_newer)::int as newer, count(*) filter (where may_be_resized and has_other_sizes)::int as resized from diff`;
 
 /**
- * $1, $2 how many of either source, $3 a seed, $4 when the snapshot was built. Dated by what they tell of, so that a refresh since then leaves nothing of
- * them. Prices are counted of so many SKUs only as it takes to find some whose number differs; those whose line has just changed its number come first.
+ * $1, $2 how many of either source, $3 a seed, $4 when the snapshot was built. Dated by what they tell of, so that a
+ * refresh since then leaves nothing of them. Prices are counted of so many SKUs only as it takes to find some whose
+ * number differs; those whose line has just changed its number come first.
  */
 const INSERT_HINTS = `
   insert into catalog_internal.hints (sku, source, hinted_at)
@@ -63,7 +67,10 @@ const INSERT_HINTS = `
   order by hashtextextended(sku, $3::bigint)
   limit (select greatest(0, 99999 - coalesce(max(id) - min(id), 0)) from catalog_internal.hints)`;
 
-/** Hints at SKUs by the lines of `diff` (baseline-sql.ts). Nobody is waited for: where somebody keeps hints locked, the lines tell nothing. */
+/**
+ * Hints at SKUs by the lines of `diff` (baseline-sql.ts). Nobody is waited for: where somebody keeps hints locked,
+ * the lines tell nothing.
+ */
 export async function hintByManifest(
   run: (text: string, values?: unknown[]) => Promise<{ readonly rows: unknown[] }>,
   { most, seed }: ManifestHinting,

@@ -45,16 +45,19 @@ export interface NamedSnapshot {
 }
 
 /**
- * SQL: sets which claim was the newest when the newest snapshot was first named, which is by when it was built: its `generated_at` is of
- * another clock, and may be when its building began (partner rule 2.7.generated_at). Claims only grow in number, while Postgres's own
- * clock can be set back. An id with another time is another snapshot.
+ * SQL: sets which claim was the newest when the newest snapshot was first named, which is by when it was built: its
+ * `generated_at` is of another clock, and may be when its building began (partner rule 2.7.generated_at). Claims only
+ * grow in number, while Postgres's own clock can be set back. An id with another time is another snapshot.
  */
 const seeing = (sql: Sql, { snapshotId, generatedAt }: NamedSnapshot) => sql`
   seen_snapshot_id = ${snapshotId}, seen_generated_at = ${generatedAt},
   seen_claim = case when seen_snapshot_id = ${snapshotId} and seen_generated_at is not distinct from ${generatedAt}::timestamptz
     then seen_claim else (select last_value from catalog_internal.claim_numbers) end`;
 
-/** Notes the snapshot that an answer of the manifest route names. Returns a claim: what is claimed later is asked about when it was there. */
+/**
+ * Notes the snapshot that an answer of the manifest route names. Returns a claim: what is claimed later is asked
+ * about when it was there.
+ */
 export async function noteSnapshotSeen(sql: Sql, snapshot: NamedSnapshot): Promise<string> {
   const [{ claim }] = await sql<[{ claim: string }]>`
     update catalog_internal.sync set ${seeing(sql, snapshot)} returning coalesce(seen_claim, 9223372036854775807) as claim`;
@@ -62,8 +65,8 @@ export async function noteSnapshotSeen(sql: Sql, snapshot: NamedSnapshot): Promi
 }
 
 /**
- * Writes down what the manifest route said of the newest snapshot (partner rules 2.7), without any download. It ends a fault
- * of the catalog, but none that the delta route had the last word on: only a delta ends that.
+ * Writes down what the manifest route said of the newest snapshot (partner rules 2.7), without any download. It ends
+ * a fault of the catalog, but none that the delta route had the last word on: only a delta ends that.
  */
 export async function noteCatalogCheck(
   sql: Sql,
@@ -90,8 +93,8 @@ export async function noteManifestRefused(sql: Sql, reason: string): Promise<voi
 export type SqlSettings = Pick<Config, 'intervals' | 'catalog' | 'rate' | 'bulk'>;
 
 /**
- * Stores the settings that SQL uses: the freshness targets in seconds, the sizes of calls, and, in requests a window, the
- * account's limit, the mirror's share of it and the mirror's guaranteed minimum.
+ * Stores the settings that SQL uses: the freshness targets in seconds, the sizes of calls, and, in requests a window,
+ * the account's limit, the mirror's share of it and the mirror's guaranteed minimum.
  */
 export async function storeSettings(
   sql: Sql,
@@ -159,9 +162,9 @@ export async function databaseNow(sql: Sql): Promise<Date> {
 }
 
 /**
- * Whether the mirror is caught up: a baseline is applied, a delta poll begun after `since` succeeded (none is requested), and
- * no SKU is due: deferred and erring SKUs are due, a live SKU with a due time in the future is not, nor one that was answered and
- * waits for the time when a second answer counts.
+ * Whether the mirror is caught up: a baseline is applied, a delta poll begun after `since` succeeded (none is
+ * requested), and no SKU is due: deferred and erring SKUs are due, a live SKU with a due time in the future is not,
+ * nor one that was answered and waits for the time when a second answer counts.
  */
 export async function stillDue(sql: Sql, since: Date): Promise<StillDue> {
   const [sync] = await sql<[{ baseline: boolean; delta: boolean }]>`

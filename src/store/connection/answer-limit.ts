@@ -5,8 +5,9 @@ import type pg from 'pg';
 export interface AnswerLimit {
   withinMs: number;
   /**
-   * Asked then, on another connection: whether Postgres is at work on it still, so that it gets as long again. Rejects: not known, as while
-   * the other connection is one that has fallen silent, too. Then it is asked again soon.
+   * Asked then, on another connection: whether Postgres is at work on it still, so that it gets as long again.
+   * Rejects: not known, as while the other connection is one that has fallen silent, too. Then it is asked again
+   * soon.
    */
   isWorking: (() => Promise<boolean>) | null;
 }
@@ -18,9 +19,9 @@ const GOODBYE_WITHIN_MS = 1000;
 type Send = (...statement: readonly unknown[]) => unknown;
 
 /**
- * Closes the client's connection when one of its statements, also a COPY into Postgres, is not answered in time. All that it has been
- * given then fails with the code ANSWER_TIMEOUT. (`query_timeout` of the driver fails the statement and keeps the connection, on which
- * the next one would wait behind it.) Returns whether one is waited for.
+ * Closes the client's connection when one of its statements, also a COPY into Postgres, is not answered in time. All
+ * that it has been given then fails with the code ANSWER_TIMEOUT. (`query_timeout` of the driver fails the statement
+ * and keeps the connection, on which the next one would wait behind it.) Returns whether one is waited for.
  */
 export function dropUnanswered(client: pg.Client, limit: AnswerLimit): () => boolean {
   let underWay = 0;
@@ -55,7 +56,10 @@ export function dropUnanswered(client: pg.Client, limit: AnswerLimit): () => boo
   return () => underWay > 0;
 }
 
-/** Closes the client's connection when its end, of which the server has been told, does not come: `end` of the driver waits for it for ever. */
+/**
+ * Closes the client's connection when its end, of which the server has been told, does not come: `end` of the driver
+ * waits for it for ever.
+ */
 export function endSoon(client: pg.Client): void {
   const end = client.end.bind(client);
   client.end = ((...told: Parameters<typeof end>) => {

@@ -20,14 +20,18 @@ const RECONNECT_MAX_SECONDS = 2;
 
 export type Notice = postgres.Notice;
 
-/** DATABASE_URL, or what gives its present value: a password may be rotated. It is asked for each connection that is made. */
+/**
+ * DATABASE_URL, or what gives its present value: a password may be rotated. It is asked for each connection that is
+ * made.
+ */
 export type DatabaseUrl = string | (() => string);
 
 const present = (url: DatabaseUrl): string => (typeof url === 'string' ? url : url());
 
 /**
- * Longest time without a word of Postgres on a statement of the daemon, or of its queues. Then the connection counts as dead, whatever the
- * network says: a host that vanished, a NAT or proxy that forgot it. Longer than `lock_timeout`, so that Postgres itself tells of a lock.
+ * Longest time without a word of Postgres on a statement of the daemon, or of its queues. Then the connection counts
+ * as dead, whatever the network says: a host that vanished, a NAT or proxy that forgot it. Longer than
+ * `lock_timeout`, so that Postgres itself tells of a lock.
  */
 export const ANSWER_WITHIN_MS = 30_000;
 /** The same for statements that scan the catalog, compare a manifest with it or migrate. */
@@ -42,13 +46,16 @@ export interface ConnectOptions {
   readonly name?: string;
   /** Called with the server's notices; they are dropped otherwise. */
   readonly onNotice?: (notice: Notice) => void;
-  /** How long Postgres may say nothing to a statement; a connection whose statement waits longer is closed. Without it: for ever. */
+  /**
+   * How long Postgres may say nothing to a statement; a connection whose statement waits longer is closed. Without
+   * it: for ever.
+   */
   readonly answerWithinMs?: number;
 }
 
 /**
- * A pool of connections to the seller's Postgres. Times come back as Date, int8 as string. Connects lazily. Throws where
- * the driver is not the patched one: as published, it runs statements of a lost transaction inside another's.
+ * A pool of connections to the seller's Postgres. Times come back as Date, int8 as string. Connects lazily. Throws
+ * where the driver is not the patched one: as published, it runs statements of a lost transaction inside another's.
  */
 export function connect(url: DatabaseUrl, options: ConnectOptions = {}): Sql {
   if (!('settlesWhatIsLost' in postgres))
@@ -100,8 +107,9 @@ export async function askingTwo<T>(sql: Sql, work: (idle: Ask, busy: Ask) => Pro
 }
 
 /**
- * Ends the session of a connection that was dropped because it said nothing, where its server can be reached: it would keep its locks, for
- * hours where it waits for the rest of a message. Another session that has its number by now has not been as quiet for as long.
+ * Ends the session of a connection that was dropped because it said nothing, where its server can be reached: it
+ * would keep its locks, for hours where it waits for the rest of a message. Another session that has its number by
+ * now has not been as quiet for as long.
  */
 async function endSession(sql: Sql, pid: number, quietMs: number): Promise<void> {
   // The driver is about to drop others, which this is not to be sent on.
@@ -139,10 +147,11 @@ export function answerLimitOf(sql: Sql): { readonly answerWithinMs?: number } {
 }
 
 /**
- * Has a connection of its own, whose statements may take any time, asked after through a pool: when a statement has taken as long as it
- * may, and again and again, whether Postgres is at work on it. Where it is not, its session is ended and the connection lost. What the session of
- * another login is at (after a rotation), or any with track_activities off, is not shown: then it counts whether it is in a transaction, in which
- * none stays idle for long (SESSION).
+ * Has a connection of its own, whose statements may take any time, asked after through a pool: when a statement has
+ * taken as long as it may, and again and again, whether Postgres is at work on it. Where it is not, its session is
+ * ended and the connection lost. What the session of another login is at (after a rotation), or any with
+ * track_activities off, is not shown: then it counts whether it is in a transaction, in which none stays idle for
+ * long (SESSION).
  */
 export async function askAfter(client: LoneClient, sql: Sql): Promise<void> {
   const { pid, began } = await readOwnSession(client);
@@ -175,8 +184,8 @@ export function scanning<Rows extends readonly postgres.MaybeRow[]>(
 
 /**
  * Runs `work` in one transaction, again from its start when Postgres chose it as a deadlock's or a conflict's victim.
- * `work` must therefore have no effect but its statements. Those that it hands to `last` it has sent and does not wait for:
- * COMMIT is sent behind them in the same round trip, and where one of them fails, it commits nothing.
+ * `work` must therefore have no effect but its statements. Those that it hands to `last` it has sent and does not
+ * wait for: COMMIT is sent behind them in the same round trip, and where one of them fails, it commits nothing.
  */
 export async function transaction<T>(
   sql: Sql,
@@ -203,8 +212,9 @@ export async function transaction<T>(
 }
 
 /**
- * After a transaction that had no room for its notification, has Postgres drop those that nobody waits for any more. It does so behind one that
- * it has room for, or when it is asked how full its queue is: a full one stays full after the session that kept them is gone.
+ * After a transaction that had no room for its notification, has Postgres drop those that nobody waits for any more.
+ * It does so behind one that it has room for, or when it is asked how full its queue is: a full one stays full after
+ * the session that kept them is gone.
  */
 export async function freeNotifications(sql: Sql, error: unknown): Promise<void> {
   if (storeFailure(error) !== 'notify-queue-full') return;
@@ -234,8 +244,8 @@ export interface LoneOptions {
 }
 
 /**
- * A connection of its own through the `pg` driver, not of the pool; lost, with an error, when Postgres says nothing to a statement
- * for as long as it may. Throws where Postgres does not answer or refuses.
+ * A connection of its own through the `pg` driver, not of the pool; lost, with an error, when Postgres says nothing
+ * to a statement for as long as it may. Throws where Postgres does not answer or refuses.
  */
 export async function connectAlone(url: DatabaseUrl, options: LoneOptions): Promise<LoneClient> {
   const { checkIdleMs, answerWithinMs = ANSWER_WITHIN_MS, ...given } = options;

@@ -3,10 +3,11 @@ import { sqlState } from './sql-errors.ts';
 
 /*
  * What a transaction may lock, in the order in which everyone takes it: the row of `watching`, the row of `sync`, the
- * lock of those who insert SKUs, rows of `skus` in order of sku, rows of the ledger in order of sku, the audit, history. Nobody else
- * takes part: catalog.watchlist, which sellers may lock, is read by nothing but store/sellers/watchlist.ts. Rows of `skus` are locked FOR NO KEY UPDATE,
- * which excludes one another and no foreign key of a seller's (FOR KEY SHARE), for as long as that transaction is open; FOR UPDATE only by who
- * deletes them, and that waits for nobody.
+ * lock of those who insert SKUs, rows of `skus` in order of sku, rows of the ledger in order of sku, the audit,
+ * history. Nobody else takes part: catalog.watchlist, which sellers may lock, is read by nothing but
+ * store/sellers/watchlist.ts. Rows of `skus` are locked FOR NO KEY UPDATE, which excludes one another and no foreign
+ * key of a seller's (FOR KEY SHARE), for as long as that transaction is open; FOR UPDATE only by who deletes them,
+ * and that waits for nobody.
  */
 
 /** Taken by every transaction that may insert SKUs, before any row of `skus`. */

@@ -1,8 +1,9 @@
 import type pg from 'pg';
 
 /**
- * SQL: to the end of the transaction the session acts as the role that logged in. Sessions belong to that role. Where it acts as another one
- * (ALTER ROLE … SET role, as dynamic logins have it), Postgres does not show this one when they began and what they do, and lets it end none.
+ * SQL: to the end of the transaction the session acts as the role that logged in. Sessions belong to that role. Where
+ * it acts as another one (ALTER ROLE … SET role, as dynamic logins have it), Postgres does not show this one when
+ * they began and what they do, and lets it end none.
  */
 export const AS_LOGIN = 'set local role none';
 

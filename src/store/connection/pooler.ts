@@ -3,9 +3,9 @@ import { SESSION } from './session.ts';
 import { isConnectionLost, sqlState } from './sql-errors.ts';
 
 /*
- * Whether sessions of Postgres are sessions: a pooler in transaction or statement mode gives a client another server process with every
- * transaction, and one that drops what a session starts with takes the mirror's settings away. Told by what two connections
- * meet with, not by names or versions.
+ * Whether sessions of Postgres are sessions: a pooler in transaction or statement mode gives a client another server
+ * process with every transaction, and one that drops what a session starts with takes the mirror's settings away.
+ * Told by what two connections meet with, not by names or versions.
  */
 
 /** Sends one statement, without parameters, on one connection, always the same; on a new one after it was lost. */
@@ -25,7 +25,10 @@ const WHO =
   "select pg_catalog.concat_ws(' ', pg_catalog.pg_backend_pid(), pg_catalog.pg_postmaster_start_time()) as process";
 const ASKED_AGAIN = 4;
 const TRANSACTION_TRIES = 3;
-/** PgBouncer's only SQLSTATE for what it does not do, as a transaction in statement mode. No statement of ours is answered so by Postgres. */
+/**
+ * PgBouncer's only SQLSTATE for what it does not do, as a transaction in statement mode. No statement of ours is
+ * answered so by Postgres.
+ */
 export const REJECTED_BY_POOLER = '08P01';
 
 /** Two connections that are open at the same time have two processes, and each keeps its own. */
@@ -35,7 +38,8 @@ async function readKept(idle: Ask, busy: Ask): Promise<Pooling['kept']> {
     for (let n = 0; n < ASKED_AGAIN; n += 1) if ((await processOf(idle)) !== own) return true;
     return false;
   };
-  // A pooler takes the process that was used last, or each in turn: the one shows beside somebody else, the other by itself.
+  // A pooler takes the process that was used last, or each in turn: the one shows beside somebody else, the other by
+  // itself.
   if (await isMoved()) return 'transaction';
   const transaction = async (): Promise<Pooling['kept']> => {
     await busy('begin');

@@ -1,14 +1,17 @@
 import type { ConnectionOptions } from 'node:tls';
 import { postgresConnection } from '../../lib/tls.ts';
 
-/** A process that is frozen in the middle of a transaction (a paused container) loses it, so that its locks block no other process. */
+/**
+ * A process that is frozen in the middle of a transaction (a paused container) loses it, so that its locks block no
+ * other process.
+ */
 const IDLE_TRANSACTION_MS = 10_000;
 
 /**
- * Settings of every session of every driver, sent as it starts, so that what is set for the role, the database or the server
- * changes none of them. All exist since PostgreSQL 14. Not here, because they are the administrator's to decide:
- * `default_transaction_read_only` (the mirror says that it cannot write), `synchronous_commit`, tablespaces, `role`, memory
- * and the planner's costs.
+ * Settings of every session of every driver, sent as it starts, so that what is set for the role, the database or the
+ * server changes none of them. All exist since PostgreSQL 14. Not here, because they are the administrator's to
+ * decide: `default_transaction_read_only` (the mirror says that it cannot write), `synchronous_commit`, tablespaces,
+ * `role`, memory and the planner's costs.
  */
 export const SESSION = {
   // Whoever may create in a schema of the path can have functions and operators called in the place of Postgres's own.
@@ -34,13 +37,16 @@ export const SESSION = {
   exit_on_error: 'off',
   // Migrations say by notices what they do.
   client_min_messages: 'notice',
-  // Nothing of the mirror holds a lock for as long: what waits longer fails, gives back what it has locked itself, and is tried again.
+  // Nothing of the mirror holds a lock for as long: what waits longer fails, gives back what it has locked itself,
+  // and is tried again.
   lock_timeout: '20s',
-  // A baseline takes minutes, and idle connections of a pool are idle for hours. The daemon ends what it no longer waits for.
+  // A baseline takes minutes, and idle connections of a pool are idle for hours. The daemon ends what it no longer
+  // waits for.
   statement_timeout: '0',
   idle_session_timeout: '0',
   idle_in_transaction_session_timeout: String(IDLE_TRANSACTION_MS),
-  // A server that no longer reaches the daemon keeps the session, its locks and its place among the connections for a minute, not for hours.
+  // A server that no longer reaches the daemon keeps the session, its locks and its place among the connections for a
+  // minute, not for hours.
   tcp_keepalives_idle: '30',
   tcp_keepalives_interval: '10',
   tcp_keepalives_count: '3',

@@ -51,7 +51,10 @@ const FAILURES: Readonly<Record<string, StoreFailure>> = {
 
 /** SQLSTATE: a limit of Postgres is exceeded, be it of a row or of the server. */
 const LIMIT_EXCEEDED = '54000';
-/** Functions of Postgres, the same from 14 to 18, whose limit no row has to do with: those that meet it are as good as any. */
+/**
+ * Functions of Postgres, the same from 14 to 18, whose limit no row has to do with: those that meet it are as good as
+ * any.
+ */
 const LIMITS_OF_SERVER: Readonly<Record<string, StoreFailure>> = {
   // At COMMIT: a session that listens has left a transaction open, and every notification since then is kept for it.
   PreCommit_Notify: 'notify-queue-full',
@@ -72,12 +75,15 @@ export function storeFailure(error: unknown): StoreFailure | null {
 export const isAnswer = (error: unknown): boolean =>
   error instanceof Error && 'severity' in error && error.severity === 'ERROR';
 
-/** SQLSTATEs that say nothing of rows: connections, transactions, victims of a conflict, a lock, what an operator has ordered. */
+/**
+ * SQLSTATEs that say nothing of rows: connections, transactions, victims of a conflict, a lock, what an operator has
+ * ordered.
+ */
 const NOT_OF_ROWS = /^(?:08|25|40|57)|^55P03$/;
 
 /**
- * Why these rows are not stored, however often it is tried: the SQLSTATE and what rejects them; null where the error is of another kind. That may be
- * any SQLSTATE, as triggers of somebody's fail in every way. No value of theirs.
+ * Why these rows are not stored, however often it is tried: the SQLSTATE and what rejects them; null where the error
+ * is of another kind. That may be any SQLSTATE, as triggers of somebody's fail in every way. No value of theirs.
  */
 export function rejection(error: unknown): { readonly state: string; readonly by: string } | null {
   const state = sqlState(error);

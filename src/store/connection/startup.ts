@@ -9,7 +9,10 @@ import { DatabaseAway, DatabaseRefused, permanentConnectError } from './sql-erro
 
 const TELL_AFTER_MS = 1000;
 const LOG_EVERY_MS = 20_000;
-/** So often in turn a session with settings is refused and one without them is made, before that is taken for more than chance. */
+/**
+ * So often in turn a session with settings is refused and one without them is made, before that is taken for more
+ * than chance.
+ */
 const SURE_AFTER = 3;
 
 /** Whether a connection is made that asks for no settings, neither the mirror's nor those of its URL. */
@@ -35,17 +38,18 @@ async function connectsWithoutSettings(sql: Sql): Promise<boolean> {
 }
 
 /**
- * Whether the server, or what answers in its place, refuses a connection for another reason than that it lacks resources, starts or
- * stops. By SQLSTATE alone: some poolers call that an ERROR, and not FATAL.
+ * Whether the server, or what answers in its place, refuses a connection for another reason than that it lacks
+ * resources, starts or stops. By SQLSTATE alone: some poolers call that an ERROR, and not FATAL.
  */
 const isTurnedAway = (error: unknown): boolean =>
   error instanceof postgres.PostgresError && !/^(?:53|57P)/.test(error.code);
 
 /**
- * Resolves once Postgres answers a query; rejects when `timeoutMs` has passed or `signal` aborts, with the last reason as
- * its cause, and at once when Postgres refuses the role, does not have the database, or its certificate is not trusted, and within some
- * tries when the settings of a session are rejected. `onWait` gets the last reason (undefined: no answer at all so far) after one second,
- * and then every twenty. Returns the milliseconds that it took.
+ * Resolves once Postgres answers a query; rejects when `timeoutMs` has passed or `signal` aborts, with the last
+ * reason as its cause, and at once when Postgres refuses the role, does not have the database, or its certificate is
+ * not trusted, and within some tries when the settings of a session are rejected. `onWait` gets the last reason
+ * (undefined: no answer at all so far) after one second, and then every twenty. Returns the milliseconds that it
+ * took.
  */
 export async function waitForDatabase(
   sql: Sql,

@@ -48,16 +48,20 @@ export interface Changes {
 /** The field whose change gives every size key of the SKU another meaning (partner rule 4.2.2). */
 const MEANING: MetadataColumn = 'size_map_size_type';
 
-/** SKUs among the changes whose size keys mean something else now; a size type that is known for the first time corrects nothing. */
+/**
+ * SKUs among the changes whose size keys mean something else now; a size type that is known for the first time
+ * corrects nothing.
+ */
 export function correctedMeanings(fields: readonly FieldChange[]): string[] {
   return fields.flatMap(({ sku, field, oldValue }) => (field === MEANING && oldValue !== null ? [sku] : []));
 }
 
 /*
- * Positions are in the order of commits because one transaction at a time writes history, from its first position to its
- * commit. Without that lock a position is a pair (xid8, id), read below pg_snapshot_xmin: then readers wait for the oldest
- * writer of the whole server, even an import into another database, and no position outlives a dump and restore. Answers
- * come a few times a second and hold the lock only for their commits: no waiting for one another could be measured.
+ * Positions are in the order of commits because one transaction at a time writes history, from its first position to
+ * its commit. Without that lock a position is a pair (xid8, id), read below pg_snapshot_xmin: then readers wait for
+ * the oldest writer of the whole server, even an import into another database, and no position outlives a dump and
+ * restore. Answers come a few times a second and hold the lock only for their commits: no waiting for one another
+ * could be measured.
  */
 
 /** Whether there is something to write, and so to notify listeners of. */
@@ -65,9 +69,9 @@ export const hasChanges = ({ moves, fields, states = [], first = NO_RECORDS }: C
   moves.length + fields.length + states.length + first.prices.length + first.fields.length > 0;
 
 /**
- * Writes both histories and the rest of the feed, and notifies listeners, as the last step of a transaction: the holder of the lock that this
- * takes waits for no other lock, so it cannot be part of a deadlock. `at` null: the transaction's time. A SKU's corrected size
- * type is written before the prices of the same answer, and marks them.
+ * Writes both histories and the rest of the feed, and notifies listeners, as the last step of a transaction: the
+ * holder of the lock that this takes waits for no other lock, so it cannot be part of a deadlock. `at` null: the
+ * transaction's time. A SKU's corrected size type is written before the prices of the same answer, and marks them.
  */
 export async function writeChanges(
   tx: Tx,
@@ -132,8 +136,8 @@ export interface SkuBefore {
 }
 
 /**
- * Writes what has become of SKUs, and deletes all prices of those that were removed, with a line in their history: as the last step of a
- * transaction (see writeChanges).
+ * Writes what has become of SKUs, and deletes all prices of those that were removed, with a line in their history: as
+ * the last step of a transaction (see writeChanges).
  */
 export async function writeSkuChanges(
   tx: Tx,
@@ -152,8 +156,8 @@ export async function writeSkuChanges(
 }
 
 /**
- * Deletes changes that came in batches and are older than what is kept of price history: positions behind its last dropped chunk, which
- * catalog.changes refuses already. Returns how many batches; there may be more.
+ * Deletes changes that came in batches and are older than what is kept of price history: positions behind its last
+ * dropped chunk, which catalog.changes refuses already. Returns how many batches; there may be more.
  */
 export async function dropOldBatches(sql: Sql, atOnce: number): Promise<number> {
   const dropped = await sql`
@@ -165,8 +169,8 @@ export async function dropOldBatches(sql: Sql, atOnce: number): Promise<number> 
 }
 
 /**
- * Notes which database this is, and sets sequences that are behind their rows to what the rows have, before anything is drawn from
- * them: logical replication and copies of tables leave them behind. Postgres warns of each.
+ * Notes which database this is, and sets sequences that are behind their rows to what the rows have, before anything
+ * is drawn from them: logical replication and copies of tables leave them behind. Postgres warns of each.
  */
 export async function mendSequences(sql: Sql): Promise<void> {
   await sql`select catalog_internal.mend_sequences()`;
@@ -178,8 +182,8 @@ export async function prepareHistory(sql: Sql): Promise<void> {
 }
 
 /**
- * Drops the chunks of price_history whose newest row is older than `keptMs`, oldest first, each in a transaction of its own;
- * returns how many. One that is being read at the moment, and all after it, wait for the next call.
+ * Drops the chunks of price_history whose newest row is older than `keptMs`, oldest first, each in a transaction of
+ * its own; returns how many. One that is being read at the moment, and all after it, wait for the next call.
  */
 export async function dropOldHistory(sql: Sql, keptMs: number): Promise<number> {
   for (let dropped = 0; ; dropped += 1) {

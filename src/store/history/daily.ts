@@ -1,10 +1,11 @@
 import { scanning, transaction, type Sql, type Tx } from '../connection/db.ts';
 
 /*
- * A day (UTC) of a size, made from its changes in the order of their commits. A change counts from when it was observed; from when the one
- * before it was, where that is later (a clock was set back between them), as in catalog.price_at. So of one size days never go back, and the
- * row of its newest day is all that a further change needs. The newest price counts until the end of its day: a row is a function of the
- * changes alone, and right once the day is over, whether or not anybody looks at it again.
+ * A day (UTC) of a size, made from its changes in the order of their commits. A change counts from when it was
+ * observed; from when the one before it was, where that is later (a clock was set back between them), as in
+ * catalog.price_at. So of one size days never go back, and the row of its newest day is all that a further change
+ * needs. The newest price counts until the end of its day: a row is a function of the changes alone, and right once
+ * the day is over, whether or not anybody looks at it again.
  */
 
 /** Changes that are counted to their days at a time, in a transaction of its own. */
@@ -18,8 +19,8 @@ export interface DailyProgress {
 }
 
 /**
- * Brings catalog.daily_prices up to date, at most so many pieces of changes. Each piece commits with the position up to which changes are
- * counted, so it goes on where it, or whoever did it before, was ended.
+ * Brings catalog.daily_prices up to date, at most so many pieces of changes. Each piece commits with the position up
+ * to which changes are counted, so it goes on where it, or whoever did it before, was ended.
  */
 export async function keepDailyPrices(sql: Sql, pieces: number, piece = PIECE): Promise<DailyProgress> {
   let written = 0;
@@ -64,10 +65,12 @@ async function countPiece(tx: Tx, piece: number): Promise<{ changes: number; wri
 /**
  * The days of the sizes in `piece`: `ends` has what they begin and end with, `middles` what lies between.
  *
- * - `starts`: the change from which a size's days are made again: the first of its newest day where the piece may add to that, else its first of
+ * - `starts`: the change from which a size's days are made again: the first of its newest day where the piece may add
+ *   to that, else its first of
  *   the piece. A day whose changes are partly dropped stays as it is, and what would add to it counts to the day after.
  * - `moves`: changes with the moment from which they count.
- * - `spans`: how long which price was held on a day, in microseconds. After a correction of size_type the key means another size: of its day
+ * - `spans`: how long which price was held on a day, in microseconds. After a correction of size_type the key means
+ *   another size: of its day
  *   only what comes after it counts.
  */
 function days(tx: Tx, after: string) {
@@ -134,7 +137,10 @@ function days(tx: Tx, after: string) {
     )`;
 }
 
-/** Drops days older than `keptMs`, at most `most`; returns how many. Later days are answered as before: each knows what it began with. */
+/**
+ * Drops days older than `keptMs`, at most `most`; returns how many. Later days are answered as before: each knows
+ * what it began with.
+ */
 export async function dropOldDays(sql: Sql, keptMs: number, most: number): Promise<number> {
   const dropped = await sql`
     delete from catalog.daily_prices where ctid = any (array(

@@ -1,7 +1,8 @@
 import type { Tx } from '../connection/db.ts';
 
 /*
- * What `catalog-mirror export` writes: tables and views of the schema catalog as its readers see them, a batch of rows at a time.
+ * What `catalog-mirror export` writes: tables and views of the schema catalog as its readers see them, a batch of
+ * rows at a time.
  */
 
 export const EXPORTS = ['prices', 'history', 'daily', 'products'] as const;
@@ -108,8 +109,8 @@ const SELECTED: Readonly<Partial<Record<ColumnType, (name: string) => string>>> 
 };
 
 /**
- * The rows, in batches of at most `batch`, each row with its values in the order of `exportColumns`; bigint and time as texts. Without
- * `since` (a date, UTC) all of them.
+ * The rows, in batches of at most `batch`, each row with its values in the order of `exportColumns`; bigint and time
+ * as texts. Without `since` (a date, UTC) all of them.
  */
 export function readExport(
   tx: Tx,
@@ -129,8 +130,8 @@ export function readExport(
 }
 
 /**
- * Locks what is to be read, as reading does, before the transaction has a snapshot: a migration that writes a table anew and commits behind
- * the snapshot would leave it empty in its eyes.
+ * Locks what is to be read, as reading does, before the transaction has a snapshot: a migration that writes a table
+ * anew and commits behind the snapshot would leave it empty in its eyes.
  */
 export async function lockExported(tx: Tx, exports: readonly Export[]): Promise<void> {
   await tx.unsafe(`lock table ${exports.map((what) => SOURCES[what].from).join(', ')} in access share mode`);

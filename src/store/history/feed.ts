@@ -33,7 +33,10 @@ export interface Filter {
 export interface Page {
   /** Those that pass the filter, in order. */
   readonly changes: readonly Change[];
-  /** The position of the last change that was read, whether or not it passed; where nothing was read, the one from which it was. */
+  /**
+   * The position of the last change that was read, whether or not it passed; where nothing was read, the one from
+   * which it was.
+   */
   readonly readTo: bigint;
   /** Of the first copy: the SKU up to which it was read; null: these are changes. */
   readonly copiedTo: string | null;
@@ -61,9 +64,10 @@ const COLUMNS =
   'position, kind, sku, size, old_price, new_price, field, old_value, new_value, meaning_changed, observed_at';
 
 /**
- * The condition by which a change passes, and what it has to be joined with; parameters from the third on. That a SKU is no longer mirrored, and that
- * its prices go, passes without being looked up: nothing is left by which it could be, and a follower that does not know it loses nothing. The same
- * for a brand that a SKU has no longer: that it has changed is the last that its follower hears.
+ * The condition by which a change passes, and what it has to be joined with; parameters from the third on. That a SKU
+ * is no longer mirrored, and that its prices go, passes without being looked up: nothing is left by which it could
+ * be, and a follower that does not know it loses nothing. The same for a brand that a SKU has no longer: that it has
+ * changed is the last that its follower hears.
  */
 function passing({ kinds, brands, skus, watchlist }: Filter) {
   const values = [kinds, brands, skus];
@@ -154,8 +158,8 @@ export async function readChanges(
 }
 
 /**
- * Reads what is there of the next so many SKUs as if it had just appeared (catalog.changes_snapshot). `position`: where changes follow from
- * when the copy is over; all of it has that one.
+ * Reads what is there of the next so many SKUs as if it had just appeared (catalog.changes_snapshot). `position`:
+ * where changes follow from when the copy is over; all of it has that one.
  */
 export async function readCopy(
   client: LoneClient,
@@ -179,8 +183,9 @@ export async function readCopy(
 }
 
 /**
- * Checks that a place which is kept is still one to go on from, by what was delivered from it: a database that was restored, or a standby that was
- * behind, has the place of before, and the changes that are lost are told by none that follow. One who was set back otherwise hears them again.
+ * Checks that a place which is kept is still one to go on from, by what was delivered from it: a database that was
+ * restored, or a standby that was behind, has the place of before, and the changes that are lost are told by none
+ * that follow. One who was set back otherwise hears them again.
  *
  * @throws FollowerError `position-lost`
  */
@@ -196,6 +201,9 @@ export async function checkNotSetBack(client: LoneClient, delivered: Place, kept
     throw positionLost();
 }
 
-/** What the receiver has of a copy may be of changes that are lost, and these have no position by which that can be found. */
+/**
+ * What the receiver has of a copy may be of changes that are lost, and these have no position by which that can be
+ * found.
+ */
 const isCopyBehind = (delivered: string | null, kept: string | null): boolean =>
   kept !== null && (delivered === null || Buffer.compare(Buffer.from(kept), Buffer.from(delivered)) < 0);

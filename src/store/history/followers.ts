@@ -3,8 +3,9 @@ import { readOwnSession } from '../connection/own-session.ts';
 import { sqlState } from '../connection/sql-errors.ts';
 
 /*
- * Positions of `catalog-mirror follow`, by name. A name is held by the session that its row has, as long as that is alive. Every statement that
- * delivers goes over that session, so that what answers still holds the name, unless somebody has taken it meanwhile: then no row is found.
+ * Positions of `catalog-mirror follow`, by name. A name is held by the session that its row has, as long as that is
+ * alive. Every statement that delivers goes over that session, so that what answers still holds the name, unless
+ * somebody has taken it meanwhile: then no row is found.
  */
 
 /** More are hardly wanted, and each has series of its own in the metrics. */
@@ -12,7 +13,10 @@ export const MAX_FOLLOWERS = 50;
 /** Of one follower. A receiver that refuses as many refuses everything: what comes next waits. */
 export const MAX_DEAD_LETTERS = 100;
 
-/** Postgres may notice only some seconds later that a process is dead, and until then that process seems to hold its name. */
+/**
+ * Postgres may notice only some seconds later that a process is dead, and until then that process seems to hold its
+ * name.
+ */
 export const DEAD_FOR_SURE_MS = 10_000;
 
 /** SQLSTATE: the changes after a position are no longer kept, or the position is of another history. */
@@ -111,7 +115,8 @@ export async function drawHolder(client: LoneClient): Promise<string> {
 }
 
 /**
- * Takes the name for this session, and makes it where nobody has used it. Null: a living session of another process holds it.
+ * Takes the name for this session, and makes it where nobody has used it. Null: a living session of another process
+ * holds it.
  *
  * @throws FollowerError `too-many`, `unknown`, `position-lost`
  */
@@ -299,7 +304,10 @@ export interface FollowerNow {
   readonly position: string;
   /** While the first copy is being sent: the SKU up to which it is delivered. */
   readonly afterSku: string | null;
-  /** Changes after its position, 10,000 at most are counted, and how long the first has waited; null: the position is lost. */
+  /**
+   * Changes after its position, 10,000 at most are counted, and how long the first has waited; null: the position is
+   * lost.
+   */
   readonly behind: number | null;
   readonly behindSeconds: number | null;
   readonly lost: boolean;
@@ -321,7 +329,9 @@ export async function readFollowers(sql: Queryable): Promise<FollowerNow[]> {
     from catalog_internal.followers_now() order by name`;
 }
 
-/** Forgets a follower, its position and its dead letters; how many these were, null where there is none of this name. */
+/**
+ * Forgets a follower, its position and its dead letters; how many these were, null where there is none of this name.
+ */
 export async function forgetFollower(sql: Sql, name: string): Promise<number | null> {
   const [row] = await sql<{ letters: number }[]>`
     with letters as (select count(*)::int as letters from catalog_internal.dead_letters where follower = ${name})

@@ -33,8 +33,9 @@ const objection = (error: unknown): string | null => {
 export const isObjected = (error: unknown): boolean => objection(error) !== null;
 
 /**
- * Deletes the prices of SKUs, where somebody's foreign key, trigger or lock objects to some: those stay, without their numbers where that is
- * possible, and their SKUs are put into quarantine. With the lock of changes held, as the last step of a transaction (writeChanges).
+ * Deletes the prices of SKUs, where somebody's foreign key, trigger or lock objects to some: those stay, without
+ * their numbers where that is possible, and their SKUs are put into quarantine. With the lock of changes held, as the
+ * last step of a transaction (writeChanges).
  */
 export async function deletePricesAround(tx: Tx, skus: readonly string[]): Promise<void> {
   // What is checked at the end of the transaction is to be seen here.

@@ -1,11 +1,12 @@
 import type { ClaimedLane, LaneClass } from './due.ts';
 
 /*
- * Where a process begins to read the ledger. Each claim leaves an entry in the indexes of the ledger for as long as others hold a
- * snapshot (pg_dump, a report, a replication slot), and a reading from the beginning of a class passes all of them: after 12,000
- * calls a million. What was due before the floor of its class is claimed already, except for what comes back: a claim that is
- * released, or a SKU that had been due for long and is marked for another lane. So whoever gives something back resets the floors,
- * a change of the catalog does, and a full pass follows in any case: the more often, the less it costs.
+ * Where a process begins to read the ledger. Each claim leaves an entry in the indexes of the ledger for as long as
+ * others hold a snapshot (pg_dump, a report, a replication slot), and a reading from the beginning of a class passes
+ * all of them: after 12,000 calls a million. What was due before the floor of its class is claimed already, except
+ * for what comes back: a claim that is released, or a SKU that had been due for long and is marked for another lane.
+ * So whoever gives something back resets the floors, a change of the catalog does, and a full pass follows in any
+ * case: the more often, the less it costs.
  */
 
 /** What a reading found, times in epoch milliseconds of the database's clock. */
@@ -36,7 +37,10 @@ export const NO_FLOORS: LedgerFloors = { resets: 0, catalog: null, of: () => nul
 
 /** Fewer cost nothing that is worth a floor. */
 const FEW_VERSIONS = 5000;
-/** Milliseconds between full passes for each dead version. To pass one takes half a microsecond, so full passes take a two-hundredth of the time. */
+/**
+ * Milliseconds between full passes for each dead version. To pass one takes half a microsecond, so full passes take a
+ * two-hundredth of the time.
+ */
 const MS_A_VERSION = 0.1;
 const MAX_MS = 60_000;
 /** What is due since then may be committed only now. */

@@ -2,13 +2,15 @@ import type { Sql } from '../connection/db.ts';
 import { type LedgerFloors, NO_FLOORS } from './due-floors.ts';
 
 /**
- * Lanes of the due ledger, most urgent first. `catalog_internal.lane_of` says which reason each serves, and `lane_names` how
- * people read them; both are held to this order by a test.
+ * Lanes of the due ledger, most urgent first. `catalog_internal.lane_of` says which reason each serves, and
+ * `lane_names` how people read them; both are held to this order by a test.
  */
 export const DUE_LANES = ['urgent', 'live', 'new', 'error', 'metadata', 'sweep'] as const;
 export type Lane = (typeof DUE_LANES)[number];
 
-/** Before all lanes, and whatever lane they are in: SKUs whose promised age (catalog.watchlist.max_age) asks for it now. */
+/**
+ * Before all lanes, and whatever lane they are in: SKUs whose promised age (catalog.watchlist.max_age) asks for it now.
+ */
 export const PROMISED = 'promised';
 export type ClaimedLane = typeof PROMISED | Lane;
 
@@ -19,8 +21,8 @@ export interface LaneClass {
 }
 
 /**
- * SKUs that were in a failed call, by how many of them the next call may have: they are due, and wait for a call with no others.
- * The count stops at the asked limit.
+ * SKUs that were in a failed call, by how many of them the next call may have: they are due, and wait for a call with
+ * no others. The count stops at the asked limit.
  */
 export interface DueSuspects {
   readonly largestCall: number;
@@ -67,19 +69,25 @@ export interface ClaimedDue {
   readonly reason: string;
 }
 
-/** What a call is to carry: of each class so many, live SKUs by name if nobody else holds them, or SKUs of failed calls. */
+/**
+ * What a call is to carry: of each class so many, live SKUs by name if nobody else holds them, or SKUs of failed calls.
+ */
 export interface WantedSkus {
   readonly quotas?: readonly Quota[];
   readonly named?: readonly string[];
   readonly suspects?: readonly SuspectQuota[];
 }
 
-/** The number of a lane in the ledger; the urgent one is 1, which the partial index of it names. What is promised is no lane there: 0. */
+/**
+ * The number of a lane in the ledger; the urgent one is 1, which the partial index of it names. What is promised is
+ * no lane there: 0.
+ */
 export const laneNumber = (lane: ClaimedLane): number =>
   lane === PROMISED ? 0 : DUE_LANES.indexOf(lane) + 1;
 
 /**
- * What asking for live SKUs takes under the ceiling: so many milliseconds a SKU, from what was saved up, which is at most so long.
+ * What asking for live SKUs takes under the ceiling: so many milliseconds a SKU, from what was saved up, which is at
+ * most so long.
  */
 export interface LiveSpend {
   readonly skuMs: number;
@@ -87,11 +95,12 @@ export interface LiveSpend {
 }
 
 /**
- * Claims SKUs of each class for `leaseMs`: what is promised by the earliest deadline, in the urgent lane by rank (the weight in catalog.watchlist), elsewhere, and where
- * ranks are equal, the oldest first. Workers racing for the same rows pass each other by; a worker
- * that dies leaves its claim to run out. The generation at the claim comes along: a mark made later moves it on, and
- * the answer to this claim then does not settle that mark. `spend`: what each live SKU takes under the ceiling on live computations.
- * `floors`: nothing of a class is claimed that is due before its own.
+ * Claims SKUs of each class for `leaseMs`: what is promised by the earliest deadline, in the urgent lane by rank (the
+ * weight in catalog.watchlist), elsewhere, and where ranks are equal, the oldest first. Workers racing for the same
+ * rows pass each other by; a worker that dies leaves its claim to run out. The generation at the claim comes along: a
+ * mark made later moves it on, and the answer to this claim then does not settle that mark. `spend`: what each live
+ * SKU takes under the ceiling on live computations. `floors`: nothing of a class is claimed that is due before its
+ * own.
  */
 export async function claimDue(
   sql: Sql,
@@ -164,7 +173,10 @@ export async function claimDue(
 /** None comes first for its promise longer before that is broken (catalog_internal.promised_interval). */
 const LONGEST_LEAD_SECONDS = 45;
 
-/** SQL: whether a row `d` comes first now for its promise. Its deadline is what the index is ordered by; the bound ends the reading. */
+/**
+ * SQL: whether a row `d` comes first now for its promise. Its deadline is what the index is ordered by; the bound
+ * ends the reading.
+ */
 export const promisedNow = (sql: Sql) =>
   sql`d.outside_due_at is null and d.promised_at <= now() and d.promised_by <= now() + make_interval(secs => ${LONGEST_LEAD_SECONDS})`;
 
@@ -260,8 +272,8 @@ export async function returnClaim(
 }
 
 /**
- * SQL: the SKUs of a claim that are still its own, their rows of the ledger locked in order of sku, as everyone locks them: an UPDATE by
- * itself takes them as they lie, and a seller's commit could be a deadlock's victim.
+ * SQL: the SKUs of a claim that are still its own, their rows of the ledger locked in order of sku, as everyone locks
+ * them: an UPDATE by itself takes them as they lie, and a seller's commit could be a deadlock's victim.
  */
 export function lockingClaim(sql: Sql, claim: string, skus: readonly string[]) {
   return sql`
@@ -269,10 +281,10 @@ export function lockingClaim(sql: Sql, claim: string, skus: readonly string[]) {
 }
 
 /**
- * SQL: an UPDATE that releases rows whose wait or lease is over, the longest over first, at most `limit`. now() and not
- * clock_timestamp(): the index of waits then ends the scan at the first that is not over. An array, and no joined subquery:
- * a nested loop runs such a one again for each row of the ledger, and then it locks the next ones. `since`: epoch milliseconds before
- * which none is over; null where that is not known.
+ * SQL: an UPDATE that releases rows whose wait or lease is over, the longest over first, at most `limit`. now() and
+ * not clock_timestamp(): the index of waits then ends the scan at the first that is not over. An array, and no joined
+ * subquery: a nested loop runs such a one again for each row of the ledger, and then it locks the next ones. `since`:
+ * epoch milliseconds before which none is over; null where that is not known.
  */
 export function endingWaits(sql: Sql, limit: number, since: number | null = null) {
   return sql`
@@ -292,8 +304,9 @@ export async function endWaits(sql: Sql, limit: number): Promise<number> {
 }
 
 /**
- * Moves SKUs whose metadata has reached its greatest age while their sweep was waiting into the metadata lane, which has
- * a guaranteed share. `overdueSeconds` is how long a sweep must have been overdue for that. Returns how many moved.
+ * Moves SKUs whose metadata has reached its greatest age while their sweep was waiting into the metadata lane, which
+ * has a guaranteed share. `overdueSeconds` is how long a sweep must have been overdue for that. Returns how many
+ * moved.
  */
 export async function promoteMetadata(sql: Sql, overdueSeconds: number, limit: number): Promise<number> {
   const moved = await sql`
@@ -321,8 +334,8 @@ export interface Idle {
   /** Seconds since a bulk call was last answered, at most five too many; null: none ever was. */
   readonly answeredSeconds: number | null;
   /**
-   * For how many seconds a SKU has been due that waits for nothing but its turn; null: there is none, or a call was answered within the
-   * last minute. Live ones may wait for the partner's ceiling.
+   * For how many seconds a SKU has been due that waits for nothing but its turn; null: there is none, or a call was
+   * answered within the last minute. Live ones may wait for the partner's ceiling.
    */
   readonly dueSeconds: number | null;
 }

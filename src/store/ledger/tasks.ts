@@ -23,8 +23,8 @@ export interface TaskRun {
 }
 
 /**
- * Takes a due task for `leaseMs` (renewed while it runs); null when it is not due or another worker has it. Any number of
- * queue jobs may wake it: one runs.
+ * Takes a due task for `leaseMs` (renewed while it runs); null when it is not due or another worker has it. Any
+ * number of queue jobs may wake it: one runs.
  */
 export async function startTask(sql: Sql, task: TaskName, leaseMs: number): Promise<TaskRun | null> {
   const [row] = await sql<TaskRun[]>`
@@ -53,7 +53,9 @@ export async function showProgress(
   await sql`update catalog_internal.tasks set progress = ${sql.json(progress)} where task = ${task} and run = ${run}`;
 }
 
-/** Ends a run: stores its outcome and when the task runs next. A request for an earlier run that came meanwhile is kept. */
+/**
+ * Ends a run: stores its outcome and when the task runs next. A request for an earlier run that came meanwhile is kept.
+ */
 export async function endTask(
   sql: Sql,
   task: TaskName,
@@ -100,7 +102,10 @@ export interface TaskState {
   readonly progress: Record<string, number | string | null> | null;
 }
 
-/** All tasks by name. A task that an operator has put off until `infinity` is next in a hundred years: Date knows no infinity. */
+/**
+ * All tasks by name. A task that an operator has put off until `infinity` is next in a hundred years: Date knows no
+ * infinity.
+ */
 export async function readTasks(sql: Sql): Promise<TaskState[]> {
   return await sql<TaskState[]>`
     select task, greatest('epoch', least(next_at, clock_timestamp() + interval '100 years')) as "nextAt", coalesce(running_until > clock_timestamp(), false) as running,
@@ -109,14 +114,14 @@ export async function readTasks(sql: Sql): Promise<TaskState[]> {
 }
 
 /**
- * Consecutive failed bulk calls from which on all replicas pause between calls. Before that each call has fewer SKUs, and others where there are any,
- * because the reason may be one of them or their number.
+ * Consecutive failed bulk calls from which on all replicas pause between calls. Before that each call has fewer SKUs,
+ * and others where there are any, because the reason may be one of them or their number.
  */
 export const FAILURES_BEFORE_PAUSE = 4;
 
 /*
- * While bulk calls fail, all replicas pause between them. The pause lives in the 'reprice' task's row: re-pricing has no
- * schedule of its own, so its next_at is free for this.
+ * While bulk calls fail, all replicas pause between them. The pause lives in the 'reprice' task's row: re-pricing has
+ * no schedule of its own, so its next_at is free for this.
  */
 
 /** While calls pause and one of them is under way, the others read the pause again after this. */
@@ -130,9 +135,9 @@ export interface CallPause {
 }
 
 /**
- * SQL fragment that selects a CallPause as one row. Once calls pause, only one at a time goes out until one works: an outage would
- * else cost, after each pause, as many as may be under way. Claims are only looked for in an outage: no index is theirs. Seconds are
- * subtracted because Postgres before 17 cannot subtract from `infinity`.
+ * SQL fragment that selects a CallPause as one row. Once calls pause, only one at a time goes out until one works: an
+ * outage would else cost, after each pause, as many as may be under way. Claims are only looked for in an outage: no
+ * index is theirs. Seconds are subtracted because Postgres before 17 cannot subtract from `infinity`.
  */
 export function callPauseRow(sql: Sql) {
   return sql`
@@ -144,9 +149,10 @@ export function callPauseRow(sql: Sql) {
 }
 
 /**
- * Ends the pause, so that one call tries again: its reason may be gone. The failures stay counted until a call works, so where it is
- * not, the next pause is the longer one. `after`: only a pause after failures of these kinds; null = after any.
- * SKUs that only wait because a call with them met the outage wait no longer. Returns whether there was a pause.
+ * Ends the pause, so that one call tries again: its reason may be gone. The failures stay counted until a call works,
+ * so where it is not, the next pause is the longer one. `after`: only a pause after failures of these kinds; null =
+ * after any. SKUs that only wait because a call with them met the outage wait no longer. Returns whether there was a
+ * pause.
  */
 export async function endCallPause(sql: Sql, after: readonly string[] | null): Promise<boolean> {
   const paused = sql`task = 'reprice' and failures > 0 and next_at > clock_timestamp() and next_at < 'infinity'

@@ -3,8 +3,8 @@ import { laneNumber } from '../ledger/due.ts';
 import type { Rate } from './rate-prior.ts';
 
 /*
- * What is due of the live SKUs, and the list of the most valuable of it, which is refreshed before all else while there is a backlog
- * (sync/live/backlog.ts).
+ * What is due of the live SKUs, and the list of the most valuable of it, which is refreshed before all else while
+ * there is a backlog (sync/live/backlog.ts).
  */
 
 /** Times in minutes, `elapsed` since the last solution of the plan. */
@@ -54,8 +54,9 @@ export async function clearBacklog(sql: Sql): Promise<void> {
 }
 
 /**
- * Lists the `count` SKUs that are to be refreshed first of those due: who has waited for `overdueMinutes` (oldest first), then by what a
- * refresh gains (chooseLive in sync/live/policy.ts). `prior`: what is believed of a rate of which nothing is known.
+ * Lists the `count` SKUs that are to be refreshed first of those due: who has waited for `overdueMinutes` (oldest
+ * first), then by what a refresh gains (chooseLive in sync/live/policy.ts). `prior`: what is believed of a rate of
+ * which nothing is known.
  */
 export async function listBacklog(
   sql: Sql,
@@ -89,8 +90,9 @@ export async function listBacklog(
 }
 
 /**
- * SQL: refreshValue of sync/live/policy.ts, or boostedValue where something says that the SKU has moved. Exponents are bounded: after days without a
- * refresh exp() of one that moves by the minute is too small for Postgres, which takes that for an error.
+ * SQL: refreshValue of sync/live/policy.ts, or boostedValue where something says that the SKU has moved. Exponents
+ * are bounded: after days without a refresh exp() of one that moves by the minute is too small for Postgres, which
+ * takes that for an error.
  */
 const gain = (sql: Sql, most: number) => sql`
   case when h.hazard > 0 then w.weight * (1 - exp(-m.moves) * (1 + m.moves)) / (w.alpha / w.beta + 1 / ${most}::float8)

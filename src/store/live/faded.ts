@@ -1,9 +1,9 @@
 import type { Tx } from '../connection/db.ts';
 
 /*
- * What is learned fades: each refresh leaves a little less of what those before it have found. In Postgres a number that fades on until it is too
- * small for its type, or a product of it, is an error, and not nothing. So it is forgotten long before; else a mirror would fail after months,
- * on SKUs at which nothing happens.
+ * What is learned fades: each refresh leaves a little less of what those before it have found. In Postgres a number
+ * that fades on until it is too small for its type, or a product of it, is an error, and not nothing. So it is
+ * forgotten long before; else a mirror would fail after months, on SKUs at which nothing happens.
  */
 
 const LEAST = 1e-6;

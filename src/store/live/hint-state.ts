@@ -10,15 +10,18 @@ export interface HintRecord {
   /** Moves of live SKUs that refreshes have found meanwhile, hinted at or not. */
   readonly moves: number;
   /**
-   * Refreshes after those that found what it had told of; how many of them found these prices as they were left, and how many the ones before them
-   * again.
+   * Refreshes after those that found what it had told of; how many of them found these prices as they were left, and
+   * how many the ones before them again.
    */
   readonly followed: number;
   readonly stayed: number;
   readonly undone: number;
 }
 
-/** Sources of the mirror's own: what lines of manifests tell of live SKUs. Nobody else can use these names (catalog.hint). */
+/**
+ * Sources of the mirror's own: what lines of manifests tell of live SKUs. Nobody else can use these names
+ * (catalog.hint).
+ */
 export const MANIFEST_SOURCES = ['manifest.updated_at', 'manifest.sizes'] as const;
 export type ManifestSource = (typeof MANIFEST_SOURCES)[number];
 
@@ -34,8 +37,8 @@ export const UNTESTED: HintRecord = {
 };
 
 /**
- * A hint that waits for the next refresh of its SKU: with a probability of 1 − e^−hazard the SKU has moved, and with that of `undone` such a move is
- * undone before the refresh after.
+ * A hint that waits for the next refresh of its SKU: with a probability of 1 − e^−hazard the SKU has moved, and with
+ * that of `undone` such a move is undone before the refresh after.
  */
 export interface WaitingHint {
   readonly source: string;
@@ -43,7 +46,9 @@ export interface WaitingHint {
   readonly undone: number;
 }
 
-/** What the last refresh of a SKU has found, where sources had told of it: the prices before, by the sizes that moved. */
+/**
+ * What the last refresh of a SKU has found, where sources had told of it: the prices before, by the sizes that moved.
+ */
 export interface PredictedMove {
   readonly sources: readonly string[];
   readonly former: Readonly<Record<string, number | null>>;
@@ -105,9 +110,10 @@ const MAX_EXPECTED = 2000;
 const [MIN_PART, MAX_PART] = [0.2, 1.5];
 
 /**
- * How refreshes go that a source has not hinted at: how often they find nothing, as a part of what rates say. Rates are wrong in markets whose
- * moves come in crowds, and a source that hints at everything would seem to know of all moves that they do not foresee: it is
- * measured by the others, and by itself where there are none. What one process has seen: it begins anew with each.
+ * How refreshes go that a source has not hinted at: how often they find nothing, as a part of what rates say. Rates
+ * are wrong in markets whose moves come in crowds, and a source that hints at everything would seem to know of all
+ * moves that they do not foresee: it is measured by the others, and by itself where there are none. What one process
+ * has seen: it begins anew with each.
  */
 export class HintBase {
   #all = NONE;

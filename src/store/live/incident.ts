@@ -23,7 +23,10 @@ interface PresentIncident {
   readonly minutes: number;
 }
 
-/** Stores what `judge` makes of the present cause, and of the minutes that it has lasted, and has the whole schedule planned again. Null where nothing changes. */
+/**
+ * Stores what `judge` makes of the present cause, and of the minutes that it has lasted, and has the whole schedule
+ * planned again. Null where nothing changes.
+ */
 export async function storeIncident(
   sql: Sql,
   judge: (present: IncidentCause | null, minutes: number) => IncidentCause | null,

@@ -2,7 +2,10 @@ import { scanning, type Sql } from '../connection/db.ts';
 import { promisedMinutes } from './live.ts';
 import { RATES_START_AS } from './rate-prior.ts';
 
-/** Live SKUs alike in rate and weight, and the part of them whose own refreshes say more of their rate than those of all others. */
+/**
+ * Live SKUs alike in rate and weight, and the part of them whose own refreshes say more of their rate than those of
+ * all others.
+ */
 export interface LearnedRates {
   readonly groups: readonly {
     readonly count: number;

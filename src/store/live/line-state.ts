@@ -1,6 +1,6 @@
 /*
- * What is remembered of lines of live SKUs (one brand and model), whose prices may move together (sync/live/releases.ts). Times in
- * minutes since 1970.
+ * What is remembered of lines of live SKUs (one brand and model), whose prices may move together
+ * (sync/live/releases.ts). Times in minutes since 1970.
  */
 
 export type LinePhase = 'quiet' | 'suspected' | 'released';

@@ -4,8 +4,8 @@ import type { HeldLine, Line, LineName, Releases, Wholesale } from './line-state
 import type { LiveCandidate } from './live.ts';
 
 /*
- * Lines of live SKUs in Postgres: their state, and due times of SKUs whose line moves. Nobody waits here for a row that somebody else
- * holds: what is not stored now the next call weighs again.
+ * Lines of live SKUs in Postgres: their state, and due times of SKUs whose line moves. Nobody waits here for a row
+ * that somebody else holds: what is not stored now the next call weighs again.
  */
 
 const minutesOf = (sql: Queryable, at: string) => sql`(extract(epoch from ${sql.unsafe(at)}) / 60)::float8`;
@@ -30,8 +30,8 @@ export interface LineChange extends LineName {
 }
 
 /**
- * SQL: three parts of a WITH that store lines, unless another call has changed them meanwhile, or is about to. The ids of those that are
- * stored are in `lined`.
+ * SQL: three parts of a WITH that store lines, unless another call has changed them meanwhile, or is about to. The
+ * ids of those that are stored are in `lined`.
  */
 export function storingLines(sql: Sql, changes: readonly LineChange[]) {
   const numbers = (of: (line: Line) => number) => changes.map(({ to }) => of(to));
@@ -150,8 +150,9 @@ export interface TransitionCounts {
 }
 
 /**
- * Moves due times of SKUs in the order of live refreshes, those excepted that were marked, claimed or locked meanwhile, and counts what
- * became of their line. With a hazard none is due later than it was. Returns how many were moved.
+ * Moves due times of SKUs in the order of live refreshes, those excepted that were marked, claimed or locked
+ * meanwhile, and counts what became of their line. With a hazard none is due later than it was. Returns how many were
+ * moved.
  */
 export async function moveMembers(
   sql: Sql,

@@ -6,8 +6,8 @@ import { releasesRow } from './lines.ts';
 import type { Memories, Rate } from './rate-prior.ts';
 
 /**
- * The partner's ceiling on live computations, as learned (partner rules 4.1.3, 8.open). Times are epoch milliseconds, by the
- * database's clock.
+ * The partner's ceiling on live computations, as learned (partner rules 4.1.3, 8.open). Times are epoch milliseconds,
+ * by the database's clock.
  */
 export interface LiveCeiling {
   /** Counts the changes: what a call teaches is stored only where no other call has taught since it was planned. */
@@ -42,7 +42,10 @@ function ceilingColumns(sql: Sql) {
     'blockedAt', ${ms('blocked_at')}, 'failedAt', ${ms('failed_at')}, 'cycleFrom', ${ms('cycle_from')})`;
 }
 
-/** SQL: an UPDATE that stores a ceiling, unless another call has changed it meanwhile. What may be asked for grows from the end of a block. */
+/**
+ * SQL: an UPDATE that stores a ceiling, unless another call has changed it meanwhile. What may be asked for grows
+ * from the end of a block.
+ */
 export function storingCeiling(sql: Sql, ceiling: LiveCeiling | null) {
   const at = (ms: number | null) => sql`to_timestamp(${ms === null ? null : ms / 1000}::float8)`;
   const { step, perMinute, since, alike, blockedAt, failedAt, cycleFrom } = ceiling ?? NO_CEILING;
@@ -77,11 +80,17 @@ export interface LivePlan {
   readonly computedAt: number | null;
   /** Live computations of the last minute. */
   readonly computed: number;
-  /** Live computations a minute while there were any: as in the last minute or in its last ten seconds, whichever is more. */
+  /**
+   * Live computations a minute while there were any: as in the last minute or in its last ten seconds, whichever is
+   * more.
+   */
   readonly computedRate: number;
   /** The most live computations of one call in the last minute. */
   readonly best: number;
-  /** Calls of the last minute of which a part of the live SKUs was deferred and no other, and those that deferred others. */
+  /**
+   * Calls of the last minute of which a part of the live SKUs was deferred and no other, and those that deferred
+   * others.
+   */
   readonly partlyDeferred: number;
   readonly othersDeferred: number;
   /** Of the last LAST_CALLS calls of that minute, those that deferred any of the live SKUs and no other. */
@@ -167,14 +176,17 @@ export async function pruneLiveCalls(sql: Sql): Promise<void> {
   await sql`delete from catalog_internal.live_calls where called_at < now() - interval '10 minutes'`;
 }
 
-/** SQL: minutes between refreshes that keep the promise of a SKU's age, of its row `w` of the watchlist; null where none is kept. */
+/**
+ * SQL: minutes between refreshes that keep the promise of a SKU's age, of its row `w` of the watchlist; null where
+ * none is kept.
+ */
 export const promisedMinutes = (sql: Sql) =>
   sql`case when w.feasible then catalog_internal.promised_interval(w.max_age) / 60 end`;
 
 /**
- * All live SKUs in groups alike in rate, weight and promised age (half powers of two), for solving the refresh threshold: some hundred
- * rows however many SKUs there are; during an incident all others too. `prior` is what is believed of a SKU of which not even a
- * past is known, as shape and minutes.
+ * All live SKUs in groups alike in rate, weight and promised age (half powers of two), for solving the refresh
+ * threshold: some hundred rows however many SKUs there are; during an incident all others too. `prior` is what is
+ * believed of a SKU of which not even a past is known, as shape and minutes.
  */
 export async function rateGroups(
   sql: Sql,
@@ -251,7 +263,10 @@ export interface LiveCandidate {
   readonly beta: number | null;
   /** As of a rate, where it is wanted. */
   readonly prior?: number | null;
-  /** Where nothing is known yet: in how many refreshes of the last three days a price had moved, and how many minutes that is. */
+  /**
+   * Where nothing is known yet: in how many refreshes of the last three days a price had moved, and how many minutes
+   * that is.
+   */
   readonly pastMoves?: number | null;
   readonly pastMinutes?: number | null;
   /** Minutes since the last refresh; null where there was none. */
@@ -304,7 +319,10 @@ export async function writeRates(tx: Tx, rates: readonly LearnedRefresh[]): Prom
       line = excluded.line, hazard = null, hint_hazard = null, told = excluded.told`;
 }
 
-/** SKUs were refreshed that are not live any longer: whether their line moves, or somebody hinted at them, says nothing of them. */
+/**
+ * SKUs were refreshed that are not live any longer: whether their line moves, or somebody hinted at them, says
+ * nothing of them.
+ */
 export async function forgetHazards(tx: Tx, skus: readonly string[]): Promise<void> {
   if (skus.length === 0) return;
   await tx`update catalog_internal.live_rates set hazard = null, hint_hazard = null, told = null where sku = any(${skus as string[]})`;

@@ -3,9 +3,9 @@ import type { LiveCandidate } from './live.ts';
 import type { Rate } from './rate-prior.ts';
 
 /*
- * Moving SKUs in and out of the order of live refreshes when an incident begins or ends: in pieces by SKU, each on its own,
- * so that answers and deltas continue meanwhile, and a crash leaves only a remainder to repeat. What is claimed,
- * waits, or was marked for a reason of its own (watched, refreshed, reported with a hash) stays where it is.
+ * Moving SKUs in and out of the order of live refreshes when an incident begins or ends: in pieces by SKU, each on
+ * its own, so that answers and deltas continue meanwhile, and a crash leaves only a remainder to repeat. What is
+ * claimed, waits, or was marked for a reason of its own (watched, refreshed, reported with a hash) stays where it is.
  */
 
 /** A SKU to be scheduled, and the generation of its mark. */
@@ -14,8 +14,9 @@ export interface Unscheduled extends LiveCandidate {
 }
 
 /**
- * The next SKUs after `after` that belong into the order of live refreshes: those there already (`scheduled`), and during an
- * incident everything that was priced once and has no better reason: swept, unlisted, due for metadata, or reported as crossed.
+ * The next SKUs after `after` that belong into the order of live refreshes: those there already (`scheduled`), and
+ * during an incident everything that was priced once and has no better reason: swept, unlisted, due for metadata, or
+ * reported as crossed.
  */
 export async function unscheduledLive(
   sql: Sql,
@@ -51,8 +52,9 @@ export interface Scheduled extends Rate {
 }
 
 /**
- * Schedules SKUs in the order of live refreshes, those excepted that were marked or claimed meanwhile. One whose line moves, or at which
- * somebody has hinted, is refreshed no later than that had it: its rate, by which it is scheduled here, knows nothing of either.
+ * Schedules SKUs in the order of live refreshes, those excepted that were marked or claimed meanwhile. One whose line
+ * moves, or at which somebody has hinted, is refreshed no later than that had it: its rate, by which it is scheduled
+ * here, knows nothing of either.
  */
 export async function scheduleLive(sql: Sql, scheduled: readonly Scheduled[]): Promise<void> {
   await sql`
@@ -76,8 +78,8 @@ export async function scheduleLive(sql: Sql, scheduled: readonly Scheduled[]): P
 }
 
 /**
- * After an incident: the next priced SKUs after `after` that are not listed as live go back to their sweep, and those that no
- * manifest lists to their own turns. Returns the last SKU that went back; null when there are no more.
+ * After an incident: the next priced SKUs after `after` that are not listed as live go back to their sweep, and those
+ * that no manifest lists to their own turns. Returns the last SKU that went back; null when there are no more.
  */
 export async function unscheduleSnapshot(
   sql: Sql,

@@ -1,19 +1,26 @@
 /*
- * How often a SKU moves of which nothing is known yet. Rates of single SKUs are learned from `RATES_START_AS` on, and keep a part of that in their
- * belief until it is forgotten, so in a market that is much faster or slower their prices would be believed too much or too little until each SKU
- * has been refreshed many times. What all refreshes find corrects that part, for all SKUs at once: to put another prior in its place is exact for
- * gamma distributions of one shape, and can be undone (`withPrior`, `withoutPrior`). Pure.
+ * How often a SKU moves of which nothing is known yet. Rates of single SKUs are learned from `RATES_START_AS` on, and
+ * keep a part of that in their belief until it is forgotten, so in a market that is much faster or slower their
+ * prices would be believed too much or too little until each SKU has been refreshed many times. What all refreshes
+ * find corrects that part, for all SKUs at once: to put another prior in its place is exact for gamma distributions
+ * of one shape, and can be undone (`withPrior`, `withoutPrior`). Pure.
  */
 
 /** Belief about a SKU's changes a minute: gamma distributed with shape alpha and rate beta (minutes). */
 export interface Rate {
   readonly alpha: number;
   readonly beta: number;
-  /** How much of what it was learned from on is left in beta: all of it at first, and less as it is forgotten. Absent: as much as may be. */
+  /**
+   * How much of what it was learned from on is left in beta: all of it at first, and less as it is forgotten. Absent:
+   * as much as may be.
+   */
   readonly prior?: number | null | undefined;
 }
 
-/** What refreshes of a SKU have taught: over three days, over one, and which of the two foresees better what they find (sync/live/memories.ts). */
+/**
+ * What refreshes of a SKU have taught: over three days, over one, and which of the two foresees better what they find
+ * (sync/live/memories.ts).
+ */
 export interface Memories {
   readonly long: Rate;
   readonly short: Rate;
@@ -22,22 +29,31 @@ export interface Memories {
 }
 
 /**
- * What every rate is learned from on. A shape below one, as SKUs of a market differ more than those of an exponential distribution would: of the
- * shapes tried, the one that is best calibrated in the first hours of any market and costs least where all rates are drawn anew.
+ * What every rate is learned from on. A shape below one, as SKUs of a market differ more than those of an exponential
+ * distribution would: of the shapes tried, the one that is best calibrated in the first hours of any market and costs
+ * least where all rates are drawn anew.
  */
 export const RATES_START_AS: Rate = { alpha: 0.8, beta: 120, prior: 1 };
 
-/** What is believed of SKUs before any of their own refreshes: `beta` in place of the one above, and the variance of its logarithm. */
+/**
+ * What is believed of SKUs before any of their own refreshes: `beta` in place of the one above, and the variance of
+ * its logarithm.
+ */
 export interface RatePrior {
   readonly minutes: number;
   readonly variance: number;
 }
 
-/** Before any refresh: rather too fast than too slow, since a price that is doubted costs less than one that is wrong. */
+/**
+ * Before any refresh: rather too fast than too slow, since a price that is doubted costs less than one that is wrong.
+ */
 export const FIRST_RATE_PRIOR: RatePrior = { minutes: 30, variance: 2 };
 
 const [MIN_MINUTES, MAX_MINUTES] = [0.5, 20_000];
-/** Variance by which the logarithm of the prior's minutes may drift between two lessons (a standard deviation of 5 %); one lesson changes them threefold at most. */
+/**
+ * Variance by which the logarithm of the prior's minutes may drift between two lessons (a standard deviation of 5 %);
+ * one lesson changes them threefold at most.
+ */
 const DRIFT = 0.0025;
 const MAX_STEP = Math.log(3);
 const MAX_VARIANCE = 2;
@@ -58,19 +74,28 @@ export function withoutPrior({ alpha, beta, prior }: Rate, { minutes }: Pick<Rat
   return { alpha, beta: beta + part * (RATES_START_AS.beta - minutes), prior: part };
 }
 
-/** The probability that nothing has moved `tau` minutes after a refresh, of a SKU, or of one of its sizes, of which `part` move with it. */
+/**
+ * The probability that nothing has moved `tau` minutes after a refresh, of a SKU, or of one of its sizes, of which
+ * `part` move with it.
+ */
 export function unmovedProbability({ alpha, beta }: Rate, tau: number, part = 1): number {
   return (1 + (part * tau) / beta) ** -alpha;
 }
 
-/** What refreshes have found: right ones beyond those claimed, how much that depends on the logarithm of the prior's minutes, and its variance. */
+/**
+ * What refreshes have found: right ones beyond those claimed, how much that depends on the logarithm of the prior's
+ * minutes, and its variance.
+ */
 export interface PriorLesson {
   readonly surprise: number;
   readonly leverage: number;
   readonly noise: number;
 }
 
-/** By how much the probability of `tau` minutes grows with the logarithm of the prior's minutes. `rate`: as it is learned, without the prior. */
+/**
+ * By how much the probability of `tau` minutes grows with the logarithm of the prior's minutes. `rate`: as it is
+ * learned, without the prior.
+ */
 export function priorLeverage(rate: Rate, tau: number, prior: Pick<RatePrior, 'minutes'>): number {
   const { alpha, beta } = withPrior(rate, prior);
   return (

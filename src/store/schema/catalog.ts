@@ -19,10 +19,10 @@ import {
 import { eachColumn } from '../../declared/metadata.ts';
 
 /*
- * The tables, as drizzle-kit generates migrations from them. Comments, roles and storage settings are written by hand in
- * the migrations (drizzle/*.sql); so are views and functions, whose present form is in drizzle/objects. What each column
- * means to a seller is said once, in COMMENT ON. Here is the schema that sellers read, catalog; package and tests rely on
- * nothing else of it being exported. Its views are in views.ts.
+ * The tables, as drizzle-kit generates migrations from them. Comments, roles and storage settings are written by hand
+ * in the migrations (drizzle/*.sql); so are views and functions, whose present form is in drizzle/objects. What each
+ * column means to a seller is said once, in COMMENT ON. Here is the schema that sellers read, catalog; package and
+ * tests rely on nothing else of it being exported. Its views are in views.ts.
  */
 
 export const catalog = pgSchema('catalog');
@@ -30,8 +30,8 @@ export const catalog = pgSchema('catalog');
 export const instant = (name: string) => timestamp(name, { withTimezone: true });
 
 /**
- * Names by the partner, in keys: compared byte by byte. By the database's own collation they would be sorted by the operating
- * system's rules, and an upgrade of that moves these under indexes that are sorted already.
+ * Names by the partner, in keys: compared byte by byte. By the database's own collation they would be sorted by the
+ * operating system's rules, and an upgrade of that moves these under indexes that are sorted already.
  */
 export const key = customType<{ data: string }>({ dataType: () => 'text COLLATE "C"' });
 
@@ -57,7 +57,9 @@ export const skus = catalog.table(
     firstPricedAt: instant('first_priced_at'),
     /** When a delta last reported the SKU: a manifest asked for before that does not overrule the delta. */
     reportedAt: instant('reported_at'),
-    /** The hash before the SKU turned live, while no refresh has found a move since: back with this hash, nothing moved. */
+    /**
+     * The hash before the SKU turned live, while no refresh has found a move since: back with this hash, nothing moved.
+     */
     hashBeforeLive: text('hash_before_live'),
   },
   (t) => [
@@ -87,7 +89,8 @@ export const products = catalog.table(
     refreshedAt: instant('refreshed_at').notNull(),
     changedAt: instant('changed_at').notNull(),
   },
-  // Neither column moves with a refresh, so refreshes stay in their pages (HOT). Only their beginnings: an index takes no long texts.
+  // Neither column moves with a refresh, so refreshes stay in their pages (HOT). Only their beginnings: an index
+  // takes no long texts.
   (t) => [
     index('products_brand_model').on(
       sql`left(${t.brand}, 200) COLLATE "C"`,
@@ -96,7 +99,10 @@ export const products = catalog.table(
   ],
 );
 
-/** Both histories draw their ids from one sequence, in the order of their commits: they are positions of catalog.changes. */
+/**
+ * Both histories draw their ids from one sequence, in the order of their commits: they are positions of
+ * catalog.changes.
+ */
 const position = () =>
   bigint('id', { mode: 'bigint' })
     .primaryKey()
@@ -199,11 +205,15 @@ export const dailyPrices = catalog.table(
     /** Position of the first change that counts to the day: from there on the row can be made again. */
     firstPosition: bigint('first_position', { mode: 'bigint' }).notNull(),
     firstChangeAt: instant('first_change_at'),
-    /** Generated, so that it is right also where a daemon of a version that knows no `first_change_at` counts further changes to the day. */
+    /**
+     * Generated, so that it is right also where a daemon of a version that knows no `first_change_at` counts further
+     * changes to the day.
+     */
     onlyChangeAt: instant('only_change_at').generatedAlwaysAs(
       sql`CASE WHEN changes = 1 AND NOT size_type_changed THEN first_change_at END`,
     ),
   },
-  // The key's index has what catalog.price_at reads, too (open, first_position, only_change_at): drizzle/0040_days_of_one_change.sql.
+  // The key's index has what catalog.price_at reads, too (open, first_position, only_change_at):
+  // drizzle/0040_days_of_one_change.sql.
   (t) => [primaryKey({ columns: [t.sku, t.size, t.day] }), index('daily_prices_day').on(t.day)],
 );

@@ -12,7 +12,9 @@ export const followers = internal.table(
     name: key().primaryKey(),
     /** All changes up to this one are delivered, or are dead letters. */
     position: position('position').notNull(),
-    /** While the first copy is being sent: the SKU up to which it is delivered. Null: it is over, or was not asked for. */
+    /**
+     * While the first copy is being sent: the SKU up to which it is delivered. Null: it is over, or was not asked for.
+     */
     afterSku: key('after_sku'),
     /** The end of the batch that is being delivered: after a restart it is cut there again, and so has the same id. */
     sendingTo: position('sending_to'),

@@ -3,7 +3,10 @@ import { bigint, doublePrecision, index, primaryKey } from 'drizzle-orm/pg-core'
 import { instant, key } from './catalog.ts';
 import { internal } from './internal.ts';
 
-/** Hints as sellers gave them (catalog.hint), until the mirror has read them. No key of SKU and source: nobody may wait for another's hint. */
+/**
+ * Hints as sellers gave them (catalog.hint), until the mirror has read them. No key of SKU and source: nobody may
+ * wait for another's hint.
+ */
 export const hints = internal.table(
   'hints',
   {

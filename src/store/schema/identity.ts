@@ -5,7 +5,9 @@ import { internal } from './internal.ts';
 
 /* What tells this database, and what is mirrored in it, from others. */
 
-/** One row: the database that this one was when history was last written, as far as it can be told (present_lineage). */
+/**
+ * One row: the database that this one was when history was last written, as far as it can be told (present_lineage).
+ */
 export const lineage = internal.table(
   'lineage',
   {

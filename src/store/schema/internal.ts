@@ -17,8 +17,8 @@ import { instant, key } from './catalog.ts';
 export const internal = pgSchema('catalog_internal');
 
 /**
- * The due ledger: one row for each known SKU, saying when its next refresh is due and why. A claim (a worker has asked the
- * partner) and a wait (deferred, error) both hold the row back until `held_until`.
+ * The due ledger: one row for each known SKU, saying when its next refresh is due and why. A claim (a worker has
+ * asked the partner) and a wait (deferred, error) both hold the row back until `held_until`.
  */
 export const due = internal.table(
   'due',
@@ -28,7 +28,10 @@ export const due = internal.table(
     reason: text().notNull(),
     /** Counts against the live budget: listed as live, or deferred although listed as snapshot. */
     live: boolean().notNull().default(false),
-    /** How often a deferral has made it count although it is not listed as live, and so many answers more it does for that. */
+    /**
+     * How often a deferral has made it count although it is not listed as live, and so many answers more it does for
+     * that.
+     */
     liveMarks: smallint('live_marks').notNull().default(0),
     liveLeft: smallint('live_left').notNull().default(0),
     dueAt: instant('due_at').notNull(),
@@ -44,20 +47,34 @@ export const due = internal.table(
     askedGeneration: integer('asked_generation'),
     deferrals: integer().notNull().default(0),
     failures: integer().notNull().default(0),
-    /** Order within the urgent lane, largest first: the weight in catalog.watchlist; infinity while a refresh was asked for by name. */
+    /**
+     * Order within the urgent lane, largest first: the weight in catalog.watchlist; infinity while a refresh was
+     * asked for by name.
+     */
     rank: real().notNull().default(1),
-    /** After a call that failed as a whole: how many SKUs the next call with this one may have. Null: as many as any. */
+    /**
+     * After a call that failed as a whole: how many SKUs the next call with this one may have. Null: as many as any.
+     */
     largestCall: smallint('largest_call'),
-    /** From when on it comes first, to keep the promise of its age; null: none is to be kept (store/sellers/promises.ts). */
+    /**
+     * From when on it comes first, to keep the promise of its age; null: none is to be kept
+     * (store/sellers/promises.ts).
+     */
     promisedAt: instant('promised_at'),
     /** When its price is as old as is promised: of those that come first, the earliest is asked first. */
     promisedBy: instant('promised_by'),
-    /** Why its prices are not acted on before a second answer (store/answer/doubts.ts), since which answer, and what they were before. */
+    /**
+     * Why its prices are not acted on before a second answer (store/answer/doubts.ts), since which answer, and what
+     * they were before.
+     */
     doubt: text(),
     oddity: text(),
     doubtedAt: instant('doubted_at'),
     believed: jsonb(),
-    /** Of a SKU that is out of scope: when it would be due. It has no lane (0) then, unless it is asked once for its metadata. */
+    /**
+     * Of a SKU that is out of scope: when it would be due. It has no lane (0) then, unless it is asked once for its
+     * metadata.
+     */
     outsideDueAt: instant('outside_due_at'),
   },
   (t) => [
@@ -109,8 +126,8 @@ export const historyMilestones = internal.table('history_milestones', {
 export const changePositions = internal.sequence('change_positions');
 
 /**
- * Changes that came together, with a position each, from id to last_id: SKUs that appear or are something else now, and first prices and
- * metadata, of which the histories tell nothing (catalog_internal.add_changes).
+ * Changes that came together, with a position each, from id to last_id: SKUs that appear or are something else now,
+ * and first prices and metadata, of which the histories tell nothing (catalog_internal.add_changes).
  */
 export const changeBatches = internal.table(
   'change_batches',
@@ -157,7 +174,10 @@ export const sync = internal.table(
     chainBreaks: integer('chain_breaks').notNull().default(0),
     /** The token the delta rejected: a fresh manifest that offers it again is no way out. */
     rejectedSnapshotId: text('rejected_snapshot_id'),
-    /** The newest snapshot that the manifest route has named, and the newest claim when it did: the snapshot was there by then. */
+    /**
+     * The newest snapshot that the manifest route has named, and the newest claim when it did: the snapshot was there
+     * by then.
+     */
     seenSnapshotId: text('seen_snapshot_id'),
     seenGeneratedAt: instant('seen_generated_at'),
     seenClaim: bigint('seen_claim', { mode: 'bigint' }),
@@ -185,7 +205,9 @@ export const watchChanges = internal.table('watch_changes', {
   skus: text().array(),
 });
 
-/** The mirror's own copy of catalog.watchlist, which its sellers may lock: all else that needs a weight reads it here. */
+/**
+ * The mirror's own copy of catalog.watchlist, which its sellers may lock: all else that needs a weight reads it here.
+ */
 export const watched = internal.table(
   'watched',
   {
@@ -247,11 +269,16 @@ export const settings = internal.table(
   (t) => [check('settings_one_row', sql`${t.id}`)],
 );
 
-/** Moves of snapshot-priced SKUs that a refresh found before any delta reported them, until the delta does or should have (store/catalog/audit.ts). */
+/**
+ * Moves of snapshot-priced SKUs that a refresh found before any delta reported them, until the delta does or should
+ * have (store/catalog/audit.ts).
+ */
 export const unreportedMoves = internal.table('unreported_moves', {
   sku: key().primaryKey(),
   seenAt: instant('seen_at').notNull(),
-  /** More than one: whether the delta should report it is not known. 0: none was seen, the report is not to be judged. */
+  /**
+   * More than one: whether the delta should report it is not known. 0: none was seen, the report is not to be judged.
+   */
   moves: integer().notNull().default(1),
   /** When a delta reported it: the refresh that this asks for may find nothing, rightly. */
   reportedAt: instant('reported_at'),

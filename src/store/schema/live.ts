@@ -14,7 +14,9 @@ import type { PredictedMove } from '../live/hint-state.ts';
 import { instant, key } from './catalog.ts';
 import { internal } from './internal.ts';
 
-/** What is believed of each live SKU's rate of change: a gamma distribution over changes a minute (sync/live/policy.ts). */
+/**
+ * What is believed of each live SKU's rate of change: a gamma distribution over changes a minute (sync/live/policy.ts).
+ */
 export const liveRates = internal.table(
   'live_rates',
   {
@@ -24,24 +26,33 @@ export const liveRates = internal.table(
     /** Sizes of refreshes that found a move, and how many of them had moved; fading. */
     sizesSeen: real('sizes_seen').notNull().default(0),
     sizesMoved: real('sizes_moved').notNull().default(0),
-    /** Until its next refresh: it has moved with its line with a probability of 1 - exp(-hazard). Null: its line does not move. */
+    /**
+     * Until its next refresh: it has moved with its line with a probability of 1 - exp(-hazard). Null: its line does
+     * not move.
+     */
     hazard: doublePrecision(),
     /** Likewise of hints at it (sync/live/hints.ts); null: there are none. */
     hintHazard: doublePrecision('hint_hazard'),
     /** What the last refresh has found, where hints had told of it: { sources, former } (store/live/hint-state.ts). */
     told: jsonb().$type<PredictedMove>(),
-    /** How often it has moved wholesale by itself, in how many minutes; fading. No defaults: its row type is an argument of p_right. */
+    /**
+     * How often it has moved wholesale by itself, in how many minutes; fading. No defaults: its row type is an
+     * argument of p_right.
+     */
     wholesaleMoves: real('wholesale_moves'),
     wholesaleMinutes: real('wholesale_minutes'),
-    /** What alpha and beta are made of (sync/live/memories.ts); null: of one memory, as an earlier version has it, or its past alone. No defaults either. */
+    /**
+     * What alpha and beta are made of (sync/live/memories.ts); null: of one memory, as an earlier version has it, or
+     * its past alone. No defaults either.
+     */
     longAlpha: real('long_alpha'),
     longBeta: real('long_beta'),
     shortAlpha: real('short_alpha'),
     shortBeta: real('short_beta'),
     shortOdds: real('short_odds'),
     /**
-     * How much of what rates are learned from on is left in alpha and beta, and in each memory (store/live/rate-prior.ts); null: as much as may be, as
-     * an earlier version has it.
+     * How much of what rates are learned from on is left in alpha and beta, and in each memory
+     * (store/live/rate-prior.ts); null: as much as may be, as an earlier version has it.
      */
     priorPart: real('prior_part'),
     longPrior: real('long_prior'),
@@ -69,11 +80,17 @@ export const livePlan = internal.table(
     earlyMinutes: doublePrecision('early_minutes'),
     /** After how many minutes without a refresh a SKU comes before all others (sync/live/backlog.ts); null likewise. */
     overdueMinutes: doublePrecision('overdue_minutes'),
-    /** For how long nothing was refreshed, as far as its effects last, and the last refresh that has been taken into account for that. */
+    /**
+     * For how long nothing was refreshed, as far as its effects last, and the last refresh that has been taken into
+     * account for that.
+     */
     idleMinutes: doublePrecision('idle_minutes'),
     refreshedAt: instant('refreshed_at'),
     solvedAt: instant('solved_at'),
-    /** Since when, and by which evidence, everything is taken for live-priced (sync/live/incident.ts); null = no incident. */
+    /**
+     * Since when, and by which evidence, everything is taken for live-priced (sync/live/incident.ts); null = no
+     * incident.
+     */
     incidentSince: instant('incident_since'),
     incidentBecause: text('incident_because'),
     /** When a call last tried snapshot-priced SKUs during the incident. */

@@ -38,7 +38,10 @@ export const pace = internal.table(
   (t) => [check('pace_one_row', sql`${t.id}`)],
 );
 
-/** At most one row: the last pause that somebody asked for. It holds while `until` is to come (infinity: for ever) and nobody has resumed. */
+/**
+ * At most one row: the last pause that somebody asked for. It holds while `until` is to come (infinity: for ever) and
+ * nobody has resumed.
+ */
 export const pause = internal.table(
   'pause',
   {
@@ -59,7 +62,9 @@ export const clock = internal.table(
   'clock',
   {
     id: boolean().primaryKey().default(true),
-    /** The latest time it was seen at, at most some seconds ago while a daemon runs. Before it: the clock was set back. */
+    /**
+     * The latest time it was seen at, at most some seconds ago while a daemon runs. Before it: the clock was set back.
+     */
     highWater: instant('high_water')
       .notNull()
       .default(sql`clock_timestamp()`),
@@ -69,15 +74,18 @@ export const clock = internal.table(
       .default(sql`clock_timestamp()`),
     /** By so much it was set back; null once all times that were in the future then are put right. */
     setBackSeconds: doublePrecision('set_back_seconds'),
-    /** By so much it is ahead of the clocks of the daemons' hosts and the partner (negative: behind); null while it is not. */
+    /**
+     * By so much it is ahead of the clocks of the daemons' hosts and the partner (negative: behind); null while it is
+     * not.
+     */
     aheadSeconds: doublePrecision('ahead_seconds'),
   },
   (t) => [check('clock_one_row', sql`${t.id}`)],
 );
 
 /**
- * Tables without anything in them: who locks one of them has the lock of that name until its transaction ends. Advisory locks
- * are everybody's who may connect; these are locked by nobody but the mirror's role.
+ * Tables without anything in them: who locks one of them has the lock of that name until its transaction ends.
+ * Advisory locks are everybody's who may connect; these are locked by nobody but the mirror's role.
  */
 export const lockPace = internal.table('lock_pace', {});
 export const lockChanges = internal.table('lock_changes', {});

@@ -4,7 +4,10 @@ import { internal } from './internal.ts';
 
 /* What sellers ask for now, from SQL (catalog.refresh and catalog.refresh_now; store/sellers/refresh.ts). */
 
-/** SKUs that sellers have asked for, until the mirror has marked them. No key of the SKU: nobody may wait for another's request. */
+/**
+ * SKUs that sellers have asked for, until the mirror has marked them. No key of the SKU: nobody may wait for
+ * another's request.
+ */
 export const refreshRequests = internal.table(
   'refresh_requests',
   {
@@ -14,7 +17,10 @@ export const refreshRequests = internal.table(
   (t) => [index('refresh_requests_sku').on(t.sku)],
 );
 
-/** Places of those who wait in catalog.refresh_now. One is free where nobody has it, its session is gone, or its time is over. */
+/**
+ * Places of those who wait in catalog.refresh_now. One is free where nobody has it, its session is gone, or its time
+ * is over.
+ */
 export const refreshPlaces = internal.table('refresh_places', {
   place: smallint().primaryKey(),
   pid: integer(),
@@ -24,7 +30,10 @@ export const refreshPlaces = internal.table('refresh_places', {
 /** Locked while a refresh is paid for. */
 export const lockRefreshes = internal.table('lock_refreshes', {});
 
-/** Until when refreshes from SQL are paid for, in epoch microseconds; a sequence, because everybody sees at once what is paid, whatever becomes of the caller's transaction. */
+/**
+ * Until when refreshes from SQL are paid for, in epoch microseconds; a sequence, because everybody sees at once what
+ * is paid, whatever becomes of the caller's transaction.
+ */
 export const refreshesPaid = internal.sequence('refreshes_paid', { minValue: 0, startWith: 1 });
 
 /** How many SKUs were asked for from SQL, and how many calls were refused. */

@@ -3,7 +3,9 @@ import { bigint, boolean, check, doublePrecision, integer, text } from 'drizzle-
 import { instant } from './catalog.ts';
 import { internal } from './internal.ts';
 
-/** Lines (one brand and model) of live SKUs, and whether their SKUs move together at present (sync/live/releases.ts). */
+/**
+ * Lines (one brand and model) of live SKUs, and whether their SKUs move together at present (sync/live/releases.ts).
+ */
 export const liveLines = internal.table(
   'live_lines',
   {

@@ -3,15 +3,17 @@ import { instant } from './catalog.ts';
 import { internal } from './internal.ts';
 
 /**
- * What the status showed, one row a minute of Postgres's clock, kept for a day: the charts of the status page. A minute without a
- * row is one in which no daemon could read the mirror (store/status/samples.ts).
+ * What the status showed, one row a minute of Postgres's clock, kept for a day: the charts of the status page. A
+ * minute without a row is one in which no daemon could read the mirror (store/status/samples.ts).
  */
 export const samples = internal.table('samples', {
   minute: instant('minute').primaryKey(),
   state: text().notNull(),
   backingOff: boolean('backing_off').notNull(),
   incident: boolean().notNull(),
-  /** Requests of the window before: the mirror's, and those of the account's other users; and what was allowed in it. */
+  /**
+   * Requests of the window before: the mirror's, and those of the account's other users; and what was allowed in it.
+   */
   requests: integer().notNull(),
   otherRequests: integer('other_requests').notNull(),
   ceiling: doublePrecision().notNull(),

@@ -3,16 +3,24 @@ import { bigint, boolean, check, index, integer, primaryKey, text } from 'drizzl
 import { key } from './catalog.ts';
 import { internal } from './internal.ts';
 
-/* What is in scope (store/sellers/scope.ts): the mirror's own copy of the sellers' rules, and what is still to be sorted by them. */
+/*
+ * What is in scope (store/sellers/scope.ts): the mirror's own copy of the sellers' rules, and what is still to be
+ * sorted by them.
+ */
 
-/** What sellers have done to catalog.scope and the mirror has not read yet. Null: everything was taken away (TRUNCATE). */
+/**
+ * What sellers have done to catalog.scope and the mirror has not read yet. Null: everything was taken away (TRUNCATE).
+ */
 export const scopeChanges = internal.table('scope_changes', {
   id: bigint({ mode: 'bigint' }).primaryKey().generatedAlwaysAsIdentity(),
   kinds: text().array(),
   names: text().array(),
 });
 
-/** The mirror's own copy of catalog.scope, which its sellers may lock; `name` as catalog_internal.scope_name makes it of the value. */
+/**
+ * The mirror's own copy of catalog.scope, which its sellers may lock; `name` as catalog_internal.scope_name makes it
+ * of the value.
+ */
 export const scopeRules = internal.table(
   'scope_rules',
   {
@@ -55,5 +63,8 @@ export const scopePasses = internal.table(
   (t) => [index('scope_passes_prefix').on(t.prefix)],
 );
 
-/** Locked by everyone who sorts SKUs (ROW EXCLUSIVE) until the commit, and by whoever changes what they are sorted by (EXCLUSIVE). */
+/**
+ * Locked by everyone who sorts SKUs (ROW EXCLUSIVE) until the commit, and by whoever changes what they are sorted by
+ * (EXCLUSIVE).
+ */
 export const lockScope = internal.table('lock_scope', {});

@@ -15,10 +15,14 @@ import { instant, key } from './catalog.ts';
 import { internal } from './internal.ts';
 
 /*
- * What `p_right` is computed from, and how well it has held. Formulas: drizzle/objects/functions/catalog_internal.p_right.sql.
+ * What `p_right` is computed from, and how well it has held. Formulas:
+ * drizzle/objects/functions/catalog_internal.p_right.sql.
  */
 
-/** One row: what refreshes have taught of prices in general (store/trust/beliefs.ts). The defaults are what is believed before any. */
+/**
+ * One row: what refreshes have taught of prices in general (store/trust/beliefs.ts). The defaults are what is
+ * believed before any.
+ */
 export const beliefs = internal.table(
   'beliefs',
   {
@@ -34,10 +38,16 @@ export const beliefs = internal.table(
     missedRate: doublePrecision('missed_rate').notNull().default(0),
     /** Moves a SKU-minute of snapshot-priced SKUs: once in three days, before any was counted. */
     moveRate: doublePrecision('move_rate').notNull().default(0.000231),
-    /** Mean minutes between two moves of a live SKU before any of its own refreshes, and the variance of their logarithm (rate-prior.ts). */
+    /**
+     * Mean minutes between two moves of a live SKU before any of its own refreshes, and the variance of their
+     * logarithm (rate-prior.ts).
+     */
     livePriorMinutes: doublePrecision('live_prior_minutes').notNull().default(30),
     livePriorVariance: doublePrecision('live_prior_variance').notNull().default(2),
-    /** What refreshes have found since that was learned: right ones beyond those claimed, how much they depend on it, and their variance. */
+    /**
+     * What refreshes have found since that was learned: right ones beyond those claimed, how much they depend on it,
+     * and their variance.
+     */
     livePriorSurprise: doublePrecision('live_prior_surprise').notNull().default(0),
     livePriorLeverage: doublePrecision('live_prior_leverage').notNull().default(0),
     livePriorNoise: doublePrecision('live_prior_noise').notNull().default(0),
@@ -46,8 +56,8 @@ export const beliefs = internal.table(
 );
 
 /**
- * Answered looks, each a test of the probability that was held just before it: by hour, by cohort, and by where in [0, 1] the
- * probability was.
+ * Answered looks, each a test of the probability that was held just before it: by hour, by cohort, and by where in
+ * [0, 1] the probability was.
  */
 export const calibrationHours = internal.table(
   'calibration_hours',
@@ -75,7 +85,10 @@ export const randomLooks = internal.table('random_looks', {
   lookAt: instant('look_at').notNull(),
 });
 
-/** While more is due than live refreshes can do: its most valuable SKUs, to be refreshed in this order before all others. */
+/**
+ * While more is due than live refreshes can do: its most valuable SKUs, to be refreshed in this order before all
+ * others.
+ */
 export const liveBacklog = internal.table(
   'live_backlog',
   {
@@ -97,7 +110,10 @@ export const massMove = internal.table(
     kind: text(),
     answers: integer(),
     implausible: integer(),
-    /** Medians of the natural logarithm of moves: of the hour before it began, and of the hours in which nothing was the matter. */
+    /**
+     * Medians of the natural logarithm of moves: of the hour before it began, and of the hours in which nothing was
+     * the matter.
+     */
     move: real(),
     usual: real(),
   },

@@ -1,6 +1,9 @@
 import type { Sql } from '../connection/db.ts';
 
-/** What refreshes have shown of a source of hints (view catalog.hint_sources), and how many of its hints wait for theirs. */
+/**
+ * What refreshes have shown of a source of hints (view catalog.hint_sources), and how many of its hints wait for
+ * theirs.
+ */
 export interface HintSourceStats {
   readonly source: string;
   readonly hints: number;

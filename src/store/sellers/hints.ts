@@ -18,9 +18,10 @@ import {
 import type { LiveCandidate } from '../live/live.ts';
 
 /*
- * Hints in Postgres (catalog.hint): read in pieces, kept until their SKU is refreshed, and weighed then. SKUs that are locked or asked for at
- * the moment are left for the next piece, so a hint that comes while an answer is under way is not taken for one before it. Whoever locks
- * hints or their tables is not waited for: calls go on without them.
+ * Hints in Postgres (catalog.hint): read in pieces, kept until their SKU is refreshed, and weighed then. SKUs that
+ * are locked or asked for at the moment are left for the next piece, so a hint that comes while an answer is under
+ * way is not taken for one before it. Whoever locks hints or their tables is not waited for: calls go on without
+ * them.
  */
 
 /** SQL: whether there are hints to be read. */
@@ -29,7 +30,10 @@ export const HINTS_CAME = 'catalog_internal.hints_came()';
 /** For whatever a lock of the tables does not show. */
 const LOCK_TIMEOUT_MS = 200;
 
-/** Takes the turn of reading hints, or of counting them, to the end of the transaction. False: somebody else has it, or keeps hints locked. */
+/**
+ * Takes the turn of reading hints, or of counting them, to the end of the transaction. False: somebody else has it,
+ * or keeps hints locked.
+ */
 async function lockHints(tx: Tx): Promise<boolean> {
   const [row] = await tx<[{ locked: boolean }]>`
     select catalog_internal.lock_hint_sources() as locked, set_config('lock_timeout', ${`${LOCK_TIMEOUT_MS}ms`}, true)`;
@@ -183,7 +187,10 @@ export async function storeHints(
 /** Hints by SKU that wait for its refresh; null: somebody keeps them locked. */
 export type HintsAt = Readonly<Record<string, readonly WaitingHint[]>>;
 
-/** A statement that reads the hints that wait for refreshes of these SKUs; their table is then free until the transaction ends. */
+/**
+ * A statement that reads the hints that wait for refreshes of these SKUs; their table is then free until the
+ * transaction ends.
+ */
 export const hintsAt = (tx: Tx, skus: readonly string[]) =>
   tx<[{ hints: HintsAt | null }]>`select catalog_internal.hints_at(${skus as string[]}) as hints`;
 
@@ -227,7 +234,10 @@ export class HintCounts {
     this.#writtenAt = clock.monotonic();
   }
 
-  /** `moves`: how many refreshes of live SKUs have found a move; `told`: what has become of moves that sources had told of. */
+  /**
+   * `moves`: how many refreshes of live SKUs have found a move; `told`: what has become of moves that sources had
+   * told of.
+   */
   note(tests: readonly HintTest[], moves: number, told: readonly PredictionTest[] = []): void {
     this.#moves += moves;
     for (const { source, expected, moved } of this.#base.weigh(tests))

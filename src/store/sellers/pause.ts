@@ -28,8 +28,8 @@ export async function readPause(
 }
 
 /**
- * Keeps all requests back for `forMs` (null: until somebody resumes). Where they are kept back already, only the end is replaced. Returns
- * the pause, and whether there was one.
+ * Keeps all requests back for `forMs` (null: until somebody resumes). Where they are kept back already, only the end
+ * is replaced. Returns the pause, and whether there was one.
  */
 export async function pauseRequests(
   sql: Sql,
@@ -48,7 +48,10 @@ export async function pauseRequests(
   return { pause, wasPaused };
 }
 
-/** Ends the pause, and with it the waits of tasks for its end. Returns the pause that was ended; null where there was none. */
+/**
+ * Ends the pause, and with it the waits of tasks for its end. Returns the pause that was ended; null where there was
+ * none.
+ */
 export async function resumeRequests(sql: Sql, by: string): Promise<Pause | null> {
   return await transaction(sql, async (tx) => {
     const ended = await tx`

@@ -2,7 +2,8 @@ import type { Sql, Tx } from '../connection/db.ts';
 
 /*
  * Promises of a price's age (catalog.watchlist.max_age). Which of them the account can keep is decided in SQL alone
- * (catalog_internal.promises_that_fit), when a SKU comes first for its promise too (promised_interval, due.promised_at); here is what answers show.
+ * (catalog_internal.promises_that_fit), when a SKU comes first for its promise too (promised_interval,
+ * due.promised_at); here is what answers show.
  */
 
 /** The promise of an asked SKU that had a price, as of its answer. */
@@ -12,8 +13,8 @@ export interface HeldPromise {
   /** How old its price had become, in seconds, or for how long it was promised where that is less. */
   readonly seconds: number;
   /**
-   * Whether something else than the mirror's own turns may have made it late: it could not be kept beside others, was deferred, failed or
-   * was doubted, or all requests were kept back.
+   * Whether something else than the mirror's own turns may have made it late: it could not be kept beside others, was
+   * deferred, failed or was doubted, or all requests were kept back.
    */
   readonly excused: boolean;
 }
@@ -31,7 +32,9 @@ export interface PromiseCase {
   readonly outcome: PromiseOutcome;
 }
 
-/** Judges one promise with the answer that has come. One that comes late has missed each `maxAge` that went by. Pure. */
+/**
+ * Judges one promise with the answer that has come. One that comes late has missed each `maxAge` that went by. Pure.
+ */
 export function judgePromise(sku: string, { maxAge, seconds, excused }: HeldPromise): PromiseCase {
   if (seconds <= maxAge) return { sku, cases: 1, kept: 1, outcome: 'kept' };
   return { sku, cases: Math.floor(seconds / maxAge), kept: 0, outcome: excused ? 'hindered' : 'broken' };
@@ -44,7 +47,10 @@ export function countPromises(cases: readonly PromiseCase[]): PromiseCounts {
   return { kept: count('kept'), hindered: count('hindered'), broken: count('broken') };
 }
 
-/** SQL: the promise of the SKU of `d`, `s` and `w`, before its answer is applied; null where it has none, or no price yet. */
+/**
+ * SQL: the promise of the SKU of `d`, `s` and `w`, before its answer is applied; null where it has none, or no price
+ * yet.
+ */
 export function heldPromise(sql: Sql | Tx) {
   return sql`
     select json_build_object('maxAge', w.max_age, 'seconds', greatest(0, extract(epoch from clock_timestamp() - since)),
@@ -57,8 +63,8 @@ export function heldPromise(sql: Sql | Tx) {
 }
 
 /**
- * Counts cases, after the ledger's rows of their SKUs were locked. A promise that ended while the answer waited for these locks is left out:
- * it was read before that, and its counts are gone already (watched_to_ledger).
+ * Counts cases, after the ledger's rows of their SKUs were locked. A promise that ended while the answer waited for
+ * these locks is left out: it was read before that, and its counts are gone already (watched_to_ledger).
  */
 export async function writePromiseCases(tx: Tx, cases: readonly PromiseCase[]): Promise<void> {
   if (cases.length === 0) return;

@@ -50,8 +50,8 @@ const resume = (sql: Queryable) => sql<{ resumed: boolean }[]>`
   returning true as resumed`;
 
 /**
- * Marks SKUs due now, ahead of everything; unknown ones are mirrored from now on. Nothing makes them wait any longer: no
- * deferral, no error, no pause of calls.
+ * Marks SKUs due now, ahead of everything; unknown ones are mirrored from now on. Nothing makes them wait any longer:
+ * no deferral, no error, no pause of calls.
  */
 export async function refreshSkus(sql: Sql, skus: readonly string[]): Promise<Refreshed> {
   const wanted = [...new Set(skus)];
@@ -84,8 +84,9 @@ const PIECE = 10_000;
 
 /**
  * Makes every known SKU due now, oldest first and after what is urgent: for its price ('sweep', 'live') or only for
- * its metadata; but none that was removed and is never due, which only a report, the watchlist or its name brings back:
- * they grow in number for as long as there is the mirror. Waits after deferrals and errors end, as the pause of calls does.
+ * its metadata; but none that was removed and is never due, which only a report, the watchlist or its name brings
+ * back: they grow in number for as long as there is the mirror. Waits after deferrals and errors end, as the pause of
+ * calls does.
  */
 export async function refreshAll(sql: Sql, what: 'prices' | 'metadata'): Promise<Refreshed> {
   let [due, released] = [0, 0];
@@ -99,7 +100,10 @@ export async function refreshAll(sql: Sql, what: 'prices' | 'metadata'): Promise
   return { due, added: 0, released, resumed: resumed.length > 0 };
 }
 
-/** The next SKUs after `after`, locked in order of sku, as everyone locks the ledger. `last` is the last of them; null where there was none. */
+/**
+ * The next SKUs after `after`, locked in order of sku, as everyone locks the ledger. `last` is the last of them; null
+ * where there was none.
+ */
 async function refreshPiece(
   sql: Sql,
   what: 'prices' | 'metadata',

@@ -4,9 +4,10 @@ import type { Claim } from '../ledger/due.ts';
 import { ALIVE } from '../setup/instance.ts';
 
 /*
- * What is priced (catalog.scope). Sellers write the rules in transactions of their own, and may lock them as they like: triggers record each
- * statement, a daemon copies what was committed into the mirror's own rules, and then sorts the SKUs that they may concern, in pieces. Whoever
- * writes of a SKU what rules go by (new SKUs, metadata) sorts it in the same transaction (catalog_internal.apply_scope).
+ * What is priced (catalog.scope). Sellers write the rules in transactions of their own, and may lock them as they
+ * like: triggers record each statement, a daemon copies what was committed into the mirror's own rules, and then
+ * sorts the SKUs that they may concern, in pieces. Whoever writes of a SKU what rules go by (new SKUs, metadata)
+ * sorts it in the same transaction (catalog_internal.apply_scope).
  */
 
 /** SQL: whether there are changes of the rules that were not read yet, or SKUs that are still to be sorted by them. */
@@ -18,7 +19,9 @@ export const SCOPE_MOVED = `
 /** SQL: whether the rules count. */
 export const IS_SCOPED = '(select scoped from catalog_internal.scoping)';
 
-/** SKUs that are compared with the rules in one transaction: answers for those that stand otherwise wait until it ends. */
+/**
+ * SKUs that are compared with the rules in one transaction: answers for those that stand otherwise wait until it ends.
+ */
 const PIECE = 5000;
 /** Whoever holds something of it that long is not waited for: the next call of this comes soon. */
 const LOCK_TIMEOUT_MS = 100;
@@ -31,8 +34,9 @@ export interface ScopeReading {
 }
 
 /**
- * Brings what sellers have committed to catalog.scope into the mirror's own rules and into the ledger. Never waits for long: false where
- * somebody holds what is needed (the table itself, perhaps), another process is at it, or more is left.
+ * Brings what sellers have committed to catalog.scope into the mirror's own rules and into the ledger. Never waits
+ * for long: false where somebody holds what is needed (the table itself, perhaps), another process is at it, or more
+ * is left.
  */
 export async function readScope(sql: Sql, { everything, pieces }: ScopeReading): Promise<boolean> {
   const read = await inTurn(

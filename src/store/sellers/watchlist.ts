@@ -19,9 +19,9 @@ export interface WatchlistOptions {
 }
 
 /**
- * Brings what sellers have committed to catalog.watchlist into the mirror's own copy of it and into the ledger. Never waits for
- * long: false where somebody holds what is needed (the list itself, perhaps), or another process is at it; what is left is then read
- * by the next.
+ * Brings what sellers have committed to catalog.watchlist into the mirror's own copy of it and into the ledger. Never
+ * waits for long: false where somebody holds what is needed (the list itself, perhaps), or another process is at it;
+ * what is left is then read by the next.
  */
 export async function readWatchlist(sql: Sql, { most, everything }: WatchlistOptions): Promise<boolean> {
   const read = await inTurn(sql, (tx) =>
@@ -63,8 +63,8 @@ export async function readLeftOut(sql: Sql): Promise<number> {
 const KEPT_UNFOUND_HOURS = 1;
 
 /**
- * Forgets SKUs that nobody lists or watches and that never had a price: at most `limit` of them. What was watched and never
- * asked for is forgotten at once, what was asked for in vain after an hour. Returns how many.
+ * Forgets SKUs that nobody lists or watches and that never had a price: at most `limit` of them. What was watched and
+ * never asked for is forgotten at once, what was asked for in vain after an hour. Returns how many.
  */
 export async function forgetUnknown(sql: Sql, limit: number): Promise<number> {
   return await transaction(sql, async (tx) => {
@@ -78,8 +78,8 @@ export async function forgetUnknown(sql: Sql, limit: number): Promise<number> {
       order by s.sku limit ${limit} for update of s skip locked`);
     if (gone.length === 0) return 0;
     const skus = gone.map(({ sku }) => sku);
-    // One that was claimed meanwhile, or marked by somebody, is left for the next time. Joined, because an array that is not known when
-    // the statement is planned would be searched for each row.
+    // One that was claimed meanwhile, or marked by somebody, is left for the next time. Joined, because an array that
+    // is not known when the statement is planned would be searched for each row.
     const free = await tx<{ sku: string }[]>`
       with locked as materialized (
         select d.sku from unnest(${skus}::text[]) as g(sku) join catalog_internal.due d on d.sku = g.sku

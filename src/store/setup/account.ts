@@ -6,9 +6,10 @@ import { lockNewSkus } from '../connection/locks.ts';
 import { countDaemons } from './instance.ts';
 
 /*
- * Whose catalog a database mirrors. Prices, token and pace of one partner or account say nothing of another's, and snapshots of two
- * may have the same name: then a delta would say that nothing is new. The base URL tells partners apart. The api_key identifies the
- * account (partner rule 5.2), but may be issued anew for the same one: so another key is told of, and another base URL refused.
+ * Whose catalog a database mirrors. Prices, token and pace of one partner or account say nothing of another's, and
+ * snapshots of two may have the same name: then a delta would say that nothing is new. The base URL tells partners
+ * apart. The api_key identifies the account (partner rule 5.2), but may be issued anew for the same one: so another
+ * key is told of, and another base URL refused.
  */
 
 export interface Account {
@@ -27,7 +28,9 @@ export interface KnownAccount {
   readonly keyReplaced: boolean;
 }
 
-/** Origin and path of a base URL. Of this host the port is left out: whoever simulates a partner there takes a free one. */
+/**
+ * Origin and path of a base URL. Of this host the port is left out: whoever simulates a partner there takes a free one.
+ */
 export function addressOf(baseUrl: string): string {
   const { protocol, host, hostname, pathname } = new URL(baseUrl);
   const isOwn =
@@ -60,8 +63,8 @@ export async function readAccount(sql: Sql): Promise<KnownAccount> {
 /**
  * Notes whose catalog is mirrored here. Returns whether the api_key is another one than before.
  *
- * @throws ConfigError where the mirror is another partner's: something of that is stored, or another daemon is running. A database
- * without both is whoever's starts next: an address may have been misspelled.
+ * @throws ConfigError where the mirror is another partner's: something of that is stored, or another daemon is
+ * running. A database without both is whoever's starts next: an address may have been misspelled.
  */
 export async function noteAccount(sql: Sql, account: Account): Promise<'known' | 'key-replaced'> {
   return await transaction(sql, async (tx) => {
@@ -112,8 +115,9 @@ export class DaemonsRunning extends Error {
 }
 
 /**
- * Makes the mirror another account's, in one transaction: what was learned of the partner, its pace and its refusals is
- * forgotten, every SKU is due, and none is trusted before a new baseline and a new answer. Prices stay until then, and histories for good.
+ * Makes the mirror another account's, in one transaction: what was learned of the partner, its pace and its refusals
+ * is forgotten, every SKU is due, and none is trusted before a new baseline and a new answer. Prices stay until then,
+ * and histories for good.
  *
  * @throws DaemonsRunning
  */

@@ -4,9 +4,9 @@ import { connectAlone, type DatabaseUrl, type Queryable } from '../connection/db
 import { type OwnSession, readOwnSession } from '../connection/own-session.ts';
 
 /**
- * A daemon is there while the connection is that its row names: anybody who may connect could hold an advisory lock. Of a
- * session of another role (another member of the owning role) its beginning is not shown: all that is known is that none from before the server's
- * start lives. The same as catalog_internal.session_lives.
+ * A daemon is there while the connection is that its row names: anybody who may connect could hold an advisory lock.
+ * Of a session of another role (another member of the owning role) its beginning is not shown: all that is known is
+ * that none from before the server's start lives. The same as catalog_internal.session_lives.
  */
 export const ALIVE = `exists (
   select from pg_stat_activity a
@@ -34,11 +34,11 @@ interface Instance {
 }
 
 /**
- * Registers a running daemon until the returned function is called or the process dies. A daemon that is
- * alone knows that the holders of older claims, tasks and the half-open request are dead, and frees them: after a crash no lease has to run out.
- * Where others seem to be alive it checks again for ten seconds, because they may be dead without Postgres knowing it.
- * If a living daemon has lost its connection at that moment, its late answers are refused as after any lost lease; it reconnects as
- * soon as Postgres answers it.
+ * Registers a running daemon until the returned function is called or the process dies. A daemon that is alone knows
+ * that the holders of older claims, tasks and the half-open request are dead, and frees them: after a crash no lease
+ * has to run out. Where others seem to be alive it checks again for ten seconds, because they may be dead without
+ * Postgres knowing it. If a living daemon has lost its connection at that moment, its late answers are refused as
+ * after any lost lease; it reconnects as soon as Postgres answers it.
  */
 export async function registerInstance(
   databaseUrl: DatabaseUrl,
@@ -145,8 +145,8 @@ async function recheck(
 }
 
 /**
- * Frees what was claimed before this instance if no other is alive, and puts the instance among those that are. Of two that
- * start at once the first is alone.
+ * Frees what was claimed before this instance if no other is alive, and puts the instance among those that are. Of
+ * two that start at once the first is alone.
  */
 async function freeWhenAlone(connection: Connection, instance: Instance): Promise<boolean> {
   const { client } = connection;

@@ -59,10 +59,11 @@ export class MigrationError extends Error {
 
 /**
  * Applies pending migrations in one transaction, one session at a time, so that replicas starting together apply them
- * once. Where none is pending it waits for nobody. Throws PoolerError where sessions are not kept; OccupiedError, before anything is made, where schemas or roles with the
- * mirror's names are somebody else's; MigrationError, leaving everything as it was (a new database may have got the empty table
- * of what is applied), where one fails, and where a later version has migrated the database. Then makes roles and grants whole: where a dump was loaded into a new cluster, they
- * are missing.
+ * once. Where none is pending it waits for nobody. Throws PoolerError where sessions are not kept; OccupiedError,
+ * before anything is made, where schemas or roles with the mirror's names are somebody else's; MigrationError,
+ * leaving everything as it was (a new database may have got the empty table of what is applied), where one fails, and
+ * where a later version has migrated the database. Then makes roles and grants whole: where a dump was loaded into a
+ * new cluster, they are missing.
  */
 export async function migrateDatabase(url: DatabaseUrl, options: MigrateOptions = {}): Promise<Migrated> {
   const { folder = MIGRATIONS, lockTimeoutMs = LOCK_TIMEOUT_MS } = options;
@@ -95,8 +96,8 @@ const MAKES_CATALOG = /^\s*(?:--.*\s+)*CREATE SCHEMA "catalog";\s*$/;
 
 async function migrate(sql: Sql, found: Found, folder: string, lockTimeoutMs: number): Promise<void> {
   if ((await refuseNewer(sql, folder)) === 0) return;
-  // As much to load as half of the program, so not before there is something to migrate. `drizzle()` itself is left out:
-  // it imports a driver of its own, which is not there where the package is installed (ours is inside it).
+  // As much to load as half of the program, so not before there is something to migrate. `drizzle()` itself is left
+  // out: it imports a driver of its own, which is not there where the package is installed (ours is inside it).
   const [{ PgDialect }, { PostgresJsSession }, { readMigrationFiles }] = await Promise.all([
     import('drizzle-orm/pg-core/dialect'),
     import('drizzle-orm/postgres-js/session'),
@@ -119,8 +120,8 @@ async function migrate(sql: Sql, found: Found, folder: string, lockTimeoutMs: nu
 const MADE_TRIES = 5;
 
 /**
- * Waits until nobody else migrates, and keeps others from it during `work`, on a connection of its own: by a lock on the
- * library's own table, which is made here as the library makes it.
+ * Waits until nobody else migrates, and keeps others from it during `work`, on a connection of its own: by a lock on
+ * the library's own table, which is made here as the library makes it.
  */
 async function alone(sql: Sql, turn: Sql, work: () => Promise<void>): Promise<void> {
   for (let attempt = 1; ; attempt += 1) {
@@ -185,7 +186,10 @@ export async function migrationState(
   };
 }
 
-/** What stands in the way of the first or any later migration: schemas and roles with our names that are not ours. Changes nothing. */
+/**
+ * What stands in the way of the first or any later migration: schemas and roles with our names that are not ours.
+ * Changes nothing.
+ */
 export async function readOccupied(
   sql: Sql,
   folder = MIGRATIONS,
@@ -205,8 +209,8 @@ async function refuseOccupied(sql: Sql, folder: string): Promise<Found> {
 }
 
 /**
- * Throws where a later version has migrated this database: what it changed is unknown here, and writing to it as if it were
- * the former could spoil rows. Returns how many migrations are still to be applied.
+ * Throws where a later version has migrated this database: what it changed is unknown here, and writing to it as if
+ * it were the former could spoil rows. Returns how many migrations are still to be applied.
  */
 async function refuseNewer(sql: Sql, folder: string): Promise<number> {
   const { pending, unknown } = await migrationState(sql, folder);

@@ -15,7 +15,10 @@ export interface FoundSchema {
   readonly belongs: boolean;
   /** The same without a superuser's right to be anybody. */
   readonly own: boolean;
-  /** How many objects are in it, besides the table of applied migrations; the first of them, by kind and name; and whose they are. */
+  /**
+   * How many objects are in it, besides the table of applied migrations; the first of them, by kind and name; and
+   * whose they are.
+   */
   readonly count: number;
   readonly objects: readonly string[];
   readonly owners: readonly string[];
@@ -25,8 +28,8 @@ export interface FoundSchema {
 export interface Found {
   readonly schemas: readonly FoundSchema[];
   /**
-   * The table of applied migrations: not there, or empty; with the first migration of the mirror in it; with something else; not
-   * for this role to read.
+   * The table of applied migrations: not there, or empty; with the first migration of the mirror in it; with
+   * something else; not for this role to read.
    */
   readonly ledger: 'none' | 'ours' | 'foreign' | 'hidden';
   /** Whether the mirror's first table is there. */
@@ -108,8 +111,8 @@ function incomplete(schemas: readonly FoundSchema[]): Occupied {
 }
 
 /**
- * Reads what `judgeSchemas` goes by. `first` identifies the first migration: when it was written, in epoch milliseconds. Changes
- * nothing.
+ * Reads what `judgeSchemas` goes by. `first` identifies the first migration: when it was written, in epoch
+ * milliseconds. Changes nothing.
  */
 export async function readFound(sql: Sql, first: number): Promise<Found> {
   const found = await readOnce(sql, first);

@@ -2,11 +2,17 @@ import type { Queryable, Sql } from '../connection/db.ts';
 import { isLockNotAvailable, lockAtOnce } from '../connection/locks.ts';
 import { type CatalogCounts, scanCatalog } from './counts.ts';
 
-/* When the catalog is counted, and who is shown the counts of before: a scan of a large catalog takes seconds, and many ask. */
+/*
+ * When the catalog is counted, and who is shown the counts of before: a scan of a large catalog takes seconds, and
+ * many ask.
+ */
 
 const SNAPSHOT = 'isolation level repeatable read read only';
 
-/** Counts all of the catalog that is in scope in one snapshot of the database, as long as that takes, and stores the result for all who read it. */
+/**
+ * Counts all of the catalog that is in scope in one snapshot of the database, as long as that takes, and stores the
+ * result for all who read it.
+ */
 export async function countCatalog(sql: Sql): Promise<CatalogCounts> {
   return await cached(sql, await sql.begin(SNAPSHOT, scanCatalog));
 }
@@ -41,7 +47,9 @@ async function store(sql: Sql, { countedAt, countedInMs, ...counts }: CatalogCou
 /** A daemon of an older version, which may have counted last, knows nothing of them. */
 type Later = 'trust' | 'ofManifest' | 'outOfScope';
 
-/** Counts, how long ago by the database's clock, and whether they are not those of the manifest that was applied last. */
+/**
+ * Counts, how long ago by the database's clock, and whether they are not those of the manifest that was applied last.
+ */
 interface StoredCounts {
   readonly counts: CatalogCounts;
   readonly ageMs: number;
@@ -72,9 +80,15 @@ export async function storedCounts(sql: Queryable): Promise<StoredCounts | null>
   };
 }
 
-/** A count that takes no longer than this is repeated for every reader; during a longer one they are shown the last result. */
+/**
+ * A count that takes no longer than this is repeated for every reader; during a longer one they are shown the last
+ * result.
+ */
 const MADE_AT_ONCE_MS = 25;
-/** Pause between counts, in durations of a count: counting takes at most a twentieth of the time, so a large catalog is not scanned all the time. */
+/**
+ * Pause between counts, in durations of a count: counting takes at most a twentieth of the time, so a large catalog
+ * is not scanned all the time.
+ */
 const REST_OF_A_COUNT = 19;
 /** Counts older than two pauses and this are out of date: a reader waits for new ones. */
 const TOO_OLD_MS = 120_000;
@@ -82,7 +96,10 @@ const TOO_OLD_MS = 120_000;
 /** What to do with the counts that are there: show them, show them while new ones are counted, or wait for new ones. */
 export type CountsPlan = 'show' | 'show-and-count' | 'count';
 
-/** Decides by the time since the last counts were taken, how long that took, and whether another manifest was applied; null: there are none. */
+/**
+ * Decides by the time since the last counts were taken, how long that took, and whether another manifest was applied;
+ * null: there are none.
+ */
 export function planCounts(
   last: { readonly ageMs: number; readonly countedInMs: number; readonly outdated?: boolean } | null,
 ): CountsPlan {
@@ -92,7 +109,10 @@ export function planCounts(
   return last.ageMs < TOO_OLD_MS + 2 * rest ? 'show-and-count' : 'count';
 }
 
-/** How a command counts: `now` for a single answer, `seldom` where it asks again and again, so that a large catalog gets its rest. */
+/**
+ * How a command counts: `now` for a single answer, `seldom` where it asks again and again, so that a large catalog
+ * gets its rest.
+ */
 export type Counting = 'now' | 'seldom';
 
 /** A count that takes no longer than this is made for every single answer at a terminal. */
@@ -101,8 +121,8 @@ const SHORT_MS = 500;
 const WORTH_WAITING_MS = 2000;
 
 /**
- * For a command: new counts, or the last ones, with the time they were taken at, where counting takes long. Nobody may read the
- * status of the daemons, and then nobody else counts.
+ * For a command: new counts, or the last ones, with the time they were taken at, where counting takes long. Nobody
+ * may read the status of the daemons, and then nobody else counts.
  */
 export async function readCounts(sql: Sql, counting: Counting = 'now'): Promise<CatalogCounts> {
   const last = await storedCounts(sql);
@@ -115,8 +135,9 @@ export async function readCounts(sql: Sql, counting: Counting = 'now'): Promise<
 }
 
 /**
- * For a daemon, which is asked again and again. Reads the counts that take a scan of the catalog: new ones where that is cheap, else the last ones, with the time they
- * were taken at, while new ones are counted beside. Daemons share them. Throws where Postgres does not answer.
+ * For a daemon, which is asked again and again. Reads the counts that take a scan of the catalog: new ones where that
+ * is cheap, else the last ones, with the time they were taken at, while new ones are counted beside. Daemons share
+ * them. Throws where Postgres does not answer.
  */
 export function createCountsReader(sql: Sql): () => Promise<CatalogCounts> {
   let waited: Promise<CatalogCounts> | null = null;

@@ -6,7 +6,10 @@ export const AGE_BUCKETS = [
   60, 300, 900, 1800, 3600, 10_800, 21_600, 43_200, 86_400, 172_800, 604_800, 2_592_000,
 ];
 
-/** SKUs of one state and price source whose prices are of about one age. Ages in seconds; a bucket is the number of bounds below. */
+/**
+ * SKUs of one state and price source whose prices are of about one age. Ages in seconds; a bucket is the number of
+ * bounds below.
+ */
 interface Group {
   readonly state: string;
   readonly priceSource: 'snapshot' | 'live' | 'unknown';
@@ -20,9 +23,13 @@ interface Group {
 
 type BySource = readonly { readonly priceSource: string; readonly count: number }[];
 
-/** Counts all of the catalog that is in scope, in one snapshot of the database (a transaction that reads as of one moment), as long as that takes. */
+/**
+ * Counts all of the catalog that is in scope, in one snapshot of the database (a transaction that reads as of one
+ * moment), as long as that takes.
+ */
 export async function scanCatalog(tx: Tx): Promise<CatalogCounts> {
-  // For hashing some hundred thousand moments: with the server's own 4 MB they go through files, and compiling takes longer than counting.
+  // For hashing some hundred thousand moments: with the server's own 4 MB they go through files, and compiling takes
+  // longer than counting.
   await tx`select set_config('work_mem', '64MB', true), set_config('jit', 'off', true)`;
   const [{ scoped }] = await tx<[{ scoped: boolean }]>`select ${tx.unsafe(IS_SCOPED)} as scoped`;
   const [[begun], groups, ledger, trust, outOfScope, [ended]] = await Promise.all([
@@ -52,14 +59,20 @@ export async function scanCatalog(tx: Tx): Promise<CatalogCounts> {
   };
 }
 
-/** SQL: of a row of catalog.skus, whether no delta reports its moves, so that its prices have the target age of live ones. */
+/**
+ * SQL: of a row of catalog.skus, whether no delta reports its moves, so that its prices have the target age of live
+ * ones.
+ */
 const unreported = (tx: Tx) => tx`(price_source is not distinct from 'live' or not in_manifest)`;
 
 /** What is the target age of a price, by class, in seconds. */
 const targets = (tx: Tx) => tx`
   select live_interval as live, catalog_internal.snapshot_target(s) as snapshot from catalog_internal.settings s`;
 
-/** SKUs of one call share their moment: they are gathered by it first, and ages are worked out of a hundredth of the rows. */
+/**
+ * SKUs of one call share their moment: they are gathered by it first, and ages are worked out of a hundredth of the
+ * rows.
+ */
 async function countSkus(tx: Tx, scoped: boolean): Promise<Group[]> {
   const inside = scoped
     ? tx`where not exists (select from catalog_internal.due d where d.sku = skus.sku and d.outside_due_at is not null)`
@@ -91,10 +104,10 @@ interface LedgerCount {
 }
 
 /**
- * Counts the due ledger in one scan. due: due now, by reason; whoever was deferred or
- * waits for a second answer is so once the wait is over. deferred: waiting or due again. stale: prices no older than their
- * class's target that are stale all the same (as catalog.current_prices has it), because a re-price is due, or because the SKU
- * is refreshed as a live one and the price is older than that allows.
+ * Counts the due ledger in one scan. due: due now, by reason; whoever was deferred or waits for a second answer is so
+ * once the wait is over. deferred: waiting or due again. stale: prices no older than their class's target that are
+ * stale all the same (as catalog.current_prices has it), because a re-price is due, or because the SKU is refreshed
+ * as a live one and the price is older than that allows.
  */
 async function countLedger(tx: Tx): Promise<LedgerCount[]> {
   return await scanning(tx<LedgerCount[]>`
@@ -144,8 +157,8 @@ type SkuCounts = Pick<
 >;
 
 /**
- * Sums groups up to what is shown; pure. A record brings prices and metadata alike, so the metadata of a priced SKU is as old
- * as its prices. Fresh is who is young and not among the stale.
+ * Sums groups up to what is shown; pure. A record brings prices and metadata alike, so the metadata of a priced SKU
+ * is as old as its prices. Fresh is who is young and not among the stale.
  */
 function countsOf(groups: readonly Group[], staleWithinTarget: BySource): SkuCounts {
   const priced = groups.filter(({ state }) => state === 'priced');
@@ -209,7 +222,10 @@ export async function readCatalogSize(sql: Sql): Promise<CatalogSize> {
   return row;
 }
 
-/** A distribution over SKUs as it is now. `le` are upper bounds in seconds, `count` is cumulative (Prometheus histogram form). */
+/**
+ * A distribution over SKUs as it is now. `le` are upper bounds in seconds, `count` is cumulative (Prometheus
+ * histogram form).
+ */
 export interface AgeDistribution {
   readonly buckets: readonly { readonly le: number; readonly count: number }[];
   readonly count: number;
@@ -221,16 +237,23 @@ export interface CatalogCounts {
   readonly countedAt: Date;
   readonly countedInMs: number;
   /**
-   * When the manifest was applied that the counted catalog is of, as the database writes it; null before the first. It is dated by the
-   * beginning of a transaction that takes minutes, so whether that was counted no comparison with `countedAt` tells.
+   * When the manifest was applied that the counted catalog is of, as the database writes it; null before the first.
+   * It is dated by the beginning of a transaction that takes minutes, so whether that was counted no comparison with
+   * `countedAt` tells.
    */
   readonly ofManifest: string | null;
-  /** SKUs that are out of scope, which nothing else here counts; null where everything is in scope (MIRROR_SCOPE=catalog). */
+  /**
+   * SKUs that are out of scope, which nothing else here counts; null where everything is in scope
+   * (MIRROR_SCOPE=catalog).
+   */
   readonly outOfScope: number | null;
   readonly skus: readonly { state: string; priceSource: 'snapshot' | 'live' | 'unknown'; count: number }[];
   readonly priceAge: readonly { priceSource: string; ages: AgeDistribution; oldestSeconds: number }[];
   readonly freshSkus: readonly { priceSource: string; count: number }[];
-  /** Of the priced ones: which may be acted on as a whole, and how many are right by their probabilities (the sum of p_right). */
+  /**
+   * Of the priced ones: which may be acted on as a whole, and how many are right by their probabilities (the sum of
+   * p_right).
+   */
   readonly trust: readonly { priceSource: string; actionable: number; expectedRight: number }[];
   readonly metadataAge: AgeDistribution;
   readonly oldestMetadataAgeSeconds: number;

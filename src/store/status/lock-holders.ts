@@ -16,9 +16,10 @@ export interface LockHolder {
 const TELL_AFTER_SECONDS = 1;
 
 /**
- * Who has kept sessions of this role, or of logins that may act as it, waiting, longest first. At the end of a queue of waiting sessions, others' among them, stands the one
- * that holds them all up. The watchlist is asked for again and again, and never for long: whoever has it locked counts too. What a role may not see of
- * another's session (its state, its statement) is not asked for.
+ * Who has kept sessions of this role, or of logins that may act as it, waiting, longest first. At the end of a queue
+ * of waiting sessions, others' among them, stands the one that holds them all up. The watchlist is asked for again
+ * and again, and never for long: whoever has it locked counts too. What a role may not see of another's session (its
+ * state, its statement) is not asked for.
  */
 export async function readLockHolders(sql: Sql): Promise<LockHolder[]> {
   return await sql<LockHolder[]>`

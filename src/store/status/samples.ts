@@ -42,9 +42,10 @@ export async function readPresent(
 }
 
 /**
- * Keeps a sample as that of the present minute, unless another daemon has been quicker. Samples of minutes to come were taken by a clock that
- * has been set back since, and go: nobody knows when they were. Price changes are counted here, by position, which is the order of
- * commits: none is counted twice, and only those since the sample before are read.
+ * Keeps a sample as that of the present minute, unless another daemon has been quicker. Samples of minutes to come
+ * were taken by a clock that has been set back since, and go: nobody knows when they were. Price changes are counted
+ * here, by position, which is the order of commits: none is counted twice, and only those since the sample before are
+ * read.
  */
 export async function writeSample(sql: Sql, sample: NewSample): Promise<void> {
   const { snapshot, live } = sample;

@@ -22,8 +22,8 @@ const LONG_SECONDS = 600;
 const LONG_TRANSACTIONS = 20_000;
 
 /**
- * Who has held a snapshot for longest, where that is long; null where nobody has. Sessions of other roles are seen by members of
- * pg_read_all_stats alone.
+ * Who has held a snapshot for longest, where that is long; null where nobody has. Sessions of other roles are seen by
+ * members of pg_read_all_stats alone.
  */
 export async function readSnapshotHolder(
   sql: Sql,

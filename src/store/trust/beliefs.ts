@@ -2,9 +2,10 @@ import { scanning, type Sql } from '../connection/db.ts';
 import { learnPrior, type PriorLesson, type RatePrior } from '../live/rate-prior.ts';
 
 /**
- * Learns anew what is believed of prices in general from what refreshes have found: of the last seven days for whatever each of them tests
- * (catalog_internal.calibration_hours), of each SKU's own moves for the sizes that move with it. Where there is little to learn from,
- * what was believed before any refresh weighs as so many refreshes, sizes or SKU-minutes as stand here.
+ * Learns anew what is believed of prices in general from what refreshes have found: of the last seven days for
+ * whatever each of them tests (catalog_internal.calibration_hours), of each SKU's own moves for the sizes that move
+ * with it. Where there is little to learn from, what was believed before any refresh weighs as so many refreshes,
+ * sizes or SKU-minutes as stand here.
  */
 export async function learnBeliefs(sql: Sql): Promise<void> {
   await learnRatePrior(sql);
@@ -43,8 +44,8 @@ export async function learnBeliefs(sql: Sql): Promise<void> {
 }
 
 /**
- * Takes what refreshes have found since the last time into account for the prior of rates. Two statements of their own: answers add to
- * that row, and no connection that falls silent is to hold it.
+ * Takes what refreshes have found since the last time into account for the prior of rates. Two statements of their
+ * own: answers add to that row, and no connection that falls silent is to hold it.
  */
 async function learnRatePrior(sql: Sql): Promise<void> {
   const [held] = await sql<[RatePrior & PriorLesson]>`
@@ -60,8 +61,9 @@ async function learnRatePrior(sql: Sql): Promise<void> {
 }
 
 /**
- * Draws live SKUs at random, each with the probability `part`, to be refreshed some time in the next `minutes`. `seed`: an integer; the
- * same one draws the same SKUs. What was drawn and has not been refreshed for an hour is forgotten.
+ * Draws live SKUs at random, each with the probability `part`, to be refreshed some time in the next `minutes`.
+ * `seed`: an integer; the same one draws the same SKUs. What was drawn and has not been refreshed for an hour is
+ * forgotten.
  */
 export async function drawLooks(
   sql: Sql,

@@ -3,8 +3,8 @@ import type { Sql } from '../connection/db.ts';
 import type { PriorLesson } from '../live/rate-prior.ts';
 
 /*
- * How often what was said of a price was so. Each answered refresh is a test of the probability held just before it (catalog.sku_trust,
- * p_right): here it is counted, by cohort and by where the probability was.
+ * How often what was said of a price was so. Each answered refresh is a test of the probability held just before it
+ * (catalog.sku_trust, p_right): here it is counted, by cohort and by where the probability was.
  */
 
 /** One test: `right` of `looks` things that were each believed with `probability` were so. */
@@ -21,7 +21,10 @@ export interface LookTest {
   readonly leverage?: number;
 }
 
-/** Lower ends of the bins: tenths, the last one in three, because it is what sellers act on. catalog.calibration names them. */
+/**
+ * Lower ends of the bins: tenths, the last one in three, because it is what sellers act on. catalog.calibration names
+ * them.
+ */
 export const BINS = [0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99] as const;
 
 /** The bin of a probability, from 0. */
@@ -99,7 +102,10 @@ export class LookCounts {
   }
 }
 
-/** Adds counts to those of the present hour, in order of their keys, as every process does, and to what the prior of rates is learned from. */
+/**
+ * Adds counts to those of the present hour, in order of their keys, as every process does, and to what the prior of
+ * rates is learned from.
+ */
 export async function storeLooks(sql: Sql, counts: readonly CountedLooks[]): Promise<void> {
   if (counts.length === 0) return;
   const numbers = (of: (counts: CountedLooks) => number) => counts.map(of);
@@ -139,7 +145,9 @@ export async function trimCalibration(sql: Sql): Promise<void> {
     where hour < clock_timestamp() - interval '7 days 1 hour' or hour > clock_timestamp() + interval '1 hour'`;
 }
 
-/** A cohort's looks of the last seven days beside what was claimed of them (view catalog.calibration, over all tenths). */
+/**
+ * A cohort's looks of the last seven days beside what was claimed of them (view catalog.calibration, over all tenths).
+ */
 export interface CohortCalibration {
   readonly cohort: string;
   readonly looks: number;

@@ -1,11 +1,15 @@
 import { scanning, type Sql, transaction } from '../connection/db.ts';
 
 /*
- * Whether prices are right, by asking about SKUs drawn at random: what is believed of each is kept, each is marked for a refresh, which
- * a daemon makes within its pace like any other, and the first answer since then says whether it was so.
+ * Whether prices are right, by asking about SKUs drawn at random: what is believed of each is kept, each is marked
+ * for a refresh, which a daemon makes within its pace like any other, and the first answer since then says whether it
+ * was so.
  */
 
-/** Priced SKUs in scope, drawn uniformly at random, and how many they were drawn from. `seed`: an integer; the same one draws the same SKUs of a catalog. */
+/**
+ * Priced SKUs in scope, drawn uniformly at random, and how many they were drawn from. `seed`: an integer; the same
+ * one draws the same SKUs of a catalog.
+ */
 export async function drawSample(
   sql: Sql,
   { skus, seed }: { readonly skus: number; readonly seed: number },
@@ -32,7 +36,9 @@ export interface HeldSku {
   readonly actionable: boolean;
   readonly doubt: string | null;
   readonly owedReason: string | null;
-  /** When the partner was last asked, in seconds since 1970, as text: exact to the microsecond. Null where it never was. */
+  /**
+   * When the partner was last asked, in seconds since 1970, as text: exact to the microsecond. Null where it never was.
+   */
   readonly askedAt: string | null;
   readonly ageSeconds: number;
 }
@@ -44,7 +50,10 @@ export interface MarkedSkus {
   readonly held: readonly HeldSku[];
 }
 
-/** Reads what is believed of SKUs, and marks them due for a refresh. Those of which it cannot be said how likely they are right are left out. */
+/**
+ * Reads what is believed of SKUs, and marks them due for a refresh. Those of which it cannot be said how likely they
+ * are right are left out.
+ */
 export async function markForVerification(sql: Sql, skus: readonly string[]): Promise<MarkedSkus> {
   return await transaction(sql, async (tx) => {
     const held = await tx<HeldSku[]>`
@@ -80,7 +89,10 @@ export interface WrongPrice {
   readonly partner: number | null;
 }
 
-/** Of SKUs that were marked, those that have been answered since. The others wait, `held` of them after a deferral or an error. */
+/**
+ * Of SKUs that were marked, those that have been answered since. The others wait, `held` of them after a deferral or
+ * an error.
+ */
 export async function readVerified(
   sql: Sql,
   { position, held }: MarkedSkus,

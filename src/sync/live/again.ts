@@ -1,11 +1,13 @@
 import type { AnswerCounts } from './learn.ts';
 
 /*
- * For the ceiling on live computations, or for a call's budget, any SKU may be deferred. Some are deferred whenever they are asked, while all
- * others are computed: one exceeds the work budget by itself, or its live source is down (partner rule 2.5.deferred). These say nothing of
- * either limit. They are told by their past: a SKU that was deferred when it was asked before, and is again, is left out. Of one that
- * is deferred for the first time nobody can say it, but of those before it: where most of these are deferred again after their wait, and others
- * are not, as in an outage of some live sources, so will be most of the new ones. Pure; times in epoch milliseconds of the database's clock.
+ * For the ceiling on live computations, or for a call's budget, any SKU may be deferred. Some are deferred whenever
+ * they are asked, while all others are computed: one exceeds the work budget by itself, or its live source is down
+ * (partner rule 2.5.deferred). These say nothing of either limit. They are told by their past: a SKU that was
+ * deferred when it was asked before, and is again, is left out. Of one that is deferred for the first time nobody can
+ * say it, but of those before it: where most of these are deferred again after their wait, and others are not, as in
+ * an outage of some live sources, so will be most of the new ones. Pure; times in epoch milliseconds of the
+ * database's clock.
  */
 
 /** SKUs that were computed or deferred, and how many of them were deferred. */
@@ -34,7 +36,10 @@ interface ComputedMinute {
 export interface Remembered {
   readonly calls: readonly LiveAsks[];
   readonly minutes: readonly ComputedMinute[];
-  /** Those of the last minute, since more was deferred than was to be expected: what comes after that is judged by itself. */
+  /**
+   * Those of the last minute, since more was deferred than was to be expected: what comes after that is judged by
+   * itself.
+   */
   readonly lately: readonly LiveAsks[];
   /** SKUs are deferred for reasons of their own, as those show that were deferred again. */
   readonly explained: boolean;
@@ -57,11 +62,16 @@ const TOGETHER_MS = 5000;
 const DOUBT = 2;
 /** Standard deviations by which more may be deferred than is expected. */
 const SPREAD = 3;
-/** SKUs deferred again, and the part that these are of all second asks, from which on deferrals are explained; and below which they are not. */
+/**
+ * SKUs deferred again, and the part that these are of all second asks, from which on deferrals are explained; and
+ * below which they are not.
+ */
 const EXPLAINED_SKUS = 5;
 const EXPLAINED_PART = 0.5;
 const UNEXPLAINED_PART = 0.3;
-/** Fewer second asks do not show that SKUs are deferred alike, nor do they of fewer that were deferred some minutes ago. */
+/**
+ * Fewer second asks do not show that SKUs are deferred alike, nor do they of fewer that were deferred some minutes ago.
+ */
 const ENOUGH = 10;
 const ENOUGH_BEFORE = 30;
 const BEFORE_MS = 240_000;
@@ -122,11 +132,14 @@ function afterMinute(
 
 export interface AfterAsks {
   readonly remembered: Remembered;
-  /** No more SKUs were deferred for the first time in the last minute than reasons of their own explain: nothing is learned of them. */
+  /**
+   * No more SKUs were deferred for the first time in the last minute than reasons of their own explain: nothing is
+   * learned of them.
+   */
   readonly expected: boolean;
   /**
-   * From this call on deferrals are explained: so much was computed in a minute before, of which the ceiling was lowered for them; null: nothing
-   * of the kind is known.
+   * From this call on deferrals are explained: so much was computed in a minute before, of which the ceiling was
+   * lowered for them; null: nothing of the kind is known.
    */
   readonly proven: number | null;
 }
@@ -167,7 +180,10 @@ export function areRecovering({ calls }: Remembered): boolean {
   return asked >= RECOVERED_SKUS && deferred < asked / 2;
 }
 
-/** What a call showed of live SKUs, without those of whose deferral nothing is learned. `again`: how many of them were deferred before. */
+/**
+ * What a call showed of live SKUs, without those of whose deferral nothing is learned. `again`: how many of them were
+ * deferred before.
+ */
 export function withoutOwn(
   live: AnswerCounts,
   { again, expected }: { readonly again: number; readonly expected: boolean },

@@ -1,7 +1,8 @@
 /*
- * Due times are promises made at another price. After a start, an outage, or where a ceiling on live computations is met, more is due
- * than can be refreshed, and by due time it would be refreshed almost in turn. So while there is such a backlog the most valuable SKUs of
- * it are listed, again each minute, and refreshed before all others. Pure; all times in minutes.
+ * Due times are promises made at another price. After a start, an outage, or where a ceiling on live computations is
+ * met, more is due than can be refreshed, and by due time it would be refreshed almost in turn. So while there is
+ * such a backlog the most valuable SKUs of it are listed, again each minute, and refreshed before all others. Pure;
+ * all times in minutes.
  */
 
 /** What is due makes a backlog once it takes this many minutes to refresh. */
@@ -40,8 +41,8 @@ export interface Quiet {
 }
 
 /**
- * For how long nothing was refreshed, as far as its effects last: `idle` so far, grown by those `gaps` between two refreshes that are
- * such, and waning in the `elapsed` time since this was last asked unless there is a backlog.
+ * For how long nothing was refreshed, as far as its effects last: `idle` so far, grown by those `gaps` between two
+ * refreshes that are such, and waning in the `elapsed` time since this was last asked unless there is a backlog.
  */
 export function idleAfter(
   idle: number,
@@ -52,8 +53,8 @@ export function idleAfter(
 }
 
 /**
- * After how long without a refresh a SKU comes first, whatever it is worth: the longest allowed wait `most`, and twice the idle time, for
- * behind that everybody has waited for long.
+ * After how long without a refresh a SKU comes first, whatever it is worth: the longest allowed wait `most`, and
+ * twice the idle time, for behind that everybody has waited for long.
  */
 export function overdueMinutes(most: number, idle: number): number {
   return most + 2 * idle;

@@ -3,7 +3,10 @@ import type { Line, Releases } from '../../store/live/line-state.ts';
 import { boostedMinutes, boostedValue, type Rate } from './policy.ts';
 import { isWholesale, RELEASE_MINUTES, releasedPart, SAME_MINUTES } from './releases.ts';
 
-/* Who of a line that moves together is refreshed sooner for it (releases.ts), and what that takes. Pure; all times in minutes. */
+/*
+ * Who of a line that moves together is refreshed sooner for it (releases.ts), and what that takes. Pure; all times in
+ * minutes.
+ */
 
 /** SKUs of a panel: more than decide, as one or the other may be deferred. */
 const PANEL = 8;
@@ -35,8 +38,8 @@ export interface LineMember {
 }
 
 /**
- * A SKU that has moved with its line with a probability of 1 − e^−hazard, and is refreshed in so many minutes for it; null: no sooner than
- * it is due.
+ * A SKU that has moved with its line with a probability of 1 − e^−hazard, and is refreshed in so many minutes for it;
+ * null: no sooner than it is due.
  */
 export interface Pulled {
   readonly sku: string;
@@ -52,7 +55,9 @@ interface Boosted {
   readonly value: number;
 }
 
-/** The others of a line that were refreshed last before `since`, soonest due first once the release is reckoned with. */
+/**
+ * The others of a line that were refreshed last before `since`, soonest due first once the release is reckoned with.
+ */
 function boosted(
   line: Line,
   members: readonly LineMember[],
@@ -83,8 +88,9 @@ export function panelOf(
 }
 
 /**
- * The others of a line whose release is confirmed, those with the greatest gain first. All of them have probably moved, those too that are
- * due before that could bring them forward, or have long been due: the hazard is what puts these in their place of a backlog.
+ * The others of a line whose release is confirmed, those with the greatest gain first. All of them have probably
+ * moved, those too that are due before that could bring them forward, or have long been due: the hazard is what puts
+ * these in their place of a backlog.
  */
 export function releasedMembers(
   line: Line,
@@ -100,8 +106,8 @@ export function releasedMembers(
 }
 
 /**
- * In how many minutes a SKU is refreshed again that has not moved although its line does: it may move yet. Null: no sooner than
- * else, because the line does not move, or no longer.
+ * In how many minutes a SKU is refreshed again that has not moved although its line does: it may move yet. Null: no
+ * sooner than else, because the line does not move, or no longer.
  */
 export function releaseRecheckMinutes(
   line: Line,

@@ -8,9 +8,9 @@ import {
 } from './policy.ts';
 
 /*
- * What a number of requests a minute buys: how long a fill takes, how old prices get, and what part of the time they are
- * right. Expectations for a market whose rates of change are log-normal; the policy is the one in policy.ts. Pure.
- * Times in minutes.
+ * What a number of requests a minute buys: how long a fill takes, how old prices get, and what part of the time they
+ * are right. Expectations for a market whose rates of change are log-normal; the policy is the one in policy.ts.
+ * Pure. Times in minutes.
  */
 
 export interface CapacityInput {
@@ -36,7 +36,9 @@ export interface CapacityInput {
   readonly deltaMinutes: number;
   /** From one snapshot to the next (partner rule 8.manifest-interval). */
   readonly snapshotMinutes: number;
-  /** Live SKUs by what their refreshes have taught; null: nothing is known, and `liveMovesEvery` says what is assumed. */
+  /**
+   * Live SKUs by what their refreshes have taught; null: nothing is known, and `liveMovesEvery` says what is assumed.
+   */
   readonly liveGroups: readonly RateGroup[] | null;
   /** Median minutes between two price changes of a SKU. */
   readonly liveMovesEvery: number;
@@ -86,7 +88,9 @@ const GROUPS = 80;
 /** In standard deviations; the mass beyond is negligible. */
 const WIDTH = 4;
 
-/** How many calls under way the requests a minute need, and what their greatest number allows. Null: answers are short. */
+/**
+ * How many calls under way the requests a minute need, and what their greatest number allows. Null: answers are short.
+ */
 export function underWayOf({
   requestsPerMinute,
   answerSeconds,
@@ -161,7 +165,10 @@ export function liveGroupsOf(
   return liveGroups.map((group) => ({ ...group, count: (group.count * skus) / known }));
 }
 
-/** Minutes between two refreshes of a SKU of each group, with so many `refreshes` a minute for all. `meets`: they suffice for LIVE_INTERVAL. */
+/**
+ * Minutes between two refreshes of a SKU of each group, with so many `refreshes` a minute for all. `meets`: they
+ * suffice for LIVE_INTERVAL.
+ */
 export function liveWaits(
   { livePolicy: policy, liveMinutes }: Pick<CapacityInput, 'livePolicy' | 'liveMinutes'>,
   groups: readonly RateGroup[],
@@ -179,8 +186,8 @@ export function liveWaits(
 }
 
 /**
- * How often snapshot-priced SKUs are refreshed: calls go out for live SKUs and for sweeps that are due, and every call is
- * filled up with SKUs that are old enough.
+ * How often snapshot-priced SKUs are refreshed: calls go out for live SKUs and for sweeps that are due, and every
+ * call is filled up with SKUs that are old enough.
  */
 function sweepOf(
   input: CapacityInput,
@@ -207,7 +214,9 @@ function sweepOf(
   return { capacity: { skus, meanAge: period / 2, worstAge: period, freshness }, callsPerMinute };
 }
 
-/** Part of the time that a price is right which moves `lambda` times a minute, and is refreshed every `every` minutes. */
+/**
+ * Part of the time that a price is right which moves `lambda` times a minute, and is refreshed every `every` minutes.
+ */
 export function refreshedPart(lambda: number, every: number): number {
   const moves = lambda * every;
   return moves > 0 ? -Math.expm1(-moves) / moves : 1;
@@ -216,9 +225,9 @@ export function refreshedPart(lambda: number, every: number): number {
 const STEPS = 200;
 
 /**
- * Part of the time that a price is right which moves `lambda` times a minute, is refreshed every `look` minutes, and whose
- * moves are told after the next of the snapshots that are `snapshot` minutes apart, `delay` minutes late: the expectation of
- * e^(−λ·age), the age being the smaller one of two that are evenly spread.
+ * Part of the time that a price is right which moves `lambda` times a minute, is refreshed every `look` minutes, and
+ * whose moves are told after the next of the snapshots that are `snapshot` minutes apart, `delay` minutes late: the
+ * expectation of e^(−λ·age), the age being the smaller one of two that are evenly spread.
  */
 function rightPart(lambda: number, every: number, snapshot: number, delay: number): number {
   const most = Math.min(every, snapshot + delay);

@@ -2,22 +2,29 @@ import type { LiveSpend } from '../../store/ledger/due.ts';
 import { type LiveCeiling, type LivePlan, NO_CEILING } from '../../store/live/live.ts';
 
 /*
- * The partner limits live computations in time, too, by how much and in which way is not documented (partner rules 4.1.3, 8.open): a
- * rolling or fixed window of any length, a bucket that fills, a limit that moves by the hour. What any of them allows over a long
- * time can be measured: a cycle lasts from the first computation after one block to the first after the next, and of
- * what was spent in it the part that it was not blocked was allowed. It is spent evenly, a little less at first and more the longer
- * nothing is deferred, until the next block measures it again. Pure; times in epoch milliseconds of the database's clock.
+ * The partner limits live computations in time, too, by how much and in which way is not documented (partner rules
+ * 4.1.3, 8.open): a rolling or fixed window of any length, a bucket that fills, a limit that moves by the hour. What
+ * any of them allows over a long time can be measured: a cycle lasts from the first computation after one block to
+ * the first after the next, and of what was spent in it the part that it was not blocked was allowed. It is spent
+ * evenly, a little less at first and more the longer nothing is deferred, until the next block measures it again.
+ * Pure; times in epoch milliseconds of the database's clock.
  */
 
-/** Part of the measured ceiling that is left unspent at first; divided by one more than the cycles in a row that were alike. */
+/**
+ * Part of the measured ceiling that is left unspent at first; divided by one more than the cycles in a row that were
+ * alike.
+ */
 const CAUTION = 0.005;
-/** Growth in the minutes without a block: linear, and after some minutes ever faster, so that a ceiling that was raised is found. */
+/**
+ * Growth in the minutes without a block: linear, and after some minutes ever faster, so that a ceiling that was
+ * raised is found.
+ */
 const GROWTH = 0.008;
 const FURTHER_GROWTH = 0.001;
 const FURTHER_POWER = 3.5;
 /**
- * Cycles are alike that measure the same to within ALIKE_PART. Each one in a row, up to MAX_ALIKE, has growth begin HELD_MINUTES later and take longer by
- * LONGER_FOR_ALIKE, because each block costs computations and shows little new.
+ * Cycles are alike that measure the same to within ALIKE_PART. Each one in a row, up to MAX_ALIKE, has growth begin
+ * HELD_MINUTES later and take longer by LONGER_FOR_ALIKE, because each block costs computations and shows little new.
  */
 const ALIKE_PART = 0.04;
 const MAX_ALIKE = 5;
@@ -37,10 +44,10 @@ const MAX_PATIENCE_MS = 60_000;
 /** What is not asked in time may be asked later: one SKU, and the share of this many calls. */
 const SAVED_CALLS = 1.5;
 /**
- * SKUs that became live since the last delta use a call's budget unseen. They rarely use all of it twice within SUSPECTED_MS, and
- * rarely a part of it in SUSPECTED_CALLS calls of a minute: that is a ceiling.
- * Where SKUs are deferred for reasons of their own (again.ts), a call has all of its SKUs deferred only where these are few, and it is rare that so
- * many of the last calls (LAST_CALLS) have a part of theirs deferred.
+ * SKUs that became live since the last delta use a call's budget unseen. They rarely use all of it twice within
+ * SUSPECTED_MS, and rarely a part of it in SUSPECTED_CALLS calls of a minute: that is a ceiling. Where SKUs are
+ * deferred for reasons of their own (again.ts), a call has all of its SKUs deferred only where these are few, and it
+ * is rare that so many of the last calls (LAST_CALLS) have a part of theirs deferred.
  */
 const SUSPECTED_MS = 60_000;
 const SUSPECTED_CALLS = 10;
@@ -55,8 +62,8 @@ const BEYOND_CAPACITY = 1.03;
 const IDLE_MS = 120_000;
 
 /**
- * The ceiling without the idle time that goes on at `now`, or is over just then: nothing was tried in it, so it shows nothing.
- * `computedAt`: when something was computed last; null: that is not known.
+ * The ceiling without the idle time that goes on at `now`, or is over just then: nothing was tried in it, so it shows
+ * nothing. `computedAt`: when something was computed last; null: that is not known.
  */
 export function withoutIdleTime(ceiling: LiveCeiling, computedAt: number | null, now: number): LiveCeiling {
   if (ceiling.perMinute === null || ceiling.blockedAt !== null || computedAt === null) return ceiling;
@@ -87,7 +94,10 @@ export interface CeilingEvidence {
   readonly snapshotDeferred: number;
   /** SKUs that were deferred are deferred again no more often than others (again.ts). */
   readonly alike: boolean;
-  /** What was computed in a minute before it was lowered for SKUs that are deferred for reasons of their own; null: it was not. */
+  /**
+   * What was computed in a minute before it was lowered for SKUs that are deferred for reasons of their own; null: it
+   * was not.
+   */
   readonly proven: number | null;
   /** Live SKUs that a call may have, as learned: a call at the budget may be deferred for that. */
   readonly budget: number;
@@ -102,10 +112,11 @@ export type KnownOfCeiling = Pick<
 >;
 
 /**
- * Whether deferrals of a call say that the ceiling was met: hardly any other cause has all of a call's live SKUs deferred. A part of
- * them may be deferred for the call's own budget, or for SKUs taken for snapshot-priced that use it unseen, of which then some
- * are deferred, too. Where those are few, it is the ceiling if it is known, which asks for less than the budget, or if many calls
- * agree: most of the last ones, as once it is met, or fewer where it is known that it is not for those SKUs.
+ * Whether deferrals of a call say that the ceiling was met: hardly any other cause has all of a call's live SKUs
+ * deferred. A part of them may be deferred for the call's own budget, or for SKUs taken for snapshot-priced that use
+ * it unseen, of which then some are deferred, too. Where those are few, it is the ceiling if it is known, which asks
+ * for less than the budget, or if many calls agree: most of the last ones, as once it is met, or fewer where it is
+ * known that it is not for those SKUs.
  */
 export function meetsCeiling(call: CeilingEvidence, plan: KnownOfCeiling): boolean {
   const { asked, computed, deferred, snapshotDeferred, budget, configuredBudget } = call;
@@ -123,8 +134,8 @@ export function meetsCeiling(call: CeilingEvidence, plan: KnownOfCeiling): boole
 }
 
 /**
- * The ceiling after a call, or null where it stays as it was. `capacity`: live SKUs a minute that all calls together can ask for, beyond which a
- * ceiling is none.
+ * The ceiling after a call, or null where it stays as it was. `capacity`: live SKUs a minute that all calls together
+ * can ask for, beyond which a ceiling is none.
  */
 export function learnLiveCeiling(
   plan: KnownOfCeiling,
@@ -158,7 +169,8 @@ function blocked(
     const isChance = computed === 0 && deferred <= FEW_SKUS && (computedAt ?? 0) > (failedAt ?? Infinity);
     if (failedAt === null || isChance || Math.abs(askedAt - failedAt) > SUSPECTED_MS)
       return { ...before, failedAt: askedAt };
-    // What was computed lately is allowed for a while at least; how long it can be, the first cycle shows, which begins here.
+    // What was computed lately is allowed for a while at least; how long it can be, the first cycle shows, which
+    // begins here.
     const first = { since: askedAt, cycleFrom: askedAt, alike: 0 };
     return { ...before, ...first, perMinute: Math.max(LEAST, most), blockedAt: askedAt, failedAt: askedAt };
   }
@@ -170,7 +182,8 @@ function blocked(
 function passed(before: LiveCeiling, call: CeilingEvidence, capacity: number): LiveCeiling | null {
   const { perMinute, blockedAt, failedAt } = before;
   if (blockedAt !== null)
-    // Calls that were under way when the block began are the first to show that it is over. A block of the future is the clock's.
+    // Calls that were under way when the block began are the first to show that it is over. A block of the future is
+    // the clock's.
     return call.computed > 0 && (call.askedAt > (failedAt ?? 0) || blockedAt > call.answeredAt)
       ? afterCycle(before, blockedAt, call.askedAt, call.answeredAt)
       : null;

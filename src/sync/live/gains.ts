@@ -9,11 +9,13 @@ import {
 } from './policy.ts';
 
 /*
- * What would keep live prices right for more of the time: more requests, a watchlist, hints. Expectations like those of capacity.ts, by
- * what is known of the rates. Pure. Times in minutes.
+ * What would keep live prices right for more of the time: more requests, a watchlist, hints. Expectations like those
+ * of capacity.ts, by what is known of the rates. Pure. Times in minutes.
  */
 
-/** A service that tells of moves (catalog.hint): of which part of them, and which part of what it tells of are moves. */
+/**
+ * A service that tells of moves (catalog.hint): of which part of them, and which part of what it tells of are moves.
+ */
 export interface HintSource {
   readonly recall: number;
   readonly precision: number;
@@ -24,12 +26,15 @@ export interface Gains {
   readonly now: number;
   readonly moreRequests: number;
   /**
-   * Whether these suffice for LIVE_INTERVAL and today's do not: all live SKUs are refreshed in turn then, and no longer by gain, so that
-   * prices may be right for less of the time.
+   * Whether these suffice for LIVE_INTERVAL and today's do not: all live SKUs are refreshed in turn then, and no
+   * longer by gain, so that prices may be right for less of the time.
    */
   readonly moreMeetInterval: boolean;
   readonly hints: number;
-  /** With so many of the live SKUs in the watchlist, which are no more than there are: the part of theirs, and of all others; null where there are none. */
+  /**
+   * With so many of the live SKUs in the watchlist, which are no more than there are: the part of theirs, and of all
+   * others; null where there are none.
+   */
   readonly watchedSkus: number;
   readonly watched: number;
   readonly others: number | null;
@@ -90,8 +95,9 @@ function partRight(input: CapacityInput, groups: readonly RateGroup[], refreshes
 }
 
 /**
- * With a source of hints. One is followed where its refresh gains what one more refresh anywhere does, and is taken from all others, or
- * where there is a refresh to spare. Moves that nobody tells of are found by planned refreshes alone.
+ * With a source of hints. One is followed where its refresh gains what one more refresh anywhere does, and is taken
+ * from all others, or where there is a refresh to spare. Moves that nobody tells of are found by planned refreshes
+ * alone.
  */
 function withHints(
   input: CapacityInput,
@@ -131,7 +137,10 @@ function followedInRotation(
   return waits.map((each) => ({ recall: followed, wait: each }));
 }
 
-/** Where refreshes are scarce: the threshold of a refresh's gain at which planned and hinted ones together take all there are. */
+/**
+ * Where refreshes are scarce: the threshold of a refresh's gain at which planned and hinted ones together take all
+ * there are.
+ */
 function followedByGain(
   groups: readonly RateGroup[],
   refreshes: number,

@@ -11,9 +11,10 @@ import type { BoostPlan } from './boost.ts';
 import { boostedMinutes, type Rate } from './policy.ts';
 
 /*
- * Hints: somebody says that a SKU has probably moved. How often that is so is learned for each source by itself, from refreshes of the SKUs
- * that it hinted at: they find more moves than these SKUs' own rates say, or not. A hint brings a refresh as much forward as its source has
- * been right, and as what it tells of lasts, so a source that knows nothing moves nothing. Pure; all times in minutes.
+ * Hints: somebody says that a SKU has probably moved. How often that is so is learned for each source by itself, from
+ * refreshes of the SKUs that it hinted at: they find more moves than these SKUs' own rates say, or not. A hint brings
+ * a refresh as much forward as its source has been right, and as what it tells of lasts, so a source that knows
+ * nothing moves nothing. Pure; all times in minutes.
  */
 
 /** How often a source is taken to be right while nothing is known of it, and how many refreshes that weighs as. */
@@ -25,8 +26,8 @@ const MAX_PRECISION = 0.95;
 /** No more of what a source tells of is taken to be undone. */
 const MAX_UNDONE = 0.9;
 /**
- * Cost of a move that is undone, in gains of one that lasts: a refresh makes that one right for what is left of the SKU's wait, half of it on
- * average, and the other wrong for the whole of the next wait.
+ * Cost of a move that is undone, in gains of one that lasts: a refresh makes that one right for what is left of the
+ * SKU's wait, half of it on average, and the other wrong for the whole of the next wait.
  */
 const COST_OF_UNDONE = 2;
 /** What does not last is back after minutes: a refresh before that would find nothing. */
@@ -35,20 +36,23 @@ const AGAIN_MINUTES = 6;
 const MAX_FORMER = 20;
 /** All hints at one SKU together count for no more. */
 const MAX_HAZARD = 4;
-/** Hints of a source that may wait for their refreshes: at first, and how many more for each refresh that has tested it. */
+/**
+ * Hints of a source that may wait for their refreshes: at first, and how many more for each refresh that has tested it.
+ */
 const FIRST_WAITING = 50;
 const WAITING_A_TEST = 20;
 /**
- * A refresh for a hint may gain this part of what one more refresh anywhere gains at the end of its wait: after it the SKU needs none for a while, so
- * that the next one elsewhere comes sooner. Less gains more where moves last, and costs more where they are soon back.
+ * A refresh for a hint may gain this part of what one more refresh anywhere gains at the end of its wait: after it
+ * the SKU needs none for a while, so that the next one elsewhere comes sooner. Less gains more where moves last, and
+ * costs more where they are soon back.
  */
 const HINTED_PART = 0.85;
 /** A move that is as probably the hinted one is taken for it. */
 const EXPLAINED = 0.5;
 
 /**
- * How often a SKU has moved that a source hints at, beyond what its own rate says. The view catalog.hint_sources has the same in SQL, as hintRecall and
- * undonePart; test/sync/hints.pg.test.ts compares them.
+ * How often a SKU has moved that a source hints at, beyond what its own rate says. The view catalog.hint_sources has
+ * the same in SQL, as hintRecall and undonePart; test/sync/hints.pg.test.ts compares them.
  */
 export function hintPrecision({ expected, unmoved }: Pick<HintRecord, 'expected' | 'unmoved'>): number {
   const still = (USUAL_COUNTS * (1 - USUAL_PRECISION) + unmoved) / (USUAL_COUNTS + expected);
@@ -67,9 +71,9 @@ export function hintHazard(record: HintRecord): number {
 }
 
 /**
- * How often what a source told of is undone before the next refresh. One that is undone is known as such only where these sizes had not moved otherwise
- * since the refresh before it, nor until the next: as often as others stay, but for those that are undone. With n refreshes that is
- * v ÷ (1 − v)² = undone × n ÷ stayed².
+ * How often what a source told of is undone before the next refresh. One that is undone is known as such only where
+ * these sizes had not moved otherwise since the refresh before it, nor until the next: as often as others stay, but
+ * for those that are undone. With n refreshes that is v ÷ (1 − v)² = undone × n ÷ stayed².
  */
 export function undonePart({ followed, stayed, undone }: HintRecord): number {
   const ratio = (undone * (USUAL_COUNTS + followed)) / (USUAL_COUNTS + stayed) ** 2;
@@ -77,7 +81,10 @@ export function undonePart({ followed, stayed, undone }: HintRecord): number {
   return Math.min(MAX_UNDONE, (2 * ratio + 1 - Math.sqrt(4 * ratio + 1)) / (2 * ratio));
 }
 
-/** The hazard of all hints at a SKU that a refresh is brought forward by: less than they have where what they tell of does not last. */
+/**
+ * The hazard of all hints at a SKU that a refresh is brought forward by: less than they have where what they tell of
+ * does not last.
+ */
 export function jointPull(hints: readonly Omit<WaitingHint, 'source'>[]): number {
   return jointHazard(
     hints.map(({ hazard, undone }) => ({
@@ -86,7 +93,10 @@ export function jointPull(hints: readonly Omit<WaitingHint, 'source'>[]): number
   );
 }
 
-/** How many hints of a source may wait for their refreshes. Of one that says nothing a few do: they test whether it still says nothing. */
+/**
+ * How many hints of a source may wait for their refreshes. Of one that says nothing a few do: they test whether it
+ * still says nothing.
+ */
 export function mostWaiting(record: HintRecord): number {
   const earned = hintHazard(record) > 0 ? WAITING_A_TEST * record.tested : 0;
   return Math.floor(FIRST_WAITING + earned);
@@ -100,7 +110,9 @@ export function jointHazard(hints: readonly Pick<WaitingHint, 'hazard'>[]): numb
   );
 }
 
-/** In how many minutes a SKU with hints is refreshed; null: no sooner than it is due. `minutes`: since its last refresh. */
+/**
+ * In how many minutes a SKU with hints is refreshed; null: no sooner than it is due. `minutes`: since its last refresh.
+ */
 export function hintedMinutes(
   {
     weight,
@@ -125,8 +137,9 @@ export function hintedMinutes(
 }
 
 /**
- * What a refresh shows of the sources that hinted at its SKU. `unmoved`: the probability that nothing moved since the refresh before by
- * the SKU's own rate. Each source is measured by what is left to it beside the others, and by how other refreshes go (HintBase).
+ * What a refresh shows of the sources that hinted at its SKU. `unmoved`: the probability that nothing moved since the
+ * refresh before by the SKU's own rate. Each source is measured by what is left to it beside the others, and by how
+ * other refreshes go (HintBase).
  */
 export function testHints(
   hints: readonly Pick<WaitingHint, 'source' | 'hazard'>[],
@@ -151,7 +164,10 @@ export function isHinted(hints: readonly Pick<WaitingHint, 'hazard'>[], unmoved:
   return told > 0 && told >= EXPLAINED * (1 - unmoved * (1 - told));
 }
 
-/** What sources had told of a move: those that say anything, where what they say explains it. `former`: the prices before, by size. */
+/**
+ * What sources had told of a move: those that say anything, where what they say explains it. `former`: the prices
+ * before, by size.
+ */
 export function predictedMove(
   hints: readonly WaitingHint[],
   unmoved: number,
@@ -163,7 +179,10 @@ export function predictedMove(
   return { sources, former: Object.fromEntries(sizes.slice(0, MAX_FORMER)) };
 }
 
-/** What has become of a move that sources had told of. `moved`: the new prices, by the sizes that a refresh has found moved. */
+/**
+ * What has become of a move that sources had told of. `moved`: the new prices, by the sizes that a refresh has found
+ * moved.
+ */
 export function testPrediction(
   { sources, former }: PredictedMove,
   moved: ReadonlyMap<string, number | null>,
@@ -174,7 +193,10 @@ export function testPrediction(
   return sources.map((source) => ({ source, found: stayed ? 'stayed' : undone ? 'undone' : 'moved on' }));
 }
 
-/** In how many minutes a SKU is refreshed again whose move was told of, as that may be undone; null: no sooner than it is due. */
+/**
+ * In how many minutes a SKU is refreshed again whose move was told of, as that may be undone; null: no sooner than it
+ * is due.
+ */
 export function predictionRecheckMinutes(
   sku: { readonly weight: number; readonly rate: Rate; readonly dueIn: number },
   hints: readonly WaitingHint[],
@@ -186,8 +208,9 @@ export function predictionRecheckMinutes(
 }
 
 /**
- * A source after refreshes that tested it, and the moves that all refreshes have found meanwhile. Only bench and tests call it: the mirror has the same
- * in SQL (storeHintTests of store/sellers/hints.ts), and test/sync/hints.pg.test.ts compares them.
+ * A source after refreshes that tested it, and the moves that all refreshes have found meanwhile. Only bench and
+ * tests call it: the mirror has the same in SQL (storeHintTests of store/sellers/hints.ts), and
+ * test/sync/hints.pg.test.ts compares them.
  */
 export function learnHints(before: HintRecord, shown: HintRecord): HintRecord {
   const tested = before.tested + shown.tested;

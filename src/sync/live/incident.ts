@@ -4,8 +4,8 @@ import type { SyncContext, SyncEvent } from '../context.ts';
 
 /*
  * During an incident the partner prices the whole catalog live (partner rules 2.7: live_priced_sku_count equals
- * sku_count). Then a call yields a few prices instead of a hundred, and what the delta covers shrinks to nothing. Entered
- * and left by evidence only. Pure.
+ * sku_count). Then a call yields a few prices instead of a hundred, and what the delta covers shrinks to nothing.
+ * Entered and left by evidence only. Pure.
  */
 
 export type IncidentEvidence =
@@ -13,7 +13,10 @@ export type IncidentEvidence =
   | { readonly kind: 'count'; readonly live: number; readonly skus: number }
   /** SKUs asked as snapshot-priced in recent calls that deferred any, and how many of them were deferred. */
   | { readonly kind: 'deferrals'; readonly asked: number; readonly deferred: number }
-  /** SKUs listed as snapshot-priced in a call of the incident that had more SKUs than are computed live, and how many of them it answered. */
+  /**
+   * SKUs listed as snapshot-priced in a call of the incident that had more SKUs than are computed live, and how many
+   * of them it answered.
+   */
   | { readonly kind: 'trial'; readonly asked: number; readonly answered: number };
 
 const ENTER_LIVE_PART = 0.9;
@@ -28,9 +31,10 @@ const LEAVE_ANSWERED_PART = 0.75;
 const MIN_TRIED = 3;
 
 /**
- * The cause of an incident after a piece of evidence, or null: no incident; `minutes` is how long it has lasted. The counts belong to
- * a snapshot that may be hours old, so low ones end only what counts began; deferrals are disproved by a trial call. Of a trial call only
- * those count that the catalog lists as snapshot-priced: what is live is deferred at any time.
+ * The cause of an incident after a piece of evidence, or null: no incident; `minutes` is how long it has lasted. The
+ * counts belong to a snapshot that may be hours old, so low ones end only what counts began; deferrals are disproved
+ * by a trial call. Of a trial call only those count that the catalog lists as snapshot-priced: what is live is
+ * deferred at any time.
  */
 export function judgeIncident(
   present: IncidentCause | null,
@@ -63,7 +67,9 @@ const TRIAL_EVERY_MS = 600_000;
 /** Size of a trial call, in live budgets of SKUs. */
 export const TRIAL_BUDGETS = 4;
 
-/** How many SKUs the next call asks for to try whether snapshot-priced SKUs are computed live still; null: no trial now. */
+/**
+ * How many SKUs the next call asks for to try whether snapshot-priced SKUs are computed live still; null: no trial now.
+ */
 export function trialSize(
   incident: Incident | null,
   now: number,
@@ -99,8 +105,9 @@ export async function weighCounts(
 }
 
 /**
- * Weighs what recent calls deferred of SKUs asked as snapshot-priced, after a call that was planned with `incident` and deferred
- * some; null where it deferred none. Calls that were planned in an incident hardly ask for more than is computed live.
+ * Weighs what recent calls deferred of SKUs asked as snapshot-priced, after a call that was planned with `incident`
+ * and deferred some; null where it deferred none. Calls that were planned in an incident hardly ask for more than is
+ * computed live.
  */
 export async function weighDeferrals(
   ctx: SyncContext,
@@ -114,7 +121,8 @@ export async function weighDeferrals(
 }
 
 /**
- * Judges evidence. A change is stored, reported and planned for at once: the live plan takes in every SKU, or releases them.
+ * Judges evidence. A change is stored, reported and planned for at once: the live plan takes in every SKU, or
+ * releases them.
  */
 async function weigh(ctx: SyncContext, evidence: IncidentEvidence): Promise<void> {
   const change = await storeIncident(ctx.sql, (present, minutes) =>

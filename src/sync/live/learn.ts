@@ -5,8 +5,9 @@ import { type CeilingEvidence, learnLiveCeiling, meetsCeiling } from './ceiling.
 import { type IncidentEvidence, incidentEvent, judgeIncident } from './incident.ts';
 
 /*
- * What a bulk call teaches: the live budget of a call, the ceiling on live computations in time (ceiling.ts), and whether an
- * incident has begun or is over. What answers teach of a single SKU's rate is part of applying them (policy.ts). Pure.
+ * What a bulk call teaches: the live budget of a call, the ceiling on live computations in time (ceiling.ts), and
+ * whether an incident has begun or is over. What answers teach of a single SKU's rate is part of applying them
+ * (policy.ts). Pure.
  */
 
 /** State at the time a call was planned. */
@@ -32,11 +33,17 @@ export interface CallEvidence {
   readonly snapshot: AnswerCounts;
   /** Of a trial call: those that the catalog lists as snapshot-priced, however they count. */
   readonly tried?: AnswerCounts;
-  /** Those of `snapshot` that the catalog lists so, where others were asked with them: a SKU that nobody lists may always be computed live. */
+  /**
+   * Those of `snapshot` that the catalog lists so, where others were asked with them: a SKU that nobody lists may
+   * always be computed live.
+   */
   readonly listed?: AnswerCounts;
   /** Whether live SKUs that were deferred are deferred again no more often than others (again.ts). */
   readonly alike?: boolean;
-  /** What was computed in a minute before the ceiling was lowered for SKUs that are deferred for reasons of their own; null: nothing of the kind. */
+  /**
+   * What was computed in a minute before the ceiling was lowered for SKUs that are deferred for reasons of their own;
+   * null: nothing of the kind.
+   */
   readonly proven?: number | null;
   /** When it was claimed and when its answer was there, in epoch milliseconds of the database's clock. */
   readonly askedAt: number;
@@ -118,7 +125,10 @@ export function capacityOfCalls(
   return callsPerMinute * budget;
 }
 
-/** A log line where the ceiling was measured anew and differs from before, or is none any more; a block says nothing yet. */
+/**
+ * A log line where the ceiling was measured anew and differs from before, or is none any more; a block says nothing
+ * yet.
+ */
 export function ceilingEvents(before: LiveCeiling, after: LiveCeiling): SyncEvent[] {
   const isMeasured = before.blockedAt !== null && after.blockedAt === null && after.alike === 0;
   const isForgotten = before.perMinute !== null && after.perMinute === null;
@@ -147,7 +157,10 @@ function budgetAfter(
   );
 }
 
-/** What a trial call's answers say for or against an incident. Deferrals are weighed once the call is stored (`weighDeferrals`). */
+/**
+ * What a trial call's answers say for or against an incident. Deferrals are weighed once the call is stored
+ * (`weighDeferrals`).
+ */
 function trialEvidence(trial: boolean, tried: AnswerCounts | undefined): IncidentEvidence | null {
   if (!trial || tried === undefined) return null;
   return { kind: 'trial', asked: tried.asked, answered: tried.answered };

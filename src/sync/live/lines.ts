@@ -26,7 +26,10 @@ function ownMoves(refresh: LiveRefresh, explained: boolean): Wholesale {
   return learnWholesale(before, minutes, sizes !== undefined && isWholesale(sizes));
 }
 
-/** By what live refreshes are planned where they are scarce; null where they are not, and during an incident: then nobody goes by lines. */
+/**
+ * By what live refreshes are planned where they are scarce; null where they are not, and during an incident: then
+ * nobody goes by lines.
+ */
 export function boostPlan({ refreshThreshold, maxIntervalMinutes, incident }: LivePlan): BoostPlan | null {
   if (refreshThreshold === null || maxIntervalMinutes === null || incident !== null) return null;
   return { refreshThreshold, maxIntervalMinutes };

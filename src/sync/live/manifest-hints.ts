@@ -5,7 +5,9 @@ import { mostWaiting } from './hints.ts';
 
 /* What lines of manifests tell of live SKUs is a hint like any other (hints.ts), with bounds of its own. Pure. */
 
-/** What is told of a greater part of the live lines tells them from nothing: every line has the time of the build, say. */
+/**
+ * What is told of a greater part of the live lines tells them from nothing: every line has the time of the build, say.
+ */
 const TELLING_PART = 0.5;
 
 /** How many of the SKUs that lines tell of are hinted at, at most, by source. */

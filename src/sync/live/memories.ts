@@ -10,13 +10,15 @@ import {
 import { bounded, learnHintedMove, learnRate } from './policy.ts';
 
 /*
- * A SKU has two memories of how often it moves: a long one, which tells SKUs apart that keep their habits, and a short one, which notices within
- * hours that habits have changed. Each refresh is a test of both: the one that has found it more probable is believed more. What is believed
- * is one gamma distribution again, so nobody else needs to know of two.
+ * A SKU has two memories of how often it moves: a long one, which tells SKUs apart that keep their habits, and a
+ * short one, which notices within hours that habits have changed. Each refresh is a test of both: the one that has
+ * found it more probable is believed more. What is believed is one gamma distribution again, so nobody else needs to
+ * know of two.
  *
- * Rates are kept as learned from `RATES_START_AS` on, and believed with what is known of all SKUs in its place (`withPrior`). What a refresh teaches
- * depends on what was believed: in a market that is ten times as fast a SKU that has moved each time is no news, and one learned from slow
- * beginnings would be taken for slower than it is for days. So each refresh is learned under the prior of its time. Pure; all times in minutes.
+ * Rates are kept as learned from `RATES_START_AS` on, and believed with what is known of all SKUs in its place
+ * (`withPrior`). What a refresh teaches depends on what was believed: in a market that is ten times as fast a SKU
+ * that has moved each time is no news, and one learned from slow beginnings would be taken for slower than it is for
+ * days. So each refresh is learned under the prior of its time. Pure; all times in minutes.
  */
 
 type Prior = Pick<RatePrior, 'minutes'>;
@@ -37,8 +39,8 @@ export const memoriesOf = (rate: Rate): Memories => ({
 });
 
 /**
- * The memories after a refresh `tau` minutes after the one before that found the price changed or not; `hinted`: a hint has brought it about, and
- * explains the move. `prior`: what is believed of all SKUs.
+ * The memories after a refresh `tau` minutes after the one before that found the price changed or not; `hinted`: a
+ * hint has brought it about, and explains the move. `prior`: what is believed of all SKUs.
  */
 export function learnMemories(
   { long, short, odds }: Memories,
@@ -58,8 +60,8 @@ export function learnMemories(
 }
 
 /**
- * The rate of a SKU with these memories: a gamma distribution that has, under `prior`, the mean and the variance of both together. Without the
- * prior again, as rates are kept.
+ * The rate of a SKU with these memories: a gamma distribution that has, under `prior`, the mean and the variance of
+ * both together. Without the prior again, as rates are kept.
  */
 export function rateOfMemories({ long, short, odds }: Memories, prior: Prior): Rate {
   const [ofLong, ofShort] = [withPrior(long, prior), withPrior(short, prior)];
@@ -73,7 +75,10 @@ export function rateOfMemories({ long, short, odds }: Memories, prior: Prior): R
   );
 }
 
-/** Logarithm of the probability that a SKU has moved in `tau` minutes, or has not. Never infinite: a refresh comes a moment after the one before at least. */
+/**
+ * Logarithm of the probability that a SKU has moved in `tau` minutes, or has not. Never infinite: a refresh comes a
+ * moment after the one before at least.
+ */
 function logProbability({ alpha, beta }: Rate, tau: number, moved: boolean): number {
   const unmoved = -alpha * Math.log1p(tau / beta);
   return moved ? Math.log(-Math.expm1(unmoved)) : unmoved;

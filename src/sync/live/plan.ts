@@ -52,9 +52,9 @@ const SOLVE_EVERY_MS = 600_000;
 const SOON_MS = 60_000;
 
 /**
- * Solves what a live refresh must gain to be worth it (policy.ts). Where the refreshes there are suffice for every SKU's
- * LIVE_INTERVAL, or by configuration, there is no threshold: SKUs are refreshed in rotation. When an incident begins, everything joins
- * the live SKUs; when it ends, what is snapshot-priced leaves them (store/live/order.ts).
+ * Solves what a live refresh must gain to be worth it (policy.ts). Where the refreshes there are suffice for every
+ * SKU's LIVE_INTERVAL, or by configuration, there is no threshold: SKUs are refreshed in rotation. When an incident
+ * begins, everything joins the live SKUs; when it ends, what is snapshot-priced leaves them (store/live/order.ts).
  */
 export async function planLive(ctx: SyncContext): Promise<TaskOutcome> {
   const { sql, settings } = ctx;
@@ -101,7 +101,8 @@ export async function planLive(ctx: SyncContext): Promise<TaskOutcome> {
 }
 
 /**
- * Lists the most valuable of what is due, where that is a backlog (backlog.ts). `due`: how many SKUs there are in it, 0: there is none.
+ * Lists the most valuable of what is due, where that is a backlog (backlog.ts). `due`: how many SKUs there are in it,
+ * 0: there is none.
  */
 async function catchUp(
   sql: Sql,
@@ -131,7 +132,10 @@ async function catchUp(
   };
 }
 
-/** While an incident lasts nobody can be sure of a refresh in three rounds, which are days: only of one in METADATA_INTERVAL. */
+/**
+ * While an incident lasts nobody can be sure of a refresh in three rounds, which are days: only of one in
+ * METADATA_INTERVAL.
+ */
 function solve(
   groups: readonly RateGroup[],
   refreshes: number,
@@ -150,7 +154,9 @@ function solve(
   };
 }
 
-/** What a refresh of a live SKU teaches, and when the next one is due under this plan. `told`: what its line says of it. */
+/**
+ * What a refresh of a live SKU teaches, and when the next one is due under this plan. `told`: what its line says of it.
+ */
 export function learnRefresh(
   plan: LivePlan,
   settings: SyncSettings,
@@ -159,7 +165,8 @@ export function learnRefresh(
     const before = rateOf(refresh);
     const seen = { seen: refresh.sizesSeen ?? 0, moved: refresh.sizesMoved ?? 0 };
     const { sku, weight, minutes, moved } = refresh;
-    // The first fetch ever has no refresh before it to compare with; what a release explains says nothing of the SKU's own moves.
+    // The first fetch ever has no refresh before it to compare with; what a release explains says nothing of the
+    // SKU's own moves.
     const hinted = hintedBy(refresh, before);
     const isOwn = minutes !== null && !told.explained;
     const held = refresh.memories ?? memoriesOf(before);
@@ -188,7 +195,10 @@ export function learnRefresh(
 
 const priorOf = ({ priorMinutes = RATES_START_AS.beta }: LiveRefresh) => ({ minutes: priorMinutes });
 
-/** What hints at a SKU say of its refresh, and the refresh of them and of those before; what is undone that they had told of is theirs, too. */
+/**
+ * What hints at a SKU say of its refresh, and the refresh of them and of those before; what is undone that they had
+ * told of is theirs, too.
+ */
 function hintedBy(refresh: LiveRefresh, rate: Rate) {
   const { minutes, moved } = refresh;
   if (minutes === null) return { explains: false, tests: [], told: null, predictionTests: [] };

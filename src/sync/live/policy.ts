@@ -3,11 +3,12 @@ import { priorPart, type Rate, RATES_START_AS } from '../../store/live/rate-prio
 
 /*
  * Which live SKU to look at next. The delta never reports their price moves (partner rule 4.2.6), a call computes
- * only a few of them (partner rule 4.1.3), so refreshes go where they gain most: each SKU has a learned rate of change and a
- * weight, and refreshes are shared out so that one more refresh anywhere gains the same. Pure; all times in minutes.
+ * only a few of them (partner rule 4.1.3), so refreshes go where they gain most: each SKU has a learned rate of
+ * change and a weight, and refreshes are shared out so that one more refresh anywhere gains the same. Pure; all times
+ * in minutes.
  *
- * After Cho & Garcia-Molina (ACM TODS 28, 2003) for the sharing, with rates learned from "changed since the last refresh or
- * not" as a gamma distribution.
+ * After Cho & Garcia-Molina (ACM TODS 28, 2003) for the sharing, with rates learned from "changed since the last
+ * refresh or not" as a gamma distribution.
  */
 
 export type { Rate };
@@ -16,8 +17,8 @@ export type { Rate };
 const MAX_SHAPE = 20;
 const MAX_MEMORY_MINUTES = 3 * 24 * 60;
 /**
- * Nobody is believed to move less often than this says: once in 300 days. Whoever remembers three days cannot know, and it would fade on and on
- * (store/live/faded.ts).
+ * Nobody is believed to move less often than this says: once in 300 days. Whoever remembers three days cannot know,
+ * and it would fade on and on (store/live/faded.ts).
  */
 const MIN_SHAPE = 0.01;
 /** Minimum interval between two refreshes of a SKU. */
@@ -26,14 +27,19 @@ export const MIN_MINUTES = 1;
 export const MAX_ROUNDS = 3;
 /** Candidates to choose from, in order of their due times: enough to catch up by value after a back-off. */
 export const SHORTLIST = 16;
-/** Part of the refreshes that the schedule spends; the rest absorbs what comes late. Where releases take a part of them, this much is left. */
+/**
+ * Part of the refreshes that the schedule spends; the rest absorbs what comes late. Where releases take a part of
+ * them, this much is left.
+ */
 export const SPENT_PART = 0.97;
 const MIN_SPENT_PART = 0.8;
 
 /** Nothing known: a change in two hours and a half, perhaps. */
 export const PRIOR: Rate = RATES_START_AS;
 
-/** The belief after a refresh `tau` minutes after the one before, which found the price changed or not. Not bounded yet. */
+/**
+ * The belief after a refresh `tau` minutes after the one before, which found the price changed or not. Not bounded yet.
+ */
 export function learnRate(rate: Rate, tau: number, changed: boolean): Rate {
   if (tau <= 0) return rate;
   const { alpha, beta } = rate;
@@ -49,8 +55,9 @@ export function learnRate(rate: Rate, tau: number, changed: boolean): Rate {
 }
 
 /**
- * The belief after a refresh that a hint has brought about `tau` minutes after the one before, and that found the move it told of: the move
- * came at the end of these minutes. Whose moves are all hinted at, and taught nothing, would be believed to rest, and worth every hint.
+ * The belief after a refresh that a hint has brought about `tau` minutes after the one before, and that found the
+ * move it told of: the move came at the end of these minutes. Whose moves are all hinted at, and taught nothing,
+ * would be believed to rest, and worth every hint.
  */
 export function learnHintedMove(rate: Rate, tau: number): Rate {
   return tau <= 0 ? rate : { ...rate, alpha: rate.alpha + 1, beta: rate.beta + tau };
@@ -60,9 +67,9 @@ export function learnHintedMove(rate: Rate, tau: number): Rate {
 const MAX_SIZES = 300;
 
 /**
- * Sizes of refreshes that found a move, and how many of those moved, after a refresh `tau` minutes after the one before that found `moved` of
- * `held` sizes changed. The longer it is, the more moves it may have seen at once: counted is what one of them would have
- * moved, at the rate that is believed.
+ * Sizes of refreshes that found a move, and how many of those moved, after a refresh `tau` minutes after the one
+ * before that found `moved` of `held` sizes changed. The longer it is, the more moves it may have seen at once:
+ * counted is what one of them would have moved, at the rate that is believed.
  */
 export function learnMovedSizes(
   before: { readonly seen: number; readonly moved: number },
@@ -79,7 +86,10 @@ export function learnMovedSizes(
   return { seen: seen * scale, moved: sizes * scale };
 }
 
-/** A rate without the evidence of more than so many minutes, or of more than twenty moves; and without as much of what it was learned from on. */
+/**
+ * A rate without the evidence of more than so many minutes, or of more than twenty moves; and without as much of what
+ * it was learned from on.
+ */
 export function bounded(rate: Rate, minutes = MAX_MEMORY_MINUTES): Rate {
   const { alpha, beta } = rate;
   const scale = Math.min(1, MAX_SHAPE / alpha, minutes / beta);
@@ -91,16 +101,16 @@ export function bounded(rate: Rate, minutes = MAX_MEMORY_MINUTES): Rate {
 }
 
 /**
- * What a SKU's past says of its rate when nothing else is known, as when it turns live: `moves` refreshes of the last `minutes`
- * found a price moved.
+ * What a SKU's past says of its rate when nothing else is known, as when it turns live: `moves` refreshes of the last
+ * `minutes` found a price moved.
  */
 export function rateFromPast(moves: number, minutes: number): Rate {
   return bounded({ alpha: PRIOR.alpha + moves, beta: PRIOR.beta + minutes });
 }
 
 /**
- * Expected gain of looking now, weighted: the index by which candidates are ranked. `tau`: minutes since the last refresh. `gain` of
- * store/live/backlog.ts is the same in SQL; test/sync/live-backlog.pg.test.ts compares them.
+ * Expected gain of looking now, weighted: the index by which candidates are ranked. `tau`: minutes since the last
+ * refresh. `gain` of store/live/backlog.ts is the same in SQL; test/sync/live-backlog.pg.test.ts compares them.
  */
 export function refreshValue(weight: number, { alpha, beta }: Rate, tau: number): number {
   const r = Math.log1p(tau / beta);
@@ -111,8 +121,8 @@ export function refreshValue(weight: number, { alpha, beta }: Rate, tau: number)
 }
 
 /**
- * The same for a SKU that has moved with a probability of 1 − e^−hazard besides, because its line does (releases.ts): what is gained lasts
- * until the next move, or the longest wait `most`. Also in `gain` of store/live/backlog.ts.
+ * The same for a SKU that has moved with a probability of 1 − e^−hazard besides, because its line does (releases.ts):
+ * what is gained lasts until the next move, or the longest wait `most`. Also in `gain` of store/live/backlog.ts.
  */
 export function boostedValue(
   weight: number,
@@ -126,7 +136,10 @@ export function boostedValue(
   return (weight * (1 - Math.exp(-moves) * (1 + moves))) / (lambda + 1 / most);
 }
 
-/** How many minutes after its last refresh that value is what one more refresh anywhere gains, given the refresh threshold. */
+/**
+ * How many minutes after its last refresh that value is what one more refresh anywhere gains, given the refresh
+ * threshold.
+ */
 export function boostedMinutes(
   weight: number,
   { alpha, beta }: Rate,
@@ -147,11 +160,17 @@ export function boostedMinutes(
   return Math.min(most, Math.max(0, (high - hazard) / lambda));
 }
 
-/** Part of the live refreshes that go to SKUs drawn at random, so that p_right is tested on a fair sample, and the least number of them a day. */
+/**
+ * Part of the live refreshes that go to SKUs drawn at random, so that p_right is tested on a fair sample, and the
+ * least number of them a day.
+ */
 const DRAWN_PART = 0.005;
 const MIN_DRAWN_A_DAY = 50;
 
-/** With which probability each of the live SKUs is drawn for the next `minutes`, in which there are so many `refreshes` a minute. */
+/**
+ * With which probability each of the live SKUs is drawn for the next `minutes`, in which there are so many
+ * `refreshes` a minute.
+ */
 export function drawnPart(skus: number, refreshes: number, minutes: number): number {
   const drawn = minutes * Math.max(DRAWN_PART * refreshes, MIN_DRAWN_A_DAY / (24 * 60));
   return Math.min(1, drawn / Math.max(1, skus));
@@ -162,7 +181,10 @@ export interface RateGroup {
   readonly count: number;
   readonly lambda: number;
   readonly weight: number;
-  /** They are refreshed every so many minutes, whatever that is worth, to keep promises of their age; null: nothing is promised of them. */
+  /**
+   * They are refreshed every so many minutes, whatever that is worth, to keep promises of their age; null: nothing is
+   * promised of them.
+   */
   readonly promised?: number | null;
 }
 
@@ -199,9 +221,9 @@ export function roundOf(groups: readonly RateGroup[], refreshes: number): number
 }
 
 /**
- * The threshold `mu` (the Lagrange multiplier of the refresh budget) at which all SKUs together ask for 97 % of the `refreshes` a minute there are, none waiting longer
- * than `most` minutes; `setAside` of them a minute are left to others. Where even the longest allowed waits ask for more, the largest
- * sensible `mu`.
+ * The threshold `mu` (the Lagrange multiplier of the refresh budget) at which all SKUs together ask for 97 % of the
+ * `refreshes` a minute there are, none waiting longer than `most` minutes; `setAside` of them a minute are left to
+ * others. Where even the longest allowed waits ask for more, the largest sensible `mu`.
  */
 export function solveThreshold(
   groups: readonly RateGroup[],
@@ -245,8 +267,8 @@ export interface Candidate {
 }
 
 /**
- * The `count` candidates to look at: those drawn at random, then those beyond the longest allowed wait (oldest first), then by
- * value. Those refreshed within the last minute are to be left out before, and are left out here.
+ * The `count` candidates to look at: those drawn at random, then those beyond the longest allowed wait (oldest
+ * first), then by value. Those refreshed within the last minute are to be left out before, and are left out here.
  */
 export function chooseLive(candidates: readonly Candidate[], count: number, most: number): Candidate[] {
   return candidates

@@ -3,42 +3,55 @@ import { faded } from '../../store/live/faded.ts';
 import { type Line, QUIET_LINE, type Releases, type Wholesale } from '../../store/live/line-state.ts';
 
 /*
- * Releases: SKUs of one line (brand and model) whose prices move together. A refresh that finds one of them moved is the only sign of
- * moves of the others, which nobody has asked for. So each refresh is weighed by its line. Where more of them have moved *wholesale* (at
- * least half of their sizes) than chance brings about, the line is suspected, and some others of it, its panel, are refreshed at once. If
- * these have moved too, all others follow by what a refresh of each gains; if not, it was chance, and the next suspicion takes
- * more (boost.ts says who is refreshed when). Pure; all times in minutes.
+ * Releases: SKUs of one line (brand and model) whose prices move together. A refresh that finds one of them moved is
+ * the only sign of moves of the others, which nobody has asked for. So each refresh is weighed by its line. Where
+ * more of them have moved *wholesale* (at least half of their sizes) than chance brings about, the line is suspected,
+ * and some others of it, its panel, are refreshed at once. If these have moved too, all others follow by what a
+ * refresh of each gains; if not, it was chance, and the next suspicion takes more (boost.ts says who is refreshed
+ * when). Pure; all times in minutes.
  */
 
 /** From this part of its sizes on a move is wholesale. */
 const WHOLESALE_PART = 0.5;
-/** The part of a line that a release moves wholesale while nothing is known of the line, and how many refreshes that weighs as. */
+/**
+ * The part of a line that a release moves wholesale while nothing is known of the line, and how many refreshes that
+ * weighs as.
+ */
 const USUAL_PART = 0.6;
 const USUAL_COUNTS = 4;
 /** Refreshes of a line's releases that are remembered: older ones fade. */
 const MAX_COUNTS = 200;
 
-/** Minutes between two wholesale moves of a SKU by itself while nothing is known, and how many moves of all SKUs that weighs as. */
+/**
+ * Minutes between two wholesale moves of a SKU by itself while nothing is known, and how many moves of all SKUs that
+ * weighs as.
+ */
 const USUAL_MINUTES = 1500;
 const FIRST_MOVES = 4;
 /** How much of a SKU's past counts. */
 const MAX_MEMORY_MINUTES = 2 * 24 * 60;
 
-/** Evidence (a logarithm of odds) fades with this time constant. One refresh adds MAX_EVIDENCE at most; one that found nothing takes UNMOVED_EVIDENCE. */
+/**
+ * Evidence (a logarithm of odds) fades with this time constant. One refresh adds MAX_EVIDENCE at most; one that found
+ * nothing takes UNMOVED_EVIDENCE.
+ */
 const EVIDENCE_MINUTES = 10;
 const MAX_EVIDENCE = 4;
 const MAX_CHANCE = 0.9;
 const UNMOVED_EVIDENCE = Math.log(1 - USUAL_PART);
 
-/** With how much evidence a line is suspected: at first and at least, and what a wrong suspicion and a right one change. */
+/**
+ * With how much evidence a line is suspected: at first and at least, and what a wrong suspicion and a right one change.
+ */
 const MIN_THRESHOLD = 6;
 const MAX_THRESHOLD = 16;
 const AFTER_WRONG = 0.5;
 const AFTER_RIGHT = -0.2;
 
 /**
- * A suspicion is confirmed by CONFIRMING_EVIDENCE of others, for which two moves are enough. One that has not moved says little, as it may move yet:
- * a suspicion is dismissed only after ANSWERS answers and DISMISSED_MINUTES without confirmation.
+ * A suspicion is confirmed by CONFIRMING_EVIDENCE of others, for which two moves are enough. One that has not moved
+ * says little, as it may move yet: a suspicion is dismissed only after ANSWERS answers and DISMISSED_MINUTES without
+ * confirmation.
  */
 const CONFIRMING_EVIDENCE = 6;
 const UNMOVED_ANSWER = -0.25;
@@ -76,7 +89,10 @@ export function isWholesale({ held, moved }: LineRefresh['sizes']): boolean {
   return held > 0 && moved >= WHOLESALE_PART * held;
 }
 
-/** What is known of a SKU's own wholesale moves after a refresh that no release explains, `minutes` after the one before. */
+/**
+ * What is known of a SKU's own wholesale moves after a refresh that no release explains, `minutes` after the one
+ * before.
+ */
 export function learnWholesale(before: Wholesale, minutes: number, moved: boolean): Wholesale {
   if (minutes <= 0) return before;
   const after = { moves: before.moves + Number(moved), minutes: before.minutes + minutes };
@@ -94,7 +110,9 @@ export function releasedPart({ hits, misses }: Pick<Line, 'hits' | 'misses'>): n
   return (USUAL_COUNTS * USUAL_PART + hits) / (USUAL_COUNTS + hits + misses);
 }
 
-/** Weighs a refresh of one of a line's SKUs. A line with times in the future, by a clock that was ahead, begins anew. */
+/**
+ * Weighs a refresh of one of a line's SKUs. A line with times in the future, by a clock that was ahead, begins anew.
+ */
 export function weighRefresh(before: Line, refresh: LineRefresh, releases: Releases): Weighed {
   const { at, minutes } = refresh;
   const now = present(before, at);
@@ -122,7 +140,10 @@ const present = (line: Line, now: number): Line =>
     ? { ...QUIET_LINE, step: line.step, hits: line.hits, misses: line.misses }
     : line;
 
-/** What a wholesale move says for a release: it is as likely in one as the part of the line that moves, else by the SKU's own moves. */
+/**
+ * What a wholesale move says for a release: it is as likely in one as the part of the line that moves, else by the
+ * SKU's own moves.
+ */
 function evidenceOf({ minutes, wholesale }: LineRefresh, { wholesaleRate: usual }: Releases): number {
   const rate = (wholesale.moves + 0.5) / (wholesale.minutes + 0.5 / usual);
   const chance = Math.max(1e-9, Math.min(MAX_CHANCE, -Math.expm1(-rate * minutes)));

@@ -6,11 +6,11 @@ import { FAILURES_BEFORE_PAUSE } from '../../store/ledger/tasks.ts';
 import type { SyncSettings } from '../context.ts';
 
 /*
- * How many SKUs a bulk call may carry. The partner names a most (partner rule 4.1.bulk) and leaves open which calls fail as a whole:
- * for one SKU in it (400, partner rule 7.1.400), for the size of the body (8.open), or for the time that it takes (a gateway's 504).
- * Nothing in the answer tells these apart. So the SKUs of a failed call ride in calls of half as many from then on, until
- * one call with them works; and a size that fails again and again, while smaller calls work, is not used again soon.
- * Pure; stored in catalog_internal.call_size.
+ * How many SKUs a bulk call may carry. The partner names a most (partner rule 4.1.bulk) and leaves open which calls
+ * fail as a whole: for one SKU in it (400, partner rule 7.1.400), for the size of the body (8.open), or for the time
+ * that it takes (a gateway's 504). Nothing in the answer tells these apart. So the SKUs of a failed call ride in
+ * calls of half as many from then on, until one call with them works; and a size that fails again and again, while
+ * smaller calls work, is not used again soon. Pure; stored in catalog_internal.call_size.
  */
 
 /** A call of which the size may have mattered. */
@@ -37,22 +37,26 @@ export const ANY_SIZE: Omit<CallSize, 'step'> = {
   patience: PATIENCE,
 };
 
-/** SKUs of the next call, of `most` that are configured; after `failures` failed calls in a row a quarter as many each time. */
+/**
+ * SKUs of the next call, of `most` that are configured; after `failures` failed calls in a row a quarter as many each
+ * time.
+ */
 export function skusOfCall({ size }: Pick<CallSize, 'size'>, most: number, failures: number): number {
   return Math.max(1, Math.min(size ?? most, most) >> Math.min(2 * failures, 30));
 }
 
 /**
- * SKUs of a half-open call, of those that are due, after `refusals` in a row. All after the first: it tells of the account. Then a quarter as many each time,
- * for it may be one of them, or their number, that is refused, and what was refused must not be all that is ever asked.
+ * SKUs of a half-open call, of those that are due, after `refusals` in a row. All after the first: it tells of the
+ * account. Then a quarter as many each time, for it may be one of them, or their number, that is refused, and what
+ * was refused must not be all that is ever asked.
  */
 export function skusOfHalfOpen(skus: number, refusals: number): number {
   return Math.max(1, Math.ceil(skus / 4 ** Math.min(15, Math.max(0, refusals - 1))));
 }
 
 /**
- * The size after a call; null where it taught nothing. Of calls that failed only those count that were sent while others worked:
- * in an outage no size works.
+ * The size after a call; null where it taught nothing. Of calls that failed only those count that were sent while
+ * others worked: in an outage no size works.
  */
 export function sizeAfter(before: CallSize, most: number, call: SizedCall): CallSize | null {
   const { skus, failed, hadFailed } = call;
@@ -132,10 +136,11 @@ export interface Failed {
 }
 
 /**
- * What follows from a failed call. While few have failed in a row, its SKUs are suspected: they share calls of half as many, or one
- * that had the call to itself is blamed. From FAILURES_BEFORE_PAUSE on it is an outage: all calls pause, and nothing is learned
- * of SKUs and sizes; the last failure before that is blamed on nobody, for it may be the outage's. A wrong body key pauses at once.
- * After each pause one call tries: its SKUs are held for longer than the next pause, so that no try has what the one before had.
+ * What follows from a failed call. While few have failed in a row, its SKUs are suspected: they share calls of half
+ * as many, or one that had the call to itself is blamed. From FAILURES_BEFORE_PAUSE on it is an outage: all calls
+ * pause, and nothing is learned of SKUs and sizes; the last failure before that is blamed on nobody, for it may be
+ * the outage's. A wrong body key pauses at once. After each pause one call tries: its SKUs are held for longer than
+ * the next pause, so that no try has what the one before had.
  */
 export function afterFailedCall(
   { kind, skus, failures, hadFailed }: Failed,

@@ -37,10 +37,10 @@ export async function keepSome(ctx: SyncContext, claim: Claim, count: number): P
 }
 
 /**
- * A call that failed as a whole settles nothing: its SKUs stay due. After a refusal the pacer backs off for all daemons (callRefused). After any
- * other failure its SKUs share calls of half as many, so that one that the partner cannot answer is found in a few calls, and waits
- * alone; the others go on within the pace. Where several calls in a row fail, it is not for their SKUs: then all wait, longer each
- * time, and no SKU is blamed.
+ * A call that failed as a whole settles nothing: its SKUs stay due. After a refusal the pacer backs off for all
+ * daemons (callRefused). After any other failure its SKUs share calls of half as many, so that one that the partner
+ * cannot answer is found in a few calls, and waits alone; the others go on within the pace. Where several calls in a
+ * row fail, it is not for their SKUs: then all wait, longer each time, and no SKU is blamed.
  */
 export async function callFailed(
   ctx: SyncContext,
@@ -57,13 +57,17 @@ export async function callFailed(
 
 type RefusableCall = PlannedCall & { readonly permit: SentPermit };
 
-/** A SKU is blamed for refusals of calls of its own from this one on: the first ones may be chance, where others use up the limit. */
+/**
+ * A SKU is blamed for refusals of calls of its own from this one on: the first ones may be chance, where others use
+ * up the limit.
+ */
 const BLAMED_REFUSAL = 3;
 
 /**
- * A call that was refused, or broken off. Whether for its rate, its credential or one of its SKUs, the answer does not say. Where its refusal began a
- * back-off, others having been let through before it, its SKUs are suspected as those of any failed call: the first call after the back-off has others, so
- * one SKU is found in a few of them and keeps nobody else waiting. That one refused, or calls that were under way with it, says nothing of their SKUs.
+ * A call that was refused, or broken off. Whether for its rate, its credential or one of its SKUs, the answer does
+ * not say. Where its refusal began a back-off, others having been let through before it, its SKUs are suspected as
+ * those of any failed call: the first call after the back-off has others, so one SKU is found in a few of them and
+ * keeps nobody else waiting. That one refused, or calls that were under way with it, says nothing of their SKUs.
  */
 async function callRefused(
   ctx: SyncContext,
@@ -113,9 +117,9 @@ export async function returnFailedCall(
 }
 
 /**
- * A SKU with which a call of its own failed waits like one in `errors`, and shares no call until one with it has worked. Returns
- * whether it is to blame, and waits longer: not the first time, which may be chance, nor where another call has failed and none
- * has worked since, before it or while it was under way: that may be an outage.
+ * A SKU with which a call of its own failed waits like one in `errors`, and shares no call until one with it has
+ * worked. Returns whether it is to blame, and waits longer: not the first time, which may be chance, nor where
+ * another call has failed and none has worked since, before it or while it was under way: that may be an outage.
  */
 async function setAside(
   { sql, settings, random }: SyncContext,

@@ -21,7 +21,10 @@ const MAX_SOURCES = 50;
 const OTHER = 'other';
 const OWN: ReadonlySet<string> = new Set(MANIFEST_SOURCES);
 
-/** Reads a piece of the hints that sellers have given, and brings refreshes forward for it; not while somebody keeps hints locked. */
+/**
+ * Reads a piece of the hints that sellers have given, and brings refreshes forward for it; not while somebody keeps
+ * hints locked.
+ */
 export async function followHints(ctx: SyncContext, plan: LivePlan): Promise<void> {
   const boost = boostPlan(plan);
   const fresh = await withHints(ctx.sql, async (tx) => {
@@ -41,7 +44,10 @@ const hasRoom = (known: ReadonlyMap<string, KnownSource>): boolean =>
 
 type Weighed = Omit<TakenHints, 'early' | 'earlyAt'> & { readonly fresh: readonly string[] };
 
-/** What follows from a piece of hints; `fresh` are sources of which there was none before. `boost` null: refreshes are not scarce. */
+/**
+ * What follows from a piece of hints; `fresh` are sources of which there was none before. `boost` null: refreshes are
+ * not scarce.
+ */
 export function weighHints({ hints, skus, sources }: HintPiece, boost: BoostPlan | null): Weighed {
   const known = new Map<string, KnownSource>(sources.map((source) => [source.source, source]));
   const fresh: string[] = [];

@@ -19,7 +19,9 @@ import { followChangedLines, turnedLines } from './lines.ts';
 import type { PlannedCall } from './plan.ts';
 import type { Reconciliation, SkuAnswer } from './reconciliation.ts';
 
-/** Attempts to store what the call showed of the ceiling; then it is left out, as others have shown as much meanwhile. */
+/**
+ * Attempts to store what the call showed of the ceiling; then it is left out, as others have shown as much meanwhile.
+ */
 const MAX_TRIES = 5;
 
 /** Learns the partner's limits from an applied answer, which took `tookMs`. */
@@ -79,7 +81,9 @@ function weighedLive(
   return { live: withoutOwn(live, { again, expected }), ...more };
 }
 
-/** Other calls have taught something of the ceiling since this one was planned: it is weighed with what is known now. */
+/**
+ * Other calls have taught something of the ceiling since this one was planned: it is weighed with what is known now.
+ */
 async function learnCeilingAgain(
   { sql, settings, emit }: SyncContext,
   { budget }: PlannedCall,

@@ -20,8 +20,9 @@ import { rateOf } from '../live/rate.ts';
 import { dismissed, type LineTransition, thresholdAfter } from '../live/releases.ts';
 
 /*
- * Lines whose SKUs move together, as a call goes on: weighed with its answer, stored with what it teaches, and where one is suspected, or
- * that is decided, its others are moved in the order of live refreshes. Every call weighs lines; few of them turn one.
+ * Lines whose SKUs move together, as a call goes on: weighed with its answer, stored with what it teaches, and where
+ * one is suspected, or that is decided, its others are moved in the order of live refreshes. Every call weighs lines;
+ * few of them turn one.
  */
 
 /** Attempts to store a line that other calls keep changing; then what this call has shown of it is lost. */
@@ -46,7 +47,10 @@ export function turnedLines(
   });
 }
 
-/** Follows lines whose state was stored, and weighs those again that other calls have changed since the answer was applied. */
+/**
+ * Follows lines whose state was stored, and weighs those again that other calls have changed since the answer was
+ * applied.
+ */
 export async function followChangedLines(
   ctx: SyncContext,
   plan: LivePlan,
@@ -101,7 +105,10 @@ async function follow(ctx: SyncContext, boost: BoostPlan, { change, turns }: Cha
     else emit({ event: `release.${turn}`, brand, model, skus: turn === last ? skus : 0 });
 }
 
-/** Those of the panel that have not been refreshed wait as if their line had never been suspected: as hints at them say, or their own rate. */
+/**
+ * Those of the panel that have not been refreshed wait as if their line had never been suspected: as hints at them
+ * say, or their own rate.
+ */
 const putBack = (members: readonly (HeldMember & { readonly rate: Rate })[], boost: BoostPlan) =>
   members
     .filter(({ pulled }) => pulled)

@@ -111,8 +111,8 @@ function withoutCall(due: readonly DueClass[], credit: LiveCredit, nextDueMs: nu
 const MAX_CREDIT_WAIT_MS = 1000;
 
 /**
- * How large the next call may be. During an incident no larger than what is computed live of it, as the rest would only be
- * deferred, and nothing is refreshed before its time; or, now and then, a trial call whether it is over.
+ * How large the next call may be. During an incident no larger than what is computed live of it, as the rest would
+ * only be deferred, and nothing is refreshed before its time; or, now and then, a trial call whether it is over.
  */
 function planLimits(
   settings: SyncSettings,
@@ -136,8 +136,9 @@ function planLimits(
 }
 
 /**
- * A call of SKUs that were in failed calls, and of no others: of those that may share the largest calls as many as fit, the live
- * ones within the budget. Null where none is due. Half of such a call works, and the other half is the smaller suspicion.
+ * A call of SKUs that were in failed calls, and of no others: of those that may share the largest calls as many as
+ * fit, the live ones within the budget. Null where none is due. Half of such a call works, and the other half is the
+ * smaller suspicion.
  */
 export function planSuspects(
   suspects: readonly DueSuspects[],
@@ -164,8 +165,8 @@ const STALE_MIN_AGE_MS = 60_000;
 
 /**
  * How many seconds before its due time a SKU of each lane may be claimed. While the catalog is stale, nothing reports
- * changes, so everything is re-priced oldest first with the whole share (partner rules 4.2.10, 7.4.7); otherwise each SKU
- * waits for its time. In the live lane this is for SKUs that count as live (earlyOf).
+ * changes, so everything is re-priced oldest first with the whole share (partner rules 4.2.10, 7.4.7); otherwise each
+ * SKU waits for its time. In the live lane this is for SKUs that count as live (earlyOf).
  */
 export function earlyBy(settings: SyncSettings, state: SyncState['catalogState'], earlyLive = 0): Early {
   const none: Early = { urgent: 0, live: earlyLive, new: 0, error: 0, metadata: 0, sweep: 0 };
@@ -176,8 +177,9 @@ export function earlyBy(settings: SyncSettings, state: SyncState['catalogState']
 }
 
 /**
- * The same for a class. SKUs that no manifest lists are in the live lane without counting as live: nobody reports their moves
- * whatever the catalog's state, and live slots that are scarce are none of theirs, so they wait for their time.
+ * The same for a class. SKUs that no manifest lists are in the live lane without counting as live: nobody reports
+ * their moves whatever the catalog's state, and live slots that are scarce are none of theirs, so they wait for their
+ * time.
  */
 function earlyOf(early: Early, { lane, live }: LaneClass): number {
   return lane === PROMISED || (lane === 'live' && !live) ? 0 : early[lane];
@@ -196,15 +198,18 @@ export interface PlanLimits {
 
 /** Every lane with something due is guaranteed this part of a call's slots. */
 const GUARANTEED_PART = 0.05;
-/** Part of a call's slots that promised SKUs leave to others that are due. Promises are admitted for a smaller part than the rest, so they catch up. */
+/**
+ * Part of a call's slots that promised SKUs leave to others that are due. Promises are admitted for a smaller part
+ * than the rest, so they catch up.
+ */
 const BESIDE_PROMISED = 0.05;
 /** Calls too small for both go to live SKUs and to the others in turns of this many iterations. */
 const SIDE_ITERATIONS = 16;
 
 /**
- * What to claim for the next bulk call (partner rules 4.1: up to 100 SKUs, only a few computed live): at most the live
- * budget of SKUs that count as live, the rest snapshot-priced, what is promised first, then lanes in their order, each with a guaranteed
- * part, and spare slots for the sweep. Null when nothing is due.
+ * What to claim for the next bulk call (partner rules 4.1: up to 100 SKUs, only a few computed live): at most the
+ * live budget of SKUs that count as live, the rest snapshot-priced, what is promised first, then lanes in their
+ * order, each with a guaranteed part, and spare slots for the sweep. Null when nothing is due.
  */
 export function planBatch(due: readonly DueClass[], early: Early, limits: PlanLimits): Quota[] | null {
   if (due.length === 0) return null;
@@ -310,9 +315,9 @@ const LINGER_CALLS = 8;
 const FULL_ENOUGH = 0.5;
 
 /**
- * How many milliseconds the next call should wait for more SKUs to come due. 0 where something urgent or promised is due, where the
- * live budget or half of the call is filled, or where the last call was long enough ago: four seconds at the usual pace,
- * less where `callsPerMinute` is higher.
+ * How many milliseconds the next call should wait for more SKUs to come due. 0 where something urgent or promised is
+ * due, where the live budget or half of the call is filled, or where the last call was long enough ago: four seconds
+ * at the usual pace, less where `callsPerMinute` is higher.
  */
 export function lingerMs(
   due: readonly DueClass[],

@@ -11,8 +11,9 @@ import {
 import type { Reconciliation, SkuAnswer } from './reconciliation.ts';
 
 /*
- * What the last answers to this process showed of SKUs that fail in them, each by what had become of the SKU before: whether that is for the SKU
- * or for the partner. A process that starts knows nothing of it, and learns it within minutes.
+ * What the last answers to this process showed of SKUs that fail in them, each by what had become of the SKU before:
+ * whether that is for the SKU or for the partner. A process that starts knows nothing of it, and learns it within
+ * minutes.
  */
 
 type Answers = Reconciliation['skuAnswers'];
@@ -29,7 +30,10 @@ export interface ErrorRun {
 
 export const NO_ERRORS: ErrorRun = { calls: 0, first: 0, errors: 0, answered: 0 };
 
-/** Answered SKUs of those in errors or answered, from which on calls work; of so many of the last ones, or of a larger call. */
+/**
+ * Answered SKUs of those in errors or answered, from which on calls work; of so many of the last ones, or of a larger
+ * call.
+ */
 const WORKING_PART = 0.1;
 const LAST_SKUS = 300;
 const RUN_CALLS = 3;
@@ -83,7 +87,10 @@ export class RecentAnswers {
     return areRecovering(this.#asks);
   }
 
-  /** Takes in what an answer that was there at `at` showed of live SKUs: what is to be made of those that it defers (again.ts). */
+  /**
+   * Takes in what an answer that was there at `at` showed of live SKUs: what is to be made of those that it defers
+   * (again.ts).
+   */
   noteLive(
     asked: readonly ClaimedSku[],
     answers: Answers,

@@ -6,8 +6,8 @@ import type { SyncSettings } from '../context.ts';
 import { OUTAGE_PAUSE_MAX_MS } from './call-size.ts';
 
 /**
- * What a bulk answer says of one asked SKU. Errors say why: reported as such, the answer does not add up, or a call with this SKU
- * alone failed as a whole (in doubt: other calls were failing, too).
+ * What a bulk answer says of one asked SKU. Errors say why: reported as such, the answer does not add up, or a call
+ * with this SKU alone failed as a whole (in doubt: other calls were failing, too).
  */
 export type SkuAnswer =
   | { readonly kind: 'record'; readonly record: LowestRecord }
@@ -85,7 +85,10 @@ export function tally(
 }
 
 const SKU_ERROR_MAX_MS = 6 * 3_600_000;
-/** A SKU with which every call fails costs a whole call each time: from the second time on it waits this many times as long. */
+/**
+ * A SKU with which every call fails costs a whole call each time: from the second time on it waits this many times as
+ * long.
+ */
 const ALONE_TIMES = 60;
 /** Waits for the partner are up to this part longer, so that SKUs do not come back all at once. */
 const JITTER = 0.1;

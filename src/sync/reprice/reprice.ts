@@ -39,8 +39,9 @@ const OVERTAKEN_MS = 250;
 const SORTED_PIECES = 4;
 
 /**
- * One iteration of re-pricing: plans a bulk call from the ledger, waits for its permit, claims its SKUs, asks, settles the
- * answer in one transaction, and learns from it. `onSent` is called when the request leaves: from then on another call may be planned.
+ * One iteration of re-pricing: plans a bulk call from the ledger, waits for its permit, claims its SKUs, asks,
+ * settles the answer in one transaction, and learns from it. `onSent` is called when the request leaves: from then on
+ * another call may be planned.
  */
 export async function repriceOnce(
   ctx: SyncContext,
@@ -135,9 +136,10 @@ async function makeCall(
 }
 
 /**
- * Gives back SKUs whose answer could not be stored: they need not wait for the lease to be asked about again. Where its COMMIT was carried out
- * after all, the claim is no longer ours and nothing is given back. Unless Postgres as a whole is the cause, as of a lock that somebody holds on one
- * of them, they share calls of half as many; one that is alone waits as after any error.
+ * Gives back SKUs whose answer could not be stored: they need not wait for the lease to be asked about again. Where
+ * its COMMIT was carried out after all, the claim is no longer ours and nothing is given back. Unless Postgres as a
+ * whole is the cause, as of a lock that somebody holds on one of them, they share calls of half as many; one that is
+ * alone waits as after any error.
  */
 async function returnUnstored(ctx: SyncContext, claim: Claim, error: unknown): Promise<void> {
   const skus = claim.skus.length;
@@ -147,8 +149,8 @@ async function returnUnstored(ctx: SyncContext, claim: Claim, error: unknown): P
 }
 
 /**
- * Claims what is planned. While SKUs are still to be sorted by the rules of what is in scope, those that are not are given back; and of a half-open call
- * all but some that are drawn (skusOfHalfOpen).
+ * Claims what is planned. While SKUs are still to be sorted by the rules of what is in scope, those that are not are
+ * given back; and of a half-open call all but some that are drawn (skusOfHalfOpen).
  */
 async function claimPlanned(
   ctx: SyncContext,
@@ -175,7 +177,10 @@ type Permitted =
   | { readonly kind: 'granted'; readonly permit: SentPermit }
   | Extract<Acquired, { readonly kind: 'wait' }>;
 
-/** Reads what a call is planned from, after what sellers have done to the watchlist and the scope meanwhile, hinted at, and asked for. */
+/**
+ * Reads what a call is planned from, after what sellers have done to the watchlist and the scope meanwhile, hinted
+ * at, and asked for.
+ */
 async function readInputs(ctx: SyncContext): Promise<CallInputs> {
   const options = inputOptions(ctx.settings);
   const inputs = await readCallInputs(ctx.sql, options, ctx.floors);
@@ -237,7 +242,10 @@ function rejectionOrThrow(error: unknown): Rejection {
   return rejected;
 }
 
-/** An answer with rows that Postgres never takes: its SKUs are treated as those of a failed call, so that one holds up no other. */
+/**
+ * An answer with rows that Postgres never takes: its SKUs are treated as those of a failed call, so that one holds up
+ * no other.
+ */
 const notStored = ({ state, by }: Rejection) =>
   ({
     because: 'not-stored',

@@ -3,8 +3,8 @@ import type { Iteration, IterationState } from './plan.ts';
 import { repriceOnce } from './reprice.ts';
 
 /**
- * Why a slice planned no more calls: nothing due, a wait, its time was over, other slices of the process plan already, or the process is
- * stopping.
+ * Why a slice planned no more calls: nothing due, a wait, its time was over, other slices of the process plan
+ * already, or the process is stopping.
  */
 export const SLICE_ENDS = ['idle', 'wait', 'over', 'enough', 'stopping'] as const;
 type SliceEnd = (typeof SLICE_ENDS)[number];
@@ -16,8 +16,8 @@ export interface Slice {
 }
 
 /**
- * Calls of a process that may be under way at once: the whole account's 200 a minute at answers of 9.6 s. Each holds 100 SKUs
- * and the memory of an answer, and all of them are lost to an outage that answers nothing.
+ * Calls of a process that may be under way at once: the whole account's 200 a minute at answers of 9.6 s. Each holds
+ * 100 SKUs and the memory of an answer, and all of them are lost to an outage that answers nothing.
  */
 export const MAX_UNDER_WAY = 32;
 
@@ -25,14 +25,17 @@ export const MAX_UNDER_WAY = 32;
 export type CallEnd = 'worked' | 'failed' | 'threw';
 
 /**
- * How many calls may be under way after the last one ended so. Failures may be an outage, which loses all that are under way; after an
- * error, as where Postgres takes no writes, their answers would be lost.
+ * How many calls may be under way after the last one ended so. Failures may be an outage, which loses all that are
+ * under way; after an error, as where Postgres takes no writes, their answers would be lost.
  */
 export function mostUnderWay(last: CallEnd): number {
   return { worked: MAX_UNDER_WAY, failed: 4, threw: 1 }[last];
 }
 
-/** How long a slice plans before the next one does. What it has sent is awaited beyond that, for the request's timeout at most. */
+/**
+ * How long a slice plans before the next one does. What it has sent is awaited beyond that, for the request's timeout
+ * at most.
+ */
 const SLICE_MS = 10_000;
 /** While a call lingers, what is due is read again after this: something urgent may have come. */
 const LINGER_POLL_MS = 500;
@@ -40,14 +43,15 @@ const LINGER_POLL_MS = 500;
 const HANGING_MS = 30_000;
 
 /**
- * Bulk calls for as long as something is due and it is the time to call, until the slice is over. The schedule wakes it again at
- * once if there is more: a backlog of any size is processed without a queue of jobs that grows with it.
+ * Bulk calls for as long as something is due and it is the time to call, until the slice is over. The schedule wakes
+ * it again at once if there is more: a backlog of any size is processed without a queue of jobs that grows with it.
  *
- * One slice of the process plans at a time, and plans the next call as soon as the one before has been sent: so as many calls are
- * under way as the pace permits and their answers need, and each is planned from a ledger that nobody else of this process is
- * about to claim from. A second slice stands ready to go on, also where the first one hangs; others wait for as long as a slice takes, so
- * that the queue gives further jobs to other processes. A slice ends when all its calls have ended, and
- * rejects with the first error that one of them threw. After a call that did not work, fewer are under way until one has (mostUnderWay).
+ * One slice of the process plans at a time, and plans the next call as soon as the one before has been sent: so as
+ * many calls are under way as the pace permits and their answers need, and each is planned from a ledger that nobody
+ * else of this process is about to claim from. A second slice stands ready to go on, also where the first one hangs;
+ * others wait for as long as a slice takes, so that the queue gives further jobs to other processes. A slice ends
+ * when all its calls have ended, and rejects with the first error that one of them threw. After a call that did not
+ * work, fewer are under way until one has (mostUnderWay).
  */
 export function createSlice(ctx: Pick<SyncContext, 'clock'>, callOnce: CallOnce) {
   const { clock } = ctx;
@@ -175,8 +179,8 @@ class PlanningLock {
   #next: { readonly holder: symbol; readonly go: () => void } | null = null;
 
   /**
-   * The caller's proof that it has the turn, which it passes on with it; null, at once, where another waits for it already. One that
-   * has it for as long as `hangs` takes loses it.
+   * The caller's proof that it has the turn, which it passes on with it; null, at once, where another waits for it
+   * already. One that has it for as long as `hangs` takes loses it.
    */
   async take(hangs: () => Promise<void>): Promise<symbol | null> {
     const holder = Symbol('turn');

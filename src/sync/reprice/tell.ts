@@ -6,7 +6,10 @@ import { type Reconciliation, tally } from './reconciliation.ts';
 /** Doubted SKUs that a log line names. */
 const MAX_NAMED = 10;
 
-/** Reports what an answer was applied to, and what it has shown. `unpricedEntries`: entries of its records without a readable price. */
+/**
+ * Reports what an answer was applied to, and what it has shown. `unpricedEntries`: entries of its records without a
+ * readable price.
+ */
 export function tellApplied(
   { emit }: Pick<SyncContext, 'emit'>,
   claim: Claim,

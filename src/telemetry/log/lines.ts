@@ -161,7 +161,10 @@ type Counts = Extract<TaskOutcome, { kind: 'done' }>['counts'];
 export function createTaskLines(log: Log, throttle: LogThrottle): (report: TaskReport) => void {
   let plan = '';
 
-  /** A plan is solved every ten minutes; what matters is that refreshes become scarce, or suffice again, or that more is due than they can do. */
+  /**
+   * A plan is solved every ten minutes; what matters is that refreshes become scarce, or suffice again, or that more
+   * is due than they can do.
+   */
   function planIsNews(counts: Counts): boolean {
     const { scarce = 0, backlog = 0, incident = '' } = counts;
     const now = `${scarce} ${Number(backlog) > 0} ${incident}`;

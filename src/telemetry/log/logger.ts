@@ -15,8 +15,8 @@ import { createScrubber } from './scrub.ts';
 import { textLine } from './text.ts';
 
 /**
- * Writes a line. `event` is its stable name (`delta.applied`), one of those that declared/log-events.ts declares for the
- * level, with the members that it declares. An error goes, by custom, under `err`: any member that is an Error is
+ * Writes a line. `event` is its stable name (`delta.applied`), one of those that declared/log-events.ts declares for
+ * the level, with the members that it declares. An error goes, by custom, under `err`: any member that is an Error is
  * described with its kind, code and causes. Without a message the line has the declared one.
  */
 type Write<L extends Level> = <E extends EventAt<L>>(fields: EventLine<E>, message?: string) => void;
@@ -75,10 +75,10 @@ export interface LoggerOptions {
 }
 
 /**
- * A log of JSON lines, or of the same as text: `level` (word), `time` (ISO 8601, UTC), `pid`, `hostname`, `mirror`, `event`, `msg`, the call's own members, and
- * from `warn` on what its declaration says that comes next.
- * Each line is scrubbed after it has been serialised (secrets in every usual encoding, Authorization values, query strings
- * of URLs), because what leaks is in messages, causes and nested members that redaction by path does not reach.
+ * A log of JSON lines, or of the same as text: `level` (word), `time` (ISO 8601, UTC), `pid`, `hostname`, `mirror`,
+ * `event`, `msg`, the call's own members, and from `warn` on what its declaration says that comes next. Each line is
+ * scrubbed after it has been serialised (secrets in every usual encoding, Authorization values, query strings of
+ * URLs), because what leaks is in messages, causes and nested members that redaction by path does not reach.
  */
 export function createLogger(options: LoggerOptions): Log {
   const form = options.form ?? JSON_FORM;
@@ -145,9 +145,10 @@ const DEEPEST_CAUSE = 8;
 const MAX_ERRORS = 5;
 
 /**
- * Describes anything that was thrown: type, message, and where there are any kind, code, hint, cause chain and the errors
- * of an AggregateError. The stack is left out for errors with a kind, which are expected, unless `withStacks`. Other
- * members (a query's parameters, a request's options) are not taken over. Never throws; a circular chain is cut.
+ * Describes anything that was thrown: type, message, and where there are any kind, code, hint, cause chain and the
+ * errors of an AggregateError. The stack is left out for errors with a kind, which are expected, unless `withStacks`.
+ * Other members (a query's parameters, a request's options) are not taken over. Never throws; a circular chain is
+ * cut.
  */
 export function describeError(thrown: unknown, withStacks: boolean, depth = 0): DescribedError {
   try {

@@ -22,7 +22,9 @@ const LONGEST_TEXT = 300;
 /** SKUs that a message names. */
 const NAMED_SKUS = 3;
 
-/** What a member of a line is in a sentence: durations with their unit, all else that is no text or number not at all. */
+/**
+ * What a member of a line is in a sentence: durations with their unit, all else that is no text or number not at all.
+ */
 function inWords(name: string, value: unknown): string | null {
   if (typeof value === 'number')
     return name.endsWith('Ms') ? formatAge(value / 1000) : value.toLocaleString('en-US');

@@ -9,10 +9,11 @@ const LONGEST_TEXT = 16_384;
 const SECRET_MEMBER =
   /^(?:(?:proxy-?)?authorization|(?:set-?)?cookie|(?:.*[_-])?(?:password|secret|api[_-]?key|(?:access|session|security|auth)[_-]?token))$/i;
 
-// Repetitions before the telling character are bounded: a text of nothing but question marks must not take quadratic time.
+// Repetitions before the telling character are bounded: a text of nothing but question marks must not take quadratic
+// time.
 const PATTERNS: readonly (readonly [RegExp, string])[] = [
-  // Authorization headers, as text, JSON or an object's inspection, then a Basic or Bearer value on its own. A value has to
-  // look encoded: "basic authentication" is prose.
+  // Authorization headers, as text, JSON or an object's inspection, then a Basic or Bearer value on its own. A value
+  // has to look encoded: "basic authentication" is prose.
   [
     /((?:proxy-)?authorization\\?["']?\s*[:=]\s*\\?["']?)(?:(?:basic|bearer|digest)\s+)?[^\s"'\\,;}]+/gi,
     `$1${HIDDEN}`,
@@ -45,7 +46,9 @@ function escapedForm(value: string): string {
     .join('');
 }
 
-/** Regular expressions for each form in which a value may turn up in text: plain, inside JSON, base64, percent-encoded. */
+/**
+ * Regular expressions for each form in which a value may turn up in text: plain, inside JSON, base64, percent-encoded.
+ */
 function forms(value: string): string[] {
   const percent = encodeUri(value);
   const percentForms = [
@@ -83,8 +86,9 @@ export interface Scrubber {
 }
 
 /**
- * A scrubber for log lines. `secrets` is called for each line, so that a rotated credential is known at once; empty ones
- * are ignored. It works on the decoded members of the serialised line: neither nesting nor escaping hides a value from it.
+ * A scrubber for log lines. `secrets` is called for each line, so that a rotated credential is known at once; empty
+ * ones are ignored. It works on the decoded members of the serialised line: neither nesting nor escaping hides a
+ * value from it.
  */
 export function createScrubber(secrets: () => readonly string[]): Scrubber {
   let compiledFor = '';
@@ -109,8 +113,8 @@ export function createScrubber(secrets: () => readonly string[]): Scrubber {
   function scrubText(text: string): string {
     const own = current();
     let clean = own === null ? text : text.replace(own, HIDDEN);
-    // Cut only when the secrets are out: the front half of one is known to no pattern. The patterns below know their kind
-    // of value by its beginning.
+    // Cut only when the secrets are out: the front half of one is known to no pattern. The patterns below know their
+    // kind of value by its beginning.
     if (clean.length > LONGEST_TEXT) clean = `${clean.slice(0, LONGEST_TEXT)}… (${clean.length} characters)`;
     for (const [form, replacement] of PATTERNS) clean = clean.replace(form, replacement);
     return clean;

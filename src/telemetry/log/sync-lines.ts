@@ -165,7 +165,10 @@ const NOTHING = {
   metadataChanges: 0,
 };
 
-/** Work done, left, rate and estimate: after ten seconds, then every minute of a fill, else every five while there are calls. */
+/**
+ * Work done, left, rate and estimate: after ten seconds, then every minute of a fill, else every five while there are
+ * calls.
+ */
 function createProgress(log: Log, clock: Clock, backlog: () => Promise<BacklogCounts>) {
   let sum = { ...NOTHING };
   let since = clock.monotonic();

@@ -14,8 +14,9 @@ const INDENT = ' '.repeat(16);
 const DEEPEST_CAUSE = 8;
 
 /**
- * A line of the JSON log as a person reads it: time of day (UTC), level, message, event and members; errors with their causes, and what
- * comes next, on lines of their own. In: one line as it is written, scrubbed. Out: text with a line end. Pure.
+ * A line of the JSON log as a person reads it: time of day (UTC), level, message, event and members; errors with
+ * their causes, and what comes next, on lines of their own. In: one line as it is written, scrubbed. Out: text with a
+ * line end. Pure.
  */
 export function textLine(json: string, colour: boolean): string {
   const line = JSON.parse(json) as Readonly<Record<string, unknown>>;

@@ -1,9 +1,9 @@
 import type { Clock } from '../../lib/clock.ts';
 
 /*
- * Log de-duplication. An error that lasts recurs meanwhile, by every retry and in several jobs. It is logged at once when it is new or
- * its fingerprint changes, then after 1, 5 and 15 minutes, then hourly, and once more when it is over. One that comes back within half
- * an hour is the same one: it is then over when it has stayed away for five.
+ * Log de-duplication. An error that lasts recurs meanwhile, by every retry and in several jobs. It is logged at once
+ * when it is new or its fingerprint changes, then after 1, 5 and 15 minutes, then hourly, and once more when it is
+ * over. One that comes back within half an hour is the same one: it is then over when it has stayed away for five.
  */
 
 const MINUTE_MS = 60_000;
@@ -32,8 +32,8 @@ export interface LogThrottle {
   /** The condition `key` has occurred. A new `fingerprint` is logged at once. */
   again(key: string, fingerprint: string): Again;
   /**
-   * The condition is absent: call this at every success. Null where there is nothing to log; `say` is false for an end that
-   * may prove to be temporary.
+   * The condition is absent: call this at every success. Null where there is nothing to log; `say` is false for an
+   * end that may prove to be temporary.
    */
   over(key: string): Over | null;
 }

@@ -84,7 +84,10 @@ export interface Observed<L extends string = string> extends Declared<L> {
   readonly on: On<L>;
 }
 
-/** Read at each scrape. `null`: no series. A known label set that is not among them is 0, unless the whole could not be read. */
+/**
+ * Read at each scrape. `null`: no series. A known label set that is not among them is 0, unless the whole could not
+ * be read.
+ */
 export interface Read<
   T extends 'gauge' | 'counter' = 'gauge' | 'counter',
   L extends string = string,

@@ -16,13 +16,16 @@ import { PROCESS_METRICS } from './process-metrics.ts';
 export const PREFIX = 'catalog_mirror_';
 
 /**
- * Every metric of the daemon, by its name without the prefix. Types, series that are there from the start, the table of
- * docs/metrics.md and what a panel may refer to are inferred from it. Names and labels are only added to: dashboards and
- * alerts read them.
+ * Every metric of the daemon, by its name without the prefix. Types, series that are there from the start, the table
+ * of docs/metrics.md and what a panel may refer to are inferred from it. Names and labels are only added to:
+ * dashboards and alerts read them.
  */
 export const METRICS = { ...PROCESS_METRICS, ...MIRROR_METRICS };
 
-/** Gauges of prom-client whose names say that they are counters. The same numbers, by type, are in `nodejs_active_handles` and so on. */
+/**
+ * Gauges of prom-client whose names say that they are counters. The same numbers, by type, are in
+ * `nodejs_active_handles` and so on.
+ */
 const MISNAMED = [
   'nodejs_active_handles_total',
   'nodejs_active_requests_total',
@@ -36,12 +39,16 @@ export interface Metrics {
   text(): Promise<string>;
   /** Counts what has happened, in every metric that its event increments. */
   count(observation: Observation): void;
-  /** Replaces everything that is read from the mirror; stats are null when it could not be read: old numbers do not linger. */
+  /**
+   * Replaces everything that is read from the mirror; stats are null when it could not be read: old numbers do not
+   * linger.
+   */
   setMirror(scrape: MirrorScrape): void;
 }
 
 /**
- * The metrics of one daemon in a registry of their own. In: the program's version, and the mirror's name (none: no label has it).
+ * The metrics of one daemon in a registry of their own. In: the program's version, and the mirror's name (none: no
+ * label has it).
  */
 export function createMetrics(options: { readonly version: string; readonly mirror?: string }): Metrics {
   const { version, mirror = '' } = options;

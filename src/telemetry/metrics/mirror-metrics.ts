@@ -25,7 +25,10 @@ const bySource =
   ({ hints }: MirrorStats) =>
     hints.sources.map((source) => ({ labels: { source: source.source }, value: of(source) }));
 
-/** Metrics of the mirror, read at each scrape; but for those of the daemon itself (ownGauge) all show the same. Read them with `max`. */
+/**
+ * Metrics of the mirror, read at each scrape; but for those of the daemon itself (ownGauge) all show the same. Read
+ * them with `max`.
+ */
 export const MIRROR_METRICS = {
   build_info: ownGauge({
     help: 'Always 1; the labels hold the versions and what the mirror is called (MIRROR_NAME).',

@@ -11,8 +11,9 @@ class QueueSpan extends BullMQOTelSpan {
 }
 
 /**
- * BullMQ's own instrumentation, for queues in Redis and in Postgres alike. Jobs carry no trace from one process to another: the next job
- * of a schedule is made while the one before is taken, so that all of them would be one trace without an end.
+ * BullMQ's own instrumentation, for queues in Redis and in Postgres alike. Jobs carry no trace from one process to
+ * another: the next job of a schedule is made while the one before is taken, so that all of them would be one trace
+ * without an end.
  */
 export function queueSpans(tracer: Tracer): Telemetry<Context> {
   const { contextManager } = new BullMQOtel();

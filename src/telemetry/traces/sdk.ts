@@ -45,8 +45,9 @@ interface SdkOptions {
 }
 
 /**
- * OpenTelemetry's SDK, put together without its globals but for the context, of which there is one a process. Spans wait in a queue of
- * bounded length and are sent in batches: a collector that is away or slow costs spans, and nothing else.
+ * OpenTelemetry's SDK, put together without its globals but for the context, of which there is one a process. Spans
+ * wait in a queue of bounded length and are sent in batches: a collector that is away or slow costs spans, and
+ * nothing else.
  */
 export async function startSdk({ config, url, log, clock }: SdkOptions): Promise<Sdk> {
   const { traces } = config;

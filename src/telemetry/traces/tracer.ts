@@ -29,7 +29,10 @@ export function createTracer(otel: OtelTracer, clock: Clock): Tracer {
   const remembered = new Remembered();
   let offset = clock.now() - clock.monotonic();
 
-  /** A time of the monotonic clock as one of the wall clock, of which milliseconds are whole: neighbours keep their order. */
+  /**
+   * A time of the monotonic clock as one of the wall clock, of which milliseconds are whole: neighbours keep their
+   * order.
+   */
   function timeOf(monotonic: number): number {
     const present = clock.now() - clock.monotonic();
     if (Math.abs(present - offset) > WAS_SET_MS) offset = present;

@@ -71,8 +71,8 @@ function sampleList({ snapshot, live }: Pick<SkuSample, 'snapshot' | 'live'>): s
 }
 
 /**
- * The next thing to ask, from what is known. Each question but 'sample' is one request. The order is by what the mirror cannot do
- * without: catalog, body key, token; then what is still unseen.
+ * The next thing to ask, from what is known. Each question but 'sample' is one request. The order is by what the
+ * mirror cannot do without: catalog, body key, token; then what is still unseen.
  */
 export function nextQuestion(evidence: Evidence, names: Names): Question {
   if (evidence.manifest === null) return { ask: 'manifest' };

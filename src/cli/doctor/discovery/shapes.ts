@@ -38,12 +38,14 @@ const BODY_KEYS = [
   'query',
 ];
 
-/** A SKU that no catalog has: the place where the answer names it shows which name was read, and how lists are spelled. */
+/**
+ * A SKU that no catalog has: the place where the answer names it shows which name was read, and how lists are spelled.
+ */
 export const unknownSku = (index: number): string => `catalog-mirror-doctor-${index}`;
 
 /**
- * The body that asks under many names at once: unknown top-level keys are ignored (partner rules 4.1), and each name carries a
- * SKU of its own, so that the answer tells which one was read. The configured name carries the sample.
+ * The body that asks under many names at once: unknown top-level keys are ignored (partner rules 4.1), and each name
+ * carries a SKU of its own, so that the answer tells which one was read. The configured name carries the sample.
  */
 export function manyNames(
   configured: string,
@@ -117,7 +119,9 @@ export function namesRefused(body: unknown): NamesRefused {
   return { wanted: [...wanted].filter((name) => !unwanted.has(name)), unwanted: [...unwanted] };
 }
 
-/** How the elements of lists carry their SKU: as themselves, in a member, or both ways; null where no element was seen. */
+/**
+ * How the elements of lists carry their SKU: as themselves, in a member, or both ways; null where no element was seen.
+ */
 export interface ElementShape {
   readonly kind: 'text' | 'object' | 'unclear';
   /** Member that carries the SKU; null where elements are text, or where it cannot be told. */
@@ -194,7 +198,9 @@ const PRICE_WORDS = /price|lowest|ask|amount|baht|thb|cost|value/i;
 const NOT_PRICE_WORDS =
   /count|qty|quantity|stock|listing|size|rank|id$|_at$|time|date|rate|percent|fee|number|age|total_?items/i;
 
-/** Where the entries carry their price, and whether the configured names find it; null where no entry has any content. */
+/**
+ * Where the entries carry their price, and whether the configured names find it; null where no entry has any content.
+ */
 export function priceShape(seen: readonly SeenEntry[], configured: readonly string[]): PriceShape | null {
   const all = seen.map(({ entry }) => entry).filter((entry) => entry !== null);
   const objects = all.filter(isObject);
