@@ -65,20 +65,24 @@ export function markdown(rows: readonly Row[]): string {
  * The options that every work takes: how large, how often, and where the JSON goes. Ends the process with 2, and says
  * what they are, where others are given.
  */
-export function sizes(defaults: { readonly skus: number; readonly rounds: number }) {
+export function sizes<Name extends string>(defaults: Readonly<Record<'skus' | 'rounds' | Name, number>>) {
+  const names = Object.keys(defaults) as (keyof typeof defaults)[];
   const options = {
-    skus: { type: 'string', default: String(defaults.skus) },
-    rounds: { type: 'string', default: String(defaults.rounds) },
+    ...Object.fromEntries(names.map((name) => [name, { type: 'string' }] as const)),
     json: { type: 'string' },
   } as const;
   try {
-    const { skus, rounds, json } = parseArgs({ options }).values;
-    const [of, times] = [Number(skus), Number(rounds)];
-    if (!(of >= 1 && times >= 1)) throw new Error('--skus and --rounds are numbers of one or more');
-    return { skus: of, rounds: times, ...(json === undefined ? {} : { json }) };
+    const { json, ...given }: Readonly<Record<string, string | undefined>> = parseArgs({ options }).values;
+    const numbers: Record<keyof typeof defaults, number> = { ...defaults };
+    for (const name of names)
+      numbers[name] = given[name] === undefined ? defaults[name] : Number(given[name]);
+    if (!(numbers.skus >= 1 && numbers.rounds >= 1 && names.every((name) => numbers[name] >= 0)))
+      throw new Error('--skus and --rounds are numbers of one or more');
+    return { ...numbers, ...(json === undefined ? {} : { json }) };
   } catch (error) {
+    const usual = names.map((name) => `--${name} ${defaults[name]}`).join(' ');
     process.stderr.write(`${(error as Error).message}
-options: --skus ${defaults.skus} --rounds ${defaults.rounds} --json FILE (the numbers are those without options)\n`);
+options: ${usual} --json FILE (the numbers are those without options)\n`);
     process.exit(2);
   }
 }
