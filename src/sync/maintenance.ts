@@ -77,7 +77,11 @@ export async function maintain(
     await readScope(sql, { everything: true, pieces: SORTED_PIECES });
     await tellScope(ctx);
   });
-  const forgotten = await steps.count('unknown-skus', () => forgetUnknown(sql, AT_ONCE));
+  const forgotten = await steps.count('unknown-skus', async () => {
+    const done = await forgetUnknown(sql, AT_ONCE);
+    if (done.rejected !== null) steps.fail('unknown-skus', done.rejected);
+    return done.forgotten;
+  });
   const isSteady = (await steps.run('clock', () => isClockSteady(sql))) === true;
   if (isSteady) await steps.run('samples', () => trimSamples(sql, SAMPLES_KEPT_MS));
   if (isSteady) await steps.run('calibration', () => trimCalibration(sql));
@@ -113,9 +117,14 @@ class Steps {
       return await work();
     } catch (error) {
       if (!isAnswer(error) || storeFailure(error) !== null) throw error;
-      this.#failed.push({ step, error });
+      this.fail(step, error);
       return null;
     }
+  }
+
+  /** Notes a step that has failed in part. */
+  fail(step: string, error: unknown): void {
+    this.#failed.push({ step, error });
   }
 
   async count(step: string, work: () => Promise<number>): Promise<number> {

@@ -68,10 +68,10 @@ export const SAFETY: readonly Mutant[] = [
     ['test/store/unknown-skus.pg.test.ts', 'test/store/watchlist.pg.test.ts'],
     [
       'forget: a watched SKU',
-      '        and not exists (select from catalog_internal.watched w where w.sku = s.sku)\n',
+      '  and not exists (select from catalog_internal.watched w where w.sku = s.sku)\n',
       '',
     ],
-    ['forget: a listed SKU', 'where not s.in_manifest and s.first', 'where s.first'],
+    ['forget: a listed SKU', '  not s.in_manifest and s.first', '  s.first'],
     ['forget: a SKU that had a price', 's.first_priced_at is null and ', ''],
     [
       'forget: a SKU that was named just now',
@@ -79,11 +79,19 @@ export const SAFETY: readonly Mutant[] = [
       's.asked_at < now() + make_interval',
     ],
     ['forget: what somebody wants refreshed', "and not (d.reason = 'refresh' and d.due_at <= now())", ''],
-    ['forget: what a call has', 'and d.claim is null\n', '\n'],
     [
       'watchlist: two daemons read it at once',
       'for update skip locked`;\n      if (turn',
       '`;\n      if (turn',
+    ],
+  ),
+  ...faultsOf(
+    'src/store/sellers/watchlist.ts',
+    ['test/sync/maintenance.pg.test.ts'],
+    [
+      'forget: one that is kept keeps back the others',
+      'else pieces.push(piece.slice(half), piece.slice(0, half));',
+      '',
     ],
   ),
   ...faultsOf(

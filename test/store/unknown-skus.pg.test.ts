@@ -25,17 +25,18 @@ describe('a SKU that nobody lists or watches, and that never had a price,', () =
       { sku: 'kept', kind: 'not_found' },
       { sku: 'sold out', kind: 'not_found' },
       { sku: 'fails', kind: 'error', waitMs: HOUR },
+      { sku: 'listed', kind: 'error', waitMs: HOUR },
     );
     await sql`update catalog.skus set first_priced_at = now() - interval '1 year' where sku = 'was priced'`;
     await watch(sql, 'unasked');
     await followWatchlist(sql);
-    expect(await forgetUnknown(sql, 100)).toBe(0);
+    expect(await forgetUnknown(sql, 100)).toEqual({ forgotten: 0, rejected: null });
     await sql`delete from catalog.watchlist where sku <> 'kept'`;
     await followWatchlist(sql);
-    expect(await forgetUnknown(sql, 100)).toBe(2);
+    expect(await forgetUnknown(sql, 100)).toEqual({ forgotten: 2, rejected: null });
     expect(await known()).toEqual(['kept', 'listed', 'priced', 'sold out', 'unknown', 'was priced']);
     await later();
-    expect(await forgetUnknown(sql, 100)).toBe(1);
+    expect(await forgetUnknown(sql, 100)).toEqual({ forgotten: 1, rejected: null });
     expect(await known()).toEqual(['kept', 'listed', 'priced', 'sold out', 'was priced']);
     expect([...(await ledger(sql)).keys()].toSorted()).toEqual(await known());
     await watch(sql, 'unknown');
@@ -49,7 +50,7 @@ describe('a SKU that nobody lists or watches, and that never had a price,', () =
     expect(claim.skus).toHaveLength(2);
     await sql`truncate catalog.watchlist`;
     await followWatchlist(sql);
-    expect(await forgetUnknown(sql, 100)).toBe(0);
+    expect(await forgetUnknown(sql, 100)).toEqual({ forgotten: 0, rejected: null });
     await applyAnswer(
       sql,
       claim,
@@ -61,7 +62,7 @@ describe('a SKU that nobody lists or watches, and that never had a price,', () =
     );
     await later();
     await refreshSkus(sql, ['B']);
-    expect(await forgetUnknown(sql, 100)).toBe(1);
+    expect(await forgetUnknown(sql, 100)).toEqual({ forgotten: 1, rejected: null });
     expect(await known()).toEqual(['B']);
   });
 
@@ -78,14 +79,14 @@ describe('a SKU that nobody lists or watches, and that never had a price,', () =
         await followWatchlist(sql);
         await sql`delete from catalog.watchlist`;
         await followWatchlist(sql);
-        expect(await forgetUnknown(sql, 15_000)).toBe(1);
+        expect(await forgetUnknown(sql, 15_000)).toEqual({ forgotten: 1, rejected: null });
       }
       await sql`insert into catalog.watchlist (sku) select 'made up ' || n from generate_series(1, 20000) n`;
       await followWatchlist(sql);
       await sql`delete from catalog.watchlist`;
       await followWatchlist(sql);
-      expect(await forgetUnknown(sql, 15_000)).toBe(15_000);
-      expect(await forgetUnknown(sql, 15_000)).toBe(5000);
+      expect(await forgetUnknown(sql, 15_000)).toEqual({ forgotten: 15_000, rejected: null });
+      expect(await forgetUnknown(sql, 15_000)).toEqual({ forgotten: 5000, rejected: null });
       const [left] =
         await sql`select (select count(*)::int from catalog.skus) + (select count(*)::int from catalog_internal.due)
       + (select count(*)::int from catalog_internal.watched) as rows`;

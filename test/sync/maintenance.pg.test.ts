@@ -94,9 +94,10 @@ describe('maintenance', () => {
 
   test('of which a step fails does the others, and fails by the name of that step', async () => {
     const { sql } = store;
-    await knownSkus(sql, ['unlisted'], { listed: false });
+    const unlisted = ['unlisted', ...Array.from({ length: 7 }, (_, i) => `other ${i}`)];
+    await knownSkus(sql, unlisted, { listed: false });
     await sql`update catalog.skus set state = 'not_found', asked_at = now() - interval '2 hours'`;
-    await mark(sql, ['unlisted']);
+    await mark(sql, unlisted);
     await sql`
       insert into catalog.price_history (sku, size, old_price, new_price, observed_at)
       values ('A', '9', 1, 2, now() - interval '1 day')`;

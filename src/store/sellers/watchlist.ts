@@ -1,5 +1,6 @@
-import { scanning, type Sql, transaction, type Tx } from '../connection/db.ts';
+import { type Queryable, scanning, type Sql, transaction, type Tx } from '../connection/db.ts';
 import { isLockNotAvailable } from '../connection/locks.ts';
+import { rejection } from '../connection/sql-errors.ts';
 
 /** SQL: whether there are changes of the list that were not read yet, or that the ledger was not told yet. */
 export const WATCHLIST_MOVED = `
@@ -62,27 +63,67 @@ export async function readLeftOut(sql: Sql): Promise<number> {
 /** How long a SKU that was never found is kept, so that whoever named it can see that. */
 const KEPT_UNFOUND_HOURS = 1;
 
+/** What came of forgetting SKUs. */
+export interface Forgotten {
+  readonly forgotten: number;
+  /** What Postgres rejected one of those with that are kept, as for a seller's foreign key; null: nothing is kept. */
+  readonly rejected: unknown;
+}
+
+/** SKUs that Postgres does not let go of, after which the rest waits for the next time. */
+const MAX_KEPT = 100;
+
 /**
  * Forgets SKUs that nobody lists or watches and that never had a price: at most `limit` of them. What was watched and
- * never asked for is forgotten at once, what was asked for in vain after an hour. Returns how many.
+ * never asked for is forgotten at once, what was asked for in vain after an hour. Where Postgres does not let go of
+ * one, the others are forgotten in halves, down to those that are kept.
  */
-export async function forgetUnknown(sql: Sql, limit: number): Promise<number> {
+export async function forgetUnknown(sql: Sql, limit: number): Promise<Forgotten> {
+  const found = await scanning(sql<{ sku: string }[]>`
+    select s.sku from catalog.skus s join catalog_internal.due d using (sku) where ${isUnknown(sql)}
+    -- Drawn, so that those which are kept each time keep back no others.
+    order by random() limit ${limit}`);
+  const pieces = found.length === 0 ? [] : [found.map(({ sku }) => sku)];
+  let [forgotten, kept, rejected]: [number, number, unknown] = [0, 0, null];
+  for (let piece = pieces.pop(); piece !== undefined && kept < MAX_KEPT; piece = pieces.pop()) {
+    try {
+      forgotten += await forget(sql, piece);
+    } catch (error) {
+      if (rejection(error) === null) throw error;
+      rejected = error;
+      const half = piece.length >> 1;
+      if (half === 0) kept += 1;
+      else pieces.push(piece.slice(half), piece.slice(0, half));
+    }
+  }
+  return { forgotten, rejected };
+}
+
+/** SQL: whether a SKU `s` with its due row `d` may be forgotten. */
+const isUnknown = (sql: Queryable) => sql`
+  not s.in_manifest and s.first_priced_at is null and s.state in ('pending', 'not_found') and d.claim is null
+  and not exists (select from catalog_internal.watched w where w.sku = s.sku)
+  and (
+    s.state = 'not_found' and s.asked_at < now() - make_interval(hours => ${KEPT_UNFOUND_HOURS})
+    or s.state = 'pending' and (d.reason in ('watched', 'scope') or d.failures > 0)
+  )`;
+
+/** Forgets those of `skus` that may be forgotten still. Returns how many. */
+async function forget(sql: Sql, skus: readonly string[]): Promise<number> {
   return await transaction(sql, async (tx) => {
     // A connection keeps the plan that was good while there were few: with many, it compares each with each.
     await tx`set local plan_cache_mode = force_custom_plan`;
+    // Joined, here and below, because an array that is not known when the statement is planned would be searched for each row.
     const gone = await scanning(tx<{ sku: string }[]>`
-      select s.sku from catalog.skus s join catalog_internal.due d using (sku)
-      where not s.in_manifest and s.first_priced_at is null and s.state in ('pending', 'not_found') and d.claim is null
-        and not exists (select from catalog_internal.watched w where w.sku = s.sku)
-        and (s.state = 'not_found' and s.asked_at < now() - make_interval(hours => ${KEPT_UNFOUND_HOURS}) or s.state = 'pending' and (d.reason in ('watched', 'scope') or d.failures > 0))
-      order by s.sku limit ${limit} for update of s skip locked`);
+      select s.sku from unnest(${skus as string[]}::text[]) as g(sku)
+      join catalog.skus s on s.sku = g.sku join catalog_internal.due d on d.sku = g.sku
+      where ${isUnknown(tx)} order by s.sku for update of s skip locked`);
     if (gone.length === 0) return 0;
-    const skus = gone.map(({ sku }) => sku);
-    // One that was claimed meanwhile, or marked by somebody, is left for the next time. Joined, because an array that
-    // is not known when the statement is planned would be searched for each row.
+    // One that was claimed meanwhile, or marked by somebody, is left for the next time.
     const free = await tx<{ sku: string }[]>`
       with locked as materialized (
-        select d.sku from unnest(${skus}::text[]) as g(sku) join catalog_internal.due d on d.sku = g.sku
+        select d.sku from unnest(${gone.map(({ sku }) => sku)}::text[]) as g(sku)
+        join catalog_internal.due d on d.sku = g.sku
         where d.claim is null and not (d.reason = 'refresh' and d.due_at <= now())
         order by d.sku for update of d skip locked
       )
