@@ -28,6 +28,7 @@ describe('a SKU that nobody lists or watches, and that never had a price,', () =
       { sku: 'listed', kind: 'error', waitMs: HOUR },
     );
     await sql`update catalog.skus set first_priced_at = now() - interval '1 year' where sku = 'was priced'`;
+    await sql`update catalog.skus set state = 'pending', first_priced_at = null where sku = 'listed'`;
     await watch(sql, 'unasked');
     await followWatchlist(sql);
     expect(await forgetUnknown(sql, 100)).toEqual({ forgotten: 0, rejected: null });
