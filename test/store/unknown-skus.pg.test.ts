@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { applyAnswer } from '../../src/store/answer/apply.ts';
 import { refreshSkus } from '../../src/store/sellers/refresh.ts';
 import { forgetUnknown } from '../../src/store/sellers/watchlist.ts';
-import { line, standing } from './manifest.ts';
+import { baseline, line, standing } from './manifest.ts';
 import { answerAsked, claimAll, followWatchlist, found, HOUR, ledger, REFRESH, useStore } from './support.ts';
 import { dueNow, watch } from './watching.ts';
 
@@ -13,7 +13,7 @@ describe('a SKU that nobody lists or watches, and that never had a price,', () =
     (await store.sql`select sku from catalog.skus order by sku`).map(({ sku }) => sku as string);
   const later = () => store.sql`update catalog.skus set asked_at = asked_at - interval '2 hours'`;
 
-  test('is forgotten: at once where it was never asked for, an hour after the partner did not know it', async () => {
+  test('is forgotten: at once where it was never asked for, an hour after the partner did not know it, after a day of errors', async () => {
     const { sql } = store;
     await standing(store, line('listed'), line('sold out'));
     await watch(sql, 'unknown', 'priced', 'kept', 'fails', 'was priced');
@@ -34,14 +34,26 @@ describe('a SKU that nobody lists or watches, and that never had a price,', () =
     expect(await forgetUnknown(sql, 100)).toEqual({ forgotten: 0, rejected: null });
     await sql`delete from catalog.watchlist where sku <> 'kept'`;
     await followWatchlist(sql);
-    expect(await forgetUnknown(sql, 100)).toEqual({ forgotten: 2, rejected: null });
-    expect(await known()).toEqual(['kept', 'listed', 'priced', 'sold out', 'unknown', 'was priced']);
+    expect(await forgetUnknown(sql, 100)).toEqual({ forgotten: 1, rejected: null });
+    expect(await known()).toEqual(['fails', 'kept', 'listed', 'priced', 'sold out', 'unknown', 'was priced']);
     await later();
+    expect(await forgetUnknown(sql, 100)).toEqual({ forgotten: 1, rejected: null });
+    await sql`update catalog.skus set first_seen_at = now() - interval '25 hours'`;
     expect(await forgetUnknown(sql, 100)).toEqual({ forgotten: 1, rejected: null });
     expect(await known()).toEqual(['kept', 'listed', 'priced', 'sold out', 'was priced']);
     expect([...(await ledger(sql)).keys()].toSorted()).toEqual(await known());
     await watch(sql, 'unknown');
     expect(await dueNow(sql)).toContain('unknown watched 1');
+  });
+
+  test('is kept for a day where a rejected line has named it and answers are errors', async () => {
+    const { sql, url } = store;
+    await baseline(url, [line('listed')], { rejected: ['in a broken line'] });
+    await answerAsked(sql, { sku: 'in a broken line', kind: 'error', waitMs: HOUR });
+    expect(await forgetUnknown(sql, 100)).toEqual({ forgotten: 0, rejected: null });
+    await sql`update catalog.skus set first_seen_at = now() - interval '25 hours'`;
+    expect(await forgetUnknown(sql, 100)).toEqual({ forgotten: 1, rejected: null });
+    expect(await known()).toEqual(['listed']);
   });
 
   test('is kept while it is asked for, and while somebody’s refresh of it is due', async () => {

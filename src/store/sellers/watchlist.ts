@@ -62,6 +62,8 @@ export async function readLeftOut(sql: Sql): Promise<number> {
 
 /** How long a SKU that was never found is kept, so that whoever named it can see that. */
 const KEPT_UNFOUND_HOURS = 1;
+/** How long one is kept that answers with errors, since it was first seen: a manifest's rejected line may have named it. */
+const KEPT_FAILING_HOURS = 24;
 
 /** What came of forgetting SKUs. */
 export interface Forgotten {
@@ -75,7 +77,7 @@ const MAX_KEPT = 100;
 
 /**
  * Forgets SKUs that nobody lists or watches and that never had a price: at most `limit` of them. What was watched and
- * never asked for is forgotten at once, what was asked for in vain after an hour. Where Postgres does not let go of
+ * never asked for is forgotten at once, what was asked for in vain after an hour, and what answers with errors after a day. Where Postgres does not let go of
  * one, the others are forgotten in halves, down to those that are kept.
  */
 export async function forgetUnknown(sql: Sql, limit: number): Promise<Forgotten> {
@@ -105,7 +107,10 @@ const isUnknown = (sql: Queryable) => sql`
   and not exists (select from catalog_internal.watched w where w.sku = s.sku)
   and (
     s.state = 'not_found' and s.asked_at < now() - make_interval(hours => ${KEPT_UNFOUND_HOURS})
-    or s.state = 'pending' and (d.reason in ('watched', 'scope') or d.failures > 0)
+    or s.state = 'pending' and (
+      d.reason in ('watched', 'scope')
+      or d.failures > 0 and s.first_seen_at < now() - make_interval(hours => ${KEPT_FAILING_HOURS})
+    )
   )`;
 
 /** Forgets those of `skus` that may be forgotten still. Returns how many. */
