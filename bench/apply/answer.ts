@@ -59,7 +59,7 @@ export async function prepare(
     update catalog_internal.due set claim = ${first.claim}, held_until = now() + interval '1 hour',
       reason = case when ${share > 0} then 'changed' else reason end
     where sku = any(${names})
-    returning sku, generation, deferrals, failures, live`;
+    returning sku, generation, deferrals, failures, live, due_at as "dueAt", reason`;
   const found = await foundRecords(sql, names, share, random);
   return { claim: { number: first.claim, askedAt: first.askedAt, skus: claimed }, ...found };
 }

@@ -27,6 +27,8 @@ const asked = (...failures: readonly number[]): ClaimedSku[] =>
     failures: each,
     live: false,
     setBack: each > 0,
+    dueAt: new Date(0),
+    reason: 'sweep',
   }));
 
 /** The run after calls, each with the failures of its SKUs and what they were answered. */

@@ -13,7 +13,15 @@ const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
 const DAY = 24 * HOUR;
 const SETTINGS = settingsWith();
-const ASKED = { sku: 'A', generation: 1, deferrals: 0, failures: 0, live: false };
+const ASKED = {
+  sku: 'A',
+  generation: 1,
+  deferrals: 0,
+  failures: 0,
+  live: false,
+  dueAt: new Date(0),
+  reason: 'sweep',
+};
 
 describe('waiting longer after each failure', () => {
   test('doubles from the base to the cap', () => {

@@ -52,6 +52,10 @@ export interface ClaimedSku {
   readonly live: boolean;
   /** It is in the lane of errors: it was in errors, or deferred again, while others were not. */
   readonly setBack?: boolean;
+  /** Since when it was due, by the database's clock; later than the claim where it was taken early. */
+  readonly dueAt: Date;
+  /** Why it was due (`catalog_internal.lane_of`). */
+  readonly reason: string;
 }
 
 /** SKUs that only this worker may ask about until the lease ends. */
@@ -60,13 +64,6 @@ export interface Claim {
   /** The database's time of the claim; the request is sent after it. */
   readonly askedAt: Date;
   readonly skus: readonly ClaimedSku[];
-  /** Since when each of them was due, and why, as far as that is of interest. */
-  readonly dues?: readonly ClaimedDue[];
-}
-
-export interface ClaimedDue {
-  readonly dueAt: Date;
-  readonly reason: string;
 }
 
 /**
@@ -112,7 +109,7 @@ export async function claimDue(
   const { named = [], suspects = [] } = wanted;
   const quotas = (wanted.quotas ?? []).filter((quota) => quota.count > 0);
   if (quotas.length + named.length + suspects.length === 0) return null;
-  const rows = await sql<(ClaimedSku & ClaimedDue & { claim: string; askedAt: Date })[]>`
+  const rows = await sql<(ClaimedSku & { claim: string; askedAt: Date })[]>`
     with quotas as materialized (
       ${quotaRows(sql, quotas, floors)}
     ),
@@ -162,12 +159,7 @@ export async function claimDue(
     select * from claimed`;
   const first = rows[0];
   if (first === undefined) return null;
-  return {
-    number: first.claim,
-    askedAt: first.askedAt,
-    skus: rows.map(claimedSku),
-    dues: rows.map(({ dueAt, reason }) => ({ dueAt, reason })),
-  };
+  return { number: first.claim, askedAt: first.askedAt, skus: rows };
 }
 
 /** None comes first for its promise longer before that is broken (catalog_internal.promised_interval). */
@@ -179,22 +171,6 @@ const LONGEST_LEAD_SECONDS = 45;
  */
 export const promisedNow = (sql: Sql) =>
   sql`d.outside_due_at is null and d.promised_at <= now() and d.promised_by <= now() + make_interval(secs => ${LONGEST_LEAD_SECONDS})`;
-
-const claimedSku = ({
-  sku,
-  generation,
-  deferrals,
-  failures,
-  live,
-  setBack = false,
-}: ClaimedSku): ClaimedSku => ({
-  sku,
-  generation,
-  deferrals,
-  failures,
-  live,
-  setBack,
-});
 
 function quotaRows(sql: Sql, quotas: readonly Quota[], floors: LedgerFloors) {
   return sql`
