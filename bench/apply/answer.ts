@@ -1,4 +1,9 @@
-import type { SkuResult, NextRefresh } from '../../src/store/answer/types.ts';
+import {
+  type AnswerLearning,
+  type NextRefresh,
+  NO_LEARNING,
+  type SkuResult,
+} from '../../src/store/answer/types.ts';
 import type { Sql } from '../../src/store/connection/db.ts';
 import type { Claim } from '../../src/store/ledger/due.ts';
 
@@ -10,6 +15,10 @@ export const NEXT: NextRefresh = {
   snapshotReason: 'sweep',
   lostMs: 3_600_000,
   notFoundMs: 604_800_000,
+};
+
+export const LEARNING: AnswerLearning = {
+  ...NO_LEARNING,
   live: ({ sku, alpha, beta }) => ({
     sku,
     alpha: alpha ?? 1,

@@ -180,7 +180,7 @@ export const HINTS: readonly Mutant[] = [
   ]),
   ...faultsOf('src/store/answer/apply.ts', LOCKED, [
     'hints: what could not be counted is lost',
-    'next.hints?.giveBack(shown)',
+    'hints.giveBack(shown)',
     'undefined',
   ]),
   ...faultsOf(

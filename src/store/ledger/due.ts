@@ -159,7 +159,7 @@ export async function claimDue(
     select * from claimed`;
   const first = rows[0];
   if (first === undefined) return null;
-  return { number: first.claim, askedAt: first.askedAt, skus: rows };
+  return { number: first.claim, askedAt: first.askedAt, skus: [...rows] };
 }
 
 /** None comes first for its promise longer before that is broken (catalog_internal.promised_interval). */
