@@ -171,7 +171,7 @@ describe('a SKU that nobody lists', () => {
     expect(await trust('U')).toMatchObject({ doubt: 'owed', owed_reason: 'unlisted' });
     await store.sql`update catalog_internal.due set largest_call = null where sku = 'U'`;
     const claim = await claimAll(store.sql);
-    const failed = { sku: 'U', kind: 'error', waitMs: HOUR, alone: true } as const;
+    const failed = { sku: 'U', kind: 'error', waitMs: HOUR, blame: 'alone' } as const;
     await applyAnswer(store.sql, claim, [failed], REFRESH);
     expect((await ledger(store.sql)).get('U')).toMatchObject({ reason: 'unlisted', lane: 4, failures: 1 });
     await store.sql`update catalog_internal.due set held_until = null, largest_call = null`;

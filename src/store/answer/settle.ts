@@ -129,12 +129,11 @@ export async function postpone(tx: Tx, claim: Claim, results: readonly SkuResult
       live_marks = case when h.deferred and not d.live then least(d.live_marks + 1, ${MAX_LIVE_MARKS}::int) else d.live_marks end,
       live_left = case when h.deferred and not d.live then 1 << d.live_marks else d.live_left end,
       deferrals = d.deferrals + h.deferred::int,
-      failures = case when h.deferred then d.failures when h.general then greatest(d.failures, 1) else d.failures + 1 end,
-      largest_call = case when h.alone then 1 end,
-      lane = case when h.deferred and d.deferrals = 0 or h.general or d.lane = 0 then d.lane else catalog_internal.lane_of('error') end
+      failures = case when h.deferred then d.failures when h.blame = 'general' then greatest(d.failures, 1) else d.failures + 1 end,
+      largest_call = case when h.blame = 'alone' then 1 end,
+      lane = case when h.deferred and d.deferrals = 0 or h.blame = 'general' or d.lane = 0 then d.lane else catalog_internal.lane_of('error') end
     from unnest(${waiting.map(({ sku }) => sku)}::text[], ${waiting.map(({ kind }) => Number(kind === 'deferred'))}::int[]::boolean[],
-      ${waiting.map((result) => Number(result.kind === 'error' && result.alone === true))}::int[]::boolean[],
-      ${waiting.map((result) => Number(result.kind === 'error' && result.general === true))}::int[]::boolean[],
-      ${waiting.map((result) => result.waitMs / 1000)}::float8[]) as h(sku, deferred, alone, general, wait)
+      ${waiting.map((result) => ('blame' in result ? (result.blame ?? null) : null))}::text[],
+      ${waiting.map((result) => result.waitMs / 1000)}::float8[]) as h(sku, deferred, blame, wait)
     where d.sku = h.sku and d.claim = ${claim.number}`;
 }

@@ -32,16 +32,16 @@ export type SkuResult =
     }
   | { readonly sku: string; readonly kind: 'not_found' }
   | { readonly sku: string; readonly kind: 'deferred'; readonly waitMs: number }
-  /**
-   * `alone`: a call with this SKU and no other failed as a whole, so it shares none until one has worked. `general`:
-   * so are all others, and it is counted no more than once against this one.
-   */
   | {
       readonly sku: string;
       readonly kind: 'error';
       readonly waitMs: number;
-      readonly alone?: boolean;
-      readonly general?: boolean;
+      /**
+       * `alone`: a call with this SKU and no other failed as a whole, so it shares none until one has worked.
+       * `general`: nearly all SKUs are in errors, so it is counted no more than once against this one. Absent: the
+       * answer has this SKU in errors.
+       */
+      readonly blame?: 'alone' | 'general';
     };
 
 /** When a SKU's next refresh is due after an answer, in milliseconds. */
