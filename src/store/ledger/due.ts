@@ -237,10 +237,16 @@ export async function returnClaim(
   sql: Sql,
   claim: string,
   skus: readonly string[],
-  { largestCall = null, holdMs = 0 }: ReturnOptions = {},
+  options: ReturnOptions = {},
 ): Promise<void> {
   await sql`
     with claimed as materialized (${lockingClaim(sql, claim, skus)})
+    ${returningClaimed(sql, options)}`;
+}
+
+/** SQL: an UPDATE that gives back the rows of `claimed` (lockingClaim), as `options` say. */
+export function returningClaimed(sql: Sql, { largestCall = null, holdMs = 0 }: ReturnOptions) {
+  return sql`
     update catalog_internal.due d set claim = null,
       held_until = case when ${holdMs > 0} then clock_timestamp() + make_interval(secs => ${holdMs / 1000}) end,
       largest_call = least(largest_call, ${largestCall}::smallint)
