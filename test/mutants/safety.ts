@@ -80,6 +80,10 @@ export const SAFETY: readonly Mutant[] = [
     ],
     ['forget: what somebody wants refreshed', "and not (d.reason = 'refresh' and d.due_at <= now())", ''],
     ['forget: what a call has', 'and d.claim is null\n', '\n'],
+  ),
+  ...faultsOf(
+    'src/store/connection/locks.ts',
+    ['test/store/watchlist.pg.test.ts'],
     [
       'watchlist: two daemons read it at once',
       'for update skip locked`;\n      if (turn',

@@ -219,13 +219,8 @@ export const SQL: readonly Mutant[] = [
     ],
   ),
   ...faultsOf(
-    'src/store/call/call-lesson.ts',
-    [
-      'test/store/ledger-corners.pg.test.ts',
-      'test/store/lesson.pg.test.ts',
-      'test/store/failed-calls.pg.test.ts',
-      'test/sync/incident.pg.test.ts',
-    ],
+    'src/store/ledger/due.ts',
+    ['test/store/failed-calls.pg.test.ts', 'test/sync/incident.pg.test.ts'],
     [
       'failed call: frees its SKUs at once in an outage',
       'held_until = case when ${holdMs > 0} then',
@@ -235,6 +230,15 @@ export const SQL: readonly Mutant[] = [
       'failed call: lets SKUs into larger calls',
       'largest_call = least(largest_call, ${largestCall}::smallint)',
       'largest_call = ${largestCall}::smallint',
+    ],
+  ),
+  ...faultsOf(
+    'src/store/call/call-lesson.ts',
+    [
+      'test/store/ledger-corners.pg.test.ts',
+      'test/store/lesson.pg.test.ts',
+      'test/store/failed-calls.pg.test.ts',
+      'test/sync/incident.pg.test.ts',
     ],
     [
       'failed call: shortens a pause',
