@@ -92,7 +92,7 @@ export const SQL: readonly Mutant[] = [
     [...DUE, 'test/sync/live-plan.pg.test.ts'],
     [
       'ledger: waiting SKUs are claimed by name',
-      'where sku = any(${named as string[]}) and held_until is null and',
+      'where sku = any(${named as string[]}) and ${claimable(sql)} and',
       'where sku = any(${named as string[]}) and',
     ],
     [
@@ -103,8 +103,8 @@ export const SQL: readonly Mutant[] = [
     ['ledger: rank does not count', 'order by d.rank desc, d.due_at limit', 'order by d.due_at limit'],
     [
       'ledger: suspects ride with others',
-      'd.largest_call is null and d.live = q.live and d.lane = q.lane\n',
-      'd.live = q.live and d.lane = q.lane\n',
+      "${claimable(sql, 'd')} and d.live = q.live and d.lane = q.lane\n",
+      'd.held_until is null and d.live = q.live and d.lane = q.lane\n',
     ],
     [
       'ledger: what a claim frees others hold',
@@ -123,8 +123,8 @@ export const SQL: readonly Mutant[] = [
     ],
     [
       'ledger: live SKUs are moved for their metadata',
-      'largest_call is null and not live and lane',
-      'largest_call is null and lane',
+      '${claimable(sql)} and not live and lane',
+      '${claimable(sql)} and lane',
     ],
     [
       'ledger: what was saved up counts in full',

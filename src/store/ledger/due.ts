@@ -1,4 +1,4 @@
-import type { Sql } from '../connection/db.ts';
+import type { Queryable, Sql } from '../connection/db.ts';
 import { type LedgerFloors, NO_FLOORS } from './due-floors.ts';
 
 /**
@@ -82,6 +82,33 @@ export interface WantedSkus {
 export const laneNumber = (lane: ClaimedLane): number =>
   lane === PROMISED ? 0 : DUE_LANES.indexOf(lane) + 1;
 
+/** What the ledger is called in a statement; undefined: its columns are named without it. */
+type LedgerAlias = 'd' | 'due' | 'l';
+
+/**
+ * SQL: a row of the ledger that nobody holds and that may be in any call. This is the condition of the partial indexes
+ * due_claim, due_urgent and due_promised (store/schema/internal.ts): they serve a statement only where it says so.
+ */
+export function claimable(sql: Queryable, alias?: LedgerAlias) {
+  const row = alias === undefined ? '' : `${alias}.`;
+  return sql.unsafe(`${row}held_until is null and ${row}largest_call is null`);
+}
+
+/** SQL: a row of the ledger whose due time is only that of the order of live refreshes. */
+export function movable(sql: Queryable, alias: LedgerAlias) {
+  const row = sql.unsafe(alias);
+  return sql`
+    ${row}.claim is null
+    and ${claimable(sql, alias)}
+    and ${row}.doubt is null
+    and ${row}.deferrals = 0
+    and ${row}.failures = 0
+    and ${row}.live
+    and ${row}.reason = 'live'
+    and ${row}.lane = ${laneNumber('live')}
+    and ${row}.outside_due_at is null`;
+}
+
 /**
  * What asking for live SKUs takes under the ceiling: so many milliseconds a SKU, from what was saved up, which is at
  * most so long.
@@ -118,7 +145,7 @@ export async function claimDue(
       -- Whatever is urgent is due: a mark made it so.
       select p.ctid from quotas q cross join lateral (
         select d.ctid from catalog_internal.due d
-        where d.held_until is null and d.largest_call is null and d.lane = 1 and d.live = q.live
+        where ${claimable(sql, 'd')} and d.lane = 1 and d.live = q.live
           and d.due_at >= q.since
         order by d.rank desc, d.due_at limit q.count for update skip locked
       ) p
@@ -127,7 +154,7 @@ export async function claimDue(
     by_age as materialized (
       select p.ctid from quotas q cross join lateral (
         select d.ctid from catalog_internal.due d
-        where d.held_until is null and d.largest_call is null and d.live = q.live and d.lane = q.lane
+        where ${claimable(sql, 'd')} and d.live = q.live and d.lane = q.lane
           and d.due_at >= q.since and d.due_at <= now() + make_interval(secs => q.early)
         order by d.due_at limit q.count for update skip locked
       ) p
@@ -135,7 +162,7 @@ export async function claimDue(
     ),
     by_name as materialized (
       select ctid from catalog_internal.due
-      where sku = any(${named as string[]}) and held_until is null and largest_call is null and live and outside_due_at is null
+      where sku = any(${named as string[]}) and ${claimable(sql)} and live and outside_due_at is null
       order by sku for update skip locked
     ),
     suspects as materialized (${suspectsOf(sql, suspects)}),
@@ -192,7 +219,7 @@ function claimedByPromise(sql: Sql) {
   return sql`
     select p.ctid from quotas q cross join lateral (
       select d.ctid from catalog_internal.due d
-      where d.held_until is null and d.largest_call is null and d.promised_by is not null and d.live = q.live
+      where ${claimable(sql, 'd')} and d.promised_by is not null and d.live = q.live
         and d.promised_by >= q.since and ${promisedNow(sql)}
       order by d.promised_by limit q.count for update skip locked
     ) p
@@ -296,7 +323,7 @@ export async function promoteMetadata(sql: Sql, overdueSeconds: number, limit: n
     set lane = catalog_internal.lane_of('metadata'), reason = 'metadata'
     where d.ctid = any(array(
       select ctid from catalog_internal.due
-      where held_until is null and largest_call is null and not live and lane = catalog_internal.lane_of('sweep')
+      where ${claimable(sql)} and not live and lane = catalog_internal.lane_of('sweep')
         and outside_due_at is null and due_at <= now() - make_interval(secs => ${overdueSeconds})
       order by due_at limit ${limit} for update skip locked
     ))`;
@@ -331,7 +358,7 @@ export async function readIdle(sql: Sql): Promise<Idle> {
         from generate_series(1, cardinality(catalog_internal.lane_names())) as lane
         cross join lateral (
           select due_at from catalog_internal.due d
-          where held_until is null and largest_call is null and not live and d.lane = lane.lane::smallint
+          where ${claimable(sql)} and not live and d.lane = lane.lane::smallint
           order by due_at limit 1
         ) oldest
         where oldest.due_at <= now()
