@@ -53,8 +53,8 @@ export const SQL: readonly Mutant[] = [
     ],
     [
       'delta: the token moves with each piece',
-      '(await applyPart(tx, part, { nowLive, around }))',
-      '(await applyPart(tx, part, { nowLive, around, end: delta }))',
+      'applyPart(tx, part, { nowLive, around })',
+      'applyPart(tx, { ...part, end: delta }, { nowLive, around })',
     ],
     [
       'delta: a piece is applied whoever has the token',
