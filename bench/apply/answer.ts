@@ -1,4 +1,9 @@
-import type { SkuResult, NextRefresh } from '../../src/store/answer/types.ts';
+import {
+  type AnswerLearning,
+  type NextRefresh,
+  NO_LEARNING,
+  type SkuResult,
+} from '../../src/store/answer/types.ts';
 import type { Sql } from '../../src/store/connection/db.ts';
 import type { Claim } from '../../src/store/ledger/due.ts';
 
@@ -10,6 +15,10 @@ export const NEXT: NextRefresh = {
   snapshotReason: 'sweep',
   lostMs: 3_600_000,
   notFoundMs: 604_800_000,
+};
+
+export const LEARNING: AnswerLearning = {
+  ...NO_LEARNING,
   live: ({ sku, alpha, beta }) => ({
     sku,
     alpha: alpha ?? 1,
@@ -59,7 +68,7 @@ export async function prepare(
     update catalog_internal.due set claim = ${first.claim}, held_until = now() + interval '1 hour',
       reason = case when ${share > 0} then 'changed' else reason end
     where sku = any(${names})
-    returning sku, generation, deferrals, failures, live`;
+    returning sku, generation, deferrals, failures, live, due_at as "dueAt", reason`;
   const found = await foundRecords(sql, names, share, random);
   return { claim: { number: first.claim, askedAt: first.askedAt, skus: claimed }, ...found };
 }

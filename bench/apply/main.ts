@@ -8,7 +8,7 @@ import { report, type Row, sizes } from '../frame/table.ts';
 import { countingClient } from '../frame/trips.ts';
 import { seeded } from '../freshness/random.ts';
 import { loadMirror } from '../scrape/load.ts';
-import { type Answer, expectApplied, NEXT, prepare, scattered, SKUS_AN_ANSWER } from './answer.ts';
+import { type Answer, expectApplied, LEARNING, NEXT, prepare, scattered, SKUS_AN_ANSWER } from './answer.ts';
 import { ormUpsert } from './orm.ts';
 import { multiRowValues, rowByRow, unnestOnConflict } from './peers.ts';
 
@@ -72,7 +72,7 @@ await withMirrorDatabase(
     const ormClient = connect(url, { max: 1 });
     const orm = drizzle(ormClient);
     const works: Readonly<Record<string, Apply>> = {
-      ours: ({ claim, records }) => applyAnswer(sql, claim, records, NEXT),
+      ours: ({ claim, records }) => applyAnswer(sql, claim, records, NEXT, { learning: LEARNING }),
       'unnest … ON CONFLICT … WHERE': (answer) => unnestOnConflict(sql, answer),
       'multi-row VALUES': (answer) => multiRowValues(sql, answer),
       'ORM bulk upsert': (answer) => ormUpsert(orm, answer),
@@ -147,7 +147,7 @@ async function tripsOf(url: string, next: () => Promise<Answer>): Promise<number
   for (let i = 0; i < 2; i += 1) {
     const { claim, records } = await next();
     const before = client.trips();
-    await applyAnswer(client.sql, claim, records, NEXT);
+    await applyAnswer(client.sql, claim, records, NEXT, { learning: LEARNING });
     trips = client.trips() - before;
   }
   await client.sql.end({ timeout: 5 });

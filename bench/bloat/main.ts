@@ -1,6 +1,6 @@
 import { applyAnswer } from '../../src/store/answer/apply.ts';
 import type { Sql } from '../../src/store/connection/db.ts';
-import { NEXT, prepare, scattered, SKUS_AN_ANSWER } from '../apply/answer.ts';
+import { LEARNING, NEXT, prepare, scattered, SKUS_AN_ANSWER } from '../apply/answer.ts';
 import { loadRecords } from '../frame/records.ts';
 import { withMirrorDatabase } from '../frame/server.ts';
 import { report, type Row, sizes } from '../frame/table.ts';
@@ -42,7 +42,7 @@ await withMirrorDatabase(
       for (let done = 0; done < skus; done += SKUS_AN_ANSWER) {
         const some = Array.from({ length: SKUS_AN_ANSWER }, () => names.next().value);
         const { claim, records } = await prepare(sql, some, 0.01, random);
-        await applyAnswer(sql, claim, records, NEXT);
+        await applyAnswer(sql, claim, records, NEXT, { learning: LEARNING });
       }
     };
     await round();

@@ -1,6 +1,7 @@
 import { systemClock } from '../../src/lib/clock.ts';
 import { pruneSends, withPace } from '../../src/pace/ledger.ts';
 import { applyAnswer } from '../../src/store/answer/apply.ts';
+import { type AnswerLearning, NO_LEARNING } from '../../src/store/answer/types.ts';
 import { type CallInputOptions, readCallInputs } from '../../src/store/call/bulk-call.ts';
 import { storeLesson } from '../../src/store/call/call-lesson.ts';
 import type { Sql } from '../../src/store/connection/db.ts';
@@ -156,7 +157,15 @@ export class Calls {
     const claim = await claimDue(sql, { quotas: quotasOf(1) }, WINDOW_MS, SPEND, this.#floors.floors);
     if (claim === null) throw new Error('nothing was due');
     const records = claim.skus.flatMap(({ sku }) => this.#records.get(sku) ?? []);
-    await applyAnswer(sql, claim, records, { ...NEXT, snapshotMs: 1, liveMs: 1, live: learnt });
+    await applyAnswer(
+      sql,
+      claim,
+      records,
+      { ...NEXT, snapshotMs: 1, liveMs: 1 },
+      {
+        learning: { ...NO_LEARNING, live: learnt },
+      },
+    );
   }
 }
 
@@ -168,7 +177,7 @@ const quotasOf = (calls: number): Quota[] =>
     earlySeconds: 0,
   }));
 
-const learnt: NonNullable<(typeof NEXT)['live']> = ({ sku, alpha, beta }) => ({
+const learnt: AnswerLearning['live'] = ({ sku, alpha, beta }) => ({
   sku,
   alpha: alpha ?? 1,
   beta: beta ?? 720,

@@ -1,7 +1,7 @@
 import { setTimeout } from 'node:timers/promises';
 import { applyAnswer } from '../../src/store/answer/apply.ts';
 import { connect } from '../../src/store/connection/db.ts';
-import { NEXT, prepare, scattered, SKUS_AN_ANSWER } from '../apply/answer.ts';
+import { LEARNING, NEXT, prepare, scattered, SKUS_AN_ANSWER } from '../apply/answer.ts';
 import { seeded } from '../freshness/random.ts';
 
 /**
@@ -18,6 +18,6 @@ for (let next = performance.now(); ; next += everyMs) {
   if (everyMs > 0) await setTimeout(Math.max(0, next - performance.now()));
   const some = Array.from({ length: SKUS_AN_ANSWER }, () => names.next().value);
   const { claim, records } = await prepare(sql, some, 0.1, random);
-  await applyAnswer(sql, claim, records, NEXT);
+  await applyAnswer(sql, claim, records, NEXT, { learning: LEARNING });
   process.send?.(records.length);
 }

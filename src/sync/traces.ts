@@ -4,7 +4,7 @@ import type { Acquired } from '../pace/pacer.ts';
 import type { BulkAnswer } from '../partner/answers.ts';
 import { PartnerError } from '../partner/errors.ts';
 import type { Applied } from '../store/answer/types.ts';
-import type { Claim } from '../store/ledger/due.ts';
+import type { Claim, ClaimedSku } from '../store/ledger/due.ts';
 import type { SyncContext } from './context.ts';
 import { PATIENCE_MS, type TaskOutcome } from './outcome.ts';
 
@@ -140,19 +140,23 @@ export interface Due {
   readonly keys: readonly string[];
 }
 
+interface DueClaim extends Pick<Claim, 'askedAt'> {
+  readonly skus: readonly Pick<ClaimedSku, 'dueAt' | 'reason'>[];
+}
+
 /**
  * Since when the call was due: since the first report of the delta that it answers, else since the first of its SKUs
  * was. Pure.
  */
-export function dueOf({ askedAt, dues = [] }: Pick<Claim, 'askedAt' | 'dues'>): Due {
-  const reported = dues.filter(({ reason }) => REPORTED.has(reason));
-  const [first, ...others] = reported.length > 0 ? reported : dues;
+export function dueOf({ askedAt, skus }: DueClaim): Due {
+  const reported = skus.filter(({ reason }) => REPORTED.has(reason));
+  const [first, ...others] = reported.length > 0 ? reported : skus;
   if (first === undefined) return { forMs: 0, reason: undefined, keys: [] };
   const oldest = others.reduce((a, b) => (b.dueAt < a.dueAt ? b : a), first);
   return {
     forMs: Math.max(0, askedAt.getTime() - oldest.dueAt.getTime()),
     reason: oldest.reason,
-    keys: [...new Set(dues.map(({ dueAt }) => dueKey(dueAt)))],
+    keys: [...new Set(skus.map(({ dueAt }) => dueKey(dueAt)))],
   };
 }
 

@@ -17,8 +17,8 @@ export const ANSWER_SQL: readonly Mutant[] = [
     APPLIED,
     [
       'answer: what is not applied is settled',
-      'settleAnswered(tx, { claim, at }, effects, next)',
-      "settleAnswered(tx, { claim, at }, { ...effects, answered: results.filter(({ kind }) => kind === 'record') }, next)",
+      'settleAnswered(tx, { claim, at }, effects, settling)',
+      "settleAnswered(tx, { claim, at }, { ...effects, answered: results.filter(({ kind }) => kind === 'record') }, settling)",
     ],
     ['answer: what is not applied stays claimed', '    returnOvertaken(tx, claim, overtaken),\n', ''],
   ),
@@ -240,7 +240,7 @@ export const ANSWER_SQL: readonly Mutant[] = [
       "return members.every(({ path }) => muted.has(keyOf({ part: 'entry', path })));",
       'return false;',
     ],
-    ['members: a followed SKU is not stored', 'watch?.follows(sku) === true', 'watch === null'],
+    ['members: a followed SKU is not stored', 'watch.follows(sku)', 'false'],
   ),
   ...faultsOf(
     'src/store/answer/muted.ts',

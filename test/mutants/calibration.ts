@@ -67,7 +67,7 @@ export const CALIBRATION_FAULTS: readonly Mutant[] = [
   ),
   ...faultsOf('src/store/answer/apply.ts', CALIBRATION, [
     'calibration: no refresh tests anything',
-    'next.looks?.note(tests);',
+    'looks.note(tests);',
     '',
   ]),
   ...faultsOf(

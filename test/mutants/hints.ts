@@ -144,7 +144,7 @@ export const HINTS: readonly Mutant[] = [
       'case when t.hinted_at > l.asked_at then t.sku end',
       't.sku',
     ],
-    ['hints: what is held back is moved', 'and l.held_until is null\n', '\n'],
+    ['hints: what is held back is moved', "(${movable(tx, 'l')} and", "(l.live and l.reason = 'live' and"],
     ['hints: sums do not fade', 'n.tested * f.part,', 'n.tested,'],
     ['hints: p_right does not fall', 'set hint_hazard = h.hazard from', 'set hint_hazard = null from'],
   ),
@@ -180,7 +180,7 @@ export const HINTS: readonly Mutant[] = [
   ]),
   ...faultsOf('src/store/answer/apply.ts', LOCKED, [
     'hints: what could not be counted is lost',
-    'next.hints?.giveBack(shown)',
+    'hints.giveBack(shown)',
     'undefined',
   ]),
   ...faultsOf(

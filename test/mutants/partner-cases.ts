@@ -138,7 +138,7 @@ export const PARTNER_CASES: readonly Mutant[] = [
   {
     breaks: 'F8: a SKU that was deferred once counts as live for good',
     file: 'src/store/answer/settle.ts',
-    from: "live = d.live and (s.price_source is not distinct from 'live' or ${next.everythingLive ?? false} or d.live_left > 1),",
+    from: "live = d.live and (s.price_source is not distinct from 'live' or ${everythingLive} or d.live_left > 1),",
     to: 'live = d.live,',
     tests: ['test/store/answers.pg.test.ts', 'test/store/answers-model.pg.test.ts'],
   },

@@ -84,6 +84,20 @@ export const RELEASES: readonly Mutant[] = [
     ['boost: early refreshes are remembered for ever', '/ EARLY_MEMORY_MINUTES);', '/ 1e9);'],
   ),
   ...faultsOf(
+    'src/store/ledger/due.ts',
+    PG,
+    [
+      'lines: SKUs that are claimed or wait are moved',
+      '${row}.claim is null\n    and ${claimable(sql, alias)}\n    and',
+      '',
+    ],
+    [
+      'lines: SKUs marked for another reason are moved',
+      "    and ${row}.reason = 'live'\n    and ${row}.lane = ${laneNumber('live')}\n    and ${row}.outside_due_at is null`;",
+      '`;',
+    ],
+  ),
+  ...faultsOf(
     'src/store/live/lines.ts',
     PG,
     ['lines: a state that another call has changed is overwritten', 'and n.was = l.step', ''],
@@ -96,12 +110,6 @@ export const RELEASES: readonly Mutant[] = [
       'lines: SKUs that are held are waited for',
       'order by d.sku for update of d skip locked',
       'order by d.sku for update of d nowait',
-    ],
-    ['lines: SKUs that are claimed or wait are moved', 'd.claim is null and d.held_until is null and', ''],
-    [
-      'lines: SKUs marked for another reason are moved',
-      "and d.live and d.reason = 'live' and d.lane = ${laneNumber('live')} and d.outside_due_at is null`;",
-      'and d.live`;',
     ],
     [
       'lines: who waits as before is not due later',

@@ -79,6 +79,10 @@ export const SAFETY: readonly Mutant[] = [
       's.asked_at < now() + make_interval',
     ],
     ['forget: what somebody wants refreshed', "and not (d.reason = 'refresh' and d.due_at <= now())", ''],
+  ),
+  ...faultsOf(
+    'src/store/connection/locks.ts',
+    ['test/store/watchlist.pg.test.ts'],
     [
       'watchlist: two daemons read it at once',
       'for update skip locked`;\n      if (turn',

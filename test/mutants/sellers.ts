@@ -70,7 +70,11 @@ export const SELLERS: readonly Mutant[] = [
   ...faultsOf(
     'src/store/history/removed-prices.ts',
     FOREIGN_KEYS,
-    ['foreign keys: one that is checked at the end is not seen', 'set constraints all immediate; ', ''],
+    [
+      'foreign keys: one that is checked at the end is not seen',
+      '  await tx`set constraints all immediate`;\n',
+      '',
+    ],
     [
       'foreign keys: a price that must stay is one to act on',
       '  await attempt(tx, (inner) => emptyPrices(inner, first));\n',

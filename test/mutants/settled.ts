@@ -77,18 +77,18 @@ export const SETTLED: readonly Mutant[] = [
     ],
     [
       'answer: a deferred SKU counts as a failure',
-      'case when h.deferred then d.failures when h.general',
-      'case when h.general',
+      "case when h.deferred then d.failures when h.blame = 'general'",
+      "case when h.blame = 'general'",
     ],
     [
       'answer: an error that all share is counted against each',
-      'when h.general then greatest(d.failures, 1) else',
+      "when h.blame = 'general' then greatest(d.failures, 1) else",
       'else',
     ],
     [
       'answer: an error that all share is no error',
-      'when h.general then greatest(d.failures, 1) else',
-      'when h.general then d.failures else',
+      "when h.blame = 'general' then greatest(d.failures, 1) else",
+      "when h.blame = 'general' then d.failures else",
     ],
     [
       'answer: an erring SKU counts as deferred',
@@ -97,17 +97,17 @@ export const SETTLED: readonly Mutant[] = [
     ],
     [
       'answer: a deferred SKU goes to the lane of errors',
-      "lane = case when h.deferred and d.deferrals = 0 or h.general or d.lane = 0 then d.lane else catalog_internal.lane_of('error') end",
-      "lane = case when h.general or d.lane = 0 then d.lane else catalog_internal.lane_of('error') end",
+      "lane = case when h.deferred and d.deferrals = 0 or h.blame = 'general' or d.lane = 0 then d.lane else catalog_internal.lane_of('error') end",
+      "lane = case when h.blame = 'general' or d.lane = 0 then d.lane else catalog_internal.lane_of('error') end",
     ],
     [
       'answer: a SKU that is deferred again keeps its place before all others',
-      'when h.deferred and d.deferrals = 0 or h.general or d.lane = 0 then d.lane',
-      'when h.deferred or h.general or d.lane = 0 then d.lane',
+      "when h.deferred and d.deferrals = 0 or h.blame = 'general' or d.lane = 0 then d.lane",
+      "when h.deferred or h.blame = 'general' or d.lane = 0 then d.lane",
     ],
     [
       'answer: an error that all share takes a SKU out of its lane',
-      'when h.deferred and d.deferrals = 0 or h.general or d.lane = 0 then d.lane',
+      "when h.deferred and d.deferrals = 0 or h.blame = 'general' or d.lane = 0 then d.lane",
       'when h.deferred and d.deferrals = 0 or d.lane = 0 then d.lane',
     ],
     ['answer: a deferred SKU does not count as live', 'live = d.live or h.deferred,', 'live = d.live,'],

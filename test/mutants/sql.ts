@@ -53,8 +53,8 @@ export const SQL: readonly Mutant[] = [
     ],
     [
       'delta: the token moves with each piece',
-      '(await applyPart(tx, part, { nowLive, around }))',
-      '(await applyPart(tx, part, { nowLive, around, end: delta }))',
+      'applyPart(tx, part, { nowLive, around })',
+      'applyPart(tx, { ...part, end: delta }, { nowLive, around })',
     ],
     [
       'delta: a piece is applied whoever has the token',
@@ -92,7 +92,7 @@ export const SQL: readonly Mutant[] = [
     [...DUE, 'test/sync/live-plan.pg.test.ts'],
     [
       'ledger: waiting SKUs are claimed by name',
-      'where sku = any(${named as string[]}) and held_until is null and',
+      'where sku = any(${named as string[]}) and ${claimable(sql)} and',
       'where sku = any(${named as string[]}) and',
     ],
     [
@@ -103,8 +103,8 @@ export const SQL: readonly Mutant[] = [
     ['ledger: rank does not count', 'order by d.rank desc, d.due_at limit', 'order by d.due_at limit'],
     [
       'ledger: suspects ride with others',
-      'd.largest_call is null and d.live = q.live and d.lane = q.lane\n',
-      'd.live = q.live and d.lane = q.lane\n',
+      "${claimable(sql, 'd')} and d.live = q.live and d.lane = q.lane\n",
+      'd.held_until is null and d.live = q.live and d.lane = q.lane\n',
     ],
     [
       'ledger: what a claim frees others hold',
@@ -123,8 +123,8 @@ export const SQL: readonly Mutant[] = [
     ],
     [
       'ledger: live SKUs are moved for their metadata',
-      'largest_call is null and not live and lane',
-      'largest_call is null and lane',
+      '${claimable(sql)} and not live and lane',
+      '${claimable(sql)} and lane',
     ],
     [
       'ledger: what was saved up counts in full',
@@ -219,13 +219,8 @@ export const SQL: readonly Mutant[] = [
     ],
   ),
   ...faultsOf(
-    'src/store/call/call-lesson.ts',
-    [
-      'test/store/ledger-corners.pg.test.ts',
-      'test/store/lesson.pg.test.ts',
-      'test/store/failed-calls.pg.test.ts',
-      'test/sync/incident.pg.test.ts',
-    ],
+    'src/store/ledger/due.ts',
+    ['test/store/failed-calls.pg.test.ts', 'test/sync/incident.pg.test.ts'],
     [
       'failed call: frees its SKUs at once in an outage',
       'held_until = case when ${holdMs > 0} then',
@@ -235,6 +230,15 @@ export const SQL: readonly Mutant[] = [
       'failed call: lets SKUs into larger calls',
       'largest_call = least(largest_call, ${largestCall}::smallint)',
       'largest_call = ${largestCall}::smallint',
+    ],
+  ),
+  ...faultsOf(
+    'src/store/call/call-lesson.ts',
+    [
+      'test/store/ledger-corners.pg.test.ts',
+      'test/store/lesson.pg.test.ts',
+      'test/store/failed-calls.pg.test.ts',
+      'test/sync/incident.pg.test.ts',
     ],
     [
       'failed call: shortens a pause',

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import type { PriceDifference } from '../../src/store/answer/differences.ts';
 import { type Differences, type LockedSku, effectsOf } from '../../src/store/answer/effects.ts';
-import type { SkuResult } from '../../src/store/answer/types.ts';
+import { NO_LEARNING, NO_OBSERVERS, type SkuResult } from '../../src/store/answer/types.ts';
 import { found } from './support.ts';
 
 const row = (sku: string, other: Partial<LockedSku> = {}): LockedSku => ({
@@ -48,6 +48,12 @@ const differences = (prices: readonly PriceDifference[], unknown: readonly strin
   products: { fields: [], members: new Map(), unknown },
 });
 
+const KNOWN = {
+  muted: new Set<string>(),
+  massMove: { since: null, usual: null },
+  watch: NO_OBSERVERS.members,
+};
+
 describe('what follows from an answer', () => {
   test('is nothing for a SKU whose claim is lost, or whose answer was overtaken', () => {
     const outcome = effectsOf(
@@ -57,7 +63,8 @@ describe('what follows from an answer', () => {
         [price('OURS', 'moved', 1, 2), price('OVERTAKEN', 'moved', 1, 2), price('LOST', 'gone', 1, null)],
         [],
       ),
-      {},
+      NO_LEARNING,
+      KNOWN,
     );
     expect(outcome.answered.map(({ sku }) => sku)).toEqual(['OURS']);
     expect(outcome.prices.map(({ sku }) => sku)).toEqual(['OURS']);
@@ -77,7 +84,8 @@ describe('what follows from an answer', () => {
         ],
         ['NEW'],
       ),
-      {},
+      NO_LEARNING,
+      KNOWN,
     );
     expect(outcome.prices).toHaveLength(3);
     expect(outcome.moves).toEqual([]);
@@ -96,11 +104,13 @@ describe('what follows from an answer', () => {
       [answer('A'), answer('B', 'not_found'), answer('C')],
       differences([price('B', 'gone', 3, null)]),
       {
+        ...NO_LEARNING,
         live: ({ sku, moved }) => {
           heard.push(`${sku} ${String(moved)}`);
           return { sku, alpha: 1, beta: 1, sizesSeen: 0, sizesMoved: 0, nextMs: 1 };
         },
       },
+      KNOWN,
     );
     expect(heard).toEqual(['A false', 'B true']);
   });

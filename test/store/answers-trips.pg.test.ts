@@ -1,13 +1,13 @@
 import { expect, test } from 'vitest';
 import { countingClient } from '../../bench/frame/trips.ts';
 import { applyAnswer } from '../../src/store/answer/apply.ts';
-import type { SkuResult } from '../../src/store/answer/types.ts';
+import { NO_LEARNING, type SkuResult } from '../../src/store/answer/types.ts';
 import { claimAll, found, HOUR, knownSkus, REFRESH, mark, useStore } from './support.ts';
 
 const store = useStore();
 
-const NEXT = {
-  ...REFRESH,
+const LEARNING = {
+  ...NO_LEARNING,
   live: ({ sku }: { sku: string }) => ({
     sku,
     alpha: 1,
@@ -36,7 +36,7 @@ test('an answer takes one round trip beside BEGIN and COMMIT, whatever it holds'
       { sku: 'E', kind: 'error', waitMs: 0 },
     ];
     const before = trips();
-    await applyAnswer(sql, claim, results, NEXT);
+    await applyAnswer(sql, claim, results, REFRESH, { learning: LEARNING });
     taken.push(trips() - before);
     await store.sql`update catalog_internal.due set held_until = null`;
   }

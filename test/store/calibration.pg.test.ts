@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { applyAnswer } from '../../src/store/answer/apply.ts';
-import type { SkuResult } from '../../src/store/answer/types.ts';
+import { NO_OBSERVERS, type SkuResult } from '../../src/store/answer/types.ts';
 import { claimDue } from '../../src/store/ledger/due.ts';
 import { drawLooks, learnBeliefs } from '../../src/store/trust/beliefs.ts';
 import {
@@ -41,7 +41,7 @@ async function ask(...results: readonly SkuResult[]): Promise<void> {
   const claim = await claimDue(store.sql, { named, quotas: allDue(10) }, LEASE_MS);
   if (claim === null) throw new Error('nothing claimed');
   const looks = new LookCounts({ monotonic: () => 0 }, 0);
-  await applyAnswer(store.sql, claim, results, { ...REFRESH, looks });
+  await applyAnswer(store.sql, claim, results, REFRESH, { observers: { ...NO_OBSERVERS, looks } });
 }
 
 describe('calibration', () => {
@@ -170,7 +170,9 @@ describe('each refresh', () => {
       await mark(sql, ['A'], 'sweep');
       const claim = await claimDue(sql, { quotas: allDue(1) }, LEASE_MS);
       if (claim === null) throw new Error('nothing claimed');
-      return await applyAnswer(sql, claim, [found('A', { 1: price })], { ...REFRESH, looks });
+      return await applyAnswer(sql, claim, [found('A', { 1: price })], REFRESH, {
+        observers: { ...NO_OBSERVERS, looks },
+      });
     };
     await refresh(100);
     await sql`delete from catalog_internal.calibration_hours`;

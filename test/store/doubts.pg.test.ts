@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { applyAnswer } from '../../src/store/answer/apply.ts';
 import { acceptDoubted, MoveCounts, readDoubts } from '../../src/store/answer/mass-moves.ts';
-import type { Applied, SkuResult } from '../../src/store/answer/types.ts';
+import { type Applied, NO_OBSERVERS, type SkuResult } from '../../src/store/answer/types.ts';
 import { stillDue } from '../../src/store/catalog/sync-state.ts';
 import { adoptAccount } from '../../src/store/setup/account.ts';
 import { countCatalog } from '../../src/store/status/counts-reader.ts';
@@ -22,7 +22,9 @@ async function answer(results: readonly SkuResult[], moves = daemon()): Promise<
     results.map(({ sku }) => sku),
   );
   await sql`update catalog_internal.due set held_until = null where sku = any(${results.map(({ sku }) => sku)})`;
-  return await applyAnswer(sql, await claimAll(sql), results, { ...REFRESH, moves });
+  return await applyAnswer(sql, await claimAll(sql), results, REFRESH, {
+    observers: { ...NO_OBSERVERS, moves },
+  });
 }
 
 async function passMinutes(minutes: number): Promise<void> {

@@ -44,9 +44,9 @@ test('a SKU with which a call of its own failed is not woken by a mark; one that
   await mark(sql, ['alone', 'reported']);
   const waits = { kind: 'error', waitMs: HOUR } as const;
   const results = [
-    { sku: 'alone', ...waits, alone: true },
+    { sku: 'alone', ...waits, blame: 'alone' },
     { sku: 'reported', ...waits },
-  ];
+  ] as const;
   await applyAnswer(sql, await claimAll(sql), results, REFRESH);
   await mark(sql, ['alone', 'reported'], 'changed');
   const rows = await ledger(sql);

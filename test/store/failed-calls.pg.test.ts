@@ -120,7 +120,7 @@ describe('a SKU with which a call of its own failed', () => {
     await applyAnswer(
       store.sql,
       await claimAll(store.sql),
-      [{ sku: 'A', kind: 'error', waitMs: HOUR, alone: true }],
+      [{ sku: 'A', kind: 'error', waitMs: HOUR, blame: 'alone' }],
       REFRESH,
     );
   };

@@ -85,7 +85,7 @@ describe('a row of the ledger', () => {
     const { sql } = store;
     await knownSkus(sql, ['A']);
     await mark(sql, ['A'], 'changed');
-    const general = { sku: 'A', kind: 'error', waitMs: HOUR, general: true } as const;
+    const general = { sku: 'A', kind: 'error', waitMs: HOUR, blame: 'general' } as const;
     for (const failures of [1, 1, 1]) {
       await applyAnswer(sql, await claimAll(sql), [general], REFRESH);
       const { heldFor, ...row } = (await ledger(sql)).get('A') ?? {};

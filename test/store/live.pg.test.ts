@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { applyAnswer } from '../../src/store/answer/apply.ts';
-import type { SkuResult } from '../../src/store/answer/types.ts';
+import { NO_LEARNING, type SkuResult } from '../../src/store/answer/types.ts';
 import { claimDue } from '../../src/store/ledger/due.ts';
 import { readLearnedRates } from '../../src/store/live/learned-rates.ts';
 import { pruneLiveCalls, rateGroups, readLivePlan } from '../../src/store/live/live.ts';
@@ -29,24 +29,26 @@ test('what a refresh learned is kept, and says when the next refresh is due', as
   const looks: unknown[] = [];
   const claim = await claimDue(store.sql, { named: ['A', 'B'] }, 60_000);
   if (claim === null) throw new Error('nothing claimed');
-  await applyAnswer(store.sql, claim, [record('A', 1), record('B', 1)], {
-    ...next,
-    live: (look) => {
-      looks.push({
-        sku: look.sku,
-        weight: look.weight,
-        alpha: look.alpha,
-        minutes: look.minutes,
-        moved: look.moved,
-      });
-      return {
-        sku: look.sku,
-        alpha: 2,
-        beta: 30,
-        sizesSeen: 0,
-        sizesMoved: 0,
-        nextMs: look.sku === 'A' ? 5000 : 500_000,
-      };
+  await applyAnswer(store.sql, claim, [record('A', 1), record('B', 1)], next, {
+    learning: {
+      ...NO_LEARNING,
+      live: (look) => {
+        looks.push({
+          sku: look.sku,
+          weight: look.weight,
+          alpha: look.alpha,
+          minutes: look.minutes,
+          moved: look.moved,
+        });
+        return {
+          sku: look.sku,
+          alpha: 2,
+          beta: 30,
+          sizesSeen: 0,
+          sizesMoved: 0,
+          nextMs: look.sku === 'A' ? 5000 : 500_000,
+        };
+      },
     },
   });
   expect(looks).toEqual([
@@ -73,11 +75,13 @@ test('a later refresh is told whether a price had moved, and how long ago the re
     await store.sql`update catalog_internal.due set due_at = now() - interval '1 second'`;
     const claim = await claimDue(store.sql, { named: ['A', 'B'] }, 60_000);
     if (claim === null) throw new Error('nothing claimed');
-    await applyAnswer(store.sql, claim, [record('A', prices[0]), record('B', prices[1])], {
-      ...next,
-      live: ({ sku, moved, minutes }) => {
-        told.push({ sku, moved, minutes });
-        return { sku, alpha: 1, beta: 1, sizesSeen: 0, sizesMoved: 0, nextMs: 1000 };
+    await applyAnswer(store.sql, claim, [record('A', prices[0]), record('B', prices[1])], next, {
+      learning: {
+        ...NO_LEARNING,
+        live: ({ sku, moved, minutes }) => {
+          told.push({ sku, moved, minutes });
+          return { sku, alpha: 1, beta: 1, sizesSeen: 0, sizesMoved: 0, nextMs: 1000 };
+        },
       },
     });
     return told;
@@ -102,13 +106,15 @@ test('a later refresh is told of both memories; of what an earlier version has l
     await store.sql`update catalog_internal.due set due_at = now() - interval '1 second'`;
     const claim = await claimDue(store.sql, { named: ['A', 'B'] }, 60_000);
     if (claim === null) throw new Error('nothing claimed');
-    await applyAnswer(store.sql, claim, [record('A', 1), record('B', 1)], {
-      ...next,
-      live: (refresh) => {
-        told.set(refresh.sku, refresh.memories ?? null);
-        priors.set(refresh.sku, refresh.prior);
-        const learned = { sku: refresh.sku, alpha: 1, beta: 1, sizesSeen: 0, sizesMoved: 0, nextMs: 1000 };
-        return refresh.sku === 'A' ? { ...learned, prior: 0.5, memories: memories(odds) } : learned;
+    await applyAnswer(store.sql, claim, [record('A', 1), record('B', 1)], next, {
+      learning: {
+        ...NO_LEARNING,
+        live: (refresh) => {
+          told.set(refresh.sku, refresh.memories ?? null);
+          priors.set(refresh.sku, refresh.prior);
+          const learned = { sku: refresh.sku, alpha: 1, beta: 1, sizesSeen: 0, sizesMoved: 0, nextMs: 1000 };
+          return refresh.sku === 'A' ? { ...learned, prior: 0.5, memories: memories(odds) } : learned;
+        },
       },
     });
     return { memories: Object.fromEntries(told), priors: Object.fromEntries(priors) };

@@ -1,7 +1,9 @@
 import { expect, test } from 'vitest';
+import { withinScope } from '../../src/store/sellers/scope.ts';
+import { dueOf } from '../../src/sync/traces.ts';
 import { promising } from './promising.ts';
 import { addRules, onlyScope, sortAll } from './scoping.ts';
-import { knownSkus, mark, useStore } from './support.ts';
+import { claimAll, knownSkus, mark, useStore } from './support.ts';
 
 /* What a seller asks for beside catalog.scope: it decides. */
 
@@ -41,4 +43,19 @@ test('catalog.refresh and catalog.refresh_now leave out what is out of scope, at
   await sql`call catalog.refresh_now(array['B'], '10 minutes')`;
   const requests = await sql`select distinct sku from catalog_internal.refresh_requests`;
   expect([...requests]).toEqual([{ sku: 'A' }]);
+});
+
+test('a claim that loses what went out of scope meanwhile tells why and since when the others were due', async () => {
+  const { sql } = store;
+  await knownSkus(sql, ['A', 'B', 'C']);
+  await mark(sql, ['A', 'B', 'C'], 'new');
+  await sql`
+    update catalog_internal.due set reason = 'changed', due_at = now() - interval '1 hour' where sku in ('A', 'C')`;
+  const claim = await claimAll(sql);
+  await onlyScope(sql, ['sku', 'B']);
+  const left = await withinScope(sql, claim);
+  expect(left?.skus).toMatchObject([{ sku: 'B' }]);
+  const due = left && dueOf(left);
+  expect(due).toMatchObject({ reason: 'new' });
+  expect(due?.forMs).toBeLessThan(60_000);
 });

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { applyAnswer } from '../../src/store/answer/apply.ts';
+import { NO_LEARNING } from '../../src/store/answer/types.ts';
 import { applyDelta } from '../../src/store/catalog/delta.ts';
 import { noteCatalogFault } from '../../src/store/catalog/delta.ts';
 import { storeIncident } from '../../src/store/live/incident.ts';
@@ -170,7 +171,7 @@ describe('a SKU that nobody lists', () => {
     expect(await trust('U')).toMatchObject({ doubt: 'owed', owed_reason: 'unlisted' });
     await store.sql`update catalog_internal.due set largest_call = null where sku = 'U'`;
     const claim = await claimAll(store.sql);
-    const failed = { sku: 'U', kind: 'error', waitMs: HOUR, alone: true } as const;
+    const failed = { sku: 'U', kind: 'error', waitMs: HOUR, blame: 'alone' } as const;
     await applyAnswer(store.sql, claim, [failed], REFRESH);
     expect((await ledger(store.sql)).get('U')).toMatchObject({ reason: 'unlisted', lane: 4, failures: 1 });
     await store.sql`update catalog_internal.due set held_until = null, largest_call = null`;
@@ -198,8 +199,8 @@ describe('a SKU that nobody lists', () => {
     await unlistedU();
     await storeIncident(store.sql, () => 'live-count');
     await mark(store.sql, ['U']);
-    const everything = { ...REFRESH, everythingLive: true };
-    await applyAnswer(store.sql, await claimAll(store.sql), [found('U', { 9: 90 })], everything);
+    const learning = { ...NO_LEARNING, everythingLive: true };
+    await applyAnswer(store.sql, await claimAll(store.sql), [found('U', { 9: 90 })], REFRESH, { learning });
     expect((await ledger(store.sql)).get('U')).toMatchObject({ reason: 'live' });
     expect((await trust('U')).minutes).toBe(30);
   });

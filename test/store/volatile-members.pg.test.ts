@@ -7,7 +7,7 @@ import {
   type MutedChange,
 } from '../../src/store/answer/members.ts';
 import { dropOldMemberHistory } from '../../src/store/answer/muted.ts';
-import type { SkuResult } from '../../src/store/answer/types.ts';
+import { NO_OBSERVERS, type SkuResult } from '../../src/store/answer/types.ts';
 import { claimAll, found, knownSkus, mark, REFRESH, useStore } from './support.ts';
 
 const store = useStore();
@@ -39,7 +39,9 @@ async function refresh(
       product: JSON.stringify(product(sku)),
     });
   });
-  return (await applyAnswer(store.sql, claim, results, { ...REFRESH, members: by })).members;
+  return (
+    await applyAnswer(store.sql, claim, results, REFRESH, { observers: { ...NO_OBSERVERS, members: by } })
+  ).members;
 }
 
 const history = async () => {

@@ -111,7 +111,15 @@ export function refresh(partner: Deferring, hours: number): Refreshed {
         ledger.computed(row, answeredAt);
         continue;
       }
-      const claimed: ClaimedSku = { sku: `S${row.number}`, generation: 0, failures: 0, live: true, ...row };
+      const due = { dueAt: new Date(row.dueAt), reason: 'live' };
+      const claimed: ClaimedSku = {
+        sku: `S${row.number}`,
+        generation: 0,
+        failures: 0,
+        live: true,
+        ...row,
+        ...due,
+      };
       const meanwhile = { generalErrors: false, computes };
       const result = skuResultOf(claimed, { kind: 'deferred' }, settings, random, meanwhile);
       if (result.kind !== 'deferred') throw new Error(result.kind);

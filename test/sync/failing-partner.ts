@@ -169,7 +169,13 @@ export function reprice(partner: Failing, hours: number): Outcome {
       row.heldUntil = effects.holdMs > 0 ? now + effects.holdMs : 0;
       row.largestCall = effects.largestCall ?? row.largestCall;
       if (!effects.blames) continue;
-      const claimed: ClaimedSku = { ...row, generation: 0, deferrals: 0 };
+      const claimed: ClaimedSku = {
+        ...row,
+        generation: 0,
+        deferrals: 0,
+        dueAt: new Date(row.dueAt),
+        reason: 'sweep',
+      };
       const result = skuResultOf(claimed, { kind: 'error', because }, settings, () => 0);
       row.heldUntil = now + ('waitMs' in result ? result.waitMs : 0);
       row.failures += 1;

@@ -27,6 +27,8 @@ const asked = (...failures: readonly number[]): ClaimedSku[] =>
     failures: each,
     live: false,
     setBack: each > 0,
+    dueAt: new Date(0),
+    reason: 'sweep',
   }));
 
 /** The run after calls, each with the failures of its SKUs and what they were answered. */
@@ -85,7 +87,7 @@ describe('errors of nearly all SKUs', () => {
     const [sku] = asked(7) as [ClaimedSku];
     const wait = (generalErrors: boolean) =>
       skuResultOf(sku, ERROR, SETTINGS, () => 1, { generalErrors, computes: true });
-    expect(wait(true)).toEqual({ sku: 'S0', kind: 'error', waitMs: 5.5 * MINUTE, general: true });
+    expect(wait(true)).toEqual({ sku: 'S0', kind: 'error', waitMs: 5.5 * MINUTE, blame: 'general' });
     expect(wait(false)).toEqual({ sku: 'S0', kind: 'error', waitMs: 128 * MINUTE });
   });
 });
@@ -126,8 +128,8 @@ function agesAfter({ skus, bad, hours, part, everyMs, seed }: Erring, afterMs: n
       const row = rows[n] as (typeof rows)[number];
       const result = skuResultOf(each, answers.get(each.sku) ?? ERROR, SETTINGS, random, meanwhile);
       if (result.kind === 'error') {
-        row.failures = result.general === true ? Math.max(1, row.failures) : row.failures + 1;
-        row.setBack ||= result.general !== true;
+        row.failures = result.blame === 'general' ? Math.max(1, row.failures) : row.failures + 1;
+        row.setBack ||= result.blame !== 'general';
         due.push(now + result.waitMs, n);
       } else {
         Object.assign(row, { failures: 0, setBack: false, answeredAt: now });

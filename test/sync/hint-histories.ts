@@ -3,6 +3,7 @@ import { systemClock } from '../../src/lib/clock.ts';
 import { NO_TRACER } from '../../src/lib/tracer.ts';
 import { createPacer } from '../../src/pace/pacer.ts';
 import type { BulkAnswer, LowestRecord } from '../../src/partner/answers.ts';
+import { NO_OBSERVERS } from '../../src/store/answer/types.ts';
 import type { Sql } from '../../src/store/connection/db.ts';
 import { DueFloors } from '../../src/store/ledger/due-floors.ts';
 import { HintCounts } from '../../src/store/sellers/hints.ts';
@@ -44,6 +45,7 @@ export function contextOf(sql: Sql, partner: HintedPartner, events: SyncEvent[])
     BULK_MAX_SKUS: '20',
   });
   return {
+    ...NO_OBSERVERS,
     sql,
     pacer: createPacer(sql, systemClock, { maxPerWindow: 1_000_000, windowMs: MINUTE, backoffMs: MINUTE }),
     client: {

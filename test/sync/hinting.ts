@@ -2,7 +2,7 @@ import { beforeEach } from 'vitest';
 import { systemClock } from '../../src/lib/clock.ts';
 import { NO_TRACER } from '../../src/lib/tracer.ts';
 import { applyAnswer } from '../../src/store/answer/apply.ts';
-import type { SkuResult } from '../../src/store/answer/types.ts';
+import { NO_LEARNING, NO_OBSERVERS, type SkuResult } from '../../src/store/answer/types.ts';
 import { DueFloors } from '../../src/store/ledger/due-floors.ts';
 import { claimDue } from '../../src/store/ledger/due.ts';
 import { readLivePlan } from '../../src/store/live/live.ts';
@@ -53,10 +53,9 @@ export function useHints() {
 
   async function answer(claim: Awaited<ReturnType<typeof claimed>>, results: readonly SkuResult[]) {
     const plan = await readLivePlan(store.sql);
-    await applyAnswer(store.sql, claim, results, {
-      ...REFRESH,
-      live: learnRefresh(plan, context().settings),
-      hints: counts,
+    await applyAnswer(store.sql, claim, results, REFRESH, {
+      learning: { ...NO_LEARNING, live: learnRefresh(plan, context().settings) },
+      observers: { ...NO_OBSERVERS, hints: counts },
     });
   }
   const call = async (...results: SkuResult[]) =>

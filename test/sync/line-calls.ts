@@ -2,7 +2,8 @@ import { beforeEach } from 'vitest';
 import { systemClock } from '../../src/lib/clock.ts';
 import { NO_TRACER } from '../../src/lib/tracer.ts';
 import { applyAnswer } from '../../src/store/answer/apply.ts';
-import type { ProductRow, SkuResult } from '../../src/store/answer/types.ts';
+import { NO_OBSERVERS } from '../../src/store/answer/types.ts';
+import { NO_LEARNING, type ProductRow, type SkuResult } from '../../src/store/answer/types.ts';
 import { storeLesson } from '../../src/store/call/call-lesson.ts';
 import { DueFloors } from '../../src/store/ledger/due-floors.ts';
 import { claimDue } from '../../src/store/ledger/due.ts';
@@ -42,6 +43,7 @@ export function useLines() {
 
   function context(): SyncContext {
     return {
+      ...NO_OBSERVERS,
       sql: store.sql,
       random: () => 0.5,
       floors: new DueFloors(systemClock),
@@ -61,10 +63,12 @@ export function useLines() {
     const claim = await claimDue(sql, { named: skus }, LEASE_MS, null);
     if (claim === null) throw new Error('nothing was claimed');
     const plan = await readLivePlan(sql);
-    const { lines } = await applyAnswer(sql, claim, results, {
-      ...REFRESH,
-      live: learnRefresh(plan, ctx.settings),
-      lines: (refreshes) => weighLines(plan, refreshes),
+    const { lines } = await applyAnswer(sql, claim, results, REFRESH, {
+      learning: {
+        ...NO_LEARNING,
+        live: learnRefresh(plan, ctx.settings),
+        lines: (refreshes) => weighLines(plan, refreshes),
+      },
     });
     await beforeLesson();
     const changes = turnedLines(lines, plan.releases).map(({ change }) => change);

@@ -111,7 +111,15 @@ function skuAnswerOf(parts: readonly Part[]) {
 
 test('a deferred SKU waits for DEFERRED_INTERVAL at least, and up to a tenth longer', () => {
   const settings = settingsWith({ DEFERRED_INTERVAL: '10m' });
-  const asked = { sku: 'A', generation: 1, deferrals: 0, failures: 0, live: true };
+  const asked = {
+    sku: 'A',
+    generation: 1,
+    deferrals: 0,
+    failures: 0,
+    live: true,
+    dueAt: new Date(0),
+    reason: 'sweep',
+  };
   const waits = (random: number) => skuResultOf(asked, { kind: 'deferred' }, settings, () => random);
   expect([0, 0.5, 1].map(waits)).toEqual(
     [600_000, 630_000, 660_000].map((waitMs) => ({ sku: 'A', kind: 'deferred', waitMs })),

@@ -13,7 +13,15 @@ const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
 const DAY = 24 * HOUR;
 const SETTINGS = settingsWith();
-const ASKED = { sku: 'A', generation: 1, deferrals: 0, failures: 0, live: false };
+const ASKED = {
+  sku: 'A',
+  generation: 1,
+  deferrals: 0,
+  failures: 0,
+  live: false,
+  dueAt: new Date(0),
+  reason: 'sweep',
+};
 
 describe('waiting longer after each failure', () => {
   test('doubles from the base to the cap', () => {
@@ -62,7 +70,7 @@ describe('waiting longer after each failure', () => {
   test('of a SKU with which a call of its own failed: sixty times as long from the second time on', () => {
     const wait = (failures: number, because: 'alone' | 'alone-in-doubt') => {
       const result = skuResultOf({ ...ASKED, failures }, { kind: 'error', because }, SETTINGS, () => 0.5);
-      return result.kind === 'error' ? [result.alone, result.waitMs / MINUTE] : null;
+      return result.kind === 'error' ? [result.blame === 'alone', result.waitMs / MINUTE] : null;
     };
     expect([0, 1, 2, 9].map((failures) => wait(failures, 'alone'))).toEqual([
       [true, 1],

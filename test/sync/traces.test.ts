@@ -8,24 +8,23 @@ const due = (secondsAgo: number, reason: string) => ({ dueAt: new Date(NOW - sec
 
 describe('since when a call is due', () => {
   test('since its oldest SKU, and why', () => {
-    const dues = [due(10, 'sweep'), due(300, 'new'), due(20, 'live')];
-    expect(dueOf({ askedAt, dues })).toMatchObject({ forMs: 300_000, reason: 'new' });
+    const skus = [due(10, 'sweep'), due(300, 'new'), due(20, 'live')];
+    expect(dueOf({ askedAt, skus })).toMatchObject({ forMs: 300_000, reason: 'new' });
   });
 
   test('since the first report, where it answers one, whatever else has waited longer', () => {
-    const dues = [due(86_400, 'sweep'), due(40, 'changed'), due(90, 'removed'), due(7, 'changed')];
-    expect(dueOf({ askedAt, dues })).toMatchObject({ forMs: 90_000, reason: 'removed' });
+    const skus = [due(86_400, 'sweep'), due(40, 'changed'), due(90, 'removed'), due(7, 'changed')];
+    expect(dueOf({ askedAt, skus })).toMatchObject({ forMs: 90_000, reason: 'removed' });
   });
 
   test('what is asked before its time has not waited', () => {
-    expect(dueOf({ askedAt, dues: [due(-60, 'sweep')] })).toMatchObject({ forMs: 0, reason: 'sweep' });
-    expect(dueOf({ askedAt })).toEqual({ forMs: 0, reason: undefined, keys: [] });
-    expect(dueOf({ askedAt, dues: [] })).toEqual({ forMs: 0, reason: undefined, keys: [] });
+    expect(dueOf({ askedAt, skus: [due(-60, 'sweep')] })).toMatchObject({ forMs: 0, reason: 'sweep' });
+    expect(dueOf({ askedAt, skus: [] })).toEqual({ forMs: 0, reason: undefined, keys: [] });
   });
 
   test('keys of all that may have made them due, each once', () => {
     const at = (secondsAgo: number) => dueKey(new Date(NOW - secondsAgo * 1000));
-    const { keys } = dueOf({ askedAt, dues: [due(5, 'new'), due(5, 'new'), due(9, 'changed')] });
+    const { keys } = dueOf({ askedAt, skus: [due(5, 'new'), due(5, 'new'), due(9, 'changed')] });
     expect(keys).toEqual([at(5), at(9)]);
   });
 });

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { applyAnswer } from '../../src/store/answer/apply.ts';
+import { NO_LEARNING } from '../../src/store/answer/types.ts';
 import { claimDue } from '../../src/store/ledger/due.ts';
 import { listBacklog } from '../../src/store/live/backlog.ts';
 import { UNTESTED } from '../../src/store/live/hint-state.ts';
@@ -17,7 +18,7 @@ import { learnHints } from '../../src/sync/live/hints.ts';
 import { learnRefresh } from '../../src/sync/live/plan.ts';
 import { PRIOR } from '../../src/sync/live/policy.ts';
 import { remembered } from '../../src/sync/live/releases.ts';
-import { NO_METADATA, useStore } from '../store/support.ts';
+import { NO_METADATA, REFRESH, useStore } from '../store/support.ts';
 import { settingsWith } from '../support/settings.ts';
 
 /*
@@ -57,14 +58,15 @@ async function answer(learned: LearnedRefresh): Promise<void> {
   const claim = await claimDue(store.sql, { named: ['A'] }, 60_000);
   if (claim === null) throw new Error('nothing claimed');
   const prices = [{ size: '7', price: 100, entry: null }];
-  await applyAnswer(store.sql, claim, [{ sku: 'A', kind: 'record', prices, product: NO_METADATA }], {
-    liveMs: 60_000,
-    snapshotMs: 1,
-    snapshotReason: 'sweep',
-    notFoundMs: 1,
-    lostMs: 1,
-    live: () => learned,
-  });
+  await applyAnswer(
+    store.sql,
+    claim,
+    [{ sku: 'A', kind: 'record', prices, product: NO_METADATA }],
+    { ...REFRESH, liveMs: 60_000 },
+    {
+      learning: { ...NO_LEARNING, live: () => learned },
+    },
+  );
 }
 
 describe('a SKU at which nothing happens', () => {

@@ -11,14 +11,29 @@ import { sortByScope } from '../sellers/scope.ts';
 import { storeLooks } from '../trust/calibration.ts';
 import { comparePrices, compareProducts } from './differences.ts';
 import { doubtsOf, writeDoubts } from './doubted.ts';
+import type { KnownMassMove } from './doubts.ts';
 import { type AnswerEffects, effectsOf } from './effects.ts';
 import { type AnswerMoment, lockAnswered } from './lock.ts';
 import { followMoves } from './mass-moves.ts';
 import type { Moved, MutedChange } from './members.ts';
 import { readMuted, storeMuted } from './muted.ts';
-import { postpone, returnOvertaken, settleAnswered, writeStates } from './settle.ts';
-import type { SkuResult, NextRefresh, Applied } from './types.ts';
+import { postpone, returnOvertaken, settleAnswered, type Settling, writeStates } from './settle.ts';
+import {
+  type AnswerLearning,
+  type AnswerObservers,
+  type Applied,
+  type NextRefresh,
+  NO_LEARNING,
+  NO_OBSERVERS,
+  type SkuResult,
+} from './types.ts';
 import { writePrices, writeProducts } from './writes.ts';
+
+/** What else an answer is given to. */
+interface AnswerParts {
+  readonly learning?: AnswerLearning;
+  readonly observers?: AnswerObservers;
+}
 
 /**
  * Applies one bulk answer in one transaction: prices and their history, metadata and its history, SKU states, and the
@@ -33,21 +48,31 @@ export async function applyAnswer(
   claim: Claim,
   results: readonly SkuResult[],
   next: NextRefresh,
+  { learning = NO_LEARNING, observers = NO_OBSERVERS }: AnswerParts = {},
 ): Promise<Applied> {
   const settled = results.filter(({ kind }) => kind === 'record' || kind === 'not_found');
   const { marks, reported, moved, muted, tests, ofHints, judged, massMove, ...applied } = await transaction(
     sql,
     async (tx, last) => {
       const [{ locked, lockedAt, moment, massMove }, prices, products, muted] = await Promise.all([
-        lockAnswered(tx, claim, next.everythingLive ?? false),
+        lockAnswered(tx, claim, learning.everythingLive),
         comparePrices(tx, settled),
         compareProducts(tx, settled),
         readMuted(tx),
       ]);
       failpoint('bulk.compared');
-      const outcome = effectsOf(locked, settled, { prices, products }, next, { muted, massMove });
+      const outcome = effectsOf(locked, settled, { prices, products }, learning, {
+        muted,
+        massMove,
+        watch: observers.members,
+      });
       const comparedAt = performance.now();
-      last(writeEffects(tx, { claim, ...moment }, results, outcome, next));
+      last(
+        writeEffects(tx, { claim, ...moment }, results, outcome, {
+          next,
+          everythingLive: learning.everythingLive,
+        }),
+      );
       failpoint('bulk.written');
       return {
         accepted: locked.length - outcome.overtaken.length,
@@ -70,25 +95,41 @@ export async function applyAnswer(
     },
   );
   const { lockedAt, ...times } = { ...marks, committedAt: performance.now() };
-  const members = await noteMembers(sql, moved, muted, next);
-  next.looks?.note(tests);
-  const counts = next.looks?.take() ?? [];
-  // What was applied stays applied: counts that cannot be written now are written with the next ones.
-  await storeLooks(sql, counts).catch(() => next.looks?.giveBack(counts));
-  next.hints?.note(ofHints.tests, ofHints.moves, ofHints.told);
-  const shown = next.hints?.take() ?? null;
-  if (shown !== null && !(await storeHintTests(sql, shown).catch(() => false))) next.hints?.giveBack(shown);
-  const sinceLock = (performance.now() - lockedAt) / 1000;
-  // As little as those counts may this fail what was applied: the next answer tries again.
-  const massMoved = await followMoves(sql, next.moves, judged, massMove).catch(() => null);
+  const noted = await noteAnswer(sql, observers, { moved, muted, tests, ofHints, judged, massMove });
+  const sinceLock = (times.committedAt - lockedAt) / 1000;
   return {
     ...applied,
+    ...noted,
     times,
-    members,
-    massMoved,
     ...doubtsOf(judged),
     reportSeconds: reported.map((seconds) => seconds + sinceLock),
   };
+}
+
+interface NotedAnswer extends Pick<AnswerEffects, 'tests' | 'ofHints' | 'judged'> {
+  readonly moved: readonly Moved[];
+  readonly muted: ReadonlySet<string>;
+  readonly massMove: KnownMassMove;
+}
+
+/**
+ * Has an applied answer counted, and stores what is to be stored of that. Only what is muted may fail this: counts
+ * that cannot be written now are written with those of a later answer, and moves in masses are looked for again.
+ */
+async function noteAnswer(
+  sql: Sql,
+  { members, looks, hints, moves }: AnswerObservers,
+  { moved, muted, tests, ofHints, judged, massMove }: NotedAnswer,
+): Promise<Pick<Applied, 'members' | 'massMoved'>> {
+  const turned = await noteMembers(sql, moved, muted, members);
+  looks.note(tests);
+  const counts = looks.take();
+  await storeLooks(sql, counts).catch(() => looks.giveBack(counts));
+  hints.note(ofHints.tests, ofHints.moves, ofHints.told);
+  const shown = hints.take();
+  if (shown !== null && !(await storeHintTests(sql, shown).catch(() => false))) hints.giveBack(shown);
+  const massMoved = await followMoves(sql, moves, judged, massMove).catch(() => null);
+  return { members: turned, massMoved };
 }
 
 /**
@@ -99,9 +140,9 @@ async function noteMembers(
   sql: Sql,
   moved: readonly Moved[],
   muted: ReadonlySet<string>,
-  { members: watch }: NextRefresh,
+  watch: AnswerObservers['members'],
 ): Promise<MutedChange> {
-  const turned = watch?.note(moved, muted) ?? { muted: [], unmuted: [] };
+  const turned = watch.note(moved, muted);
   if (turned.muted.length + turned.unmuted.length > 0) await storeMuted(sql, turned);
   return turned;
 }
@@ -112,7 +153,7 @@ async function writeEffects(
   { claim, at, late, scoped }: { readonly claim: Claim } & AnswerMoment,
   results: readonly SkuResult[],
   effects: AnswerEffects,
-  next: NextRefresh,
+  settling: Settling,
 ): Promise<void> {
   const { answered, overtaken, prices, ahead, findings, drawn, boosted } = effects;
   await Promise.all([
@@ -124,7 +165,7 @@ async function writeEffects(
     forgetHazards(tx, boosted),
     forgetHints(tx, effects.hinted),
     forgetDrawn(tx, drawn),
-    settleAnswered(tx, { claim, at }, effects, next),
+    settleAnswered(tx, { claim, at }, effects, settling),
     writePromiseCases(tx, effects.promises),
     returnOvertaken(tx, claim, overtaken),
     postpone(tx, claim, results),

@@ -18,7 +18,7 @@ import { changesBeside } from './first-records.ts';
 import { type HeldPrices, sizesFound, testsOf } from './looks.ts';
 import { keyOf, type MemberChange, membersAlone, type MemberWatch, type Moved } from './members.ts';
 import type { Oddity } from './plausibility.ts';
-import type { SkuResult, NextRefresh, LineEvidence, WeighedLine } from './types.ts';
+import type { AnswerLearning, SkuResult, WeighedLine } from './types.ts';
 
 export interface Differences {
   readonly prices: readonly PriceDifference[];
@@ -80,8 +80,8 @@ export function effectsOf(
   locked: readonly LockedSku[],
   settled: readonly SkuResult[],
   { prices, products }: Differences,
-  next: Pick<NextRefresh, 'live' | 'lines' | 'members'>,
-  { muted = new Set(), massMove = { since: null, usual: null } }: AnswerContext = {},
+  learning: Pick<AnswerLearning, 'live' | 'lines'>,
+  { muted, massMove, watch }: AnswerContext,
 ): AnswerEffects {
   const rowOf = new Map(locked.filter(({ answerable }) => answerable).map((row) => [row.sku, row]));
   const ours = ({ sku }: { readonly sku: string }) => rowOf.has(sku);
@@ -101,8 +101,8 @@ export function effectsOf(
   const changed = new Set([...fields.map(({ sku }) => sku), ...products.unknown]);
   const sizes = sizesFound(answered, prices);
   const refreshes = liveRefreshes(locked, moves, sizes);
-  const { lines, told } = next.lines?.(refreshes) ?? { lines: [], told: new Map<string, LineEvidence>() };
-  const ahead = refreshes.flatMap((refresh) => next.live?.(refresh, told.get(refresh.sku)) ?? []);
+  const { lines, told } = learning.lines(refreshes);
+  const ahead = refreshes.flatMap((refresh) => learning.live(refresh, told.get(refresh.sku)) ?? []);
   const isAhead = new Set(ahead.map(({ sku }) => sku));
   const looks = answered.flatMap(({ sku, kind }) => {
     const row = rowOf.get(sku);
@@ -113,7 +113,7 @@ export function effectsOf(
   return {
     answered,
     overtaken: settled.flatMap(({ sku }) => (late.has(sku) ? [sku] : [])),
-    prices: prices.filter((price) => ours(price) && !isThinned(price, muted, next.members)),
+    prices: prices.filter((price) => ours(price) && !isThinned(price, muted, watch)),
     moves,
     moved,
     fields,
@@ -172,8 +172,9 @@ function liveRefreshes(
 
 /** What is known at the time of an answer, of more than its SKUs. */
 interface AnswerContext {
-  readonly muted?: ReadonlySet<string>;
-  readonly massMove?: KnownMassMove;
+  readonly muted: ReadonlySet<string>;
+  readonly massMove: KnownMassMove;
+  readonly watch: Pick<MemberWatch, 'follows'>;
 }
 
 /** SKUs whose name and model have both changed. */
@@ -211,9 +212,9 @@ function productChange(sku: string, changes: readonly MemberChange[]): FieldChan
 function isThinned(
   { sku, members }: PriceDifference,
   muted: ReadonlySet<string>,
-  watch?: MemberWatch,
+  watch: Pick<MemberWatch, 'follows'>,
 ): boolean {
-  if (members === undefined || members.length === 0 || watch?.follows(sku) === true) return false;
+  if (members === undefined || members.length === 0 || watch.follows(sku)) return false;
   return members.every(({ path }) => muted.has(keyOf({ part: 'entry', path })));
 }
 

@@ -1,6 +1,7 @@
 import type { Clock } from '../../lib/clock.ts';
 import type { Sql } from '../connection/db.ts';
 import { APART_MINUTES, HOUR_MINUTES, type KnownMassMove, type SkuJudgement } from './doubts.ts';
+import type { AnswerObservers } from './types.ts';
 
 /*
  * Prices that move implausibly in masses: a fault of the partner, or a crash of the market. Nobody can tell these
@@ -158,11 +159,10 @@ export type MassMoved =
  */
 export async function followMoves(
   sql: Sql,
-  counts: MoveCounts | undefined,
+  counts: AnswerObservers['moves'],
   judged: readonly SkuJudgement[],
   { since, usual }: KnownMassMove,
 ): Promise<MassMoved | null> {
-  if (counts === undefined) return null;
   counts.follow(since !== null);
   counts.note(judged);
   const hour = counts.hour();

@@ -1,7 +1,7 @@
 import type { Tx } from '../connection/db.ts';
 import type { Claim } from '../ledger/due.ts';
 import type { AnswerEffects } from './effects.ts';
-import type { NextRefresh, SkuResult } from './types.ts';
+import type { AnswerLearning, NextRefresh, SkuResult } from './types.ts';
 
 /**
  * Writes that the SKUs were refreshed, and what they are now. One whose price moved while it was live is not what it
@@ -29,6 +29,9 @@ export async function writeStates(
 /** A SKU that is always computed live although it is not listed so is deferred once in 2 to this power refreshes. */
 const MAX_LIVE_MARKS = 6;
 
+/** What the next refreshes of an answer's SKUs go by. */
+export type Settling = { readonly next: NextRefresh } & Pick<AnswerLearning, 'everythingLive'>;
+
 /**
  * Schedules the next refresh of answered SKUs, where no mark came since the claim; a newer mark leaves the SKU due. A
  * removed SKU that is still 0009 has had its one request and is not asked until it is reported again; a watched one
@@ -44,7 +47,7 @@ export async function settleAnswered(
   tx: Tx,
   { claim, at }: { readonly claim: Claim; readonly at: Date },
   { answered, ahead, judged, lost }: AnswerEffects,
-  next: NextRefresh,
+  { next, everythingLive }: Settling,
 ): Promise<void> {
   const liveMs = new Map(ahead.map(({ sku, nextMs }) => [sku, nextMs]));
   const doubtedMs = new Map(
@@ -61,7 +64,7 @@ export async function settleAnswered(
       claim = null, asked_claim = d.claim, asked_because = case when d.generation = a.generation then d.reason end,
       asked_generation = a.generation, deferrals = 0, failures = 0, largest_call = null,
       held_until = case when a.doubted_seconds is not null then now() + make_interval(secs => a.doubted_seconds) end,
-      live = d.live and (s.price_source is not distinct from 'live' or ${next.everythingLive ?? false} or d.live_left > 1),
+      live = d.live and (s.price_source is not distinct from 'live' or ${everythingLive} or d.live_left > 1),
       live_left = greatest(d.live_left - 1, 0),
       live_marks = case when d.live then d.live_marks else greatest(d.live_marks - 1, 0) end,
       (promised_at, promised_by) = (
@@ -85,14 +88,14 @@ export async function settleAnswered(
           when s.in_manifest and a.lost_seconds is not null then now() + make_interval(secs => a.lost_seconds)
           when s.state in ('removed', 'not_found') then now() + make_interval(secs => ${secs(next.notFoundMs)})
           when a.doubted_seconds is not null then now()
-          when s.price_source = 'live' or ${next.everythingLive ?? false} then now() + make_interval(secs => a.live_seconds)
+          when s.price_source = 'live' or ${everythingLive} then now() + make_interval(secs => a.live_seconds)
           when not s.in_manifest then now() + make_interval(secs => ${secs(next.liveMs)})
           else now() + make_interval(secs => ${secs(next.snapshotMs)})
         end as due_at,
         case
           when s.state in ('removed', 'not_found') then 'metadata'
           when a.doubted_seconds is not null then 'doubted'
-          when s.price_source = 'live' or ${next.everythingLive ?? false} then 'live'
+          when s.price_source = 'live' or ${everythingLive} then 'live'
           when not s.in_manifest then 'unlisted'
           else ${next.snapshotReason}
         end as reason
@@ -126,12 +129,11 @@ export async function postpone(tx: Tx, claim: Claim, results: readonly SkuResult
       live_marks = case when h.deferred and not d.live then least(d.live_marks + 1, ${MAX_LIVE_MARKS}::int) else d.live_marks end,
       live_left = case when h.deferred and not d.live then 1 << d.live_marks else d.live_left end,
       deferrals = d.deferrals + h.deferred::int,
-      failures = case when h.deferred then d.failures when h.general then greatest(d.failures, 1) else d.failures + 1 end,
-      largest_call = case when h.alone then 1 end,
-      lane = case when h.deferred and d.deferrals = 0 or h.general or d.lane = 0 then d.lane else catalog_internal.lane_of('error') end
+      failures = case when h.deferred then d.failures when h.blame = 'general' then greatest(d.failures, 1) else d.failures + 1 end,
+      largest_call = case when h.blame = 'alone' then 1 end,
+      lane = case when h.deferred and d.deferrals = 0 or h.blame = 'general' or d.lane = 0 then d.lane else catalog_internal.lane_of('error') end
     from unnest(${waiting.map(({ sku }) => sku)}::text[], ${waiting.map(({ kind }) => Number(kind === 'deferred'))}::int[]::boolean[],
-      ${waiting.map((result) => Number(result.kind === 'error' && result.alone === true))}::int[]::boolean[],
-      ${waiting.map((result) => Number(result.kind === 'error' && result.general === true))}::int[]::boolean[],
-      ${waiting.map((result) => result.waitMs / 1000)}::float8[]) as h(sku, deferred, alone, general, wait)
+      ${waiting.map((result) => ('blame' in result ? (result.blame ?? null) : null))}::text[],
+      ${waiting.map((result) => result.waitMs / 1000)}::float8[]) as h(sku, deferred, blame, wait)
     where d.sku = h.sku and d.claim = ${claim.number}`;
 }

@@ -32,46 +32,73 @@ export type SkuResult =
     }
   | { readonly sku: string; readonly kind: 'not_found' }
   | { readonly sku: string; readonly kind: 'deferred'; readonly waitMs: number }
-  /**
-   * `alone`: a call with this SKU and no other failed as a whole, so it shares none until one has worked. `general`:
-   * so are all others, and it is counted no more than once against this one.
-   */
   | {
       readonly sku: string;
       readonly kind: 'error';
       readonly waitMs: number;
-      readonly alone?: boolean;
-      readonly general?: boolean;
+      /**
+       * `alone`: a call with this SKU and no other failed as a whole, so it shares none until one has worked.
+       * `general`: nearly all SKUs are in errors, so it is counted no more than once against this one. Absent: the
+       * answer has this SKU in errors.
+       */
+      readonly blame?: 'alone' | 'general';
     };
 
 /** When a SKU's next refresh is due after an answer, in milliseconds. */
 export interface NextRefresh {
-  /** Notices members that move with each refresh; without it none is. */
-  readonly members?: MemberWatch;
-  /** Counts what looks test of the probabilities held before them; without it nothing is counted. */
-  readonly looks?: LookCounts;
-  /** Counts what refreshes show of the sources of hints; without it nothing is counted. */
-  readonly hints?: HintCounts;
-  /** Notices moves in masses; without it none are. */
-  readonly moves?: MoveCounts;
   /** Live, and without a plan for each: SKUs that no manifest lists. */
   readonly liveMs: number;
-  /**
-   * Learns from a refresh of a live SKU, of which its line may say something, and says when the next one is due where
-   * that is not after `liveMs`.
-   */
-  readonly live?: (refresh: LiveRefresh, told?: LineEvidence) => LearnedRefresh;
-  /** Weighs the refreshes of live SKUs by their lines; without it none are. */
-  readonly lines?: (refreshes: readonly LiveRefresh[]) => WeighedLines;
   /** Snapshot-priced: by sweep, or where that is off by the age of the metadata. */
   readonly snapshotMs: number;
   readonly snapshotReason: 'sweep' | 'metadata';
   readonly notFoundMs: number;
   /** The same for a listed SKU that was priced until now, which may be the partner's mistake. */
   readonly lostMs: number;
-  /** During an incident a refresh of any SKU is one at a live SKU, whatever the catalog lists it as. */
-  readonly everythingLive?: boolean;
 }
+
+/** What is learned from the live SKUs of an answer, within its transaction. */
+export interface AnswerLearning {
+  /**
+   * Learns from a refresh of a live SKU, of which its line may say something, and says when the next one is due where
+   * that is not after `liveMs`; null: nothing is learned.
+   */
+  readonly live: (refresh: LiveRefresh, told?: LineEvidence) => LearnedRefresh | null;
+  /** Weighs the refreshes of live SKUs by their lines. */
+  readonly lines: (refreshes: readonly LiveRefresh[]) => WeighedLines;
+  /** During an incident a refresh of any SKU is one at a live SKU, whatever the catalog lists it as. */
+  readonly everythingLive: boolean;
+}
+
+export const NO_LEARNING: AnswerLearning = {
+  live: () => null,
+  lines: () => ({ lines: [], told: new Map() }),
+  everythingLive: false,
+};
+
+/** What a process counts over its answers; it is noted once an answer is committed. */
+export interface AnswerObservers {
+  /** Notices members that move with each refresh. */
+  readonly members: Pick<MemberWatch, 'follows' | 'note'>;
+  /** Counts what looks test of the probabilities held before them. */
+  readonly looks: Pick<LookCounts, 'note' | 'take' | 'giveBack'>;
+  /** Counts what refreshes show of the sources of hints. */
+  readonly hints: Pick<HintCounts, 'note' | 'take' | 'giveBack'>;
+  /** Notices moves in masses. */
+  readonly moves: Pick<MoveCounts, 'follow' | 'note' | 'hour' | 'usualMove'>;
+}
+
+/** They notice and count nothing. */
+export const NO_OBSERVERS: AnswerObservers = {
+  members: { follows: () => false, note: () => ({ muted: [], unmuted: [] }) },
+  looks: { note: () => {}, take: () => [], giveBack: () => {} },
+  hints: { note: () => {}, take: () => null, giveBack: () => {} },
+  moves: {
+    follow: () => {},
+    note: () => {},
+    hour: () => ({ answers: 0, implausible: 0, moves: 0, move: null }),
+    usualMove: () => null,
+  },
+};
 
 /** Lines with the refreshes of an answer, in order of their ids, and what they say of each by SKU. */
 export interface WeighedLines {

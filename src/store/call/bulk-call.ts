@@ -3,6 +3,7 @@ import type { Sql } from '../connection/db.ts';
 import type { DueFloors, LedgerFloors, LedgerReading } from '../ledger/due-floors.ts';
 import { NO_FLOORS } from '../ledger/due-floors.ts';
 import {
+  claimable,
   type ClaimedLane,
   type DueClass,
   type DueSuspects,
@@ -151,7 +152,7 @@ function waitingClasses(sql: Sql, limit: number) {
     cross join lateral (
       select count(*)::int as count, min(due_at) as first from (
         select d.due_at from catalog_internal.due d
-        where d.held_until is null and d.largest_call is null and d.live = c.live and d.lane = l.lane
+        where ${claimable(sql, 'd')} and d.live = c.live and d.lane = l.lane
           and d.due_at >= c.since and d.due_at <= c.until
         order by d.due_at limit ${limit}
       ) earliest
@@ -166,7 +167,7 @@ function waitingPromises(sql: Sql, limit: number, from: LedgerFloors) {
     cross join lateral (
       select count(*)::int as count, min(promised_at) as first from (
         select d.promised_at from catalog_internal.due d
-        where d.held_until is null and d.largest_call is null and d.promised_by is not null and d.live = c.live
+        where ${claimable(sql, 'd')} and d.promised_by is not null and d.live = c.live
           and d.promised_by >= ${momentOf(sql, sql`case when f.catalog = ${from.catalog} then c.floor end`)} and ${promisedNow(sql)}
         order by d.promised_by limit ${limit}
       ) earliest
@@ -229,7 +230,7 @@ function nextDueMs(sql: Sql) {
       else least(
       (select min(coalesce(w.first, (
          select due_at from catalog_internal.due
-         where held_until is null and largest_call is null and live = w.live and lane = w.lane and due_at < 'infinity' and due_at > w.until
+         where ${claimable(sql)} and live = w.live and lane = w.lane and due_at < 'infinity' and due_at > w.until
          order by due_at limit 1))) from waiting w),
       (select min(due_at) from catalog_internal.due where held_until is null and largest_call is not null and due_at < 'infinity'),
       (select min(held_until) from catalog_internal.due where held_until > now()),
@@ -244,7 +245,7 @@ const nextPromised = (sql: Sql) => sql`
      -- Of the next ones by their deadline the first to come: a later deadline may come sooner by some seconds.
      select min(promised_at) as at from (
        select promised_at from catalog_internal.due
-       where held_until is null and largest_call is null and promised_by is not null and live = c.live and outside_due_at is null and promised_at > now()
+       where ${claimable(sql)} and promised_by is not null and live = c.live and outside_due_at is null and promised_at > now()
        order by promised_by limit 50) soon) n)`;
 
 const restedFor = (sql: Sql, minutes: number) =>
@@ -256,7 +257,7 @@ function drawnCandidates(sql: Sql, { restMinutes, most }: CandidateOptions) {
     (select due.sku, due.due_at, s.asked_at, true as random, null::int as place
      from facts f join catalog_internal.random_looks drawn on f.refresh_threshold is not null and drawn.look_at <= now()
      join catalog_internal.due using (sku) join catalog.skus s using (sku)
-     where due.held_until is null and due.largest_call is null and due.live and due.outside_due_at is null and ${restedFor(sql, restMinutes)}
+     where ${claimable(sql, 'due')} and due.live and due.outside_due_at is null and ${restedFor(sql, restMinutes)}
      order by drawn.look_at limit ${most})`;
 }
 
@@ -271,7 +272,7 @@ function listedCandidates(sql: Sql, options: CandidateOptions) {
     (select due.sku, due.due_at, s.asked_at, false as random, listed.place
      from facts f join catalog_internal.live_backlog listed on f.refresh_threshold is not null
      join catalog_internal.due using (sku) join catalog.skus s using (sku)
-     where due.held_until is null and due.largest_call is null and due.live and due.lane = ${laneNumber('live')}
+     where ${claimable(sql, 'due')} and due.live and due.lane = ${laneNumber('live')}
        and due.due_at <= now() and (s.asked_at is null or s.asked_at < listed.listed_at) and ${restedFor(sql, options.restMinutes)}
      order by listed.place limit ${candidatesAtOnce(sql, options)})`;
 }
@@ -296,7 +297,7 @@ function liveCandidates(sql: Sql, options: CandidateOptions) {
          cross join lateral (
            -- The bound that is known beforehand has the rows read in order, the other one ends the reading.
            select due.sku, due.due_at, s.asked_at from catalog_internal.due join catalog.skus s using (sku)
-           where due.held_until is null and due.largest_call is null and due.live and due.lane = ${live}
+           where ${claimable(sql, 'due')} and due.live and due.lane = ${live}
              and due.due_at >= l.since_live and due.due_at <= l.until and ${rested}
            order by due.due_at limit ${most}
          ) waiting
@@ -319,7 +320,7 @@ function untriedSku(sql: Sql) {
   return sql`
     select first.sku from lanes l cross join lateral (
       select d.sku from catalog_internal.due d
-      where d.held_until is null and d.largest_call is null and d.live and d.lane = l.lane and d.deferrals = 0 and d.outside_due_at is null
+      where ${claimable(sql, 'd')} and d.live and d.lane = l.lane and d.deferrals = 0 and d.outside_due_at is null
         and d.due_at >= l.since_live and d.due_at <= l.until
       order by d.due_at limit 1
     ) first

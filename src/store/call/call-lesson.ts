@@ -1,6 +1,6 @@
 import { notingLateClock } from '../clock.ts';
 import type { Sql } from '../connection/db.ts';
-import { type Claim, lockingClaim } from '../ledger/due.ts';
+import { type Claim, lockingClaim, returningClaimed } from '../ledger/due.ts';
 import type { IncidentCause } from '../live/incident.ts';
 import { type LineChange, storedLines, storingLines } from '../live/lines.ts';
 import { type LiveCall, type LiveCeiling, storingCeiling } from '../live/live.ts';
@@ -51,20 +51,12 @@ export interface FailedCall {
 
 /** Gives the SKUs of a failed call back, counts the failure, and puts the next call off: one round trip. */
 export async function storeFailedCall(sql: Sql, failed: FailedCall): Promise<void> {
-  const { claim, because, failures, pauseMs, holdMs, largestCall } = failed;
+  const { claim, because, failures, pauseMs } = failed;
+  const skus = claim.skus.map(({ sku }) => sku);
   await sql`
-    with claimed as materialized (${lockingClaim(
-      sql,
-      claim.number,
-      claim.skus.map(({ sku }) => sku),
-    )}),
-    released as (
-      update catalog_internal.due d set claim = null,
-        held_until = case when ${holdMs > 0} then clock_timestamp() + make_interval(secs => ${holdMs / 1000}) end,
-        largest_call = least(largest_call, ${largestCall}::smallint)
-      from claimed c where d.sku = c.sku
-      returning 1
-    ), sized as (${storingCallSize(sql, failed.callSize)}),
+    with claimed as materialized (${lockingClaim(sql, claim.number, skus)}),
+    released as (${returningClaimed(sql, failed)} returning 1),
+    sized as (${storingCallSize(sql, failed.callSize)}),
     noted as (${notingLateClock(sql, claim.askedAt)})
     update catalog_internal.tasks set failures = failures + 1, outcome = ${because},
       next_at = greatest(next_at, clock_timestamp() + make_interval(secs => ${pauseMs / 1000}))

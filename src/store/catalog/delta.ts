@@ -45,6 +45,8 @@ const PIECE = 5000;
 interface Part {
   readonly reported: readonly string[];
   readonly removed: readonly string[];
+  /** The delta, where the part is its last one. */
+  readonly end?: DeltaChange;
 }
 
 /**
@@ -67,25 +69,18 @@ export async function applyDelta(sql: Sql, delta: DeltaChange): Promise<DeltaApp
     total.crossedToLive += counts.crossedToLive;
     total.crossedToSnapshot += counts.crossedToSnapshot;
   };
-  for (const part of parts) {
+  for (const part of [...parts, { ...last, end: delta }]) {
     const counts = await transactionFor(sql, part, async (tx, around) => {
       const at = await atToken(tx, delta.since);
-      return at === null ? null : { at, ...(await applyPart(tx, part, { nowLive, around })) };
+      if (at === null) return null;
+      const applied = await applyPart(tx, part, { nowLive, around });
+      if (part.end !== undefined) failpoint('delta.token-moved');
+      return { at, ...applied };
     });
     if (counts === null) return NOTHING;
     add(counts);
     reportedAt.push(counts.at);
   }
-  const counts = await transactionFor(sql, last, async (tx, around) => {
-    const at = await atToken(tx, delta.since);
-    if (at === null) return null;
-    const applied = await applyPart(tx, last, { nowLive, around, end: delta });
-    failpoint('delta.token-moved');
-    return { at, ...applied };
-  });
-  if (counts === null) return NOTHING;
-  add(counts);
-  reportedAt.push(counts.at);
   return { ...total, marked: skus, removed: delta.removed.length, reportedAt };
 }
 
@@ -154,15 +149,13 @@ interface Applying {
   readonly nowLive: ReadonlySet<string>;
   /** Prices of removed SKUs are deleted around what somebody objects to (removed-prices.ts). */
   readonly around: boolean;
-  /** The delta, where the part is its last one. */
-  readonly end?: DeltaChange;
 }
 
 /** Applies a part, and with `end` moves the token. */
 async function applyPart(
   tx: Tx,
-  { reported, removed }: Part,
-  { nowLive, around, end }: Applying,
+  { reported, removed, end }: Part,
+  { nowLive, around }: Applying,
 ): Promise<CrossingCounts> {
   const all = [...new Set([...reported, ...removed])];
   const isMarked = end === undefined ? tx`` : tx`union ${unreported(tx, end.toSnapshot)}`;

@@ -1,4 +1,4 @@
-import type { Tx } from './db.ts';
+import { type Sql, transaction, type Tx } from './db.ts';
 import { sqlState } from './sql-errors.ts';
 
 /*
@@ -24,6 +24,39 @@ export async function waitForLock(tx: Tx, turn: Turn): Promise<void> {
 /** Rejects where somebody else has the turn (`isLockNotAvailable`); the transaction has then failed. */
 export async function lockAtOnce(tx: Tx, turn: Turn): Promise<void> {
   await tx`lock table ${tx(`catalog_internal.lock_${turn}`)} in exclusive mode nowait`;
+}
+
+/**
+ * So many milliseconds a lock is waited for that a seller may hold, by whoever is waited for meanwhile; what is not
+ * done then is done by a later call.
+ */
+const SELLERS_LOCK_TIMEOUT_MS = 100;
+
+/** From here on the transaction waits for no lock any longer than that: it fails (`isLockNotAvailable`). */
+export async function limitLockWaits(tx: Tx): Promise<void> {
+  await tx.unsafe(`set local lock_timeout = '${SELLERS_LOCK_TIMEOUT_MS}ms'`);
+}
+
+/**
+ * Does `work` in a transaction that holds the one row of `table`, of catalog_internal, and waits for no lock for
+ * long. Null where it was not done, because somebody holds that row or something else that is needed.
+ */
+export async function inTurn<T>(
+  sql: Sql,
+  table: 'scoping' | 'watching',
+  work: (tx: Tx) => Promise<T>,
+): Promise<T | null> {
+  try {
+    return await transaction(sql, async (tx) => {
+      const [turn] = await tx`select from ${tx(`catalog_internal.${table}`)} for update skip locked`;
+      if (turn === undefined) return null;
+      await limitLockWaits(tx);
+      return await work(tx);
+    });
+  } catch (error) {
+    if (isLockNotAvailable(error)) return null;
+    throw error;
+  }
 }
 
 /** SQLSTATE lock_not_available. */

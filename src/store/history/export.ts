@@ -120,9 +120,15 @@ export function readExport(
   const { from, order, since: column } = SOURCES[what];
   const selected = exportColumns(what).map(({ name, type }) => SELECTED[type]?.(name) ?? name);
   const isNarrowed = column !== undefined && since !== null;
-  const where = isNarrowed ? ` where ${column} >= ($1::date::timestamp at time zone 'UTC')` : '';
-  const days = isNarrowed && SOURCES[what].columns[column] === 'day' ? ' where day >= $1::date' : where;
-  const query = `select ${selected.join(', ')} from ${from}${days}${order === undefined ? '' : ` order by ${order}`}`;
+  const first =
+    isNarrowed && SOURCES[what].columns[column] === 'day'
+      ? '$1::date'
+      : "($1::date::timestamp at time zone 'UTC')";
+  const query = [
+    `select ${selected.join(', ')} from ${from}`,
+    ...(isNarrowed ? [`where ${column} >= ${first}`] : []),
+    ...(order === undefined ? [] : [`order by ${order}`]),
+  ].join(' ');
   return tx
     .unsafe(query, isNarrowed ? [since] : [])
     .values()

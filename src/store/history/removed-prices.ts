@@ -1,5 +1,5 @@
 import type { Queryable, Tx } from '../connection/db.ts';
-import { isLockNotAvailable } from '../connection/locks.ts';
+import { isLockNotAvailable, limitLockWaits } from '../connection/locks.ts';
 import { rejection } from '../connection/sql-errors.ts';
 import { quarantine, type Quarantined } from '../quarantine.ts';
 
@@ -17,9 +17,6 @@ const emptyPrices = (tx: Queryable, sku: string) => tx`
   )
   insert into catalog.price_history (sku, size, old_price, new_price, observed_at, size_type_changed)
   select sku, size, price, null, now(), false from held where price is not null order by size`;
-
-/** So long the lock of a seller on one of the prices is waited for: whoever writes changes waits meanwhile. */
-const LOCK_TIMEOUT_MS = 100;
 
 /** Why somebody's foreign key, trigger or lock keeps prices from being deleted; null where that is not why. */
 const objection = (error: unknown): string | null => {
@@ -39,7 +36,9 @@ export const isObjected = (error: unknown): boolean => objection(error) !== null
  */
 export async function deletePricesAround(tx: Tx, skus: readonly string[]): Promise<void> {
   // What is checked at the end of the transaction is to be seen here.
-  await tx.unsafe(`set constraints all immediate; set local lock_timeout = '${LOCK_TIMEOUT_MS}ms'`);
+  await tx`set constraints all immediate`;
+  // Of a seller, on one of the prices: whoever writes changes waits meanwhile.
+  await limitLockWaits(tx);
   await quarantine(tx, 'store', await keptOf(tx, skus));
   await tx`select catalog_internal.notify_changes()`;
 }

@@ -1,4 +1,4 @@
-import type { Sql } from '../connection/db.ts';
+import type { Queryable, Sql } from '../connection/db.ts';
 import { type LedgerFloors, NO_FLOORS } from './due-floors.ts';
 
 /**
@@ -52,6 +52,10 @@ export interface ClaimedSku {
   readonly live: boolean;
   /** It is in the lane of errors: it was in errors, or deferred again, while others were not. */
   readonly setBack?: boolean;
+  /** Since when it was due, by the database's clock; later than the claim where it was taken early. */
+  readonly dueAt: Date;
+  /** Why it was due (`catalog_internal.lane_of`). */
+  readonly reason: string;
 }
 
 /** SKUs that only this worker may ask about until the lease ends. */
@@ -60,13 +64,6 @@ export interface Claim {
   /** The database's time of the claim; the request is sent after it. */
   readonly askedAt: Date;
   readonly skus: readonly ClaimedSku[];
-  /** Since when each of them was due, and why, as far as that is of interest. */
-  readonly dues?: readonly ClaimedDue[];
-}
-
-export interface ClaimedDue {
-  readonly dueAt: Date;
-  readonly reason: string;
 }
 
 /**
@@ -84,6 +81,33 @@ export interface WantedSkus {
  */
 export const laneNumber = (lane: ClaimedLane): number =>
   lane === PROMISED ? 0 : DUE_LANES.indexOf(lane) + 1;
+
+/** What the ledger is called in a statement; undefined: its columns are named without it. */
+type LedgerAlias = 'd' | 'due' | 'l';
+
+/**
+ * SQL: a row of the ledger that nobody holds and that may be in any call. This is the condition of the partial indexes
+ * due_claim, due_urgent and due_promised (store/schema/internal.ts): they serve a statement only where it says so.
+ */
+export function claimable(sql: Queryable, alias?: LedgerAlias) {
+  const row = alias === undefined ? '' : `${alias}.`;
+  return sql.unsafe(`${row}held_until is null and ${row}largest_call is null`);
+}
+
+/** SQL: a row of the ledger whose due time is only that of the order of live refreshes. */
+export function movable(sql: Queryable, alias: LedgerAlias) {
+  const row = sql.unsafe(alias);
+  return sql`
+    ${row}.claim is null
+    and ${claimable(sql, alias)}
+    and ${row}.doubt is null
+    and ${row}.deferrals = 0
+    and ${row}.failures = 0
+    and ${row}.live
+    and ${row}.reason = 'live'
+    and ${row}.lane = ${laneNumber('live')}
+    and ${row}.outside_due_at is null`;
+}
 
 /**
  * What asking for live SKUs takes under the ceiling: so many milliseconds a SKU, from what was saved up, which is at
@@ -112,7 +136,7 @@ export async function claimDue(
   const { named = [], suspects = [] } = wanted;
   const quotas = (wanted.quotas ?? []).filter((quota) => quota.count > 0);
   if (quotas.length + named.length + suspects.length === 0) return null;
-  const rows = await sql<(ClaimedSku & ClaimedDue & { claim: string; askedAt: Date })[]>`
+  const rows = await sql<(ClaimedSku & { claim: string; askedAt: Date })[]>`
     with quotas as materialized (
       ${quotaRows(sql, quotas, floors)}
     ),
@@ -121,7 +145,7 @@ export async function claimDue(
       -- Whatever is urgent is due: a mark made it so.
       select p.ctid from quotas q cross join lateral (
         select d.ctid from catalog_internal.due d
-        where d.held_until is null and d.largest_call is null and d.lane = 1 and d.live = q.live
+        where ${claimable(sql, 'd')} and d.lane = 1 and d.live = q.live
           and d.due_at >= q.since
         order by d.rank desc, d.due_at limit q.count for update skip locked
       ) p
@@ -130,7 +154,7 @@ export async function claimDue(
     by_age as materialized (
       select p.ctid from quotas q cross join lateral (
         select d.ctid from catalog_internal.due d
-        where d.held_until is null and d.largest_call is null and d.live = q.live and d.lane = q.lane
+        where ${claimable(sql, 'd')} and d.live = q.live and d.lane = q.lane
           and d.due_at >= q.since and d.due_at <= now() + make_interval(secs => q.early)
         order by d.due_at limit q.count for update skip locked
       ) p
@@ -138,7 +162,7 @@ export async function claimDue(
     ),
     by_name as materialized (
       select ctid from catalog_internal.due
-      where sku = any(${named as string[]}) and held_until is null and largest_call is null and live and outside_due_at is null
+      where sku = any(${named as string[]}) and ${claimable(sql)} and live and outside_due_at is null
       order by sku for update skip locked
     ),
     suspects as materialized (${suspectsOf(sql, suspects)}),
@@ -162,12 +186,7 @@ export async function claimDue(
     select * from claimed`;
   const first = rows[0];
   if (first === undefined) return null;
-  return {
-    number: first.claim,
-    askedAt: first.askedAt,
-    skus: rows.map(claimedSku),
-    dues: rows.map(({ dueAt, reason }) => ({ dueAt, reason })),
-  };
+  return { number: first.claim, askedAt: first.askedAt, skus: [...rows] };
 }
 
 /** None comes first for its promise longer before that is broken (catalog_internal.promised_interval). */
@@ -179,22 +198,6 @@ const LONGEST_LEAD_SECONDS = 45;
  */
 export const promisedNow = (sql: Sql) =>
   sql`d.outside_due_at is null and d.promised_at <= now() and d.promised_by <= now() + make_interval(secs => ${LONGEST_LEAD_SECONDS})`;
-
-const claimedSku = ({
-  sku,
-  generation,
-  deferrals,
-  failures,
-  live,
-  setBack = false,
-}: ClaimedSku): ClaimedSku => ({
-  sku,
-  generation,
-  deferrals,
-  failures,
-  live,
-  setBack,
-});
 
 function quotaRows(sql: Sql, quotas: readonly Quota[], floors: LedgerFloors) {
   return sql`
@@ -216,7 +219,7 @@ function claimedByPromise(sql: Sql) {
   return sql`
     select p.ctid from quotas q cross join lateral (
       select d.ctid from catalog_internal.due d
-      where d.held_until is null and d.largest_call is null and d.promised_by is not null and d.live = q.live
+      where ${claimable(sql, 'd')} and d.promised_by is not null and d.live = q.live
         and d.promised_by >= q.since and ${promisedNow(sql)}
       order by d.promised_by limit q.count for update skip locked
     ) p
@@ -261,10 +264,16 @@ export async function returnClaim(
   sql: Sql,
   claim: string,
   skus: readonly string[],
-  { largestCall = null, holdMs = 0 }: ReturnOptions = {},
+  options: ReturnOptions = {},
 ): Promise<void> {
   await sql`
     with claimed as materialized (${lockingClaim(sql, claim, skus)})
+    ${returningClaimed(sql, options)}`;
+}
+
+/** SQL: an UPDATE that gives back the rows of `claimed` (lockingClaim), as `options` say. */
+export function returningClaimed(sql: Sql, { largestCall = null, holdMs = 0 }: ReturnOptions) {
+  return sql`
     update catalog_internal.due d set claim = null,
       held_until = case when ${holdMs > 0} then clock_timestamp() + make_interval(secs => ${holdMs / 1000}) end,
       largest_call = least(largest_call, ${largestCall}::smallint)
@@ -314,7 +323,7 @@ export async function promoteMetadata(sql: Sql, overdueSeconds: number, limit: n
     set lane = catalog_internal.lane_of('metadata'), reason = 'metadata'
     where d.ctid = any(array(
       select ctid from catalog_internal.due
-      where held_until is null and largest_call is null and not live and lane = catalog_internal.lane_of('sweep')
+      where ${claimable(sql)} and not live and lane = catalog_internal.lane_of('sweep')
         and outside_due_at is null and due_at <= now() - make_interval(secs => ${overdueSeconds})
       order by due_at limit ${limit} for update skip locked
     ))`;
@@ -349,7 +358,7 @@ export async function readIdle(sql: Sql): Promise<Idle> {
         from generate_series(1, cardinality(catalog_internal.lane_names())) as lane
         cross join lateral (
           select due_at from catalog_internal.due d
-          where held_until is null and largest_call is null and not live and d.lane = lane.lane::smallint
+          where ${claimable(sql)} and not live and d.lane = lane.lane::smallint
           order by due_at limit 1
         ) oldest
         where oldest.due_at <= now()

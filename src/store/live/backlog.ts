@@ -1,5 +1,5 @@
 import { scanning, type Sql } from '../connection/db.ts';
-import { laneNumber } from '../ledger/due.ts';
+import { claimable, laneNumber } from '../ledger/due.ts';
 import type { Rate } from './rate-prior.ts';
 
 /*
@@ -24,7 +24,7 @@ export interface FoundBacklog {
 
 /** SQL: a live SKU `d` that can be claimed now. */
 const isDue = (sql: Sql) =>
-  sql`d.held_until is null and d.largest_call is null and d.live and d.lane = ${laneNumber('live')} and d.due_at <= now()`;
+  sql`${claimable(sql, 'd')} and d.live and d.lane = ${laneNumber('live')} and d.due_at <= now()`;
 
 export async function readBacklog(sql: Sql): Promise<FoundBacklog> {
   const [row] = await scanning(sql<[FoundBacklog]>`

@@ -1,5 +1,5 @@
 import { type Queryable, scanning, type Sql } from '../connection/db.ts';
-import { laneNumber } from '../ledger/due.ts';
+import { movable } from '../ledger/due.ts';
 import type { HeldLine, Line, LineName, Releases, Wholesale } from './line-state.ts';
 import type { LiveCandidate } from './live.ts';
 
@@ -106,11 +106,6 @@ export interface HeldMembers {
 /** Of a line with more SKUs those that are due soonest. */
 const MAX_MEMBERS = 2000;
 
-/** SQL: a row `d` of the ledger whose due time is only that of the order of live refreshes. */
-const isMovable = (sql: Sql) => sql`
-  d.claim is null and d.held_until is null and d.largest_call is null and d.doubt is null and d.deferrals = 0 and d.failures = 0
-  and d.live and d.reason = 'live' and d.lane = ${laneNumber('live')} and d.outside_due_at is null`;
-
 export async function readMembers(sql: Sql, line: string): Promise<HeldMembers> {
   const [row] = await scanning(sql<[HeldMembers]>`
     select ${minutesOf(sql, 'clock_timestamp()')} as now, (${releasesRow(sql)}) as releases, (
@@ -122,7 +117,7 @@ export async function readMembers(sql: Sql, line: string): Promise<HeldMembers> 
           (extract(epoch from d.due_at - clock_timestamp()) / 60)::float8 as due_in
         from catalog_internal.live_rates r join catalog_internal.due d using (sku) join catalog.skus s using (sku)
         left join catalog_internal.watched w using (sku)
-        where r.line = ${line}::bigint and ${isMovable(sql)} and s.state = 'priced' and s.price_source = 'live' and s.asked_at is not null
+        where r.line = ${line}::bigint and ${movable(sql, 'd')} and s.state = 'priced' and s.price_source = 'live' and s.asked_at is not null
           and isfinite(d.due_at)
         order by d.due_at limit ${MAX_MEMBERS}
       ) member
@@ -168,7 +163,7 @@ export async function moveMembers(
     ),
     locked as materialized (
       select d.sku, w.in_minutes, w.hazard from catalog_internal.due d join wanted w using (sku, generation)
-      where ${isMovable(sql)} order by d.sku for update of d skip locked
+      where ${movable(sql, 'd')} order by d.sku for update of d skip locked
     ),
     moved as (
       update catalog_internal.due d set due_at = least(case when l.hazard is not null then d.due_at end,

@@ -1,7 +1,7 @@
 import type { Clock } from '../../lib/clock.ts';
 import { type Sql, transaction, type Tx } from '../connection/db.ts';
 import { isLockNotAvailable } from '../connection/locks.ts';
-import { laneNumber } from '../ledger/due.ts';
+import { movable } from '../ledger/due.ts';
 import { fadedSql } from '../live/faded.ts';
 import {
   HintBase,
@@ -99,8 +99,7 @@ export async function takeHints(tx: Tx, limit: number): Promise<HintPiece> {
       returning h.sku, h.source, h.hinted_at
     ),
     live as materialized (
-      select s.sku, s.asked_at, l.due_at, (l.live and l.reason = 'live' and l.lane = ${laneNumber('live')} and l.held_until is null
-        and l.largest_call is null and l.doubt is null and l.deferrals = 0 and l.failures = 0 and isfinite(l.due_at)) as movable
+      select s.sku, s.asked_at, l.due_at, (${movable(tx, 'l')} and isfinite(l.due_at)) as movable
       from locked l join catalog.skus s using (sku)
       where s.price_source = 'live' and s.state = 'priced' and s.asked_at is not null
     ),

@@ -1,5 +1,5 @@
-import { scanning, type Queryable, type Sql, transaction, type Tx } from '../connection/db.ts';
-import { isLockNotAvailable } from '../connection/locks.ts';
+import { scanning, type Queryable, type Sql, type Tx } from '../connection/db.ts';
+import { inTurn } from '../connection/locks.ts';
 import type { Claim } from '../ledger/due.ts';
 import { ALIVE } from '../setup/instance.ts';
 
@@ -23,8 +23,6 @@ export const IS_SCOPED = '(select scoped from catalog_internal.scoping)';
  * SKUs that are compared with the rules in one transaction: answers for those that stand otherwise wait until it ends.
  */
 const PIECE = 5000;
-/** Whoever holds something of it that long is not waited for: the next call of this comes soon. */
-const LOCK_TIMEOUT_MS = 100;
 
 export interface ScopeReading {
   /** Compares all rules, instead of what their triggers recorded. */
@@ -41,11 +39,13 @@ export interface ScopeReading {
 export async function readScope(sql: Sql, { everything, pieces }: ScopeReading): Promise<boolean> {
   const read = await inTurn(
     sql,
+    'scoping',
     async (tx) => await scanning(tx`select catalog_internal.read_scope(${everything}::boolean)`),
   );
   for (let piece = 0; piece < pieces; piece += 1) {
     const sorted = await inTurn(
       sql,
+      'scoping',
       async (tx) =>
         await scanning(tx<[{ more: boolean }]>`select catalog_internal.follow_scope(${PIECE}::int) as more`),
     );
@@ -53,21 +53,6 @@ export async function readScope(sql: Sql, { everything, pieces }: ScopeReading):
     if (!sorted[0].more) return read !== null;
   }
   return false;
-}
-
-/** One at a time does `work`. Null where it was not done. */
-async function inTurn<T>(sql: Sql, work: (tx: Tx) => Promise<T>): Promise<T | null> {
-  try {
-    return await transaction(sql, async (tx) => {
-      const [turn] = await tx`select from catalog_internal.scoping for update skip locked`;
-      if (turn === undefined) return null;
-      await tx.unsafe(`set local lock_timeout = '${LOCK_TIMEOUT_MS}ms'`);
-      return await work(tx);
-    });
-  } catch (error) {
-    if (isLockNotAvailable(error)) return null;
-    throw error;
-  }
 }
 
 /** Gives SKUs of a claim back that are out of scope by the rules as they are now. Null where none is left. */

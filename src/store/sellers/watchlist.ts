@@ -1,5 +1,5 @@
-import { type Queryable, scanning, type Sql, transaction, type Tx } from '../connection/db.ts';
-import { isLockNotAvailable } from '../connection/locks.ts';
+import { type Queryable, scanning, type Sql, transaction } from '../connection/db.ts';
+import { inTurn } from '../connection/locks.ts';
 import { rejection } from '../connection/sql-errors.ts';
 
 /** SQL: whether there are changes of the list that were not read yet, or that the ledger was not told yet. */
@@ -9,8 +9,6 @@ export const WATCHLIST_MOVED = `
 
 /** SKUs that are marked or weighed in one transaction: answers for these wait until it ends. */
 const PIECE = 2000;
-/** Whoever holds something of it that long is not waited for: the next call of this comes soon. */
-const LOCK_TIMEOUT_MS = 100;
 
 export interface WatchlistOptions {
   /** WATCHLIST_MAX_SKUS. */
@@ -25,32 +23,18 @@ export interface WatchlistOptions {
  * what is left is then read by the next.
  */
 export async function readWatchlist(sql: Sql, { most, everything }: WatchlistOptions): Promise<boolean> {
-  const read = await inTurn(sql, (tx) =>
+  const read = await inTurn(sql, 'watching', (tx) =>
     scanning(tx`select catalog_internal.read_watchlist(${everything}::boolean, ${most}::int)`),
   );
   if (read === null) return false;
   for (;;) {
     const told = await inTurn(
       sql,
+      'watching',
       (tx) => tx<[{ more: boolean }]>`select catalog_internal.watched_to_ledger(${PIECE}::int) as more`,
     );
     if (told === null) return false;
     if (!told[0].more) return true;
-  }
-}
-
-/** One at a time does `work`. Null where it was not done. */
-async function inTurn<T>(sql: Sql, work: (tx: Tx) => Promise<T>): Promise<T | null> {
-  try {
-    return await transaction(sql, async (tx) => {
-      const [turn] = await tx`select from catalog_internal.watching for update skip locked`;
-      if (turn === undefined) return null;
-      await tx.unsafe(`set local lock_timeout = '${LOCK_TIMEOUT_MS}ms'`);
-      return await work(tx);
-    });
-  } catch (error) {
-    if (isLockNotAvailable(error)) return null;
-    throw error;
   }
 }
 

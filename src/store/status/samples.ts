@@ -61,7 +61,14 @@ export async function writeSample(sql: Sql, sample: NewSample): Promise<void> {
     newest as materialized (
       select coalesce((select id from catalog.price_history order by id desc limit 1), 0) as position
     )
-    insert into catalog_internal.samples
+    insert into catalog_internal.samples (
+      minute, state, backing_off, incident, requests, other_requests,
+      ceiling, request_limit, skus, pending, due,
+      snapshot_priced, snapshot_fresh, snapshot_p50, snapshot_p95,
+      live_priced, live_fresh, live_p50, live_p95,
+      price_changes,
+      price_position
+    )
     select present.minute, ${sample.state}, ${sample.backingOff}, ${sample.incident}, ${sample.requests}, ${sample.otherRequests},
       ${sample.ceiling}, ${sample.requestLimit}, ${sample.skus}, ${sample.pending}, ${sample.due},
       ${snapshot.priced}, ${snapshot.fresh}, ${snapshot.p50}, ${snapshot.p95},

@@ -27,13 +27,12 @@ export async function release(
 export async function keepSome(ctx: SyncContext, claim: Claim, count: number): Promise<Claim> {
   if (count >= claim.skus.length) return claim;
   const order = claim.skus
-    .map((_, at) => ({ at, drawn: ctx.random() }))
-    .toSorted((a, b) => a.drawn - b.drawn);
-  const [kept, others] = [new Set(order.slice(0, count).map(({ at }) => at)), order.slice(count)];
-  const { skus, dues } = claim;
-  await release(ctx, { ...claim, skus: others.flatMap(({ at }) => skus[at] ?? []) });
-  const isKept = (_: unknown, at: number) => kept.has(at);
-  return { ...claim, skus: skus.filter(isKept), ...(dues && { dues: dues.filter(isKept) }) };
+    .map((asked) => ({ asked, drawn: ctx.random() }))
+    .toSorted((a, b) => a.drawn - b.drawn)
+    .map(({ asked }) => asked);
+  await release(ctx, { ...claim, skus: order.slice(count) });
+  const kept = new Set(order.slice(0, count));
+  return { ...claim, skus: claim.skus.filter((asked) => kept.has(asked)) };
 }
 
 /**

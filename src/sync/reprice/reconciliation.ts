@@ -129,13 +129,13 @@ export function skuResultOf(
       const { errorMs } = settings.intervals;
       if (generalErrors) {
         const waitMs = Math.max(errorMs, OUTAGE_PAUSE_MAX_MS) * (1 + JITTER * random());
-        return { sku, kind: 'error', waitMs, general: true };
+        return { sku, kind: 'error', waitMs, blame: 'general' };
       }
       const isBlamed = skuAnswer.because === 'alone' && asked.failures > 0;
       const firstMs = isBlamed ? (errorMs * ALONE_TIMES) / 2 : errorMs;
       const waitMs = doubling(firstMs, asked.failures + 1, SKU_ERROR_MAX_MS);
       const wasAlone = skuAnswer.because === 'alone' || skuAnswer.because === 'alone-in-doubt';
-      return { sku, kind: 'error', waitMs, ...(wasAlone ? { alone: true } : {}) };
+      return { sku, kind: 'error', waitMs, ...(wasAlone && { blame: 'alone' }) };
     }
   }
 }

@@ -3,10 +3,11 @@ import type { Span } from '../../lib/tracer.ts';
 import type { Acquired, SentPermit } from '../../pace/pacer.ts';
 import { PartnerError } from '../../partner/errors.ts';
 import { applyAnswer } from '../../store/answer/apply.ts';
-import type { Applied, NextRefresh } from '../../store/answer/types.ts';
+import type { Applied } from '../../store/answer/types.ts';
 import { type CallInputs, readCallInputs } from '../../store/call/bulk-call.ts';
 import { isConnectionLost, rejection, storeFailure } from '../../store/connection/sql-errors.ts';
 import { type Claim, claimDue } from '../../store/ledger/due.ts';
+import type { LiveRefresh } from '../../store/live/live.ts';
 import { takeRefreshes } from '../../store/sellers/refresh.ts';
 import { readScope, withinScope } from '../../store/sellers/scope.ts';
 import { readWatchlist } from '../../store/sellers/watchlist.ts';
@@ -218,17 +219,14 @@ async function settle(
     if (skuAnswer.kind === 'record') unpricedEntries += unpriced(skuAnswer.record);
     return skuResultOf(asked, skuAnswer, settings, random, meanwhile);
   });
-  const next: NextRefresh = {
-    ...nextRefresh(settings),
+  const learning = {
     live: learnRefresh(plan, settings),
-    lines: (refreshes) => weighLines(plan, refreshes),
+    lines: (refreshes: readonly LiveRefresh[]) => weighLines(plan, refreshes),
     everythingLive: plan.incident !== null,
-    members: ctx.members,
-    looks: ctx.looks,
-    hints: ctx.hints,
-    moves: ctx.moves,
   };
-  const applied = await applyTraced(ctx, () => applyAnswer(sql, claim, results, next));
+  const applied = await applyTraced(ctx, () =>
+    applyAnswer(sql, claim, results, nextRefresh(settings), { learning, observers: ctx }),
+  );
   failpoint('bulk.committed');
   tellApplied(ctx, claim, reconciliation, { ...applied, unpricedEntries });
   return applied;
