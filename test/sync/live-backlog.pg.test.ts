@@ -54,8 +54,8 @@ describe('while more is due than can be refreshed', () => {
     expect(await planLive(context())).toMatchObject({ nextInMs: 60_000, counts: { backlog: 300 } });
     expect(await listed()).toHaveLength(100);
     expect((await listed()).slice(0, 2)).toEqual(['S250', 'S280']);
-    const { live, candidates } = await callInputs(store.sql);
-    expect(chooseForQuota(live, candidates, 2)).toEqual(['S250', 'S280']);
+    const { livePlan, candidates } = await callInputs(store.sql);
+    expect(chooseForQuota(livePlan, candidates, 2)).toEqual(['S250', 'S280']);
     await store.sql`delete from catalog_internal.live_backlog`;
     const { candidates: oldest } = await callInputs(store.sql);
     expect(oldest.slice(0, 3).map(({ sku }) => sku)).toEqual(['S000', 'S001', 'S002']);

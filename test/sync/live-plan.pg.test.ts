@@ -66,7 +66,7 @@ describe('the plan of live refreshes', () => {
     await hundred();
     for (const ctx of [context({ LIVE_INTERVAL: '30m' }), context({ LIVE_POLICY: 'round-robin' })]) {
       await planLive(ctx);
-      const { live: plan, candidates } = await callInputs(store.sql);
+      const { livePlan: plan, candidates } = await callInputs(store.sql);
       expect(plan).toMatchObject({ refreshThreshold: null, maxIntervalMinutes: null });
       expect(candidates).toEqual([]);
       expect(chooseForQuota(plan, candidates, 2)).toBeNull();
@@ -83,7 +83,7 @@ describe('the plan of live refreshes', () => {
     const ctx = context({ LIVE_INTERVAL: '1s' });
     await planLive(ctx);
     await store.sql`update catalog_internal.live_plan set max_interval_minutes = 1000, overdue_minutes = 1000`;
-    const { live: plan, candidates } = await callInputs(store.sql);
+    const { livePlan: plan, candidates } = await callInputs(store.sql);
     expect(chooseForQuota(plan, candidates, 2)).toEqual(['S42', 'S43']);
   });
 

@@ -9,7 +9,7 @@ import { claimDue } from '../../src/store/ledger/due.ts';
 import { callPause, FAILURES_BEFORE_PAUSE } from '../../src/store/ledger/tasks.ts';
 import { ask, type SyncContext, type SyncEvent } from '../../src/sync/context.ts';
 import { afterFailedCall, ANY_SIZE } from '../../src/sync/reprice/call-size.ts';
-import type { Iteration } from '../../src/sync/reprice/plan.ts';
+import type { IterationResult } from '../../src/sync/reprice/plan.ts';
 import { RecentAnswers } from '../../src/sync/reprice/recent.ts';
 import { repriceOnce } from '../../src/sync/reprice/reprice.ts';
 import { allDue, callInputs, failCall, HOUR, knownSkus, mark, useStore } from '../store/support.ts';
@@ -30,8 +30,8 @@ const NOT_FOUND = (skus: readonly string[]): BulkAnswer => ({
 /** A call under way: `fail` and `answer` end it. */
 interface UnderWay {
   readonly skus: readonly string[];
-  fail(kind: PartnerErrorKind): Promise<Iteration>;
-  answer(): Promise<Iteration>;
+  fail(kind: PartnerErrorKind): Promise<IterationResult>;
+  answer(): Promise<IterationResult>;
 }
 
 let events: SyncEvent[];

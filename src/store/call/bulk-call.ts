@@ -52,7 +52,7 @@ export interface CandidateOptions {
 export interface CallInputs {
   readonly pause: CallPause;
   readonly sync: Pick<SyncState, 'liveBudget' | 'catalogState'>;
-  readonly live: LivePlan;
+  readonly livePlan: LivePlan;
   readonly callSize: CallSize;
   /** Classes that have something due. SKUs that are held (claimed, deferred, backing off) and suspects do not count. */
   readonly due: readonly DueClass[];
@@ -120,7 +120,7 @@ export async function readCallInputs(
     waiting as materialized (${waitingClasses(sql, options.limit)} union all ${waitingPromises(sql, options.limit, from)})
     select (select to_jsonb(p) from (${callPauseRow(sql)}) p) as pause,
       (select jsonb_build_object('liveBudget', live_budget, 'catalogState', catalog_state) from facts) as sync,
-      (select to_jsonb(p) from (${livePlanRow(sql)}) p) as live,
+      (select to_jsonb(p) from (${livePlanRow(sql)}) p) as "livePlan",
       (select to_jsonb(c) - 'id' from catalog_internal.call_size c) as "callSize",
       (${dueClasses(sql, options.limit)}) as due, (${dueSuspects(sql)}) as suspects, (${nextDueMs(sql)}) as "nextDueMs",
       (${liveCandidates(sql, options.candidates)}) as candidates, (${untriedSku(sql)}) as untried, ${sql.unsafe(WATCHLIST_MOVED)} as "watchlistMoved",

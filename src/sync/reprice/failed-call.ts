@@ -9,7 +9,7 @@ import { quarantine } from '../../store/quarantine.ts';
 import { nextRefresh, type SyncContext } from '../context.ts';
 import { type Failure, failureOf } from '../outcome.ts';
 import { afterFailedCall, type FailedKind } from './call-size.ts';
-import type { Iteration, PlannedCall } from './plan.ts';
+import type { IterationResult, PlannedCall } from './plan.ts';
 import { skuResultOf } from './reconciliation.ts';
 
 /** Gives a claim back, as returnClaim does, and has the ledger read in full again. */
@@ -47,7 +47,7 @@ export async function callFailed(
   claim: Claim,
   error: PartnerError,
   planned: RefusableCall,
-): Promise<Iteration> {
+): Promise<IterationResult> {
   if (error.kind === 'aborted' || refuses(error.kind)) {
     await callRefused(ctx, claim, error, planned);
     return { kind: 'wait', forMs: 0, because: error.kind };
@@ -97,7 +97,7 @@ export async function returnFailedCall(
   claim: Claim,
   failure: Failure & { readonly because: FailedKind },
   { failures, wanted, callSize }: PlannedCall,
-): Promise<Iteration> {
+): Promise<IterationResult> {
   const { sql, settings } = ctx;
   const { because } = failure;
   const skus = claim.skus.length;

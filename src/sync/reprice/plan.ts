@@ -40,9 +40,9 @@ export type NoCall =
   | { readonly kind: 'wait'; readonly forMs: number; readonly because: string };
 
 /** How one iteration ended: a call was made, or there is none to make now. */
-export type Iteration = { readonly kind: 'called'; readonly skus: number } | NoCall;
+export type IterationResult = { readonly kind: 'called'; readonly skus: number } | NoCall;
 
-export interface IterationState {
+export interface Iteration {
   /** Iterations of this process so far. */
   readonly number: number;
   readonly sinceLastCallMs: number;
@@ -63,10 +63,10 @@ export function inputOptions(settings: SyncSettings): CallInputOptions {
 /** Plans a bulk call from what was read at one moment, or says why there is none now. Pure. */
 export function planCall(
   inputs: CallInputs,
-  iteration: IterationState,
+  iteration: Iteration,
   settings: SyncSettings,
 ): PlannedCall | NoCall {
-  const { pause, sync, live: plan, due, nextDueMs } = inputs;
+  const { pause, sync, livePlan: plan, due, nextDueMs } = inputs;
   if (pause.ms > 0) return { kind: 'wait', forMs: pause.ms, because: 'calls are failing' };
   const early = earlyBy(settings, sync.catalogState, earlyLiveSeconds(plan));
   const budget = sync.liveBudget ?? settings.bulk.liveBudget;
