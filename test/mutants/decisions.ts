@@ -8,7 +8,7 @@ const PACE = [
 ];
 const PLAN = [
   'test/sync/packing.test.ts',
-  'test/sync/reprice-plan.test.ts',
+  'test/sync/batch.test.ts',
   'test/sync/linger.test.ts',
   'test/sync/retries.test.ts',
 ];
@@ -222,6 +222,25 @@ export const DECISIONS: readonly Mutant[] = [
     'src/sync/reprice/plan.ts',
     PLAN,
     [
+      'plan: while stale, SKUs of seconds ago are asked again',
+      'Math.max(0, intervalMs - Math.min(STALE_MIN_AGE_MS, intervalMs)) / 1000',
+      'intervalMs / 1000',
+    ],
+    [
+      'plan: while stale, SKUs wait for their time',
+      "if (state !== 'stale') return none;",
+      'if (state !== null) return none;',
+    ],
+    [
+      'plan: the call of a plan lingers where something is urgent',
+      "if (count(({ lane }) => lane === 'urgent' || lane === PROMISED) > 0) return 0;",
+      '',
+    ],
+  ),
+  ...faultsOf(
+    'src/sync/reprice/packing.ts',
+    PLAN,
+    [
       'plan: live slots beyond the budget',
       'Math.max(0, Math.min(Math.floor(limits.liveBudget), limits.callSkus))',
       'Math.max(0, Math.min(Math.ceil(limits.liveBudget), limits.callSkus))',
@@ -257,16 +276,6 @@ export const DECISIONS: readonly Mutant[] = [
       'return lane === PROMISED ? 0 : early[lane];',
     ],
     [
-      'plan: while stale, SKUs of seconds ago are asked again',
-      'Math.max(0, intervalMs - Math.min(STALE_MIN_AGE_MS, intervalMs)) / 1000',
-      'intervalMs / 1000',
-    ],
-    [
-      'plan: while stale, SKUs wait for their time',
-      "if (state !== 'stale') return none;",
-      'if (state !== null) return none;',
-    ],
-    [
       'plan: suspects of different calls share one',
       'suspects.filter((other) => other.largestCall === largestCall)',
       'suspects',
@@ -275,11 +284,6 @@ export const DECISIONS: readonly Mutant[] = [
       'plan: suspects beyond the live budget',
       'Math.min(counted(true), budget, most)',
       'Math.min(counted(true), most)',
-    ],
-    [
-      'plan: the call of a plan lingers where something is urgent',
-      "if (count(({ lane }) => lane === 'urgent' || lane === PROMISED) > 0) return 0;",
-      '',
     ],
   ),
 ];

@@ -145,7 +145,7 @@ function waitingClasses(sql: Sql, limit: number) {
   return sql`
     select l.lane, c.live, c.until, n.count, n.first
     from lanes l cross join lateral (
-      -- SKUs of the live lane that do not count as live are unlisted ones: none is claimed early (sync/reprice/plan.ts).
+      -- SKUs of the live lane that do not count as live are unlisted ones: none is claimed early (sync/reprice/packing.ts).
       values (true, l.until, l.since_live), (false, case when l.lane = ${laneNumber('live')} then now() else l.until end, l.since_other)
     ) as c(live, until, since)
     cross join lateral (
