@@ -17,7 +17,7 @@ import {
 import { requestTask, showProgress, type TaskRun } from '../store/ledger/tasks.ts';
 import { quarantine } from '../store/quarantine.ts';
 import { ask, type Asked, type FailedRequest, type SyncContext } from './context.ts';
-import { weighCounts } from './live/incident.ts';
+import { weighCounts } from './incidents.ts';
 import { mostByManifest } from './live/manifest-hints.ts';
 import {
   isAwaited,

@@ -8,7 +8,7 @@ import { claimDue } from '../../src/store/ledger/due.ts';
 import { readLivePlan } from '../../src/store/live/live.ts';
 import { HintCounts } from '../../src/store/sellers/hints.ts';
 import type { SyncContext, SyncEvent } from '../../src/sync/context.ts';
-import { learnRefresh } from '../../src/sync/live/plan.ts';
+import { learnRefresh } from '../../src/sync/live/learn-refresh.ts';
 import { followHints } from '../../src/sync/reprice/hints.ts';
 import { RecentAnswers } from '../../src/sync/reprice/recent.ts';
 import { callInputs, found, knownSkus, LEASE_MS, mark, REFRESH, useStore } from '../store/support.ts';

@@ -3,7 +3,7 @@ import { NO_TRACER } from '../../src/lib/tracer.ts';
 import { storeLesson } from '../../src/store/call/call-lesson.ts';
 import { type LivePlan, readLivePlan } from '../../src/store/live/live.ts';
 import type { SyncContext, SyncEvent } from '../../src/sync/context.ts';
-import { weighCounts, weighDeferrals } from '../../src/sync/live/incident.ts';
+import { weighCounts, weighDeferrals } from '../../src/sync/incidents.ts';
 import { learn } from '../../src/sync/live/learn.ts';
 import { planLive } from '../../src/sync/live/plan.ts';
 import { syncMetadata } from '../../src/sync/maintenance.ts';

@@ -5,15 +5,10 @@ import { claimDue } from '../../src/store/ledger/due.ts';
 import { readLivePlan } from '../../src/store/live/live.ts';
 import type { SyncContext, SyncEvent } from '../../src/sync/context.ts';
 import { liveCredit } from '../../src/sync/live/ceiling.ts';
+import { chooseForQuota, earlyLiveSeconds } from '../../src/sync/live/choose.ts';
+import { learnRefresh } from '../../src/sync/live/learn-refresh.ts';
 import { learn } from '../../src/sync/live/learn.ts';
-import {
-  chooseForQuota,
-  earlyLiveSeconds,
-  learnRefresh,
-  planLive,
-  unscheduleSnapshots,
-  scheduleAll,
-} from '../../src/sync/live/plan.ts';
+import { planLive, unscheduleSnapshots, scheduleAll } from '../../src/sync/live/plan.ts';
 import { callInputs, useStore } from '../store/support.ts';
 import { type SettingsEnv, settingsWith } from '../support/settings.ts';
 

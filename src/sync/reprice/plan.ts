@@ -5,9 +5,9 @@ import type { LiveSpend } from '../../store/ledger/due.ts';
 import type { LivePlan } from '../../store/live/live.ts';
 import { snapshotMs, type SyncSettings } from '../context.ts';
 import { type LiveCredit, liveCredit } from '../live/ceiling.ts';
+import { candidateOptions, chooseForQuota, earlyLiveSeconds } from '../live/choose.ts';
 import { trialSize } from '../live/incident.ts';
 import type { CallContext } from '../live/learn.ts';
-import { candidateOptions, chooseForQuota, earlyLiveSeconds } from '../live/plan.ts';
 import { skusOfCall } from './call-size.ts';
 import { planBatch, type PlanLimits, planSuspects } from './packing.ts';
 

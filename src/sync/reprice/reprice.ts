@@ -11,8 +11,8 @@ import { takeRefreshes } from '../../store/sellers/refresh.ts';
 import { readScope, withinScope } from '../../store/sellers/scope.ts';
 import { readWatchlist } from '../../store/sellers/watchlist.ts';
 import { nextRefresh, type StopSignals, type SyncContext } from '../context.ts';
+import { learnRefresh } from '../live/learn-refresh.ts';
 import { weighLines } from '../live/lines.ts';
-import { learnRefresh } from '../live/plan.ts';
 import { PATIENCE_MS } from '../outcome.ts';
 import {
   acquireTraced,
