@@ -10,7 +10,8 @@ import {
 } from '../store/catalog/delta.ts';
 import { readSyncState } from '../store/catalog/sync-state.ts';
 import { requestTask } from '../store/ledger/tasks.ts';
-import { ask, type FailedRequest, type SyncContext } from './context.ts';
+import { ask, type FailedRequest } from './ask.ts';
+import type { SyncContext } from './context.ts';
 import { failureOf, postponedBy, rejectedRetryInMs, type TaskOutcome, retryAfter } from './outcome.ts';
 import { dueKey } from './traces.ts';
 

@@ -12,7 +12,8 @@ import { readScope, readScopeState } from '../store/sellers/scope.ts';
 import { forgetUnknown, readWatchlist } from '../store/sellers/watchlist.ts';
 import { trimSamples } from '../store/status/samples.ts';
 import { trimCalibration } from '../store/trust/calibration.ts';
-import { nextRefresh, type SyncContext } from './context.ts';
+import type { SyncContext } from './context.ts';
+import { nextRefresh } from './intervals.ts';
 import type { TaskOutcome } from './outcome.ts';
 
 const AT_ONCE = 10_000;

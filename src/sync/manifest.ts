@@ -16,7 +16,8 @@ import {
 } from '../store/catalog/sync-state.ts';
 import { requestTask, showProgress, type TaskRun } from '../store/ledger/tasks.ts';
 import { quarantine } from '../store/quarantine.ts';
-import { ask, type Asked, type FailedRequest, type SyncContext } from './context.ts';
+import { ask, type Asked, type FailedRequest } from './ask.ts';
+import type { SyncContext } from './context.ts';
 import { weighCounts } from './incidents.ts';
 import { mostByManifest } from './live/manifest-hints.ts';
 import {

@@ -7,7 +7,9 @@ import { PartnerError, type PartnerErrorKind } from '../../src/partner/errors.ts
 import { DueFloors } from '../../src/store/ledger/due-floors.ts';
 import { claimDue } from '../../src/store/ledger/due.ts';
 import { callPause, FAILURES_BEFORE_PAUSE } from '../../src/store/ledger/tasks.ts';
-import { ask, type SyncContext, type SyncEvent } from '../../src/sync/context.ts';
+import { ask } from '../../src/sync/ask.ts';
+import type { SyncContext } from '../../src/sync/context.ts';
+import type { SyncEvent } from '../../src/sync/events.ts';
 import { afterFailedCall, ANY_SIZE } from '../../src/sync/reprice/call-size.ts';
 import type { IterationResult } from '../../src/sync/reprice/plan.ts';
 import { RecentAnswers } from '../../src/sync/reprice/recent.ts';

@@ -10,7 +10,8 @@ import {
   settled,
 } from '../../src/pace/policy.ts';
 import { PartnerError, type PartnerErrorKind } from '../../src/partner/errors.ts';
-import { ask, type SyncContext } from '../../src/sync/context.ts';
+import { ask } from '../../src/sync/ask.ts';
+import type { SyncContext } from '../../src/sync/context.ts';
 import { postponedBy, retryAfter } from '../../src/sync/outcome.ts';
 import { settingsWith } from '../support/settings.ts';
 

@@ -1,5 +1,5 @@
 import type { Incident, IncidentCause } from '../../store/live/incident.ts';
-import type { SyncEvent } from '../context.ts';
+import type { SyncEvent } from '../events.ts';
 
 /*
  * During an incident the partner prices the whole catalog live (partner rules 2.7: live_priced_sku_count equals

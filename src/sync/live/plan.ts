@@ -11,7 +11,8 @@ import {
 } from '../../store/live/live.ts';
 import { scheduleLive, unscheduleSnapshot, unscheduledLive } from '../../store/live/order.ts';
 import { drawLooks, learnBeliefs } from '../../store/trust/beliefs.ts';
-import { nextRefresh, type SyncContext, type SyncSettings } from '../context.ts';
+import type { SyncContext, SyncSettings } from '../context.ts';
+import { nextRefresh } from '../intervals.ts';
 import type { TaskOutcome } from '../outcome.ts';
 import { idleAfter, isBacklog, isBacklogNear, listedSkus, overdueMinutes } from './backlog.ts';
 import { setAside } from './boost.ts';
