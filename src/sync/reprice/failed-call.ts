@@ -86,7 +86,7 @@ async function callRefused(
   const skus = claim.skus.length;
   if (skus > 1) await release(ctx, claim, { largestCall: Math.ceil(skus / 2) });
   const isBlamed =
-    skus === 1 && (await setAside(ctx, claim, first, { failures, blamedFrom: BLAMED_REFUSAL }));
+    skus === 1 && (await settleAlone(ctx, claim, first, { failures, blamedFrom: BLAMED_REFUSAL }));
   if (!hadFailed) return;
   const sku = isBlamed ? { sku: first.sku } : {};
   ctx.emit({ event: 'bulk.failed', ...failureOf(error), because: error.kind, skus, ...sku, pausedMs: 0 });
@@ -106,7 +106,7 @@ export async function returnFailedCall(
   const { blames, ...effects } = afterFailedCall(call, callSize, settings);
   const [first] = claim.skus;
   const alone = blames ? first : undefined;
-  const isBlamed = alone !== undefined && (await setAside(ctx, claim, alone, { failures, blamedFrom: 1 }));
+  const isBlamed = alone !== undefined && (await settleAlone(ctx, claim, alone, { failures, blamedFrom: 1 }));
   if (alone !== undefined && because === 'not-stored')
     await quarantine(sql, 'store', [{ reason: because, sku: alone.sku, sample: failure.problem ?? null }]);
   await storeFailedCall(sql, { claim, because, failures, ...effects });
@@ -122,7 +122,7 @@ export async function returnFailedCall(
  * worked. Returns whether it is to blame, and waits longer: not the first time, which may be chance, nor where
  * another call has failed and none has worked since, before it or while it was under way: that may be an outage.
  */
-async function setAside(
+async function settleAlone(
   { sql, settings, random }: SyncContext,
   claim: Claim,
   asked: ClaimedSku,
