@@ -47,6 +47,10 @@ export interface SentPermit extends Permit {
   lapsed(): boolean;
 }
 
+/** Why no permit was given: what the pace waits for, or the process is stopping. */
+export type PutOff = PaceWait | 'stopping';
+
+/** A permit, or how long to wait before asking again. */
 export type Acquired =
   | {
       readonly kind: 'granted';
@@ -54,7 +58,7 @@ export type Acquired =
       /** Whether it had to be waited for: what the caller knew when it asked may be out of date. */
       readonly waited: boolean;
     }
-  | { readonly kind: 'wait'; readonly forMs: number; readonly because: PaceWait | 'stopping' };
+  | { readonly kind: 'wait'; readonly forMs: number; readonly because: PutOff };
 
 export interface Pacer {
   /**

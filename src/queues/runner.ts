@@ -4,10 +4,18 @@ import { type Sql, transaction } from '../store/connection/db.ts';
 import { waitForLock } from '../store/connection/locks.ts';
 import { overdueTasks, type TaskName } from '../store/ledger/tasks.ts';
 import { type JobQueue, type JobWorker, type QueueBackend, within } from './backend.ts';
-import { CONCURRENCY, QUEUE_OF, type QueueName, QUEUES, type Schedule } from './jobs.ts';
+import {
+  CONCURRENCY,
+  type JobEnd,
+  type JobOutcome,
+  QUEUE_OF,
+  type QueueName,
+  QUEUES,
+  type Schedule,
+} from './jobs.ts';
 
 /** What a job does. Returns how it ended, for metrics; throws only what is a defect. */
-export type Handler = () => Promise<string>;
+export type Handler = () => Promise<JobEnd>;
 
 export interface RunnerOptions {
   readonly backend: QueueBackend;
@@ -16,7 +24,7 @@ export interface RunnerOptions {
   readonly schedules: readonly Schedule[];
   readonly handlers: Readonly<Record<TaskName, Handler>>;
   readonly onTaken: () => void;
-  readonly onJob: (job: { queue: QueueName; job: string; outcome: string; ms: number }) => void;
+  readonly onJob: (job: { queue: QueueName; job: string; outcome: JobOutcome; ms: number }) => void;
   /** Errors of the queues and of the connections to their store. */
   readonly onError: (error: Error) => void;
   /** A handler threw: Postgres is away, or there is a defect. */
@@ -62,11 +70,11 @@ function createRuns({ handlers, clock, onTaken, onJob, onFault }: RunnerOptions)
   let lastJobAt: number | null = null;
   let underWay = 0;
 
-  async function run(queue: QueueName, name: string): Promise<string> {
+  async function run(queue: QueueName, name: string): Promise<JobOutcome> {
     const startedAt = clock.monotonic();
     underWay += 1;
     const handler = Object.hasOwn(handlers, name) ? handlers[name as TaskName] : undefined;
-    let outcome = 'unknown-job';
+    let outcome: JobOutcome = 'unknown-job';
     try {
       if (handler !== undefined) outcome = await handler();
     } catch (error) {
@@ -84,7 +92,7 @@ function createRuns({ handlers, clock, onTaken, onJob, onFault }: RunnerOptions)
   return {
     run,
     /** A job that a queue has brought. */
-    async taken(queue: QueueName, name: string): Promise<string> {
+    async taken(queue: QueueName, name: string): Promise<JobOutcome> {
       onTaken();
       anyTakenAt = clock.monotonic();
       takenAt.set(name, anyTakenAt);
@@ -153,7 +161,7 @@ export function createRunner(options: RunnerOptions): Runner {
 class OwnRuns {
   readonly #options: RunnerOptions;
   readonly #runs: Runs;
-  readonly #present = new Map<TaskName, Promise<string>>();
+  readonly #present = new Map<TaskName, Promise<JobOutcome>>();
   #stopped = false;
 
   constructor(options: RunnerOptions, runs: Runs) {

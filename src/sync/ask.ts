@@ -1,4 +1,4 @@
-import type { SentPermit } from '../pace/pacer.ts';
+import type { PutOff, SentPermit } from '../pace/pacer.ts';
 import { OUTAGE_KINDS, PartnerError } from '../partner/errors.ts';
 import { endCallPause } from '../store/ledger/tasks.ts';
 import type { SyncContext } from './context.ts';
@@ -7,7 +7,7 @@ import { acquireTraced, callTraced } from './traces.ts';
 /** How a request ended: it was answered, it got no permit for so many milliseconds, or it failed. */
 export type Asked<T> =
   | { readonly kind: 'answer'; readonly value: T }
-  | { readonly kind: 'wait'; readonly forMs: number; readonly because: string }
+  | { readonly kind: 'wait'; readonly forMs: number; readonly because: PutOff }
   | FailedRequest;
 
 export interface FailedRequest {

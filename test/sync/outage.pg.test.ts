@@ -148,7 +148,7 @@ describe('once calls pause', () => {
     await mark(store.sql, ['A', 'B', 'C'], 'changed');
     await outage();
     const call = await send();
-    expect(await iterate()).toMatchObject({ kind: 'wait', because: 'calls are failing' });
+    expect(await iterate()).toMatchObject({ kind: 'wait', because: 'calls-failing' });
     expect((await callInputs(store.sql)).pause).toEqual({ ms: 1000, failures: FAILURES_BEFORE_PAUSE });
     await call.answer();
     expect((await callInputs(store.sql)).pause).toEqual({ ms: 0, failures: 0 });

@@ -101,7 +101,7 @@ describe('of the jobs that the queue starts', () => {
     const nothing: IterationResult[] = [
       { kind: 'linger', forMs: 400 },
       { kind: 'idle', nextInMs: null },
-      { kind: 'wait', forMs: 1, because: 'calls are failing' },
+      { kind: 'wait', forMs: 1, because: 'calls-failing' },
     ];
     const daemon = new TestProcess(
       () => Promise.resolve(CALLED),

@@ -1,3 +1,4 @@
+import type { PutOff } from '../../pace/pacer.ts';
 import type { CallInputOptions, CallInputs, CallSize, Early } from '../../store/call/bulk-call.ts';
 import type { SyncState } from '../../store/catalog/sync-state.ts';
 import { type DueClass, PROMISED, type WantedSkus } from '../../store/ledger/due.ts';
@@ -9,7 +10,7 @@ import { type LiveCredit, liveCredit } from '../live/ceiling.ts';
 import { candidateOptions, chooseForQuota, earlyLiveSeconds } from '../live/choose.ts';
 import { trialSize } from '../live/incident.ts';
 import type { CallContext } from '../live/learn.ts';
-import { skusOfCall } from './call-size.ts';
+import { type FailedKind, skusOfCall } from './call-size.ts';
 import { planBatch, type PlanLimits, planSuspects } from './packing.ts';
 
 /** What a call is to carry, and what was known when that was decided. */
@@ -26,11 +27,15 @@ export interface PlannedCall extends CallContext {
   readonly scopeMoved: boolean;
 }
 
+/** Why no call is to be made now: the pace, calls that fail, or the failure of the call itself. */
+export type NoCallCause = PutOff | 'calls-failing' | FailedKind;
+
+/** Why there is no call, and in how many milliseconds there may be one. */
 export type NoCall =
   | { readonly kind: 'idle'; readonly nextInMs: number | null }
   /** Little is due, and nothing urgent: the call waits for more to come due. */
   | { readonly kind: 'linger'; readonly forMs: number }
-  | { readonly kind: 'wait'; readonly forMs: number; readonly because: string };
+  | { readonly kind: 'wait'; readonly forMs: number; readonly because: NoCallCause };
 
 /** How one iteration ended: a call was made, or there is none to make now. */
 export type IterationResult = { readonly kind: 'called'; readonly skus: number } | NoCall;
@@ -60,7 +65,7 @@ export function planCall(
   settings: SyncSettings,
 ): PlannedCall | NoCall {
   const { pause, sync, livePlan: plan, due, nextDueMs } = inputs;
-  if (pause.ms > 0) return { kind: 'wait', forMs: pause.ms, because: 'calls are failing' };
+  if (pause.ms > 0) return { kind: 'wait', forMs: pause.ms, because: 'calls-failing' };
   const early = earlyBy(settings, sync.catalogState, earlyLiveSeconds(plan));
   const budget = sync.liveBudget ?? settings.bulk.liveBudget;
   const { callSize, scopeMoved } = inputs;

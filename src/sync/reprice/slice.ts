@@ -7,7 +7,7 @@ import { repriceOnce } from './reprice.ts';
  * already, or the process is stopping.
  */
 export const SLICE_ENDS = ['idle', 'wait', 'over', 'enough', 'stopping'] as const;
-type SliceEnd = (typeof SLICE_ENDS)[number];
+export type SliceEnd = (typeof SLICE_ENDS)[number];
 
 export interface Slice {
   readonly calls: number;
