@@ -102,8 +102,8 @@ export const DECISIONS: readonly Mutant[] = [
     ],
     [
       'pace: the first refusals in a row double the back-off',
-      'backoffFor(limits, episodes - SUSPECT_AFTER)',
-      'backoffFor(limits, episodes - 1)',
+      'backoffFor(limits, refusals - SUSPECT_AFTER)',
+      'backoffFor(limits, refusals - 1)',
     ],
     [
       'pace: after a refusal it resumes at what was sent',
@@ -112,17 +112,17 @@ export const DECISIONS: readonly Mutant[] = [
     ],
     [
       'pace: when refusals began is forgotten',
-      'refusedSince: episodes === 1 ? now : state.refusedSince,',
+      'refusedSince: refusals === 1 ? now : state.refusedSince,',
       'refusedSince: now,',
     ],
     [
       'pace: what was sent when refusals began is forgotten',
-      'occupancy: episodes === 1 ? request.sendsInWindow : state.occupancy,',
+      'occupancy: refusals === 1 ? request.sendsInWindow : state.occupancy,',
       'occupancy: request.sendsInWindow,',
     ],
     [
       'pace: refusals of half-open requests lower where it resumes',
-      'resumeAt: episodes === 1 ? resumeAt : state.resumeAt,',
+      'resumeAt: refusals === 1 ? resumeAt : state.resumeAt,',
       'resumeAt,',
     ],
     [
@@ -161,13 +161,13 @@ export const DECISIONS: readonly Mutant[] = [
     PACE,
     [
       'pace: refusals within a window mean the credential',
-      'if (state.episodes >= SUSPECT_AFTER && quiet)',
-      'if (state.episodes >= SUSPECT_AFTER)',
+      'if (state.refusals >= SUSPECT_AFTER && quiet)',
+      'if (state.refusals >= SUSPECT_AFTER)',
     ],
     [
       'pace: the second refusal after a quiet window means the credential',
-      'if (state.episodes >= SUSPECT_AFTER && quiet)',
-      'if (state.episodes > 1 && quiet)',
+      'if (state.refusals >= SUSPECT_AFTER && quiet)',
+      'if (state.refusals > 1 && quiet)',
     ],
     ['pace: half of the share is few', '< 0.5 ?', '<= 0.5 ?'],
   ),

@@ -54,7 +54,7 @@ class Account {
     let began = false;
     return {
       halfOpen: this.state.halfOpenSentAt === sentAt,
-      refusals: this.state.episodes,
+      refusals: this.state.refusals,
       beganBackoff: () => began,
       lapsed: () => false,
       cancel: async () => {},
@@ -158,6 +158,6 @@ test.each(KINDS)(
     expect(account.state).toMatchObject({ refusal: kind });
     expect(account.rate(HOUR + 1, 3 * HOUR)).toBe(0);
     // The back-off grows to ten minutes.
-    expect(account.state.episodes).toBeLessThan(20);
+    expect(account.state.refusals).toBeLessThan(20);
   },
 );
