@@ -146,7 +146,13 @@ async function start(given: StartParts): Promise<Omit<App, 'stop'>> {
     await migrateMirror(config, sql, database.url, { log, onStop });
     // Whoever starts it may have changed what calls failed for.
     await endCallPause(sql, null);
-    return await openQueues(config, database.url, onQueueError, onStop, waits, tracing.queues);
+    return await openQueues(config, {
+      databaseUrl: database.url,
+      onError: onQueueError,
+      onStop,
+      waits,
+      telemetry: tracing.queues,
+    });
   });
 
   const breaker = createCircuitBreaker(clock, limits);

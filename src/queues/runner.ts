@@ -197,21 +197,36 @@ class OwnRuns {
 
 type Queues = ReadonlyMap<QueueName, JobQueue>;
 
-/** Puts all schedules; with `anew` in the place of those that are there, whose next jobs are then not waited for. */
-async function putSchedules(
+/** Puts all schedules; one that is there keeps its next job. */
+async function putSchedules(options: RunnerOptions, queues: Queues): Promise<void> {
+  await eachSchedule(options, queues, putSchedule);
+}
+
+/** Puts all schedules in the place of those that are there, whose next jobs are not waited for. */
+async function replaceSchedules(options: RunnerOptions, queues: Queues): Promise<void> {
+  await eachSchedule(options, queues, async (queue, schedule) => {
+    await within(queue.removeJobScheduler(schedule.job), STORE_PATIENCE_MS);
+    await putSchedule(queue, schedule);
+  });
+}
+
+async function putSchedule(queue: JobQueue, { job, everyMs }: Schedule): Promise<void> {
+  const upsert = queue.upsertJobScheduler(job, { every: everyMs }, { name: job, data: {} });
+  await within(upsert, STORE_PATIENCE_MS);
+}
+
+/** One schedule after the other, in one process at a time. */
+async function eachSchedule(
   { sql, schedules }: RunnerOptions,
   queues: Queues,
-  anew: boolean = false,
+  put: (queue: JobQueue, schedule: Schedule) => Promise<void>,
 ): Promise<void> {
   await transaction(sql, async (tx) => {
     // bullmq's Postgres backend corrupts schedules that are upserted concurrently, by whatever process.
     await waitForLock(tx, 'schedules');
-    for (const { job, everyMs } of schedules) {
-      const queue = queues.get(QUEUE_OF[job]);
-      if (queue === undefined) continue;
-      if (anew) await within(queue.removeJobScheduler(job), STORE_PATIENCE_MS);
-      const upsert = queue.upsertJobScheduler(job, { every: everyMs }, { name: job, data: {} });
-      await within(upsert, STORE_PATIENCE_MS);
+    for (const schedule of schedules) {
+      const queue = queues.get(QUEUE_OF[schedule.job]);
+      if (queue !== undefined) await put(queue, schedule);
     }
   });
 }
@@ -231,7 +246,7 @@ async function restore(options: RunnerOptions, queues: Queues): Promise<void> {
     // A store without the schedule answers null, whatever the types say.
     if (Number(found?.every) !== everyMs) return await putSchedules(options, queues);
     if (!isInTime(Number(found?.next) - options.clock.now(), everyMs))
-      return await putSchedules(options, queues, true);
+      return await replaceSchedules(options, queues);
   }
 }
 

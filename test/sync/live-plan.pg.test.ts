@@ -108,7 +108,7 @@ test('of more SKUs than are read at a time each is scheduled, and after an incid
   const ctx = context();
   const places = async () =>
     await store.sql`select reason, live, count(*)::int as count from catalog_internal.due group by 1, 2`;
-  expect(await scheduleAll(ctx, () => 60, true, true)).toBe(COUNT);
+  expect(await scheduleAll(ctx, () => 60, { all: true, incident: true })).toBe(COUNT);
   expect([...(await places())]).toEqual([{ reason: 'live', live: true, count: COUNT }]);
   // As the answer to a call that was under way when all were made live: refreshed as live SKUs are, and not counted
   // as one.

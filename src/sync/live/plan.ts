@@ -56,7 +56,8 @@ export async function planLive(ctx: SyncContext): Promise<TaskOutcome> {
   const solved = solve(groups, refreshes, settings, { incident, aside });
   const { idle, ...backlog } = await catchUp(sql, solved, refreshes);
   const wait = (weight: number, rate: Rate) => waitMinutes(solved, settings, weight, rate);
-  const scheduled = incident || plan.unsolved ? await scheduleAll(ctx, wait, plan.unsolved, incident) : 0;
+  const scheduled =
+    incident || plan.unsolved ? await scheduleAll(ctx, wait, { all: plan.unsolved, incident }) : 0;
   await storeRefreshThreshold(sql, solved, idle, plan.incident?.since ?? null);
   await learnBeliefs(sql);
   await storeWholesaleRate(sql, wholesaleRate(await readWholesale(sql)));
@@ -145,8 +146,7 @@ const AT_ONCE = 10_000;
 export async function scheduleAll(
   ctx: SyncContext,
   waitMinutes: (weight: number, rate: Rate) => number,
-  all: boolean,
-  incident: boolean,
+  { all, incident }: { readonly all: boolean; readonly incident: boolean },
 ): Promise<number> {
   let scheduled = 0;
   let after = '';
