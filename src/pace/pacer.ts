@@ -20,7 +20,7 @@ import {
 import { explainRefusal, refusalOf } from './refusal.ts';
 
 export const REQUEST_LANES = ['reprice', 'delta', 'manifest'] as const;
-/** Labels of metrics, all of them fixed: `silence` is a back-off, `probe` a half-open request that is under way. */
+/** Labels of metrics, which stay as they are: the third is a back-off, the fourth a half-open request under way. */
 export const PACE_WAITS: readonly PaceWait[] = ['spacing', 'window', 'silence', 'probe', 'paused'];
 
 /**
