@@ -9,7 +9,7 @@ import {
 } from '../../src/pace/policy.ts';
 import type { RequestOutcome } from '../../src/partner/errors.ts';
 import type { LineTransition } from '../../src/sync/live/releases.ts';
-import { planBatch } from '../../src/sync/reprice/plan.ts';
+import { planBatch } from '../../src/sync/reprice/packing.ts';
 import { LiveKnowledge } from '../ceiling/knowledge.ts';
 import { CeilingServer } from './ceiling-server.ts';
 import type { SourceSoFar } from './hints.ts';

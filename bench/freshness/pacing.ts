@@ -34,9 +34,9 @@ export function simulatePacing(neighbours: Neighbours, seed: number, hours = 24)
       onTheWay.shift();
       const outcome = account.arrive(own.at) ? 'ok' : 'throttled-or-forbidden';
       refused += Number(outcome !== 'ok');
-      const before = pace.episodes;
+      const before = pace.refusals;
       pace = settled(LIMITS, pace, { sentAt: own.sentAt, outcome, sendsInWindow: sends.length }, own.at);
-      episodes += Number(pace.episodes > before);
+      episodes += Number(pace.refusals > before);
     }
   };
 

@@ -20,7 +20,7 @@ export function combined(
     .object(shape as unknown as Shape)
     .refine(
       ({ PARTNER_BASE_URL: url, PARTNER_ALLOW_INSECURE: allowed }) =>
-        checkBaseUrl(new URL(url), allowed) === null,
+        checkBaseUrl(new URL(url), { allowInsecure: allowed }) === null,
       // Only the scheme can be wrong here: the rest is the variable's own rule.
       between(
         ['PARTNER_BASE_URL', 'PARTNER_ALLOW_INSECURE'],

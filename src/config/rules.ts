@@ -147,7 +147,12 @@ export const baseUrl = () =>
     .string()
     .refine((text) => {
       const url = URL.parse(text);
-      return url !== null && url.hostname !== '' && !/[?#]/.test(text) && checkBaseUrl(url, true) === null;
+      return (
+        url !== null &&
+        url.hostname !== '' &&
+        !/[?#]/.test(text) &&
+        checkBaseUrl(url, { allowInsecure: true }) === null
+      );
     })
     .transform((text) => new URL(text).href.replace(/\/+$/, ''))
     .describe('an https:// URL without user, password, query or fragment');

@@ -146,7 +146,8 @@ async function start(given: StartParts): Promise<Omit<App, 'stop'>> {
     await migrateMirror(config, sql, database.url, { log, onStop });
     // Whoever starts it may have changed what calls failed for.
     await endCallPause(sql, null);
-    return await openQueues(config, database.url, onQueueError, onStop, waits, tracing.queues);
+    const reporting = { onError: onQueueError, telemetry: tracing.queues };
+    return await openQueues(config, { ...reporting, databaseUrl: database.url, onStop, waits });
   });
 
   const breaker = createCircuitBreaker(clock, limits);

@@ -149,14 +149,18 @@ export async function openMirror(config: Config, { log, clock, onStop, giveUp, w
   return { database, sql };
 }
 
+export interface QueuesOptions {
+  readonly databaseUrl: DatabaseUrl;
+  readonly onError: (error: Error) => void;
+  readonly onStop: OnStop;
+  readonly waits: Waits;
+  readonly telemetry: Tracing['queues'];
+}
+
 /** Creates and prepares the queues' backend; `onStop` closes it. */
 export async function openQueues(
   config: Config,
-  databaseUrl: DatabaseUrl,
-  onError: (error: Error) => void,
-  onStop: OnStop,
-  waits: Waits = WAITS,
-  telemetry: Tracing['queues'] = null,
+  { databaseUrl, onError, onStop, waits, telemetry }: QueuesOptions,
 ): Promise<QueueBackend> {
   const { redisUrl, prefix } = config.queues;
   const backend = createQueueBackend({

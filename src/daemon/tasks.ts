@@ -1,13 +1,13 @@
 import type { Handler } from '../queues/runner.ts';
 import { runTask } from '../queues/task-run.ts';
-import type { RunTask, TaskName, TaskRun } from '../store/ledger/tasks.ts';
+import type { RunTask, TaskEnd, TaskName, TaskRun } from '../store/ledger/tasks.ts';
 import type { StopSignals } from '../sync/context.ts';
 import { syncDelta } from '../sync/delta.ts';
 import { planLive } from '../sync/live/plan.ts';
 import { type Retention, maintain, syncMetadata } from '../sync/maintenance.ts';
 import { checkCatalog, syncManifest } from '../sync/manifest.ts';
 import type { TaskOutcome } from '../sync/outcome.ts';
-import { repriceSlices, type Slice } from '../sync/reprice/slice.ts';
+import { repriceSlices } from '../sync/reprice/slice.ts';
 import { tracedTask } from '../sync/traces.ts';
 import type { Telemetry } from '../telemetry/telemetry.ts';
 import type { Parts } from './parts.ts';
@@ -35,7 +35,10 @@ export function handlersOf(
     dailyMs: config.history.dailyRetentionMs,
   };
 
-  async function task(name: RunTask, work: (run: TaskRun) => Promise<TaskOutcome>): Promise<string> {
+  async function task(
+    name: RunTask,
+    work: (run: TaskRun) => Promise<TaskOutcome>,
+  ): Promise<TaskEnd | 'not-due'> {
     const outcome = await runTask(runner, name, (run) => tracedTask(sync, name, () => work(run)));
     return outcome?.kind ?? 'not-due';
   }
@@ -59,9 +62,6 @@ export function handlersOf(
     maintenance: () => task('maintenance', () => maintain(sync, retention)),
     'live-plan': () => task('live-plan', () => planLive(sync)),
   };
-  const paused = Object.entries(jobs).map(([job, work]) => [
-    job,
-    () => pause.guard(job, work, 'enough' satisfies Slice['end']),
-  ]);
+  const paused = Object.entries(jobs).map(([job, work]) => [job, () => pause.guard(job, work, 'enough')]);
   return Object.fromEntries(paused) as typeof jobs;
 }

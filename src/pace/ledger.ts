@@ -60,7 +60,7 @@ export async function readPace(sql: Queryable, spanMs: number): Promise<PaceView
       (select to_jsonb(p) from (
          select ceiling, extract(epoch from raised_at) * 1000 as "raisedAt",
            extract(epoch from backoff_until) * 1000 as "backoffUntil",
-           extract(epoch from half_open_sent_at) * 1000 as "halfOpenSentAt", episodes, refusal,
+           extract(epoch from half_open_sent_at) * 1000 as "halfOpenSentAt", episodes as refusals, refusal,
            extract(epoch from refused_since) * 1000 as "refusedSince",
            extract(epoch from refused_at) * 1000 as "refusedAt", occupancy, resume_at as "resumeAt"
          from catalog_internal.pace) p) as state,
@@ -78,7 +78,7 @@ async function writePace(tx: Tx, s: PaceState): Promise<void> {
     insert into catalog_internal.pace as p
       (ceiling, raised_at, backoff_until, half_open_sent_at, episodes, refusal, refused_since, refused_at, occupancy,
        resume_at)
-    values (${s.ceiling}, ${time(s.raisedAt)}, ${time(s.backoffUntil)}, ${time(s.halfOpenSentAt)}, ${s.episodes},
+    values (${s.ceiling}, ${time(s.raisedAt)}, ${time(s.backoffUntil)}, ${time(s.halfOpenSentAt)}, ${s.refusals},
       ${s.refusal}, ${time(s.refusedSince)}, ${time(s.refusedAt)}, ${s.occupancy}, ${s.resumeAt})
     on conflict (id) do update set ceiling = excluded.ceiling, raised_at = excluded.raised_at,
       backoff_until = excluded.backoff_until, half_open_sent_at = excluded.half_open_sent_at, episodes = excluded.episodes,

@@ -20,6 +20,7 @@ import {
 import { explainRefusal, refusalOf } from './refusal.ts';
 
 export const REQUEST_LANES = ['reprice', 'delta', 'manifest'] as const;
+/** Labels of metrics, which stay as they are: the third is a back-off, the fourth a half-open request under way. */
 export const PACE_WAITS: readonly PaceWait[] = ['spacing', 'window', 'silence', 'probe', 'paused'];
 
 /**
@@ -47,6 +48,10 @@ export interface SentPermit extends Permit {
   lapsed(): boolean;
 }
 
+/** Why no permit was given: what the pace waits for, or the process is stopping. */
+export type PutOff = PaceWait | 'stopping';
+
+/** A permit, or how long to wait before asking again. */
 export type Acquired =
   | {
       readonly kind: 'granted';
@@ -54,7 +59,7 @@ export type Acquired =
       /** Whether it had to be waited for: what the caller knew when it asked may be out of date. */
       readonly waited: boolean;
     }
-  | { readonly kind: 'wait'; readonly forMs: number; readonly because: PaceWait | 'stopping' };
+  | { readonly kind: 'wait'; readonly forMs: number; readonly because: PutOff };
 
 export interface Pacer {
   /**
@@ -69,7 +74,7 @@ export interface PacerEvents {
   backedOff?(event: {
     outcome: RequestOutcome;
     backoffUntil: number;
-    episodes: number;
+    refusals: number;
     occupancy: number;
     /** What it may mean, as in the status: the text changes with every refusal, this does not. */
     suspected: string;
@@ -199,24 +204,24 @@ class PacedProcess {
   }
 
   #permitOf({ decision, now, decidedAt, sendId }: Tried): SentPermit {
-    const probing = decision.go && decision.state.halfOpenSentAt === now;
+    const halfOpen = decision.go && decision.state.halfOpenSentAt === now;
     let began = false;
     return {
-      halfOpen: probing,
-      refusals: decision.go ? decision.state.episodes : 0,
+      halfOpen,
+      refusals: decision.go ? decision.state.refusals : 0,
       beganBackoff: () => began,
       // Most answers say nothing about the pace: only a refusal or the end of a half-open request is worth a
       // transaction.
       settle: async (outcome) => {
         if (letsThrough(outcome)) this.#breaker.cleared();
-        if (refuses(outcome) || probing) began = await this.#settle(now, outcome);
+        if (refuses(outcome) || halfOpen) began = await this.#settle(now, outcome);
       },
       lapsed: () => this.#clock.monotonic() - decidedAt > LAPSES_AFTER_MS,
       cancel: async () => {
         this.#nextFrom = -Infinity;
         if (sendId !== null) await unsend(this.#sql, sendId);
         // A cancelled half-open request must not keep the others waiting for its answer.
-        if (probing) await this.#settle(now, 'aborted');
+        if (halfOpen) await this.#settle(now, 'aborted');
       },
     };
   }
@@ -236,13 +241,13 @@ class PacedProcess {
     const { before, after, sends } = result;
     failpoint('pace.silenced');
     if (after === before) return false;
-    if (after.episodes > before.episodes) breaker.refused(after.episodes);
+    if (after.refusals > before.refusals) breaker.refused(after.refusals);
     if (after.backoffUntil === null) this.#events.resumed?.({ ceiling: after.ceiling });
-    else if (after.episodes > before.episodes) {
+    else if (after.refusals > before.refusals) {
       this.#events.backedOff?.({
         outcome,
         backoffUntil: after.backoffUntil,
-        episodes: after.episodes,
+        refusals: after.refusals,
         occupancy: sends,
         suspected:
           breaker.explain() === null ? (refusalOf(limits, after)?.suspected ?? 'nothing') : 'own-credential',

@@ -27,7 +27,7 @@ export interface PaceState {
   readonly backoffUntil: number | null;
   readonly halfOpenSentAt: number | null;
   /** Consecutive refusals without a success in between. */
-  readonly episodes: number;
+  readonly refusals: number;
   readonly refusal: string | null;
   /** When the first of these refusals came, and the last. */
   readonly refusedSince: number | null;
@@ -91,7 +91,7 @@ export function initialPace(limits: PaceLimits, now: number): PaceState {
     raisedAt: now,
     backoffUntil: null,
     halfOpenSentAt: null,
-    episodes: 0,
+    refusals: 0,
     refusal: null,
     refusedSince: null,
     refusedAt: null,
@@ -162,19 +162,19 @@ export function settled(
   if (refuses(request.outcome)) {
     if (state.refusedAt !== null && state.backoffUntil !== null && request.sentAt <= state.refusedAt)
       return state;
-    const episodes = state.episodes + 1;
+    const refusals = state.refusals + 1;
     const max = sendsPerWindow(limits);
     const resumeAt = Math.min(max, Math.max(Math.min(RESUME_FLOOR, max), request.sendsInWindow / 2));
     return {
       ...state,
-      backoffUntil: now + backoffFor(limits, episodes - SUSPECT_AFTER),
+      backoffUntil: now + backoffFor(limits, refusals - SUSPECT_AFTER),
       halfOpenSentAt: null,
-      episodes,
+      refusals,
       refusal: request.outcome,
-      refusedSince: episodes === 1 ? now : state.refusedSince,
+      refusedSince: refusals === 1 ? now : state.refusedSince,
       refusedAt: now,
-      occupancy: episodes === 1 ? request.sendsInWindow : state.occupancy,
-      resumeAt: episodes === 1 ? resumeAt : state.resumeAt,
+      occupancy: refusals === 1 ? request.sendsInWindow : state.occupancy,
+      resumeAt: refusals === 1 ? resumeAt : state.resumeAt,
     };
   }
   if (state.backoffUntil === null || request.sentAt !== state.halfOpenSentAt) return state;

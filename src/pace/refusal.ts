@@ -36,7 +36,7 @@ export function refusalOf(limits: PaceLimits, state: PaceState): Refusal | null 
   const since = state.refusedSince ?? state.refusedAt ?? 0;
   return {
     outcome: state.refusal,
-    times: state.episodes,
+    times: state.refusals,
     since: new Date(since),
     ownRequests: state.occupancy ?? 0,
     ownMost: limits.maxPerWindow,
@@ -49,7 +49,7 @@ function suspicion(limits: PaceLimits, state: PaceState, since: number): Suspici
   // A window after the first refusal there is nothing left in it but half-open requests. Before that, refusals in a
   // row prove nothing.
   const quiet = (state.refusedAt ?? since) - since >= limits.windowMs + guardMs(limits);
-  if (state.episodes >= SUSPECT_AFTER && quiet) return 'credential';
+  if (state.refusals >= SUSPECT_AFTER && quiet) return 'credential';
   return (state.occupancy ?? 0) / limits.maxPerWindow < 0.5 ? 'other-traffic-or-credential' : 'rate';
 }
 

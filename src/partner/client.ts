@@ -221,7 +221,7 @@ export function bulkAnswerOf(body: unknown, names: WireNames, asked: number): Bu
  * Opens the client. Throws TypeError, naming no part of the URL, where the base URL cannot be used (see checkBaseUrl).
  */
 export function createPartnerClient(options: PartnerClientOptions): PartnerClient {
-  const problem = checkBaseUrl(options.baseUrl, options.allowInsecure);
+  const problem = checkBaseUrl(options.baseUrl, options);
   if (problem !== null) throw new TypeError(`the base URL of the partner API cannot be used: ${problem}`);
   return new HttpPartnerClient(options);
 }

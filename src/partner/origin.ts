@@ -71,7 +71,10 @@ export function isLoopbackUrl(url: URL): boolean {
  * Checks PARTNER_BASE_URL (partner rule 1.4: only HTTPS is served; http is for a sandbox on loopback).
  * In: the URL, and whether PARTNER_ALLOW_INSECURE lifts the https rule. Out: null where it can be used, else why not.
  */
-export function checkBaseUrl(url: URL, allowInsecure: boolean): UrlProblem | null {
+export function checkBaseUrl(
+  url: URL,
+  { allowInsecure }: { readonly allowInsecure: boolean },
+): UrlProblem | null {
   if (url.username !== '' || url.password !== '') return 'credentials';
   if (url.search !== '' || url.hash !== '') return 'query';
   if (url.protocol === 'https:') return null;

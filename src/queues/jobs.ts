@@ -1,5 +1,5 @@
-import { TASK_ENDS, type TaskName } from '../store/ledger/tasks.ts';
-import { SLICE_ENDS } from '../sync/reprice/slice.ts';
+import { TASK_ENDS, type TaskEnd, type TaskName } from '../store/ledger/tasks.ts';
+import { SLICE_ENDS, type SliceEnd } from '../sync/reprice/slice.ts';
 
 export const QUEUES = ['manifest', 'delta', 'reprice', 'metadata', 'maintenance'] as const;
 export type QueueName = (typeof QUEUES)[number];
@@ -42,8 +42,13 @@ export const CONCURRENCY: Readonly<Record<QueueName, number>> = {
   maintenance: 1,
 };
 
+/** How the work of a job ends, where it does not throw: a run of a task, or a slice, or not run at all. */
+export type JobEnd = TaskEnd | SliceEnd | 'not-due' | 'paused';
+/** How a job ends: with a fault, too, or as one that this version does not know. */
+export type JobOutcome = JobEnd | 'fault' | 'unknown-job';
+
 /** How the jobs of a queue end: as their work does, or not run at all (not due, paused), or with a fault. */
-export function jobOutcomes(queue: QueueName): string[] {
+export function jobOutcomes(queue: QueueName): JobOutcome[] {
   return queue === 'reprice'
     ? [...SLICE_ENDS, 'paused', 'fault']
     : [...TASK_ENDS, 'not-due', 'paused', 'fault'];

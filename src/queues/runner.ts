@@ -4,10 +4,18 @@ import { type Sql, transaction } from '../store/connection/db.ts';
 import { waitForLock } from '../store/connection/locks.ts';
 import { overdueTasks, type TaskName } from '../store/ledger/tasks.ts';
 import { type JobQueue, type JobWorker, type QueueBackend, within } from './backend.ts';
-import { CONCURRENCY, QUEUE_OF, type QueueName, QUEUES, type Schedule } from './jobs.ts';
+import {
+  CONCURRENCY,
+  type JobEnd,
+  type JobOutcome,
+  QUEUE_OF,
+  type QueueName,
+  QUEUES,
+  type Schedule,
+} from './jobs.ts';
 
 /** What a job does. Returns how it ended, for metrics; throws only what is a defect. */
-export type Handler = () => Promise<string>;
+export type Handler = () => Promise<JobEnd>;
 
 export interface RunnerOptions {
   readonly backend: QueueBackend;
@@ -16,7 +24,7 @@ export interface RunnerOptions {
   readonly schedules: readonly Schedule[];
   readonly handlers: Readonly<Record<TaskName, Handler>>;
   readonly onTaken: () => void;
-  readonly onJob: (job: { queue: QueueName; job: string; outcome: string; ms: number }) => void;
+  readonly onJob: (job: { queue: QueueName; job: string; outcome: JobOutcome; ms: number }) => void;
   /** Errors of the queues and of the connections to their store. */
   readonly onError: (error: Error) => void;
   /** A handler threw: Postgres is away, or there is a defect. */
@@ -62,11 +70,11 @@ function createRuns({ handlers, clock, onTaken, onJob, onFault }: RunnerOptions)
   let lastJobAt: number | null = null;
   let underWay = 0;
 
-  async function run(queue: QueueName, name: string): Promise<string> {
+  async function run(queue: QueueName, name: string): Promise<JobOutcome> {
     const startedAt = clock.monotonic();
     underWay += 1;
     const handler = Object.hasOwn(handlers, name) ? handlers[name as TaskName] : undefined;
-    let outcome = 'unknown-job';
+    let outcome: JobOutcome = 'unknown-job';
     try {
       if (handler !== undefined) outcome = await handler();
     } catch (error) {
@@ -84,7 +92,7 @@ function createRuns({ handlers, clock, onTaken, onJob, onFault }: RunnerOptions)
   return {
     run,
     /** A job that a queue has brought. */
-    async taken(queue: QueueName, name: string): Promise<string> {
+    async taken(queue: QueueName, name: string): Promise<JobOutcome> {
       onTaken();
       anyTakenAt = clock.monotonic();
       takenAt.set(name, anyTakenAt);
@@ -153,7 +161,7 @@ export function createRunner(options: RunnerOptions): Runner {
 class OwnRuns {
   readonly #options: RunnerOptions;
   readonly #runs: Runs;
-  readonly #present = new Map<TaskName, Promise<string>>();
+  readonly #present = new Map<TaskName, Promise<JobOutcome>>();
   #stopped = false;
 
   constructor(options: RunnerOptions, runs: Runs) {
@@ -189,21 +197,36 @@ class OwnRuns {
 
 type Queues = ReadonlyMap<QueueName, JobQueue>;
 
-/** Puts all schedules; with `anew` in the place of those that are there, whose next jobs are then not waited for. */
-async function putSchedules(
+/** Puts all schedules; one that is there keeps its next job. */
+async function putSchedules(options: RunnerOptions, queues: Queues): Promise<void> {
+  await eachSchedule(options, queues, putSchedule);
+}
+
+/** Puts all schedules in the place of those that are there, whose next jobs are not waited for. */
+async function replaceSchedules(options: RunnerOptions, queues: Queues): Promise<void> {
+  await eachSchedule(options, queues, async (queue, schedule) => {
+    await within(queue.removeJobScheduler(schedule.job), STORE_PATIENCE_MS);
+    await putSchedule(queue, schedule);
+  });
+}
+
+async function putSchedule(queue: JobQueue, { job, everyMs }: Schedule): Promise<void> {
+  const upsert = queue.upsertJobScheduler(job, { every: everyMs }, { name: job, data: {} });
+  await within(upsert, STORE_PATIENCE_MS);
+}
+
+/** One schedule after the other, in one process at a time. */
+async function eachSchedule(
   { sql, schedules }: RunnerOptions,
   queues: Queues,
-  anew: boolean = false,
+  put: (queue: JobQueue, schedule: Schedule) => Promise<void>,
 ): Promise<void> {
   await transaction(sql, async (tx) => {
     // bullmq's Postgres backend corrupts schedules that are upserted concurrently, by whatever process.
     await waitForLock(tx, 'schedules');
-    for (const { job, everyMs } of schedules) {
-      const queue = queues.get(QUEUE_OF[job]);
-      if (queue === undefined) continue;
-      if (anew) await within(queue.removeJobScheduler(job), STORE_PATIENCE_MS);
-      const upsert = queue.upsertJobScheduler(job, { every: everyMs }, { name: job, data: {} });
-      await within(upsert, STORE_PATIENCE_MS);
+    for (const schedule of schedules) {
+      const queue = queues.get(QUEUE_OF[schedule.job]);
+      if (queue !== undefined) await put(queue, schedule);
     }
   });
 }
@@ -223,7 +246,7 @@ async function restore(options: RunnerOptions, queues: Queues): Promise<void> {
     // A store without the schedule answers null, whatever the types say.
     if (Number(found?.every) !== everyMs) return await putSchedules(options, queues);
     if (!isInTime(Number(found?.next) - options.clock.now(), everyMs))
-      return await putSchedules(options, queues, true);
+      return await replaceSchedules(options, queues);
   }
 }
 

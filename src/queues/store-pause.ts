@@ -1,6 +1,7 @@
 import type { Clock } from '../lib/clock.ts';
 import { doubling } from '../lib/duration.ts';
 import { type StoreFailure, storeFailure } from '../store/connection/sql-errors.ts';
+import type { JobEnd } from './jobs.ts';
 
 export type StoreEvent =
   | { readonly event: 'store.paused'; readonly kind: StoreFailure; readonly job: string; readonly ms: number }
@@ -12,7 +13,7 @@ export interface StorePause {
    * Runs a job's work, unless the job is paused; its answer, or 'paused'. Other errors pass through. `untried` is an
    * answer after which nothing is known of Postgres.
    */
-  guard(job: string, work: () => Promise<string>, untried?: string): Promise<string>;
+  guard(job: string, work: () => Promise<JobEnd>, untried?: JobEnd): Promise<JobEnd>;
   /** A job was taken from the queues: they take writes. */
   queuesWork(): void;
   /**

@@ -10,7 +10,8 @@ import {
 } from '../store/catalog/delta.ts';
 import { readSyncState } from '../store/catalog/sync-state.ts';
 import { requestTask } from '../store/ledger/tasks.ts';
-import { ask, type FailedRequest, type SyncContext } from './context.ts';
+import { ask, type FailedRequest } from './ask.ts';
+import type { SyncContext } from './context.ts';
 import { failureOf, postponedBy, rejectedRetryInMs, type TaskOutcome, retryAfter } from './outcome.ts';
 import { dueKey } from './traces.ts';
 
@@ -83,7 +84,7 @@ export async function syncDelta(
     empty = delta.changed.length + delta.removed.length + delta.nowLive.length === 0 ? empty + 1 : 0;
     // A token seen before in this run is a circle: what there is has been told.
     const isEnd = empty >= MAX_EMPTY_HOPS || seen.has(delta.toSnapshot);
-    const applied = await applyTraced(ctx, { since: snapshotId, ...delta, isEnd });
+    const applied = await applyDeltaTraced(ctx, { since: snapshotId, ...delta, isEnd });
     failpoint('delta.committed');
     if (applied.applied && chainBrokenAt !== null)
       await noteChainMended(ctx.sql, ctx.settings.intervals.manifestMs);
@@ -109,7 +110,7 @@ export async function syncDelta(
   }
 }
 
-async function applyTraced(
+async function applyDeltaTraced(
   { sql, tracer }: SyncContext,
   delta: Parameters<typeof applyDelta>[1],
 ): Promise<DeltaApplied> {

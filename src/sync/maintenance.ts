@@ -5,13 +5,15 @@ import { isAnswer, rejection, sqlState, storeFailure } from '../store/connection
 import { dropOldBatches, dropOldHistory, prepareHistory } from '../store/history/changes.ts';
 import { dropOldDays, keepDailyPrices } from '../store/history/daily.ts';
 import { promoteMetadata, endWaits } from '../store/ledger/due.ts';
-import { readLivePlan } from '../store/live/live.ts';
+import { pruneLiveCalls, readLivePlan } from '../store/live/live.ts';
 import { trimQuarantine } from '../store/quarantine.ts';
+import { forgetOldHints } from '../store/sellers/hints.ts';
 import { readScope, readScopeState } from '../store/sellers/scope.ts';
 import { forgetUnknown, readWatchlist } from '../store/sellers/watchlist.ts';
 import { trimSamples } from '../store/status/samples.ts';
 import { trimCalibration } from '../store/trust/calibration.ts';
-import { nextRefresh, type SyncContext } from './context.ts';
+import type { SyncContext } from './context.ts';
+import { nextRefresh } from './intervals.ts';
 import type { TaskOutcome } from './outcome.ts';
 
 const AT_ONCE = 10_000;
@@ -68,6 +70,8 @@ export async function maintain(
   const pruned = await steps.count('sends', () =>
     pruneSends(sql, Math.max(windowMs * SENDS_KEPT_WINDOWS, 600_000)),
   );
+  await steps.run('live-calls', () => pruneLiveCalls(sql));
+  await steps.run('hints', () => forgetOldHints(sql));
   await steps.run('quarantine', () => trimQuarantine(sql, QUARANTINE_KEPT));
   await steps.run('history-ahead', () => prepareHistory(sql));
   await steps.run('watchlist', () =>

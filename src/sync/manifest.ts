@@ -16,8 +16,9 @@ import {
 } from '../store/catalog/sync-state.ts';
 import { requestTask, showProgress, type TaskRun } from '../store/ledger/tasks.ts';
 import { quarantine } from '../store/quarantine.ts';
-import { ask, type Asked, type FailedRequest, type SyncContext } from './context.ts';
-import { weighCounts } from './live/incident.ts';
+import { ask, type Asked, type FailedRequest } from './ask.ts';
+import type { SyncContext } from './context.ts';
+import { weighCounts } from './incidents.ts';
 import { mostByManifest } from './live/manifest-hints.ts';
 import {
   isAwaited,
@@ -41,6 +42,13 @@ const CLOCK_SKEW_MS = 3_600_000;
 
 /** Why a baseline was applied: the first one, a broken delta chain, `refresh --manifest`, or its interval was over. */
 export const REBASELINE_CAUSES = ['fill', 'chain-broken', 'asked', 'schedule'] as const;
+
+/** A run that has been offered a manifest. */
+interface ManifestRun {
+  readonly ctx: SyncContext;
+  readonly run: TaskRun;
+  readonly meta: ManifestMeta;
+}
 
 interface Downloaded {
   lines: number;
@@ -87,7 +95,7 @@ async function baselineOnce(
     const offerRefused = judgeOffer(meta, state);
     if (offerRefused !== null) return await refused(ctx, run, offerRefused);
 
-    const downloaded = await timedDownload(ctx, run, meta, baseline, signal);
+    const downloaded = await timedDownload({ ctx, run, meta }, baseline, signal);
     const staged = await baseline.count();
     failpoint('manifest.staged');
     const downloadRefused = judgeDownload({
@@ -116,7 +124,8 @@ async function baselineOnce(
     // Whatever the catalog reported since the snapshot was built is asked for at once.
     await requestTask(ctx.sql, 'delta');
     await requestTask(ctx.sql, 'live-plan');
-    return done(ctx, meta, causeOf(state, moment.at, ctx.settings), downloaded, staged.duplicates, applied);
+    const because = causeOf(state, moment.at, ctx.settings);
+    return done({ ctx, meta }, because, { ...downloaded, ...staged, applied });
   } catch (error) {
     if (error instanceof PartnerError) {
       if (error.kind === 'url-expired') return error;
@@ -151,14 +160,10 @@ async function askManifest(
 }
 
 function done(
-  ctx: SyncContext,
-  meta: ManifestMeta,
+  { ctx, meta }: Omit<ManifestRun, 'run'>,
   because: RebaselineCause,
-  downloaded: Downloaded,
-  duplicates: number,
-  applied: BaselineApplied,
+  { lines, rejected, duplicates, applied }: Downloaded & { duplicates: number; applied: BaselineApplied },
 ): TaskOutcome {
-  const { lines, rejected } = downloaded;
   return {
     kind: 'done',
     nextInMs: ctx.settings.intervals.manifestMs,
@@ -203,7 +208,7 @@ async function catalogFailed(ctx: SyncContext, run: TaskRun, asked: FailedReques
 }
 
 async function timedDownload(...args: Parameters<typeof download>): Promise<Downloaded> {
-  const [{ clock, emit }] = args;
+  const { clock, emit } = args[0].ctx;
   const startedAt = clock.monotonic();
   const ended = (outcome: RequestOutcome, status?: number) =>
     emit({ event: 'manifest.downloaded', outcome, status, ms: clock.monotonic() - startedAt });
@@ -219,12 +224,11 @@ async function timedDownload(...args: Parameters<typeof download>): Promise<Down
 
 /** Streams the file into staging, showing progress and keeping the lease; throws PartnerError when it breaks off. */
 async function download(
-  ctx: SyncContext,
-  run: TaskRun,
-  meta: ManifestMeta,
+  manifest: ManifestRun,
   baseline: Baseline,
   signal?: AbortSignal,
 ): Promise<Downloaded> {
+  const { ctx, meta } = manifest;
   const total: Downloaded = { lines: 0, rejected: 0, reasons: {} };
   const { clock, settings } = ctx;
   const startedAt = clock.monotonic();
@@ -256,7 +260,7 @@ async function download(
     const now = clock.monotonic();
     if (now - reportedAt < PROGRESS_EVERY_MS) continue;
     reportedAt = now;
-    await reportProgress(ctx, run, meta, total, bytes, now - startedAt);
+    await reportProgress(manifest, total, { bytes, elapsedMs: now - startedAt });
   }
   if (total.rejected > 0) {
     ctx.emit({ event: 'manifest.rejected-lines', rejected: total.rejected, reasons: total.reasons });
@@ -265,12 +269,9 @@ async function download(
 }
 
 async function reportProgress(
-  ctx: SyncContext,
-  run: TaskRun,
-  meta: ManifestMeta,
+  { ctx, run, meta }: ManifestRun,
   total: Downloaded,
-  bytes: number,
-  elapsedMs: number,
+  { bytes, elapsedMs }: { readonly bytes: number; readonly elapsedMs: number },
 ): Promise<void> {
   const of = meta.skuCount;
   const remaining =

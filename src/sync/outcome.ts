@@ -1,4 +1,5 @@
 import { doubling } from '../lib/duration.ts';
+import type { PutOff } from '../pace/pacer.ts';
 import { refuses } from '../pace/policy.ts';
 import type { PartnerError, PartnerErrorKind } from '../partner/errors.ts';
 
@@ -80,7 +81,7 @@ function isRouteSuspect(failuresBefore: number): boolean {
 
 /** A run that got no permit: it is put off, and where its route is suspected in a back-off, until others have asked. */
 export function postponedBy(
-  { forMs, because }: { readonly forMs: number; readonly because: string },
+  { forMs, because }: { readonly forMs: number; readonly because: PutOff },
   failuresBefore: number,
 ): TaskOutcome {
   const isLater = because === 'silence' && isRouteSuspect(failuresBefore);

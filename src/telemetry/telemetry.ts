@@ -6,7 +6,7 @@ import type { StoreEvent } from '../queues/store-pause.ts';
 import type { TaskReport } from '../queues/task-run.ts';
 import type { LockHolder } from '../store/status/lock-holders.ts';
 import type { ClockEvent } from '../sync/clocks.ts';
-import type { SyncEvent } from '../sync/context.ts';
+import type { SyncEvent } from '../sync/events.ts';
 import { clockLines } from './log/clock-lines.ts';
 import { createTaskLines, paceLines, storeLines } from './log/lines.ts';
 import type { Log } from './log/logger.ts';

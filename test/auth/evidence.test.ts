@@ -10,16 +10,16 @@ const LIMITS: PaceLimits = { maxPerWindow: 120, windowMs: MINUTE, backoffMs: MIN
 const SINCE = Date.parse('2026-11-21T10:00:00Z');
 const FORBIDDEN = 'throttled-or-forbidden';
 
-/** An account that was refused `episodes` times, once a minute. */
+/** An account that was refused `refusals` times, once a minute. */
 function refused(facts: Partial<PaceState> = {}): PaceState {
-  const episodes = facts.episodes ?? 1;
+  const refusals = facts.refusals ?? 1;
   return {
     ...initialPace(LIMITS, SINCE),
-    backoffUntil: SINCE + episodes * MINUTE,
-    episodes,
+    backoffUntil: SINCE + refusals * MINUTE,
+    refusals,
     refusal: FORBIDDEN,
     refusedSince: SINCE,
-    refusedAt: SINCE + (episodes - 1) * (MINUTE + 500),
+    refusedAt: SINCE + (refusals - 1) * (MINUTE + 500),
     occupancy: 110,
     resumeAt: 55,
     ...facts,
@@ -37,7 +37,7 @@ describe('what is said of a refusal', () => {
   test('begins with what is known: the answer, since when, how often', () => {
     const since = 'since 2026-11-21T10:00:00.000Z';
     expect(said({})).toContain(`throttled or refused; a 403 ${since}; `);
-    expect(said({ episodes: 2 })).toContain(`a 403 ${since}, 2 times in a row`);
+    expect(said({ refusals: 2 })).toContain(`a 403 ${since}, 2 times in a row`);
     expect(said({ refusal: 'unauthorised' })).toContain(
       `a 401 (the Authorization header did not arrive) ${since}`,
     );
@@ -57,12 +57,12 @@ describe('what is said of a refusal', () => {
     ],
     [
       'the credential at the third refusal in quiet windows, and still other traffic',
-      { episodes: 3 },
+      { refusals: 3 },
       'the credential is suspected, or other traffic constantly fills the limit',
     ],
     [
       'still the rate, where three refusals came within one window',
-      { episodes: 3, refusedAt: SINCE + MINUTE + 499 },
+      { refusals: 3, refusedAt: SINCE + MINUTE + 499 },
       'the rate limit is suspected',
     ],
   ])('then what is suspected: %s', (_name, facts, text) => {
@@ -70,13 +70,13 @@ describe('what is said of a refusal', () => {
   });
 
   test('is plain for an account that is not configured: the partner itself says so', () => {
-    expect(said({ refusal: 'account-not-configured', episodes: 5 })).toBe('supplier account not configured');
+    expect(said({ refusal: 'account-not-configured', refusals: 5 })).toBe('supplier account not configured');
   });
 
   test('never claims to know what only the partner knows', () => {
-    for (const episodes of [1, 2, 3, 50])
+    for (const refusals of [1, 2, 3, 50])
       for (const occupancy of [0, 1, 60, 120]) {
-        const rest = said({ episodes, occupancy })?.replace(
+        const rest = said({ refusals, occupancy })?.replace(
           'other traffic is heavy or the credential is wrong',
           '',
         );

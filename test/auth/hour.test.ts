@@ -38,12 +38,12 @@ function live(weather: Weather, ms: number): Seen {
   const begin = account.now;
   const partner = new RollingWindow(MINUTE);
   const seen: Seen = { sends: [], backedOff: [], resumed: [], suspected: new Set(), end: null };
-  let { episodes } = account.state;
+  let { refusals } = account.state;
   const watch = () => {
     const at = account.now - begin;
-    if (account.state.episodes > episodes) seen.backedOff.push(at);
-    if (account.state.episodes < episodes) seen.resumed.push(at);
-    ({ episodes } = account.state);
+    if (account.state.refusals > refusals) seen.backedOff.push(at);
+    if (account.state.refusals < refusals) seen.resumed.push(at);
+    ({ refusals } = account.state);
     const refusal = refusalOf(LIMITS, account.state);
     if (refusal !== null) seen.suspected.add(refusal.suspected);
   };

@@ -8,7 +8,7 @@ const PACE = [
 ];
 const PLAN = [
   'test/sync/packing.test.ts',
-  'test/sync/reprice-plan.test.ts',
+  'test/sync/batch.test.ts',
   'test/sync/linger.test.ts',
   'test/sync/retries.test.ts',
 ];
@@ -102,8 +102,8 @@ export const DECISIONS: readonly Mutant[] = [
     ],
     [
       'pace: the first refusals in a row double the back-off',
-      'backoffFor(limits, episodes - SUSPECT_AFTER)',
-      'backoffFor(limits, episodes - 1)',
+      'backoffFor(limits, refusals - SUSPECT_AFTER)',
+      'backoffFor(limits, refusals - 1)',
     ],
     [
       'pace: after a refusal it resumes at what was sent',
@@ -112,17 +112,17 @@ export const DECISIONS: readonly Mutant[] = [
     ],
     [
       'pace: when refusals began is forgotten',
-      'refusedSince: episodes === 1 ? now : state.refusedSince,',
+      'refusedSince: refusals === 1 ? now : state.refusedSince,',
       'refusedSince: now,',
     ],
     [
       'pace: what was sent when refusals began is forgotten',
-      'occupancy: episodes === 1 ? request.sendsInWindow : state.occupancy,',
+      'occupancy: refusals === 1 ? request.sendsInWindow : state.occupancy,',
       'occupancy: request.sendsInWindow,',
     ],
     [
       'pace: refusals of half-open requests lower where it resumes',
-      'resumeAt: episodes === 1 ? resumeAt : state.resumeAt,',
+      'resumeAt: refusals === 1 ? resumeAt : state.resumeAt,',
       'resumeAt,',
     ],
     [
@@ -161,13 +161,13 @@ export const DECISIONS: readonly Mutant[] = [
     PACE,
     [
       'pace: refusals within a window mean the credential',
-      'if (state.episodes >= SUSPECT_AFTER && quiet)',
-      'if (state.episodes >= SUSPECT_AFTER)',
+      'if (state.refusals >= SUSPECT_AFTER && quiet)',
+      'if (state.refusals >= SUSPECT_AFTER)',
     ],
     [
       'pace: the second refusal after a quiet window means the credential',
-      'if (state.episodes >= SUSPECT_AFTER && quiet)',
-      'if (state.episodes > 1 && quiet)',
+      'if (state.refusals >= SUSPECT_AFTER && quiet)',
+      'if (state.refusals > 1 && quiet)',
     ],
     ['pace: half of the share is few', '< 0.5 ?', '<= 0.5 ?'],
   ),
@@ -222,6 +222,25 @@ export const DECISIONS: readonly Mutant[] = [
     'src/sync/reprice/plan.ts',
     PLAN,
     [
+      'plan: while stale, SKUs of seconds ago are asked again',
+      'Math.max(0, intervalMs - Math.min(STALE_MIN_AGE_MS, intervalMs)) / 1000',
+      'intervalMs / 1000',
+    ],
+    [
+      'plan: while stale, SKUs wait for their time',
+      "if (state !== 'stale') return none;",
+      'if (state !== null) return none;',
+    ],
+    [
+      'plan: the call of a plan lingers where something is urgent',
+      "if (count(({ lane }) => lane === 'urgent' || lane === PROMISED) > 0) return 0;",
+      '',
+    ],
+  ),
+  ...faultsOf(
+    'src/sync/reprice/packing.ts',
+    PLAN,
+    [
       'plan: live slots beyond the budget',
       'Math.max(0, Math.min(Math.floor(limits.liveBudget), limits.callSkus))',
       'Math.max(0, Math.min(Math.ceil(limits.liveBudget), limits.callSkus))',
@@ -257,16 +276,6 @@ export const DECISIONS: readonly Mutant[] = [
       'return lane === PROMISED ? 0 : early[lane];',
     ],
     [
-      'plan: while stale, SKUs of seconds ago are asked again',
-      'Math.max(0, intervalMs - Math.min(STALE_MIN_AGE_MS, intervalMs)) / 1000',
-      'intervalMs / 1000',
-    ],
-    [
-      'plan: while stale, SKUs wait for their time',
-      "if (state !== 'stale') return none;",
-      'if (state !== null) return none;',
-    ],
-    [
       'plan: suspects of different calls share one',
       'suspects.filter((other) => other.largestCall === largestCall)',
       'suspects',
@@ -275,11 +284,6 @@ export const DECISIONS: readonly Mutant[] = [
       'plan: suspects beyond the live budget',
       'Math.min(counted(true), budget, most)',
       'Math.min(counted(true), most)',
-    ],
-    [
-      'plan: the call of a plan lingers where something is urgent',
-      "if (count(({ lane }) => lane === 'urgent' || lane === PROMISED) > 0) return 0;",
-      '',
     ],
   ),
 ];

@@ -104,7 +104,7 @@ export const HINTS: readonly Mutant[] = [
     ['memories: so does what is believed', 'prior_part = excluded.prior_part,', 'prior_part = null,'],
   ),
   ...faultsOf(
-    'src/sync/live/plan.ts',
+    'src/sync/live/learn-refresh.ts',
     ['test/sync/hints.pg.test.ts'],
     [
       'hints: what is undone is a move of its own',

@@ -255,8 +255,8 @@ export const LIVE: readonly Mutant[] = [
     ],
   ),
   ...faultsOf(
-    'src/sync/reprice/plan.ts',
-    ['test/sync/reprice-plan.test.ts'],
+    'src/sync/reprice/packing.ts',
+    ['test/sync/batch.test.ts'],
     [
       'deferred again: they do not catch up',
       'const first = recovering ? Math.min(waiting, half) : 0;',

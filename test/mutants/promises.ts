@@ -1,7 +1,7 @@
 import { faultsOf, type Mutant } from './mutant.ts';
 
 const PURE = ['test/sync/promises.test.ts'];
-const PLAN = ['test/sync/reprice-plan.test.ts'];
+const PLAN = ['test/sync/batch.test.ts'];
 const STORE = ['test/store/promises.pg.test.ts', 'test/store/promises-kept.pg.test.ts'];
 
 /** Each breaks a promise of a price's age, keeps one that others pay for, or says the wrong thing of it. */
@@ -26,7 +26,7 @@ export const PROMISES: readonly Mutant[] = [
     ],
   ),
   ...faultsOf(
-    'src/sync/reprice/plan.ts',
+    'src/sync/reprice/packing.ts',
     PLAN,
     ['plan: promises take turns with others', 'const BESIDE_PROMISED = 0.05', 'const BESIDE_PROMISED = 0.5'],
     [

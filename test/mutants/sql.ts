@@ -205,7 +205,7 @@ export const SQL: readonly Mutant[] = [
     ],
   ),
   ...faultsOf(
-    'src/sync/context.ts',
+    'src/sync/ask.ts',
     ['test/sync/outage.pg.test.ts'],
     [
       'pause: a gateway that answered 400 to everything has the calls wait on',

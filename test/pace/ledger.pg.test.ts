@@ -70,7 +70,7 @@ describe('the shared pace', () => {
   test('is backed off for everyone by one refusal, and one half-open request alone breaks the back-off', async () => {
     const heard: string[] = [];
     const events: PacerEvents = {
-      backedOff: ({ outcome, episodes }) => heard.push(`backed off ${outcome} ${episodes}`),
+      backedOff: ({ outcome, refusals }) => heard.push(`backed off ${outcome} ${refusals}`),
       resumed: () => heard.push('resumed'),
     };
     const limits = { ...LIMITS, backoffMs: 1500 };
@@ -96,7 +96,7 @@ describe('the shared pace', () => {
     await probe.settle('ok');
     expect(await sendTimes()).toHaveLength(2);
     const { state } = await readPace(store.sql, HOUR);
-    expect(state).toMatchObject({ backoffUntil: null, halfOpenSentAt: null, episodes: 0 });
+    expect(state).toMatchObject({ backoffUntil: null, halfOpenSentAt: null, refusals: 0 });
   });
 
   test('gives a wait longer than the caller’s patience back as a value, and stops waiting when told to', async () => {
@@ -146,10 +146,10 @@ describe('the shared pace', () => {
     const one = pacer(store.sql);
     await using _ = await failing(store.sql, 'insert on catalog_internal.pace_sends');
     await expect(one.acquire('lane', HOUR)).rejects.toThrow('made to fail');
-    const raised = { ...initialPace(LIMITS, 2000), episodes: 4 };
+    const raised = { ...initialPace(LIMITS, 2000), refusals: 4 };
     const writing = withPace(store.sql, 1, () => ({ state: raised, send: 'lane', result: null }));
     await expect(writing).rejects.toThrow('made to fail');
-    expect((await readPace(store.sql, HOUR)).state).toMatchObject({ raisedAt: 1000, episodes: 0 });
+    expect((await readPace(store.sql, HOUR)).state).toMatchObject({ raisedAt: 1000, refusals: 0 });
   });
 
   test('counts requests that another program of the seller wrote into the log', async () => {
@@ -168,7 +168,7 @@ describe('the shared pace', () => {
       raisedAt: 1_763_700_000_123,
       backoffUntil: 1_763_700_000_456,
       halfOpenSentAt: 1_763_700_000_789,
-      episodes: 3,
+      refusals: 3,
       refusal: 'unauthorised',
       refusedSince: 1_763_700_000_000,
       refusedAt: 1_763_700_000_001,

@@ -215,7 +215,7 @@ describe('a refusal', () => {
     account.pass(2000);
     const { backoffUntil } = account.state;
     account.pass(20_000);
-    expect(account.state).toMatchObject({ backoffUntil, episodes: 1 });
+    expect(account.state).toMatchObject({ backoffUntil, refusals: 1 });
   });
 
   test('of a request sent in the very millisecond in which the back-off began does not lengthen it', () => {
@@ -223,7 +223,7 @@ describe('a refusal', () => {
     account.sendNext(FORBIDDEN);
     account.pass(0);
     account.settle(account.now, FORBIDDEN);
-    expect(account.state.episodes).toBe(1);
+    expect(account.state.refusals).toBe(1);
   });
 
   test('keeps its back-off when an older request answers well', () => {
@@ -250,7 +250,7 @@ describe('a refusal', () => {
     const { occupancy, resumeAt } = account.state;
     account.sendNext(FORBIDDEN);
     account.pass(0);
-    expect(account.state).toMatchObject({ occupancy, resumeAt, episodes: 2 });
+    expect(account.state).toMatchObject({ occupancy, resumeAt, refusals: 2 });
   });
 });
 
@@ -271,7 +271,7 @@ describe('a half-open request', () => {
       expect(account.ask()).toEqual({ go: false, at: account.now + 10_000, because: 'silence' });
       account.pass(10_000);
       expect(account.ask().go).toBe(true);
-      expect(account.state.episodes).toBe(1);
+      expect(account.state.refusals).toBe(1);
     },
   );
 

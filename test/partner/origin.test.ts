@@ -104,7 +104,7 @@ test.each<[string, boolean, UrlProblem | null]>([
   ['https://api.example.com/?a=1', false, 'query'],
   ['https://api.example.com/#a', false, 'query'],
 ])('base URL %s, insecure allowed %s: %s', (url, insecure, problem) => {
-  expect(checkBaseUrl(new URL(url), insecure)).toBe(problem);
+  expect(checkBaseUrl(new URL(url), { allowInsecure: insecure })).toBe(problem);
 });
 
 test.each([

@@ -21,7 +21,7 @@ function setUp() {
     await Promise.resolve();
     throw new Refusal(code);
   };
-  const work = async () => {
+  const work = async (): Promise<'done'> => {
     calls += 1;
     return await Promise.resolve('done');
   };
@@ -83,7 +83,7 @@ describe('the pause of a store', () => {
     await Promise.all([1, 2, 3, 4].map(() => pause.guard('reprice', refuse('53100'))));
     expect(events).toHaveLength(1);
     pass(1000);
-    const paused = Promise.withResolvers<string>();
+    const paused = Promise.withResolvers<'done'>();
     const probe = pause.guard('reprice', () => paused.promise);
     expect(await pause.guard('reprice', work)).toBe('paused');
     paused.resolve('done');

@@ -184,10 +184,10 @@ describe('what a call is planned from', () => {
         expect(inputs.pause.failures).toBe(parts.pause.failures);
         // The two are read one after the other.
         const timeless = (plan: LivePlan) => ({ ...plan, now: 0, computedRate: plan.computedRate > 0 });
-        expect(timeless(inputs.live)).toEqual(timeless(parts.live));
+        expect(timeless(inputs.livePlan)).toEqual(timeless(parts.live));
         const seconds = (ms: number | null) => (ms === null ? null : Math.round(ms / 2000));
         expect(inputs.pause.ms > 0).toBe(parts.pause.ms > 0);
-        expect(Math.abs(inputs.live.now - parts.live.now)).toBeLessThan(MINUTE);
+        expect(Math.abs(inputs.livePlan.now - parts.live.now)).toBeLessThan(MINUTE);
         expect(
           Math.abs((seconds(inputs.nextDueMs) ?? -5) - (seconds(parts.nextDueMs) ?? -5)),
         ).toBeLessThanOrEqual(1);

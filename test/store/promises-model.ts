@@ -6,7 +6,7 @@ import { applyDelta } from '../../src/store/catalog/delta.ts';
 import { type Claim, claimDue, PROMISED, returnClaim } from '../../src/store/ledger/due.ts';
 import { refreshSkus } from '../../src/store/sellers/refresh.ts';
 import { readWatchlist } from '../../src/store/sellers/watchlist.ts';
-import { planBatch } from '../../src/sync/reprice/plan.ts';
+import { planBatch } from '../../src/sync/reprice/packing.ts';
 import { PromiseOracle, SKUS } from './promises-oracle.ts';
 import { promising } from './promising.ts';
 import {

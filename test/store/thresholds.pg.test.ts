@@ -3,7 +3,8 @@ import { expect, test } from 'vitest';
 import { DEAD_AFTER_MS } from '../../src/daemon/health.ts';
 import { readTargets } from '../../src/store/catalog/sync-state.ts';
 import { type Lane, DUE_LANES, laneNumber } from '../../src/store/ledger/due.ts';
-import { snapshotMs, type SyncSettings } from '../../src/sync/context.ts';
+import type { SyncSettings } from '../../src/sync/context.ts';
+import { snapshotMs } from '../../src/sync/intervals.ts';
 import { DASHBOARD } from '../ops/expressions.ts';
 import { useStore } from './support.ts';
 

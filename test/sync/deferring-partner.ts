@@ -217,7 +217,7 @@ class LiveLedger {
     return {
       pause: { ms: 0, failures: 0 },
       sync: { liveBudget: known.budget, catalogState: 'ok' },
-      live: { ...QUIET_PLAN, ...known.plan(now), ...(this.#byValue ? scarce : {}) },
+      livePlan: { ...QUIET_PLAN, ...known.plan(now), ...(this.#byValue ? scarce : {}) },
       callSize: { step: 0, ...ANY_SIZE },
       due: due.map(([lane, { length: count }]) => ({ lane, live: true, count })),
       suspects: [],

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import type { CallSize } from '../../src/store/call/bulk-call.ts';
 import { FAILURES_BEFORE_PAUSE } from '../../src/store/ledger/tasks.ts';
 import { afterFailedCall, ANY_SIZE, sizeAfter, skusOfCall } from '../../src/sync/reprice/call-size.ts';
-import { planSuspects } from '../../src/sync/reprice/plan.ts';
+import { planSuspects } from '../../src/sync/reprice/packing.ts';
 import { MAX_UNDER_WAY } from '../../src/sync/reprice/slice.ts';
 import { settingsWith } from '../support/settings.ts';
 import { runs } from '../support/soak.ts';

@@ -115,7 +115,7 @@ export function reprice(partner: Failing, hours: number): Outcome {
     return {
       pause: { ms: pauseMs(), failures: pause.failures },
       sync: { liveBudget: null, catalogState: 'ok' },
-      live: { ...QUIET_PLAN, now },
+      livePlan: { ...QUIET_PLAN, now },
       callSize,
       due: all.filter(({ largestCall }) => largestCall === 0),
       suspects: all

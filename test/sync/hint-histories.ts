@@ -7,7 +7,8 @@ import { NO_OBSERVERS } from '../../src/store/answer/types.ts';
 import type { Sql } from '../../src/store/connection/db.ts';
 import { DueFloors } from '../../src/store/ledger/due-floors.ts';
 import { HintCounts } from '../../src/store/sellers/hints.ts';
-import type { SyncContext, SyncEvent } from '../../src/sync/context.ts';
+import type { SyncContext } from '../../src/sync/context.ts';
+import type { SyncEvent } from '../../src/sync/events.ts';
 import { RecentAnswers } from '../../src/sync/reprice/recent.ts';
 import { settingsWith } from '../support/settings.ts';
 

@@ -5,7 +5,9 @@ import { readManifestSources, type HintableLines } from '../../src/store/catalog
 import { putClockRight } from '../../src/store/clock.ts';
 import type { HintRecord } from '../../src/store/live/hint-state.ts';
 import { readLivePlan } from '../../src/store/live/live.ts';
-import type { SyncContext, SyncEvent } from '../../src/sync/context.ts';
+import { forgetOldHints } from '../../src/store/sellers/hints.ts';
+import type { SyncContext } from '../../src/sync/context.ts';
+import type { SyncEvent } from '../../src/sync/events.ts';
 import { hintPrecision, mostWaiting } from '../../src/sync/live/hints.ts';
 import { mostByManifest } from '../../src/sync/live/manifest-hints.ts';
 import { planLive } from '../../src/sync/live/plan.ts';
@@ -82,6 +84,12 @@ async function hint(skus: readonly (string | undefined)[], source: string | null
   return rows.map(({ taken }) => taken);
 }
 
+/** The live plan, and what maintenance does of hints. */
+async function plan(ctx: SyncContext): Promise<void> {
+  await planLive(ctx);
+  await forgetOldHints(ctx.sql);
+}
+
 async function carryOut(ctx: SyncContext, partner: HintedPartner, taken: Step): Promise<void> {
   const { sql } = store;
   switch (taken.kind) {
@@ -129,7 +137,7 @@ async function carryOut(ctx: SyncContext, partner: HintedPartner, taken: Step): 
       ctx.floors.reset();
       return;
     case 'plan':
-      await planLive(ctx);
+      await plan(ctx);
       return;
     case 'clock':
       await sql`update catalog_internal.clock set high_water = clock_timestamp() + interval '2 hours'`;
@@ -181,7 +189,7 @@ async function beside(ctx: SyncContext, does: string, keeps: boolean): Promise<v
     .begin(async (tx) => {
       await tx.unsafe(does);
       await timely(ctx, 3);
-      await planLive(ctx);
+      await plan(ctx);
       if (!keeps) throw undone;
     })
     .catch((error: unknown) => {
@@ -305,7 +313,7 @@ test('whatever happens beside them, hints hold up no call, and are forgotten wit
       await store.sql`update catalog_internal.sync set snapshot_id = 't'`;
       await knownSkus(store.sql, SKUS, { priceSource: 'live' });
       await mark(store.sql, SKUS, 'live', true);
-      await planLive(ctx);
+      await plan(ctx);
       while (await calls(ctx, 2));
       for (const taken of steps) {
         const before = await known();
@@ -324,7 +332,7 @@ test('whatever happens beside them, hints hold up no call, and are forgotten wit
       const [junk] = await store.sql<[HintRecord?]>`
         select tested, expected, unmoved, moves from catalog_internal.hint_sources where source = 'junk'`;
       if ((junk?.tested ?? 0) > 60) expect(hintPrecision(junk as HintRecord)).toBeLessThan(0.02);
-      await planLive(ctx);
+      await plan(ctx);
       expect(await wrong(partner)).toEqual([]);
       for (const event of events) if (event.event === 'hint.source') sources.add(String(event.source));
     }),

@@ -3,17 +3,13 @@ import { NO_TRACER } from '../../src/lib/tracer.ts';
 import { storeLesson } from '../../src/store/call/call-lesson.ts';
 import { claimDue } from '../../src/store/ledger/due.ts';
 import { readLivePlan } from '../../src/store/live/live.ts';
-import type { SyncContext, SyncEvent } from '../../src/sync/context.ts';
+import type { SyncContext } from '../../src/sync/context.ts';
+import type { SyncEvent } from '../../src/sync/events.ts';
 import { liveCredit } from '../../src/sync/live/ceiling.ts';
+import { chooseForQuota, earlyLiveSeconds } from '../../src/sync/live/choose.ts';
+import { learnRefresh } from '../../src/sync/live/learn-refresh.ts';
 import { learn } from '../../src/sync/live/learn.ts';
-import {
-  chooseForQuota,
-  earlyLiveSeconds,
-  learnRefresh,
-  planLive,
-  unscheduleSnapshots,
-  scheduleAll,
-} from '../../src/sync/live/plan.ts';
+import { planLive, unscheduleSnapshots, scheduleAll } from '../../src/sync/live/plan.ts';
 import { callInputs, useStore } from '../store/support.ts';
 import { type SettingsEnv, settingsWith } from '../support/settings.ts';
 
@@ -66,7 +62,7 @@ describe('the plan of live refreshes', () => {
     await hundred();
     for (const ctx of [context({ LIVE_INTERVAL: '30m' }), context({ LIVE_POLICY: 'round-robin' })]) {
       await planLive(ctx);
-      const { live: plan, candidates } = await callInputs(store.sql);
+      const { livePlan: plan, candidates } = await callInputs(store.sql);
       expect(plan).toMatchObject({ refreshThreshold: null, maxIntervalMinutes: null });
       expect(candidates).toEqual([]);
       expect(chooseForQuota(plan, candidates, 2)).toBeNull();
@@ -83,7 +79,7 @@ describe('the plan of live refreshes', () => {
     const ctx = context({ LIVE_INTERVAL: '1s' });
     await planLive(ctx);
     await store.sql`update catalog_internal.live_plan set max_interval_minutes = 1000, overdue_minutes = 1000`;
-    const { live: plan, candidates } = await callInputs(store.sql);
+    const { livePlan: plan, candidates } = await callInputs(store.sql);
     expect(chooseForQuota(plan, candidates, 2)).toEqual(['S42', 'S43']);
   });
 
@@ -112,7 +108,7 @@ test('of more SKUs than are read at a time each is scheduled, and after an incid
   const ctx = context();
   const places = async () =>
     await store.sql`select reason, live, count(*)::int as count from catalog_internal.due group by 1, 2`;
-  expect(await scheduleAll(ctx, () => 60, true, true)).toBe(COUNT);
+  expect(await scheduleAll(ctx, () => 60, { all: true, incident: true })).toBe(COUNT);
   expect([...(await places())]).toEqual([{ reason: 'live', live: true, count: COUNT }]);
   // As the answer to a call that was under way when all were made live: refreshed as live SKUs are, and not counted
   // as one.

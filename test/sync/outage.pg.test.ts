@@ -8,9 +8,11 @@ import { NO_OBSERVERS } from '../../src/store/answer/types.ts';
 import { DueFloors } from '../../src/store/ledger/due-floors.ts';
 import { claimDue } from '../../src/store/ledger/due.ts';
 import { callPause, FAILURES_BEFORE_PAUSE } from '../../src/store/ledger/tasks.ts';
-import { ask, type SyncContext, type SyncEvent } from '../../src/sync/context.ts';
+import { ask } from '../../src/sync/ask.ts';
+import type { SyncContext } from '../../src/sync/context.ts';
+import type { SyncEvent } from '../../src/sync/events.ts';
 import { afterFailedCall, ANY_SIZE } from '../../src/sync/reprice/call-size.ts';
-import type { Iteration } from '../../src/sync/reprice/plan.ts';
+import type { IterationResult } from '../../src/sync/reprice/plan.ts';
 import { RecentAnswers } from '../../src/sync/reprice/recent.ts';
 import { repriceOnce } from '../../src/sync/reprice/reprice.ts';
 import { allDue, callInputs, failCall, HOUR, knownSkus, mark, useStore } from '../store/support.ts';
@@ -31,8 +33,8 @@ const NOT_FOUND = (skus: readonly string[]): BulkAnswer => ({
 /** A call under way: `fail` and `answer` end it. */
 interface UnderWay {
   readonly skus: readonly string[];
-  fail(kind: PartnerErrorKind): Promise<Iteration>;
-  answer(): Promise<Iteration>;
+  fail(kind: PartnerErrorKind): Promise<IterationResult>;
+  answer(): Promise<IterationResult>;
 }
 
 let events: SyncEvent[];
@@ -148,7 +150,7 @@ describe('once calls pause', () => {
     await mark(store.sql, ['A', 'B', 'C'], 'changed');
     await outage();
     const call = await send();
-    expect(await iterate()).toMatchObject({ kind: 'wait', because: 'calls are failing' });
+    expect(await iterate()).toMatchObject({ kind: 'wait', because: 'calls-failing' });
     expect((await callInputs(store.sql)).pause).toEqual({ ms: 1000, failures: FAILURES_BEFORE_PAUSE });
     await call.answer();
     expect((await callInputs(store.sql)).pause).toEqual({ ms: 0, failures: 0 });

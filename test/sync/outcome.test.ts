@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest';
+import type { PutOff } from '../../src/pace/pacer.ts';
 import { lostRetryInMs, postponedBy, retryAfter, retryInMs } from '../../src/sync/outcome.ts';
 
 const MINUTE = 60_000;
@@ -27,7 +28,7 @@ test.each(['throttled-or-forbidden', 'unauthorised', 'authorizer-fault', 'accoun
 );
 
 test('a route that is suspected asks after others when a back-off is over', () => {
-  const putOffs = (because: string) =>
+  const putOffs = (because: PutOff) =>
     [0, 1, 2, 9].map((failures) => postponedBy({ forMs: 100, because }, failures).nextInMs);
   expect(putOffs('silence')).toEqual([100, 100, 5100, 5100]);
   expect(putOffs('window')).toEqual([100, 100, 100, 100]);

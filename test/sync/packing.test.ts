@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import type { Early } from '../../src/store/call/bulk-call.ts';
 import type { DueClass, Lane, Quota } from '../../src/store/ledger/due.ts';
-import { planBatch, type PlanLimits, planSuspects } from '../../src/sync/reprice/plan.ts';
+import { planBatch, type PlanLimits, planSuspects } from '../../src/sync/reprice/packing.ts';
 
 const NOT_EARLY: Early = { urgent: 0, live: 0, new: 0, error: 0, metadata: 0, sweep: 0 };
 const LIMITS: PlanLimits = { callSkus: 100, liveBudget: 5, iteration: 1, spareSeconds: 60 };

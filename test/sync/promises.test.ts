@@ -8,7 +8,7 @@ import {
   roundOf,
   solveThreshold,
 } from '../../src/sync/live/policy.ts';
-import { planBatch } from '../../src/sync/reprice/plan.ts';
+import { planBatch } from '../../src/sync/reprice/packing.ts';
 
 const NOT_EARLY = { urgent: 0, live: 0, new: 0, error: 0, metadata: 0, sweep: 0 };
 const SECOND = 1000;

@@ -10,7 +10,8 @@ import {
   settled,
 } from '../../src/pace/policy.ts';
 import { PartnerError, type PartnerErrorKind } from '../../src/partner/errors.ts';
-import { ask, type SyncContext } from '../../src/sync/context.ts';
+import { ask } from '../../src/sync/ask.ts';
+import type { SyncContext } from '../../src/sync/context.ts';
 import { postponedBy, retryAfter } from '../../src/sync/outcome.ts';
 import { settingsWith } from '../support/settings.ts';
 
@@ -53,7 +54,7 @@ class Account {
     let began = false;
     return {
       halfOpen: this.state.halfOpenSentAt === sentAt,
-      refusals: this.state.episodes,
+      refusals: this.state.refusals,
       beganBackoff: () => began,
       lapsed: () => false,
       cancel: async () => {},
@@ -157,6 +158,6 @@ test.each(KINDS)(
     expect(account.state).toMatchObject({ refusal: kind });
     expect(account.rate(HOUR + 1, 3 * HOUR)).toBe(0);
     // The back-off grows to ten minutes.
-    expect(account.state.episodes).toBeLessThan(20);
+    expect(account.state.refusals).toBeLessThan(20);
   },
 );

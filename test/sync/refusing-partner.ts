@@ -6,7 +6,8 @@ import { PartnerError, type PartnerErrorKind, type RequestOutcome } from '../../
 import { NO_OBSERVERS } from '../../src/store/answer/types.ts';
 import type { Sql } from '../../src/store/connection/db.ts';
 import { DueFloors } from '../../src/store/ledger/due-floors.ts';
-import type { SyncContext, SyncEvent } from '../../src/sync/context.ts';
+import type { SyncContext } from '../../src/sync/context.ts';
+import type { SyncEvent } from '../../src/sync/events.ts';
 import { RecentAnswers } from '../../src/sync/reprice/recent.ts';
 import { repriceOnce } from '../../src/sync/reprice/reprice.ts';
 import { letBackoffEnd } from '../contract/backoff.ts';

@@ -5,8 +5,9 @@ import { PartnerError, type PartnerErrorKind } from '../../src/partner/errors.ts
 import { SecretUrl } from '../../src/partner/secret-url.ts';
 import { runTask } from '../../src/queues/task-run.ts';
 import { readSyncState } from '../../src/store/catalog/sync-state.ts';
-import type { SyncContext, SyncEvent } from '../../src/sync/context.ts';
+import type { SyncContext } from '../../src/sync/context.ts';
 import { syncDelta } from '../../src/sync/delta.ts';
+import type { SyncEvent } from '../../src/sync/events.ts';
 import { checkCatalog, syncManifest } from '../../src/sync/manifest.ts';
 import { useStore } from '../store/support.ts';
 import { settingsWith } from '../support/settings.ts';

@@ -1,6 +1,6 @@
 import type { Clock } from '../../src/lib/clock.ts';
 import { CONCURRENCY } from '../../src/queues/jobs.ts';
-import type { Iteration } from '../../src/sync/reprice/plan.ts';
+import type { IterationResult } from '../../src/sync/reprice/plan.ts';
 import { type CallOnce, createSlice, type Slice } from '../../src/sync/reprice/slice.ts';
 
 export const MINUTE = 60_000;
@@ -41,7 +41,7 @@ class TestClock implements Clock {
 /** Lets everything go on that waits for no time. */
 const settled = () => new Promise((resolve) => void setImmediate(resolve));
 
-export const CALLED: Iteration = { kind: 'called', skus: 100 };
+export const CALLED: IterationResult = { kind: 'called', skus: 100 };
 export const FOREVER = Infinity;
 
 /** A process: the production slice, jobs of it as the queue starts them, and calls that a test decides about. */
@@ -62,8 +62,8 @@ export class TestProcess {
 
   /** `answer`: how a call ends that was sent; `before`: what there is instead of a call, if anything. */
   constructor(
-    answer: (n: number) => Promise<Iteration>,
-    before: () => Iteration | Promise<null> | null = () => null,
+    answer: (n: number) => Promise<IterationResult>,
+    before: () => IterationResult | Promise<null> | null = () => null,
     clock = new TestClock(),
   ) {
     this.clock = clock;
@@ -84,9 +84,9 @@ export class TestProcess {
 
   /** Waits for a permit, where nothing else is to be done. */
   async #plan(
-    before: () => Iteration | Promise<null> | null,
+    before: () => IterationResult | Promise<null> | null,
     stopping: AbortSignal,
-  ): Promise<Iteration | null> {
+  ): Promise<IterationResult | null> {
     const instead = await before();
     if (instead !== null) return instead;
     this.#slotAt = Math.max(this.#slotAt, this.clock.now());

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { CONCURRENCY } from '../../src/queues/jobs.ts';
-import type { Iteration } from '../../src/sync/reprice/plan.ts';
+import type { IterationResult } from '../../src/sync/reprice/plan.ts';
 import { MAX_UNDER_WAY } from '../../src/sync/reprice/slice.ts';
 import { CALLED, FOREVER, MINUTE, PACE, TestProcess, WAKE_MS } from './slice-process.ts';
 
@@ -98,10 +98,10 @@ describe('of the jobs that the queue starts', () => {
   });
 
   test('what ends one ends no other: the second reads again what is due', async () => {
-    const nothing: Iteration[] = [
+    const nothing: IterationResult[] = [
       { kind: 'linger', forMs: 400 },
       { kind: 'idle', nextInMs: null },
-      { kind: 'wait', forMs: 1, because: 'calls are failing' },
+      { kind: 'wait', forMs: 1, because: 'calls-failing' },
     ];
     const daemon = new TestProcess(
       () => Promise.resolve(CALLED),
@@ -133,7 +133,7 @@ describe('of the jobs that the queue starts', () => {
 
 describe('a call that', () => {
   test('fails so that all wait ends the slice that sent it, once its other calls have ended', async () => {
-    const refused: Iteration = { kind: 'wait', forMs: 0, because: 'throttled-or-forbidden' };
+    const refused: IterationResult = { kind: 'wait', forMs: 0, because: 'throttled-or-forbidden' };
     process = new TestProcess(async (n) => {
       await process.clock.sleep(n === 1 ? 2000 : 5000);
       return n === 1 ? refused : CALLED;

@@ -15,7 +15,7 @@ import {
 import { readHintStats } from '../../src/store/sellers/hint-sources.ts';
 import { storeHintTests } from '../../src/store/sellers/hints.ts';
 import { learnHints } from '../../src/sync/live/hints.ts';
-import { learnRefresh } from '../../src/sync/live/plan.ts';
+import { learnRefresh } from '../../src/sync/live/learn-refresh.ts';
 import { PRIOR } from '../../src/sync/live/policy.ts';
 import { remembered } from '../../src/sync/live/releases.ts';
 import { NO_METADATA, REFRESH, useStore } from '../store/support.ts';

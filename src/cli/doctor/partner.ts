@@ -1,5 +1,6 @@
 import type { Config } from '../../config/config.ts';
 import { formatAge } from '../../lib/duration.ts';
+import type { PutOff } from '../../pace/pacer.ts';
 import { letsThrough, refuses } from '../../pace/policy.ts';
 import { NO_ANSWER, PartnerError, type RequestOutcome } from '../../partner/errors.ts';
 import { manifestCandidates, readManifestMeta } from '../../partner/manifest-answer.ts';
@@ -278,7 +279,7 @@ export function refusal(error: PartnerError, refused: Refused | null, now: numbe
 /**
  * The line for a request that may not be sent for another `forMs`, and why: `because` is the pacer's reason to wait.
  */
-export function putOff(because: string, forMs: number, refused: Refused | null, now: number): CheckResult {
+export function putOff(because: PutOff, forMs: number, refused: Refused | null, now: number): CheckResult {
   if (because === 'paused')
     return warn(
       'partner',

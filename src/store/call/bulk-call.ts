@@ -53,7 +53,7 @@ export interface CandidateOptions {
 export interface CallInputs {
   readonly pause: CallPause;
   readonly sync: Pick<SyncState, 'liveBudget' | 'catalogState'>;
-  readonly live: LivePlan;
+  readonly livePlan: LivePlan;
   readonly callSize: CallSize;
   /** Classes that have something due. SKUs that are held (claimed, deferred, backing off) and suspects do not count. */
   readonly due: readonly DueClass[];
@@ -121,7 +121,7 @@ export async function readCallInputs(
     waiting as materialized (${waitingClasses(sql, options.limit)} union all ${waitingPromises(sql, options.limit, from)})
     select (select to_jsonb(p) from (${callPauseRow(sql)}) p) as pause,
       (select jsonb_build_object('liveBudget', live_budget, 'catalogState', catalog_state) from facts) as sync,
-      (select to_jsonb(p) from (${livePlanRow(sql)}) p) as live,
+      (select to_jsonb(p) from (${livePlanRow(sql)}) p) as "livePlan",
       (select to_jsonb(c) - 'id' from catalog_internal.call_size c) as "callSize",
       (${dueClasses(sql, options.limit)}) as due, (${dueSuspects(sql)}) as suspects, (${nextDueMs(sql)}) as "nextDueMs",
       (${liveCandidates(sql, options.candidates)}) as candidates, (${untriedSku(sql)}) as untried, ${sql.unsafe(WATCHLIST_MOVED)} as "watchlistMoved",
@@ -146,7 +146,7 @@ function waitingClasses(sql: Sql, limit: number) {
   return sql`
     select l.lane, c.live, c.until, n.count, n.first
     from lanes l cross join lateral (
-      -- SKUs of the live lane that do not count as live are unlisted ones: none is claimed early (sync/reprice/plan.ts).
+      -- SKUs of the live lane that do not count as live are unlisted ones: none is claimed early (sync/reprice/packing.ts).
       values (true, l.until, l.since_live), (false, case when l.lane = ${laneNumber('live')} then now() else l.until end, l.since_other)
     ) as c(live, until, since)
     cross join lateral (

@@ -1,6 +1,7 @@
 import type { Lesson } from '../../store/call/call-lesson.ts';
 import type { LiveCeiling, LivePlan } from '../../store/live/live.ts';
-import type { SyncEvent, SyncSettings } from '../context.ts';
+import type { SyncSettings } from '../context.ts';
+import type { SyncEvent } from '../events.ts';
 import { type CeilingEvidence, learnLiveCeiling, meetsCeiling } from './ceiling.ts';
 import { type IncidentEvidence, incidentEvent, judgeIncident } from './incident.ts';
 

@@ -6,10 +6,11 @@ import { storeFailedCall } from '../../store/call/call-lesson.ts';
 import { type Claim, type ClaimedSku, returnClaim, type ReturnOptions } from '../../store/ledger/due.ts';
 import { callPause } from '../../store/ledger/tasks.ts';
 import { quarantine } from '../../store/quarantine.ts';
-import { nextRefresh, type SyncContext } from '../context.ts';
+import type { SyncContext } from '../context.ts';
+import { nextRefresh } from '../intervals.ts';
 import { type Failure, failureOf } from '../outcome.ts';
 import { afterFailedCall, type FailedKind } from './call-size.ts';
-import type { Iteration, PlannedCall } from './plan.ts';
+import type { IterationResult, PlannedCall } from './plan.ts';
 import { skuResultOf } from './reconciliation.ts';
 
 /** Gives a claim back, as returnClaim does, and has the ledger read in full again. */
@@ -46,7 +47,7 @@ export async function callFailed(
   claim: Claim,
   error: PartnerError,
   planned: RefusableCall,
-): Promise<Iteration> {
+): Promise<IterationResult> {
   if (error.kind === 'aborted' || refuses(error.kind)) {
     await callRefused(ctx, claim, error, planned);
     return { kind: 'wait', forMs: 0, because: error.kind };
@@ -84,7 +85,7 @@ async function callRefused(
   const skus = claim.skus.length;
   if (skus > 1) await release(ctx, claim, { largestCall: Math.ceil(skus / 2) });
   const isBlamed =
-    skus === 1 && (await setAside(ctx, claim, first, { failures, blamedFrom: BLAMED_REFUSAL }));
+    skus === 1 && (await settleAlone(ctx, claim, first, { failures, blamedFrom: BLAMED_REFUSAL }));
   if (!hadFailed) return;
   const sku = isBlamed ? { sku: first.sku } : {};
   ctx.emit({ event: 'bulk.failed', ...failureOf(error), because: error.kind, skus, ...sku, pausedMs: 0 });
@@ -96,7 +97,7 @@ export async function returnFailedCall(
   claim: Claim,
   failure: Failure & { readonly because: FailedKind },
   { failures, wanted, callSize }: PlannedCall,
-): Promise<Iteration> {
+): Promise<IterationResult> {
   const { sql, settings } = ctx;
   const { because } = failure;
   const skus = claim.skus.length;
@@ -104,7 +105,7 @@ export async function returnFailedCall(
   const { blames, ...effects } = afterFailedCall(call, callSize, settings);
   const [first] = claim.skus;
   const alone = blames ? first : undefined;
-  const isBlamed = alone !== undefined && (await setAside(ctx, claim, alone, { failures, blamedFrom: 1 }));
+  const isBlamed = alone !== undefined && (await settleAlone(ctx, claim, alone, { failures, blamedFrom: 1 }));
   if (alone !== undefined && because === 'not-stored')
     await quarantine(sql, 'store', [{ reason: because, sku: alone.sku, sample: failure.problem ?? null }]);
   await storeFailedCall(sql, { claim, because, failures, ...effects });
@@ -120,7 +121,7 @@ export async function returnFailedCall(
  * worked. Returns whether it is to blame, and waits longer: not the first time, which may be chance, nor where
  * another call has failed and none has worked since, before it or while it was under way: that may be an outage.
  */
-async function setAside(
+async function settleAlone(
   { sql, settings, random }: SyncContext,
   claim: Claim,
   asked: ClaimedSku,

@@ -3,9 +3,9 @@ import { storeLesson } from '../../store/call/call-lesson.ts';
 import type { Claim, ClaimedSku } from '../../store/ledger/due.ts';
 import { listedAsSnapshot, readLivePlan, storeCeiling } from '../../store/live/live.ts';
 import type { SyncContext } from '../context.ts';
+import { weighDeferrals } from '../incidents.ts';
 import { withoutOwn } from '../live/again.ts';
 import { learnLiveCeiling } from '../live/ceiling.ts';
-import { weighDeferrals } from '../live/incident.ts';
 import {
   capacityOfCalls,
   ceilingEvents,

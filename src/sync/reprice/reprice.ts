@@ -11,9 +11,10 @@ import type { LiveRefresh } from '../../store/live/live.ts';
 import { takeRefreshes } from '../../store/sellers/refresh.ts';
 import { readScope, withinScope } from '../../store/sellers/scope.ts';
 import { readWatchlist } from '../../store/sellers/watchlist.ts';
-import { nextRefresh, type StopSignals, type SyncContext } from '../context.ts';
+import type { StopSignals, SyncContext } from '../context.ts';
+import { nextRefresh } from '../intervals.ts';
+import { learnRefresh } from '../live/learn-refresh.ts';
 import { weighLines } from '../live/lines.ts';
-import { learnRefresh } from '../live/plan.ts';
 import { PATIENCE_MS } from '../outcome.ts';
 import {
   acquireTraced,
@@ -28,7 +29,7 @@ import { skusOfHalfOpen } from './call-size.ts';
 import { callFailed, keepSome, returnFailedCall, release } from './failed-call.ts';
 import { followHints } from './hints.ts';
 import { learnFrom } from './learn-call.ts';
-import { inputOptions, type Iteration, type IterationState, planCall, type PlannedCall } from './plan.ts';
+import { inputOptions, type IterationResult, type Iteration, planCall, type PlannedCall } from './plan.ts';
 import { type Reconciliation, skuResultOf, reconcile, unpriced } from './reconciliation.ts';
 import { tellApplied } from './tell.ts';
 
@@ -46,15 +47,15 @@ const SORTED_PIECES = 4;
  */
 export async function repriceOnce(
   ctx: SyncContext,
-  iteration: IterationState,
+  iteration: Iteration,
   requestTimeoutMs: number,
   signals: StopSignals,
   onSent: () => void = () => {},
-): Promise<Iteration> {
+): Promise<IterationResult> {
   const steps = new CallSteps(ctx.clock);
-  const plan = (as: IterationState) =>
+  const plan = (iteration: Iteration) =>
     steps.time('plan', async () =>
-      planCall(await readInputs(ctx), { ...as, recovering: ctx.recent.recovering }, ctx.settings),
+      planCall(await readInputs(ctx), { ...iteration, recovering: ctx.recent.recovering }, ctx.settings),
     );
   const first = await plan(iteration);
   if (first.kind !== 'planned') return first;
@@ -96,7 +97,7 @@ async function makeCall(
   { claim, planned, permit: first, span }: ClaimedCall,
   signals: StopSignals,
   onSent: () => void,
-): Promise<Iteration> {
+): Promise<IterationResult> {
   const skus = claim.skus.map(({ sku }) => sku);
   const valid = await validPermit(ctx, first, signals.stopping);
   if (valid.kind === 'wait') {
@@ -193,7 +194,7 @@ async function readInputs(ctx: SyncContext): Promise<CallInputs> {
     await readWatchlist(ctx.sql, { most: ctx.settings.catalog.watchedSkus, everything: false }).catch(
       rejectionOrThrow,
     );
-  if (hintsCame) await followHints(ctx, inputs.live);
+  if (hintsCame) await followHints(ctx, inputs.livePlan);
   if (refreshesCame) await takeRefreshes(ctx.sql);
   ctx.floors.reset();
   return await readCallInputs(ctx.sql, options, ctx.floors);

@@ -1,5 +1,5 @@
 import type { StopSignals, SyncContext } from '../context.ts';
-import type { Iteration, IterationState } from './plan.ts';
+import type { IterationResult, Iteration } from './plan.ts';
 import { repriceOnce } from './reprice.ts';
 
 /**
@@ -7,7 +7,7 @@ import { repriceOnce } from './reprice.ts';
  * already, or the process is stopping.
  */
 export const SLICE_ENDS = ['idle', 'wait', 'over', 'enough', 'stopping'] as const;
-type SliceEnd = (typeof SLICE_ENDS)[number];
+export type SliceEnd = (typeof SLICE_ENDS)[number];
 
 export interface Slice {
   readonly calls: number;
@@ -107,10 +107,10 @@ export function createSlice(ctx: Pick<SyncContext, 'clock'>, callOnce: CallOnce)
 
 /** `repriceOnce` with all that is the same for each iteration of a process. */
 export type CallOnce = (
-  iteration: IterationState,
+  iteration: Iteration,
   signals: StopSignals,
   onSent: () => void,
-) => Promise<Iteration>;
+) => Promise<IterationResult>;
 
 export function repriceSlices(ctx: SyncContext, requestTimeoutMs: number) {
   return createSlice(ctx, (iteration, signals, onSent) =>
@@ -118,10 +118,10 @@ export function repriceSlices(ctx: SyncContext, requestTimeoutMs: number) {
   );
 }
 
-type StartedIteration = Iteration | { readonly kind: 'sent'; readonly call: Promise<Iteration> };
+type StartedIteration = IterationResult | { readonly kind: 'sent'; readonly call: Promise<IterationResult> };
 
 /** Begins an iteration: its call once that has been sent, or how it ended without one. */
-async function untilSent(begin: (onSent: () => void) => Promise<Iteration>): Promise<StartedIteration> {
+async function untilSent(begin: (onSent: () => void) => Promise<IterationResult>): Promise<StartedIteration> {
   const { promise: sent, resolve: onSent } = Promise.withResolvers<null>();
   const call = begin(() => onSent(null));
   const first = await Promise.race([sent, call]);
@@ -138,7 +138,7 @@ class SentCalls {
   #skus = 0;
 
   /** Follows a call to its end, keeps it in `underWay` until then, and tells how it ended. */
-  add(call: Promise<Iteration>, underWay: Set<Promise<void>>, tell: (end: CallEnd) => void): void {
+  add(call: Promise<IterationResult>, underWay: Set<Promise<void>>, tell: (end: CallEnd) => void): void {
     const ended = this.#follow(call)
       .then(tell)
       .finally(() => underWay.delete(ended));
@@ -158,7 +158,7 @@ class SentCalls {
     return { calls: this.#calls, skus: this.#skus };
   }
 
-  async #follow(call: Promise<Iteration>): Promise<CallEnd> {
+  async #follow(call: Promise<IterationResult>): Promise<CallEnd> {
     try {
       const done = await call;
       if (done.kind === 'called') {

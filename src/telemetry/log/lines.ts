@@ -28,7 +28,7 @@ export function paceLines(
     throttled(log, 'info', say, { event: 'pace.resumed', ...more, ...facts });
   }
   return {
-    backedOff({ outcome, suspected, explained, backoffUntil, episodes, occupancy }) {
+    backedOff({ outcome, suspected, explained, backoffUntil, refusals, occupancy }) {
       const { say, ...facts } = throttle.again('pace', `${outcome} ${suspected}`);
       throttled(
         log,
@@ -40,7 +40,7 @@ export function paceLines(
           suspected,
           backoffUntil: new Date(backoffUntil).toISOString(),
           backoffSeconds: Math.round((backoffUntil - clock.now()) / 1000),
-          episodes,
+          episodes: refusals,
           ownRequests: occupancy,
           ...facts,
         },

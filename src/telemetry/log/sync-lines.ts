@@ -1,6 +1,6 @@
 import { declared, type EventName } from '../../declared/log-events.ts';
 import type { Clock } from '../../lib/clock.ts';
-import type { SyncEvent } from '../../sync/context.ts';
+import type { SyncEvent } from '../../sync/events.ts';
 import { emitLine, type Log, throttled } from './logger.ts';
 import { createInterval, createSums, type LogThrottle } from './throttle.ts';
 

@@ -5,7 +5,7 @@ import type { Health } from '../../status/health.ts';
 import type { MirrorStats } from '../../status/stats.ts';
 import type { StoreFailure } from '../../store/connection/sql-errors.ts';
 import type { AgeDistribution } from '../../store/status/counts.ts';
-import type { SyncEvent } from '../../sync/context.ts';
+import type { SyncEvent } from '../../sync/events.ts';
 
 /** What happens in a daemon that a counter or a histogram may count. */
 export type Observation =

@@ -18,7 +18,7 @@ import {
   PROMISED,
   type Quota,
 } from '../../src/store/ledger/due.ts';
-import { planBatch, type PlanLimits } from '../../src/sync/reprice/plan.ts';
+import { planBatch, type PlanLimits } from '../../src/sync/reprice/packing.ts';
 
 const NOT_EARLY: Early = { urgent: 0, live: 0, new: 0, error: 0, metadata: 0, sweep: 0 };
 const USUAL: PlanLimits = { callSkus: 100, liveBudget: 5, iteration: 1, spareSeconds: 60 };

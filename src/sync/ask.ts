@@ -1,0 +1,46 @@
+import type { PutOff, SentPermit } from '../pace/pacer.ts';
+import { OUTAGE_KINDS, PartnerError } from '../partner/errors.ts';
+import { endCallPause } from '../store/ledger/tasks.ts';
+import type { SyncContext } from './context.ts';
+import { acquireTraced, callTraced } from './traces.ts';
+
+/** How a request ended: it was answered, it got no permit for so many milliseconds, or it failed. */
+export type Asked<T> =
+  | { readonly kind: 'answer'; readonly value: T }
+  | { readonly kind: 'wait'; readonly forMs: number; readonly because: PutOff }
+  | FailedRequest;
+
+export interface FailedRequest {
+  readonly kind: 'error';
+  readonly error: PartnerError;
+  /** Its refusal has begun a back-off: others were let through before it. */
+  readonly beganBackoff: boolean;
+}
+
+/**
+ * Sends one request when it gets a permit: the answer, or how long to wait instead, or what went wrong, as a value.
+ * An answer, and an error with a code of the partner's own too, is evidence that an outage is over: bulk calls need
+ * not pause any longer. Where this route had failed in `failuresBefore` runs, that is so whatever bulk calls met: a
+ * gateway that is down may answer anything, a 400 too.
+ */
+export async function ask<T>(
+  ctx: SyncContext,
+  lane: string,
+  send: (permit: SentPermit) => Promise<T>,
+  failuresBefore: number,
+  signal?: AbortSignal,
+): Promise<Asked<T>> {
+  const acquired = await acquireTraced(ctx, lane, signal);
+  if (acquired.kind === 'wait') return acquired;
+  const asked = await callTraced(ctx, lane, {}, () => send(acquired.permit)).then(
+    (value): Asked<T> => ({ kind: 'answer', value }),
+    (error: unknown): Asked<T> => {
+      if (error instanceof PartnerError)
+        return { kind: 'error', error, beganBackoff: acquired.permit.beganBackoff() };
+      throw error;
+    },
+  );
+  if (asked.kind === 'answer' || (asked.kind === 'error' && asked.error.code !== undefined))
+    await endCallPause(ctx.sql, asked.kind === 'answer' && failuresBefore > 0 ? null : OUTAGE_KINDS);
+  return asked;
+}

@@ -1,0 +1,64 @@
+import type { AnyLine, EventName } from '../declared/log-events.ts';
+import type { RequestOutcome } from '../partner/errors.ts';
+import type { PromiseCounts } from '../store/sellers/promises.ts';
+import type { Failure } from './outcome.ts';
+
+/** Something inside a run that metrics count, or that has no line for each time. */
+type CountedEvent =
+  | {
+      readonly event: 'manifest.downloaded';
+      readonly outcome: RequestOutcome;
+      readonly status: number | undefined;
+      readonly ms: number;
+    }
+  | {
+      readonly event: 'manifest.rejected-lines';
+      readonly rejected: number;
+      readonly reasons: Readonly<Record<string, number>>;
+    }
+  | {
+      readonly event: 'delta.applied';
+      readonly toSnapshot: string;
+      readonly changed: number;
+      readonly removed: number;
+      readonly nowLive: number;
+      readonly newSkus: number;
+      readonly crossedToLive: number;
+      readonly crossedToSnapshot: number;
+      readonly skipped: number;
+    }
+  | ({ readonly event: 'delta.chain-broken' } & Failure)
+  | {
+      readonly event: 'bulk.applied';
+      readonly asked: number;
+      readonly resolved: number;
+      readonly notFound: number;
+      readonly deferred: number;
+      readonly errors: number;
+      readonly omitted: number;
+      readonly contradictory: number;
+      readonly unreadable: number;
+      readonly unexpected: number;
+      readonly late: number;
+      readonly priceChanges: number;
+      readonly metadataChanges: number;
+      readonly unpricedEntries: number;
+      /** For each report of the delta that the answer answers: seconds from the report to its commit. */
+      readonly reportSeconds: readonly number[];
+      /** Promises of a price's age, by what became of them with the answer. */
+      readonly promises: PromiseCounts;
+    }
+  /** `sku`: the only one that the call had, where a call with it alone has failed before. */
+  | ({
+      readonly event: 'bulk.failed';
+      readonly skus: number;
+      readonly sku?: string;
+      readonly pausedMs: number;
+    } & Failure)
+  | { readonly event: 'size-type.changed'; readonly skus: readonly string[] };
+
+/**
+ * What happens inside a run: what is counted or summed up, and any other event of the log. The end of a run is its
+ * TaskOutcome.
+ */
+export type SyncEvent = CountedEvent | AnyLine<Exclude<EventName, CountedEvent['event']>>;
