@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { DEAD_AFTER_MS } from '../../src/daemon/health.ts';
+import { ceilingAt, guardMs, initialPace, ownMost, settled } from '../../src/pace/policy.ts';
 import { readTargets } from '../../src/store/catalog/sync-state.ts';
 import { type Lane, DUE_LANES, laneNumber } from '../../src/store/ledger/due.ts';
 import { snapshotMs, type SyncSettings } from '../../src/sync/context.ts';
@@ -72,4 +73,69 @@ test('a daemon at work: the estimate of next refreshes and livez give it up afte
       select coalesce(at_work, true) as "atWork" from catalog_internal.trust_terms()`;
     expect(row.atWork).toBe(atWork);
   }
+});
+
+/** Requests a window, share and floor of the account's limit, what others sent, what the mirror may have learned. */
+const PACE = fc.record({
+  windowMs: fc.constantFrom(5000, 9999, 10_000, 10_001, 60_000, 3_600_000),
+  limit: fc.integer({ min: 1, max: 1000 }),
+  share: fc.double({ min: 0, max: 1, noNaN: true }),
+  floor: fc.double({ min: 0, max: 1, noNaN: true }),
+  others: fc.oneof(fc.constant(0), fc.integer({ min: 1, max: 1000 })),
+  ceiling: fc.integer({ min: 1, max: 1000 }),
+  raisedSecondsAgo: fc.oneof(fc.constant(0), fc.integer({ min: 0, max: 600 })),
+  backingOff: fc.option(fc.record({ resumeAt: fc.option(fc.integer({ min: 1, max: 1000 })) })),
+});
+
+test('the pace: promises are given what the pacer would allow, beside others and after a refusal', async () => {
+  const { sql } = store;
+  await fc.assert(
+    fc.asyncProperty(
+      PACE,
+      async ({ windowMs, limit, others, ceiling, raisedSecondsAgo, backingOff, ...parts }) => {
+        const maxPerWindow = Math.max(1, Math.floor(limit * parts.share));
+        const floor = Math.max(1, Math.floor(maxPerWindow * parts.floor));
+        const limits = { maxPerWindow, windowMs, backoffMs: 60_000, account: { limit, floor } };
+        await sql`
+        update catalog_internal.settings set rate_window = ${windowMs / 1000}, rate_limit = ${limit},
+          rate_share = ${maxPerWindow}, rate_floor = ${floor}`;
+        await sql`
+        insert into catalog_internal.pace (ceiling, raised_at, backoff_until, resume_at)
+        values (
+          ${ceiling}, now() - make_interval(secs => ${raisedSecondsAgo}),
+          ${backingOff === null ? null : '1 minute'}::interval + now(), ${backingOff?.resumeAt ?? null}
+        )
+        on conflict (id) do update set ceiling = excluded.ceiling, raised_at = excluded.raised_at,
+          backoff_until = excluded.backoff_until, resume_at = excluded.resume_at`;
+        await sql`
+        select setval('catalog_internal.others_sent_3',
+          (extract(epoch from clock_timestamp()) * 1000)::bigint << 20 | ${others}::int)`;
+        const [row] = await sql<
+          [{ raised: number; before: number; after: number; requests: number; part: number }]
+        >`
+        select (extract(epoch from raised_at) * 1000)::float8 as raised,
+          (extract(epoch from clock_timestamp()) * 1000)::float8 as before,
+          (catalog_internal.promise_capacity()).requests,
+          (extract(epoch from clock_timestamp()) * 1000)::float8 as after,
+          catalog_internal.others_part()::int as part
+        from catalog_internal.pace`;
+        const allowedAt = (now: number) => {
+          const state = { ...initialPace(limits, now), ceiling, raisedAt: row.raised };
+          const { resumeAt = null } = backingOff ?? {};
+          const halfOpen = { ...state, backoffUntil: now, halfOpenSentAt: now, resumeAt };
+          const resumed = settled(limits, halfOpen, { sentAt: now, outcome: 'ok', sendsInWindow: 1 }, now);
+          return Math.min(
+            ownMost(limits, others),
+            ceilingAt(limits, backingOff === null ? state : resumed, now),
+          );
+        };
+        // Eight tenths of it, a minute. The ceiling is a real: six digits.
+        const given = (row.requests / 0.8) * (windowMs / 60_000);
+        expect(given).toBeGreaterThanOrEqual(allowedAt(row.before) * (1 - 1e-6));
+        expect(given).toBeLessThanOrEqual(allowedAt(row.after) * (1 + 1e-6));
+        expect(row.part).toBe(Math.ceil((windowMs + guardMs(limits)) / 15));
+      },
+    ),
+    { numRuns: 200 },
+  );
 });
