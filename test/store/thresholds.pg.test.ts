@@ -1,8 +1,12 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
+import { SET_BACK_MS } from '../../src/daemon/clock-watch.ts';
 import { DEAD_AFTER_MS } from '../../src/daemon/health.ts';
 import { ceilingAt, guardMs, initialPace, ownMost, settled } from '../../src/pace/policy.ts';
-import { readTargets } from '../../src/store/catalog/sync-state.ts';
+import type { Facts } from '../../src/status/facts.ts';
+import { clockReasons, isDeltaLate } from '../../src/status/progress.ts';
+import { readSyncState, readTargets } from '../../src/store/catalog/sync-state.ts';
+import { readClock } from '../../src/store/clock.ts';
 import { type Lane, DUE_LANES, laneNumber } from '../../src/store/ledger/due.ts';
 import { snapshotMs, type SyncSettings } from '../../src/sync/context.ts';
 import { DASHBOARD } from '../ops/expressions.ts';
@@ -73,6 +77,46 @@ test('a daemon at work: the estimate of next refreshes and livez give it up afte
       select coalesce(at_work, true) as "atWork" from catalog_internal.trust_terms()`;
     expect(row.atWork).toBe(atWork);
   }
+});
+
+/** What `read` finds a moment before a bound of so many seconds, and a moment after it. */
+async function aboutBound<T>(seconds: number, read: (seconds: number) => Promise<T>): Promise<[T, T]> {
+  return [await read(seconds - 0.25), await read(seconds + 1)];
+}
+
+test('a clock that was set back: SQL, the daemon and the status tell it from a correction by the same step', async () => {
+  const { sql } = store;
+  const found = await aboutBound(SET_BACK_MS / 1000, async (seconds) => {
+    await sql`update catalog_internal.tasks set started_at = null, finished_at = null`;
+    await sql`
+      update catalog_internal.clock set high_water = clock_timestamp() + make_interval(secs => ${seconds}),
+        steady_since = now() - interval '2 hours', set_back_seconds = null, ahead_seconds = null`;
+    const clock = await readClock(sql);
+    const [row] = await sql`
+      select catalog_internal.believable_until() = '-infinity' as disbelieved,
+        not catalog_internal.clock_is_steady() as unsteady, catalog_internal.set_back_clock() > 0 as put_right`;
+    return { ...row, shown: clockReasons({ clock } as Facts).length > 0 };
+  });
+  const all = (is: boolean) => ({ disbelieved: is, unsteady: is, put_right: is, shown: is });
+  expect(found).toEqual([all(false), all(true)]);
+});
+
+test('a time to come: SQL and the status take it for a clock that was set from the same minute on', async () => {
+  const { sql } = store;
+  const found = await aboutBound(60, async (seconds) => {
+    await sql`
+      update catalog_internal.sync set catalog_fault = null, manifest_applied_at = now(),
+        delta_checked_at = now() + make_interval(secs => ${seconds})`;
+    await sql`
+      update catalog_internal.tasks set finished_at = now() + make_interval(secs => ${seconds})
+      where task = 'maintenance'`;
+    const [row] = await sql<[{ doubt: string | null; idle: boolean; now: Date }]>`
+      select catalog_doubt as doubt, not at_work as idle, now() as now from catalog_internal.trust_terms()`;
+    const facts = { now: row.now, sync: await readSyncState(sql), targets: await readTargets(sql) } as Facts;
+    return { late: row.doubt === 'delta_late', idle: row.idle, shown: isDeltaLate(facts) };
+  });
+  const all = (is: boolean) => ({ late: is, idle: is, shown: is });
+  expect(found).toEqual([all(false), all(true)]);
 });
 
 /** Requests a window, share and floor of the account's limit, what others sent, what the mirror may have learned. */
