@@ -1,4 +1,5 @@
-import { isObject, MIN_PRICE, readAmount, readSizeEntry } from '../../../partner/wire.ts';
+import { isObject } from '../../../lib/json-object.ts';
+import { DELTA_LISTS, MIN_PRICE, readAmount, readSizeEntry } from '../../../partner/wire.ts';
 
 /*
  * What the shape of an answer shows of the names that the partner does not document (partner rules 2.4.open, 2.5.open).
@@ -6,7 +7,6 @@ import { isObject, MIN_PRICE, readAmount, readSizeEntry } from '../../../partner
  */
 
 const LISTS = ['not_found', 'deferred', 'errors'] as const;
-const DELTA_LISTS = ['changed', 'removed', 'now_live'] as const;
 
 /** Common names of such a list; the configured one comes before them. */
 const BODY_KEYS = [
