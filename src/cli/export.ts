@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { loadConfig, processSources } from '../config/config.ts';
 import { systemClock } from '../lib/clock.ts';
 import { formatAge } from '../lib/duration.ts';
+import { count } from '../lib/format.ts';
 import type { Sql, Tx } from '../store/connection/db.ts';
 import { isLockNotAvailable } from '../store/connection/locks.ts';
 import {
@@ -243,7 +244,7 @@ async function writeOne(
 const isOfFile = (error: unknown): boolean =>
   error instanceof Error && 'syscall' in error && ['write', 'fsync'].includes(String(error.syscall));
 
-const numberOf = (value: number): string => Math.round(value).toLocaleString('en-US');
+const numberOf = (value: number): string => count(Math.round(value));
 
 /** Tells on stderr how far it is, every five seconds. */
 function progress(what: Export, expected: number | null): (rows: number) => void {

@@ -1,10 +1,11 @@
 import { formatAge } from '../lib/duration.ts';
+import { count } from '../lib/format.ts';
 import type { StoreFailure } from '../store/connection/sql-errors.ts';
 import { holderText } from '../store/status/lock-holders.ts';
 import { snapshotHolderText } from '../store/status/snapshot-holder.ts';
 import type { Facts } from './facts.ts';
 import { failingCalls, failingTasks } from './failing.ts';
-import { count, sum } from './format.ts';
+import { sum } from './format.ts';
 import { reasonsWhilePaused } from './pause.ts';
 import { clockReasons, isDeltaLate, progressReasons } from './progress.ts';
 import {

@@ -1,8 +1,8 @@
 import { formatAge } from '../lib/duration.ts';
+import { count } from '../lib/format.ts';
 import type { PriceChange } from '../store/history/changes.ts';
 import type { Sample } from '../store/status/samples.ts';
 import { courseOf, stateStrips } from './charts.ts';
-import { count } from './format.ts';
 import { GLOSSARY } from './glossary.ts';
 import type { Health } from './health.ts';
 import { html, type Html } from './html.ts';

@@ -1,5 +1,6 @@
 import { formatAge } from '../../lib/duration.ts';
-import { count, estimateBacklog, secondsBetween, sum } from '../../status/format.ts';
+import { count } from '../../lib/format.ts';
+import { estimateBacklog, secondsBetween, sum } from '../../status/format.ts';
 import type { Health } from '../../status/health.ts';
 import type { ReasonCode } from '../../status/reason.ts';
 import type { Status } from '../../status/status.ts';

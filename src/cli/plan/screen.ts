@@ -1,14 +1,15 @@
 import { formatAge, formatDuration } from '../../lib/duration.ts';
+import { count, percent } from '../../lib/format.ts';
 import type { Capacity, CapacityInput, ClassCapacity } from '../../sync/live/capacity.ts';
 import type { Gains, WhatIf } from '../../sync/live/gains.ts';
 
 const SECOND_MS = 1000;
+const whole = (n: number) => count(Math.round(n));
+const part = (share: number) => percent(share, 2);
 
 /** The plan as text: the input, its estimates, and beside them those for ten more requests a minute. */
 export function planScreen(input: CapacityInput, now: Capacity, more: Capacity): string {
-  const count = (n: number) => Math.round(n).toLocaleString('en-US');
   const age = (minutes: number) => formatAge(minutes * 60);
-  const part = (value: number) => `${(value * 100).toFixed(2)} %`;
   const row = (what: string, value: (capacity: Capacity) => string) =>
     `${what.padEnd(38)}${value(now).padStart(12)}${value(more).padStart(16)}`;
   const klass = (name: string, of: (capacity: Capacity) => ClassCapacity) => [
@@ -17,19 +18,19 @@ export function planScreen(input: CapacityInput, now: Capacity, more: Capacity):
     row(`${name}: prices correct`, (c) => part(of(c).freshness)),
   ];
   return [
-    `${count(input.skus)} SKUs, ${part(input.liveShare)} live; ${input.bulkMaxSkus} SKUs per call, ${input.liveBudget} of them live${input.liveCeiling === null ? '' : `, at most ${count(input.liveCeiling)} live per minute`}`,
+    `${whole(input.skus)} SKUs, ${part(input.liveShare)} live; ${input.bulkMaxSkus} SKUs per call, ${input.liveBudget} of them live${input.liveCeiling === null ? '' : `, at most ${whole(input.liveCeiling)} live per minute`}`,
     `price changes: every ${age(input.liveMovesEvery)} (median live SKU${input.liveGroups === null ? ', assumed' : ', as refreshes have shown'}), every ${age(input.snapshotMovesEvery)} (median snapshot-priced SKU, assumed)`,
     '',
     row('requests per minute', (c) => c.requestsPerMinute.toFixed(0)),
     ...(now.underWay === null
       ? []
       : [
-          row('calls under way: needed', (c) => count(c.underWay?.needed ?? 0)),
+          row('calls under way: needed', (c) => whole(c.underWay?.needed ?? 0)),
           row(`calls per minute with ${input.mostUnderWay} under way`, (c) =>
-            count(c.underWay?.mostPerMinute ?? 0),
+            whole(c.underWay?.mostPerMinute ?? 0),
           ),
         ]),
-    row('initial load: calls', (c) => count(c.fillCalls)),
+    row('initial load: calls', (c) => whole(c.fillCalls)),
     row('initial load: time', (c) => age(c.fillMinutes)),
     row('live: refreshes per minute', (c) => c.liveRefreshes.toFixed(0)),
     row('live: time for one round', (c) => age(c.roundMinutes)),
@@ -70,7 +71,6 @@ function conclusion(input: CapacityInput, now: Capacity, more: Capacity): string
 
 /** What would help live prices, each by itself. */
 export function gainLines(gains: Gains, { requests, hints, weight }: WhatIf): string[] {
-  const part = (value: number) => `${(value * 100).toFixed(2)} %`;
   const points = (value: number) => {
     const difference = 100 * (value - gains.now);
     return `${difference < 0 ? '-' : '+'} ${Math.abs(difference).toFixed(2)} points`;
@@ -85,7 +85,7 @@ export function gainLines(gains: Gains, { requests, hints, weight }: WhatIf): st
       points(gains.hints),
     ),
     row(
-      `a watchlist of ${gains.watchedSkus.toLocaleString('en-US')} of these SKUs, of weight ${weight}`,
+      `a watchlist of ${count(gains.watchedSkus)} of these SKUs, of weight ${weight}`,
       `${part(gains.watched)} of the time for these${gains.others === null ? '' : `, ${points(gains.others)} for the others`}`,
     ),
   ];

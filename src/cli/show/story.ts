@@ -1,10 +1,8 @@
 import { formatAge } from '../../lib/duration.ts';
+import { count, percent } from '../../lib/format.ts';
 import type { Oddity } from '../../store/answer/plausibility.ts';
 import { tableOf } from '../table.ts';
 import type { Explained } from './explained.ts';
-
-const count = (value: number) => value.toLocaleString('en-US');
-const percent = (share: number) => `${(100 * share).toFixed(1)} %`;
 
 /** Why a SKU is, or was, refreshed; reasons of catalog.sku_trust. */
 const REASONS: Readonly<Record<string, string>> = {

@@ -1,4 +1,5 @@
 import { formatAge } from '../../lib/duration.ts';
+import { count, percent } from '../../lib/format.ts';
 import { type Share, sharesOf, type Verified } from './figures.ts';
 
 /** What came out of asking about a sample. */
@@ -44,8 +45,6 @@ export function verificationOf(
 
 const LISTED = 30;
 const SIZES_LISTED = 3;
-const count = (value: number) => value.toLocaleString('en-US');
-const percent = (share: number) => `${(100 * share).toFixed(1)} %`;
 const price = (value: number | null) => (value === null ? 'none' : count(value));
 
 /** For a person. Pure. */
