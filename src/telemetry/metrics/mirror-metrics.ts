@@ -4,18 +4,17 @@ import { STORE_FAILURES } from '../../store/connection/sql-errors.ts';
 import type { IncidentCause } from '../../store/live/incident.ts';
 import type { PRICE_SOURCES as SOURCES, SKU_STATES } from '../../store/schema/catalog.ts';
 import type { HintSourceStats } from '../../store/sellers/hint-sources.ts';
-import { ages, each, gauge, ownGauge, storedCounter, unlisted } from './declaration.ts';
+import { ages, allOf, each, gauge, ownGauge, storedCounter, unlisted } from './declaration.ts';
 import { FOLLOWER_METRICS } from './follower-metrics.ts';
 import { PROMISE_METRICS } from './promise-metrics.ts';
 
-type SkuState = (typeof SKU_STATES)[number];
-type PriceSource = (typeof SOURCES)[number];
-
-/** Every value of a type, in this order: one that is missing, or is none, does not compile. */
-const allOf = <T extends string>(values: Readonly<Record<T, true>>) => Object.keys(values) as T[];
-
-const STATES = allOf<SkuState>({ pending: true, priced: true, not_found: true, removed: true });
-const PRICE_SOURCES = allOf<PriceSource>({ snapshot: true, live: true });
+const STATES = allOf<(typeof SKU_STATES)[number]>({
+  pending: true,
+  priced: true,
+  not_found: true,
+  removed: true,
+});
+const PRICE_SOURCES = allOf<(typeof SOURCES)[number]>({ snapshot: true, live: true });
 const INCIDENT_CAUSES = allOf<IncidentCause>({ 'live-count': true, deferrals: true });
 const CATALOG_STATES = allOf<MirrorStats['catalogState']>({ ok: true, stale: true, none: true });
 /** Reasons that are always shown, at 0 when nothing is due for them; others appear when they occur. */
