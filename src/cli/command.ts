@@ -48,7 +48,7 @@ export interface Command {
   /** All words allowed there, where they are known in advance. */
   readonly words?: readonly string[];
   /**
-   * What is wrong with values and other arguments; it is told together with unknown and incomplete options. Changes
+   * What is wrong with values and other arguments; it is printed together with unknown and incomplete options. Changes
    * nothing, and `run` finds the same.
    */
   readonly problemsOf?: (args: Arguments) => readonly string[];

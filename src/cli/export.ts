@@ -249,11 +249,11 @@ const numberOf = (value: number): string => count(Math.round(value));
 /** Tells on stderr how far it is, every five seconds. */
 function progress(what: Export, expected: number | null): (rows: number) => void {
   const begun = systemClock.monotonic();
-  let told = begun;
+  let writtenAt = begun;
   return (rows) => {
     const now = systemClock.monotonic();
-    if (now - told < LOG_EVERY_MS) return;
-    told = now;
+    if (now - writtenAt < LOG_EVERY_MS) return;
+    writtenAt = now;
     const left =
       expected === null || expected <= rows ? null : ((now - begun) / 1000) * (expected / rows - 1);
     const of = expected === null ? '' : ` of about ${numberOf(Math.max(expected, rows))}`;

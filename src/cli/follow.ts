@@ -81,7 +81,7 @@ export const follow: Command = {
   positionals: false,
   problemsOf,
   async run({ print, ...args }) {
-    // A URL alone that cannot be used is told together with what the configuration lacks for it.
+    // A URL alone that cannot be used is printed together with what the configuration lacks for it.
     if (problemsIn(wantedBy)(args).length > 0) throw new UsageError(problemsOf(args));
     const wanted = wantedBy(args);
     return await run(wanted, print).catch((error: unknown) => {

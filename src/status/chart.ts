@@ -130,7 +130,7 @@ const columnsIn = (spans: readonly ColumnSpan[]): number =>
 /** The same in words. */
 function inWords({ lines, marks, gaps, range, unit }: Chart): string {
   const minutes = (spans: readonly ColumnSpan[]) => (columnsIn(spans) * range.stepMs) / 60_000;
-  const told = lines.flatMap(({ name, values }) => {
+  const shown = lines.flatMap(({ name, values }) => {
     const numbers = values.filter(isKnown);
     const last = numbers.at(-1);
     if (last === undefined) return [];
@@ -143,5 +143,5 @@ function inWords({ lines, marks, gaps, range, unit }: Chart): string {
     spans.length === 0 ? [] : [`${name}: ${minutes(spans)} minutes.`],
   );
   const missing = gaps.length === 0 ? [] : [`No samples: ${minutes(gaps)} minutes.`];
-  return [...(told.length === 0 ? ['No figures yet.'] : told), ...marked, ...missing].join(' ');
+  return [...(shown.length === 0 ? ['No figures yet.'] : shown), ...marked, ...missing].join(' ');
 }

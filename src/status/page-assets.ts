@@ -23,7 +23,7 @@ export const ICON_COLOURS = Object.fromEntries(
 
 const states = Object.entries(STATE_COLOURS);
 const colours = (of: 0 | 1) => states.map(([state, colour]) => `--${state}: ${colour[of]};`).join(' ');
-const looks = states
+const stateStyles = states
   .map(
     ([state]) =>
       `header.${state} { border-left-color: var(--${state}); } .${state} h1 b { color: var(--${state}); } ` +
@@ -47,7 +47,7 @@ main, footer { padding: 0 1rem 1rem; } footer { color: var(--dim); font-size: .8
 header, .card { background: var(--card); border: 1px solid var(--line); border-radius: .5rem; padding: .9rem 1rem; }
 header { border-left: .4rem solid var(--target); margin: 1rem auto; width: calc(100% - 2rem); max-width: 78rem; }
 .card { margin-bottom: 1rem; min-width: 0; }
-${looks}
+${stateStyles}
 h1 { font-size: 1.35rem; margin: 0; font-weight: 600; } h1 bdi { margin-left: .4rem; }
 h2 { font-size: 1rem; margin: 0 0 .4rem; } h2 .dim { font-weight: 400; }
 .facts { list-style: none; margin: .3rem 0 0; padding: 0; display: flex; flex-wrap: wrap; gap: .1rem 1.2rem; font-size: .9rem; }

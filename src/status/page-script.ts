@@ -29,7 +29,7 @@ const show = (page) => {
   zoned(page);
   document.title = page.title;
   replace(document.querySelector('link[rel=icon]'), page.querySelector('link[rel=icon]'));
-  const names = ['verdict', 'problems', 'cards', 'changes'];
+  const names = ['state', 'problems', 'cards', 'changes'];
   if (names.some((name) => (part(document, name) === null) !== (part(page, name) === null))) {
     replace(document.querySelector('header'), page.querySelector('header'));
     replace(document.querySelector('main'), page.querySelector('main'));

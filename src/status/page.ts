@@ -126,7 +126,7 @@ function head(view: PageView): Html {
     ['database', identity.database],
     ['up for', formatAge(identity.upSeconds)],
   ];
-  return html`<header class="${state}" data-part="verdict">
+  return html`<header class="${state}" data-part="state">
     <h1><b id="state">${state}</b> <bdi>${identity.name}</bdi></h1>
     <ul class="facts">
       ${facts.map(([name, value]) => html`<li><span class="dim">${name}</span> <bdi>${value}</bdi></li>`)}

@@ -23,7 +23,7 @@ const CONSEQUENCES: ReadonlySet<ReasonCode> = new Set([
   'backlog-late',
 ]);
 
-/** What only requests show to be over, or a daemon that nobody needs meanwhile: it is told, and is not urgent. */
+/** What only requests show to be over, or a daemon that nobody needs meanwhile: it is shown, and is not urgent. */
 const LATER: ReadonlySet<ReasonCode> = new Set(['refused', 'no-baseline', 'stopped']);
 
 /** Until when a pause lasts, in words. */

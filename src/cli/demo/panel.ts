@@ -68,7 +68,7 @@ function mirrorWords({ status, now, changes }: DemoView): string {
 const priceChanges = ({ count: n }: RecentChanges): string =>
   n === 1 ? '1 price change recorded' : `${count(n)} price changes recorded`;
 
-/** One line for a pipe or a file. `isFilled`: the initial load was over before, and is not told of again. */
+/** One line for a pipe or a file. `isFilled`: the initial load was over before, and is not shown again. */
 export function demoLine(view: DemoView, isFilled: boolean): string {
   if (!isFilled) {
     const load = loadOf(view);

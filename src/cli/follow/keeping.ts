@@ -51,7 +51,7 @@ export async function resend(
       const letter = await readLetter(sql, id);
       if (letter === null) continue;
       const result = await receiver.send(letter, new AbortController().signal);
-      if (result.verdict !== 'delivered') {
+      if (result.outcome !== 'delivered') {
         await noteAttempt(sql, id, result);
         throw Object.assign(
           new Error(

@@ -56,7 +56,7 @@ export function reportOf({ population, asked, answered, seconds, shares, wrong }
     `${'SKUs'.padEnd(12)}${'asked'.padStart(7)}${'right'.padStart(10)}${'95 % interval'.padStart(21)}${'claimed'.padStart(10)}`,
     ...shares.map(shareLine),
     '',
-    verdictLine(shares),
+    conclusionLine(shares),
     ...(wrong.length === 0 ? [] : ['', 'wrong, those first that were actionable:']),
     ...wrong.slice(0, LISTED).flatMap(storyOf),
     ...(wrong.length > LISTED ? [`and ${count(wrong.length - LISTED)} more: --json lists all`] : []),
@@ -69,7 +69,7 @@ function shareLine({ name, skus, right, interval, claimed, holds }: Share): stri
   return `${name.padEnd(12)}${count(skus).padStart(7)}${percent(right).padStart(10)}${between.padStart(21)}${percent(claimed).padStart(10)}${holds ? '' : '  outside'}`;
 }
 
-function verdictLine([all]: readonly Share[]): string {
+function conclusionLine([all]: readonly Share[]): string {
   if (all === undefined || all.interval === null) return 'nothing was answered, so nothing is known';
   if (all.holds) return 'the claim is within the interval: prices are as likely right as p_right says';
   return all.claimed > all.right
