@@ -246,7 +246,8 @@ export function helpOfAll(commands: ReadonlyMap<string, Command>): string {
       ]),
     ),
     '',
-    'Run `catalog-mirror <command> --help` for its options. Settings come from the environment, and from\n`--env-file <file>`; `catalog-mirror config` shows them.',
+    'Run `catalog-mirror <command> --help` for its options. Settings come from the environment, and from\n' +
+      '`--env-file <file>`; `catalog-mirror config` shows them.',
   ].join('\n');
 }
 

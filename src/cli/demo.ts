@@ -62,7 +62,8 @@ export const demo: Command = {
     void signal.promise.then(() => stopped.abort());
     try {
       board.print(
-        `catalog-mirror demo: a sandbox market of ${count(options.skus)} SKUs, mirrored into ${ownsDatabase(env) ? 'DATABASE_URL' : 'an embedded Postgres'}`,
+        `catalog-mirror demo: a sandbox market of ${count(options.skus)} SKUs, mirrored into ` +
+          `${ownsDatabase(env) ? 'DATABASE_URL' : 'an embedded Postgres'}`,
       );
       board.busy('starting');
       const sandbox = await startSandbox(options);

@@ -27,7 +27,8 @@ const DAY = /^\d{4}-\d{2}-\d{2}$/;
 export const exportFiles: Command = {
   summary: 'write prices, their history, daily prices and products as Parquet files, all of one moment',
   usage:
-    'export --out <folder> [--since <date>] [--replace]\nexport --what prices|history|daily|products --out <file> [--since <date>] [--replace]',
+    'export --out <folder> [--since <date>] [--replace]\n' +
+    'export --what prices|history|daily|products --out <file> [--since <date>] [--replace]',
   examples: [
     [
       'catalog-mirror export --out mirror-files',

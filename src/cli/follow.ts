@@ -61,7 +61,9 @@ export const follow: Command = {
   },
   optionHelp: {
     name: 'keep the position under this name, and go on from it the next time; without it nothing is kept',
-    from: 'where a new name begins: now (default), oldest (what is still kept), start (first all there is, then the changes), or a position',
+    from:
+      'where a new name begins: now (default), oldest (what is still kept), start (first all there is, then the ' +
+      'changes), or a position',
     filter: FILTER_HELP,
     once: 'exit when everything is delivered, instead of waiting for changes',
     webhook: 'post to this URL instead of printing',

@@ -54,7 +54,8 @@ export function webhookProblem(url: URL | null, allowPrivate: boolean): string |
     (isIP(host) !== 0 && !isReached(host, reachOf(url, allowPrivate))) ||
     (isLoopbackUrl(url) && !allowPrivate);
   return refused
-    ? 'its address is not a public one: private networks and this machine need WEBHOOK_ALLOW_PRIVATE=true; metadata services are never called'
+    ? 'its address is not a public one: private networks and this machine need WEBHOOK_ALLOW_PRIVATE=true; ' +
+        'metadata services are never called'
     : null;
 }
 

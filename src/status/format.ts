@@ -55,7 +55,11 @@ export function auditLine(audit: DeltaAudit): string {
   const lead = audit.seenFirstSeconds / Math.max(1, audit.movesSeenFirst);
   return [
     `reports ${count(audit.reportsConfirmed)} confirmed, ${count(audit.reportsUnchanged)} unchanged`,
-    `changes ${count(audit.movesSeenFirst)} seen first${audit.movesSeenFirst > 0 ? ` (by ${formatAge(lead)})` : ''}, ${count(audit.movesNeverReported)} never reported, ${count(audit.movesWaiting)} open`,
+    [
+      `changes ${count(audit.movesSeenFirst)} seen first${audit.movesSeenFirst > 0 ? ` (by ${formatAge(lead)})` : ''}`,
+      `${count(audit.movesNeverReported)} never reported`,
+      `${count(audit.movesWaiting)} open`,
+    ].join(', '),
   ].join('; ');
 }
 
@@ -94,7 +98,8 @@ export function hintsLine({ unread, sources }: HintStats): string | null {
       .slice(0, SHOWN_SOURCES)
       .map(
         ({ source, hints, refreshesBroughtForward, precision, recall }) =>
-          `${source} right ${percentOf(precision, 1)} of the time, told of ${percentOf(recall, 1)} of all moves (${count(hints)} hints, ${count(refreshesBroughtForward)} refreshes brought forward)`,
+          `${source} right ${percentOf(precision, 1)} of the time, told of ${percentOf(recall, 1)} of all moves ` +
+          `(${count(hints)} hints, ${count(refreshesBroughtForward)} refreshes brought forward)`,
       ),
     ...(others > 0 ? [`${others} other ${others === 1 ? 'source' : 'sources'}`] : []),
     ...(unread > 0 ? [`${count(unread)} not read yet`] : []),
@@ -108,7 +113,8 @@ export function promisesLine(stats: PromiseStats): string | null {
   const fit =
     neededPerMinute <= availablePerMinute
       ? `they need ${count(Math.ceil(neededPerMinute))} of ${count(Math.floor(availablePerMinute))} requests per minute`
-      : `the account cannot keep ${count(promises - feasible)}: they need ${count(Math.ceil(neededPerMinute))} requests per minute, ${count(Math.floor(availablePerMinute))} can be had`;
+      : `the account cannot keep ${count(promises - feasible)}: they need ${count(Math.ceil(neededPerMinute))} ` +
+        `requests per minute, ${count(Math.floor(availablePerMinute))} can be had`;
   const day =
     cases === 0
       ? ''
@@ -141,7 +147,12 @@ export function liveLine({ live, liveBudgetPerCall }: MirrorStats): string {
 
 export function paceLine({ pace }: MirrorStats, now: Date): string {
   const backingOff = pace.backingOffUntil === null ? 0 : secondsBetween(now, pace.backingOffUntil);
-  return `${pace.usedInWindow} requests in the last window, ceiling ${pace.ceilingPerMinute.toFixed(0)} per minute${pace.paused === null ? '' : '; paused'}${backingOff > 0 ? `; back-off ends in ${formatAge(backingOff)}` : ''}${pace.refusal === null ? '' : `; ${pace.refusal}`}`;
+  return [
+    `${pace.usedInWindow} requests in the last window, ceiling ${pace.ceilingPerMinute.toFixed(0)} per minute`,
+    ...(pace.paused === null ? [] : ['paused']),
+    ...(backingOff > 0 ? [`back-off ends in ${formatAge(backingOff)}`] : []),
+    ...(pace.refusal === null ? [] : [pace.refusal]),
+  ].join('; ');
 }
 
 /** Counts younger than this are shown without their age. */

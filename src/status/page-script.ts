@@ -7,7 +7,8 @@ export const PAGE_SCRIPT = `
 const zoned = (root) => {
   const pad = (n) => String(n).padStart(2, '0');
   const clock = (at) => pad(at.getHours()) + ':' + pad(at.getMinutes());
-  const full = (at) => at.getFullYear() + '-' + pad(at.getMonth() + 1) + '-' + pad(at.getDate()) + ' ' + clock(at) + ':' + pad(at.getSeconds());
+  const full = (at) => at.getFullYear() + '-' + pad(at.getMonth() + 1) + '-' + pad(at.getDate()) +
+    ' ' + clock(at) + ':' + pad(at.getSeconds());
   const zone = new Intl.DateTimeFormat([], { timeZoneName: 'short' }).formatToParts().find(({ type }) => type === 'timeZoneName').value;
   for (const time of root.querySelectorAll('time')) {
     const at = new Date(time.dateTime);

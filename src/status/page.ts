@@ -67,7 +67,9 @@ export interface PageView {
  */
 export function renderPage(view: PageView): string {
   const { status, health, now, identity } = view;
-  const icon = `data:image/svg+xml,<svg xmlns='http://www.w3.org/2000/svg'><circle cx='50%25' cy='50%25' r='45%25' fill='%23${ICON_COLOURS[health.state]}'/></svg>`;
+  const icon =
+    `data:image/svg+xml,<svg xmlns='http://www.w3.org/2000/svg'><circle cx='50%25' cy='50%25' r='45%25' ` +
+    `fill='%23${ICON_COLOURS[health.state]}'/></svg>`;
   const page = html`<!doctype html>
     <html lang="en">
       <head>

@@ -33,7 +33,9 @@ export const untilText = ({ until }: Pick<PauseStatus, 'until'>): string =>
 /** The pause as a reason for the state. */
 function pauseReason(pause: PauseStatus, now: Date): Reason {
   const age = secondsBetween(pause.since, now);
-  const what = `all requests to the partner are paused ${untilText(pause)}, by ${pause.by} since ${pause.since.toISOString()}, so prices get older`;
+  const what =
+    `all requests to the partner are paused ${untilText(pause)}, by ${pause.by} since ` +
+    `${pause.since.toISOString()}, so prices get older`;
   return pause.until === null && age > FORGOTTEN_SECONDS
     ? paused(
         'paused',

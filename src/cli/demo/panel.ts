@@ -62,7 +62,10 @@ function mirrorWords({ status, now, changes }: DemoView): string {
   const { skus, due, deltaCheckedAt } = status.stats;
   const checked =
     deltaCheckedAt === null ? '' : `, delta checked ${formatAge(secondsBetween(deltaCheckedAt, now))} ago`;
-  return `${count(sum(skus.map((row) => row.count)))} SKUs, ${count(sum(due.map((row) => row.count)))} due, ${priceChanges(changes)}${checked}`;
+  return (
+    `${count(sum(skus.map((row) => row.count)))} SKUs, ${count(sum(due.map((row) => row.count)))} due, ` +
+    `${priceChanges(changes)}${checked}`
+  );
 }
 
 const priceChanges = ({ count: n }: RecentChanges): string =>
@@ -148,6 +151,8 @@ function changeWords(change: ChangeRow, now: Date, width: number, { ascii }: Ter
   const name = harmless(sku);
   const shown = name.length > LONGEST_SKU ? `${name.slice(0, LONGEST_SKU - 1)}${ascii ? '~' : '…'}` : name;
   const move = `${price(from).padStart(6)} ${arrow} ${price(to)}`;
-  const whole = `${shown.padEnd(LONGEST_SKU)} ${harmless(size).padEnd(8)} ${move.padEnd(16)} ${formatAge(Math.max(0, secondsBetween(at, now)))} ago`;
+  const whole =
+    `${shown.padEnd(LONGEST_SKU)} ${harmless(size).padEnd(8)} ${move.padEnd(16)} ` +
+    `${formatAge(Math.max(0, secondsBetween(at, now)))} ago`;
   return whole.length <= width ? whole : `${shown} ${harmless(size)} ${price(from)} ${arrow} ${price(to)}`;
 }

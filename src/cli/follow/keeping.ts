@@ -55,7 +55,8 @@ export async function resend(
         await noteAttempt(sql, id, result);
         throw Object.assign(
           new Error(
-            `${sent} of ${letters.length} dead letters were taken; of the next the receiver says: ${[result.status, result.said].filter((part) => part !== null).join(' ')}`,
+            `${sent} of ${letters.length} dead letters were taken; of the next the receiver says: ` +
+              `${[result.status, result.said].filter((part) => part !== null).join(' ')}`,
           ),
           { hint: 'correct the receiver and try again, or delete them with --discard' },
         );

@@ -18,8 +18,17 @@ export function planScreen(input: CapacityInput, now: Capacity, more: Capacity):
     row(`${name}: prices correct`, (c) => part(of(c).freshness)),
   ];
   return [
-    `${whole(input.skus)} SKUs, ${part(input.liveShare)} live; ${input.bulkMaxSkus} SKUs per call, ${input.liveBudget} of them live${input.liveCeiling === null ? '' : `, at most ${whole(input.liveCeiling)} live per minute`}`,
-    `price changes: every ${age(input.liveMovesEvery)} (median live SKU${input.liveGroups === null ? ', assumed' : ', as refreshes have shown'}), every ${age(input.snapshotMovesEvery)} (median snapshot-priced SKU, assumed)`,
+    [
+      `${whole(input.skus)} SKUs, ${part(input.liveShare)} live; ${input.bulkMaxSkus} SKUs per call`,
+      `${input.liveBudget} of them live`,
+      ...(input.liveCeiling === null ? [] : [`at most ${whole(input.liveCeiling)} live per minute`]),
+    ].join(', '),
+    [
+      `price changes: every ${age(input.liveMovesEvery)} (median live SKU`,
+      input.liveGroups === null ? 'assumed)' : 'as refreshes have shown)',
+      `every ${age(input.snapshotMovesEvery)} (median snapshot-priced SKU`,
+      'assumed)',
+    ].join(', '),
     '',
     row('requests per minute', (c) => c.requestsPerMinute.toFixed(0)),
     ...(now.underWay === null
@@ -49,10 +58,12 @@ function answers({ answerSeconds, mostUnderWay }: CapacityInput, { underWay }: C
   const length = formatDuration(answerSeconds * SECOND_MS);
   return underWay.limits
     ? [
-        `At answers of ${length} a daemon makes ${Math.floor(underWay.mostPerMinute)} calls per minute, because at most ${mostUnderWay} are under way; another replica makes as many more.`,
+        `At answers of ${length} a daemon makes ${Math.floor(underWay.mostPerMinute)} calls per minute, because ` +
+          `at most ${mostUnderWay} are under way; another replica makes as many more.`,
       ]
     : [
-        `At answers of ${length} the budget needs ${underWay.needed} of the ${mostUnderWay} calls that may be under way: their length limits nothing.`,
+        `At answers of ${length} the budget needs ${underWay.needed} of the ${mostUnderWay} calls that may be ` +
+          'under way: their length limits nothing.',
       ];
 }
 
@@ -62,10 +73,14 @@ function conclusion(input: CapacityInput, now: Capacity, more: Capacity): string
     return `The budget is enough to refresh every live SKU within LIVE_INTERVAL (${interval}).`;
   const needed = Math.ceil(now.live.skus / input.liveMinutes / input.liveBudget);
   const ceiling = input.liveCeiling !== null && input.liveCeiling < now.live.skus / input.liveMinutes;
+  const tooLow = ceiling
+    ? "the partner's ceiling on live computations is too low"
+    : `that takes ${needed} requests per minute`;
   const gain = ((more.live.freshness - now.live.freshness) * 100).toFixed(2);
   return [
-    `The budget is too small to refresh every live SKU within LIVE_INTERVAL (${interval}): ${ceiling ? "the partner's ceiling on live computations is too low" : `that takes ${needed} requests per minute`}.`,
-    `Live SKUs are refreshed ${input.livePolicy === 'index' ? 'by expected gain' : 'in turn'}; ten more requests per minute add ${gain} points to the freshness of live prices.`,
+    `The budget is too small to refresh every live SKU within LIVE_INTERVAL (${interval}): ${tooLow}.`,
+    `Live SKUs are refreshed ${input.livePolicy === 'index' ? 'by expected gain' : 'in turn'}; ten more ` +
+      `requests per minute add ${gain} points to the freshness of live prices.`,
   ].join('\n');
 }
 

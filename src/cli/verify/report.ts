@@ -51,7 +51,8 @@ const price = (value: number | null) => (value === null ? 'none' : count(value))
 export function reportOf({ population, asked, answered, seconds, shares, wrong }: Verification): string[] {
   const silent = asked - answered;
   return [
-    `${count(answered)} of ${count(population)} priced SKUs, drawn at random, were asked about in ${formatAge(seconds)}${silent > 0 ? `; ${count(silent)} more were not answered` : ''}`,
+    `${count(answered)} of ${count(population)} priced SKUs, drawn at random, were asked about in ` +
+      `${formatAge(seconds)}${silent > 0 ? `; ${count(silent)} more were not answered` : ''}`,
     '',
     `${'SKUs'.padEnd(12)}${'asked'.padStart(7)}${'right'.padStart(10)}${'95 % interval'.padStart(21)}${'claimed'.padStart(10)}`,
     ...shares.map(shareLine),
@@ -66,7 +67,14 @@ export function reportOf({ population, asked, answered, seconds, shares, wrong }
 function shareLine({ name, skus, right, interval, claimed, holds }: Share): string {
   if (interval === null) return `${name.padEnd(12)}${'0'.padStart(7)}`;
   const between = `${percent(interval[0])} to ${percent(interval[1])}`;
-  return `${name.padEnd(12)}${count(skus).padStart(7)}${percent(right).padStart(10)}${between.padStart(21)}${percent(claimed).padStart(10)}${holds ? '' : '  outside'}`;
+  return [
+    name.padEnd(12),
+    count(skus).padStart(7),
+    percent(right).padStart(10),
+    between.padStart(21),
+    percent(claimed).padStart(10),
+    holds ? '' : '  outside',
+  ].join('');
 }
 
 function conclusionLine([all]: readonly Share[]): string {

@@ -83,9 +83,10 @@ export function namesRead(sent: ReadonlyMap<string, readonly string[]>, body: un
 
 const NAME = /^[A-Za-z_][\w.-]{0,63}$/;
 const NOT_A_NAME = new Set(
-  'a an the body request value values each this that it field fields property key parameter message error validation at of invalid missing required is'.split(
-    ' ',
-  ),
+  (
+    'a an the body request value values each this that it field fields property key parameter message error ' +
+    'validation at of invalid missing required is'
+  ).split(' '),
 );
 const UNWANTED = /(?:property )?["'`]?([\w.-]+)["'`]? (?:should not exist|is not allowed)/g;
 const WANTED = [
