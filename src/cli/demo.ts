@@ -63,7 +63,7 @@ export const demo: Command = {
     try {
       board.print(
         `catalog-mirror demo: a sandbox market of ${count(options.skus)} SKUs, mirrored into ` +
-          `${ownsDatabase(env) ? 'DATABASE_URL' : 'an embedded Postgres'}`,
+          (ownsDatabase(env) ? 'DATABASE_URL' : 'an embedded Postgres'),
       );
       board.busy('starting');
       const sandbox = await startSandbox(options);

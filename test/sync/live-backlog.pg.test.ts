@@ -189,6 +189,6 @@ test('the list is in the order in which the planner chooses, also of SKUs that h
         expect(await listed()).toEqual(chosen.map((one) => one.sku));
       },
     ),
-    { numRuns: runs(40) },
+    { numRuns: runs(120) },
   );
 });

@@ -56,7 +56,7 @@ export async function resend(
         throw Object.assign(
           new Error(
             `${sent} of ${letters.length} dead letters were taken; of the next the receiver says: ` +
-              `${[result.status, result.said].filter((part) => part !== null).join(' ')}`,
+              [result.status, result.said].filter((part) => part !== null).join(' '),
           ),
           { hint: 'correct the receiver and try again, or delete them with --discard' },
         );

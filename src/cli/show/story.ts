@@ -127,7 +127,7 @@ function reportOf(explained: Explained): string {
   if (reportedAt === null) return 'the delta has never reported it';
   return (
     `the delta reported it ${ago(explained, reportedAt)}, ` +
-    `${isAsked ? 'and it was asked about since' : 'and it was not asked about since'}`
+    (isAsked ? 'and it was asked about since' : 'and it was not asked about since')
   );
 }
 
