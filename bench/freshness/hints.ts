@@ -61,7 +61,7 @@ export class Hints {
   readonly #ledger: LedgerOfLines;
   readonly #waiting = new Map<number, WaitingHint[]>();
   /** What hints had told of, of what the last refresh of an item has found. */
-  readonly #told = new Map<number, PredictedMove & { readonly hints: readonly WaitingHint[] }>();
+  readonly #predicted = new Map<number, PredictedMove & { readonly hints: readonly WaitingHint[] }>();
   readonly #base = new HintBase();
   #early: EarlyRefreshes = { early: 0, earlyAt: 0 };
   #shown = new Map<string, HintRecord>();
@@ -139,12 +139,13 @@ export class Hints {
     for (const test of this.#base.weigh(testHints(hints, unmoved, moved)))
       this.#show(test.source, { tested: 1, expected: test.expected, unmoved: Number(!moved) });
     const { price, before } = this.#market.found(item);
-    const told = this.#told.get(item);
-    const tests = told === undefined ? [] : testPrediction(told, new Map(moved ? [[ALL_SIZES, price]] : []));
+    const predicted = this.#predicted.get(item);
+    const tests =
+      predicted === undefined ? [] : testPrediction(predicted, new Map(moved ? [[ALL_SIZES, price]] : []));
     for (const test of tests) this.#show(test.source, shownByPrediction(test));
-    this.#told.delete(item);
+    this.#predicted.delete(item);
     const now = moved ? predictedMove(hints, unmoved, { [ALL_SIZES]: before }) : null;
-    if (now !== null) this.#told.set(item, { ...now, hints });
+    if (now !== null) this.#predicted.set(item, { ...now, hints });
     this.forget(item);
     return moved && (isHinted(hints, unmoved) || tests.some(({ found }) => found === 'undone'));
   }
@@ -153,10 +154,10 @@ export class Hints {
    * In how many minutes an item that was refreshed just now is refreshed again, as what hints told of may be undone.
    */
   againIn(item: number, dueIn: number): number {
-    const told = this.#told.get(item);
-    if (told === undefined) return dueIn;
+    const predicted = this.#predicted.get(item);
+    if (predicted === undefined) return dueIn;
     const sku = { weight: this.#market.weights[item] as number, rate: this.#ledger.rate(item), dueIn };
-    return predictionRecheckMinutes(sku, told.hints, this.#ledger) ?? dueIn;
+    return predictionRecheckMinutes(sku, predicted.hints, this.#ledger) ?? dueIn;
   }
 
   #show(source: string, more: Partial<ShownOfSource>): void {

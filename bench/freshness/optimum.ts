@@ -29,7 +29,7 @@ export function knownRatesOptimum(rates: Float64Array, weights: Float64Array, re
   return fresh / total;
 }
 
-/** Inverse of g(x) = 1 − e^(−x) − x·e^(−x), the marginal gain of a refresh at changes-per-look x, tabulated once. */
+/** Inverse of g(x) = 1 − e^(−x) − x·e^(−x), the marginal gain of a refresh at changes-per-refresh x, tabulated once. */
 const TABLE = Array.from({ length: 4001 }, (_, i) => {
   const x = 10 ** (-6 + (i * 9) / 4000);
   return { x, gain: 1 - Math.exp(-x) - x * Math.exp(-x) };

@@ -48,7 +48,7 @@ export interface Command {
   /** All words allowed there, where they are known in advance. */
   readonly words?: readonly string[];
   /**
-   * What is wrong with values and other arguments; it is told together with unknown and incomplete options. Changes
+   * What is wrong with values and other arguments; it is printed together with unknown and incomplete options. Changes
    * nothing, and `run` finds the same.
    */
   readonly problemsOf?: (args: Arguments) => readonly string[];
@@ -246,7 +246,8 @@ export function helpOfAll(commands: ReadonlyMap<string, Command>): string {
       ]),
     ),
     '',
-    'Run `catalog-mirror <command> --help` for its options. Settings come from the environment, and from\n`--env-file <file>`; `catalog-mirror config` shows them.',
+    'Run `catalog-mirror <command> --help` for its options. Settings come from the environment, and from\n' +
+      '`--env-file <file>`; `catalog-mirror config` shows them.',
   ].join('\n');
 }
 

@@ -73,7 +73,10 @@ function bashScript(commands: Commands): string {
     const options = optionsOf(command);
     const valued = options.filter(({ value }) => value === 'needed').map(({ flag }) => flag);
     const flags = options.map(({ flag }) => flag);
-    return `    ${name}) words=${quoted((command.words ?? []).join(' '))} flags=${quoted(flags.join(' '))} valued=${quoted(valued.join(' '))} ;;`;
+    return (
+      `    ${name}) words=${quoted((command.words ?? []).join(' '))} flags=${quoted(flags.join(' '))} ` +
+      `valued=${quoted(valued.join(' '))} ;;`
+    );
   });
   const choices = [...commands].flatMap(([name, command]) =>
     optionsOf(command)

@@ -37,7 +37,7 @@ export const config: Command = {
         print(line);
       for (const warning of warnings) print(`\n${harmless(warning)}`);
     }
-    // The warnings have been told.
+    // The warnings have been printed.
     if (problems.length > 0) throw new ConfigError(problems);
     return Promise.resolve(EXIT.ok);
   },

@@ -4,8 +4,8 @@ import { openDatabase } from '../daemon/database.ts';
 import { ListenError } from '../daemon/http-server.ts';
 import { EmbeddedError } from '../embedded/errors.ts';
 import { systemClock } from '../lib/clock.ts';
+import { count } from '../lib/format.ts';
 import { type Sandbox, startSandbox } from '../sandbox/index.ts';
-import { count } from '../status/format.ts';
 import { connect } from '../store/connection/db.ts';
 import { refreshSkus } from '../store/sellers/refresh.ts';
 import { changesOf, dropMirror, recentChanges, sampleRows } from '../store/status/demo.ts';
@@ -62,7 +62,8 @@ export const demo: Command = {
     void signal.promise.then(() => stopped.abort());
     try {
       board.print(
-        `catalog-mirror demo: a sandbox market of ${count(options.skus)} SKUs, mirrored into ${ownsDatabase(env) ? 'DATABASE_URL' : 'an embedded Postgres'}`,
+        `catalog-mirror demo: a sandbox market of ${count(options.skus)} SKUs, mirrored into ` +
+          (ownsDatabase(env) ? 'DATABASE_URL' : 'an embedded Postgres'),
       );
       board.busy('starting');
       const sandbox = await startSandbox(options);

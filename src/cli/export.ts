@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { loadConfig, processSources } from '../config/config.ts';
 import { systemClock } from '../lib/clock.ts';
 import { formatAge } from '../lib/duration.ts';
+import { count } from '../lib/format.ts';
 import type { Sql, Tx } from '../store/connection/db.ts';
 import { isLockNotAvailable } from '../store/connection/locks.ts';
 import {
@@ -26,7 +27,8 @@ const DAY = /^\d{4}-\d{2}-\d{2}$/;
 export const exportFiles: Command = {
   summary: 'write prices, their history, daily prices and products as Parquet files, all of one moment',
   usage:
-    'export --out <folder> [--since <date>] [--replace]\nexport --what prices|history|daily|products --out <file> [--since <date>] [--replace]',
+    'export --out <folder> [--since <date>] [--replace]\n' +
+    'export --what prices|history|daily|products --out <file> [--since <date>] [--replace]',
   examples: [
     [
       'catalog-mirror export --out mirror-files',
@@ -243,16 +245,16 @@ async function writeOne(
 const isOfFile = (error: unknown): boolean =>
   error instanceof Error && 'syscall' in error && ['write', 'fsync'].includes(String(error.syscall));
 
-const numberOf = (value: number): string => Math.round(value).toLocaleString('en-US');
+const numberOf = (value: number): string => count(Math.round(value));
 
 /** Tells on stderr how far it is, every five seconds. */
 function progress(what: Export, expected: number | null): (rows: number) => void {
   const begun = systemClock.monotonic();
-  let told = begun;
+  let writtenAt = begun;
   return (rows) => {
     const now = systemClock.monotonic();
-    if (now - told < LOG_EVERY_MS) return;
-    told = now;
+    if (now - writtenAt < LOG_EVERY_MS) return;
+    writtenAt = now;
     const left =
       expected === null || expected <= rows ? null : ((now - begun) / 1000) * (expected / rows - 1);
     const of = expected === null ? '' : ` of about ${numberOf(Math.max(expected, rows))}`;

@@ -61,7 +61,9 @@ export const follow: Command = {
   },
   optionHelp: {
     name: 'keep the position under this name, and go on from it the next time; without it nothing is kept',
-    from: 'where a new name begins: now (default), oldest (what is still kept), start (first all there is, then the changes), or a position',
+    from:
+      'where a new name begins: now (default), oldest (what is still kept), start (first all there is, then the ' +
+      'changes), or a position',
     filter: FILTER_HELP,
     once: 'exit when everything is delivered, instead of waiting for changes',
     webhook: 'post to this URL instead of printing',
@@ -81,7 +83,7 @@ export const follow: Command = {
   positionals: false,
   problemsOf,
   async run({ print, ...args }) {
-    // A URL alone that cannot be used is told together with what the configuration lacks for it.
+    // A URL alone that cannot be used is printed together with what the configuration lacks for it.
     if (problemsIn(wantedBy)(args).length > 0) throw new UsageError(problemsOf(args));
     const wanted = wantedBy(args);
     return await run(wanted, print).catch((error: unknown) => {

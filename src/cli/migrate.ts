@@ -74,5 +74,8 @@ async function openExisting(
 /** What an administrator has to run where the mirror's role may not create roles. */
 function missingRolesText(roles: readonly string[]): string {
   const create = roles.map((role) => `CREATE ROLE ${role};`).join(' ');
-  return `the roles that sellers are given are missing, and this role may not create them. As an administrator run ${create} and then this command again`;
+  return (
+    'the roles that sellers are given are missing, and this role may not create them. As an administrator run ' +
+    `${create} and then this command again`
+  );
 }

@@ -108,7 +108,8 @@ class NotRunning extends Error {
   override readonly name = 'NotRunning';
   readonly kind = 'not-running';
   readonly hint =
-    'start the daemon, `catalog-mirror run`, or wait until it has started; or use `follow --once`, or `status` without --watch, which start this Postgres for as long as they take';
+    'start the daemon, `catalog-mirror run`, or wait until it has started; or use `follow --once`, or `status` ' +
+    'without --watch, which start this Postgres for as long as they take';
 
   constructor(dataDir: string) {
     super(`the embedded Postgres in ${shortest(dataDir)} is not running`);

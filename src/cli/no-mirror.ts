@@ -6,7 +6,8 @@ export class NoMirror extends Error {
   override readonly name = 'NoMirror';
   readonly kind = 'no-mirror';
   readonly hint =
-    'set DATABASE_URL; or run this where the daemon or the demo was started, or with the same DATA_DIR; or start one: `catalog-mirror run`, `catalog-mirror demo`';
+    'set DATABASE_URL; or run this where the daemon or the demo was started, or with the same DATA_DIR; or ' +
+    'start one: `catalog-mirror run`, `catalog-mirror demo`';
 
   /** @param owners whose embedded Postgres would have done */
   constructor(

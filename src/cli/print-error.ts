@@ -49,7 +49,7 @@ export function explain(error: unknown): string {
 function messageOf(error: Error): string {
   if (error.message !== '') return error.message;
   const within: readonly unknown[] = error instanceof AggregateError ? error.errors : [];
-  const told = within.filter((each) => each instanceof Error).map(messageOf);
-  if (told.length > 0) return told.join('; ');
+  const messages = within.filter((each) => each instanceof Error).map(messageOf);
+  if (messages.length > 0) return messages.join('; ');
   return 'code' in error && typeof error.code === 'string' ? error.code : error.name;
 }

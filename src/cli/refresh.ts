@@ -1,11 +1,11 @@
 import { loadConfig, processSources } from '../config/config.ts';
+import { MAX_KEY_LENGTH } from '../partner/text.ts';
 import { acceptDoubted } from '../store/answer/mass-moves.ts';
 import { refreshAll, type Refreshed, refreshManifest, refreshSkus } from '../store/sellers/refresh.ts';
 import { type Arguments, type Command, EXIT, problemsIn, UsageError } from './command.ts';
 import { withMirror } from './mirror.ts';
 import { pausedLine } from './paused.ts';
 
-const LONGEST_SKU = 512;
 const skusAre = (n: number, more = ''): string => `${n} ${more}${n === 1 ? 'SKU is' : 'SKUs are'}`;
 
 export const refresh: Command = {
@@ -90,7 +90,7 @@ export const refresh: Command = {
 
 function wantedBy({ values, positionals, given }: Arguments) {
   const problems = positionals
-    .filter((sku) => sku === '' || sku.length > LONGEST_SKU)
+    .filter((sku) => sku === '' || sku.length > MAX_KEY_LENGTH)
     .map((sku) => `${JSON.stringify(sku.slice(0, 40))}: not a SKU`);
   if (positionals.length === 0 && given.size === 0)
     problems.push('expected SKUs, --accept, --manifest, --all or --metadata');

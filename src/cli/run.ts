@@ -83,9 +83,9 @@ async function runDaemon(
   if (app === null) return code;
   try {
     if (once === null) {
-      const told = await Promise.race([signal.promise, app.stalled]);
-      if (told === undefined) code = EXIT.failed;
-      else log.info({ event: 'app.stopping', signal: told });
+      const signalled = await Promise.race([signal.promise, app.stalled]);
+      if (signalled === undefined) code = EXIT.failed;
+      else log.info({ event: 'app.stopping', signal: signalled });
     } else
       code = await Promise.race([
         untilCaughtUp(app, log, clock, once.timeoutMs),
@@ -123,19 +123,19 @@ export async function untilCaughtUp(
       return EXIT.ok;
     }
     if (timeoutMs !== null && now - startedAt >= timeoutMs) {
-      log.error({ event: 'once.timeout', ...told(left) }, `timed out; still pending: ${inWords(left)}`);
+      log.error({ event: 'once.timeout', ...logged(left) }, `timed out; still pending: ${inWords(left)}`);
       process.stderr.write(`timed out; still pending: ${inWords(left)}\n`);
       return EXIT.timeout;
     }
     if (now - loggedAt >= LOG_EVERY_MS) {
       loggedAt = now;
-      log.info({ event: 'once.waiting', ...told(left) });
+      log.info({ event: 'once.waiting', ...logged(left) });
     }
     await clock.sleep(POLL_EVERY_MS);
   }
 }
 
-function told(left: StillDue) {
+function logged(left: StillDue) {
   return {
     baseline: left.baseline,
     deltaCaughtUp: left.deltaCaughtUp,

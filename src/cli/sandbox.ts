@@ -18,7 +18,8 @@ const YES_OR_NO = ['yes', 'no'];
 export const sandbox: Command = {
   summary: 'run a local server that behaves like the partner API',
   usage:
-    'sandbox [--port 8080] [--skus 5000] [--seed 1] [--orders 250] [--log]\nsandbox --now 2026-01-01T00:00:00Z [--catalog file.ndjson] [--control-token <value>]',
+    'sandbox [--port 8080] [--skus 5000] [--seed 1] [--orders 250] [--log]\n' +
+    'sandbox --now 2026-01-01T00:00:00Z [--catalog file.ndjson] [--control-token <value>]',
   examples: [
     ['catalog-mirror sandbox', 'a whole partner account on http://127.0.0.1:8080; open it to see the routes'],
     ['catalog-mirror sandbox --port 0 --seed 7', 'on any free port, with another catalog'],

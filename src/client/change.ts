@@ -1,4 +1,5 @@
 import type { MetadataColumn } from '../declared/metadata.ts';
+import { isObject } from '../lib/json-object.ts';
 import type { PRICE_SOURCES, SKU_STATES } from '../store/schema/catalog.ts';
 
 /** What all rows of catalog.changes() have. */
@@ -75,8 +76,6 @@ export function changeOf(values: readonly unknown[]): Change {
 }
 
 type Members = Readonly<Record<string, unknown>>;
-const isObject = (value: unknown): value is Members =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
 const member = (of: Members, name: string): unknown => (Object.hasOwn(of, name) ? of[name] : undefined);
 
 /** `held` after those of its members that moved, given as they were and as they are; members of members, too. */

@@ -1,4 +1,5 @@
 import { parseProxy } from '../partner/proxy.ts';
+import { SHORTEST_SECRET } from '../partner/secret-url.ts';
 import { type ConfigProblem, type Environment, given, type ReadFile } from './environment.ts';
 import type { Rule } from './rules.ts';
 
@@ -122,9 +123,6 @@ function decoded(text: string): string {
     return text;
   }
 }
-
-/** Shorter values of headers name tenants and the like, which lines may hold for other reasons. */
-const SHORTEST_SECRET = 8;
 
 /**
  * The values of headers written as `name=value,…` (percent-encoded), and what follows a scheme in them, such as

@@ -20,7 +20,8 @@ export const SERVER_SETTINGS = {
     rule: hostNames(),
     unset: 'none',
     meaning:
-      'further names under which the server is reached, such as `worker,mirror.shop.example`. Requests with another `Host` than these, HTTP_HOST, `localhost` or an address get 421',
+      'further names under which the server is reached, such as `worker,mirror.shop.example`. Requests with ' +
+      'another `Host` than these, HTTP_HOST, `localhost` or an address get 421',
   },
   HTTP_PASSWORD: {
     path: 'access.password',
@@ -28,7 +29,8 @@ export const SERVER_SETTINGS = {
     unset: 'none',
     secret: true,
     meaning:
-      'password of the status page, `/status.json`, `/metrics` and the reasons in `/readyz`: as Basic password with any user name, or as Bearer token. Its file is read again once a second while requests come',
+      'password of the status page, `/status.json`, `/metrics` and the reasons in `/readyz`: as Basic password ' +
+      'with any user name, or as Bearer token. Its file is read again once a second while requests come',
   },
   STATUS_PAGE: {
     path: 'http.statusPage',
@@ -41,14 +43,16 @@ export const SERVER_SETTINGS = {
     rule: linkBase(),
     unset: 'paths in the repository are named',
     meaning:
-      'URL under which your team reads the files of `ops/runbooks`, such as `https://wiki.example.com/runbooks`: the status page links to `throttled.md` and so on under it',
+      'URL under which your team reads the files of `ops/runbooks`, such as ' +
+      '`https://wiki.example.com/runbooks`: the status page links to `throttled.md` and so on under it',
   },
   MIRROR_NAME: {
     path: 'log.mirrorName',
     rule: label(64),
     unset: 'host name',
     meaning:
-      'what this mirror is called on the status page and in the title of its tab, in log lines (`mirror`) and in the label `mirror` of the metric `build_info`: `prod`, `staging`',
+      'what this mirror is called on the status page and in the title of its tab, in log lines (`mirror`) and ' +
+      'in the label `mirror` of the metric `build_info`: `prod`, `staging`',
   },
   LOG_LEVEL: {
     path: 'log.level',

@@ -8,7 +8,8 @@ export const TRACE_SETTINGS = {
     rule: otlpEndpoint(),
     unset: 'no traces',
     meaning:
-      'OTLP/HTTP endpoint of a collector, such as `http://collector:4318`, to which traces are sent (`/v1/traces` is appended); unset, nothing of OpenTelemetry is loaded. See docs/traces.md',
+      'OTLP/HTTP endpoint of a collector, such as `http://collector:4318`, to which traces are sent ' +
+      '(`/v1/traces` is appended); unset, nothing of OpenTelemetry is loaded. See docs/traces.md',
   },
   OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: {
     path: 'traces.url',
@@ -22,7 +23,9 @@ export const TRACE_SETTINGS = {
     unset: 'none',
     secret: true,
     meaning:
-      'headers for the collector, such as `authorization=Bearer%20…`, separated by commas, values percent-encoded. Values of eight characters and more never reach a log line. A file is read again when traces are sent',
+      'headers for the collector, such as `authorization=Bearer%20…`, separated by commas, values ' +
+      'percent-encoded. Values of eight characters and more never reach a log line. A file is read again when ' +
+      'traces are sent',
   },
   OTEL_EXPORTER_OTLP_TRACES_HEADERS: {
     path: 'traces.ownHeaders',

@@ -15,7 +15,8 @@ export const WEBHOOK_SETTINGS = {
     unset: 'none',
     secret: true,
     meaning:
-      'secret that `follow --webhook` signs with, as Standard Webhooks has it: `whsec_` and base64. Its file is read again before each delivery',
+      'secret that `follow --webhook` signs with, as Standard Webhooks has it: `whsec_` and base64. Its file is ' +
+      'read again before each delivery',
   },
   WEBHOOK_SECRET_PREVIOUS: {
     path: 'webhook.previousSecret',
@@ -29,7 +30,8 @@ export const WEBHOOK_SETTINGS = {
     rule: either('true', 'false'),
     default: 'false',
     meaning:
-      'lets `follow --webhook` post to this machine and to private networks, there also over plain http; link-local addresses and metadata services are never called',
+      'lets `follow --webhook` post to this machine and to private networks, there also over plain http; ' +
+      'link-local addresses and metadata services are never called',
   },
   WEBHOOK_TIMEOUT: {
     path: 'webhook.timeoutMs',

@@ -22,7 +22,7 @@ export interface ClockWatch {
 /**
  * A clock this far behind its high-water mark was set back; smaller steps are everyday corrections, and harm nothing.
  */
-const SET_BACK_MS = 2000;
+export const SET_BACK_MS = 2000;
 const NOTE_EVERY_MS = 5000;
 /** After a longer time without any daemon nobody knows whether the clock ran on as it should. */
 const UNWATCHED_MS = 3_600_000;

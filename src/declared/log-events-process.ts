@@ -46,7 +46,8 @@ export const PROCESS = {
     'warn',
     'PARTNER_API_KEY has changed, and an api_key identifies an account',
     [],
-    'the daemon continues with the prices it has. If the key belongs to another account, stop all daemons and run `catalog-mirror migrate --adopt-account`',
+    'the daemon continues with the prices it has. If the key belongs to another account, stop all daemons and ' +
+      'run `catalog-mirror migrate --adopt-account`',
   ),
   'scope.mode': line('info', 'MIRROR_SCOPE has changed: all SKUs are sorted anew by what is in scope', [
     'scope',
@@ -99,14 +100,16 @@ export const PROCESS = {
     ['warn', 'debug'],
     'traces could not be sent to the collector',
     ['err', 'lostSpans', ...REPEATED],
-    'lostSpans, since the last such line, are lost, and further ones are sent; the daemon goes on as without traces. Check OTEL_EXPORTER_OTLP_ENDPOINT, OTEL_EXPORTER_OTLP_HEADERS and the collector',
+    'lostSpans, since the last such line, are lost, and further ones are sent; the daemon goes on as without ' +
+      'traces. Check OTEL_EXPORTER_OTLP_ENDPOINT, OTEL_EXPORTER_OTLP_HEADERS and the collector',
   ),
   'traces.recovered': line('info', 'traces are sent to the collector again', [...OVER]),
   'status.unread': line(
     ['warn', 'debug'],
     'the status could not be read from Postgres',
     ['err', ...REPEATED],
-    'page and metrics are without what is read there, and each scrape reads anew; sync goes on. `err` says why: no answer in time means a slow or busy Postgres',
+    'page and metrics are without what is read there, and each scrape reads anew; sync goes on. `err` says why: ' +
+      'no answer in time means a slow or busy Postgres',
   ),
   'status.read': line(['info', 'debug'], 'the status is read from Postgres again', [...OVER]),
 } as const;
@@ -142,7 +145,8 @@ export const STORE = {
     ['warn', 'debug'],
     'the mirror waits for a lock that somebody else holds in Postgres',
     ['holderPid', 'role', 'application', 'table', 'waitedSeconds', ...REPEATED],
-    'a waiting statement gives up after 20 seconds and is retried; ask the session to commit, or end it with pg_terminate_backend(holderPid)',
+    'a waiting statement gives up after 20 seconds and is retried; ask the session to commit, or end it with ' +
+      'pg_terminate_backend(holderPid)',
   ),
   'store.unlocked': line('info', 'the mirror no longer waits for locks of others', [...OVER]),
   'store.resumed': line(['info', 'debug'], 'Postgres accepts writes again', ['kind', 'job', ...OVER]),

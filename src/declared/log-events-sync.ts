@@ -25,7 +25,8 @@ export const PARTNER = {
     ['warn', 'debug'],
     'throttled or refused',
     ['outcome', 'suspected', 'backoffUntil', 'backoffSeconds', 'episodes', 'ownRequests', ...REPEATED],
-    'all requests are paused until backoffUntil, then one is sent as a test; from the fourth rejection on the back-off grows, to ten times PARTNER_BACKOFF',
+    'all requests are paused until backoffUntil, then one is sent as a test; from the fourth rejection on the ' +
+      'back-off grows, to ten times PARTNER_BACKOFF',
   ),
   'pace.resumed': line(
     ['info', 'debug'],
@@ -71,13 +72,16 @@ export const PARTNER = {
     ['warn', 'debug'],
     'a bulk call failed; its SKUs stay due',
     ['skus', 'sku', 'pausedMs', ...FAILURE, ...REPEATED],
-    'its SKUs share smaller calls until they are answered, and others go on; from the fourth call in a row on all wait for pausedMs, which doubles up to five minutes, or half an hour where the partner rejects the calls',
+    'its SKUs share smaller calls until they are answered, and others go on; from the fourth call in a row on ' +
+      'all wait for pausedMs, which doubles up to five minutes, or half an hour where the partner rejects the ' +
+      'calls',
   ),
   'bulk.set-aside': line(
     'warn',
     'SKUs with which every bulk call fails',
     ['count', 'skus', 'because', 'httpStatus', 'code', 'problem'],
-    'each of them is asked alone, at longer and longer intervals up to six hours, and holds up no other; take it from catalog.watchlist, or tell the partner. Counts cover ten minutes',
+    'each of them is asked alone, at longer and longer intervals up to six hours, and holds up no other; take ' +
+      'it from catalog.watchlist, or tell the partner. Counts cover ten minutes',
   ),
   'bulk.recovered': line('info', 'bulk calls succeed again', [...OVER]),
 } as const;
@@ -99,7 +103,8 @@ export const CATALOG = {
     'warn',
     'manifest lines rejected',
     ['rejected', 'reasons'],
-    'their SKUs stay as they are and are refreshed once; samples are in catalog_internal.quarantine. Too many cause the manifest to be refused',
+    'their SKUs stay as they are and are refreshed once; samples are in catalog_internal.quarantine. Too many ' +
+      'cause the manifest to be refused',
   ),
   'manifest.done': line(
     'info',
@@ -154,14 +159,16 @@ export const CATALOG = {
     ['warn', 'debug'],
     'implausible prices received; they are not actionable until a second answer confirms them',
     ['count', 'skus', 'oddities'],
-    'nothing: a second answer five minutes later decides. `catalog-mirror show SKU` says what is odd; `catalog-mirror refresh --accept SKU` if it is the price',
+    'nothing: a second answer five minutes later decides. `catalog-mirror show SKU` says what is odd; ' +
+      '`catalog-mirror refresh --accept SKU` if it is the price',
     TEN_MINUTES_MS,
   ),
   'mass-move.began': line(
     'warn',
     'prices move implausibly in masses: none that moved is actionable before a second answer says the same',
     ['kind', 'answers', 'implausible', 'move', 'skus'],
-    'look at some of them with `catalog-mirror show SKU`; if the market has moved, nothing, or `catalog-mirror refresh --accept` to skip the second answers; else tell the partner',
+    'look at some of them with `catalog-mirror show SKU`; if the market has moved, nothing, or `catalog-mirror ' +
+      'refresh --accept` to skip the second answers; else tell the partner',
   ),
   'mass-move.ended': line('info', 'prices move as usual again', ['lastedSeconds']),
   'scope.differs': line(

@@ -1,7 +1,7 @@
 /** What came of sending a batch once. `said`: a few words of the receiver, or why there is no answer. */
 export interface Result {
   /** Delivered; to be tried again; refused, and a few more tries will not change that; not wanted any more. */
-  readonly verdict: 'delivered' | 'failed' | 'refused' | 'unwanted';
+  readonly outcome: 'delivered' | 'failed' | 'refused' | 'unwanted';
   readonly status: number | null;
   readonly said: string | null;
   /** How long the receiver asks to be left alone. */
@@ -12,7 +12,7 @@ export interface Result {
 const PASSING = new Set([408, 425, 429]);
 
 /** What a status says of a batch. A redirect is not followed, and may be gone tomorrow: it fails. Pure. */
-export function judgeStatus(status: number): Result['verdict'] {
+export function judgeStatus(status: number): Result['outcome'] {
   if (status >= 200 && status < 300) return 'delivered';
   if (status === 410) return 'unwanted';
   return status >= 400 && status < 500 && !PASSING.has(status) ? 'refused' : 'failed';

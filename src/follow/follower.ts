@@ -147,7 +147,7 @@ class Run {
       await held?.sending(batch.to);
       const begun = clock.monotonic();
       const result = await sink.deliver(batch, patience);
-      if (result.verdict === 'delivered') {
+      if (result.outcome === 'delivered') {
         await this.#keep(batch.to, batch.copiedTo ?? this.#kept.place.afterSku, result);
         tell({
           event: 'delivered',
@@ -159,11 +159,11 @@ class Run {
       }
       if (patience.aborted) return 'stopped';
       const failures = this.#kept.place.failures + 1;
-      const refusals = this.#kept.place.refusals + (result.verdict === 'refused' ? 1 : 0);
+      const refusals = this.#kept.place.refusals + (result.outcome === 'refused' ? 1 : 0);
       this.#kept.place = { ...this.#kept.place, sendingTo: batch.to, failures, refusals };
       await held?.failed(failures, refusals, result);
-      if (result.verdict === 'unwanted') return 'unwanted';
-      if (result.verdict === 'refused' && refusals >= attempts && (await this.#bury(batch, result)))
+      if (result.outcome === 'unwanted') return 'unwanted';
+      if (result.outcome === 'refused' && refusals >= attempts && (await this.#bury(batch, result)))
         return null;
       if (once && Math.max(refusals, failures - refusals) >= attempts) return 'undelivered';
       const retryInMs = backOffMs(failures, result.retryAfterMs, random());

@@ -29,15 +29,15 @@ function createOutput(stream: Writable): Sink {
       const end = await promise;
       signal.removeEventListener('abort', giveUp);
       if (end === 'delivered') return DELIVERED;
-      return end === 'unwanted' ? CLOSED : { ...CLOSED, verdict: 'failed', said: 'the reader takes nothing' };
+      return end === 'unwanted' ? CLOSED : { ...CLOSED, outcome: 'failed', said: 'the reader takes nothing' };
     },
     async close() {},
   };
 }
 
-const DELIVERED = { verdict: 'delivered', status: null, said: null, retryAfterMs: null } as const;
+const DELIVERED = { outcome: 'delivered', status: null, said: null, retryAfterMs: null } as const;
 const CLOSED = {
-  verdict: 'unwanted',
+  outcome: 'unwanted',
   status: null,
   said: 'the reader has closed the output',
   retryAfterMs: null,
@@ -77,11 +77,11 @@ export function createFileOutput(file: OutputFile): Sink {
         const { bytes } = part;
         while (part.taken < bytes.length) {
           const taken = file.write(bytes.subarray(part.taken));
-          if (taken === 0) return { ...CLOSED, verdict: 'failed', said: 'the file takes nothing' };
+          if (taken === 0) return { ...CLOSED, outcome: 'failed', said: 'the file takes nothing' };
           part.taken += taken;
         }
       } catch (error) {
-        return { ...CLOSED, verdict: 'failed', said: failureOf(error) };
+        return { ...CLOSED, outcome: 'failed', said: failureOf(error) };
       }
       part = null;
       return DELIVERED;

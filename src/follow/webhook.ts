@@ -54,7 +54,8 @@ export function webhookProblem(url: URL | null, allowPrivate: boolean): string |
     (isIP(host) !== 0 && !isReached(host, reachOf(url, allowPrivate))) ||
     (isLoopbackUrl(url) && !allowPrivate);
   return refused
-    ? 'its address is not a public one: private networks and this machine need WEBHOOK_ALLOW_PRIVATE=true; metadata services are never called'
+    ? 'its address is not a public one: private networks and this machine need WEBHOOK_ALLOW_PRIVATE=true; ' +
+        'metadata services are never called'
     : null;
 }
 
@@ -84,7 +85,7 @@ export function createWebhook(options: WebhookOptions): Sink & {
       });
       return await resultOf(answer, clock.now());
     } catch (error) {
-      return { verdict: 'failed', status: null, said: reasonOf(error, signal), retryAfterMs: null } as const;
+      return { outcome: 'failed', status: null, said: reasonOf(error, signal), retryAfterMs: null } as const;
     }
   };
   const letterOf = (batch: Batch) => messageOf(follower, batch);
@@ -125,10 +126,10 @@ function agentFor({ url, allowPrivate, timeoutMs, proxy }: WebhookOptions): Agen
 /** The status decides, even where the rest of the answer does not come. */
 async function resultOf(answer: Dispatcher.ResponseData, now: number): Promise<Result> {
   const { statusCode: status, headers } = answer;
-  const verdict = judgeStatus(status);
-  const said = verdict === 'delivered' ? await dropBody(answer.body) : await bodyOf(answer.body);
+  const outcome = judgeStatus(status);
+  const said = outcome === 'delivered' ? await dropBody(answer.body) : await bodyOf(answer.body);
   return {
-    verdict,
+    outcome,
     status,
     said: status >= 300 && status < 400 ? 'redirects are not followed: use the URL that it leads to' : said,
     retryAfterMs: retryAfterMs(textOf(headers['retry-after']), textOf(headers['date']), now),

@@ -1,7 +1,7 @@
 import { inspect } from 'node:util';
 
-/** Shorter values of a query (a number, a version) are no credentials, and may appear in any text. */
-const SHORTEST_SECRET = 8;
+/** Shorter values of a query or a header (a number, a version, a tenant) are no credentials, and may appear in any text. */
+export const SHORTEST_SECRET = 8;
 
 /**
  * A presigned URL, which is a bearer credential (partner rule 8.cache.manifest).

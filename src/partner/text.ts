@@ -1,5 +1,5 @@
 /** Longest SKU and longest size key the mirror keeps, in UTF-16 units. */
-const MAX_KEY_LENGTH = 512;
+export const MAX_KEY_LENGTH = 512;
 /** Deeper JSON than this is refused: Postgres and a recursive walk both have a stack to protect. */
 const MAX_DEPTH = 64;
 

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { eachColumn, METADATA, type Metadata } from '../declared/metadata.ts';
+import { isObject } from '../lib/json-object.ts';
 import type { BulkAnswer, DeltaAnswer, LowestRecord, SizeEntry, UnreadableRecord } from './answers.ts';
 import { isReadableSize, isReadableSku, toStorable, toStorableJson } from './text.ts';
 
@@ -34,7 +35,7 @@ const deltaSchema = z.object({
 });
 /** Lists of more SKUs may name one twice. */
 const MAX_EACH_ONCE = 50_000;
-const DELTA_LISTS = ['changed', 'removed', 'now_live'] as const;
+export const DELTA_LISTS = ['changed', 'removed', 'now_live'] as const;
 const DELTA_MEMBERS = [...DELTA_LISTS, 'to_snapshot'];
 /** Members by which answers of this and of other APIs say that they are one page of several (partner rules 4.3). */
 const PAGE_MEMBERS = [
@@ -61,11 +62,6 @@ const NOT_SIZES = new Set<string>(
   Object.values(METADATA).flatMap(([part, member]) => (part === 'size_map' ? [member] : [])),
 );
 const BULK_PARTS = ['results', 'not_found', 'deferred', 'errors'] as const;
-
-/** Whether the value is a JSON object (not an array, not null). */
-export function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
-}
 
 /** Where a list element has its SKU: it is the element itself, or an object's member `skuField`. */
 function skuValue(element: unknown, skuField: string): unknown {

@@ -69,7 +69,8 @@ function factsOf({ settings, account, base, gate, world, faults }: Services): st
     `Base address <code>${escapeHtml(base)}</code>, seed ${settings.seed}. It is ${new Date(now).toISOString()}${clock}.`,
     `The catalog ${catalog}.`,
     `All routes of the API share one limit: ${left} of ${limit} requests are left in the present ${settings.rateWindowMs / 1000} s.`,
-    `Vacation mode is ${onOff(account.vacation)}, seller shipping ${onOff(account.sellerShipping)}, the account is ${gate.authorizer.configured ? '' : 'not '}configured.`,
+    `Vacation mode is ${onOff(account.vacation)}, seller shipping ${onOff(account.sellerShipping)}, the account ` +
+      `is ${gate.authorizer.configured ? '' : 'not '}configured.`,
     ordersRule(settings),
     `Faults armed: ${[...faults].length}.`,
     'This page and the presigned files need no credential and are not counted.',

@@ -91,6 +91,7 @@ export function chart(drawn: Chart): Html {
   const top = drawn.most ?? topOf(values);
   const yOf = (value: number) => HIGH - HIGH * Math.min(1, Math.max(0, (value - least) / (top - least)));
   const isEmpty = values.length === 0;
+  const scale = `${least === 0 ? 'to' : `${unit(least)} to`} ${unit(top)}`;
   const ticks = ticksOf(range);
   return html`<svg class="chart" role="img" aria-labelledby="${id}-t ${id}-d">
     <title id="${id}-t">${title}, ${RANGE_NAMES[range.name]}</title>
@@ -104,7 +105,9 @@ export function chart(drawn: Chart): Html {
       preserveAspectRatio="none"
     >
       ${gaps.length === 0 ? null : html`<path class="gap" d="${bandsOf(gaps)}" />`}
-      ${marks.filter(({ spans }) => spans.length > 0).map(({ look, spans }) => html`<path class="mark ${look}" d="${bandsOf(spans)}" />`)}
+      ${marks
+        .filter(({ spans }) => spans.length > 0)
+        .map(({ look, spans }) => html`<path class="mark ${look}" d="${bandsOf(spans)}" />`)}
       ${lines.map(({ look, values: of }) =>
         look === 'area'
           ? html`<path class="area" d="${areaOf(of, yOf)}" />`
@@ -113,8 +116,15 @@ export function chart(drawn: Chart): Html {
       <path class="axis" d="M0 ${HIGH}H${range.columns}" />
     </svg>
     <text class="range" x="0" y="11">${RANGE_NAMES[range.name]}</text>
-    ${isEmpty ? html`<text class="none" x="50%" y="58">${emptyText(drawn)}</text>` : html`<text class="top" x="100%" y="11">${least === 0 ? 'to' : `${unit(least)} to`} ${unit(top)}</text>`}
-    ${ticks.map(({ at, percent }) => html`<text class="tick" x="${percent.toFixed(1)}%" y="106" data-at="${at.toISOString()}">${clockOf(at)}</text>`)}
+    ${
+      isEmpty
+        ? html`<text class="none" x="50%" y="58">${emptyText(drawn)}</text>`
+        : html`<text class="top" x="100%" y="11">${scale}</text>`
+    }
+    ${ticks.map(({ at, percent }) => {
+      const [place, iso] = [percent.toFixed(1), at.toISOString()];
+      return html`<text class="tick" x="${place}%" y="106" data-at="${iso}">${clockOf(at)}</text>`;
+    })}
   </svg>`;
 }
 
@@ -130,7 +140,7 @@ const columnsIn = (spans: readonly ColumnSpan[]): number =>
 /** The same in words. */
 function inWords({ lines, marks, gaps, range, unit }: Chart): string {
   const minutes = (spans: readonly ColumnSpan[]) => (columnsIn(spans) * range.stepMs) / 60_000;
-  const told = lines.flatMap(({ name, values }) => {
+  const shown = lines.flatMap(({ name, values }) => {
     const numbers = values.filter(isKnown);
     const last = numbers.at(-1);
     if (last === undefined) return [];
@@ -143,5 +153,5 @@ function inWords({ lines, marks, gaps, range, unit }: Chart): string {
     spans.length === 0 ? [] : [`${name}: ${minutes(spans)} minutes.`],
   );
   const missing = gaps.length === 0 ? [] : [`No samples: ${minutes(gaps)} minutes.`];
-  return [...(told.length === 0 ? ['No figures yet.'] : told), ...marked, ...missing].join(' ');
+  return [...(shown.length === 0 ? ['No figures yet.'] : shown), ...marked, ...missing].join(' ');
 }

@@ -1,8 +1,9 @@
 import { formatAge } from '../lib/duration.ts';
+import { count } from '../lib/format.ts';
 import type { Targets } from '../store/catalog/sync-state.ts';
 import type { CohortSample, Sample } from '../store/status/samples.ts';
 import { chart, type ChartLine, type Mark } from './chart.ts';
-import { count, sum, targetSeconds } from './format.ts';
+import { sum, targetSeconds } from './format.ts';
 import { html, type Html } from './html.ts';
 import { MIRROR_STATES, type MirrorState } from './reason.ts';
 import { columnsOf, gapsOf, isKnown, type Range, rangesAt, spansOf, valuesOf } from './series.ts';
@@ -200,10 +201,10 @@ function stateStrip(range: Range, columns: Columns): Html {
   })).filter(({ spans }) => spans.length > 0);
   const minutes = (spans: readonly { start: number; end: number }[]) =>
     (spans.reduce((n, { start, end }) => n + end - start, 0) * range.stepMs) / 60_000;
-  const told = stretches.map(({ state, spans }) => `${state}: ${minutes(spans)} minutes.`);
+  const shown = stretches.map(({ state, spans }) => `${state}: ${minutes(spans)} minutes.`);
   return html`<svg class="strip" role="img" aria-labelledby="${id}-t ${id}-d">
     <title id="${id}-t">State, ${words}</title>
-    <desc id="${id}-d">${told.length === 0 ? 'No samples yet.' : told.join(' ')}</desc>
+    <desc id="${id}-d">${shown.length === 0 ? 'No samples yet.' : shown.join(' ')}</desc>
     <svg width="100%" height="8" viewBox="0 0 ${range.columns} 1" preserveAspectRatio="none">
       <path class="gap" d="M0 0H${range.columns}V1H0Z" />
       ${stretches.map(

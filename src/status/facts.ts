@@ -65,7 +65,8 @@ export class IncompleteMirror extends Error {
 
   constructor(tables: readonly string[]) {
     super(
-      `the mirror cannot be read: ${tables.join(', ')} ${tables.length === 1 ? 'has' : 'have'} no row; restore the database, or drop its schemas and start anew`,
+      `the mirror cannot be read: ${tables.join(', ')} ${tables.length === 1 ? 'has' : 'have'} no row; restore ` +
+        'the database, or drop its schemas and start anew',
     );
   }
 }

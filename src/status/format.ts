@@ -1,4 +1,5 @@
 import { formatAge, formatDuration } from '../lib/duration.ts';
+import { count } from '../lib/format.ts';
 import type { DeltaAudit } from '../store/catalog/audit.ts';
 import type { Targets } from '../store/catalog/sync-state.ts';
 import { FAILURES_BEFORE_PAUSE } from '../store/ledger/tasks.ts';
@@ -9,11 +10,11 @@ import type { CohortCalibration } from '../store/trust/calibration.ts';
 import type { MirrorStats } from './stats.ts';
 import type { Status } from './status.ts';
 
-/* Numbers as people read them, the same on the screen and on the page. */
+/* What the screen and the page both say. */
 
-export const count = (n: number): string => n.toLocaleString('en-US');
 export const skusText = (n: number): string => `${count(n)} ${n === 1 ? 'SKU' : 'SKUs'}`;
-export const percent = (part: number, whole: number): string =>
+/** A part of a whole in percent, rounded down: nothing is whole before it is. `0 %` of nothing. */
+export const percentOf = (part: number, whole: number): string =>
   `${whole === 0 ? '0' : (Math.floor((1000 * part) / whole) / 10).toFixed(1)} %`;
 export const sum = (numbers: readonly number[]): number => numbers.reduce((total, n) => total + n, 0);
 export const interval = (seconds: number): string => formatDuration(seconds * 1000);
@@ -54,7 +55,11 @@ export function auditLine(audit: DeltaAudit): string {
   const lead = audit.seenFirstSeconds / Math.max(1, audit.movesSeenFirst);
   return [
     `reports ${count(audit.reportsConfirmed)} confirmed, ${count(audit.reportsUnchanged)} unchanged`,
-    `changes ${count(audit.movesSeenFirst)} seen first${audit.movesSeenFirst > 0 ? ` (by ${formatAge(lead)})` : ''}, ${count(audit.movesNeverReported)} never reported, ${count(audit.movesWaiting)} open`,
+    [
+      `changes ${count(audit.movesSeenFirst)} seen first${audit.movesSeenFirst > 0 ? ` (by ${formatAge(lead)})` : ''}`,
+      `${count(audit.movesNeverReported)} never reported`,
+      `${count(audit.movesWaiting)} open`,
+    ].join(', '),
   ].join('; ');
 }
 
@@ -76,7 +81,7 @@ export function calibrationLine(calibration: readonly CohortCalibration[]): stri
     .filter(({ cohort }) => !cohort.endsWith(' sizes'))
     .map(
       ({ cohort, looks, rightShare, claimedShare }) =>
-        `${cohort} ${percent(rightShare, 1)} right (claimed ${percent(claimedShare, 1)}) in ${count(looks)} refreshes`,
+        `${cohort} ${percentOf(rightShare, 1)} right (claimed ${percentOf(claimedShare, 1)}) in ${count(looks)} refreshes`,
     );
   return each.length === 0 ? 'no refresh has tested it yet' : each.join('; ');
 }
@@ -93,7 +98,8 @@ export function hintsLine({ unread, sources }: HintStats): string | null {
       .slice(0, SHOWN_SOURCES)
       .map(
         ({ source, hints, refreshesBroughtForward, precision, recall }) =>
-          `${source} right ${percent(precision, 1)} of the time, told of ${percent(recall, 1)} of all moves (${count(hints)} hints, ${count(refreshesBroughtForward)} refreshes brought forward)`,
+          `${source} right ${percentOf(precision, 1)} of the time, told of ${percentOf(recall, 1)} of all moves ` +
+          `(${count(hints)} hints, ${count(refreshesBroughtForward)} refreshes brought forward)`,
       ),
     ...(others > 0 ? [`${others} other ${others === 1 ? 'source' : 'sources'}`] : []),
     ...(unread > 0 ? [`${count(unread)} not read yet`] : []),
@@ -107,7 +113,8 @@ export function promisesLine(stats: PromiseStats): string | null {
   const fit =
     neededPerMinute <= availablePerMinute
       ? `they need ${count(Math.ceil(neededPerMinute))} of ${count(Math.floor(availablePerMinute))} requests per minute`
-      : `the account cannot keep ${count(promises - feasible)}: they need ${count(Math.ceil(neededPerMinute))} requests per minute, ${count(Math.floor(availablePerMinute))} can be had`;
+      : `the account cannot keep ${count(promises - feasible)}: they need ${count(Math.ceil(neededPerMinute))} ` +
+        `requests per minute, ${count(Math.floor(availablePerMinute))} can be had`;
   const day =
     cases === 0
       ? ''
@@ -140,7 +147,12 @@ export function liveLine({ live, liveBudgetPerCall }: MirrorStats): string {
 
 export function paceLine({ pace }: MirrorStats, now: Date): string {
   const backingOff = pace.backingOffUntil === null ? 0 : secondsBetween(now, pace.backingOffUntil);
-  return `${pace.usedInWindow} requests in the last window, ceiling ${pace.ceilingPerMinute.toFixed(0)} per minute${pace.paused === null ? '' : '; paused'}${backingOff > 0 ? `; back-off ends in ${formatAge(backingOff)}` : ''}${pace.refusal === null ? '' : `; ${pace.refusal}`}`;
+  return [
+    `${pace.usedInWindow} requests in the last window, ceiling ${pace.ceilingPerMinute.toFixed(0)} per minute`,
+    ...(pace.paused === null ? [] : ['paused']),
+    ...(backingOff > 0 ? [`back-off ends in ${formatAge(backingOff)}`] : []),
+    ...(pace.refusal === null ? [] : [pace.refusal]),
+  ].join('; ');
 }
 
 /** Counts younger than this are shown without their age. */

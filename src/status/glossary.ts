@@ -14,7 +14,9 @@ export const GLOSSARY: readonly (readonly [word: string, meaning: string])[] = [
   ['delta', 'the list of what changed since the last check (`DELTA_INTERVAL`)'],
   [
     'due',
-    'a refresh of the SKU is pending. By reason: `new` (never priced), `changed` (reported by the delta), `live` and `sweep` (by age), `unlisted` (in no manifest), `deferred` and `error` (asked again later), `metadata`, `scope` (asked once, because a rule of `catalog.scope` needs its metadata)',
+    'a refresh of the SKU is pending. By reason: `new` (never priced), `changed` (reported by the delta), ' +
+      '`live` and `sweep` (by age), `unlisted` (in no manifest), `deferred` and `error` (asked again later), ' +
+      '`metadata`, `scope` (asked once, because a rule of `catalog.scope` needs its metadata)',
   ],
   ['deferred', 'the partner put the SKU off; it is asked again after `DEFERRED_INTERVAL`'],
   ['back-off', 'all requests pause after a rejected one (`PARTNER_BACKOFF`), and resume at a lower rate'],
@@ -35,18 +37,24 @@ export const GLOSSARY: readonly (readonly [word: string, meaning: string])[] = [
   ],
   [
     'calibration',
-    'of the last seven days, how many of the refreshes found the prices as they were held, beside how many should have by `p_right`; by what tells of their moves: `live` (by age), `unlisted` (in no manifest), `snapshot` (reported by the delta), `reported` (has been, not asked since), `random` (live, drawn at random)',
+    'of the last seven days, how many of the refreshes found the prices as they were held, beside how many ' +
+      'should have by `p_right`; by what tells of their moves: `live` (by age), `unlisted` (in no manifest), ' +
+      '`snapshot` (reported by the delta), `reported` (has been, not asked since), `random` (live, drawn at ' +
+      'random)',
   ],
   [
     'audit',
-    'of the reports of the delta, those that a refresh confirmed and those after which nothing had changed; of changes, those that a refresh saw before the delta, those it never reported, and those still open',
+    'of the reports of the delta, those that a refresh confirmed and those after which nothing had changed; of ' +
+      'changes, those that a refresh saw before the delta, those it never reported, and those still open',
   ],
   [
     'hints',
-    'what your other services have told by `catalog.hint`: how often each source was right that a SKU had moved, and the part of all moves that it told of',
+    'what your other services have told by `catalog.hint`: how often each source was right that a SKU had ' +
+      'moved, and the part of all moves that it told of',
   ],
   [
     'promises',
-    'SKUs of the watchlist that are asked for again before their price is older than `max_age`: what that takes of the requests, and how often it was kept (`catalog.promises`)',
+    'SKUs of the watchlist that are asked for again before their price is older than `max_age`: what that takes ' +
+      'of the requests, and how often it was kept (`catalog.promises`)',
   ],
 ];

@@ -1,10 +1,11 @@
 import { formatAge } from '../lib/duration.ts';
+import { count } from '../lib/format.ts';
 import type { StoreFailure } from '../store/connection/sql-errors.ts';
 import { holderText } from '../store/status/lock-holders.ts';
 import { snapshotHolderText } from '../store/status/snapshot-holder.ts';
 import type { Facts } from './facts.ts';
 import { failingCalls, failingTasks } from './failing.ts';
-import { count, sum } from './format.ts';
+import { sum } from './format.ts';
 import { reasonsWhilePaused } from './pause.ts';
 import { clockReasons, isDeltaLate, progressReasons } from './progress.ts';
 import {
@@ -162,7 +163,9 @@ function snapshotHeld({ snapshotHolder: holder }: Facts): Reason | false {
     prepared: `commit or roll it back: rollback prepared ${name}`,
     slot: `have its consumer go on, or if it has none: select pg_drop_replication_slot(${name})`,
   }[holder.kind];
-  const versions = `${count(holder.deadVersions)} old versions of rows stay in the mirror's ledger meanwhile, and each call costs Postgres more`;
+  const versions =
+    `${count(holder.deadVersions)} old versions of rows stay in the mirror's ledger meanwhile, and each call ` +
+    'costs Postgres more';
   return degraded('snapshot-held', `${snapshotHolderText(holder)}: ${versions}`, remedy);
 }
 
@@ -189,7 +192,8 @@ function massMoveReasons({ now, doubts: { implausible, massMoved, last, massMove
   return [
     degraded(
       'mass-move',
-      `prices have moved implausibly in masses for ${age} (${shown}); ${count(implausible + massMoved)} SKUs wait for a second answer${last === null ? '' : `, last ${last}`}`,
+      `prices have moved implausibly in masses for ${age} (${shown}); ${count(implausible + massMoved)} SKUs ` +
+        `wait for a second answer${last === null ? '' : `, last ${last}`}`,
       'if the market did move, run `catalog-mirror refresh --accept`; else tell the partner',
     ),
   ];

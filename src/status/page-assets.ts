@@ -23,7 +23,7 @@ export const ICON_COLOURS = Object.fromEntries(
 
 const states = Object.entries(STATE_COLOURS);
 const colours = (of: 0 | 1) => states.map(([state, colour]) => `--${state}: ${colour[of]};`).join(' ');
-const looks = states
+const stateStyles = states
   .map(
     ([state]) =>
       `header.${state} { border-left-color: var(--${state}); } .${state} h1 b { color: var(--${state}); } ` +
@@ -33,7 +33,8 @@ const looks = states
 
 const STYLE = `
 :root { color-scheme: light dark; --page: #f4f5f7; --card: #fff; --line: #dfe2e7; --text: #1b1f27; --dim: #576070;
-  --track: #e8ebef; --first: #2f62a8; --second: #a3480f; --area: #b9cdea; --limit: #b3261e; --target: #5c6675; --mark: #f3d9a4; --gap: #eceef2;
+  --track: #e8ebef; --first: #2f62a8; --second: #a3480f; --area: #b9cdea; --limit: #b3261e; --target: #5c6675; --mark: #f3d9a4;
+  --gap: #eceef2;
   ${colours(0)} }
 @media (prefers-color-scheme: dark) {
   :root { --page: #12151a; --card: #1b2028; --line: #2d3440; --text: #e7eaf0; --dim: #9aa5b5; --track: #2a313c;
@@ -47,7 +48,7 @@ main, footer { padding: 0 1rem 1rem; } footer { color: var(--dim); font-size: .8
 header, .card { background: var(--card); border: 1px solid var(--line); border-radius: .5rem; padding: .9rem 1rem; }
 header { border-left: .4rem solid var(--target); margin: 1rem auto; width: calc(100% - 2rem); max-width: 78rem; }
 .card { margin-bottom: 1rem; min-width: 0; }
-${looks}
+${stateStyles}
 h1 { font-size: 1.35rem; margin: 0; font-weight: 600; } h1 bdi { margin-left: .4rem; }
 h2 { font-size: 1rem; margin: 0 0 .4rem; } h2 .dim { font-weight: 400; }
 .facts { list-style: none; margin: .3rem 0 0; padding: 0; display: flex; flex-wrap: wrap; gap: .1rem 1.2rem; font-size: .9rem; }
@@ -60,7 +61,8 @@ h2 { font-size: 1rem; margin: 0 0 .4rem; } h2 .dim { font-weight: 400; }
 section p { margin: .2rem 0; } .dim { color: var(--dim); } .warn { color: var(--degraded); }
 .figure { min-height: 1.9rem; } .figure b { font-size: 1.25rem; font-weight: 600; }
 dl { display: grid; grid-template-columns: minmax(5.5rem, max-content) 1fr; gap: .2rem .9rem; margin: .5rem 0 0; font-size: .92rem; }
-dt { color: var(--dim); } dt[title] { text-decoration: underline dotted; text-underline-offset: .2em; cursor: help; } dd { margin: 0; grid-column: 2; }
+dt { color: var(--dim); } dt[title] { text-decoration: underline dotted; text-underline-offset: .2em; cursor: help; }
+dd { margin: 0; grid-column: 2; }
 dd, dt, li, p, h1, code, .any, bdi, summary { overflow-wrap: anywhere; }
 #backlog dl, #pace dl { min-height: 9.5rem; align-content: start; }
 svg { display: block; width: 100%; overflow: hidden; }
@@ -74,9 +76,12 @@ text.none { text-anchor: middle; font-size: 12px; }
 .line.limit { stroke: var(--limit); stroke-dasharray: 6 3; } .line.target { stroke: var(--target); stroke-dasharray: 2 3; }
 .axis { stroke: var(--line); fill: none; vector-effect: non-scaling-stroke; } .gap { fill: var(--gap); } .mark { fill: var(--mark); }
 .key { list-style: none; display: flex; flex-wrap: wrap; gap: 0 1rem; margin: .2rem 0 0; padding: 0; font-size: .82rem; color: var(--dim); }
-.key li::before { content: ''; display: inline-block; width: 1rem; height: 0; margin-right: .35rem; vertical-align: middle; border-top: 2px solid var(--first); }
-.key .second::before { border-color: var(--second); } .key .target::before { border-top: 2px dotted var(--target); } .key .limit::before { border-top: 2px dashed var(--limit); }
-.key .area::before { border: 0; height: .6rem; background: var(--area); } .key .backoff::before, .key .incident::before { border: 0; height: .6rem; background: var(--mark); }
+.key li::before { content: ''; display: inline-block; width: 1rem; height: 0; margin-right: .35rem; vertical-align: middle;
+  border-top: 2px solid var(--first); }
+.key .second::before { border-color: var(--second); } .key .target::before { border-top: 2px dotted var(--target); }
+.key .limit::before { border-top: 2px dashed var(--limit); }
+.key .area::before { border: 0; height: .6rem; background: var(--area); }
+.key .backoff::before, .key .incident::before { border: 0; height: .6rem; background: var(--mark); }
 .progress { margin-top: .6rem; } .progress svg { height: .8rem; } .progress p { margin: .2rem 0 0; }
 rect.track { fill: var(--track); } rect.done { fill: var(--filling); }
 table { border-collapse: collapse; width: 100%; font-size: .9rem; }
@@ -88,7 +93,8 @@ time { white-space: nowrap; } .size { min-width: 3.5rem; } summary { cursor: poi
 .unseen { position: absolute; width: 1px; height: 1px; margin: -1px; overflow: hidden; clip-path: inset(50%); white-space: nowrap; }
 #lost { background: var(--broken); color: var(--card); padding: .5rem 1rem; text-align: center; }
 @media (max-width: 34rem) { main, footer { padding: 0 .6rem .6rem; } header { margin: .6rem auto; width: calc(100% - 1.2rem); }
-  time { white-space: normal; } .optional { display: none; } th, td { padding-right: .45rem; } dl { grid-template-columns: minmax(4.5rem, max-content) 1fr; } }
+  time { white-space: normal; } .optional { display: none; } th, td { padding-right: .45rem; }
+  dl { grid-template-columns: minmax(4.5rem, max-content) 1fr; } }
 `;
 
 export const STYLE_ELEMENT = new Html(`<style>${STYLE}</style>`);

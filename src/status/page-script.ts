@@ -7,7 +7,8 @@ export const PAGE_SCRIPT = `
 const zoned = (root) => {
   const pad = (n) => String(n).padStart(2, '0');
   const clock = (at) => pad(at.getHours()) + ':' + pad(at.getMinutes());
-  const full = (at) => at.getFullYear() + '-' + pad(at.getMonth() + 1) + '-' + pad(at.getDate()) + ' ' + clock(at) + ':' + pad(at.getSeconds());
+  const full = (at) => at.getFullYear() + '-' + pad(at.getMonth() + 1) + '-' + pad(at.getDate()) +
+    ' ' + clock(at) + ':' + pad(at.getSeconds());
   const zone = new Intl.DateTimeFormat([], { timeZoneName: 'short' }).formatToParts().find(({ type }) => type === 'timeZoneName').value;
   for (const time of root.querySelectorAll('time')) {
     const at = new Date(time.dateTime);
@@ -29,7 +30,7 @@ const show = (page) => {
   zoned(page);
   document.title = page.title;
   replace(document.querySelector('link[rel=icon]'), page.querySelector('link[rel=icon]'));
-  const names = ['verdict', 'problems', 'cards', 'changes'];
+  const names = ['state', 'problems', 'cards', 'changes'];
   if (names.some((name) => (part(document, name) === null) !== (part(page, name) === null))) {
     replace(document.querySelector('header'), page.querySelector('header'));
     replace(document.querySelector('main'), page.querySelector('main'));

@@ -1,4 +1,5 @@
 import { formatAge } from '../lib/duration.ts';
+import { count } from '../lib/format.ts';
 import type { TaskState } from '../store/ledger/tasks.ts';
 import {
   ageChart,
@@ -15,7 +16,6 @@ import {
   actionableLine,
   auditLine,
   calibrationLine,
-  count,
   countedLine,
   estimateBacklog,
   estimateLine,
@@ -24,7 +24,7 @@ import {
   incidentLine,
   interval,
   liveLine,
-  percent,
+  percentOf,
   secondsBetween,
   skusText,
   sum,
@@ -143,8 +143,8 @@ export function freshness({ stats, targets }: Status, course: Course): Html {
       all === 0
         ? html`<p class="figure">No prices yet.</p>`
         : html`<p class="figure">
-            <b>${percent(sum(stats.freshSkus.map(({ count: n }) => n)), all)}</b> of ${count(all)} prices are
-            fresh${unpriced === 0 ? '' : `; ${skusText(unpriced)} without a price`}
+            <b>${percentOf(sum(stats.freshSkus.map(({ count: n }) => n)), all)}</b> of ${count(all)} prices
+            are fresh${unpriced === 0 ? '' : `; ${skusText(unpriced)} without a price`}
           </p>`
     }
     ${freshChart(course)}
@@ -154,7 +154,7 @@ export function freshness({ stats, targets }: Status, course: Course): Html {
         ({ priceSource, ages, oldestSeconds }) =>
           html`<dt>${priceSource}</dt>
             <dd>
-              ${percent(fresh(priceSource), ages.count)} of ${count(ages.count)}; target
+              ${percentOf(fresh(priceSource), ages.count)} of ${count(ages.count)}; target
               ${interval(targetSeconds(priceSource, targets))}, oldest ${formatAge(oldestSeconds)}
             </dd>`,
       )}
@@ -306,6 +306,8 @@ export function fillProgress(status: Status, now: Date): Html {
       <rect class="track" width="100%" height="100%" rx="4" />
       <rect class="done" width="${part.toFixed(2)}%" height="100%" rx="4" />
     </svg>
-    <p>${percent(total - pending, total)} of ${skusText(total)} fetched${words === '' ? '' : `, ${words}`}</p>
+    <p>
+      ${percentOf(total - pending, total)} of ${skusText(total)} fetched${words === '' ? '' : `, ${words}`}
+    </p>
   </div>`;
 }

@@ -1,8 +1,8 @@
 import { formatAge } from '../lib/duration.ts';
+import { count } from '../lib/format.ts';
 import type { PriceChange } from '../store/history/changes.ts';
 import type { Sample } from '../store/status/samples.ts';
 import { courseOf, stateStrips } from './charts.ts';
-import { count } from './format.ts';
 import { GLOSSARY } from './glossary.ts';
 import type { Health } from './health.ts';
 import { html, type Html } from './html.ts';
@@ -67,7 +67,9 @@ export interface PageView {
  */
 export function renderPage(view: PageView): string {
   const { status, health, now, identity } = view;
-  const icon = `data:image/svg+xml,<svg xmlns='http://www.w3.org/2000/svg'><circle cx='50%25' cy='50%25' r='45%25' fill='%23${ICON_COLOURS[health.state]}'/></svg>`;
+  const icon =
+    `data:image/svg+xml,<svg xmlns='http://www.w3.org/2000/svg'><circle cx='50%25' cy='50%25' r='45%25' ` +
+    `fill='%23${ICON_COLOURS[health.state]}'/></svg>`;
   const page = html`<!doctype html>
     <html lang="en">
       <head>
@@ -126,7 +128,7 @@ function head(view: PageView): Html {
     ['database', identity.database],
     ['up for', formatAge(identity.upSeconds)],
   ];
-  return html`<header class="${state}" data-part="verdict">
+  return html`<header class="${state}" data-part="state">
     <h1><b id="state">${state}</b> <bdi>${identity.name}</bdi></h1>
     <ul class="facts">
       ${facts.map(([name, value]) => html`<li><span class="dim">${name}</span> <bdi>${value}</bdi></li>`)}

@@ -23,7 +23,7 @@ const CONSEQUENCES: ReadonlySet<ReasonCode> = new Set([
   'backlog-late',
 ]);
 
-/** What only requests show to be over, or a daemon that nobody needs meanwhile: it is told, and is not urgent. */
+/** What only requests show to be over, or a daemon that nobody needs meanwhile: it is shown, and is not urgent. */
 const LATER: ReadonlySet<ReasonCode> = new Set(['refused', 'no-baseline', 'stopped']);
 
 /** Until when a pause lasts, in words. */
@@ -33,7 +33,9 @@ export const untilText = ({ until }: Pick<PauseStatus, 'until'>): string =>
 /** The pause as a reason for the state. */
 function pauseReason(pause: PauseStatus, now: Date): Reason {
   const age = secondsBetween(pause.since, now);
-  const what = `all requests to the partner are paused ${untilText(pause)}, by ${pause.by} since ${pause.since.toISOString()}, so prices get older`;
+  const what =
+    `all requests to the partner are paused ${untilText(pause)}, by ${pause.by} since ` +
+    `${pause.since.toISOString()}, so prices get older`;
   return pause.until === null && age > FORGOTTEN_SECONDS
     ? paused(
         'paused',

@@ -36,7 +36,9 @@ export function progressReasons(facts: Facts): Reason[] {
   const age = deltaAgeSeconds(facts);
   const late = degraded(
     'delta-late',
-    `the delta was last checked ${age < 0 ? 'at a time to come' : `${formatAge(age)} ago`} (${formatAge(deltaLateAfterSeconds)} is allowed): changes are found by manifest, and prices refreshed by age`,
+    `the delta was last checked ${age < 0 ? 'at a time to come' : `${formatAge(age)} ago`} ` +
+      `(${formatAge(deltaLateAfterSeconds)} is allowed): changes are found by manifest, and prices refreshed by ` +
+      'age',
     `see the task delta (${tasks.find(({ task }) => task === 'delta')?.outcome ?? 'not run yet'}) in \`catalog-mirror status\``,
   );
   return [
@@ -168,7 +170,8 @@ export function clockReasons({ clock }: Facts): Reason[] {
     back !== null &&
       degraded(
         'clock',
-        `the clock of Postgres was set back by ${formatAge(back)}; what it has written while it was ahead is being put right, and no price is actionable`,
+        `the clock of Postgres was set back by ${formatAge(back)}; what it has written while it was ahead is ` +
+          'being put right, and no price is actionable',
         'wait: a daemon does it within seconds',
       ),
     aheadSeconds !== null &&

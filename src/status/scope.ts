@@ -1,6 +1,7 @@
+import { count } from '../lib/format.ts';
 import type { Scope } from '../store/sellers/scope.ts';
 import type { Facts } from './facts.ts';
-import { count, skusText, sum } from './format.ts';
+import { skusText, sum } from './format.ts';
 import { degraded, held, type Reason } from './reason.ts';
 import type { MirrorStats } from './stats.ts';
 

@@ -1,11 +1,11 @@
 import { formatAge } from '../lib/duration.ts';
+import { count } from '../lib/format.ts';
 import type { TaskState } from '../store/ledger/tasks.ts';
 import {
   ageBands,
   actionableLine,
   auditLine,
   calibrationLine,
-  count,
   countedLine,
   estimateBacklog,
   estimateLine,
@@ -15,7 +15,7 @@ import {
   interval,
   liveLine,
   paceLine,
-  percent,
+  percentOf,
   secondsBetween,
   sum,
   targetSeconds,
@@ -191,7 +191,9 @@ function freshnessParts({ stats, targets }: Status): Part[] {
       const fresh = stats.freshSkus.find((f) => f.priceSource === priceSource)?.count ?? 0;
       return {
         label: 'prices',
-        text: `${priceSource}: target ${interval(target)}, ${percent(fresh, ages.count)} of ${count(ages.count)} fresh, oldest ${formatAge(oldestSeconds)}`,
+        text:
+          `${priceSource}: target ${interval(target)}, ${percentOf(fresh, ages.count)} of ${count(ages.count)} ` +
+          `fresh, oldest ${formatAge(oldestSeconds)}`,
         rows: ageBands(ages, target).map((band) => ({
           name: band.label,
           part: band.count,
@@ -206,7 +208,9 @@ function freshnessParts({ stats, targets }: Status): Part[] {
     { label: 'calibration', text: calibrationLine(stats.calibration) },
     {
       label: 'oldest',
-      text: `price ${formatAge(oldest)}, metadata ${formatAge(stats.oldestMetadataAgeSeconds)} (target ${interval(targets.metadataSeconds)})`,
+      text:
+        `price ${formatAge(oldest)}, metadata ${formatAge(stats.oldestMetadataAgeSeconds)} (target ` +
+        `${interval(targets.metadataSeconds)})`,
     },
   ];
 }

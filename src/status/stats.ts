@@ -47,14 +47,14 @@ export interface MirrorStats extends CatalogCounts {
 }
 
 /**
- * The statistics that facts, counts, plan and `looks` (what these have found) add up to. `liveBudget`: live SKUs a
+ * The statistics that facts, counts, plan and what refreshes have `found` add up to. `liveBudget`: live SKUs a
  * call until one is learned. Pure.
  */
 export function statsOf(
   { sync, tasks, pace, doubts }: Facts,
   counts: CatalogCounts,
   plan: LivePlan,
-  looks: Pick<MirrorStats, 'deltaAudit' | 'calibration' | 'hints' | 'refreshes' | 'promises' | 'followers'>,
+  found: Pick<MirrorStats, 'deltaAudit' | 'calibration' | 'hints' | 'refreshes' | 'promises' | 'followers'>,
   liveBudget: number,
 ): MirrorStats {
   return {
@@ -66,7 +66,7 @@ export function statsOf(
     catalogState: sync.catalogState,
     pace,
     liveBudgetPerCall: Math.floor(sync.liveBudget ?? liveBudget),
-    ...looks,
+    ...found,
     doubted: { implausible: doubts.implausible, 'mass-move': doubts.massMoved },
     tasks,
     live: {

@@ -26,7 +26,7 @@ export interface StatusSettings {
   readonly liveBudget: number;
 }
 
-/** Builds the status from facts and counts that were read just now; only what looks have found is read here. */
+/** Builds the status from facts and counts that were read just now; only what refreshes have found is read here. */
 export async function readStatus(
   sql: Sql,
   { facts, plan }: ReadFacts,

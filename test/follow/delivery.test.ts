@@ -6,8 +6,8 @@ test.each([
   [[410], 'unwanted'],
   [[400, 401, 403, 404, 405, 413, 422, 499], 'refused'],
   [[408, 425, 429, 500, 502, 503, 504, 599, 300, 301, 302, 307, 308, 100], 'failed'],
-])('%j: %s', (statuses, verdict) => {
-  expect(statuses.map(judgeStatus)).toEqual(statuses.map(() => verdict));
+])('%j: %s', (statuses, outcome) => {
+  expect(statuses.map(judgeStatus)).toEqual(statuses.map(() => outcome));
 });
 
 describe('waiting before the next attempt', () => {

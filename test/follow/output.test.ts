@@ -42,20 +42,20 @@ class SmallFile implements OutputFile {
 
 test.each([1, 7, 1000])('a file that takes %i bytes at a time has all of a batch', async (atOnce) => {
   const file = new SmallFile(atOnce);
-  expect(await createFileOutput(file).deliver(batch!, never)).toMatchObject({ verdict: 'delivered' });
+  expect(await createFileOutput(file).deliver(batch!, never)).toMatchObject({ outcome: 'delivered' });
   expect(file.text).toBe(TEXT);
 });
 
 test('a batch that a full disk has taken in part is not delivered; its rest follows once there is room', async () => {
   const file = new SmallFile(100, 50);
   const output = createFileOutput(file);
-  expect(await output.deliver(batch!, never)).toMatchObject({ verdict: 'failed', said: 'ENOSPC' });
+  expect(await output.deliver(batch!, never)).toMatchObject({ outcome: 'failed', said: 'ENOSPC' });
   file.room = 20;
-  expect(await output.deliver(batch!, never)).toMatchObject({ verdict: 'failed', said: 'ENOSPC' });
+  expect(await output.deliver(batch!, never)).toMatchObject({ outcome: 'failed', said: 'ENOSPC' });
   file.room = Infinity;
-  expect(await output.deliver(batch!, never)).toMatchObject({ verdict: 'delivered' });
+  expect(await output.deliver(batch!, never)).toMatchObject({ outcome: 'delivered' });
   expect(file.text).toBe(TEXT);
-  expect(await output.deliver(batch!, never)).toMatchObject({ verdict: 'delivered' });
+  expect(await output.deliver(batch!, never)).toMatchObject({ outcome: 'delivered' });
   await output.close();
   expect(file.text).toBe(TEXT + TEXT);
 });
@@ -66,13 +66,13 @@ test('a batch that comes in another cut begins a line of its own', async () => {
   await output.deliver(batch!, never);
   file.room = Infinity;
   const [first = ''] = batch!.lines;
-  expect(await output.deliver({ ...batch!, lines: [first] }, never)).toMatchObject({ verdict: 'delivered' });
+  expect(await output.deliver({ ...batch!, lines: [first] }, never)).toMatchObject({ outcome: 'delivered' });
   expect(file.text.split('\n').slice(1)).toEqual([first, '']);
 });
 
 test('a file that takes nothing, and says nothing, is no reason to ask it for ever', async () => {
   const file = new SmallFile(0);
-  expect(await createFileOutput(file).deliver(batch!, never)).toMatchObject({ verdict: 'failed' });
+  expect(await createFileOutput(file).deliver(batch!, never)).toMatchObject({ outcome: 'failed' });
 });
 
 test('who ends while the disk is full takes its part of a batch back, unless another has written behind it', async () => {

@@ -43,9 +43,9 @@ export async function taken(client: LoneClient, more: Partial<FollowerOptions> =
   return { place, held: new NameHeld(client, more.name ?? 'shop', holder), holder };
 }
 
-export const OK: Result = { verdict: 'delivered', status: 200, said: null, retryAfterMs: null };
-export const answer = (verdict: Result['verdict'], status: number | null): Result => ({
-  verdict,
+export const OK: Result = { outcome: 'delivered', status: 200, said: null, retryAfterMs: null };
+export const answer = (outcome: Result['outcome'], status: number | null): Result => ({
+  outcome,
   status,
   said: 'so it is',
   retryAfterMs: null,
@@ -74,7 +74,7 @@ export async function run(
         async deliver(batch) {
           attempt += 1;
           const result = await answers(batch, attempt);
-          if (result.verdict === 'delivered') delivered.push(batch);
+          if (result.outcome === 'delivered') delivered.push(batch);
           return result;
         },
         async close() {},

@@ -29,7 +29,7 @@ function taking() {
   return { posts, listener };
 }
 
-const DELIVERED = { verdict: 'delivered', status: 204 };
+const DELIVERED = { outcome: 'delivered', status: 204 };
 
 describe('a receiver with TLS', () => {
   test('is posted to where its certificate is of its name and of an authority that is trusted', async () => {
@@ -43,7 +43,7 @@ describe('a receiver with TLS', () => {
     const { posts, listener } = taking();
     const elsewhere = await serveTls(listener, 'elsewhere');
     expect(await sinkTo(new URL(`https://localhost:${elsewhere}`)).deliver()).toEqual({
-      verdict: 'failed',
+      outcome: 'failed',
       status: null,
       said: 'ERR_TLS_CERT_ALTNAME_INVALID',
       retryAfterMs: null,
@@ -51,7 +51,7 @@ describe('a receiver with TLS', () => {
     const port = await serveTls(listener);
     setDefaultCACertificates([readFileSync(certificate('other-ca.pem'), 'utf8')]);
     expect(await sinkTo(new URL(`https://localhost:${port}`)).deliver()).toMatchObject({
-      verdict: 'failed',
+      outcome: 'failed',
       said: 'SELF_SIGNED_CERT_IN_CHAIN',
     });
     expect(posts).toEqual([]);
@@ -61,7 +61,7 @@ describe('a receiver with TLS', () => {
     const { posts, listener } = taking();
     const clear = await serve(listener);
     const result = await sinkTo(new URL(`https://localhost:${clear.port}`)).deliver();
-    expect(result).toMatchObject({ verdict: 'failed', status: null });
+    expect(result).toMatchObject({ outcome: 'failed', status: null });
     expect(posts).toEqual([]);
   });
 });
@@ -97,7 +97,7 @@ describe('through a proxy', () => {
     const options = { allowPrivate: false, proxy: both(proxy.url) };
     expect(await sinkTo(new URL('https://elsewhere.example'), options).deliver()).toMatchObject(DELIVERED);
     expect(await sinkTo(new URL('https://localhost'), options).deliver()).toMatchObject({
-      verdict: 'failed',
+      outcome: 'failed',
       said: expect.stringContaining('WEBHOOK_ALLOW_PRIVATE') as string,
     });
     expect(proxy.asked.map(({ authority }) => authority)).toEqual(['elsewhere.example:443']);
@@ -131,7 +131,7 @@ describe('through a proxy', () => {
       const sink = sinkTo(url, { proxy: both(proxy.url), timeoutMs: 700 });
       proxy.mood = () => mood;
       // Refused would put the batch aside, and with 410 end the stream.
-      expect(await sink.deliver()).toMatchObject({ verdict: 'failed', status: null });
+      expect(await sink.deliver()).toMatchObject({ outcome: 'failed', status: null });
       proxy.mood = () => 'pass';
       expect(await sink.deliver()).toMatchObject(DELIVERED);
       expect(posts).toHaveLength(1);

@@ -28,7 +28,7 @@ describe('what is posted', () => {
     const second = `whsec_${Buffer.alloc(24, 9).toString('base64')}`;
     const clock = { ...systemClock, now: () => 1_800_000_000_900 };
     const sink = webhook(new URL('/hook?a=1', base), { secrets: () => [SECRET, second], clock });
-    const delivered = { verdict: 'delivered', status: 200, said: null, retryAfterMs: null };
+    const delivered = { outcome: 'delivered', status: 200, said: null, retryAfterMs: null };
     expect(await sink.deliver(BATCH!, NEVER)).toEqual(delivered);
     // A clock that was set back: the next attempt has the time of that clock, and the same id and body.
     clock.now = () => 1_700_000_000_000;
@@ -75,18 +75,18 @@ describe('what is posted', () => {
 
 describe('what is answered', () => {
   test('decides by its status', async () => {
-    expect(await result(status(204))).toMatchObject({ verdict: 'delivered', status: 204 });
+    expect(await result(status(204))).toMatchObject({ outcome: 'delivered', status: 204 });
     expect(await result(status(422, {}, '{"error":"no such field"}'))).toEqual({
-      verdict: 'refused',
+      outcome: 'refused',
       status: 422,
       said: '{"error":"no such field"}',
       retryAfterMs: null,
     });
     expect(await result(status(429, { 'retry-after': '7' }))).toMatchObject({
-      verdict: 'failed',
+      outcome: 'failed',
       retryAfterMs: 7000,
     });
-    expect(await result(status(410))).toMatchObject({ verdict: 'unwanted' });
+    expect(await result(status(410))).toMatchObject({ outcome: 'unwanted' });
   });
 
   test('with a redirect is not followed', async () => {
@@ -97,7 +97,7 @@ describe('what is answered', () => {
     });
     for (const code of [301, 302, 307, 308])
       expect(await result(status(code, { location: elsewhere.href }))).toMatchObject({
-        verdict: 'failed',
+        outcome: 'failed',
         status: code,
         said: expect.stringContaining('redirects are not followed'),
       });
@@ -113,8 +113,8 @@ describe('what is answered', () => {
       };
       more();
     };
-    expect(await result(endless(200))).toMatchObject({ verdict: 'delivered' });
-    expect(await result(endless(500))).toMatchObject({ verdict: 'failed', said: 'x'.repeat(200) });
+    expect(await result(endless(200))).toMatchObject({ outcome: 'delivered' });
+    expect(await result(endless(500))).toMatchObject({ outcome: 'failed', said: 'x'.repeat(200) });
   });
 
   test('and cut off behind its head is what the head said', async () => {
@@ -123,18 +123,18 @@ describe('what is answered', () => {
       response.write('so far');
       setImmediate(() => response.destroy());
     };
-    expect(await result(cutOff(200))).toMatchObject({ verdict: 'delivered' });
-    expect(await result(cutOff(503))).toMatchObject({ verdict: 'failed', status: 503 });
+    expect(await result(cutOff(200))).toMatchObject({ outcome: 'delivered' });
+    expect(await result(cutOff(503))).toMatchObject({ outcome: 'failed', status: 503 });
   });
 
   test('not at all, or no HTTP, is a failure that says so', async () => {
     expect(await result((request) => request.socket.destroy())).toMatchObject({
-      verdict: 'failed',
+      outcome: 'failed',
       status: null,
       said: 'UND_ERR_SOCKET',
     });
     expect(await result(() => {}, { timeoutMs: 50 })).toMatchObject({
-      verdict: 'failed',
+      outcome: 'failed',
       said: expect.stringContaining('WEBHOOK_TIMEOUT'),
     });
     const garbage = createServer((socket) => {
@@ -147,13 +147,13 @@ describe('what is answered', () => {
     onTestFinished(() => void garbage.close());
     const { port } = garbage.address() as AddressInfo;
     expect(await webhook(new URL(`http://127.0.0.1:${port}`)).deliver(BATCH!, NEVER)).toMatchObject({
-      verdict: 'failed',
+      outcome: 'failed',
       status: null,
       said: expect.stringMatching(/^HPE_|^HTTPParserError/),
     });
     garbage.close();
     expect(await webhook(new URL(`http://127.0.0.1:${port}`)).deliver(BATCH!, NEVER)).toMatchObject({
-      verdict: 'failed',
+      outcome: 'failed',
       said: 'ECONNREFUSED',
     });
   });
@@ -197,7 +197,7 @@ describe('where it may go', () => {
     // As after a rebinding: a name that was judged by itself, and resolves to this machine.
     const url = new URL(`https://localhost:${base.port}/`);
     expect(await webhook(url, { allowPrivate: false }).deliver(BATCH!, NEVER)).toMatchObject({
-      verdict: 'failed',
+      outcome: 'failed',
       status: null,
       said: expect.stringContaining('WEBHOOK_ALLOW_PRIVATE'),
     });

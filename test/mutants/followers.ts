@@ -41,12 +41,12 @@ export const FOLLOWERS: readonly Mutant[] = [
     ['test/follow/follower.pg.test.ts'],
     [
       'followers: what failed counts as delivered',
-      "if (result.verdict === 'delivered') {",
-      "if (result.verdict !== 'unwanted') {",
+      "if (result.outcome === 'delivered') {",
+      "if (result.outcome !== 'unwanted') {",
     ],
     [
       'followers: a receiver that is down loses batches',
-      "if (result.verdict === 'refused' && refusals >= attempts",
+      "if (result.outcome === 'refused' && refusals >= attempts",
       'if (failures >= attempts',
     ],
     ['followers: a batch under way is not written down', 'await held?.sending(batch.to);', ''],

@@ -260,8 +260,8 @@ export const HOLES: readonly Mutant[] = [
   {
     breaks: 'refresh: a SKU of 512 characters is refused',
     file: 'src/cli/refresh.ts',
-    from: 'sku.length > LONGEST_SKU',
-    to: 'sku.length >= LONGEST_SKU',
+    from: 'sku.length > MAX_KEY_LENGTH',
+    to: 'sku.length >= MAX_KEY_LENGTH',
     tests: ['test/cli/one-shot.e2e.test.ts'],
   },
   {

@@ -145,13 +145,3 @@ test('the environment is read only in config/config.ts', () => {
   const readers = files.filter((file) => /process\.env|from 'node:process'/.test(readFileSync(file, 'utf8')));
   expect(readers.map((file) => relative(SRC, file))).toEqual(['config/config.ts']);
 });
-
-test('no file of src has more than 300 lines of code', () => {
-  const long = files.filter(
-    (file) =>
-      readFileSync(file, 'utf8')
-        .split('\n')
-        .filter((line) => !/^\s*(?:$|\/\/|\*|\/\*)/.test(line)).length > 300,
-  );
-  expect(long.map((file) => relative(SRC, file))).toEqual([]);
-});

@@ -137,12 +137,12 @@ export async function callInputs(sql: Sql, options: Partial<CallInputOptions> = 
   });
 }
 
-/** Claims whatever is due; fails where nothing is. */
 /** What a daemon does before it plans a call: reads what sellers have committed to the watchlist. */
 export async function followWatchlist(sql: Sql): Promise<void> {
   expect(await readWatchlist(sql, { most: 100_000, everything: false })).toBe(true);
 }
 
+/** Claims whatever is due; fails where nothing is. */
 export async function claimAll(sql: Sql, count = 1000): Promise<Claim> {
   await followWatchlist(sql);
   const claim = await claimDue(sql, { quotas: allDue(count) }, LEASE_MS);

@@ -1,7 +1,12 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
+import { SET_BACK_MS } from '../../src/daemon/clock-watch.ts';
 import { DEAD_AFTER_MS } from '../../src/daemon/health.ts';
-import { readTargets } from '../../src/store/catalog/sync-state.ts';
+import { ceilingAt, guardMs, initialPace, ownMost, settled } from '../../src/pace/policy.ts';
+import type { Facts } from '../../src/status/facts.ts';
+import { clockReasons, isDeltaLate } from '../../src/status/progress.ts';
+import { readSyncState, readTargets } from '../../src/store/catalog/sync-state.ts';
+import { readClock } from '../../src/store/clock.ts';
 import { type Lane, DUE_LANES, laneNumber } from '../../src/store/ledger/due.ts';
 import type { SyncSettings } from '../../src/sync/context.ts';
 import { snapshotMs } from '../../src/sync/intervals.ts';
@@ -73,4 +78,109 @@ test('a daemon at work: the estimate of next refreshes and livez give it up afte
       select coalesce(at_work, true) as "atWork" from catalog_internal.trust_terms()`;
     expect(row.atWork).toBe(atWork);
   }
+});
+
+/** What `read` finds a moment before a bound of so many seconds, and a moment after it. */
+async function aboutBound<T>(seconds: number, read: (seconds: number) => Promise<T>): Promise<[T, T]> {
+  return [await read(seconds - 0.25), await read(seconds + 1)];
+}
+
+test('a clock that was set back: SQL, the daemon and the status tell it from a correction by the same step', async () => {
+  const { sql } = store;
+  const found = await aboutBound(SET_BACK_MS / 1000, async (seconds) => {
+    await sql`update catalog_internal.tasks set started_at = null, finished_at = null`;
+    await sql`
+      update catalog_internal.clock set high_water = clock_timestamp() + make_interval(secs => ${seconds}),
+        steady_since = now() - interval '2 hours', set_back_seconds = null, ahead_seconds = null`;
+    const clock = await readClock(sql);
+    const [row] = await sql`
+      select catalog_internal.believable_until() = '-infinity' as disbelieved,
+        not catalog_internal.clock_is_steady() as unsteady, catalog_internal.set_back_clock() > 0 as put_right`;
+    return { ...row, shown: clockReasons({ clock } as Facts).length > 0 };
+  });
+  const all = (is: boolean) => ({ disbelieved: is, unsteady: is, put_right: is, shown: is });
+  expect(found).toEqual([all(false), all(true)]);
+});
+
+test('a time to come: SQL and the status take it for a clock that was set from the same minute on', async () => {
+  const { sql } = store;
+  const found = await aboutBound(60, async (seconds) => {
+    await sql`
+      update catalog_internal.sync set catalog_fault = null, manifest_applied_at = now(),
+        delta_checked_at = now() + make_interval(secs => ${seconds})`;
+    await sql`
+      update catalog_internal.tasks set finished_at = now() + make_interval(secs => ${seconds})
+      where task = 'maintenance'`;
+    const [row] = await sql<[{ doubt: string | null; idle: boolean; now: Date }]>`
+      select catalog_doubt as doubt, not at_work as idle, now() as now from catalog_internal.trust_terms()`;
+    const facts = { now: row.now, sync: await readSyncState(sql), targets: await readTargets(sql) } as Facts;
+    return { late: row.doubt === 'delta_late', idle: row.idle, shown: isDeltaLate(facts) };
+  });
+  const all = (is: boolean) => ({ late: is, idle: is, shown: is });
+  expect(found).toEqual([all(false), all(true)]);
+});
+
+/** Requests a window, share and floor of the account's limit, what others sent, what the mirror may have learned. */
+const PACE = fc.record({
+  windowMs: fc.constantFrom(5000, 9999, 10_000, 10_001, 60_000, 3_600_000),
+  limit: fc.integer({ min: 1, max: 1000 }),
+  share: fc.double({ min: 0, max: 1, noNaN: true }),
+  floor: fc.double({ min: 0, max: 1, noNaN: true }),
+  others: fc.oneof(fc.constant(0), fc.integer({ min: 1, max: 1000 })),
+  ceiling: fc.integer({ min: 1, max: 1000 }),
+  raisedSecondsAgo: fc.oneof(fc.constant(0), fc.integer({ min: 0, max: 600 })),
+  backingOff: fc.option(fc.record({ resumeAt: fc.option(fc.integer({ min: 1, max: 1000 })) })),
+});
+
+test('the pace: promises are given what the pacer would allow, beside others and after a refusal', async () => {
+  const { sql } = store;
+  await fc.assert(
+    fc.asyncProperty(
+      PACE,
+      async ({ windowMs, limit, others, ceiling, raisedSecondsAgo, backingOff, ...parts }) => {
+        const maxPerWindow = Math.max(1, Math.floor(limit * parts.share));
+        const floor = Math.max(1, Math.floor(maxPerWindow * parts.floor));
+        const limits = { maxPerWindow, windowMs, backoffMs: 60_000, account: { limit, floor } };
+        await sql`
+        update catalog_internal.settings set rate_window = ${windowMs / 1000}, rate_limit = ${limit},
+          rate_share = ${maxPerWindow}, rate_floor = ${floor}`;
+        await sql`
+        insert into catalog_internal.pace (ceiling, raised_at, backoff_until, resume_at)
+        values (
+          ${ceiling}, now() - make_interval(secs => ${raisedSecondsAgo}),
+          ${backingOff === null ? null : '1 minute'}::interval + now(), ${backingOff?.resumeAt ?? null}
+        )
+        on conflict (id) do update set ceiling = excluded.ceiling, raised_at = excluded.raised_at,
+          backoff_until = excluded.backoff_until, resume_at = excluded.resume_at`;
+        await sql`
+        select setval('catalog_internal.others_sent_3',
+          (extract(epoch from clock_timestamp()) * 1000)::bigint << 20 | ${others}::int)`;
+        const [row] = await sql<
+          [{ raised: number; before: number; after: number; requests: number; part: number }]
+        >`
+        select (extract(epoch from raised_at) * 1000)::float8 as raised,
+          (extract(epoch from clock_timestamp()) * 1000)::float8 as before,
+          (catalog_internal.promise_capacity()).requests,
+          (extract(epoch from clock_timestamp()) * 1000)::float8 as after,
+          catalog_internal.others_part()::int as part
+        from catalog_internal.pace`;
+        const allowedAt = (now: number) => {
+          const state = { ...initialPace(limits, now), ceiling, raisedAt: row.raised };
+          const { resumeAt = null } = backingOff ?? {};
+          const halfOpen = { ...state, backoffUntil: now, halfOpenSentAt: now, resumeAt };
+          const resumed = settled(limits, halfOpen, { sentAt: now, outcome: 'ok', sendsInWindow: 1 }, now);
+          return Math.min(
+            ownMost(limits, others),
+            ceilingAt(limits, backingOff === null ? state : resumed, now),
+          );
+        };
+        // Eight tenths of it, a minute. The ceiling is a real: six digits.
+        const given = (row.requests / 0.8) * (windowMs / 60_000);
+        expect(given).toBeGreaterThanOrEqual(allowedAt(row.before) * (1 - 1e-6));
+        expect(given).toBeLessThanOrEqual(allowedAt(row.after) * (1 + 1e-6));
+        expect(row.part).toBe(Math.ceil((windowMs + guardMs(limits)) / 15));
+      },
+    ),
+    { numRuns: 200 },
+  );
 });

@@ -18,7 +18,10 @@ describe('a backlog', () => {
     expect([isBacklog(backlog), isBacklogNear(backlog)]).toEqual([is, isNear]);
   });
 
-  test('is listed for two minutes', () => expect(listedSkus({ due: 99, refreshesPerMinute: 0.4 })).toBe(1));
+  test('is listed for two minutes, in whole SKUs', () => {
+    expect(listedSkus({ due: 99, refreshesPerMinute: 10 })).toBe(20);
+    expect(listedSkus({ due: 99, refreshesPerMinute: 0.4 })).toBe(1);
+  });
 });
 
 describe('idle time', () => {

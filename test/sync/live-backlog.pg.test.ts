@@ -144,7 +144,7 @@ test('nobody has waited while nothing was due: live SKUs that are new after days
   expect(plan).toEqual({ more: 18 });
 });
 
-test('the list is in the order in which the planner chooses', async () => {
+test('the list is in the order in which the planner chooses, also of SKUs that have probably moved', async () => {
   const { sql } = store;
   const sku = fc.record({
     weight: fc.constantFrom(1, 1, 3, 50),
@@ -152,6 +152,8 @@ test('the list is in the order in which the planner chooses', async () => {
     beta: fc.double({ min: 1, max: 4320, noNaN: true }),
     minutes: fc.option(fc.integer({ min: 1, max: 3000 })),
     learned: fc.boolean(),
+    // Of learned ones: how likely they have moved besides.
+    hazard: fc.oneof(fc.constant(0), fc.double({ min: 0.01, max: 20, noNaN: true })),
   });
   await fc.assert(
     fc.asyncProperty(
@@ -162,22 +164,25 @@ test('the list is in the order in which the planner chooses', async () => {
         await sql`delete from catalog.skus`;
         await sql`delete from catalog_internal.watched`;
         const rows = drawn.map((row, n) => ({ ...row, sku: `S${String(n).padStart(2, '0')}` }));
-        for (const { sku: name, weight, alpha, beta, minutes, learned } of rows) {
+        for (const { sku: name, weight, alpha, beta, minutes, learned, hazard } of rows) {
           await sql`
             insert into catalog.skus (sku, price_source, in_manifest, asked_at)
             values (${name}, 'live', true, clock_timestamp() - make_interval(mins => ${minutes}))`;
           if (learned)
-            await sql`insert into catalog_internal.live_rates (sku, alpha, beta) values (${name}, ${alpha}, ${beta})`;
+            await sql`
+              insert into catalog_internal.live_rates (sku, alpha, beta, hazard)
+              values (${name}, ${alpha}, ${beta}, ${hazard})`;
           await sql`insert into catalog_internal.watched (sku, weight) values (${name}, ${weight})`;
         }
         await sql`select catalog_internal.mark_due((select array_agg(sku) from catalog.skus), 'live', true)`;
         await listBacklog(sql, { count, overdueMinutes: overdue, prior: PRIOR });
         const chosen = chooseLive(
-          rows.map(({ sku: name, weight, alpha, beta, minutes, learned }) => ({
+          rows.map(({ sku: name, weight, alpha, beta, minutes, learned, hazard }) => ({
             sku: name,
             weight,
             rate: learned ? { alpha, beta } : PRIOR,
             tau: minutes ?? Infinity,
+            hazard: learned ? hazard : 0,
           })),
           count,
           overdue,
@@ -185,6 +190,6 @@ test('the list is in the order in which the planner chooses', async () => {
         expect(await listed()).toEqual(chosen.map((one) => one.sku));
       },
     ),
-    { numRuns: runs(40) },
+    { numRuns: runs(120) },
   );
 });

@@ -202,7 +202,10 @@ describe('once calls pause', () => {
     await mark(store.sql, ['A', 'B'], 'changed');
     for (let failures = 0; failures < FAILURES_BEFORE_PAUSE - 1; failures += 1)
       await failCall(store.sql, 0, failures);
-    for (const call of [await send(), await send()]) await call.answer();
+    const calls = [await send(), await send()];
+    expect(calls.flatMap(({ skus }) => skus).toSorted()).toEqual(['A', 'B']);
+    expect(await store.sql`select from catalog_internal.due where claim is not null`).toHaveLength(2);
+    for (const call of calls) await call.answer();
   });
 });
 

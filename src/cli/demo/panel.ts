@@ -1,5 +1,6 @@
 import { formatAge } from '../../lib/duration.ts';
-import { count, estimateBacklog, secondsBetween, sum } from '../../status/format.ts';
+import { count } from '../../lib/format.ts';
+import { estimateBacklog, secondsBetween, sum } from '../../status/format.ts';
 import type { Health } from '../../status/health.ts';
 import type { ReasonCode } from '../../status/reason.ts';
 import type { Status } from '../../status/status.ts';
@@ -61,13 +62,16 @@ function mirrorWords({ status, now, changes }: DemoView): string {
   const { skus, due, deltaCheckedAt } = status.stats;
   const checked =
     deltaCheckedAt === null ? '' : `, delta checked ${formatAge(secondsBetween(deltaCheckedAt, now))} ago`;
-  return `${count(sum(skus.map((row) => row.count)))} SKUs, ${count(sum(due.map((row) => row.count)))} due, ${priceChanges(changes)}${checked}`;
+  return (
+    `${count(sum(skus.map((row) => row.count)))} SKUs, ${count(sum(due.map((row) => row.count)))} due, ` +
+    `${priceChanges(changes)}${checked}`
+  );
 }
 
 const priceChanges = ({ count: n }: RecentChanges): string =>
   n === 1 ? '1 price change recorded' : `${count(n)} price changes recorded`;
 
-/** One line for a pipe or a file. `isFilled`: the initial load was over before, and is not told of again. */
+/** One line for a pipe or a file. `isFilled`: the initial load was over before, and is not shown again. */
 export function demoLine(view: DemoView, isFilled: boolean): string {
   if (!isFilled) {
     const load = loadOf(view);
@@ -147,6 +151,8 @@ function changeWords(change: ChangeRow, now: Date, width: number, { ascii }: Ter
   const name = harmless(sku);
   const shown = name.length > LONGEST_SKU ? `${name.slice(0, LONGEST_SKU - 1)}${ascii ? '~' : '…'}` : name;
   const move = `${price(from).padStart(6)} ${arrow} ${price(to)}`;
-  const whole = `${shown.padEnd(LONGEST_SKU)} ${harmless(size).padEnd(8)} ${move.padEnd(16)} ${formatAge(Math.max(0, secondsBetween(at, now)))} ago`;
+  const whole =
+    `${shown.padEnd(LONGEST_SKU)} ${harmless(size).padEnd(8)} ${move.padEnd(16)} ` +
+    `${formatAge(Math.max(0, secondsBetween(at, now)))} ago`;
   return whole.length <= width ? whole : `${shown} ${harmless(size)} ${price(from)} ${arrow} ${price(to)}`;
 }

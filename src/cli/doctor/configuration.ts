@@ -35,7 +35,9 @@ export function judgeShare({ rate }: Pick<MirrorConfig, 'rate'>, others: number 
   const window = windowMs === MINUTE_MS ? 'per minute' : `in ${windowMs / 1000} s`;
   const beside =
     others === null || others === 0 ? 'other services have used none' : `other services have used ${others}`;
-  const text = `${sendsPerWindow(limits)} requests ${window} of the account's ${limit}, at least ${rateFloor({ rate })} while other services use theirs; ${beside}`;
+  const text =
+    `${sendsPerWindow(limits)} requests ${window} of the account's ${limit}, at least ${rateFloor({ rate })} ` +
+    `while other services use theirs; ${beside}`;
   const findings: CheckResult[] = [];
   const perMinute = (limit * MINUTE_MS) / windowMs;
   if (perMinute > DOCUMENTED_PER_MINUTE)

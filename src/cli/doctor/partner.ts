@@ -1,5 +1,6 @@
 import type { Config } from '../../config/config.ts';
 import { formatAge } from '../../lib/duration.ts';
+import { count } from '../../lib/format.ts';
 import type { PutOff } from '../../pace/pacer.ts';
 import { letsThrough, refuses } from '../../pace/policy.ts';
 import { NO_ANSWER, PartnerError, type RequestOutcome } from '../../partner/errors.ts';
@@ -229,12 +230,11 @@ function catalog({ manifest }: Evidence, config: Config, now: number): CheckResu
   });
   if (!reading.ok) return [];
   const { skuCount, livePricedSkuCount, generatedAt } = reading.value;
-  const count = skuCount === null ? 'an unknown number of SKUs' : `${skuCount.toLocaleString('en-US')} SKUs`;
-  const live =
-    livePricedSkuCount === null ? '' : `, ${livePricedSkuCount.toLocaleString('en-US')} of them live`;
-  if (generatedAt === null) return [ok('manifest', `${count}${live}, of unknown age`)];
+  const all = skuCount === null ? 'an unknown number of SKUs' : `${count(skuCount)} SKUs`;
+  const live = livePricedSkuCount === null ? '' : `, ${count(livePricedSkuCount)} of them live`;
+  if (generatedAt === null) return [ok('manifest', `${all}${live}, of unknown age`)];
   const ageMs = now - generatedAt.getTime();
-  const text = `${count}${live}, generated ${generatedAt.toISOString()} (${formatAge(ageMs / 1000)} ago)`;
+  const text = `${all}${live}, generated ${generatedAt.toISOString()} (${formatAge(ageMs / 1000)} ago)`;
   return ageMs > config.catalog.staleAfterMs
     ? [
         warn(

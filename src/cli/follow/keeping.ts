@@ -51,11 +51,12 @@ export async function resend(
       const letter = await readLetter(sql, id);
       if (letter === null) continue;
       const result = await receiver.send(letter, new AbortController().signal);
-      if (result.verdict !== 'delivered') {
+      if (result.outcome !== 'delivered') {
         await noteAttempt(sql, id, result);
         throw Object.assign(
           new Error(
-            `${sent} of ${letters.length} dead letters were taken; of the next the receiver says: ${[result.status, result.said].filter((part) => part !== null).join(' ')}`,
+            `${sent} of ${letters.length} dead letters were taken; of the next the receiver says: ` +
+              [result.status, result.said].filter((part) => part !== null).join(' '),
           ),
           { hint: 'correct the receiver and try again, or delete them with --discard' },
         );

@@ -6,7 +6,7 @@ import type { LogThrottle } from '../../telemetry/log/throttle.ts';
 
 const RECEIVER = 'receiver';
 
-/** Log lines of what happens to a follower: a receiver that is down is told of at once, and then ever more rarely. */
+/** Log lines of what happens to a follower: a receiver that is down is logged at once, and then ever more rarely. */
 export function followLines(
   log: Log,
   throttle: LogThrottle,

@@ -117,4 +117,6 @@ function beginningOf(given: Arguments['values'][string], problems: string[]): Be
   return 'now';
 }
 
-export const FILTER_HELP = `watchlist, brand=…, sku=… or kind=${KINDS.join('|')}; may be given more than once: any value of a name, and all names`;
+export const FILTER_HELP =
+  `watchlist, brand=…, sku=… or kind=${KINDS.join('|')}; ` +
+  'may be given more than once: any value of a name, and all names';

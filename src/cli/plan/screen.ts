@@ -1,14 +1,15 @@
 import { formatAge, formatDuration } from '../../lib/duration.ts';
+import { count, percent } from '../../lib/format.ts';
 import type { Capacity, CapacityInput, ClassCapacity } from '../../sync/live/capacity.ts';
 import type { Gains, WhatIf } from '../../sync/live/gains.ts';
 
 const SECOND_MS = 1000;
+const whole = (n: number) => count(Math.round(n));
+const part = (share: number) => percent(share, 2);
 
 /** The plan as text: the input, its estimates, and beside them those for ten more requests a minute. */
 export function planScreen(input: CapacityInput, now: Capacity, more: Capacity): string {
-  const count = (n: number) => Math.round(n).toLocaleString('en-US');
   const age = (minutes: number) => formatAge(minutes * 60);
-  const part = (value: number) => `${(value * 100).toFixed(2)} %`;
   const row = (what: string, value: (capacity: Capacity) => string) =>
     `${what.padEnd(38)}${value(now).padStart(12)}${value(more).padStart(16)}`;
   const klass = (name: string, of: (capacity: Capacity) => ClassCapacity) => [
@@ -17,19 +18,28 @@ export function planScreen(input: CapacityInput, now: Capacity, more: Capacity):
     row(`${name}: prices correct`, (c) => part(of(c).freshness)),
   ];
   return [
-    `${count(input.skus)} SKUs, ${part(input.liveShare)} live; ${input.bulkMaxSkus} SKUs per call, ${input.liveBudget} of them live${input.liveCeiling === null ? '' : `, at most ${count(input.liveCeiling)} live per minute`}`,
-    `price changes: every ${age(input.liveMovesEvery)} (median live SKU${input.liveGroups === null ? ', assumed' : ', as refreshes have shown'}), every ${age(input.snapshotMovesEvery)} (median snapshot-priced SKU, assumed)`,
+    [
+      `${whole(input.skus)} SKUs, ${part(input.liveShare)} live; ${input.bulkMaxSkus} SKUs per call`,
+      `${input.liveBudget} of them live`,
+      ...(input.liveCeiling === null ? [] : [`at most ${whole(input.liveCeiling)} live per minute`]),
+    ].join(', '),
+    [
+      `price changes: every ${age(input.liveMovesEvery)} (median live SKU`,
+      input.liveGroups === null ? 'assumed)' : 'as refreshes have shown)',
+      `every ${age(input.snapshotMovesEvery)} (median snapshot-priced SKU`,
+      'assumed)',
+    ].join(', '),
     '',
     row('requests per minute', (c) => c.requestsPerMinute.toFixed(0)),
     ...(now.underWay === null
       ? []
       : [
-          row('calls under way: needed', (c) => count(c.underWay?.needed ?? 0)),
+          row('calls under way: needed', (c) => whole(c.underWay?.needed ?? 0)),
           row(`calls per minute with ${input.mostUnderWay} under way`, (c) =>
-            count(c.underWay?.mostPerMinute ?? 0),
+            whole(c.underWay?.mostPerMinute ?? 0),
           ),
         ]),
-    row('initial load: calls', (c) => count(c.fillCalls)),
+    row('initial load: calls', (c) => whole(c.fillCalls)),
     row('initial load: time', (c) => age(c.fillMinutes)),
     row('live: refreshes per minute', (c) => c.liveRefreshes.toFixed(0)),
     row('live: time for one round', (c) => age(c.roundMinutes)),
@@ -48,10 +58,12 @@ function answers({ answerSeconds, mostUnderWay }: CapacityInput, { underWay }: C
   const length = formatDuration(answerSeconds * SECOND_MS);
   return underWay.limits
     ? [
-        `At answers of ${length} a daemon makes ${Math.floor(underWay.mostPerMinute)} calls per minute, because at most ${mostUnderWay} are under way; another replica makes as many more.`,
+        `At answers of ${length} a daemon makes ${Math.floor(underWay.mostPerMinute)} calls per minute, because ` +
+          `at most ${mostUnderWay} are under way; another replica makes as many more.`,
       ]
     : [
-        `At answers of ${length} the budget needs ${underWay.needed} of the ${mostUnderWay} calls that may be under way: their length limits nothing.`,
+        `At answers of ${length} the budget needs ${underWay.needed} of the ${mostUnderWay} calls that may be ` +
+          'under way: their length limits nothing.',
       ];
 }
 
@@ -61,16 +73,19 @@ function conclusion(input: CapacityInput, now: Capacity, more: Capacity): string
     return `The budget is enough to refresh every live SKU within LIVE_INTERVAL (${interval}).`;
   const needed = Math.ceil(now.live.skus / input.liveMinutes / input.liveBudget);
   const ceiling = input.liveCeiling !== null && input.liveCeiling < now.live.skus / input.liveMinutes;
+  const tooLow = ceiling
+    ? "the partner's ceiling on live computations is too low"
+    : `that takes ${needed} requests per minute`;
   const gain = ((more.live.freshness - now.live.freshness) * 100).toFixed(2);
   return [
-    `The budget is too small to refresh every live SKU within LIVE_INTERVAL (${interval}): ${ceiling ? "the partner's ceiling on live computations is too low" : `that takes ${needed} requests per minute`}.`,
-    `Live SKUs are refreshed ${input.livePolicy === 'index' ? 'by expected gain' : 'in turn'}; ten more requests per minute add ${gain} points to the freshness of live prices.`,
+    `The budget is too small to refresh every live SKU within LIVE_INTERVAL (${interval}): ${tooLow}.`,
+    `Live SKUs are refreshed ${input.livePolicy === 'index' ? 'by expected gain' : 'in turn'}; ten more ` +
+      `requests per minute add ${gain} points to the freshness of live prices.`,
   ].join('\n');
 }
 
 /** What would help live prices, each by itself. */
 export function gainLines(gains: Gains, { requests, hints, weight }: WhatIf): string[] {
-  const part = (value: number) => `${(value * 100).toFixed(2)} %`;
   const points = (value: number) => {
     const difference = 100 * (value - gains.now);
     return `${difference < 0 ? '-' : '+'} ${Math.abs(difference).toFixed(2)} points`;
@@ -85,7 +100,7 @@ export function gainLines(gains: Gains, { requests, hints, weight }: WhatIf): st
       points(gains.hints),
     ),
     row(
-      `a watchlist of ${gains.watchedSkus.toLocaleString('en-US')} of these SKUs, of weight ${weight}`,
+      `a watchlist of ${count(gains.watchedSkus)} of these SKUs, of weight ${weight}`,
       `${part(gains.watched)} of the time for these${gains.others === null ? '' : `, ${points(gains.others)} for the others`}`,
     ),
   ];

@@ -1,10 +1,8 @@
 import { formatAge } from '../../lib/duration.ts';
+import { count, percent } from '../../lib/format.ts';
 import type { Oddity } from '../../store/answer/plausibility.ts';
 import { tableOf } from '../table.ts';
 import type { Explained } from './explained.ts';
-
-const count = (value: number) => value.toLocaleString('en-US');
-const percent = (share: number) => `${(100 * share).toFixed(1)} %`;
 
 /** Why a SKU is, or was, refreshed; reasons of catalog.sku_trust. */
 const REASONS: Readonly<Record<string, string>> = {
@@ -99,10 +97,12 @@ function stateOf({ state, price_source: source, in_manifest: isListed, next }: E
 function scopeLine({ scope }: Explained): [string, string][] {
   if (scope === null) return [];
   const [first, ...others] = scope.rules;
+  const later = others.map(({ kind, value, include }) => `${kind} "${value}" (${include ? 'in' : 'out'})`);
+  const before = later.length === 0 ? '' : `, before ${later.join(', ')}`;
   const because =
     first === undefined
       ? 'no rule of catalog.scope matches'
-      : `by the rule for ${first.kind} "${first.value}"${others.length === 0 ? '' : `, before ${others.map(({ kind, value, include }) => `${kind} "${value}" (${include ? 'in' : 'out'})`).join(', ')}`}`;
+      : `by the rule for ${first.kind} "${first.value}"${before}`;
   const asked = scope.asked_for_metadata ? '; it is asked once for its metadata, which a rule needs' : '';
   return [['scope', `${scope.in_scope ? 'in' : 'out'}: ${because}${asked}`]];
 }
@@ -125,7 +125,10 @@ function reportOf(explained: Explained): string {
   const { reported_at: reportedAt, removed_at: removedAt, asked_since: isAsked } = explained.report;
   if (removedAt !== null) return `removed ${ago(explained, removedAt)}`;
   if (reportedAt === null) return 'the delta has never reported it';
-  return `the delta reported it ${ago(explained, reportedAt)}, ${isAsked ? 'and it was asked about since' : 'and it was not asked about since'}`;
+  return (
+    `the delta reported it ${ago(explained, reportedAt)}, ` +
+    (isAsked ? 'and it was asked about since' : 'and it was not asked about since')
+  );
 }
 
 function rightOf({ trust }: Explained): string {
@@ -178,7 +181,10 @@ function beliefOf({ belief }: Explained): string {
     withLine === null
       ? ''
       : `; SKUs of its brand and model move at present: it has, too, with ${percent(withLine)}`;
-  return `a change every ${formatAge(minutes * 60)}, ${sizes}, ${isOwn ? 'learned from its own refreshes' : 'as SKUs of which nothing is known'}${line}`;
+  return (
+    `a change every ${formatAge(minutes * 60)}, ${sizes}, ` +
+    `${isOwn ? 'learned from its own refreshes' : 'as SKUs of which nothing is known'}${line}`
+  );
 }
 
 /** Sources beyond these are counted. */

@@ -1,4 +1,5 @@
 import { formatAge } from '../../lib/duration.ts';
+import { count, percent } from '../../lib/format.ts';
 import { type Share, sharesOf, type Verified } from './figures.ts';
 
 /** What came out of asking about a sample. */
@@ -44,20 +45,19 @@ export function verificationOf(
 
 const LISTED = 30;
 const SIZES_LISTED = 3;
-const count = (value: number) => value.toLocaleString('en-US');
-const percent = (share: number) => `${(100 * share).toFixed(1)} %`;
 const price = (value: number | null) => (value === null ? 'none' : count(value));
 
 /** For a person. Pure. */
 export function reportOf({ population, asked, answered, seconds, shares, wrong }: Verification): string[] {
   const silent = asked - answered;
   return [
-    `${count(answered)} of ${count(population)} priced SKUs, drawn at random, were asked about in ${formatAge(seconds)}${silent > 0 ? `; ${count(silent)} more were not answered` : ''}`,
+    `${count(answered)} of ${count(population)} priced SKUs, drawn at random, were asked about in ` +
+      `${formatAge(seconds)}${silent > 0 ? `; ${count(silent)} more were not answered` : ''}`,
     '',
     `${'SKUs'.padEnd(12)}${'asked'.padStart(7)}${'right'.padStart(10)}${'95 % interval'.padStart(21)}${'claimed'.padStart(10)}`,
     ...shares.map(shareLine),
     '',
-    verdictLine(shares),
+    conclusionLine(shares),
     ...(wrong.length === 0 ? [] : ['', 'wrong, those first that were actionable:']),
     ...wrong.slice(0, LISTED).flatMap(storyOf),
     ...(wrong.length > LISTED ? [`and ${count(wrong.length - LISTED)} more: --json lists all`] : []),
@@ -67,10 +67,17 @@ export function reportOf({ population, asked, answered, seconds, shares, wrong }
 function shareLine({ name, skus, right, interval, claimed, holds }: Share): string {
   if (interval === null) return `${name.padEnd(12)}${'0'.padStart(7)}`;
   const between = `${percent(interval[0])} to ${percent(interval[1])}`;
-  return `${name.padEnd(12)}${count(skus).padStart(7)}${percent(right).padStart(10)}${between.padStart(21)}${percent(claimed).padStart(10)}${holds ? '' : '  outside'}`;
+  return [
+    name.padEnd(12),
+    count(skus).padStart(7),
+    percent(right).padStart(10),
+    between.padStart(21),
+    percent(claimed).padStart(10),
+    holds ? '' : '  outside',
+  ].join('');
 }
 
-function verdictLine([all]: readonly Share[]): string {
+function conclusionLine([all]: readonly Share[]): string {
   if (all === undefined || all.interval === null) return 'nothing was answered, so nothing is known';
   if (all.holds) return 'the claim is within the interval: prices are as likely right as p_right says';
   return all.claimed > all.right

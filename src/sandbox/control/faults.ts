@@ -93,10 +93,10 @@ const SHOWN = ['route', 'status', 'body', 'headers', 'reset', 'hang', 'lost', 'c
 
 function shown({ id, fault, hits }: Readonly<ArmedFault>): object {
   const { delayMs, truncateAt, times = 1, after = 0 } = fault;
-  const told = SHOWN.filter((name) => fault[name] !== undefined).map((name) => [name, fault[name]]);
+  const members = SHOWN.filter((name) => fault[name] !== undefined).map((name) => [name, fault[name]]);
   return {
     id,
-    ...Object.fromEntries(told),
+    ...Object.fromEntries(members),
     after,
     times: Number.isFinite(times) ? times : null,
     ...(delayMs === undefined ? {} : { delay: `${delayMs}ms` }),

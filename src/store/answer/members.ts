@@ -1,3 +1,5 @@
+import { isObject } from '../../lib/json-object.ts';
+
 /*
  * Members that move with each refresh, as a counter of views does. Each of their moves would be a row of history and
  * a change in the feed, and each refresh of a SKU would rewrite every price whose entry has one. They are noticed by
@@ -25,8 +27,6 @@ export interface MemberChange {
 
 type Json = Readonly<Record<string, unknown>>;
 
-const isObject = (value: unknown): value is Json =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
 const DEEPEST = 4;
 
 /** What differs between two JSON values, member by member; a value that is no object has one member, of no name. */

@@ -1,6 +1,7 @@
 import { declared, type EventName } from '../../declared/log-events.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { formatAge } from '../../lib/duration.ts';
+import { count } from '../../lib/format.ts';
 import type { Log } from './logger.ts';
 import type { Scrubber } from './scrub.ts';
 
@@ -26,8 +27,7 @@ const NAMED_SKUS = 3;
  * What a member of a line is in a sentence: durations with their unit, all else that is no text or number not at all.
  */
 function inWords(name: string, value: unknown): string | null {
-  if (typeof value === 'number')
-    return name.endsWith('Ms') ? formatAge(value / 1000) : value.toLocaleString('en-US');
+  if (typeof value === 'number') return name.endsWith('Ms') ? formatAge(value / 1000) : count(value);
   if (value instanceof Date) return value.toISOString();
   return typeof value === 'string' ? value : null;
 }

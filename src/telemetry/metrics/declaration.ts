@@ -188,3 +188,6 @@ export function ages<L extends string = never>(
 export function samplesOf<L extends string>(samples: Samples<L>): readonly MetricSample<L>[] {
   return typeof samples === 'object' && samples !== null ? samples : [{ value: samples }];
 }
+
+/** Every value of a type, in this order: one that is missing, or is none, does not compile. */
+export const allOf = <T extends string>(values: Readonly<Record<T, true>>): T[] => Object.keys(values) as T[];

@@ -14,12 +14,16 @@ const byFollower =
 /** How far those are who follow with a name (`catalog-mirror follow`); part of MIRROR_METRICS. */
 export const FOLLOWER_METRICS = {
   follower_behind_changes: gauge({
-    help: 'Changes that a follower (`catalog-mirror follow`) has not delivered yet, those that its filter leaves out included; 10,000 at most are counted. No series where its position is lost.',
+    help:
+      'Changes that a follower (`catalog-mirror follow`) has not delivered yet, those that its filter leaves out ' +
+      'included; 10,000 at most are counted. No series where its position is lost.',
     labels: unlisted('follower', 'delivery'),
     read: byFollower(({ behind }) => behind),
   }),
   follower_behind_seconds: gauge({
-    help: 'How long the first change that a follower has not delivered has been known, or in a first copy how long nothing was delivered; 0: nothing waits. No series where its position is lost.',
+    help:
+      'How long the first change that a follower has not delivered has been known, or in a first copy how long ' +
+      'nothing was delivered; 0: nothing waits. No series where its position is lost.',
     labels: unlisted('follower', 'delivery'),
     read: byFollower(({ behindSeconds }) => behindSeconds),
   }),

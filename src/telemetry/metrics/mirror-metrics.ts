@@ -1,15 +1,22 @@
 import { MIRROR_STATES, REASON_CODES } from '../../status/reason.ts';
 import type { MirrorStats } from '../../status/stats.ts';
 import { STORE_FAILURES } from '../../store/connection/sql-errors.ts';
-import type { HintSourceStats } from '../../store/sellers/hint-sources.ts';
-import { ages, each, gauge, ownGauge, storedCounter, unlisted } from './declaration.ts';
+import type { IncidentCause } from '../../store/live/incident.ts';
+import type { PRICE_SOURCES as SOURCES, SKU_STATES } from '../../store/schema/catalog.ts';
+import { ages, allOf, each, gauge, ownGauge, storedCounter, unlisted } from './declaration.ts';
 import { FOLLOWER_METRICS } from './follower-metrics.ts';
+import { HINT_METRICS } from './hint-metrics.ts';
 import { PROMISE_METRICS } from './promise-metrics.ts';
 
-const STATES = ['pending', 'priced', 'not_found', 'removed'];
-const PRICE_SOURCES = ['snapshot', 'live'];
-const INCIDENT_CAUSES = ['live-count', 'deferrals'];
-const CATALOG_STATES = ['ok', 'stale', 'none'];
+const STATES = allOf<(typeof SKU_STATES)[number]>({
+  pending: true,
+  priced: true,
+  not_found: true,
+  removed: true,
+});
+const PRICE_SOURCES = allOf<(typeof SOURCES)[number]>({ snapshot: true, live: true });
+const INCIDENT_CAUSES = allOf<IncidentCause>({ 'live-count': true, deferrals: true });
+const CATALOG_STATES = allOf<MirrorStats['catalogState']>({ ok: true, stale: true, none: true });
 /** Reasons that are always shown, at 0 when nothing is due for them; others appear when they occur. */
 const REASONS = ['new', 'changed', 'live', 'unlisted', 'deferred', 'error', 'metadata', 'sweep'];
 
@@ -18,12 +25,6 @@ const seconds = (time: Date | null) => (time === null ? null : time.getTime() / 
 /** 1 in the series of the one value that holds; those of the others are 0. */
 const is = <const L extends string>(label: L, value: string | null) =>
   value === null ? [] : [{ labels: { [label]: value } as Record<L, string>, value: 1 }];
-
-/** A number of each source of hints that is known now; their names are sellers' own. */
-const bySource =
-  (of: (source: HintSourceStats) => number) =>
-  ({ hints }: MirrorStats) =>
-    hints.sources.map((source) => ({ labels: { source: source.source }, value: of(source) }));
 
 /**
  * Metrics of the mirror, read at each scrape; but for those of the daemon itself (ownGauge) all show the same. Read
@@ -57,7 +58,9 @@ export const MIRROR_METRICS = {
     read: (s) => is('state', s.catalogState),
   }),
   catalog_counted_timestamp_seconds: gauge({
-    help: 'Time at which the catalog was last counted; skus, fresh_skus, due_skus, deferred_skus and all ages are as of then. Counting takes at most a twentieth of the time.',
+    help:
+      'Time at which the catalog was last counted; skus, fresh_skus, due_skus, deferred_skus and all ages are as ' +
+      'of then. Counting takes at most a twentieth of the time.',
     read: (s) => seconds(s.countedAt),
   }),
   skus: gauge({
@@ -75,7 +78,9 @@ export const MIRROR_METRICS = {
     read: (s) => s.freshSkus.map((row) => ({ labels: { price_source: row.priceSource }, value: row.count })),
   }),
   actionable_skus: gauge({
-    help: 'SKUs whose prices may be acted on: nothing speaks against them, and all of them are right with ACTIONABLE_CONFIDENCE at least (p_right).',
+    help:
+      'SKUs whose prices may be acted on: nothing speaks against them, and all of them are right with ' +
+      'ACTIONABLE_CONFIDENCE at least (p_right).',
     labels: each({ price_source: PRICE_SOURCES }),
     read: (s) => s.trust.map((row) => ({ labels: { price_source: row.priceSource }, value: row.actionable })),
   }),
@@ -172,35 +177,7 @@ export const MIRROR_METRICS = {
     labels: unlisted('cohort'),
     read: (s) => s.calibration.map(({ cohort, error }) => ({ labels: { cohort }, value: error })),
   }),
-  hints_total: storedCounter({
-    help: 'Hints of sellers (catalog.hint) that the mirror has read, by source. Sources beyond the fiftieth are one, other.',
-    labels: unlisted('source'),
-    read: bySource(({ hints }) => hints),
-  }),
-  hint_refreshes_total: storedCounter({
-    help: 'Refreshes of live SKUs that hints have brought forward, by source.',
-    labels: unlisted('source'),
-    read: bySource(({ refreshesBroughtForward }) => refreshesBroughtForward),
-  }),
-  hint_precision_ratio: gauge({
-    help: "How often a SKU had moved that the source hinted at, beyond what the SKU's own rate says (catalog.hint_sources); 0.3 before refreshes have tested it.",
-    labels: unlisted('source'),
-    read: bySource(({ precision }) => precision),
-  }),
-  hint_recall_ratio: gauge({
-    help: 'Part of all moves of live SKUs that the source told of (catalog.hint_sources).',
-    labels: unlisted('source'),
-    read: bySource(({ recall }) => recall),
-  }),
-  waiting_hints: gauge({
-    help: 'Hints that the mirror has read and whose live SKU has not been refreshed since, by source.',
-    labels: unlisted('source'),
-    read: bySource(({ waiting }) => waiting),
-  }),
-  unread_hints: gauge({
-    help: 'Hints that sellers have given and the mirror has not read yet; catalog.hint takes no more where 100,000 wait.',
-    read: (s) => s.hints.unread,
-  }),
+  ...HINT_METRICS,
   sql_refreshes_total: storedCounter({
     help: 'SKUs that were asked for from SQL (catalog.refresh, catalog.refresh_now).',
     read: (s) => s.refreshes.asked,
@@ -224,7 +201,9 @@ export const MIRROR_METRICS = {
     read: (s) => s.live.ceilingPerMinute,
   }),
   live_longest_wait_seconds: gauge({
-    help: 'Longest planned interval between two refreshes of a live SKU while the budget is too small for LIVE_INTERVAL; no series otherwise.',
+    help:
+      'Longest planned interval between two refreshes of a live SKU while the budget is too small for ' +
+      'LIVE_INTERVAL; no series otherwise.',
     read: (s) => s.live.longestWaitSeconds,
   }),
   incident: gauge({
@@ -250,7 +229,9 @@ export const MIRROR_METRICS = {
     read: (_, { storeFailure }) => is('because', storeFailure),
   }),
   task_last_success_timestamp_seconds: gauge({
-    help: 'Time of the last success of a task, in any daemon; no series before the first. For reprice: the last applied bulk answer, accurate to five seconds.',
+    help:
+      'Time of the last success of a task, in any daemon; no series before the first. For reprice: the last ' +
+      'applied bulk answer, accurate to five seconds.',
     labels: unlisted('task'),
     read: ({ tasks }) =>
       tasks.map(({ task, succeededAt }) => ({ labels: { task }, value: seconds(succeededAt) })),
@@ -305,7 +286,9 @@ export const MIRROR_METRICS = {
     read: (s) => seconds(s.pace.refused?.since ?? null),
   }),
   credential_suspected: gauge({
-    help: '1 while requests are rejected although the mirror sent no others in the window, else 0: the credential is wrong, or other traffic constantly fills the limit.',
+    help:
+      '1 while requests are rejected although the mirror sent no others in the window, else 0: the credential is ' +
+      'wrong, or other traffic constantly fills the limit.',
     read: (s) => (s.pace.refused?.suspected === 'credential' ? 1 : 0),
   }),
 };

@@ -52,7 +52,10 @@ export const PROCESS_METRICS = {
     },
   }),
   promise_cases_total: counter({
-    help: "Promises of a price's age (catalog.watchlist.max_age) by what became of them: kept; hindered: late after a back-off, a pause, a deferral, an error, or where the account cannot keep it; broken: late without any of these. One that comes n times as late counts n times.",
+    help:
+      "Promises of a price's age (catalog.watchlist.max_age) by what became of them: kept; hindered: late after a " +
+      'back-off, a pause, a deferral, an error, or where the account cannot keep it; broken: late without any of ' +
+      'these. One that comes n times as late counts n times.',
     labels: each({ outcome: PROMISE_OUTCOMES }),
     on: {
       'bulk.applied': ({ promises }) =>

@@ -3,7 +3,9 @@ import { each, gauge } from './declaration.ts';
 /** What is promised of the age of prices, and what became of it; part of MIRROR_METRICS. */
 export const PROMISE_METRICS = {
   promises: gauge({
-    help: 'SKUs whose age is promised (catalog.watchlist.max_age), by whether the account can keep it; no series while nothing is promised.',
+    help:
+      'SKUs whose age is promised (catalog.watchlist.max_age), by whether the account can keep it; no series ' +
+      'while nothing is promised.',
     labels: each({ feasible: ['yes', 'no'] }),
     read: ({ promises: { promises, feasible } }) =>
       promises === 0

@@ -53,12 +53,12 @@ export async function startSdk({ config, url, log, clock }: SdkOptions): Promise
   const { traces } = config;
   const lines = exportLines(log, clock);
   const ignore = () => {};
-  const told = (text: string) => lines.noise(text);
+  const noise = (text: string) => lines.noise(text);
   diag.setLogger(
-    { error: told, warn: told, info: ignore, debug: ignore, verbose: ignore },
+    { error: noise, warn: noise, info: ignore, debug: ignore, verbose: ignore },
     { logLevel: DiagLogLevel.WARN, suppressOverrideMessage: true },
   );
-  // What fails to be sent is told of by the watched exporter.
+  // What fails to be sent is logged by the watched exporter.
   setGlobalErrorHandler(ignore);
   const processor = new BatchSpanProcessor({
     exporter: watched(await openExporter(traces, url), lines),

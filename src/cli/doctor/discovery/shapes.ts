@@ -1,4 +1,5 @@
-import { isObject, MIN_PRICE, readAmount, readSizeEntry } from '../../../partner/wire.ts';
+import { isObject } from '../../../lib/json-object.ts';
+import { DELTA_LISTS, MIN_PRICE, readAmount, readSizeEntry } from '../../../partner/wire.ts';
 
 /*
  * What the shape of an answer shows of the names that the partner does not document (partner rules 2.4.open, 2.5.open).
@@ -6,7 +7,6 @@ import { isObject, MIN_PRICE, readAmount, readSizeEntry } from '../../../partner
  */
 
 const LISTS = ['not_found', 'deferred', 'errors'] as const;
-const DELTA_LISTS = ['changed', 'removed', 'now_live'] as const;
 
 /** Common names of such a list; the configured one comes before them. */
 const BODY_KEYS = [
@@ -83,9 +83,10 @@ export function namesRead(sent: ReadonlyMap<string, readonly string[]>, body: un
 
 const NAME = /^[A-Za-z_][\w.-]{0,63}$/;
 const NOT_A_NAME = new Set(
-  'a an the body request value values each this that it field fields property key parameter message error validation at of invalid missing required is'.split(
-    ' ',
-  ),
+  (
+    'a an the body request value values each this that it field fields property key parameter message error ' +
+    'validation at of invalid missing required is'
+  ).split(' '),
 );
 const UNWANTED = /(?:property )?["'`]?([\w.-]+)["'`]? (?:should not exist|is not allowed)/g;
 const WANTED = [
