@@ -65,7 +65,7 @@ function both(
 const SHORT = new Intl.NumberFormat('en-US', { notation: 'compact', maximumFractionDigits: 1 });
 const short = (n: number): string =>
   Math.abs(n) < 10_000 ? count(Math.round(n * 10) / 10) : SHORT.format(n);
-const percentOf = (n: number): string => `${Math.floor(n * 10) / 10} %`;
+const percentText = (n: number): string => `${Math.floor(n * 10) / 10} %`;
 
 const highest = (columns: Columns, value: (sample: Sample) => number | null) =>
   valuesOf(columns, value, Math.max);
@@ -120,22 +120,26 @@ const share = ({ priced, fresh }: CohortSample): number | null =>
   priced === null || fresh === null || priced === 0 ? null : (100 * fresh) / priced;
 
 export const freshChart = (course: Course): Html =>
-  both(course, { id: 'fresh-chart', title: 'Share of prices that are fresh', unit: percentOf }, (columns) => {
-    const lowest = (value: (sample: Sample) => number | null) => valuesOf(columns, value, Math.min);
-    const lines: ChartLine[] = [
-      { name: 'snapshot-priced', look: 'first', values: lowest((s) => share(s.snapshot)) },
-      { name: 'live', look: 'second', values: lowest((s) => share(s.live)) },
-    ];
-    const least = Math.min(100, ...lines.flatMap(({ values }) => values.filter((value) => value !== null)));
-    const isKnown = lines.some(({ values }) => values.some((value) => value !== null));
-    const objective = isKnown ? columns.map(() => FRESH_OBJECTIVE) : [];
-    return {
-      lines: [...lines, { name: 'objective', look: 'target', values: objective }],
-      marks: [incidents(columns)],
-      least: FLOORS.find((floor) => floor < least) ?? 0,
-      most: 100,
-    };
-  });
+  both(
+    course,
+    { id: 'fresh-chart', title: 'Share of prices that are fresh', unit: percentText },
+    (columns) => {
+      const lowest = (value: (sample: Sample) => number | null) => valuesOf(columns, value, Math.min);
+      const lines: ChartLine[] = [
+        { name: 'snapshot-priced', look: 'first', values: lowest((s) => share(s.snapshot)) },
+        { name: 'live', look: 'second', values: lowest((s) => share(s.live)) },
+      ];
+      const least = Math.min(100, ...lines.flatMap(({ values }) => values.filter((value) => value !== null)));
+      const isKnown = lines.some(({ values }) => values.some((value) => value !== null));
+      const objective = isKnown ? columns.map(() => FRESH_OBJECTIVE) : [];
+      return {
+        lines: [...lines, { name: 'objective', look: 'target', values: objective }],
+        marks: [incidents(columns)],
+        least: FLOORS.find((floor) => floor < least) ?? 0,
+        most: 100,
+      };
+    },
+  );
 
 export const ageChart = (course: Course, cohort: 'snapshot' | 'live', targets: Targets): Html =>
   both(
