@@ -85,6 +85,20 @@ export const COMMANDS: readonly Mutant[] = [
     ['sandbox: a clock that stands has timers', 'startAt === null && {', 'startAt !== undefined && {'],
   ),
   ...faultsOf(
+    'src/sandbox/snapshots.ts',
+    ['test/sandbox/determinism.test.ts'],
+    [
+      'sandbox: a start of later has the snapshots of the one before',
+      'this.#origin = `${this.#bornAt}/${catalogHash(this.#market.items)}`',
+      'this.#origin = catalogHash(this.#market.items)',
+    ],
+    [
+      'sandbox: two catalogs of one moment have one snapshot',
+      'this.#origin = `${this.#bornAt}/${catalogHash(this.#market.items)}`',
+      'this.#origin = String(this.#bornAt)',
+    ],
+  ),
+  ...faultsOf(
     'src/config/environment.ts',
     ['test/config-texts.test.ts'],
     ['config: small letters are no slip', 'nearest(name.toUpperCase(),', 'nearest(name,'],
