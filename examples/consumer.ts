@@ -3,7 +3,7 @@
  *
  *   DATABASE_URL=postgres://… node examples/consumer.ts
  *
- * Its role is a member of catalog_reader and may create the schema shop.
+ * Its role is a member of catalog_reader and owns the schema shop (an administrator: create schema shop authorization …).
  */
 import postgres, { type Sql, type TransactionSql } from 'postgres';
 
@@ -35,7 +35,8 @@ const ASK_EVERY_MS = 60_000;
 
 /** Follows the changes from the saved position, or from now on, until aborted. */
 export async function follow(sql: Sql, apply: Apply, stop: AbortSignal): Promise<void> {
-  await sql`create schema if not exists shop`;
+  // CREATE SCHEMA IF NOT EXISTS needs CREATE on the database even where the schema is there.
+  await sql`do $$ begin if to_regnamespace('shop') is null then create schema shop; end if; end $$`;
   await sql`create table if not exists shop.position (only_one boolean primary key default true check (only_one), position bigint not null)`;
   await sql`insert into shop.position (position) select catalog.changes_position() on conflict do nothing`;
   let wake = Promise.withResolvers<void>();
