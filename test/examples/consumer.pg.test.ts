@@ -143,4 +143,8 @@ describe('examples/consumer.ts', () => {
     program.kill('SIGTERM');
     expect(await ended).toEqual([0, null]);
   });
+
+  test('is a program for each Node.js that runs TypeScript: import.meta.main is undefined before 24.2', () => {
+    expect(readFileSync(PROGRAM, 'utf8')).not.toContain('import.meta.main');
+  });
 });
