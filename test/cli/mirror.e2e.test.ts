@@ -1,12 +1,16 @@
 import { readdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { chooseCluster } from '../../src/cli/mirror.ts';
 import { findEmbeddedPostgres } from '../../src/embedded/find.ts';
 import type { FoundCluster } from '../../src/embedded/find.ts';
 import { startEmbeddedPostgres } from '../../src/embedded/postgres.ts';
 import { startSandbox } from '../../src/sandbox/index.ts';
+import { connect } from '../../src/store/connection/db.ts';
+import { noteAccount } from '../../src/store/setup/account.ts';
 import { migrateDatabase } from '../../src/store/setup/migrations.ts';
+import { applied, everything, versionBefore } from '../migrations/support.ts';
+import { createDatabase } from '../support/db.ts';
 import { runProgram, startProgram, temporaryFolder } from '../support/process.ts';
 
 const NONE: FoundCluster = { state: 'none' };
@@ -131,5 +135,39 @@ describe('a Postgres that a crash has ended', () => {
     expect({ code: ran.code, stderr: ran.stderr }).toEqual({ code: 2, stderr: '' });
     expect(ran.stdout).toMatch(/^broken: no baseline yet, and no daemon is running;.*\(the stopped demo in /);
     expect(await findEmbeddedPostgres(dataDir)).toEqual({ state: 'stopped' });
+  });
+});
+
+describe('DATABASE_URL with the mirror of another partner, of an earlier version,', () => {
+  test.each([
+    ['run', 'PARTNER_BASE_URL: expected https://partner.example'],
+    [
+      'demo',
+      'DATABASE_URL: expected a database of the demo\'s own, got "the mirror of https://partner.example"',
+    ],
+  ])('is refused by %s, and as it was', async (command, told) => {
+    const database = await createDatabase('empty');
+    const sql = connect(database.url, { max: 1 });
+    onTestFinished(async () => {
+      await sql.end({ timeout: 1 });
+      await database.drop();
+    });
+    const folder = versionBefore(await temporaryFolder(), '0042_parameters_and_corrections');
+    await migrateDatabase(database.url, { folder });
+    await noteAccount(sql, { baseUrl: 'https://partner.example', apiKey: 'key' });
+    await sql`update catalog_internal.sync set manifest_applied_at = now()`;
+    const before = [await applied(sql), await everything(sql)];
+    const ran = await runProgram([command, '--once'], {
+      DATABASE_URL: database.url,
+      PARTNER_BASE_URL: 'https://staging.partner.example',
+      PARTNER_API_KEY: 'key',
+      PARTNER_SECRET: 'secret',
+      HTTP_PORT: '0',
+    });
+    expect({ code: ran.code, told: ran.stderr }).toEqual({
+      code: 78,
+      told: expect.stringContaining(told) as string,
+    });
+    expect([await applied(sql), await everything(sql)]).toEqual(before);
   });
 });
