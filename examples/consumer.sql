@@ -2,10 +2,14 @@
 --
 --   psql "$DATABASE_URL" -v ON_ERROR_STOP=1 -f examples/consumer.sql     (repeatedly: from cron, a timer, or after a NOTIFY)
 --
--- Its role is a member of catalog_reader and owns the schema shop. The changes and the position are committed together, so a run that
--- fails half-way has no effect, and no change is applied twice or skipped.
+-- Its role is a member of catalog_reader and owns the schema shop (an administrator: create schema shop authorization …).
+-- The changes and the position are committed together, so a run that fails half-way has no effect, and no change is applied
+-- twice or skipped.
 
-create schema if not exists shop;
+-- CREATE SCHEMA IF NOT EXISTS needs CREATE on the database even where the schema is there.
+do $$ begin
+  if to_regnamespace('shop') is null then create schema shop; end if;
+end $$;
 create table if not exists shop.follower (position bigint not null);
 create table if not exists shop.offers (sku text, size text, price integer, size_type text, primary key (sku, size));
 create table if not exists shop.drops (sku text, size text, old_price integer, new_price integer, observed_at timestamptz);

@@ -1,10 +1,11 @@
 /*
  * A follower in TypeScript: prints each change once, as soon as it is committed, across restarts of either side.
  *
- *   DATABASE_URL=postgres://… node examples/consumer.ts
+ *   DATABASE_URL=postgres://… node examples/consumer.ts     (Node.js 22.18 or newer; node_modules/.bin/node is one)
  *
- * Its role is a member of catalog_reader and may create the schema shop.
+ * Its role is a member of catalog_reader and owns the schema shop (an administrator: create schema shop authorization …).
  */
+import { realpathSync } from 'node:fs';
 import postgres, { type Sql, type TransactionSql } from 'postgres';
 
 /** A row of catalog.changes(). */
@@ -35,7 +36,8 @@ const ASK_EVERY_MS = 60_000;
 
 /** Follows the changes from the saved position, or from now on, until aborted. */
 export async function follow(sql: Sql, apply: Apply, stop: AbortSignal): Promise<void> {
-  await sql`create schema if not exists shop`;
+  // CREATE SCHEMA IF NOT EXISTS needs CREATE on the database even where the schema is there.
+  await sql`do $$ begin if to_regnamespace('shop') is null then create schema shop; end if; end $$`;
   await sql`create table if not exists shop.position (only_one boolean primary key default true check (only_one), position bigint not null)`;
   await sql`insert into shop.position (position) select catalog.changes_position() on conflict do nothing`;
   let wake = Promise.withResolvers<void>();
@@ -70,7 +72,8 @@ async function takeNext(sql: Sql, apply: Apply): Promise<number> {
   });
 }
 
-if (import.meta.main) {
+// Node.js before 24.2 does not say in import.meta which module is the main one.
+if (process.argv[1] !== undefined && realpathSync(process.argv[1]) === import.meta.filename) {
   const stop = new AbortController();
   process.once('SIGINT', () => stop.abort());
   process.once('SIGTERM', () => stop.abort());

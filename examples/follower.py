@@ -3,14 +3,15 @@
 
     DATABASE_URL=postgres://... python3 examples/follower.py [--once]
 
-Its role is a member of catalog_reader and may create the schema shop.
+Its role is a member of catalog_reader and owns the schema shop (an administrator: create schema shop authorization ...).
 """
 import os, select, sys, psycopg2
 
 db, news = psycopg2.connect(os.environ["DATABASE_URL"]), psycopg2.connect(os.environ["DATABASE_URL"])
 news.autocommit = True
 with db, db.cursor() as sql:
-    sql.execute("""create schema if not exists shop;
+    # CREATE SCHEMA IF NOT EXISTS needs CREATE on the database even where the schema is there.
+    sql.execute("""do $$ begin if to_regnamespace('shop') is null then create schema shop; end if; end $$;
       create table if not exists shop.offers (sku text, size text, price integer, primary key (sku, size));
       create table if not exists shop.position (one boolean primary key default true, position bigint, copied_to text);
       insert into shop.position values (true, catalog.changes_position(), '') on conflict do nothing""")

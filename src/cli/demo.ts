@@ -1,4 +1,4 @@
-import { type Config, loadConfig, processSources } from '../config/config.ts';
+import { type Config, ConfigError, loadConfig, processSources } from '../config/config.ts';
 import { type App, startApp } from '../daemon/app.ts';
 import { openDatabase } from '../daemon/database.ts';
 import { ListenError } from '../daemon/http-server.ts';
@@ -8,6 +8,7 @@ import { count } from '../lib/format.ts';
 import { type Sandbox, startSandbox } from '../sandbox/index.ts';
 import { connect } from '../store/connection/db.ts';
 import { refreshSkus } from '../store/sellers/refresh.ts';
+import { OtherPartner } from '../store/setup/account.ts';
 import { changesOf, dropMirror, recentChanges, sampleRows } from '../store/status/demo.ts';
 import { createLogger, type Log } from '../telemetry/log/logger.ts';
 import { type Arguments, type Command, EXIT, numberOption, problemsIn, UsageError } from './command.ts';
@@ -105,7 +106,7 @@ async function withDemoDatabase(
 ): Promise<void> {
   const env = demoEnvironment(processSources.env, sandbox);
   const config = loadConfig(env, processSources.readFile);
-  if (config.database.url !== null) return await work(config);
+  if (config.database.url !== null) return await work(config).catch(namingDatabase);
   const dataDir = dataDirOf(config, 'demo');
   const database = await openDatabase(
     { database: { ...config.database, url: null } },
@@ -128,6 +129,19 @@ async function withDemoDatabase(
     await database.close();
   }
 }
+
+/** The demo's partner is nothing that anybody has set: of the two it is the database that is wrong. */
+const namingDatabase = (error: unknown): never => {
+  if (!(error instanceof OtherPartner)) throw error;
+  throw new ConfigError([
+    {
+      variable: 'DATABASE_URL',
+      expected: "a database of the demo's own",
+      got: `the mirror of ${error.mirrored}`,
+      but: 'it is as it was; unset it, and the demo has an embedded Postgres',
+    },
+  ]);
+};
 
 /** A demo has its market, its ports and its database to itself. */
 class AnotherDemo extends Error {

@@ -13,7 +13,7 @@ import { storeFailure } from '../store/connection/sql-errors.ts';
 import { waitForDatabase } from '../store/connection/startup.ts';
 import { mendSequences } from '../store/history/changes.ts';
 import { storeScopeMode } from '../store/sellers/scope.ts';
-import { noteAccount } from '../store/setup/account.ts';
+import { type Account, noteAccount, refuseOtherPartner } from '../store/setup/account.ts';
 import { registerInstance } from '../store/setup/instance.ts';
 import { migrateDatabase } from '../store/setup/migrations.ts';
 import { noticeLines } from '../telemetry/log/lines.ts';
@@ -181,19 +181,26 @@ export async function openQueues(
  * Notes whose catalog is mirrored, and tells where the api_key is another one than before. Throws ConfigError where
  * it is another partner's.
  */
-export async function followAccount({ partner }: Config, sql: Sql, log: Log): Promise<void> {
-  const how = await noteAccount(sql, { baseUrl: partner.baseUrl, apiKey: partner.apiKey.read() });
+export async function followAccount(config: Config, sql: Sql, log: Log): Promise<void> {
+  const how = await noteAccount(sql, accountOf(config));
   if (how === 'key-replaced') log.warn({ event: 'credential.key-replaced' });
 }
 
-/** Migrates the mirror's tables, registers this instance and stores the settings that SQL reads. */
+const accountOf = ({ partner: { baseUrl, apiKey } }: Config): Account => ({ baseUrl, apiKey: apiKey.read() });
+
+/**
+ * Migrates the mirror's tables, registers this instance and stores the settings that SQL reads. Throws ConfigError, with
+ * nothing changed, where the mirror is another partner's.
+ */
 export async function migrateMirror(
   config: Config,
   sql: Sql,
   databaseUrl: DatabaseUrl,
   { log, onStop }: Pick<DatabaseParts, 'log' | 'onStop'>,
 ): Promise<void> {
-  await migrateDatabase(databaseUrl).catch(tellingOfPooler(log));
+  await migrateDatabase(databaseUrl, {
+    refuse: (migrating) => refuseOtherPartner(migrating, accountOf(config)),
+  }).catch(tellingOfPooler(log));
   await mendSequences(sql);
   onStop(await registerInstance(databaseUrl, systemClock, config.catalog.scope === 'scope'));
   await followAccount(config, sql, log);

@@ -40,6 +40,13 @@ function marketHash(sizes: Sizes): string {
   return fingerprint(sizes.entries().map(([size, price]) => `${size}=${price ?? ''}`));
 }
 
+/** The fingerprint of which SKUs there are, how each is priced, and for how much. */
+function catalogHash(items: readonly Item[]): string {
+  const line = ({ sku, seed, live, rows, market }: Item) =>
+    `${sku}/${seed}/${live}/${rows}/${market === null ? '' : marketHash(market.sizes)}`;
+  return fingerprint(items.values().map(line));
+}
+
 function isLiveLine(item: Item, line: Frozen): boolean {
   return line === 'born' ? item.bornLive : line?.hash === null;
 }
@@ -55,6 +62,8 @@ export class SnapshotChain {
   #retained: Snapshot[] = [];
   /** The last one built, even when it is no longer retained. */
   #tip: Snapshot | null = null;
+  /** Of the catalog that the chain began with, and when: two chains have no identifier in common. */
+  #origin = '';
   #noopsDue = 0;
 
   constructor(market: Market, settings: Settings) {
@@ -92,8 +101,9 @@ export class SnapshotChain {
       else if (after !== null && !this.#sameHash(item, before, after)) changed.add(item);
     }
     this.#market.dirty.clear();
-    if (previous !== null) this.#addNoops(changed);
-    const id = `cs-${fingerprint([`${this.#settings.seed}/${this.#rng.next()}`])}`;
+    if (previous === null) this.#origin = `${this.#bornAt}/${catalogHash(this.#market.items)}`;
+    else this.#addNoops(changed);
+    const id = `cs-${fingerprint([`${this.#settings.seed}/${this.#origin}/${this.#rng.next()}`])}`;
     const snapshot: Snapshot = {
       id,
       generatedAt: this.#settings.now(),

@@ -1,12 +1,17 @@
+import { randomBytes } from 'node:crypto';
 import { readdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { chooseCluster } from '../../src/cli/mirror.ts';
 import { findEmbeddedPostgres } from '../../src/embedded/find.ts';
 import type { FoundCluster } from '../../src/embedded/find.ts';
 import { startEmbeddedPostgres } from '../../src/embedded/postgres.ts';
 import { startSandbox } from '../../src/sandbox/index.ts';
+import { connect } from '../../src/store/connection/db.ts';
+import { noteAccount } from '../../src/store/setup/account.ts';
 import { migrateDatabase } from '../../src/store/setup/migrations.ts';
+import { applied, everything, versionBefore } from '../migrations/support.ts';
+import { createDatabase } from '../support/db.ts';
 import { runProgram, startProgram, temporaryFolder } from '../support/process.ts';
 
 const NONE: FoundCluster = { state: 'none' };
@@ -132,4 +137,72 @@ describe('a Postgres that a crash has ended', () => {
     expect(ran.stdout).toMatch(/^broken: no baseline yet, and no daemon is running;.*\(the stopped demo in /);
     expect(await findEmbeddedPostgres(dataDir)).toEqual({ state: 'stopped' });
   });
+});
+
+describe('DATABASE_URL with the mirror of another partner, of an earlier version,', () => {
+  test.each([
+    ['run', 'PARTNER_BASE_URL: expected https://partner.example'],
+    [
+      'demo',
+      'DATABASE_URL: expected a database of the demo\'s own, got "the mirror of https://partner.example"',
+    ],
+  ])('is refused by %s, and as it was', async (command, told) => {
+    const database = await createDatabase('empty');
+    const sql = connect(database.url, { max: 1 });
+    onTestFinished(async () => {
+      await sql.end({ timeout: 1 });
+      await database.drop();
+    });
+    const folder = versionBefore(await temporaryFolder(), '0042_parameters_and_corrections');
+    await migrateDatabase(database.url, { folder });
+    await noteAccount(sql, { baseUrl: 'https://partner.example', apiKey: 'key' });
+    await sql`update catalog_internal.sync set manifest_applied_at = now()`;
+    const before = [await applied(sql), await everything(sql)];
+    const ran = await runProgram([command, '--once'], {
+      DATABASE_URL: database.url,
+      PARTNER_BASE_URL: 'https://staging.partner.example',
+      PARTNER_API_KEY: 'key',
+      PARTNER_SECRET: 'secret',
+      HTTP_PORT: '0',
+    });
+    expect({ code: ran.code, told: ran.stderr }).toEqual({
+      code: 78,
+      told: expect.stringContaining(told) as string,
+    });
+    expect([await applied(sql), await everything(sql)]).toEqual(before);
+  });
+});
+
+test('a role that may only read is told so by commands that need more, and that nothing is broken', async () => {
+  const database = await createDatabase('migrated');
+  const sql = connect(database.url, { max: 1 });
+  const role = `reader_${randomBytes(6).toString('hex')}`;
+  await sql.unsafe(`create role ${role} login password 'x' in role catalog_reader`);
+  onTestFinished(async () => {
+    await sql.unsafe(`drop role ${role}`);
+    await sql.end({ timeout: 1 });
+    await database.drop();
+  });
+  const { href } = Object.assign(new URL(database.url), { username: role, password: 'x' });
+  const env = { DATABASE_URL: href };
+  for (const args of [
+    ['status'],
+    ['status', '--json'],
+    ['status', '--watch'],
+    ['plan'],
+    ['refresh', 'A'],
+    ['pause'],
+    ['follow', '--name', 'a', '--once'],
+  ]) {
+    const { code, stdout, stderr } = await runProgram(args, env);
+    expect({ args, code, stderr }).toEqual({
+      args,
+      code: 78,
+      stderr: expect.stringMatching(
+        /may not do this\n.*because: permission denied.*\n.*what to do: .*DATABASE_URL/,
+      ),
+    });
+    expect(stdout).not.toContain('broken');
+  }
+  expect(await runProgram(['sql', 'select 1 as one'], env)).toMatchObject({ code: 0 });
 });

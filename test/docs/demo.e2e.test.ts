@@ -79,6 +79,22 @@ async function rowsFound(block: string): Promise<number[]> {
 }
 
 describe('SQL of the documents', () => {
+  test('grants a service all that it needs to ask for its requests', async () => {
+    const undo = new Error('undone');
+    const granted = statements.filter(({ text }) => /^GRANT\b.*\byour_service\b/m.test(text));
+    expect(granted.length).toBeGreaterThan(0);
+    for (const { text } of granted)
+      await expect(
+        sql.begin(async (tx) => {
+          await tx`create role your_service`;
+          await tx.unsafe(text);
+          await tx`set local role your_service`;
+          await tx`select catalog.take_request('orders')`;
+          throw undo;
+        }),
+      ).rejects.toBe(undo);
+  });
+
   test('there are statements to run', () => expect(statements.length).toBeGreaterThan(4));
 
   test.each(statements)(

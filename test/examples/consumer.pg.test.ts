@@ -1,9 +1,15 @@
-import { readFileSync } from 'node:fs';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { readFileSync, symlinkSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { beforeEach, describe, expect, test } from 'vitest';
 import { type Change, follow } from '../../examples/consumer.ts';
 import { connect } from '../../src/store/connection/db.ts';
 import { found, knownSkus, answerAsked, removeByDelta, useStore } from '../store/support.ts';
 import { eventually } from '../support/eventually.ts';
+import { temporaryFolder } from '../support/process.ts';
+import { shopOwner } from './shop.ts';
 
 const store = useStore();
 
@@ -20,9 +26,9 @@ beforeEach(async () => {
 describe('examples/consumer.sql', () => {
   const script = readFileSync(new URL('../../examples/consumer.sql', import.meta.url), 'utf8');
 
-  async function run(): Promise<{ offers: string[]; drops: string[] }> {
+  async function run(as = store.url): Promise<{ offers: string[]; drops: string[] }> {
     // As psql sends it: the text as it stands, on a connection of its own.
-    const own = connect(store.url, { max: 1 });
+    const own = connect(as, { max: 1 });
     await own.unsafe(script).simple();
     const offers =
       await own`select concat_ws(' ', sku, size, price, size_type) as line from shop.offers order by 1`;
@@ -51,6 +57,13 @@ describe('examples/consumer.sql', () => {
     expect(await run()).toEqual({ ...then, offers: then.offers.filter((line) => !line.startsWith('B')) });
   });
 
+  test('needs no more than to read the mirror, and a schema of its own', async () => {
+    const url = await shopOwner(store.sql, store.url);
+    const first = await run(url);
+    expect(first.offers).toHaveLength(3);
+    expect(await run(url)).toEqual(first);
+  });
+
   test('that fails half-way has taken in nothing', async () => {
     await run();
     await answerAsked(store.sql, found('B', { 9: 70 }));
@@ -63,6 +76,8 @@ describe('examples/consumer.sql', () => {
 });
 
 describe('examples/consumer.ts', () => {
+  const PROGRAM = fileURLToPath(new URL('../../examples/consumer.ts', import.meta.url));
+
   /** Follows, with a table that it writes in the same transaction, until what is wanted is there. */
   async function followed(during: () => Promise<unknown>, wanted: number): Promise<string[]> {
     const own = connect(store.url, { max: 3 });
@@ -101,5 +116,35 @@ describe('examples/consumer.ts', () => {
     const all = [...first, 'price B 9', 'product A size_map_size_type'];
     const again = () => answerAsked(sql, found('A', { 8: 80, 9: 90 }, { size_map_size_type: 'EU' }));
     expect(await followed(again, 4)).toEqual(all);
+  });
+
+  test('follows as a program, by whatever path it is called, as a role with a schema of its own', async () => {
+    const url = await shopOwner(store.sql, store.url);
+    const link = join(await temporaryFolder(), 'follower.ts');
+    symlinkSync(PROGRAM, link);
+    const program = spawn(process.execPath, [link], { env: { ...process.env, DATABASE_URL: url } });
+    const ended = once(program, 'close');
+    let said = '';
+    for (const output of [program.stdout, program.stderr])
+      output.on('data', (part) => (said += String(part)));
+    await eventually(
+      async () => {
+        expect(said).toBe('');
+        const [table] = await store.sql`select to_regclass('shop.position') as name`;
+        expect(table).not.toEqual({ name: null });
+        expect(await store.sql`select from shop.position`).toHaveLength(1);
+      },
+      { what: 'the position' },
+    );
+    await answerAsked(store.sql, found('B', { 9: 91 }));
+    await eventually(() => expect(said).toMatch(/^\{"position":"\d+","kind":"price","sku":"B",.*\}$/m), {
+      what: 'the change',
+    });
+    program.kill('SIGTERM');
+    expect(await ended).toEqual([0, null]);
+  });
+
+  test('is a program for each Node.js that runs TypeScript: import.meta.main is undefined before 24.2', () => {
+    expect(readFileSync(PROGRAM, 'utf8')).not.toContain('import.meta.main');
   });
 });

@@ -3,6 +3,7 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { answerAsked, found, knownSkus, useStore } from '../store/support.ts';
+import { shopOwner } from './shop.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
 /** Where .ci/tools unpacks Debian's driver, for the Python that it is made for. */
@@ -15,9 +16,9 @@ const python = ['python3', '/usr/bin/python3'].find(
 describe.skipIf(python === undefined)('examples/follower.py (needs psycopg2)', () => {
   const store = useStore();
 
-  function run(): string[] {
+  function run(url = store.url): string[] {
     const { status, stderr } = spawnSync(python ?? '', [join(ROOT, 'examples/follower.py'), '--once'], {
-      env: { ...environment, DATABASE_URL: store.url },
+      env: { ...environment, DATABASE_URL: url },
       encoding: 'utf8',
     });
     return status === 0 ? [] : [stderr];
@@ -41,5 +42,11 @@ describe.skipIf(python === undefined)('examples/follower.py (needs psycopg2)', (
       expect(await lines('shop.offers')).toEqual(await lines('catalog.prices'));
     }
     expect((await lines('shop.offers')).length).toBe(2);
+  });
+
+  test('needs no more than to read the mirror, and a schema of its own', async () => {
+    const url = await shopOwner(store.sql, store.url);
+    expect(run(url)).toEqual([]);
+    expect(run(url)).toEqual([]);
   });
 });

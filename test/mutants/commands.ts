@@ -12,6 +12,15 @@ export const COMMANDS: readonly Mutant[] = [
     ],
   ),
   ...faultsOf(
+    'src/cli/status.ts',
+    ['test/cli/mirror.e2e.test.ts'],
+    [
+      'status: a mirror that a role may not read is broken',
+      'error instanceof NoMirror || error instanceof NotPermitted',
+      'error instanceof NoMirror',
+    ],
+  ),
+  ...faultsOf(
     'src/embedded/find.ts',
     ['test/cli/mirror.e2e.test.ts'],
     [
@@ -83,6 +92,20 @@ export const COMMANDS: readonly Mutant[] = [
     ['test/sandbox/server.test.ts'],
     ['sandbox: a length that overflows a timer', 'ms <= LONGEST_TIMER_MS', 'ms <= LONGEST_MS'],
     ['sandbox: a clock that stands has timers', 'startAt === null && {', 'startAt !== undefined && {'],
+  ),
+  ...faultsOf(
+    'src/sandbox/snapshots.ts',
+    ['test/sandbox/determinism.test.ts'],
+    [
+      'sandbox: a start of later has the snapshots of the one before',
+      'this.#origin = `${this.#bornAt}/${catalogHash(this.#market.items)}`',
+      'this.#origin = catalogHash(this.#market.items)',
+    ],
+    [
+      'sandbox: two catalogs of one moment have one snapshot',
+      'this.#origin = `${this.#bornAt}/${catalogHash(this.#market.items)}`',
+      'this.#origin = String(this.#bornAt)',
+    ],
   ),
   ...faultsOf(
     'src/config/environment.ts',

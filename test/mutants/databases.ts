@@ -131,6 +131,11 @@ export const DATABASES: readonly Mutant[] = [
     ],
   ),
   ...faultsOf(
+    'src/store/setup/migrations.ts',
+    ['test/cli/mirror.e2e.test.ts'],
+    ["account: another partner's mirror is migrated before it is refused", 'await refuse?.(sql);', ''],
+  ),
+  ...faultsOf(
     'src/store/setup/account.ts',
     ['test/e2e/strange-databases.e2e.test.ts', 'test/store/account.pg.test.ts'],
     [

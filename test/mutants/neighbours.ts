@@ -77,6 +77,15 @@ export const NEIGHBOURS: readonly Mutant[] = [
     ],
   ),
   ...faultsOf(
+    'drizzle/0043_take_request_without_lane.sql',
+    ['test/pace/take-request.pg.test.ts'],
+    [
+      'take_request: without a lane fails once it is counted',
+      "coalesce(take_request.lane, 'other')",
+      'take_request.lane',
+    ],
+  ),
+  ...faultsOf(
     'drizzle/0013_take_request_holds_nothing.sql',
     ['test/pace/others.pg.test.ts', 'test/pace/take-request.pg.test.ts'],
     ['take_request: keeps the lock', "    RAISE SQLSTATE 'CM000';\n", ''],

@@ -77,4 +77,11 @@ describe('catalog.take_request', () => {
     await sent(ALLOWED, HOUR_S + HOUR_S / 10, 'other');
     expect(await take()).toBe(0);
   });
+
+  test('without a lane is counted once, as that of others', async () => {
+    await storeSettings(store.sql, SETTINGS, LIMITS);
+    expect(await store.sql`select catalog.take_request(null) as wait`).toEqual([{ wait: 0 }]);
+    expect(await store.sql`select lane from catalog_internal.pace_sends`).toEqual([{ lane: 'other' }]);
+    expect((await readPace(store.sql, LIMITS.windowMs)).others).toBe(1);
+  });
 });

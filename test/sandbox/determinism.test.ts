@@ -139,6 +139,24 @@ it('another seed or another start answers other bytes', async () => {
   for (const at of [0, 1, 4, 5]) expect([b[at] === a[at], c[at] === a[at]]).toEqual([false, false]);
 });
 
+it('snapshots of two catalogs, and of two starts, have no identifier in common', async () => {
+  const shoe = (price: number) => ({ catalog: [{ sku: 'MINE-1', sizes: { 9: price } }] });
+  let moment = START;
+  const running = { marketIntervalMs: 0, snapshotIntervalMs: 0, startAt: null, now: () => moment };
+  await using sandbox = await open(1, running);
+  const ids: string[] = [];
+  const note = ({ world }: Sandbox) => ids.push(world.newestSnapshot() ?? '', world.buildSnapshot());
+  note(sandbox);
+  for (const more of [{ startAt: START + 1 }, { skus: 41 }, { liveShare: 0.9 }, shoe(100), shoe(101)]) {
+    await using other = await open(1, more);
+    note(other);
+  }
+  moment += 1000;
+  await answer(sandbox, { method: 'POST', path: '/sandbox/reset' });
+  note(sandbox);
+  expect(ids.filter((id, at) => ids.indexOf(id) !== at)).toEqual([]);
+});
+
 it('the clock does not move by itself, and nor does anything else', async () => {
   await using sandbox = await open(1, { marketIntervalMs: 1, snapshotIntervalMs: 1 });
   const before = JSON.stringify([...sandbox.world.truth(), sandbox.world.newestSnapshot()]);

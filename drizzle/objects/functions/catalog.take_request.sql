@@ -47,7 +47,7 @@ BEGIN
     WHEN lock_not_available THEN RETURN 1000;
   END;
   IF wait = 0 THEN
-    INSERT INTO catalog_internal.pace_sends (sent_at, lane, other_user) VALUES (moment, left(take_request.lane, 64), true);
+    INSERT INTO catalog_internal.pace_sends (sent_at, lane, other_user) VALUES (moment, left(coalesce(take_request.lane, 'other'), 64), true);
   END IF;
   RETURN wait;
 END

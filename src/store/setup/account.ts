@@ -55,6 +55,22 @@ export function compareAccount(
 const SELECT_KNOWN = `
   select base_url as address, salt, key_hash as "keyHash", key_since as "keySince", key_replaced as "keyReplaced" from catalog_internal.account`;
 
+/**
+ * Refuses the mirror of another partner as `noteAccount` does, and changes nothing: to be asked before the database is
+ * migrated. Of a database of an early version, which has no account noted, nothing is known.
+ *
+ * @throws OtherPartner
+ */
+export async function refuseOtherPartner(sql: Sql, account: Account): Promise<void> {
+  const [{ there }] = await sql<[{ there: boolean }]>`
+    select to_regclass('catalog_internal.account') is not null as there`;
+  if (!there) return;
+  const known = await readAccount(sql);
+  if (compareAccount(known, account) !== 'other-partner') return;
+  if ((await hasMirror(sql)) || (await countDaemons(sql)) > 0)
+    throw new OtherPartner(known.address ?? '', account.baseUrl);
+}
+
 export async function readAccount(sql: Sql): Promise<KnownAccount> {
   const [known] = await sql.unsafe<[KnownAccount]>(SELECT_KNOWN);
   return known;
@@ -63,7 +79,7 @@ export async function readAccount(sql: Sql): Promise<KnownAccount> {
 /**
  * Notes whose catalog is mirrored here. Returns whether the api_key is another one than before.
  *
- * @throws ConfigError where the mirror is another partner's: something of that is stored, or another daemon is
+ * @throws OtherPartner where the mirror is another partner's: something of that is stored, or another daemon is
  * running. A database without both is whoever's starts next: an address may have been misspelled.
  */
 export async function noteAccount(sql: Sql, account: Account): Promise<'known' | 'key-replaced'> {
@@ -73,14 +89,14 @@ export async function noteAccount(sql: Sql, account: Account): Promise<'known' |
     if (how === 'same') return 'known';
     const isMirror = await hasMirror(tx);
     if (how === 'other-partner' && (isMirror || (await countDaemons(tx)) > 1))
-      throw otherPartner(known.address ?? '', account.baseUrl);
+      throw new OtherPartner(known.address ?? '', account.baseUrl);
     const isReplaced = how === 'other-key' && isMirror;
     await storeAccount(tx, account, isReplaced);
     return isReplaced ? 'key-replaced' : 'known';
   });
 }
 
-async function hasMirror(tx: Tx): Promise<boolean> {
+async function hasMirror(tx: Sql | Tx): Promise<boolean> {
   const [row] = await tx<[{ filled: boolean }]>`
     select manifest_applied_at is not null or exists (select from catalog.prices) as filled from catalog_internal.sync`;
   return row.filled;
@@ -93,15 +109,23 @@ async function storeAccount(tx: Tx, { baseUrl, apiKey }: Account, keyReplaced: b
       key_since = now(), key_replaced = ${keyReplaced}`;
 }
 
-const otherPartner = (known: string, given: string) =>
-  new ConfigError([
-    {
-      variable: 'PARTNER_BASE_URL',
-      expected: `${known}, whose catalog this database mirrors`,
-      got: addressOf(given),
-      but: 'use another database, or run `catalog-mirror migrate --adopt-account`, after which all prices are requested anew',
-    },
-  ]);
+/** The database has the mirror of another partner than the configured one. */
+export class OtherPartner extends ConfigError {
+  /** Address of the partner that is mirrored. */
+  readonly mirrored: string;
+
+  constructor(mirrored: string, baseUrl: string) {
+    super([
+      {
+        variable: 'PARTNER_BASE_URL',
+        expected: `${mirrored}, whose catalog this database mirrors`,
+        got: addressOf(baseUrl),
+        but: 'use another database, or run `catalog-mirror migrate --adopt-account`, after which all prices are requested anew',
+      },
+    ]);
+    this.mirrored = mirrored;
+  }
+}
 
 /** Nothing was changed: daemons go on with the account that is mirrored. */
 export class DaemonsRunning extends Error {

@@ -1,5 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { ConfigError } from '../../config/config.ts';
 import { Misconfigured } from '../../lib/misconfigured.ts';
 import { PACKAGE } from '../../version.ts';
 import {
@@ -31,6 +32,8 @@ export interface MigrateOptions {
   readonly folder?: string;
   /** How long to wait for a table that another session has locked. */
   readonly lockTimeoutMs?: number;
+  /** Throws ConfigError where the database is not to be migrated. Asked before anything is changed; only reads. */
+  readonly refuse?: (sql: Sql) => Promise<void>;
 }
 
 export interface Migrated {
@@ -66,7 +69,7 @@ export class MigrationError extends Error {
  * new cluster, they are missing.
  */
 export async function migrateDatabase(url: DatabaseUrl, options: MigrateOptions = {}): Promise<Migrated> {
-  const { folder = MIGRATIONS, lockTimeoutMs = LOCK_TIMEOUT_MS } = options;
+  const { folder = MIGRATIONS, lockTimeoutMs = LOCK_TIMEOUT_MS, refuse } = options;
   const one = { max: 1, name: 'catalog-mirror migrate', answerWithinMs: SCAN_WITHIN_MS };
   const sql = connect(url, one);
   const turn = connect(url, one);
@@ -77,14 +80,15 @@ export async function migrateDatabase(url: DatabaseUrl, options: MigrateOptions 
       (statement) => turn.unsafe(statement),
     );
     const found = await refuseOccupied(sql, folder);
-    if ((await refuseNewer(sql, folder)) > 0)
-      await alone(sql, turn, () => migrate(sql, found, folder, lockTimeoutMs));
+    const pending = await refuseNewer(sql, folder);
+    await refuse?.(sql);
+    if (pending > 0) await alone(sql, turn, () => migrate(sql, found, folder, lockTimeoutMs));
     const rights = await readRights(sql);
     if (rights.known && !rights.whole)
       await locked(turn, () => sql`select catalog_internal.grant_rights()`.execute());
     return { rolesMissing: rights.whole ? [] : (await readRights(sql)).rolesMissing };
   } catch (error) {
-    throw error instanceof MigrationError || error instanceof Misconfigured
+    throw error instanceof MigrationError || error instanceof Misconfigured || error instanceof ConfigError
       ? error
       : await migrationFailed(error, folder);
   } finally {
