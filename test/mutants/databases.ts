@@ -3,6 +3,7 @@ import { faultsOf, type Mutant } from './mutant.ts';
 const MIGRATION = 'drizzle/0016_strange_databases.sql';
 const PARAMETERS = 'drizzle/0042_parameters_and_corrections.sql';
 const CHANGES = 'drizzle/0030_whole_changes.sql';
+const CHUNKS = 'drizzle/0043_history_chunks.sql';
 
 /** Faults in what a database knows of itself and of whose catalog it mirrors. */
 export const DATABASES: readonly Mutant[] = [
@@ -45,6 +46,31 @@ export const DATABASES: readonly Mutant[] = [
       'IF newest > 0 THEN',
     ],
     ['sequences: those of identity columns stay behind', "d.deptype IN ('a', 'i')", "d.deptype = 'a'"],
+  ),
+  ...faultsOf(
+    CHUNKS,
+    ['test/store/history-chunks.pg.test.ts'],
+    [
+      'history: an answer fails where the chunk ahead cannot be made',
+      'IF ahead OR chunk = newest / 5000000 THEN',
+      'IF true THEN',
+    ],
+    [
+      'history: nobody is told that the chunk ahead cannot be made',
+      'IF ahead OR chunk = newest / 5000000 THEN',
+      'IF chunk = newest / 5000000 THEN',
+    ],
+    ['history: an answer waits for the chunk ahead', "'lock_timeout', '100ms'", "'lock_timeout', '0'"],
+    [
+      'history: a writer waits less after it has made a chunk',
+      "PERFORM set_config('lock_timeout', patience, true);",
+      'NULL;',
+    ],
+    [
+      'history: a writer who comes to the end of a chunk makes no other',
+      'CASE WHEN ahead THEN 5000000 ELSE 500000 END',
+      'CASE WHEN ahead THEN 5000000 ELSE 0 END',
+    ],
   ),
   ...faultsOf(
     PARAMETERS,
