@@ -49,6 +49,27 @@ export const DATABASES: readonly Mutant[] = [
   ),
   ...faultsOf(
     CHUNKS,
+    ['test/store/sequences.pg.test.ts'],
+    [
+      'sequences: a writer in another database goes on with those that it finds',
+      'PERFORM catalog_internal.mend_sequences();',
+      'NULL;',
+    ],
+    [
+      'sequences: a look at those that are not behind waits for writers',
+      '    -- Another may have set it',
+      '    PERFORM catalog_internal.lock_changes();\n    -- Another may have set it',
+    ],
+  ),
+  {
+    breaks: 'sequences: a daemon that goes on never sets them right',
+    file: 'src/sync/maintenance.ts',
+    from: "await steps.run('sequences', () => remendSequences(sql));",
+    to: '',
+    tests: ['test/sync/maintenance.pg.test.ts'],
+  },
+  ...faultsOf(
+    CHUNKS,
     ['test/store/history-chunks.pg.test.ts'],
     [
       'history: an answer fails where the chunk ahead cannot be made',

@@ -35,3 +35,11 @@ test('a limit of a row is a fault of that row, and a function that fails otherwi
   const others = failed('22023', 'PreCommit_Notify');
   expect([storeFailure(others), rejection(others)?.state]).toEqual([null, '22023']);
 });
+
+test('a number that is taken already is no fault of the rows that were to have it; a key of theirs is', () => {
+  const taken = (constraint_name: string) =>
+    rejection(Object.assign(failed('23505'), { constraint_name }))?.state ?? null;
+  const numbered = ['price_history_12_pkey', 'product_history_pkey', 'change_batches_pkey'];
+  expect(numbered.map(taken)).toEqual([null, null, null]);
+  expect(['prices_pkey', 'price_history_x_pkey', 'mine'].map(taken)).toEqual(['23505', '23505', '23505']);
+});

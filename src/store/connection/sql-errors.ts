@@ -81,6 +81,13 @@ export const isAnswer = (error: unknown): boolean =>
  */
 const NOT_OF_ROWS = /^(?:08|25|40|57)|^55P03$/;
 
+/** Keys that the feed numbers by itself. No SKU has to do with it where a number is there: its sequence is behind. */
+const NUMBERED = /^(?:price_history(?:_\d+)?|product_history|change_batches)_pkey$/;
+
+const isNumberTaken = (error: unknown): boolean =>
+  sqlState(error) === '23505' &&
+  NUMBERED.test((error as Partial<postgres.PostgresError>).constraint_name ?? '');
+
 /**
  * Why these rows are not stored, however often it is tried: the SQLSTATE and what rejects them; null where the error
  * is of another kind. That may be any SQLSTATE, as triggers of somebody's fail in every way. No value of theirs.
@@ -89,6 +96,7 @@ export function rejection(error: unknown): { readonly state: string; readonly by
   const state = sqlState(error);
   if (!isAnswer(error) || state === null || NOT_OF_ROWS.test(state) || storeFailure(error) !== null)
     return null;
+  if (isNumberTaken(error)) return null;
   const { schema_name, table_name, constraint_name } = error as Partial<postgres.PostgresError>;
   const table = table_name === undefined ? null : `${schema_name}.${table_name}`;
   const by = [constraint_name, table].filter((name) => name !== undefined && name !== null).join(' of ');

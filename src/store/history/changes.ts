@@ -173,6 +173,11 @@ export async function dropOldBatches(sql: Sql, atOnce: number): Promise<number> 
  * is drawn from them: logical replication and copies of tables leave them behind. Postgres warns of each.
  */
 export async function mendSequences(sql: Sql): Promise<void> {
+  await sql`select catalog_internal.lock_changes(), catalog_internal.mend_sequences()`;
+}
+
+/** The same for a mirror that runs: whoever writes changes notes the database, and nobody waits where none is behind. */
+export async function remendSequences(sql: Sql): Promise<void> {
   await sql`select catalog_internal.mend_sequences()`;
 }
 
