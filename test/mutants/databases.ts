@@ -41,7 +41,7 @@ export const DATABASES: readonly Mutant[] = [
       "IF newest > coalesce(pg_sequence_last_value(drawn.sequence), 0) AND drawn.query NOT LIKE '%pg_inherits%' THEN",
     ],
     [
-      'sequences: one that is ahead is set back',
+      'sequences: one that is not behind is set',
       'IF newest > coalesce(pg_sequence_last_value(drawn.sequence), 0) THEN',
       'IF newest > 0 THEN',
     ],
@@ -57,8 +57,33 @@ export const DATABASES: readonly Mutant[] = [
     ],
     [
       'sequences: a look at those that are not behind waits for writers',
-      '    -- Another may have set it',
-      '    PERFORM catalog_internal.lock_changes();\n    -- Another may have set it',
+      'EXECUTE drawn.query INTO newest;',
+      'EXECUTE drawn.query INTO newest; PERFORM catalog_internal.lock_changes();',
+    ],
+  ),
+  ...faultsOf(
+    'src/store/setup/migrations.ts',
+    ['test/migrations/roles.pg.test.ts'],
+    [
+      'migrations: the library asks for the right to create a schema that is there',
+      '  session.execute = () => Promise.resolve([] as never);\n',
+      '',
+    ],
+    ['migrations: so does the mirror', 'if (!schema) await', 'await'],
+  ),
+  ...faultsOf(
+    'src/store/connection/sql-errors.ts',
+    ['test/store/refusals.test.ts'],
+    [
+      'errors: a statement that is not allowed is a database that lets nobody in',
+      'if (!isConnectionLost(error)) return null;',
+      '',
+    ],
+    ['errors: a number that is taken is the fault of the rows', 'if (isNumberTaken(error)) return null;', ''],
+    [
+      'errors: a key of theirs is none',
+      '/^(?:price_history(?:_\\d+)?|product_history|change_batches)_pkey$/',
+      '/_pkey$/',
     ],
   ),
   {

@@ -36,10 +36,8 @@ BEGIN
     EXECUTE drawn.query INTO newest;
     IF newest > coalesce(pg_sequence_last_value(drawn.sequence), 0) THEN
       PERFORM catalog_internal.lock_changes();
-    END IF;
-    -- Another may have set it while this one waited.
-    IF newest > coalesce(pg_sequence_last_value(drawn.sequence), 0) THEN
-      PERFORM setval(drawn.sequence, newest);
+      -- Another may have set it while this one waited.
+      PERFORM setval(drawn.sequence, greatest(newest, pg_sequence_last_value(drawn.sequence)));
       RAISE WARNING 'the sequence % was behind its rows: set to %', drawn.sequence, newest;
     END IF;
   END LOOP;
