@@ -16,6 +16,15 @@ test.each([
   });
 });
 
+test.each([
+  ['42501', 'Postgres does not let this role connect to the database', 'GRANT CONNECT'],
+  ['55000', 'the database takes no connections', 'ALLOW_CONNECTIONS'],
+])('%s at a login is an end, and says nothing where a statement fails so: %s', (code, what, hint) => {
+  const ended = Object.assign(failed(code), { severity: 'FATAL' });
+  expect(permanentConnectError(ended)).toEqual({ what, hint: expect.stringContaining(hint) });
+  expect(permanentConnectError(failed(code))).toBeNull();
+});
+
 test.each(['ECONNREFUSED', '57P03', '53300', 'CONNECT_TIMEOUT'])('%s may pass', (code) => {
   expect(permanentConnectError(failed(code))).toBeNull();
 });

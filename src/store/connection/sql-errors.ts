@@ -133,6 +133,28 @@ export const isUntrusted = (error: unknown): boolean => UNTRUSTED.has(sqlState(e
 const NO_DATABASE = '3D000';
 export const isDatabaseMissing = (error: unknown): boolean => sqlState(error) === NO_DATABASE;
 
+/**
+ * Why a database that is there lets nobody in who has this login, or null: CONNECT was revoked, or it takes no
+ * connections at all. By the end of a session alone, as statements fail with the same SQLSTATEs.
+ */
+export function closedDatabase(error: unknown): { readonly what: string; readonly hint: string } | null {
+  if (!isConnectionLost(error)) return null;
+  switch (sqlState(error)) {
+    case '42501':
+      return {
+        what: 'Postgres does not let this role connect to the database',
+        hint: 'GRANT CONNECT ON DATABASE to the role in DATABASE_URL',
+      };
+    case '55000':
+      return {
+        what: 'the database takes no connections',
+        hint: 'ALTER DATABASE … ALLOW_CONNECTIONS true, once whoever has closed it is done',
+      };
+    default:
+      return null;
+  }
+}
+
 /** Why no waiting helps where this error ends a connection, and what does; null where waiting may. */
 export function permanentConnectError(
   error: unknown,
@@ -149,7 +171,7 @@ export function permanentConnectError(
       what: 'the certificate of Postgres is not trusted',
       hint: 'check sslmode and sslrootcert in DATABASE_URL',
     };
-  return null;
+  return closedDatabase(error);
 }
 
 /** Postgres was there and has said no, and will say no again. */
