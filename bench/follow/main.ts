@@ -27,7 +27,7 @@ async function loadChanges(sql: Sql): Promise<void> {
     from (
       select array_agg('SKU-' || lpad(n::text, 9, '0') order by n) as skus from generate_series(1, ${Math.ceil(changes / 3)}) n group by n / 1000
     ) s`;
-  await sql`select catalog_internal.add_history_chunks()`;
+  await sql`select catalog_internal.add_history_chunks(ahead => true)`;
   // In transactions as large as a batch: what decodes the log reads whole ones.
   for (let n = 0; n < changes; n += BATCH)
     await sql`

@@ -59,7 +59,7 @@ async function loadHistory(sql: Sql): Promise<void> {
   for (let from = 0; from < CHANGES; from += AT_ONCE) {
     await sql`
       select setval('catalog_internal.change_positions', ((last_value - 1) / ${CHUNK}::int + 1) * ${CHUNK}::int) from catalog_internal.change_positions`;
-    await sql`select catalog_internal.add_history_chunks()`;
+    await sql`select catalog_internal.add_history_chunks(ahead => true)`;
     await sql`
       update catalog_internal.history_milestones set at = now() - ${YEAR}::interval * (1 - ${from}::float8 / ${CHANGES})
       where at > now() - interval '1 hour'`;

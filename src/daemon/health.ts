@@ -10,7 +10,12 @@ import { IncompleteMirror, readFacts, type ReadFacts } from '../status/facts.ts'
 import { type Health, judgeHealth, type OwnFacts, POSTGRES_AWAY, unreadyReason } from '../status/health.ts';
 import { readStatus, type Status, type StatusSettings } from '../status/status.ts';
 import type { Sql } from '../store/connection/db.ts';
-import { isDatabaseMissing, isLoginRejected, sqlState } from '../store/connection/sql-errors.ts';
+import {
+  closedDatabase,
+  isDatabaseMissing,
+  isLoginRejected,
+  sqlState,
+} from '../store/connection/sql-errors.ts';
 import { createCountsReader, storedCounts } from '../store/status/counts-reader.ts';
 import type { WrongClock } from '../sync/clocks.ts';
 import type { SyncContext } from '../sync/context.ts';
@@ -212,6 +217,8 @@ function unreadableText(error: unknown): string {
   if (error instanceof IncompleteMirror) return error.message;
   if (isLoginRejected(error)) return loginRejected(error);
   if (isDatabaseMissing(error)) return DATABASE_MISSING;
+  const closed = closedDatabase(error);
+  if (closed !== null) return `${closed.what} (${sqlState(error) ?? ''}): ${closed.hint}`;
   const isAnswer = error instanceof Error && 'severity' in error && error.severity === 'ERROR';
   return isAnswer
     ? `the mirror cannot be read: Postgres answers ${sqlState(error) ?? ''}; run \`catalog-mirror doctor\``

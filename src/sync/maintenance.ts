@@ -2,7 +2,7 @@ import { pruneSends } from '../pace/ledger.ts';
 import { dropOldMemberHistory } from '../store/answer/muted.ts';
 import { isClockSteady } from '../store/clock.ts';
 import { isAnswer, rejection, sqlState, storeFailure } from '../store/connection/sql-errors.ts';
-import { dropOldBatches, dropOldHistory, prepareHistory } from '../store/history/changes.ts';
+import { dropOldBatches, dropOldHistory, prepareHistory, remendSequences } from '../store/history/changes.ts';
 import { dropOldDays, keepDailyPrices } from '../store/history/daily.ts';
 import { promoteMetadata, endWaits } from '../store/ledger/due.ts';
 import { pruneLiveCalls, readLivePlan } from '../store/live/live.ts';
@@ -56,7 +56,7 @@ export interface Retention {
 }
 
 /**
- * Frees what crashed workers left claimed, makes room ahead for history, and drops what no one needs any more. While
+ * Sets sequences right that are behind their rows, frees what crashed workers left claimed, makes room ahead for history, and drops what no one needs any more. While
  * Postgres's clock jumps, nothing that cannot be had again is dropped for its age. A step that fails, as where a
  * seller's foreign key keeps a SKU from being forgotten, fails the run by its name, and the others are done.
  */
@@ -66,6 +66,7 @@ export async function maintain(
 ): Promise<TaskOutcome> {
   const { sql, settings } = ctx;
   const steps = new Steps();
+  await steps.run('sequences', () => remendSequences(sql));
   const released = await steps.count('release', () => endWaits(sql, AT_ONCE));
   const pruned = await steps.count('sends', () =>
     pruneSends(sql, Math.max(windowMs * SENDS_KEPT_WINDOWS, 600_000)),

@@ -45,6 +45,10 @@ const OTHERS = [
   'NAME_FILE',
   'SANDBOX_OPTIONS',
   'SANDBOX_PORT',
+  'SANDBOX_METRICS_PORT',
+  'SANDBOX_POSTGRES_PORT',
+  'PROMETHEUS_PORT',
+  'GRAFANA_PORT',
   // The exporter of traces reads these by itself (docs/traces.md).
   'OTEL_RESOURCE_ATTRIBUTES',
   'OTEL_EXPORTER_OTLP_TIMEOUT',

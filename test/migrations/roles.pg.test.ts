@@ -3,10 +3,12 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { startEmbeddedPostgres } from '../../src/embedded/postgres.ts';
 import { connect, type Sql } from '../../src/store/connection/db.ts';
+import { closedDatabase, sqlState } from '../../src/store/connection/sql-errors.ts';
 import { migrateDatabase } from '../../src/store/setup/migrations.ts';
 import { FAST_SETTINGS } from '../postgres/server.ts';
 import { runProgram } from '../support/process.ts';
 import { roomForFiles } from '../support/room.ts';
+import { laterVersion } from './support.ts';
 
 /*
  * Roles are the cluster's, and no dump of schemas has them. On a server of its own, because every database of the
@@ -103,4 +105,27 @@ test('where the mirror may not create roles, migrate and doctor say what to run,
   expect(await rights(sql)).toContain('catalog_reader SELECT catalog.prices');
   await withoutRoles(sql);
   await sql.end({ timeout: 2 });
+});
+
+test('an upgrade needs no right to create schemas, which are there', async () => {
+  const { url, sql } = await ownDatabase('revoked', true);
+  await migrateDatabase(url);
+  await admin`revoke create on database revoked from revoked, public`;
+  const later = laterVersion(join(folder, 'later'), 'create table catalog_internal.made_later ()');
+  await migrateDatabase(url, { folder: later });
+  expect(await sql`select from catalog_internal.made_later`).toEqual([]);
+  await sql.end({ timeout: 2 });
+});
+
+test.each([
+  { how: 'CONNECT was revoked', statement: 'revoke connect on database shut from shut, public', is: '42501' },
+  { how: 'it takes no connections', statement: 'alter database shut allow_connections false', is: '55000' },
+])('who is not let into the database is told so: $how', async ({ statement, is }) => {
+  const { sql } = await ownDatabase('shut', false);
+  await admin.unsafe(statement);
+  const error: unknown = await sql`select 1`.catch((e: unknown) => e);
+  expect([sqlState(error), closedDatabase(error)?.hint]).toEqual([is, expect.any(String)]);
+  await sql.end({ timeout: 2 });
+  await admin`drop database shut`;
+  await admin`drop role shut`;
 });

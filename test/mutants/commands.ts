@@ -38,6 +38,16 @@ export const COMMANDS: readonly Mutant[] = [
     'src/store/status/counts-reader.ts',
     ['test/store/catalog-counts.pg.test.ts'],
     [
+      'status: a count that fails is made again by each reader',
+      'failed !== null && began < failed.until',
+      'false',
+    ],
+    [
+      'status: a count that has failed is not made again',
+      'failed !== null && began < failed.until',
+      'failed !== null',
+    ],
+    [
       'status: shows the counts of a moment ago as those of now',
       "counting === 'now' && countedInMs <= SHORT_MS",
       'false',

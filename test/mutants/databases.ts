@@ -3,6 +3,7 @@ import { faultsOf, type Mutant } from './mutant.ts';
 const MIGRATION = 'drizzle/0016_strange_databases.sql';
 const PARAMETERS = 'drizzle/0042_parameters_and_corrections.sql';
 const CHANGES = 'drizzle/0030_whole_changes.sql';
+const CHUNKS = 'drizzle/0044_history_chunks.sql';
 
 /** Faults in what a database knows of itself and of whose catalog it mirrors. */
 export const DATABASES: readonly Mutant[] = [
@@ -40,11 +41,82 @@ export const DATABASES: readonly Mutant[] = [
       "IF newest > coalesce(pg_sequence_last_value(drawn.sequence), 0) AND drawn.query NOT LIKE '%pg_inherits%' THEN",
     ],
     [
-      'sequences: one that is ahead is set back',
+      'sequences: one that is not behind is set',
       'IF newest > coalesce(pg_sequence_last_value(drawn.sequence), 0) THEN',
       'IF newest > 0 THEN',
     ],
     ['sequences: those of identity columns stay behind', "d.deptype IN ('a', 'i')", "d.deptype = 'a'"],
+  ),
+  ...faultsOf(
+    CHUNKS,
+    ['test/store/sequences.pg.test.ts'],
+    [
+      'sequences: a writer in another database goes on with those that it finds',
+      'PERFORM catalog_internal.mend_sequences();',
+      'NULL;',
+    ],
+    [
+      'sequences: a look at those that are not behind waits for writers',
+      'EXECUTE drawn.query INTO newest;',
+      'EXECUTE drawn.query INTO newest; PERFORM catalog_internal.lock_changes();',
+    ],
+  ),
+  ...faultsOf(
+    'src/store/setup/migrations.ts',
+    ['test/migrations/roles.pg.test.ts'],
+    [
+      'migrations: the library asks for the right to create a schema that is there',
+      '  session.execute = () => Promise.resolve([] as never);\n',
+      '',
+    ],
+    ['migrations: so does the mirror', 'if (!schema) await', 'await'],
+  ),
+  ...faultsOf(
+    'src/store/connection/sql-errors.ts',
+    ['test/store/refusals.test.ts'],
+    [
+      'errors: a statement that is not allowed is a database that lets nobody in',
+      'if (!isConnectionLost(error)) return null;',
+      '',
+    ],
+    ['errors: a number that is taken is the fault of the rows', 'if (isNumberTaken(error)) return null;', ''],
+    [
+      'errors: a key of theirs is none',
+      '/^(?:price_history(?:_\\d+)?|product_history|change_batches)_pkey$/',
+      '/_pkey$/',
+    ],
+  ),
+  {
+    breaks: 'sequences: a daemon that goes on never sets them right',
+    file: 'src/sync/maintenance.ts',
+    from: "await steps.run('sequences', () => remendSequences(sql));",
+    to: '',
+    tests: ['test/sync/maintenance.pg.test.ts'],
+  },
+  ...faultsOf(
+    CHUNKS,
+    ['test/store/history-chunks.pg.test.ts'],
+    [
+      'history: an answer fails where the chunk ahead cannot be made',
+      'IF ahead OR chunk = newest / 5000000 THEN',
+      'IF true THEN',
+    ],
+    [
+      'history: nobody is told that the chunk ahead cannot be made',
+      'IF ahead OR chunk = newest / 5000000 THEN',
+      'IF chunk = newest / 5000000 THEN',
+    ],
+    ['history: an answer waits for the chunk ahead', "'lock_timeout', '100ms'", "'lock_timeout', '0'"],
+    [
+      'history: a writer waits less after it has made a chunk',
+      "PERFORM set_config('lock_timeout', patience, true);",
+      'NULL;',
+    ],
+    [
+      'history: a writer who comes to the end of a chunk makes no other',
+      'CASE WHEN ahead THEN 5000000 ELSE 500000 END',
+      'CASE WHEN ahead THEN 5000000 ELSE 0 END',
+    ],
   ),
   ...faultsOf(
     PARAMETERS,

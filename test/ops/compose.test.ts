@@ -233,3 +233,15 @@ test('Grafana is provisioned with that Prometheus and with the dashboard', () =>
   for (const file of ['datasources/prometheus.yml', 'dashboards/catalog-mirror.yml'])
     expect(existsSync(new URL(mounted('grafana', `/etc/grafana/provisioning/${file}`), ROOT))).toBe(true);
 });
+
+test('every port of the host that a second mirror needs is named where it is told how to run one', () => {
+  const ports = Object.values(compose.services).flatMap((one) => one.ports ?? []);
+  const names = ports.flatMap((port) => /\$\{(\w+):-/.exec(port)?.[1] ?? []);
+  expect(names).toHaveLength(ports.length);
+  const [, told = ''] = readFileSync(new URL('docs/running.md', ROOT), 'utf8').split(
+    '**A second mirror on one host**',
+  );
+  const [section = ''] = told.split('Every container runs');
+  expect(names.filter((name) => !section.includes(name))).toEqual([]);
+  expect(section).toContain('docker compose -p ');
+});

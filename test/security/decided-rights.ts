@@ -5,7 +5,7 @@ export type Rights = Partial<Record<Role, readonly string[]>>;
 
 /** Functions without arguments that nobody but the owner calls. */
 const OWN = [
-  'watch_added others_part lock_changes lock_new_skus history_is_written position_before_built add_history_chunks',
+  'watch_added others_part lock_changes lock_new_skus history_is_written position_before_built',
   'watch_changed present_lineage follow_lineage mend_sequences forget_with_skus missing_rights grant_rights clock_is_steady set_back_clock',
   'hints_are_free lock_hint_sources hints_came refreshes_are_free refreshes_came nothing_leaves',
   'warn_of_promises weigh_promises scope_changed notify_changes history_known_from forget_days_ahead followers_now',
@@ -86,6 +86,7 @@ export const DECIDED: Readonly<Record<string, Rights>> = {
   'function catalog_internal.merged(jsonb,jsonb,jsonb)': {},
   'function catalog_internal.position_before(timestamp with time zone)': {},
   'function catalog_internal.drop_history_chunk(double precision)': {},
+  'function catalog_internal.add_history_chunks(boolean)': {},
   'function catalog_internal.read_watchlist(boolean,integer)': {},
   'function catalog_internal.watched_to_ledger(integer)': {},
   'function catalog_internal.apply_scope(text[])': {},

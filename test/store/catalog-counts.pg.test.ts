@@ -156,6 +156,23 @@ describe('figures of a large catalog', () => {
     expect((await read()).deferredSkus).not.toBe(999);
   });
 
+  test('that cannot be counted after a new manifest are tried again by a daemon when that has had its rest', async () => {
+    await counted(1000, 10);
+    await store.sql`update catalog_internal.sync set manifest_applied_at = now() - interval '5 seconds'`;
+    let ms = 0;
+    const read = createCountsReader(store.sql, () => (ms += 100));
+    await store.sql`alter table catalog.skus rename to elsewhere`;
+    try {
+      await expect(read()).rejects.toMatchObject({ code: '42P01' });
+    } finally {
+      await store.sql`alter table catalog.elsewhere rename to skus`;
+    }
+    await expect(read(), 'nothing is counted').rejects.toMatchObject({ code: '42P01' });
+    expect(await deferred()).toBe(999);
+    ms += 2000;
+    expect((await read()).deferredSkus).not.toBe(999);
+  });
+
   test.each([
     [100, 0],
     [500, 3],

@@ -138,7 +138,78 @@ test('room is made ahead: by maintenance, and by a writer who finds none, howeve
   );
   await pool.end({ timeout: 2 });
   expect(await kept()).toHaveLength(8);
+  expect((await chunks()).slice(-2)).toEqual([1n, 2n]);
+  await prepareHistory(sql);
   expect((await chunks()).slice(-2)).toEqual([2n, 3n]);
+});
+
+/** What keeps a table from being made or attached, and what Postgres says then; each returns what ends it. */
+const OBSTACLES: { what: string; state: string; begin: () => Promise<() => Promise<unknown>> }[] = [
+  {
+    what: 'an event trigger that forbids tables',
+    state: 'P0001',
+    async begin() {
+      await store.sql.unsafe(`
+        create function public.no_tables() returns event_trigger language plpgsql as $$ begin raise 'no tables' ; end $$;
+        create event trigger no_tables on ddl_command_start when tag in ('CREATE TABLE') execute function public.no_tables()`);
+      return () =>
+        store.sql.unsafe('drop event trigger no_tables; drop function public.no_tables()').simple();
+    },
+  },
+  {
+    what: 'an ANALYZE of the history',
+    state: '55P03',
+    async begin() {
+      const analyzing = await store.sql.reserve();
+      await analyzing`begin`;
+      await analyzing`lock table only catalog.price_history in share update exclusive mode`;
+      return async () => {
+        await analyzing`rollback`;
+        analyzing.release();
+      };
+    },
+  },
+];
+
+test.each(OBSTACLES)(
+  '$what costs no answer where it keeps the chunk ahead from being made, and maintenance says so',
+  async ({ state, begin }) => {
+    const { sql } = store;
+    const settings = { catalog: { watchedSkus: 10, scope: 'catalog' } };
+    const maintained = () =>
+      maintain({ sql, settings } as SyncContext, { windowMs: 1000, historyMs: 0, dailyMs: 0 });
+    const write = (sku: string) =>
+      sql.begin((tx) =>
+        writeChanges(tx, { moves: [{ sku, size: '9', oldPrice: 1, newPrice: 2 }], fields: [] }, null),
+      );
+    // In the last chunk that there is: far from its end, and near it.
+    await sql`select setval('catalog_internal.change_positions', ${String((first + 1n) * CHUNK)}, true)`;
+    const end = await begin();
+    try {
+      await write('A');
+      await sql`select setval('catalog_internal.change_positions', ${String((first + 2n) * CHUNK - 9n)}, true)`;
+      await write('B');
+      expect(await kept()).toEqual(['A', 'B']);
+      expect((await chunks()).slice(-1)).toEqual([1n]);
+      const failed = { kind: 'failed', because: 'history-ahead', problem: expect.stringContaining(state) };
+      expect(await maintained()).toMatchObject(failed);
+    } finally {
+      await end();
+    }
+    expect(await maintained()).toMatchObject({ kind: 'done' });
+    expect((await chunks()).slice(-1)).toEqual([2n]);
+  },
+);
+
+test('what a writer waits for is the same after a chunk is made', async () => {
+  const { sql } = store;
+  await sql`select setval('catalog_internal.change_positions', ${String((first + 2n) * CHUNK - 9n)}, true)`;
+  await sql.begin(async (tx) => {
+    await tx`set local lock_timeout = '7s'`;
+    await tx`select catalog_internal.add_history_chunks()`;
+    expect(await tx`select current_setting('lock_timeout') as timeout`).toEqual([{ timeout: '7s' }]);
+  });
+  expect((await chunks()).slice(-1)).toEqual([2n]);
 });
 
 test('moves since a moment are looked for after what was there when a chunk was made before it', async () => {

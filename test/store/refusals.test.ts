@@ -16,6 +16,15 @@ test.each([
   });
 });
 
+test.each([
+  ['42501', 'Postgres does not let this role connect to the database', 'GRANT CONNECT'],
+  ['55000', 'the database takes no connections', 'ALLOW_CONNECTIONS'],
+])('%s at a login is an end, and says nothing where a statement fails so: %s', (code, what, hint) => {
+  const ended = Object.assign(failed(code), { severity: 'FATAL' });
+  expect(permanentConnectError(ended)).toEqual({ what, hint: expect.stringContaining(hint) });
+  expect(permanentConnectError(failed(code))).toBeNull();
+});
+
 test.each(['ECONNREFUSED', '57P03', '53300', 'CONNECT_TIMEOUT'])('%s may pass', (code) => {
   expect(permanentConnectError(failed(code))).toBeNull();
 });
@@ -34,4 +43,12 @@ test('a limit of a row is a fault of that row, and a function that fails otherwi
   expect([storeFailure(tooLong), rejection(tooLong)?.state]).toEqual([null, '54000']);
   const others = failed('22023', 'PreCommit_Notify');
   expect([storeFailure(others), rejection(others)?.state]).toEqual([null, '22023']);
+});
+
+test('a number that is taken already is no fault of the rows that were to have it; a key of theirs is', () => {
+  const taken = (constraint_name: string) =>
+    rejection(Object.assign(failed('23505'), { constraint_name }))?.state ?? null;
+  const numbered = ['price_history_12_pkey', 'product_history_pkey', 'change_batches_pkey'];
+  expect(numbered.map(taken)).toEqual([null, null, null]);
+  expect(['prices_pkey', 'price_history_x_pkey', 'mine'].map(taken)).toEqual(['23505', '23505', '23505']);
 });

@@ -4,6 +4,7 @@ import {
   dropOldHistory,
   mendSequences,
   prepareHistory,
+  remendSequences,
   writeChanges,
 } from '../../src/store/history/changes.ts';
 import { quarantine } from '../../src/store/quarantine.ts';
@@ -92,4 +93,40 @@ test('claims go on after those that answers were given to, where the daemons bef
   await sql`select setval('catalog_internal.claim_numbers', 1, false)`;
   await mendSequences(sql);
   expect(await lastValues(sql)).toMatchObject({ 'catalog_internal.claim_numbers': 900 });
+});
+
+/** As on a server that logical replication has filled: none has drawn a number. */
+const leaveBehind = (sql: Sql) => sql`
+  select setval((schemaname || '.' || sequencename)::regclass, start_value, false) from pg_sequences
+  where schemaname in ('catalog', 'catalog_internal')`;
+
+test('a writer who was never stopped sets them right in the database that it finds, and no reader loses its place', async () => {
+  const sql = await newStore();
+  await used(sql);
+  const [read] = await sql<[{ position: string }]>`select catalog.changes_position() as position`;
+  const before = await lastValues(sql);
+  await leaveBehind(sql);
+  await sql`update catalog_internal.lineage set database = '1.1'`;
+  const move = { sku: 'C', size: '9', oldPrice: 1, newPrice: 2 };
+  await transaction(sql, (tx) => writeChanges(tx, { moves: [move], fields: [] }, null));
+  const positions = 'catalog_internal.change_positions';
+  expect((await lastValues(sql))[positions]).toBe((before[positions] ?? 0) + 1);
+  const claims = 'catalog_internal.claim_numbers';
+  expect((await lastValues(sql))[claims]).toBe(before[claims]);
+  expect(await sql`select sku from catalog.changes(${read.position})`).toEqual([{ sku: 'C' }]);
+});
+
+test('maintenance sets them right, whatever has left them behind; where none is behind it waits for nobody', async () => {
+  const sql = await newStore();
+  await used(sql);
+  await mendSequences(sql);
+  const before = await lastValues(sql);
+  await leaveBehind(sql);
+  await remendSequences(sql);
+  for (const [name, value] of Object.entries(await lastValues(sql)))
+    if (!NO_ROWS.test(name)) expect([name, value]).toEqual([name, before[name]]);
+  await transaction(sql, async (tx) => {
+    await tx`select catalog_internal.lock_changes()`;
+    await remendSequences(sql);
+  });
 });

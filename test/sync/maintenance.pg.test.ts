@@ -63,6 +63,17 @@ describe('maintenance', () => {
     expect(await run()).toMatchObject({ nextInMs: 60_000, counts: { released: 1 } });
   });
 
+  test('sets sequences right that a copy of the rows has left behind, for daemons that go on with it', async () => {
+    const { sql } = store;
+    await sql`insert into catalog_internal.pace_sends (sent_at, lane) select now(), 'reprice' from generate_series(1, 9)`;
+    const send = () =>
+      sql`insert into catalog_internal.pace_sends (sent_at, lane) values (now(), 'reprice')`.execute();
+    await sql`select setval(pg_get_serial_sequence('catalog_internal.pace_sends', 'id'), min(id), false) from catalog_internal.pace_sends`;
+    await expect(send()).rejects.toMatchObject({ code: '23505' });
+    await run();
+    await send();
+  });
+
   test('keeps the newest thousand samples', async () => {
     await store.sql`
       insert into catalog_internal.quarantine (source, reason, sample)

@@ -21,6 +21,10 @@ BEGIN
   INSERT INTO catalog_internal.lineage AS l (system, database, timeline, started) VALUES (present.system, present.database, present.timeline, present.started)
   ON CONFLICT (id) DO UPDATE SET system = coalesce(excluded.system, l.system), database = excluded.database,
     timeline = coalesce(excluded.timeline, l.timeline), started = excluded.started;
+  -- Logical replication copies rows and no sequences, and those who write may never have been stopped.
+  IF present.database <> known.database OR present.system <> known.system THEN
+    PERFORM catalog_internal.mend_sequences();
+  END IF;
   IF present.database <> known.database OR present.system <> known.system OR present.timeline <> known.timeline OR present.started <> known.started THEN
     newest := catalog.changes_position();
     drawn := coalesce(pg_sequence_last_value('catalog_internal.change_positions'), 0);

@@ -1,13 +1,12 @@
 -- Sets every sequence that numbers rows to what the rows have: logical replication and a copy of tables leave sequences behind.
 -- Each that a column draws from is found in the catalog; numbers of claims are drawn by the daemon. Positions that were dropped
--- reach up to the oldest chunk. The claims of answers are read only where the sequence is known to be behind, as that reads the whole ledger. Under the lock of the changes; one that is not behind is left alone, as others draw from it.
+-- reach up to the oldest chunk. The claims of answers are read only where the sequence is known to be behind, as that reads the whole ledger. Under the lock of the changes where one is behind, so that a look costs nobody anything; one that is not behind is left alone, as others draw from it.
 CREATE OR REPLACE FUNCTION catalog_internal.mend_sequences() RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   drawn record;
   newest bigint;
 BEGIN
-  PERFORM catalog_internal.lock_changes();
   FOR drawn IN
     SELECT s.oid::regclass AS sequence, format('SELECT max(%I) FROM %s', a.attname, t.oid::regclass) AS query
     FROM pg_class s
@@ -36,7 +35,9 @@ BEGIN
   LOOP
     EXECUTE drawn.query INTO newest;
     IF newest > coalesce(pg_sequence_last_value(drawn.sequence), 0) THEN
-      PERFORM setval(drawn.sequence, newest);
+      PERFORM catalog_internal.lock_changes();
+      -- Another may have set it while this one waited.
+      PERFORM setval(drawn.sequence, greatest(newest, pg_sequence_last_value(drawn.sequence)));
       RAISE WARNING 'the sequence % was behind its rows: set to %', drawn.sequence, newest;
     END IF;
   END LOOP;

@@ -81,6 +81,13 @@ export const isAnswer = (error: unknown): boolean =>
  */
 const NOT_OF_ROWS = /^(?:08|25|40|57)|^55P03$/;
 
+/** Keys that the feed numbers by itself. No SKU has to do with it where a number is there: its sequence is behind. */
+const NUMBERED = /^(?:price_history(?:_\d+)?|product_history|change_batches)_pkey$/;
+
+const isNumberTaken = (error: unknown): boolean =>
+  sqlState(error) === '23505' &&
+  NUMBERED.test((error as Partial<postgres.PostgresError>).constraint_name ?? '');
+
 /**
  * Why these rows are not stored, however often it is tried: the SQLSTATE and what rejects them; null where the error
  * is of another kind. That may be any SQLSTATE, as triggers of somebody's fail in every way. No value of theirs.
@@ -89,6 +96,7 @@ export function rejection(error: unknown): { readonly state: string; readonly by
   const state = sqlState(error);
   if (!isAnswer(error) || state === null || NOT_OF_ROWS.test(state) || storeFailure(error) !== null)
     return null;
+  if (isNumberTaken(error)) return null;
   const { schema_name, table_name, constraint_name } = error as Partial<postgres.PostgresError>;
   const table = table_name === undefined ? null : `${schema_name}.${table_name}`;
   const by = [constraint_name, table].filter((name) => name !== undefined && name !== null).join(' of ');
@@ -125,6 +133,28 @@ export const isUntrusted = (error: unknown): boolean => UNTRUSTED.has(sqlState(e
 const NO_DATABASE = '3D000';
 export const isDatabaseMissing = (error: unknown): boolean => sqlState(error) === NO_DATABASE;
 
+/**
+ * Why a database that is there lets nobody in who has this login, or null: CONNECT was revoked, or it takes no
+ * connections at all. By the end of a session alone, as statements fail with the same SQLSTATEs.
+ */
+export function closedDatabase(error: unknown): { readonly what: string; readonly hint: string } | null {
+  if (!isConnectionLost(error)) return null;
+  switch (sqlState(error)) {
+    case '42501':
+      return {
+        what: 'Postgres does not let this role connect to the database',
+        hint: 'GRANT CONNECT ON DATABASE to the role in DATABASE_URL',
+      };
+    case '55000':
+      return {
+        what: 'the database takes no connections',
+        hint: 'ALTER DATABASE … ALLOW_CONNECTIONS true, once whoever has closed it is done',
+      };
+    default:
+      return null;
+  }
+}
+
 /** Why no waiting helps where this error ends a connection, and what does; null where waiting may. */
 export function permanentConnectError(
   error: unknown,
@@ -141,7 +171,7 @@ export function permanentConnectError(
       what: 'the certificate of Postgres is not trusted',
       hint: 'check sslmode and sslrootcert in DATABASE_URL',
     };
-  return null;
+  return closedDatabase(error);
 }
 
 /** Postgres was there and has said no, and will say no again. */

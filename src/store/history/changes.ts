@@ -80,7 +80,7 @@ export async function writeChanges(
 ): Promise<void> {
   if (!hasChanges({ moves, fields, states, first })) return;
   const corrected = correctedMeanings(fields);
-  // Sent in one go. A chunk that is missing is made before the lock's holder needs it.
+  // Sent in one go. The chunk that is being written is made where it is missing; maintenance makes the next.
   await Promise.all([
     tx`select catalog_internal.lock_changes(), catalog_internal.add_history_chunks()`,
     ...writeStateChanges(tx, states, at),
@@ -173,12 +173,17 @@ export async function dropOldBatches(sql: Sql, atOnce: number): Promise<number> 
  * is drawn from them: logical replication and copies of tables leave them behind. Postgres warns of each.
  */
 export async function mendSequences(sql: Sql): Promise<void> {
+  await sql`select catalog_internal.lock_changes(), catalog_internal.mend_sequences()`;
+}
+
+/** The same for a mirror that runs: whoever writes changes notes the database, and nobody waits where none is behind. */
+export async function remendSequences(sql: Sql): Promise<void> {
   await sql`select catalog_internal.mend_sequences()`;
 }
 
-/** Creates the history tables' next chunks before they are needed. */
+/** Creates the history's next chunk before it is needed. Throws where it cannot be made. */
 export async function prepareHistory(sql: Sql): Promise<void> {
-  await sql`select catalog_internal.add_history_chunks()`;
+  await sql`select catalog_internal.add_history_chunks(ahead => true)`;
 }
 
 /**

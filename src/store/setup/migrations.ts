@@ -118,7 +118,27 @@ async function migrate(sql: Sql, found: Found, folder: string, lockTimeoutMs: nu
   // An administrator has made it for the mirror, with the privileges that it has: only what is in it is missing.
   if (found.schemas.some(({ schema }) => schema === 'catalog'))
     for (const file of files) file.sql = file.sql.filter((statement) => !MAKES_CATALOG.test(statement));
-  await dialect.migrate(files, new PostgresJsSession(sql, dialect, undefined), config);
+  const session = new PostgresJsSession<Sql, Record<string, never>, Record<string, never>>(
+    sql,
+    dialect,
+    undefined,
+  );
+  // Outside of its transaction the library only makes what makeLedger has made.
+  session.execute = () => Promise.resolve([] as never);
+  await dialect.migrate(files, session, config);
+}
+
+/**
+ * Makes the library's own table where it is missing. Where it is there, the right to make it may have been revoked
+ * since, and `if not exists` asks for that first.
+ */
+async function makeLedger(sql: Sql): Promise<void> {
+  const [{ schema, ledger }] = await sql<[{ schema: boolean; ledger: boolean }]>`
+    select to_regnamespace('catalog_internal') is not null as schema, to_regclass('catalog_internal.migrations') is not null as ledger`;
+  if (!schema) await sql`create schema if not exists catalog_internal`;
+  if (!ledger)
+    await sql`
+      create table if not exists catalog_internal.migrations (id serial primary key, hash text not null, created_at bigint)`;
 }
 
 const MADE_TRIES = 5;
@@ -130,9 +150,7 @@ const MADE_TRIES = 5;
 async function alone(sql: Sql, turn: Sql, work: () => Promise<void>): Promise<void> {
   for (let attempt = 1; ; attempt += 1) {
     try {
-      await sql`create schema if not exists catalog_internal`;
-      await sql`
-        create table if not exists catalog_internal.migrations (id serial primary key, hash text not null, created_at bigint)`;
+      await makeLedger(sql);
       break;
     } catch (error) {
       if (attempt >= MADE_TRIES || !isMadeMeanwhile(error)) throw error;

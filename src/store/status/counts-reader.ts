@@ -134,26 +134,48 @@ export async function readCounts(sql: Sql, counting: Counting = 'now'): Promise<
   return plan === 'count' || isShort || soon ? await countCatalog(sql) : last.counts;
 }
 
+/** Counts as `count` does; one that has failed is not tried again before it has had the rest of one that has not. */
+function restingAfterFailure(now: () => number) {
+  let failed: { readonly error: unknown; readonly until: number } | null = null;
+  return async <T>(count: () => Promise<T>): Promise<T> => {
+    const began = now();
+    if (failed !== null && began < failed.until) throw failed.error;
+    try {
+      const counted = await count();
+      failed = null;
+      return counted;
+    } catch (error) {
+      const ended = now();
+      failed = { error, until: ended + (ended - began) * REST_OF_A_COUNT };
+      throw error;
+    }
+  };
+}
+
 /**
  * For a daemon, which is asked again and again. Reads the counts that take a scan of the catalog: new ones where that
  * is cheap, else the last ones, with the time they were taken at, while new ones are counted beside. Daemons share
- * them. Throws where Postgres does not answer.
+ * them. Throws where Postgres does not answer or refuses to count, and for a while after that. `now`: monotonic ms.
  */
-export function createCountsReader(sql: Sql): () => Promise<CatalogCounts> {
+export function createCountsReader(
+  sql: Sql,
+  now: () => number = () => performance.now(),
+): () => Promise<CatalogCounts> {
+  const unlessFailed = restingAfterFailure(now);
   let waited: Promise<CatalogCounts> | null = null;
   let beside: Promise<void> | null = null;
   return async () => {
     const last = await storedCounts(sql);
     const plan = planCounts(last && { ...last, countedInMs: last.counts.countedInMs });
     if (last === null || plan === 'count') {
-      waited ??= countCatalog(sql).finally(() => {
+      waited ??= unlessFailed(() => countCatalog(sql)).finally(() => {
         waited = null;
       });
       return await waited;
     }
     if (plan === 'show-and-count')
       // Whatever keeps it from counting keeps the next reader's first statement from its answer, too.
-      beside ??= countCatalogAlone(sql)
+      beside ??= unlessFailed(() => countCatalogAlone(sql))
         .catch(() => {})
         .finally(() => {
           beside = null;
