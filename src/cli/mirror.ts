@@ -4,7 +4,6 @@ import { EmbeddedError } from '../embedded/errors.ts';
 import { findEmbeddedPostgres, type FoundCluster } from '../embedded/find.ts';
 import { startEmbeddedPostgres } from '../embedded/postgres.ts';
 import { systemClock } from '../lib/clock.ts';
-import { Misconfigured } from '../lib/misconfigured.ts';
 import { connect, type Sql } from '../store/connection/db.ts';
 import { sqlState } from '../store/connection/sql-errors.ts';
 import { waitForDatabase } from '../store/connection/startup.ts';
@@ -13,9 +12,6 @@ import { NoMirror } from './no-mirror.ts';
 const PATIENCE_MS = 10_000;
 /** SQLSTATEs: no such table, no such schema. */
 const NO_TABLES = new Set(['42P01', '3F000']);
-
-/** SQLSTATE: the role lacks a privilege. */
-const NOT_PERMITTED = '42501';
 
 /** Whose embedded Postgres a command may work on where DATABASE_URL is not set. */
 const OWNERS = ['daemon', 'demo'] as const;
@@ -83,8 +79,6 @@ function shortest(path: string): string {
  * Does work on the mirror that `findMirror` finds. `which` is what it says of it, for the first line of what is
  * printed. `giveUp` ends the wait for the database. `lasts`: the work has no end of its own, and so starts no
  * Postgres, which the daemon would find in use.
- *
- * @throws NotPermitted where the role lacks a privilege; NoMirror
  */
 export async function withMirror<T>(
   config: MirrorConfig,
@@ -133,20 +127,6 @@ class Starting extends Error {
   }
 }
 
-/** Nothing is wrong with the mirror: the role of DATABASE_URL may not do what the command does. */
-export class NotPermitted extends Misconfigured {
-  override readonly name = 'NotPermitted';
-  readonly kind = 'not-permitted';
-
-  constructor(cause: unknown) {
-    super(
-      'the role in DATABASE_URL may not do this',
-      "use the daemon's DATABASE_URL; a member of catalog_reader has `sql`, `export` and `follow` without --name, and the view catalog.sync_status",
-      cause,
-    );
-  }
-}
-
 async function withConnection<T>(
   url: string,
   work: (sql: Sql) => Promise<T>,
@@ -157,7 +137,6 @@ async function withConnection<T>(
     await waitForDatabase(sql, systemClock, PATIENCE_MS, { signal });
     return await work(sql);
   } catch (error) {
-    if (sqlState(error) === NOT_PERMITTED) throw new NotPermitted(error);
     if (!NO_TABLES.has(sqlState(error) ?? '') || (await hasTables(url))) throw error;
     throw new Error('the mirror has no tables yet: start the daemon, or run `catalog-mirror migrate`', {
       cause: error,

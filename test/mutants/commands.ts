@@ -12,15 +12,6 @@ export const COMMANDS: readonly Mutant[] = [
     ],
   ),
   ...faultsOf(
-    'src/cli/status.ts',
-    ['test/cli/mirror.e2e.test.ts'],
-    [
-      'status: a mirror that a role may not read is broken',
-      'error instanceof NoMirror || error instanceof NotPermitted',
-      'error instanceof NoMirror',
-    ],
-  ),
-  ...faultsOf(
     'src/embedded/find.ts',
     ['test/cli/mirror.e2e.test.ts'],
     [
