@@ -120,6 +120,15 @@ export const COMMANDS: readonly Mutant[] = [
     ['panel: a narrower terminal breaks no line', 'sum + rowsOf(line)', 'sum + Math.min(1, rowsOf(line))'],
   ),
   ...faultsOf(
+    'src/cli/terminal.ts',
+    ['test/status/terminal.test.ts'],
+    [
+      'panel: goes back by as many rows as a terminal of no width makes of a line',
+      'length / (output.columns || COLUMNS)',
+      'length / (output.columns ?? COLUMNS)',
+    ],
+  ),
+  ...faultsOf(
     'src/cli/demo/panel.ts',
     ['test/cli/demo-panel.test.ts'],
     ['panel: falls back to the load', '  const first = isFilled\n', '  const first = !isLoading(view)\n'],
