@@ -125,19 +125,15 @@ function takenApart(
   command: Pick<Command, 'options' | 'positionals' | 'optionalValues'>,
   argv: readonly string[],
 ): Arguments & { readonly problems: readonly string[] } {
-  const { tokens } = parseArgs({
-    args: [...argv],
-    options: command.options,
-    strict: false,
-    allowPositionals: true,
-    tokens: true,
-  });
+  const { tokens, incomplete } = tokensOf(command.options, argv);
   const flags = [...Object.keys(command.options), 'env-file', 'help'].map((option) => `--${option}`);
-  const problems: string[] = [];
+  const problems = incomplete.map(
+    (name) => `--${name}: expects a value; one that begins with -- is written --${name}=--…`,
+  );
   const values: Record<string, string | boolean | undefined> = {};
   const lists: Record<string, string[]> = {};
   const positionals: string[] = [];
-  const given = new Set<string>();
+  const given = new Set(incomplete);
   /** Takes the word behind an option, where there is one. */
   let take: ((word: string) => void) | null = null;
   for (const token of tokens) {
@@ -170,6 +166,24 @@ function takenApart(
   }
   if (!command.positionals) problems.push(...positionals.map((word) => `${word}: not expected here`));
   return { values, lists, positionals, given, problems };
+}
+
+/**
+ * The tokens of all words but those options whose value would be the next option: what a shell leaves of
+ * `--out $DIR --replace` where DIR is empty. `incomplete` has their names. Pure.
+ */
+function tokensOf(options: ParseArgsOptionsConfig, argv: readonly string[]) {
+  const args = [...argv];
+  const incomplete: string[] = [];
+  for (;;) {
+    const { tokens } = parseArgs({ args, options, strict: false, allowPositionals: true, tokens: true });
+    const taker = tokens.find(
+      (token) => token.kind === 'option' && token.inlineValue === false && token.value.startsWith('--'),
+    );
+    if (taker?.kind !== 'option') return { tokens, incomplete };
+    incomplete.push(taker.name);
+    args.splice(taker.index, 1);
+  }
 }
 
 /** A whole number option, or its default. Adds to `problems` what does not fit. */

@@ -65,6 +65,32 @@ describe('what only follows from an option that is misspelt or incomplete is not
   });
 });
 
+describe('an option is not the value of the one before it, whose variable was empty in the shell', () => {
+  const missing = (option: string) =>
+    `${option}: expects a value; one that begins with -- is written ${option}=--…`;
+
+  test.each<[string, string[], string[]]>([
+    ['export', ['--out', '--replace'], [missing('--out')]],
+    ['export', ['--out', '--what', 'prices'], [missing('--out')]],
+    ['export', ['--what', '--out', '--replace'], [missing('--what'), missing('--out')]],
+    ['sandbox', ['--secret', '--log'], [missing('--secret')]],
+    ['sandbox', ['--api-key', '--log', '--secret', 'x'], [missing('--api-key')]],
+    ['follow', ['--name', '--list', '--json'], [missing('--name')]],
+    ['follow', ['--name', 'a', '--filter', '--once'], [missing('--filter')]],
+    ['run', ['--timeout', '--once'], [missing('--timeout')]],
+    ['export', ['--out', '--'], [missing('--out')]],
+  ])('%s %j', (name, argv, said) => {
+    expect(problemsOf(name, argv)).toEqual(said);
+  });
+
+  test('but it may be, where it is written as one word with it', () => {
+    const command = COMMANDS.get('sandbox');
+    expect(command && readArguments(command, ['--secret=--log']).values).toEqual({
+      secret: '--log',
+    });
+  });
+});
+
 test('a word behind an option that takes none is one too many', () => {
   expect(problemsOf('run', ['--onec', 'extra'])).toEqual([
     '--onec: no such option; did you mean --once?',

@@ -47,6 +47,11 @@ export const COMMANDS: readonly Mutant[] = [
       '[...problems, ...(command.problemsOf?.(read) ?? [])]',
       'problems',
     ],
+    [
+      'options: the next option is the value of one whose own is missing',
+      "token.value.startsWith('--')",
+      "token.value.startsWith('---')",
+    ],
     ['options: what is misspelt is missing, too', 'given.add(meant);', 'given.add(name);'],
     [
       'options: the value of an option that does not exist is a word too many',
