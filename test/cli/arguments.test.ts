@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { readArguments, UsageError } from '../../src/cli/command.ts';
 import { loadCommands } from '../../src/cli/commands.ts';
 import { follow } from '../../src/cli/follow.ts';
+import { refresh } from '../../src/cli/refresh.ts';
 import { WRONG_VALUES } from './wrong-values.ts';
 
 const COMMANDS = await loadCommands();
@@ -97,6 +98,27 @@ test('a word behind an option that takes none is one too many', () => {
     'extra: not expected here',
   ]);
   expect(problemsOf('refresh', ['--zzz', 'A'])).toEqual(['--zzz: no such option']);
+});
+
+describe('refresh takes no word for a SKU that is hardly one: it would be mirrored under that name', () => {
+  const control = 'not a SKU: it has a control character, such as the line end of a file from Windows';
+  const blank = 'not a SKU: it begins or ends with a blank';
+
+  test.each<[string, string]>([
+    ['DD1391-100\r', `"DD1391-100\\r": ${control}`],
+    ['DD1391-100\nFV5029-141', `"DD1391-100\\nFV5029-141": ${control}`],
+    ['a\u009b', `"a\\u009b": ${control}`],
+    [' DD1391-100', `" DD1391-100": ${blank}`],
+    ['DD1391-100\u00a0', `"DD1391-100\u00a0": ${blank}`],
+  ])('%j', (word, said) => {
+    expect(problemsOf('refresh', ['FV5029-141', word])).toEqual([]);
+    const args = readArguments(refresh, ['FV5029-141', word]);
+    expect(refresh.problemsOf?.(args)).toEqual([said]);
+  });
+
+  test('but one with a blank in it', () => {
+    expect(refresh.problemsOf?.(readArguments(refresh, ['AIR 1 2']))).toEqual([]);
+  });
 });
 
 test('follow names a URL that cannot be used beside values that do not fit', async () => {

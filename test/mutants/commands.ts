@@ -26,6 +26,16 @@ export const COMMANDS: readonly Mutant[] = [
     ['sql: writes', "connection.begin('read only', work)", 'connection.begin(work)'],
   ),
   ...faultsOf(
+    'src/cli/refresh.ts',
+    ['test/cli/arguments.test.ts', 'test/cli/one-shot.e2e.test.ts'],
+    ['refresh: a list from Windows has names of its own', 'if (/\\p{Cc}/u.test(sku))', 'if (sku === "\\r")'],
+    [
+      'refresh: what nobody asks for is due, and that is all',
+      'if (why !== null) print(`nothing',
+      'if (false) print(`nothing',
+    ],
+  ),
+  ...faultsOf(
     'src/store/status/counts-reader.ts',
     ['test/store/catalog-counts.pg.test.ts'],
     [
