@@ -1,5 +1,6 @@
 import { parseArgs, type ParseArgsOptionsConfig } from 'node:util';
 import { nearest } from '../lib/nearest.ts';
+import type { Printer } from './printer.ts';
 
 /** Exit codes. `--help` and the README show those that a command names, with what `EXIT_SAYS` says of them. */
 export const EXIT = {
@@ -68,9 +69,7 @@ export interface Arguments {
   readonly given: ReadonlySet<string>;
 }
 
-export interface CommandArgs extends Arguments {
-  readonly print: (line: string) => void;
-}
+export interface CommandArgs extends Arguments, Printer {}
 
 /** A wrong option or argument: all of them at once, each on its line. */
 export class UsageError extends Error {

@@ -17,6 +17,7 @@ import { type Arguments, type Command, EXIT, problemsIn, UsageError } from './co
 import { withMirror } from './mirror.ts';
 import { NoMirror } from './no-mirror.ts';
 import { printError, withoutSecrets } from './print-error.ts';
+import type { Printer } from './printer.ts';
 import { stopSignal } from './process.ts';
 import { createCanvas, terminalOf } from './terminal.ts';
 
@@ -51,7 +52,7 @@ export const status: Command = {
     const every = watchSeconds(args);
     const config = loadConfig(processSources.env, processSources.readFile, { need: 'database' });
     const show = args.values['json'] === true ? jsonOf : screenOf;
-    if (every === null) return await showOnce(config, show);
+    if (every === null) return await showOnce(config, show, args.print);
     await watch(config, show, every * 1000);
     return EXIT.ok;
   },
@@ -118,7 +119,7 @@ function away(error: unknown): Snapshot {
   return { status: null, health, now: new Date(), which: null };
 }
 
-async function showOnce(config: MirrorConfig, show: Show): Promise<number> {
+async function showOnce(config: MirrorConfig, show: Show, print: Printer['print']): Promise<number> {
   const seen = await withMirror(config, (sql, which) => readStatusOf(sql, config, 'now', which)).catch(
     (error: unknown) => {
       // Nothing is broken where there is nothing.
@@ -127,7 +128,7 @@ async function showOnce(config: MirrorConfig, show: Show): Promise<number> {
       return away(error);
     },
   );
-  process.stdout.write(`${show(seen, terminalOf(process.stdout, processSources.env))}\n`);
+  print(show(seen, terminalOf(process.stdout, processSources.env)));
   return EXIT_OF[seen.health.state];
 }
 

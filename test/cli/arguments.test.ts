@@ -123,7 +123,7 @@ describe('refresh takes no word for a SKU that is hardly one: it would be mirror
 
 test('follow names a URL that cannot be used beside values that do not fit', async () => {
   const args = readArguments(follow, ['--name', 'a', '--webhook', 'ftp://x', '--batch', '0']);
-  await expect(follow.run({ ...args, print: () => {} })).rejects.toMatchObject({
+  await expect(follow.run({ ...args, print: () => {}, printed: async () => {} })).rejects.toMatchObject({
     kind: 'usage',
     problems: [expect.stringMatching(/^--batch: /), '--webhook: expected an https:// URL'],
   });

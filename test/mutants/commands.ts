@@ -23,7 +23,23 @@ export const COMMANDS: readonly Mutant[] = [
   ...faultsOf(
     'src/cli/sql.ts',
     ['test/cli/sql.e2e.test.ts'],
-    ['sql: writes', "connection.begin('read only', work)", 'connection.begin(work)'],
+    ['sql: writes', "connection.begin('read only', cancellable)", 'connection.begin(cancellable)'],
+    ['sql: reads all rows while nobody takes them', 'await orStopped(printed(), signal);', ''],
+    [
+      'sql: waits for a reader that is stopped with it',
+      'await orStopped(printed(), signal);',
+      'await printed();',
+    ],
+  ),
+  ...faultsOf(
+    'src/cli/stopped.ts',
+    ['test/cli/sql.e2e.test.ts'],
+    ['sql: Ctrl-C leaves the query running', "signal.addEventListener('abort', cancel);", ''],
+  ),
+  ...faultsOf(
+    'src/main.ts',
+    ['test/cli/sql.e2e.test.ts'],
+    ['commands: what a slow reader has not taken yet is lost', '  await printed();\n} catch', '} catch'],
   ),
   ...faultsOf(
     'src/cli/refresh.ts',
