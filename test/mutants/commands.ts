@@ -12,6 +12,15 @@ export const COMMANDS: readonly Mutant[] = [
     ],
   ),
   ...faultsOf(
+    'src/cli/status.ts',
+    ['test/cli/reader.e2e.test.ts'],
+    [
+      'status: a mirror that this role may not read is broken',
+      'error instanceof NoMirror || error instanceof NotAllowed',
+      'error instanceof NoMirror',
+    ],
+  ),
+  ...faultsOf(
     'src/embedded/find.ts',
     ['test/cli/mirror.e2e.test.ts'],
     [
