@@ -169,7 +169,7 @@ function takenApart(
 
 /**
  * The tokens of all words but those options whose value would be the next option: what a shell leaves of
- * `--out $DIR --replace` where DIR is empty. `incomplete` has their names. Pure.
+ * `--out $folder --replace` where that variable is empty. `incomplete` has their names. Pure.
  */
 function tokensOf(options: ParseArgsOptionsConfig, argv: readonly string[]) {
   const args = [...argv];
