@@ -3,14 +3,16 @@ import { COMMAND_NAMES, loadCommand, loadCommands } from './cli/commands.ts';
 import { withEnvFiles } from './cli/env-file.ts';
 import { NoMirror } from './cli/no-mirror.ts';
 import { printError, scrubDebugOutput } from './cli/print-error.ts';
+import { createPrinter } from './cli/printer.ts';
 import { endOnCrash } from './cli/process.ts';
+import { Stopped } from './cli/stopped.ts';
 import { ConfigError } from './config/config.ts';
 import { Misconfigured } from './lib/misconfigured.ts';
 import { VERSION } from './version.ts';
 
 const EXIT_GRACE_MS = 1000;
 
-const print = (line: string) => void process.stdout.write(`${line}\n`);
+const { print, printed } = createPrinter(process.stdout);
 async function main(words: readonly string[]): Promise<number> {
   const argv = withEnvFiles(words);
   const [first = '--help', ...rest] = argv;
@@ -29,7 +31,7 @@ async function start(name: string, args: readonly string[]): Promise<number> {
     throw new UsageError([`${name}: no such command${didYouMean(name, COMMAND_NAMES)}; see --help`]);
   if (args.includes('--help') || args.includes('-h')) return (print(helpOf(name, command)), EXIT.ok);
   if (args.includes('--version')) return (print(VERSION), EXIT.ok);
-  return await command.run({ ...readArguments(command, args), print });
+  return await command.run({ ...readArguments(command, args), print, printed });
 }
 
 // `catalog-mirror sql … | head`: nobody reads on.
@@ -41,6 +43,7 @@ scrubDebugOutput();
 endOnCrash(printError);
 try {
   process.exitCode = await main(process.argv.slice(2));
+  await printed();
 } catch (error) {
   printError(error);
   process.exitCode =
@@ -50,6 +53,8 @@ try {
     error instanceof Misconfigured
       ? EXIT.usage
       : EXIT.failed;
+  // Whoever stops it waits for no reader either.
+  if (!(error instanceof Stopped)) await printed();
 }
 // What is still open now (a connection to a server that hangs) is nothing to wait for.
 setTimeout(() => process.exit(), EXIT_GRACE_MS).unref();

@@ -1,5 +1,6 @@
 import { parseArgs, type ParseArgsOptionsConfig } from 'node:util';
 import { nearest } from '../lib/nearest.ts';
+import type { Printer } from './printer.ts';
 
 /** Exit codes. `--help` and the README show those that a command names, with what `EXIT_SAYS` says of them. */
 export const EXIT = {
@@ -68,9 +69,7 @@ export interface Arguments {
   readonly given: ReadonlySet<string>;
 }
 
-export interface CommandArgs extends Arguments {
-  readonly print: (line: string) => void;
-}
+export interface CommandArgs extends Arguments, Printer {}
 
 /** A wrong option or argument: all of them at once, each on its line. */
 export class UsageError extends Error {
@@ -125,19 +124,15 @@ function takenApart(
   command: Pick<Command, 'options' | 'positionals' | 'optionalValues'>,
   argv: readonly string[],
 ): Arguments & { readonly problems: readonly string[] } {
-  const { tokens } = parseArgs({
-    args: [...argv],
-    options: command.options,
-    strict: false,
-    allowPositionals: true,
-    tokens: true,
-  });
+  const { tokens, incomplete } = tokensOf(command.options, argv);
   const flags = [...Object.keys(command.options), 'env-file', 'help'].map((option) => `--${option}`);
-  const problems: string[] = [];
+  const problems = incomplete.map(
+    (name) => `--${name}: expects a value; one that begins with -- is written --${name}=--…`,
+  );
   const values: Record<string, string | boolean | undefined> = {};
   const lists: Record<string, string[]> = {};
   const positionals: string[] = [];
-  const given = new Set<string>();
+  const given = new Set(incomplete);
   /** Takes the word behind an option, where there is one. */
   let take: ((word: string) => void) | null = null;
   for (const token of tokens) {
@@ -170,6 +165,24 @@ function takenApart(
   }
   if (!command.positionals) problems.push(...positionals.map((word) => `${word}: not expected here`));
   return { values, lists, positionals, given, problems };
+}
+
+/**
+ * The tokens of all words but those options whose value would be the next option: what a shell leaves of
+ * `--out $folder --replace` where that variable is empty. `incomplete` has their names. Pure.
+ */
+function tokensOf(options: ParseArgsOptionsConfig, argv: readonly string[]) {
+  const args = [...argv];
+  const incomplete: string[] = [];
+  for (;;) {
+    const { tokens } = parseArgs({ args, options, strict: false, allowPositionals: true, tokens: true });
+    const taker = tokens.find(
+      (token) => token.kind === 'option' && token.inlineValue === false && token.value.startsWith('--'),
+    );
+    if (taker?.kind !== 'option') return { tokens, incomplete };
+    incomplete.push(taker.name);
+    args.splice(taker.index, 1);
+  }
 }
 
 /** A whole number option, or its default. Adds to `problems` what does not fit. */

@@ -18,7 +18,7 @@ import {
 import { type Arguments, type Command, EXIT, problemsIn, UsageError } from './command.ts';
 import { createPendingFile, NotWritten, type PendingFile } from './export/pending-file.ts';
 import { withMirror } from './mirror.ts';
-import { stopSignal } from './process.ts';
+import { cancelledBy, untilStopped } from './stopped.ts';
 
 const BATCH = 5000;
 const LOG_EVERY_MS = 5000;
@@ -62,22 +62,17 @@ export const exportFiles: Command = {
   async run({ print, ...args }) {
     const wanted = wantedOf(args);
     const config = loadConfig(processSources.env, processSources.readFile, { need: 'database' });
-    const signal = stopSignal(systemClock);
-    const stopped = new AbortController();
-    void signal.promise.then(() => stopped.abort());
-    try {
-      return await withMirror(
+    return await untilStopped('nothing was written', (signal) =>
+      withMirror(
         config,
         async (sql, which) => {
           if (which !== null) process.stderr.write(`from ${which}:\n`);
-          for (const line of await exported(sql, wanted, stopped.signal)) print(line);
+          for (const line of await exported(sql, wanted, signal)) print(line);
           return EXIT.ok;
         },
-        { giveUp: stopped.signal },
-      );
-    } finally {
-      signal.dispose();
-    }
+        { giveUp: signal },
+      ),
+    );
   },
 };
 
@@ -132,15 +127,6 @@ async function filesOf({ what, out }: Wanted): Promise<[Export, string][]> {
   return whole.map((each) => [each, isFolder ? join(out, `${each}.parquet`) : out]);
 }
 
-class Stopped extends Error {
-  override readonly name = 'Stopped';
-  readonly kind = 'stopped';
-
-  constructor() {
-    super('stopped: nothing was written');
-  }
-}
-
 /** A transaction that waits longer for others' locks begins anew, so that a signal can end the waiting in between. */
 const LOCKED_WITHIN_MS = 2000;
 
@@ -172,7 +158,7 @@ async function writeAll(
       });
     } catch (error) {
       if (!isLockNotAvailable(error)) throw error;
-      if (signal.aborted) throw new Stopped();
+      signal.throwIfAborted();
     }
 }
 
@@ -198,20 +184,6 @@ async function exported(sql: Sql, wanted: Wanted, signal: AbortSignal): Promise<
   }
 }
 
-/** Ends what Postgres is at work on for this transaction when the signal comes; then the work rejects with Stopped. */
-async function cancelledBy(signal: AbortSignal, sql: Sql, tx: Tx, work: () => Promise<void>): Promise<void> {
-  const [session] = await tx<{ pid: number }[]>`select pg_backend_pid() as pid`;
-  const cancel = () => void sql`select pg_cancel_backend(${session?.pid ?? 0})`.catch(() => {});
-  signal.addEventListener('abort', cancel);
-  try {
-    await work();
-  } catch (error) {
-    throw signal.aborted ? new Stopped() : error;
-  } finally {
-    signal.removeEventListener('abort', cancel);
-  }
-}
-
 async function writeOne(
   tx: Tx,
   what: Export,
@@ -229,7 +201,7 @@ async function writeOne(
       exportColumns(what),
       readExport(tx, what, { since, batch: BATCH }),
       (rows) => {
-        if (signal.aborted) throw new Stopped();
+        signal.throwIfAborted();
         tell(rows);
       },
     );

@@ -4,6 +4,7 @@ import { EmbeddedError } from '../embedded/errors.ts';
 import { findEmbeddedPostgres, type FoundCluster } from '../embedded/find.ts';
 import { startEmbeddedPostgres } from '../embedded/postgres.ts';
 import { systemClock } from '../lib/clock.ts';
+import { Misconfigured } from '../lib/misconfigured.ts';
 import { connect, type Sql } from '../store/connection/db.ts';
 import { sqlState } from '../store/connection/sql-errors.ts';
 import { waitForDatabase } from '../store/connection/startup.ts';
@@ -12,6 +13,8 @@ import { NoMirror } from './no-mirror.ts';
 const PATIENCE_MS = 10_000;
 /** SQLSTATEs: no such table, no such schema. */
 const NO_TABLES = new Set(['42P01', '3F000']);
+/** SQLSTATE: insufficient privilege. */
+const NO_PRIVILEGE = '42501';
 
 /** Whose embedded Postgres a command may work on where DATABASE_URL is not set. */
 const OWNERS = ['daemon', 'demo'] as const;
@@ -137,7 +140,9 @@ async function withConnection<T>(
     await waitForDatabase(sql, systemClock, PATIENCE_MS, { signal });
     return await work(sql);
   } catch (error) {
-    if (!NO_TABLES.has(sqlState(error) ?? '') || (await hasTables(url))) throw error;
+    const state = sqlState(error) ?? '';
+    if (state === NO_PRIVILEGE && !(await isDaemons(url))) throw new NotAllowed(error);
+    if (!NO_TABLES.has(state) || (await hasTables(url))) throw error;
     throw new Error('the mirror has no tables yet: start the daemon, or run `catalog-mirror migrate`', {
       cause: error,
     });
@@ -146,17 +151,33 @@ async function withConnection<T>(
   }
 }
 
+/** The role of DATABASE_URL may not do what the command does: nothing is broken. */
+export class NotAllowed extends Misconfigured {
+  override readonly name = 'NotAllowed';
+  readonly kind = 'not-allowed';
+
+  constructor(cause: unknown) {
+    super(
+      'the role of DATABASE_URL may not do this',
+      'use the DATABASE_URL of the daemon; catalog_reader is enough for show, sql (on the schema catalog), export, and follow without --name and --filter',
+      cause,
+    );
+  }
+}
+
+const hasTables = (url: string) => ask(url, "to_regclass('catalog.skus') is not null");
+/** Whether the role may work on what is the mirror's own: what it may not do is then some other thing. */
+const isDaemons = (url: string) => ask(url, "has_schema_privilege('catalog_internal', 'usage')");
+
 /**
- * By a connection of its own: the work may have ended the other one. What cannot be asked any more is no news beside
- * the error at hand.
+ * Whether a condition holds, by a connection of its own: the work may have ended the other one. What cannot be asked
+ * any more counts as true: it is no news beside the error at hand.
  */
-async function hasTables(url: string): Promise<boolean> {
+async function ask(url: string, condition: string): Promise<boolean> {
   const sql = connect(url, { max: 1 });
   try {
-    const [{ there }] = await sql<
-      [{ there: boolean }]
-    >`select to_regclass('catalog.skus') is not null as there`;
-    return there;
+    const [row] = await sql.unsafe<{ holds: boolean }[]>(`select ${condition} as holds`);
+    return row?.holds !== false;
   } catch {
     return true;
   } finally {

@@ -1,11 +1,20 @@
 import { loadConfig, processSources } from '../config/config.ts';
+import { shownJson } from '../lib/shown-json.ts';
 import { MAX_KEY_LENGTH } from '../partner/text.ts';
+import { harmless } from '../status/style.ts';
 import { acceptDoubted } from '../store/answer/mass-moves.ts';
-import { refreshAll, type Refreshed, refreshManifest, refreshSkus } from '../store/sellers/refresh.ts';
+import {
+  refreshAll,
+  type Refreshed,
+  refreshManifest,
+  refreshSkus,
+  whyNothingLeaves,
+} from '../store/sellers/refresh.ts';
 import { type Arguments, type Command, EXIT, problemsIn, UsageError } from './command.ts';
 import { withMirror } from './mirror.ts';
-import { pausedLine } from './paused.ts';
 
+/** SKUs of those that were unknown, and characters of each, that are shown. */
+const [SHOWN_SKUS, SHOWN_LENGTH] = [5, 40];
 const skusAre = (n: number, more = ''): string => `${n} ${more}${n === 1 ? 'SKU is' : 'SKUs are'}`;
 
 export const refresh: Command = {
@@ -53,12 +62,7 @@ export const refresh: Command = {
         what: string,
       ) => {
         print(`${skusAre(due, more)} ${what} now`);
-        if (added > 0)
-          print(
-            added === 1
-              ? '1 SKU was unknown and is mirrored from now on'
-              : `${added} SKUs were unknown and are mirrored from now on`,
-          );
+        if (added.length > 0) print(unknownLine(added));
         if (released > 0)
           print(
             `${released} of those due no longer ${released === 1 ? 'waits' : 'wait'} after errors or deferrals`,
@@ -81,17 +85,37 @@ export const refresh: Command = {
       }
       if (values['all'] === true) tell(await refreshAll(sql, 'prices'), 'more ', 'due');
       if (values['metadata'] === true) tell(await refreshAll(sql, 'metadata'), 'more ', 'due for metadata');
-      const paused = await pausedLine(sql);
-      if (paused !== null) print(`${paused}; nothing is fetched before that`);
+      const why = await whyNothingLeaves(sql);
+      if (why !== null) print(`nothing is fetched now: ${why}`);
     });
     return EXIT.ok;
   },
 };
 
+/** Why this is no SKU that anybody means; null where it may be one. */
+function problemOf(sku: string): string | null {
+  if (sku === '' || sku.length > MAX_KEY_LENGTH) return 'not a SKU';
+  if (/\p{Cc}/u.test(sku))
+    return 'not a SKU: it has a control character, such as the line end of a file from Windows';
+  return sku === sku.trim() ? null : 'not a SKU: it begins or ends with a blank';
+}
+
+/** The first of the SKUs that were unknown, so that a list of wrong names is noticed. */
+function unknownLine(added: readonly string[]): string {
+  const shown = added
+    .slice(0, SHOWN_SKUS)
+    .map((sku) => harmless(sku.length > SHOWN_LENGTH ? `${sku.slice(0, SHOWN_LENGTH)}…` : sku));
+  const names = [...shown, ...(added.length > SHOWN_SKUS ? ['…'] : [])].join(', ');
+  return added.length === 1
+    ? `1 SKU was unknown and is mirrored from now on: ${names}`
+    : `${added.length} SKUs were unknown and are mirrored from now on: ${names}`;
+}
+
 function wantedBy({ values, positionals, given }: Arguments) {
-  const problems = positionals
-    .filter((sku) => sku === '' || sku.length > MAX_KEY_LENGTH)
-    .map((sku) => `${JSON.stringify(sku.slice(0, 40))}: not a SKU`);
+  const problems = positionals.flatMap((sku) => {
+    const problem = problemOf(sku);
+    return problem === null ? [] : [`${shownJson(sku.slice(0, SHOWN_LENGTH))}: ${problem}`];
+  });
   if (positionals.length === 0 && given.size === 0)
     problems.push('expected SKUs, --accept, --manifest, --all or --metadata');
   const accept = values['accept'] === true;

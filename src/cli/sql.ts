@@ -5,6 +5,8 @@ import type { Sql, Tx } from '../store/connection/db.ts';
 import { sqlState } from '../store/connection/sql-errors.ts';
 import { type Arguments, type Command, EXIT, problemsIn, UsageError } from './command.ts';
 import { withMirror } from './mirror.ts';
+import type { Printer } from './printer.ts';
+import { cancelledBy, orStopped, untilStopped } from './stopped.ts';
 import { gridOf } from './table.ts';
 import { terminalOf } from './terminal.ts';
 
@@ -36,17 +38,22 @@ export const sql: Command = {
   optionHelp: { json: `print one JSON object per row; without it a table of at most ${BATCH} rows` },
   positionals: true,
   problemsOf: problemsIn(queryOf),
-  async run({ print, ...args }) {
+  async run(args) {
     const query = queryOf(args);
     const config = loadConfig(processSources.env, processSources.readFile, { need: 'database' });
-    await withMirror(config, async (connection, which) => {
-      const isJson = args.values['json'] === true;
-      if (which !== null && !isJson) process.stderr.write(`in ${which}:\n`);
-      await reading(connection, async (tx) => {
-        if (isJson) await printJson(tx, query, print);
-        else await printTable(tx, query, print);
-      });
-    });
+    const isJson = args.values['json'] === true;
+    await untilStopped('not all rows were printed', (signal) =>
+      withMirror(
+        config,
+        async (connection, which) => {
+          if (which !== null && !isJson) process.stderr.write(`in ${which}:\n`);
+          await reading(connection, signal, (tx) =>
+            isJson ? printJson(tx, query, args, signal) : printTable(tx, query, args.print),
+          );
+        },
+        { giveUp: signal },
+      ),
+    );
     return EXIT.ok;
   },
 };
@@ -90,9 +97,14 @@ function keepTexts(connection: Sql): void {
   });
 }
 
-async function reading(connection: Sql, work: (tx: Tx) => Promise<void>): Promise<void> {
+async function reading(connection: Sql, signal: AbortSignal, work: (tx: Tx) => Promise<void>): Promise<void> {
   keepTexts(connection);
-  await connection.begin('read only', work).catch((error: unknown) => {
+  const cancellable = async (tx: Tx) => {
+    // Between two pages it waits for its reader, for as long as that takes.
+    await tx`set local idle_in_transaction_session_timeout = 0`;
+    await cancelledBy(signal, connection, tx, () => work(tx));
+  };
+  await connection.begin('read only', cancellable).catch((error: unknown) => {
     if (sqlState(error) !== READ_ONLY) throw error;
     throw Object.assign(new Error('this command only reads', { cause: error }), {
       hint: 'use psql with the rights to write, or `catalog-mirror refresh`',
@@ -100,14 +112,23 @@ async function reading(connection: Sql, work: (tx: Tx) => Promise<void>): Promis
   });
 }
 
-async function printJson(tx: Tx, query: string, print: (line: string) => void): Promise<void> {
+/** Prints all rows; a page is read once the one before is taken. */
+async function printJson(
+  tx: Tx,
+  query: string,
+  { print, printed }: Printer,
+  signal: AbortSignal,
+): Promise<void> {
   for await (const { columns, rows } of pagesOf(tx, query)) {
     const twice = columns.find((name, at) => columns.indexOf(name) !== at);
     if (twice !== undefined)
       throw Object.assign(new Error(`two columns have the name ${harmless(twice)}`), {
         hint: 'give one of them another: SELECT … AS other_name',
       });
-    for (const row of rows) print(shownJson(Object.fromEntries(columns.map((name, at) => [name, row[at]]))));
+    const line = (row: readonly unknown[]) =>
+      shownJson(Object.fromEntries(columns.map((name, at) => [name, row[at]])));
+    print(rows.map(line).join('\n'));
+    await orStopped(printed(), signal);
   }
 }
 

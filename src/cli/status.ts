@@ -14,9 +14,10 @@ import { readDaemonSettings } from '../store/catalog/sync-state.ts';
 import type { Sql } from '../store/connection/db.ts';
 import { type Counting, readCounts } from '../store/status/counts-reader.ts';
 import { type Arguments, type Command, EXIT, problemsIn, UsageError } from './command.ts';
-import { withMirror } from './mirror.ts';
+import { NotAllowed, withMirror } from './mirror.ts';
 import { NoMirror } from './no-mirror.ts';
 import { printError, withoutSecrets } from './print-error.ts';
+import type { Printer } from './printer.ts';
 import { stopSignal } from './process.ts';
 import { createCanvas, terminalOf } from './terminal.ts';
 
@@ -51,7 +52,7 @@ export const status: Command = {
     const every = watchSeconds(args);
     const config = loadConfig(processSources.env, processSources.readFile, { need: 'database' });
     const show = args.values['json'] === true ? jsonOf : screenOf;
-    if (every === null) return await showOnce(config, show);
+    if (every === null) return await showOnce(config, show, args.print);
     await watch(config, show, every * 1000);
     return EXIT.ok;
   },
@@ -118,16 +119,16 @@ function away(error: unknown): Snapshot {
   return { status: null, health, now: new Date(), which: null };
 }
 
-async function showOnce(config: MirrorConfig, show: Show): Promise<number> {
+async function showOnce(config: MirrorConfig, show: Show, print: Printer['print']): Promise<number> {
   const seen = await withMirror(config, (sql, which) => readStatusOf(sql, config, 'now', which)).catch(
     (error: unknown) => {
-      // Nothing is broken where there is nothing.
-      if (error instanceof NoMirror) throw error;
+      // Nothing is broken where there is nothing, or nothing that this role may read.
+      if (error instanceof NoMirror || error instanceof NotAllowed) throw error;
       printError(error);
       return away(error);
     },
   );
-  process.stdout.write(`${show(seen, terminalOf(process.stdout, processSources.env))}\n`);
+  print(show(seen, terminalOf(process.stdout, processSources.env)));
   return EXIT_OF[seen.health.state];
 }
 
@@ -147,7 +148,9 @@ async function watch(config: MirrorConfig, show: Show, everyMs: number): Promise
     while (!stopped.signal.aborted) {
       const watching = withMirror(config, drawing, { giveUp: stopped.signal, lasts: true }).catch(
         (error: unknown) => {
-          if (!stopped.signal.aborted) draw(away(error));
+          if (stopped.signal.aborted) return;
+          if (error instanceof NotAllowed) throw error;
+          draw(away(error));
         },
       );
       // A server that hangs does not hold up the end.

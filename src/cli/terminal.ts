@@ -7,6 +7,9 @@ const CSI = '\u001B[';
 const OPEN = `${CSI}?1049h${CSI}?25l`;
 const CLOSE = `${CSI}?25h${CSI}?1049l`;
 
+/** What a terminal has that does not know its size, or says that it is 0 × 0. */
+const [COLUMNS, ROWS] = [80, 24];
+
 type Output = Pick<WriteStream, 'write'> & Partial<Pick<WriteStream, 'isTTY' | 'columns' | 'rows'>>;
 
 /**
@@ -19,7 +22,7 @@ export function terminalOf(output: Output, env: Environment): Terminal {
   const dumb = env['TERM'] === 'dumb';
   const locale = env['LC_ALL'] || env['LC_CTYPE'] || env['LANG'] || '';
   return {
-    width: isTerminal ? (output.columns ?? 80) : null,
+    width: isTerminal ? output.columns || COLUMNS : null,
     colour:
       forced === '' ? isTerminal && !dumb && (env['NO_COLOR'] ?? '') === '' : !/^(?:0|false)$/.test(forced),
     ascii: dumb || (locale !== '' && !/utf-?8/i.test(locale)),
@@ -36,7 +39,7 @@ export function createCanvas(output: Output): { draw: (text: string) => void; cl
         output.write(`${text}\n`);
         return;
       }
-      const shown = text.split('\n').slice(0, Math.max(1, (output.rows ?? 24) - 1));
+      const shown = text.split('\n').slice(0, Math.max(1, (output.rows || ROWS) - 1));
       const frame = `${CSI}H${shown.map((line) => `${line}${CSI}K`).join('\n')}\n${CSI}J`;
       output.write(last === null ? OPEN + frame : frame);
       last = text;
@@ -64,7 +67,7 @@ export function createPanel(output: Output): Panel {
   let drawn: readonly string[] = [];
   let isOpen = false;
   const rowsOf = (line: string) =>
-    Math.max(1, Math.ceil(stripVTControlCharacters(line).length / (output.columns ?? 80)));
+    Math.max(1, Math.ceil(stripVTControlCharacters(line).length / (output.columns || COLUMNS)));
   const back = () => {
     const rows = drawn.reduce((sum, line) => sum + rowsOf(line), 0);
     return rows === 0 ? '' : `\r${CSI}${rows}A`;
@@ -72,7 +75,7 @@ export function createPanel(output: Output): Panel {
   const frame = (lines: readonly string[]) => `${lines.map((line) => `${line}${CSI}K\n`).join('')}${CSI}J`;
   return {
     draw(lines) {
-      const shown = lines.slice(0, Math.max(1, (output.rows ?? 24) - 1));
+      const shown = lines.slice(0, Math.max(1, (output.rows || ROWS) - 1));
       output.write(`${isOpen ? '' : `${CSI}?25l`}${back()}${frame(shown)}`);
       isOpen = true;
       drawn = shown;

@@ -1,3 +1,4 @@
+import { shownJson } from '../lib/shown-json.ts';
 import type { Change } from '../store/history/feed.ts';
 
 /** A position as JSON has it: a number as long as every reader reads it exactly, from 2^53 on its digits as text. */
@@ -10,7 +11,7 @@ export function shownPosition(position: bigint): number | string {
  * copy. Pure.
  */
 export function lineOf(change: Change): string {
-  return JSON.stringify({
+  return shownJson({
     position: shownPosition(change.position),
     kind: change.kind,
     sku: change.sku,

@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { readArguments, UsageError } from '../../src/cli/command.ts';
 import { loadCommands } from '../../src/cli/commands.ts';
 import { follow } from '../../src/cli/follow.ts';
+import { refresh } from '../../src/cli/refresh.ts';
 import { WRONG_VALUES } from './wrong-values.ts';
 
 const COMMANDS = await loadCommands();
@@ -65,6 +66,32 @@ describe('what only follows from an option that is misspelt or incomplete is not
   });
 });
 
+describe('an option is not the value of the one before it, whose variable was empty in the shell', () => {
+  const missing = (option: string) =>
+    `${option}: expects a value; one that begins with -- is written ${option}=--…`;
+
+  test.each<[string, string[], string[]]>([
+    ['export', ['--out', '--replace'], [missing('--out')]],
+    ['export', ['--out', '--what', 'prices'], [missing('--out')]],
+    ['export', ['--what', '--out', '--replace'], [missing('--what'), missing('--out')]],
+    ['sandbox', ['--secret', '--log'], [missing('--secret')]],
+    ['sandbox', ['--api-key', '--log', '--secret', 'x'], [missing('--api-key')]],
+    ['follow', ['--name', '--list', '--json'], [missing('--name')]],
+    ['follow', ['--name', 'a', '--filter', '--once'], [missing('--filter')]],
+    ['run', ['--timeout', '--once'], [missing('--timeout')]],
+    ['export', ['--out', '--'], [missing('--out')]],
+  ])('%s %j', (name, argv, said) => {
+    expect(problemsOf(name, argv)).toEqual(said);
+  });
+
+  test('but it may be, where it is written as one word with it', () => {
+    const command = COMMANDS.get('sandbox');
+    expect(command && readArguments(command, ['--secret=--log']).values).toEqual({
+      secret: '--log',
+    });
+  });
+});
+
 test('a word behind an option that takes none is one too many', () => {
   expect(problemsOf('run', ['--onec', 'extra'])).toEqual([
     '--onec: no such option; did you mean --once?',
@@ -73,9 +100,30 @@ test('a word behind an option that takes none is one too many', () => {
   expect(problemsOf('refresh', ['--zzz', 'A'])).toEqual(['--zzz: no such option']);
 });
 
+describe('refresh takes no word for a SKU that is hardly one: it would be mirrored under that name', () => {
+  const control = 'not a SKU: it has a control character, such as the line end of a file from Windows';
+  const blank = 'not a SKU: it begins or ends with a blank';
+
+  test.each<[string, string]>([
+    ['DD1391-100\r', `"DD1391-100\\r": ${control}`],
+    ['DD1391-100\nFV5029-141', `"DD1391-100\\nFV5029-141": ${control}`],
+    ['a\u009b', `"a\\u009b": ${control}`],
+    [' DD1391-100', `" DD1391-100": ${blank}`],
+    ['DD1391-100\u00a0', `"DD1391-100\u00a0": ${blank}`],
+  ])('%j', (word, said) => {
+    expect(problemsOf('refresh', ['FV5029-141', word])).toEqual([]);
+    const args = readArguments(refresh, ['FV5029-141', word]);
+    expect(refresh.problemsOf?.(args)).toEqual([said]);
+  });
+
+  test('but one with a blank in it', () => {
+    expect(refresh.problemsOf?.(readArguments(refresh, ['AIR 1 2']))).toEqual([]);
+  });
+});
+
 test('follow names a URL that cannot be used beside values that do not fit', async () => {
   const args = readArguments(follow, ['--name', 'a', '--webhook', 'ftp://x', '--batch', '0']);
-  await expect(follow.run({ ...args, print: () => {} })).rejects.toMatchObject({
+  await expect(follow.run({ ...args, print: () => {}, printed: async () => {} })).rejects.toMatchObject({
     kind: 'usage',
     problems: [expect.stringMatching(/^--batch: /), '--webhook: expected an https:// URL'],
   });

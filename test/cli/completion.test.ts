@@ -23,6 +23,7 @@ async function script(shell: string): Promise<string> {
     positionals: [shell],
     given: new Set(),
     print: (line) => printed.push(line),
+    printed: async () => {},
   });
   expect(await run).toBe(EXIT.ok);
   return printed.join('\n');
@@ -105,6 +106,7 @@ test.each([[[]], [['fish']], [['bash', 'zsh']], [['__proto__']]])(
       positionals,
       given: new Set(),
       print: () => {},
+      printed: async () => {},
     });
     await expect(asked).rejects.toThrow(UsageError);
     await expect(asked).rejects.toThrow('bash or zsh');

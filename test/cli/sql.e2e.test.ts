@@ -1,8 +1,15 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { fileURLToPath } from 'node:url';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { tableOf } from '../../src/cli/table.ts';
+import { NODE_FLAGS } from '../../src/launch.ts';
 import { pauseRequests, resumeRequests } from '../../src/store/sellers/pause.ts';
-import { runProgram } from '../support/process.ts';
+import { eventually, pause } from '../support/eventually.ts';
+import { holds, runProgram, startProgram } from '../support/process.ts';
 import { createStack, type Stack } from '../support/stack.ts';
+
+const MAIN = fileURLToPath(new URL('../../src/main.ts', import.meta.url));
 
 let stack: Stack;
 beforeAll(async () => {
@@ -32,6 +39,66 @@ test('--json prints an object a row, all of them', async () => {
   expect((await sql('select g as n from generate_series(1, 2500) g')).stdout).toMatch(
     /\n1000\n\(1000 rows\)\nonly the first 1000 rows are shown: use LIMIT and OFFSET, or --json$/,
   );
+});
+
+describe('a reader that begins late', () => {
+  const KB = "select g as n, repeat('x', 1000) as x from generate_series(1, 20000) g";
+  /** The program, of whose output nothing is read. */
+  function unread(...args: string[]) {
+    const child = spawn(process.execPath, [...NODE_FLAGS, '--', MAIN, 'sql', ...args], {
+      env: { PATH: process.env['PATH'], DATABASE_URL: stack.databaseUrl },
+      stdio: ['ignore', 'pipe', 'inherit'],
+    });
+    onTestFinished(() => void child.kill('SIGKILL'));
+    return { child, exited: once(child, 'exit').then(([code]) => code as number | null) };
+  }
+  /** The program's session has had no work for some seconds, longer than the program's patience at its end; or it is over. */
+  const waits = (child: ChildProcess) =>
+    eventually(
+      async () =>
+        child.exitCode !== null ||
+        (await holds(
+          stack.sql,
+          `exists (select from pg_stat_activity where datname = current_database() and query like '%repeat(''x'', 1000)%'
+            and pid <> pg_backend_pid() and clock_timestamp() - query_start > interval '3 s')`,
+        )),
+      { what: 'the wait for the reader' },
+    );
+
+  test('gets all rows, and no more are read than it takes', async () => {
+    const { child, exited } = unread('--json', KB);
+    await waits(child);
+    let lines = 0;
+    for await (const chunk of child.stdout) lines += String(chunk).split('\n').length - 1;
+    expect([lines, await exited]).toEqual([20_000, 0]);
+  });
+
+  test('gets all of what is printed at once, although the program has nothing else to do', async () => {
+    const { child, exited } = unread("select repeat('x', 1000) as x from generate_series(1, 999)");
+    await once(child.stdout, 'readable');
+    // Longer than the program waits at its end for what is still open.
+    await Promise.race([exited, pause(3000)]);
+    let lines = 0;
+    for await (const chunk of child.stdout) lines += String(chunk).split('\n').length - 1;
+    expect([lines, await exited]).toEqual([1002, 0]);
+  });
+
+  test('does not keep the program from being stopped', async () => {
+    const { child, exited } = unread('--json', KB);
+    await waits(child);
+    child.kill('SIGTERM');
+    expect(await exited).toBe(1);
+  });
+});
+
+test('Ctrl-C ends the query, too', async () => {
+  const runs =
+    "exists (select from pg_stat_activity where query = 'select pg_sleep(500)' and state = 'active')";
+  await using program = startProgram(['sql', 'select pg_sleep(500)'], { DATABASE_URL: stack.databaseUrl });
+  await eventually(() => holds(stack.sql, runs), { what: 'the query' });
+  expect(await program.end('SIGINT')).toMatchObject({ code: 1 });
+  expect(program.stderr).toEqual(['stopped: not all rows were printed']);
+  await eventually(async () => !(await holds(stack.sql, runs)), { what: 'its end' });
 });
 
 test.each([

@@ -3,6 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { cut } from '../../src/follow/batch.ts';
 import { lineOf, shownPosition } from '../../src/follow/change.ts';
 import { messageOf } from '../../src/follow/message.ts';
+import { UNSEEN } from '../../src/lib/shown-json.ts';
 import { runs } from '../support/soak.ts';
 import { changeAt } from './changes.ts';
 
@@ -16,6 +17,19 @@ const anyPage = array(record({ step: integer({ min: 1, max: 5 }), text: string({
   });
 });
 const anyLimits = record({ changes: integer({ min: 1, max: 20 }), bytes: integer({ min: 1, max: 4000 }) });
+
+test("a line says the partner's text without anything that a terminal obeys or a reader does not see, and parses to it", () => {
+  const text = 'a\u009b2Jb\u202ec\u2028d\u0085';
+  const line = lineOf(changeAt(1n, { sku: text, size: text, field: text, oldValue: text, newValue: text }));
+  expect(line).not.toMatch(UNSEEN);
+  expect(JSON.parse(line)).toMatchObject({
+    sku: text,
+    size: text,
+    field: text,
+    old_value: text,
+    new_value: text,
+  });
+});
 
 describe('cutting a page', () => {
   test('of the first copy is as before after a restart: all of it has one position, so none ends a batch', () => {

@@ -12,6 +12,15 @@ export const COMMANDS: readonly Mutant[] = [
     ],
   ),
   ...faultsOf(
+    'src/cli/status.ts',
+    ['test/cli/reader.e2e.test.ts'],
+    [
+      'status: a mirror that this role may not read is broken',
+      'error instanceof NoMirror || error instanceof NotAllowed',
+      'error instanceof NoMirror',
+    ],
+  ),
+  ...faultsOf(
     'src/embedded/find.ts',
     ['test/cli/mirror.e2e.test.ts'],
     [
@@ -23,7 +32,33 @@ export const COMMANDS: readonly Mutant[] = [
   ...faultsOf(
     'src/cli/sql.ts',
     ['test/cli/sql.e2e.test.ts'],
-    ['sql: writes', "connection.begin('read only', work)", 'connection.begin(work)'],
+    ['sql: writes', "connection.begin('read only', cancellable)", 'connection.begin(cancellable)'],
+    ['sql: reads all rows while nobody takes them', 'await orStopped(printed(), signal);', ''],
+    [
+      'sql: waits for a reader that is stopped with it',
+      'await orStopped(printed(), signal);',
+      'await printed();',
+    ],
+  ),
+  ...faultsOf(
+    'src/cli/stopped.ts',
+    ['test/cli/sql.e2e.test.ts'],
+    ['sql: Ctrl-C leaves the query running', "signal.addEventListener('abort', cancel);", ''],
+  ),
+  ...faultsOf(
+    'src/main.ts',
+    ['test/cli/sql.e2e.test.ts'],
+    ['commands: what a slow reader has not taken yet is lost', '  await printed();\n} catch', '} catch'],
+  ),
+  ...faultsOf(
+    'src/cli/refresh.ts',
+    ['test/cli/arguments.test.ts', 'test/cli/one-shot.e2e.test.ts'],
+    ['refresh: a list from Windows has names of its own', 'if (/\\p{Cc}/u.test(sku))', 'if (sku === "\\r")'],
+    [
+      'refresh: what nobody asks for is due, and that is all',
+      'if (why !== null) print(`nothing',
+      'if (false) print(`nothing',
+    ],
   ),
   ...faultsOf(
     'src/store/status/counts-reader.ts',
@@ -56,6 +91,11 @@ export const COMMANDS: readonly Mutant[] = [
       'options: values are judged only once all options are known',
       '[...problems, ...(command.problemsOf?.(read) ?? [])]',
       'problems',
+    ],
+    [
+      'options: the next option is the value of one whose own is missing',
+      "token.value.startsWith('--')",
+      "token.value.startsWith('---')",
     ],
     ['options: what is misspelt is missing, too', 'given.add(meant);', 'given.add(name);'],
     [
@@ -142,6 +182,15 @@ export const COMMANDS: readonly Mutant[] = [
     'src/cli/terminal.ts',
     ['test/cli/demo-panel.test.ts'],
     ['panel: a narrower terminal breaks no line', 'sum + rowsOf(line)', 'sum + Math.min(1, rowsOf(line))'],
+  ),
+  ...faultsOf(
+    'src/cli/terminal.ts',
+    ['test/status/terminal.test.ts'],
+    [
+      'panel: goes back by as many rows as a terminal of no width makes of a line',
+      'length / (output.columns || COLUMNS)',
+      'length / (output.columns ?? COLUMNS)',
+    ],
   ),
   ...faultsOf(
     'src/cli/demo/panel.ts',

@@ -37,6 +37,11 @@ export const FOLLOWERS: readonly Mutant[] = [
     ],
   ),
   ...faultsOf(
+    'src/follow/change.ts',
+    ['test/follow/batch.test.ts'],
+    ['followers: the text of a change commands a terminal', 'return shownJson({', 'return JSON.stringify({'],
+  ),
+  ...faultsOf(
     'src/follow/follower.ts',
     ['test/follow/follower.pg.test.ts'],
     [

@@ -1,5 +1,5 @@
-import { expect, onTestFinished, test, vi } from 'vitest';
-import { createCanvas, terminalOf } from '../../src/cli/terminal.ts';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
+import { createCanvas, createPanel, terminalOf } from '../../src/cli/terminal.ts';
 import { painter } from '../../src/status/style.ts';
 
 function output(isTTY: boolean) {
@@ -54,4 +54,35 @@ test('a pipe gets the refreshes one after the other, and no escapes', () => {
   canvas.draw('c');
   canvas.close();
   expect(out.written).toEqual(['a\nb\n', 'c\n']);
+});
+
+describe('a terminal that says that it is 0 × 0, as those of some containers and serial lines do', () => {
+  const unsized = () => {
+    const written: string[] = [];
+    return {
+      isTTY: true as const,
+      columns: 0,
+      rows: 0,
+      written,
+      write: (text: string) => written.push(text) > 0,
+    };
+  };
+
+  test('has the usual width', () => {
+    expect(terminalOf(unsized(), {})).toMatchObject({ width: 80 });
+  });
+
+  test('shows a screen of the usual height', () => {
+    const out = unsized();
+    createCanvas(out).draw('1\n2\n3');
+    expect(out.written.join('')).toContain('3');
+  });
+
+  test('has a panel go back by the rows of the usual size', () => {
+    const out = unsized();
+    const panel = createPanel(out);
+    panel.draw(['x'.repeat(100), 'y']);
+    panel.draw(['z']);
+    expect(out.written[1]).toBe('\r\u001B[3Az\u001B[K\n\u001B[J');
+  });
 });

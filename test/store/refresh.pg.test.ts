@@ -31,7 +31,7 @@ describe('a refresh', () => {
     await passHours(sql, -1);
     const early = [{ lane: 'sweep', live: false, count: 1, earlySeconds: 2 * 3600 }] as const;
     const claim = await claimDue(sql, { quotas: early }, LEASE_MS);
-    expect(await refreshAll(sql, 'prices')).toEqual({ added: 0, due: 1, released: 0, resumed: false });
+    expect(await refreshAll(sql, 'prices')).toEqual({ added: [], due: 1, released: 0, resumed: false });
     await applyAnswer(sql, claim!, [found('A')], REFRESH);
     expect((await ledger(sql)).get('A')?.dueIn).toBeLessThanOrEqual(0);
   });
@@ -45,7 +45,7 @@ describe('a refresh', () => {
       update catalog_internal.due set due_at = case when sku like '%7' then now() else now() + interval '1 hour' end,
         held_until = case when sku like '%7' then now() + interval '1 hour' end`;
     expect(await refreshAll(sql, 'prices')).toEqual({
-      added: 0,
+      added: [],
       due: 18_001,
       released: 2000,
       resumed: false,
@@ -68,7 +68,7 @@ describe('a refresh', () => {
       );
       const isDue = async () =>
         [...(await ledger(sql)).values()].filter(({ dueIn }) => dueIn <= 0).map(({ sku }) => sku);
-      expect(await refreshAll(sql, what)).toEqual({ added: 0, due: 2, released: 0, resumed: false });
+      expect(await refreshAll(sql, what)).toEqual({ added: [], due: 2, released: 0, resumed: false });
       // A watched one may come back without a report: it is asked as often as one that is not found.
       expect(await isDue()).toEqual(['unknown', 'watched']);
       expect((await ledger(sql)).get('gone')).toMatchObject({ dueIn: Infinity });
@@ -99,7 +99,7 @@ describe('a refresh', () => {
     async (_, refresh, due) => {
       const { sql } = store;
       await heldBack(sql);
-      expect(await refresh(sql)).toEqual({ added: 0, due, released: 2, resumed: true });
+      expect(await refresh(sql)).toEqual({ added: [], due, released: 2, resumed: true });
       expect((await callPause(sql)).ms).toBe(0);
       expect((await claimAll(sql)).skus.map(({ sku }) => sku).toSorted()).toEqual(['D', 'E']);
       // What is under way stays whose it is.

@@ -7,8 +7,8 @@ import { requestTask } from '../ledger/tasks.ts';
 export interface Refreshed {
   /** SKUs that were marked, or that had not been due. */
   readonly due: number;
-  /** SKUs that were unknown until now. */
-  readonly added: number;
+  /** SKUs that were unknown until now, in order. */
+  readonly added: readonly string[];
   /** SKUs that no longer wait after errors or deferrals. */
   readonly released: number;
   readonly resumed: boolean;
@@ -73,7 +73,7 @@ export async function refreshSkus(sql: Sql, skus: readonly string[]): Promise<Re
       );
     return {
       ...refreshed,
-      added: added.length,
+      added: added.map(({ sku }) => sku),
       ...(outside > 0 && { due: refreshed.due - outside, outside }),
     };
   });
@@ -97,7 +97,7 @@ export async function refreshAll(sql: Sql, what: 'prices' | 'metadata'): Promise
     after = piece.last;
   }
   const resumed = await resume(sql);
-  return { due, added: 0, released, resumed: resumed.length > 0 };
+  return { due, added: [], released, resumed: resumed.length > 0 };
 }
 
 /**
@@ -133,4 +133,10 @@ async function refreshPiece(
 export async function refreshManifest(sql: Sql, acceptShrink = false): Promise<void> {
   if (acceptShrink) await sql`update catalog_internal.sync set shrink_confirmed = true`;
   await requestTask(sql, 'manifest');
+}
+
+/** Why no request leaves now, as a sentence without its full stop; null while requests leave. */
+export async function whyNothingLeaves(sql: Queryable): Promise<string | null> {
+  const [{ why }] = await sql<[{ why: string | null }]>`select catalog_internal.nothing_leaves() as why`;
+  return why;
 }
