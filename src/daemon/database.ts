@@ -189,8 +189,8 @@ export async function followAccount(config: Config, sql: Sql, log: Log): Promise
 const accountOf = ({ partner: { baseUrl, apiKey } }: Config): Account => ({ baseUrl, apiKey: apiKey.read() });
 
 /**
- * Migrates the mirror's tables, registers this instance and stores the settings that SQL reads. Throws ConfigError, with
- * nothing changed, where the mirror is another partner's.
+ * Migrates the mirror's tables, registers this instance and stores the settings that SQL reads. Throws ConfigError,
+ * with nothing changed, where the mirror is another partner's.
  */
 export async function migrateMirror(
   config: Config,

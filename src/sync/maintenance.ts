@@ -56,9 +56,10 @@ export interface Retention {
 }
 
 /**
- * Sets sequences right that are behind their rows, frees what crashed workers left claimed, makes room ahead for history, and drops what no one needs any more. While
- * Postgres's clock jumps, nothing that cannot be had again is dropped for its age. A step that fails, as where a
- * seller's foreign key keeps a SKU from being forgotten, fails the run by its name, and the others are done.
+ * Sets sequences right that are behind their rows, frees what crashed workers left claimed, makes room ahead for
+ * history, and drops what no one needs any more. While Postgres's clock jumps, nothing that cannot be had again is
+ * dropped for its age. A step that fails, as where a seller's foreign key keeps a SKU from being forgotten, fails the
+ * run by its name, and the others are done.
  */
 export async function maintain(
   ctx: SyncContext,
