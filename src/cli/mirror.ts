@@ -159,7 +159,8 @@ export class NotAllowed extends Misconfigured {
   constructor(cause: unknown) {
     super(
       'the role of DATABASE_URL may not do this',
-      'use the DATABASE_URL of the daemon; catalog_reader is enough for show, sql (on the schema catalog), export, and follow without --name and --filter',
+      'use the DATABASE_URL of the daemon; catalog_reader is enough for show, sql (on the schema catalog), export, ' +
+        'and follow without --name and --filter',
       cause,
     );
   }
