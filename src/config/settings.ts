@@ -1,13 +1,12 @@
+import { FIELD_SETTINGS } from './field-settings.ts';
 import { PROXY_SETTINGS } from './proxy-settings.ts';
 import {
   baseUrl,
   choice,
   duration,
   either,
-  field,
   filesOrigins,
   integer,
-  list,
   pattern,
   postgresUrl,
   redisUrl,
@@ -62,7 +61,9 @@ export const SETTINGS = {
     rule: filesOrigins(),
     default: 'public',
     meaning:
-      'the only origins that manifest files may be downloaded from. `public`: any https origin at a public address, or loopback if PARTNER_BASE_URL is on loopback. Or a list such as `https://files.example.com,https://10.0.0.7:8443`; listed origins may be in a private network',
+      'the only origins that manifest files may be downloaded from. `public`: ' +
+      'any https origin at a public address, or loopback if PARTNER_BASE_URL is on loopback. ' +
+      'Or a list such as `https://files.example.com,https://10.0.0.7:8443`; listed origins may be in a private network',
   },
   PARTNER_API_KEY: {
     path: 'partner.apiKey',
@@ -90,7 +91,8 @@ export const SETTINGS = {
     rule: integer(5, 100),
     default: '12',
     meaning:
-      'most connections to Postgres that one daemon opens in all, queues included. Its pool of statements gets what is left after two (the daemon itself, and manifests) and those of the queues',
+      'most connections to Postgres that one daemon opens in all, queues included. ' +
+      'Its pool of statements gets what is left after two (the daemon itself, and manifests) and those of the queues',
   },
   REDIS_URL: {
     path: 'queues.redisUrl',
@@ -197,7 +199,8 @@ export const SETTINGS = {
     rule: choice(['index', 'round-robin']),
     default: 'index',
     meaning:
-      'order of live refreshes when the request budget is too small for `LIVE_INTERVAL`: `index` by learned rate of change and watchlist weight, or `round-robin`',
+      'order of live refreshes when the request budget is too small for `LIVE_INTERVAL`: ' +
+      '`index` by learned rate of change and watchlist weight, or `round-robin`',
   },
   DEFERRED_INTERVAL: {
     path: 'intervals.deferredMs',
@@ -240,7 +243,8 @@ export const SETTINGS = {
     rule: choice(['catalog', 'scope']),
     default: 'catalog',
     meaning:
-      'what is priced: the whole `catalog`, or with `scope` only what the rules of `catalog.scope` say; the same for all daemons on one database',
+      'what is priced: the whole `catalog`, or with `scope` only what the rules of `catalog.scope` say; ' +
+      'the same for all daemons on one database',
   },
   WATCHLIST_MAX_SKUS: {
     path: 'catalog.watchedSkus',
@@ -269,7 +273,8 @@ export const SETTINGS = {
     rule: duration({ zero: true, min: 7 * 86_400_000 }),
     default: '0',
     meaning:
-      'minimum retention of `catalog.price_history`, which is dropped in chunks of five million changes, and of what `catalog.product_history` holds of members without a column; 0: keep forever',
+      'minimum retention of `catalog.price_history`, which is dropped in chunks of five million changes, ' +
+      'and of what `catalog.product_history` holds of members without a column; 0: keep forever',
   },
   DAILY_RETENTION: {
     path: 'history.dailyRetentionMs',
@@ -278,39 +283,7 @@ export const SETTINGS = {
     meaning:
       'how long days are kept in `catalog.daily_prices`, at least `HISTORY_RETENTION`; 0: keep forever',
   },
-  PARTNER_BULK_BODY_KEY: {
-    path: 'partner.fields.bulkBodyKey',
-    rule: field(),
-    default: 'skus',
-    meaning: 'name of the SKU list in the bulk request body (undocumented by the partner)',
-  },
-  PARTNER_PRICE_FIELDS: {
-    path: 'partner.fields.price',
-    rule: list('field names separated by commas'),
-    default: 'price,lowest_price,lowest,lowest_ask,amount',
-    meaning:
-      'fields of a `size_map` object that may hold its price, first match wins (undocumented by the partner)',
-  },
-  PARTNER_SKU_FIELD: {
-    path: 'partner.fields.sku',
-    rule: field(),
-    default: 'sku',
-    meaning:
-      'field that holds the SKU when an element of `not_found`, `deferred`, `errors`, `changed`, `removed` or `now_live` is an object (undocumented by the partner)',
-  },
-  PARTNER_MANIFEST_URL_FIELD: {
-    path: 'partner.fields.manifestUrl',
-    rule: field(),
-    unset: 'detected by shape',
-    meaning: 'field of the manifest response that holds the URL (undocumented by the partner)',
-  },
-  PARTNER_SNAPSHOT_ID_FIELD: {
-    path: 'partner.fields.snapshotId',
-    rule: field(),
-    unset: 'detected by shape',
-    meaning:
-      'field of the manifest response that holds the snapshot identifier (undocumented by the partner)',
-  },
+  ...FIELD_SETTINGS,
   ...WEBHOOK_SETTINGS,
   ...SERVER_SETTINGS,
   ...TRACE_SETTINGS,

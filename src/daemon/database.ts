@@ -103,7 +103,7 @@ export async function needingConnections<T>(
   }
 }
 
-/** Says in the log, too, that the way to Postgres is none on which the mirror works. */
+/** Logs a PoolerError, and rethrows. */
 const tellingOfPooler =
   (log: Log) =>
   (error: unknown): never => {

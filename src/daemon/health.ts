@@ -196,8 +196,8 @@ function silentText(ms: number): string | null {
 }
 
 /**
- * Of Postgres's clock its own row tells, and all daemons show that alike. Nothing goes by the partner's: the log
- * tells of it.
+ * A wrong Postgres clock is shown by every daemon from its own row; the partner's clock decides nothing and is only
+ * logged.
  */
 function clockText(wrong: WrongClock | null): string | null {
   if (wrong === null || wrong.clock === 'postgres' || wrong.clock === 'partner') return null;
@@ -207,7 +207,8 @@ function clockText(wrong: WrongClock | null): string | null {
   return `the clock of this host is ${difference} ${side} the others`;
 }
 const loginRejected = (error: unknown): string =>
-  `Postgres rejects the login (${sqlState(error) ?? ''}): check user and password in DATABASE_URL or the file of DATABASE_URL_FILE, which is read for each connection`;
+  `Postgres rejects the login (${sqlState(error) ?? ''}): check user and password in DATABASE_URL ` +
+  'or the file of DATABASE_URL_FILE, which is read for each connection';
 
 const DATABASE_MISSING =
   'Postgres answers (3D000), and does not have this database: correct its name in DATABASE_URL, or create it';

@@ -10,10 +10,7 @@ import type { Metrics } from '../telemetry/metrics/metrics.ts';
 import type { Telemetry } from '../telemetry/telemetry.ts';
 import type { ClockWatch } from './clock-watch.ts';
 
-/**
- * What a daemon is put together from, in the order in which it is made. Each function of this module takes what it
- * needs of it.
- */
+/** What a daemon is put together from, in the order in which it is made. */
 export interface Parts {
   readonly config: Config;
   readonly clock: Clock;

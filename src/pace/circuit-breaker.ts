@@ -41,7 +41,10 @@ export function createCircuitBreaker(clock: Clock, limits: PaceLimits): CircuitB
     openMs: () => Math.max(0, openUntil - clock.monotonic()),
     explain() {
       if (!fleetPassed || times < SUSPECT_AFTER) return null;
-      return `requests of this daemon were rejected ${times} times in a row since ${new Date(since).toISOString()} while those of other daemons succeeded: its own credential is suspected`;
+      return (
+        `requests of this daemon were rejected ${times} times in a row since ${new Date(since).toISOString()} ` +
+        'while those of other daemons succeeded: its own credential is suspected'
+      );
     },
   };
 }

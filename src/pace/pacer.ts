@@ -42,8 +42,8 @@ export interface SentPermit extends Permit {
   /** Returns the slot: nothing was sent. */
   cancel(): Promise<void>;
   /**
-   * It was not used in time, as where the process or its host was stopped: the ledger has another moment than it
-   * would be sent at.
+   * The permit was not used in time (process or host suspended): its logged send time no longer matches when it would
+   * leave.
    */
   lapsed(): boolean;
 }

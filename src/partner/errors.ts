@@ -64,7 +64,8 @@ export const OUTAGE_KINDS: readonly PartnerErrorKind[] = [
 
 const HINTS: Record<PartnerErrorKind, string> = {
   'throttled-or-forbidden':
-    'throttled or refused: the partner answers both alike; sending resumes after the back-off, and only a 403 that persists in quiet windows points to the credential',
+    'throttled or refused: the partner answers both alike; ' +
+    'sending resumes after the back-off, and only a 403 that persists in quiet windows points to the credential',
   'account-not-configured': 'the credential is valid but the supplier account is incomplete: ask the partner',
   unauthorised: 'the Authorization header did not arrive: check for a proxy that strips it',
   'authorizer-fault':

@@ -62,9 +62,11 @@ const REASON_OF_FIELD: readonly (readonly [string, RejectionReason])[] = [
   ['updated_at', 'bad-updated-at'],
 ];
 
-/** What toISOString writes, so that it need not be asked: it takes longer than all else that is done to a line. */
-const WRITTEN_TIME =
-  /^(?:19[7-9]\d|[2-9]\d{3})-(?:(?:0[1-9]|1[0-2])-(?:0[1-9]|1\d|2[0-8])|(?:0[13-9]|1[0-2])-(?:29|30)|(?:0[13578]|1[02])-31)T(?:[01]\d|2[0-3])(?::[0-5]\d){2}\.\d{3}Z$/;
+const WRITTEN_DAY =
+  /^(?:19[7-9]\d|[2-9]\d{3})-(?:(?:0[1-9]|1[0-2])-(?:0[1-9]|1\d|2[0-8])|(?:0[13-9]|1[0-2])-(?:29|30)|(?:0[13578]|1[02])-31)/;
+const WRITTEN_TIME_OF_DAY = /T(?:[01]\d|2[0-3])(?::[0-5]\d){2}\.\d{3}Z$/;
+/** Times as toISOString writes them. They skip its call, which takes longer than all else that is done to a line. */
+const WRITTEN_TIME = new RegExp(WRITTEN_DAY.source + WRITTEN_TIME_OF_DAY.source);
 
 /**
  * The timestamp in the one spelling Postgres is sure to take, in UTC where it names no zone; null where it is no time

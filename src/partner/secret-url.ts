@@ -1,6 +1,6 @@
 import { inspect } from 'node:util';
 
-/** Shorter values of a query or a header (a number, a version, a tenant) are no credentials, and may appear in any text. */
+/** Shorter values in a query or a header (a number, a version, a tenant) are no credentials: any text may have them. */
 export const SHORTEST_SECRET = 8;
 
 /**

@@ -75,7 +75,8 @@ const unzip = promisify(gunzip);
 
 /** For what is no JSON, or leads elsewhere. */
 const NOT_THE_API =
-  'a page, a redirect or half an answer came in its place: the partner may be under maintenance, or a proxy in between; check PARTNER_BASE_URL if it lasts';
+  'a page, a redirect or half an answer came in its place: the partner may be under maintenance, ' +
+  'or a proxy in between; check PARTNER_BASE_URL if it lasts';
 
 function authorization({ apiKey, secret }: Credentials): string {
   return `Basic ${Buffer.from(`${apiKey}:${secret}`, 'utf8').toString('base64')}`;

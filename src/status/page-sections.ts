@@ -52,6 +52,9 @@ export function prose(text: string): readonly Html[] {
     .map((part, at) => (at % 2 === 1 ? html`<code>${part}</code>` : html`${part}`));
 }
 
+/** What follows a value that is not well. */
+const warning = (text: string): Html => html` <span class="warn">${text}</span>`;
+
 /** What the lines and marks of a chart mean. */
 const key = (...entries: readonly (readonly [look: string, name: string])[]): Html =>
   html`<ul class="key">
@@ -69,7 +72,13 @@ export function pace({ stats, mostInWindow, failedCalls, daemons }: Status, now:
     <h2>Requests</h2>
     <p class="figure"><b>${count(p.usedInWindow)}</b> of ${count(mostInWindow)} in the last window</p>
     ${requestsChart(course)}
-    ${key(['first', 'of the mirror'], ['area', 'with other services'], ['target', 'ceiling'], ['limit', 'account limit'], ['backoff', 'back-off'])}
+    ${key(
+      ['first', 'of the mirror'],
+      ['area', 'with other services'],
+      ['target', 'ceiling'],
+      ['limit', 'account limit'],
+      ['backoff', 'back-off'],
+    )}
     <dl>
       ${term('ceiling', 'requests a minute that the mirror sends at most at present; lower after a rejection')}
       <dd>${count(Math.round(p.ceilingPerMinute))} per minute</dd>
@@ -249,11 +258,11 @@ export function catalog({ stats, sync }: Status, now: Date): Html {
       <dd>${ago(stats.snapshotGeneratedAt, now)}</dd>
       ${term('baseline', 'the last manifest, the list of all SKUs, that was applied')}
       <dd>
-        ${ago(stats.manifestAppliedAt, now)}${sync.manifestRefused === null ? null : html` <span class="warn">the newest was refused: ${sync.manifestRefused}</span>`}
+        ${ago(stats.manifestAppliedAt, now)}${sync.manifestRefused && warning(`the newest was refused: ${sync.manifestRefused}`)}
       </dd>
       ${term('delta', 'the last check of what changed since the snapshot')}
       <dd>
-        ${ago(stats.deltaCheckedAt, now)}${sync.chainBrokenAt === null ? null : html` <span class="warn">chain broken, waiting for a new manifest</span>`}
+        ${ago(stats.deltaCheckedAt, now)}${sync.chainBrokenAt && warning('chain broken, waiting for a new manifest')}
       </dd>
       ${
         stats.incident === null

@@ -15,7 +15,8 @@ export interface DatabaseClock {
 /** Null where the row is missing. */
 export async function readClock(sql: Sql): Promise<DatabaseClock | null> {
   const [row] = await sql<DatabaseClock[]>`
-    select (extract(epoch from clock_timestamp()) * 1000)::float8 as now, (extract(epoch from catalog_internal.clock_high_water()) * 1000)::float8 as "highWater",
+    select (extract(epoch from clock_timestamp()) * 1000)::float8 as now,
+      (extract(epoch from catalog_internal.clock_high_water()) * 1000)::float8 as "highWater",
       set_back_seconds as "setBackSeconds", ahead_seconds as "aheadSeconds"
     from catalog_internal.clock`;
   return row ?? null;

@@ -83,11 +83,13 @@ export function judgeDownload(m: DownloadedManifest): ManifestRefusal | null {
 
 export const REFUSAL_HINTS: Readonly<Record<ManifestRefusal, string>> = {
   'rejected-token':
-    'the newest manifest has the catalog snapshot that the delta rejected; the delta is asked with it again, until it answers or there is a newer one',
+    'the newest manifest has the catalog snapshot that the delta rejected; ' +
+    'the delta is asked with it again, until it answers or there is a newer one',
   'older-snapshot': 'the offered manifest is older than the applied one; waiting for a newer one',
   'too-many-rejected-lines':
     'more than 0.1 % of the lines are unreadable; samples are in catalog_internal.quarantine',
   'line-count-mismatch': 'the number of lines differs from sku_count; the file is downloaded again',
   shrunk:
-    'the manifest lists far fewer SKUs than before; if that is correct, confirm it with `catalog-mirror refresh --manifest --accept-shrink`',
+    'the manifest lists far fewer SKUs than before; ' +
+    'if that is correct, confirm it with `catalog-mirror refresh --manifest --accept-shrink`',
 };

@@ -24,7 +24,7 @@ export const json = (status: number, body: object, headers: Answer['headers'] = 
 
 export const unavailable = (reason: string): Answer => json(503, { ok: false, reason });
 export const healthAnswer = (health: HealthAnswer): Answer => json(health.ok ? 200 : 503, health);
-/** What whoever may not read why is told of an answer. */
+/** The answer without its reasons, for readers who may not see them. */
 export const brief = ({ status }: Answer): Answer => json(status, { ok: status === 200 });
 
 /** What a browser may do with any answer: show it by itself, and nothing else. A page has a policy of its own. */

@@ -17,7 +17,8 @@ export async function writeDoubts(tx: Tx, judged: readonly SkuJudgement[], at: D
     update catalog_internal.due d set doubt = n.doubt, oddity = n.oddity, believed = n.believed,
       doubted_at = case when n.doubt is not null then ${at}::timestamptz end
     from unnest(${rows.map(({ sku }) => sku)}::text[], ${rows.map(({ doubt }) => doubt)}::text[],
-      ${rows.map(({ oddity }) => oddity)}::text[], ${rows.map(({ believed }) => believed)}::text[]::jsonb[]) as n(sku, doubt, oddity, believed)
+      ${rows.map(({ oddity }) => oddity)}::text[],
+      ${rows.map(({ believed }) => believed)}::text[]::jsonb[]) as n(sku, doubt, oddity, believed)
     where d.sku = n.sku`;
 }
 

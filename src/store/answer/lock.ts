@@ -19,8 +19,22 @@ export interface AnswerMoment {
 }
 
 const readMoment = (tx: Tx, claim: Claim) => tx<[AnswerMoment & KnownMassMove]>`
-  select least(${claim.askedAt}, clock_timestamp()) as at, ${isLate(tx, claim.askedAt)} as late, since, usual, ${tx.unsafe(IS_SCOPED)} as scoped
+  select least(${claim.askedAt}, clock_timestamp()) as at,
+    ${isLate(tx, claim.askedAt)} as late,
+    since, usual, ${tx.unsafe(IS_SCOPED)} as scoped
   from catalog_internal.mass_move`;
+
+/** SQL: the prices that a SKU `s` without any price had last, by size, and the minutes since they vanished. */
+const vanishedPrices = (tx: Tx, claim: Claim) => tx`
+  select jsonb_object_agg(h.size, h.old_price) as vanished,
+    (extract(epoch from ${claim.askedAt} - max(h.observed_at)) / 60)::float8 as minutes
+  from (select where s.first_priced_at is not null
+    and not exists (select from catalog.prices held where held.sku = s.sku and held.price is not null) offset 0) gone
+    cross join lateral (
+      select size, old_price, new_price, observed_at, observed_at = first_value(observed_at) over (order by id desc) as is_last
+      from catalog.price_history where sku = s.sku order by id desc limit 100
+    ) h
+  where h.is_last and h.new_price is null and h.old_price is not null`;
 
 /**
  * Locks the asked SKUs and returns the state of each whose claim is still this one. Row locks in order of sku, SKUs
@@ -46,7 +60,8 @@ export async function lockAnswered(
     tx<Omit<LockedSku, 'hints'>[]>`
     select d.sku, s.state, s.state <> 'removed' or d.generation = a.generation as answerable,
       (s.price_source = 'live' or ${everythingLive}) as live, s.first_priced_at is not null as "seenBefore",
-      r.alpha, r.beta, r.prior_part as prior, ${heldMemories(tx)} as memories, r.sizes_seen as "sizesSeen", r.sizes_moved as "sizesMoved", r.wholesale_moves as "wholesaleMoves",
+      r.alpha, r.beta, r.prior_part as prior, ${heldMemories(tx)} as memories,
+      r.sizes_seen as "sizesSeen", r.sizes_moved as "sizesMoved", r.wholesale_moves as "wholesaleMoves",
       r.wholesale_minutes as "wholesaleMinutes", coalesce(r.hazard, r.hint_hazard) as hazard, r.told,
       (extract(epoch from ${claim.askedAt}) / 60)::float8 as at,
       case when n.line is not null then json_build_object('id', n.line::text, 'brand', p0.brand, 'model', p0.model,
@@ -58,7 +73,8 @@ export async function lockAnswered(
       case when s.removed_at is distinct from s.reported_at and s.reported_at > coalesce(s.asked_at, '-infinity')
           and date_trunc('milliseconds', s.reported_at) <= ${claim.askedAt}
         then extract(epoch from clock_timestamp() - s.reported_at)::float8 end as "reportedSeconds",
-      ${standingColumns(tx, claim.askedAt)}, (${heldPromise(tx)}) as promise, d.doubt, d.oddity, d.believed, v.vanished, v.minutes as "vanishedMinutes",
+      ${standingColumns(tx, claim.askedAt)}, (${heldPromise(tx)}) as promise,
+      d.doubt, d.oddity, d.believed, v.vanished, v.minutes as "vanishedMinutes",
       (extract(epoch from ${claim.askedAt} - d.doubted_at) / 60)::float8 as "doubtMinutes"
     from unnest(${asked}::text[], ${generations}::int[]) as a(sku, generation)
     join catalog_internal.due d using (sku) join catalog.skus s using (sku)
@@ -76,15 +92,7 @@ export async function lockAnswered(
         catalog_internal.p_right(by_rate, h.cohort = 'reported', true, h.minutes, r, e) as "sizePRight"
       from (select h.cohort in ('live', 'unlisted') as by_rate) b where h.minutes is not null
     ) p on true
-    left join lateral (
-      select jsonb_object_agg(h.size, h.old_price) as vanished, (extract(epoch from ${claim.askedAt} - max(h.observed_at)) / 60)::float8 as minutes
-      from (select where s.first_priced_at is not null and not exists (select from catalog.prices held where held.sku = s.sku and held.price is not null) offset 0) gone
-        cross join lateral (
-          select size, old_price, new_price, observed_at, observed_at = first_value(observed_at) over (order by id desc) as is_last
-          from catalog.price_history where sku = s.sku order by id desc limit 100
-        ) h
-      where h.is_last and h.new_price is null and h.old_price is not null
-    ) v on true
+    left join lateral (${vanishedPrices(tx, claim)}) v on true
     -- With OFFSET 0 the function is called for these SKUs alone, and not for all to be filtered afterwards.
     left join lateral (
       select p.* from (select where r.sku is null and (s.price_source = 'live' or not s.in_manifest or ${everythingLive}) offset 0) unknown

@@ -172,7 +172,9 @@ export async function followMoves(
   const learned = kind === null && since === null ? counts.usualMove() : null;
   // In a day or so, what has become usual is known.
   if (learned !== null)
-    await sql`update catalog_internal.mass_move set usual = coalesce(usual + (${learned}::real - usual) / 12, ${learned}::real) where ${unlocked(sql)}`;
+    await sql`
+      update catalog_internal.mass_move set usual = coalesce(usual + (${learned}::real - usual) / 12, ${learned}::real)
+      where ${unlocked(sql)}`;
   return null;
 }
 
@@ -225,7 +227,8 @@ const doubtPiece = (sql: Sql, after: string) => sql<[{ last: string | null; skus
     where d.sku in (select distinct sku from moved order by sku limit ${PIECE}) order by d.sku for update of d
   ),
   before as (
-    select p.sku, jsonb_object_agg(p.size, coalesce(m.old_price, p.price)) filter (where coalesce(m.old_price, p.price) is not null) as prices
+    select p.sku, jsonb_object_agg(p.size, coalesce(m.old_price, p.price))
+      filter (where coalesce(m.old_price, p.price) is not null) as prices
     from piece join catalog.prices p using (sku) left join moved m using (sku, size) where is_new group by p.sku
   ),
   doubted as (
@@ -235,7 +238,8 @@ const doubtPiece = (sql: Sql, after: string) => sql<[{ last: string | null; skus
       outside_due_at = case when d.outside_due_at is not null then least(d.outside_due_at, clock_timestamp()) end,
       held_until = coalesce(d.held_until, s.asked_at + make_interval(mins => ${APART_MINUTES})),
       reason = case when coalesce(d.outside_due_at, d.due_at) <= clock_timestamp() then d.reason else 'doubted' end,
-      lane = case when d.outside_due_at is not null or d.due_at <= clock_timestamp() then d.lane else catalog_internal.lane_of('doubted') end
+      lane = case when d.outside_due_at is not null or d.due_at <= clock_timestamp() then d.lane
+        else catalog_internal.lane_of('doubted') end
     from before b join catalog.skus s using (sku) where d.sku = b.sku and s.asked_at is not null
     returning d.outside_due_at is null as is_inside
   )
@@ -268,7 +272,8 @@ export async function readDoubts(sql: Sql): Promise<Doubts> {
         (count(*) filter (where doubt = 'mass-move'))::int as "movedSkus", (array_agg(sku order by doubted_at desc, sku))[1] as last
       from catalog_internal.due due
       -- What has no price any longer is doubted only where it comes back.
-      where doubt is not null and outside_due_at is null and exists (select from catalog.prices p where p.sku = due.sku and p.price is not null)
+      where doubt is not null and outside_due_at is null
+        and exists (select from catalog.prices p where p.sku = due.sku and p.price is not null)
     ) d`;
   const { implausibleSkus, movedSkus, last, since, kind, answers, implausible, move } = row;
   const massMove =

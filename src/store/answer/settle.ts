@@ -4,8 +4,8 @@ import type { AnswerEffects } from './effects.ts';
 import type { AnswerLearning, NextRefresh, SkuResult } from './types.ts';
 
 /**
- * Writes that the SKUs were refreshed, and what they are now. One whose price moved while it was live is not what it
- * was, should it come back with its hash of before.
+ * Writes that the SKUs were refreshed, and their new state. A price that moved while live drops `hash_before_live`: if
+ * the SKU leaves live with its old hash, it must still be asked.
  */
 export async function writeStates(
   tx: Tx,
@@ -26,22 +26,28 @@ export async function writeStates(
     where s.sku = a.sku`;
 }
 
-/** A SKU that is always computed live although it is not listed so is deferred once in 2 to this power refreshes. */
+/** A SKU that is always computed live, but not listed as live, is deferred once in two to this power refreshes. */
 const MAX_LIVE_MARKS = 6;
 
-/** What the next refreshes of an answer's SKUs go by. */
+/** What decides when the SKUs of an answer are refreshed next. */
 export type Settling = { readonly next: NextRefresh } & Pick<AnswerLearning, 'everythingLive'>;
 
 /**
- * Schedules the next refresh of answered SKUs, where no mark came since the claim; a newer mark leaves the SKU due. A
- * removed SKU that is still 0009 has had its one request and is not asked until it is reported again; a watched one
- * is asked as often as any that is not found, because the price routes may know it again without a delta reporting
- * it; likewise one that is listed again. One that is listed and was priced once is asked before that, each time after
- * as long as it has had no price by then: the price routes may not know it for hours. One that is doubted is due, and
- * waits until a second answer counts. Nobody reports the moves of a priced one that no manifest lists: it is asked as
- * often as a live one, and has no live slot unless it was last listed as live, since whether the partner computes it
- * live is not known. When a promise of its age has it come before that is a time of its own. All are settled as if
- * they were in scope; who is not is put out of it afterwards (sortByScope).
+ * Schedules the next refresh of answered SKUs. A mark that came after the claim leaves the SKU due. The cases, in the
+ * order of the SQL `case`:
+ * - Removed, in no manifest and not watched: it has had its one request, and is not asked until it is reported again.
+ * - Listed, priced once and without a price now: after as long as it has had no price (at least `lostMs`, at most
+ *   `notFoundMs`), because the price routes may not know it for hours.
+ * - Any other that is removed or not found, also if watched or listed again: after `notFoundMs`. The price routes may
+ *   know it again without a delta reporting it.
+ * - Doubted: due, but held until a second answer counts.
+ * - Live: after the time that was learned for it.
+ * - Priced, but in no manifest: after `liveMs`, because nobody reports its moves. It takes a live slot only if it was
+ *   last listed as live.
+ * - All others: after `snapshotMs`.
+ *
+ * A promise of its age can bring a refresh forward (`promised_at`). All are settled as if they were in scope;
+ * sortByScope then takes out those that are not.
  */
 export async function settleAnswered(
   tx: Tx,
@@ -68,23 +74,28 @@ export async function settleAnswered(
       live_left = greatest(d.live_left - 1, 0),
       live_marks = case when d.live then d.live_marks else greatest(d.live_marks - 1, 0) end,
       (promised_at, promised_by) = (
-        select ${at}::timestamptz + make_interval(secs => catalog_internal.promised_interval(w.max_age)), ${at}::timestamptz + make_interval(secs => w.max_age)
+        select ${at}::timestamptz + make_interval(secs => catalog_internal.promised_interval(w.max_age)),
+          ${at}::timestamptz + make_interval(secs => w.max_age)
         from catalog_internal.watched w where w.sku = d.sku and w.max_age is not null and w.feasible and s.state = 'priced'
       ),
       due_at = case when d.generation = a.generation then next.due_at else coalesce(d.outside_due_at, d.due_at) end, outside_due_at = null,
       reason = case when d.generation = a.generation then next.reason when d.reason = 'scope' then 'changed' else d.reason end,
       lane = case when d.generation = a.generation then catalog_internal.lane_of(next.reason)
-        when d.outside_due_at is not null then catalog_internal.lane_of(case when d.reason = 'scope' then 'changed' else d.reason end) else d.lane end,
+        when d.outside_due_at is not null then catalog_internal.lane_of(case when d.reason = 'scope' then 'changed' else d.reason end)
+        else d.lane end,
       rank = case when d.generation = a.generation and d.rank = 'Infinity'
         then coalesce((select weight from catalog_internal.watched w where w.sku = d.sku), 1) else d.rank end
     from unnest(${answered.map(({ sku }) => sku)}::text[], ${answered.map(({ sku }) => generation.get(sku) ?? -1)}::int[],
         ${answered.map(({ sku }) => secs(liveMs.get(sku) ?? next.liveMs))}::float8[],
         ${answered.map(({ sku }) => secsOrNull(doubtedMs.get(sku)))}::float8[],
-        ${answered.map(({ sku }) => secsOrNull(lostMs.get(sku)))}::float8[]) as a(sku, generation, live_seconds, doubted_seconds, lost_seconds)
+        ${answered.map(({ sku }) => secsOrNull(lostMs.get(sku)))}::float8[])
+        as a(sku, generation, live_seconds, doubted_seconds, lost_seconds)
       join catalog.skus s using (sku)
       cross join lateral (
         select case
-          when s.state = 'removed' and not s.in_manifest and not exists (select from catalog_internal.watched w where w.sku = s.sku and w.weight is not null) then 'infinity'::timestamptz
+          when s.state = 'removed' and not s.in_manifest
+            and not exists (select from catalog_internal.watched w where w.sku = s.sku and w.weight is not null)
+            then 'infinity'::timestamptz
           when s.in_manifest and a.lost_seconds is not null then now() + make_interval(secs => a.lost_seconds)
           when s.state in ('removed', 'not_found') then now() + make_interval(secs => ${secs(next.notFoundMs)})
           when a.doubted_seconds is not null then now()
@@ -103,7 +114,7 @@ export async function settleAnswered(
     where d.sku = a.sku and d.claim = ${claim.number}`;
 }
 
-/** An answer that came too late for them settles nothing: they are asked about again. */
+/** Returns SKUs that their answer came too late for: it settles nothing, and they are asked again. */
 export async function returnOvertaken(tx: Tx, claim: Claim, overtaken: readonly string[]): Promise<void> {
   if (overtaken.length === 0) return;
   await tx`
@@ -112,11 +123,12 @@ export async function returnOvertaken(tx: Tx, claim: Claim, overtaken: readonly 
 }
 
 /**
- * Deferred and erring SKUs stay due as they were and wait, whatever marks came meanwhile. A deferred SKU has shown
- * that it is computed live, so it counts against the live budget (partner rules 4.1.3 and 4.1.4), or that its call
- * had too much of it: one that is not listed as live counts until its next answer, and each time that it is deferred
- * again for twice as many. Whoever is deferred again, or in errors, takes no more slots from others than its lane
- * has. An error that all others share is counted once, and leaves the lane as it was.
+ * Deferred and erring SKUs stay due and wait, whatever marks came meanwhile.
+ * - Deferred: it is computed live, or its call had too many live SKUs, so it counts against the live budget (partner
+ *   rules 4.1.3 and 4.1.4). If it is not listed as live, it counts until its next answer; with each further deferral,
+ *   for twice as many answers.
+ * - Deferred again, or in `errors`: it moves to the `error` lane, and takes no more slots than that lane has.
+ * - An error that nearly all SKUs share is counted once, and leaves the lane as it was.
  */
 export async function postpone(tx: Tx, claim: Claim, results: readonly SkuResult[]): Promise<void> {
   const waiting = results.filter((result) => result.kind === 'deferred' || result.kind === 'error');
@@ -131,7 +143,8 @@ export async function postpone(tx: Tx, claim: Claim, results: readonly SkuResult
       deferrals = d.deferrals + h.deferred::int,
       failures = case when h.deferred then d.failures when h.blame = 'general' then greatest(d.failures, 1) else d.failures + 1 end,
       largest_call = case when h.blame = 'alone' then 1 end,
-      lane = case when h.deferred and d.deferrals = 0 or h.blame = 'general' or d.lane = 0 then d.lane else catalog_internal.lane_of('error') end
+      lane = case when h.deferred and d.deferrals = 0 or h.blame = 'general' or d.lane = 0 then d.lane
+        else catalog_internal.lane_of('error') end
     from unnest(${waiting.map(({ sku }) => sku)}::text[], ${waiting.map(({ kind }) => Number(kind === 'deferred'))}::int[]::boolean[],
       ${waiting.map((result) => ('blame' in result ? (result.blame ?? null) : null))}::text[],
       ${waiting.map((result) => result.waitMs / 1000)}::float8[]) as h(sku, deferred, blame, wait)

@@ -56,6 +56,7 @@ export async function writeProducts(
         as n(sku, product ${columns})
       order by sku
       on conflict (sku) do update set product = p.product || excluded.product,
-        refreshed_at = excluded.refreshed_at, changed_at = case when excluded.sku = any(${[...changed]}::text[]) then excluded.changed_at else p.changed_at end ${renewals}`,
+        refreshed_at = excluded.refreshed_at,
+        changed_at = case when excluded.sku = any(${[...changed]}::text[]) then excluded.changed_at else p.changed_at end ${renewals}`,
   ]);
 }

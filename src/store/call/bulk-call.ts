@@ -103,7 +103,9 @@ export async function readCallInputs(
 ): Promise<CallInputs> {
   const from = floors?.next() ?? NO_FLOORS;
   const [{ due, reading, ...inputs }] = await sql<[InputsRow]>`
-    with released as (${endingWaits(sql, RELEASE_AT_ONCE, from.held)} returning d.sku, d.live, d.lane, d.due_at, case when d.outside_due_at is null then d.promised_at end as promised_at, d.largest_call),
+    with released as (${endingWaits(sql, RELEASE_AT_ONCE, from.held)}
+      returning d.sku, d.live, d.lane, d.due_at,
+        case when d.outside_due_at is null then d.promised_at end as promised_at, d.largest_call),
     facts as materialized (
       select s.live_budget, catalog_internal.catalog_state(s) as catalog_state, p.refresh_threshold, p.early_minutes,
         concat_ws(' ', s.snapshot_id, s.delta_checked_at, s.manifest_applied_at) as catalog
@@ -124,7 +126,8 @@ export async function readCallInputs(
       (select to_jsonb(p) from (${livePlanRow(sql)}) p) as "livePlan",
       (select to_jsonb(c) - 'id' from catalog_internal.call_size c) as "callSize",
       (${dueClasses(sql, options.limit)}) as due, (${dueSuspects(sql)}) as suspects, (${nextDueMs(sql)}) as "nextDueMs",
-      (${liveCandidates(sql, options.candidates)}) as candidates, (${untriedSku(sql)}) as untried, ${sql.unsafe(WATCHLIST_MOVED)} as "watchlistMoved",
+      (${liveCandidates(sql, options.candidates)}) as candidates, (${untriedSku(sql)}) as untried,
+      ${sql.unsafe(WATCHLIST_MOVED)} as "watchlistMoved",
       ${sql.unsafe(SCOPE_MOVED)} as "scopeMoved",
       ${sql.unsafe(HINTS_CAME)} as "hintsCame", ${sql.unsafe(REFRESHES_CAME)} as "refreshesCame",
       (${ledgerReading(sql)}) as reading`;
@@ -200,7 +203,8 @@ function ledgerReading(sql: Sql) {
       select lane, live, min(first) as first from (
         select lane, live, first from waiting where first is not null
         union all select lane, live, due_at from released where largest_call is null
-        union all select ${laneNumber(PROMISED)}::smallint, live, promised_at from released where largest_call is null and promised_at is not null
+        union all select ${laneNumber(PROMISED)}::smallint, live, promised_at from released
+          where largest_call is null and promised_at is not null
       ) all_due group by lane, live
     ) f`;
 }
@@ -285,7 +289,8 @@ function liveCandidates(sql: Sql, options: CandidateOptions) {
   return sql`
     select coalesce(json_agg(json_build_object('sku', d.sku, 'weight', coalesce(w.weight, 1)::float8, 'alpha', r.alpha,
       'beta', r.beta, 'minutes', (extract(epoch from clock_timestamp() - d.asked_at) / 60)::float8,
-      'random', d.random, 'hazard', nullif(coalesce(r.hazard, 0) + coalesce(r.hint_hazard, 0), 0)) order by d.random desc, d.place, d.due_at), '[]')
+      'random', d.random, 'hazard', nullif(coalesce(r.hazard, 0) + coalesce(r.hint_hazard, 0), 0))
+        order by d.random desc, d.place, d.due_at), '[]')
     from (
       ${drawnCandidates(sql, options)}
       union all

@@ -67,26 +67,34 @@ const isBehindDeltas = (tokenAtRequest: string) =>
   `(select snapshot_id is distinct from ${tokenAtRequest} and chain_broken_at is null from catalog_internal.sync)`;
 
 /**
- * SKUs that deltas reported as snapshot-priced after $1, when the manifest was asked for, and that did not differ
- * from it before; where the manifest's token ($2 was the mirror's then) replaces the deltas'. A report takes the hash
- * away, so it came after the comparison. One reported as live is asked about as such, whatever its line says.
+ * Whether a delta reported a SKU as snapshot-priced after $1 (when the manifest was asked for) that is not in
+ * `differing`. Only where the manifest's token replaces the deltas'; $2 is the mirror's token at $1. A report clears
+ * the hash, so it came after the comparison. A SKU reported as live is asked in any case, whatever its line says.
  */
 export const REPORTED_UNSEEN = `
   select from catalog.skus
-  where not ${isBehindDeltas('$2')} and reported_at >= $1::timestamptz and in_manifest and hash is null and price_source is distinct from 'live'
+  where not ${isBehindDeltas('$2')}
+    and reported_at >= $1::timestamptz
+    and in_manifest
+    and hash is null
+    and price_source is distinct from 'live'
     and sku not in (select sku from differing)
   limit 1`;
 
 /**
- * $1 when the manifest was asked for, $2 the newest claim when its snapshot was known to be there, $3 the token at
- * $1, $4 when the snapshot was built. Locks the SKUs that differ, in order of sku. SKUs that a delta reported after
- * $1 are left out, as the delta is newer; but where its token is replaced by the manifest's, the deltas that follow
- * go on from the manifest, so its lines count, and the SKUs are asked about. `kind`: what differs; `mark`: the reason
- * to price the SKU, null where that is provably needless (partner rule 4.2.5: the hash covers price state), that is
- * where neither hash nor cohort moved, or where the price was claimed after $2; not of a SKU that is back from being
- * removed. A SKU back from being live with the hash it had before, whose refreshes found no move meanwhile, is
- * refreshed on schedule only. `is_newer`, `may_be_resized`: what the line of a live SKU tells that its last refresh
- * cannot have shown (manifest-hints.ts).
+ * $1 when the manifest was asked for, $2 the newest claim when its snapshot was first seen, $3 the token at $1, $4
+ * when the snapshot was built. Locks the SKUs that differ, in order of sku.
+ *
+ * SKUs that a delta reported after $1 are left out, because the delta is newer. But if the manifest's token replaces
+ * the delta's, later deltas start from the manifest: then its lines count, and the SKUs are asked.
+ * - `kind`: what differs.
+ * - `mark`: the reason to price the SKU; null if that is provably needless (partner rule 4.2.5: the hash covers price
+ *   state). It is needless if neither hash nor cohort moved, or if the price was claimed after $2 and the SKU is not
+ *   back from being removed. `sweep`: it left live with the hash it had before and without a move, so the schedule is
+ *   enough.
+ * - `skipped`: only the claim after $2 makes it needless.
+ * - `is_newer`, `may_be_resized`: the line of a live SKU says something that its last refresh cannot have shown
+ *   (manifest-hints.ts).
  */
 export const DIFF = `
   create temporary table diff on commit drop as
@@ -113,7 +121,9 @@ export const DIFF = `
     where m.reported_at is null or m.reported_at < $1::timestamptz or not ${isBehindDeltas('$3')}
   )
   select sku, row_id, sizes, hash, price_source, updated_at, was_source, was_unlisted, crossed and not is_new and not is_absent as crossed,
-    case when is_absent then 'absent' when is_new then 'new' when crossed or hash_moved or was_unlisted or rest_moved then 'changed' end as kind,
+    case when is_absent then 'absent'
+      when is_new then 'new'
+      when crossed or hash_moved or was_unlisted or rest_moved then 'changed' end as kind,
     case
       when is_absent then 'absent'
       when is_new then 'new'
@@ -123,7 +133,9 @@ export const DIFF = `
       when crossed then 'changed'
       when (hash_moved and price_source = 'snapshot' or was_unlisted) and (not asked_since or state = 'removed') then 'changed'
     end as mark,
-    not is_absent and not is_new and not crossed and (hash_moved and price_source = 'snapshot' or was_unlisted) and asked_since and not is_doubtful and state <> 'removed' as skipped,
+    not is_absent and not is_new and not crossed
+      and (hash_moved and price_source = 'snapshot' or was_unlisted)
+      and asked_since and not is_doubtful and state <> 'removed' as skipped,
     (stays_live and not is_doubtful and is_later and updated_at > asked_at) is true as is_newer,
     (stays_live and not is_doubtful and case when has_other_sizes then coalesce($4::timestamptz, updated_at, 'infinity') > asked_at
       else is_later and updated_at > asked_at end) is true as may_be_resized,

@@ -229,7 +229,8 @@ async function reportChanged(
       select sku, price_source, true, now() from reported order by sku
       on conflict (sku) do update set
         price_source = excluded.price_source, hash = null,
-        hash_before_live = case when excluded.price_source = 'live' then coalesce(s.hash, s.hash_before_live) end, in_manifest = true, reported_at = excluded.reported_at
+        hash_before_live = case when excluded.price_source = 'live' then coalesce(s.hash, s.hash_before_live) end, in_manifest = true,
+        reported_at = excluded.reported_at
     ),
     marked as (
       select catalog_internal.mark_due(array_agg(sku), case when unpriced then 'new' else 'changed' end, is_live)
@@ -294,5 +295,6 @@ export async function noteChainMended(sql: Sql, manifestMs: number): Promise<voi
     update catalog_internal.tasks t set failures = 0,
       next_at = greatest(clock_timestamp(), s.manifest_applied_at + make_interval(secs => ${manifestMs / 1000}))
     from catalog_internal.sync s
-    where t.task = 'manifest' and t.failures > 0 and t.outcome = 'rejected-token' and t.running_until is null and s.chain_broken_at is null`;
+    where t.task = 'manifest' and t.failures > 0 and t.outcome = 'rejected-token' and t.running_until is null
+      and s.chain_broken_at is null`;
 }

@@ -35,7 +35,8 @@ export async function readManifestSources(sql: Sql): Promise<ManifestRecords | n
     async (tx) =>
       await tx<(HintRecord & { source: string; waiting: number })[]>`
       select n.source, coalesce(s.tested, 0) as tested, coalesce(s.expected, 0) as expected, coalesce(s.unmoved, 0) as unmoved,
-        coalesce(s.moves, 0) as moves, coalesce(s.followed, 0) as followed, coalesce(s.stayed, 0) as stayed, coalesce(s.undone, 0) as undone,
+        coalesce(s.moves, 0) as moves,
+        coalesce(s.followed, 0) as followed, coalesce(s.stayed, 0) as stayed, coalesce(s.undone, 0) as undone,
         (select count(*) from catalog_internal.waiting_hints q where q.source = n.source)::int
           + (select count(*) from catalog_internal.hints h where h.source = n.source)::int as waiting
       from unnest(${[...MANIFEST_SOURCES]}::text[]) as n(source) left join catalog_internal.hint_sources s using (source)`,
@@ -44,7 +45,9 @@ export async function readManifestSources(sql: Sql): Promise<ManifestRecords | n
 }
 
 const COUNT_TOLD = `
-  select count(*) filter (where is_newer)::int as newer, count(*) filter (where may_be_resized and has_other_sizes)::int as resized from diff`;
+  select count(*) filter (where is_newer)::int as newer,
+    count(*) filter (where may_be_resized and has_other_sizes)::int as resized
+  from diff`;
 
 /**
  * $1, $2 how many of either source, $3 a seed, $4 when the snapshot was built. Dated by what they tell of, so that a

@@ -33,7 +33,8 @@ export async function readSyncState(sql: Sql): Promise<SyncState> {
       manifest_refused as "manifestRefused", shrink_confirmed as "shrinkConfirmed", live_budget as "liveBudget",
       catalog_internal.catalog_state(s) as "catalogState",
       coalesce(delta_checked_at, manifest_applied_at)
-        not between now() - make_interval(secs => catalog_internal.delta_late_after(g)) and clock_timestamp() + interval '1 minute' as "deltaLate"
+        not between now() - make_interval(secs => catalog_internal.delta_late_after(g))
+          and clock_timestamp() + interval '1 minute' as "deltaLate"
     from catalog_internal.sync s, catalog_internal.settings g`;
   return row;
 }
@@ -77,7 +78,8 @@ export async function noteCatalogCheck(
       ${seeing(sql, meta)},
       snapshot_generated_at = coalesce(greatest(snapshot_generated_at, ${meta.generatedAt}), snapshot_generated_at),
       live_priced_sku_count = coalesce(${meta.livePricedSkuCount}::int, live_priced_sku_count),
-      snapshot_moved_at = case when ${meta.generatedAt}::timestamptz is null and snapshot_generated_at is not null then snapshot_moved_at end,
+      snapshot_moved_at =
+        case when ${meta.generatedAt}::timestamptz is null and snapshot_generated_at is not null then snapshot_moved_at end,
       catalog_checked_at = now(),
       catalog_fault = case when exists (
         select from catalog_internal.tasks
@@ -177,7 +179,9 @@ export async function stillDue(sql: Sql, since: Date): Promise<StillDue> {
   const due = await sql<{ reason: string; count: number }[]>`
     select case when deferrals > 0 then 'deferred' when failures > 0 then 'error' else reason end as reason,
       count(*)::int as count
-    from catalog_internal.due where due_at <= now() and not (doubt is not null and claim is null and deferrals = 0 and failures = 0 and coalesce(held_until > now(), false))
+    from catalog_internal.due
+    where due_at <= now()
+      and not (doubt is not null and claim is null and deferrals = 0 and failures = 0 and coalesce(held_until > now(), false))
     group by 1
     union all select 'watchlist', 1 where ${sql.unsafe(WATCHLIST_MOVED)}
     union all select 'scope', 1 where ${sql.unsafe(SCOPE_MOVED)}

@@ -113,10 +113,11 @@ export function poolingProblem({ kept, dropped, role, database }: Pooling): {
     };
   if (dropped.length === 0) return null;
   const set = `ALTER ROLE ${identifier(role)} IN DATABASE ${identifier(database)} SET`;
+  const statements = dropped.map(({ name, value }) => `${set} ${name} = ${literal(value)}`);
   return {
     kind: 'pooler-settings',
     what: `something between the mirror and Postgres drops what its sessions start with: ${dropped.map(({ name }) => name).join(', ')}`,
-    hint: `set DATABASE_URL to the server itself; or set them for the role and have the pooler reconnect: ${dropped.map(({ name, value }) => `${set} ${name} = ${literal(value)}`).join('; ')}`,
+    hint: `set DATABASE_URL to the server itself; or set them for the role and have the pooler reconnect: ${statements.join('; ')}`,
   };
 }
 

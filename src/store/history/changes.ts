@@ -119,7 +119,8 @@ function writeFirstRecords(tx: Tx, { prices, fields }: FirstRecords, at: Date | 
     fields.length > 0 &&
       tx`
       select catalog_internal.add_changes('product', ${fields.map(({ sku }) => sku)}::text[], null, null,
-        ${fields.map(({ field }) => field)}::text[], null, ${fields.map(({ value }) => value)}::text[], coalesce(${at}::timestamptz, now()))`,
+        ${fields.map(({ field }) => field)}::text[], null, ${fields.map(({ value }) => value)}::text[],
+        coalesce(${at}::timestamptz, now()))`,
     prices.length > 0 &&
       tx`
       select catalog_internal.add_changes('price', ${prices.map(({ sku }) => sku)}::text[], ${prices.map(({ size }) => size)}::text[],

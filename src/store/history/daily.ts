@@ -44,15 +44,16 @@ async function countPiece(tx: Tx, piece: number): Promise<{ changes: number; wri
     ),
     ${days(tx, after)},
     written as (
-      insert into catalog.daily_prices as d (sku, size, day, open, low, median, close, changes, size_type_changed, first_position, first_change_at)
+      insert into catalog.daily_prices as d (sku, size, day, open, low, median, close, changes, size_type_changed,
+        first_position, first_change_at)
       select sku, size, day, open, low, median, close, changes, size_type_changed, first_position, first_change_at
       from ends left join middles using (sku, size, day)
       on conflict (sku, size, day) do update set open = excluded.open, low = excluded.low, median = excluded.median,
         close = excluded.close, changes = excluded.changes, size_type_changed = excluded.size_type_changed,
         first_position = excluded.first_position, first_change_at = excluded.first_change_at
       where (d.open, d.low, d.median, d.close, d.changes, d.size_type_changed, d.first_position, d.first_change_at) is distinct from
-        (excluded.open, excluded.low, excluded.median, excluded.close, excluded.changes, excluded.size_type_changed, excluded.first_position,
-          excluded.first_change_at)
+        (excluded.open, excluded.low, excluded.median, excluded.close, excluded.changes, excluded.size_type_changed,
+          excluded.first_position, excluded.first_change_at)
       returning 1
     ),
     moved as (
@@ -83,9 +84,11 @@ function days(tx: Tx, after: string) {
       cross join catalog_internal.dropped_positions dropped
       left join catalog.skus s on s.sku = f.sku
       left join lateral (
-        -- From its place in the primary key backwards: by the day alone, all of a day would be searched for each size where the table was analyzed empty.
+        -- Backwards in the primary key. A plan by the day alone, which Postgres prefers where the table was empty
+        -- when it was analyzed, would search all of a day for each size.
         select day, first_position from (
-          select sku, size, day, first_position from catalog.daily_prices d where (d.sku, d.size, d.day) <= (f.sku, f.size, 'infinity'::date)
+          select sku, size, day, first_position from catalog.daily_prices d
+          where (d.sku, d.size, d.day) <= (f.sku, f.size, 'infinity'::date)
           order by d.sku desc, d.size desc, d.day desc limit 1
         ) newest where newest.sku = f.sku and newest.size = f.size
       ) l on true
@@ -106,7 +109,8 @@ function days(tx: Tx, after: string) {
     dated as materialized (
       select *, day::timestamp at time zone 'UTC' as begins,
         row_number() over of_day as n, lead(at, 1, (day + 1)::timestamp at time zone 'UTC') over of_day as until,
-        count(*) filter (where size_type_changed) over (partition by sku, size, day order by id rows between 1 following and unbounded following) = 0 as counts
+        count(*) filter (where size_type_changed)
+          over (partition by sku, size, day order by id rows between 1 following and unbounded following) = 0 as counts
       from (select *, (at at time zone 'UTC')::date as day from moves) m
       window of_day as (partition by sku, size, day order by id)
     ),

@@ -117,7 +117,8 @@ const positionLost = (cause?: unknown): FollowerError =>
   new FollowerError(
     'position-lost',
     'the kept position is lost: the changes after it are no longer kept, or the database was restored',
-    'begin again: with --from start --reset the present state is sent first and then the changes, with --from oldest --reset what is still kept',
+    'begin again: with --from start --reset the present state is sent first and then the changes, ' +
+      'with --from oldest --reset what is still kept',
     cause,
   );
 

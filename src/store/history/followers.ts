@@ -145,7 +145,8 @@ export async function takeName(
     }
     if (begun !== null && reset)
       await client.query(
-        `update catalog_internal.followers set position = $2, after_sku = $3, sending_to = null, failures = 0, refusals = 0, failing_since = null
+        `update catalog_internal.followers set position = $2, after_sku = $3, sending_to = null,
+           failures = 0, refusals = 0, failing_since = null
          where name = $1`,
         [name, String(begun), from === 'start' ? '' : null],
       );
@@ -181,7 +182,9 @@ async function isKnown(client: LoneClient, name: string): Promise<boolean> {
 async function makeName(client: LoneClient, name: string, delivery: Delivery, at: bigint): Promise<void> {
   const { rowCount } = await client.query(
     `insert into catalog_internal.followers (name, position, delivery)
-     select $1, $2, $3 where (select count(*) from catalog_internal.followers) < $4 or exists (select from catalog_internal.followers where name = $1)
+     select $1, $2, $3
+     where (select count(*) from catalog_internal.followers) < $4
+       or exists (select from catalog_internal.followers where name = $1)
      on conflict (name) do nothing`,
     [name, String(at), delivery, MAX_FOLLOWERS],
   );
@@ -218,9 +221,11 @@ export class NameHeld {
 
   /** A batch is delivered, or nothing up to there passes the filter (`said` null: nothing was sent). */
   async delivered(position: bigint, afterSku: string | null, said: Said | null): Promise<void> {
+    const noted = `, failures = 0, refusals = 0, failing_since = null,
+       last_status = $5, last_said = $6, last_at = clock_timestamp()`;
     await this.#update(
       `position = $3, after_sku = $4, sending_to = null, updated_at = clock_timestamp()
-       ${said === null ? '' : ', failures = 0, refusals = 0, failing_since = null, last_status = $5, last_said = $6, last_at = clock_timestamp()'}`,
+       ${said === null ? '' : noted}`,
       [String(position), afterSku, ...(said === null ? [] : [said.status, said.said])],
     );
   }
@@ -254,7 +259,8 @@ export class NameHeld {
            and (select count(*) from catalog_internal.dead_letters d where d.follower = $1) < $11
          returning follower
        )
-       update catalog_internal.followers f set position = $9, after_sku = $10, sending_to = null, failures = 0, refusals = 0, failing_since = null,
+       update catalog_internal.followers f set position = $9, after_sku = $10, sending_to = null,
+         failures = 0, refusals = 0, failing_since = null,
          updated_at = clock_timestamp()
        from buried where f.name = buried.follower`,
       [
@@ -324,8 +330,10 @@ export interface FollowerNow {
 /** Every follower, in order of name. */
 export async function readFollowers(sql: Queryable): Promise<FollowerNow[]> {
   return await sql<FollowerNow[]>`
-    select name, delivery, position::text, after_sku as "afterSku", behind, behind_seconds as "behindSeconds", lost, held_by as "heldBy", failures,
-      failing_since as "failingSince", last_status as "lastStatus", last_said as "lastSaid", last_at as "lastAt", dead_letters as "deadLetters"
+    select name, delivery, position::text, after_sku as "afterSku", behind, behind_seconds as "behindSeconds",
+      lost, held_by as "heldBy", failures,
+      failing_since as "failingSince", last_status as "lastStatus", last_said as "lastSaid",
+      last_at as "lastAt", dead_letters as "deadLetters"
     from catalog_internal.followers_now() order by name`;
 }
 

@@ -179,7 +179,8 @@ export async function claimDue(
       from claim
       where d.ctid = any(array(select ctid from by_promise union select ctid from by_rank union select ctid from by_age
         union select ctid from by_name union select ctid from suspects))
-      returning d.sku, d.generation, d.deferrals, d.failures, d.live, d.lane = ${laneNumber('error')} as "setBack", claim.number as claim, claim.asked_at as "askedAt",
+      returning d.sku, d.generation, d.deferrals, d.failures, d.live, d.lane = ${laneNumber('error')} as "setBack",
+        claim.number as claim, claim.asked_at as "askedAt",
         d.due_at as "dueAt", d.reason
     ),
     spent as (${spending(sql, spend)})
@@ -236,7 +237,8 @@ function suspectsOf(sql: Sql, suspects: readonly SuspectQuota[]) {
       select d.ctid from catalog_internal.due d
       where d.held_until is null and d.largest_call = q.largest_call and d.live = q.live and d.due_at <= now()
       -- In an outage one call goes out at a time: what is known to fail must not be it each time.
-      order by d.failures, d.promised_by is null or not (${promisedNow(sql)}), d.lane, d.rank desc, d.due_at limit q.count for update skip locked
+      order by d.failures, d.promised_by is null or not (${promisedNow(sql)}),
+        d.lane, d.rank desc, d.due_at limit q.count for update skip locked
     ) p`;
 }
 

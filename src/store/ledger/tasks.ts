@@ -108,7 +108,8 @@ export interface TaskState {
  */
 export async function readTasks(sql: Sql): Promise<TaskState[]> {
   return await sql<TaskState[]>`
-    select task, greatest('epoch', least(next_at, clock_timestamp() + interval '100 years')) as "nextAt", coalesce(running_until > clock_timestamp(), false) as running,
+    select task, greatest('epoch', least(next_at, clock_timestamp() + interval '100 years')) as "nextAt",
+      coalesce(running_until > clock_timestamp(), false) as running,
       started_at as "startedAt", finished_at as "finishedAt", succeeded_at as "succeededAt", failures, outcome, progress
     from catalog_internal.tasks order by task`;
 }

@@ -30,7 +30,8 @@ export async function readBacklog(sql: Sql): Promise<FoundBacklog> {
   const [row] = await scanning(sql<[FoundBacklog]>`
     with plan as materialized (
       -- What a clock that was ahead has written is none of it.
-      select solved_at, idle_minutes, case when refreshed_at <= clock_timestamp() then refreshed_at end as refreshed_at from catalog_internal.live_plan
+      select solved_at, idle_minutes, case when refreshed_at <= clock_timestamp() then refreshed_at end as refreshed_at
+      from catalog_internal.live_plan
     ),
     calls as materialized (
       select c.called_at, extract(epoch from c.called_at - lag(c.called_at, 1, p.refreshed_at) over (order by c.called_at)) / 60 as gap
@@ -69,16 +70,20 @@ export async function listBacklog(
   const listed = await scanning(sql<{ at: string }[]>`
     insert into catalog_internal.live_backlog as b (sku, place, listed_at)
     select sku, row_number() over (order by overdue desc, gain desc, sku), now() from (
-      select d.sku, w.tau >= ${overdueMinutes} as overdue, case when w.tau >= ${overdueMinutes} then w.tau else ${gain(sql, overdueMinutes)} end as gain
+      select d.sku, w.tau >= ${overdueMinutes} as overdue,
+        case when w.tau >= ${overdueMinutes} then w.tau else ${gain(sql, overdueMinutes)} end as gain
       from catalog_internal.due d join catalog.skus s using (sku)
       left join catalog_internal.live_rates r using (sku) left join catalog_internal.watched watched using (sku)
       cross join lateral (
-        select coalesce(watched.weight, 1)::float8 as weight, coalesce(r.alpha, ${prior.alpha}) as alpha, coalesce(r.beta, ${prior.beta}) as beta,
+        select coalesce(watched.weight, 1)::float8 as weight,
+          coalesce(r.alpha, ${prior.alpha}) as alpha, coalesce(r.beta, ${prior.beta}) as beta,
           coalesce(extract(epoch from now() - s.asked_at)::float8 / 60, 'infinity') as tau
       ) w
       cross join lateral (select coalesce(r.hazard, 0) + coalesce(r.hint_hazard, 0) as hazard) h
       cross join lateral (select case when w.tau < 'infinity' then ln(1 + greatest(0, w.tau) / w.beta) end as r) g
-      cross join lateral (select case when w.tau < 'infinity' then least(60, w.alpha / w.beta * greatest(0, w.tau) + h.hazard) end as moves) m
+      cross join lateral (
+        select case when w.tau < 'infinity' then least(60, w.alpha / w.beta * greatest(0, w.tau) + h.hazard) end as moves
+      ) m
       where ${isDue(sql)}
       order by overdue desc, gain desc, d.sku limit ${count}
     ) best
@@ -96,5 +101,6 @@ export async function listBacklog(
  */
 const gain = (sql: Sql, most: number) => sql`
   case when h.hazard > 0 then w.weight * (1 - exp(-m.moves) * (1 + m.moves)) / (w.alpha / w.beta + 1 / ${most}::float8)
-    else w.weight * (w.beta * (case when abs(w.alpha - 1) < 1e-9 then g.r else (1 - exp(-least(60, (w.alpha - 1) * g.r))) / (w.alpha - 1) end)
+    else w.weight * (w.beta * (case when abs(w.alpha - 1) < 1e-9 then g.r
+        else (1 - exp(-least(60, (w.alpha - 1) * g.r))) / (w.alpha - 1) end)
       - w.tau * exp(-least(60, w.alpha * g.r))) end`;

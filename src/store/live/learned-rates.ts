@@ -22,7 +22,8 @@ const { alpha: ALPHA, beta: BETA } = RATES_START_AS;
 export async function readLearnedRates(sql: Sql): Promise<LearnedRates> {
   const [row] = await scanning(sql<[LearnedRates]>`
     with skus as (
-      select coalesce(r.alpha, ${ALPHA}) / (coalesce(r.beta, ${BETA}) + coalesce(r.prior_part, least(1, r.beta / ${BETA})) * (b.live_prior_minutes - ${BETA})) as lambda,
+      select coalesce(r.alpha, ${ALPHA}) / (coalesce(r.beta, ${BETA})
+          + coalesce(r.prior_part, least(1, r.beta / ${BETA})) * (b.live_prior_minutes - ${BETA})) as lambda,
         coalesce(w.weight, 1)::float8 as weight,
         coalesce(r.long_beta, r.beta, 0) > 2 * ${BETA}::float8 or coalesce(r.long_alpha, r.alpha, 0) > 2 as known,
         ${promisedMinutes(sql)} as promised

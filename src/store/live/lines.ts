@@ -117,7 +117,8 @@ export async function readMembers(sql: Sql, line: string): Promise<HeldMembers> 
           (extract(epoch from d.due_at - clock_timestamp()) / 60)::float8 as due_in
         from catalog_internal.live_rates r join catalog_internal.due d using (sku) join catalog.skus s using (sku)
         left join catalog_internal.watched w using (sku)
-        where r.line = ${line}::bigint and ${movable(sql, 'd')} and s.state = 'priced' and s.price_source = 'live' and s.asked_at is not null
+        where r.line = ${line}::bigint and ${movable(sql, 'd')}
+          and s.state = 'priced' and s.price_source = 'live' and s.asked_at is not null
           and isfinite(d.due_at)
         order by d.due_at limit ${MAX_MEMBERS}
       ) member
@@ -197,7 +198,9 @@ export async function storeWholesaleRate(sql: Sql, rate: number): Promise<void> 
     with forgotten as (
       delete from catalog_internal.live_lines where ctid = any(array(
         select ctid from catalog_internal.live_lines
-        where weighed_at not between clock_timestamp() - interval '7 days' and clock_timestamp() + interval '7 days' for update skip locked))
+        where weighed_at not between clock_timestamp() - interval '7 days'
+          and clock_timestamp() + interval '7 days'
+        for update skip locked))
     )
     update catalog_internal.releases set wholesale_rate = ${rate}
     where id in (select id from catalog_internal.releases for update skip locked)`;

@@ -113,7 +113,8 @@ export function livePlanRow(sql: Sql) {
         'since', extract(epoch from incident_since) * 1000, 'triedAt', extract(epoch from incident_tried_at) * 1000)
       end as incident,
       (extract(epoch from greatest(refreshed_at, recent.computed_at)) * 1000)::float8 as "computedAt",
-      (${releasesRow(sql)}) as releases, recent.computed, recent.best, recent."computedRate", recent."partlyDeferred", recent."othersDeferred",
+      (${releasesRow(sql)}) as releases,
+      recent.computed, recent.best, recent."computedRate", recent."partlyDeferred", recent."othersDeferred",
       recent."lastDeferred",
       floor(extract(epoch from clock_timestamp()) * 1000)::float8 as now
     from catalog_internal.live_plan, (
@@ -158,7 +159,8 @@ export async function storeRefreshThreshold(
   incidentSince: number | null,
 ): Promise<void> {
   await sql`
-    update catalog_internal.live_plan set refresh_threshold = ${solved.refreshThreshold}, max_interval_minutes = ${solved.maxIntervalMinutes},
+    update catalog_internal.live_plan set refresh_threshold = ${solved.refreshThreshold},
+      max_interval_minutes = ${solved.maxIntervalMinutes},
       early_minutes = ${solved.earlyMinutes}, overdue_minutes = ${idle.overdueMinutes}, idle_minutes = ${idle.minutes},
       refreshed_at = ${idle.refreshedAt}, solved_at = now()
     where (extract(epoch from incident_since) * 1000)::float8 is not distinct from ${incidentSince}::float8`;
@@ -197,7 +199,8 @@ export async function rateGroups(
     select count(*)::int as count, avg(lambda)::float8 as lambda, avg(weight)::float8 as weight,
       (count(promised) / sum(1 / promised))::float8 as promised
     from (
-      select coalesce(r.alpha / r.beta, (${prior.alpha}::float8 + coalesce(past.moves, 0)) / (${prior.beta}::float8 + coalesce(past.minutes, 0))) as lambda,
+      select coalesce(r.alpha / r.beta,
+          (${prior.alpha}::float8 + coalesce(past.moves, 0)) / (${prior.beta}::float8 + coalesce(past.minutes, 0))) as lambda,
         coalesce(w.weight, 1)::float8 as weight, ${promisedMinutes(sql)} as promised
       from catalog_internal.due d
       join catalog.skus s using (sku)
@@ -279,7 +282,8 @@ export interface LiveCandidate {
 
 /** SQL: both memories of a row `r` of live_rates, as JSON; null where it has none. */
 export const heldMemories = (tx: Tx) => tx`
-  case when r.short_odds is not null then json_build_object('long', json_build_object('alpha', r.long_alpha, 'beta', r.long_beta, 'prior', r.long_prior),
+  case when r.short_odds is not null then json_build_object(
+    'long', json_build_object('alpha', r.long_alpha, 'beta', r.long_beta, 'prior', r.long_prior),
     'short', json_build_object('alpha', r.short_alpha, 'beta', r.short_beta, 'prior', r.short_prior), 'odds', r.short_odds) end`;
 
 /** Writes what was learned of live SKUs from one answer. After their products, which say what lines they are of. */
@@ -307,14 +311,19 @@ export async function writeRates(tx: Tx, rates: readonly LearnedRefresh[]): Prom
     insert into catalog_internal.live_rates as r (sku, alpha, beta, long_alpha, long_beta, short_alpha, short_beta, short_odds,
       prior_part, long_prior, short_prior, sizes_seen, sizes_moved, wholesale_moves, wholesale_minutes, told, line)
     select n.sku, n.alpha, n.beta, n.long_alpha, n.long_beta, n.short_alpha, n.short_beta, n.short_odds,
-      n.prior_part, n.long_prior, n.short_prior, n.sizes_seen, n.sizes_moved, n.wholesale_moves, n.wholesale_minutes, n.told, catalog_internal.line_of(p.brand, p.model)
-    from jsonb_to_recordset(${tx.json(rows as never)}) as n(sku text, alpha float8, beta float8, long_alpha real, long_beta real, short_alpha real,
-      short_beta real, short_odds real, prior_part real, long_prior real, short_prior real, sizes_seen real, sizes_moved real, wholesale_moves real, wholesale_minutes real, told jsonb)
+      n.prior_part, n.long_prior, n.short_prior, n.sizes_seen, n.sizes_moved, n.wholesale_moves, n.wholesale_minutes,
+      n.told, catalog_internal.line_of(p.brand, p.model)
+    from jsonb_to_recordset(${tx.json(rows as never)}) as n(
+      sku text, alpha float8, beta float8, long_alpha real, long_beta real, short_alpha real,
+      short_beta real, short_odds real, prior_part real, long_prior real, short_prior real, sizes_seen real, sizes_moved real,
+      wholesale_moves real, wholesale_minutes real, told jsonb)
     left join catalog.products p using (sku)
     order by sku
-    on conflict (sku) do update set alpha = excluded.alpha, beta = excluded.beta, long_alpha = excluded.long_alpha, long_beta = excluded.long_beta,
+    on conflict (sku) do update set alpha = excluded.alpha, beta = excluded.beta,
+      long_alpha = excluded.long_alpha, long_beta = excluded.long_beta,
       short_alpha = excluded.short_alpha, short_beta = excluded.short_beta, short_odds = excluded.short_odds,
-      prior_part = excluded.prior_part, long_prior = excluded.long_prior, short_prior = excluded.short_prior, sizes_seen = excluded.sizes_seen,
+      prior_part = excluded.prior_part, long_prior = excluded.long_prior, short_prior = excluded.short_prior,
+      sizes_seen = excluded.sizes_seen,
       sizes_moved = excluded.sizes_moved, wholesale_moves = excluded.wholesale_moves, wholesale_minutes = excluded.wholesale_minutes,
       line = excluded.line, hazard = null, hint_hazard = null, told = excluded.told`;
 }

@@ -38,7 +38,8 @@ export async function unscheduledLive(
       select moves, minutes from catalog_internal.past_moves(s.sku, s.first_priced_at)
       where r.sku is null
     ) past on true
-    where d.sku > ${options.after} and d.claim is null and d.deferrals = 0 and d.failures = 0 and s.state = 'priced' and d.outside_due_at is null
+    where d.sku > ${options.after} and d.claim is null and d.deferrals = 0 and d.failures = 0
+      and s.state = 'priced' and d.outside_due_at is null
       and ((${options.scheduled} and d.live and d.reason = 'live')
         or (${options.incident} and (d.reason in ('sweep', 'unlisted', 'metadata') or (d.reason = 'changed' and s.price_source = 'live'))))
     order by d.sku limit ${options.limit}`;
@@ -61,7 +62,8 @@ export async function scheduleLive(sql: Sql, scheduled: readonly Scheduled[]): P
     with scheduled as (
       select * from unnest(${scheduled.map(({ sku }) => sku)}::text[], ${scheduled.map(({ generation }) => generation)}::int[],
         ${scheduled.map(({ alpha }) => alpha)}::float8[], ${scheduled.map(({ beta }) => beta)}::float8[],
-        ${scheduled.map(({ prior }) => prior ?? null)}::float8[], ${scheduled.map(({ inMs }) => inMs)}::float8[]) as p(sku, generation, alpha, beta, prior, in_ms)
+        ${scheduled.map(({ prior }) => prior ?? null)}::float8[], ${scheduled.map(({ inMs }) => inMs)}::float8[])
+        as p(sku, generation, alpha, beta, prior, in_ms)
     ),
     locked as materialized (
       select d.sku, p.in_ms, case when r.hazard > 0 or r.hint_hazard > 0 then d.due_at end as no_later
@@ -98,7 +100,8 @@ export async function unscheduleSnapshot(
   const [row] = await sql<[{ last: string | null }]>`
     with piece as materialized (
       select d.sku, case when s.in_manifest then ${snapshotReason} else 'unlisted' end as reason,
-        coalesce(s.asked_at, now()) + make_interval(secs => case when s.in_manifest then ${snapshotMs / 1000}::float8 else ${liveMs / 1000}::float8 end) as next_at
+        coalesce(s.asked_at, now())
+          + make_interval(secs => case when s.in_manifest then ${snapshotMs / 1000}::float8 else ${liveMs / 1000}::float8 end) as next_at
       from catalog_internal.due d cross join lateral (
         -- OFFSET 0: each by its key. Before its tables are analyzed a plan may read all of one for each row of the other.
         select * from catalog.skus where sku = d.sku and state = 'priced' and price_source is distinct from 'live' offset 0

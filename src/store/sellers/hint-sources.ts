@@ -29,7 +29,8 @@ export async function readHintStats(sql: Sql): Promise<HintStats> {
       select source, count(*) as hints from catalog_internal.waiting_hints group by source
     )
     select (select count(*)::int from catalog_internal.hints) as unread,
-      (select coalesce(json_agg(json_build_object('source', s.source, 'hints', s.hints, 'refreshesBroughtForward', s.refreshes_brought_forward,
+      (select coalesce(json_agg(json_build_object('source', s.source, 'hints', s.hints,
+         'refreshesBroughtForward', s.refreshes_brought_forward,
          'precision', s.precision, 'recall', s.recall, 'waiting', coalesce(w.hints, 0)) order by s.hints desc, s.source), '[]')
        from catalog.hint_sources s left join waiting w using (source)) as sources`;
   return row;

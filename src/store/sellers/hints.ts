@@ -107,7 +107,8 @@ export async function takeHints(tx: Tx, limit: number): Promise<HintPiece> {
       select t.source, t.hinted_at, case when t.hinted_at > l.asked_at then t.sku end as sku
       from taken t left join live l using (sku)
     )
-    select (select coalesce(json_agg(json_build_object('source', source, 'hintedAt', hinted_at, 'sku', sku) order by hinted_at), '[]') from named) as hints,
+    select (select coalesce(json_agg(json_build_object('source', source, 'hintedAt', hinted_at, 'sku', sku)
+         order by hinted_at), '[]') from named) as hints,
       (select coalesce(json_agg(json_build_object('sku', l.sku, 'weight', coalesce(w.weight, 1)::float8, 'alpha', r.alpha, 'beta', r.beta,
          'minutes', (extract(epoch from clock_timestamp() - l.asked_at) / 60)::float8,
          'dueIn', case when l.movable then (extract(epoch from l.due_at - clock_timestamp()) / 60)::float8 else 0 end, 'movable', l.movable,
@@ -115,11 +116,13 @@ export async function takeHints(tx: Tx, limit: number): Promise<HintPiece> {
            from catalog_internal.waiting_hints q where q.sku = l.sku))), '[]')
        from live l left join catalog_internal.live_rates r using (sku) left join catalog_internal.watched w using (sku)
        where l.sku in (select sku from named)) as skus,
-      (select coalesce(json_agg(json_build_object('source', source, 'tested', tested, 'expected', expected, 'unmoved', unmoved, 'moves', moves,
+      (select coalesce(json_agg(json_build_object('source', source, 'tested', tested, 'expected', expected,
+         'unmoved', unmoved, 'moves', moves,
          'followed', followed, 'stayed', stayed, 'undone', undone, 'waiting', waiting)), '[]')
        from (
          select source, coalesce(s.tested, 0) as tested, coalesce(s.expected, 0) as expected, coalesce(s.unmoved, 0) as unmoved,
-           coalesce(s.moves, 0) as moves, coalesce(s.followed, 0) as followed, coalesce(s.stayed, 0) as stayed, coalesce(s.undone, 0) as undone,
+           coalesce(s.moves, 0) as moves,
+           coalesce(s.followed, 0) as followed, coalesce(s.stayed, 0) as stayed, coalesce(s.undone, 0) as undone,
            coalesce(w.waiting, 0) as waiting
          from catalog_internal.hint_sources s
          full join (select source, count(*) as waiting from catalog_internal.waiting_hints group by source) w using (source)
@@ -175,12 +178,15 @@ export async function storeHints(
     counted as (
       insert into catalog_internal.hint_sources as s (source, hints, pulled, last_hint)
       select * from unnest(${sources.map(({ source }) => source)}::text[], ${sources.map(({ hints }) => hints)}::bigint[],
-        ${sources.map(({ pulled }) => pulled)}::bigint[], ${sources.map(({ lastHint }) => lastHint)}::timestamptz[]) as n(source, hints, pulled, last_hint)
+        ${sources.map(({ pulled }) => pulled)}::bigint[], ${sources.map(({ lastHint }) => lastHint)}::timestamptz[])
+        as n(source, hints, pulled, last_hint)
       order by source
-      on conflict (source) do update set hints = s.hints + excluded.hints, pulled = s.pulled + excluded.pulled, last_hint = greatest(s.last_hint, excluded.last_hint)
+      on conflict (source) do update set hints = s.hints + excluded.hints, pulled = s.pulled + excluded.pulled,
+        last_hint = greatest(s.last_hint, excluded.last_hint)
     )
     update catalog_internal.releases set early = ${early}, early_at = to_timestamp(${earlyAt * 60}::float8)
-    where id in (select id from catalog_internal.releases where ${skus.some(({ inMinutes }) => inMinutes !== null)} for update skip locked)`;
+    where id in (select id from catalog_internal.releases where ${skus.some(({ inMinutes }) => inMinutes !== null)}
+      for update skip locked)`;
 }
 
 /** Hints by SKU that wait for its refresh; null: somebody keeps them locked. */
@@ -213,7 +219,8 @@ export async function forgetOldHints(sql: Sql): Promise<void> {
       await tx`
       delete from catalog_internal.waiting_hints where ctid = any(array(
         select q.ctid from catalog_internal.waiting_hints q left join catalog.skus s using (sku)
-        where s.asked_at >= q.hinted_at or q.hinted_at not between clock_timestamp() - interval '7 days' and clock_timestamp() + interval '7 days'
+        where s.asked_at >= q.hinted_at
+          or q.hinted_at not between clock_timestamp() - interval '7 days' and clock_timestamp() + interval '7 days'
         for update of q skip locked))`,
   );
 }
@@ -280,19 +287,24 @@ export async function storeHintTests(sql: Sql, { shown, moves }: ShownOfHints): 
     with shown as (
       select * from unnest(${shown.map(({ source }) => source)}::text[], ${shown.map(({ tested }) => tested)}::float8[],
         ${shown.map(({ expected }) => expected)}::float8[], ${shown.map(({ unmoved }) => unmoved)}::float8[],
-        ${shown.map(({ followed }) => followed)}::float8[], ${shown.map(({ stayed }) => stayed)}::float8[], ${shown.map(({ undone }) => undone)}::float8[])
+        ${shown.map(({ followed }) => followed)}::float8[], ${shown.map(({ stayed }) => stayed)}::float8[],
+        ${shown.map(({ undone }) => undone)}::float8[])
         as n(source, tested, expected, unmoved, followed, stayed, undone)
     ),
     summed as (
       select l.source, l.tested + coalesce(n.tested, 0) as tested, l.expected + coalesce(n.expected, 0) as expected,
-        l.unmoved + coalesce(n.unmoved, 0) as unmoved, l.moves + ${moves}::float8 as moves, l.followed + coalesce(n.followed, 0) as followed,
+        l.unmoved + coalesce(n.unmoved, 0) as unmoved, l.moves + ${moves}::float8 as moves,
+        l.followed + coalesce(n.followed, 0) as followed,
         l.stayed + coalesce(n.stayed, 0) as stayed, l.undone + coalesce(n.undone, 0) as undone
       from catalog_internal.hint_sources l left join shown n using (source)
     )
     update catalog_internal.hint_sources s set tested = n.tested * f.part, expected = ${fadedSql(tx, 'n.expected * f.part')},
-      unmoved = ${fadedSql(tx, 'n.unmoved * f.part')}, moves = ${fadedSql(tx, 'n.moves * f.part')}, followed = ${fadedSql(tx, 'n.followed * f.part')},
+      unmoved = ${fadedSql(tx, 'n.unmoved * f.part')}, moves = ${fadedSql(tx, 'n.moves * f.part')},
+      followed = ${fadedSql(tx, 'n.followed * f.part')},
       stayed = ${fadedSql(tx, 'n.stayed * f.part')}, undone = ${fadedSql(tx, 'n.undone * f.part')}
-    from summed n cross join lateral (select ${MAX_TESTED}::float8 / greatest(${MAX_TESTED}::float8, n.tested) as part) f where s.source = n.source`,
+    from summed n
+    cross join lateral (select ${MAX_TESTED}::float8 / greatest(${MAX_TESTED}::float8, n.tested) as part) f
+    where s.source = n.source`,
   );
   return stored !== null;
 }

@@ -72,11 +72,13 @@ export async function writePromiseCases(tx: Tx, cases: readonly PromiseCase[]): 
   await tx`
     insert into catalog_internal.promise_cases as p (sku, hour, cases, kept)
     select sku, clock_timestamp(), array[cases], array[kept]
-    from unnest(${cases.map(({ sku }) => sku)}::text[], ${cases.map((one) => one.cases)}::int[], ${cases.map(({ kept }) => kept)}::int[]) as c(sku, cases, kept)
+    from unnest(${cases.map(({ sku }) => sku)}::text[], ${cases.map((one) => one.cases)}::int[], ${cases.map(({ kept }) => kept)}::int[])
+      as c(sku, cases, kept)
     where sku in (select w.sku from catalog_internal.watched w where w.max_age is not null)
     order by sku
     on conflict (sku) do update set hour = least(excluded.hour, p.hour + make_interval(hours => greatest(0, ${hours}))),
-      cases = catalog_internal.counted(p.cases, ${hours}, excluded.cases[1]), kept = catalog_internal.counted(p.kept, ${hours}, excluded.kept[1])`;
+      cases = catalog_internal.counted(p.cases, ${hours}, excluded.cases[1]),
+      kept = catalog_internal.counted(p.kept, ${hours}, excluded.kept[1])`;
 }
 
 /** What all promises of a mirror need, and what became of them. */

@@ -74,7 +74,9 @@ export async function sortByScope(tx: Tx, answered: readonly { readonly sku: str
 /** Says whether the rules count (MIRROR_SCOPE). Returns whether that is new. */
 export async function storeScopeMode(sql: Sql, scoped: boolean): Promise<boolean> {
   const [row] = await sql<[{ changed: boolean }]>`
-    select case when ${sql.unsafe(IS_SCOPED)} <> ${scoped}::boolean then catalog_internal.set_scope(${scoped}::boolean) else false end as changed`;
+    select case when ${sql.unsafe(IS_SCOPED)} <> ${scoped}::boolean
+      then catalog_internal.set_scope(${scoped}::boolean)
+      else false end as changed`;
   return row.changed;
 }
 

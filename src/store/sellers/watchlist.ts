@@ -46,7 +46,7 @@ export async function readLeftOut(sql: Sql): Promise<number> {
 
 /** How long a SKU that was never found is kept, so that whoever named it can see that. */
 const KEPT_UNFOUND_HOURS = 1;
-/** How long one is kept that answers with errors, since it was first seen: a manifest's rejected line may have named it. */
+/** How long one in `errors` is kept, from when it was first seen: a rejected manifest line may have named it. */
 const KEPT_FAILING_HOURS = 24;
 
 /** What came of forgetting SKUs. */
@@ -60,9 +60,12 @@ export interface Forgotten {
 const MAX_KEPT = 100;
 
 /**
- * Forgets SKUs that nobody lists or watches and that never had a price: at most `limit` of them. What was watched and
- * never asked for is forgotten at once, what was asked for in vain after an hour, and what answers with errors after a day. Where Postgres does not let go of
- * one, the others are forgotten in halves, down to those that are kept.
+ * Forgets at most `limit` SKUs that nobody lists or watches and that never had a price:
+ * - at once, if it was watched and never asked for;
+ * - after an hour, if it was asked for and not found;
+ * - after a day, if it is in `errors`.
+ *
+ * Where Postgres rejects a deletion, the batch is halved, down to the SKUs that must be kept.
  */
 export async function forgetUnknown(sql: Sql, limit: number): Promise<Forgotten> {
   const found = await scanning(sql<{ sku: string }[]>`
@@ -102,7 +105,7 @@ async function forget(sql: Sql, skus: readonly string[]): Promise<number> {
   return await transaction(sql, async (tx) => {
     // A connection keeps the plan that was good while there were few: with many, it compares each with each.
     await tx`set local plan_cache_mode = force_custom_plan`;
-    // Joined, here and below, because an array that is not known when the statement is planned would be searched for each row.
+    // Joined, here and below: an array that is unknown when the statement is planned would be searched for each row.
     const gone = await scanning(tx<{ sku: string }[]>`
       select s.sku from unnest(${skus as string[]}::text[]) as g(sku)
       join catalog.skus s on s.sku = g.sku join catalog_internal.due d on d.sku = g.sku

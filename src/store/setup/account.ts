@@ -53,7 +53,8 @@ export function compareAccount(
 }
 
 const SELECT_KNOWN = `
-  select base_url as address, salt, key_hash as "keyHash", key_since as "keySince", key_replaced as "keyReplaced" from catalog_internal.account`;
+  select base_url as address, salt, key_hash as "keyHash", key_since as "keySince", key_replaced as "keyReplaced"
+  from catalog_internal.account`;
 
 /**
  * Refuses the mirror of another partner as `noteAccount` does, and changes nothing: to be asked before the database is
@@ -162,7 +163,8 @@ export async function adoptAccount(sql: Sql, account: Account): Promise<void> {
         doubt = null, oddity = null, doubted_at = null, believed = null,
         live_marks = 0, live_left = 0, generation = generation + 1, due_at = least(due_at, now()),
         reason = case when reason = 'metadata' or due_at > now() then case when live then 'live' else 'sweep' end else reason end,
-        lane = catalog_internal.lane_of(case when reason = 'metadata' or due_at > now() then case when live then 'live' else 'sweep' end else reason end)
+        lane = catalog_internal.lane_of(
+          case when reason = 'metadata' or due_at > now() then case when live then 'live' else 'sweep' end else reason end)
       where due_at < 'infinity'`);
     await scanning(tx`
       update catalog_internal.due set claim = null, held_until = null, deferrals = 0, failures = 0, largest_call = null,

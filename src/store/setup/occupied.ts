@@ -180,7 +180,8 @@ async function readSchemas(sql: Sql): Promise<readonly FoundSchema[]> {
         and not exists (
           select from pg_depend m where m.classid = d.classid and m.objid = d.objid and m.deptype = 'e'
         )
-        -- Nor the sequence of the table of what is applied, by whatever name: where daemons make that table at the same moment, Postgres numbers it.
+        -- Nor the sequence of the table of applied migrations, whatever its name: Postgres adds a number to it
+        -- where daemons make that table at the same moment.
         and not exists (
           select from pg_depend o cross join lateral pg_identify_object(o.refclassid, o.refobjid, 0) l
           where o.classid = d.classid and o.objid = d.objid and o.deptype = 'a' and l.identity = ${LEDGER}

@@ -77,7 +77,9 @@ export async function drawLooks(
     insert into catalog_internal.random_looks (sku, look_at)
     select d.sku, clock_timestamp() + make_interval(secs => ${minutes * 60} * ${uniform(sql, seed + 1)})
     from catalog_internal.due d join catalog.skus s using (sku)
-    where d.live and d.outside_due_at is null and d.held_until is null and s.state = 'priced' and s.price_source = 'live' and ${uniform(sql, seed)} < ${part}
+    where d.live and d.outside_due_at is null and d.held_until is null
+      and s.state = 'priced' and s.price_source = 'live'
+      and ${uniform(sql, seed)} < ${part}
     order by d.sku
     on conflict (sku) do nothing`);
 }

@@ -118,8 +118,10 @@ export async function storeLooks(sql: Sql, counts: readonly CountedLooks[]): Pro
     )
     insert into catalog_internal.calibration_hours as h (hour, cohort, bin, looks, "right", claimed, minutes, missed)
     select date_trunc('hour', clock_timestamp()), n.*
-    from unnest(${counts.map(({ cohort }) => cohort)}::text[], ${numbers(({ bin }) => bin)}::smallint[], ${numbers(({ looks }) => looks)}::bigint[],
-      ${numbers(({ right }) => right)}::bigint[], ${numbers(({ claimed }) => claimed)}::float8[], ${numbers(({ minutes }) => minutes)}::float8[],
+    from unnest(${counts.map(({ cohort }) => cohort)}::text[], ${numbers(({ bin }) => bin)}::smallint[],
+      ${numbers(({ looks }) => looks)}::bigint[],
+      ${numbers(({ right }) => right)}::bigint[], ${numbers(({ claimed }) => claimed)}::float8[],
+      ${numbers(({ minutes }) => minutes)}::float8[],
       ${numbers(({ missed }) => missed)}::bigint[]) as n(cohort, bin, looks, "right", claimed, minutes, missed)
     order by n.cohort, n.bin
     on conflict (hour, cohort, bin) do update set looks = h.looks + excluded.looks, "right" = h."right" + excluded."right",

@@ -57,8 +57,10 @@ export interface MarkedSkus {
 export async function markForVerification(sql: Sql, skus: readonly string[]): Promise<MarkedSkus> {
   return await transaction(sql, async (tx) => {
     const held = await tx<HeldSku[]>`
-      select s.sku, s.price_source as "priceSource", c.cohort, catalog_internal.p_right(c.cohort in ('live', 'unlisted'), c.cohort = 'reported', false, c.minutes, l, e) as "pRight",
-        catalog_internal.p_right(c.cohort in ('live', 'unlisted'), c.cohort = 'reported', false, c.minutes + 1, l, e) as "pRightSoon", t.actionable, t.doubt, t.owed_reason as "owedReason",
+      select s.sku, s.price_source as "priceSource", c.cohort,
+        catalog_internal.p_right(c.cohort in ('live', 'unlisted'), c.cohort = 'reported', false, c.minutes, l, e) as "pRight",
+        catalog_internal.p_right(c.cohort in ('live', 'unlisted'), c.cohort = 'reported', false, c.minutes + 1, l, e) as "pRightSoon",
+        t.actionable, t.doubt, t.owed_reason as "owedReason",
         extract(epoch from s.asked_at)::text as "askedAt", (c.minutes * 60)::float8 as "ageSeconds"
       from catalog.skus s join catalog.sku_trust t using (sku) join catalog_internal.due d using (sku)
       left join catalog_internal.live_rates l using (sku) cross join catalog_internal.price_beliefs() e

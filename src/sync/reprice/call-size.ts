@@ -46,9 +46,8 @@ export function skusOfCall({ size }: Pick<CallSize, 'size'>, most: number, failu
 }
 
 /**
- * SKUs of a half-open call, of those that are due, after `refusals` in a row. All after the first: it tells of the
- * account. Then a quarter as many each time, for it may be one of them, or their number, that is refused, and what
- * was refused must not be all that is ever asked.
+ * SKUs of a half-open call after `refusals` in a row: all after the first, then a quarter each time, because one SKU,
+ * or their number, may be what is refused.
  */
 export function skusOfHalfOpen(skus: number, refusals: number): number {
   return Math.max(1, Math.ceil(skus / 4 ** Math.min(15, Math.max(0, refusals - 1))));

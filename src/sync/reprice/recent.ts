@@ -11,9 +11,8 @@ import {
 import type { Reconciliation, SkuAnswer } from './reconciliation.ts';
 
 /*
- * What the last answers to this process showed of SKUs that fail in them, each by what had become of the SKU before:
- * whether that is for the SKU or for the partner. A process that starts knows nothing of it, and learns it within
- * minutes.
+ * What recent answers to this process show about failing SKUs: is the SKU at fault, or the partner? In memory; a new
+ * process relearns it within minutes.
  */
 
 type Answers = Reconciliation['skuAnswers'];
@@ -31,15 +30,14 @@ export interface ErrorRun {
 export const NO_ERRORS: ErrorRun = { calls: 0, first: 0, errors: 0, answered: 0 };
 
 /**
- * Answered SKUs of those in errors or answered, from which on calls work; of so many of the last ones, or of a larger
- * call.
+ * Calls work if more than this part of the last `LAST_SKUS` SKUs (or of one larger call) was answered, not in `errors`.
  */
 const WORKING_PART = 0.1;
 const LAST_SKUS = 300;
 const RUN_CALLS = 3;
 const RUN_SKUS = 3;
 
-/** The run after an answer; one that says of no SKU that it is answered or in errors changes nothing. Pure. */
+/** The run after an answer. An answer that only defers changes nothing. Pure. */
 export function afterErrors(run: ErrorRun, asked: readonly ClaimedSku[], answers: Answers): ErrorRun {
   const isKind = ({ sku }: ClaimedSku, ...kinds: readonly SkuAnswer['kind'][]) =>
     kinds.includes(answers.get(sku)?.kind ?? 'error');
@@ -54,7 +52,7 @@ export function afterErrors(run: ErrorRun, asked: readonly ClaimedSku[], answers
   return { calls: run.calls + 1, first: run.first + first, ...last };
 }
 
-/** Whether errors are for the partner: some calls in a row had nothing else, and SKUs among them that had been well. */
+/** Whether the partner is at fault: several calls in a row were nearly all errors, some of SKUs that had been well. */
 export function areGeneral({ calls, first }: ErrorRun): boolean {
   return calls >= RUN_CALLS && first >= RUN_SKUS;
 }
@@ -76,19 +74,19 @@ export class RecentAnswers {
   #asks = NOTHING_REMEMBERED;
   #errors = NO_ERRORS;
 
-  /** Takes in an answer, before it is applied: whether the errors in it are for the partner. */
+  /** Takes in an answer before it is applied. Returns whether the partner is at fault for its errors. */
   noteErrors(asked: readonly ClaimedSku[], answers: Answers): boolean {
     this.#errors = afterErrors(this.#errors, asked, answers);
     return areGeneral(this.#errors);
   }
 
-  /** Live SKUs that were deferred again and again are computed again. */
+  /** Live SKUs that had been deferred again and again are being computed again. */
   get recovering(): boolean {
     return areRecovering(this.#asks);
   }
 
   /**
-   * Takes in what an answer that was there at `at` showed of live SKUs: what is to be made of those that it defers
+   * Takes in what an answer that came at `at` shows about live SKUs. Returns how to treat those that it defers
    * (again.ts).
    */
   noteLive(

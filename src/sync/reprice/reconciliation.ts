@@ -6,8 +6,8 @@ import type { SyncSettings } from '../context.ts';
 import { OUTAGE_PAUSE_MAX_MS } from './call-size.ts';
 
 /**
- * What a bulk answer says of one asked SKU. Errors say why: reported as such, the answer does not add up, or a call
- * with this SKU alone failed as a whole (in doubt: other calls were failing, too).
+ * What a bulk answer says about one asked SKU. An error says why: it was reported, the answer does not add up, or a
+ * call with this SKU alone failed as a whole (in doubt: other calls were failing, too).
  */
 export type SkuAnswer =
   | { readonly kind: 'record'; readonly record: LowestRecord }
@@ -85,33 +85,30 @@ export function tally(
 }
 
 const SKU_ERROR_MAX_MS = 6 * 3_600_000;
-/**
- * A SKU with which every call fails costs a whole call each time: from the second time on it waits this many times as
- * long.
- */
+/** A SKU that fails alone costs a whole call each time, so from the second time on it waits this many times as long. */
 const ALONE_TIMES = 60;
-/** Waits for the partner are up to this part longer, so that SKUs do not come back all at once. */
+/** Waits are lengthened by up to this part, so that SKUs do not all come back at once. */
 const JITTER = 0.1;
-/** One that is deferred each time, while others are not, waits for up to so many DEFERRED_INTERVAL. */
+/** A SKU that is deferred each time, while others are not, waits up to this many times DEFERRED_INTERVAL. */
 const MAX_DEFERRED = 6;
 
-/** What is known of the partner beside the answer of one SKU. */
-export interface Meanwhile {
-  /** Nearly all that was asked lately is in errors: that is for no SKU. */
+/** What recent answers say about the partner, beyond this SKU's own answer. */
+export interface PartnerTrend {
+  /** Nearly all SKUs asked recently are in `errors`, so no single SKU is at fault. */
   readonly generalErrors: boolean;
-  /** Live SKUs are computed: one that is deferred again and again is so for itself. */
+  /** Live SKUs are being computed, so one that is deferred again and again is itself the reason. */
   readonly computes: boolean;
 }
 
-const NOTHING_KNOWN: Meanwhile = { generalErrors: false, computes: false };
+const NOTHING_KNOWN: PartnerTrend = { generalErrors: false, computes: false };
 
-/** The answer as it is to be stored; waits are drawn and grow here. */
+/** The answer as it will be stored. Waits grow with each repetition, and are drawn with `random` (in [0, 1)). */
 export function skuResultOf(
   asked: ClaimedSku,
   skuAnswer: SkuAnswer,
   settings: SyncSettings,
   random: () => number,
-  { generalErrors, computes }: Meanwhile = NOTHING_KNOWN,
+  { generalErrors, computes }: PartnerTrend = NOTHING_KNOWN,
 ): SkuResult {
   const { sku } = asked;
   switch (skuAnswer.kind) {
@@ -151,7 +148,7 @@ function rowsOf(record: LowestRecord): Pick<Extract<SkuResult, { kind: 'record' 
   };
 }
 
-/** Entries of a record's size_map that carry no readable price. */
+/** How many entries of a record's size_map have no readable price. */
 export function unpriced(record: LowestRecord): number {
   return [...record.sizes.values()].filter(({ price, entry }) => price === null && entry !== null).length;
 }

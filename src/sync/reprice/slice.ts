@@ -25,8 +25,8 @@ export const MAX_UNDER_WAY = 32;
 export type CallEnd = 'worked' | 'failed' | 'threw';
 
 /**
- * How many calls may be under way after the last one ended so. Failures may be an outage, which loses all that are
- * under way; after an error, as where Postgres takes no writes, their answers would be lost.
+ * How many calls may be in flight after one ended so. failed: an outage would lose them all. threw: Postgres may not
+ * store their answers.
  */
 export function mostUnderWay(last: CallEnd): number {
   return { worked: MAX_UNDER_WAY, failed: 4, threw: 1 }[last];
