@@ -10,7 +10,7 @@ import { IncompleteMirror, readFacts, type ReadFacts } from '../status/facts.ts'
 import { type Health, judgeHealth, type OwnFacts, POSTGRES_AWAY, unreadyReason } from '../status/health.ts';
 import { readStatus, type Status, type StatusSettings } from '../status/status.ts';
 import type { Sql } from '../store/connection/db.ts';
-import { isDatabaseMissing, isLoginRejected, sqlState } from '../store/connection/sql-errors.ts';
+import { isDatabaseMissing, isLoginRejected, isUntrusted, sqlState } from '../store/connection/sql-errors.ts';
 import { createCountsReader, storedCounts } from '../store/status/counts-reader.ts';
 import type { WrongClock } from '../sync/clocks.ts';
 import type { SyncContext } from '../sync/context.ts';
@@ -207,11 +207,15 @@ const loginRejected = (error: unknown): string =>
 const DATABASE_MISSING =
   'Postgres answers (3D000), and does not have this database: correct its name in DATABASE_URL, or create it';
 
+const untrusted = (error: unknown): string =>
+  `the certificate of Postgres is not trusted (${sqlState(error) ?? ''}): check sslmode and sslrootcert in DATABASE_URL; the file is read for each connection`;
+
 /** The page shows no driver messages: only the SQLSTATE of a refused statement, or that Postgres does not answer. */
 function unreadableText(error: unknown): string {
   if (error instanceof IncompleteMirror) return error.message;
   if (isLoginRejected(error)) return loginRejected(error);
   if (isDatabaseMissing(error)) return DATABASE_MISSING;
+  if (isUntrusted(error)) return untrusted(error);
   const isAnswer = error instanceof Error && 'severity' in error && error.severity === 'ERROR';
   return isAnswer
     ? `the mirror cannot be read: Postgres answers ${sqlState(error) ?? ''}; run \`catalog-mirror doctor\``

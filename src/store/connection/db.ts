@@ -4,7 +4,7 @@ import postgres from 'postgres';
 import { type AnswerLimit, dropUnanswered, endSoon } from './answer-limit.ts';
 import { AS_LOGIN, readOwnSession } from './own-session.ts';
 import type { Ask } from './pooler.ts';
-import { NO_TRANSACTION_TIMEOUT, sessionConnection } from './session.ts';
+import { NO_TRANSACTION_TIMEOUT, sessionConnection, sessionUrl } from './session.ts';
 import { sqlState, storeFailure } from './sql-errors.ts';
 
 export type Sql = postgres.Sql;
@@ -134,8 +134,8 @@ async function asLogin<T>(sql: Sql, ask: (tx: Tx) => Promise<T>): Promise<T> {
 
 /** The password for a connection that is being made. A user that has changed, too, is what the next one logs in as. */
 function presentPassword(sql: Sql, url: () => string): string {
-  // The driver reads URLs in its own way.
-  const { user, pass } = postgres(sessionConnection(url()).url, { max: 1 }).options;
+  // The driver reads URLs in its own way. Nobody hears an error from here: no file is read.
+  const { user, pass } = postgres(sessionUrl(url()), { max: 1 }).options;
   Object.assign(sql.options, { user });
   return typeof pass === 'string' ? pass : '';
 }
