@@ -140,6 +140,23 @@ function presentPassword(sql: Sql, url: () => string): string {
   return typeof pass === 'string' ? pass : '';
 }
 
+/**
+ * Ends those sessions of the pool that take no writes, each as soon as it has nothing else to do: the next ones begin
+ * as Postgres has them begin by then. One that began read-only stays so, and so does one of a server that is a standby
+ * by now, while the name of the host leads to another.
+ */
+export function leaveReadOnly(sql: Sql): void {
+  const leave = async () => {
+    await asLogin(
+      sql,
+      (tx) => tx`
+      select pg_terminate_backend(pg_backend_pid()) where current_setting('transaction_read_only') = 'on'`,
+    ).catch(() => {});
+  };
+  // Transactions at the same time have a connection each.
+  for (let n = 0; n < sql.options.max; n += 1) void leave();
+}
+
 /** How long this pool waits for an answer. */
 export function answerLimitOf(sql: Sql): { readonly answerWithinMs?: number } {
   const { answer_timeout: seconds } = sql.options as { answer_timeout?: number | null };
