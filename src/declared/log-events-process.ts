@@ -130,6 +130,12 @@ export const STORE = {
     'Postgres cannot be reached; prices are not updated',
     ['err', 'job', ...REPEATED],
     GO_ON,
+  'database.other-address': line(
+    'warn',
+    'the file of DATABASE_URL_FILE has another server, database or parameter than at the start',
+    [],
+    'the daemon goes on with those of its start, and with the user and password of the file. Restart it to have it use the others',
+  ),
   ),
   'store.back': line('info', 'Postgres answers again', [...OVER]),
   'store.paused': line(

@@ -127,6 +127,27 @@ export const CONNECTIONS: readonly Mutant[] = [
     tests: FILES,
   },
   {
+    breaks: 'login: the file of the URL may lead some connections to another database',
+    file: 'src/daemon/database.ts',
+    from: "return `${scheme}${login === undefined ? '' : `${login}@`}${place}`;",
+    to: 'return source.read();',
+    tests: ['test/daemon/present-url.test.ts'],
+  },
+  {
+    breaks: 'read-only: sessions that began so are kept',
+    file: 'src/store/connection/db.ts',
+    from: "where current_setting('transaction_read_only') = 'on'`",
+    to: 'where false`',
+    tests: ['test/store/read-only.pg.test.ts'],
+  },
+  {
+    breaks: 'read-only: sessions are made anew whatever rejects writes',
+    file: 'src/queues/store-pause.ts',
+    from: "paused.kind !== 'read-only' ||",
+    to: '',
+    tests: ['test/queues/store-pause.test.ts'],
+  },
+  {
     breaks: 'queues: their tables are made at each start',
     file: 'src/queues/postgres-queues.ts',
     from: 'if (!(await tablesAreCurrent(client))) await',
