@@ -35,3 +35,23 @@ test('a limit of a row is a fault of that row, and a function that fails otherwi
   const others = failed('22023', 'PreCommit_Notify');
   expect([storeFailure(others), rejection(others)?.state]).toEqual([null, '22023']);
 });
+
+test.each([
+  ['53000', 'too many open files', 'BasicOpenFilePerm'],
+  ['53400', 'more temporary files than are allowed', 'FileWriteV'],
+  ['58030', 'an error of the disk', 'mdreadv'],
+  ['58P01', 'a file that is missing', 'mdopenfork'],
+  ['XX000', 'a quota', 'mdextend'],
+  ['42501', 'a file system that became read-only', 'mdwritev'],
+  ['XX001', 'a page that is corrupted', 'PageIsVerifiedExtended'],
+  ['XX002', 'an index that is corrupted', '_bt_checkpage'],
+])('%s of the server (%s) is no fault of the rows', (code, _what, routine) => {
+  expect(rejection(failed(code, routine))).toBeNull();
+});
+
+test.each([
+  ['XX000', 'exec_stmt_raise'],
+  ['42501', 'aclcheck_error'],
+])('%s that a trigger may fail with is one', (code, routine) => {
+  expect(rejection(failed(code, routine))?.state).toBe(code);
+});
