@@ -13,6 +13,7 @@ const bad = (findings: readonly CheckResult[]) =>
 const GOOD: PostgresFacts = {
   versionNumber: 160_004,
   version: '16.4',
+  encoding: 'UTF8',
   role: 'mirror',
   database: 'shop',
   inRecovery: false,
@@ -43,6 +44,7 @@ const GOOD: PostgresFacts = {
 
 test.each<[string, Partial<PostgresFacts>, string[]]>([
   ['all well', {}, []],
+  ['an encoding that has not all characters', { encoding: 'WIN1252' }, ['FAIL postgres encoding']],
   ['an old server', { versionNumber: 130_012 }, ['FAIL postgres']],
   [
     'a snapshot that is held for an hour',

@@ -11,6 +11,7 @@ import {
 } from '../connection/db.ts';
 import { refusePooling } from '../connection/pooler.ts';
 import { isMadeMeanwhile, sqlState } from '../connection/sql-errors.ts';
+import { refuseEncoding } from './encoding.ts';
 import {
   type Found,
   judgeRoles,
@@ -60,7 +61,8 @@ export class MigrationError extends Error {
 /**
  * Applies pending migrations in one transaction, one session at a time, so that replicas starting together apply them
  * once. Where none is pending it waits for nobody. Throws PoolerError where sessions are not kept; OccupiedError,
- * before anything is made, where schemas or roles with the mirror's names are somebody else's; MigrationError,
+ * before anything is made, where schemas or roles with the mirror's names are somebody else's; EncodingError, before
+ * the first migration, where the database is not in UTF-8; MigrationError,
  * leaving everything as it was (a new database may have got the empty table of what is applied), where one fails, and
  * where a later version has migrated the database. Then makes roles and grants whole: where a dump was loaded into a
  * new cluster, they are missing.
@@ -77,6 +79,8 @@ export async function migrateDatabase(url: DatabaseUrl, options: MigrateOptions 
       (statement) => turn.unsafe(statement),
     );
     const found = await refuseOccupied(sql, folder);
+    // One that has run for months goes on, and doctor tells.
+    if (found.ledger === 'none') await refuseEncoding(sql);
     if ((await refuseNewer(sql, folder)) > 0)
       await alone(sql, turn, () => migrate(sql, found, folder, lockTimeoutMs));
     const rights = await readRights(sql);
