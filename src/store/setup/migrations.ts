@@ -226,6 +226,21 @@ async function refuseNewer(sql: Sql, folder: string): Promise<number> {
   );
 }
 
+/**
+ * The newest migration that this version knows, as the table of applied ones has it. To be read at a start: the files
+ * may be another version's afterwards.
+ */
+export async function newestMigration(folder = MIGRATIONS): Promise<number> {
+  return Math.max(...(await journal(folder)).map(({ when }) => when));
+}
+
+/** Whether one was applied that is newer than `newest`. */
+export async function isMigratedPast(sql: Sql, newest: number): Promise<boolean> {
+  const [{ past }] = await sql<[{ past: boolean }]>`
+    select coalesce(max(created_at) > ${newest}::float8, false) as past from catalog_internal.migrations`;
+  return past;
+}
+
 /** SQLSTATEs: there is such a schema, relation, function or other object already. */
 const NAME_TAKEN = new Set(['42P06', '42P07', '42723', '42710']);
 
