@@ -170,7 +170,8 @@ test.each<[string, string, string[]]>([
   ['rather old', INFO.replace('7.0.1', '6.0.9'), ['WARN redis']],
   ['a cluster', `${INFO}cluster_enabled:1\r\n`, ['FAIL redis cluster']],
 ])('Redis: %s', (_name, info, expected) => {
-  expect(bad(judgeRedis(info, 'catalog-mirror'))).toEqual(expected);
+  for (const prefix of ['catalog-mirror', '{catalog-mirror}'])
+    expect(bad(judgeRedis(info, prefix))).toEqual(expected);
 });
 
 test.each<[string, Record<string, string>, number]>([
