@@ -208,7 +208,7 @@ const DATABASE_MISSING =
   'Postgres answers (3D000), and does not have this database: correct its name in DATABASE_URL, or create it';
 
 const untrusted = (error: unknown): string =>
-  `the certificate of Postgres is not trusted (${sqlState(error) ?? ''}): check sslmode and sslrootcert in DATABASE_URL; the file is read for each connection`;
+  `the certificate of Postgres is not trusted (${sqlState(error) ?? ''}): check sslmode and the file of sslrootcert in DATABASE_URL`;
 
 /** The page shows no driver messages: only the SQLSTATE of a refused statement, or that Postgres does not answer. */
 function unreadableText(error: unknown): string {
