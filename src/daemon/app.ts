@@ -15,7 +15,6 @@ import { DueFloors } from '../store/ledger/due-floors.ts';
 import { dueNow } from '../store/ledger/due.ts';
 import { endCallPause, type TaskName } from '../store/ledger/tasks.ts';
 import { HintCounts } from '../store/sellers/hints.ts';
-import { newestMigration } from '../store/setup/migrations.ts';
 import { LookCounts } from '../store/trust/calibration.ts';
 import type { SyncContext } from '../sync/context.ts';
 import { RecentAnswers } from '../sync/reprice/recent.ts';
@@ -39,7 +38,6 @@ import {
 } from './database.ts';
 import { createHealth, type HealthReader } from './health.ts';
 import { type HttpServer, pageUrl, startHttpServer } from './http-server.ts';
-import { watchVersion } from './outdated.ts';
 import { credentialReader, observerOf, openClient } from './partner.ts';
 import type { Parts } from './parts.ts';
 import { askPostgres } from './stalled.ts';
@@ -140,7 +138,6 @@ async function start(given: StartParts): Promise<Omit<App, 'stop'>> {
   const metrics = createMetrics({ version: VERSION, mirror: mirrorName(config.log.mirrorName) });
   const limits = paceLimits(config);
 
-  const newest = await newestMigration();
   const { database, sql } = await needingConnections(config, () =>
     openMirror(config, { log, clock, onStop, giveUp, waits }),
   );
@@ -188,10 +185,7 @@ async function start(given: StartParts): Promise<Omit<App, 'stop'>> {
   const runner = await startRunner(parts, onStop);
   const postgresAnswers = () => askPostgres(database.url);
   const health = createHealth(parts, runner);
-  const stalled = Promise.race([
-    startWatches({ ...parts, postgresAnswers, health }, runner, onStop),
-    watchVersion(parts, newest, onStop),
-  ]);
+  const stalled = startWatches({ ...parts, postgresAnswers, health }, runner, onStop);
   const http = await openHttp(parts, health);
   onStop(() => http.close());
   log.info({

@@ -1,6 +1,6 @@
 import type { Clock } from '../lib/clock.ts';
 import type { Sql } from '../store/connection/db.ts';
-import { isMigratedPast } from '../store/setup/migrations.ts';
+import { isMigratedPast, newestMigration } from '../store/setup/migrations.ts';
 import type { OnStop } from './database.ts';
 import type { Parts } from './parts.ts';
 
@@ -10,17 +10,14 @@ type WatchedParts = Pick<Parts, 'log'> & { readonly sync: { readonly clock: Cloc
 
 /**
  * Resolves, after a line in the log, when a later version has migrated the database, at most a minute afterwards: what
- * that changed is unknown here, as at a start. `newest`: the newest migration that this version knows.
+ * that changed is unknown here, as at a start.
  */
-export function watchVersion(
-  { log, sync: { clock, sql } }: WatchedParts,
-  newest: number,
-  onStop: OnStop,
-): Promise<void> {
+export function watchVersion({ log, sync: { clock, sql } }: WatchedParts, onStop: OnStop): Promise<void> {
   const stopping = new AbortController();
   onStop(async () => stopping.abort());
   return new Promise((resolve) => {
     const watch = async () => {
+      const newest = await newestMigration();
       for (;;) {
         await clock.sleep(LOOK_EVERY_MS, stopping.signal);
         if (stopping.signal.aborted) return;

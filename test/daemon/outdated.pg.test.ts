@@ -21,7 +21,7 @@ test('a daemon learns within a minute that a later version has migrated the data
   } as unknown as Clock;
   onTestFinished(async () => void (await sql`delete from catalog_internal.migrations where hash = 'later'`));
   const log = { fatal: (line: unknown) => lines.push(line) } as unknown as Log;
-  await watchVersion({ log, sync: { clock, sql } }, newest, () => {});
+  await watchVersion({ log, sync: { clock, sql } }, () => {});
   expect(minutes).toBe(3);
   expect(lines).toEqual([{ event: 'app.outdated' }]);
 });
