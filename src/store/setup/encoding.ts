@@ -5,7 +5,7 @@ import type { Sql } from '../connection/db.ts';
 const ENCODING = 'UTF8';
 
 /** The database's encoding. */
-export async function readEncoding(sql: Sql): Promise<string> {
+async function readEncoding(sql: Sql): Promise<string> {
   const [{ encoding }] = await sql<
     [{ encoding: string }]
   >`select current_setting('server_encoding') as encoding`;
@@ -22,7 +22,7 @@ export function encodingProblem(encoding: string): { readonly what: string; read
 }
 
 /** Nothing was made. */
-export class EncodingError extends Misconfigured {
+class EncodingError extends Misconfigured {
   override readonly name = 'EncodingError';
   readonly kind = 'encoding';
 }
