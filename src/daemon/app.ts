@@ -10,7 +10,7 @@ import { createRunner, type Runner } from '../queues/runner.ts';
 import { createStorePause } from '../queues/store-pause.ts';
 import { MoveCounts } from '../store/answer/mass-moves.ts';
 import { MemberWatch } from '../store/answer/members.ts';
-import type { Sql } from '../store/connection/db.ts';
+import { leaveReadOnly, type Sql } from '../store/connection/db.ts';
 import { DueFloors } from '../store/ledger/due-floors.ts';
 import { dueNow } from '../store/ledger/due.ts';
 import { endCallPause, type TaskName } from '../store/ledger/tasks.ts';
@@ -51,7 +51,10 @@ export interface App {
   readonly httpPort: number;
   /** Lets a task run soon, if its time has come, without waiting for its schedule. */
   readonly wake: (task: TaskName) => Promise<void>;
-  /** Resolves when no job has ended for minutes although the stores answer, so that only another process will go on. */
+  /**
+   * Resolves when only another process will go on: no job has ended for minutes although the stores answer, or a later
+   * version has migrated the database.
+   */
   readonly stalled: Promise<void>;
   /**
    * Stops taking work, gives what is under way some seconds, and disposes of everything in reverse order of its start.
@@ -140,7 +143,7 @@ async function start(given: StartParts): Promise<Omit<App, 'stop'>> {
   );
   const queuesInPostgres = config.queues.redisUrl === null;
   const telemetry = createTelemetry({ log, metrics, clock, backlog: () => dueNow(sql), queuesInPostgres });
-  const pause = createStorePause(clock, telemetry.onStore);
+  const pause = createStorePause(clock, telemetry.onStore, () => leaveReadOnly(sql));
   const onQueueError = (error: Error) => (telemetry.onQueueError(error), pause.queuesFail(error));
   const backend = await needingConnections(config, async () => {
     await migrateMirror(config, sql, database.url, { log, onStop });

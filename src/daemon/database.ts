@@ -52,7 +52,10 @@ export async function openDatabase(
   dataDir = join(config.database.dataDir, 'postgres'),
 ): Promise<Database> {
   const configured = config.database.url;
-  if (configured !== null) return { url: presentUrl(configured), close: () => Promise.resolve() };
+  if (configured !== null) {
+    const url = presentUrl(configured, () => log.warn({ event: 'database.other-address' }));
+    return { url, close: () => Promise.resolve() };
+  }
   // Most daemons have a Postgres of their own, and no use for these files.
   const { startEmbeddedPostgres, USUAL_PORT } = await import('../embedded/postgres.ts');
   const embedded = await startEmbeddedPostgres({
@@ -63,11 +66,22 @@ export async function openDatabase(
   return { url: () => embedded.url, close: () => embedded.stop() };
 }
 
-/** The secret as its file has it at this moment, where it is in one. */
-export function presentUrl(source: SecretSource): () => string {
+/** A connection URL: its scheme, its user and password, and all the rest. */
+const LOGIN = /^([^:]+:\/\/)(?:([^/?#]*)@)?(.*)$/s;
+
+/**
+ * The URL of this moment, with the user and password that its file has now, where it is in one, and all else as it was
+ * first: connections of one daemon never lead to two places. `onOther` is told once of each URL that leads elsewhere.
+ */
+export function presentUrl(source: SecretSource, onOther: () => void = () => {}): () => string {
+  const [, scheme = '', , place = ''] = LOGIN.exec(source.read()) ?? [];
+  let known = place;
   return () => {
     source.refresh();
-    return source.read();
+    const [, , login, present = ''] = LOGIN.exec(source.read()) ?? [];
+    if (present !== known && present !== place) onOther();
+    known = present;
+    return `${scheme}${login === undefined ? '' : `${login}@`}${place}`;
   };
 }
 

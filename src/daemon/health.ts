@@ -14,6 +14,7 @@ import {
   closedDatabase,
   isDatabaseMissing,
   isLoginRejected,
+  isUntrusted,
   sqlState,
 } from '../store/connection/sql-errors.ts';
 import { createCountsReader, storedCounts } from '../store/status/counts-reader.ts';
@@ -213,11 +214,15 @@ const loginRejected = (error: unknown): string =>
 const DATABASE_MISSING =
   'Postgres answers (3D000), and does not have this database: correct its name in DATABASE_URL, or create it';
 
+const untrusted = (error: unknown): string =>
+  `the certificate of Postgres is not trusted (${sqlState(error) ?? ''}): check sslmode and the file of sslrootcert in DATABASE_URL`;
+
 /** The page shows no driver messages: only the SQLSTATE of a refused statement, or that Postgres does not answer. */
 function unreadableText(error: unknown): string {
   if (error instanceof IncompleteMirror) return error.message;
   if (isLoginRejected(error)) return loginRejected(error);
   if (isDatabaseMissing(error)) return DATABASE_MISSING;
+  if (isUntrusted(error)) return untrusted(error);
   const closed = closedDatabase(error);
   if (closed !== null) return `${closed.what} (${sqlState(error) ?? ''}): ${closed.hint}`;
   const isAnswer = error instanceof Error && 'severity' in error && error.severity === 'ERROR';

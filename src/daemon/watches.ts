@@ -2,6 +2,7 @@ import type { Runner } from '../queues/runner.ts';
 import { readLockHolders } from '../store/status/lock-holders.ts';
 import type { OnStop } from './database.ts';
 import type { HealthReader } from './health.ts';
+import { watchVersion } from './outdated.ts';
 import type { Parts } from './parts.ts';
 import { createPauseWatch } from './pause-watch.ts';
 import { createSampler } from './sampler.ts';
@@ -14,7 +15,8 @@ const SAMPLE_EVERY_MS = 10_000;
 const ASK_QUEUES_EVERY_MS = 15_000;
 
 /**
- * Keeps an eye on locks, clocks, queues and jobs, and samples of the status. Resolves when jobs have stalled for good.
+ * Keeps an eye on locks, clocks, queues, jobs and the tables' version, and samples of the status. Resolves when only
+ * another process will go on.
  */
 export function startWatches(
   parts: Parts & { readonly postgresAnswers: () => Promise<void>; readonly health: HealthReader },
@@ -31,7 +33,7 @@ export function startWatches(
   // At once, so that a `run --once` of a second leaves one, too.
   every(SAMPLE_EVERY_MS, parts, onStop, createSampler(sync.sql, parts.health), 0);
   every(ASK_QUEUES_EVERY_MS, parts, onStop, () => parts.health.askQueues());
-  return watchJobs(parts, runner, onStop);
+  return Promise.race([watchJobs(parts, runner, onStop), watchVersion(parts, onStop)]);
 }
 
 /**

@@ -23,6 +23,12 @@ export const PROCESS = {
     ['lastJobSecondsAgo'],
     'the process exits with 1, so that it is started again; report this line if it comes back',
   ),
+  'app.outdated': line(
+    'fatal',
+    'a later version of catalog-mirror has migrated the database while this one ran',
+    [],
+    'the process takes no more work and exits with 1, and so does each start of this version. Run the later one everywhere',
+  ),
   'app.dispose-failed': line(
     'warn',
     'a component could not be closed during shutdown',
@@ -126,6 +132,12 @@ export const STORE = {
     'sessions of Postgres are not kept, or not as the mirror starts them: something is in between',
     ['err'],
     'the start ends with exit code 78: docs/connections.md says what is needed',
+  ),
+  'database.other-address': line(
+    'warn',
+    'the file of DATABASE_URL_FILE has another server, database or parameter than at the start',
+    [],
+    'the daemon goes on with those of its start, and with the user and password of the file. Restart it to have it use the others',
   ),
   'database.answers': line('info', 'Postgres answers; startup continues', ['waitedSeconds']),
   'store.lost': line(

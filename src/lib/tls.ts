@@ -1,5 +1,10 @@
 import { readFileSync } from 'node:fs';
-import { checkServerIdentity, type ConnectionOptions } from 'node:tls';
+import {
+  checkServerIdentity,
+  type ConnectionOptions,
+  createSecureContext,
+  type SecureContext,
+} from 'node:tls';
 
 /**
  * A connection URL for the drivers, with its TLS parameters separated, because each driver interprets them differently.
@@ -24,6 +29,7 @@ type Mode = (typeof MODES)[number];
  * Parameters that are read here and taken out of the URL; with any of the last three a driver would decide by itself.
  */
 const PARAMETERS = ['sslmode', 'sslrootcert', 'sslcert', 'sslkey', 'ssl', 'uselibpqcompat', 'sslnegotiation'];
+const FILES = ['sslrootcert', 'sslcert', 'sslkey'];
 const SPELLINGS: ReadonlyMap<string, Mode> = new Map([
   ['true', 'verify-full'],
   ['1', 'verify-full'],
@@ -43,29 +49,78 @@ export function connectionOf(
   url: string,
   readFile: (path: string) => string = (path) => readFileSync(path, 'utf8'),
 ): Connection {
-  const [, head = url, query = '', fragment = ''] = /^([^?#]*)(?:\?([^#]*))?(#.*)?$/s.exec(url) ?? [];
+  const { head, query } = partsOf(url);
+  const bare = withoutTls(url);
   const parameters = new URLSearchParams(query);
-  const rest = query.split('&').filter((pair) => !PARAMETERS.includes(nameOf(pair)));
-  const isRedis = /^rediss?:/i.test(head);
-  const bare = `${isRedis ? head.replace(/^rediss?:/i, 'redis:') : head}${rest.join('&') === '' ? '' : `?${rest.join('&')}`}${fragment}`;
-  const mode = modeOf(parameters, isRedis, /^rediss:/i.test(head));
+  const mode = modeOf(parameters, isRedis(head), /^rediss:/i.test(head));
   if (mode === 'disable') return { url: bare, tls: null };
   const host = (URL.parse(head)?.hostname ?? '').replace(/^\[(.*)\]$/, '$1');
   return { url: bare, tls: tlsOptions(mode, host, parameters, readFile) };
 }
 
-/** For the drivers that call it `ssl`. */
+/**
+ * The same for any number of connections: the drivers read these options anew for each, and so the files. Those that
+ * cannot be read then, or do not belong together, count as they were. Throws TlsParameterError.
+ */
+export function rereadingConnection(url: string): Connection {
+  const { url: bare, tls } = connectionOf(url);
+  const { ca, cert, key, ...settings } = tls ?? {};
+  if (tls === null || (ca === undefined && cert === undefined)) return { url: bare, tls };
+  let context: SecureContext;
+  try {
+    context = createSecureContext({ ca, cert, key });
+  } catch {
+    throw new TlsParameterError(
+      'sslrootcert, sslcert and sslkey in PEM, and the key to be that of the certificate',
+    );
+  }
+  return {
+    url: bare,
+    tls: {
+      ...settings,
+      get secureContext() {
+        try {
+          const { tls: present } = connectionOf(url);
+          context = createSecureContext({ ca: present?.ca, cert: present?.cert, key: present?.key });
+        } catch {
+          // In the middle of a rotation.
+        }
+        return context;
+      },
+    },
+  };
+}
+
+/** For the drivers that call it `ssl`. Throws TlsParameterError. */
 export function postgresConnection(url: string): {
   readonly url: string;
   readonly ssl: ConnectionOptions | false;
 } {
-  const { url: bare, tls } = connectionOf(url);
+  const { url: bare, tls } = rereadingConnection(url);
   return { url: bare, ssl: tls ?? false };
 }
 
+/** A connection URL without the parameters of TLS; redis:// in place of rediss://. Reads no file. */
+export function withoutTls(url: string): string {
+  const { head, query, fragment } = partsOf(url);
+  const rest = query
+    .split('&')
+    .filter((pair) => !PARAMETERS.includes(nameOf(pair)))
+    .join('&');
+  const bare = isRedis(head) ? head.replace(/^rediss?:/i, 'redis:') : head;
+  return `${bare}${rest === '' ? '' : `?${rest}`}${fragment}`;
+}
+
+function partsOf(url: string): { readonly head: string; readonly query: string; readonly fragment: string } {
+  const [, head = url, query = '', fragment = ''] = /^([^?#]*)(?:\?([^#]*))?(#.*)?$/s.exec(url) ?? [];
+  return { head, query, fragment };
+}
+
+const isRedis = (head: string): boolean => /^rediss?:/i.test(head);
+
 const nameOf = (pair: string): string => [...new URLSearchParams(pair).keys()][0] ?? '';
 
-function modeOf(parameters: URLSearchParams, isRedis: boolean, isRediss: boolean): Mode {
+function modeOf(parameters: URLSearchParams, ofRedis: boolean, isRediss: boolean): Mode {
   const twice = PARAMETERS.find((name) => parameters.getAll(name).length > 1);
   if (twice !== undefined) throw new TlsParameterError(`${twice} once`);
   const given = parameters.get('sslmode') ?? parameters.get('ssl');
@@ -74,9 +129,9 @@ function modeOf(parameters: URLSearchParams, isRedis: boolean, isRediss: boolean
     // `prefer` and `allow` continue unencrypted with any server that says it has no TLS.
     throw new TlsParameterError(`an sslmode that is one of ${MODES.join(', ')}`);
   }
-  const hasFiles = ['sslrootcert', 'sslcert', 'sslkey'].some((name) => parameters.has(name));
+  const hasFiles = FILES.some((name) => parameters.has(name));
   const mode = named ?? (hasFiles || isRediss ? 'verify-full' : 'disable');
-  if (isRedis && isRediss !== (mode !== 'disable')) {
+  if (ofRedis && isRediss !== (mode !== 'disable')) {
     throw new TlsParameterError('rediss:// where TLS is asked for, and redis:// where it is not');
   }
   return mode;

@@ -9,7 +9,7 @@ import {
   Worker,
 } from 'bullmq';
 import { Redis, type RedisOptions, ReplyError } from 'ioredis';
-import { connectionOf } from '../lib/tls.ts';
+import { rereadingConnection, withoutTls } from '../lib/tls.ts';
 import { type DatabaseUrl, KEEP_ALIVE_MS } from '../store/connection/db.ts';
 import { isLoginRejected } from '../store/connection/sql-errors.ts';
 import type { QueueName } from './jobs.ts';
@@ -102,7 +102,7 @@ export function redisCode(error: unknown): string | null {
 
 /** A client of the Redis at this URL, which says whether and how it is spoken to by TLS. */
 export function openRedis(url: string, options: RedisOptions): Redis {
-  const { url: bare, tls } = connectionOf(url);
+  const { url: bare, tls } = rereadingConnection(url);
   return new Redis(bare, { ...options, ...(tls !== null && { tls }) });
 }
 
@@ -127,7 +127,8 @@ function openRereadingRedis(url: () => string, options: RedisOptions): Redis {
   const redis = openRedis(url(), { ...options, lazyConnect: true, reconnectOnError: leavesReplicas() });
   const connect = redis.connect.bind(redis);
   redis.connect = (callback) => {
-    const { username, password } = openRedis(url(), { lazyConnect: true }).options;
+    // Nobody hears an error from here where the driver connects again: no file is read.
+    const { username, password } = new Redis(withoutTls(url()), { lazyConnect: true }).options;
     Object.assign(redis.options, { username, password });
     return connect(callback);
   };

@@ -16,7 +16,7 @@ import {
   KEEP_ALIVE_MS,
   SCAN_WITHIN_MS,
 } from '../store/connection/db.ts';
-import { sessionConnection } from '../store/connection/session.ts';
+import { sessionConnection, sessionUrl } from '../store/connection/session.ts';
 import { QUEUE_SCHEMA } from '../store/setup/occupied.ts';
 
 /** The means of all queues and workers of a process whose queues are in Postgres. */
@@ -48,6 +48,7 @@ export function createPostgresQueues({
   onError,
 }: Options): PostgresQueues {
   const present = typeof databaseUrl === 'string' ? () => databaseUrl : databaseUrl;
+  const { ssl, options } = sessionConnection(present());
   const pool = new pg.Pool({
     max: connections,
     connectionTimeoutMillis: CONNECT_WITHIN_MS,
@@ -61,9 +62,14 @@ export function createPostgresQueues({
     onConnect: (client) => client.query(`set search_path = ${QUEUE_SCHEMA}`) as unknown as void,
     Client: class extends pg.Client {
       constructor(config?: pg.ClientConfig) {
-        const { url: connectionString, ssl, options } = sessionConnection(present());
-        // BullMQ's statements name no schema. Of what is set twice, the last counts.
-        super({ ...config, connectionString, ssl, options: `${options} -c search_path=${QUEUE_SCHEMA}` });
+        super({
+          ...config,
+          // The pool calls this where nobody hears an error: no file is read.
+          connectionString: sessionUrl(present()),
+          ssl,
+          // BullMQ's statements name no schema. Of what is set twice, the last counts.
+          options: `${options} -c search_path=${QUEUE_SCHEMA}`,
+        });
       }
     },
   });

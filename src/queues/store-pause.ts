@@ -28,6 +28,8 @@ const FIRST_MS = 1000;
 const MAX_MS = 60_000;
 /** Schedules wake every second: this long without a job is no coincidence. */
 const NO_JOB_MS = 5000;
+/** To make all connections anew costs the server something, and may change nothing. */
+const LEAVE_EVERY_MS = 1000;
 /** Name of the queues in events that name a job. */
 const QUEUES = 'queues';
 
@@ -38,14 +40,26 @@ interface PausedJob {
   retrying: boolean;
 }
 
-/** The pause of one process. It lives in memory, because Postgres is what cannot be written to. */
+/**
+ * The pause of one process. It lives in memory, because Postgres is what cannot be written to. `leaveReadOnly` is
+ * called before a job tries again that met read-only sessions, once a second at most.
+ */
 export function createStorePause(
   clock: Pick<Clock, 'monotonic'>,
   emit: (event: StoreEvent) => void,
+  leaveReadOnly: () => void = () => {},
 ): StorePause {
   const jobs = new Map<string, PausedJob>();
   let queuesWorkedAt = clock.monotonic();
   let queues: StoreFailure | null = null;
+  let leftAt = -Infinity;
+
+  function tryAgain(paused: PausedJob): void {
+    paused.retrying = true;
+    if (paused.kind !== 'read-only' || clock.monotonic() - leftAt < LEAVE_EVERY_MS) return;
+    leftAt = clock.monotonic();
+    leaveReadOnly();
+  }
 
   function failed(job: string, kind: StoreFailure, before: PausedJob | undefined): void {
     const now = clock.monotonic();
@@ -62,7 +76,7 @@ export function createStorePause(
     async guard(job, work, untried) {
       const paused = jobs.get(job);
       if (paused !== undefined && (paused.retrying || clock.monotonic() < paused.until)) return 'paused';
-      if (paused !== undefined) paused.retrying = true;
+      if (paused !== undefined) tryAgain(paused);
       try {
         const outcome = await work();
         if (paused !== undefined && outcome === untried) paused.retrying = false;

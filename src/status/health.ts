@@ -107,7 +107,8 @@ const STORE_REMEDIES: Readonly<Record<StoreFailure, string>> = {
   'disk-full': 'make room on its disk',
   'out-of-memory': 'give its server more memory',
   'too-many-connections': 'raise max_connections or close other connections',
-  'read-only': 'point DATABASE_URL at the primary',
+  'read-only':
+    'point DATABASE_URL at the primary; where it leads there, reset default_transaction_read_only (role, database, server)',
   'notify-queue-full':
     'end the session that has run LISTEN and left a transaction open; pg_stat_activity shows it as idle in transaction',
   'out-of-transaction-ids':

@@ -39,13 +39,19 @@ function handClock() {
 }
 
 /** A daemon whose Postgres is away, whose queues are or are not, and whose clock and last job are as the test says. */
-function daemon({ queuesAnswer }: { readonly queuesAnswer: boolean }) {
+function daemon({
+  queuesAnswer,
+  because = new Error('away'),
+}: {
+  readonly queuesAnswer: boolean;
+  readonly because?: Error;
+}) {
   let lastJobAt: number | null = null;
   const { clock, skip, pass } = handClock();
   // Fragments of statements are never waited for.
-  const away = Promise.reject(new Error('away'));
+  const away = Promise.reject(because);
   away.catch(() => undefined);
-  const sql = (() => away) as unknown as Sql;
+  const sql = Object.assign(() => away, { begin: () => away, unsafe: () => away }) as unknown as Sql;
   const parts = {
     config: settingsWith(),
     clock,
@@ -118,3 +124,9 @@ test.each([true, false])(
     expect(health.live()).toMatchObject({ ok: !queuesAnswer });
   },
 );
+
+test('readiness names a certificate that is not trusted, and not a server that is away', async () => {
+  const because = Object.assign(new Error('self-signed'), { code: 'SELF_SIGNED_CERT_IN_CHAIN' });
+  const { reason } = (await daemon({ queuesAnswer: true, because }).health.ready()) as { reason?: string };
+  expect(reason).toContain('the certificate of Postgres is not trusted (SELF_SIGNED_CERT_IN_CHAIN)');
+});

@@ -13,6 +13,7 @@ const bad = (findings: readonly CheckResult[]) =>
 const GOOD: PostgresFacts = {
   versionNumber: 160_004,
   version: '16.4',
+  encoding: 'UTF8',
   role: 'mirror',
   database: 'shop',
   inRecovery: false,
@@ -43,6 +44,7 @@ const GOOD: PostgresFacts = {
 
 test.each<[string, Partial<PostgresFacts>, string[]]>([
   ['all well', {}, []],
+  ['an encoding that has not all characters', { encoding: 'WIN1252' }, ['FAIL postgres encoding']],
   ['an old server', { versionNumber: 130_012 }, ['FAIL postgres']],
   [
     'a snapshot that is held for an hour',
@@ -168,7 +170,8 @@ test.each<[string, string, string[]]>([
   ['rather old', INFO.replace('7.0.1', '6.0.9'), ['WARN redis']],
   ['a cluster', `${INFO}cluster_enabled:1\r\n`, ['FAIL redis cluster']],
 ])('Redis: %s', (_name, info, expected) => {
-  expect(bad(judgeRedis(info, 'catalog-mirror'))).toEqual(expected);
+  for (const prefix of ['catalog-mirror', '{catalog-mirror}'])
+    expect(bad(judgeRedis(info, prefix))).toEqual(expected);
 });
 
 test.each<[string, Record<string, string>, number]>([

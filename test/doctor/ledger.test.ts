@@ -5,6 +5,7 @@ import type { PostgresFacts } from '../../src/cli/doctor/postgres.ts';
 const SOUND: PostgresFacts = {
   versionNumber: 180_000,
   version: '18.0',
+  encoding: 'UTF8',
   role: 'mirror',
   database: 'seller',
   inRecovery: false,

@@ -2,6 +2,7 @@ import type { Mutant } from './mutant.ts';
 
 const LIMITS = ['test/store/answer-limit.pg.test.ts'];
 const FEW = ['test/faults/few-connections.e2e.test.ts'];
+const FILES = ['test/security/tls-rotation.e2e.test.ts'];
 const ROTATED = ['test/faults/rotated-login.e2e.test.ts'];
 
 /** What bounds waits for a store that says nothing, the number of connections, and what a rotated login needs. */
@@ -96,6 +97,55 @@ export const CONNECTIONS: readonly Mutant[] = [
     from: '  Object.assign(sql.options, { user });\n',
     to: '',
     tests: ROTATED,
+  },
+  {
+    breaks: 'tls: its files are read at the start only',
+    file: 'src/lib/tls.ts',
+    from: 'const { tls: present } = connectionOf(url);',
+    to: 'const present = tls;',
+    tests: FILES,
+  },
+  {
+    breaks: 'tls: a file that is away ends the daemon as the pool logs in',
+    file: 'src/store/connection/db.ts',
+    from: 'postgres(sessionUrl(url()), { max: 1 })',
+    to: 'postgres(sessionConnection(url()).url, { max: 1 })',
+    tests: FILES,
+  },
+  {
+    breaks: 'tls: a file that is away ends the daemon as its queues connect',
+    file: 'src/queues/postgres-queues.ts',
+    from: 'connectionString: sessionUrl(present()),',
+    to: 'connectionString: sessionConnection(present()).url,',
+    tests: FILES,
+  },
+  {
+    breaks: 'tls: a file that is away ends the daemon as Redis is connected to',
+    file: 'src/queues/backend.ts',
+    from: 'new Redis(withoutTls(url()), { lazyConnect: true })',
+    to: 'openRedis(url(), { lazyConnect: true })',
+    tests: FILES,
+  },
+  {
+    breaks: 'login: the file of the URL may lead some connections to another database',
+    file: 'src/daemon/database.ts',
+    from: "return `${scheme}${login === undefined ? '' : `${login}@`}${place}`;",
+    to: 'return source.read();',
+    tests: ['test/daemon/present-url.test.ts'],
+  },
+  {
+    breaks: 'read-only: sessions that began so are kept',
+    file: 'src/store/connection/db.ts',
+    from: "where current_setting('transaction_read_only') = 'on'`",
+    to: 'where false`',
+    tests: ['test/store/read-only.pg.test.ts'],
+  },
+  {
+    breaks: 'read-only: sessions are made anew whatever rejects writes',
+    file: 'src/queues/store-pause.ts',
+    from: "paused.kind !== 'read-only' ||",
+    to: '',
+    tests: ['test/queues/store-pause.test.ts'],
   },
   {
     breaks: 'queues: their tables are made at each start',

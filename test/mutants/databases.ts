@@ -185,6 +185,42 @@ export const DATABASES: readonly Mutant[] = [
     ],
   ),
   ...faultsOf(
+    'src/store/setup/migrations.ts',
+    ['test/migrations/encoding.pg.test.ts'],
+    [
+      'encoding: a database that cannot store everything is taken',
+      "if (found.ledger === 'none') await refuseEncoding(sql);",
+      '',
+    ],
+  ),
+  ...faultsOf(
+    'src/store/setup/migrations.ts',
+    ['test/daemon/outdated.pg.test.ts'],
+    [
+      'migrations: an old daemon works on beside a later version',
+      'coalesce(max(created_at) > ${newest}::float8, false)',
+      'coalesce(max(created_at) > ${newest + 1}::float8, false)',
+    ],
+  ),
+  ...faultsOf(
+    'src/store/status/snapshot-holder.ts',
+    ['test/store/snapshot-holder.pg.test.ts'],
+    [
+      'snapshots: those of other roles are not seen by a plain one',
+      'or backend_type is null and usesysid is not null',
+      'or false',
+    ],
+  ),
+  ...faultsOf(
+    'src/store/connection/sql-errors.ts',
+    ['test/store/refusals.test.ts'],
+    [
+      'answers: what the disk of Postgres fails of is the fault of the SKUs',
+      "if (FILES_OF_SERVER.has(carried(error, 'routine') ?? '')) return null;",
+      '',
+    ],
+  ),
+  ...faultsOf(
     'src/sync/reprice/reprice.ts',
     ['test/sync/not-stored.pg.test.ts'],
     [

@@ -36,8 +36,8 @@ export const SELLERS: readonly Mutant[] = [
   ),
   ...faultsOf('src/store/connection/sql-errors.ts', NOT_STORED, [
     'triggers: one that fails for what it names blocks all',
-    '/^(?:08|25|40|57)|^55P03$/',
-    '/^(?:08|25|40|42|57)|^55P03$/',
+    '/^(?:08|25|40|53|57|58)|',
+    '/^(?:08|25|40|42|53|57|58)|',
   ]),
   ...faultsOf('src/store/answer/settle.ts', NOT_STORED, [
     'triggers: an error of a SKU is stored with all states',

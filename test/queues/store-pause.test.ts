@@ -14,7 +14,12 @@ class Refusal extends Error {
 function setUp() {
   let now = 0;
   const events: StoreEvent[] = [];
-  const pause = createStorePause({ monotonic: () => now }, (event) => events.push(event));
+  let left = 0;
+  const pause = createStorePause(
+    { monotonic: () => now },
+    (event) => events.push(event),
+    () => (left += 1),
+  );
   let calls = 0;
   const refuse = (code: string) => async () => {
     calls += 1;
@@ -31,6 +36,7 @@ function setUp() {
     refuse,
     work,
     calls: () => calls,
+    left: () => left,
     pass: (ms: number) => {
       now += ms;
     },
@@ -50,6 +56,26 @@ describe('the pause of a store', () => {
     expect(await pause.guard('reprice', refuse(code))).toBe('paused');
     expect(pause.failure()).toBe(kind);
     expect(events).toEqual([{ event: 'store.paused', kind, job: 'reprice', ms: 1000 }]);
+  });
+
+  test('read-only sessions are left before a job tries again, once a second at most', async () => {
+    const { pause, refuse, left, pass } = setUp();
+    for (const job of ['reprice', 'delta']) await pause.guard(job, refuse('25006'));
+    expect(left()).toBe(0);
+    pass(1000);
+    for (const job of ['reprice', 'delta']) await pause.guard(job, refuse('25006'));
+    expect(left()).toBe(1);
+    pass(2000);
+    await pause.guard('reprice', refuse('25006'));
+    expect(left()).toBe(2);
+  });
+
+  test('sessions of a store that is full are kept', async () => {
+    const { pause, refuse, left, pass } = setUp();
+    await pause.guard('reprice', refuse('53100'));
+    pass(1000);
+    await pause.guard('reprice', refuse('53100'));
+    expect(left()).toBe(0);
   });
 
   test('a job that is paused does no work; others do', async () => {

@@ -52,3 +52,23 @@ test('a number that is taken already is no fault of the rows that were to have i
   expect(numbered.map(taken)).toEqual([null, null, null]);
   expect(['prices_pkey', 'price_history_x_pkey', 'mine'].map(taken)).toEqual(['23505', '23505', '23505']);
 });
+
+test.each([
+  ['53000', 'too many open files', 'BasicOpenFilePerm'],
+  ['53400', 'more temporary files than are allowed', 'FileWriteV'],
+  ['58030', 'an error of the disk', 'mdreadv'],
+  ['58P01', 'a file that is missing', 'mdopenfork'],
+  ['XX000', 'a quota', 'mdextend'],
+  ['42501', 'a file system that became read-only', 'mdwritev'],
+  ['XX001', 'a page that is corrupted', 'PageIsVerifiedExtended'],
+  ['XX002', 'an index that is corrupted', '_bt_checkpage'],
+])('%s of the server (%s) is no fault of the rows', (code, _what, routine) => {
+  expect(rejection(failed(code, routine))).toBeNull();
+});
+
+test.each([
+  ['XX000', 'exec_stmt_raise'],
+  ['42501', 'aclcheck_error'],
+])('%s that a trigger may fail with is one', (code, routine) => {
+  expect(rejection(failed(code, routine))?.state).toBe(code);
+});

@@ -32,6 +32,34 @@ test('who holds a snapshot for long is named', async () => {
   expect(await readSnapshotHolder(sql, 0, 0)).toBeNull();
 });
 
+test('a role that is not shown the sessions of others names who holds one, too, after so many transactions', async () => {
+  const { sql } = store;
+  const role = `plain_${process.pid}`;
+  const url = Object.assign(new URL(store.url), { username: role, password: 'x' });
+  await sql.unsafe(
+    `create role ${role} login password 'x'; grant usage on schema catalog_internal to ${role}`,
+  );
+  const plain = connect(url.href, { max: 1 });
+  try {
+    await sql.begin('isolation level repeatable read', async (tx) => {
+      const [{ pid, user }] = await tx<[{ pid: number; user: string }]>`
+        select pg_backend_pid() as pid, current_user::text as user from pg_class limit 1`;
+      await sql`create table public.later (n int)`;
+      expect(await readSnapshotHolder(plain, 0, 0)).toMatchObject({
+        kind: 'session',
+        pid,
+        role: user,
+        seconds: null,
+      });
+      expect(await readSnapshotHolder(plain, 0, 20_000)).toBeNull();
+    });
+    expect(await readSnapshotHolder(plain, 0, 0)).toBeNull();
+  } finally {
+    await plain.end({ timeout: 2 });
+    await sql.unsafe(`drop table if exists public.later; drop owned by ${role}; drop role ${role}`);
+  }
+});
+
 test('a prepared transaction and a slot have names', () => {
   const holder = { pid: null, role: 'shop', name: 'import', transactions: 30_000, deadVersions: 0 };
   expect(snapshotHolderText({ ...holder, kind: 'prepared', seconds: 7200 })).toBe(

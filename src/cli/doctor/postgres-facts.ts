@@ -40,6 +40,7 @@ export async function readPostgresFacts(sql: Sql, now: () => number): Promise<Po
   const aheadMs = at - (askedAt + now()) / 2;
   const [row] = await sql<[ServerRow]>`
     select current_setting('server_version_num')::int as "versionNumber", current_setting('server_version') as version,
+      current_setting('server_encoding') as encoding,
       current_user::text as role, current_database()::text as database, pg_is_in_recovery() as "inRecovery",
       pg_has_role('pg_read_all_stats', 'USAGE') as "seesSessions",
       current_setting('default_transaction_read_only')::boolean as "readOnly",

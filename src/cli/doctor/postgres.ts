@@ -1,4 +1,5 @@
 import { type Pooling, poolingProblem } from '../../store/connection/pooler.ts';
+import { encodingProblem } from '../../store/setup/encoding.ts';
 import { type FoundRole, judgeRoles, type Occupied } from '../../store/setup/occupied.ts';
 import { type SnapshotHolder, snapshotHolderText } from '../../store/status/snapshot-holder.ts';
 import { fail, type CheckResult, judgeSkew, ok, skipped, warn } from './check.ts';
@@ -13,6 +14,7 @@ const MIN_VERSION = 140_000;
 export interface PostgresFacts {
   readonly versionNumber: number;
   readonly version: string;
+  readonly encoding: string;
   readonly role: string;
   readonly database: string;
   readonly inRecovery: boolean;
@@ -68,6 +70,7 @@ export function judgePostgres(facts: PostgresFacts, settings: PostgresSettings):
   return [
     versionLine(facts, settings),
     ...(tls === null ? [] : [tls]),
+    ...encodingLines(facts),
     ...poolerLines(facts),
     writeLine(facts),
     ...rightsLines(facts, settings),
@@ -101,6 +104,11 @@ function snapshotsLine({ snapshotHolder, seesSessions, role }: PostgresFacts): C
 function poolerLines({ pooling }: PostgresFacts): CheckResult[] {
   const problem = poolingProblem(pooling);
   return problem === null ? [] : [fail('postgres pooler', problem.what, problem.hint)];
+}
+
+function encodingLines({ encoding }: PostgresFacts): CheckResult[] {
+  const problem = encodingProblem(encoding);
+  return problem === null ? [] : [fail('postgres encoding', problem.what, problem.hint)];
 }
 
 function versionLine({ version, versionNumber }: PostgresFacts, { url }: PostgresSettings): CheckResult {

@@ -14,12 +14,12 @@ export function judgeRedis(info: string, prefix: string): CheckResult[] {
   const findings = [versionOf(value('redis_version'), prefix)];
   if (value('role') === 'slave')
     findings.push(fail('redis role', 'a read-only replica', 'set REDIS_URL to the primary'));
-  if (value('cluster_enabled') === '1' && !/\{.+\}/.test(prefix))
+  if (value('cluster_enabled') === '1')
     findings.push(
       fail(
         'redis cluster',
-        `QUEUE_PREFIX ${prefix} has no hash tag`,
-        `set QUEUE_PREFIX={${prefix}}, because the keys of a queue must share a slot`,
+        'a node of a Redis Cluster, which answers MOVED for keys of other nodes',
+        'set REDIS_URL to a Redis that is no cluster, or leave it out: then the queues are in Postgres',
       ),
     );
   const policy = value('maxmemory_policy');

@@ -4,7 +4,7 @@ import postgres from 'postgres';
 import { type AnswerLimit, dropUnanswered, endSoon } from './answer-limit.ts';
 import { AS_LOGIN, readOwnSession } from './own-session.ts';
 import type { Ask } from './pooler.ts';
-import { NO_TRANSACTION_TIMEOUT, sessionConnection } from './session.ts';
+import { NO_TRANSACTION_TIMEOUT, sessionConnection, sessionUrl } from './session.ts';
 import { sqlState, storeFailure } from './sql-errors.ts';
 
 export type Sql = postgres.Sql;
@@ -134,10 +134,27 @@ async function asLogin<T>(sql: Sql, ask: (tx: Tx) => Promise<T>): Promise<T> {
 
 /** The password for a connection that is being made. A user that has changed, too, is what the next one logs in as. */
 function presentPassword(sql: Sql, url: () => string): string {
-  // The driver reads URLs in its own way.
-  const { user, pass } = postgres(sessionConnection(url()).url, { max: 1 }).options;
+  // The driver reads URLs in its own way. Nobody hears an error from here: no file is read.
+  const { user, pass } = postgres(sessionUrl(url()), { max: 1 }).options;
   Object.assign(sql.options, { user });
   return typeof pass === 'string' ? pass : '';
+}
+
+/**
+ * Ends those sessions of the pool that take no writes, each as soon as it has nothing else to do: the next ones begin
+ * as Postgres has them begin by then. One that began read-only stays so, and so does one of a server that is a standby
+ * by now, while the name of the host leads to another.
+ */
+export function leaveReadOnly(sql: Sql): void {
+  const leave = async () => {
+    await asLogin(
+      sql,
+      (tx) => tx`
+      select pg_terminate_backend(pg_backend_pid()) where current_setting('transaction_read_only') = 'on'`,
+    ).catch(() => {});
+  };
+  // Transactions at the same time have a connection each.
+  for (let n = 0; n < sql.options.max; n += 1) void leave();
 }
 
 /** How long this pool waits for an answer. */

@@ -1,5 +1,5 @@
 import type { ConnectionOptions } from 'node:tls';
-import { postgresConnection } from '../../lib/tls.ts';
+import { postgresConnection, withoutTls } from '../../lib/tls.ts';
 
 /**
  * A process that is frozen in the middle of a transaction (a paused container) loses it, so that its locks block no
@@ -64,6 +64,7 @@ const PINNED: ReadonlySet<string> = new Set(Object.keys(SESSION).map((name) => n
 export interface SessionConnection {
   /** Without parameters of TLS, without `options`, and without those that SESSION has. */
   readonly url: string;
+  /** Reads files of TLS anew for each connection. */
   readonly ssl: ConnectionOptions | false;
   /** For a driver that takes settings as `options`: those of the URL, and then SESSION, which counts. */
   readonly options: string;
@@ -72,19 +73,29 @@ export interface SessionConnection {
 /** What a driver is given to connect to DATABASE_URL. Throws TlsParameterError. */
 export function sessionConnection(databaseUrl: string): SessionConnection {
   const { url, ssl } = postgresConnection(databaseUrl);
-  const [, head = url, query = ''] = /^([^?]*)\?(.*)$/s.exec(url) ?? [];
-  const isOptions = (pair: string) => nameOf(pair) === 'options';
-  const pairs = query.split('&').filter((pair) => pair !== '');
-  const kept = pairs.filter((pair) => !PINNED.has(nameOf(pair)) && !isOptions(pair));
-  const given = pairs.filter(isOptions).map((pair) => new URLSearchParams(pair).values().next().value ?? '');
+  const given = pairsOf(url).filter(isOptions);
   return {
-    url: kept.length === 0 ? head : `${head}?${kept.join('&')}`,
+    url: sessionUrl(databaseUrl),
     ssl,
     options: [
-      ...given,
+      ...given.map((pair) => new URLSearchParams(pair).values().next().value ?? ''),
       ...Object.entries(SESSION).map(([name, value]) => `-c ${name}=${value.replaceAll(/[\\ ]/g, '\\$&')}`),
     ].join(' '),
   };
 }
 
+/** Its `url` alone, for which no file is read. */
+export function sessionUrl(databaseUrl: string): string {
+  const url = withoutTls(databaseUrl);
+  const [head = url] = url.split('?', 1);
+  const kept = pairsOf(url).filter((pair) => !PINNED.has(nameOf(pair)) && !isOptions(pair));
+  return kept.length === 0 ? head : `${head}?${kept.join('&')}`;
+}
+
+function pairsOf(url: string): string[] {
+  const [, query = ''] = /^[^?]*\?(.*)$/s.exec(url) ?? [];
+  return query.split('&').filter((pair) => pair !== '');
+}
+
 const nameOf = (pair: string): string => (new URLSearchParams(pair).keys().next().value ?? '').toLowerCase();
+const isOptions = (pair: string): boolean => nameOf(pair) === 'options';

@@ -76,10 +76,34 @@ export const isAnswer = (error: unknown): boolean =>
   error instanceof Error && 'severity' in error && error.severity === 'ERROR';
 
 /**
- * SQLSTATEs that say nothing of rows: connections, transactions, victims of a conflict, a lock, what an operator has
- * ordered.
+ * SQLSTATEs that say nothing of rows: connections, transactions, victims of a conflict, a lock, what the server has too
+ * little of, what an operator has ordered, what the system cannot do, data that is corrupted.
  */
-const NOT_OF_ROWS = /^(?:08|25|40|57)|^55P03$/;
+const NOT_OF_ROWS = /^(?:08|25|40|53|57|58)|^(?:55P03|XX001|XX002)$/;
+/**
+ * Functions of Postgres, from 14 to 18, that read and write its files. What they fail of has a SQLSTATE by the system's
+ * error, and for several, such as a quota, an internal one.
+ */
+const FILES_OF_SERVER = new Set([
+  '_mdfd_getseg',
+  '_mdfd_openseg',
+  '_mdnblocks',
+  'mdcreate',
+  'mdextend',
+  'mdopenfork',
+  'mdread',
+  'mdreadv',
+  'md_readv_report',
+  'mdtruncate',
+  'mdwrite',
+  'mdwritev',
+  'mdzeroextend',
+  'BufFileDumpBuffer',
+  'BufFileLoadBuffer',
+  'OpenTemporaryFileInTablespace',
+  'PathNameCreateTemporaryFile',
+  'SlruReportIOError',
+]);
 
 /** Keys that the feed numbers by itself. No SKU has to do with it where a number is there: its sequence is behind. */
 const NUMBERED = /^(?:price_history(?:_\d+)?|product_history|change_batches)_pkey$/;
@@ -96,7 +120,7 @@ export function rejection(error: unknown): { readonly state: string; readonly by
   const state = sqlState(error);
   if (!isAnswer(error) || state === null || NOT_OF_ROWS.test(state) || storeFailure(error) !== null)
     return null;
-  if (isNumberTaken(error)) return null;
+  if (isNumberTaken(error) || FILES_OF_SERVER.has(carried(error, 'routine') ?? '')) return null;
   const { schema_name, table_name, constraint_name } = error as Partial<postgres.PostgresError>;
   const table = table_name === undefined ? null : `${schema_name}.${table_name}`;
   const by = [constraint_name, table].filter((name) => name !== undefined && name !== null).join(' of ');

@@ -12,6 +12,7 @@ import {
 } from '../connection/db.ts';
 import { refusePooling } from '../connection/pooler.ts';
 import { isMadeMeanwhile, sqlState } from '../connection/sql-errors.ts';
+import { refuseEncoding } from './encoding.ts';
 import {
   type Found,
   judgeRoles,
@@ -63,7 +64,8 @@ export class MigrationError extends Error {
 /**
  * Applies pending migrations in one transaction, one session at a time, so that replicas starting together apply them
  * once. Where none is pending it waits for nobody. Throws PoolerError where sessions are not kept; OccupiedError,
- * before anything is made, where schemas or roles with the mirror's names are somebody else's; MigrationError,
+ * before anything is made, where schemas or roles with the mirror's names are somebody else's; EncodingError, before
+ * the first migration, where the database is not in UTF-8; MigrationError,
  * leaving everything as it was (a new database may have got the empty table of what is applied), where one fails, and
  * where a later version has migrated the database. Then makes roles and grants whole: where a dump was loaded into a
  * new cluster, they are missing.
@@ -80,6 +82,8 @@ export async function migrateDatabase(url: DatabaseUrl, options: MigrateOptions 
       (statement) => turn.unsafe(statement),
     );
     const found = await refuseOccupied(sql, folder);
+    // One that has run for months goes on, and doctor tells.
+    if (found.ledger === 'none') await refuseEncoding(sql);
     const pending = await refuseNewer(sql, folder);
     await refuse?.(sql);
     if (pending > 0) await alone(sql, turn, () => migrate(sql, found, folder, lockTimeoutMs));
@@ -242,6 +246,21 @@ async function refuseNewer(sql: Sql, folder: string): Promise<number> {
     `the database was migrated by a later version of catalog-mirror (migrations that this one does not know: ${unknown})`,
     'run that version again, or restore a backup from before the upgrade',
   );
+}
+
+/**
+ * The newest migration that this version knows, as the table of applied ones has it. To be read at a start: the files
+ * may be another version's afterwards.
+ */
+export async function newestMigration(folder = MIGRATIONS): Promise<number> {
+  return Math.max(...(await journal(folder)).map(({ when }) => when));
+}
+
+/** Whether one was applied that is newer than `newest`. */
+export async function isMigratedPast(sql: Sql, newest: number): Promise<boolean> {
+  const [{ past }] = await sql<[{ past: boolean }]>`
+    select coalesce(max(created_at) > ${newest}::float8, false) as past from catalog_internal.migrations`;
+  return past;
 }
 
 /** SQLSTATEs: there is such a schema, relation, function or other object already. */

@@ -22,8 +22,9 @@ const LONG_SECONDS = 600;
 const LONG_TRANSACTIONS = 20_000;
 
 /**
- * Who has held a snapshot for longest, where that is long; null where nobody has. Sessions of other roles are seen by
- * members of pg_read_all_stats alone.
+ * Who has held a snapshot for longest, where that is long; null where nobody has. Of sessions of
+ * other roles, those who are no members of pg_read_all_stats see neither since when nor of which kind they are: they
+ * count by transactions, and one without a database as a standby's.
  */
 export async function readSnapshotHolder(
   sql: Sql,
@@ -36,7 +37,12 @@ export async function readSnapshotHolder(
         extract(epoch from clock_timestamp() - xact_start)::float8 as seconds, age(coalesce(backend_xmin, backend_xid)) as transactions
       from pg_stat_activity
       where coalesce(backend_xmin, backend_xid) is not null and pid <> pg_backend_pid()
-        and (datname = current_database() and backend_type = 'client backend' or backend_type = 'walsender')
+        and (
+          datname = current_database() and backend_type = 'client backend'
+          or backend_type = 'walsender'
+          -- Not what Postgres does by itself, such as autovacuum: that is nobody's.
+          or backend_type is null and usesysid is not null and coalesce(datname = current_database(), true)
+        )
       union all
       select 'prepared', null, owner::text, gid, extract(epoch from clock_timestamp() - prepared)::float8, age(transaction)
       from pg_prepared_xacts where database = current_database()

@@ -1,0 +1,52 @@
+import { expect, test } from 'vitest';
+import { presentUrl } from '../../src/daemon/database.ts';
+
+function setUp(first: string) {
+  const file = { text: first };
+  let value = first;
+  let told = 0;
+  const url = presentUrl(
+    {
+      read: () => value,
+      refresh: () => {
+        const isNew = value !== file.text;
+        value = file.text;
+        return isNew;
+      },
+    },
+    () => (told += 1),
+  );
+  return { file, url, told: () => told };
+}
+
+test.each([
+  ['postgres://u:p@h/db', 'postgres://v:q%40@h/db', 'postgres://v:q%40@h/db'],
+  [
+    'postgres://h/db?sslmode=require',
+    'postgres://v:q@h/db?sslmode=require',
+    'postgres://v:q@h/db?sslmode=require',
+  ],
+  ['postgres://u:p@h/db', 'postgres://h/db', 'postgres://h/db'],
+])('the login of %s may become that of %s', (first, next, present) => {
+  const { file, url, told } = setUp(first);
+  expect(url()).toBe(first);
+  file.text = next;
+  expect([url(), told()]).toEqual([present, 0]);
+});
+
+test.each([
+  'postgres://v:q@i/db',
+  'postgres://v:q@h:5433/db',
+  'postgres://v:q@h/other',
+  'postgres://v:q@h/db?sslmode=require',
+  'postgresql://v:q@i/db',
+])('%s leads elsewhere: its login is taken, and that is told once', (next) => {
+  const { file, url, told } = setUp('postgres://u:p@h/db');
+  file.text = next;
+  expect([url(), url()]).toEqual(['postgres://v:q@h/db', 'postgres://v:q@h/db']);
+  expect(told()).toBe(1);
+  file.text = 'postgres://u:p@h/db';
+  expect([url(), told()]).toEqual(['postgres://u:p@h/db', 1]);
+  file.text = next;
+  expect([url(), told()]).toEqual(['postgres://v:q@h/db', 2]);
+});
