@@ -8,6 +8,11 @@ const META = ['test/partner/manifest-answer.test.ts', CORNERS];
 /** Faults in how answers of the partner are read. */
 export const READINGS: readonly Mutant[] = [
   ...faultsOf(
+    'src/partner/transport.ts',
+    ['test/partner/client.test.ts'],
+    ['transport: a byte order mark is a part of the JSON', ".replace(BYTE_ORDER_MARK, '')", ''],
+  ),
+  ...faultsOf(
     'src/partner/wire.ts',
     WIRE,
     [
