@@ -63,9 +63,9 @@ export const PARTNER = {
   ),
   'bulk.unpriced-entries': line(
     'warn',
-    'size_map entries without a readable price',
+    'size_map entries whose price cannot be read, beside others that can',
     ['entries'],
-    'their prices stay null; check PARTNER_PRICE_FIELDS with `catalog-mirror doctor`. Logged once',
+    'their prices are null; check PARTNER_PRICE_FIELDS with `catalog-mirror doctor`. Counts cover an hour',
   ),
   'bulk.failed': line(
     ['warn', 'debug'],

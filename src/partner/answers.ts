@@ -24,11 +24,12 @@ export interface DeltaAnswer {
 
 /**
  * One size of a SKU. `price` in whole baht; `entry` is the partner's entry as it came, null where it was just that
- * number.
+ * number. `unreadable`: it says something, but no price that can be read.
  */
 export interface SizeEntry {
   price: number | null;
   entry: unknown;
+  unreadable?: true;
 }
 
 /** A lowest-price record (partner rules 2.4). An empty `sizes` is a withdrawal; `product` is the object as it came. */

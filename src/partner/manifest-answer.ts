@@ -1,7 +1,7 @@
 import type { ManifestMeta } from './answers.ts';
 import { SecretUrl } from './secret-url.ts';
-import { isReadableSku } from './text.ts';
-import { isObject, readCount } from './wire.ts';
+import { isObject, isReadableSku } from './text.ts';
+import { readCount } from './wire.ts';
 
 /** Configured names of the manifest response's undocumented fields; a name may be dotted (`snapshot.id`). */
 export interface ManifestNames {

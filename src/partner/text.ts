@@ -27,6 +27,11 @@ export function isReadableSize(key: string): boolean {
   return key.length <= MAX_KEY_LENGTH && isStorableText(key);
 }
 
+/** Whether the value is a JSON object (not an array, not null). */
+export function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
 /**
  * A parsed JSON value with every text and key in it made storable. Own keys such as `__proto__` stay own keys. Out:
  * the value itself where nothing had to change, a copy otherwise, undefined where it is nested deeper than 64 levels.

@@ -1,7 +1,8 @@
 import { z } from 'zod';
 import { eachColumn, METADATA, type Metadata } from '../declared/metadata.ts';
 import type { BulkAnswer, DeltaAnswer, LowestRecord, SizeEntry, UnreadableRecord } from './answers.ts';
-import { isReadableSize, isReadableSku, toStorable, toStorableJson } from './text.ts';
+import { readSizeEntry } from './size-map.ts';
+import { isObject, isReadableSize, isReadableSku, toStorable, toStorableJson } from './text.ts';
 
 /** The names that the partner does not document (partner rules 2.4.open, 2.5.open), as configured. */
 export interface WireNames {
@@ -13,8 +14,6 @@ export interface WireNames {
 
 /** Result of reading a body: the value, or the field that could not be read (upstream names, never values). */
 export type Reading<T> = { ok: true; value: T } | { ok: false; problem: string };
-
-const INT4_MAX = 2_147_483_647;
 
 // Members keyed by untrusted text stay `unknown` here and are walked as own entries: z.record would drop `__proto__`.
 const bulkSchema = z.object({
@@ -62,11 +61,6 @@ const NOT_SIZES = new Set<string>(
 );
 const BULK_PARTS = ['results', 'not_found', 'deferred', 'errors'] as const;
 
-/** Whether the value is a JSON object (not an array, not null). */
-export function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
-}
-
 /** Where a list element has its SKU: it is the element itself, or an object's member `skuField`. */
 function skuValue(element: unknown, skuField: string): unknown {
   return isObject(element) && Object.hasOwn(element, skuField) ? element[skuField] : element;
@@ -94,43 +88,6 @@ export function readCount(value: unknown): number | null {
   return typeof count === 'number' && Number.isSafeInteger(count) && count >= 0 ? count : null;
 }
 
-/** Number of an entry's price as it came, or undefined where the value is neither a number nor numeric text. */
-function asNumber(value: unknown): number | undefined {
-  if (typeof value === 'number') return value;
-  if (typeof value !== 'string') return undefined;
-  const text = value.trim();
-  return /^-?\d{1,20}(\.\d{1,20})?$/.test(text) ? Number(text) : undefined;
-}
-
-/**
- * The partner stores no lower ask (partner rule 8.create-floor): less says that there is no price, whatever it is
- * meant to say.
- */
-export const MIN_PRICE = 50;
-
-/**
- * The number in a `size_map` entry, whatever it counts: the entry itself, or the first of the fields that is there as
- * one.
- */
-export function readAmount(entry: unknown, priceFields: readonly string[]): number | undefined {
-  if (!isObject(entry)) return asNumber(entry);
-  const field = priceFields.find((name) => Object.hasOwn(entry, name) && asNumber(entry[name]) !== undefined);
-  return field === undefined ? undefined : asNumber(entry[field]);
-}
-
-/**
- * Price of one `size_map` entry (undocumented structure, partner rules 2.4; whole baht, 1.7).
- * In: the entry as it came (number, numeric text, object, anything). Out: the price where it is a whole int4 number of
- * baht and no lower than the lowest ask, else null; and the entry, null where it was nothing but that price.
- */
-export function readSizeEntry(entry: unknown, priceFields: readonly string[]): SizeEntry {
-  const amount = readAmount(entry, priceFields);
-  const isPrice =
-    amount !== undefined && Number.isInteger(amount) && amount >= MIN_PRICE && amount <= INT4_MAX;
-  const price = isPrice ? amount : null;
-  return { price, entry: typeof entry === 'number' && price !== null ? null : entry };
-}
-
 /** A text with nothing in it is as good as none: serialisers write that for what is absent. */
 function asText(value: unknown): string | null {
   if (typeof value === 'string') return value.trim() === '' ? null : toStorable(value);
@@ -149,7 +106,8 @@ function readMetadata(
 /**
  * A lowest-price record (partner rules 2.4, 7.3): the body of the single lookup and each value of a bulk answer.
  * Without code 0000 or without a `size_map` object it is unreadable: neither says that a SKU has no prices, while an
- * empty `size_map` does (partner rule 4.2.4). Never throws.
+ * empty `size_map` does (partner rule 4.2.4). So it is where no entry has a price and some cannot be read: entries in
+ * another form than before are no withdrawal. Never throws.
  */
 export function readRecord(body: unknown, names: WireNames): LowestRecord | UnreadableRecord {
   const parsed = recordSchema.safeParse(body);
@@ -166,6 +124,9 @@ export function readRecord(body: unknown, names: WireNames): LowestRecord | Unre
     if (entry === undefined) return { unreadable: 'a size_map entry is nested too deep' };
     sizes.set(size, readSizeEntry(entry, names.priceFields));
   }
+  const entries = [...sizes.values()];
+  if (entries.some(({ unreadable }) => unreadable) && entries.every(({ price }) => price === null))
+    return { unreadable: 'no entry of size_map reads as a price' };
   const product = toStorableJson(parsed.data.product ?? null);
   if (product === undefined) return { unreadable: 'product is nested too deep' };
   // A member that is null says nothing, as one that is absent.

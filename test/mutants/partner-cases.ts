@@ -256,7 +256,7 @@ export const PARTNER_CASES: readonly Mutant[] = [
   },
   {
     breaks: 'D6: 0 is a price',
-    file: 'src/partner/wire.ts',
+    file: 'src/partner/size-map.ts',
     from: 'export const MIN_PRICE = 50;',
     to: 'export const MIN_PRICE = 0;',
     tests: ['test/partner/wire.test.ts'],

@@ -13,7 +13,7 @@ export const READINGS: readonly Mutant[] = [
     ['transport: a byte order mark is a part of the JSON', ".replace(BYTE_ORDER_MARK, '')", ''],
   ),
   ...faultsOf(
-    'src/partner/wire.ts',
+    'src/partner/size-map.ts',
     WIRE,
     [
       'wire: numeric text is no price',
@@ -34,10 +34,29 @@ export const READINGS: readonly Mutant[] = [
     ['wire: a price that no column holds is one', '&& amount <= INT4_MAX;', '&& amount <= Infinity;'],
     [
       'wire: the entry of a number as text is lost',
-      "typeof entry === 'number' && price !== null ? null : entry",
-      'price !== null ? null : entry',
+      "entry: typeof entry === 'number' ? null : entry",
+      'entry: null',
     ],
+    [
+      'wire: an entry in another form says that there is no offer',
+      '(isWithoutOffer(entry, priceFields) ? {} : { unreadable: true })',
+      '(isWithoutOffer(entry, priceFields) ? {} : {})',
+    ],
+    [
+      'wire: a null in the price field cannot be read',
+      'values.length > 0 ? values.every(isBlank) : isBlank(entry)',
+      'isBlank(entry)',
+    ],
+  ),
+  ...faultsOf(
+    'src/partner/wire.ts',
+    WIRE,
     ['wire: any code will do', "if (code !== '0000')", "if (code !== '0000' && code !== undefined)"],
+    [
+      'wire: entries in another form are a withdrawal',
+      "return { unreadable: 'no entry of size_map reads as a price' };",
+      ';',
+    ],
     ['wire: the meaning of sizes is a size', 'if (NOT_SIZES.has(size)) continue;', ''],
     [
       'wire: a list as size_map is a withdrawal',

@@ -1,14 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import { eachColumn, METADATA } from '../../src/declared/metadata.ts';
+import { readSizeEntry } from '../../src/partner/size-map.ts';
 import { isReadableSku, toStorable, toStorableJson } from '../../src/partner/text.ts';
-import {
-  parseDelta,
-  readBulk,
-  readCount,
-  readDelta,
-  readRecord,
-  readSizeEntry,
-} from '../../src/partner/wire.ts';
+import { parseDelta, readBulk, readCount, readDelta, readRecord } from '../../src/partner/wire.ts';
 
 const names = { priceFields: ['price', 'lowest_price'], skuField: 'sku' };
 const json = (text: string): unknown => JSON.parse(text);
@@ -41,7 +35,31 @@ describe('a size_map entry', () => {
     [{ price: 12.5, lowest_price: 900 }, null, { price: 12.5, lowest_price: 900 }],
     [{ other: 1 }, null, { other: 1 }],
   ])('%j has price %s', (raw, price, entry) => {
-    expect(readSizeEntry(raw, names.priceFields)).toEqual({ price, entry });
+    expect(readSizeEntry(raw, names.priceFields)).toMatchObject({ price, entry });
+  });
+
+  test.each<[unknown, boolean]>([
+    [1200, false],
+    [null, false],
+    [0, false],
+    ['', false],
+    ['0.00', false],
+    [false, false],
+    [{}, false],
+    [{ price: null, count: 2 }, false],
+    [{ price: 0 }, false],
+    [{ asks: null }, false],
+    ['1,500', true],
+    [1500.5, true],
+    [49, true],
+    [-1, true],
+    [true, true],
+    ['sold', true],
+    [[1500], true],
+    [{ asks: 1500 }, true],
+    [{ price: '1,500' }, true],
+  ])('%j cannot be read: %s', (raw, unreadable) => {
+    expect(readSizeEntry(raw, names.priceFields).unreadable ?? false).toBe(unreadable);
   });
 
   test('a configured field is an own member, never an inherited one', () => {
@@ -86,6 +104,36 @@ describe('a lowest-price record', () => {
     ).toMatchObject({ metadata: { name: null, model: '7', size_map_size_type: null } });
   });
 
+  test.each<[string, Record<string, unknown>]>([
+    ['text with a comma', { 9: '1,500', 10: '2,000' }],
+    ['satang', { 9: 1500.5 }],
+    ['another name', { 9: { asks: 1500 }, 10: { asks: 1600 } }],
+    ['another name, and nothing for some sizes', { 9: { asks: 1500 }, 10: null }],
+    ['counts', { 9: 3, 10: 0 }],
+  ])('prices in another form are unreadable, not gone: %s', (_, sizeMap) => {
+    const record = readRecord({ ...good, size_map: { size_type: 'US', ...sizeMap } }, names);
+    expect(record).toEqual({ unreadable: expect.stringContaining('size_map') });
+  });
+
+  test.each<[string, Record<string, unknown>]>([
+    ['null', { 9: null, 10: null }],
+    ['zero', { 9: 0, 10: { price: 0, count: 3 } }],
+    ['null in the known field', { 9: { price: null, bids: 3 }, 10: { price: null, bids: 4 } }],
+  ])('sizes without an offer have no price: %s', (_, sizeMap) => {
+    const record = readRecord({ ...good, size_map: sizeMap }, names);
+    if (!('sizes' in record)) throw new Error(record.unreadable);
+    expect([...record.sizes.values()].map(({ price }) => price)).toEqual([null, null]);
+  });
+
+  test('an entry that cannot be read beside prices costs only itself', () => {
+    const record = readRecord({ ...good, size_map: { 9: 1200, 10: 'ask us' } }, names);
+    if (!('sizes' in record)) throw new Error(record.unreadable);
+    expect([...record.sizes]).toEqual([
+      ['9', { price: 1200, entry: null }],
+      ['10', { price: null, entry: 'ask us', unreadable: true }],
+    ]);
+  });
+
   test('an empty size_map is a withdrawal, not an error', () => {
     expect(readRecord({ ...good, size_map: {} }, names)).toMatchObject({
       sizes: new Map(),
@@ -127,18 +175,18 @@ describe('a lowest-price record', () => {
   });
 
   test('text that Postgres refuses is replaced in metadata and entries', () => {
-    const text = String.raw`{"code":"0000","size_map":{"size_type":"U\u0000S","9":{"price":1,"note":"\ud800"}},"product":{"name":"a\u0000b","k\u0000":1,"__proto__":"\u0000"}}`;
+    const text = String.raw`{"code":"0000","size_map":{"size_type":"U\u0000S","9":{"price":100,"note":"\ud800"}},"product":{"name":"a\u0000b","k\u0000":1,"__proto__":"\u0000"}}`;
     const record = readRecord(json(text), names);
     if (!('sizes' in record)) throw new Error(record.unreadable);
     expect(record.metadata.size_map_size_type).toBe('U\uFFFDS');
     expect(record.metadata.name).toBe('a\uFFFDb');
-    expect(record.sizes.get('9')?.entry).toEqual({ price: 1, note: '\uFFFD' });
+    expect(record.sizes.get('9')?.entry).toEqual({ price: 100, note: '\uFFFD' });
     expect(JSON.stringify(record.product)).toBe('{"name":"a\uFFFDb","k\uFFFD":1,"__proto__":"\uFFFD"}');
   });
 });
 
 describe('a bulk answer', () => {
-  const record = { message: '', code: '0000', size_map: { '9': 1 }, product: {} };
+  const record = { message: '', code: '0000', size_map: { '9': 100 }, product: {} };
 
   test('keeps results, results and counts', () => {
     const body = {

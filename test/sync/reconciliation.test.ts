@@ -118,11 +118,12 @@ test('a deferred SKU waits for DEFERRED_INTERVAL at least, and up to a tenth lon
   );
 });
 
-test('an entry is unpriced where something is there that is no price', () => {
+test('an entry is unpriced where something is there that cannot be read', () => {
   const sizes = new Map([
     ['8', { price: 1200, entry: null }],
     ['9', { price: 1200, entry: { price: 1200, stock: 1 } }],
-    ['10', { price: null, entry: 'sold' }],
+    ['10', { price: null, entry: 'sold', unreadable: true as const }],
+    ['10.5', { price: null, entry: { price: null } }],
     ['11', { price: null, entry: null }],
   ]);
   expect(unpriced({ ...RECORD, sizes })).toBe(1);

@@ -151,7 +151,7 @@ function rowsOf(record: LowestRecord): Pick<Extract<SkuResult, { kind: 'record' 
   };
 }
 
-/** Entries of a record's size_map that carry no readable price. */
+/** Entries of a record's size_map that say something, but no price that can be read. */
 export function unpriced(record: LowestRecord): number {
-  return [...record.sizes.values()].filter(({ price, entry }) => price === null && entry !== null).length;
+  return [...record.sizes.values()].filter(({ unreadable }) => unreadable).length;
 }

@@ -1,4 +1,5 @@
-import { isObject, MIN_PRICE, readAmount, readSizeEntry } from '../../../partner/wire.ts';
+import { MIN_PRICE, readAmount, readSizeEntry } from '../../../partner/size-map.ts';
+import { isObject } from '../../../partner/text.ts';
 
 /*
  * What the shape of an answer shows of the names that the partner does not document (partner rules 2.4.open, 2.5.open).
