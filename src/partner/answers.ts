@@ -1,5 +1,6 @@
 import type { Metadata } from '../declared/metadata.ts';
 import type { SecretUrl } from './secret-url.ts';
+import type { EntryForm } from './size-map.ts';
 
 /** Metadata of the newest snapshot (partner rules 2.7). Counts and times are null where absent or unreadable. */
 export interface ManifestMeta {
@@ -52,4 +53,6 @@ export interface BulkAnswer {
   errors: string[];
   requested: number | null;
   deduped: number | null;
+  /** Where the entries of its records carry a price (formOf); null where none has any. */
+  form?: EntryForm | null;
 }

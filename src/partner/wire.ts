@@ -1,13 +1,15 @@
 import { z } from 'zod';
 import { eachColumn, METADATA, type Metadata } from '../declared/metadata.ts';
 import type { BulkAnswer, DeltaAnswer, LowestRecord, SizeEntry, UnreadableRecord } from './answers.ts';
-import { readSizeEntry } from './size-map.ts';
+import { type EntryForm, formOf, readSizeEntry } from './size-map.ts';
 import { isObject, isReadableSize, isReadableSku, toStorable, toStorableJson } from './text.ts';
 
 /** The names that the partner does not document (partner rules 2.4.open, 2.5.open), as configured. */
 export interface WireNames {
-  /** Where a size_map entry that is an object carries its price: the first that is there as a number counts. */
+  /** Where a size_map entry that is an object may carry its price (formOf). */
   priceFields: readonly string[];
+  /** The only form by which entries are read, from earlier answers; without it that of most entries. */
+  entryForm?: EntryForm | null | undefined;
   /** The SKU in list elements that are objects. */
   skuField: string;
 }
@@ -94,6 +96,13 @@ function asText(value: unknown): string | null {
   return typeof value === 'number' || typeof value === 'boolean' ? String(value) : null;
 }
 
+/** Entries of a record's `size_map`, as they came. */
+function entriesOf(record: unknown): unknown[] {
+  const sizeMap = isObject(record) ? record['size_map'] : null;
+  if (!isObject(sizeMap)) return [];
+  return Object.entries(sizeMap).flatMap(([size, entry]) => (NOT_SIZES.has(size) ? [] : [entry]));
+}
+
 function readMetadata(
   parts: Readonly<Record<'product' | 'size_map', Readonly<Record<string, unknown>> | null>>,
 ): Metadata {
@@ -107,9 +116,13 @@ function readMetadata(
  * A lowest-price record (partner rules 2.4, 7.3): the body of the single lookup and each value of a bulk answer.
  * Without code 0000 or without a `size_map` object it is unreadable: neither says that a SKU has no prices, while an
  * empty `size_map` does (partner rule 4.2.4). So it is where no entry has a price and some cannot be read: entries in
- * another form than before are no withdrawal. Never throws.
+ * another form than before are no withdrawal. Never throws. `form`: of the entries of the answer that it is a part of.
  */
-export function readRecord(body: unknown, names: WireNames): LowestRecord | UnreadableRecord {
+export function readRecord(
+  body: unknown,
+  names: WireNames,
+  form = names.entryForm ?? formOf(entriesOf(body), names.priceFields),
+): LowestRecord | UnreadableRecord {
   const parsed = recordSchema.safeParse(body);
   if (!parsed.success) return { unreadable: 'the record is not an object' };
   const { code, size_map: sizeMap } = parsed.data;
@@ -122,7 +135,7 @@ export function readRecord(body: unknown, names: WireNames): LowestRecord | Unre
     if (!isReadableSize(size)) return { unreadable: 'a size key is too long or not storable' };
     const entry = toStorableJson(raw);
     if (entry === undefined) return { unreadable: 'a size_map entry is nested too deep' };
-    sizes.set(size, readSizeEntry(entry, names.priceFields));
+    sizes.set(size, readSizeEntry(entry, form));
   }
   const entries = [...sizes.values()];
   if (entries.some(({ unreadable }) => unreadable) && entries.every(({ price }) => price === null))
@@ -156,8 +169,11 @@ export function readBulk(body: unknown, names: WireNames): Reading<BulkAnswer> {
     rawResults === undefined || rawResults === null || (Array.isArray(rawResults) && rawResults.length === 0);
   if (!emptyResults && !isObject(rawResults)) return { ok: false, problem: 'results is not an object' };
   const results = new Map<string, LowestRecord | UnreadableRecord>();
-  for (const [sku, record] of Object.entries(emptyResults ? {} : rawResults)) {
-    if (isReadableSku(sku)) results.set(sku, readRecord(record, names));
+  const records = Object.entries(emptyResults ? {} : rawResults);
+  const entries = records.flatMap(([, record]) => entriesOf(record));
+  const form = formOf(entries, names.priceFields, names.entryForm);
+  for (const [sku, record] of records) {
+    if (isReadableSku(sku)) results.set(sku, readRecord(record, names, names.entryForm ?? form));
   }
   const lists: string[][] = [];
   for (const [name, part] of Object.entries({ not_found, deferred, errors })) {
@@ -167,7 +183,10 @@ export function readBulk(body: unknown, names: WireNames): Reading<BulkAnswer> {
   }
   const [notFound = [], deferredSkus = [], errorSkus = []] = lists;
   const counts = { requested: readCount(requested), deduped: readCount(deduped) };
-  return { ok: true, value: { results, notFound, deferred: deferredSkus, errors: errorSkus, ...counts } };
+  return {
+    ok: true,
+    value: { results, notFound, deferred: deferredSkus, errors: errorSkus, ...counts, form },
+  };
 }
 
 /** What a delta answer says besides its four members that forbids taking it for whole; null where there is nothing. */

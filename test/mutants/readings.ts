@@ -1,12 +1,18 @@
 import { faultsOf, type Mutant } from './mutant.ts';
 
 const CORNERS = 'test/partner/corners.test.ts';
-const WIRE = ['test/partner/wire.test.ts', CORNERS];
+const WIRE = ['test/partner/wire.test.ts', 'test/partner/entry-forms.test.ts', CORNERS];
 const LINES = ['test/partner/manifest-lines.test.ts', CORNERS];
 const META = ['test/partner/manifest-answer.test.ts', CORNERS];
 
 /** Faults in how answers of the partner are read. */
 export const READINGS: readonly Mutant[] = [
+  ...faultsOf(
+    'src/partner/entry-forms.ts',
+    ['test/partner/entry-forms.test.ts'],
+    ['wire: another field becomes the price at once', 'const HELD_MS = 3_600_000;', 'const HELD_MS = 0;'],
+    ['wire: a field that is there again has been away all along', 'this.#missingSince = null;\n', ''],
+  ),
   ...faultsOf(
     'src/partner/transport.ts',
     ['test/partner/client.test.ts'],
@@ -21,9 +27,9 @@ export const READINGS: readonly Mutant[] = [
       "if (typeof value !== 'number') return undefined;\n  const text: string",
     ],
     [
-      'wire: the first price field counts, number or not',
-      '=> Object.hasOwn(entry, name) && asNumber(entry[name]) !== undefined)',
-      '=> Object.hasOwn(entry, name))',
+      'wire: any field of an entry may be its price',
+      'if (known !== null && entries.some((entry) => isOfForm(entry, known))) return known;',
+      '',
     ],
     ['wire: the lowest ask is no price', 'amount >= MIN_PRICE &&', 'amount > MIN_PRICE &&'],
     [
@@ -39,14 +45,10 @@ export const READINGS: readonly Mutant[] = [
     ],
     [
       'wire: an entry in another form says that there is no offer',
-      '(isWithoutOffer(entry, priceFields) ? {} : { unreadable: true })',
-      '(isWithoutOffer(entry, priceFields) ? {} : {})',
+      '(isWithoutOffer(entry, form) ? {} : { unreadable: true })',
+      '(isWithoutOffer(entry, form) ? {} : {})',
     ],
-    [
-      'wire: a null in the price field cannot be read',
-      'values.length > 0 ? values.every(isBlank) : isBlank(entry)',
-      'isBlank(entry)',
-    ],
+    ['wire: a null in the price field cannot be read', '? isBlank(entry[field])\n', '? isBlank(entry)\n'],
   ),
   ...faultsOf(
     'src/partner/wire.ts',

@@ -1,10 +1,13 @@
 import { describe, expect, test } from 'vitest';
 import { eachColumn, METADATA } from '../../src/declared/metadata.ts';
-import { readSizeEntry } from '../../src/partner/size-map.ts';
+import { formOf, readSizeEntry as readEntry } from '../../src/partner/size-map.ts';
 import { isReadableSku, toStorable, toStorableJson } from '../../src/partner/text.ts';
 import { parseDelta, readBulk, readCount, readDelta, readRecord } from '../../src/partner/wire.ts';
 
 const names = { priceFields: ['price', 'lowest_price'], skuField: 'sku' };
+/** An entry that is alone in its answer. */
+const readSizeEntry = (entry: unknown, priceFields: readonly string[]) =>
+  readEntry(entry, formOf([entry], priceFields));
 const json = (text: string): unknown => JSON.parse(text);
 
 describe('a size_map entry', () => {
@@ -15,7 +18,7 @@ describe('a size_map entry', () => {
     [0, null, 0],
     [-0, null, -0],
     [{ price: 0 }, null, { price: 0 }],
-    [{ price: 0, lowest_price: 900 }, null, { price: 0, lowest_price: 900 }],
+    [{ price: 0, lowest_price: 900 }, 900, { price: 0, lowest_price: 900 }],
     ['1200', 1200, '1200'],
     [' 1200.00 ', 1200, ' 1200.00 '],
     ['1,200', null, '1,200'],
@@ -32,7 +35,7 @@ describe('a size_map entry', () => {
     [{ price: '1200', count: 2 }, 1200, { price: '1200', count: 2 }],
     [{ price: null, lowest_price: 900 }, 900, { price: null, lowest_price: 900 }],
     [{ lowest_price: 900, price: 1000 }, 1000, { lowest_price: 900, price: 1000 }],
-    [{ price: 12.5, lowest_price: 900 }, null, { price: 12.5, lowest_price: 900 }],
+    [{ price: 12.5, lowest_price: 900 }, 900, { price: 12.5, lowest_price: 900 }],
     [{ other: 1 }, null, { other: 1 }],
   ])('%j has price %s', (raw, price, entry) => {
     expect(readSizeEntry(raw, names.priceFields)).toMatchObject({ price, entry });
@@ -71,7 +74,7 @@ describe('a lowest-price record', () => {
   const good = {
     message: 'ok',
     code: '0000',
-    size_map: { size_type: 'US', '9': 1200, '9.5': { price: 1300 } },
+    size_map: { size_type: 'US', '9': 1200, '9.5': '1300' },
     product: { name: 'N', model: 7, brand: null, extra: [1] },
   };
 
@@ -79,7 +82,7 @@ describe('a lowest-price record', () => {
     expect(readRecord(good, names)).toEqual({
       sizes: new Map([
         ['9', { price: 1200, entry: null }],
-        ['9.5', { price: 1300, entry: { price: 1300 } }],
+        ['9.5', { price: 1300, entry: '1300' }],
       ]),
       metadata: { ...eachColumn(() => null), name: 'N', model: '7', size_map_size_type: 'US' },
       // `brand` is null: the record says nothing of it.
@@ -203,7 +206,14 @@ describe('a bulk answer', () => {
     expect([...results.keys()]).toEqual(['A', 'B']);
     expect(results.get('A')).toHaveProperty('sizes');
     expect(results.get('B')).toHaveProperty('unreadable');
-    expect(rest).toEqual({ notFound: ['C', 'D'], deferred: ['E'], errors: ['F'], requested: 7, deduped: 6 });
+    expect(rest).toEqual({
+      notFound: ['C', 'D'],
+      deferred: ['E'],
+      errors: ['F'],
+      requested: 7,
+      deduped: 6,
+      form: { field: null },
+    });
   });
 
   test('absent parts are empty, also the empty map that a server writes as a list', () => {
