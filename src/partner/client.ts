@@ -16,6 +16,7 @@ import {
 import {
   parseDelta,
   parseExact,
+  parseRecords,
   readBulk,
   readDelta,
   type Reading,
@@ -145,7 +146,7 @@ class HttpPartnerClient implements PartnerClient {
       path: '/partner/lowest/bulk',
       // fromEntries makes an own key of any name, `__proto__` included.
       body: Object.fromEntries([[this.#options.bodyKey, skus]]),
-      parse: JSON.parse,
+      parse: parseRecords,
       signal,
     };
     const read = (body: unknown) => {
@@ -161,7 +162,7 @@ class HttpPartnerClient implements PartnerClient {
     const segment = pathSegment(sku);
     const path = `/partner/lowest/${segment ?? ''}`;
     const limits = limitsOf('lowest');
-    const request: ApiRequest = { route: 'lowest', limits, method: 'GET', path, parse: JSON.parse, signal };
+    const request: ApiRequest = { route: 'lowest', limits, method: 'GET', path, parse: parseRecords, signal };
     const read = (body: unknown) => {
       const record = readRecord(body, { ...this.#names, entryForm: this.#forms.held });
       if ('sizes' in record) return record;

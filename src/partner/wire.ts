@@ -27,10 +27,12 @@ const bulkSchema = z.object({
   deduped: z.unknown().optional(),
 });
 const deltaList = z.array(z.unknown()).nullish();
+/** Serialisers that have one type for lists and maps write {} or [] for either that is empty. */
+const emptyOrList = z.preprocess((value) => (isEmptyObject(value) ? [] : value), deltaList).optional();
 const deltaSchema = z.object({
-  changed: deltaList,
-  removed: deltaList,
-  now_live: deltaList,
+  changed: emptyOrList,
+  removed: emptyOrList,
+  now_live: emptyOrList,
   to_snapshot: z.union([z.string(), z.int()]).nullish(),
 });
 /** Lists of more SKUs may name one twice. */
@@ -62,6 +64,8 @@ const NOT_SIZES = new Set<string>(
   Object.values(METADATA).flatMap(([part, member]) => (part === 'size_map' ? [member] : [])),
 );
 const BULK_PARTS = ['results', 'not_found', 'deferred', 'errors'] as const;
+
+const isEmptyObject = (value: unknown): boolean => isObject(value) && Object.keys(value).length === 0;
 
 /** Where a list element has its SKU: it is the element itself, or an object's member `skuField`. */
 function skuValue(element: unknown, skuField: string): unknown {
@@ -125,7 +129,8 @@ export function readRecord(
 ): LowestRecord | UnreadableRecord {
   const parsed = recordSchema.safeParse(body);
   if (!parsed.success) return { unreadable: 'the record is not an object' };
-  const { code, size_map: sizeMap } = parsed.data;
+  const { code, size_map: given } = parsed.data;
+  const sizeMap = Array.isArray(given) && given.length === 0 ? {} : given;
   if (code !== '0000') return { unreadable: 'code is not 0000' };
   if (!isObject(sizeMap)) return { unreadable: 'size_map is not an object' };
   const sizes = new Map<string, SizeEntry>();
@@ -240,7 +245,7 @@ export function readDelta(body: unknown, names: WireNames): Reading<DeltaAnswer>
     lists.push(readable.length > MAX_EACH_ONCE ? readable : [...new Set(readable)]);
   }
   const { to_snapshot: token } = parsed.data;
-  const toSnapshot = token === undefined || token === null ? null : String(token);
+  const toSnapshot = token === undefined || token === null || token === '' ? null : String(token);
   if (toSnapshot === null ? reported > 0 : !isReadableSku(toSnapshot))
     return { ok: false, problem: 'to_snapshot is missing, empty, too long or not storable' };
   const [changed = [], removed = [], nowLive = []] = lists;
@@ -256,6 +261,14 @@ export function parseExact(text: string): unknown {
     const inexact = typeof value === 'number' && Number.isInteger(value) && !Number.isSafeInteger(value);
     return inexact ? (context?.source ?? value) : value;
   });
+}
+
+/** Fewer digits are exact, as text of a number or within one. */
+const MANY_DIGITS = /\d{16}/;
+
+/** Text of an answer with records to a value; the slower, exact parse is taken only where a number may need it. */
+export function parseRecords(text: string): unknown {
+  return MANY_DIGITS.test(text) ? parseExact(text) : JSON.parse(text);
 }
 
 /** Text of a delta answer to a value; the slower, exact parse is taken only where `to_snapshot` needs it. */

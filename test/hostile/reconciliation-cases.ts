@@ -79,7 +79,7 @@ const BAD_RECORDS: [string, unknown][] = [
   ['without a code', { ...recordOf(A), code: undefined }],
   ['without a size_map', { ...recordOf(A), size_map: undefined }],
   ['with size_map null', recordOf(A, null)],
-  ['with a size_map that is an array', recordOf(A, [])],
+  ['with a size_map that is an array', recordOf(A, [priceOf(A)])],
   ['with a size_map that is text', recordOf(A, '{}')],
   ['with a size that no table holds', recordOf(A, { 'US\0': 1 })],
   ['with a size of 513 characters', recordOf(A, own('x'.repeat(513), 1))],
@@ -91,6 +91,7 @@ const BAD_RECORDS: [string, unknown][] = [
 
 const ODD_RECORDS: [string, unknown][] = [
   ['with no size', recordOf(A, {})],
+  ['with no size, as a list', recordOf(A, [])],
   ['with sizes named as prototypes are', recordOf(A, { ...own('__proto__', 500), constructor: 600 })],
   [
     'with prices of every type',

@@ -33,6 +33,7 @@ function saysNothing(value: unknown): boolean {
  */
 function isRecord(value: unknown): boolean {
   if (!isObject(value) || value['code'] !== '0000') return false;
+  if (Array.isArray(value['size_map']) && value['size_map'].length === 0) return true;
   const { size_type: _, ...sizes } = isObject(value['size_map']) ? value['size_map'] : {};
   if (!isObject(value['size_map']) || !Object.keys(sizes).every((size) => isGoodText(size))) return false;
   return Object.values(sizes).some(isPrice) || Object.values(sizes).every(saysNothing);

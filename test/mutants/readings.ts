@@ -101,6 +101,23 @@ export const READINGS: readonly Mutant[] = [
       "if (typeof sku !== 'string') return { ok: false, problem: `${name} has an element that is no SKU` };",
       "if (typeof sku !== 'string') continue;",
     ],
+    [
+      'wire: an empty object for an empty list makes a delta unreadable',
+      '(isEmptyObject(value) ? [] : value)',
+      'value',
+    ],
+    [
+      'wire: any object for a list is an empty one',
+      '&& Object.keys(value).length === 0;',
+      '&& Object.keys(value).length >= 0;',
+    ],
+    ['wire: an empty token makes a delta unreadable', "|| token === '' ?", '?'],
+    [
+      'wire: a list of prices as size_map is a withdrawal',
+      'Array.isArray(given) && given.length === 0 ? {}',
+      'Array.isArray(given) ? {}',
+    ],
+    ['wire: large integers of records are rounded', 'MANY_DIGITS.test(text) ? parseExact(text) : ', ''],
     ['wire: skipped SKUs are not counted', 'else skipped += 1;', ''],
     [
       'wire: a delta without a token says nothing new, whatever it reports',
@@ -133,6 +150,11 @@ export const READINGS: readonly Mutant[] = [
   ...faultsOf(
     'src/partner/manifest-lines.ts',
     LINES,
+    [
+      'lines: the zero of a time is nonsense',
+      'const NO_TIME = /^$|^0001-01-01T/;',
+      'const NO_TIME = /^never$/;',
+    ],
     ['lines: a live line keeps its hash', 'const hash = live ? null : data.hash;', 'const hash = data.hash;'],
     [
       'lines: a snapshot line without a hash is applied',

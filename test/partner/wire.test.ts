@@ -2,7 +2,14 @@ import { describe, expect, test } from 'vitest';
 import { eachColumn, METADATA } from '../../src/declared/metadata.ts';
 import { formOf, readSizeEntry as readEntry } from '../../src/partner/size-map.ts';
 import { isReadableSku, toStorable, toStorableJson } from '../../src/partner/text.ts';
-import { parseDelta, readBulk, readCount, readDelta, readRecord } from '../../src/partner/wire.ts';
+import {
+  parseDelta,
+  parseRecords,
+  readBulk,
+  readCount,
+  readDelta,
+  readRecord,
+} from '../../src/partner/wire.ts';
 
 const names = { priceFields: ['price', 'lowest_price'], skuField: 'sku' };
 /** An entry that is alone in its answer. */
@@ -137,6 +144,10 @@ describe('a lowest-price record', () => {
     ]);
   });
 
+  test('an empty list for an empty size_map is a withdrawal', () => {
+    expect(readRecord({ ...good, size_map: [] }, names)).toMatchObject({ sizes: new Map() });
+  });
+
   test('an empty size_map is a withdrawal, not an error', () => {
     expect(readRecord({ ...good, size_map: {} }, names)).toMatchObject({
       sizes: new Map(),
@@ -153,7 +164,7 @@ describe('a lowest-price record', () => {
     [{ ...good, code: 0 }],
     [{ ...good, size_map: undefined }],
     [{ ...good, size_map: null }],
-    [{ ...good, size_map: [] }],
+    [{ ...good, size_map: [1200] }],
     [{ ...good, size_map: { 'a\u0000': 1 } }],
     [{ ...good, size_map: { 'a\ud800': 1 } }],
     [{ ...good, size_map: { ['a'.repeat(513)]: 1 } }],
@@ -272,6 +283,7 @@ describe('a delta answer', () => {
     expect(readDelta({ ...good, to_snapshot: 42 }, names)).toMatchObject({ value: { toSnapshot: '42' } });
   });
 
+  const nothingNew = { changed: null, removed: null, now_live: null };
   const nothing = { changed: [], removed: [], nowLive: [], toSnapshot: 's2', skipped: 0 };
   test.each<[string, object, object]>([
     ['null for an empty list', { ...good, now_live: null, removed: null }, { changed: ['A', 'B'] }],
@@ -280,6 +292,8 @@ describe('a delta answer', () => {
       { changed: undefined, removed: ['C'], to_snapshot: 's2' },
       { removed: ['C'] },
     ],
+    ['an empty token where nothing is new', { ...nothingNew, to_snapshot: '' }, { toSnapshot: null }],
+    ['an empty object for an empty list', { ...good, removed: {}, now_live: {} }, { changed: ['A', 'B'] }],
     ['a token alone', { to_snapshot: 's2' }, {}],
     ['null for every list', { changed: null, removed: null, now_live: null, to_snapshot: 's2' }, {}],
     ['no token where nothing is new', { changed: [], removed: [], now_live: [] }, { toSnapshot: null }],
@@ -293,7 +307,8 @@ describe('a delta answer', () => {
   test.each([
     ['changed', {}],
     ['changed', { message: 'ok' }],
-    ['removed', { ...good, removed: {} }],
+    ['removed', { ...good, removed: { A: true } }],
+    ['changed', { ...good, changed: 'A' }],
     ['now_live', { ...good, now_live: undefined }],
     ['changes', { changes: ['A'], removed: [], now_live: [], to_snapshot: 's2' }],
     ['nextCursor', { ...good, nextCursor: 'p2' }],
@@ -323,6 +338,15 @@ describe('a delta answer', () => {
     const body = parseDelta('{"changed":[],"removed":[],"now_live":[],"to_snapshot":20261101060000123}');
     expect(readDelta(body, names)).toMatchObject({ value: { toSnapshot: '20261101060000123' } });
   });
+});
+
+test('an integer beyond 2^53 in a record is stored with its digits', () => {
+  const text =
+    '{"code":"0000","size_map":{"9":{"price":1200,"ask_id":9007199254740993}},"product":{"id":9007199254740993}}';
+  const record = readRecord(parseRecords(text), names);
+  if (!('sizes' in record)) throw new Error(record.unreadable);
+  expect(record.sizes.get('9')?.entry).toEqual({ price: 1200, ask_id: '9007199254740993' });
+  expect(record.product).toEqual({ id: '9007199254740993' });
 });
 
 test.each([
