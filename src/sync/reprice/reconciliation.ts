@@ -23,6 +23,8 @@ export interface Reconciliation {
   readonly skuAnswers: ReadonlyMap<string, SkuAnswer>;
   /** SKUs in the answer that were not asked; they change nothing. */
   readonly unexpected: number;
+  /** The partner says that it has read only so many SKUs as it answers: the call was too large for it. */
+  readonly cut: boolean;
 }
 
 /**
@@ -53,7 +55,12 @@ export function reconcile(asked: readonly string[], answer: BulkAnswer): Reconci
   for (const sku of answer.notFound) rule(sku, { kind: 'not_found' });
   for (const sku of answer.deferred) rule(sku, { kind: 'deferred' });
   for (const sku of answer.errors) rule(sku, { kind: 'error', because: 'reported' });
-  return { skuAnswers, unexpected: unexpected.size };
+  const omitted = [...skuAnswers.values()].filter(
+    (said) => said.kind === 'error' && said.because === 'omitted',
+  ).length;
+  const { requested } = answer;
+  const cut = requested !== null && requested > 0 && omitted > 0 && requested === skuAnswers.size - omitted;
+  return { skuAnswers, unexpected: unexpected.size, cut };
 }
 
 /** How many SKUs were answered in each way, and errors by what they stand for. */
@@ -101,6 +108,8 @@ export interface Meanwhile {
   readonly generalErrors: boolean;
   /** Live SKUs are computed: one that is deferred again and again is so for itself. */
   readonly computes: boolean;
+  /** What the answer omits was not read. */
+  readonly cut?: boolean;
 }
 
 const NOTHING_KNOWN: Meanwhile = { generalErrors: false, computes: false };
@@ -111,7 +120,7 @@ export function skuResultOf(
   skuAnswer: SkuAnswer,
   settings: SyncSettings,
   random: () => number,
-  { generalErrors, computes }: Meanwhile = NOTHING_KNOWN,
+  { generalErrors, computes, cut = false }: Meanwhile = NOTHING_KNOWN,
 ): SkuResult {
   const { sku } = asked;
   switch (skuAnswer.kind) {
@@ -127,6 +136,8 @@ export function skuResultOf(
     }
     case 'error': {
       const { errorMs } = settings.intervals;
+      if (cut && skuAnswer.because === 'omitted')
+        return { sku, kind: 'error', waitMs: errorMs, general: true };
       if (generalErrors) {
         const waitMs = Math.max(errorMs, OUTAGE_PAUSE_MAX_MS) * (1 + JITTER * random());
         return { sku, kind: 'error', waitMs, general: true };
