@@ -273,7 +273,7 @@ export const PARTNER_CASES: readonly Mutant[] = [
     file: 'src/partner/size-map.ts',
     from: 'export const MIN_PRICE = 50;',
     to: 'export const MIN_PRICE = 0;',
-    tests: ['test/partner/wire.test.ts'],
+    tests: ['test/partner/size-map.test.ts'],
   },
   {
     breaks: 'D7: the manifest route clears a fault that the delta route has the last word on',

@@ -214,12 +214,6 @@ describe('what is answered', () => {
     expect(await client.delta(permit, 's1')).toMatchObject({ changed: ['A'], toSnapshot: 's2' });
   });
 
-  test('a byte order mark before a refusal hides no code', async () => {
-    const refusal = `\uFEFF${JSON.stringify({ message: 'x', code: '0009' })}`;
-    const { client, permit } = clientOf(await serve((_request, response) => answer(response, 400, refusal)));
-    expect(await failureOf(client.lowest(permit, 'A'))).toMatchObject({ kind: 'sku-not-found' });
-  });
-
   test('a SKU that does not exist', async () => {
     const { client, permit } = clientOf(
       await serve((_request, response) => answer(response, 400, { message: 'x', code: '0009' })),
