@@ -29,6 +29,7 @@ export function credentialReader(
 export function openClient(
   config: Config,
   clock: Clock,
+  onSync: Telemetry['onSync'],
   observe: Telemetry['onRequest'],
   rereadCredential: () => void,
 ): PartnerClient {
@@ -46,6 +47,7 @@ export function openClient(
     proxy: partner.proxy,
     userAgent: `catalog-mirror/${VERSION}`,
     clock,
+    onForm: ({ kind, field, instead }) => onSync({ event: `price-form.${kind}`, field, instead }),
     observe(observation) {
       observe(observation);
       const { outcome } = observation;

@@ -64,9 +64,22 @@ export const PARTNER = {
   ),
   'bulk.unpriced-entries': line(
     'warn',
-    'size_map entries without a readable price',
+    'size_map entries whose price cannot be read, beside others that can',
     ['entries'],
-    'their prices stay null; check PARTNER_PRICE_FIELDS with `catalog-mirror doctor`. Logged once',
+    'their prices are null; check PARTNER_PRICE_FIELDS with `catalog-mirror doctor`. Counts cover an hour',
+  ),
+  'price-form.missing': line(
+    ['warn', 'debug'],
+    'no size_map entry has the field that held the price; their records are unreadable and keep their prices',
+    ['field', 'instead'],
+    'after an hour without it `instead` is read (null: bare numbers). If that is the price, set PARTNER_PRICE_FIELDS to it and restart; `catalog-mirror doctor` helps',
+    HOUR_MS,
+  ),
+  'price-form.let-go': line(
+    'warn',
+    'the price in size_map entries is read from another field from now on',
+    ['field', 'instead'],
+    'compare some prices with the marketplace; set PARTNER_PRICE_FIELDS to the right field',
   ),
   'bulk.failed': line(
     ['warn', 'debug'],

@@ -1,5 +1,6 @@
 import type { Metadata } from '../declared/metadata.ts';
 import type { SecretUrl } from './secret-url.ts';
+import type { EntryForm } from './size-map.ts';
 
 /** Metadata of the newest snapshot (partner rules 2.7). Counts and times are null where absent or unreadable. */
 export interface ManifestMeta {
@@ -24,11 +25,12 @@ export interface DeltaAnswer {
 
 /**
  * One size of a SKU. `price` in whole baht; `entry` is the partner's entry as it came, null where it was just that
- * number.
+ * number. `unreadable`: it says something, but no price that can be read.
  */
 export interface SizeEntry {
   price: number | null;
   entry: unknown;
+  unreadable?: true;
 }
 
 /** A lowest-price record (partner rules 2.4). An empty `sizes` is a withdrawal; `product` is the object as it came. */
@@ -51,4 +53,6 @@ export interface BulkAnswer {
   errors: string[];
   requested: number | null;
   deduped: number | null;
+  /** Where the entries of its records carry a price (formOf); null where none has any. */
+  form?: EntryForm | null;
 }

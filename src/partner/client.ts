@@ -1,5 +1,6 @@
 import type { Clock } from '../lib/clock.ts';
 import type { BulkAnswer, DeltaAnswer, LowestRecord, ManifestMeta } from './answers.ts';
+import { EntryForms, type FormNews } from './entry-forms.ts';
 import { PartnerError, type RequestOutcome, type Route, safeCause } from './errors.ts';
 import { limitsOf } from './limits.ts';
 import { readManifestMeta } from './manifest-answer.ts';
@@ -15,6 +16,7 @@ import {
 import {
   parseDelta,
   parseExact,
+  parseRecords,
   readBulk,
   readDelta,
   type Reading,
@@ -56,6 +58,8 @@ export interface PartnerClientOptions {
   /** Without it, connections are direct. */
   proxy?: ProxySettings | undefined;
   clock: Clock;
+  /** Called where the entries of size_map no longer have the form that they had. */
+  onForm?: ((news: FormNews) => void) | undefined;
   observe?: ((observation: RequestObservation) => void) | undefined;
 }
 
@@ -96,11 +100,13 @@ function asPartnerError(error: unknown, route: Route): PartnerError {
 class HttpPartnerClient implements PartnerClient {
   readonly #options: PartnerClientOptions;
   readonly #names: WireNames;
+  readonly #forms: EntryForms;
   readonly #transport: Transport;
 
   constructor(options: PartnerClientOptions) {
     this.#options = options;
     this.#names = { priceFields: options.priceFields, skuField: options.skuField };
+    this.#forms = new EntryForms(() => options.clock.monotonic());
     this.#transport = createTransport(options);
   }
 
@@ -140,10 +146,15 @@ class HttpPartnerClient implements PartnerClient {
       path: '/partner/lowest/bulk',
       // fromEntries makes an own key of any name, `__proto__` included.
       body: Object.fromEntries([[this.#options.bodyKey, skus]]),
-      parse: JSON.parse,
+      parse: parseRecords,
       signal,
     };
-    const read = (body: unknown) => bulkAnswerOf(body, this.#names, skus.length);
+    const read = (body: unknown) => {
+      const answer = bulkAnswerOf(body, { ...this.#names, entryForm: this.#forms.held }, skus.length);
+      const news = this.#forms.note(answer.form ?? null);
+      if (news !== null) this.#options.onForm?.(news);
+      return answer;
+    };
     return this.#ask(permit, request, read, skus.length);
   }
 
@@ -151,9 +162,9 @@ class HttpPartnerClient implements PartnerClient {
     const segment = pathSegment(sku);
     const path = `/partner/lowest/${segment ?? ''}`;
     const limits = limitsOf('lowest');
-    const request: ApiRequest = { route: 'lowest', limits, method: 'GET', path, parse: JSON.parse, signal };
+    const request: ApiRequest = { route: 'lowest', limits, method: 'GET', path, parse: parseRecords, signal };
     const read = (body: unknown) => {
-      const record = readRecord(body, this.#names);
+      const record = readRecord(body, { ...this.#names, entryForm: this.#forms.held });
       if ('sizes' in record) return record;
       throw new PartnerError('unreadable', 'lowest', { status: 200, detail: record.unreadable });
     };

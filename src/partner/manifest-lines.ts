@@ -36,6 +36,8 @@ export interface RejectedLine {
 
 const INT4_MAX = 2_147_483_647;
 const SAMPLE_LENGTH = 200;
+/** What serialisers write where there is no time: nothing, or the first year. */
+const NO_TIME = /^$|^0001-01-01T/;
 /** Characters of a line that are searched for secrets before the sample is cut from it, so that none is cut in two. */
 const SEARCHED_LENGTH = 8192;
 /** What some programs put at the beginning of a file is no part of its first line. */
@@ -119,8 +121,9 @@ function settleLine(data: z.infer<typeof lineSchema>): ManifestLine | RejectionR
   const live = data.price_source === 'live';
   const hash = live ? null : data.hash;
   if (!live && (typeof hash !== 'string' || hash === '' || !isStorableText(hash))) return 'bad-hash';
-  const updatedAt = typeof data.updated_at === 'string' ? normaliseTime(data.updated_at) : null;
-  if (typeof data.updated_at === 'string' && updatedAt === null) return 'bad-updated-at';
+  const time = data.updated_at ?? '';
+  const updatedAt = NO_TIME.test(time) ? null : normaliseTime(time);
+  if (updatedAt === null && !NO_TIME.test(time)) return 'bad-updated-at';
   return {
     sku: data.sku,
     sizes: data.sizes ?? null,

@@ -73,6 +73,9 @@ const LARGE_TEXT = 1024 * 1024;
 
 const unzip = promisify(gunzip);
 
+/** What some programs put before a text is no part of its JSON. */
+const BYTE_ORDER_MARK = /^\uFEFF/;
+
 /** For what is no JSON, or leads elsewhere. */
 const NOT_THE_API =
   'a page, a redirect or half an answer came in its place: the partner may be under maintenance, ' +
@@ -87,7 +90,7 @@ function isGzip(body: Buffer): boolean {
 }
 
 /**
- * The whole body, decompressed (partner rule 1.3), at most `cap` bytes before and after. Throws RangeError beyond it.
+ * The whole body as text without a byte order mark, decompressed (partner rule 1.3), at most `cap` bytes before and after. Throws RangeError beyond it.
  */
 async function readBody(body: Dispatcher.ResponseData['body'], cap: number): Promise<string> {
   const chunks: Buffer[] = [];
@@ -98,7 +101,8 @@ async function readBody(body: Dispatcher.ResponseData['body'], cap: number): Pro
     chunks.push(chunk);
   }
   const raw = Buffer.concat(chunks);
-  return (isGzip(raw) ? await unzip(raw, { maxOutputLength: cap }) : raw).toString('utf8');
+  const plain = isGzip(raw) ? await unzip(raw, { maxOutputLength: cap }) : raw;
+  return plain.toString('utf8').replace(BYTE_ORDER_MARK, '');
 }
 
 /** The body of a refusal; null where it is no JSON, or too much. */

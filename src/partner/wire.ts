@@ -2,20 +2,21 @@ import { z } from 'zod';
 import { eachColumn, METADATA, type Metadata } from '../declared/metadata.ts';
 import { isObject } from '../lib/json-object.ts';
 import type { BulkAnswer, DeltaAnswer, LowestRecord, SizeEntry, UnreadableRecord } from './answers.ts';
+import { type EntryForm, formOf, readSizeEntry } from './size-map.ts';
 import { isReadableSize, isReadableSku, toStorable, toStorableJson } from './text.ts';
 
 /** The names that the partner does not document (partner rules 2.4.open, 2.5.open), as configured. */
 export interface WireNames {
-  /** Where a size_map entry that is an object carries its price: the first that is there as a number counts. */
+  /** Where a size_map entry that is an object may carry its price (formOf). */
   priceFields: readonly string[];
+  /** The only form by which entries are read, from earlier answers; without it that of most entries. */
+  entryForm?: EntryForm | null | undefined;
   /** The SKU in list elements that are objects. */
   skuField: string;
 }
 
 /** Result of reading a body: the value, or the field that could not be read (upstream names, never values). */
 export type Reading<T> = { ok: true; value: T } | { ok: false; problem: string };
-
-const INT4_MAX = 2_147_483_647;
 
 // Members keyed by untrusted text stay `unknown` here and are walked as own entries: z.record would drop `__proto__`.
 const bulkSchema = z.object({
@@ -27,10 +28,12 @@ const bulkSchema = z.object({
   deduped: z.unknown().optional(),
 });
 const deltaList = z.array(z.unknown()).nullish();
+/** Serialisers that have one type for lists and maps write {} or [] for either that is empty. */
+const emptyOrList = z.preprocess((value) => (isEmptyObject(value) ? [] : value), deltaList).optional();
 const deltaSchema = z.object({
-  changed: deltaList,
-  removed: deltaList,
-  now_live: deltaList,
+  changed: emptyOrList,
+  removed: emptyOrList,
+  now_live: emptyOrList,
   to_snapshot: z.union([z.string(), z.int()]).nullish(),
 });
 /** Lists of more SKUs may name one twice. */
@@ -63,6 +66,8 @@ const NOT_SIZES = new Set<string>(
 );
 const BULK_PARTS = ['results', 'not_found', 'deferred', 'errors'] as const;
 
+const isEmptyObject = (value: unknown): boolean => isObject(value) && Object.keys(value).length === 0;
+
 /** Where a list element has its SKU: it is the element itself, or an object's member `skuField`. */
 function skuValue(element: unknown, skuField: string): unknown {
   return isObject(element) && Object.hasOwn(element, skuField) ? element[skuField] : element;
@@ -90,47 +95,17 @@ export function readCount(value: unknown): number | null {
   return typeof count === 'number' && Number.isSafeInteger(count) && count >= 0 ? count : null;
 }
 
-/** Number of an entry's price as it came, or undefined where the value is neither a number nor numeric text. */
-function asNumber(value: unknown): number | undefined {
-  if (typeof value === 'number') return value;
-  if (typeof value !== 'string') return undefined;
-  const text = value.trim();
-  return /^-?\d{1,20}(\.\d{1,20})?$/.test(text) ? Number(text) : undefined;
-}
-
-/**
- * The partner stores no lower ask (partner rule 8.create-floor): less says that there is no price, whatever it is
- * meant to say.
- */
-export const MIN_PRICE = 50;
-
-/**
- * The number in a `size_map` entry, whatever it counts: the entry itself, or the first of the fields that is there as
- * one.
- */
-export function readAmount(entry: unknown, priceFields: readonly string[]): number | undefined {
-  if (!isObject(entry)) return asNumber(entry);
-  const field = priceFields.find((name) => Object.hasOwn(entry, name) && asNumber(entry[name]) !== undefined);
-  return field === undefined ? undefined : asNumber(entry[field]);
-}
-
-/**
- * Price of one `size_map` entry (undocumented structure, partner rules 2.4; whole baht, 1.7).
- * In: the entry as it came (number, numeric text, object, anything). Out: the price where it is a whole int4 number of
- * baht and no lower than the lowest ask, else null; and the entry, null where it was nothing but that price.
- */
-export function readSizeEntry(entry: unknown, priceFields: readonly string[]): SizeEntry {
-  const amount = readAmount(entry, priceFields);
-  const isPrice =
-    amount !== undefined && Number.isInteger(amount) && amount >= MIN_PRICE && amount <= INT4_MAX;
-  const price = isPrice ? amount : null;
-  return { price, entry: typeof entry === 'number' && price !== null ? null : entry };
-}
-
 /** A text with nothing in it is as good as none: serialisers write that for what is absent. */
 function asText(value: unknown): string | null {
   if (typeof value === 'string') return value.trim() === '' ? null : toStorable(value);
   return typeof value === 'number' || typeof value === 'boolean' ? String(value) : null;
+}
+
+/** Entries of a record's `size_map`, as they came. */
+function entriesOf(record: unknown): unknown[] {
+  const sizeMap = isObject(record) ? record['size_map'] : null;
+  if (!isObject(sizeMap)) return [];
+  return Object.entries(sizeMap).flatMap(([size, entry]) => (NOT_SIZES.has(size) ? [] : [entry]));
 }
 
 function readMetadata(
@@ -145,12 +120,18 @@ function readMetadata(
 /**
  * A lowest-price record (partner rules 2.4, 7.3): the body of the single lookup and each value of a bulk answer.
  * Without code 0000 or without a `size_map` object it is unreadable: neither says that a SKU has no prices, while an
- * empty `size_map` does (partner rule 4.2.4). Never throws.
+ * empty `size_map` does (partner rule 4.2.4). So it is where no entry has a price and some cannot be read: entries in
+ * another form than before are no withdrawal. Never throws. `form`: of the entries of the answer that it is a part of.
  */
-export function readRecord(body: unknown, names: WireNames): LowestRecord | UnreadableRecord {
+export function readRecord(
+  body: unknown,
+  names: WireNames,
+  form = names.entryForm ?? formOf(entriesOf(body), names.priceFields),
+): LowestRecord | UnreadableRecord {
   const parsed = recordSchema.safeParse(body);
   if (!parsed.success) return { unreadable: 'the record is not an object' };
-  const { code, size_map: sizeMap } = parsed.data;
+  const { code, size_map: given } = parsed.data;
+  const sizeMap = Array.isArray(given) && given.length === 0 ? {} : given;
   if (code !== '0000') return { unreadable: 'code is not 0000' };
   if (!isObject(sizeMap)) return { unreadable: 'size_map is not an object' };
   const sizes = new Map<string, SizeEntry>();
@@ -160,8 +141,11 @@ export function readRecord(body: unknown, names: WireNames): LowestRecord | Unre
     if (!isReadableSize(size)) return { unreadable: 'a size key is too long or not storable' };
     const entry = toStorableJson(raw);
     if (entry === undefined) return { unreadable: 'a size_map entry is nested too deep' };
-    sizes.set(size, readSizeEntry(entry, names.priceFields));
+    sizes.set(size, readSizeEntry(entry, form));
   }
+  const entries = [...sizes.values()];
+  if (entries.some(({ unreadable }) => unreadable) && entries.every(({ price }) => price === null))
+    return { unreadable: 'no entry of size_map reads as a price' };
   const product = toStorableJson(parsed.data.product ?? null);
   if (product === undefined) return { unreadable: 'product is nested too deep' };
   // A member that is null says nothing, as one that is absent.
@@ -191,8 +175,11 @@ export function readBulk(body: unknown, names: WireNames): Reading<BulkAnswer> {
     rawResults === undefined || rawResults === null || (Array.isArray(rawResults) && rawResults.length === 0);
   if (!emptyResults && !isObject(rawResults)) return { ok: false, problem: 'results is not an object' };
   const results = new Map<string, LowestRecord | UnreadableRecord>();
-  for (const [sku, record] of Object.entries(emptyResults ? {} : rawResults)) {
-    if (isReadableSku(sku)) results.set(sku, readRecord(record, names));
+  const records = Object.entries(emptyResults ? {} : rawResults);
+  const entries = records.flatMap(([, record]) => entriesOf(record));
+  const form = formOf(entries, names.priceFields, names.entryForm);
+  for (const [sku, record] of records) {
+    if (isReadableSku(sku)) results.set(sku, readRecord(record, names, names.entryForm ?? form));
   }
   const lists: string[][] = [];
   for (const [name, part] of Object.entries({ not_found, deferred, errors })) {
@@ -202,7 +189,10 @@ export function readBulk(body: unknown, names: WireNames): Reading<BulkAnswer> {
   }
   const [notFound = [], deferredSkus = [], errorSkus = []] = lists;
   const counts = { requested: readCount(requested), deduped: readCount(deduped) };
-  return { ok: true, value: { results, notFound, deferred: deferredSkus, errors: errorSkus, ...counts } };
+  return {
+    ok: true,
+    value: { results, notFound, deferred: deferredSkus, errors: errorSkus, ...counts, form },
+  };
 }
 
 /** What a delta answer says besides its four members that forbids taking it for whole; null where there is nothing. */
@@ -256,7 +246,7 @@ export function readDelta(body: unknown, names: WireNames): Reading<DeltaAnswer>
     lists.push(readable.length > MAX_EACH_ONCE ? readable : [...new Set(readable)]);
   }
   const { to_snapshot: token } = parsed.data;
-  const toSnapshot = token === undefined || token === null ? null : String(token);
+  const toSnapshot = token === undefined || token === null || token === '' ? null : String(token);
   if (toSnapshot === null ? reported > 0 : !isReadableSku(toSnapshot))
     return { ok: false, problem: 'to_snapshot is missing, empty, too long or not storable' };
   const [changed = [], removed = [], nowLive = []] = lists;
@@ -272,6 +262,14 @@ export function parseExact(text: string): unknown {
     const inexact = typeof value === 'number' && Number.isInteger(value) && !Number.isSafeInteger(value);
     return inexact ? (context?.source ?? value) : value;
   });
+}
+
+/** Fewer digits are exact, as text of a number or within one. */
+const MANY_DIGITS = /\d{16}/;
+
+/** Text of an answer with records to a value; the slower, exact parse is taken only where a number may need it. */
+export function parseRecords(text: string): unknown {
+  return MANY_DIGITS.test(text) ? parseExact(text) : JSON.parse(text);
 }
 
 /** Text of a delta answer to a value; the slower, exact parse is taken only where `to_snapshot` needs it. */

@@ -28,7 +28,7 @@ export type SpokenLine = Record<keyof ManifestLine, unknown>;
 
 const NONSENSE: readonly [Partial<SpokenLine>, ...Partial<SpokenLine>[]] = [
   { sizes: '2' },
-  { updated_at: '0001-01-01T00:00:00.000Z' },
+  { updated_at: '0000-00-00T00:00:00.000Z' },
   { updated_at: 1_795_000_000 },
 ];
 const PAGE_MARKS: readonly [Json, ...Json[]] = [{ has_more: true }, { nextCursor: 'bmV4dA==' }];

@@ -188,7 +188,9 @@ function massMoveReasons({ now, doubts: { implausible, massMoved, last, massMove
   const shown =
     kind === 'implausible'
       ? `${count(odd)} of ${count(answers)} answers within an hour were hardly prices`
-      : `half of the prices that moved within an hour did so by ${count(Math.round(100 * Math.expm1(move ?? 0)))} % or more`;
+      : kind === 'lost'
+        ? `${count(odd)} of ${count(answers)} SKUs that were asked within an hour have lost all their prices`
+        : `half of the prices that moved within an hour did so by ${count(Math.round(100 * Math.expm1(move ?? 0)))} % or more`;
   const age = formatAge(Math.max(0, (now.getTime() - since.getTime()) / 1000));
   return [
     degraded(
@@ -302,7 +304,7 @@ function backlogReasons({ counts, sync }: Facts): Reason[] {
     failing > Math.max(FAILING_SKUS, all * FAILING_PART) &&
       degraded(
         'skus-failing',
-        `the partner answers ${count(failing)} SKUs with an error; each is asked again at growing intervals`,
+        `the partner answers ${count(failing)} SKUs with an error, or in a form that cannot be read; each is asked again at growing intervals`,
         'if it lasts, run `catalog-mirror doctor`, and ask the partner',
       ),
     oldest > LATE_SECONDS &&

@@ -127,7 +127,7 @@ describe('Prices come from bulk alone.', () => {
 });
 
 describe('An entry that carries no readable price.', () => {
-  test('An entry that carries no readable price keeps its entry, is counted, and warned of once', async () => {
+  test('An entry that carries no readable price keeps its entry, is counted, and warned of', async () => {
     // A bare null is no riddle: it says that there is no price.
     const riddles = { 'no price inside': { ask: 'n/a' }, text: 'call us', negative: -5, fraction: 12.5 };
     const entries = { ...riddles, nothing: null };

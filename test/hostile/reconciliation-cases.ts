@@ -79,21 +79,23 @@ const BAD_RECORDS: [string, unknown][] = [
   ['without a code', { ...recordOf(A), code: undefined }],
   ['without a size_map', { ...recordOf(A), size_map: undefined }],
   ['with size_map null', recordOf(A, null)],
-  ['with a size_map that is an array', recordOf(A, [])],
+  ['with a size_map that is an array', recordOf(A, [priceOf(A)])],
   ['with a size_map that is text', recordOf(A, '{}')],
   ['with a size that no table holds', recordOf(A, { 'US\0': 1 })],
   ['with a size of 513 characters', recordOf(A, own('x'.repeat(513), 1))],
   ['with an entry 100 deep', recordOf(A, { 'US 9': deep(100) })],
   ['with a product 100 deep', { ...recordOf(A), product: deep(100) }],
+  ['with prices in a form that nobody reads', recordOf(A, { a: '1,500', b: { thb: 900 }, c: null })],
   ['all of it under __proto__', own('__proto__', recordOf(A))],
 ];
 
 const ODD_RECORDS: [string, unknown][] = [
   ['with no size', recordOf(A, {})],
-  ['with sizes named as prototypes are', recordOf(A, { ...own('__proto__', 5), constructor: 6 })],
+  ['with no size, as a list', recordOf(A, [])],
+  ['with sizes named as prototypes are', recordOf(A, { ...own('__proto__', 500), constructor: 600 })],
   [
     'with prices of every type',
-    recordOf(A, { a: null, b: true, c: [], d: {}, e: '12', f: -1, g: 1e300, h: 1.5 }),
+    recordOf(A, { a: null, b: true, c: [], d: {}, e: '12', f: -1, g: 1e300, h: 1.5, i: 900 }),
   ],
   [
     'with text that no table holds',

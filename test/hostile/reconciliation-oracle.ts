@@ -15,11 +15,28 @@ function isGoodText(text: string): boolean {
   return !text.includes('\0') && text.isWellFormed() && text.length <= 512;
 }
 
-/** A record is one with code 0000 and a size_map whose keys a table can hold. */
+function isPrice(value: unknown): boolean {
+  if (isObject(value)) return isPrice(value['price']);
+  const amount = typeof value === 'string' && /^\d+$/.test(value) ? Number(value) : value;
+  return Number.isInteger(amount) && Number(amount) >= 50 && Number(amount) < 2 ** 31;
+}
+
+function saysNothing(value: unknown): boolean {
+  if (typeof value === 'string') return /^[\s0]*$/.test(value);
+  if (typeof value !== 'object' || value === null) return value === null || value === false || value === 0;
+  return Object.values(value).every(saysNothing);
+}
+
+/**
+ * A record is one with code 0000 and a size_map whose keys a table can hold, and of which something reads as a price,
+ * or nothing says anything.
+ */
 function isRecord(value: unknown): boolean {
   if (!isObject(value) || value['code'] !== '0000') return false;
-  const sizes = value['size_map'];
-  return isObject(sizes) && Object.keys(sizes).every((size) => isGoodText(size));
+  if (Array.isArray(value['size_map']) && value['size_map'].length === 0) return true;
+  const { size_type: _, ...sizes } = isObject(value['size_map']) ? value['size_map'] : {};
+  if (!isObject(value['size_map']) || !Object.keys(sizes).every((size) => isGoodText(size))) return false;
+  return Object.values(sizes).some(isPrice) || Object.values(sizes).every(saysNothing);
 }
 
 function namedIn(list: unknown): unknown[] | null {

@@ -6,6 +6,7 @@ import { COMMANDS } from './commands.ts';
 import { CONNECTIONS } from './connections.ts';
 import { DATABASES } from './databases.ts';
 import { DECISIONS } from './decisions.ts';
+import { ENTRIES } from './entries.ts';
 import { ENVIRONMENT } from './environment.ts';
 import { FOLLOWERS } from './followers.ts';
 import { HINTS } from './hints.ts';
@@ -48,6 +49,7 @@ export const LISTS: Readonly<Record<string, readonly Mutant[]>> = {
   decisions: DECISIONS,
   live: LIVE,
   releases: RELEASES,
+  entries: ENTRIES,
   readings: READINGS,
   judgements: JUDGEMENTS,
   scheduling: SCHEDULING,

@@ -255,11 +255,25 @@ export const PARTNER_CASES: readonly Mutant[] = [
     tests: ['test/store/changes.pg.test.ts', 'test/store/answers-model.pg.test.ts'],
   },
   {
+    breaks: 'wire: a list that was cut is not noticed',
+    file: 'src/sync/reprice/reconciliation.ts',
+    from: 'requested > 0 && omitted > 0 && requested === skuAnswers.size - omitted',
+    to: 'requested > skuAnswers.size',
+    tests: ['test/sync/reconciliation.test.ts'],
+  },
+  {
+    breaks: 'wire: what was cut off counts as failed',
+    file: 'src/sync/reprice/reconciliation.ts',
+    from: "if (cut && skuAnswer.because === 'omitted')",
+    to: "if (cut && skuAnswer.because === 'alone')",
+    tests: ['test/sync/reconciliation.test.ts'],
+  },
+  {
     breaks: 'D6: 0 is a price',
-    file: 'src/partner/wire.ts',
+    file: 'src/partner/size-map.ts',
     from: 'export const MIN_PRICE = 50;',
     to: 'export const MIN_PRICE = 0;',
-    tests: ['test/partner/wire.test.ts'],
+    tests: ['test/partner/size-map.test.ts'],
   },
   {
     breaks: 'D7: the manifest route clears a fault that the delta route has the last word on',

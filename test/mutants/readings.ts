@@ -10,29 +10,12 @@ export const READINGS: readonly Mutant[] = [
   ...faultsOf(
     'src/partner/wire.ts',
     WIRE,
-    [
-      'wire: numeric text is no price',
-      "if (typeof value !== 'string') return undefined;\n  const text",
-      "if (typeof value !== 'number') return undefined;\n  const text: string",
-    ],
-    [
-      'wire: the first price field counts, number or not',
-      '=> Object.hasOwn(entry, name) && asNumber(entry[name]) !== undefined)',
-      '=> Object.hasOwn(entry, name))',
-    ],
-    ['wire: the lowest ask is no price', 'amount >= MIN_PRICE &&', 'amount > MIN_PRICE &&'],
-    [
-      'wire: a price with satang is one',
-      'amount !== undefined && Number.isInteger(amount) &&',
-      'amount !== undefined &&',
-    ],
-    ['wire: a price that no column holds is one', '&& amount <= INT4_MAX;', '&& amount <= Infinity;'],
-    [
-      'wire: the entry of a number as text is lost',
-      "typeof entry === 'number' && price !== null ? null : entry",
-      'price !== null ? null : entry',
-    ],
     ['wire: any code will do', "if (code !== '0000')", "if (code !== '0000' && code !== undefined)"],
+    [
+      'wire: entries in another form are a withdrawal',
+      "return { unreadable: 'no entry of size_map reads as a price' };",
+      ';',
+    ],
     ['wire: the meaning of sizes is a size', 'if (NOT_SIZES.has(size)) continue;', ''],
     [
       'wire: a list as size_map is a withdrawal',
@@ -75,6 +58,23 @@ export const READINGS: readonly Mutant[] = [
       "if (typeof sku !== 'string') return { ok: false, problem: `${name} has an element that is no SKU` };",
       "if (typeof sku !== 'string') continue;",
     ],
+    [
+      'wire: an empty object for an empty list makes a delta unreadable',
+      '(isEmptyObject(value) ? [] : value)',
+      'value',
+    ],
+    [
+      'wire: any object for a list is an empty one',
+      '&& Object.keys(value).length === 0;',
+      '&& Object.keys(value).length >= 0;',
+    ],
+    ['wire: an empty token makes a delta unreadable', "|| token === '' ?", '?'],
+    [
+      'wire: a list of prices as size_map is a withdrawal',
+      'Array.isArray(given) && given.length === 0 ? {}',
+      'Array.isArray(given) ? {}',
+    ],
+    ['wire: large integers of records are rounded', 'MANY_DIGITS.test(text) ? parseExact(text) : ', ''],
     ['wire: skipped SKUs are not counted', 'else skipped += 1;', ''],
     [
       'wire: a delta without a token says nothing new, whatever it reports',
@@ -107,6 +107,11 @@ export const READINGS: readonly Mutant[] = [
   ...faultsOf(
     'src/partner/manifest-lines.ts',
     LINES,
+    [
+      'lines: the zero of a time is nonsense',
+      'const NO_TIME = /^$|^0001-01-01T/;',
+      'const NO_TIME = /^never$/;',
+    ],
     ['lines: a live line keeps its hash', 'const hash = live ? null : data.hash;', 'const hash = data.hash;'],
     [
       'lines: a snapshot line without a hash is applied',

@@ -207,6 +207,13 @@ describe('what is answered', () => {
     });
   });
 
+  test.each([['plain'], ['gzipped']])('a byte order mark before a %s answer', async (form) => {
+    const text = `\uFEFF${JSON.stringify(DELTA)}`;
+    const body = form === 'gzipped' ? gzipSync(text) : text;
+    const { client, permit } = clientOf(await serve((_request, response) => response.end(body)));
+    expect(await client.delta(permit, 's1')).toMatchObject({ changed: ['A'], toSnapshot: 's2' });
+  });
+
   test('a SKU that does not exist', async () => {
     const { client, permit } = clientOf(
       await serve((_request, response) => answer(response, 400, { message: 'x', code: '0009' })),

@@ -2,16 +2,16 @@ import { describe, expect, test } from 'vitest';
 import { classifyFailure } from '../../src/partner/errors.ts';
 import { readManifestMeta } from '../../src/partner/manifest-answer.ts';
 import { lineReader } from '../../src/partner/manifest-lines.ts';
-import { readAmount, readSizeEntry } from '../../src/partner/wire.ts';
+import { readAmount, readSizeEntry } from '../../src/partner/size-map.ts';
 
 describe('a price', () => {
   test.each([1200.5, '1200.50', 50.01])('with satang is none, and its entry is kept: %j', (entry) => {
-    expect(readSizeEntry(entry, ['price'])).toEqual({ price: null, entry });
-    expect(readAmount(entry, ['price'])).toBe(Number(entry));
+    expect(readSizeEntry(entry, { field: null })).toEqual({ price: null, entry, unreadable: true });
+    expect(readAmount(entry, { field: null })).toBe(Number(entry));
   });
 
   test('of whole baht may be written with decimals', () => {
-    expect(readSizeEntry('1200.00', ['price'])).toEqual({ price: 1200, entry: '1200.00' });
+    expect(readSizeEntry('1200.00', { field: null })).toEqual({ price: 1200, entry: '1200.00' });
   });
 });
 

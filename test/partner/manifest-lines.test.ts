@@ -28,6 +28,12 @@ test.each<[string, object, object]>([
     { sku: 'A', hash: 'h1', price_source: 'snapshot' },
     { sizes: null, updatedAt: null },
   ],
+  ['updated_at empty', { ...good, updated_at: '' }, { updatedAt: null }],
+  [
+    'updated_at the zero of a serialiser',
+    { ...good, updated_at: '0001-01-01T00:00:00Z' },
+    { updatedAt: null },
+  ],
   ['sizes and updated_at null', { ...good, sizes: null, updated_at: null }, { sizes: null, updatedAt: null }],
   [
     'a time with an offset',

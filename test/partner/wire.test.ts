@@ -3,57 +3,21 @@ import { eachColumn, METADATA } from '../../src/declared/metadata.ts';
 import { isReadableSku, toStorable, toStorableJson } from '../../src/partner/text.ts';
 import {
   parseDelta,
+  parseRecords,
   readBulk,
   readCount,
   readDelta,
   readRecord,
-  readSizeEntry,
 } from '../../src/partner/wire.ts';
 
 const names = { priceFields: ['price', 'lowest_price'], skuField: 'sku' };
 const json = (text: string): unknown => JSON.parse(text);
 
-describe('a size_map entry', () => {
-  test.each<[unknown, number | null, unknown]>([
-    [1200, 1200, null],
-    [50, 50, null],
-    [49, null, 49],
-    [0, null, 0],
-    [-0, null, -0],
-    [{ price: 0 }, null, { price: 0 }],
-    [{ price: 0, lowest_price: 900 }, null, { price: 0, lowest_price: 900 }],
-    ['1200', 1200, '1200'],
-    [' 1200.00 ', 1200, ' 1200.00 '],
-    ['1,200', null, '1,200'],
-    ['', null, ''],
-    [12.5, null, 12.5],
-    [-1, null, -1],
-    [2_147_483_647, 2_147_483_647, null],
-    [2_147_483_648, null, 2_147_483_648],
-    [1e308, null, 1e308],
-    [true, null, true],
-    [null, null, null],
-    [[1200], null, [1200]],
-    [{ price: 1200 }, 1200, { price: 1200 }],
-    [{ price: '1200', count: 2 }, 1200, { price: '1200', count: 2 }],
-    [{ price: null, lowest_price: 900 }, 900, { price: null, lowest_price: 900 }],
-    [{ lowest_price: 900, price: 1000 }, 1000, { lowest_price: 900, price: 1000 }],
-    [{ price: 12.5, lowest_price: 900 }, null, { price: 12.5, lowest_price: 900 }],
-    [{ other: 1 }, null, { other: 1 }],
-  ])('%j has price %s', (raw, price, entry) => {
-    expect(readSizeEntry(raw, names.priceFields)).toEqual({ price, entry });
-  });
-
-  test('a configured field is an own member, never an inherited one', () => {
-    expect(readSizeEntry({}, ['constructor', 'valueOf']).price).toBeNull();
-  });
-});
-
 describe('a lowest-price record', () => {
   const good = {
     message: 'ok',
     code: '0000',
-    size_map: { size_type: 'US', '9': 1200, '9.5': { price: 1300 } },
+    size_map: { size_type: 'US', '9': 1200, '9.5': '1300' },
     product: { name: 'N', model: 7, brand: null, extra: [1] },
   };
 
@@ -61,7 +25,7 @@ describe('a lowest-price record', () => {
     expect(readRecord(good, names)).toEqual({
       sizes: new Map([
         ['9', { price: 1200, entry: null }],
-        ['9.5', { price: 1300, entry: { price: 1300 } }],
+        ['9.5', { price: 1300, entry: '1300' }],
       ]),
       metadata: { ...eachColumn(() => null), name: 'N', model: '7', size_map_size_type: 'US' },
       // `brand` is null: the record says nothing of it.
@@ -86,6 +50,40 @@ describe('a lowest-price record', () => {
     ).toMatchObject({ metadata: { name: null, model: '7', size_map_size_type: null } });
   });
 
+  test.each<[string, Record<string, unknown>]>([
+    ['text with a comma', { 9: '1,500', 10: '2,000' }],
+    ['satang', { 9: 1500.5 }],
+    ['another name', { 9: { asks: 1500 }, 10: { asks: 1600 } }],
+    ['another name, and nothing for some sizes', { 9: { asks: 1500 }, 10: null }],
+    ['counts', { 9: 3, 10: 0 }],
+  ])('prices in another form are unreadable, not gone: %s', (_, sizeMap) => {
+    const record = readRecord({ ...good, size_map: { size_type: 'US', ...sizeMap } }, names);
+    expect(record).toEqual({ unreadable: expect.stringContaining('size_map') });
+  });
+
+  test.each<[string, Record<string, unknown>]>([
+    ['null', { 9: null, 10: null }],
+    ['zero', { 9: 0, 10: { price: 0, count: 3 } }],
+    ['null in the known field', { 9: { price: null, bids: 3 }, 10: { price: null, bids: 4 } }],
+  ])('sizes without an offer have no price: %s', (_, sizeMap) => {
+    const record = readRecord({ ...good, size_map: sizeMap }, names);
+    if (!('sizes' in record)) throw new Error(record.unreadable);
+    expect([...record.sizes.values()].map(({ price }) => price)).toEqual([null, null]);
+  });
+
+  test('an entry that cannot be read beside prices costs only itself', () => {
+    const record = readRecord({ ...good, size_map: { 9: 1200, 10: 'ask us' } }, names);
+    if (!('sizes' in record)) throw new Error(record.unreadable);
+    expect([...record.sizes]).toEqual([
+      ['9', { price: 1200, entry: null }],
+      ['10', { price: null, entry: 'ask us', unreadable: true }],
+    ]);
+  });
+
+  test('an empty list for an empty size_map is a withdrawal', () => {
+    expect(readRecord({ ...good, size_map: [] }, names)).toMatchObject({ sizes: new Map() });
+  });
+
   test('an empty size_map is a withdrawal, not an error', () => {
     expect(readRecord({ ...good, size_map: {} }, names)).toMatchObject({
       sizes: new Map(),
@@ -102,7 +100,7 @@ describe('a lowest-price record', () => {
     [{ ...good, code: 0 }],
     [{ ...good, size_map: undefined }],
     [{ ...good, size_map: null }],
-    [{ ...good, size_map: [] }],
+    [{ ...good, size_map: [1200] }],
     [{ ...good, size_map: { 'a\u0000': 1 } }],
     [{ ...good, size_map: { 'a\ud800': 1 } }],
     [{ ...good, size_map: { ['a'.repeat(513)]: 1 } }],
@@ -127,18 +125,18 @@ describe('a lowest-price record', () => {
   });
 
   test('text that Postgres refuses is replaced in metadata and entries', () => {
-    const text = String.raw`{"code":"0000","size_map":{"size_type":"U\u0000S","9":{"price":1,"note":"\ud800"}},"product":{"name":"a\u0000b","k\u0000":1,"__proto__":"\u0000"}}`;
+    const text = String.raw`{"code":"0000","size_map":{"size_type":"U\u0000S","9":{"price":100,"note":"\ud800"}},"product":{"name":"a\u0000b","k\u0000":1,"__proto__":"\u0000"}}`;
     const record = readRecord(json(text), names);
     if (!('sizes' in record)) throw new Error(record.unreadable);
     expect(record.metadata.size_map_size_type).toBe('U\uFFFDS');
     expect(record.metadata.name).toBe('a\uFFFDb');
-    expect(record.sizes.get('9')?.entry).toEqual({ price: 1, note: '\uFFFD' });
+    expect(record.sizes.get('9')?.entry).toEqual({ price: 100, note: '\uFFFD' });
     expect(JSON.stringify(record.product)).toBe('{"name":"a\uFFFDb","k\uFFFD":1,"__proto__":"\uFFFD"}');
   });
 });
 
 describe('a bulk answer', () => {
-  const record = { message: '', code: '0000', size_map: { '9': 1 }, product: {} };
+  const record = { message: '', code: '0000', size_map: { '9': 100 }, product: {} };
 
   test('keeps results, results and counts', () => {
     const body = {
@@ -155,7 +153,14 @@ describe('a bulk answer', () => {
     expect([...results.keys()]).toEqual(['A', 'B']);
     expect(results.get('A')).toHaveProperty('sizes');
     expect(results.get('B')).toHaveProperty('unreadable');
-    expect(rest).toEqual({ notFound: ['C', 'D'], deferred: ['E'], errors: ['F'], requested: 7, deduped: 6 });
+    expect(rest).toEqual({
+      notFound: ['C', 'D'],
+      deferred: ['E'],
+      errors: ['F'],
+      requested: 7,
+      deduped: 6,
+      form: { field: null },
+    });
   });
 
   test('absent parts are empty, also the empty map that a server writes as a list', () => {
@@ -214,6 +219,7 @@ describe('a delta answer', () => {
     expect(readDelta({ ...good, to_snapshot: 42 }, names)).toMatchObject({ value: { toSnapshot: '42' } });
   });
 
+  const nothingNew = { changed: null, removed: null, now_live: null };
   const nothing = { changed: [], removed: [], nowLive: [], toSnapshot: 's2', skipped: 0 };
   test.each<[string, object, object]>([
     ['null for an empty list', { ...good, now_live: null, removed: null }, { changed: ['A', 'B'] }],
@@ -222,6 +228,8 @@ describe('a delta answer', () => {
       { changed: undefined, removed: ['C'], to_snapshot: 's2' },
       { removed: ['C'] },
     ],
+    ['an empty token where nothing is new', { ...nothingNew, to_snapshot: '' }, { toSnapshot: null }],
+    ['an empty object for an empty list', { ...good, removed: {}, now_live: {} }, { changed: ['A', 'B'] }],
     ['a token alone', { to_snapshot: 's2' }, {}],
     ['null for every list', { changed: null, removed: null, now_live: null, to_snapshot: 's2' }, {}],
     ['no token where nothing is new', { changed: [], removed: [], now_live: [] }, { toSnapshot: null }],
@@ -235,7 +243,8 @@ describe('a delta answer', () => {
   test.each([
     ['changed', {}],
     ['changed', { message: 'ok' }],
-    ['removed', { ...good, removed: {} }],
+    ['removed', { ...good, removed: { A: true } }],
+    ['changed', { ...good, changed: 'A' }],
     ['now_live', { ...good, now_live: undefined }],
     ['changes', { changes: ['A'], removed: [], now_live: [], to_snapshot: 's2' }],
     ['nextCursor', { ...good, nextCursor: 'p2' }],
@@ -265,6 +274,15 @@ describe('a delta answer', () => {
     const body = parseDelta('{"changed":[],"removed":[],"now_live":[],"to_snapshot":20261101060000123}');
     expect(readDelta(body, names)).toMatchObject({ value: { toSnapshot: '20261101060000123' } });
   });
+});
+
+test('an integer beyond 2^53 in a record is stored with its digits', () => {
+  const text =
+    '{"code":"0000","size_map":{"9":{"price":1200,"ask_id":9007199254740993}},"product":{"id":9007199254740993}}';
+  const record = readRecord(parseRecords(text), names);
+  if (!('sizes' in record)) throw new Error(record.unreadable);
+  expect(record.sizes.get('9')?.entry).toEqual({ price: 1200, ask_id: '9007199254740993' });
+  expect(record.product).toEqual({ id: '9007199254740993' });
 });
 
 test.each([

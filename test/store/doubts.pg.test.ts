@@ -251,6 +251,33 @@ describe('moves in masses', () => {
     expect(await readDoubts(sql)).toMatchObject({ massMoved: 1, massMove: null });
   });
 
+  test('are told where many SKUs lose all their prices, which are asked again once it ends', async () => {
+    const { sql } = store;
+    const moves = daemon();
+    await priced(...many);
+    const gone = many.slice(0, 80);
+    const began = await answer(
+      [
+        ...gone.map((sku, n): SkuResult => (n < 40 ? found(sku, {}) : { sku, kind: 'not_found' })),
+        ...many.slice(80).map((sku) => found(sku, USUAL)),
+      ],
+      moves,
+    );
+    expect(began.massMoved).toMatchObject({ event: 'began', kind: 'lost', answers: 300, implausible: 80 });
+    const waiting = async () => {
+      const rows = await sql<{ sku: string }[]>`
+        select sku from catalog_internal.due where due_at <= now() and reason = 'doubted' order by sku`;
+      return rows.map(({ sku }) => sku);
+    };
+    expect(await waiting()).toEqual([]);
+    const ended = await answer(
+      [found('M000', USUAL), ...many.slice(80).map((sku) => found(sku, USUAL))],
+      moves,
+    );
+    expect(ended.massMoved).toMatchObject({ event: 'ended' });
+    expect(await waiting()).toEqual(gone.slice(1));
+  });
+
   test('of a market that halves: every price gets through with its second answer', async () => {
     const moves = daemon();
     await priced(...many);

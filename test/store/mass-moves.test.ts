@@ -6,11 +6,11 @@ const look = (odd: boolean, move: number | null): SkuJudgement => ({
   sku: 'A',
   judgement: { kind: 'none' },
   againInMs: null,
-  look: { odd, move },
+  look: { odd, lost: false, move },
 });
 const looks = (count: number, odd: boolean, move: number | null) =>
   Array.from({ length: count }, () => look(odd, move));
-const HOUR = { answers: 1000, implausible: 0, moves: 500, move: 0.05 };
+const HOUR = { answers: 1000, implausible: 0, lost: 0, moves: 500, move: 0.05 };
 
 describe('it is a mass move', () => {
   test.each([
@@ -18,6 +18,8 @@ describe('it is a mass move', () => {
     ['with more than a hundredth implausible', { ...HOUR, implausible: 11 }, 0.05, 'implausible'],
     ['not with a hundredth', { ...HOUR, implausible: 10 }, 0.05, null],
     ['not with a few answers', { ...HOUR, answers: 199, implausible: 100 }, 0.05, null],
+    ['where more than a quarter has lost all prices', { ...HOUR, lost: 251 }, 0.05, 'lost'],
+    ['not where a quarter is sold out', { ...HOUR, lost: 250 }, 0.05, null],
     ['where half moved nine times as far as usual', { ...HOUR, move: 0.45 }, 0.05, 'far'],
     ['not seven times as far', { ...HOUR, move: 0.35 }, 0.05, null],
     ['not where few moved', { ...HOUR, moves: 199, move: 0.45 }, 0.05, null],
@@ -30,6 +32,7 @@ describe('it is a mass move', () => {
 
   test.each([
     ['with half of what began it', { ...HOUR, implausible: 6 }, 'implausible'],
+    ['with half of those without prices', { ...HOUR, lost: 126 }, 'lost'],
     ['with a few far moves', { ...HOUR, moves: 20, move: 0.25 }, 'far'],
     ['and is over with less', { ...HOUR, implausible: 5, moves: 19, move: 0.25 }, null],
   ] as const)('for longer, %s', (_, hour, kind) => {
@@ -53,7 +56,7 @@ describe('what a process counts', () => {
     clock.now += 2 * 60_000;
     expect(counts.hour()).toMatchObject({ answers: 91, implausible: 0, moves: 91 });
     clock.now += 3_600_000;
-    expect(counts.hour()).toEqual({ answers: 0, implausible: 0, moves: 0, move: null });
+    expect(counts.hour()).toEqual({ answers: 0, implausible: 0, lost: 0, moves: 0, move: null });
   });
 
   test('leaves out SKUs without prices before', () => {

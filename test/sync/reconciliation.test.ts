@@ -126,11 +126,52 @@ test('a deferred SKU waits for DEFERRED_INTERVAL at least, and up to a tenth lon
   );
 });
 
-test('an entry is unpriced where something is there that is no price', () => {
+describe('a limit that cuts silently', () => {
+  const asked = ['A', 'B', 'C', 'D'];
+  const answer = (requested: number | null, notFound: string[]): BulkAnswer => ({
+    results: new Map(),
+    notFound,
+    deferred: [],
+    errors: [],
+    requested,
+    deduped: requested,
+  });
+
+  test.each([
+    ['half is read, and answered', 2, ['A', 'B'], true],
+    ['all is read', 4, ['A', 'B'], false],
+    ['nothing is said of it', null, ['A', 'B'], false],
+    ['fewer are said to be read than are answered', 1, ['A', 'B'], false],
+    ['all is answered', 2, asked, false],
+    ['none is said to be read', 0, [], false],
+  ] as const)('%s', (_, requested, notFound, cut) => {
+    expect(reconcile(asked, answer(requested, [...notFound])).cut).toBe(cut);
+  });
+
+  test('counts as a failure of no SKU', () => {
+    const omitted = { kind: 'error', because: 'omitted' } as const;
+    const settings = settingsWith({});
+    const failed = {
+      sku: 'A',
+      generation: 1,
+      deferrals: 0,
+      failures: 5,
+      live: false,
+      dueAt: new Date(0),
+      reason: 'changed',
+    } as const;
+    const known = { generalErrors: false, computes: false, cut: true };
+    const result = skuResultOf(failed, omitted, settings, () => 0, known);
+    expect(result).toMatchObject({ kind: 'error', blame: 'general', waitMs: settings.intervals.errorMs });
+  });
+});
+
+test('an entry is unpriced where something is there that cannot be read', () => {
   const sizes = new Map([
     ['8', { price: 1200, entry: null }],
     ['9', { price: 1200, entry: { price: 1200, stock: 1 } }],
-    ['10', { price: null, entry: 'sold' }],
+    ['10', { price: null, entry: 'sold', unreadable: true as const }],
+    ['10.5', { price: null, entry: { price: null } }],
     ['11', { price: null, entry: null }],
   ]);
   expect(unpriced({ ...RECORD, sizes })).toBe(1);

@@ -118,6 +118,15 @@ test('answers that do not add up are said at once, then summed up over ten minut
   expect(more).toHaveLength(1);
 });
 
+test('entries without a readable price are said at once, then summed up over an hour, however long ago', async () => {
+  const { bulk, pass, said } = watched(() => Promise.resolve({ skus: 0, unfetched: 0 }));
+  bulk.applied({ ...QUIET, unpricedEntries: 1 });
+  await pass(2 * 3600);
+  await pass(3600, () => bulk.applied({ ...QUIET, unpricedEntries: 3 }));
+  await pass(3600);
+  expect(said('bulk.unpriced-entries').map(({ entries }) => entries)).toEqual([1, 3, 3 * 3599]);
+});
+
 test('corrections of size_type are said at once, then counted, with a sample of the SKUs', async () => {
   const { bulk, pass, said } = watched(() => Promise.resolve({ skus: 0, unfetched: 0 }));
   bulk.sizeTypes(['A']);

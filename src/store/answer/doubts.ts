@@ -140,6 +140,8 @@ export function judgedAnswers(
  */
 export interface JudgedLook {
   readonly odd: boolean;
+  /** It has no price any longer. */
+  readonly lost: boolean;
   /** By how much its prices have moved, as a median of natural logarithms; null: none has. */
   readonly move: number | null;
 }
@@ -165,7 +167,8 @@ export function judgeAll(
     const judgement = judgePrices(answer, held, massMove);
     const back = judgement.kind === 'ends' && judgement.back;
     const odd = judgement.kind === 'begins' && judgement.doubt === 'implausible';
-    const look = before.size === 0 || back || isReturn ? null : { odd, move: moveOf(before, now) };
+    const look =
+      before.size === 0 || back || isReturn ? null : { odd, lost: now.size === 0, move: moveOf(before, now) };
     return { sku, judgement, againInMs: now.size === 0 ? null : againIn(judgement, held), look };
   });
 }

@@ -17,8 +17,9 @@ const SLICE_MS = WINDOW_MS / SLICES;
 const ENOUGH = 200;
 /** Moved SKUs of the hour that suffice to show that a mass move goes on. */
 const SOME = 20;
-/** Part of the answered SKUs that is implausible. */
+/** Part of the answered SKUs that is implausible, or that has lost all its prices. */
 const IMPLAUSIBLE_PART = 0.01;
+const LOST_PART = 0.25;
 /**
  * Prices move far from this many times the usual move on. The least that is taken as usual, and what is far while
  * that is not known (natural logarithms).
@@ -39,6 +40,7 @@ const moveAt = (step: number) => 1e-4 * 1.1 ** (step + 0.5);
 export interface HourOfMoves {
   readonly answers: number;
   readonly implausible: number;
+  readonly lost: number;
   readonly moves: number;
   /** Median; null without any. */
   readonly move: number | null;
@@ -49,13 +51,14 @@ export interface HourOfMoves {
  * tells. Pure.
  */
 export function isMassMove(
-  { answers, implausible, moves, move }: HourOfMoves,
+  { answers, implausible, lost, moves, move }: HourOfMoves,
   usual: number | null,
   going: boolean,
-): 'implausible' | 'far' | null {
+): MassMove['kind'] | null {
   if (answers < ENOUGH) return null;
-  const part = going ? IMPLAUSIBLE_PART / 2 : IMPLAUSIBLE_PART;
-  if (implausible > part * answers) return 'implausible';
+  const share = going ? 0.5 : 1;
+  if (implausible > share * IMPLAUSIBLE_PART * answers) return 'implausible';
+  if (lost > share * LOST_PART * answers) return 'lost';
   const far = usual === null ? UNKNOWN_FAR : TIMES_USUAL * Math.max(MIN_USUAL, usual);
   const isFar = moves >= (going ? SOME : ENOUGH) && (move ?? 0) > (going ? far / 2 : far);
   return isFar ? 'far' : null;
@@ -65,6 +68,7 @@ interface Slice {
   at: number;
   answers: number;
   implausible: number;
+  lost: number;
   moves: number;
   readonly steps: Uint32Array;
 }
@@ -85,9 +89,10 @@ export class MoveCounts {
     const looks = judged.flatMap(({ look }) => (look === null ? [] : [look]));
     if (looks.length === 0) return;
     const slice = this.#slice();
-    for (const { odd, move } of looks) {
+    for (const { odd, lost, move } of looks) {
       slice.answers += 1;
       slice.implausible += Number(odd);
+      slice.lost += Number(lost);
       if (move === null) continue;
       slice.moves += 1;
       slice.steps[stepOf(move)]! += 1;
@@ -99,7 +104,7 @@ export class MoveCounts {
     const last = this.#slices.at(-1);
     if (last?.at === at) return last;
     this.#slices = this.#slices.filter((slice) => slice.at > at - SLICES);
-    const slice = { at, answers: 0, implausible: 0, moves: 0, steps: new Uint32Array(STEPS) };
+    const slice = { at, answers: 0, implausible: 0, lost: 0, moves: 0, steps: new Uint32Array(STEPS) };
     this.#slices.push(slice);
     return slice;
   }
@@ -118,6 +123,7 @@ export class MoveCounts {
     return {
       answers: sum((slice) => slice.answers),
       implausible: sum((slice) => slice.implausible),
+      lost: sum((slice) => slice.lost),
       moves,
       move: moves === 0 ? null : moveAt(step),
     };
@@ -139,10 +145,10 @@ export class MoveCounts {
   }
 }
 
-/** Prices move implausibly in masses. */
+/** Prices move implausibly in masses. `implausible`: of so many answers, or those that lost all prices (`lost`). */
 export interface MassMove {
   readonly since: Date;
-  readonly kind: 'implausible' | 'far';
+  readonly kind: 'implausible' | 'lost' | 'far';
   readonly answers: number;
   readonly implausible: number;
   readonly move: number | null;
@@ -183,11 +189,9 @@ export async function followMoves(
  */
 const unlocked = (sql: Sql) => sql`id in (select id from catalog_internal.mass_move for update skip locked)`;
 
-async function begin(
-  sql: Sql,
-  kind: MassMove['kind'],
-  { answers, implausible, move }: HourOfMoves,
-): Promise<MassMoved | null> {
+async function begin(sql: Sql, kind: MassMove['kind'], hourOfMoves: HourOfMoves): Promise<MassMoved | null> {
+  const { answers, move } = hourOfMoves;
+  const implausible = kind === 'lost' ? hourOfMoves.lost : hourOfMoves.implausible;
   // Before it is said, so that what fails here is tried again by the next answer; and once more for what moved
   // meanwhile.
   const skus = await doubtMoved(sql);
@@ -245,7 +249,33 @@ const doubtPiece = (sql: Sql, after: string) => sql<[{ last: string | null; skus
   )
   select (select max(sku) from piece) as last, (select count(*) filter (where is_inside)::int from doubted) as skus`;
 
+/** Has SKUs asked again that have lost all their prices since an hour before `since`: the partner may have been wrong. */
+async function askLost(sql: Sql, since: Date): Promise<void> {
+  for (let after: string | null = ''; after !== null;) {
+    const [piece]: [{ last: string | null }] = await sql`
+      with lost as materialized (
+        select distinct sku from catalog.price_history
+        where observed_at > ${since}::timestamptz - make_interval(secs => ${WINDOW_MS / 1000})
+          and new_price is null
+          and sku > ${after}
+        order by sku limit ${PIECE}
+      ),
+      marked as (
+        select catalog_internal.mark_due(array_agg(sku order by sku), 'doubted') from lost l
+        where not exists (select from catalog.prices p where p.sku = l.sku and p.price is not null)
+          and exists (select from catalog.skus s where s.sku = l.sku and s.state <> 'removed')
+      )
+      select (select max(sku) from lost) as last, (select count(*) from marked)`;
+    after = piece.last;
+  }
+}
+
 async function end(sql: Sql): Promise<MassMoved | null> {
+  const [going] = await sql<
+    { since: Date }[]
+  >`select since from catalog_internal.mass_move where since is not null and kind = 'lost'`;
+  // Before it is said, as what begins it.
+  if (going !== undefined) await askLost(sql, going.since);
   const [ended] = await sql<{ seconds: number }[]>`
     with before as (select since from catalog_internal.mass_move where since is not null for update skip locked)
     update catalog_internal.mass_move m set since = null, kind = null, answers = null, implausible = null, move = null

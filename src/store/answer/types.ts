@@ -95,7 +95,7 @@ export const NO_OBSERVERS: AnswerObservers = {
   moves: {
     follow: () => {},
     note: () => {},
-    hour: () => ({ answers: 0, implausible: 0, moves: 0, move: null }),
+    hour: () => ({ answers: 0, implausible: 0, lost: 0, moves: 0, move: null }),
     usualMove: () => null,
   },
 };

@@ -28,12 +28,12 @@ const MAX_TRIES = 5;
 export async function learnFrom(
   ctx: SyncContext,
   claim: Claim,
-  { skuAnswers, lines, tookMs }: Reconciliation & Pick<Applied, 'lines'> & { readonly tookMs: number },
+  { skuAnswers, cut, lines, tookMs }: Reconciliation & Pick<Applied, 'lines'> & { readonly tookMs: number },
   planned: PlannedCall,
 ): Promise<void> {
   const { failures, wanted, callSize } = planned;
   const [suspects] = wanted.suspects ?? [];
-  const call = { skus: claim.skus.length, failed: false, hadFailed: suspects !== undefined };
+  const call = { skus: claim.skus.length, failed: cut, hadFailed: suspects !== undefined };
   const others = claim.skus.filter(({ live }) => !live);
   const snapshot = shownOf(others, skuAnswers);
   const asked = planned.trial ? claim.skus : others;

@@ -23,6 +23,8 @@ export interface Reconciliation {
   readonly skuAnswers: ReadonlyMap<string, SkuAnswer>;
   /** SKUs in the answer that were not asked; they change nothing. */
   readonly unexpected: number;
+  /** The partner says that it has read only so many SKUs as it answers: the call was too large for it. */
+  readonly cut: boolean;
 }
 
 /**
@@ -53,7 +55,12 @@ export function reconcile(asked: readonly string[], answer: BulkAnswer): Reconci
   for (const sku of answer.notFound) rule(sku, { kind: 'not_found' });
   for (const sku of answer.deferred) rule(sku, { kind: 'deferred' });
   for (const sku of answer.errors) rule(sku, { kind: 'error', because: 'reported' });
-  return { skuAnswers, unexpected: unexpected.size };
+  const omitted = [...skuAnswers.values()].filter(
+    (said) => said.kind === 'error' && said.because === 'omitted',
+  ).length;
+  const { requested } = answer;
+  const cut = requested !== null && requested > 0 && omitted > 0 && requested === skuAnswers.size - omitted;
+  return { skuAnswers, unexpected: unexpected.size, cut };
 }
 
 /** How many SKUs were answered in each way, and errors by what they stand for. */
@@ -98,6 +105,8 @@ export interface PartnerTrend {
   readonly generalErrors: boolean;
   /** Live SKUs are being computed, so one that is deferred again and again is itself the reason. */
   readonly computes: boolean;
+  /** What the answer omits was not read. */
+  readonly cut?: boolean;
 }
 
 const NOTHING_KNOWN: PartnerTrend = { generalErrors: false, computes: false };
@@ -108,7 +117,7 @@ export function skuResultOf(
   skuAnswer: SkuAnswer,
   settings: SyncSettings,
   random: () => number,
-  { generalErrors, computes }: PartnerTrend = NOTHING_KNOWN,
+  { generalErrors, computes, cut = false }: PartnerTrend = NOTHING_KNOWN,
 ): SkuResult {
   const { sku } = asked;
   switch (skuAnswer.kind) {
@@ -124,6 +133,8 @@ export function skuResultOf(
     }
     case 'error': {
       const { errorMs } = settings.intervals;
+      if (cut && skuAnswer.because === 'omitted')
+        return { sku, kind: 'error', waitMs: errorMs, blame: 'general' };
       if (generalErrors) {
         const waitMs = Math.max(errorMs, OUTAGE_PAUSE_MAX_MS) * (1 + JITTER * random());
         return { sku, kind: 'error', waitMs, blame: 'general' };
@@ -148,7 +159,7 @@ function rowsOf(record: LowestRecord): Pick<Extract<SkuResult, { kind: 'record' 
   };
 }
 
-/** How many entries of a record's size_map have no readable price. */
+/** Entries of a record's size_map that say something, but no price that can be read. */
 export function unpriced(record: LowestRecord): number {
-  return [...record.sizes.values()].filter(({ price, entry }) => price === null && entry !== null).length;
+  return [...record.sizes.values()].filter(({ unreadable }) => unreadable).length;
 }

@@ -211,6 +211,7 @@ async function settle(
   let unpricedEntries = 0;
   const { skuAnswers } = reconciliation;
   const meanwhile = {
+    cut: reconciliation.cut,
     generalErrors: ctx.recent.noteErrors(claim.skus, skuAnswers),
     computes:
       plan.computed > 0 || claim.skus.some(({ sku, live }) => live && skuAnswers.get(sku)?.kind === 'record'),

@@ -59,6 +59,7 @@ const SECOND_MS = 1000;
 const MINUTE_MS = 60 * SECOND_MS;
 const FIRST_PROGRESS_MS = 10 * SECOND_MS;
 const SUM_EVERY_MS = 10 * MINUTE_MS;
+const HOUR_MS = 60 * MINUTE_MS;
 const SAMPLE = 20;
 /** After a fill, fewer SKUs that were never fetched are what the delta reports as new, day by day. */
 const ANOTHER_FILL = 1000;
@@ -83,10 +84,14 @@ export function createBulkLines(
   const sizeTypes = createSums<{ count: number }>(clock, SUM_EVERY_MS);
   const setAside = createSetAside(log, clock);
   let sample: string[] = [];
-  let unpricedSeen = false;
+  const unpriced = createSums<{ entries: number }>(clock, HOUR_MS);
 
   function sayUnaccounted(sums: Record<string, number> | null): void {
     if (sums !== null) log.warn({ event: 'bulk.unaccounted', ...sums });
+  }
+
+  function sayUnpriced(sums: { readonly entries: number } | null): void {
+    if (sums !== null) log.warn({ event: 'bulk.unpriced-entries', entries: sums.entries });
   }
 
   function saySizeTypes(sums: { readonly count: number } | null): void {
@@ -106,10 +111,7 @@ export function createBulkLines(
         if (sums === null) log.debug({ event: 'bulk.unaccounted', calls: 1, ...counts });
         sayUnaccounted(sums);
       }
-      if (counts.unpricedEntries > 0 && !unpricedSeen) {
-        unpricedSeen = true;
-        log.warn({ event: 'bulk.unpriced-entries', entries: counts.unpricedEntries });
-      }
+      if (counts.unpricedEntries > 0) sayUnpriced(unpriced.add({ entries: counts.unpricedEntries }));
       progress.add(counts);
     },
     failed({ event, ...facts }) {
@@ -123,6 +125,7 @@ export function createBulkLines(
     },
     tick() {
       sayUnaccounted(unaccounted.due());
+      sayUnpriced(unpriced.due());
       saySizeTypes(sizeTypes.due());
       setAside.tick();
       progress.tick();

@@ -97,7 +97,7 @@ export const PROCESS_METRICS = {
     on: { 'release.suspected': ({ skus }) => Number(skus), 'release.confirmed': ({ skus }) => Number(skus) },
   }),
   unpriced_entries_total: counter({
-    help: 'size_map entries without a readable price.',
+    help: 'size_map entries whose price cannot be read, beside others that can.',
     on: { 'bulk.applied': ({ unpricedEntries }) => unpricedEntries },
   }),
   unreadable_records_total: counter({

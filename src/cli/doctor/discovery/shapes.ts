@@ -1,5 +1,6 @@
 import { isObject } from '../../../lib/json-object.ts';
-import { DELTA_LISTS, MIN_PRICE, readAmount, readSizeEntry } from '../../../partner/wire.ts';
+import { formOf, MIN_PRICE, readAmount, readSizeEntry } from '../../../partner/size-map.ts';
+import { DELTA_LISTS } from '../../../partner/wire.ts';
 
 /*
  * What the shape of an answer shows of the names that the partner does not document (partner rules 2.4.open, 2.5.open).
@@ -205,9 +206,9 @@ const NOT_PRICE_WORDS =
 export function priceShape(seen: readonly SeenEntry[], configured: readonly string[]): PriceShape | null {
   const all = seen.map(({ entry }) => entry).filter((entry) => entry !== null);
   const objects = all.filter(isObject);
-  const priced = (entry: unknown, names: readonly string[]) => readSizeEntry(entry, names).price;
+  const form = formOf(all, configured);
   const amounts = (name: string) =>
-    objects.map((object) => readAmount(object, [name])).filter((amount) => amount !== undefined);
+    objects.map((object) => readAmount(object, { field: name })).filter((amount) => amount !== undefined);
   // What is lower than any ask is a count or a rank.
   const isDear = (name: string) => amounts(name).some((amount) => amount >= MIN_PRICE);
   const names = [...new Set(objects.flatMap((object) => Object.keys(object)))];
@@ -221,7 +222,7 @@ export function priceShape(seen: readonly SeenEntry[], configured: readonly stri
     isObject(entry) && [...used, ...(only === undefined ? [] : [only])].some((name) => entry[name] === null);
   const entries = all.filter((entry) => !isBlank(entry));
   if (entries.length === 0) return null;
-  const read = entries.filter((entry) => priced(entry, configured) !== null).length;
+  const read = entries.filter((entry) => readSizeEntry(entry, form).price !== null).length;
   const doubtful = used.length > 0 && !used.some(isDear) && likely.length > 0;
   const shape = { entries: entries.length, read, candidates: numeric, doubtful };
   if (objects.length === 0) return { ...shape, fields: read > 0 ? [] : null };

@@ -1,0 +1,85 @@
+import { isObject } from '../lib/json-object.ts';
+import type { SizeEntry } from './answers.ts';
+
+const INT4_MAX = 2_147_483_647;
+
+/** Number of an entry's price as it came, or undefined where the value is neither a number nor numeric text. */
+function asNumber(value: unknown): number | undefined {
+  if (typeof value === 'number') return value;
+  if (typeof value !== 'string') return undefined;
+  const text = value.trim();
+  return /^-?\d{1,20}(\.\d{1,20})?$/.test(text) ? Number(text) : undefined;
+}
+
+/**
+ * The partner stores no lower ask (partner rule 8.create-floor): less says that there is no price, whatever it is
+ * meant to say.
+ */
+export const MIN_PRICE = 50;
+
+const isPrice = (amount: number | undefined): amount is number =>
+  amount !== undefined && Number.isInteger(amount) && amount >= MIN_PRICE && amount <= INT4_MAX;
+
+/**
+ * Where entries carry their price: an object's member `field`, or null where the entry itself is the number. All
+ * entries of a partner carry it alike.
+ */
+export interface EntryForm {
+  readonly field: string | null;
+}
+
+/** The number that an entry has in this form, whatever it counts; undefined where there is none. */
+export function readAmount(entry: unknown, { field }: EntryForm): number | undefined {
+  if (!isObject(entry)) return field === null ? asNumber(entry) : undefined;
+  return field !== null && Object.hasOwn(entry, field) ? asNumber(entry[field]) : undefined;
+}
+
+/** Whether an entry is of this form, with a number or without. */
+const isOfForm = (entry: unknown, { field }: EntryForm): boolean =>
+  isObject(entry) ? field !== null && Object.hasOwn(entry, field) : field === null && !isBlank(entry);
+
+/**
+ * The form that the entries of one answer have. In: the entries, the fields that may hold the price, and the form of
+ * earlier answers, which it is while any entry has it. Else it is the one that most entries have a price in; of
+ * several such fields the first, and of a field and bare numbers the field; where there is no price at all, the first
+ * that is there. Null where there is none.
+ */
+export function formOf(
+  entries: readonly unknown[],
+  priceFields: readonly string[],
+  known: EntryForm | null = null,
+): EntryForm | null {
+  if (known !== null && entries.some((entry) => isOfForm(entry, known))) return known;
+  const forms = [...priceFields, null].map((field) => ({ field }));
+  const priced = forms.map((form) => entries.filter((entry) => isPrice(readAmount(entry, form))).length);
+  const most = Math.max(...priced);
+  if (most > 0) return forms[priced.indexOf(most)] ?? null;
+  return forms.find((form) => form.field !== null && entries.some((entry) => isOfForm(entry, form))) ?? null;
+}
+
+/** What serialisers write where there is nothing: null, zero, and what is empty. */
+function isBlank(value: unknown): boolean {
+  if (value === undefined || value === null || value === false || asNumber(value) === 0) return true;
+  if (typeof value === 'string') return value.trim() === '';
+  return typeof value === 'object' && Object.values(value).every(isBlank);
+}
+
+/** Whether an entry says that there is no offer: it is blank, or its price is. */
+function isWithoutOffer(entry: unknown, form: EntryForm | null): boolean {
+  const field = form?.field ?? null;
+  return isObject(entry) && field !== null && Object.hasOwn(entry, field)
+    ? isBlank(entry[field])
+    : isBlank(entry);
+}
+
+/**
+ * Price of one `size_map` entry (undocumented structure, partner rules 2.4; whole baht, 1.7).
+ * In: the entry as it came (number, numeric text, object, anything), and the form of entries. Out: the price where it is a whole int4 number of
+ * baht and no lower than the lowest ask, else null; and the entry, null where it was nothing but that price. Without a
+ * price it is `unreadable`, unless it says that there is no offer.
+ */
+export function readSizeEntry(entry: unknown, form: EntryForm | null): SizeEntry {
+  const amount = form === null ? undefined : readAmount(entry, form);
+  if (isPrice(amount)) return { price: amount, entry: typeof entry === 'number' ? null : entry };
+  return { price: null, entry, ...(isWithoutOffer(entry, form) ? {} : { unreadable: true }) };
+}

@@ -1,0 +1,55 @@
+import { faultsOf, type Mutant } from './mutant.ts';
+
+const WIRE = [
+  'test/partner/size-map.test.ts',
+  'test/partner/wire.test.ts',
+  'test/partner/entry-forms.test.ts',
+  'test/partner/corners.test.ts',
+];
+
+/** Faults in how prices are read from the entries of size_map, and answers before they are parsed. */
+export const ENTRIES: readonly Mutant[] = [
+  ...faultsOf(
+    'src/partner/entry-forms.ts',
+    ['test/partner/entry-forms.test.ts'],
+    ['wire: another field becomes the price at once', 'const HELD_MS = 3_600_000;', 'const HELD_MS = 0;'],
+    ['wire: a field that is there again has been away all along', 'this.#missingSince = null;\n', ''],
+  ),
+  ...faultsOf(
+    'src/partner/transport.ts',
+    ['test/partner/client.test.ts'],
+    ['transport: a byte order mark is a part of the JSON', ".replace(BYTE_ORDER_MARK, '')", ''],
+  ),
+  ...faultsOf(
+    'src/partner/size-map.ts',
+    WIRE,
+    [
+      'wire: numeric text is no price',
+      "if (typeof value !== 'string') return undefined;\n  const text",
+      "if (typeof value !== 'number') return undefined;\n  const text: string",
+    ],
+    [
+      'wire: any field of an entry may be its price',
+      'if (known !== null && entries.some((entry) => isOfForm(entry, known))) return known;',
+      '',
+    ],
+    ['wire: the lowest ask is no price', 'amount >= MIN_PRICE &&', 'amount > MIN_PRICE &&'],
+    [
+      'wire: a price with satang is one',
+      'amount !== undefined && Number.isInteger(amount) &&',
+      'amount !== undefined &&',
+    ],
+    ['wire: a price that no column holds is one', '&& amount <= INT4_MAX;', '&& amount <= Infinity;'],
+    [
+      'wire: the entry of a number as text is lost',
+      "entry: typeof entry === 'number' ? null : entry",
+      'entry: null',
+    ],
+    [
+      'wire: an entry in another form says that there is no offer',
+      '(isWithoutOffer(entry, form) ? {} : { unreadable: true })',
+      '(isWithoutOffer(entry, form) ? {} : {})',
+    ],
+    ['wire: a null in the price field cannot be read', '? isBlank(entry[field])\n', '? isBlank(entry)\n'],
+  ),
+];
