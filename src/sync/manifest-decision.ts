@@ -65,6 +65,27 @@ export interface DownloadedManifest {
   readonly maxShrink: number;
 }
 
+/** Where the mirror stands when the manifest route gives counts of a snapshot that is not downloaded. */
+export interface CountedMirror extends PresentSnapshot {
+  readonly manifestLines: number | null;
+  readonly shrinkConfirmed: boolean;
+}
+
+/**
+ * May the counts of this snapshot be believed although its file is not read? Not where the file would be refused for
+ * its age or for how few SKUs it lists: what a broken build says of itself says nothing of the catalog.
+ */
+export function isCounted(
+  offered: OfferedSnapshot & { readonly skuCount: number | null },
+  present: CountedMirror,
+  maxShrink: number,
+): boolean {
+  if (judgeOffer(offered, present) === 'older-snapshot') return false;
+  const { manifestLines, shrinkConfirmed } = present;
+  if (shrinkConfirmed || offered.skuCount === null || manifestLines === null) return true;
+  return offered.skuCount >= manifestLines * maxShrink;
+}
+
 const REJECTED_TOLERATED = 10;
 const REJECTED_PART = 0.001;
 

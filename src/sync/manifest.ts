@@ -22,6 +22,7 @@ import { weighCounts } from './incidents.ts';
 import { mostByManifest } from './live/manifest-hints.ts';
 import {
   isAwaited,
+  isCounted,
   judgeDownload,
   judgeOffer,
   type ManifestRefusal,
@@ -90,7 +91,6 @@ async function baselineOnce(
     const meta = asked.value;
     const seenClaim = await noteSnapshotSeen(ctx.sql, meta);
     failpoint('manifest.answered');
-    await weighCounts(ctx, meta);
     const state = await readSyncState(ctx.sql);
     const offerRefused = judgeOffer(meta, state);
     if (offerRefused !== null) return await refused(ctx, run, offerRefused);
@@ -121,6 +121,7 @@ async function baselineOnce(
       },
     });
     failpoint('manifest.committed');
+    await weighCounts(ctx, meta);
     // Whatever the catalog reported since the snapshot was built is asked for at once.
     await requestTask(ctx.sql, 'delta');
     await requestTask(ctx.sql, 'live-plan');
@@ -304,7 +305,8 @@ export async function checkCatalog(
   }
   const { generatedAt, livePricedSkuCount, skuCount } = asked.value;
   await noteCatalogCheck(ctx.sql, asked.value);
-  await weighCounts(ctx, asked.value);
+  if (isCounted(asked.value, state, ctx.settings.catalog.manifestMaxShrink))
+    await weighCounts(ctx, asked.value);
   // While the delta does not say what has changed, the manifest does; and its token may be one that the delta answers.
   if (isAwaited(asked.value, state)) await requestTask(ctx.sql, 'manifest');
   const generated = generatedAt?.toISOString() ?? null;

@@ -191,6 +191,16 @@ export const DECISIONS: readonly Mutant[] = [
     'src/sync/manifest-decision.ts',
     ['test/sync/manifest-decision.test.ts'],
     [
+      'incident: counts of a shrunken catalog are believed',
+      'return offered.skuCount >= manifestLines * maxShrink;',
+      'return true;',
+    ],
+    [
+      'incident: counts of an older snapshot are believed',
+      "if (judgeOffer(offered, present) === 'older-snapshot') return false;",
+      '',
+    ],
+    [
       'manifest: the same snapshot again is older',
       'generatedAt < present.snapshotGeneratedAt',
       'generatedAt <= present.snapshotGeneratedAt',

@@ -3,6 +3,7 @@ import { describe, expect, test } from 'vitest';
 import {
   type DownloadedManifest,
   isAwaited,
+  isCounted,
   judgeDownload,
   judgeOffer,
 } from '../../src/sync/manifest-decision.ts';
@@ -61,6 +62,27 @@ describe('a snapshot that the manifest route names', () => {
     const refused = { ...broken, manifestRefused: 'rejected-token' };
     expect(isAwaited(offered, refused)).toBe(true);
     expect(isAwaited(offered, { ...refused, rejectedSnapshotId: 's2' })).toBe(false);
+  });
+});
+
+describe('the counts of a snapshot that is not downloaded', () => {
+  const mirror = { ...STANDING, manifestLines: 100_000, shrinkConfirmed: false };
+  const named = { snapshotId: 's2', generatedAt: at(7), skuCount: 100_000 };
+  test.each<[string, boolean, Partial<typeof named>, Partial<Parameters<typeof isCounted>[1]>]>([
+    ['are believed', true, {}, {}],
+    ['are believed of half of the catalog', true, { skuCount: 50_000 }, {}],
+    ['are not believed of less', false, { skuCount: 49_999 }, {}],
+    ['are believed of less where that was confirmed', true, { skuCount: 1 }, { shrinkConfirmed: true }],
+    ['are believed before the first baseline', true, { skuCount: 1 }, { manifestLines: null }],
+    ['are not believed of an older one', false, { generatedAt: at(0) }, {}],
+    [
+      'are believed of the token that the delta rejected',
+      true,
+      {},
+      { chainBrokenAt: at(7), rejectedSnapshotId: 's2' },
+    ],
+  ])('%s', (_, believed, offered, present) => {
+    expect(isCounted({ ...named, ...offered }, { ...mirror, ...present }, 0.5)).toBe(believed);
   });
 });
 
