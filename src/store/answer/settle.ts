@@ -36,7 +36,7 @@ export type Settling = { readonly next: NextRefresh } & Pick<AnswerLearning, 'ev
  * Schedules the next refresh of answered SKUs, where no mark came since the claim; a newer mark leaves the SKU due. A
  * removed SKU that is still 0009 has had its one request and is not asked until it is reported again; a watched one
  * is asked as often as any that is not found, because the price routes may know it again without a delta reporting
- * it; likewise one that is listed again. One that is listed and was priced once is asked before that, each time after
+ * it; likewise one that is listed again. One that is listed and was not removed is asked before that, each time after
  * as long as it has had no price by then: the price routes may not know it for hours. One that is doubted is due, and
  * waits until a second answer counts. Nobody reports the moves of a priced one that no manifest lists: it is asked as
  * often as a live one, and has no live slot unless it was last listed as live, since whether the partner computes it
