@@ -25,6 +25,7 @@ import {
   isCounted,
   judgeDownload,
   judgeOffer,
+  liveCountDiffers,
   type ManifestRefusal,
   REFUSAL_HINTS,
 } from './manifest-decision.ts';
@@ -102,10 +103,13 @@ async function baselineOnce(
       ...downloaded,
       ...staged,
       skuCount: meta.skuCount,
+      livePricedSkuCount: meta.livePricedSkuCount,
+      failures: run.failures,
       shrinkConfirmed: state.shrinkConfirmed,
       maxShrink: ctx.settings.catalog.manifestMaxShrink,
     });
     if (downloadRefused !== null) return await refused(ctx, run, downloadRefused);
+    warnOfLiveCount(ctx, { ...downloaded, ...staged, livePricedSkuCount: meta.livePricedSkuCount });
     const records = await readManifestSources(ctx.sql);
     const applied = await baseline.merge({
       snapshotId: meta.snapshotId,
@@ -178,6 +182,15 @@ function done(
       because,
     },
   };
+}
+
+/** A file that is taken although it has another number of live SKUs than announced. */
+function warnOfLiveCount(
+  { emit }: SyncContext,
+  counts: Parameters<typeof liveCountDiffers>[0] & { readonly live: number },
+): void {
+  const { live, livePricedSkuCount: announced } = counts;
+  if (liveCountDiffers(counts)) emit({ event: 'manifest.live-count-differs', live, announced });
 }
 
 type RebaselineCause = (typeof REBASELINE_CAUSES)[number];

@@ -206,29 +206,6 @@ export const SCHEDULING: readonly Mutant[] = [
     'src/sync/delta.ts',
     ['test/sync/retries.test.ts', 'test/sync/manifest-decision.test.ts', 'test/hostile/deltas.pg.test.ts'],
     ['delta: too large a delta is tried on and on', "    case 'delta-too-large':\n", ''],
-  ),
-  ...faultsOf(
-    'src/sync/delta.ts',
-    ['test/sync/rejected-token.pg.test.ts'],
-    [
-      'delta: may remove the whole catalog',
-      'if (named <= listed * part) return null;',
-      'if (listed > 0) return null;',
-    ],
-    [
-      'delta: a confirmed removal is refused',
-      'if (shrinkConfirmed || removed.length <=',
-      'if (removed.length <=',
-    ],
-    [
-      'delta: names that nobody lists are a loss',
-      'if (named <= listed * part) return null;',
-      'if (removed.length <= listed * part) return null;',
-    ],
-  ),
-  ...faultsOf(
-    'src/sync/delta.ts',
-    ['test/sync/retries.test.ts', 'test/sync/manifest-decision.test.ts', 'test/hostile/deltas.pg.test.ts'],
     [
       'delta: a stale catalog breaks the chain',
       "    case 'no-snapshot':\n    case 'snapshot-stale':\n      return 'catalog-fault';",

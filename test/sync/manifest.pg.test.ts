@@ -88,8 +88,23 @@ test('the counts of a file that is refused begin no incident, and those of one t
   await sync(file, BATCH + 1, BATCH + 1);
   expect(began()).toBe(0);
   await store.sql`update catalog_internal.tasks set next_at = now(), running_until = null where task = 'manifest'`;
-  await sync(file, BATCH, BATCH);
+  const allLive = fileOf(BATCH).toString().replaceAll('"snapshot"', '"live"');
+  expect(await sync(gzipSync(allLive), BATCH, BATCH)).toMatchObject({ kind: 'done' });
   expect(began()).toBe(1);
+});
+
+test('a file with another number of live SKUs than announced is read again, and taken with a warning in the end', async () => {
+  const file = gzipSync(fileOf(BATCH));
+  const again = (failures: number) => store.sql`
+    update catalog_internal.tasks set next_at = now(), running_until = null, failures = ${failures} where task = 'manifest'`;
+  for (const failures of [0, 2]) {
+    await again(failures);
+    expect(await sync(file, BATCH, 1)).toMatchObject({ kind: 'failed', because: 'live-count-mismatch' });
+  }
+  expect(await skus()).toBe(0);
+  await again(3);
+  expect(await sync(file, BATCH, 1)).toMatchObject({ kind: 'done' });
+  expect(events).toContainEqual({ event: 'manifest.live-count-differs', live: 0, announced: 1 });
 });
 
 test('of all rejected lines of a file twenty are kept, whatever batches they come in', async () => {
