@@ -119,6 +119,12 @@ export const CATALOG = {
     'their SKUs stay as they are and are refreshed once; samples are in catalog_internal.quarantine. Too many ' +
       'cause the manifest to be refused',
   ),
+  'manifest.live-count-differs': line(
+    'warn',
+    'a manifest is applied that has another number of live SKUs than live_priced_sku_count says',
+    ['live', 'announced'],
+    'it was downloaded again three times, and differs still: ask the partner what the number counts',
+  ),
   'manifest.done': line(
     'info',
     'a manifest was applied',

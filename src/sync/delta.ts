@@ -1,14 +1,15 @@
 import { failpoint } from '../lib/failpoint.ts';
 import type { SentPermit } from '../pace/pacer.ts';
-import type { PartnerError } from '../partner/errors.ts';
+import { PartnerError } from '../partner/errors.ts';
 import {
   applyDelta,
+  countListed,
   type DeltaApplied,
   noteBrokenChain,
   noteCatalogFault,
   noteChainMended,
 } from '../store/catalog/delta.ts';
-import { readSyncState } from '../store/catalog/sync-state.ts';
+import { readSyncState, type SyncState } from '../store/catalog/sync-state.ts';
 import { requestTask } from '../store/ledger/tasks.ts';
 import { ask, type FailedRequest } from './ask.ts';
 import type { SyncContext } from './context.ts';
@@ -70,7 +71,8 @@ export async function syncDelta(
   let hops = 0;
   let empty = 0;
   for (;;) {
-    const { snapshotId, chainBrokenAt, manifestAppliedAt } = await readSyncState(ctx.sql);
+    const state = await readSyncState(ctx.sql);
+    const { snapshotId, chainBrokenAt, manifestAppliedAt } = state;
     if (snapshotId === null || manifestAppliedAt === null) {
       return { kind: 'postponed', nextInMs: Math.min(deltaMs, 5000), because: 'no baseline yet' };
     }
@@ -81,6 +83,8 @@ export async function syncDelta(
 
     const delta = { ...asked.value, toSnapshot: asked.value.toSnapshot ?? snapshotId };
     failpoint('delta.answered');
+    const shrinks = await shrinksTooMuch(ctx, delta.removed, state);
+    if (shrinks !== null) return await fetchManifest(ctx, shrinks, snapshotId, failuresBefore);
     empty = delta.changed.length + delta.removed.length + delta.nowLive.length === 0 ? empty + 1 : 0;
     // A token seen before in this run is a circle: what there is has been told.
     const isEnd = empty >= MAX_EMPTY_HOPS || seen.has(delta.toSnapshot);
@@ -110,6 +114,24 @@ export async function syncDelta(
   }
 }
 
+/**
+ * A delta that removes more of the catalog than a manifest may lack is taken for one that is too large: the newest
+ * manifest tells, and is refused in turn where it lists too few. Null where it does not, or a person has confirmed it.
+ */
+async function shrinksTooMuch(
+  { sql, settings }: SyncContext,
+  removed: readonly string[],
+  { manifestLines, shrinkConfirmed }: SyncState,
+): Promise<PartnerError | null> {
+  const part = 1 - settings.catalog.manifestMaxShrink;
+  // Counting takes a scan of the catalog, and deltas hardly ever remove so much.
+  if (shrinkConfirmed || removed.length <= (manifestLines ?? 0) * part) return null;
+  const { named, listed } = await countListed(sql, removed);
+  if (named <= listed * part) return null;
+  const detail = `it removes ${named} of ${listed} listed SKUs`;
+  return new PartnerError('delta-too-large', 'delta', { detail });
+}
+
 async function applyDeltaTraced(
   { sql, tracer }: SyncContext,
   delta: Parameters<typeof applyDelta>[1],
@@ -137,15 +159,7 @@ async function recover(
 ): Promise<TaskOutcome> {
   const { error } = asked;
   const recovery = deltaRecovery(error, failuresBefore);
-  if (recovery === 'fetch-manifest') {
-    const nextInMs = rejectedRetryInMs(error.kind, failuresBefore);
-    // No failure yet: the manifest comes first, and the delta at once after it.
-    if (await noteBrokenChain(ctx.sql, token)) {
-      ctx.emit({ event: 'delta.chain-broken', ...failureOf(error) });
-      return { kind: 'postponed', nextInMs, because: error.kind };
-    }
-    return { kind: 'failed', nextInMs, ...failureOf(error) };
-  }
+  if (recovery === 'fetch-manifest') return await fetchManifest(ctx, error, token, failuresBefore);
   if (recovery === 'catalog-fault') {
     await noteCatalogFault(ctx.sql, error.kind === 'no-snapshot' ? '0012' : '0014');
   }
@@ -154,4 +168,19 @@ async function recover(
     nextInMs: retryAfter(asked, failuresBefore, ctx.settings.intervals.deltaMs),
     ...failureOf(error),
   };
+}
+
+async function fetchManifest(
+  ctx: SyncContext,
+  error: PartnerError,
+  token: string,
+  failuresBefore: number,
+): Promise<TaskOutcome> {
+  const nextInMs = rejectedRetryInMs(error.kind, failuresBefore);
+  // No failure yet: the manifest comes first, and the delta at once after it.
+  if (await noteBrokenChain(ctx.sql, token)) {
+    ctx.emit({ event: 'delta.chain-broken', ...failureOf(error) });
+    return { kind: 'postponed', nextInMs, because: error.kind };
+  }
+  return { kind: 'failed', nextInMs, ...failureOf(error) };
 }

@@ -17,6 +17,11 @@ type CountedEvent =
       readonly reasons: Readonly<Record<string, number>>;
     }
   | {
+      readonly event: 'manifest.live-count-differs';
+      readonly live: number;
+      readonly announced: number | null;
+    }
+  | {
       readonly event: 'delta.applied';
       readonly toSnapshot: string;
       readonly changed: number;

@@ -1,5 +1,5 @@
 import { requestTask } from '../store/ledger/tasks.ts';
-import { type Incident, storeIncident } from '../store/live/incident.ts';
+import { type Incident, noteCounted, storeIncident } from '../store/live/incident.ts';
 import type { SyncContext } from './context.ts';
 import { type IncidentEvidence, incidentEvent, judgeIncident } from './live/incident.ts';
 
@@ -7,13 +7,14 @@ import { type IncidentEvidence, incidentEvent, judgeIncident } from './live/inci
  * What manifests and calls show of an incident is judged (live/incident.ts), and a change is stored and acted on.
  */
 
-/** Weighs the counts of a manifest answer (partner rules 2.7), where it has them. */
+/** Weighs the counts of a manifest answer that is believed (partner rules 2.7), where it has them. */
 export async function weighCounts(
   ctx: SyncContext,
   meta: { readonly livePricedSkuCount: number | null; readonly skuCount: number | null },
 ): Promise<void> {
   if (meta.livePricedSkuCount === null || meta.skuCount === null) return;
   await weigh(ctx, { kind: 'count', live: meta.livePricedSkuCount, skus: meta.skuCount });
+  await noteCounted(ctx.sql);
 }
 
 /**

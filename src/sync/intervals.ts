@@ -10,8 +10,8 @@ export function snapshotMs({ intervals: { sweepMs, metadataMs } }: Pick<Config, 
 }
 
 /**
- * A listed SKU that was priced until the price routes answered 0009 is asked again after this, and then after twice
- * as long each time: they may be wrong for a while.
+ * A listed SKU of which the price routes answer 0009 is asked again after this, and then after twice as long each time:
+ * they may be wrong for a while, also of one that never had a price.
  */
 const LOST_MS = 3_600_000;
 

@@ -4,7 +4,8 @@ export type ManifestRefusal =
   | 'older-snapshot'
   | 'too-many-rejected-lines'
   | 'line-count-mismatch'
-  | 'shrunk';
+  | 'shrunk'
+  | 'live-count-mismatch';
 
 export interface OfferedSnapshot {
   readonly snapshotId: string;
@@ -60,24 +61,64 @@ export interface DownloadedManifest {
   readonly skus: number;
   /** sku_count of the manifest response; null where unknown. */
   readonly skuCount: number | null;
+  /** Accepted lines of live SKUs, and how many live SKUs the manifest response counts; null where unknown. */
+  readonly live: number;
+  readonly livePricedSkuCount: number | null;
+  /** Runs in a row that failed before this one. */
+  readonly failures: number;
   readonly listedBefore: number;
   readonly shrinkConfirmed: boolean;
   readonly maxShrink: number;
 }
 
+/** Where the mirror stands when the manifest route gives counts of a snapshot that is not downloaded. */
+export interface CountedMirror extends PresentSnapshot {
+  readonly manifestLines: number | null;
+  readonly shrinkConfirmed: boolean;
+}
+
+/**
+ * May the counts of this snapshot be believed although its file is not read? Not where the file would be refused for
+ * its age or for how few SKUs it lists: what a broken build says of itself says nothing of the catalog.
+ */
+export function isCounted(
+  offered: OfferedSnapshot & { readonly skuCount: number | null },
+  present: CountedMirror,
+  maxShrink: number,
+): boolean {
+  if (judgeOffer(offered, present) === 'older-snapshot') return false;
+  const { manifestLines, shrinkConfirmed } = present;
+  if (shrinkConfirmed || offered.skuCount === null || manifestLines === null) return true;
+  return offered.skuCount >= manifestLines * maxShrink;
+}
+
 const REJECTED_TOLERATED = 10;
 const REJECTED_PART = 0.001;
+/** Then the partner counts live SKUs otherwise, and the mirror is not to go without a baseline for it. */
+const LIVE_COUNT_TRIES = 3;
+
+/**
+ * Whether the file has more or fewer live SKUs than its manifest response says, by more than the lines that are
+ * rejected or double explain: a cache may have sent the file of another snapshot.
+ */
+export function liveCountDiffers(
+  m: Pick<DownloadedManifest, 'lines' | 'skus' | 'live' | 'livePricedSkuCount'>,
+): boolean {
+  return m.livePricedSkuCount !== null && Math.abs(m.live - m.livePricedSkuCount) > m.lines - m.skus;
+}
 
 /**
  * May the downloaded lines be merged? All or nothing: not when the count differs from sku_count (a file cut at a gzip
  * member's end gives no other sign), not when more than 10 and more than 0.1 % of the lines were rejected, and not when
- * far fewer SKUs are listed than before, until a person has confirmed it.
+ * far fewer SKUs are listed than before, until a person has confirmed it. One with another number of live SKUs than
+ * announced is downloaded again, and after some times taken as it is.
  */
 export function judgeDownload(m: DownloadedManifest): ManifestRefusal | null {
   if (m.skuCount !== null && m.lines !== m.skuCount) return 'line-count-mismatch';
   if (m.rejected > REJECTED_TOLERATED && m.rejected > m.lines * REJECTED_PART)
     return 'too-many-rejected-lines';
   if (!m.shrinkConfirmed && m.skus < m.listedBefore * m.maxShrink) return 'shrunk';
+  if (m.failures < LIVE_COUNT_TRIES && liveCountDiffers(m)) return 'live-count-mismatch';
   return null;
 }
 
@@ -92,4 +133,7 @@ export const REFUSAL_HINTS: Readonly<Record<ManifestRefusal, string>> = {
   shrunk:
     'the manifest lists far fewer SKUs than before; ' +
     'if that is correct, confirm it with `catalog-mirror refresh --manifest --accept-shrink`',
+  'live-count-mismatch':
+    'the number of live SKUs differs from live_priced_sku_count, as in the file of another snapshot; ' +
+    'it is downloaded again, and taken the fourth time',
 };

@@ -22,8 +22,10 @@ import { weighCounts } from './incidents.ts';
 import { mostByManifest } from './live/manifest-hints.ts';
 import {
   isAwaited,
+  isCounted,
   judgeDownload,
   judgeOffer,
+  liveCountDiffers,
   type ManifestRefusal,
   REFUSAL_HINTS,
 } from './manifest-decision.ts';
@@ -90,7 +92,6 @@ async function baselineOnce(
     const meta = asked.value;
     const seenClaim = await noteSnapshotSeen(ctx.sql, meta);
     failpoint('manifest.answered');
-    await weighCounts(ctx, meta);
     const state = await readSyncState(ctx.sql);
     const offerRefused = judgeOffer(meta, state);
     if (offerRefused !== null) return await refused(ctx, run, offerRefused);
@@ -102,10 +103,13 @@ async function baselineOnce(
       ...downloaded,
       ...staged,
       skuCount: meta.skuCount,
+      livePricedSkuCount: meta.livePricedSkuCount,
+      failures: run.failures,
       shrinkConfirmed: state.shrinkConfirmed,
       maxShrink: ctx.settings.catalog.manifestMaxShrink,
     });
     if (downloadRefused !== null) return await refused(ctx, run, downloadRefused);
+    warnOfLiveCount(ctx, { ...downloaded, ...staged, livePricedSkuCount: meta.livePricedSkuCount });
     const records = await readManifestSources(ctx.sql);
     const applied = await baseline.merge({
       snapshotId: meta.snapshotId,
@@ -121,6 +125,7 @@ async function baselineOnce(
       },
     });
     failpoint('manifest.committed');
+    await weighCounts(ctx, meta);
     // Whatever the catalog reported since the snapshot was built is asked for at once.
     await requestTask(ctx.sql, 'delta');
     await requestTask(ctx.sql, 'live-plan');
@@ -177,6 +182,15 @@ function done(
       because,
     },
   };
+}
+
+/** A file that is taken although it has another number of live SKUs than announced. */
+function warnOfLiveCount(
+  { emit }: SyncContext,
+  counts: Parameters<typeof liveCountDiffers>[0] & { readonly live: number },
+): void {
+  const { live, livePricedSkuCount: announced } = counts;
+  if (liveCountDiffers(counts)) emit({ event: 'manifest.live-count-differs', live, announced });
 }
 
 type RebaselineCause = (typeof REBASELINE_CAUSES)[number];
@@ -304,7 +318,8 @@ export async function checkCatalog(
   }
   const { generatedAt, livePricedSkuCount, skuCount } = asked.value;
   await noteCatalogCheck(ctx.sql, asked.value);
-  await weighCounts(ctx, asked.value);
+  if (isCounted(asked.value, state, ctx.settings.catalog.manifestMaxShrink))
+    await weighCounts(ctx, asked.value);
   // While the delta does not say what has changed, the manifest does; and its token may be one that the delta answers.
   if (isAwaited(asked.value, state)) await requestTask(ctx.sql, 'manifest');
   const generated = generatedAt?.toISOString() ?? null;

@@ -94,6 +94,16 @@ export const ANSWER_SQL: readonly Mutant[] = [
   ...faultsOf(
     'src/store/answer/effects.ts',
     ['test/store/answer-effects.test.ts', ...ANSWERS],
+    [
+      'answer: a listed SKU that never had a price waits for days after a first 0009',
+      "if (state === 'priced' || state === 'pending') return 0;",
+      "if (state === 'priced') return 0;",
+    ],
+    [
+      'answer: a listed SKU that never had a price is asked for each hour',
+      'minutes !== null ? 2 * minutes : null',
+      'minutes !== null ? 0 : null',
+    ],
     ['history: first prices are moves', '&& rowOf.get(sku)?.seenBefore === true', '&& rowOf.has(sku)'],
     [
       'history: what an overtaken answer says',

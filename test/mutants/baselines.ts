@@ -149,4 +149,23 @@ export const BASELINES: readonly Mutant[] = [
       'rate_share = ${rate.limit}',
     ],
   ),
+  ...faultsOf(
+    'src/sync/delta.ts',
+    ['test/sync/rejected-token.pg.test.ts'],
+    [
+      'delta: may remove the whole catalog',
+      'if (named <= listed * part) return null;',
+      'if (listed > 0) return null;',
+    ],
+    [
+      'delta: a confirmed removal is refused',
+      'if (shrinkConfirmed || removed.length <=',
+      'if (removed.length <=',
+    ],
+    [
+      'delta: names that nobody lists are a loss',
+      'if (named <= listed * part) return null;',
+      'if (removed.length <= listed * part) return null;',
+    ],
+  ),
 ];

@@ -191,6 +191,26 @@ export const DECISIONS: readonly Mutant[] = [
     'src/sync/manifest-decision.ts',
     ['test/sync/manifest-decision.test.ts'],
     [
+      'manifest: any number of live SKUs is taken',
+      'if (m.failures < LIVE_COUNT_TRIES && liveCountDiffers(m))',
+      'if (m.failures < 0 && liveCountDiffers(m))',
+    ],
+    [
+      'manifest: a partner that counts live SKUs otherwise has no baseline',
+      'if (m.failures < LIVE_COUNT_TRIES && liveCountDiffers(m))',
+      'if (liveCountDiffers(m))',
+    ],
+    [
+      'incident: counts of a shrunken catalog are believed',
+      'return offered.skuCount >= manifestLines * maxShrink;',
+      'return true;',
+    ],
+    [
+      'incident: counts of an older snapshot are believed',
+      "if (judgeOffer(offered, present) === 'older-snapshot') return false;",
+      '',
+    ],
+    [
       'manifest: the same snapshot again is older',
       'generatedAt < present.snapshotGeneratedAt',
       'generatedAt <= present.snapshotGeneratedAt',

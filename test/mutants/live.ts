@@ -22,17 +22,13 @@ export const LIVE: readonly Mutant[] = [
     ],
     ['incident: deferrals end one that counts began', 'present ?? (asked', '(asked'],
     [
-      'incident: a trial ends one that counts began',
-      "return present === 'deferrals' && isOver ? null : present;",
+      'incident: no trial ends one that counts began',
       'return isOver ? null : present;',
+      "return present === 'deferrals' && isOver ? null : present;",
     ],
     ['incident: a trial of two ends it', 'asked >= MIN_TRIED &&', 'asked >= 1 &&'],
-    [
-      'incident: is tried although counts show it',
-      "incident?.because !== 'deferrals' ||",
-      'incident === null ||',
-    ],
-    ['incident: is tried too early', 'now - incident.triedAt < TRIAL_EVERY_MS', 'now - incident.triedAt < 0'],
+    ['incident: is tried although counts show it', 'COUNTS_MISSED * catalogCheckMs', 'TRIAL_EVERY_MS'],
+    ['incident: is tried too early', 'now - incident.triedAt < everyMs', 'now - incident.triedAt < 0'],
     [
       'incident: a trial is larger than a call',
       'Math.min(callSkus, Math.max(1, Math.floor(liveBudget)) * TRIAL_BUDGETS)',

@@ -61,7 +61,7 @@ export const SETTLED: readonly Mutant[] = [
       "when s.state = 'removed' and",
     ],
     [
-      'answer: a priced SKU that is not found for once is so for days',
+      'answer: a listed SKU that is not found for once is so for days',
       'when s.in_manifest and a.lost_seconds is not null then',
       'when false and a.lost_seconds is not null then',
     ],

@@ -114,4 +114,16 @@ describe('what follows from an answer', () => {
     );
     expect(heard).toEqual(['A false', 'B true']);
   });
+
+  test('is how long a SKU that is 0009 has had no price', () => {
+    const lost = (other: Partial<LockedSku>) =>
+      effectsOf([row('A', other)], [answer('A', 'not_found')], differences([]), NO_LEARNING, KNOWN).lost.map(
+        ({ minutes }) => minutes,
+      );
+    expect(lost({ state: 'priced' })).toEqual([0]);
+    expect(lost({ state: 'pending', minutes: null })).toEqual([0]);
+    expect(lost({ state: 'not_found', vanishedMinutes: 90 })).toEqual([90]);
+    expect(lost({ state: 'not_found', minutes: 60 })).toEqual([120]);
+    expect(lost({ state: 'removed' })).toEqual([]);
+  });
 });

@@ -163,7 +163,7 @@ describe('an answer that comes too late', () => {
   });
 });
 
-describe('a SKU that was priced until the partner answers 0009', () => {
+describe('a SKU of which the partner answers 0009', () => {
   const notFound = { sku: 'A', kind: 'not_found' } as const;
   const dueIn = async () => (await ledger(store.sql)).get('A')?.dueIn;
   const askAgain = async () => {
@@ -171,7 +171,7 @@ describe('a SKU that was priced until the partner answers 0009', () => {
     await answerAsked(store.sql, notFound);
   };
 
-  test('is asked again soon where the manifest lists it, and then each time after as long as it has had no price', async () => {
+  test('though it was priced is asked again soon where the manifest lists it, and then each time after as long as it has had no price', async () => {
     await knownSkus(store.sql, ['A'], { hash: 'h' });
     await answerAsked(store.sql, found('A', { 9: 90 }));
     await askAgain();
@@ -189,10 +189,23 @@ describe('a SKU that was priced until the partner answers 0009', () => {
     }
   });
 
-  test('is not where nobody lists it, nor where it never had a price', async () => {
+  test('is so, too, where it never had a price, each time after twice as long as the last time', async () => {
     await knownSkus(store.sql, ['A'], { hash: 'h' });
     await askAgain();
-    expect(await dueIn()).toBeCloseTo(REFRESH.notFoundMs / HOUR, 1);
+    expect(await dueIn()).toBeCloseTo(REFRESH.lostMs / HOUR, 1);
+    for (const [hours, then] of [
+      [0.1, REFRESH.lostMs / HOUR],
+      [5, 10],
+      [1000, REFRESH.notFoundMs / HOUR],
+    ] as const) {
+      await store.sql`update catalog.skus set asked_at = now() - make_interval(secs => ${hours * 3600})`;
+      await askAgain();
+      expect(await dueIn()).toBeCloseTo(then, 1);
+    }
+  });
+
+  test('is not where nobody lists it', async () => {
+    await knownSkus(store.sql, ['A'], { hash: 'h' });
     await store.sql`update catalog.skus set in_manifest = false`;
     await mark(store.sql, ['A']);
     await answerAsked(store.sql, found('A', { 9: 90 }));

@@ -31,7 +31,7 @@ describe('a first manifest', () => {
       line('L', { priceSource: 'live' }),
     ]);
     expect(applied).toEqual({ ...FILL, added: 3, marked: 3 });
-    expect(staged).toEqual({ skus: 3, duplicates: 0, listedBefore: 0 });
+    expect(staged).toEqual({ skus: 3, duplicates: 0, live: 1, listedBefore: 0 });
     expect(await skuRow(store.sql, 'A')).toEqual({ source: 'snapshot', hash: 'h1', sizes: 3, listed: true });
     expect(await skuRow(store.sql, 'L')).toEqual({ source: 'live', hash: null, sizes: 3, listed: true });
     expect(await stateOf(store.sql, 'A')).toMatchObject({ state: 'pending' });
@@ -101,7 +101,7 @@ describe('a first manifest', () => {
           Array.from({ length: 500 }, (_, i) => line(`SKU-${from + i}`)),
           [],
         );
-      expect(await run.count()).toEqual({ skus: 25_000, duplicates: 0, listedBefore: 0 });
+      expect(await run.count()).toEqual({ skus: 25_000, duplicates: 0, live: 0, listedBefore: 0 });
     } finally {
       await run.close();
     }

@@ -44,7 +44,6 @@ export class LedgerModel {
   /** Null: nobody lists it. */
   readonly priceSource: ReadonlyMap<string, 'snapshot' | 'live' | null>;
   readonly #notFound = new Set<string>();
-  readonly #priced = new Set<string>();
   now = 0;
 
   constructor(priceSource: ReadonlyMap<string, 'snapshot' | 'live' | null>) {
@@ -165,10 +164,9 @@ export class LedgerModel {
 
   #looked(result: SkuResult, row: Row, generation: number): void {
     const source = this.priceSource.get(result.sku);
-    const isLost = result.kind === 'not_found' && this.#priced.delete(result.sku) && source !== null;
+    const isListed = source !== null;
     if (result.kind === 'not_found') this.#notFound.add(result.sku);
     else this.#notFound.delete(result.sku);
-    if (result.kind === 'record') this.#priced.add(result.sku);
     Object.assign(row, { heldUntil: null, deferrals: 0, failures: 0 });
     if (!row.live) row.liveMarks = Math.max(0, row.liveMarks - 1);
     row.live &&= this.priceSource.get(result.sku) === 'live' || row.liveLeft > 1;
@@ -177,7 +175,7 @@ export class LedgerModel {
     row.unsettled = false;
     const live = source === 'live';
     const next = this.#notFound.has(result.sku)
-      ? (['metadata', isLost ? REFRESH.lostMs : REFRESH.notFoundMs] as const)
+      ? (['metadata', isListed ? REFRESH.lostMs : REFRESH.notFoundMs] as const)
       : live
         ? (['live', REFRESH.liveMs] as const)
         : source === null

@@ -129,6 +129,19 @@ describe('when everything is live-priced', () => {
     expect(await stale()).toBe(false);
   });
 
+  test('counts that go on to say so are as good as a trial call', async () => {
+    const ctx = await begin();
+    await store.sql`update catalog_internal.live_plan set incident_tried_at = now() - interval '3 hours'`;
+    await weighCounts(ctx, { livePricedSkuCount: null, skuCount: 1000 });
+    const ago = async () => {
+      const { now, incident } = await readLivePlan(store.sql);
+      return Math.round((now - (incident?.triedAt ?? 0)) / 3_600_000);
+    };
+    expect(await ago()).toBe(3);
+    await weighCounts(ctx, { livePricedSkuCount: 1000, skuCount: 1000 });
+    expect(await ago()).toBe(0);
+  });
+
   test('metadata rests', async () => {
     const ctx = await begin();
     expect(await syncMetadata(ctx)).toMatchObject({ kind: 'postponed', because: 'incident' });

@@ -26,7 +26,8 @@ describe('an incident ends', () => {
     ['live-count', count(600, 1000), null],
     ['live-count', count(850, 1000), null],
     ['live-count', count(851, 1000), 'live-count'],
-    ['live-count', trial(20, 20), 'live-count'],
+    ['live-count', trial(20, 20), null],
+    ['live-count', trial(20, 5), 'live-count'],
     ['live-count', deferrals(300, 0), 'live-count'],
     // The counts are of a snapshot built before it began.
     ['deferrals', count(50, 1000), 'deferrals'],
@@ -52,17 +53,24 @@ test('a share that settles below what begins an incident ends it, within six hou
 });
 
 describe('a half-open request', () => {
+  const HOUR = 3_600_000;
   const incident = { because: 'deferrals', since: 0, triedAt: 1_000_000 } as const;
+  const limits = { liveBudget: 5, callSkus: 100, catalogCheckMs: HOUR };
 
   test('asks for four budgets of SKUs, ten minutes after the one before', () => {
-    expect(trialSize(incident, 1_599_999, 5, 100)).toBeNull();
-    expect(trialSize(incident, 1_600_000, 5, 100)).toBe(20);
-    expect(trialSize(incident, 1_600_000, 5, 12)).toBe(12);
+    expect(trialSize(incident, 1_599_999, limits)).toBeNull();
+    expect(trialSize(incident, 1_600_000, limits)).toBe(20);
+    expect(trialSize(incident, 1_600_000, { ...limits, callSkus: 12 })).toBe(12);
+  });
+
+  test('is sent in an incident by counts once two of them have been missed', () => {
+    const counted = { ...incident, because: 'live-count' } as const;
+    expect(trialSize(counted, counted.triedAt + 2 * HOUR - 1, limits)).toBeNull();
+    expect(trialSize(counted, counted.triedAt + 2 * HOUR, limits)).toBe(20);
   });
 
   test('is not sent where it could show nothing', () => {
-    expect(trialSize(null, 9e9, 5, 100)).toBeNull();
-    expect(trialSize({ ...incident, because: 'live-count' }, 9e9, 5, 100)).toBeNull();
-    expect(trialSize(incident, 9e9, 5, 5)).toBeNull();
+    expect(trialSize(null, 9e9, limits)).toBeNull();
+    expect(trialSize(incident, 9e9, { ...limits, callSkus: 5 })).toBeNull();
   });
 });

@@ -3,6 +3,7 @@ import { describe, expect, test } from 'vitest';
 import {
   type DownloadedManifest,
   isAwaited,
+  isCounted,
   judgeDownload,
   judgeOffer,
 } from '../../src/sync/manifest-decision.ts';
@@ -64,12 +65,36 @@ describe('a snapshot that the manifest route names', () => {
   });
 });
 
+describe('the counts of a snapshot that is not downloaded', () => {
+  const mirror = { ...STANDING, manifestLines: 100_000, shrinkConfirmed: false };
+  const named = { snapshotId: 's2', generatedAt: at(7), skuCount: 100_000 };
+  test.each<[string, boolean, Partial<typeof named>, Partial<Parameters<typeof isCounted>[1]>]>([
+    ['are believed', true, {}, {}],
+    ['are believed of half of the catalog', true, { skuCount: 50_000 }, {}],
+    ['are not believed of less', false, { skuCount: 49_999 }, {}],
+    ['are believed of less where that was confirmed', true, { skuCount: 1 }, { shrinkConfirmed: true }],
+    ['are believed before the first baseline', true, { skuCount: 1 }, { manifestLines: null }],
+    ['are not believed of an older one', false, { generatedAt: at(0) }, {}],
+    [
+      'are believed of the token that the delta rejected',
+      true,
+      {},
+      { chainBrokenAt: at(7), rejectedSnapshotId: 's2' },
+    ],
+  ])('%s', (_, believed, offered, present) => {
+    expect(isCounted({ ...named, ...offered }, { ...mirror, ...present }, 0.5)).toBe(believed);
+  });
+});
+
 describe('a downloaded manifest', () => {
   const GOOD: DownloadedManifest = {
     lines: 100_000,
     rejected: 0,
     skus: 100_000,
     skuCount: 100_000,
+    live: 5000,
+    livePricedSkuCount: 5000,
+    failures: 0,
     listedBefore: 100_000,
     shrinkConfirmed: false,
     maxShrink: 0.5,
@@ -85,7 +110,7 @@ describe('a downloaded manifest', () => {
     ['with more than 0.1 % rejected is refused', { rejected: 101 }, 'too-many-rejected-lines'],
     [
       'of few lines with ten rejected is merged',
-      { lines: 100, skuCount: 100, rejected: 10, listedBefore: 0 },
+      { lines: 100, skus: 90, live: 5, livePricedSkuCount: 5, skuCount: 100, rejected: 10, listedBefore: 0 },
       null,
     ],
     [
@@ -93,6 +118,15 @@ describe('a downloaded manifest', () => {
       { lines: 100, skuCount: 100, rejected: 11 },
       'too-many-rejected-lines',
     ],
+    ['with a live SKU too few is refused', { live: 4999 }, 'live-count-mismatch'],
+    [
+      'with a live SKU too many is refused the third time',
+      { live: 5001, failures: 2 },
+      'live-count-mismatch',
+    ],
+    ['with a live SKU too many is merged the fourth time', { live: 5001, failures: 3 }, null],
+    ['with unknown live SKUs is merged', { livePricedSkuCount: null }, null],
+    ['with as many live SKUs too few as it has rejected lines is merged', { live: 4990, skus: 99_990 }, null],
     ['that lists half of the SKUs is merged', { skus: 50_000 }, null],
     ['that lists less than half is refused', { skus: 49_999 }, 'shrunk'],
     ['that shrank and was confirmed is merged', { skus: 1, shrinkConfirmed: true }, null],

@@ -23,7 +23,7 @@ beforeEach(() => {
 });
 
 /** One manifest from offer to end: its file's bytes, and the number of lines that it says it has. */
-async function sync(file: Buffer, skuCount: number | null) {
+async function sync(file: Buffer, skuCount: number | null, livePricedSkuCount: number | null = null) {
   const base = await serve((_request, response) => response.end(file));
   const meta = {
     snapshotId: 's1',
@@ -31,7 +31,7 @@ async function sync(file: Buffer, skuCount: number | null) {
     urlExpiresAt: null,
     generatedAt: null,
     skuCount,
-    livePricedSkuCount: null,
+    livePricedSkuCount,
   };
   const ctx = {
     sql: store.sql,
@@ -80,6 +80,31 @@ describe('a file that is as long as announced, to the line', () => {
     expect(await sync(damaged, BATCH)).toMatchObject({ kind: 'failed', because: 'file-corrupt' });
     expect(await skus()).toBe(0);
   });
+});
+
+test('the counts of a file that is refused begin no incident, and those of one that is applied do', async () => {
+  const began = () => events.filter(({ event }) => event === 'incident.began').length;
+  const file = gzipSync(fileOf(BATCH));
+  await sync(file, BATCH + 1, BATCH + 1);
+  expect(began()).toBe(0);
+  await store.sql`update catalog_internal.tasks set next_at = now(), running_until = null where task = 'manifest'`;
+  const allLive = fileOf(BATCH).toString().replaceAll('"snapshot"', '"live"');
+  expect(await sync(gzipSync(allLive), BATCH, BATCH)).toMatchObject({ kind: 'done' });
+  expect(began()).toBe(1);
+});
+
+test('a file with another number of live SKUs than announced is read again, and taken with a warning in the end', async () => {
+  const file = gzipSync(fileOf(BATCH));
+  const again = (failures: number) => store.sql`
+    update catalog_internal.tasks set next_at = now(), running_until = null, failures = ${failures} where task = 'manifest'`;
+  for (const failures of [0, 2]) {
+    await again(failures);
+    expect(await sync(file, BATCH, 1)).toMatchObject({ kind: 'failed', because: 'live-count-mismatch' });
+  }
+  expect(await skus()).toBe(0);
+  await again(3);
+  expect(await sync(file, BATCH, 1)).toMatchObject({ kind: 'done' });
+  expect(events).toContainEqual({ event: 'manifest.live-count-differs', live: 0, announced: 1 });
 });
 
 test('of all rejected lines of a file twenty are kept, whatever batches they come in', async () => {

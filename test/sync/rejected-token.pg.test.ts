@@ -9,7 +9,7 @@ import type { SyncContext } from '../../src/sync/context.ts';
 import { syncDelta } from '../../src/sync/delta.ts';
 import type { SyncEvent } from '../../src/sync/events.ts';
 import { checkCatalog, syncManifest } from '../../src/sync/manifest.ts';
-import { useStore } from '../store/support.ts';
+import { knownSkus, useStore } from '../store/support.ts';
 import { settingsWith } from '../support/settings.ts';
 import { UNPACED } from '../support/unpaced.ts';
 
@@ -20,6 +20,8 @@ const DAY = 24 * 60;
 
 /** What the delta route answers the token with: an error, or nothing new. */
 let rejects: PartnerErrorKind | null;
+/** What the delta removes, moving on to s2. */
+let removed: string[];
 /** The newest snapshot, as the manifest route names it; null: that route fails. */
 let named: string | null;
 let asked: { delta: number; manifest: number };
@@ -27,6 +29,7 @@ let events: SyncEvent[];
 let ctx: SyncContext;
 
 beforeEach(async () => {
+  removed = [];
   [rejects, named, asked, events] = [null, 's1', { delta: 0, manifest: 0 }, []];
   ctx = {
     sql: store.sql,
@@ -35,7 +38,8 @@ beforeEach(async () => {
       async delta(_: unknown, since: string) {
         asked.delta += 1;
         if (rejects !== null) throw new PartnerError(rejects, 'delta', { status: 400 });
-        return { changed: [], removed: [], nowLive: [], toSnapshot: since, skipped: 0 };
+        const toSnapshot = removed.length > 0 ? 's2' : since;
+        return { changed: [], removed, nowLive: [], toSnapshot, skipped: 0 };
       },
       async manifest() {
         asked.manifest += 1;
@@ -165,4 +169,46 @@ test('while a chain is broken for want of another token, the check of the catalo
   named = 's2';
   await run('catalog-check');
   expect(await taskOf('manifest')).toMatchObject({ minutes: 0, failures: 0 });
+});
+
+describe('a delta that removes', () => {
+  const SKUS = ['A', 'B', 'C', 'D'];
+  const states = async () =>
+    (await store.sql`select state from catalog.skus where sku = any(${SKUS}) order by sku`).map(
+      ({ state }) => state as string,
+    );
+
+  beforeEach(async () => {
+    await knownSkus(store.sql, SKUS, { hash: 'h' });
+    await store.sql`update catalog_internal.sync set manifest_lines = ${SKUS.length}`;
+  });
+
+  test('half of the catalog is applied', async () => {
+    removed = ['A', 'B', 'never listed', 'nor this'];
+    await run('delta');
+    expect(await states()).toEqual(['removed', 'removed', 'pending', 'pending']);
+    expect(await readSyncState(store.sql)).toMatchObject({ snapshotId: 's2', chainBrokenAt: null });
+  });
+
+  test('more than that is as one that is too large: the token stays, and the manifest tells', async () => {
+    removed = ['A', 'B', 'C'];
+    expect(await run('delta')).toBe(1);
+    expect(await states()).toEqual(['pending', 'pending', 'pending', 'pending']);
+    expect(await readSyncState(store.sql)).toMatchObject({ snapshotId: 's1', rejectedSnapshotId: 's1' });
+    expect(await taskOf('manifest')).toMatchObject({ minutes: 0 });
+    expect(events).toMatchObject([
+      {
+        event: 'delta.chain-broken',
+        because: 'delta-too-large',
+        problem: 'delta: delta-too-large (it removes 3 of 4 listed SKUs)',
+      },
+    ]);
+  });
+
+  test('more than that is applied once a person has confirmed that the catalog shrinks', async () => {
+    removed = SKUS;
+    await store.sql`update catalog_internal.sync set shrink_confirmed = true`;
+    await run('delta');
+    expect(await states()).toEqual(['removed', 'removed', 'removed', 'removed']);
+  });
 });

@@ -37,7 +37,7 @@ export interface AnswerEffects {
   readonly moved: ReadonlySet<string>;
   readonly fields: readonly FieldChange[];
   readonly states: readonly StateChange[];
-  /** SKUs that are 0009 and were priced once, and for how many minutes they have had no price. */
+  /** SKUs that are 0009 and were not removed, and for how many minutes they have had no price. */
   readonly lost: readonly { readonly sku: string; readonly minutes: number }[];
   /** Prices and metadata of SKUs that had none before. */
   readonly first: FirstRecords;
@@ -150,8 +150,17 @@ export function effectsOf(
 
 function lostFor({ sku, kind }: SkuResult, row: LockedSku | undefined): AnswerEffects['lost'] {
   if (kind !== 'not_found' || row === undefined) return [];
-  const minutes = row.state === 'priced' ? 0 : row.vanishedMinutes;
+  const minutes = minutesLost(row);
   return minutes === null ? [] : [{ sku, minutes }];
+}
+
+/**
+ * How long a SKU that is 0009 has had no price. One without a price in its history was asked after as long as it had
+ * none before, so that it is twice as long by now. Null where it was removed.
+ */
+function minutesLost({ state, vanishedMinutes, minutes }: LockedSku): number | null {
+  if (state === 'priced' || state === 'pending') return 0;
+  return vanishedMinutes ?? (state === 'not_found' && minutes !== null ? 2 * minutes : null);
 }
 
 /** What the answer has found of SKUs whose prices move by rates of their own. */

@@ -52,7 +52,7 @@ export interface NextRefresh {
   readonly snapshotMs: number;
   readonly snapshotReason: 'sweep' | 'metadata';
   readonly notFoundMs: number;
-  /** The same for a listed SKU that was priced until now, which may be the partner's mistake. */
+  /** The same for a listed SKU, which may be the partner's mistake: the first time, then doubling to notFoundMs. */
   readonly lostMs: number;
 }
 

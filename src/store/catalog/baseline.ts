@@ -31,6 +31,8 @@ export interface StagedCounts {
   readonly skus: number;
   /** SKUs with more than one line. */
   readonly duplicates: number;
+  /** Lines of live SKUs. */
+  readonly live: number;
   readonly listedBefore: number;
 }
 
@@ -182,7 +184,7 @@ export class Baseline {
       await this.#compare();
     }
     await this.#client.query('drop table staging; analyze differing');
-    return { skus, duplicates, listedBefore };
+    return { skus, duplicates, live: this.#live, listedBefore };
   }
 
   async #compare(): Promise<ComparedCounts> {

@@ -258,6 +258,17 @@ async function reportRemoved(tx: Tx, skus: readonly string[]): Promise<void> {
   await tx`select catalog_internal.mark_due(${skus as string[]}::text[], 'removed')`;
 }
 
+/** How many SKUs the mirror has as listed, and how many of them `skus` names. Reads the whole catalog. */
+export async function countListed(
+  sql: Sql,
+  skus: readonly string[],
+): Promise<{ readonly listed: number; readonly named: number }> {
+  const [counts] = await sql<[{ listed: number; named: number }]>`
+    select count(*)::int as listed, (count(*) filter (where sku = any(${skus as string[]}::text[])))::int as named
+    from catalog.skus where in_manifest`;
+  return counts;
+}
+
 /** The delta route answered without anything new, or with a fault of the catalog (0012, 0014). */
 export async function noteCatalogFault(sql: Sql, code: '0012' | '0014' | null): Promise<void> {
   await sql`update catalog_internal.sync set catalog_fault = ${code}`;

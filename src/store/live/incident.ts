@@ -7,7 +7,7 @@ export type IncidentCause = 'live-count' | 'deferrals';
 export interface Incident {
   readonly because: IncidentCause;
   readonly since: number;
-  /** When a call last tried whether it is over; the beginning before the first time. */
+  /** When a call, or counts, last showed whether it is over; the beginning before the first time. */
   readonly triedAt: number;
 }
 
@@ -46,4 +46,9 @@ export async function storeIncident(
         incident_tried_at = now(), solved_at = null`;
     return { from, to, minutes };
   });
+}
+
+/** Counts have just said whether an incident that counts began is over: no call need try it for a while. */
+export async function noteCounted(sql: Sql): Promise<void> {
+  await sql`update catalog_internal.live_plan set incident_tried_at = now() where incident_because = 'live-count'`;
 }

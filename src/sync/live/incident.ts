@@ -31,9 +31,9 @@ const MIN_TRIED = 3;
 
 /**
  * The cause of an incident after a piece of evidence, or null: no incident; `minutes` is how long it has lasted. The
- * counts belong to a snapshot that may be hours old, so low ones end only what counts began; deferrals are disproved
- * by a trial call. Of a trial call only those count that the catalog lists as snapshot-priced: what is live is
- * deferred at any time.
+ * counts belong to a snapshot that may be hours old, so low ones end only what counts began; a trial call disproves
+ * either cause. Of a trial call only those count that the catalog lists as snapshot-priced: what is live is deferred
+ * at any time.
  */
 export function judgeIncident(
   present: IncidentCause | null,
@@ -56,28 +56,41 @@ export function judgeIncident(
     case 'trial': {
       const { asked, answered } = evidence;
       const isOver = asked >= MIN_TRIED && answered >= asked * LEAVE_ANSWERED_PART;
-      return present === 'deferrals' && isOver ? null : present;
+      return isOver ? null : present;
     }
   }
 }
 
 /** How often a trial call is made while deferrals are the only evidence for an incident. */
 const TRIAL_EVERY_MS = 600_000;
+/** Without counts for this many of the intervals at which they are asked for, they no longer say that it lasts. */
+const COUNTS_MISSED = 2;
 /** Size of a trial call, in live budgets of SKUs. */
 export const TRIAL_BUDGETS = 4;
 
 /**
  * How many SKUs the next call asks for to try whether snapshot-priced SKUs are computed live still; null: no trial now.
+ * An incident by counts is tried once they have been missing for a while: the route that gives them may be silent for
+ * days.
  */
 export function trialSize(
   incident: Incident | null,
   now: number,
-  liveBudget: number,
-  callSkus: number,
+  { liveBudget, callSkus, catalogCheckMs }: TrialLimits,
 ): number | null {
-  if (incident?.because !== 'deferrals' || now - incident.triedAt < TRIAL_EVERY_MS) return null;
+  if (incident === null) return null;
+  const everyMs = incident.because === 'deferrals' ? TRIAL_EVERY_MS : COUNTS_MISSED * catalogCheckMs;
+  if (now - incident.triedAt < everyMs) return null;
   const size = Math.min(callSkus, Math.max(1, Math.floor(liveBudget)) * TRIAL_BUDGETS);
   return size > liveBudget ? size : null;
+}
+
+export interface TrialLimits {
+  /** Live SKUs a call, as learned. */
+  readonly liveBudget: number;
+  readonly callSkus: number;
+  /** How often the catalog's counts are asked for. */
+  readonly catalogCheckMs: number;
 }
 
 /** The event of an incident that began or ended; `minutes`: how long the state before it had lasted. */

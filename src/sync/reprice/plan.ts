@@ -122,7 +122,8 @@ function planLimits(
     const spareSeconds = Math.max(0, snapshotMs(settings) - settings.intervals.sweepMinAgeMs) / 1000;
     return { callSkus, liveBudget, iteration, recovering, spareSeconds, trial: false };
   }
-  const trial = trialSize(plan.incident, plan.now, learned, callSkus);
+  const { catalogCheckMs } = settings.intervals;
+  const trial = trialSize(plan.incident, plan.now, { liveBudget: learned, callSkus, catalogCheckMs });
   const small = Math.min(callSkus, Math.max(1, Math.floor(learned)));
   return {
     callSkus: trial ?? small,
