@@ -258,7 +258,8 @@ export const SETTINGS = {
     rule: share(),
     default: '0.5',
     meaning:
-      'a manifest with fewer lines than this share of the mirrored SKUs, or a delta that leaves fewer, is refused until `refresh --manifest --accept-shrink` confirms it',
+      'a manifest with fewer lines than this share of the mirrored SKUs, or a delta that leaves fewer, ' +
+      'is refused until `refresh --manifest --accept-shrink` confirms it',
   },
   ACTIONABLE_CONFIDENCE: {
     path: 'catalog.actionableConfidence',

@@ -72,7 +72,8 @@ export const PARTNER = {
     ['warn', 'debug'],
     'no size_map entry has the field that held the price; their records are unreadable and keep their prices',
     ['field', 'instead'],
-    'after an hour without it `instead` is read (null: bare numbers). If that is the price, set PARTNER_PRICE_FIELDS to it and restart; `catalog-mirror doctor` helps',
+    'after an hour without it `instead` is read (null: bare numbers). If that is the price, set ' +
+      'PARTNER_PRICE_FIELDS to it and restart; `catalog-mirror doctor` helps',
     HOUR_MS,
   ),
   'price-form.let-go': line(

@@ -73,10 +73,10 @@ function isWithoutOffer(entry: unknown, form: EntryForm | null): boolean {
 }
 
 /**
- * Price of one `size_map` entry (undocumented structure, partner rules 2.4; whole baht, 1.7).
- * In: the entry as it came (number, numeric text, object, anything), and the form of entries. Out: the price where it is a whole int4 number of
- * baht and no lower than the lowest ask, else null; and the entry, null where it was nothing but that price. Without a
- * price it is `unreadable`, unless it says that there is no offer.
+ * Price of one `size_map` entry (undocumented structure, partner rules 2.4; whole baht, 1.7). In: the entry as it
+ * came (number, numeric text, object, anything), and the form of entries. Out: the price where it is a whole int4
+ * number of baht and no lower than the lowest ask, else null; and the entry, null where it was nothing but that
+ * price. Without a price it is `unreadable`, unless it says that there is no offer.
  */
 export function readSizeEntry(entry: unknown, form: EntryForm | null): SizeEntry {
   const amount = form === null ? undefined : readAmount(entry, form);

@@ -90,7 +90,8 @@ function isGzip(body: Buffer): boolean {
 }
 
 /**
- * The whole body as text without a byte order mark, decompressed (partner rule 1.3), at most `cap` bytes before and after. Throws RangeError beyond it.
+ * The whole body as text without a byte order mark, decompressed (partner rule 1.3), at most `cap` bytes before and
+ * after. Throws RangeError beyond it.
  */
 async function readBody(body: Dispatcher.ResponseData['body'], cap: number): Promise<string> {
   const chunks: Buffer[] = [];

@@ -304,7 +304,8 @@ function backlogReasons({ counts, sync }: Facts): Reason[] {
     failing > Math.max(FAILING_SKUS, all * FAILING_PART) &&
       degraded(
         'skus-failing',
-        `the partner answers ${count(failing)} SKUs with an error, or in a form that cannot be read; each is asked again at growing intervals`,
+        `the partner answers ${count(failing)} SKUs with an error, or in a form that cannot be read; ` +
+          'each is asked again at growing intervals',
         'if it lasts, run `catalog-mirror doctor`, and ask the partner',
       ),
     oldest > LATE_SECONDS &&

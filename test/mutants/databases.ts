@@ -79,7 +79,7 @@ export const DATABASES: readonly Mutant[] = [
       'if (!isConnectionLost(error)) return null;',
       '',
     ],
-    ['errors: a number that is taken is the fault of the rows', 'if (isNumberTaken(error)) return null;', ''],
+    ['errors: a number that is taken is the fault of the rows', 'if (isNumberTaken(error) || ', 'if ('],
     [
       'errors: a key of theirs is none',
       '/^(?:price_history(?:_\\d+)?|product_history|change_batches)_pkey$/',
@@ -216,8 +216,8 @@ export const DATABASES: readonly Mutant[] = [
     ['test/store/refusals.test.ts'],
     [
       'answers: what the disk of Postgres fails of is the fault of the SKUs',
-      "if (FILES_OF_SERVER.has(carried(error, 'routine') ?? '')) return null;",
-      '',
+      " || FILES_OF_SERVER.has(carried(error, 'routine') ?? '')) return null;",
+      ') return null;',
     ],
   ),
   ...faultsOf(

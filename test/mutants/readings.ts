@@ -19,8 +19,8 @@ export const READINGS: readonly Mutant[] = [
     ['wire: the meaning of sizes is a size', 'if (NOT_SIZES.has(size)) continue;', ''],
     [
       'wire: a list as size_map is a withdrawal',
-      'if (!isObject(sizeMap)) return',
-      "if (typeof sizeMap !== 'object' || sizeMap === null) return",
+      'if (!isObject(sizeMap)) return { unreadable',
+      "if (typeof sizeMap !== 'object' || sizeMap === null) return { unreadable",
     ],
     [
       'wire: a bulk body of other members is empty',
@@ -274,8 +274,8 @@ export const READINGS: readonly Mutant[] = [
     ],
     [
       'reconciliation: entries with a price are unpriced',
-      'price === null && entry !== null',
-      'entry !== null',
+      'filter(({ unreadable }) => unreadable)',
+      'filter(() => true)',
     ],
   ),
 ];

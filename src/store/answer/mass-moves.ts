@@ -249,7 +249,9 @@ const doubtPiece = (sql: Sql, after: string) => sql<[{ last: string | null; skus
   )
   select (select max(sku) from piece) as last, (select count(*) filter (where is_inside)::int from doubted) as skus`;
 
-/** Has SKUs asked again that have lost all their prices since an hour before `since`: the partner may have been wrong. */
+/**
+ * Has SKUs asked again that have lost all their prices since an hour before `since`: the partner may have been wrong.
+ */
 async function askLost(sql: Sql, since: Date): Promise<void> {
   for (let after: string | null = ''; after !== null;) {
     const [piece]: [{ last: string | null }] = await sql`

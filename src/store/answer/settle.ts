@@ -36,7 +36,8 @@ export type Settling = { readonly next: NextRefresh } & Pick<AnswerLearning, 'ev
  * Schedules the next refresh of answered SKUs. A mark that came after the claim leaves the SKU due. The cases, in the
  * order of the SQL `case`:
  * - Removed, in no manifest and not watched: it has had its one request, and is not asked until it is reported again.
- * - Listed, and without a price, now or ever: after as long as it has had none (at least `lostMs`, at most `notFoundMs`),
+ * - Listed, and without a price, now or ever: after as long as it has had none (at least `lostMs`, at most
+ *   `notFoundMs`),
  *   because the price routes may not know it for hours.
  * - Any other that is removed or not found, also if watched or listed again: after `notFoundMs`. The price routes may
  *   know it again without a delta reporting it.

@@ -177,7 +177,9 @@ export async function mendSequences(sql: Sql): Promise<void> {
   await sql`select catalog_internal.lock_changes(), catalog_internal.mend_sequences()`;
 }
 
-/** The same for a mirror that runs: whoever writes changes notes the database, and nobody waits where none is behind. */
+/**
+ * The same for a mirror that runs: whoever writes changes notes the database, and nobody waits where none is behind.
+ */
 export async function remendSequences(sql: Sql): Promise<void> {
   await sql`select catalog_internal.mend_sequences()`;
 }

@@ -106,7 +106,10 @@ export const massMove = internal.table(
     id: boolean().primaryKey().default(true),
     /** Null: they do not. */
     since: instant('since'),
-    /** implausible, lost: of so many answers, too many were, or had lost all their prices; far: prices moved far beyond what is usual. */
+    /**
+     * implausible, lost: of so many answers, too many were, or had lost all their prices; far: prices moved far
+     * beyond what is usual.
+     */
     kind: text(),
     answers: integer(),
     implausible: integer(),
