@@ -33,3 +33,7 @@ export function line<const L extends Level, const F extends string = never>(
 export const REPEATED = ['times', 'since'] as const;
 /** When a condition is over: how often it was met, how long it lasted. */
 export const OVER = ['times', 'lastedSeconds'] as const;
+/** Of a run of a task: how long it took, when the next one comes. */
+export const RUN = ['durationMs', 'nextInSeconds'] as const;
+/** Why something failed. */
+export const FAILURE = ['because', 'httpStatus', 'code', 'problem', 'hint', 'err'] as const;
