@@ -47,7 +47,8 @@ export function openClient(
     proxy: partner.proxy,
     userAgent: `catalog-mirror/${VERSION}`,
     clock,
-    onForm: ({ kind, field, instead }) => onSync({ event: `price-form.${kind}`, field, instead }),
+    onForm: ({ kind, field, instead }) =>
+      onSync({ event: kind === 'missing' ? 'price-form.missing' : 'price-form.let-go', field, instead }),
     observe(observation) {
       observe(observation);
       const { outcome } = observation;

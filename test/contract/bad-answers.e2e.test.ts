@@ -164,7 +164,7 @@ describe('a bulk answer', () => {
     const records: Readonly<Record<string, unknown>> = {
       'without a size_map': { code: '0000', product: {} },
       'of another code': { code: '0009', message: 'SKU not found' },
-      'with a list for a size_map': { code: '0000', size_map: [] },
+      'with a list for a size_map': { code: '0000', size_map: [{ size: '9', price: 90 }] },
       'that is null': null,
       'that is text': 'sold out',
       'with a size key that no column holds': {

@@ -116,7 +116,7 @@ describe('Prices come from bulk alone.', () => {
     const { code, stdout } = await runProgram(['refresh', 'UNLISTED-2'], stack.env);
     expect({ code, stdout }).toEqual({
       code: 0,
-      stdout: '1 SKU is due now\n1 SKU was unknown and is mirrored from now on',
+      stdout: '1 SKU is due now\n1 SKU was unknown and is mirrored from now on: UNLISTED-2',
     });
     await stack.caughtUp();
     expect([...(await sql`select size, price from catalog.prices where sku = 'UNLISTED-2'`)]).toEqual([

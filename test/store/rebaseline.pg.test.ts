@@ -123,7 +123,7 @@ describe('a re-baseline', () => {
       line('N'),
       line('N', { hash: 'h9' }),
     ]);
-    expect(staged).toEqual({ skus: 3, duplicates: 2, listedBefore: 2 });
+    expect(staged).toEqual({ skus: 3, duplicates: 2, listedBefore: 2, live: 0 });
     expect(applied).toMatchObject({ added: 1, marked: 2 });
     expect(await marks(store.sql)).toEqual({ A: 'changed', N: 'new' });
   });

@@ -254,7 +254,7 @@ describe('what is outside', () => {
     await knownSkus(sql, ['A', 'B']);
     await answerAsked(sql, found('A', { 9: 90 }), found('B', { 9: 90 }));
     await onlyScope(sql, ['sku', 'A']);
-    expect(await refreshSkus(sql, ['A', 'B', 'C'])).toMatchObject({ due: 1, added: 1, outside: 2 });
+    expect(await refreshSkus(sql, ['A', 'B', 'C'])).toMatchObject({ due: 1, added: ['C'], outside: 2 });
     await watchNow(sql, 'B', 'D');
     await refreshAll(sql, 'prices');
     await refreshAll(sql, 'metadata');

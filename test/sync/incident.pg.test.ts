@@ -135,7 +135,7 @@ describe('when everything is live-priced', () => {
     await weighCounts(ctx, { livePricedSkuCount: null, skuCount: 1000 });
     const ago = async () => {
       const { now, incident } = await readLivePlan(store.sql);
-      return Math.round((now - (incident?.triedAt ?? 0)) / 3_600_000);
+      return Math.abs(Math.round((now - (incident?.triedAt ?? 0)) / 3_600_000));
     };
     expect(await ago()).toBe(3);
     await weighCounts(ctx, { livePricedSkuCount: 1000, skuCount: 1000 });

@@ -6,6 +6,7 @@ LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   drawn record;
   newest bigint;
+  upcoming bigint;
 BEGIN
   FOR drawn IN
     SELECT s.oid::regclass AS sequence, format('SELECT max(%I) FROM %s', a.attname, t.oid::regclass) AS query
@@ -34,7 +35,9 @@ BEGIN
         FROM pg_inherits JOIN pg_class ON oid = inhrelid WHERE inhparent = 'catalog.price_history'::regclass$query$)
   LOOP
     EXECUTE drawn.query INTO newest;
-    IF newest > coalesce(pg_sequence_last_value(drawn.sequence), 0) THEN
+    -- Of one that was never drawn from, too: its last value is the next.
+    EXECUTE format('SELECT last_value + is_called::int FROM %s', drawn.sequence) INTO upcoming;
+    IF newest >= upcoming THEN
       PERFORM catalog_internal.lock_changes();
       -- Another may have set it while this one waited.
       PERFORM setval(drawn.sequence, greatest(newest, pg_sequence_last_value(drawn.sequence)));
