@@ -35,17 +35,17 @@ export const DATABASES: readonly Mutant[] = [
   ...faultsOf(
     MIGRATION,
     ['test/store/sequences.pg.test.ts'],
+    ['sequences: those of identity columns stay behind', "d.deptype IN ('a', 'i')", "d.deptype = 'a'"],
+  ),
+  ...faultsOf(
+    CHUNKS,
+    ['test/store/sequences.pg.test.ts'],
     [
       'sequences: what was dropped is forgotten',
       'IF newest >= upcoming THEN',
       "IF newest >= upcoming AND drawn.query NOT LIKE '%pg_inherits%' THEN",
     ],
     ['sequences: one that is not behind is set', 'IF newest >= upcoming THEN', 'IF newest > 0 THEN'],
-    ['sequences: those of identity columns stay behind', "d.deptype IN ('a', 'i')", "d.deptype = 'a'"],
-  ),
-  ...faultsOf(
-    CHUNKS,
-    ['test/store/sequences.pg.test.ts'],
     [
       'sequences: a writer in another database goes on with those that it finds',
       'PERFORM catalog_internal.mend_sequences();',
