@@ -81,7 +81,7 @@ test('with the credential alone, everything else has the documented default', ()
     catalog: {
       staleAfterMs: 86_400_000,
       watchedSkus: 100_000,
-      manifestMaxShrink: 0.5,
+      manifestMinShare: 0.5,
       actionableConfidence: 0.95,
       scope: 'catalog',
     },

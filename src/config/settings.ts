@@ -254,7 +254,7 @@ export const SETTINGS = {
       'SKUs of `catalog.watchlist` that are watched, those of the greatest weights first; others are as if they were not in it',
   },
   MANIFEST_MAX_SHRINK: {
-    path: 'catalog.manifestMaxShrink',
+    path: 'catalog.manifestMinShare',
     rule: share(),
     default: '0.5',
     meaning:

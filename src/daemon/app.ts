@@ -161,7 +161,7 @@ async function start(given: StartParts): Promise<Omit<App, 'stop'>> {
   });
   const clocks = createClockWatch(sql, clock, telemetry.onClock);
   // Before anything goes by a time that a wrong clock has written.
-  await clocks.look();
+  await clocks.check();
   const client = openClient(config, clock, telemetry.onSync, observerOf(telemetry, clocks), rereadCredential);
   onStop(() => client.close());
   const sync: SyncContext = {

@@ -12,7 +12,7 @@ import {
 /** Keeps an eye on the clocks, and has times put right that Postgres's clock wrote while it was ahead. */
 export interface ClockWatch {
   /** One reading. Throws where Postgres does not answer. */
-  look(): Promise<void>;
+  check(): Promise<void>;
   /** An answer of the partner named its time. */
   partnerAnswered(date: Date): void;
   /** Which clock is wrong, by the last reading. */
@@ -57,7 +57,7 @@ export function createClockWatch(sql: Sql, clock: Clock, emit: (event: ClockEven
       partner = { time: date.getTime() + DATE_PRECISION_MS / 2, monotonic: clock.monotonic() };
     },
     wrong: () => wrong,
-    async look() {
+    async check() {
       const found = await read();
       if (found === null) return;
       const { row, sample } = found;

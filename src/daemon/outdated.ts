@@ -4,7 +4,7 @@ import { isMigratedPast, newestMigration } from '../store/setup/migrations.ts';
 import type { OnStop } from './database.ts';
 import type { Parts } from './parts.ts';
 
-const LOOK_EVERY_MS = 60_000;
+const CHECK_EVERY_MS = 60_000;
 
 type WatchedParts = Pick<Parts, 'log'> & { readonly sync: { readonly clock: Clock; readonly sql: Sql } };
 
@@ -19,7 +19,7 @@ export function watchVersion({ log, sync: { clock, sql } }: WatchedParts, onStop
     const watch = async () => {
       const newest = await newestMigration();
       for (;;) {
-        await clock.sleep(LOOK_EVERY_MS, stopping.signal);
+        await clock.sleep(CHECK_EVERY_MS, stopping.signal);
         if (stopping.signal.aborted) return;
         // Where Postgres does not answer, others tell that.
         if (await isMigratedPast(sql, newest).catch(() => false)) break;

@@ -6,9 +6,9 @@ import type { OnStop } from './database.ts';
 import { DEAD_AFTER_MS } from './health.ts';
 import type { Parts } from './parts.ts';
 
-const LOOK_EVERY_MS = 15_000;
+const CHECK_EVERY_MS = 15_000;
 /** Consecutive checks, a minute from the first to the last, that must find it stalled. */
-const LOOKS = 5;
+const CHECKS = 5;
 const PING_WITHIN_MS = 5000;
 
 type WatchedParts = Pick<Parts, 'log'> & {
@@ -40,8 +40,8 @@ export function watchJobs(
   const isStalled = async () => idleMs() >= DEAD_AFTER_MS && (await storesAnswer());
   return new Promise((resolve) => {
     const watch = async () => {
-      for (let seen = 0; seen < LOOKS;) {
-        await clock.sleep(LOOK_EVERY_MS, stopping.signal);
+      for (let seen = 0; seen < CHECKS;) {
+        await clock.sleep(CHECK_EVERY_MS, stopping.signal);
         if (stopping.signal.aborted) return;
         seen = (await isStalled()) ? seen + 1 : 0;
       }

@@ -28,7 +28,7 @@ export function startWatches(
     // Where Postgres does not answer, others tell that.
     telemetry.onLocks(await readLockHolders(sync.sql));
   });
-  every(WATCH_EVERY_MS, parts, onStop, () => clocks.look());
+  every(WATCH_EVERY_MS, parts, onStop, () => clocks.check());
   every(WATCH_EVERY_MS, parts, onStop, createPauseWatch(sync.sql, parts.log));
   // At once, so that a `run --once` of a second leaves one, too.
   every(SAMPLE_EVERY_MS, parts, onStop, createSampler(sync.sql, parts.health), 0);

@@ -1,6 +1,9 @@
 import { setImmediate } from 'node:timers/promises';
 import type { Route } from './errors.ts';
 
+/** Numbers of the partner are stored as `integer`. */
+export const INT4_MAX = 2_147_483_647;
+
 /** What an answer may have. */
 export interface AnswerLimits {
   /** Before and after decompression. */

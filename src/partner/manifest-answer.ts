@@ -1,5 +1,6 @@
 import { isObject } from '../lib/json-object.ts';
 import type { ManifestMeta } from './answers.ts';
+import { INT4_MAX } from './limits.ts';
 import { SecretUrl } from './secret-url.ts';
 import { isReadableSku } from './text.ts';
 import { readCount } from './wire.ts';
@@ -47,7 +48,6 @@ const NOT_ID_WORDS = [
 ];
 const OTHER_ID_WORDS = ['request', 'trace', 'correlation', 'supplier', 'account', 'schema', 'format', 'api'];
 const MAX_NAMED = 12;
-const INT4_MAX = 2_147_483_647;
 
 /** `urlExpiresAt`, `url_expires_at` and `url-expires-at` all become [url, expires, at]. */
 function wordsOf(name: string): string[] {

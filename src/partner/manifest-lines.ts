@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { INT4_MAX } from './limits.ts';
 import { isReadableSku, isStorableText, toStorable } from './text.ts';
 
 /** One line of the manifest (partner rules 2.6). `hash` is null for a live line; `updatedAt` is ISO 8601 in UTC. */
@@ -34,7 +35,6 @@ export interface RejectedLine {
   sample: string;
 }
 
-const INT4_MAX = 2_147_483_647;
 const SAMPLE_LENGTH = 200;
 /** What serialisers write where there is no time: nothing, or the first year. */
 const NO_TIME = /^$|^0001-01-01T/;

@@ -1,7 +1,6 @@
 import { isObject } from '../lib/json-object.ts';
 import type { SizeEntry } from './answers.ts';
-
-const INT4_MAX = 2_147_483_647;
+import { INT4_MAX } from './limits.ts';
 
 /** Number of an entry's price as it came, or undefined where the value is neither a number nor numeric text. */
 function asNumber(value: unknown): number | undefined {

@@ -13,6 +13,7 @@ import { readSyncState, type SyncState } from '../store/catalog/sync-state.ts';
 import { requestTask } from '../store/ledger/tasks.ts';
 import { ask, type FailedRequest } from './ask.ts';
 import type { SyncContext } from './context.ts';
+import { isShrunk } from './manifest-decision.ts';
 import { failureOf, postponedBy, rejectedRetryInMs, type TaskOutcome, retryAfter } from './outcome.ts';
 import { dueKey } from './traces.ts';
 
@@ -114,21 +115,25 @@ export async function syncDelta(
   }
 }
 
+/** A delta that removes less of the catalog is not counted: that takes a scan, and hardly any removes so much. */
+const MIN_COUNTED_PART = 0.05;
+
 /**
- * A delta that removes more of the catalog than a manifest may lack is taken for one that is too large: the newest
- * manifest tells, and is refused in turn where it lists too few. Null where it does not, or a person has confirmed it.
+ * A delta that leaves less of the last manifest, or of what is listed now, than a manifest may have is taken for one
+ * that is too large: the newest manifest tells, and is refused in turn where it lists too few. So the second of two
+ * that each remove less is, too. Null where it leaves enough, or a person has confirmed it.
  */
 async function shrinksTooMuch(
   { sql, settings }: SyncContext,
   removed: readonly string[],
   { manifestLines, shrinkConfirmed }: SyncState,
 ): Promise<PartnerError | null> {
-  const part = 1 - settings.catalog.manifestMaxShrink;
-  // Counting takes a scan of the catalog, and deltas hardly ever remove so much.
-  if (shrinkConfirmed || removed.length <= (manifestLines ?? 0) * part) return null;
+  const lines = manifestLines ?? 0;
+  if (shrinkConfirmed || removed.length <= lines * MIN_COUNTED_PART) return null;
   const { named, listed } = await countListed(sql, removed);
-  if (named <= listed * part) return null;
-  const detail = `it removes ${named} of ${listed} listed SKUs`;
+  const before = Math.max(lines, listed);
+  if (named === 0 || !isShrunk(listed - named, before, settings.catalog.manifestMinShare)) return null;
+  const detail = `it removes ${named} of ${listed} listed SKUs, and the last manifest had ${lines}`;
   return new PartnerError('delta-too-large', 'delta', { detail });
 }
 

@@ -68,7 +68,7 @@ export interface DownloadedManifest {
   readonly failures: number;
   readonly listedBefore: number;
   readonly shrinkConfirmed: boolean;
-  readonly maxShrink: number;
+  readonly minShare: number;
 }
 
 /** Where the mirror stands when the manifest route gives counts of a snapshot that is not downloaded. */
@@ -84,13 +84,16 @@ export interface CountedMirror extends PresentSnapshot {
 export function isCounted(
   offered: OfferedSnapshot & { readonly skuCount: number | null },
   present: CountedMirror,
-  maxShrink: number,
+  minShare: number,
 ): boolean {
   if (judgeOffer(offered, present) === 'older-snapshot') return false;
   const { manifestLines, shrinkConfirmed } = present;
   if (shrinkConfirmed || offered.skuCount === null || manifestLines === null) return true;
-  return offered.skuCount >= manifestLines * maxShrink;
+  return !isShrunk(offered.skuCount, manifestLines, minShare);
 }
+
+/** Whether a catalog of so many SKUs, and of `before` ones before, has shrunk by more than passes unasked. */
+export const isShrunk = (skus: number, before: number, minShare: number): boolean => skus < before * minShare;
 
 const REJECTED_TOLERATED = 10;
 const REJECTED_PART = 0.001;
@@ -117,7 +120,7 @@ export function judgeDownload(m: DownloadedManifest): ManifestRefusal | null {
   if (m.skuCount !== null && m.lines !== m.skuCount) return 'line-count-mismatch';
   if (m.rejected > REJECTED_TOLERATED && m.rejected > m.lines * REJECTED_PART)
     return 'too-many-rejected-lines';
-  if (!m.shrinkConfirmed && m.skus < m.listedBefore * m.maxShrink) return 'shrunk';
+  if (!m.shrinkConfirmed && isShrunk(m.skus, m.listedBefore, m.minShare)) return 'shrunk';
   if (m.failures < LIVE_COUNT_TRIES && liveCountDiffers(m)) return 'live-count-mismatch';
   return null;
 }

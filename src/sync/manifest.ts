@@ -106,7 +106,7 @@ async function baselineOnce(
       livePricedSkuCount: meta.livePricedSkuCount,
       failures: run.failures,
       shrinkConfirmed: state.shrinkConfirmed,
-      maxShrink: ctx.settings.catalog.manifestMaxShrink,
+      minShare: ctx.settings.catalog.manifestMinShare,
     });
     if (downloadRefused !== null) return await refused(ctx, run, downloadRefused);
     warnOfLiveCount(ctx, { ...downloaded, ...staged, livePricedSkuCount: meta.livePricedSkuCount });
@@ -318,7 +318,7 @@ export async function checkCatalog(
   }
   const { generatedAt, livePricedSkuCount, skuCount } = asked.value;
   await noteCatalogCheck(ctx.sql, asked.value);
-  if (isCounted(asked.value, state, ctx.settings.catalog.manifestMaxShrink))
+  if (isCounted(asked.value, state, ctx.settings.catalog.manifestMinShare))
     await weighCounts(ctx, asked.value);
   // While the delta does not say what has changed, the manifest does; and its token may be one that the delta answers.
   if (isAwaited(asked.value, state)) await requestTask(ctx.sql, 'manifest');

@@ -18,16 +18,16 @@ test('a host that sleeps beside its Postgres believes its clock as before, thoug
     return row.believed;
   };
   answered();
-  await watch.look();
+  await watch.check();
   expect(watch.wrong()?.clock).toBe('partner');
 
   aheadMs = 8 * HOUR;
   await setClockAhead(store.sql, aheadMs / 1000);
-  await watch.look();
+  await watch.check();
   expect([watch.wrong(), await believed()]).toEqual([null, true]);
   answered();
   for (let looks = 0; looks < 3; looks += 1) {
-    await watch.look();
+    await watch.check();
     expect([watch.wrong()?.clock, await believed()]).toEqual(['partner', true]);
   }
 });

@@ -152,11 +152,7 @@ export const BASELINES: readonly Mutant[] = [
   ...faultsOf(
     'src/sync/delta.ts',
     ['test/sync/rejected-token.pg.test.ts'],
-    [
-      'delta: may remove the whole catalog',
-      'if (named <= listed * part) return null;',
-      'if (listed > 0) return null;',
-    ],
+    ['delta: may remove the whole catalog', 'if (named === 0 || !isShrunk(', 'if (listed > 0 || !isShrunk('],
     [
       'delta: a confirmed removal is refused',
       'if (shrinkConfirmed || removed.length <=',
@@ -164,8 +160,18 @@ export const BASELINES: readonly Mutant[] = [
     ],
     [
       'delta: names that nobody lists are a loss',
-      'if (named <= listed * part) return null;',
-      'if (removed.length <= listed * part) return null;',
+      'isShrunk(listed - named, before',
+      'isShrunk(listed - removed.length, before',
+    ],
+    [
+      'delta: the second of two may remove what both together may not',
+      'const before = Math.max(lines, listed);',
+      'const before = listed;',
+    ],
+    [
+      'delta: one that names nobody is too large, once few are left',
+      'if (named === 0 || !isShrunk(',
+      'if (!isShrunk(',
     ],
   ),
 ];

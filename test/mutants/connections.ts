@@ -17,8 +17,22 @@ export const CONNECTIONS: readonly Mutant[] = [
   {
     breaks: 'connections: the session of one that was dropped lives on',
     file: 'src/store/connection/db.ts',
-    from: 'void endSession(sql, pid, options.answerWithinMs ?? 0)',
-    to: 'void pid',
+    from: 'ondropped: endingDropped(() => sql, options.answerWithinMs),',
+    to: '',
+    tests: LIMITS,
+  },
+  {
+    breaks: 'connections: a session that was dropped is ended by one attempt or never',
+    file: 'src/store/connection/dropped-sessions.ts',
+    from: 'if (dropped.size === 0) break;',
+    to: 'break;',
+    tests: LIMITS,
+  },
+  {
+    breaks: 'connections: another session that has the number of one that was dropped is ended',
+    file: 'src/store/connection/dropped-sessions.ts',
+    from: 'now - at + quietMs * 0.9',
+    to: 'quietMs * 0.9',
     tests: LIMITS,
   },
   {
@@ -157,8 +171,8 @@ export const CONNECTIONS: readonly Mutant[] = [
   {
     breaks: 'stalled: at the first look',
     file: 'src/daemon/stalled.ts',
-    from: 'const LOOKS = 5;',
-    to: 'const LOOKS = 1;',
+    from: 'const CHECKS = 5;',
+    to: 'const CHECKS = 1;',
     tests: ['test/daemon/stalled.test.ts'],
   },
 ];

@@ -202,7 +202,7 @@ export const DECISIONS: readonly Mutant[] = [
     ],
     [
       'incident: counts of a shrunken catalog are believed',
-      'return offered.skuCount >= manifestLines * maxShrink;',
+      'return !isShrunk(offered.skuCount, manifestLines, minShare);',
       'return true;',
     ],
     [
@@ -233,10 +233,10 @@ export const DECISIONS: readonly Mutant[] = [
     ['manifest: more lines than announced are welcome', 'm.lines !== m.skuCount', 'm.lines < m.skuCount'],
     [
       'manifest: as many as may be missing are too many',
-      'm.skus < m.listedBefore * m.maxShrink',
-      'm.skus <= m.listedBefore * m.maxShrink',
+      'skus < before * minShare',
+      'skus <= before * minShare',
     ],
-    ['manifest: a confirmed one is refused', 'if (!m.shrinkConfirmed && m.skus', 'if (m.skus'],
+    ['manifest: a confirmed one is refused', 'if (!m.shrinkConfirmed && isShrunk', 'if (isShrunk'],
   ),
   ...faultsOf(
     'src/sync/reprice/plan.ts',

@@ -11,9 +11,13 @@ export const SELLERS: readonly Mutant[] = [
     ['logins: when a session began is asked as another role', '    ${AS_LOGIN};\n', '    select;\n'],
   ),
   ...faultsOf(
-    'src/store/connection/db.ts',
+    'src/store/connection/own-session.ts',
     ['test/store/answer-limit.pg.test.ts'],
     ['logins: a session is ended as another role', '    await tx.unsafe(AS_LOGIN);\n', ''],
+  ),
+  ...faultsOf(
+    'src/store/connection/db.ts',
+    ['test/store/answer-limit.pg.test.ts'],
     [
       'logins: what is not shown of a session is no work',
       "when coalesce(state, 'disabled') = 'disabled'",

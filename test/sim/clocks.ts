@@ -66,7 +66,7 @@ export class Clocks {
 
   /** One look of the daemon's, as a job. */
   async look(watched: Watched): Promise<void> {
-    await watched.watch.look();
+    await watched.watch.check();
     watched.looked = true;
   }
 

@@ -146,7 +146,7 @@ export class Day {
     const end = time.at + hours * 60 * MINUTE;
     while (time.at < end) {
       const next = time.at + WAKE_MS;
-      await this.#clocks.look().catch(() => {});
+      await this.#clocks.check().catch(() => {});
       if (time.at - this.#snapshotAt >= SNAPSHOT_MS) {
         this.#snapshotAt = time.at;
         partner.world.step(3);

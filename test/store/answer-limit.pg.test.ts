@@ -4,11 +4,12 @@ import postgres from 'postgres';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { Baseline } from '../../src/store/catalog/baseline.ts';
 import { askAfter, connect, connectAlone, scanning, type Sql } from '../../src/store/connection/db.ts';
+import { endingDropped } from '../../src/store/connection/dropped-sessions.ts';
 import { actingLogins } from '../support/acting-login.ts';
 import { createDatabase, type TestDatabase } from '../support/db.ts';
 import { eventually } from '../support/eventually.ts';
 import { through } from '../support/net.ts';
-import { type Proxy, proxyTo } from '../support/proxy.ts';
+import { type Proxy, proxyTo, when } from '../support/proxy.ts';
 
 const WITHIN_MS = 500;
 
@@ -117,20 +118,27 @@ describe('a connection of a pool that says nothing to a statement', () => {
     expect(proxy.connections).toBe(connections);
   });
 
-  test('keeps no locks, also where its server waits for the rest of a message', async () => {
+  test.each([
+    ['', 0],
+    [', and the connection by which that is ended falls silent, too', 1],
+  ])('keeps no locks, also where its server waits for the rest of a message%s', async (_, silent) => {
     await using line = await openLine(1);
     const { sql, proxy } = line;
     await aside`insert into public.written values ('locked')`;
+    const ending = when('to-server', { pattern: 'pg_terminate_backend' }, 'silence', silent);
     const lost = codeOf(
       sql.begin(async (tx) => {
         await tx`update public.written set what = 'lost' where what = 'locked'`;
         // The description of the statement is answered to nobody: Postgres waits for its values.
-        proxy.watch(() => (_, direction) => (direction === 'to-client' ? 'silence' : 'pass'));
+        const described = when('to-client', { bytes: 1 }, 'silence');
+        proxy.watch(() => {
+          const [answer, request] = [described.watcher(), ending.watcher()];
+          return (piece, way) => (answer(piece, way) === 'pass' ? request(piece, way) : 'silence');
+        });
         await tx`select ${1}::int as one`;
       }),
     );
     expect(await lost).toBe('ANSWER_TIMEOUT');
-    proxy.watch(() => () => 'pass');
     await eventually(
       async () => {
         const free = await aside`select from public.written where what = 'locked' for update skip locked`;
@@ -138,6 +146,24 @@ describe('a connection of a pool that says nothing to a statement', () => {
       },
       { what: 'a row without a lock', within: 5000 },
     );
+    expect(ending.hits()).toBe(silent);
+    await aside`delete from public.written where what = 'locked'`;
+  });
+
+  test('is not taken for a session that has its number by now', async () => {
+    const others = connect(database.url, { max: 1, name: 'the line' });
+    const asking = connect(database.url, { max: 1, name: 'the line' });
+    const away = connect('postgres://127.0.0.1:1/none', { max: 1 });
+    const [{ pid }] = await others<[{ pid: number }]>`select pg_backend_pid() as pid`;
+    const pools = [away, asking];
+    endingDropped(() => pools.shift() ?? asking, WITHIN_MS)(pid);
+    // Done by whoever has the number next; it stays idle for as long as the one that was dropped had been quiet.
+    await others`select 1`;
+    await eventually(() => pools.length === 0, { what: 'the second attempt', within: 10_000 });
+    // Its transaction is over when the pool's only connection has another one.
+    await asking.begin((tx) => tx`select 1`);
+    expect(await others`select pg_backend_pid() as pid`).toEqual([{ pid }]);
+    await Promise.all([others, asking, away].map((sql) => sql.end({ timeout: 1 })));
   });
 
   test('is given up by a server that can be reached: it ends what nobody waits for', async () => {

@@ -97,7 +97,7 @@ describe('a downloaded manifest', () => {
     failures: 0,
     listedBefore: 100_000,
     shrinkConfirmed: false,
-    maxShrink: 0.5,
+    minShare: 0.5,
   };
 
   test.each<[string, Partial<DownloadedManifest>, string | null]>([

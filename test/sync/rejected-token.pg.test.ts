@@ -200,9 +200,26 @@ describe('a delta that removes', () => {
       {
         event: 'delta.chain-broken',
         because: 'delta-too-large',
-        problem: 'delta: delta-too-large (it removes 3 of 4 listed SKUs)',
+        problem: 'delta: delta-too-large (it removes 3 of 4 listed SKUs, and the last manifest had 4)',
       },
     ]);
+  });
+
+  test('a part of it is as one that is too large, too, where another one has removed such a part since the manifest', async () => {
+    removed = ['A'];
+    await run('delta');
+    expect(await states()).toEqual(['removed', 'pending', 'pending', 'pending']);
+    removed = ['B', 'C'];
+    await run('delta');
+    expect(await states()).toEqual(['removed', 'pending', 'pending', 'pending']);
+    expect(await readSyncState(store.sql)).toMatchObject({ snapshotId: 's2', rejectedSnapshotId: 's2' });
+  });
+
+  test('none that is listed is applied, however few are left of the last manifest', async () => {
+    await store.sql`update catalog_internal.sync set manifest_lines = 100`;
+    removed = Array.from({ length: 6 }, (_, n) => `never listed ${n}`);
+    await run('delta');
+    expect(await readSyncState(store.sql)).toMatchObject({ snapshotId: 's2', chainBrokenAt: null });
   });
 
   test('more than that is applied once a person has confirmed that the catalog shrinks', async () => {

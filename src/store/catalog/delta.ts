@@ -1,6 +1,6 @@
 import { setImmediate } from 'node:timers/promises';
 import { failpoint } from '../../lib/failpoint.ts';
-import { type Sql, transaction, type Tx } from '../connection/db.ts';
+import { scanning, type Sql, transaction, type Tx } from '../connection/db.ts';
 import { lockNewSkus } from '../connection/locks.ts';
 import { type SkuBefore, writeSkuChanges } from '../history/changes.ts';
 import { deletePricesAround, isObjected } from '../history/removed-prices.ts';
@@ -263,9 +263,12 @@ export async function countListed(
   sql: Sql,
   skus: readonly string[],
 ): Promise<{ readonly listed: number; readonly named: number }> {
-  const [counts] = await sql<[{ listed: number; named: number }]>`
-    select count(*)::int as listed, (count(*) filter (where sku = any(${skus as string[]}::text[])))::int as named
-    from catalog.skus where in_manifest`;
+  const [counts] = await scanning(
+    sql<[{ listed: number; named: number }]>`
+      select count(*)::int as listed, count(named.sku)::int as named
+      from catalog.skus s left join (select distinct sku from unnest(${skus as string[]}::text[]) as n(sku)) named using (sku)
+      where s.in_manifest`,
+  );
   return counts;
 }
 

@@ -1,8 +1,8 @@
-import { setImmediate } from 'node:timers/promises';
 import pg from 'pg';
 import postgres from 'postgres';
 import { type AnswerLimit, dropUnanswered, endSoon } from './answer-limit.ts';
-import { AS_LOGIN, readOwnSession } from './own-session.ts';
+import { endingDropped } from './dropped-sessions.ts';
+import { asLogin, readOwnSession } from './own-session.ts';
 import type { Ask } from './pooler.ts';
 import { NO_TRANSACTION_TIMEOUT, sessionConnection, sessionUrl } from './session.ts';
 import { sqlState, storeFailure } from './sql-errors.ts';
@@ -69,7 +69,7 @@ export function connect(url: DatabaseUrl, options: ConnectOptions = {}): Sql {
     keep_alive: KEEP_ALIVE_MS / 1000,
     ...(options.answerWithinMs !== undefined && {
       answer_timeout: options.answerWithinMs / 1000,
-      ondropped: (pid: number) => void endSession(sql, pid, options.answerWithinMs ?? 0),
+      ondropped: endingDropped(() => sql, options.answerWithinMs),
     }),
     ...(typeof url === 'function' && { pass: () => presentPassword(sql, url) }),
     backoff: (failures) => Math.min(RECONNECT_MAX_SECONDS, 0.1 * 2 ** failures) * (0.5 + Math.random() / 2),
@@ -104,32 +104,6 @@ export async function askingTwo<T>(sql: Sql, work: (idle: Ask, busy: Ask) => Pro
   } finally {
     await Promise.all([idle.end({ timeout: 1 }), busy.end({ timeout: 1 })]);
   }
-}
-
-/**
- * Ends the session of a connection that was dropped because it said nothing, where its server can be reached: it
- * would keep its locks, for hours where it waits for the rest of a message. Another session that has its number by
- * now has not been as quiet for as long.
- */
-async function endSession(sql: Sql, pid: number, quietMs: number): Promise<void> {
-  // The driver is about to drop others, which this is not to be sent on.
-  await setImmediate();
-  await asLogin(
-    sql,
-    (tx) => tx`
-    select pg_terminate_backend(pid) from pg_stat_activity
-    where pid = ${pid} and usename = session_user and datname = current_database()
-      and application_name = current_setting('application_name')
-      and state_change < clock_timestamp() - make_interval(secs => ${(quietMs / 1000) * 0.9}::float8)`,
-  ).catch(() => {});
-}
-
-/** Asks in a transaction of its own, as the role that logged in. */
-async function asLogin<T>(sql: Sql, ask: (tx: Tx) => Promise<T>): Promise<T> {
-  return (await sql.begin(async (tx) => {
-    await tx.unsafe(AS_LOGIN);
-    return await ask(tx);
-  })) as T;
 }
 
 /** The password for a connection that is being made. A user that has changed, too, is what the next one logs in as. */

@@ -1,4 +1,5 @@
 import type pg from 'pg';
+import type postgres from 'postgres';
 
 /**
  * SQL: to the end of the transaction the session acts as the role that logged in. Sessions belong to that role. Where
@@ -6,6 +7,17 @@ import type pg from 'pg';
  * they began and what they do, and lets it end none.
  */
 export const AS_LOGIN = 'set local role none';
+
+/** Asks in a transaction of its own, as the role that logged in. */
+export async function asLogin<T>(
+  sql: postgres.Sql,
+  ask: (tx: postgres.TransactionSql) => Promise<T>,
+): Promise<T> {
+  return (await sql.begin(async (tx) => {
+    await tx.unsafe(AS_LOGIN);
+    return await ask(tx);
+  })) as T;
+}
 
 /** By what pg_stat_activity knows a session. */
 export interface OwnSession {

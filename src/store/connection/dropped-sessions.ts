@@ -1,0 +1,66 @@
+import { setImmediate, setTimeout } from 'node:timers/promises';
+import type postgres from 'postgres';
+import { asLogin } from './own-session.ts';
+import { isAnswer, sqlState } from './sql-errors.ts';
+
+/** Of a line on which no connection lives for long each attempt drops one more; the oldest are the server's to end. */
+const MAX_DROPPED = 100;
+/** Codes of a driver whose pool is closed: nobody asks any more. */
+const CLOSED = new Set(['CONNECTION_ENDED', 'CONNECTION_DESTROYED']);
+
+/**
+ * For the sessions of a pool's connections that were dropped because they said nothing for `quietMs`: has each one
+ * ended, given its pid, as soon as its server can be reached. It would keep its locks, for hours where it waits for
+ * the rest of a message. The connection by which it is to be ended may have fallen silent, too: this is tried again
+ * until Postgres has heard it. Another session that has that number by now has done something since, and is left.
+ */
+export function endingDropped(sql: () => postgres.Sql, quietMs: number): (pid: number) => void {
+  const dropped = new Map<number, number>();
+  let isAsking = false;
+
+  const ask = async () => {
+    // The driver is about to drop others, which this is not to be sent on.
+    await setImmediate();
+    for (;;) {
+      const asked = [...dropped];
+      const isOver = await endQuiet(sql(), asked, quietMs).then(
+        () => true,
+        // An answer of another kind, such as that this role may not, is the same the next time.
+        (error: unknown) => isAnswer(error) || CLOSED.has(sqlState(error) ?? ''),
+      );
+      if (isOver) for (const [pid, at] of asked) if (dropped.get(pid) === at) dropped.delete(pid);
+      if (dropped.size === 0) break;
+      await setTimeout(quietMs, undefined, { ref: false });
+    }
+    isAsking = false;
+  };
+
+  return (pid) => {
+    dropped.delete(pid);
+    dropped.set(pid, performance.now());
+    for (const oldest of dropped.keys()) if (dropped.size > MAX_DROPPED) dropped.delete(oldest);
+    if (isAsking) return;
+    isAsking = true;
+    void ask();
+  };
+}
+
+/** Ends those of the sessions (pid, when its connection was dropped) that have done nothing since they fell silent. */
+async function endQuiet(
+  sql: postgres.Sql,
+  dropped: readonly (readonly [pid: number, at: number])[],
+  quietMs: number,
+): Promise<void> {
+  const now = performance.now();
+  const pids = dropped.map(([pid]) => pid);
+  const quietFor = dropped.map(([, at]) => (now - at + quietMs * 0.9) / 1000);
+  await asLogin(
+    sql,
+    (tx) => tx`
+      select pg_terminate_backend(pid)
+      from unnest(${pids}::int[], ${quietFor}::float8[]) as dropped(pid, quiet_for) join pg_stat_activity using (pid)
+      where usename = session_user and datname = current_database()
+        and application_name = current_setting('application_name')
+        and state_change < clock_timestamp() - make_interval(secs => quiet_for)`,
+  );
+}
