@@ -134,7 +134,7 @@ export const HINTS: readonly Mutant[] = [
   ...faultsOf(
     'src/store/answer/effects.ts',
     ['test/sync/hints.pg.test.ts'],
-    ['hints: what was told of outlives the live price', 'hints || before) &&', 'hints) &&'],
+    ['hints: what was told of outlives the live price', 'hints || prediction) &&', 'hints) &&'],
   ),
   ...faultsOf(
     'src/store/sellers/hints.ts',
@@ -294,7 +294,7 @@ export const HINTS: readonly Mutant[] = [
       'hints h where h.source = n.source)',
       'hints h where false)',
     ],
-    ['manifest hints: hinted at twice', 'where h.sku = told.sku and', 'where false and'],
+    ['manifest hints: hinted at twice', 'where h.sku = hintable.sku and', 'where false and'],
     [
       'manifest hints: the number that has just changed comes when it comes',
       'order by has_other_sizes desc, hash',

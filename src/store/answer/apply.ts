@@ -125,7 +125,7 @@ async function noteAnswer(
   looks.note(tests);
   const counts = looks.take();
   await storeLooks(sql, counts).catch(() => looks.giveBack(counts));
-  hints.note(ofHints.tests, ofHints.moves, ofHints.told);
+  hints.note(ofHints.tests, ofHints.moves, ofHints.predictionTests);
   const shown = hints.take();
   if (shown !== null && !(await storeHintTests(sql, shown).catch(() => false))) hints.giveBack(shown);
   const massMoved = await followMoves(sql, moves, judged, massMove).catch(() => null);

@@ -55,7 +55,7 @@ export interface AnswerEffects {
    */
   readonly ofHints: {
     readonly tests: readonly HintTest[];
-    readonly told: readonly PredictionTest[];
+    readonly predictionTests: readonly PredictionTest[];
     readonly moves: number;
   };
   /** SKUs with hints. */
@@ -101,8 +101,8 @@ export function effectsOf(
   const changed = new Set([...fields.map(({ sku }) => sku), ...products.unknown]);
   const sizes = sizesFound(answered, prices);
   const refreshes = liveRefreshes(locked, moves, sizes);
-  const { lines, told } = learning.lines(refreshes);
-  const ahead = refreshes.flatMap((refresh) => learning.live(refresh, told.get(refresh.sku)) ?? []);
+  const { lines, lineEvidence } = learning.lines(refreshes);
+  const ahead = refreshes.flatMap((refresh) => learning.live(refresh, lineEvidence.get(refresh.sku)) ?? []);
   const isAhead = new Set(ahead.map(({ sku }) => sku));
   const looks = answered.flatMap(({ sku, kind }) => {
     const row = rowOf.get(sku);
@@ -126,12 +126,12 @@ export function effectsOf(
     lines,
     ofHints: {
       tests: ahead.flatMap(({ hintTests = [] }) => hintTests),
-      told: ahead.flatMap(({ predictionTests = [] }) => predictionTests),
+      predictionTests: ahead.flatMap(({ predictionTests = [] }) => predictionTests),
       moves: refreshes.filter(({ sku, moved: found }) => found && isAhead.has(sku)).length,
     },
     hinted: looks.flatMap(({ sku, hints }) => (hints ? [sku] : [])),
-    boosted: looks.flatMap(({ sku, hazard = null, hints, told: before }) =>
-      (hazard !== null || hints || before) && !isAhead.has(sku) ? [sku] : [],
+    boosted: looks.flatMap(({ sku, hazard = null, hints, prediction }) =>
+      (hazard !== null || hints || prediction) && !isAhead.has(sku) ? [sku] : [],
     ),
     findings: looks.flatMap(({ sku, finding }) => (finding === null ? [] : [{ sku, finding }])),
     tests: testsOf(

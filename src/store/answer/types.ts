@@ -62,7 +62,7 @@ export interface AnswerLearning {
    * Learns from a refresh of a live SKU, of which its line may say something, and says when the next one is due where
    * that is not after `liveMs`; null: nothing is learned.
    */
-  readonly live: (refresh: LiveRefresh, told?: LineEvidence) => LearnedRefresh | null;
+  readonly live: (refresh: LiveRefresh, lineEvidence?: LineEvidence) => LearnedRefresh | null;
   /** Weighs the refreshes of live SKUs by their lines. */
   readonly lines: (refreshes: readonly LiveRefresh[]) => WeighedLines;
   /** During an incident a refresh of any SKU is one at a live SKU, whatever the catalog lists it as. */
@@ -71,7 +71,7 @@ export interface AnswerLearning {
 
 export const NO_LEARNING: AnswerLearning = {
   live: () => null,
-  lines: () => ({ lines: [], told: new Map() }),
+  lines: () => ({ lines: [], lineEvidence: new Map() }),
   everythingLive: false,
 };
 
@@ -103,7 +103,7 @@ export const NO_OBSERVERS: AnswerObservers = {
 /** Lines with the refreshes of an answer, in order of their ids, and what they say of each by SKU. */
 export interface WeighedLines {
   readonly lines: readonly WeighedLine[];
-  readonly told: ReadonlyMap<string, LineEvidence>;
+  readonly lineEvidence: ReadonlyMap<string, LineEvidence>;
 }
 
 /** What its line says of a refresh. */

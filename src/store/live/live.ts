@@ -224,7 +224,7 @@ export interface LiveRefresh extends LiveCandidate {
   /** What alpha and beta are made of; null where nothing is known yet, or only what an earlier version has learned. */
   readonly memories?: Memories | null;
   /** What the previous refresh has found, where hints had told of it; null: nothing of the kind. */
-  readonly told?: PredictedMove | null;
+  readonly prediction?: PredictedMove | null;
   /** Of the refreshes before that found a move: sizes, and those that had moved; null where nothing is known yet. */
   readonly sizesSeen?: number | null;
   readonly sizesMoved?: number | null;
@@ -253,7 +253,7 @@ export interface LearnedRefresh extends Rate {
   /** What it shows of the sources that had hinted at it. */
   readonly hintTests?: readonly HintTest[];
   /** What hints had told of, and what has become of what those before had told of. */
-  readonly told?: PredictedMove | null;
+  readonly prediction?: PredictedMove | null;
   readonly predictionTests?: readonly PredictionTest[];
   readonly nextMs: number;
 }
@@ -289,24 +289,26 @@ export const heldMemories = (tx: Tx) => tx`
 /** Writes what was learned of live SKUs from one answer. After their products, which say what lines they are of. */
 export async function writeRates(tx: Tx, rates: readonly LearnedRefresh[]): Promise<void> {
   if (rates.length === 0) return;
-  const rows = rates.map(({ sku, alpha, beta, prior, memories, sizesSeen, sizesMoved, wholesale, told }) => ({
-    sku,
-    alpha,
-    beta,
-    long_alpha: memories?.long.alpha,
-    long_beta: memories?.long.beta,
-    short_alpha: memories?.short.alpha,
-    short_beta: memories?.short.beta,
-    short_odds: memories?.odds,
-    prior_part: prior,
-    long_prior: memories?.long.prior,
-    short_prior: memories?.short.prior,
-    sizes_seen: sizesSeen,
-    sizes_moved: sizesMoved,
-    wholesale_moves: wholesale?.moves,
-    wholesale_minutes: wholesale?.minutes,
-    told,
-  }));
+  const rows = rates.map(
+    ({ sku, alpha, beta, prior, memories, sizesSeen, sizesMoved, wholesale, prediction }) => ({
+      sku,
+      alpha,
+      beta,
+      long_alpha: memories?.long.alpha,
+      long_beta: memories?.long.beta,
+      short_alpha: memories?.short.alpha,
+      short_beta: memories?.short.beta,
+      short_odds: memories?.odds,
+      prior_part: prior,
+      long_prior: memories?.long.prior,
+      short_prior: memories?.short.prior,
+      sizes_seen: sizesSeen,
+      sizes_moved: sizesMoved,
+      wholesale_moves: wholesale?.moves,
+      wholesale_minutes: wholesale?.minutes,
+      told: prediction,
+    }),
+  );
   await tx`
     insert into catalog_internal.live_rates as r (sku, alpha, beta, long_alpha, long_beta, short_alpha, short_beta, short_odds,
       prior_part, long_prior, short_prior, sizes_seen, sizes_moved, wholesale_moves, wholesale_minutes, told, line)

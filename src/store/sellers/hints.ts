@@ -241,14 +241,14 @@ export class HintCounts {
   }
 
   /**
-   * `moves`: how many refreshes of live SKUs have found a move; `told`: what has become of moves that sources had
-   * told of.
+   * `moves`: how many refreshes of live SKUs have found a move; `predictionTests`: what has become of moves
+   * that sources had told of.
    */
-  note(tests: readonly HintTest[], moves: number, told: readonly PredictionTest[] = []): void {
+  note(tests: readonly HintTest[], moves: number, predictionTests: readonly PredictionTest[] = []): void {
     this.#moves += moves;
     for (const { source, expected, moved } of this.#base.weigh(tests))
       this.#add(source, { tested: 1, expected, unmoved: Number(!moved) });
-    for (const test of told) this.#add(test.source, shownByPrediction(test));
+    for (const test of predictionTests) this.#add(test.source, shownByPrediction(test));
   }
 
   /** Takes back what could not be written. */
