@@ -11,7 +11,7 @@ import type { Sql } from '../../src/store/connection/db.ts';
 import { DueFloors } from '../../src/store/ledger/due-floors.ts';
 import { HintCounts } from '../../src/store/sellers/hints.ts';
 import { refreshAll } from '../../src/store/sellers/refresh.ts';
-import { LookCounts } from '../../src/store/trust/calibration.ts';
+import { CalibrationCounts } from '../../src/store/trust/calibration.ts';
 import type { SyncContext } from '../../src/sync/context.ts';
 import { syncManifest } from '../../src/sync/manifest.ts';
 import { RecentAnswers } from '../../src/sync/reprice/recent.ts';
@@ -69,7 +69,7 @@ function contextOf(sql: Sql, url: string, { url: partner, apiKey, secret, collec
     settings: { ...config, callsPerMinute: 120 },
     emit: () => undefined,
     members: new MemberWatch(),
-    looks: new LookCounts(systemClock),
+    calibration: new CalibrationCounts(systemClock),
     hints: new HintCounts(systemClock),
     moves: new MoveCounts(systemClock),
     floors: new DueFloors(systemClock),

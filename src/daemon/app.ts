@@ -15,7 +15,7 @@ import { DueFloors } from '../store/ledger/due-floors.ts';
 import { dueNow } from '../store/ledger/due.ts';
 import { endCallPause, type TaskName } from '../store/ledger/tasks.ts';
 import { HintCounts } from '../store/sellers/hints.ts';
-import { LookCounts } from '../store/trust/calibration.ts';
+import { CalibrationCounts } from '../store/trust/calibration.ts';
 import type { SyncContext } from '../sync/context.ts';
 import { RecentAnswers } from '../sync/reprice/recent.ts';
 import type { Log } from '../telemetry/log/logger.ts';
@@ -174,7 +174,7 @@ async function start(given: StartParts): Promise<Omit<App, 'stop'>> {
     settings: { ...config, callsPerMinute: sendsPerMinute(limits) },
     emit: telemetry.onSync,
     members: new MemberWatch(),
-    looks: new LookCounts(clock),
+    calibration: new CalibrationCounts(clock),
     hints: new HintCounts(clock),
     moves: new MoveCounts(clock),
     floors: new DueFloors(clock),

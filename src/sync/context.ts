@@ -8,7 +8,7 @@ import type { MemberWatch } from '../store/answer/members.ts';
 import type { Sql } from '../store/connection/db.ts';
 import type { DueFloors } from '../store/ledger/due-floors.ts';
 import type { HintCounts } from '../store/sellers/hints.ts';
-import type { LookCounts } from '../store/trust/calibration.ts';
+import type { CalibrationCounts } from '../store/trust/calibration.ts';
 import type { SyncEvent } from './events.ts';
 import type { RecentAnswers } from './reprice/recent.ts';
 
@@ -31,7 +31,7 @@ export interface SyncContext {
   readonly settings: SyncSettings;
   readonly emit: (event: SyncEvent) => void;
   readonly members: MemberWatch;
-  readonly looks: LookCounts;
+  readonly calibration: CalibrationCounts;
   readonly hints: HintCounts;
   readonly moves: MoveCounts;
   readonly floors: DueFloors;

@@ -7,7 +7,7 @@ import { MemberWatch } from '../../src/store/answer/members.ts';
 import { connect } from '../../src/store/connection/db.ts';
 import { DueFloors } from '../../src/store/ledger/due-floors.ts';
 import { HintCounts } from '../../src/store/sellers/hints.ts';
-import { LookCounts } from '../../src/store/trust/calibration.ts';
+import { CalibrationCounts } from '../../src/store/trust/calibration.ts';
 import type { SyncContext } from '../../src/sync/context.ts';
 import { syncDelta } from '../../src/sync/delta.ts';
 import { syncManifest } from '../../src/sync/manifest.ts';
@@ -73,7 +73,7 @@ const ctx: SyncContext = {
   clock: systemClock,
   random: () => 0.5,
   members: new MemberWatch(),
-  looks: new LookCounts(systemClock),
+  calibration: new CalibrationCounts(systemClock),
   hints: new HintCounts(systemClock),
   moves: new MoveCounts(systemClock),
   floors: new DueFloors(systemClock),

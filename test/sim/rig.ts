@@ -8,7 +8,7 @@ import { MemberWatch } from '../../src/store/answer/members.ts';
 import { connect, type Sql } from '../../src/store/connection/db.ts';
 import { DueFloors } from '../../src/store/ledger/due-floors.ts';
 import { HintCounts } from '../../src/store/sellers/hints.ts';
-import { LookCounts } from '../../src/store/trust/calibration.ts';
+import { CalibrationCounts } from '../../src/store/trust/calibration.ts';
 import type { SyncContext } from '../../src/sync/context.ts';
 import type { SyncEvent } from '../../src/sync/events.ts';
 import { RecentAnswers } from '../../src/sync/reprice/recent.ts';
@@ -129,7 +129,7 @@ export class Rig {
       random: () => 0.5,
       settings: settingsWith({ ...SETTINGS, PARTNER_BASE_URL: this.partner.base, ...settings }),
       members: new MemberWatch(),
-      looks: new LookCounts(this.time),
+      calibration: new CalibrationCounts(this.time),
       hints: new HintCounts(this.time),
       moves: new MoveCounts(this.time),
       floors: new DueFloors(this.time),

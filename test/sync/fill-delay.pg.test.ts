@@ -10,7 +10,7 @@ import { applyDelta } from '../../src/store/catalog/delta.ts';
 import { connect, type Sql } from '../../src/store/connection/db.ts';
 import { DueFloors } from '../../src/store/ledger/due-floors.ts';
 import { HintCounts } from '../../src/store/sellers/hints.ts';
-import { LookCounts } from '../../src/store/trust/calibration.ts';
+import { CalibrationCounts } from '../../src/store/trust/calibration.ts';
 import type { SyncContext } from '../../src/sync/context.ts';
 import { RecentAnswers } from '../../src/sync/reprice/recent.ts';
 import { repriceOnce } from '../../src/sync/reprice/reprice.ts';
@@ -114,7 +114,7 @@ function replica(url: string, callsPerMinute = 100_000): SyncContext {
     clock: systemClock,
     random: Math.random,
     members: new MemberWatch(),
-    looks: new LookCounts(systemClock),
+    calibration: new CalibrationCounts(systemClock),
     hints: new HintCounts(systemClock),
     moves: new MoveCounts(systemClock),
     floors: new DueFloors(systemClock),

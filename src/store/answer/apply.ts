@@ -8,7 +8,7 @@ import { forgetDrawn, forgetHazards, writeRates } from '../live/live.ts';
 import { forgetHints, storeHintTests } from '../sellers/hints.ts';
 import { countPromises, writePromiseCases } from '../sellers/promises.ts';
 import { sortByScope } from '../sellers/scope.ts';
-import { storeLooks } from '../trust/calibration.ts';
+import { storeCalibration } from '../trust/calibration.ts';
 import { comparePrices, compareProducts } from './differences.ts';
 import { doubtsOf, writeDoubts } from './doubted.ts';
 import type { KnownMassMove } from './doubts.ts';
@@ -118,13 +118,13 @@ interface NotedAnswer extends Pick<AnswerEffects, 'tests' | 'ofHints' | 'judged'
  */
 async function noteAnswer(
   sql: Sql,
-  { members, looks, hints, moves }: AnswerObservers,
+  { members, calibration, hints, moves }: AnswerObservers,
   { moved, muted, tests, ofHints, judged, massMove }: NotedAnswer,
 ): Promise<Pick<Applied, 'members' | 'massMoved'>> {
   const turned = await noteMembers(sql, moved, muted, members);
-  looks.note(tests);
-  const counts = looks.take();
-  await storeLooks(sql, counts).catch(() => looks.giveBack(counts));
+  calibration.note(tests);
+  const counts = calibration.take();
+  await storeCalibration(sql, counts).catch(() => calibration.giveBack(counts));
   hints.note(ofHints.tests, ofHints.moves, ofHints.predictionTests);
   const shown = hints.take();
   if (shown !== null && !(await storeHintTests(sql, shown).catch(() => false))) hints.giveBack(shown);

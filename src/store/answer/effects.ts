@@ -3,7 +3,8 @@ import type { FieldChange, FirstRecords, PriceMove, StateChange } from '../histo
 import type { HintTest, PredictionTest } from '../live/hint-state.ts';
 import type { LiveRefresh, LearnedRefresh } from '../live/live.ts';
 import { type HeldPromise, judgePromise, type PromiseCase } from '../sellers/promises.ts';
-import type { LookTest } from '../trust/calibration.ts';
+import type { RefreshTest } from '../trust/calibration.ts';
+import { type HeldPrices, sizesFound, testsOf } from './calibration-tests.ts';
 import type { PriceDifference, ProductDifferences } from './differences.ts';
 import {
   type Doubt,
@@ -15,7 +16,6 @@ import {
   type SkuJudgement,
 } from './doubts.ts';
 import { changesBeside } from './first-records.ts';
-import { type HeldPrices, sizesFound, testsOf } from './looks.ts';
 import { keyOf, type MemberChange, membersAlone, type MemberWatch, type Moved } from './members.ts';
 import type { Oddity } from './plausibility.ts';
 import type { AnswerLearning, SkuResult, WeighedLine } from './types.ts';
@@ -64,7 +64,7 @@ export interface AnswerEffects {
   readonly boosted: readonly string[];
   readonly findings: readonly { readonly sku: string; readonly finding: AuditFinding }[];
   /** What the answer tests of the probabilities that were held. */
-  readonly tests: readonly LookTest[];
+  readonly tests: readonly RefreshTest[];
   /** What is to be thought of the prices of each record. */
   readonly judged: readonly SkuJudgement[];
   /** SKUs that had been drawn at random, and are refreshed now. */
@@ -104,7 +104,7 @@ export function effectsOf(
   const { lines, lineEvidence } = learning.lines(refreshes);
   const ahead = refreshes.flatMap((refresh) => learning.live(refresh, lineEvidence.get(refresh.sku)) ?? []);
   const isAhead = new Set(ahead.map(({ sku }) => sku));
-  const looks = answered.flatMap(({ sku, kind }) => {
+  const outcomes = answered.flatMap(({ sku, kind }) => {
     const row = rowOf.get(sku);
     return row === undefined
       ? []
@@ -129,13 +129,13 @@ export function effectsOf(
       predictionTests: ahead.flatMap(({ predictionTests = [] }) => predictionTests),
       moves: refreshes.filter(({ sku, moved: found }) => found && isAhead.has(sku)).length,
     },
-    hinted: looks.flatMap(({ sku, hints }) => (hints ? [sku] : [])),
-    boosted: looks.flatMap(({ sku, hazard = null, hints, prediction }) =>
+    hinted: outcomes.flatMap(({ sku, hints }) => (hints ? [sku] : [])),
+    boosted: outcomes.flatMap(({ sku, hazard = null, hints, prediction }) =>
       (hazard !== null || hints || prediction) && !isAhead.has(sku) ? [sku] : [],
     ),
-    findings: looks.flatMap(({ sku, finding }) => (finding === null ? [] : [{ sku, finding }])),
+    findings: outcomes.flatMap(({ sku, finding }) => (finding === null ? [] : [{ sku, finding }])),
     tests: testsOf(
-      looks.filter(({ seenBefore }) => seenBefore),
+      outcomes.filter(({ seenBefore }) => seenBefore),
       sizes,
     ),
     judged: judgeAll(
@@ -143,8 +143,8 @@ export function effectsOf(
       (sku) => doubtOf(rowOf.get(sku)),
       massMove,
     ),
-    drawn: looks.flatMap(({ sku, random }) => (random ? [sku] : [])),
-    promises: looks.flatMap(({ sku, promise }) => (promise === null ? [] : [judgePromise(sku, promise)])),
+    drawn: outcomes.flatMap(({ sku, random }) => (random ? [sku] : [])),
+    promises: outcomes.flatMap(({ sku, promise }) => (promise === null ? [] : [judgePromise(sku, promise)])),
   };
 }
 

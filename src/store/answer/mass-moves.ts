@@ -86,10 +86,10 @@ export class MoveCounts {
   }
 
   note(judged: readonly SkuJudgement[]): void {
-    const looks = judged.flatMap(({ look }) => (look === null ? [] : [look]));
-    if (looks.length === 0) return;
+    const samples = judged.flatMap(({ sample }) => (sample === null ? [] : [sample]));
+    if (samples.length === 0) return;
     const slice = this.#slice();
-    for (const { odd, lost, move } of looks) {
+    for (const { odd, lost, move } of samples) {
       slice.answers += 1;
       slice.implausible += Number(odd);
       slice.lost += Number(lost);

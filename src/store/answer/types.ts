@@ -3,7 +3,7 @@ import type { HeldLine, Wholesale } from '../live/line-state.ts';
 import type { LiveRefresh, LearnedRefresh } from '../live/live.ts';
 import type { HintCounts } from '../sellers/hints.ts';
 import type { PromiseCounts } from '../sellers/promises.ts';
-import type { LookCounts } from '../trust/calibration.ts';
+import type { CalibrationCounts } from '../trust/calibration.ts';
 import type { MassMoved, MoveCounts } from './mass-moves.ts';
 import type { MemberWatch, MutedChange } from './members.ts';
 import type { Oddity } from './plausibility.ts';
@@ -79,8 +79,8 @@ export const NO_LEARNING: AnswerLearning = {
 export interface AnswerObservers {
   /** Notices members that move with each refresh. */
   readonly members: Pick<MemberWatch, 'follows' | 'note'>;
-  /** Counts what looks test of the probabilities held before them. */
-  readonly looks: Pick<LookCounts, 'note' | 'take' | 'giveBack'>;
+  /** Counts what refreshes test of the probabilities held before them. */
+  readonly calibration: Pick<CalibrationCounts, 'note' | 'take' | 'giveBack'>;
   /** Counts what refreshes show of the sources of hints. */
   readonly hints: Pick<HintCounts, 'note' | 'take' | 'giveBack'>;
   /** Notices moves in masses. */
@@ -90,7 +90,7 @@ export interface AnswerObservers {
 /** They notice and count nothing. */
 export const NO_OBSERVERS: AnswerObservers = {
   members: { follows: () => false, note: () => ({ muted: [], unmuted: [] }) },
-  looks: { note: () => {}, take: () => [], giveBack: () => {} },
+  calibration: { note: () => {}, take: () => [], giveBack: () => {} },
   hints: { note: () => {}, take: () => null, giveBack: () => {} },
   moves: {
     follow: () => {},

@@ -274,7 +274,7 @@ export interface LiveCandidate {
   readonly pastMinutes?: number | null;
   /** Minutes since the last refresh; null where there was none. */
   readonly minutes: number | null;
-  /** It was drawn at random, and this is the time to look at it, whatever that is worth. */
+  /** It was drawn at random, and this is the time to refresh it, whatever that is worth. */
   readonly random?: boolean;
   /** It has moved with its line, or as somebody hints, with a probability of 1 − e^−hazard; null: nothing says so. */
   readonly hazard?: number | null;
