@@ -8,14 +8,11 @@ import { within } from '../queues/backend.ts';
 import { schedules } from '../queues/jobs.ts';
 import { createRunner, type Runner } from '../queues/runner.ts';
 import { createStorePause } from '../queues/store-pause.ts';
-import { MoveCounts } from '../store/answer/mass-moves.ts';
-import { MemberWatch } from '../store/answer/members.ts';
+import { createObservers } from '../store/answer/observers.ts';
 import { leaveReadOnly, type Sql } from '../store/connection/db.ts';
 import { DueFloors } from '../store/ledger/due-floors.ts';
 import { dueNow } from '../store/ledger/due.ts';
 import { endCallPause, type TaskName } from '../store/ledger/tasks.ts';
-import { HintCounts } from '../store/sellers/hints.ts';
-import { CalibrationCounts } from '../store/trust/calibration.ts';
 import type { SyncContext } from '../sync/context.ts';
 import { RecentAnswers } from '../sync/reprice/recent.ts';
 import type { Log } from '../telemetry/log/logger.ts';
@@ -173,10 +170,7 @@ async function start(given: StartParts): Promise<Omit<App, 'stop'>> {
     random: Math.random,
     settings: { ...config, callsPerMinute: sendsPerMinute(limits) },
     emit: telemetry.onSync,
-    members: new MemberWatch(),
-    calibration: new CalibrationCounts(clock),
-    hints: new HintCounts(clock),
-    moves: new MoveCounts(clock),
+    observers: createObservers(clock),
     floors: new DueFloors(clock),
     recent: new RecentAnswers(),
     tracer: tracing.tracer,

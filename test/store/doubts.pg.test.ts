@@ -1,7 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import { applyAnswer } from '../../src/store/answer/apply.ts';
 import { acceptDoubted, MoveCounts, readDoubts } from '../../src/store/answer/mass-moves.ts';
-import { type Applied, NO_OBSERVERS, type SkuResult } from '../../src/store/answer/types.ts';
+import { NO_OBSERVERS } from '../../src/store/answer/observers.ts';
+import type { Applied, SkuResult } from '../../src/store/answer/types.ts';
 import { stillDue } from '../../src/store/catalog/sync-state.ts';
 import { adoptAccount } from '../../src/store/setup/account.ts';
 import { countCatalog } from '../../src/store/status/counts-reader.ts';

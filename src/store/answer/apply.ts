@@ -17,16 +17,9 @@ import { type AnswerMoment, lockAnswered } from './lock.ts';
 import { followMoves } from './mass-moves.ts';
 import type { Moved, MutedChange } from './members.ts';
 import { readMuted, storeMuted } from './muted.ts';
+import { type AnswerObservers, NO_OBSERVERS } from './observers.ts';
 import { postpone, returnOvertaken, settleAnswered, type Settling, writeStates } from './settle.ts';
-import {
-  type AnswerLearning,
-  type AnswerObservers,
-  type Applied,
-  type NextRefresh,
-  NO_LEARNING,
-  NO_OBSERVERS,
-  type SkuResult,
-} from './types.ts';
+import { type AnswerLearning, type Applied, type NextRefresh, NO_LEARNING, type SkuResult } from './types.ts';
 import { writePrices, writeProducts } from './writes.ts';
 
 /** What else an answer is given to. */

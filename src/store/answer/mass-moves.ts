@@ -1,7 +1,7 @@
 import type { Clock } from '../../lib/clock.ts';
 import type { Sql } from '../connection/db.ts';
 import { APART_MINUTES, HOUR_MINUTES, type KnownMassMove, type SkuJudgement } from './doubts.ts';
-import type { AnswerObservers } from './types.ts';
+import type { AnswerObservers } from './observers.ts';
 
 /*
  * Prices that move implausibly in masses: a fault of the partner, or a crash of the market. Nobody can tell these

@@ -1,11 +1,9 @@
 import type { Metadata } from '../../declared/metadata.ts';
 import type { HeldLine, Wholesale } from '../live/line-state.ts';
 import type { LiveRefresh, LearnedRefresh } from '../live/live.ts';
-import type { HintCounts } from '../sellers/hints.ts';
 import type { PromiseCounts } from '../sellers/promises.ts';
-import type { CalibrationCounts } from '../trust/calibration.ts';
-import type { MassMoved, MoveCounts } from './mass-moves.ts';
-import type { MemberWatch, MutedChange } from './members.ts';
+import type { MassMoved } from './mass-moves.ts';
+import type { MutedChange } from './members.ts';
 import type { Oddity } from './plausibility.ts';
 
 /** One size of a record, as it is to be stored. */
@@ -73,31 +71,6 @@ export const NO_LEARNING: AnswerLearning = {
   live: () => null,
   lines: () => ({ lines: [], lineEvidence: new Map() }),
   everythingLive: false,
-};
-
-/** What a process counts over its answers; it is noted once an answer is committed. */
-export interface AnswerObservers {
-  /** Notices members that move with each refresh. */
-  readonly members: Pick<MemberWatch, 'follows' | 'note'>;
-  /** Counts what refreshes test of the probabilities held before them. */
-  readonly calibration: Pick<CalibrationCounts, 'note' | 'take' | 'giveBack'>;
-  /** Counts what refreshes show of the sources of hints. */
-  readonly hints: Pick<HintCounts, 'note' | 'take' | 'giveBack'>;
-  /** Notices moves in masses. */
-  readonly moves: Pick<MoveCounts, 'follow' | 'note' | 'hour' | 'usualMove'>;
-}
-
-/** They notice and count nothing. */
-export const NO_OBSERVERS: AnswerObservers = {
-  members: { follows: () => false, note: () => ({ muted: [], unmuted: [] }) },
-  calibration: { note: () => {}, take: () => [], giveBack: () => {} },
-  hints: { note: () => {}, take: () => null, giveBack: () => {} },
-  moves: {
-    follow: () => {},
-    note: () => {},
-    hour: () => ({ answers: 0, implausible: 0, lost: 0, moves: 0, move: null }),
-    usualMove: () => null,
-  },
 };
 
 /** Lines with the refreshes of an answer, in order of their ids, and what they say of each by SKU. */

@@ -207,7 +207,7 @@ async function settle(
   reconciliation: Reconciliation,
   { plan }: PlannedCall,
 ): Promise<Pick<Applied, 'lines'>> {
-  const { sql, settings, random } = ctx;
+  const { sql, settings, random, observers } = ctx;
   let unpricedEntries = 0;
   const { skuAnswers } = reconciliation;
   const meanwhile = {
@@ -227,7 +227,7 @@ async function settle(
     everythingLive: plan.incident !== null,
   };
   const applied = await applyTraced(ctx, () =>
-    applyAnswer(sql, claim, results, nextRefresh(settings), { learning, observers: ctx }),
+    applyAnswer(sql, claim, results, nextRefresh(settings), { learning, observers }),
   );
   failpoint('bulk.committed');
   tellApplied(ctx, claim, reconciliation, { ...applied, unpricedEntries });
