@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { applyAnswer } from '../../src/store/answer/apply.ts';
-import { acceptDoubted, MoveCounts, readDoubts } from '../../src/store/answer/mass-moves.ts';
+import { acceptDoubted, readDoubts } from '../../src/store/answer/mass-moves.ts';
+import { MoveCounts } from '../../src/store/answer/move-counts.ts';
 import { NO_OBSERVERS } from '../../src/store/answer/observers.ts';
 import type { Applied, SkuResult } from '../../src/store/answer/types.ts';
 import { stillDue } from '../../src/store/catalog/sync-state.ts';

@@ -2,8 +2,8 @@ import type { Metadata } from '../../declared/metadata.ts';
 import type { HeldLine, Wholesale } from '../live/line-state.ts';
 import type { LiveRefresh, LearnedRefresh } from '../live/live.ts';
 import type { PromiseCounts } from '../sellers/promises.ts';
-import type { MassMoved } from './mass-moves.ts';
 import type { MutedChange } from './members.ts';
+import type { MassMoved } from './move-counts.ts';
 import type { Oddity } from './plausibility.ts';
 
 /** One size of a record, as it is to be stored. */

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { SkuJudgement } from '../../src/store/answer/doubts.ts';
-import { isMassMove, MoveCounts } from '../../src/store/answer/mass-moves.ts';
+import { isMassMove, MoveCounts } from '../../src/store/answer/move-counts.ts';
 
 const judgement = (odd: boolean, move: number | null): SkuJudgement => ({
   sku: 'A',
