@@ -89,7 +89,7 @@ export const HINTS: readonly Mutant[] = [
     ['memories: a clock that was set back teaches', 'if (tau <= 0) return { long, short, odds };', ''],
   ),
   ...faultsOf(
-    'src/store/live/live.ts',
+    'src/store/live/refresh.ts',
     ['test/store/live.pg.test.ts'],
     [
       'memories: what was learned of the hours is forgotten',
@@ -122,7 +122,7 @@ export const HINTS: readonly Mutant[] = [
     ],
   ),
   ...faultsOf(
-    'src/store/live/live.ts',
+    'src/store/live/refresh.ts',
     ['test/sync/hints.pg.test.ts', 'test/sync/hints-model.pg.test.ts'],
     ['hints: nobody remembers what was told of', 'told = excluded.told`', 'told = null`'],
     [

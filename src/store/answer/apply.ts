@@ -4,7 +4,7 @@ import { notingLateClock } from '../clock.ts';
 import { type Sql, transaction, type Tx } from '../connection/db.ts';
 import { correctedMeanings, hasChanges, writeChanges } from '../history/changes.ts';
 import type { Claim } from '../ledger/due.ts';
-import { forgetDrawn, forgetHazards, writeRates } from '../live/live.ts';
+import { forgetDrawn, forgetHazards, writeRates } from '../live/refresh.ts';
 import { forgetHints, storeHintTests } from '../sellers/hints.ts';
 import { countPromises, writePromiseCases } from '../sellers/promises.ts';
 import { sortByScope } from '../sellers/scope.ts';

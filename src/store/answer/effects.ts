@@ -1,7 +1,7 @@
 import { type AuditFinding, findingOf, type Standing } from '../catalog/audit.ts';
 import type { FieldChange, FirstRecords, PriceMove, StateChange } from '../history/changes.ts';
 import type { HintTest, PredictionTest } from '../live/hint-state.ts';
-import type { LiveRefresh, LearnedRefresh } from '../live/live.ts';
+import type { LiveRefresh, LearnedRefresh } from '../live/refresh.ts';
 import { type HeldPromise, judgePromise, type PromiseCase } from '../sellers/promises.ts';
 import type { RefreshTest } from '../trust/calibration.ts';
 import { type HeldPrices, sizesFound, testsOf } from './calibration-tests.ts';

@@ -3,7 +3,7 @@ import { isLate } from '../clock.ts';
 import type { Tx } from '../connection/db.ts';
 import type { Claim } from '../ledger/due.ts';
 import { lineColumns } from '../live/lines.ts';
-import { heldMemories } from '../live/live.ts';
+import { heldMemories } from '../live/refresh.ts';
 import { hintsAt, hintsOf } from '../sellers/hints.ts';
 import { heldPromise } from '../sellers/promises.ts';
 import { IS_SCOPED } from '../sellers/scope.ts';

@@ -1,6 +1,6 @@
 import type { Metadata } from '../../declared/metadata.ts';
 import type { HeldLine, Wholesale } from '../live/line-state.ts';
-import type { LiveRefresh, LearnedRefresh } from '../live/live.ts';
+import type { LiveRefresh, LearnedRefresh } from '../live/refresh.ts';
 import type { PromiseCounts } from '../sellers/promises.ts';
 import type { MutedChange } from './members.ts';
 import type { MassMoved } from './move-counts.ts';

@@ -1,7 +1,7 @@
 import { type Queryable, scanning, type Sql } from '../connection/db.ts';
 import { movable } from '../ledger/due.ts';
 import type { HeldLine, Line, LineName, Releases, Wholesale } from './line-state.ts';
-import type { LiveCandidate } from './live.ts';
+import type { LiveCandidate } from './refresh.ts';
 
 /*
  * Lines of live SKUs in Postgres: their state, and due times of SKUs whose line moves. Nobody waits here for a row

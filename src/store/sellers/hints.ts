@@ -15,7 +15,7 @@ import {
   type PredictionTest,
   type WaitingHint,
 } from '../live/hint-state.ts';
-import type { LiveCandidate } from '../live/live.ts';
+import type { LiveCandidate } from '../live/refresh.ts';
 
 /*
  * Hints in Postgres (catalog.hint): read in pieces, kept until their SKU is refreshed, and weighed then. SKUs that

@@ -1,6 +1,7 @@
 import type { LineRefresh, LineEvidence, WeighedLine, WeighedLines } from '../../store/answer/types.ts';
 import { type Line, QUIET_LINE, type Releases, type Wholesale } from '../../store/live/line-state.ts';
-import type { LivePlan, LiveRefresh } from '../../store/live/live.ts';
+import type { LivePlan } from '../../store/live/live.ts';
+import type { LiveRefresh } from '../../store/live/refresh.ts';
 import { releaseRecheckMinutes, type BoostPlan } from './boost.ts';
 import { rateOf } from './rate.ts';
 import { isWholesale, learnWholesale, type LineTransition, weighRefresh } from './releases.ts';

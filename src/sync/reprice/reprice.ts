@@ -7,7 +7,7 @@ import type { Applied } from '../../store/answer/types.ts';
 import { type CallInputs, readCallInputs } from '../../store/call/bulk-call.ts';
 import { isConnectionLost, rejection, storeFailure } from '../../store/connection/sql-errors.ts';
 import { type Claim, claimDue } from '../../store/ledger/due.ts';
-import type { LiveRefresh } from '../../store/live/live.ts';
+import type { LiveRefresh } from '../../store/live/refresh.ts';
 import { takeRefreshes } from '../../store/sellers/refresh.ts';
 import { readScope, withinScope } from '../../store/sellers/scope.ts';
 import { readWatchlist } from '../../store/sellers/watchlist.ts';
