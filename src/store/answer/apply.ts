@@ -10,7 +10,7 @@ import { countPromises, writePromiseCases } from '../sellers/promises.ts';
 import { sortByScope } from '../sellers/scope.ts';
 import { storeCalibration } from '../trust/calibration.ts';
 import { comparePrices, compareProducts } from './differences.ts';
-import { doubtsOf, writeDoubts } from './doubted.ts';
+import { newlyDoubted, writeDoubts } from './doubted.ts';
 import type { KnownMassMove } from './doubts.ts';
 import { type AnswerEffects, effectsOf } from './effects.ts';
 import { type AnswerMoment, lockAnswered } from './lock.ts';
@@ -94,7 +94,7 @@ export async function applyAnswer(
     ...applied,
     ...noted,
     times,
-    ...doubtsOf(judged),
+    doubted: newlyDoubted(judged),
     reportSeconds: reported.map((seconds) => seconds + sinceLock),
   };
 }

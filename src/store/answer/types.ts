@@ -120,8 +120,6 @@ export interface Applied {
   readonly sizeTypeChanges: readonly string[];
   /** SKUs whose prices are not to be acted on before a second answer, from this one on. */
   readonly doubted: readonly DoubtedSku[];
-  /** SKUs of which it was the second answer, or that have their prices of before again. */
-  readonly settled: { readonly confirmed: number; readonly back: number };
   /** Moves in masses that have begun or ended with this answer. */
   readonly massMoved: MassMoved | null;
   /** Promises of a price's age, by what became of them with this answer. */
