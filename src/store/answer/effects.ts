@@ -16,7 +16,7 @@ import {
   type SkuJudgement,
 } from './doubts.ts';
 import { changesBeside } from './first-records.ts';
-import { keyOf, type MemberChange, membersAlone, type MemberWatch, type Moved } from './members.ts';
+import { keyOf, membersAlone, type MemberWatch, type Moved } from './members.ts';
 import type { Oddity } from './plausibility.ts';
 import type { AnswerLearning, SkuResult, WeighedLine } from './types.ts';
 
@@ -92,24 +92,14 @@ export function effectsOf(
     ({ sku, oldPrice, newPrice }) => oldPrice !== newPrice && rowOf.get(sku)?.seenBefore === true,
   );
   const moved = new Set(moves.map(({ sku }) => sku));
-  const heard = (sku: string) =>
-    (products.members.get(sku) ?? []).filter(({ path }) => !muted.has(keyOf({ part: 'product', path })));
-  const fields = [
-    ...products.fields,
-    ...[...products.members.keys()].flatMap((sku) => productChange(sku, heard(sku))),
-  ].filter(ours);
+  const fields = fieldChanges(products, muted).filter(ours);
   const changed = new Set([...fields.map(({ sku }) => sku), ...products.unknown]);
   const sizes = sizesFound(answered, prices);
   const refreshes = liveRefreshes(locked, moves, sizes);
   const { lines, lineEvidence } = learning.lines(refreshes);
   const ahead = refreshes.flatMap((refresh) => learning.live(refresh, lineEvidence.get(refresh.sku)) ?? []);
   const isAhead = new Set(ahead.map(({ sku }) => sku));
-  const outcomes = answered.flatMap(({ sku, kind }) => {
-    const row = rowOf.get(sku);
-    return row === undefined
-      ? []
-      : [{ ...row, moved: moved.has(sku), finding: findingOf(row, kind, moved.has(sku)) }];
-  });
+  const outcomes = outcomesOf(answered, rowOf, moved);
   return {
     answered,
     overtaken: settled.flatMap(({ sku }) => (late.has(sku) ? [sku] : [])),
@@ -124,11 +114,7 @@ export function effectsOf(
     members: movedMembers(answered, prices, products),
     ahead,
     lines,
-    ofHints: {
-      tests: ahead.flatMap(({ hintTests = [] }) => hintTests),
-      predictionTests: ahead.flatMap(({ predictionTests = [] }) => predictionTests),
-      moves: refreshes.filter(({ sku, moved: found }) => found && isAhead.has(sku)).length,
-    },
+    ofHints: hintEffects(ahead, refreshes, isAhead),
     hinted: outcomes.flatMap(({ sku, hints }) => (hints ? [sku] : [])),
     boosted: outcomes.flatMap(({ sku, hazard = null, hints, prediction }) =>
       (hazard !== null || hints || prediction) && !isAhead.has(sku) ? [sku] : [],
@@ -138,14 +124,46 @@ export function effectsOf(
       outcomes.filter(({ seenBefore }) => seenBefore),
       sizes,
     ),
-    judged: judgeAll(
-      judgedAnswers(answered, prices, renamedIn(fields), (sku) => knownOf(rowOf.get(sku))),
-      (sku) => doubtOf(rowOf.get(sku)),
-      massMove,
-    ),
+    judged: judgements({ answered, prices, fields }, rowOf, massMove),
     drawn: outcomes.flatMap(({ sku, random }) => (random ? [sku] : [])),
     promises: outcomes.flatMap(({ sku, promise }) => (promise === null ? [] : [judgePromise(sku, promise)])),
   };
+}
+
+/** Answered SKUs as they were locked, with whether a price has moved and what that says of the delta. */
+function outcomesOf(
+  answered: readonly SkuResult[],
+  rowOf: ReadonlyMap<string, LockedSku>,
+  moved: ReadonlySet<string>,
+): (LockedSku & { readonly finding: AuditFinding | null })[] {
+  return answered.flatMap(({ sku, kind }) => {
+    const row = rowOf.get(sku);
+    if (row === undefined) return [];
+    return [{ ...row, moved: moved.has(sku), finding: findingOf(row, kind, moved.has(sku)) }];
+  });
+}
+
+/** What refreshes of live SKUs show of the sources of hints; `isAhead`: SKUs of which anything was learned. */
+function hintEffects(
+  ahead: readonly LearnedRefresh[],
+  refreshes: readonly LiveRefresh[],
+  isAhead: ReadonlySet<string>,
+): AnswerEffects['ofHints'] {
+  return {
+    tests: ahead.flatMap(({ hintTests = [] }) => hintTests),
+    predictionTests: ahead.flatMap(({ predictionTests = [] }) => predictionTests),
+    moves: refreshes.filter(({ sku, moved }) => moved && isAhead.has(sku)).length,
+  };
+}
+
+/** What is to be thought of the prices of each record. */
+function judgements(
+  { answered, prices, fields }: Pick<AnswerEffects, 'answered' | 'prices' | 'fields'>,
+  rowOf: ReadonlyMap<string, LockedSku>,
+  massMove: KnownMassMove,
+): SkuJudgement[] {
+  const answers = judgedAnswers(answered, prices, renamedIn(fields), (sku) => knownOf(rowOf.get(sku)));
+  return judgeAll(answers, (sku) => doubtOf(rowOf.get(sku)), massMove);
 }
 
 function lostFor({ sku, kind }: SkuResult, row: LockedSku | undefined): AnswerEffects['lost'] {
@@ -206,12 +224,16 @@ function doubtOf(row: LockedSku | undefined): HeldDoubt | null {
   return { doubt, oddity, minutes: doubtMinutes ?? 0, believed: new Map(Object.entries(believed ?? {})) };
 }
 
-/** One row of history for all members of a product that moved; none for none. */
-function productChange(sku: string, changes: readonly MemberChange[]): FieldChange[] {
-  if (changes.length === 0) return [];
-  return [
-    { sku, field: 'product', oldValue: membersAlone(changes, 'from'), newValue: membersAlone(changes, 'to') },
-  ];
+/** Changes of metadata for the history: of columns, and one for all members of a product that moved, but muted ones. */
+function fieldChanges({ fields, members }: ProductDifferences, muted: ReadonlySet<string>): FieldChange[] {
+  const ofMembers = [...members].flatMap(([sku, changes]): FieldChange[] => {
+    const heard = changes.filter(({ path }) => !muted.has(keyOf({ part: 'product', path })));
+    if (heard.length === 0) return [];
+    return [
+      { sku, field: 'product', oldValue: membersAlone(heard, 'from'), newValue: membersAlone(heard, 'to') },
+    ];
+  });
+  return [...fields, ...ofMembers];
 }
 
 /**
