@@ -1,7 +1,7 @@
 import type { Sql } from '../connection/db.ts';
 import type { HintRecord, ManifestSource } from '../live/hint-state.ts';
 import { MANIFEST_SOURCES } from '../live/hint-state.ts';
-import { withHints } from '../sellers/hints.ts';
+import { hintRecordColumns, withHints } from '../sellers/hints.ts';
 
 /*
  * Hints by lines of manifests: a live SKU whose line is newer than its last refresh, or has another number of sizes
@@ -34,9 +34,7 @@ export async function readManifestSources(sql: Sql): Promise<ManifestRecords | n
     sql,
     async (tx) =>
       await tx<(HintRecord & { source: string; waiting: number })[]>`
-      select n.source, coalesce(s.tested, 0) as tested, coalesce(s.expected, 0) as expected, coalesce(s.unmoved, 0) as unmoved,
-        coalesce(s.moves, 0) as moves,
-        coalesce(s.followed, 0) as followed, coalesce(s.stayed, 0) as stayed, coalesce(s.undone, 0) as undone,
+      select n.source, ${hintRecordColumns(tx)},
         (select count(*) from catalog_internal.waiting_hints q where q.source = n.source)::int
           + (select count(*) from catalog_internal.hints h where h.source = n.source)::int as waiting
       from unnest(${[...MANIFEST_SOURCES]}::text[]) as n(source) left join catalog_internal.hint_sources s using (source)`,

@@ -80,6 +80,12 @@ export interface HintPiece {
   readonly sources: readonly KnownSource[];
 }
 
+/** SQL: columns of a HintRecord, of a row `s` of catalog_internal.hint_sources; of UNTESTED where there is none. */
+export const hintRecordColumns = (tx: Tx) => tx`
+  coalesce(s.tested, 0) as tested, coalesce(s.expected, 0) as expected, coalesce(s.unmoved, 0) as unmoved,
+  coalesce(s.moves, 0) as moves, coalesce(s.followed, 0) as followed, coalesce(s.stayed, 0) as stayed,
+  coalesce(s.undone, 0) as undone`;
+
 /** Reads at most `limit` hints and takes them away; their SKUs are locked in the ledger until the transaction ends. */
 export async function takeHints(tx: Tx, limit: number): Promise<HintPiece> {
   const [row] = await tx<[HintPiece]>`
@@ -120,10 +126,7 @@ export async function takeHints(tx: Tx, limit: number): Promise<HintPiece> {
          'unmoved', unmoved, 'moves', moves,
          'followed', followed, 'stayed', stayed, 'undone', undone, 'waiting', waiting)), '[]')
        from (
-         select source, coalesce(s.tested, 0) as tested, coalesce(s.expected, 0) as expected, coalesce(s.unmoved, 0) as unmoved,
-           coalesce(s.moves, 0) as moves,
-           coalesce(s.followed, 0) as followed, coalesce(s.stayed, 0) as stayed, coalesce(s.undone, 0) as undone,
-           coalesce(w.waiting, 0) as waiting
+         select source, ${hintRecordColumns(tx)}, coalesce(w.waiting, 0) as waiting
          from catalog_internal.hint_sources s
          full join (select source, count(*) as waiting from catalog_internal.waiting_hints group by source) w using (source)
        ) s) as sources`;
