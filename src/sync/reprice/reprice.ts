@@ -53,11 +53,11 @@ export async function repriceOnce(
   onSent: () => void = () => {},
 ): Promise<IterationResult> {
   const steps = new CallSteps(ctx.clock);
-  const plan = (iteration: Iteration) =>
+  const planFor = (tried: Iteration) =>
     steps.time('plan', async () =>
-      planCall(await readInputs(ctx), { ...iteration, recovering: ctx.recent.recovering }, ctx.settings),
+      planCall(await readInputs(ctx), { ...tried, recovering: ctx.recent.recovering }, ctx.settings),
     );
-  const first = await plan(iteration);
+  const first = await planFor(iteration);
   if (first.kind !== 'planned') return first;
   const acquired = await steps.time(
     'pace.wait',
@@ -68,7 +68,7 @@ export async function repriceOnce(
   const { waited, permit } = acquired;
   const { halfOpen } = permit;
   // While this call waited, others may have claimed what it had planned, and something urgent may have come.
-  const planned = waited || halfOpen ? await plan({ ...iteration, halfOpen }) : first;
+  const planned = waited || halfOpen ? await planFor({ ...iteration, halfOpen }) : first;
   const claim =
     planned.kind === 'planned'
       ? await steps.time('claim', () => claimPlanned(ctx, planned, permit, requestTimeoutMs))
