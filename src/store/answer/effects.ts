@@ -198,7 +198,7 @@ function liveRefreshes(
 }
 
 /** What is known at the time of an answer, of more than its SKUs. */
-interface AnswerContext {
+export interface AnswerContext {
   readonly muted: ReadonlySet<string>;
   readonly massMove: KnownMassMove;
   readonly watch: Pick<MemberWatch, 'follows'>;
