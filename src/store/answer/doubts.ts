@@ -146,6 +146,7 @@ export interface MarketSample {
   readonly move: number | null;
 }
 
+/** What an answer says of one SKU's prices. */
 export interface SkuJudgement {
   readonly sku: string;
   readonly judgement: Judgement;

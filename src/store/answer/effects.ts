@@ -20,6 +20,7 @@ import { keyOf, membersAlone, type MemberWatch, type Moved } from './members.ts'
 import type { Oddity } from './plausibility.ts';
 import type { AnswerLearning, SkuResult, WeighedLine } from './types.ts';
 
+/** What an answer says that the mirror does not hold. */
 export interface Differences {
   readonly prices: readonly PriceDifference[];
   readonly products: ProductDifferences;

@@ -10,6 +10,7 @@ import { IS_SCOPED } from '../sellers/scope.ts';
 import type { KnownMassMove } from './doubts.ts';
 import type { LockedSku } from './effects.ts';
 
+/** The time that an answer is written with, and whether its SKUs may be out of scope. */
 export interface AnswerMoment {
   /** When its SKUs were asked, as it is written; Postgres's clock may have been set back since. */
   readonly at: Date;

@@ -154,6 +154,7 @@ export interface Doubts {
   readonly massMove: MassMove | null;
 }
 
+/** How many SKUs with a price are doubted at present, and the mass move that goes on. */
 export async function readDoubts(sql: Sql): Promise<Doubts> {
   const [row] = await sql<
     [MassMoveRow & { implausibleSkus: number; movedSkus: number; last: string | null }]

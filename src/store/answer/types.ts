@@ -67,6 +67,7 @@ export interface AnswerLearning {
   readonly everythingLive: boolean;
 }
 
+/** Nothing is learned of live SKUs. */
 export const NO_LEARNING: AnswerLearning = {
   live: () => null,
   lines: () => ({ lines: [], lineEvidence: new Map() }),
@@ -105,6 +106,7 @@ export interface LineRefresh {
   readonly wholesale: Wholesale;
 }
 
+/** What became of an answer: what it was applied to, what it has changed, and what that shows. */
 export interface Applied {
   /** Lines of which live SKUs were refreshed: to be weighed, and stored with what the call teaches. */
   readonly lines: readonly WeighedLine[];
@@ -137,6 +139,7 @@ export interface ApplyTimes {
   readonly notified: boolean;
 }
 
+/** A SKU whose prices are doubted, and what is odd about them. */
 export interface DoubtedSku {
   readonly sku: string;
   readonly oddity: Oddity;

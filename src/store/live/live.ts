@@ -78,6 +78,7 @@ export function livePlanRow(sql: Sql) {
     ) recent`;
 }
 
+/** The plan of live refreshes, with what calls of the last minute have shown. */
 export async function readLivePlan(sql: Sql): Promise<LivePlan> {
   const [row] = await sql<[LivePlan]>`${livePlanRow(sql)}`;
   return row;
@@ -117,6 +118,10 @@ export interface LiveCall {
   readonly snapshotDeferred: number;
 }
 
+/**
+ * Deletes calls of more than ten minutes ago from their log: the plan reads those of the last minute, the backlog those
+ * since the last solution.
+ */
 export async function pruneLiveCalls(sql: Sql): Promise<void> {
   await sql`delete from catalog_internal.live_calls where called_at < now() - interval '10 minutes'`;
 }

@@ -74,6 +74,7 @@ export interface HintedSku extends LiveCandidate {
   readonly hints: readonly WaitingHint[];
 }
 
+/** Hints that were read in one go, with the SKUs and the sources that they are of. */
 export interface HintPiece {
   readonly hints: readonly ReadHint[];
   readonly skus: readonly HintedSku[];
@@ -276,6 +277,7 @@ export class HintCounts {
   }
 }
 
+/** What refreshes have shown, to be stored: of sources, and how many have found a move. */
 export interface ShownOfHints {
   readonly shown: readonly (ShownOfSource & { readonly source: string })[];
   readonly moves: number;

@@ -159,6 +159,7 @@ export interface CohortCalibration {
   readonly error: number;
 }
 
+/** How well p_right has held in seven days, by cohort, in order of their names. */
 export async function readCalibration(sql: Sql): Promise<CohortCalibration[]> {
   return await sql<CohortCalibration[]>`
     select cohort, sum(looks)::float8 as looks, (sum(looks * right_share) / sum(looks))::float8 as "rightShare",
