@@ -7,7 +7,8 @@ import {
   type MutedChange,
 } from '../../src/store/answer/members.ts';
 import { dropOldMemberHistory } from '../../src/store/answer/muted.ts';
-import { NO_OBSERVERS, type SkuResult } from '../../src/store/answer/types.ts';
+import { NO_OBSERVERS } from '../../src/store/answer/observers.ts';
+import type { SkuResult } from '../../src/store/answer/types.ts';
 import { claimAll, found, knownSkus, mark, REFRESH, useStore } from './support.ts';
 
 const store = useStore();
