@@ -174,7 +174,7 @@ test('the sandbox of compose is reached from the host, and its options are the c
 
 test('our own image has its health check: the daemon’s by default, another where it is not the daemon', () => {
   expect(readFileSync(new URL('Dockerfile', ROOT), 'utf8')).toMatch(
-    /^HEALTHCHECK (?:.*\\\n)*.* healthcheck$/m,
+    /^HEALTHCHECK (?:.*\\\n)*.* healthcheck; fi$/m,
   );
   const ours = Object.entries(compose.services).filter(([, { build }]) => build !== undefined);
   expect(ours.length).toBeGreaterThan(1);
