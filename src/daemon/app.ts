@@ -1,10 +1,10 @@
 import type { Config } from '../config/config.ts';
 import type { Clock } from '../lib/clock.ts';
 import { mirrorName } from '../lib/host-name.ts';
+import { within } from '../lib/within.ts';
 import { createCircuitBreaker } from '../pace/circuit-breaker.ts';
 import { createPacer } from '../pace/pacer.ts';
 import { paceLimits, sendsPerMinute } from '../pace/policy.ts';
-import { within } from '../queues/backend.ts';
 import { schedules } from '../queues/jobs.ts';
 import { createRunner, type Runner } from '../queues/runner.ts';
 import { createStorePause } from '../queues/store-pause.ts';

@@ -1,9 +1,10 @@
 import type { Config } from '../config/config.ts';
 import { formatAge } from '../lib/duration.ts';
+import { within } from '../lib/within.ts';
 import type { CircuitBreaker } from '../pace/circuit-breaker.ts';
 import { type PaceLimits, paceLimits } from '../pace/policy.ts';
 import { paceReader } from '../pace/view.ts';
-import { type QueueBackend, within } from '../queues/backend.ts';
+import type { QueueBackend } from '../queues/backend.ts';
 import type { Runner } from '../queues/runner.ts';
 import type { StorePause } from '../queues/store-pause.ts';
 import { IncompleteMirror, readFacts, type ReadFacts } from '../status/facts.ts';
