@@ -5,6 +5,7 @@ import {
   createSecureContext,
   type SecureContext,
 } from 'node:tls';
+import { errorCode } from './error-code.ts';
 
 /**
  * A connection URL for the drivers, with its TLS parameters separated, because each driver interprets them differently.
@@ -149,8 +150,10 @@ function tlsOptions(
     try {
       return readFile(path);
     } catch (error) {
-      const code = error instanceof Error && 'code' in error ? ` (${String(error.code)})` : '';
-      throw new TlsParameterError(`${name} to be the path of a readable file${code}`);
+      const code = errorCode(error);
+      throw new TlsParameterError(
+        `${name} to be the path of a readable file${code === null ? '' : ` (${code})`}`,
+      );
     }
   };
   const [ca, cert, key] = [file('sslrootcert'), file('sslcert'), file('sslkey')];
