@@ -6,6 +6,7 @@ import {
   type SecureContext,
 } from 'node:tls';
 import { errorCode } from './error-code.ts';
+import { bareHost } from './host-name.ts';
 
 /**
  * A connection URL for the drivers, with its TLS parameters separated, because each driver interprets them differently.
@@ -55,7 +56,7 @@ export function connectionOf(
   const parameters = new URLSearchParams(query);
   const mode = modeOf(parameters, isRedis(head), /^rediss:/i.test(head));
   if (mode === 'disable') return { url: bare, tls: null };
-  const host = (URL.parse(head)?.hostname ?? '').replace(/^\[(.*)\]$/, '$1');
+  const host = bareHost(URL.parse(head)?.hostname ?? '');
   return { url: bare, tls: tlsOptions(mode, host, parameters, readFile) };
 }
 
