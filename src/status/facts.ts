@@ -1,3 +1,4 @@
+import { plural } from '../lib/format.ts';
 import { readPace } from '../pace/ledger.ts';
 import type { PaceReader, PaceStatus } from '../pace/view.ts';
 import { type Doubts, readDoubts } from '../store/answer/mass-moves.ts';
@@ -65,7 +66,7 @@ export class IncompleteMirror extends Error {
 
   constructor(tables: readonly string[]) {
     super(
-      `the mirror cannot be read: ${tables.join(', ')} ${tables.length === 1 ? 'has' : 'have'} no row; restore ` +
+      `the mirror cannot be read: ${tables.join(', ')} ${plural(tables.length, 'has', 'have')} no row; restore ` +
         'the database, or drop its schemas and start anew',
     );
   }

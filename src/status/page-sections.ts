@@ -1,5 +1,5 @@
 import { formatAge } from '../lib/duration.ts';
-import { count } from '../lib/format.ts';
+import { count, plural } from '../lib/format.ts';
 import type { TaskState } from '../store/ledger/tasks.ts';
 import {
   ageChart,
@@ -123,9 +123,7 @@ export function backlog(status: Status, now: Date, course: Course): Html {
   const waiting = stats.deferredSkus === 0 ? '' : `, oldest ${formatAge(stats.oldestDeferredAgeSeconds)}`;
   return html`<section id="backlog" class="card">
     <h2>Backlog</h2>
-    <p class="figure">
-      <b id="owed">${count(estimate.owed)}</b> ${estimate.owed === 1 ? 'SKU' : 'SKUs'} due now
-    </p>
+    <p class="figure"><b id="owed">${count(estimate.owed)}</b> ${plural(estimate.owed, 'SKU')} due now</p>
     ${backlogChart(course)} ${key(['first', 'due'], ['second', 'never priced'], ['backoff', 'back-off'])}
     <dl>
       ${term('estimate', 'how long what is due now takes at the present rate')}
@@ -179,7 +177,7 @@ export function changeRate(course: Course): Html {
   const changes = changesInHour(course);
   return html`<section id="change-rate" class="card">
     <h2>Price changes</h2>
-    <p class="figure"><b>${count(changes)}</b> ${changes === 1 ? 'change' : 'changes'} in the last hour</p>
+    <p class="figure"><b>${count(changes)}</b> ${plural(changes, 'change')} in the last hour</p>
     ${changesChart(course)} ${key(['area', 'price changes a minute'])}
   </section>`;
 }

@@ -92,6 +92,11 @@ export const FOLLOWERS: readonly Mutant[] = [
     ['followers: a reset keeps the position', 'if (begun !== null && reset)', 'if (begun === null && reset)'],
   ),
   ...faultsOf(
+    'src/lib/format.ts',
+    ['test/follow/keeping.pg.test.ts'],
+    ['followers: one dead letter is told of as many', '(n === 1 ? one : many)', '(n < 1 ? one : many)'],
+  ),
+  ...faultsOf(
     'src/client/follow.ts',
     ['test/client/follow.pg.test.ts'],
     ['clients: what apply throws is lost', 'throw isWell ? new OwnFailure(error) : error;', ''],

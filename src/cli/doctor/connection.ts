@@ -1,6 +1,7 @@
 import { connect as connectTcp, type Socket } from 'node:net';
 import { connect as connectTls, TLSSocket } from 'node:tls';
 import type { Config } from '../../config/config.ts';
+import { plural } from '../../lib/format.ts';
 import { bareHost } from '../../lib/host-name.ts';
 import { connectionOf } from '../../lib/tls.ts';
 import { failureCode } from '../../partner/errors.ts';
@@ -20,7 +21,7 @@ export function judgeCertificate(validTo: number, now: number): CheckResult {
   return validTo - now < RENEW_WITHIN_MS
     ? warn(
         'tls',
-        `the partner's certificate expires in ${days} ${days === 1 ? 'day' : 'days'} (${until})`,
+        `the partner's certificate expires in ${days} ${plural(days, 'day')} (${until})`,
         'ask the partner to renew it: after that day no request is sent',
       )
     : ok('tls', `the partner's certificate is trusted and valid until ${until}`);

@@ -1,5 +1,6 @@
 import { processSources } from '../../config/config.ts';
 import type { createWebhook } from '../../follow/webhook.ts';
+import { plural } from '../../lib/format.ts';
 import { shownJson } from '../../lib/shown-json.ts';
 import type { Sql } from '../../store/connection/db.ts';
 import {
@@ -62,7 +63,7 @@ export async function resend(
         );
       }
       await deleteLetter(sql, id);
-      print(`${changes} changes, positions ${positionFrom} to ${positionTo}: taken`);
+      print(`${changes} ${plural(changes, 'change')}, positions ${positionFrom} to ${positionTo}: taken`);
     }
   } finally {
     await receiver.close();
@@ -73,7 +74,7 @@ export async function resend(
 
 export async function discard(sql: Sql, name: string, print: Print): Promise<number> {
   const letters = await discardLetters(sql, name);
-  print(`${letters} ${letters === 1 ? 'dead letter' : 'dead letters'} deleted`);
+  print(`${letters} ${plural(letters, 'dead letter')} deleted`);
   return EXIT.ok;
 }
 
@@ -83,6 +84,8 @@ export async function forget(sql: Sql, name: string, print: Print): Promise<numb
     throw Object.assign(new Error(`nobody has followed as ${name}`), {
       hint: '`catalog-mirror follow --list` shows all names',
     });
-  print(`${name} is forgotten${letters === 0 ? '' : `, and with it ${letters} dead letters`}`);
+  print(
+    `${name} is forgotten${letters === 0 ? '' : `, and with it ${letters} ${plural(letters, 'dead letter')}`}`,
+  );
   return EXIT.ok;
 }

@@ -1,6 +1,7 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { isIP } from 'node:net';
 import { ConfigError } from '../../config/config.ts';
+import { plural } from '../../lib/format.ts';
 import { scanning, type Sql, transaction, type Tx } from '../connection/db.ts';
 import { lockNewSkus } from '../connection/locks.ts';
 import { countDaemons } from './instance.ts';
@@ -135,7 +136,7 @@ export class DaemonsRunning extends Error {
   readonly hint = 'stop them, run this again, and start them with the settings of the other account';
 
   constructor(daemons: number) {
-    super(`${daemons} ${daemons === 1 ? 'daemon is' : 'daemons are'} running on this database`);
+    super(`${daemons} ${plural(daemons, 'daemon is', 'daemons are')} running on this database`);
   }
 }
 
