@@ -13,6 +13,7 @@ import { readStatus, type Status, type StatusSettings } from '../status/status.t
 import type { Sql } from '../store/connection/db.ts';
 import {
   closedDatabase,
+  isAnswer,
   isDatabaseMissing,
   isLoginRejected,
   isUntrusted,
@@ -226,8 +227,7 @@ function unreadableText(error: unknown): string {
   if (isUntrusted(error)) return untrusted(error);
   const closed = closedDatabase(error);
   if (closed !== null) return `${closed.what} (${sqlState(error) ?? ''}): ${closed.hint}`;
-  const isAnswer = error instanceof Error && 'severity' in error && error.severity === 'ERROR';
-  return isAnswer
+  return isAnswer(error)
     ? `the mirror cannot be read: Postgres answers ${sqlState(error) ?? ''}; run \`catalog-mirror doctor\``
     : POSTGRES_AWAY;
 }
