@@ -132,7 +132,7 @@ export class Calls {
           end if;
         end loop;
       end $$`);
-    await pruneSends(sql, 1000);
+    await pruneSends(sql, { olderThanMs: 1000 });
     await sql`delete from catalog_internal.live_calls where called_at < now() - interval '1 second'`;
     this.made += calls;
   }

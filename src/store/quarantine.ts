@@ -37,7 +37,8 @@ export async function readNotStored(sql: Sql): Promise<NotStored> {
   return row;
 }
 
-export async function trimQuarantine(sql: Sql, keep: number): Promise<void> {
+/** Drops all samples but the newest `keep`. */
+export async function pruneQuarantine(sql: Sql, { keep }: { readonly keep: number }): Promise<void> {
   await sql`
     delete from catalog_internal.quarantine
     where id <= (select id from catalog_internal.quarantine order by id desc offset ${keep} limit 1)`;

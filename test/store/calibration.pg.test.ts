@@ -9,7 +9,7 @@ import {
   LookCounts,
   readCalibration,
   storeLooks,
-  trimCalibration,
+  pruneCalibration,
 } from '../../src/store/trust/calibration.ts';
 import { line, standing } from './manifest.ts';
 import { allDue, callInputs, failing, found, LEASE_MS, mark, REFRESH, useStore } from './support.ts';
@@ -106,7 +106,7 @@ describe('calibration', () => {
       insert into catalog_internal.calibration_hours
       select hour + make_interval(hours => at), cohort, bin, 1000, 0, 1000, 0, 0 from catalog_internal.calibration_hours, unnest('{-170, -200, 3, 400}'::int[]) at`;
     expect(await readCalibration(sql)).toMatchObject([{ looks: 100 }]);
-    await trimCalibration(sql);
+    await pruneCalibration(sql);
     expect(await hours()).toHaveLength(1);
   });
 });

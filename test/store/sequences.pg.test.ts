@@ -1,12 +1,7 @@
 import { expect, onTestFinished, test } from 'vitest';
 import { connect, type Sql, transaction } from '../../src/store/connection/db.ts';
-import {
-  dropOldHistory,
-  mendSequences,
-  prepareHistory,
-  remendSequences,
-  writeChanges,
-} from '../../src/store/history/changes.ts';
+import { mendSequences, remendSequences, writeChanges } from '../../src/store/history/changes.ts';
+import { prepareHistory, pruneHistory } from '../../src/store/history/retention.ts';
 import { quarantine } from '../../src/store/quarantine.ts';
 import { createDatabase } from '../support/db.ts';
 import { claimAll, knownSkus, mark } from './support.ts';
@@ -30,7 +25,7 @@ async function newStore(): Promise<Sql> {
 async function used(sql: Sql): Promise<void> {
   await sql`select setval('catalog_internal.change_positions', ${CHUNK}, false)`;
   await prepareHistory(sql);
-  await dropOldHistory(sql, DAY);
+  await pruneHistory(sql, { olderThanMs: DAY });
   const move = { sku: 'A', size: '9', oldPrice: 1, newPrice: 2 };
   for (const sku of ['A', 'B'])
     await transaction(sql, (tx) => writeChanges(tx, { moves: [{ ...move, sku }], fields: [] }, null));

@@ -140,16 +140,3 @@ function days(tx: Tx, after: string) {
       ) s group by sku, size, day
     )`;
 }
-
-/**
- * Drops days older than `keptMs`, at most `most`; returns how many. Later days are answered as before: each knows
- * what it began with.
- */
-export async function dropOldDays(sql: Sql, keptMs: number, most: number): Promise<number> {
-  const dropped = await sql`
-    delete from catalog.daily_prices where ctid = any (array(
-      select ctid from catalog.daily_prices
-      where day < ((now() - make_interval(secs => ${keptMs / 1000})) at time zone 'UTC')::date order by day limit ${most}
-    ))`;
-  return dropped.count;
-}

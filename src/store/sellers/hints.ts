@@ -203,7 +203,7 @@ export const hintsAt = (tx: Tx, skus: readonly string[]) =>
 export const hintsOf = (hints: HintsAt | null, sku: string): readonly WaitingHint[] | null =>
   hints !== null && Object.hasOwn(hints, sku) ? (hints[sku] ?? null) : null;
 
-/** SKUs with hints were refreshed (hintsAt). What somebody holds is left to forgetOldHints. */
+/** SKUs with hints were refreshed (hintsAt). What somebody holds is left to pruneHints. */
 export async function forgetHints(tx: Tx, skus: readonly string[]): Promise<void> {
   if (skus.length === 0) return;
   await tx`
@@ -212,7 +212,7 @@ export async function forgetHints(tx: Tx, skus: readonly string[]): Promise<void
 }
 
 /** Forgets hints that a refresh has left behind, and those that are a week old. */
-export async function forgetOldHints(sql: Sql): Promise<void> {
+export async function pruneHints(sql: Sql): Promise<void> {
   await withHints(
     sql,
     async (tx) =>
