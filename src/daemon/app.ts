@@ -12,7 +12,7 @@ import { MoveCounts } from '../store/answer/mass-moves.ts';
 import { MemberWatch } from '../store/answer/members.ts';
 import { leaveReadOnly, type Sql } from '../store/connection/db.ts';
 import { DueFloors } from '../store/ledger/due-floors.ts';
-import { dueNow } from '../store/ledger/due.ts';
+import { dueNow } from '../store/ledger/idle.ts';
 import { endCallPause, type TaskName } from '../store/ledger/tasks.ts';
 import { HintCounts } from '../store/sellers/hints.ts';
 import { LookCounts } from '../store/trust/calibration.ts';

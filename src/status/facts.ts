@@ -5,7 +5,7 @@ import { type Doubts, readDoubts } from '../store/answer/mass-moves.ts';
 import { readSyncState, readTargets, type SyncState, type Targets } from '../store/catalog/sync-state.ts';
 import { type DatabaseClock, readClock } from '../store/clock.ts';
 import type { Sql } from '../store/connection/db.ts';
-import { type Idle, readIdle } from '../store/ledger/due.ts';
+import { type Idle, readIdle } from '../store/ledger/idle.ts';
 import { readTasks, type TaskState } from '../store/ledger/tasks.ts';
 import { type LivePlan, readLivePlan } from '../store/live/live.ts';
 import { type NotStored, readNotStored } from '../store/quarantine.ts';

@@ -95,7 +95,7 @@ export const INPUTS: readonly Mutant[] = [
     ],
   ),
   ...faultsOf(
-    'src/store/ledger/due.ts',
+    'src/store/ledger/claim.ts',
     ['test/store/due-floors.pg.test.ts'],
     [
       'floors: claims pass everything',

@@ -293,7 +293,7 @@ export const LIVE: readonly Mutant[] = [
     ],
   ),
   ...faultsOf(
-    'src/store/ledger/due.ts',
+    'src/store/ledger/claim.ts',
     ['test/sync/live-backlog.pg.test.ts'],
     [
       'backlog: a claim waits for another one',

@@ -88,7 +88,7 @@ export const SQL: readonly Mutant[] = [
     ],
   ),
   ...faultsOf(
-    'src/store/ledger/due.ts',
+    'src/store/ledger/claim.ts',
     [...DUE, 'test/sync/live-plan.pg.test.ts'],
     [
       'ledger: waiting SKUs are claimed by name',
@@ -106,6 +106,15 @@ export const SQL: readonly Mutant[] = [
       "${claimable(sql, 'd')} and d.live = q.live and d.lane = q.lane\n",
       'd.held_until is null and d.live = q.live and d.lane = q.lane\n',
     ],
+    [
+      'ledger: what was saved up counts in full',
+      'least(claim.asked_at, greatest(credit_from, claim.asked_at - make_interval(secs => ${mostSeconds})))',
+      'least(claim.asked_at, credit_from + 0 * make_interval(secs => ${mostSeconds}))',
+    ],
+  ),
+  ...faultsOf(
+    'src/store/ledger/due.ts',
+    DUE,
     [
       'ledger: what a claim frees others hold',
       'sku = any(${skus as string[]}) and claim = ${claim} order',
@@ -125,11 +134,6 @@ export const SQL: readonly Mutant[] = [
       'ledger: live SKUs are moved for their metadata',
       '${claimable(sql)} and not live and lane',
       '${claimable(sql)} and lane',
-    ],
-    [
-      'ledger: what was saved up counts in full',
-      'least(claim.asked_at, greatest(credit_from, claim.asked_at - make_interval(secs => ${mostSeconds})))',
-      'least(claim.asked_at, credit_from + 0 * make_interval(secs => ${mostSeconds}))',
     ],
   ),
   ...faultsOf(

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { applyAnswer } from '../../src/store/answer/apply.ts';
 import { NO_OBSERVERS, type SkuResult } from '../../src/store/answer/types.ts';
-import { claimDue } from '../../src/store/ledger/due.ts';
+import { claimDue } from '../../src/store/ledger/claim.ts';
 import { drawLooks, learnBeliefs } from '../../src/store/trust/beliefs.ts';
 import {
   BINS,
