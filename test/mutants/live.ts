@@ -242,7 +242,7 @@ export const LIVE: readonly Mutant[] = [
     ],
   ),
   ...faultsOf(
-    'src/store/call/bulk-call.ts',
+    'src/store/call/candidates.ts',
     ['test/sync/deferred-again.pg.test.ts'],
     [
       'deferred again: they are tried while the ceiling is met',

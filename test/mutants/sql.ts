@@ -250,11 +250,6 @@ export const SQL: readonly Mutant[] = [
       'next_at = greatest(null, clock_timestamp()',
     ],
     [
-      'call size: a late lesson overwrites a newer one',
-      'where step = ${size?.step ?? 0}::int - 1 and ${size !== null}',
-      'where step >= ${size?.step ?? 0}::int - 1 and ${size !== null}',
-    ],
-    [
       'lesson: an incident that another process ended begins again',
       'cause is not distinct from ${incident?.from ?? null}::text',
       'true or ${incident?.from ?? null}::text is null',
@@ -269,6 +264,15 @@ export const SQL: readonly Mutant[] = [
       'lesson: deferrals of long ago count',
       "called_at > now() - interval '5 minutes' and snapshot_deferred > 0",
       'snapshot_deferred > 0',
+    ],
+  ),
+  ...faultsOf(
+    'src/store/call/call-size.ts',
+    ['test/store/lesson.pg.test.ts', 'test/store/failed-calls.pg.test.ts'],
+    [
+      'call size: a late lesson overwrites a newer one',
+      'where step = ${size?.step ?? 0}::int - 1 and ${size !== null}',
+      'where step >= ${size?.step ?? 0}::int - 1 and ${size !== null}',
     ],
   ),
   ...faultsOf(

@@ -1,4 +1,4 @@
-import type { CandidateOptions } from '../../store/call/bulk-call.ts';
+import type { CandidateOptions } from '../../store/call/candidates.ts';
 import type { LiveCandidate, LivePlan } from '../../store/live/live.ts';
 import type { SyncSettings } from '../context.ts';
 import { TRIAL_BUDGETS } from './incident.ts';
