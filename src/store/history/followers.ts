@@ -13,12 +13,6 @@ export const MAX_FOLLOWERS = 50;
 /** Of one follower. A receiver that refuses as many refuses everything: what comes next waits. */
 export const MAX_DEAD_LETTERS = 100;
 
-/**
- * Postgres may notice only some seconds later that a process is dead, and until then that process seems to hold its
- * name.
- */
-export const DEAD_FOR_SURE_MS = 10_000;
-
 /** SQLSTATE: the changes after a position are no longer kept, or the position is of another history. */
 export const POSITION_LOST = 'CM001';
 
