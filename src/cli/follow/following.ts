@@ -6,12 +6,12 @@ import { isLockNotAvailable } from '../../store/connection/locks.ts';
 import { DEATH_NOTICED_WITHIN_MS } from '../../store/connection/own-session.ts';
 import { isConnectionLost, storeFailure } from '../../store/connection/sql-errors.ts';
 import { checkNotSetBack } from '../../store/history/feed.ts';
+import { NameHeld } from '../../store/history/follower-name.ts';
 import {
   beginningOf,
   type Delivery,
   drawHolder,
   FollowerError,
-  NameHeld,
   type Place,
   takeName,
 } from '../../store/history/followers.ts';

@@ -10,7 +10,7 @@ import {
   noteAttempt,
   readLetter,
 } from '../../store/history/dead-letters.ts';
-import { forgetFollower, readFollowers } from '../../store/history/followers.ts';
+import { forgetFollower, readFollowers } from '../../store/history/follower-list.ts';
 import { EXIT } from '../command.ts';
 import { tableOf } from '../table.ts';
 import { terminalOf } from '../terminal.ts';
