@@ -67,12 +67,11 @@ async function countPiece(tx: Tx, piece: number): Promise<{ changes: number; wri
  * The days of the sizes in `piece`: `ends` has what they begin and end with, `middles` what lies between.
  *
  * - `starts`: the change from which a size's days are made again: the first of its newest day where the piece may add
- *   to that, else its first of
- *   the piece. A day whose changes are partly dropped stays as it is, and what would add to it counts to the day after.
+ *   to that, else its first of the piece. A day whose changes are partly dropped stays as it is, and what would add to
+ *   it counts to the day after.
  * - `moves`: changes with the moment from which they count.
  * - `spans`: how long which price was held on a day, in microseconds. After a correction of size_type the key means
- *   another size: of its day
- *   only what comes after it counts.
+ *   another size: of its day only what comes after it counts.
  */
 function days(tx: Tx, after: string) {
   return tx`
