@@ -11,7 +11,7 @@ import { ANSWER_WITHIN_MS, connect, type DatabaseUrl, type Sql } from '../store/
 import { PoolerError } from '../store/connection/pooler.ts';
 import { storeFailure } from '../store/connection/sql-errors.ts';
 import { waitForDatabase } from '../store/connection/startup.ts';
-import { mendSequences } from '../store/history/changes.ts';
+import { repairSequencesAtStart } from '../store/history/changes.ts';
 import { storeScopeMode } from '../store/sellers/scope.ts';
 import { type Account, noteAccount, refuseOtherPartner } from '../store/setup/account.ts';
 import { registerInstance } from '../store/setup/instance.ts';
@@ -215,7 +215,7 @@ export async function migrateMirror(
   await migrateDatabase(databaseUrl, {
     refuse: (migrating) => refuseOtherPartner(migrating, accountOf(config)),
   }).catch(tellingOfPooler(log));
-  await mendSequences(sql);
+  await repairSequencesAtStart(sql);
   onStop(await registerInstance(databaseUrl, systemClock, config.catalog.scope === 'scope'));
   await followAccount(config, sql, log);
   await storeSettings(sql, config, paceLimits(config));

@@ -1,7 +1,7 @@
 import { pruneSends } from '../pace/ledger.ts';
 import { isClockSteady } from '../store/clock.ts';
 import { isAnswer, rejection, sqlState, storeFailure } from '../store/connection/sql-errors.ts';
-import { remendSequences } from '../store/history/changes.ts';
+import { repairSequences } from '../store/history/changes.ts';
 import { keepDailyPrices } from '../store/history/daily.ts';
 import {
   prepareHistory,
@@ -73,7 +73,7 @@ export async function maintain(
 ): Promise<TaskOutcome> {
   const { sql, settings } = ctx;
   const steps = new Steps();
-  await steps.run('sequences', () => remendSequences(sql));
+  await steps.run('sequences', () => repairSequences(sql));
   const released = await steps.count('release', () => endWaits(sql, AT_ONCE));
   const pruned = await steps.count('sends', () =>
     pruneSends(sql, { olderThanMs: Math.max(windowMs * SENDS_KEPT_WINDOWS, 600_000) }),

@@ -13,17 +13,17 @@ import { sqlState } from './sql-errors.ts';
 /** Taken by every transaction that may insert SKUs, before any row of `skus`. */
 export const LOCK_NEW_SKUS = 'select catalog_internal.lock_new_skus()';
 
-/** What only one at a time may do; each has a table in catalog_internal. Held to the end of the transaction. */
-export type Turn = 'pace' | 'counts' | 'schedules';
+/** Locks for what one at a time may do: each is a table in catalog_internal, held to the end of the transaction. */
+export type MutexName = 'pace' | 'counts' | 'schedules';
 
-/** Waits for its turn. */
-export async function waitForLock(tx: Tx, turn: Turn): Promise<void> {
-  await tx`lock table ${tx(`catalog_internal.lock_${turn}`)} in exclusive mode`;
+/** Waits until nobody holds it, and takes it. */
+export async function waitForLock(tx: Tx, mutex: MutexName): Promise<void> {
+  await tx`lock table ${tx(`catalog_internal.lock_${mutex}`)} in exclusive mode`;
 }
 
-/** Rejects where somebody else has the turn (`isLockNotAvailable`); the transaction has then failed. */
-export async function lockAtOnce(tx: Tx, turn: Turn): Promise<void> {
-  await tx`lock table ${tx(`catalog_internal.lock_${turn}`)} in exclusive mode nowait`;
+/** Takes it; rejects where somebody else holds it (`isLockNotAvailable`): the transaction has then failed. */
+export async function lockAtOnce(tx: Tx, mutex: MutexName): Promise<void> {
+  await tx`lock table ${tx(`catalog_internal.lock_${mutex}`)} in exclusive mode nowait`;
 }
 
 /**
@@ -41,15 +41,15 @@ export async function limitLockWaits(tx: Tx): Promise<void> {
  * Does `work` in a transaction that holds the one row of `table`, of catalog_internal, and waits for no lock for
  * long. Null where it was not done, because somebody holds that row or something else that is needed.
  */
-export async function inTurn<T>(
+export async function whenFree<T>(
   sql: Sql,
   table: 'scoping' | 'watching',
   work: (tx: Tx) => Promise<T>,
 ): Promise<T | null> {
   try {
     return await transaction(sql, async (tx) => {
-      const [turn] = await tx`select from ${tx(`catalog_internal.${table}`)} for update skip locked`;
-      if (turn === undefined) return null;
+      const [free] = await tx`select from ${tx(`catalog_internal.${table}`)} for update skip locked`;
+      if (free === undefined) return null;
       await limitLockWaits(tx);
       return await work(tx);
     });

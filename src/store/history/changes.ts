@@ -160,14 +160,14 @@ export async function writeSkuChanges(
  * Notes which database this is, and sets sequences that are behind their rows to what the rows have, before anything
  * is drawn from them: logical replication and copies of tables leave them behind. Postgres warns of each.
  */
-export async function mendSequences(sql: Sql): Promise<void> {
+export async function repairSequencesAtStart(sql: Sql): Promise<void> {
   await sql`select catalog_internal.lock_changes(), catalog_internal.mend_sequences()`;
 }
 
 /**
  * The same for a mirror that runs: whoever writes changes notes the database, and nobody waits where none is behind.
  */
-export async function remendSequences(sql: Sql): Promise<void> {
+export async function repairSequences(sql: Sql): Promise<void> {
   await sql`select catalog_internal.mend_sequences()`;
 }
 

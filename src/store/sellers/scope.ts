@@ -1,5 +1,5 @@
 import { scanning, type Queryable, type Sql, type Tx } from '../connection/db.ts';
-import { inTurn } from '../connection/locks.ts';
+import { whenFree } from '../connection/locks.ts';
 import type { Claim } from '../ledger/due.ts';
 import { ALIVE } from '../setup/instance.ts';
 
@@ -37,13 +37,13 @@ export interface ScopeReading {
  * is left.
  */
 export async function readScope(sql: Sql, { everything, pieces }: ScopeReading): Promise<boolean> {
-  const read = await inTurn(
+  const read = await whenFree(
     sql,
     'scoping',
     async (tx) => await scanning(tx`select catalog_internal.read_scope(${everything}::boolean)`),
   );
   for (let piece = 0; piece < pieces; piece += 1) {
-    const sorted = await inTurn(
+    const sorted = await whenFree(
       sql,
       'scoping',
       async (tx) =>
