@@ -30,17 +30,15 @@ export type ManifestRecords = ReadonlyMap<string, HintRecord & { readonly waitin
 
 /** Null: somebody keeps hints locked. */
 export async function readManifestSources(sql: Sql): Promise<ManifestRecords | null> {
-  const rows = await withHints(
-    sql,
-    async (tx) =>
-      await tx<(HintRecord & { source: string; waiting: number })[]>`
+  const rows = await withHints(sql, async (tx) => {
+    return await tx<(HintRecord & { source: string; waiting: number })[]>`
       select n.source, coalesce(s.tested, 0) as tested, coalesce(s.expected, 0) as expected, coalesce(s.unmoved, 0) as unmoved,
         coalesce(s.moves, 0) as moves,
         coalesce(s.followed, 0) as followed, coalesce(s.stayed, 0) as stayed, coalesce(s.undone, 0) as undone,
         (select count(*) from catalog_internal.waiting_hints q where q.source = n.source)::int
           + (select count(*) from catalog_internal.hints h where h.source = n.source)::int as waiting
-      from unnest(${[...MANIFEST_SOURCES]}::text[]) as n(source) left join catalog_internal.hint_sources s using (source)`,
-  );
+      from unnest(${[...MANIFEST_SOURCES]}::text[]) as n(source) left join catalog_internal.hint_sources s using (source)`;
+  });
   return rows === null ? null : new Map(rows.map(({ source, ...record }) => [source, record]));
 }
 

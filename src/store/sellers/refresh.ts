@@ -18,6 +18,7 @@ export interface Refreshed {
 
 /** SQL: whether sellers have asked for SKUs that are not marked yet (catalog.refresh). */
 export const REFRESHES_CAME = 'catalog_internal.refreshes_came()';
+
 /** What sellers have asked for from SQL, over the mirror's life. */
 export interface RefreshStats {
   /** SKUs. */
