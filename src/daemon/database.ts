@@ -37,6 +37,7 @@ export interface Waits {
   readonly queueAnswerMs: number;
 }
 
+/** What a daemon waits, where nothing else is said. */
 export const WAITS: Waits = { answerMs: ANSWER_WITHIN_MS, queueAnswerMs: 10_000 };
 
 export interface Database {
@@ -223,6 +224,7 @@ export async function migrateMirror(
     log.info({ event: 'scope.mode', scope: config.catalog.scope });
 }
 
+/** What the embedded Postgres tells, as lines of the daemon's log. */
 export function embeddedLines(log: Log): EmbeddedLog {
   return (event, detail) => emitLine(log, { event, ...detail });
 }

@@ -82,6 +82,7 @@ const REFUSED_AGAIN_MS = 1000;
  */
 const REDIS_BLOCKS_MS = 10_000;
 
+/** BullMQ in Redis where `redisUrl` is set, else in Postgres. */
 export function createQueueBackend(options: QueueBackendOptions): QueueBackend {
   return options.redisUrl === null ? postgresBackend(options) : redisBackend(options, options.redisUrl);
 }

@@ -135,6 +135,7 @@ export function estimateLine(estimate: BacklogEstimate): string {
   return `done in about ${formatAge(minutes * 60)} (${span}${SURE[sure]}${why === '' ? '' : `: ${why}`})`;
 }
 
+/** One line about live refreshes: how many, their budget, the ceiling. Pure. */
 export function liveLine({ live, liveBudgetPerCall }: MirrorStats): string {
   const ceiling =
     live.ceilingPerMinute === null ? '' : `, ceiling ${live.ceilingPerMinute.toFixed(0)} per minute`;
@@ -145,6 +146,7 @@ export function liveLine({ live, liveBudgetPerCall }: MirrorStats): string {
   return `${live.computedPerMinute} computed in the last minute, budget ${liveBudgetPerCall} per call${ceiling}${wait}`;
 }
 
+/** One line about the request pace, and what holds requests back. Pure. */
 export function paceLine({ pace }: MirrorStats, now: Date): string {
   const backingOff = pace.backingOffUntil === null ? 0 : secondsBetween(now, pace.backingOffUntil);
   return [
@@ -174,6 +176,7 @@ const INCIDENT_CAUSES = {
   deferrals: 'snapshot-priced SKUs are deferred',
 } as const;
 
+/** One line about the incident that goes on; `ago` writes how long ago a moment was. Pure. */
 export function incidentLine(
   { since, because }: NonNullable<MirrorStats['incident']>,
   ago: (at: Date) => string,

@@ -64,6 +64,7 @@ const key = (...entries: readonly (readonly [look: string, name: string])[]): Ht
 /** A term with what it means, for who points at it; the page explains it below as well. */
 const term = (word: string, meaning: string): Html => html`<dt title="${meaning}">${word}</dt>`;
 
+/** The section of the status page about requests, as HTML with all values escaped. Pure, as those below. */
 export function pace({ stats, mostInWindow, failedCalls, daemons }: Status, now: Date, course: Course): Html {
   const { pace: p } = stats;
   const backingOff = p.backingOffUntil !== null && p.backingOffUntil > now;
@@ -116,6 +117,7 @@ const SUSPECTED = {
   account: 'the account is not configured',
 } as const;
 
+/** The section about what is due, and how long that takes. */
 export function backlog(status: Status, now: Date, course: Course): Html {
   const { stats } = status;
   const estimate = estimateBacklog(status, now);
@@ -139,6 +141,7 @@ export function backlog(status: Status, now: Date, course: Course): Html {
   </section>`;
 }
 
+/** The section about how many prices are fresh. */
 export function freshness({ stats, targets }: Status, course: Course): Html {
   const fresh = (source: string) =>
     stats.freshSkus.find(({ priceSource }) => priceSource === source)?.count ?? 0;
@@ -173,6 +176,7 @@ export function freshness({ stats, targets }: Status, course: Course): Html {
   </section>`;
 }
 
+/** The section about price changes. */
 export function changeRate(course: Course): Html {
   const changes = changesInHour(course);
   return html`<section id="change-rate" class="card">
@@ -182,6 +186,7 @@ export function changeRate(course: Course): Html {
   </section>`;
 }
 
+/** The section about the ages of one cohort's prices. */
 export function priceAges({ targets }: Status, course: Course, cohort: 'snapshot' | 'live'): Html {
   const name = cohort === 'live' ? 'live' : 'snapshot-priced';
   const { p50 = null, p95 = null } = latest(course)?.[cohort] ?? {};
@@ -200,6 +205,7 @@ export function priceAges({ targets }: Status, course: Course, cohort: 'snapshot
   </section>`;
 }
 
+/** The section about manifest, delta and the other tasks. */
 export function syncs({ tasks }: Status, now: Date): Html {
   const outcome = (task: TaskState) => {
     if (task.running) return html`running`;
@@ -238,6 +244,7 @@ export function syncs({ tasks }: Status, now: Date): Html {
 const byState = (a: Status['stats']['skus'][number], b: typeof a): number =>
   a.state.localeCompare(b.state) || a.priceSource.localeCompare(b.priceSource);
 
+/** The section about the catalog: SKUs by state, scope, token, hints and promises. */
 export function catalog({ stats, sync }: Status, now: Date): Html {
   const inScope = scopeText(stats);
   const fault = sync.catalogFault === null ? '' : ` (the catalog routes return ${sync.catalogFault})`;

@@ -28,6 +28,7 @@ export interface NotStored {
   readonly sample: string | null;
 }
 
+/** How many SKUs wait at present because Postgres rejects their rows. */
 export async function readNotStored(sql: Sql): Promise<NotStored> {
   const [row] = await sql<[NotStored]>`
     select count(distinct q.sku)::int as skus, (array_agg(q.sku order by q.id desc))[1] as last,

@@ -146,8 +146,8 @@ export const SQL: readonly Mutant[] = [
     ],
     [
       'tasks: a lost run renews its lease',
-      'where task = ${task} and run = ${run}`;\n}\n\nexport async function showProgress',
-      'where task = ${task} and ${run} is not null`;\n}\n\nexport async function showProgress',
+      'interval(secs => ${leaseMs / 1000})\n    where task = ${task} and run = ${run}`;',
+      'interval(secs => ${leaseMs / 1000})\n    where task = ${task} and ${run} is not null`;',
     ],
     [
       'tasks: a request that came meanwhile is lost',

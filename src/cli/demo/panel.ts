@@ -42,6 +42,7 @@ const TINTS: Readonly<Record<Health['state'], Tint>> = {
 export const isLoading = ({ health }: Pick<DemoView, 'health'>): boolean =>
   health.reasons.some(({ code }) => LOADING.has(code));
 
+/** How far the initial load is, from the status at one moment. Pure. */
 export function loadOf({ status, now }: Pick<DemoView, 'status' | 'now'>): Load {
   const { skus } = status.stats;
   const all = sum(skus.map((row) => row.count));

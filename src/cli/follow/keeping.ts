@@ -72,12 +72,18 @@ export async function resend(
   return EXIT.ok;
 }
 
+/** Deletes all dead letters of a follower, and prints how many. Returns the exit code. */
 export async function discard(sql: Sql, name: string, print: Print): Promise<number> {
   const letters = await discardLetters(sql, name);
   print(`${letters} ${plural(letters, 'dead letter')} deleted`);
   return EXIT.ok;
 }
 
+/**
+ * Deletes a follower with its position and dead letters. Returns the exit code.
+ *
+ * @throws Error with a hint where nobody has this name
+ */
 export async function forget(sql: Sql, name: string, print: Print): Promise<number> {
   const letters = await forgetFollower(sql, name);
   if (letters === null)

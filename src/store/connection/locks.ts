@@ -62,6 +62,7 @@ export async function whenFree<T>(
 /** SQLSTATE lock_not_available. */
 export const isLockNotAvailable = (error: unknown): boolean => sqlState(error) === '55P03';
 
+/** Takes the lock of those who insert SKUs, to the end of the transaction; before any row of `skus`. */
 export async function lockNewSkus(tx: Tx): Promise<void> {
   await tx.unsafe(LOCK_NEW_SKUS);
 }

@@ -20,6 +20,7 @@ export interface Idle {
   readonly dueSeconds: number | null;
 }
 
+/** Whether work is due that nobody does, and since when; for the judge of health. */
 export async function readIdle(sql: Sql): Promise<Idle> {
   const [row] = await sql<[Idle]>`
     with answered as materialized (select succeeded_at as at from catalog_internal.tasks where task = 'reprice')

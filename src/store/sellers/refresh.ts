@@ -27,6 +27,7 @@ export interface RefreshStats {
   readonly refused: number;
 }
 
+/** What was asked for by catalog.refresh so far; counters that only grow. */
 export async function readRefreshStats(sql: Sql): Promise<RefreshStats> {
   const [row] = await sql<[RefreshStats]>`
     select coalesce(pg_sequence_last_value('catalog_internal.refreshes_asked'), 0)::float8 as asked,

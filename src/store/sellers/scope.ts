@@ -91,6 +91,7 @@ export interface Scope {
   readonly otherwise: number;
 }
 
+/** What is in scope at present, and whether daemons agree about that. */
 export async function readScopeState(sql: Queryable): Promise<Scope> {
   const [row] = await sql<[Scope]>`
     select g.scoped, (select count(*)::int from catalog_internal.scope_rules) as rules, ${sql.unsafe(SCOPE_MOVED)} as moving,

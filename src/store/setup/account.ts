@@ -73,6 +73,7 @@ export async function refuseOtherPartner(sql: Sql, account: Account): Promise<vo
     throw new OtherPartner(known.address ?? '', account.baseUrl);
 }
 
+/** The account that is mirrored, as far as it is known. The database is to be migrated. */
 export async function readAccount(sql: Sql): Promise<KnownAccount> {
   const [known] = await sql.unsafe<[KnownAccount]>(SELECT_KNOWN);
   return known;
