@@ -83,8 +83,8 @@ export const SQL: readonly Mutant[] = [
     ],
     [
       'delta: a chain that breaks again asks at once',
-      'breaks === 1 ? 0 : Math.min(3600, 60 * 2 ** (breaks - 2))',
-      'breaks >= 1 ? 0 : Math.min(3600, 60 * 2 ** (breaks - 2))',
+      'breaks === 1 ? 0 : doubling(',
+      'breaks >= 1 ? 0 : doubling(',
     ],
   ),
   ...faultsOf(

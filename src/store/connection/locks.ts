@@ -1,5 +1,5 @@
 import { type Sql, transaction, type Tx } from './db.ts';
-import { sqlState } from './sql-errors.ts';
+import { LOCK_NOT_AVAILABLE, sqlState } from './sql-errors.ts';
 
 /*
  * What a transaction may lock, in the order in which everyone takes it: the row of `watching`, the row of `sync`, the
@@ -59,8 +59,8 @@ export async function whenFree<T>(
   }
 }
 
-/** SQLSTATE lock_not_available. */
-export const isLockNotAvailable = (error: unknown): boolean => sqlState(error) === '55P03';
+/** Whether a lock was not to be had, at once or in time. */
+export const isLockNotAvailable = (error: unknown): boolean => sqlState(error) === LOCK_NOT_AVAILABLE;
 
 /** Takes the lock of those who insert SKUs, to the end of the transaction; before any row of `skus`. */
 export async function lockNewSkus(tx: Tx): Promise<void> {

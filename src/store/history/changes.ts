@@ -136,6 +136,14 @@ export interface SkuBefore {
   readonly listed: boolean | null;
 }
 
+/** One that was not there. */
+export const unknownSku = (sku: string): SkuBefore => ({
+  sku,
+  state: null,
+  priceSource: null,
+  listed: null,
+});
+
 /**
  * Writes what has become of SKUs, and deletes all prices of those that were removed, with a line in their history: as
  * the last step of a transaction (see writeChanges).

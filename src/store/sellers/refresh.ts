@@ -1,6 +1,6 @@
 import { type Queryable, type Sql, transaction } from '../connection/db.ts';
 import { lockNewSkus } from '../connection/locks.ts';
-import { writeSkuChanges } from '../history/changes.ts';
+import { unknownSku, writeSkuChanges } from '../history/changes.ts';
 import { requestTask } from '../ledger/tasks.ts';
 
 /** What a refresh did: to how many SKUs, and whether bulk calls were paused after failures. */
@@ -67,11 +67,10 @@ export async function refreshSkus(sql: Sql, skus: readonly string[]): Promise<Re
       select marked::int as due, released::int as released, resumed from catalog_internal.refresh_skus(${wanted}::text[])`;
     const [{ outside }] = await tx<[{ outside: number }]>`
       select count(*)::int as outside from catalog_internal.due where sku = any(${wanted}) and outside_due_at is not null`;
-    const unknown = { state: null, priceSource: null, listed: null };
     if (added.length > 0)
       await writeSkuChanges(
         tx,
-        added.map(({ sku }) => ({ sku, ...unknown })),
+        added.map(({ sku }) => unknownSku(sku)),
       );
     return {
       ...refreshed,
