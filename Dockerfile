@@ -46,12 +46,12 @@ COPY --from=app /usr/local/bin/catalog-mirror /usr/local/bin/catalog-mirror
 USER 10001:10001
 EXPOSE 9464
 # --start-interval, without which a daemon counts as starting for half a minute, needs Docker 25 or newer to build.
-# Process 1 tells what the container runs: the daemon, or the sandbox on its usual port.
+# Process 1 tells what the container runs: the daemon, the sandbox on its usual port, or another command (follow), which listens nowhere.
 HEALTHCHECK --interval=30s --timeout=10s --start-period=60s --start-interval=2s --retries=3 \
     CMD if grep -qaz '^sandbox$' /proc/1/cmdline; then \
         exec node -e "fetch('http://127.0.0.1:8080/sandbox/state').then((r) => process.exit([200, 401].includes(r.status) ? 0 : 1), () => process.exit(1))"; \
     fi; \
-    exec node dist/main.js healthcheck
+    if grep -qaz '^run$' /proc/1/cmdline; then exec node dist/main.js healthcheck; fi
 # Exec form: node is process 1 and receives SIGTERM itself. With Node's default semi-space of 16 MB a manifest takes 40 MB more.
 # SIGUSR1 opens no debugger.
 ENTRYPOINT ["node", "--max-semi-space-size=4", "--disable-sigusr1", "--", "dist/main.js"]

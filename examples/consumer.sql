@@ -2,6 +2,9 @@
 --
 --   psql "$DATABASE_URL" -v ON_ERROR_STOP=1 -f examples/consumer.sql     (repeatedly: from cron, a timer, or after a NOTIFY)
 --
+-- One run takes 10,000 changes. It prints how many are left: where that is not 0, run it again at once. The initial load makes
+-- some 25 changes for each SKU, so begin after it.
+--
 -- Its role is a member of catalog_reader and owns the schema shop (an administrator: create schema shop authorization …).
 -- The changes and the position are committed together, so a run that fails half-way has no effect, and no change is applied
 -- twice or skipped.
@@ -45,3 +48,5 @@ insert into shop.offers
 update shop.follower set position = newest from (select max(position) as newest from news) n where newest is not null;
 
 commit;
+
+select count(*) as left_to_read from shop.follower, catalog.changes(follower.position, 10000);

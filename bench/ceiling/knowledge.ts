@@ -1,4 +1,5 @@
-import { LAST_CALLS, type LiveCeiling, type LivePlan, NO_CEILING } from '../../src/store/live/live.ts';
+import { type LiveCeiling, NO_CEILING } from '../../src/store/live/ceiling.ts';
+import { LAST_CALLS, type LivePlan } from '../../src/store/live/live.ts';
 import {
   afterAsks,
   areAlike,

@@ -5,13 +5,10 @@ import { loadConfig } from '../../src/config/config.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { NO_TRACER, type Tracer } from '../../src/lib/tracer.ts';
 import { createPartnerClient } from '../../src/partner/client.ts';
-import { MoveCounts } from '../../src/store/answer/mass-moves.ts';
-import { MemberWatch } from '../../src/store/answer/members.ts';
+import { createObservers } from '../../src/store/answer/observers.ts';
 import type { Sql } from '../../src/store/connection/db.ts';
 import { DueFloors } from '../../src/store/ledger/due-floors.ts';
-import { HintCounts } from '../../src/store/sellers/hints.ts';
 import { refreshAll } from '../../src/store/sellers/refresh.ts';
-import { LookCounts } from '../../src/store/trust/calibration.ts';
 import type { SyncContext } from '../../src/sync/context.ts';
 import { syncManifest } from '../../src/sync/manifest.ts';
 import { RecentAnswers } from '../../src/sync/reprice/recent.ts';
@@ -68,10 +65,7 @@ function contextOf(sql: Sql, url: string, { url: partner, apiKey, secret, collec
     random: () => 0.5,
     settings: { ...config, callsPerMinute: 120 },
     emit: () => undefined,
-    members: new MemberWatch(),
-    looks: new LookCounts(systemClock),
-    hints: new HintCounts(systemClock),
-    moves: new MoveCounts(systemClock),
+    observers: createObservers(systemClock),
     floors: new DueFloors(systemClock),
     recent: new RecentAnswers(),
   };

@@ -21,7 +21,8 @@ export const EXIT_SAYS: Readonly<Record<ExitName, string>> = {
   ok: 'success, or stopped on request',
   failed: 'failed; stderr or the last log line says why',
   finding: 'at least one check is FAIL',
-  claim: 'prices are not as often right as p_right claims (the claim is outside the interval)',
+  claim:
+    'what p_right claims does not hold for the sample: prices are less often right, or more often (the claim is outside the interval)',
   unanswered: 'the daemon does not answer, or is not live',
   degraded:
     'filling, degraded or paused: prices miss their freshness targets or soon will; sync is working, or somebody has paused it',

@@ -3,21 +3,13 @@ import type { Clock } from '../lib/clock.ts';
 import { mirrorName } from '../lib/host-name.ts';
 import { within } from '../lib/within.ts';
 import { createCircuitBreaker } from '../pace/circuit-breaker.ts';
-import { createPacer } from '../pace/pacer.ts';
-import { paceLimits, sendsPerMinute } from '../pace/policy.ts';
+import { paceLimits } from '../pace/policy.ts';
 import { schedules } from '../queues/jobs.ts';
 import { createRunner, type Runner } from '../queues/runner.ts';
 import { createStorePause } from '../queues/store-pause.ts';
-import { MoveCounts } from '../store/answer/mass-moves.ts';
-import { MemberWatch } from '../store/answer/members.ts';
 import { leaveReadOnly, type Sql } from '../store/connection/db.ts';
-import { DueFloors } from '../store/ledger/due-floors.ts';
 import { dueNow } from '../store/ledger/idle.ts';
 import { endCallPause, type TaskName } from '../store/ledger/tasks.ts';
-import { HintCounts } from '../store/sellers/hints.ts';
-import { LookCounts } from '../store/trust/calibration.ts';
-import type { SyncContext } from '../sync/context.ts';
-import { RecentAnswers } from '../sync/reprice/recent.ts';
 import type { Log } from '../telemetry/log/logger.ts';
 import { rememberProblems } from '../telemetry/log/problems.ts';
 import { createScrubber } from '../telemetry/log/scrub.ts';
@@ -27,7 +19,6 @@ import { openTracing } from '../telemetry/traces/tracing.ts';
 import { VERSION } from '../version.ts';
 import { createClockWatch } from './clock-watch.ts';
 import {
-  followAccount,
   migrateMirror,
   needingConnections,
   openMirror,
@@ -38,10 +29,10 @@ import {
 } from './database.ts';
 import { createHealth, type HealthReader } from './health.ts';
 import { type HttpServer, pageUrl, startHttpServer } from './http-server.ts';
-import { credentialReader, observerOf, openClient } from './partner.ts';
 import type { Parts } from './parts.ts';
 import { askPostgres } from './stalled.ts';
 import { createStatusPages } from './status-page.ts';
+import { createSync } from './sync.ts';
 import { handlersOf } from './tasks.ts';
 import { every, startWatches } from './watches.ts';
 
@@ -154,34 +145,11 @@ async function start(given: StartParts): Promise<Omit<App, 'stop'>> {
   });
 
   const breaker = createCircuitBreaker(clock, limits);
-  const rereadCredential = credentialReader(config, log, (isOtherKey) => {
-    breaker.cleared();
-    // Where this fails, the next start tells.
-    if (isOtherKey) void followAccount(config, sql, log).catch(() => {});
-  });
   const clocks = createClockWatch(sql, clock, telemetry.onClock);
   // Before anything goes by a time that a wrong clock has written.
   await clocks.check();
-  const client = openClient(config, clock, telemetry.onSync, observerOf(telemetry, clocks), rereadCredential);
-  onStop(() => client.close());
-  const sync: SyncContext = {
-    sql,
-    databaseUrl: database.url,
-    client,
-    pacer: createPacer(sql, clock, limits, { ...telemetry.pace, afterRefusal: rereadCredential }, breaker),
-    clock,
-    random: Math.random,
-    settings: { ...config, callsPerMinute: sendsPerMinute(limits) },
-    emit: telemetry.onSync,
-    members: new MemberWatch(),
-    looks: new LookCounts(clock),
-    hints: new HintCounts(clock),
-    moves: new MoveCounts(clock),
-    floors: new DueFloors(clock),
-    recent: new RecentAnswers(),
-    tracer: tracing.tracer,
-  };
   const own = { config, clock, log, problems, metrics, telemetry, pause, backend, breaker, clocks };
+  const sync = createSync(own, { sql, databaseUrl: database.url, limits, tracer: tracing.tracer, onStop });
   const parts: Parts = { ...own, sync };
   const runner = await startRunner(parts, onStop);
   const postgresAnswers = () => askPostgres(database.url);

@@ -3,12 +3,9 @@ import type { Clock } from '../lib/clock.ts';
 import type { Tracer } from '../lib/tracer.ts';
 import type { Pacer } from '../pace/pacer.ts';
 import type { PartnerClient } from '../partner/client.ts';
-import type { MoveCounts } from '../store/answer/mass-moves.ts';
-import type { MemberWatch } from '../store/answer/members.ts';
+import type { AnswerObservers } from '../store/answer/observers.ts';
 import type { Sql } from '../store/connection/db.ts';
 import type { DueFloors } from '../store/ledger/due-floors.ts';
-import type { HintCounts } from '../store/sellers/hints.ts';
-import type { LookCounts } from '../store/trust/calibration.ts';
 import type { SyncEvent } from './events.ts';
 import type { RecentAnswers } from './reprice/recent.ts';
 
@@ -30,10 +27,7 @@ export interface SyncContext {
   readonly random: () => number;
   readonly settings: SyncSettings;
   readonly emit: (event: SyncEvent) => void;
-  readonly members: MemberWatch;
-  readonly looks: LookCounts;
-  readonly hints: HintCounts;
-  readonly moves: MoveCounts;
+  readonly observers: AnswerObservers;
   readonly floors: DueFloors;
   readonly recent: RecentAnswers;
   readonly tracer: Tracer;

@@ -120,7 +120,7 @@ async function baselineOnce(
       lines: downloaded.lines,
       livePricedSkuCount: meta.livePricedSkuCount,
       hinting: records && {
-        most: (told) => mostByManifest(records, told),
+        most: (lines) => mostByManifest(records, lines),
         seed: Math.floor(ctx.random() * 2 ** 31),
       },
     });

@@ -63,7 +63,7 @@ function daemon({
     },
     metrics: createMetrics({ version: '1' }),
     pause: { failure: () => null },
-    clocks: { wrong: () => null, look: () => away },
+    clocks: { wrong: () => null, check: () => away },
     breaker: { explain: () => null },
   };
   const runner = { lastJobAt: () => lastJobAt, silentMs: () => 0 };

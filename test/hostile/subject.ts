@@ -2,12 +2,9 @@ import { systemClock } from '../../src/lib/clock.ts';
 import { NO_TRACER } from '../../src/lib/tracer.ts';
 import { createPartnerClient } from '../../src/partner/client.ts';
 import { runTask, type TaskReport } from '../../src/queues/task-run.ts';
-import { MoveCounts } from '../../src/store/answer/mass-moves.ts';
-import { MemberWatch } from '../../src/store/answer/members.ts';
+import { createObservers } from '../../src/store/answer/observers.ts';
 import { connect } from '../../src/store/connection/db.ts';
 import { DueFloors } from '../../src/store/ledger/due-floors.ts';
-import { HintCounts } from '../../src/store/sellers/hints.ts';
-import { LookCounts } from '../../src/store/trust/calibration.ts';
 import type { SyncContext } from '../../src/sync/context.ts';
 import { syncDelta } from '../../src/sync/delta.ts';
 import { syncManifest } from '../../src/sync/manifest.ts';
@@ -72,10 +69,7 @@ const ctx: SyncContext = {
   pacer: UNPACED,
   clock: systemClock,
   random: () => 0.5,
-  members: new MemberWatch(),
-  looks: new LookCounts(systemClock),
-  hints: new HintCounts(systemClock),
-  moves: new MoveCounts(systemClock),
+  observers: createObservers(systemClock),
   floors: new DueFloors(systemClock),
   recent: new RecentAnswers(),
   tracer: NO_TRACER,

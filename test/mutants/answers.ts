@@ -218,10 +218,14 @@ export const ANSWER_SQL: readonly Mutant[] = [
     ],
   ),
   ...faultsOf(
-    'src/store/answer/mass-moves.ts',
-    ['test/store/mass-moves.test.ts', 'test/store/doubts.pg.test.ts'],
+    'src/store/answer/move-counts.ts',
+    ['test/store/move-counts.test.ts', 'test/store/doubts.pg.test.ts'],
     ['mass moves: one is enough', 'implausible > share * IMPLAUSIBLE_PART * answers', 'implausible > 0'],
     ['mass moves: prices may vanish in masses', "if (lost > share * LOST_PART * answers) return 'lost';", ''],
+  ),
+  ...faultsOf(
+    'src/store/answer/mass-moves.ts',
+    ['test/store/doubts.pg.test.ts'],
     [
       'mass moves: what has lost its prices is not asked again',
       'if (going !== undefined) await askLost(sql, going.since);',

@@ -89,7 +89,7 @@ export const HINTS: readonly Mutant[] = [
     ['memories: a clock that was set back teaches', 'if (tau <= 0) return { long, short, odds };', ''],
   ),
   ...faultsOf(
-    'src/store/live/live.ts',
+    'src/store/live/refresh.ts',
     ['test/store/live.pg.test.ts'],
     [
       'memories: what was learned of the hours is forgotten',
@@ -122,7 +122,7 @@ export const HINTS: readonly Mutant[] = [
     ],
   ),
   ...faultsOf(
-    'src/store/live/live.ts',
+    'src/store/live/refresh.ts',
     ['test/sync/hints.pg.test.ts', 'test/sync/hints-model.pg.test.ts'],
     ['hints: nobody remembers what was told of', 'told = excluded.told`', 'told = null`'],
     [
@@ -134,7 +134,7 @@ export const HINTS: readonly Mutant[] = [
   ...faultsOf(
     'src/store/answer/effects.ts',
     ['test/sync/hints.pg.test.ts'],
-    ['hints: what was told of outlives the live price', 'hints || before) &&', 'hints) &&'],
+    ['hints: what was told of outlives the live price', 'hints || prediction) &&', 'hints) &&'],
   ),
   ...faultsOf(
     'src/store/sellers/hints.ts',
@@ -294,7 +294,7 @@ export const HINTS: readonly Mutant[] = [
       'hints h where h.source = n.source)',
       'hints h where false)',
     ],
-    ['manifest hints: hinted at twice', 'where h.sku = told.sku and', 'where false and'],
+    ['manifest hints: hinted at twice', 'where h.sku = hintable.sku and', 'where false and'],
     [
       'manifest hints: the number that has just changed comes when it comes',
       'order by has_other_sizes desc, hash',

@@ -150,6 +150,10 @@ export const INPUTS: readonly Mutant[] = [
       'coalesce(w.weight, 1)::float8 as weight, ${promisedMinutes(sql)}',
       '1::float8 as weight, ${promisedMinutes(sql)}',
     ],
+  ),
+  ...faultsOf(
+    'src/store/live/ceiling.ts',
+    ['test/store/lesson.pg.test.ts'],
     [
       'ceiling: a late one overwrites a newer one',
       'where step = ${step}::int - 1 and ${ceiling !== null}',

@@ -143,7 +143,7 @@ export const RELEASES: readonly Mutant[] = [
     ],
   ),
   ...faultsOf(
-    'src/store/live/live.ts',
+    'src/store/live/refresh.ts',
     PG,
     [
       'lines: the probability stays low after a refresh',

@@ -130,7 +130,7 @@ async function healthOf(args: readonly string[], port: number) {
   const cmdline = join(folder, 'cmdline');
   await writeFile(cmdline, `${['node', 'dist/main.js', ...args].join('\0')}\0`);
   const here = script
-    .replace('/proc/1/cmdline', cmdline)
+    .replaceAll('/proc/1/cmdline', cmdline)
     .replace('127.0.0.1:8080', `127.0.0.1:${port}`)
     .replace('exec node dist/main.js healthcheck', 'echo daemon; exit 1');
   const child = spawn('sh', ['-c', here], { stdio: ['ignore', 'pipe', 'pipe'] });
@@ -143,7 +143,7 @@ async function healthOf(args: readonly string[], port: number) {
   return { said: `${said}${errors}`, code: code as unknown };
 }
 
-test('the image’s health check asks the sandbox where that is what runs, else the daemon', async () => {
+test('the image’s health check asks the sandbox or the daemon where that is what runs, and nobody beside another command', async () => {
   await using open = await startSandbox({ skus: 1 });
   await using closed = await startSandbox({ skus: 1, controlToken: 'a-token-of-thirty-two-characters' });
   for (const { address } of [open, closed])
@@ -151,8 +151,13 @@ test('the image’s health check asks the sandbox where that is what runs, else 
   expect([...open.requests, ...closed.requests]).toEqual([]);
   await open.close();
   expect(await healthOf(['sandbox'], open.address.port)).toEqual({ said: '', code: 1 });
-  for (const args of [['run'], [], ['run', '--name=sandbox'], ['run', 'sandboxes']])
+  for (const args of [['run'], ['run', '--name=sandbox'], ['--env-file', 'mirror.env', 'run']])
     expect(await healthOf(args, closed.address.port)).toEqual({ said: 'daemon\n', code: 1 });
+  for (const args of [
+    ['follow', '--name', 'shop', '--webhook', 'https://shop.example'],
+    ['status', '--watch'],
+  ])
+    expect(await healthOf(args, closed.address.port)).toEqual({ said: '', code: 0 });
 });
 
 test('the sandbox of compose is reached from the host, and its options are the command line’s', () => {
@@ -169,7 +174,7 @@ test('the sandbox of compose is reached from the host, and its options are the c
 
 test('our own image has its health check: the daemon’s by default, another where it is not the daemon', () => {
   expect(readFileSync(new URL('Dockerfile', ROOT), 'utf8')).toMatch(
-    /^HEALTHCHECK (?:.*\\\n)*.* healthcheck$/m,
+    /^HEALTHCHECK (?:.*\\\n)*.* healthcheck; fi$/m,
   );
   const ours = Object.entries(compose.services).filter(([, { build }]) => build !== undefined);
   expect(ours.length).toBeGreaterThan(1);

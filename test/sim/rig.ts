@@ -3,12 +3,9 @@ import type { Clock } from '../../src/lib/clock.ts';
 import { NO_TRACER } from '../../src/lib/tracer.ts';
 import { createPacer, type Pacer } from '../../src/pace/pacer.ts';
 import type { SandboxOptions } from '../../src/sandbox/index.ts';
-import { MoveCounts } from '../../src/store/answer/mass-moves.ts';
-import { MemberWatch } from '../../src/store/answer/members.ts';
+import { createObservers } from '../../src/store/answer/observers.ts';
 import { connect, type Sql } from '../../src/store/connection/db.ts';
 import { DueFloors } from '../../src/store/ledger/due-floors.ts';
-import { HintCounts } from '../../src/store/sellers/hints.ts';
-import { LookCounts } from '../../src/store/trust/calibration.ts';
 import type { SyncContext } from '../../src/sync/context.ts';
 import type { SyncEvent } from '../../src/sync/events.ts';
 import { RecentAnswers } from '../../src/sync/reprice/recent.ts';
@@ -128,10 +125,7 @@ export class Rig {
       clock,
       random: () => 0.5,
       settings: settingsWith({ ...SETTINGS, PARTNER_BASE_URL: this.partner.base, ...settings }),
-      members: new MemberWatch(),
-      looks: new LookCounts(this.time),
-      hints: new HintCounts(this.time),
-      moves: new MoveCounts(this.time),
+      observers: createObservers(this.time),
       floors: new DueFloors(this.time),
       recent: new RecentAnswers(),
       tracer: NO_TRACER,

@@ -1,7 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import type { PriceDifference } from '../../src/store/answer/differences.ts';
 import { type Differences, type LockedSku, effectsOf } from '../../src/store/answer/effects.ts';
-import { NO_LEARNING, NO_OBSERVERS, type SkuResult } from '../../src/store/answer/types.ts';
+import { NO_OBSERVERS } from '../../src/store/answer/observers.ts';
+import { NO_LEARNING, type SkuResult } from '../../src/store/answer/types.ts';
 import { found } from './support.ts';
 
 const row = (sku: string, other: Partial<LockedSku> = {}): LockedSku => ({

@@ -1,22 +1,23 @@
 import { describe, expect, test } from 'vitest';
 import { applyAnswer } from '../../src/store/answer/apply.ts';
-import { NO_OBSERVERS, type SkuResult } from '../../src/store/answer/types.ts';
+import { NO_OBSERVERS } from '../../src/store/answer/observers.ts';
+import type { SkuResult } from '../../src/store/answer/types.ts';
 import { claimDue } from '../../src/store/ledger/claim.ts';
-import { drawLooks, learnBeliefs } from '../../src/store/trust/beliefs.ts';
+import { drawRandomRefreshes, learnBeliefs } from '../../src/store/trust/beliefs.ts';
 import {
   BINS,
-  type CountedLooks,
-  LookCounts,
+  type CalibrationBin,
+  CalibrationCounts,
   readCalibration,
-  storeLooks,
   pruneCalibration,
+  storeCalibration,
 } from '../../src/store/trust/calibration.ts';
 import { line, standing } from './manifest.ts';
 import { allDue, callInputs, failing, found, LEASE_MS, mark, REFRESH, useStore } from './support.ts';
 
 const store = useStore();
 
-const counted = (more: Partial<CountedLooks> = {}): CountedLooks => ({
+const counted = (more: Partial<CalibrationBin> = {}): CalibrationBin => ({
   cohort: 'live',
   bin: 10,
   looks: 100,
@@ -40,18 +41,18 @@ async function ask(...results: readonly SkuResult[]): Promise<void> {
   const named = results.map(({ sku }) => sku);
   const claim = await claimDue(store.sql, { named, quotas: allDue(10) }, LEASE_MS);
   if (claim === null) throw new Error('nothing claimed');
-  const looks = new LookCounts({ monotonic: () => 0 }, 0);
-  await applyAnswer(store.sql, claim, results, REFRESH, { observers: { ...NO_OBSERVERS, looks } });
+  const calibration = new CalibrationCounts({ monotonic: () => 0 }, 0);
+  await applyAnswer(store.sql, claim, results, REFRESH, { observers: { ...NO_OBSERVERS, calibration } });
 }
 
 describe('calibration', () => {
   test('adds up what every process counts, by hour', async () => {
     const { sql } = store;
     await Promise.all([
-      storeLooks(sql, [counted(), counted({ bin: 3, right: 40, claimed: 35 })]),
-      storeLooks(sql, [counted()]),
+      storeCalibration(sql, [counted(), counted({ bin: 3, right: 40, claimed: 35 })]),
+      storeCalibration(sql, [counted()]),
     ]);
-    await storeLooks(sql, []);
+    await storeCalibration(sql, []);
     expect(
       await sql`select cohort, tenth, looks, right_share, claimed_share from catalog.calibration order by tenth`,
     ).toEqual([
@@ -74,11 +75,11 @@ describe('calibration', () => {
 
   test('of a cohort is the mean distance over the tenths', async () => {
     const { sql } = store;
-    await storeLooks(sql, [
+    await storeCalibration(sql, [
       counted({ looks: 300, right: 294, claimed: 297 }),
       counted({ bin: 3, right: 40, claimed: 35 }),
     ]);
-    await storeLooks(sql, [counted({ cohort: 'snapshot', right: 100, claimed: 99.5 })]);
+    await storeCalibration(sql, [counted({ cohort: 'snapshot', right: 100, claimed: 99.5 })]);
     const [live, snapshot] = await readCalibration(sql);
     expect(live).toEqual({
       cohort: 'live',
@@ -91,7 +92,7 @@ describe('calibration', () => {
   });
 
   test('has a name for each bin', async () => {
-    await storeLooks(
+    await storeCalibration(
       store.sql,
       BINS.map((_, bin) => counted({ bin })),
     );
@@ -101,7 +102,7 @@ describe('calibration', () => {
 
   test('is that of the last seven days, whatever the clock said, and what is older is dropped', async () => {
     const { sql } = store;
-    await storeLooks(sql, [counted()]);
+    await storeCalibration(sql, [counted()]);
     await sql`
       insert into catalog_internal.calibration_hours
       select hour + make_interval(hours => at), cohort, bin, 1000, 0, 1000, 0, 0 from catalog_internal.calibration_hours, unnest('{-170, -200, 3, 400}'::int[]) at`;
@@ -165,13 +166,13 @@ describe('each refresh', () => {
     const { sql } = store;
     await standing(store, line('A'));
     await mark(sql, ['A'], 'sweep');
-    const looks = new LookCounts({ monotonic: () => 0 }, 0);
+    const calibration = new CalibrationCounts({ monotonic: () => 0 }, 0);
     const refresh = async (price: number) => {
       await mark(sql, ['A'], 'sweep');
       const claim = await claimDue(sql, { quotas: allDue(1) }, LEASE_MS);
       if (claim === null) throw new Error('nothing claimed');
       return await applyAnswer(sql, claim, [found('A', { 1: price })], REFRESH, {
-        observers: { ...NO_OBSERVERS, looks },
+        observers: { ...NO_OBSERVERS, calibration },
       });
     };
     await refresh(100);
@@ -212,7 +213,7 @@ describe('live SKUs drawn at random', () => {
     await live(2000);
     await sql`update catalog.skus set state = 'not_found' where sku < 'L0100'`;
     await sql`update catalog_internal.due set held_until = now() + interval '1 hour' where sku between 'L0100' and 'L0199'`;
-    await drawLooks(sql, { part: 0.25, minutes: 10, seed: 7 });
+    await drawRandomRefreshes(sql, { part: 0.25, minutes: 10, seed: 7 });
     const first = await drawn();
     expect(first.length).toBeGreaterThan(360);
     expect(first.length).toBeLessThan(540);
@@ -222,10 +223,10 @@ describe('live SKUs drawn at random', () => {
     expect(spread).toBeGreaterThan(8);
     expect(spread).toBeLessThanOrEqual(10);
     await sql`delete from catalog_internal.random_looks`;
-    await drawLooks(sql, { part: 0.25, minutes: 10, seed: 7 });
+    await drawRandomRefreshes(sql, { part: 0.25, minutes: 10, seed: 7 });
     expect(await drawn()).toEqual(first);
     await sql`delete from catalog_internal.random_looks`;
-    await drawLooks(sql, { part: 0.25, minutes: 10, seed: 8 });
+    await drawRandomRefreshes(sql, { part: 0.25, minutes: 10, seed: 8 });
     expect(await drawn()).not.toEqual(first);
   });
 
@@ -234,7 +235,7 @@ describe('live SKUs drawn at random', () => {
     await sql`
       insert into catalog_internal.random_looks values ('old', now() - interval '61 minutes'), ('present', now() - interval '50 minutes'),
         ('ahead', now() + interval '8 days')`;
-    await drawLooks(sql, { part: 1, minutes: 10, seed: 7 });
+    await drawRandomRefreshes(sql, { part: 1, minutes: 10, seed: 7 });
     expect(await drawn()).toEqual(['present']);
   });
 
@@ -270,7 +271,7 @@ describe('what is believed', () => {
   test('comes to what is found, by what each refresh tests', async () => {
     const { sql } = store;
     await sql`update catalog_internal.sync set manifest_lines = 2000, live_priced_sku_count = 1000`;
-    await storeLooks(sql, [
+    await storeCalibration(sql, [
       counted({ cohort: 'reported', bin: 1, looks: 10_000, right: 3000, claimed: 1000, minutes: 1e6 }),
       counted({
         cohort: 'snapshot',
@@ -301,25 +302,25 @@ describe('what is believed', () => {
     const { sql } = store;
     const minutes = async () => (await beliefs())['live_prior_minutes'] as number;
     const wrong = counted({ right: 400, claimed: 700, looks: 1000, leverage: 200 });
-    await storeLooks(sql, [wrong, counted({ cohort: 'snapshot', right: 0, claimed: 90 })]);
+    await storeCalibration(sql, [wrong, counted({ cohort: 'snapshot', right: 0, claimed: 90 })]);
     await learnBeliefs(sql);
     const after = await minutes();
     expect(after).toBeGreaterThanOrEqual(10);
     expect(after).toBeLessThan(20);
     await learnBeliefs(sql);
     expect(await minutes()).toBe(after);
-    await storeLooks(sql, [counted({ right: 990, claimed: 700, looks: 1000, leverage: 200 })]);
+    await storeCalibration(sql, [counted({ right: 990, claimed: 700, looks: 1000, leverage: 200 })]);
     await learnBeliefs(sql);
     expect(await minutes()).toBeGreaterThan(after);
   });
 
   test('is in bounds whatever was counted, and takes nothing from times to come', async () => {
     const { sql } = store;
-    await storeLooks(sql, [
+    await storeCalibration(sql, [
       counted({ cohort: 'snapshot', looks: 5, right: 0, minutes: 0, missed: 5 }),
       counted({ cohort: 'snapshot sizes', looks: 3, right: 0 }),
     ]);
-    await storeLooks(sql, [counted({ cohort: 'reported', looks: 1e6, right: 1e6 })]);
+    await storeCalibration(sql, [counted({ cohort: 'reported', looks: 1e6, right: 1e6 })]);
     await sql`update catalog_internal.calibration_hours set hour = now() + interval '3 hours' where cohort = 'reported'`;
     await learnBeliefs(sql);
     const held = await beliefs();

@@ -1,11 +1,17 @@
 import { readFileSync } from 'node:fs';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { sizesFound, testsOf } from '../../src/store/answer/looks.ts';
-import { BINS, binOf, LookCounts, type LookTest, priorLessonOf } from '../../src/store/trust/calibration.ts';
+import { sizesFound, testsOf } from '../../src/store/answer/calibration-tests.ts';
+import {
+  BINS,
+  binOf,
+  CalibrationCounts,
+  type RefreshTest,
+  priorLessonOf,
+} from '../../src/store/trust/calibration.ts';
 import { found } from './support.ts';
 
-const look = (probability: number, more: Partial<LookTest> = {}): LookTest => ({
+const refresh = (probability: number, more: Partial<RefreshTest> = {}): RefreshTest => ({
   cohort: 'live',
   probability,
   looks: 1,
@@ -17,7 +23,7 @@ const look = (probability: number, more: Partial<LookTest> = {}): LookTest => ({
 /** Counts, on a clock that a test sets. */
 function counting() {
   const clock = { at: 0 };
-  const counts = new LookCounts({ monotonic: () => clock.at });
+  const counts = new CalibrationCounts({ monotonic: () => clock.at });
   return { clock, counts };
 }
 
@@ -39,14 +45,14 @@ describe('the bin of a probability', () => {
   });
 });
 
-describe('what looks have tested', () => {
+describe('what refreshes have tested', () => {
   test('is summed up by cohort and bin', () => {
     const { clock, counts } = counting();
     counts.note([
-      look(0.96),
-      look(0.97, { right: 0, missed: true }),
-      look(0.5),
-      look(0.5, { cohort: 'snapshot' }),
+      refresh(0.96),
+      refresh(0.97, { right: 0, missed: true }),
+      refresh(0.5),
+      refresh(0.5, { cohort: 'snapshot' }),
     ]);
     clock.at = 10_000;
     const taken = counts.take();
@@ -65,7 +71,7 @@ describe('what looks have tested', () => {
 
   test('has each of its sizes claimed, and waited for', () => {
     const { clock, counts } = counting();
-    counts.note([look(0.9, { cohort: 'live sizes', looks: 20, right: 19 })]);
+    counts.note([refresh(0.9, { cohort: 'live sizes', looks: 20, right: 19 })]);
     clock.at = 10_000;
     expect(counts.take()).toMatchObject([{ looks: 20, right: 19, claimed: 18, minutes: 200 }]);
   });
@@ -86,10 +92,10 @@ describe('what looks have tested', () => {
 
   test('is added to what was counted meanwhile where it could not be written', () => {
     const { clock, counts } = counting();
-    counts.note([look(0.9)]);
+    counts.note([refresh(0.9)]);
     clock.at = 10_000;
     const taken = counts.take();
-    counts.note([look(0.9, { right: 0 }), look(0.1)]);
+    counts.note([refresh(0.9, { right: 0 }), refresh(0.1)]);
     counts.giveBack(taken);
     clock.at = 20_000;
     expect(counts.take()).toMatchObject([
@@ -100,14 +106,14 @@ describe('what looks have tested', () => {
 
   test('is taken every ten seconds, and nothing of it twice', () => {
     const { clock, counts } = counting();
-    counts.note([look(0.9)]);
+    counts.note([refresh(0.9)]);
     clock.at = 9000;
     expect(counts.take()).toEqual([]);
     clock.at = 10_000;
     expect(counts.take()).toHaveLength(1);
     clock.at = 200_000;
     expect(counts.take()).toEqual([]);
-    counts.note([look(0.9)]);
+    counts.note([refresh(0.9)]);
     expect(counts.take()).toHaveLength(1);
   });
 });
@@ -136,7 +142,7 @@ describe('of the sizes that were held', () => {
   });
 });
 
-describe('a look', () => {
+describe('a refresh', () => {
   const held = {
     sku: 'A',
     cohort: 'live',

@@ -6,7 +6,8 @@ import {
   MemberWatch,
   type MutedChange,
 } from '../../src/store/answer/members.ts';
-import { NO_OBSERVERS, type SkuResult } from '../../src/store/answer/types.ts';
+import { NO_OBSERVERS } from '../../src/store/answer/observers.ts';
+import type { SkuResult } from '../../src/store/answer/types.ts';
 import { pruneMemberHistory } from '../../src/store/history/retention.ts';
 import { claimAll, found, knownSkus, mark, REFRESH, useStore } from './support.ts';
 

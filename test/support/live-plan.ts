@@ -1,4 +1,5 @@
-import { type LivePlan, NO_CEILING } from '../../src/store/live/live.ts';
+import { NO_CEILING } from '../../src/store/live/ceiling.ts';
+import type { LivePlan } from '../../src/store/live/live.ts';
 import { NO_RELEASES } from '../../src/sync/live/releases.ts';
 
 /** A plan while nothing is scarce, nothing was deferred, and no ceiling is known. */

@@ -3,7 +3,7 @@ import { systemClock } from '../../src/lib/clock.ts';
 import { NO_TRACER } from '../../src/lib/tracer.ts';
 import { createPacer } from '../../src/pace/pacer.ts';
 import type { BulkAnswer } from '../../src/partner/answers.ts';
-import { NO_OBSERVERS } from '../../src/store/answer/types.ts';
+import { NO_OBSERVERS } from '../../src/store/answer/observers.ts';
 import { DueFloors } from '../../src/store/ledger/due-floors.ts';
 import { readLivePlan } from '../../src/store/live/live.ts';
 import type { SyncContext } from '../../src/sync/context.ts';
@@ -38,7 +38,7 @@ function answer(skus: readonly string[]): BulkAnswer {
 beforeEach(() => {
   [deferred, errors, asked] = [[], [], []];
   ctx = {
-    ...NO_OBSERVERS,
+    observers: NO_OBSERVERS,
     sql: store.sql,
     pacer: createPacer(store.sql, systemClock, { maxPerWindow: 1e6, windowMs: MINUTE, backoffMs: MINUTE }),
     client: { bulk: async (_: unknown, skus: readonly string[]) => answer(skus) },

@@ -4,13 +4,10 @@ import { NO_TRACER } from '../../src/lib/tracer.ts';
 import { createPacer } from '../../src/pace/pacer.ts';
 import { createPartnerClient } from '../../src/partner/client.ts';
 import { type Sandbox, startSandbox } from '../../src/sandbox/index.ts';
-import { MoveCounts } from '../../src/store/answer/mass-moves.ts';
-import { MemberWatch } from '../../src/store/answer/members.ts';
+import { createObservers } from '../../src/store/answer/observers.ts';
 import { applyDelta } from '../../src/store/catalog/delta.ts';
 import { connect, type Sql } from '../../src/store/connection/db.ts';
 import { DueFloors } from '../../src/store/ledger/due-floors.ts';
-import { HintCounts } from '../../src/store/sellers/hints.ts';
-import { LookCounts } from '../../src/store/trust/calibration.ts';
 import type { SyncContext } from '../../src/sync/context.ts';
 import { RecentAnswers } from '../../src/sync/reprice/recent.ts';
 import { repriceOnce } from '../../src/sync/reprice/reprice.ts';
@@ -113,10 +110,7 @@ function replica(url: string, callsPerMinute = 100_000): SyncContext {
     }),
     clock: systemClock,
     random: Math.random,
-    members: new MemberWatch(),
-    looks: new LookCounts(systemClock),
-    hints: new HintCounts(systemClock),
-    moves: new MoveCounts(systemClock),
+    observers: createObservers(systemClock),
     floors: new DueFloors(systemClock),
     recent: new RecentAnswers(),
     tracer: NO_TRACER,

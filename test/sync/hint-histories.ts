@@ -3,7 +3,7 @@ import { systemClock } from '../../src/lib/clock.ts';
 import { NO_TRACER } from '../../src/lib/tracer.ts';
 import { createPacer } from '../../src/pace/pacer.ts';
 import type { BulkAnswer, LowestRecord } from '../../src/partner/answers.ts';
-import { NO_OBSERVERS } from '../../src/store/answer/types.ts';
+import { NO_OBSERVERS } from '../../src/store/answer/observers.ts';
 import type { Sql } from '../../src/store/connection/db.ts';
 import { DueFloors } from '../../src/store/ledger/due-floors.ts';
 import { HintCounts } from '../../src/store/sellers/hints.ts';
@@ -46,7 +46,7 @@ export function contextOf(sql: Sql, partner: HintedPartner, events: SyncEvent[])
     BULK_MAX_SKUS: '20',
   });
   return {
-    ...NO_OBSERVERS,
+    observers: { ...NO_OBSERVERS, hints: new HintCounts(systemClock, 0) },
     sql,
     pacer: createPacer(sql, systemClock, { maxPerWindow: 1_000_000, windowMs: MINUTE, backoffMs: MINUTE }),
     client: {
@@ -60,7 +60,6 @@ export function contextOf(sql: Sql, partner: HintedPartner, events: SyncEvent[])
     recent: new RecentAnswers(),
     random: () => 0.5,
     emit: (event: SyncEvent) => events.push(event),
-    hints: new HintCounts(systemClock, 0),
     settings,
     tracer: NO_TRACER,
   } as unknown as SyncContext;

@@ -178,7 +178,7 @@ async function manifest(
     sizes: resized.includes(sku) ? length + 1 : length,
     ...(newer.includes(sku) ? { updatedAt } : {}),
   }));
-  const hinting = records && { most: (told: HintableLines) => mostByManifest(records, told), seed: 3 };
+  const hinting = records && { most: (lines: HintableLines) => mostByManifest(records, lines), seed: 3 };
   await baseline(store.url, lines, { token: { snapshotId: 't', generatedAt: new Date(), hinting } });
 }
 

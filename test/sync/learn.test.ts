@@ -1,6 +1,7 @@
 import { assert, boolean, constantFrom, integer, option, property, record } from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { type LivePlan, NO_CEILING } from '../../src/store/live/live.ts';
+import { NO_CEILING } from '../../src/store/live/ceiling.ts';
+import type { LivePlan } from '../../src/store/live/live.ts';
 import { learn } from '../../src/sync/live/learn.ts';
 import { QUIET_PLAN } from '../support/live-plan.ts';
 import { settingsWith } from '../support/settings.ts';

@@ -2,7 +2,7 @@ import { beforeEach } from 'vitest';
 import { systemClock } from '../../src/lib/clock.ts';
 import { NO_TRACER } from '../../src/lib/tracer.ts';
 import { applyAnswer } from '../../src/store/answer/apply.ts';
-import { NO_OBSERVERS } from '../../src/store/answer/types.ts';
+import { NO_OBSERVERS } from '../../src/store/answer/observers.ts';
 import { NO_LEARNING, type ProductRow, type SkuResult } from '../../src/store/answer/types.ts';
 import { storeLesson } from '../../src/store/call/call-lesson.ts';
 import { claimDue } from '../../src/store/ledger/claim.ts';
@@ -44,7 +44,7 @@ export function useLines() {
 
   function context(): SyncContext {
     return {
-      ...NO_OBSERVERS,
+      observers: NO_OBSERVERS,
       sql: store.sql,
       random: () => 0.5,
       floors: new DueFloors(systemClock),

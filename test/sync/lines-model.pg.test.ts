@@ -5,7 +5,7 @@ import { systemClock } from '../../src/lib/clock.ts';
 import { NO_TRACER } from '../../src/lib/tracer.ts';
 import { createPacer } from '../../src/pace/pacer.ts';
 import type { BulkAnswer, LowestRecord } from '../../src/partner/answers.ts';
-import { NO_OBSERVERS } from '../../src/store/answer/types.ts';
+import { NO_OBSERVERS } from '../../src/store/answer/observers.ts';
 import { DueFloors } from '../../src/store/ledger/due-floors.ts';
 import { readLivePlan } from '../../src/store/live/live.ts';
 import type { SyncContext } from '../../src/sync/context.ts';
@@ -63,7 +63,7 @@ function context(partner: Partner, events: SyncEvent[]): SyncContext {
     BULK_MAX_SKUS: '20',
   });
   return {
-    ...NO_OBSERVERS,
+    observers: NO_OBSERVERS,
     sql,
     pacer: createPacer(sql, systemClock, { maxPerWindow: 1_000_000, windowMs: MINUTE, backoffMs: MINUTE }),
     client: {

@@ -30,7 +30,7 @@ async function manifest(differs: Readonly<Record<string, Partial<StagedLine>>>, 
       token: {
         snapshotId: `m${Math.random()}`,
         generatedAt: GENERATED_AT,
-        hinting: records && { most: (told) => mostByManifest(records, told), seed: 7 },
+        hinting: records && { most: (lines) => mostByManifest(records, lines), seed: 7 },
         ...run.token,
       },
     },

@@ -7,17 +7,17 @@ const JUNK = { ...UNTESTED, tested: 300, expected: 290, unmoved: 290, moves: 200
 const told = (updated: number, sizes = 0) => ({ 'manifest.updated_at': updated, 'manifest.sizes': sizes });
 
 test('a manifest hints at as many SKUs as its source has earned, less those that wait', () => {
-  expect(mostByManifest(new Map(), { told: told(400), live: 1000 })).toEqual(told(50, 50));
+  expect(mostByManifest(new Map(), { hintable: told(400), live: 1000 })).toEqual(told(50, 50));
   const records = new Map([
     ['manifest.updated_at', { ...GOOD, waiting: 150 }],
     ['manifest.sizes', { ...JUNK, waiting: 60 }],
   ]);
-  expect(mostByManifest(records, { told: told(400), live: 1000 })).toEqual(told(50 + 20 * 100 - 150, 0));
+  expect(mostByManifest(records, { hintable: told(400), live: 1000 })).toEqual(told(50 + 20 * 100 - 150, 0));
 });
 
 test('what a manifest tells of more than half of the live SKUs says nothing, and the other source as much as ever', () => {
-  expect(mostByManifest(new Map(), { told: told(500, 3), live: 1000 })).toEqual(told(50, 50));
-  expect(mostByManifest(new Map(), { told: told(501, 3), live: 1000 })).toEqual(told(0, 50));
-  expect(mostByManifest(new Map(), { told: told(5, 900), live: 1000 })).toEqual(told(50, 0));
-  expect(mostByManifest(new Map(), { told: told(1), live: 0 })).toEqual(told(0, 50));
+  expect(mostByManifest(new Map(), { hintable: told(500, 3), live: 1000 })).toEqual(told(50, 50));
+  expect(mostByManifest(new Map(), { hintable: told(501, 3), live: 1000 })).toEqual(told(0, 50));
+  expect(mostByManifest(new Map(), { hintable: told(5, 900), live: 1000 })).toEqual(told(50, 0));
+  expect(mostByManifest(new Map(), { hintable: told(1), live: 0 })).toEqual(told(0, 50));
 });

@@ -4,7 +4,7 @@ import { systemClock } from '../../src/lib/clock.ts';
 import { NO_TRACER } from '../../src/lib/tracer.ts';
 import { createPacer } from '../../src/pace/pacer.ts';
 import type { BulkAnswer, LowestRecord } from '../../src/partner/answers.ts';
-import { NO_OBSERVERS } from '../../src/store/answer/types.ts';
+import { NO_OBSERVERS } from '../../src/store/answer/observers.ts';
 import { connect, type Sql } from '../../src/store/connection/db.ts';
 import { DueFloors } from '../../src/store/ledger/due-floors.ts';
 import { readNotStored } from '../../src/store/quarantine.ts';
@@ -38,7 +38,7 @@ beforeEach(() => {
   events = [];
   asked = [];
   ctx = {
-    ...NO_OBSERVERS,
+    observers: NO_OBSERVERS,
     sql: store.sql,
     pacer: createPacer(store.sql, systemClock, {
       maxPerWindow: 1_000_000,

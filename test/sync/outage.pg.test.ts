@@ -4,7 +4,7 @@ import { NO_TRACER } from '../../src/lib/tracer.ts';
 import { createPacer } from '../../src/pace/pacer.ts';
 import type { BulkAnswer } from '../../src/partner/answers.ts';
 import { PartnerError, type PartnerErrorKind } from '../../src/partner/errors.ts';
-import { NO_OBSERVERS } from '../../src/store/answer/types.ts';
+import { NO_OBSERVERS } from '../../src/store/answer/observers.ts';
 import { claimDue } from '../../src/store/ledger/claim.ts';
 import { DueFloors } from '../../src/store/ledger/due-floors.ts';
 import { callPause, FAILURES_BEFORE_PAUSE } from '../../src/store/ledger/tasks.ts';
@@ -46,7 +46,7 @@ beforeEach(() => {
   events = [];
   const limits = { maxPerWindow: 1_000_000, windowMs: MINUTE, backoffMs: MINUTE };
   ctx = {
-    ...NO_OBSERVERS,
+    observers: NO_OBSERVERS,
     sql: store.sql,
     pacer: createPacer(store.sql, systemClock, limits),
     client: {

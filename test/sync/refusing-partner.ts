@@ -3,7 +3,7 @@ import { NO_TRACER } from '../../src/lib/tracer.ts';
 import { createPacer, type SentPermit } from '../../src/pace/pacer.ts';
 import type { BulkAnswer } from '../../src/partner/answers.ts';
 import { PartnerError, type PartnerErrorKind, type RequestOutcome } from '../../src/partner/errors.ts';
-import { NO_OBSERVERS } from '../../src/store/answer/types.ts';
+import { NO_OBSERVERS } from '../../src/store/answer/observers.ts';
 import type { Sql } from '../../src/store/connection/db.ts';
 import { DueFloors } from '../../src/store/ledger/due-floors.ts';
 import type { SyncContext } from '../../src/sync/context.ts';
@@ -37,7 +37,7 @@ export class RefusingPartner {
   constructor(sql: Sql, random: () => number = () => 0.5) {
     this.#sql = sql;
     this.ctx = {
-      ...NO_OBSERVERS,
+      observers: NO_OBSERVERS,
       sql,
       pacer: createPacer(sql, systemClock, limits),
       client: { bulk: this.#bulk },

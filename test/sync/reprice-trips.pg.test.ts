@@ -7,7 +7,7 @@ import { createPacer } from '../../src/pace/pacer.ts';
 import type { PaceLimits } from '../../src/pace/policy.ts';
 import type { BulkAnswer, LowestRecord } from '../../src/partner/answers.ts';
 import { PartnerError } from '../../src/partner/errors.ts';
-import { NO_OBSERVERS } from '../../src/store/answer/types.ts';
+import { NO_OBSERVERS } from '../../src/store/answer/observers.ts';
 import { DueFloors } from '../../src/store/ledger/due-floors.ts';
 import { callPause, FAILURES_BEFORE_PAUSE } from '../../src/store/ledger/tasks.ts';
 import type { SyncContext } from '../../src/sync/context.ts';
@@ -75,7 +75,7 @@ function answer(asked: readonly string[]): BulkAnswer {
 function context(limits: Partial<PaceLimits> = {}): SyncContext {
   const { sql } = client;
   return {
-    ...NO_OBSERVERS,
+    observers: NO_OBSERVERS,
     sql,
     pacer: createPacer(sql, systemClock, {
       maxPerWindow: 1_000_000,

@@ -6,12 +6,8 @@ import { listBacklog } from '../../src/store/live/backlog.ts';
 import { UNTESTED } from '../../src/store/live/hint-state.ts';
 import { readLearnedRates } from '../../src/store/live/learned-rates.ts';
 import { QUIET_LINE } from '../../src/store/live/line-state.ts';
-import {
-  type LearnedRefresh,
-  type LiveRefresh,
-  rateGroups,
-  readLivePlan,
-} from '../../src/store/live/live.ts';
+import { rateGroups, readLivePlan } from '../../src/store/live/live.ts';
+import type { LearnedRefresh, LiveRefresh } from '../../src/store/live/refresh.ts';
 import { readHintStats } from '../../src/store/sellers/hint-sources.ts';
 import { storeHintTests } from '../../src/store/sellers/hints.ts';
 import { learnHints } from '../../src/sync/live/hints.ts';

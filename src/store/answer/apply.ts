@@ -4,29 +4,21 @@ import { notingLateClock } from '../clock.ts';
 import { type Sql, transaction, type Tx } from '../connection/db.ts';
 import { correctedMeanings, hasChanges, writeChanges } from '../history/changes.ts';
 import type { Claim } from '../ledger/due.ts';
-import { forgetDrawn, forgetHazards, writeRates } from '../live/live.ts';
+import { forgetDrawn, forgetHazards, writeRates } from '../live/refresh.ts';
 import { forgetHints, storeHintTests } from '../sellers/hints.ts';
 import { countPromises, writePromiseCases } from '../sellers/promises.ts';
 import { sortByScope } from '../sellers/scope.ts';
-import { storeLooks } from '../trust/calibration.ts';
+import { storeCalibration } from '../trust/calibration.ts';
 import { comparePrices, compareProducts } from './differences.ts';
-import { doubtsOf, writeDoubts } from './doubted.ts';
-import type { KnownMassMove } from './doubts.ts';
-import { type AnswerEffects, effectsOf } from './effects.ts';
+import { newlyDoubted, writeDoubts } from './doubted.ts';
+import { type AnswerContext, type AnswerEffects, effectsOf } from './effects.ts';
 import { type AnswerMoment, lockAnswered } from './lock.ts';
 import { followMoves } from './mass-moves.ts';
 import type { Moved, MutedChange } from './members.ts';
 import { readMuted, storeMuted } from './muted.ts';
+import { type AnswerObservers, NO_OBSERVERS } from './observers.ts';
 import { postpone, returnOvertaken, settleAnswered, type Settling, writeStates } from './settle.ts';
-import {
-  type AnswerLearning,
-  type AnswerObservers,
-  type Applied,
-  type NextRefresh,
-  NO_LEARNING,
-  NO_OBSERVERS,
-  type SkuResult,
-} from './types.ts';
+import { type AnswerLearning, type Applied, type NextRefresh, NO_LEARNING, type SkuResult } from './types.ts';
 import { writePrices, writeProducts } from './writes.ts';
 
 /** What else an answer is given to. */
@@ -51,65 +43,42 @@ export async function applyAnswer(
   { learning = NO_LEARNING, observers = NO_OBSERVERS }: AnswerParts = {},
 ): Promise<Applied> {
   const settled = results.filter(({ kind }) => kind === 'record' || kind === 'not_found');
-  const { marks, reported, moved, muted, tests, ofHints, judged, massMove, ...applied } = await transaction(
-    sql,
-    async (tx, last) => {
-      const [{ locked, lockedAt, moment, massMove }, prices, products, muted] = await Promise.all([
-        lockAnswered(tx, claim, learning.everythingLive),
-        comparePrices(tx, settled),
-        compareProducts(tx, settled),
-        readMuted(tx),
-      ]);
-      failpoint('bulk.compared');
-      const outcome = effectsOf(locked, settled, { prices, products }, learning, {
-        muted,
-        massMove,
-        watch: observers.members,
-      });
-      const comparedAt = performance.now();
-      last(
-        writeEffects(tx, { claim, ...moment }, results, outcome, {
-          next,
-          everythingLive: learning.everythingLive,
-        }),
-      );
-      failpoint('bulk.written');
-      return {
-        accepted: locked.length - outcome.overtaken.length,
-        priceChanges: outcome.moves.length,
-        metadataChanges: outcome.fields.length,
-        sizeTypeChanges: correctedMeanings(outcome.fields),
-        reported: outcome.answered.flatMap(
-          ({ sku }) => locked.find((row) => row.sku === sku)?.reportedSeconds ?? [],
-        ),
-        marks: { lockedAt, comparedAt, notified: hasChanges(outcome) },
-        moved: outcome.members,
-        muted,
-        tests: outcome.tests,
-        ofHints: outcome.ofHints,
-        judged: outcome.judged,
-        massMove,
-        lines: outcome.lines,
-        promises: countPromises(outcome.promises),
-      };
-    },
-  );
-  const { lockedAt, ...times } = { ...marks, committedAt: performance.now() };
-  const noted = await noteAnswer(sql, observers, { moved, muted, tests, ofHints, judged, massMove });
-  const sinceLock = (times.committedAt - lockedAt) / 1000;
+  const { everythingLive } = learning;
+  const { locked, lockedAt, outcome, known, comparedAt } = await transaction(sql, async (tx, last) => {
+    const [{ locked, lockedAt, moment, massMove }, prices, products, muted] = await Promise.all([
+      lockAnswered(tx, claim, everythingLive),
+      comparePrices(tx, settled),
+      compareProducts(tx, settled),
+      readMuted(tx),
+    ]);
+    failpoint('bulk.compared');
+    const known = { muted, massMove, watch: observers.members };
+    const outcome = effectsOf(locked, settled, { prices, products }, learning, known);
+    const comparedAt = performance.now();
+    last(writeEffects(tx, { claim, ...moment }, results, outcome, { next, everythingLive }));
+    failpoint('bulk.written');
+    return { locked, lockedAt, outcome, known, comparedAt };
+  });
+  const committedAt = performance.now();
+  const { members, massMoved } = await noteAnswer(sql, observers, outcome, known);
+  const sinceLock = (committedAt - lockedAt) / 1000;
+  const reported = new Map(locked.map(({ sku, reportedSeconds }) => [sku, reportedSeconds]));
   return {
-    ...applied,
-    ...noted,
-    times,
-    ...doubtsOf(judged),
-    reportSeconds: reported.map((seconds) => seconds + sinceLock),
+    lines: outcome.lines,
+    members,
+    accepted: locked.length - outcome.overtaken.length,
+    priceChanges: outcome.moves.length,
+    metadataChanges: outcome.fields.length,
+    reportSeconds: outcome.answered.flatMap(({ sku }) => {
+      const seconds = reported.get(sku) ?? null;
+      return seconds === null ? [] : [seconds + sinceLock];
+    }),
+    sizeTypeChanges: correctedMeanings(outcome.fields),
+    doubted: newlyDoubted(outcome.judged),
+    massMoved,
+    promises: countPromises(outcome.promises),
+    times: { comparedAt, committedAt, notified: hasChanges(outcome) },
   };
-}
-
-interface NotedAnswer extends Pick<AnswerEffects, 'tests' | 'ofHints' | 'judged'> {
-  readonly moved: readonly Moved[];
-  readonly muted: ReadonlySet<string>;
-  readonly massMove: KnownMassMove;
 }
 
 /**
@@ -118,14 +87,15 @@ interface NotedAnswer extends Pick<AnswerEffects, 'tests' | 'ofHints' | 'judged'
  */
 async function noteAnswer(
   sql: Sql,
-  { members, looks, hints, moves }: AnswerObservers,
-  { moved, muted, tests, ofHints, judged, massMove }: NotedAnswer,
+  { members, calibration, hints, moves }: AnswerObservers,
+  { members: moved, tests, ofHints, judged }: AnswerEffects,
+  { muted, massMove }: Pick<AnswerContext, 'muted' | 'massMove'>,
 ): Promise<Pick<Applied, 'members' | 'massMoved'>> {
   const turned = await noteMembers(sql, moved, muted, members);
-  looks.note(tests);
-  const counts = looks.take();
-  await storeLooks(sql, counts).catch(() => looks.giveBack(counts));
-  hints.note(ofHints.tests, ofHints.moves, ofHints.told);
+  calibration.note(tests);
+  const counts = calibration.take();
+  await storeCalibration(sql, counts).catch(() => calibration.giveBack(counts));
+  hints.note(ofHints.tests, ofHints.moves, ofHints.predictionTests);
   const shown = hints.take();
   if (shown !== null && !(await storeHintTests(sql, shown).catch(() => false))) hints.giveBack(shown);
   const massMoved = await followMoves(sql, moves, judged, massMove).catch(() => null);

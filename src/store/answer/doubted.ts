@@ -1,7 +1,7 @@
 import type { Tx } from '../connection/db.ts';
 import type { Doubt, SkuJudgement } from './doubts.ts';
 import type { Oddity } from './plausibility.ts';
-import type { Applied, DoubtedSku } from './types.ts';
+import type { DoubtedSku } from './types.ts';
 
 /** Writes of which SKUs a doubt begins, or ends. Call this with their rows of the ledger locked. */
 export async function writeDoubts(tx: Tx, judged: readonly SkuJudgement[], at: Date): Promise<void> {
@@ -30,14 +30,8 @@ interface DoubtRow {
   readonly believed: string | null;
 }
 
-/** What an answer has shown of doubts, to be told. Pure. */
-export function doubtsOf(judged: readonly SkuJudgement[]): Pick<Applied, 'doubted' | 'settled'> {
-  const ended = judged.flatMap(({ judgement }) => (judgement.kind === 'ends' ? [judgement.back] : []));
-  const back = ended.filter(Boolean).length;
-  return {
-    doubted: judged.flatMap(({ sku, judgement }): DoubtedSku[] =>
-      judgement.kind === 'begins' && judgement.oddity !== null ? [{ sku, oddity: judgement.oddity }] : [],
-    ),
-    settled: { confirmed: ended.length - back, back },
-  };
-}
+/** SKUs of which a doubt begins, but for those that have only moved during a mass move. Pure. */
+export const newlyDoubted = (judged: readonly SkuJudgement[]): DoubtedSku[] =>
+  judged.flatMap(({ sku, judgement }) =>
+    judgement.kind === 'begins' && judgement.oddity !== null ? [{ sku, oddity: judgement.oddity }] : [],
+  );

@@ -138,7 +138,7 @@ export function judgedAnswers(
  * What an answer shows of the market as a whole: judged SKUs that had prices before, within the hour that moves are
  * counted for.
  */
-export interface JudgedLook {
+export interface MarketSample {
   readonly odd: boolean;
   /** It has no price any longer. */
   readonly lost: boolean;
@@ -146,13 +146,14 @@ export interface JudgedLook {
   readonly move: number | null;
 }
 
+/** What an answer says of one SKU's prices. */
 export interface SkuJudgement {
   readonly sku: string;
   readonly judgement: Judgement;
   /** In how many milliseconds a second answer counts; null: none is waited for. */
   readonly againInMs: number | null;
   /** Null where nothing was held before. */
-  readonly look: JudgedLook | null;
+  readonly sample: MarketSample | null;
 }
 
 /** Judges all SKUs of an answer. Pure. */
@@ -167,9 +168,9 @@ export function judgeAll(
     const judgement = judgePrices(answer, held, massMove);
     const back = judgement.kind === 'ends' && judgement.back;
     const odd = judgement.kind === 'begins' && judgement.doubt === 'implausible';
-    const look =
+    const sample =
       before.size === 0 || back || isReturn ? null : { odd, lost: now.size === 0, move: moveOf(before, now) };
-    return { sku, judgement, againInMs: now.size === 0 ? null : againIn(judgement, held), look };
+    return { sku, judgement, againInMs: now.size === 0 ? null : againIn(judgement, held), sample };
   });
 }
 

@@ -1,9 +1,10 @@
 import { type AuditFinding, findingOf, type Standing } from '../catalog/audit.ts';
 import type { FieldChange, FirstRecords, PriceMove, StateChange } from '../history/changes.ts';
 import type { HintTest, PredictionTest } from '../live/hint-state.ts';
-import type { LiveRefresh, LearnedRefresh } from '../live/live.ts';
+import type { LiveRefresh, LearnedRefresh } from '../live/refresh.ts';
 import { type HeldPromise, judgePromise, type PromiseCase } from '../sellers/promises.ts';
-import type { LookTest } from '../trust/calibration.ts';
+import type { RefreshTest } from '../trust/calibration.ts';
+import { type HeldPrices, sizesFound, testsOf } from './calibration-tests.ts';
 import type { PriceDifference, ProductDifferences } from './differences.ts';
 import {
   type Doubt,
@@ -15,11 +16,11 @@ import {
   type SkuJudgement,
 } from './doubts.ts';
 import { changesBeside } from './first-records.ts';
-import { type HeldPrices, sizesFound, testsOf } from './looks.ts';
-import { keyOf, type MemberChange, membersAlone, type MemberWatch, type Moved } from './members.ts';
+import { keyOf, membersAlone, type MemberWatch, type Moved } from './members.ts';
 import type { Oddity } from './plausibility.ts';
 import type { AnswerLearning, SkuResult, WeighedLine } from './types.ts';
 
+/** What an answer says that the mirror does not hold. */
 export interface Differences {
   readonly prices: readonly PriceDifference[];
   readonly products: ProductDifferences;
@@ -55,7 +56,7 @@ export interface AnswerEffects {
    */
   readonly ofHints: {
     readonly tests: readonly HintTest[];
-    readonly told: readonly PredictionTest[];
+    readonly predictionTests: readonly PredictionTest[];
     readonly moves: number;
   };
   /** SKUs with hints. */
@@ -64,7 +65,7 @@ export interface AnswerEffects {
   readonly boosted: readonly string[];
   readonly findings: readonly { readonly sku: string; readonly finding: AuditFinding }[];
   /** What the answer tests of the probabilities that were held. */
-  readonly tests: readonly LookTest[];
+  readonly tests: readonly RefreshTest[];
   /** What is to be thought of the prices of each record. */
   readonly judged: readonly SkuJudgement[];
   /** SKUs that had been drawn at random, and are refreshed now. */
@@ -92,24 +93,14 @@ export function effectsOf(
     ({ sku, oldPrice, newPrice }) => oldPrice !== newPrice && rowOf.get(sku)?.seenBefore === true,
   );
   const moved = new Set(moves.map(({ sku }) => sku));
-  const heard = (sku: string) =>
-    (products.members.get(sku) ?? []).filter(({ path }) => !muted.has(keyOf({ part: 'product', path })));
-  const fields = [
-    ...products.fields,
-    ...[...products.members.keys()].flatMap((sku) => productChange(sku, heard(sku))),
-  ].filter(ours);
+  const fields = fieldChanges(products, muted).filter(ours);
   const changed = new Set([...fields.map(({ sku }) => sku), ...products.unknown]);
   const sizes = sizesFound(answered, prices);
   const refreshes = liveRefreshes(locked, moves, sizes);
-  const { lines, told } = learning.lines(refreshes);
-  const ahead = refreshes.flatMap((refresh) => learning.live(refresh, told.get(refresh.sku)) ?? []);
+  const { lines, lineEvidence } = learning.lines(refreshes);
+  const ahead = refreshes.flatMap((refresh) => learning.live(refresh, lineEvidence.get(refresh.sku)) ?? []);
   const isAhead = new Set(ahead.map(({ sku }) => sku));
-  const looks = answered.flatMap(({ sku, kind }) => {
-    const row = rowOf.get(sku);
-    return row === undefined
-      ? []
-      : [{ ...row, moved: moved.has(sku), finding: findingOf(row, kind, moved.has(sku)) }];
-  });
+  const outcomes = outcomesOf(answered, rowOf, moved);
   return {
     answered,
     overtaken: settled.flatMap(({ sku }) => (late.has(sku) ? [sku] : [])),
@@ -124,28 +115,56 @@ export function effectsOf(
     members: movedMembers(answered, prices, products),
     ahead,
     lines,
-    ofHints: {
-      tests: ahead.flatMap(({ hintTests = [] }) => hintTests),
-      told: ahead.flatMap(({ predictionTests = [] }) => predictionTests),
-      moves: refreshes.filter(({ sku, moved: found }) => found && isAhead.has(sku)).length,
-    },
-    hinted: looks.flatMap(({ sku, hints }) => (hints ? [sku] : [])),
-    boosted: looks.flatMap(({ sku, hazard = null, hints, told: before }) =>
-      (hazard !== null || hints || before) && !isAhead.has(sku) ? [sku] : [],
+    ofHints: hintEffects(ahead, refreshes, isAhead),
+    hinted: outcomes.flatMap(({ sku, hints }) => (hints ? [sku] : [])),
+    boosted: outcomes.flatMap(({ sku, hazard = null, hints, prediction }) =>
+      (hazard !== null || hints || prediction) && !isAhead.has(sku) ? [sku] : [],
     ),
-    findings: looks.flatMap(({ sku, finding }) => (finding === null ? [] : [{ sku, finding }])),
+    findings: outcomes.flatMap(({ sku, finding }) => (finding === null ? [] : [{ sku, finding }])),
     tests: testsOf(
-      looks.filter(({ seenBefore }) => seenBefore),
+      outcomes.filter(({ seenBefore }) => seenBefore),
       sizes,
     ),
-    judged: judgeAll(
-      judgedAnswers(answered, prices, renamedIn(fields), (sku) => knownOf(rowOf.get(sku))),
-      (sku) => doubtOf(rowOf.get(sku)),
-      massMove,
-    ),
-    drawn: looks.flatMap(({ sku, random }) => (random ? [sku] : [])),
-    promises: looks.flatMap(({ sku, promise }) => (promise === null ? [] : [judgePromise(sku, promise)])),
+    judged: judgements({ answered, prices, fields }, rowOf, massMove),
+    drawn: outcomes.flatMap(({ sku, random }) => (random ? [sku] : [])),
+    promises: outcomes.flatMap(({ sku, promise }) => (promise === null ? [] : [judgePromise(sku, promise)])),
   };
+}
+
+/** Answered SKUs as they were locked, with whether a price has moved and what that says of the delta. */
+function outcomesOf(
+  answered: readonly SkuResult[],
+  rowOf: ReadonlyMap<string, LockedSku>,
+  moved: ReadonlySet<string>,
+): (LockedSku & { readonly finding: AuditFinding | null })[] {
+  return answered.flatMap(({ sku, kind }) => {
+    const row = rowOf.get(sku);
+    if (row === undefined) return [];
+    return [{ ...row, moved: moved.has(sku), finding: findingOf(row, kind, moved.has(sku)) }];
+  });
+}
+
+/** What refreshes of live SKUs show of the sources of hints; `isAhead`: SKUs of which anything was learned. */
+function hintEffects(
+  ahead: readonly LearnedRefresh[],
+  refreshes: readonly LiveRefresh[],
+  isAhead: ReadonlySet<string>,
+): AnswerEffects['ofHints'] {
+  return {
+    tests: ahead.flatMap(({ hintTests = [] }) => hintTests),
+    predictionTests: ahead.flatMap(({ predictionTests = [] }) => predictionTests),
+    moves: refreshes.filter(({ sku, moved }) => moved && isAhead.has(sku)).length,
+  };
+}
+
+/** What is to be thought of the prices of each record. */
+function judgements(
+  { answered, prices, fields }: Pick<AnswerEffects, 'answered' | 'prices' | 'fields'>,
+  rowOf: ReadonlyMap<string, LockedSku>,
+  massMove: KnownMassMove,
+): SkuJudgement[] {
+  const answers = judgedAnswers(answered, prices, renamedIn(fields), (sku) => knownOf(rowOf.get(sku)));
+  return judgeAll(answers, (sku) => doubtOf(rowOf.get(sku)), massMove);
 }
 
 function lostFor({ sku, kind }: SkuResult, row: LockedSku | undefined): AnswerEffects['lost'] {
@@ -180,7 +199,7 @@ function liveRefreshes(
 }
 
 /** What is known at the time of an answer, of more than its SKUs. */
-interface AnswerContext {
+export interface AnswerContext {
   readonly muted: ReadonlySet<string>;
   readonly massMove: KnownMassMove;
   readonly watch: Pick<MemberWatch, 'follows'>;
@@ -206,12 +225,16 @@ function doubtOf(row: LockedSku | undefined): HeldDoubt | null {
   return { doubt, oddity, minutes: doubtMinutes ?? 0, believed: new Map(Object.entries(believed ?? {})) };
 }
 
-/** One row of history for all members of a product that moved; none for none. */
-function productChange(sku: string, changes: readonly MemberChange[]): FieldChange[] {
-  if (changes.length === 0) return [];
-  return [
-    { sku, field: 'product', oldValue: membersAlone(changes, 'from'), newValue: membersAlone(changes, 'to') },
-  ];
+/** Changes of metadata for the history: of columns, and one for all members of a product that moved, but muted ones. */
+function fieldChanges({ fields, members }: ProductDifferences, muted: ReadonlySet<string>): FieldChange[] {
+  const ofMembers = [...members].flatMap(([sku, changes]): FieldChange[] => {
+    const heard = changes.filter(({ path }) => !muted.has(keyOf({ part: 'product', path })));
+    if (heard.length === 0) return [];
+    return [
+      { sku, field: 'product', oldValue: membersAlone(heard, 'from'), newValue: membersAlone(heard, 'to') },
+    ];
+  });
+  return [...fields, ...ofMembers];
 }
 
 /**

@@ -3,13 +3,14 @@ import { isLate } from '../clock.ts';
 import type { Tx } from '../connection/db.ts';
 import type { Claim } from '../ledger/due.ts';
 import { lineColumns } from '../live/lines.ts';
-import { heldMemories } from '../live/live.ts';
+import { heldMemories } from '../live/refresh.ts';
 import { hintsAt, hintsOf } from '../sellers/hints.ts';
 import { heldPromise } from '../sellers/promises.ts';
 import { IS_SCOPED } from '../sellers/scope.ts';
 import type { KnownMassMove } from './doubts.ts';
 import type { LockedSku } from './effects.ts';
 
+/** The time that an answer is written with, and whether its SKUs may be out of scope. */
 export interface AnswerMoment {
   /** When its SKUs were asked, as it is written; Postgres's clock may have been set back since. */
   readonly at: Date;
@@ -62,7 +63,7 @@ export async function lockAnswered(
       (s.price_source = 'live' or ${everythingLive}) as live, s.first_priced_at is not null as "seenBefore",
       r.alpha, r.beta, r.prior_part as prior, ${heldMemories(tx)} as memories,
       r.sizes_seen as "sizesSeen", r.sizes_moved as "sizesMoved", r.wholesale_moves as "wholesaleMoves",
-      r.wholesale_minutes as "wholesaleMinutes", coalesce(r.hazard, r.hint_hazard) as hazard, r.told,
+      r.wholesale_minutes as "wholesaleMinutes", coalesce(r.hazard, r.hint_hazard) as hazard, r.told as prediction,
       (extract(epoch from ${claim.askedAt}) / 60)::float8 as at,
       case when n.line is not null then json_build_object('id', n.line::text, 'brand', p0.brand, 'model', p0.model,
         'state', ${lineColumns(tx)}) end as line, coalesce(w.weight, 1)::float8 as weight,

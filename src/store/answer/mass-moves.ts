@@ -1,163 +1,19 @@
-import type { Clock } from '../../lib/clock.ts';
 import type { Sql } from '../connection/db.ts';
-import { APART_MINUTES, HOUR_MINUTES, type KnownMassMove, type SkuJudgement } from './doubts.ts';
-import type { AnswerObservers } from './types.ts';
+import { APART_MINUTES, type KnownMassMove, type SkuJudgement } from './doubts.ts';
+import {
+  ENOUGH_SKUS,
+  type HourOfMoves,
+  isMassMove,
+  type MassMove,
+  type MassMoved,
+  WINDOW_MS,
+} from './move-counts.ts';
+import type { AnswerObservers } from './observers.ts';
 
 /*
- * Prices that move implausibly in masses: a fault of the partner, or a crash of the market. Nobody can tell these
- * apart by one answer, so while it goes on each move is doubted until a second answer says the same. What is counted
- * is what one process has seen within an hour.
+ * While prices move implausibly in masses (move-counts.ts) every move is doubted: one row says that it is so, for all
+ * processes, and what has moved within the hour before is doubted, too.
  */
-
-const WINDOW_MS = HOUR_MINUTES * 60_000;
-const SLICES = 60;
-const SLICE_MS = WINDOW_MS / SLICES;
-
-/** Answered SKUs of the hour, and moved ones among them, from which on they may show a mass move. */
-const ENOUGH = 200;
-/** Moved SKUs of the hour that suffice to show that a mass move goes on. */
-const SOME = 20;
-/** Part of the answered SKUs that is implausible, or that has lost all its prices. */
-const IMPLAUSIBLE_PART = 0.01;
-const LOST_PART = 0.25;
-/**
- * Prices move far from this many times the usual move on. The least that is taken as usual, and what is far while
- * that is not known (natural logarithms).
- */
-const TIMES_USUAL = 8;
-const MIN_USUAL = 0.02;
-const UNKNOWN_FAR = Math.log(2);
-
-/**
- * Moves are counted by how far they went, in steps of a tenth from 1/10,000 on: their median is known to a twentieth.
- */
-const STEPS = 128;
-const stepOf = (move: number) =>
-  Math.min(STEPS - 1, Math.max(0, Math.floor(Math.log(move / 1e-4) / Math.log(1.1))));
-const moveAt = (step: number) => 1e-4 * 1.1 ** (step + 0.5);
-
-/** What answers of the last hour have shown. */
-export interface HourOfMoves {
-  readonly answers: number;
-  readonly implausible: number;
-  readonly lost: number;
-  readonly moves: number;
-  /** Median; null without any. */
-  readonly move: number | null;
-}
-
-/**
- * Whether this is more than chance, or an ordinary market, would bring. `going`: whether it goes on, which less
- * tells. Pure.
- */
-export function isMassMove(
-  { answers, implausible, lost, moves, move }: HourOfMoves,
-  usual: number | null,
-  going: boolean,
-): MassMove['kind'] | null {
-  if (answers < ENOUGH) return null;
-  const share = going ? 0.5 : 1;
-  if (implausible > share * IMPLAUSIBLE_PART * answers) return 'implausible';
-  if (lost > share * LOST_PART * answers) return 'lost';
-  const far = usual === null ? UNKNOWN_FAR : TIMES_USUAL * Math.max(MIN_USUAL, usual);
-  const isFar = moves >= (going ? SOME : ENOUGH) && (move ?? 0) > (going ? far / 2 : far);
-  return isFar ? 'far' : null;
-}
-
-interface Slice {
-  at: number;
-  answers: number;
-  implausible: number;
-  lost: number;
-  moves: number;
-  readonly steps: Uint32Array;
-}
-
-/** What one process has seen of the moves of the last hour. */
-export class MoveCounts {
-  readonly #clock: Pick<Clock, 'monotonic'>;
-  #slices: Slice[] = [];
-  #learnedAt: number;
-  #going = false;
-
-  constructor(clock: Pick<Clock, 'monotonic'>) {
-    this.#clock = clock;
-    this.#learnedAt = clock.monotonic();
-  }
-
-  note(judged: readonly SkuJudgement[]): void {
-    const looks = judged.flatMap(({ look }) => (look === null ? [] : [look]));
-    if (looks.length === 0) return;
-    const slice = this.#slice();
-    for (const { odd, lost, move } of looks) {
-      slice.answers += 1;
-      slice.implausible += Number(odd);
-      slice.lost += Number(lost);
-      if (move === null) continue;
-      slice.moves += 1;
-      slice.steps[stepOf(move)]! += 1;
-    }
-  }
-
-  #slice(): Slice {
-    const at = Math.floor(this.#clock.monotonic() / SLICE_MS);
-    const last = this.#slices.at(-1);
-    if (last?.at === at) return last;
-    this.#slices = this.#slices.filter((slice) => slice.at > at - SLICES);
-    const slice = { at, answers: 0, implausible: 0, lost: 0, moves: 0, steps: new Uint32Array(STEPS) };
-    this.#slices.push(slice);
-    return slice;
-  }
-
-  hour(): HourOfMoves {
-    const from = Math.floor(this.#clock.monotonic() / SLICE_MS) - SLICES;
-    const slices = this.#slices.filter(({ at }) => at > from);
-    const sum = (of: (slice: Slice) => number) => slices.reduce((total, slice) => total + of(slice), 0);
-    const moves = sum((slice) => slice.moves);
-    let [step, seen] = [0, sum(({ steps }) => steps[0] ?? 0)];
-    while (seen * 2 < moves) {
-      step += 1;
-      const at = step;
-      seen += sum(({ steps }) => steps[at] ?? 0);
-    }
-    return {
-      answers: sum((slice) => slice.answers),
-      implausible: sum((slice) => slice.implausible),
-      lost: sum((slice) => slice.lost),
-      moves,
-      move: moves === 0 ? null : moveAt(step),
-    };
-  }
-
-  /** Whether moves in masses go on, as Postgres says: what was counted before that began, or ended, has led to it. */
-  follow(going: boolean): void {
-    if (going !== this.#going) this.#slices = [];
-    this.#going = going;
-  }
-
-  /** Once an hour with enough moves: how far they went, for what is usual. */
-  usualMove(): number | null {
-    const now = this.#clock.monotonic();
-    if (now - this.#learnedAt < WINDOW_MS) return null;
-    this.#learnedAt = now;
-    const { moves, move } = this.hour();
-    return moves >= ENOUGH ? move : null;
-  }
-}
-
-/** Prices move implausibly in masses. `implausible`: of so many answers, or those that lost all prices (`lost`). */
-export interface MassMove {
-  readonly since: Date;
-  readonly kind: 'implausible' | 'lost' | 'far';
-  readonly answers: number;
-  readonly implausible: number;
-  readonly move: number | null;
-}
-
-/** Moves in masses that have begun, with what shows them, or ended after so many seconds. */
-export type MassMoved =
-  | ({ readonly event: 'began'; readonly skus: number } & Omit<MassMove, 'since'>)
-  | { readonly event: 'ended'; readonly seconds: number };
 
 /**
  * Counts what an answer has shown of moves, and begins or ends the time in which each is doubted; once an hour,
@@ -174,7 +30,7 @@ export async function followMoves(
   const hour = counts.hour();
   const kind = isMassMove(hour, usual, since !== null);
   if (since === null && kind !== null) return await begin(sql, kind, hour);
-  if (since !== null && kind === null && hour.answers >= ENOUGH) return await end(sql);
+  if (since !== null && kind === null && hour.answers >= ENOUGH_SKUS) return await end(sql);
   const learned = kind === null && since === null ? counts.usualMove() : null;
   // In a day or so, what has become usual is known.
   if (learned !== null)
@@ -188,6 +44,10 @@ export async function followMoves(
  * SQL: nobody holds the row. A connection that has fallen silent may, and holds up no answer; the next one tries again.
  */
 const unlocked = (sql: Sql) => sql`id in (select id from catalog_internal.mass_move for update skip locked)`;
+
+/** SQL: the assignments that end a mass move. */
+const noMassMoveSql = (sql: Sql) =>
+  sql`since = null, kind = null, answers = null, implausible = null, move = null`;
 
 async function begin(sql: Sql, kind: MassMove['kind'], hourOfMoves: HourOfMoves): Promise<MassMoved | null> {
   const { answers, move } = hourOfMoves;
@@ -280,7 +140,7 @@ async function end(sql: Sql): Promise<MassMoved | null> {
   if (going !== undefined) await askLost(sql, going.since);
   const [ended] = await sql<{ seconds: number }[]>`
     with before as (select since from catalog_internal.mass_move where since is not null for update skip locked)
-    update catalog_internal.mass_move m set since = null, kind = null, answers = null, implausible = null, move = null
+    update catalog_internal.mass_move m set ${noMassMoveSql(sql)}
     from before returning extract(epoch from clock_timestamp() - before.since)::float8 as seconds`;
   return ended === undefined ? null : { event: 'ended', seconds: Math.round(ended.seconds) };
 }
@@ -294,6 +154,7 @@ export interface Doubts {
   readonly massMove: MassMove | null;
 }
 
+/** How many SKUs with a price are doubted at present, and the mass move that goes on. */
 export async function readDoubts(sql: Sql): Promise<Doubts> {
   const [row] = await sql<
     [MassMoveRow & { implausibleSkus: number; movedSkus: number; last: string | null }]
@@ -325,7 +186,7 @@ type MassMoveRow = { readonly [Member in keyof MassMove]: MassMove[Member] | nul
 export async function acceptDoubted(sql: Sql, skus: readonly string[] | null): Promise<number> {
   if (skus === null)
     await sql`
-      update catalog_internal.mass_move set since = null, kind = null, answers = null, implausible = null, move = null
+      update catalog_internal.mass_move set ${noMassMoveSql(sql)}
       where since is not null`;
   const accepted = await sql`
     with doubted as (

@@ -11,6 +11,7 @@ import { isObject } from '../../lib/json-object.ts';
 /** The object a member belongs to: a product, or a size's entry. */
 export type MemberPart = 'product' | 'entry';
 
+/** A member of JSON objects that the partner sends, in whatever SKU's. */
 export interface Member {
   readonly part: MemberPart;
   /** Names from the object down, as a JSON array. */
@@ -65,6 +66,7 @@ export function membersAlone(changes: readonly MemberChange[], which: 'from' | '
   return JSON.stringify(root);
 }
 
+/** A member as one text, for sets and maps: `part path`. `memberOf` takes it apart. */
 export const keyOf = ({ part, path }: Member): string => `${part} ${path}`;
 const memberOf = (key: string): Member => {
   const at = key.indexOf(' ');

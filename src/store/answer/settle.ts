@@ -37,8 +37,7 @@ export type Settling = { readonly next: NextRefresh } & Pick<AnswerLearning, 'ev
  * order of the SQL `case`:
  * - Removed, in no manifest and not watched: it has had its one request, and is not asked until it is reported again.
  * - Listed, and without a price, now or ever: after as long as it has had none (at least `lostMs`, at most
- *   `notFoundMs`),
- *   because the price routes may not know it for hours.
+ *   `notFoundMs`), because the price routes may not know it for hours.
  * - Any other that is removed or not found, also if watched or listed again: after `notFoundMs`. The price routes may
  *   know it again without a delta reporting it.
  * - Doubted: due, but held until a second answer counts.

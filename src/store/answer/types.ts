@@ -1,11 +1,9 @@
 import type { Metadata } from '../../declared/metadata.ts';
 import type { HeldLine, Wholesale } from '../live/line-state.ts';
-import type { LiveRefresh, LearnedRefresh } from '../live/live.ts';
-import type { HintCounts } from '../sellers/hints.ts';
+import type { LiveRefresh, LearnedRefresh } from '../live/refresh.ts';
 import type { PromiseCounts } from '../sellers/promises.ts';
-import type { LookCounts } from '../trust/calibration.ts';
-import type { MassMoved, MoveCounts } from './mass-moves.ts';
-import type { MemberWatch, MutedChange } from './members.ts';
+import type { MutedChange } from './members.ts';
+import type { MassMoved } from './move-counts.ts';
 import type { Oddity } from './plausibility.ts';
 
 /** One size of a record, as it is to be stored. */
@@ -62,48 +60,24 @@ export interface AnswerLearning {
    * Learns from a refresh of a live SKU, of which its line may say something, and says when the next one is due where
    * that is not after `liveMs`; null: nothing is learned.
    */
-  readonly live: (refresh: LiveRefresh, told?: LineEvidence) => LearnedRefresh | null;
+  readonly live: (refresh: LiveRefresh, lineEvidence?: LineEvidence) => LearnedRefresh | null;
   /** Weighs the refreshes of live SKUs by their lines. */
   readonly lines: (refreshes: readonly LiveRefresh[]) => WeighedLines;
   /** During an incident a refresh of any SKU is one at a live SKU, whatever the catalog lists it as. */
   readonly everythingLive: boolean;
 }
 
+/** Nothing is learned of live SKUs. */
 export const NO_LEARNING: AnswerLearning = {
   live: () => null,
-  lines: () => ({ lines: [], told: new Map() }),
+  lines: () => ({ lines: [], lineEvidence: new Map() }),
   everythingLive: false,
-};
-
-/** What a process counts over its answers; it is noted once an answer is committed. */
-export interface AnswerObservers {
-  /** Notices members that move with each refresh. */
-  readonly members: Pick<MemberWatch, 'follows' | 'note'>;
-  /** Counts what looks test of the probabilities held before them. */
-  readonly looks: Pick<LookCounts, 'note' | 'take' | 'giveBack'>;
-  /** Counts what refreshes show of the sources of hints. */
-  readonly hints: Pick<HintCounts, 'note' | 'take' | 'giveBack'>;
-  /** Notices moves in masses. */
-  readonly moves: Pick<MoveCounts, 'follow' | 'note' | 'hour' | 'usualMove'>;
-}
-
-/** They notice and count nothing. */
-export const NO_OBSERVERS: AnswerObservers = {
-  members: { follows: () => false, note: () => ({ muted: [], unmuted: [] }) },
-  looks: { note: () => {}, take: () => [], giveBack: () => {} },
-  hints: { note: () => {}, take: () => null, giveBack: () => {} },
-  moves: {
-    follow: () => {},
-    note: () => {},
-    hour: () => ({ answers: 0, implausible: 0, lost: 0, moves: 0, move: null }),
-    usualMove: () => null,
-  },
 };
 
 /** Lines with the refreshes of an answer, in order of their ids, and what they say of each by SKU. */
 export interface WeighedLines {
   readonly lines: readonly WeighedLine[];
-  readonly told: ReadonlyMap<string, LineEvidence>;
+  readonly lineEvidence: ReadonlyMap<string, LineEvidence>;
 }
 
 /** What its line says of a refresh. */
@@ -132,6 +106,7 @@ export interface LineRefresh {
   readonly wholesale: Wholesale;
 }
 
+/** What became of an answer: what it was applied to, what it has changed, and what that shows. */
 export interface Applied {
   /** Lines of which live SKUs were refreshed: to be weighed, and stored with what the call teaches. */
   readonly lines: readonly WeighedLine[];
@@ -147,8 +122,6 @@ export interface Applied {
   readonly sizeTypeChanges: readonly string[];
   /** SKUs whose prices are not to be acted on before a second answer, from this one on. */
   readonly doubted: readonly DoubtedSku[];
-  /** SKUs of which it was the second answer, or that have their prices of before again. */
-  readonly settled: { readonly confirmed: number; readonly back: number };
   /** Moves in masses that have begun or ended with this answer. */
   readonly massMoved: MassMoved | null;
   /** Promises of a price's age, by what became of them with this answer. */
@@ -166,6 +139,7 @@ export interface ApplyTimes {
   readonly notified: boolean;
 }
 
+/** A SKU whose prices are doubted, and what is odd about them. */
 export interface DoubtedSku {
   readonly sku: string;
   readonly oddity: Oddity;

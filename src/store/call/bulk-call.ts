@@ -16,7 +16,8 @@ import {
   endingWaits,
 } from '../ledger/due.ts';
 import { type CallPause, callPauseRow } from '../ledger/tasks.ts';
-import { type LiveCandidate, type LivePlan, livePlanRow } from '../live/live.ts';
+import { type LivePlan, livePlanRow } from '../live/live.ts';
+import type { LiveCandidate } from '../live/refresh.ts';
 import { HINTS_CAME } from '../sellers/hints.ts';
 import { REFRESHES_CAME } from '../sellers/refresh.ts';
 import { SCOPE_MOVED } from '../sellers/scope.ts';

@@ -1,9 +1,10 @@
 import { notingLateClock } from '../clock.ts';
 import type { Sql } from '../connection/db.ts';
 import { type Claim, lockingClaim, returningClaimed } from '../ledger/due.ts';
+import { type LiveCeiling, storingCeiling } from '../live/ceiling.ts';
 import type { IncidentCause } from '../live/incident.ts';
 import { type LineChange, storedLines, storingLines } from '../live/lines.ts';
-import { type LiveCall, type LiveCeiling, storingCeiling } from '../live/live.ts';
+import type { LiveCall } from '../live/live.ts';
 import { type CallSize, storingCallSize } from './call-size.ts';
 
 /*

@@ -3,7 +3,7 @@ import { doubling } from '../../lib/duration.ts';
 import { failpoint } from '../../lib/failpoint.ts';
 import { scanning, type Sql, transaction, type Tx } from '../connection/db.ts';
 import { lockNewSkus } from '../connection/locks.ts';
-import { type SkuBefore, unknownSku, writeSkuChanges } from '../history/changes.ts';
+import { type SkuBefore, absentSku, writeSkuChanges } from '../history/changes.ts';
 import { deletePricesAround, isObjected } from '../history/removed-prices.ts';
 import { auditReports, countSeenFirst, markUnreported, unreported } from './audit.ts';
 
@@ -191,7 +191,7 @@ async function applyPart(
 function withNew(before: readonly SkuBefore[], skus: readonly string[]): SkuBefore[] {
   const known = new Set(before.map(({ sku }) => sku));
   const added = skus.filter((sku) => !known.has(sku));
-  return [...before, ...added.map(unknownSku)];
+  return [...before, ...added.map(absentSku)];
 }
 
 async function moveToken(tx: Tx, { toSnapshot, isEnd = false }: DeltaChange): Promise<void> {

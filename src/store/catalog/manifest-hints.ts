@@ -1,7 +1,7 @@
 import type { Sql } from '../connection/db.ts';
 import type { HintRecord, ManifestSource } from '../live/hint-state.ts';
 import { MANIFEST_SOURCES } from '../live/hint-state.ts';
-import { withHints } from '../sellers/hints.ts';
+import { hintRecordColumns, withHints } from '../sellers/hints.ts';
 
 /*
  * Hints by lines of manifests: a live SKU whose line is newer than its last refresh, or has another number of sizes
@@ -10,14 +10,14 @@ import { withHints } from '../sellers/hints.ts';
 
 /** Of how many live SKUs lines tell that they have moved, by the source; `live`: lines of live SKUs. */
 export interface HintableLines {
-  readonly told: Readonly<Record<ManifestSource, number>>;
+  readonly hintable: Readonly<Record<ManifestSource, number>>;
   readonly live: number;
 }
 
 /** How a manifest hints. */
 export interface ManifestHinting {
   /** How many of the SKUs that lines tell of are hinted at. */
-  readonly most: (told: HintableLines) => Readonly<Record<ManifestSource, number>>;
+  readonly most: (lines: HintableLines) => Readonly<Record<ManifestSource, number>>;
   /** Draws them: an integer. */
   readonly seed: number;
 }
@@ -32,9 +32,7 @@ export type ManifestRecords = ReadonlyMap<string, HintRecord & { readonly waitin
 export async function readManifestSources(sql: Sql): Promise<ManifestRecords | null> {
   const rows = await withHints(sql, async (tx) => {
     return await tx<(HintRecord & { source: string; waiting: number })[]>`
-      select n.source, coalesce(s.tested, 0) as tested, coalesce(s.expected, 0) as expected, coalesce(s.unmoved, 0) as unmoved,
-        coalesce(s.moves, 0) as moves,
-        coalesce(s.followed, 0) as followed, coalesce(s.stayed, 0) as stayed, coalesce(s.undone, 0) as undone,
+      select n.source, ${hintRecordColumns(tx)},
         (select count(*) from catalog_internal.waiting_hints q where q.source = n.source)::int
           + (select count(*) from catalog_internal.hints h where h.source = n.source)::int as waiting
       from unnest(${[...MANIFEST_SOURCES]}::text[]) as n(source) left join catalog_internal.hint_sources s using (source)`;
@@ -42,7 +40,7 @@ export async function readManifestSources(sql: Sql): Promise<ManifestRecords | n
   return rows === null ? null : new Map(rows.map(({ source, ...record }) => [source, record]));
 }
 
-const COUNT_TOLD = `
+const COUNT_HINTABLE = `
   select count(*) filter (where is_newer)::int as newer,
     count(*) filter (where may_be_resized and has_other_sizes)::int as resized
   from diff`;
@@ -63,8 +61,8 @@ const INSERT_HINTS = `
         order by has_other_sizes desc, hashtextextended(sku, $3::bigint) limit least(2 * $2::int, 5000)
       ) line where sizes <> (select count(*) from catalog.prices p where p.sku = line.sku)
       limit $2::int)
-  ) told
-  where not exists (select from catalog_internal.hints h where h.sku = told.sku and h.source = told.source)
+  ) hintable
+  where not exists (select from catalog_internal.hints h where h.sku = hintable.sku and h.source = hintable.source)
   order by hashtextextended(sku, $3::bigint)
   limit (select greatest(0, 99999 - coalesce(max(id) - min(id), 0)) from catalog_internal.hints)`;
 
@@ -77,11 +75,11 @@ export async function hintByManifest(
   { most, seed }: ManifestHinting,
   { live, generatedAt }: { readonly live: number; readonly generatedAt: Date | null },
 ): Promise<void> {
-  const { rows: counted } = await run(COUNT_TOLD);
+  const { rows: counted } = await run(COUNT_HINTABLE);
   const [{ newer, resized }] = counted as [{ newer: number; resized: number }];
   // Where no line is newer none may have been resized but those that say so.
   if (newer + resized === 0) return;
-  const wanted = most({ told: { 'manifest.updated_at': newer, 'manifest.sizes': resized }, live });
+  const wanted = most({ hintable: { 'manifest.updated_at': newer, 'manifest.sizes': resized }, live });
   const [updated, sizes] = [wanted['manifest.updated_at'], wanted['manifest.sizes']];
   const { rows } = await run('select catalog_internal.hints_are_free() as free');
   if ((rows as [{ free: boolean }])[0].free) await run(INSERT_HINTS, [updated, sizes, seed, generatedAt]);

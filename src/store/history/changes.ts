@@ -137,7 +137,7 @@ export interface SkuBefore {
 }
 
 /** One that was not there. */
-export const unknownSku = (sku: string): SkuBefore => ({
+export const absentSku = (sku: string): SkuBefore => ({
   sku,
   state: null,
   priceSource: null,

@@ -26,6 +26,7 @@ export interface FoundBacklog {
 const isDue = (sql: Sql) =>
   sql`${claimable(sql, 'd')} and d.live and d.lane = ${laneNumber('live')} and d.due_at <= now()`;
 
+/** What is due of live SKUs, and how long nothing was refreshed since the last plan. Scans the due live SKUs. */
 export async function readBacklog(sql: Sql): Promise<FoundBacklog> {
   const [row] = await scanning(sql<[FoundBacklog]>`
     with plan as materialized (
@@ -50,6 +51,7 @@ export async function readBacklog(sql: Sql): Promise<FoundBacklog> {
   return row;
 }
 
+/** Forgets the list of the backlog: none of the due live SKUs comes before the others any longer. */
 export async function clearBacklog(sql: Sql): Promise<void> {
   await sql`delete from catalog_internal.live_backlog`;
 }

@@ -64,6 +64,7 @@ export interface PredictionTest {
 export type ShownOfSource = Omit<HintRecord, 'moves'>;
 
 const { moves: _, ...nothing }: HintRecord = UNTESTED;
+/** Before any refresh. */
 export const NOTHING_SHOWN: ShownOfSource = nothing;
 
 /** What such a test adds. */

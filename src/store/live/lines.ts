@@ -1,7 +1,7 @@
 import { type Queryable, scanning, type Sql } from '../connection/db.ts';
 import { movable } from '../ledger/due.ts';
 import type { HeldLine, Line, LineName, Releases, Wholesale } from './line-state.ts';
-import type { LiveCandidate } from './live.ts';
+import type { LiveCandidate } from './refresh.ts';
 
 /*
  * Lines of live SKUs in Postgres: their state, and due times of SKUs whose line moves. Nobody waits here for a row
@@ -106,6 +106,7 @@ export interface HeldMembers {
 /** Of a line with more SKUs those that are due soonest. */
 const MAX_MEMBERS = 2000;
 
+/** SKUs of a line that may be refreshed sooner, in order of their due times, MAX_MEMBERS at most. */
 export async function readMembers(sql: Sql, line: string): Promise<HeldMembers> {
   const [row] = await scanning(sql<[HeldMembers]>`
     select ${minutesOf(sql, 'clock_timestamp()')} as now, (${releasesRow(sql)}) as releases, (

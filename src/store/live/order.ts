@@ -1,6 +1,6 @@
 import type { Sql } from '../connection/db.ts';
-import type { LiveCandidate } from './live.ts';
 import type { Rate } from './rate-prior.ts';
+import type { LiveCandidate } from './refresh.ts';
 
 /*
  * Moving SKUs in and out of the order of live refreshes when an incident begins or ends: in pieces by SKU, each on

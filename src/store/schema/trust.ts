@@ -30,7 +30,7 @@ export const beliefs = internal.table(
     /** Of the sizes of a live SKU, and of a snapshot-priced one, the part that moves with it. */
     liveMovedPart: doublePrecision('live_moved_part').notNull().default(1),
     snapshotMovedPart: doublePrecision('snapshot_moved_part').notNull().default(1),
-    /** Part of the delta's reports whose look finds a move. */
+    /** Part of the delta's reports whose refresh finds a move. */
     reportedMoves: doublePrecision('reported_moves').notNull().default(0.9),
     /** Part of the snapshot-priced SKUs that have moved and will be reported, but are not yet. */
     waitingMoves: doublePrecision('waiting_moves').notNull().default(0.02),
@@ -56,7 +56,7 @@ export const beliefs = internal.table(
 );
 
 /**
- * Answered looks, each a test of the probability that was held just before it: by hour, by cohort, and by where in
+ * Answered refreshes, each a test of the probability that was held just before it: by hour, by cohort, and by where in
  * [0, 1] the probability was.
  */
 export const calibrationHours = internal.table(
@@ -73,7 +73,7 @@ export const calibrationHours = internal.table(
     claimed: doublePrecision().notNull(),
     /** Sum of the minutes since the refresh before. */
     minutes: doublePrecision().notNull(),
-    /** Looks that settled that a move had never been reported (store/catalog/audit.ts). */
+    /** Refreshes that settled that a move had never been reported (store/catalog/audit.ts). */
     missed: bigint({ mode: 'bigint' }).notNull(),
   },
   (t) => [primaryKey({ columns: [t.hour, t.cohort, t.bin] })],

@@ -15,7 +15,7 @@ import {
   type PredictionTest,
   type WaitingHint,
 } from '../live/hint-state.ts';
-import type { LiveCandidate } from '../live/live.ts';
+import type { LiveCandidate } from '../live/refresh.ts';
 
 /*
  * Hints in Postgres (catalog.hint): read in pieces, kept until their SKU is refreshed, and weighed then. SKUs that
@@ -74,11 +74,18 @@ export interface HintedSku extends LiveCandidate {
   readonly hints: readonly WaitingHint[];
 }
 
+/** Hints that were read in one go, with the SKUs and the sources that they are of. */
 export interface HintPiece {
   readonly hints: readonly ReadHint[];
   readonly skus: readonly HintedSku[];
   readonly sources: readonly KnownSource[];
 }
+
+/** SQL: columns of a HintRecord, of a row `s` of catalog_internal.hint_sources; of UNTESTED where there is none. */
+export const hintRecordColumns = (tx: Tx) => tx`
+  coalesce(s.tested, 0) as tested, coalesce(s.expected, 0) as expected, coalesce(s.unmoved, 0) as unmoved,
+  coalesce(s.moves, 0) as moves, coalesce(s.followed, 0) as followed, coalesce(s.stayed, 0) as stayed,
+  coalesce(s.undone, 0) as undone`;
 
 /** Reads at most `limit` hints and takes them away; their SKUs are locked in the ledger until the transaction ends. */
 export async function takeHints(tx: Tx, limit: number): Promise<HintPiece> {
@@ -120,10 +127,7 @@ export async function takeHints(tx: Tx, limit: number): Promise<HintPiece> {
          'unmoved', unmoved, 'moves', moves,
          'followed', followed, 'stayed', stayed, 'undone', undone, 'waiting', waiting)), '[]')
        from (
-         select source, coalesce(s.tested, 0) as tested, coalesce(s.expected, 0) as expected, coalesce(s.unmoved, 0) as unmoved,
-           coalesce(s.moves, 0) as moves,
-           coalesce(s.followed, 0) as followed, coalesce(s.stayed, 0) as stayed, coalesce(s.undone, 0) as undone,
-           coalesce(w.waiting, 0) as waiting
+         select source, ${hintRecordColumns(tx)}, coalesce(w.waiting, 0) as waiting
          from catalog_internal.hint_sources s
          full join (select source, count(*) as waiting from catalog_internal.waiting_hints group by source) w using (source)
        ) s) as sources`;
@@ -239,14 +243,14 @@ export class HintCounts {
   }
 
   /**
-   * `moves`: how many refreshes of live SKUs have found a move; `told`: what has become of moves that sources had
-   * told of.
+   * `moves`: how many refreshes of live SKUs have found a move; `predictionTests`: what has become of moves
+   * that sources had told of.
    */
-  note(tests: readonly HintTest[], moves: number, told: readonly PredictionTest[] = []): void {
+  note(tests: readonly HintTest[], moves: number, predictionTests: readonly PredictionTest[] = []): void {
     this.#moves += moves;
     for (const { source, expected, moved } of this.#base.weigh(tests))
       this.#add(source, { tested: 1, expected, unmoved: Number(!moved) });
-    for (const test of told) this.#add(test.source, shownByPrediction(test));
+    for (const test of predictionTests) this.#add(test.source, shownByPrediction(test));
   }
 
   /** Takes back what could not be written. */
@@ -271,6 +275,7 @@ export class HintCounts {
   }
 }
 
+/** What refreshes have shown, to be stored: of sources, and how many have found a move. */
 export interface ShownOfHints {
   readonly shown: readonly (ShownOfSource & { readonly source: string })[];
   readonly moves: number;

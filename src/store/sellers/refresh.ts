@@ -1,6 +1,6 @@
 import { type Queryable, type Sql, transaction } from '../connection/db.ts';
 import { lockNewSkus } from '../connection/locks.ts';
-import { unknownSku, writeSkuChanges } from '../history/changes.ts';
+import { absentSku, writeSkuChanges } from '../history/changes.ts';
 import { requestTask } from '../ledger/tasks.ts';
 
 /** What a refresh did: to how many SKUs, and whether bulk calls were paused after failures. */
@@ -70,7 +70,7 @@ export async function refreshSkus(sql: Sql, skus: readonly string[]): Promise<Re
     if (added.length > 0)
       await writeSkuChanges(
         tx,
-        added.map(({ sku }) => unknownSku(sku)),
+        added.map(({ sku }) => absentSku(sku)),
       );
     return {
       ...refreshed,

@@ -65,7 +65,7 @@ async function learnRatePrior(sql: Sql): Promise<void> {
  * `seed`: an integer; the same one draws the same SKUs. What was drawn and has not been refreshed for an hour is
  * forgotten.
  */
-export async function drawLooks(
+export async function drawRandomRefreshes(
   sql: Sql,
   { part, minutes, seed }: { readonly part: number; readonly minutes: number; readonly seed: number },
 ): Promise<void> {

@@ -8,7 +8,7 @@ import type { PriorLesson } from '../live/rate-prior.ts';
  */
 
 /** One test: `right` of `looks` things that were each believed with `probability` were so. */
-export interface LookTest {
+export interface RefreshTest {
   readonly cohort: string;
   readonly probability: number;
   readonly looks: number;
@@ -36,7 +36,7 @@ export function binOf(probability: number): number {
 }
 
 /** Tests of one cohort and bin, summed up. */
-export interface CountedLooks {
+export interface CalibrationBin {
   readonly cohort: string;
   readonly bin: number;
   looks: number;
@@ -53,10 +53,10 @@ const SUMS = ['looks', 'right', 'claimed', 'minutes', 'missed', 'leverage'] as c
 const WRITTEN_EVERY_MS = 10_000;
 
 /** What one process has counted and not written yet: at most what ten seconds bring, which is lost when it dies. */
-export class LookCounts {
+export class CalibrationCounts {
   readonly #clock: Pick<Clock, 'monotonic'>;
   readonly #everyMs: number;
-  #counts = new Map<string, CountedLooks>();
+  #counts = new Map<string, CalibrationBin>();
   #writtenAt: number;
 
   constructor(clock: Pick<Clock, 'monotonic'>, everyMs: number = WRITTEN_EVERY_MS) {
@@ -65,7 +65,7 @@ export class LookCounts {
     this.#writtenAt = clock.monotonic();
   }
 
-  note(tests: readonly LookTest[]): void {
+  note(tests: readonly RefreshTest[]): void {
     for (const { cohort, probability, looks, right, minutes, missed = false, leverage = 0 } of tests)
       this.#add({
         cohort,
@@ -80,11 +80,11 @@ export class LookCounts {
   }
 
   /** Takes back what could not be written. */
-  giveBack(counts: readonly CountedLooks[]): void {
+  giveBack(counts: readonly CalibrationBin[]): void {
     for (const each of counts) this.#add(each);
   }
 
-  #add({ cohort, bin, ...numbers }: CountedLooks): void {
+  #add({ cohort, bin, ...numbers }: CalibrationBin): void {
     const key = `${cohort} ${bin}`;
     const counts = this.#counts.get(key);
     if (counts === undefined) this.#counts.set(key, { cohort, bin, ...numbers });
@@ -92,7 +92,7 @@ export class LookCounts {
   }
 
   /** What is to be written now: all that was counted, where that is due; else nothing. */
-  take(): readonly CountedLooks[] {
+  take(): readonly CalibrationBin[] {
     const now = this.#clock.monotonic();
     if (now - this.#writtenAt < this.#everyMs || this.#counts.size === 0) return [];
     this.#writtenAt = now;
@@ -106,9 +106,9 @@ export class LookCounts {
  * Adds counts to those of the present hour, in order of their keys, as every process does, and to what the prior of
  * rates is learned from.
  */
-export async function storeLooks(sql: Sql, counts: readonly CountedLooks[]): Promise<void> {
+export async function storeCalibration(sql: Sql, counts: readonly CalibrationBin[]): Promise<void> {
   if (counts.length === 0) return;
-  const numbers = (of: (counts: CountedLooks) => number) => counts.map(of);
+  const numbers = (of: (counts: CalibrationBin) => number) => counts.map(of);
   const { surprise, leverage, noise } = priorLessonOf(counts);
   await sql`
     with lesson as (
@@ -129,7 +129,7 @@ export async function storeLooks(sql: Sql, counts: readonly CountedLooks[]): Pro
 }
 
 /** What counts say of the prior of rates. Pure. */
-export function priorLessonOf(counts: readonly CountedLooks[]): PriorLesson {
+export function priorLessonOf(counts: readonly CalibrationBin[]): PriorLesson {
   const lesson = { surprise: 0, leverage: 0, noise: 0 };
   for (const { looks, right, claimed, leverage } of counts) {
     if (leverage === 0) continue;
@@ -148,17 +148,18 @@ export async function pruneCalibration(sql: Sql): Promise<void> {
 }
 
 /**
- * A cohort's looks of the last seven days beside what was claimed of them (view catalog.calibration, over all tenths).
+ * A cohort's tests of the last seven days beside what was claimed of them (view catalog.calibration, over all tenths).
  */
 export interface CohortCalibration {
   readonly cohort: string;
   readonly looks: number;
   readonly rightShare: number;
   readonly claimedShare: number;
-  /** Mean distance between the two over the tenths, by looks: the expected calibration error, in [0, 1]. */
+  /** Mean distance between the two over the tenths, weighted by `looks`: the expected calibration error, in [0, 1]. */
   readonly error: number;
 }
 
+/** How well p_right has held in seven days, by cohort, in order of their names. */
 export async function readCalibration(sql: Sql): Promise<CohortCalibration[]> {
   return await sql<CohortCalibration[]>`
     select cohort, sum(looks)::float8 as looks, (sum(looks * right_share) / sum(looks))::float8 as "rightShare",

@@ -1,5 +1,6 @@
 import type { LiveSpend } from '../../store/ledger/claim.ts';
-import { type LiveCeiling, type LivePlan, NO_CEILING } from '../../store/live/live.ts';
+import { type LiveCeiling, NO_CEILING } from '../../store/live/ceiling.ts';
+import type { LivePlan } from '../../store/live/live.ts';
 
 /*
  * The partner limits live computations in time, too, by how much and in which way is not documented (partner rules

@@ -1,5 +1,6 @@
 import type { CandidateOptions } from '../../store/call/candidates.ts';
-import type { LiveCandidate, LivePlan } from '../../store/live/live.ts';
+import type { LivePlan } from '../../store/live/live.ts';
+import type { LiveCandidate } from '../../store/live/refresh.ts';
 import type { SyncSettings } from '../context.ts';
 import { TRIAL_BUDGETS } from './incident.ts';
 import { chooseLive, MIN_MINUTES, SHORTLIST } from './policy.ts';

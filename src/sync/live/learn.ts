@@ -1,5 +1,6 @@
 import type { Lesson } from '../../store/call/call-lesson.ts';
-import type { LiveCeiling, LivePlan } from '../../store/live/live.ts';
+import type { LiveCeiling } from '../../store/live/ceiling.ts';
+import type { LivePlan } from '../../store/live/live.ts';
 import type { SyncSettings } from '../context.ts';
 import type { SyncEvent } from '../events.ts';
 import { type CeilingEvidence, learnLiveCeiling, meetsCeiling } from './ceiling.ts';

@@ -1,6 +1,7 @@
 import type { LineRefresh, LineEvidence, WeighedLine, WeighedLines } from '../../store/answer/types.ts';
 import { type Line, QUIET_LINE, type Releases, type Wholesale } from '../../store/live/line-state.ts';
-import type { LivePlan, LiveRefresh } from '../../store/live/live.ts';
+import type { LivePlan } from '../../store/live/live.ts';
+import type { LiveRefresh } from '../../store/live/refresh.ts';
 import { releaseRecheckMinutes, type BoostPlan } from './boost.ts';
 import { rateOf } from './rate.ts';
 import { isWholesale, learnWholesale, type LineTransition, weighRefresh } from './releases.ts';
@@ -37,7 +38,7 @@ export function boostPlan({ refreshThreshold, maxIntervalMinutes, incident }: Li
 
 /** What lines say of refreshes by SKU, and the lines with their refreshes, in order of their ids. */
 export function weighLines(plan: LivePlan, refreshes: readonly LiveRefresh[]): WeighedLines {
-  const told = new Map<string, LineEvidence>();
+  const lineEvidence = new Map<string, LineEvidence>();
   const lines = new Map<string, WeighedLine & { readonly now: Line }>();
   const boost = boostPlan(plan);
   for (const refresh of boost === null ? [] : refreshes) {
@@ -49,7 +50,7 @@ export function weighLines(plan: LivePlan, refreshes: readonly LiveRefresh[]): W
     lines.set(line.id, { ...before, refreshes: [...before.refreshes, found], now });
     const known = { weight: refresh.weight, rate: rateOf(refresh) };
     const againIn = boost === null ? null : releaseRecheckMinutes(now, found, known, boost);
-    told.set(refresh.sku, { explained, againIn, wholesale: ownMoves(refresh, explained) });
+    lineEvidence.set(refresh.sku, { explained, againIn, wholesale: ownMoves(refresh, explained) });
   }
   const inOrder = [...lines.values()].toSorted((a, b) => (a.id < b.id ? -1 : 1));
   return {
@@ -60,7 +61,7 @@ export function weighLines(plan: LivePlan, refreshes: readonly LiveRefresh[]): W
       state,
       refreshes: found,
     })),
-    told,
+    lineEvidence,
   };
 }
 

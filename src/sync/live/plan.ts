@@ -10,7 +10,7 @@ import {
   storeRefreshThreshold,
 } from '../../store/live/live.ts';
 import { scheduleLive, unscheduleSnapshot, unscheduledLive } from '../../store/live/order.ts';
-import { drawLooks, learnBeliefs } from '../../store/trust/beliefs.ts';
+import { drawRandomRefreshes, learnBeliefs } from '../../store/trust/beliefs.ts';
 import type { SyncContext, SyncSettings } from '../context.ts';
 import { nextRefresh } from '../intervals.ts';
 import type { TaskOutcome } from '../outcome.ts';
@@ -64,7 +64,7 @@ export async function planLive(ctx: SyncContext): Promise<TaskOutcome> {
   const nextInMs = skus === 0 || backlog.isNear ? SOON_MS : SOLVE_EVERY_MS;
   // Where all are refreshed in turn, each refresh is as good a sample.
   if (solved.refreshThreshold !== null)
-    await drawLooks(sql, {
+    await drawRandomRefreshes(sql, {
       part: drawnPart(skus, refreshes, nextInMs / 60_000),
       minutes: nextInMs / 60_000,
       seed: Math.floor(ctx.random() * 2 ** 31),
@@ -140,7 +140,7 @@ function solve(
 const AT_ONCE = 10_000;
 
 /**
- * Schedules SKUs in the order of live refreshes, each as long after its last look as `waitMinutes` says: with `all`
+ * Schedules SKUs in the order of live refreshes, each as long after its last refresh as `waitMinutes` says: with `all`
  * those that are scheduled too, as after a change of the plan. Returns how many.
  */
 export async function scheduleAll(

@@ -1,4 +1,4 @@
-import type { LiveCandidate } from '../../store/live/live.ts';
+import type { LiveCandidate } from '../../store/live/refresh.ts';
 import { type Rate, rateFromPast } from './policy.ts';
 
 /** What is believed of a SKU's rate of change: what refreshes have taught, else what its past says. */

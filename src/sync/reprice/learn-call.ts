@@ -1,7 +1,9 @@
 import type { Applied } from '../../store/answer/types.ts';
 import { storeLesson } from '../../store/call/call-lesson.ts';
+import { listedAsSnapshot } from '../../store/catalog/listed.ts';
 import type { Claim, ClaimedSku } from '../../store/ledger/due.ts';
-import { listedAsSnapshot, readLivePlan, storeCeiling } from '../../store/live/live.ts';
+import { storeCeiling } from '../../store/live/ceiling.ts';
+import { readLivePlan } from '../../store/live/live.ts';
 import type { SyncContext } from '../context.ts';
 import { weighDeferrals } from '../incidents.ts';
 import { withoutOwn } from '../live/again.ts';

@@ -8,7 +8,7 @@ import { type CallInputs, readCallInputs } from '../../store/call/bulk-call.ts';
 import { isConnectionLost, rejection, storeFailure } from '../../store/connection/sql-errors.ts';
 import { claimDue } from '../../store/ledger/claim.ts';
 import type { Claim } from '../../store/ledger/due.ts';
-import type { LiveRefresh } from '../../store/live/live.ts';
+import type { LiveRefresh } from '../../store/live/refresh.ts';
 import { takeRefreshes } from '../../store/sellers/refresh.ts';
 import { readScope, withinScope } from '../../store/sellers/scope.ts';
 import { readWatchlist } from '../../store/sellers/watchlist.ts';
@@ -54,11 +54,11 @@ export async function repriceOnce(
   onSent: () => void = () => {},
 ): Promise<IterationResult> {
   const steps = new CallSteps(ctx.clock);
-  const plan = (iteration: Iteration) =>
+  const planFor = (tried: Iteration) =>
     steps.time('plan', async () =>
-      planCall(await readInputs(ctx), { ...iteration, recovering: ctx.recent.recovering }, ctx.settings),
+      planCall(await readInputs(ctx), { ...tried, recovering: ctx.recent.recovering }, ctx.settings),
     );
-  const first = await plan(iteration);
+  const first = await planFor(iteration);
   if (first.kind !== 'planned') return first;
   const acquired = await steps.time(
     'pace.wait',
@@ -69,7 +69,7 @@ export async function repriceOnce(
   const { waited, permit } = acquired;
   const { halfOpen } = permit;
   // While this call waited, others may have claimed what it had planned, and something urgent may have come.
-  const planned = waited || halfOpen ? await plan({ ...iteration, halfOpen }) : first;
+  const planned = waited || halfOpen ? await planFor({ ...iteration, halfOpen }) : first;
   const claim =
     planned.kind === 'planned'
       ? await steps.time('claim', () => claimPlanned(ctx, planned, permit, requestTimeoutMs))
@@ -208,7 +208,7 @@ async function settle(
   reconciliation: Reconciliation,
   { plan }: PlannedCall,
 ): Promise<Pick<Applied, 'lines'>> {
-  const { sql, settings, random } = ctx;
+  const { sql, settings, random, observers } = ctx;
   let unpricedEntries = 0;
   const { skuAnswers } = reconciliation;
   const meanwhile = {
@@ -228,7 +228,7 @@ async function settle(
     everythingLive: plan.incident !== null,
   };
   const applied = await applyTraced(ctx, () =>
-    applyAnswer(sql, claim, results, nextRefresh(settings), { learning, observers: ctx }),
+    applyAnswer(sql, claim, results, nextRefresh(settings), { learning, observers }),
   );
   failpoint('bulk.committed');
   tellApplied(ctx, claim, reconciliation, { ...applied, unpricedEntries });

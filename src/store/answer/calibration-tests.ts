@@ -1,6 +1,6 @@
 import type { AuditFinding } from '../catalog/audit.ts';
 import { priorLeverage, RATES_START_AS } from '../live/rate-prior.ts';
-import type { LookTest } from '../trust/calibration.ts';
+import type { RefreshTest } from '../trust/calibration.ts';
 import type { PriceDifference } from './differences.ts';
 import type { SkuResult } from './types.ts';
 
@@ -67,18 +67,18 @@ const leverageOf = ({ alpha, beta, prior, priorMinutes }: HeldPrices, minutes: n
  * many have; once more for those drawn at random. Pure.
  */
 export function testsOf(
-  looks: readonly (HeldPrices & { readonly moved: boolean; readonly finding: AuditFinding | null })[],
+  outcomes: readonly (HeldPrices & { readonly moved: boolean; readonly finding: AuditFinding | null })[],
   sizes: ReadonlyMap<string, SizesFound>,
-): LookTest[] {
-  return looks.flatMap((look) => {
-    const { sku, cohort, pRight, sizePRight, minutes, random, moved, finding } = look;
+): RefreshTest[] {
+  return outcomes.flatMap((outcome) => {
+    const { sku, cohort, pRight, sizePRight, minutes, random, moved, finding } = outcome;
     if (pRight === null || sizePRight === null || minutes === null) return [];
     const { held, moved: sizesMoved } = sizes.get(sku) ?? { held: 0, moved: 0 };
     const missed = finding === 'overdue';
     const skuTest = { probability: pRight, looks: 1, right: Number(!moved), minutes };
     const sizeTest = { probability: sizePRight, looks: held, right: held - sizesMoved, minutes };
     const cohorts = random ? [cohort, 'random'] : [cohort];
-    const leverage = BY_RATE.has(cohort) ? leverageOf(look, minutes) : 0;
+    const leverage = BY_RATE.has(cohort) ? leverageOf(outcome, minutes) : 0;
     return cohorts.flatMap((of) => [
       { cohort: of, ...skuTest, missed, leverage: of === cohort ? leverage : 0 },
       ...(held > 0 ? [{ cohort: `${of} sizes`, ...sizeTest }] : []),

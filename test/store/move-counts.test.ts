@@ -1,15 +1,15 @@
 import { describe, expect, test } from 'vitest';
 import type { SkuJudgement } from '../../src/store/answer/doubts.ts';
-import { isMassMove, MoveCounts } from '../../src/store/answer/mass-moves.ts';
+import { isMassMove, MoveCounts } from '../../src/store/answer/move-counts.ts';
 
-const look = (odd: boolean, move: number | null): SkuJudgement => ({
+const judgement = (odd: boolean, move: number | null): SkuJudgement => ({
   sku: 'A',
   judgement: { kind: 'none' },
   againInMs: null,
-  look: { odd, lost: false, move },
+  sample: { odd, lost: false, move },
 });
-const looks = (count: number, odd: boolean, move: number | null) =>
-  Array.from({ length: count }, () => look(odd, move));
+const judgements = (count: number, odd: boolean, move: number | null) =>
+  Array.from({ length: count }, () => judgement(odd, move));
 const HOUR = { answers: 1000, implausible: 0, lost: 0, moves: 500, move: 0.05 };
 
 describe('it is a mass move', () => {
@@ -48,9 +48,9 @@ describe('what a process counts', () => {
 
   test('is of the last hour, and its median is known to a twentieth', () => {
     const { clock, counts } = at();
-    counts.note([...looks(10, true, 2), ...looks(5, false, null)]);
+    counts.note([...judgements(10, true, 2), ...judgements(5, false, null)]);
     clock.now += 59 * 60_000;
-    counts.note([...looks(51, false, 0.05), ...looks(40, false, 0.5)]);
+    counts.note([...judgements(51, false, 0.05), ...judgements(40, false, 0.5)]);
     expect(counts.hour()).toMatchObject({ answers: 106, implausible: 10, moves: 101 });
     expect((counts.hour().move ?? 0) / 0.05).toBeCloseTo(1, 1);
     clock.now += 2 * 60_000;
@@ -61,20 +61,20 @@ describe('what a process counts', () => {
 
   test('leaves out SKUs without prices before', () => {
     const { counts } = at();
-    counts.note([{ ...look(true, 1), look: null }]);
+    counts.note([{ ...judgement(true, 1), sample: null }]);
     expect(counts.hour().answers).toBe(0);
   });
 
   test('tells what is usual once an hour, where enough has moved', () => {
     const { clock, counts } = at();
-    counts.note(looks(200, false, 0.05));
+    counts.note(judgements(200, false, 0.05));
     expect(counts.usualMove()).toBeNull();
     clock.now += 3_600_000;
-    counts.note(looks(200, false, 0.05));
+    counts.note(judgements(200, false, 0.05));
     expect(counts.usualMove()).toBeCloseTo(0.05, 2);
     expect(counts.usualMove()).toBeNull();
     clock.now += 2 * 3_600_000;
-    counts.note(looks(199, false, 0.05));
+    counts.note(judgements(199, false, 0.05));
     expect(counts.usualMove()).toBeNull();
   });
 });

@@ -1,0 +1,38 @@
+import type { Clock } from '../../lib/clock.ts';
+import { HintCounts } from '../sellers/hints.ts';
+import { CalibrationCounts } from '../trust/calibration.ts';
+import { MemberWatch } from './members.ts';
+import { MoveCounts } from './move-counts.ts';
+
+/** What a process counts over its answers; it is noted once an answer is committed. */
+export interface AnswerObservers {
+  /** Notices members that move with each refresh. */
+  readonly members: Pick<MemberWatch, 'follows' | 'note'>;
+  /** Counts what refreshes test of the probabilities held before them. */
+  readonly calibration: Pick<CalibrationCounts, 'note' | 'take' | 'giveBack'>;
+  /** Counts what refreshes show of the sources of hints. */
+  readonly hints: Pick<HintCounts, 'note' | 'take' | 'giveBack'>;
+  /** Notices moves in masses. */
+  readonly moves: Pick<MoveCounts, 'follow' | 'note' | 'hour' | 'usualMove'>;
+}
+
+/** Those of one process, which begin with nothing. */
+export const createObservers = (clock: Pick<Clock, 'monotonic'>): AnswerObservers => ({
+  members: new MemberWatch(),
+  calibration: new CalibrationCounts(clock),
+  hints: new HintCounts(clock),
+  moves: new MoveCounts(clock),
+});
+
+/** They notice and count nothing. */
+export const NO_OBSERVERS: AnswerObservers = {
+  members: { follows: () => false, note: () => ({ muted: [], unmuted: [] }) },
+  calibration: { note: () => {}, take: () => [], giveBack: () => {} },
+  hints: { note: () => {}, take: () => null, giveBack: () => {} },
+  moves: {
+    follow: () => {},
+    note: () => {},
+    hour: () => ({ answers: 0, implausible: 0, lost: 0, moves: 0, move: null }),
+    usualMove: () => null,
+  },
+};
