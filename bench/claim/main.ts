@@ -1,6 +1,7 @@
 import { type CallInputOptions, readCallInputs } from '../../src/store/call/bulk-call.ts';
 import type { Sql } from '../../src/store/connection/db.ts';
-import { type Claim, claimDue, type Quota, returnClaim, endWaits } from '../../src/store/ledger/due.ts';
+import { claimDue } from '../../src/store/ledger/claim.ts';
+import { type Claim, type Quota, returnClaim, endWaits } from '../../src/store/ledger/due.ts';
 import { median, timed } from '../frame/measure.ts';
 import { withMirrorDatabase } from '../frame/server.ts';
 import { report, type Row, sizes } from '../frame/table.ts';

@@ -5,8 +5,9 @@ import { type AnswerLearning, NO_LEARNING } from '../../src/store/answer/types.t
 import { type CallInputOptions, readCallInputs } from '../../src/store/call/bulk-call.ts';
 import { storeLesson } from '../../src/store/call/call-lesson.ts';
 import type { Sql } from '../../src/store/connection/db.ts';
+import { claimDue } from '../../src/store/ledger/claim.ts';
 import { DueFloors } from '../../src/store/ledger/due-floors.ts';
-import { claimDue, type Quota } from '../../src/store/ledger/due.ts';
+import type { Quota } from '../../src/store/ledger/due.ts';
 import { foundRecords, type FoundRecord, NEXT } from '../apply/answer.ts';
 import { loadRecords } from '../frame/records.ts';
 import { seeded } from '../freshness/random.ts';
@@ -132,7 +133,7 @@ export class Calls {
           end if;
         end loop;
       end $$`);
-    await pruneSends(sql, 1000);
+    await pruneSends(sql, { olderThanMs: 1000 });
     await sql`delete from catalog_internal.live_calls where called_at < now() - interval '1 second'`;
     this.made += calls;
   }

@@ -1,6 +1,7 @@
 import { request } from 'undici';
 import { loadConfig, processSources } from '../config/config.ts';
 import { systemClock } from '../lib/clock.ts';
+import { errorCode } from '../lib/error-code.ts';
 import { type Command, EXIT } from './command.ts';
 
 const ANSWER_WITHIN_MS = 5000;
@@ -19,7 +20,7 @@ async function ask(url: string): Promise<{ readonly status: number; readonly tex
       const { statusCode, body } = await request(url, { signal });
       return { status: statusCode, text: (await body.text()).trim() };
     } catch (error) {
-      const isCut = error instanceof Error && 'code' in error && CUT.has(String(error.code));
+      const isCut = CUT.has(errorCode(error) ?? '');
       if (!isCut || signal.aborted) throw error;
       await systemClock.sleep(RETRY_AFTER_MS, signal);
     }

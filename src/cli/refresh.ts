@@ -1,4 +1,5 @@
 import { loadConfig, processSources } from '../config/config.ts';
+import { plural } from '../lib/format.ts';
 import { shownJson } from '../lib/shown-json.ts';
 import { MAX_KEY_LENGTH } from '../partner/text.ts';
 import { harmless } from '../status/style.ts';
@@ -15,7 +16,7 @@ import { withMirror } from './mirror.ts';
 
 /** SKUs of those that were unknown, and characters of each, that are shown. */
 const [SHOWN_SKUS, SHOWN_LENGTH] = [5, 40];
-const skusAre = (n: number, more = ''): string => `${n} ${more}${n === 1 ? 'SKU is' : 'SKUs are'}`;
+const skusAre = (n: number, more = ''): string => `${n} ${more}${plural(n, 'SKU is', 'SKUs are')}`;
 
 export const refresh: Command = {
   summary: 'queue SKUs for immediate refresh, or request a full resync',
@@ -65,7 +66,7 @@ export const refresh: Command = {
         if (added.length > 0) print(unknownLine(added));
         if (released > 0)
           print(
-            `${released} of those due no longer ${released === 1 ? 'waits' : 'wait'} after errors or deferrals`,
+            `${released} of those due no longer ${plural(released, 'waits', 'wait')} after errors or deferrals`,
           );
         if (outside > 0)
           print(

@@ -2,6 +2,7 @@ import { type Config, loadConfig, processSources } from '../config/config.ts';
 import { type App, startApp } from '../daemon/app.ts';
 import { type Clock, systemClock } from '../lib/clock.ts';
 import { parseDuration } from '../lib/duration.ts';
+import { plural } from '../lib/format.ts';
 import { databaseNow, type StillDue, stillDue } from '../store/catalog/sync-state.ts';
 import { requestTask } from '../store/ledger/tasks.ts';
 import { libraryLines } from '../telemetry/log/lines.ts';
@@ -147,7 +148,7 @@ function inWords({ baseline, deltaCaughtUp, due }: StillDue): string {
   const parts = [
     ...(baseline ? [] : ['a baseline']),
     ...(deltaCaughtUp ? [] : ['a delta poll']),
-    ...due.map(({ reason, count }) => `${count} ${count === 1 ? 'SKU' : 'SKUs'} (${reason})`),
+    ...due.map(({ reason, count }) => `${count} ${plural(count, 'SKU')} (${reason})`),
   ];
   return parts.join(', ');
 }

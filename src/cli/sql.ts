@@ -1,4 +1,5 @@
 import { loadConfig, processSources } from '../config/config.ts';
+import { plural } from '../lib/format.ts';
 import { shownJson } from '../lib/shown-json.ts';
 import { harmless } from '../status/style.ts';
 import type { Sql, Tx } from '../store/connection/db.ts';
@@ -136,7 +137,7 @@ async function printTable(tx: Tx, query: string, print: (line: string) => void):
   const { width } = terminalOf(process.stdout, processSources.env);
   for await (const { columns, rows } of pagesOf(tx, query)) {
     for (const line of gridOf(columns, rows, width)) print(line);
-    print(rows.length === 1 ? '(1 row)' : `(${rows.length} rows)`);
+    print(`(${rows.length} ${plural(rows.length, 'row')})`);
     // Whether there are more is known by nobody before they are asked for.
     if (rows.length === BATCH)
       print(`only the first ${BATCH} rows are shown: use LIMIT and OFFSET, or --json`);

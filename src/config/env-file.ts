@@ -1,3 +1,4 @@
+import { errorCode } from '../lib/error-code.ts';
 import { type Environment, given, inOneSpelling, isThere, type ReadFile } from './environment.ts';
 
 /** An environment file that was read: its variables, and what is wrong with its lines. */
@@ -62,7 +63,7 @@ export function readEnvFiles(
       problems.push(...broken.map((problem) => `${path}: ${problem}`));
       return [{ path, values }];
     } catch (error) {
-      const code = error instanceof Error && 'code' in error ? String(error.code) : 'it cannot be read';
+      const code = errorCode(error) ?? 'it cannot be read';
       problems.push(`${path}: ${UNREADABLE[code] ?? code}`);
       return [];
     }

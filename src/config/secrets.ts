@@ -1,3 +1,4 @@
+import { errorCode } from '../lib/error-code.ts';
 import { parseProxy } from '../partner/proxy.ts';
 import { SHORTEST_SECRET } from '../partner/secret-url.ts';
 import { type ConfigProblem, type Environment, given, type ReadFile } from './environment.ts';
@@ -78,8 +79,11 @@ export function readSecret(
       };
     } catch (error) {
       // The path is not shown: the commonest mistake is to put the secret itself there.
-      const code = error instanceof Error && 'code' in error ? ` (${String(error.code)})` : '';
-      return { variable, expected: `the path of a readable file${code}` };
+      const code = errorCode(error);
+      return {
+        variable,
+        expected: `the path of a readable file${code === null ? '' : ` (${code})`}`,
+      };
     }
   }
   if (value === undefined) return null;

@@ -1,14 +1,14 @@
 import type { Config } from '../config/config.ts';
 import type { Clock } from '../lib/clock.ts';
 import { mirrorName } from '../lib/host-name.ts';
+import { within } from '../lib/within.ts';
 import { createCircuitBreaker } from '../pace/circuit-breaker.ts';
 import { paceLimits } from '../pace/policy.ts';
-import { within } from '../queues/backend.ts';
 import { schedules } from '../queues/jobs.ts';
 import { createRunner, type Runner } from '../queues/runner.ts';
 import { createStorePause } from '../queues/store-pause.ts';
 import { leaveReadOnly, type Sql } from '../store/connection/db.ts';
-import { dueNow } from '../store/ledger/due.ts';
+import { dueNow } from '../store/ledger/idle.ts';
 import { endCallPause, type TaskName } from '../store/ledger/tasks.ts';
 import type { Log } from '../telemetry/log/logger.ts';
 import { rememberProblems } from '../telemetry/log/problems.ts';

@@ -30,6 +30,10 @@ const UNWATCHED_MS = 3_600_000;
 const DATE_PRECISION_MS = 1000;
 const PARTNER_KNOWN_MS = 3_600_000;
 
+/**
+ * Watches the clocks of Postgres, of this host and of the partner; `emit` is told what they do. Nothing runs by
+ * itself: call `check` regularly.
+ */
 export function createClockWatch(sql: Sql, clock: Clock, emit: (event: ClockEvent) => void): ClockWatch {
   let before: ClocksBefore | null = null;
   let wrong: WrongClock | null = null;

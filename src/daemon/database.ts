@@ -11,7 +11,7 @@ import { ANSWER_WITHIN_MS, connect, type DatabaseUrl, type Sql } from '../store/
 import { PoolerError } from '../store/connection/pooler.ts';
 import { storeFailure } from '../store/connection/sql-errors.ts';
 import { waitForDatabase } from '../store/connection/startup.ts';
-import { mendSequences } from '../store/history/changes.ts';
+import { repairSequencesAtStart } from '../store/history/changes.ts';
 import { storeScopeMode } from '../store/sellers/scope.ts';
 import { type Account, noteAccount, refuseOtherPartner } from '../store/setup/account.ts';
 import { registerInstance } from '../store/setup/instance.ts';
@@ -37,6 +37,7 @@ export interface Waits {
   readonly queueAnswerMs: number;
 }
 
+/** What a daemon waits, where nothing else is said. */
 export const WAITS: Waits = { answerMs: ANSWER_WITHIN_MS, queueAnswerMs: 10_000 };
 
 export interface Database {
@@ -215,7 +216,7 @@ export async function migrateMirror(
   await migrateDatabase(databaseUrl, {
     refuse: (migrating) => refuseOtherPartner(migrating, accountOf(config)),
   }).catch(tellingOfPooler(log));
-  await mendSequences(sql);
+  await repairSequencesAtStart(sql);
   onStop(await registerInstance(databaseUrl, systemClock, config.catalog.scope === 'scope'));
   await followAccount(config, sql, log);
   await storeSettings(sql, config, paceLimits(config));
@@ -223,6 +224,7 @@ export async function migrateMirror(
     log.info({ event: 'scope.mode', scope: config.catalog.scope });
 }
 
+/** What the embedded Postgres tells, as lines of the daemon's log. */
 export function embeddedLines(log: Log): EmbeddedLog {
   return (event, detail) => emitLine(log, { event, ...detail });
 }

@@ -1,9 +1,10 @@
 import type { Config } from '../config/config.ts';
 import { formatAge } from '../lib/duration.ts';
+import { within } from '../lib/within.ts';
 import type { CircuitBreaker } from '../pace/circuit-breaker.ts';
 import { type PaceLimits, paceLimits } from '../pace/policy.ts';
 import { paceReader } from '../pace/view.ts';
-import { type QueueBackend, within } from '../queues/backend.ts';
+import type { QueueBackend } from '../queues/backend.ts';
 import type { Runner } from '../queues/runner.ts';
 import type { StorePause } from '../queues/store-pause.ts';
 import { IncompleteMirror, readFacts, type ReadFacts } from '../status/facts.ts';
@@ -12,6 +13,7 @@ import { readStatus, type Status, type StatusSettings } from '../status/status.t
 import type { Sql } from '../store/connection/db.ts';
 import {
   closedDatabase,
+  isAnswer,
   isDatabaseMissing,
   isLoginRejected,
   isUntrusted,
@@ -225,8 +227,7 @@ function unreadableText(error: unknown): string {
   if (isUntrusted(error)) return untrusted(error);
   const closed = closedDatabase(error);
   if (closed !== null) return `${closed.what} (${sqlState(error) ?? ''}): ${closed.hint}`;
-  const isAnswer = error instanceof Error && 'severity' in error && error.severity === 'ERROR';
-  return isAnswer
+  return isAnswer(error)
     ? `the mirror cannot be read: Postgres answers ${sqlState(error) ?? ''}; run \`catalog-mirror doctor\``
     : POSTGRES_AWAY;
 }

@@ -2,7 +2,7 @@ import { hostname } from 'node:os';
 import type { Config } from '../config/config.ts';
 import { mirrorName } from '../lib/host-name.ts';
 import { shownJson } from '../lib/shown-json.ts';
-import { within } from '../queues/backend.ts';
+import { within } from '../lib/within.ts';
 import { asPageJson } from '../status/json.ts';
 import type { Identity, PageView } from '../status/page.ts';
 import { readRecentChanges } from '../store/history/changes.ts';

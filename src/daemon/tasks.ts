@@ -16,6 +16,10 @@ export interface JobControl extends StopSignals {
   readonly wake: (task: TaskName) => Promise<void>;
 }
 
+/**
+ * What each job does: it runs its task if that is due, wakes what follows from it, and rests while Postgres takes no
+ * writes. A job whose task is not due ends as `not-due`.
+ */
 export function handlersOf(
   {
     config,

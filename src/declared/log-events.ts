@@ -27,6 +27,7 @@ export type EventAt<L extends Level> = { [E in EventName]: L extends LevelsOf<E>
 export type EventLine<E extends EventName> = { readonly event: E } & { readonly [F in FieldOf<E>]?: unknown };
 export type AnyLine<E extends EventName = EventName> = { [One in E]: EventLine<One> }[E];
 
+/** The row of an event in the tables of log events. */
 export function declared(event: EventName): LogEvent {
   return LOG_EVENTS[event];
 }

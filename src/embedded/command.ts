@@ -1,6 +1,7 @@
 import { spawn } from 'node:child_process';
 import { constants } from 'node:os';
-import { EmbeddedError, errnoOf } from './errors.ts';
+import { errorCode } from '../lib/error-code.ts';
+import { EmbeddedError } from './errors.ts';
 
 /** The user that Postgres runs as where it cannot run as the user of this process. */
 export interface ServiceUser {
@@ -78,7 +79,7 @@ export async function runCommand(
     };
     child.stdout.on('data', collect);
     child.stderr.on('data', collect);
-    child.on('error', (error) => resolve({ code: 127, output: errnoOf(error) ?? error.message }));
+    child.on('error', (error) => resolve({ code: 127, output: errorCode(error) ?? error.message }));
     child.on('close', (code, signal) => {
       resolve({ code: code ?? 128 + (signal ? constants.signals[signal] : 0), output: output.trim() });
     });

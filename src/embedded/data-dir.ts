@@ -12,8 +12,9 @@ import {
   symlink,
 } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
+import { errorCode } from '../lib/error-code.ts';
 import { type ServiceUser, canEnter } from './command.ts';
-import { EmbeddedError, errnoOf, unless } from './errors.ts';
+import { EmbeddedError, unless } from './errors.ts';
 import type { EmbeddedLog } from './events.ts';
 
 /** The data directory and the files that belong to it but must not be inside: they stay with the owner's user. */
@@ -85,8 +86,8 @@ export async function onDisk<T>(dataDir: string, step: () => Promise<T>): Promis
   try {
     return await step();
   } catch (error) {
-    const code = errnoOf(error);
-    if (code === undefined || !FS_REFUSALS.has(code)) throw error;
+    const code = errorCode(error);
+    if (code === null || !FS_REFUSALS.has(code)) throw error;
     throw new EmbeddedError(
       'data-dir',
       `The data directory ${dataDir} cannot be used (${code})`,

@@ -1,3 +1,5 @@
+import { errorCode } from '../lib/error-code.ts';
+
 /**
  * What went wrong with the embedded Postgres:
  * - `unsupported-platform`: no binaries for this platform are installed, or they do not run on it
@@ -35,18 +37,12 @@ export class EmbeddedError extends Error {
   }
 }
 
-/** The system's code of a failed call (`ENOENT`, `EACCES`, …), or undefined where the error is of another sort. */
-export function errnoOf(error: unknown): string | undefined {
-  if (!(error instanceof Error) || !('code' in error)) return undefined;
-  return typeof error.code === 'string' ? error.code : undefined;
-}
-
 /** `promise`, with undefined in place of a failure that has one of the given system codes. */
 export async function unless<T>(codes: readonly string[], promise: Promise<T>): Promise<T | undefined> {
   try {
     return await promise;
   } catch (error) {
-    if (codes.includes(errnoOf(error) ?? '')) return undefined;
+    if (codes.includes(errorCode(error) ?? '')) return undefined;
     throw error;
   }
 }

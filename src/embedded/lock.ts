@@ -1,6 +1,7 @@
 import { readFile, rm, writeFile } from 'node:fs/promises';
 import { DatabaseSync } from 'node:sqlite';
 import type { Clock } from '../lib/clock.ts';
+import { errorCode } from '../lib/error-code.ts';
 import { EmbeddedError } from './errors.ts';
 
 export interface OwnerLock {
@@ -43,7 +44,7 @@ export function isAlive(pid: number): boolean {
     process.kill(pid, 0);
     return true;
   } catch (error) {
-    return error instanceof Error && 'code' in error && error.code === 'EPERM';
+    return errorCode(error) === 'EPERM';
   }
 }
 

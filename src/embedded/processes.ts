@@ -1,8 +1,9 @@
 import { readdir, readFile, readlink, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Clock } from '../lib/clock.ts';
+import { errorCode } from '../lib/error-code.ts';
 import { runCommand } from './command.ts';
-import { EmbeddedError, errnoOf, unless } from './errors.ts';
+import { EmbeddedError, unless } from './errors.ts';
 import type { EmbeddedLog } from './events.ts';
 import { isAlive } from './lock.ts';
 
@@ -66,7 +67,7 @@ function signalProcess(pid: number, signal: NodeJS.Signals): void {
   try {
     process.kill(pid, signal);
   } catch (error) {
-    if (errnoOf(error) !== 'ESRCH') throw error;
+    if (errorCode(error) !== 'ESRCH') throw error;
   }
 }
 

@@ -4,9 +4,10 @@ import { open, readFile, rm } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { basename, join } from 'node:path';
 import type { Clock } from '../lib/clock.ts';
+import { errorCode } from '../lib/error-code.ts';
 import type { Binaries } from './binaries.ts';
 import { type ServiceUser, CHILD_ENV } from './command.ts';
-import { EmbeddedError, errnoOf, unless } from './errors.ts';
+import { EmbeddedError, unless } from './errors.ts';
 import type { EmbeddedLog } from './events.ts';
 import { escalate, readPostmasterFile, STOP_STEPS, waitUntil } from './processes.ts';
 import type { Watchdog } from './watchdog.ts';
@@ -70,7 +71,7 @@ async function tryPort(port: number): Promise<number | null> {
   return new Promise((resolve, reject) => {
     const server = createServer();
     server.once('error', (error) => {
-      if (errnoOf(error) === 'EADDRINUSE') resolve(null);
+      if (errorCode(error) === 'EADDRINUSE') resolve(null);
       else reject(error);
     });
     server.listen(port, '127.0.0.1', () => {
@@ -160,7 +161,7 @@ function launch(spec: ServerSpec, port: number): Run {
     let ended = false;
     const exit = new Promise<string>((resolve) => {
       child.once('exit', (code, signal) => resolve(describeExit(code, signal)));
-      child.once('error', (error) => resolve(errnoOf(error) ?? error.message));
+      child.once('error', (error) => resolve(errorCode(error) ?? error.message));
     }).then((status) => {
       ended = true;
       return status;

@@ -1,7 +1,8 @@
 import type { Clock } from '../lib/clock.ts';
 import type { LoneClient } from '../store/connection/db.ts';
 import { type Filter, type Page, readChanges, readCopy } from '../store/history/feed.ts';
-import type { NameHeld, Place } from '../store/history/followers.ts';
+import type { NameHeld } from '../store/history/follower-name.ts';
+import type { Place } from '../store/history/followers.ts';
 import { type Batch, cut } from './batch.ts';
 import { backOffMs, type Result } from './delivery.ts';
 import type { Sink } from './sink.ts';

@@ -1,5 +1,6 @@
 import { fstatSync, ftruncateSync, writeSync } from 'node:fs';
 import type { Writable } from 'node:stream';
+import { errorCode } from '../lib/error-code.ts';
 import type { Batch } from './batch.ts';
 import type { Result } from './delivery.ts';
 import type { Sink } from './sink.ts';
@@ -95,5 +96,4 @@ export function createFileOutput(file: OutputFile): Sink {
 }
 
 /** By its code, as ENOSPC. */
-const failureOf = (error: unknown): string =>
-  error instanceof Error && 'code' in error ? String(error.code) : 'it cannot be written';
+const failureOf = (error: unknown): string => errorCode(error) ?? 'it cannot be written';

@@ -1,6 +1,7 @@
 import { isIP } from 'node:net';
 import { Agent, buildConnector, type Dispatcher } from 'undici';
 import type { Clock } from '../lib/clock.ts';
+import { bareHost } from '../lib/host-name.ts';
 import { failureCode } from '../partner/errors.ts';
 import {
   ADDRESS_REFUSED,
@@ -59,7 +60,7 @@ export function webhookProblem(url: URL | null, allowPrivate: boolean): string |
     : null;
 }
 
-const hostOf = (url: URL): string => url.hostname.replace(/^\[(.*)\]$/, '$1').replace(/\.$/, '');
+const hostOf = (url: URL): string => bareHost(url.hostname).replace(/\.$/, '');
 
 function reachOf({ protocol }: URL, allowPrivate: boolean): Reach {
   if (!allowPrivate) return 'public';

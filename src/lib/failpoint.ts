@@ -3,6 +3,7 @@
  * what a process leaves behind that ends right there.
  */
 
+/** The points that a test can arm. */
 export const FAILPOINTS = [
   'pace.logged',
   'pace.silenced',

@@ -5,6 +5,8 @@ import {
   createSecureContext,
   type SecureContext,
 } from 'node:tls';
+import { errorCode } from './error-code.ts';
+import { bareHost } from './host-name.ts';
 
 /**
  * A connection URL for the drivers, with its TLS parameters separated, because each driver interprets them differently.
@@ -54,7 +56,7 @@ export function connectionOf(
   const parameters = new URLSearchParams(query);
   const mode = modeOf(parameters, isRedis(head), /^rediss:/i.test(head));
   if (mode === 'disable') return { url: bare, tls: null };
-  const host = (URL.parse(head)?.hostname ?? '').replace(/^\[(.*)\]$/, '$1');
+  const host = bareHost(URL.parse(head)?.hostname ?? '');
   return { url: bare, tls: tlsOptions(mode, host, parameters, readFile) };
 }
 
@@ -149,8 +151,10 @@ function tlsOptions(
     try {
       return readFile(path);
     } catch (error) {
-      const code = error instanceof Error && 'code' in error ? ` (${String(error.code)})` : '';
-      throw new TlsParameterError(`${name} to be the path of a readable file${code}`);
+      const code = errorCode(error);
+      throw new TlsParameterError(
+        `${name} to be the path of a readable file${code === null ? '' : ` (${code})`}`,
+      );
     }
   };
   const [ca, cert, key] = [file('sslrootcert'), file('sslcert'), file('sslkey')];

@@ -91,9 +91,12 @@ export async function unsend(sql: Sql, sendId: string): Promise<void> {
   await sql`delete from catalog_internal.pace_sends where id = ${sendId}`;
 }
 
-/** Drops log entries that no window can reach any more. */
-export async function pruneSends(sql: Sql, keepMs: number): Promise<number> {
+/** Drops sends older than that, which no window can reach any more; returns how many. */
+export async function pruneSends(
+  sql: Sql,
+  { olderThanMs }: { readonly olderThanMs: number },
+): Promise<number> {
   const gone = await sql`
-    delete from catalog_internal.pace_sends where sent_at < now() - make_interval(secs => ${keepMs / 1000})`;
+    delete from catalog_internal.pace_sends where sent_at < now() - make_interval(secs => ${olderThanMs / 1000})`;
   return gone.count;
 }

@@ -19,6 +19,7 @@ import {
 } from './policy.ts';
 import { explainRefusal, refusalOf } from './refusal.ts';
 
+/** What a request may be for, as permits and metrics name it. */
 export const REQUEST_LANES = ['reprice', 'delta', 'manifest'] as const;
 /** Labels of metrics, which stay as they are: the third is a back-off, the fourth a half-open request under way. */
 export const PACE_WAITS: readonly PaceWait[] = ['spacing', 'window', 'silence', 'probe', 'paused'];

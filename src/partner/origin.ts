@@ -1,6 +1,7 @@
 import { lookup as dnsLookup, type LookupAddress } from 'node:dns';
 import { isIP, type LookupFunction } from 'node:net';
 import ipaddr from 'ipaddr.js';
+import { bareHost } from '../lib/host-name.ts';
 
 export type UrlProblem = 'not-a-url' | 'scheme' | 'credentials' | 'not-public' | 'not-listed' | 'query';
 
@@ -57,13 +58,11 @@ function isLoopbackAddress(text: string): boolean {
 }
 
 /** The host of a URL without brackets and without the root's dot. */
-function bareHost(url: URL): string {
-  return url.hostname.replace(/^\[(.*)\]$/, '$1').replace(/\.$/, '');
-}
+const hostOf = (url: URL): string => bareHost(url.hostname).replace(/\.$/, '');
 
 /** Whether the URL's host is this machine by its very name: 127/8, ::1, localhost or a name under it. */
 export function isLoopbackUrl(url: URL): boolean {
-  const host = bareHost(url);
+  const host = hostOf(url);
   return host === 'localhost' || host.endsWith('.localhost') || isLoopbackAddress(host);
 }
 
@@ -128,7 +127,7 @@ export function checkFilesUrl(
   if (origins !== null && !origins.includes(target.origin)) return 'not-listed';
   if (isLoopbackUrl(target)) return origins !== null || isLoopbackUrl(baseUrl) ? null : 'not-public';
   if (target.protocol !== 'https:') return 'scheme';
-  const host = bareHost(target);
+  const host = hostOf(target);
   const reached = REACHES[filesReach(target, origins)];
   return host === '' || (isIP(host) !== 0 && !reached(host)) ? 'not-public' : null;
 }

@@ -1,4 +1,5 @@
 import { BlockList, isIP } from 'node:net';
+import { bareHost } from '../lib/host-name.ts';
 
 /** The URL of a proxy, which may be in a file and change there; `refresh` reads the file again. */
 export interface ProxySource {
@@ -69,7 +70,7 @@ export function currentProxy(source: ProxySource): HttpProxy {
   return proxy;
 }
 
-const bare = (host: string): string => host.replace(/^\[(.*)\]$/, '$1').replace(/(?<=.)\.$/, '');
+const bare = (host: string): string => bareHost(host).replace(/(?<=.)\.$/, '');
 
 /**
  * Whether an entry of NO_PROXY names the URL's host: `*`, a host and all names under it (with or without a dot before

@@ -10,6 +10,7 @@ import {
 } from 'bullmq';
 import { Redis, type RedisOptions, ReplyError } from 'ioredis';
 import { rereadingConnection, withoutTls } from '../lib/tls.ts';
+import { within } from '../lib/within.ts';
 import { type DatabaseUrl, KEEP_ALIVE_MS } from '../store/connection/db.ts';
 import { isLoginRejected } from '../store/connection/sql-errors.ts';
 import type { QueueName } from './jobs.ts';
@@ -81,6 +82,7 @@ const REFUSED_AGAIN_MS = 1000;
  */
 const REDIS_BLOCKS_MS = 10_000;
 
+/** BullMQ in Redis where `redisUrl` is set, else in Postgres. */
 export function createQueueBackend(options: QueueBackendOptions): QueueBackend {
   return options.redisUrl === null ? postgresBackend(options) : redisBackend(options, options.redisUrl);
 }
@@ -252,19 +254,5 @@ class PatientWorker<B extends IQueueBackend, Connection> extends Worker<
       await pause(REFUSED_AGAIN_MS);
       throw error;
     }
-  }
-}
-
-/** The promise's result, or a rejection after `timeoutMs`: with Redis down, a command would wait forever. */
-export async function within<T>(promise: Promise<T>, timeoutMs: number): Promise<T> {
-  let timer: NodeJS.Timeout | undefined;
-  const timeout = new Promise<never>((_, reject) => {
-    const late = Object.assign(new Error(`no answer within ${timeoutMs} ms`), { code: 'ETIMEDOUT' });
-    timer = setTimeout(() => reject(late), timeoutMs);
-  });
-  try {
-    return await Promise.race([promise, timeout]);
-  } finally {
-    clearTimeout(timer);
   }
 }

@@ -1,6 +1,7 @@
 import { TASK_ENDS, type TaskEnd, type TaskName } from '../store/ledger/tasks.ts';
 import { SLICE_ENDS, type SliceEnd } from '../sync/reprice/slice.ts';
 
+/** BullMQ's queues, by name. */
 export const QUEUES = ['manifest', 'delta', 'reprice', 'metadata', 'maintenance'] as const;
 export type QueueName = (typeof QUEUES)[number];
 
@@ -54,6 +55,7 @@ export function jobOutcomes(queue: QueueName): JobOutcome[] {
     : [...TASK_ENDS, 'not-due', 'paused', 'fault'];
 }
 
+/** The queue that has the jobs of a task. */
 export const QUEUE_OF: Readonly<Record<TaskName, QueueName>> = {
   manifest: 'manifest',
   'catalog-check': 'manifest',

@@ -1,9 +1,10 @@
 import type { Job } from 'bullmq';
 import type { Clock } from '../lib/clock.ts';
+import { within } from '../lib/within.ts';
 import { type Sql, transaction } from '../store/connection/db.ts';
 import { waitForLock } from '../store/connection/locks.ts';
 import { overdueTasks, type TaskName } from '../store/ledger/tasks.ts';
-import { type JobQueue, type JobWorker, type QueueBackend, within } from './backend.ts';
+import type { JobQueue, JobWorker, QueueBackend } from './backend.ts';
 import {
   CONCURRENCY,
   type JobEnd,

@@ -1,10 +1,11 @@
+import { plural } from '../lib/format.ts';
 import { readPace } from '../pace/ledger.ts';
 import type { PaceReader, PaceStatus } from '../pace/view.ts';
 import { type Doubts, readDoubts } from '../store/answer/mass-moves.ts';
 import { readSyncState, readTargets, type SyncState, type Targets } from '../store/catalog/sync-state.ts';
 import { type DatabaseClock, readClock } from '../store/clock.ts';
 import type { Sql } from '../store/connection/db.ts';
-import { type Idle, readIdle } from '../store/ledger/due.ts';
+import { type Idle, readIdle } from '../store/ledger/idle.ts';
 import { readTasks, type TaskState } from '../store/ledger/tasks.ts';
 import { type LivePlan, readLivePlan } from '../store/live/live.ts';
 import { type NotStored, readNotStored } from '../store/quarantine.ts';
@@ -65,7 +66,7 @@ export class IncompleteMirror extends Error {
 
   constructor(tables: readonly string[]) {
     super(
-      `the mirror cannot be read: ${tables.join(', ')} ${tables.length === 1 ? 'has' : 'have'} no row; restore ` +
+      `the mirror cannot be read: ${tables.join(', ')} ${plural(tables.length, 'has', 'have')} no row; restore ` +
         'the database, or drop its schemas and start anew',
     );
   }

@@ -1,5 +1,5 @@
 import { formatAge, formatDuration } from '../lib/duration.ts';
-import { count } from '../lib/format.ts';
+import { count, plural } from '../lib/format.ts';
 import type { DeltaAudit } from '../store/catalog/audit.ts';
 import type { Targets } from '../store/catalog/sync-state.ts';
 import { FAILURES_BEFORE_PAUSE } from '../store/ledger/tasks.ts';
@@ -12,7 +12,7 @@ import type { Status } from './status.ts';
 
 /* What the screen and the page both say. */
 
-export const skusText = (n: number): string => `${count(n)} ${n === 1 ? 'SKU' : 'SKUs'}`;
+export const skusText = (n: number): string => `${count(n)} ${plural(n, 'SKU')}`;
 /** A part of a whole in percent, rounded down: nothing is whole before it is. `0 %` of nothing. */
 export const percentOf = (part: number, whole: number): string =>
   `${whole === 0 ? '0' : (Math.floor((1000 * part) / whole) / 10).toFixed(1)} %`;
@@ -101,7 +101,7 @@ export function hintsLine({ unread, sources }: HintStats): string | null {
           `${source} right ${percentOf(precision, 1)} of the time, told of ${percentOf(recall, 1)} of all moves ` +
           `(${count(hints)} hints, ${count(refreshesBroughtForward)} refreshes brought forward)`,
       ),
-    ...(others > 0 ? [`${others} other ${others === 1 ? 'source' : 'sources'}`] : []),
+    ...(others > 0 ? [`${others} other ${plural(others, 'source')}`] : []),
     ...(unread > 0 ? [`${count(unread)} not read yet`] : []),
   ].join('; ');
 }
@@ -135,6 +135,7 @@ export function estimateLine(estimate: BacklogEstimate): string {
   return `done in about ${formatAge(minutes * 60)} (${span}${SURE[sure]}${why === '' ? '' : `: ${why}`})`;
 }
 
+/** One line about live refreshes: how many, their budget, the ceiling. Pure. */
 export function liveLine({ live, liveBudgetPerCall }: MirrorStats): string {
   const ceiling =
     live.ceilingPerMinute === null ? '' : `, ceiling ${live.ceilingPerMinute.toFixed(0)} per minute`;
@@ -145,6 +146,7 @@ export function liveLine({ live, liveBudgetPerCall }: MirrorStats): string {
   return `${live.computedPerMinute} computed in the last minute, budget ${liveBudgetPerCall} per call${ceiling}${wait}`;
 }
 
+/** One line about the request pace, and what holds requests back. Pure. */
 export function paceLine({ pace }: MirrorStats, now: Date): string {
   const backingOff = pace.backingOffUntil === null ? 0 : secondsBetween(now, pace.backingOffUntil);
   return [
@@ -174,6 +176,7 @@ const INCIDENT_CAUSES = {
   deferrals: 'snapshot-priced SKUs are deferred',
 } as const;
 
+/** One line about the incident that goes on; `ago` writes how long ago a moment was. Pure. */
 export function incidentLine(
   { since, because }: NonNullable<MirrorStats['incident']>,
   ago: (at: Date) => string,

@@ -1,5 +1,5 @@
 import { formatAge } from '../lib/duration.ts';
-import { count } from '../lib/format.ts';
+import { count, plural } from '../lib/format.ts';
 import type { StoreFailure } from '../store/connection/sql-errors.ts';
 import { holderText } from '../store/status/lock-holders.ts';
 import { snapshotHolderText } from '../store/status/snapshot-holder.ts';
@@ -172,7 +172,7 @@ function snapshotHeld({ snapshotHolder: holder }: Facts): Reason | false {
 
 function watchlistReasons({ watchlistLeftOut }: Facts): Reason[] {
   if (watchlistLeftOut === 0) return [];
-  const are = watchlistLeftOut === 1 ? 'SKU of catalog.watchlist is' : 'SKUs of catalog.watchlist are';
+  const are = plural(watchlistLeftOut, 'SKU of catalog.watchlist is', 'SKUs of catalog.watchlist are');
   return [
     degraded(
       'watchlist-full',
@@ -204,7 +204,7 @@ function massMoveReasons({ now, doubts: { implausible, massMoved, last, massMove
 
 function notStoredReasons({ notStored: { skus, last, sample } }: Facts): Reason[] {
   if (skus === 0) return [];
-  const cannot = `${count(skus)} ${skus === 1 ? 'SKU cannot' : 'SKUs cannot'} be stored, last ${last}: ${sample}`;
+  const cannot = `${count(skus)} ${plural(skus, 'SKU cannot', 'SKUs cannot')} be stored, last ${last}: ${sample}`;
   return [
     degraded(
       'not-stored',

@@ -1,5 +1,5 @@
 import { formatAge } from '../lib/duration.ts';
-import { count } from '../lib/format.ts';
+import { count, plural } from '../lib/format.ts';
 import type { TaskState } from '../store/ledger/tasks.ts';
 import {
   ageChart,
@@ -64,6 +64,7 @@ const key = (...entries: readonly (readonly [look: string, name: string])[]): Ht
 /** A term with what it means, for who points at it; the page explains it below as well. */
 const term = (word: string, meaning: string): Html => html`<dt title="${meaning}">${word}</dt>`;
 
+/** The section of the status page about requests, as HTML with all values escaped. Pure, as those below. */
 export function pace({ stats, mostInWindow, failedCalls, daemons }: Status, now: Date, course: Course): Html {
   const { pace: p } = stats;
   const backingOff = p.backingOffUntil !== null && p.backingOffUntil > now;
@@ -116,6 +117,7 @@ const SUSPECTED = {
   account: 'the account is not configured',
 } as const;
 
+/** The section about what is due, and how long that takes. */
 export function backlog(status: Status, now: Date, course: Course): Html {
   const { stats } = status;
   const estimate = estimateBacklog(status, now);
@@ -123,9 +125,7 @@ export function backlog(status: Status, now: Date, course: Course): Html {
   const waiting = stats.deferredSkus === 0 ? '' : `, oldest ${formatAge(stats.oldestDeferredAgeSeconds)}`;
   return html`<section id="backlog" class="card">
     <h2>Backlog</h2>
-    <p class="figure">
-      <b id="owed">${count(estimate.owed)}</b> ${estimate.owed === 1 ? 'SKU' : 'SKUs'} due now
-    </p>
+    <p class="figure"><b id="owed">${count(estimate.owed)}</b> ${plural(estimate.owed, 'SKU')} due now</p>
     ${backlogChart(course)} ${key(['first', 'due'], ['second', 'never priced'], ['backoff', 'back-off'])}
     <dl>
       ${term('estimate', 'how long what is due now takes at the present rate')}
@@ -141,6 +141,7 @@ export function backlog(status: Status, now: Date, course: Course): Html {
   </section>`;
 }
 
+/** The section about how many prices are fresh. */
 export function freshness({ stats, targets }: Status, course: Course): Html {
   const fresh = (source: string) =>
     stats.freshSkus.find(({ priceSource }) => priceSource === source)?.count ?? 0;
@@ -175,15 +176,17 @@ export function freshness({ stats, targets }: Status, course: Course): Html {
   </section>`;
 }
 
+/** The section about price changes. */
 export function changeRate(course: Course): Html {
   const changes = changesInHour(course);
   return html`<section id="change-rate" class="card">
     <h2>Price changes</h2>
-    <p class="figure"><b>${count(changes)}</b> ${changes === 1 ? 'change' : 'changes'} in the last hour</p>
+    <p class="figure"><b>${count(changes)}</b> ${plural(changes, 'change')} in the last hour</p>
     ${changesChart(course)} ${key(['area', 'price changes a minute'])}
   </section>`;
 }
 
+/** The section about the ages of one cohort's prices. */
 export function priceAges({ targets }: Status, course: Course, cohort: 'snapshot' | 'live'): Html {
   const name = cohort === 'live' ? 'live' : 'snapshot-priced';
   const { p50 = null, p95 = null } = latest(course)?.[cohort] ?? {};
@@ -202,6 +205,7 @@ export function priceAges({ targets }: Status, course: Course, cohort: 'snapshot
   </section>`;
 }
 
+/** The section about manifest, delta and the other tasks. */
 export function syncs({ tasks }: Status, now: Date): Html {
   const outcome = (task: TaskState) => {
     if (task.running) return html`running`;
@@ -240,6 +244,7 @@ export function syncs({ tasks }: Status, now: Date): Html {
 const byState = (a: Status['stats']['skus'][number], b: typeof a): number =>
   a.state.localeCompare(b.state) || a.priceSource.localeCompare(b.priceSource);
 
+/** The section about the catalog: SKUs by state, scope, token, hints and promises. */
 export function catalog({ stats, sync }: Status, now: Date): Html {
   const inScope = scopeText(stats);
   const fault = sync.catalogFault === null ? '' : ` (the catalog routes return ${sync.catalogFault})`;

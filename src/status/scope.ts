@@ -32,6 +32,7 @@ export function whyNothing({ scoped, rules, moving }: Scope, counts: Facts['coun
   return `nothing is priced: MIRROR_SCOPE is scope, and none of the rules of catalog.scope (${count(rules)}) includes a SKU`;
 }
 
+/** What the judge of health says of the scope: nothing is priced, or daemons disagree about MIRROR_SCOPE. Pure. */
 export function scopeReasons({ scope, counts }: Pick<Facts, 'scope' | 'counts'>): Reason[] {
   const nothing = whyNothing(scope, counts);
   const { scoped, otherwise } = scope;

@@ -1,7 +1,7 @@
 import type { PaceStatus } from '../pace/view.ts';
 import type { Doubt } from '../store/answer/doubts.ts';
 import type { DeltaAudit } from '../store/catalog/audit.ts';
-import type { FollowerNow } from '../store/history/followers.ts';
+import type { FollowerNow } from '../store/history/follower-list.ts';
 import type { TaskState } from '../store/ledger/tasks.ts';
 import type { IncidentCause } from '../store/live/incident.ts';
 import type { LivePlan } from '../store/live/live.ts';

@@ -1,6 +1,6 @@
 import { readDeltaAudit } from '../store/catalog/audit.ts';
 import type { Sql } from '../store/connection/db.ts';
-import { readFollowers } from '../store/history/followers.ts';
+import { readFollowers } from '../store/history/follower-list.ts';
 import { readHintStats } from '../store/sellers/hint-sources.ts';
 import { readPromises } from '../store/sellers/promises.ts';
 import { readRefreshStats } from '../store/sellers/refresh.ts';

@@ -28,6 +28,7 @@ export interface NotStored {
   readonly sample: string | null;
 }
 
+/** How many SKUs wait at present because Postgres rejects their rows. */
 export async function readNotStored(sql: Sql): Promise<NotStored> {
   const [row] = await sql<[NotStored]>`
     select count(distinct q.sku)::int as skus, (array_agg(q.sku order by q.id desc))[1] as last,
@@ -37,7 +38,8 @@ export async function readNotStored(sql: Sql): Promise<NotStored> {
   return row;
 }
 
-export async function trimQuarantine(sql: Sql, keep: number): Promise<void> {
+/** Drops all samples but the newest `keep`. */
+export async function pruneQuarantine(sql: Sql, { keep }: { readonly keep: number }): Promise<void> {
   await sql`
     delete from catalog_internal.quarantine
     where id <= (select id from catalog_internal.quarantine order by id desc offset ${keep} limit 1)`;

@@ -7,7 +7,7 @@ import {
   type DeltaApplied,
   noteBrokenChain,
   noteCatalogFault,
-  noteChainMended,
+  noteChainRestored,
 } from '../store/catalog/delta.ts';
 import { readSyncState, type SyncState } from '../store/catalog/sync-state.ts';
 import { requestTask } from '../store/ledger/tasks.ts';
@@ -92,7 +92,7 @@ export async function syncDelta(
     const applied = await applyDeltaTraced(ctx, { since: snapshotId, ...delta, isEnd });
     failpoint('delta.committed');
     if (applied.applied && chainBrokenAt !== null)
-      await noteChainMended(ctx.sql, ctx.settings.intervals.manifestMs);
+      await noteChainRestored(ctx.sql, ctx.settings.intervals.manifestMs);
     const advanced = delta.toSnapshot !== snapshotId;
     if (applied.applied && (advanced || applied.marked > 0 || delta.skipped > 0)) {
       ctx.emit({

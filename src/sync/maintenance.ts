@@ -1,17 +1,23 @@
 import { pruneSends } from '../pace/ledger.ts';
-import { dropOldMemberHistory } from '../store/answer/muted.ts';
 import { isClockSteady } from '../store/clock.ts';
 import { isAnswer, rejection, sqlState, storeFailure } from '../store/connection/sql-errors.ts';
-import { dropOldBatches, dropOldHistory, prepareHistory, remendSequences } from '../store/history/changes.ts';
-import { dropOldDays, keepDailyPrices } from '../store/history/daily.ts';
+import { repairSequences } from '../store/history/changes.ts';
+import { keepDailyPrices } from '../store/history/daily.ts';
+import {
+  prepareHistory,
+  pruneBatches,
+  pruneDays,
+  pruneHistory,
+  pruneMemberHistory,
+} from '../store/history/retention.ts';
 import { promoteMetadata, endWaits } from '../store/ledger/due.ts';
 import { pruneLiveCalls, readLivePlan } from '../store/live/live.ts';
-import { trimQuarantine } from '../store/quarantine.ts';
-import { forgetOldHints } from '../store/sellers/hints.ts';
+import { pruneQuarantine } from '../store/quarantine.ts';
+import { pruneHints } from '../store/sellers/hints.ts';
 import { readScope, readScopeState } from '../store/sellers/scope.ts';
 import { forgetUnknown, readWatchlist } from '../store/sellers/watchlist.ts';
-import { trimSamples } from '../store/status/samples.ts';
-import { trimCalibration } from '../store/trust/calibration.ts';
+import { pruneSamples } from '../store/status/samples.ts';
+import { pruneCalibration } from '../store/trust/calibration.ts';
 import type { SyncContext } from './context.ts';
 import { nextRefresh } from './intervals.ts';
 import type { TaskOutcome } from './outcome.ts';
@@ -67,14 +73,14 @@ export async function maintain(
 ): Promise<TaskOutcome> {
   const { sql, settings } = ctx;
   const steps = new Steps();
-  await steps.run('sequences', () => remendSequences(sql));
+  await steps.run('sequences', () => repairSequences(sql));
   const released = await steps.count('release', () => endWaits(sql, AT_ONCE));
   const pruned = await steps.count('sends', () =>
-    pruneSends(sql, Math.max(windowMs * SENDS_KEPT_WINDOWS, 600_000)),
+    pruneSends(sql, { olderThanMs: Math.max(windowMs * SENDS_KEPT_WINDOWS, 600_000) }),
   );
   await steps.run('live-calls', () => pruneLiveCalls(sql));
-  await steps.run('hints', () => forgetOldHints(sql));
-  await steps.run('quarantine', () => trimQuarantine(sql, QUARANTINE_KEPT));
+  await steps.run('hints', () => pruneHints(sql));
+  await steps.run('quarantine', () => pruneQuarantine(sql, { keep: QUARANTINE_KEPT }));
   await steps.run('history-ahead', () => prepareHistory(sql));
   await steps.run('watchlist', () =>
     readWatchlist(sql, { most: settings.catalog.watchedSkus, everything: true }),
@@ -89,20 +95,20 @@ export async function maintain(
     return done.forgotten;
   });
   const isSteady = (await steps.run('clock', () => isClockSteady(sql))) === true;
-  if (isSteady) await steps.run('samples', () => trimSamples(sql, SAMPLES_KEPT_MS));
-  if (isSteady) await steps.run('calibration', () => trimCalibration(sql));
+  if (isSteady) await steps.run('samples', () => pruneSamples(sql, { olderThanMs: SAMPLES_KEPT_MS }));
+  if (isSteady) await steps.run('calibration', () => pruneCalibration(sql));
   const daily = await steps.run('daily-prices', () => keepDailyPrices(sql, DAILY_PIECES));
   const mayDropDays = dailyMs > 0 && isSteady;
   const daysDropped = mayDropDays
-    ? await steps.count('daily-retention', () => dropOldDays(sql, dailyMs, AT_ONCE))
+    ? await steps.count('daily-retention', () => pruneDays(sql, { olderThanMs: dailyMs, limit: AT_ONCE }))
     : 0;
   // What is dropped can be counted to its day no more.
   const mayDrop = historyMs > 0 && isSteady && daily?.caughtUp === true;
   const historyChunksDropped = mayDrop
-    ? await steps.count('history-retention', () => dropOldHistory(sql, historyMs))
+    ? await steps.count('history-retention', () => pruneHistory(sql, { olderThanMs: historyMs }))
     : 0;
-  const membersDropped = await steps.count('members', () => dropOldMemberHistory(sql, AT_ONCE));
-  const batchesDropped = await steps.count('changes', () => dropOldBatches(sql, AT_ONCE));
+  const membersDropped = await steps.count('members', () => pruneMemberHistory(sql, { limit: AT_ONCE }));
+  const batchesDropped = await steps.count('changes', () => pruneBatches(sql, { limit: AT_ONCE }));
   const most = Math.max(released, forgotten, membersDropped, batchesDropped, daysDropped);
   const nextInMs = most < AT_ONCE && daily?.caughtUp !== false ? MAINTENANCE_EVERY_MS : 1000;
   const daysWritten = daily?.written ?? 0;

@@ -1,4 +1,5 @@
 import type { Clock } from '../lib/clock.ts';
+import { bareHost } from '../lib/host-name.ts';
 import { type Attributes, NO_TRACER, type Span, type Tracer } from '../lib/tracer.ts';
 import type { Acquired } from '../pace/pacer.ts';
 import type { BulkAnswer } from '../partner/answers.ts';
@@ -86,7 +87,7 @@ function requestFacts(baseUrl: string, route: string): Attributes {
     'http.request.method': method,
     'url.full': `${baseUrl}${path}`,
     'url.template': path,
-    'server.address': hostname.replace(/^\[|\]$/g, ''),
+    'server.address': bareHost(hostname),
     'server.port': port === '' ? (protocol === 'https:' ? 443 : 80) : Number(port),
     'catalog_mirror.route': route,
   };

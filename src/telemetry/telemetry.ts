@@ -41,6 +41,7 @@ export interface TelemetryOptions {
   readonly queuesInPostgres: boolean;
 }
 
+/** Turns all that the daemon does into log lines and metrics. */
 export function createTelemetry({
   log,
   metrics,

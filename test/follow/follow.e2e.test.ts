@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { readFollowers } from '../../src/store/history/followers.ts';
+import { readFollowers } from '../../src/store/history/follower-list.ts';
 import { bodyText, serve } from '../partner/server.ts';
 import { useStore } from '../store/support.ts';
 import { eventually, pause } from '../support/eventually.ts';

@@ -1,12 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { beforeEach, describe, expect, test } from 'vitest';
-import {
-  drawHolder,
-  forgetFollower,
-  MAX_FOLLOWERS,
-  readFollowers,
-  takeName,
-} from '../../src/store/history/followers.ts';
+import { forgetFollower, readFollowers } from '../../src/store/history/follower-list.ts';
+import { drawHolder, MAX_FOLLOWERS, takeName } from '../../src/store/history/followers.ts';
 import { useStore } from '../store/support.ts';
 import { actingLogins } from '../support/acting-login.ts';
 import { eventually } from '../support/eventually.ts';

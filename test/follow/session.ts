@@ -6,15 +6,9 @@ import { follow, type FollowEvent, type Following } from '../../src/follow/follo
 import { messageOf } from '../../src/follow/message.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { connectAlone, type LoneClient } from '../../src/store/connection/db.ts';
-import {
-  drawHolder,
-  type FollowerNow,
-  type FollowerOptions,
-  NameHeld,
-  type Place,
-  readFollowers,
-  takeName,
-} from '../../src/store/history/followers.ts';
+import { type FollowerNow, readFollowers } from '../../src/store/history/follower-list.ts';
+import { NameHeld } from '../../src/store/history/follower-name.ts';
+import { drawHolder, type FollowerOptions, type Place, takeName } from '../../src/store/history/followers.ts';
 import type { TestStore } from '../store/support.ts';
 
 const OPEN = parseFilters([], []);

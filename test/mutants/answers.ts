@@ -263,13 +263,13 @@ export const ANSWER_SQL: readonly Mutant[] = [
     ['members: a followed SKU is not stored', 'watch.follows(sku)', 'false'],
   ),
   ...faultsOf(
-    'src/store/answer/muted.ts',
+    'src/store/history/retention.ts',
     ['test/store/volatile-members.pg.test.ts'],
     ['members: the history of columns is dropped', " and field = 'product'", ''],
     [
       'members: no history is dropped',
-      'select last_value from catalog_internal.dropped_positions',
-      'select 0',
+      "select last_value from catalog_internal.dropped_positions) and field = 'product'",
+      "select 0) and field = 'product'",
     ],
   ),
 ];

@@ -85,7 +85,7 @@ export const DATABASES: readonly Mutant[] = [
   {
     breaks: 'sequences: a daemon that goes on never sets them right',
     file: 'src/sync/maintenance.ts',
-    from: "await steps.run('sequences', () => remendSequences(sql));",
+    from: "await steps.run('sequences', () => repairSequences(sql));",
     to: '',
     tests: ['test/sync/maintenance.pg.test.ts'],
   },

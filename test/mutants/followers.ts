@@ -89,7 +89,16 @@ export const FOLLOWERS: readonly Mutant[] = [
     'src/store/history/followers.ts',
     ['test/follow/names.pg.test.ts'],
     ['followers: two hold a name', 'if (row.is_held) {', 'if (row.is_held && begun !== null) {'],
-    ['followers: a reset keeps the position', 'if (begun !== null && reset)', 'if (begun === null && reset)'],
+    [
+      'followers: a reset keeps the position',
+      'set position = $2, after_sku',
+      'set position = position + 0 * $2, after_sku',
+    ],
+  ),
+  ...faultsOf(
+    'src/lib/format.ts',
+    ['test/follow/keeping.pg.test.ts'],
+    ['followers: one dead letter is told of as many', '(n === 1 ? one : many)', '(n < 1 ? one : many)'],
   ),
   ...faultsOf(
     'src/client/follow.ts',

@@ -119,7 +119,7 @@ export const HOLES: readonly Mutant[] = [
   },
   {
     breaks: 'live ceiling: what calls under way take is not taken from what may be asked',
-    file: 'src/store/ledger/due.ts',
+    file: 'src/store/ledger/claim.ts',
     from: '+ live.count * make_interval(secs => ${skuSeconds})',
     to: '+ 0 * make_interval(secs => ${skuSeconds})',
     tests: ['test/sync/live-plan.pg.test.ts'],

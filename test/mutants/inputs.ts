@@ -49,6 +49,10 @@ export const INPUTS: readonly Mutant[] = [
       '      (select min(held_until) from catalog_internal.due where held_until > now()),\n',
       '',
     ],
+  ),
+  ...faultsOf(
+    'src/store/call/candidates.ts',
+    ['test/store/call-inputs.pg.test.ts', 'test/store/bulk-call.pg.test.ts'],
     [
       'call inputs: candidates of a moment ago',
       's.asked_at <= clock_timestamp() - make_interval(secs => ${minutes * 60})',
@@ -95,7 +99,7 @@ export const INPUTS: readonly Mutant[] = [
     ],
   ),
   ...faultsOf(
-    'src/store/ledger/due.ts',
+    'src/store/ledger/claim.ts',
     ['test/store/due-floors.pg.test.ts'],
     [
       'floors: claims pass everything',

@@ -242,7 +242,7 @@ export const LIVE: readonly Mutant[] = [
     ],
   ),
   ...faultsOf(
-    'src/store/call/bulk-call.ts',
+    'src/store/call/candidates.ts',
     ['test/sync/deferred-again.pg.test.ts'],
     [
       'deferred again: they are tried while the ceiling is met',
@@ -293,7 +293,7 @@ export const LIVE: readonly Mutant[] = [
     ],
   ),
   ...faultsOf(
-    'src/store/ledger/due.ts',
+    'src/store/ledger/claim.ts',
     ['test/sync/live-backlog.pg.test.ts'],
     [
       'backlog: a claim waits for another one',

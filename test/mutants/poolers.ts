@@ -41,7 +41,7 @@ export const POOLERS: readonly Mutant[] = [
     ['test/e2e/pooler.e2e.test.ts'],
     [
       'pooler: nobody asks before migrating',
-      '    await refusePooling(\n      (statement) => sql.unsafe(statement),\n      (statement) => turn.unsafe(statement),\n    );\n',
+      '    await refusePooling(\n      (statement) => sql.unsafe(statement),\n      (statement) => lockSession.unsafe(statement),\n    );\n',
       '',
     ],
   ),

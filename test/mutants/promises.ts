@@ -47,13 +47,17 @@ export const PROMISES: readonly Mutant[] = [
     ['live plan: promises take nothing of a round', 'refreshes - taken', 'refreshes'],
   ),
   ...faultsOf(
-    'src/store/ledger/due.ts',
+    'src/store/ledger/claim.ts',
     [...STORE, 'test/store/promises-model.pg.test.ts'],
     [
       'claim: promises with time to spare come first',
       'order by d.promised_by limit',
       'order by d.promised_by desc limit',
     ],
+  ),
+  ...faultsOf(
+    'src/store/ledger/due.ts',
+    [...STORE, 'test/store/promises-model.pg.test.ts'],
     ['claim: promises before their time', 'd.promised_at <= now() and ', ''],
   ),
   ...faultsOf('src/store/answer/settle.ts', STORE, [

@@ -56,7 +56,7 @@ export const REFUSED_CALLS: readonly Mutant[] = [
   },
   {
     breaks: 'refusals: of suspects the urgent ones come last',
-    file: 'src/store/ledger/due.ts',
+    file: 'src/store/ledger/claim.ts',
     from: 'd.lane, d.rank desc, d.due_at limit q.count for update skip locked\n    ) p`',
     to: 'd.due_at limit q.count for update skip locked\n    ) p`',
     tests: REFUSED,

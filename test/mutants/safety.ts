@@ -85,8 +85,8 @@ export const SAFETY: readonly Mutant[] = [
     ['test/store/watchlist.pg.test.ts'],
     [
       'watchlist: two daemons read it at once',
-      'for update skip locked`;\n      if (turn',
-      '`;\n      if (turn',
+      'for update skip locked`;\n      if (free',
+      '`;\n      if (free',
     ],
   ),
   ...faultsOf(

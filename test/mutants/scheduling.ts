@@ -251,7 +251,7 @@ export const SCHEDULING: readonly Mutant[] = [
     ],
     [
       'maintenance: samples grow without end',
-      "  await steps.run('quarantine', () => trimQuarantine(sql, QUARANTINE_KEPT));\n",
+      "  await steps.run('quarantine', () => pruneQuarantine(sql, { keep: QUARANTINE_KEPT }));\n",
       '',
     ],
     [

@@ -83,12 +83,12 @@ export const SQL: readonly Mutant[] = [
     ],
     [
       'delta: a chain that breaks again asks at once',
-      'breaks === 1 ? 0 : Math.min(3600, 60 * 2 ** (breaks - 2))',
-      'breaks >= 1 ? 0 : Math.min(3600, 60 * 2 ** (breaks - 2))',
+      'breaks === 1 ? 0 : doubling(',
+      'breaks >= 1 ? 0 : doubling(',
     ],
   ),
   ...faultsOf(
-    'src/store/ledger/due.ts',
+    'src/store/ledger/claim.ts',
     [...DUE, 'test/sync/live-plan.pg.test.ts'],
     [
       'ledger: waiting SKUs are claimed by name',
@@ -106,6 +106,15 @@ export const SQL: readonly Mutant[] = [
       "${claimable(sql, 'd')} and d.live = q.live and d.lane = q.lane\n",
       'd.held_until is null and d.live = q.live and d.lane = q.lane\n',
     ],
+    [
+      'ledger: what was saved up counts in full',
+      'least(claim.asked_at, greatest(credit_from, claim.asked_at - make_interval(secs => ${mostSeconds})))',
+      'least(claim.asked_at, credit_from + 0 * make_interval(secs => ${mostSeconds}))',
+    ],
+  ),
+  ...faultsOf(
+    'src/store/ledger/due.ts',
+    DUE,
     [
       'ledger: what a claim frees others hold',
       'sku = any(${skus as string[]}) and claim = ${claim} order',
@@ -126,11 +135,6 @@ export const SQL: readonly Mutant[] = [
       '${claimable(sql)} and not live and lane',
       '${claimable(sql)} and lane',
     ],
-    [
-      'ledger: what was saved up counts in full',
-      'least(claim.asked_at, greatest(credit_from, claim.asked_at - make_interval(secs => ${mostSeconds})))',
-      'least(claim.asked_at, credit_from + 0 * make_interval(secs => ${mostSeconds}))',
-    ],
   ),
   ...faultsOf(
     'src/store/ledger/tasks.ts',
@@ -142,8 +146,8 @@ export const SQL: readonly Mutant[] = [
     ],
     [
       'tasks: a lost run renews its lease',
-      'where task = ${task} and run = ${run}`;\n}\n\nexport async function showProgress',
-      'where task = ${task} and ${run} is not null`;\n}\n\nexport async function showProgress',
+      'interval(secs => ${leaseMs / 1000})\n    where task = ${task} and run = ${run}`;',
+      'interval(secs => ${leaseMs / 1000})\n    where task = ${task} and ${run} is not null`;',
     ],
     [
       'tasks: a request that came meanwhile is lost',
@@ -246,11 +250,6 @@ export const SQL: readonly Mutant[] = [
       'next_at = greatest(null, clock_timestamp()',
     ],
     [
-      'call size: a late lesson overwrites a newer one',
-      'where step = ${size?.step ?? 0}::int - 1 and ${size !== null}',
-      'where step >= ${size?.step ?? 0}::int - 1 and ${size !== null}',
-    ],
-    [
       'lesson: an incident that another process ended begins again',
       'cause is not distinct from ${incident?.from ?? null}::text',
       'true or ${incident?.from ?? null}::text is null',
@@ -265,6 +264,15 @@ export const SQL: readonly Mutant[] = [
       'lesson: deferrals of long ago count',
       "called_at > now() - interval '5 minutes' and snapshot_deferred > 0",
       'snapshot_deferred > 0',
+    ],
+  ),
+  ...faultsOf(
+    'src/store/call/call-size.ts',
+    ['test/store/lesson.pg.test.ts', 'test/store/failed-calls.pg.test.ts'],
+    [
+      'call size: a late lesson overwrites a newer one',
+      'where step = ${size?.step ?? 0}::int - 1 and ${size !== null}',
+      'where step >= ${size?.step ?? 0}::int - 1 and ${size !== null}',
     ],
   ),
   ...faultsOf(

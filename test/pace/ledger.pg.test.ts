@@ -184,7 +184,7 @@ describe('the shared pace', () => {
     await withPace(store.sql, 1, () => ({ send: 'lane', result: null }));
     await unsend(store.sql, sendId ?? '');
     await store.sql`insert into catalog_internal.pace_sends (sent_at, lane) values (now() - interval '2 hours', 'old')`;
-    expect(await pruneSends(store.sql, HOUR)).toBe(1);
+    expect(await pruneSends(store.sql, { olderThanMs: HOUR })).toBe(1);
     expect((await readPace(store.sql, HOUR)).sends).toHaveLength(1);
   });
 

@@ -11,7 +11,7 @@ import { schedules } from '../../src/queues/jobs.ts';
 import { createRunner } from '../../src/queues/runner.ts';
 import { createStorePause } from '../../src/queues/store-pause.ts';
 import type { Sql } from '../../src/store/connection/db.ts';
-import { dueNow } from '../../src/store/ledger/due.ts';
+import { dueNow } from '../../src/store/ledger/idle.ts';
 import { createLogger } from '../../src/telemetry/log/logger.ts';
 import { createMetrics } from '../../src/telemetry/metrics/metrics.ts';
 import { createTelemetry, type Telemetry } from '../../src/telemetry/telemetry.ts';

@@ -3,7 +3,8 @@ import { applyAnswer } from '../../src/store/answer/apply.ts';
 import type { SkuResult } from '../../src/store/answer/types.ts';
 import { applyDelta } from '../../src/store/catalog/delta.ts';
 import type { Sql } from '../../src/store/connection/db.ts';
-import { type Claim, claimDue } from '../../src/store/ledger/due.ts';
+import { claimDue } from '../../src/store/ledger/claim.ts';
+import type { Claim } from '../../src/store/ledger/due.ts';
 import { baseline, line } from './manifest.ts';
 import { allDue, empty, found, LEASE_MS, REFRESH, type TestStore } from './support.ts';
 

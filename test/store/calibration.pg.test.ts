@@ -2,15 +2,15 @@ import { describe, expect, test } from 'vitest';
 import { applyAnswer } from '../../src/store/answer/apply.ts';
 import { NO_OBSERVERS } from '../../src/store/answer/observers.ts';
 import type { SkuResult } from '../../src/store/answer/types.ts';
-import { claimDue } from '../../src/store/ledger/due.ts';
+import { claimDue } from '../../src/store/ledger/claim.ts';
 import { drawRandomRefreshes, learnBeliefs } from '../../src/store/trust/beliefs.ts';
 import {
   BINS,
   type CalibrationBin,
   CalibrationCounts,
   readCalibration,
+  pruneCalibration,
   storeCalibration,
-  trimCalibration,
 } from '../../src/store/trust/calibration.ts';
 import { line, standing } from './manifest.ts';
 import { allDue, callInputs, failing, found, LEASE_MS, mark, REFRESH, useStore } from './support.ts';
@@ -107,7 +107,7 @@ describe('calibration', () => {
       insert into catalog_internal.calibration_hours
       select hour + make_interval(hours => at), cohort, bin, 1000, 0, 1000, 0, 0 from catalog_internal.calibration_hours, unnest('{-170, -200, 3, 400}'::int[]) at`;
     expect(await readCalibration(sql)).toMatchObject([{ looks: 100 }]);
-    await trimCalibration(sql);
+    await pruneCalibration(sql);
     expect(await hours()).toHaveLength(1);
   });
 });

@@ -5,7 +5,7 @@ import { createPacer } from '../../src/pace/pacer.ts';
 import { applyAnswer } from '../../src/store/answer/apply.ts';
 import type { SkuResult } from '../../src/store/answer/types.ts';
 import { isClockSteady, noteClock, putClockRight, readClock } from '../../src/store/clock.ts';
-import { claimDue } from '../../src/store/ledger/due.ts';
+import { claimDue } from '../../src/store/ledger/claim.ts';
 import { endTask, startTask } from '../../src/store/ledger/tasks.ts';
 import { writeSample } from '../../src/store/status/samples.ts';
 import { setClockAhead, timesAfter } from '../support/movable-clock.ts';

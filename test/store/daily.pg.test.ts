@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { NO_TRACER } from '../../src/lib/tracer.ts';
-import { dropOldHistory, prepareHistory } from '../../src/store/history/changes.ts';
-import { dropOldDays, keepDailyPrices } from '../../src/store/history/daily.ts';
+import { keepDailyPrices } from '../../src/store/history/daily.ts';
+import { prepareHistory, pruneDays, pruneHistory } from '../../src/store/history/retention.ts';
 import type { SyncContext } from '../../src/sync/context.ts';
 import { maintain } from '../../src/sync/maintenance.ts';
 import { eventually } from '../support/eventually.ts';
@@ -194,7 +194,7 @@ describe('where chunks of the history are dropped', () => {
     await keep();
     await enterNextChunk();
     await changed(['04 12:00', 120, 80]);
-    expect(await dropOldHistory(store.sql, DAY_MS)).toBeGreaterThan(0);
+    expect(await pruneHistory(store.sql, { olderThanMs: DAY_MS })).toBeGreaterThan(0);
     expect(await store.sql`select from catalog.price_history`).toHaveLength(1);
     await keep();
     expect(await days()).toEqual(['03 100 100 110 110 1', '04 110 110 120 120 1', '05 120 80 80 80 1']);
@@ -257,9 +257,9 @@ test('days older than DAILY_RETENTION go, so many at a time, and what is left sa
       insert into catalog.price_history (sku, size, old_price, new_price, observed_at)
       values ('A', '9', ${before}, ${after}, now() - make_interval(days => ${ago}))`;
   await keep();
-  expect(await dropOldDays(sql, 10 * DAY_MS, 1)).toBe(1);
-  expect(await dropOldDays(sql, 10 * DAY_MS, 10)).toBe(1);
-  expect(await dropOldDays(sql, 10 * DAY_MS, 10)).toBe(0);
+  expect(await pruneDays(sql, { olderThanMs: 10 * DAY_MS, limit: 1 })).toBe(1);
+  expect(await pruneDays(sql, { olderThanMs: 10 * DAY_MS, limit: 10 })).toBe(1);
+  expect(await pruneDays(sql, { olderThanMs: 10 * DAY_MS, limit: 10 })).toBe(0);
   expect([...(await sql`select open, close from catalog.daily_prices`)]).toEqual([{ open: 120, close: 130 }]);
 });
 

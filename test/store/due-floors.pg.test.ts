@@ -1,8 +1,9 @@
 import { array, assert, asyncProperty, constantFrom, integer, oneof, record } from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { readCallInputs } from '../../src/store/call/bulk-call.ts';
+import { claimDue } from '../../src/store/ledger/claim.ts';
 import { DueFloors, fullPassEveryMs } from '../../src/store/ledger/due-floors.ts';
-import { claimDue, DUE_LANES, returnClaim } from '../../src/store/ledger/due.ts';
+import { DUE_LANES, returnClaim } from '../../src/store/ledger/due.ts';
 import { runs } from '../support/soak.ts';
 import { empty, NOT_EARLY, useStore } from './support.ts';
 

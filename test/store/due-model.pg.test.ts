@@ -14,14 +14,8 @@ import {
 import { test } from 'vitest';
 import { applyAnswer } from '../../src/store/answer/apply.ts';
 import type { SkuResult } from '../../src/store/answer/types.ts';
-import {
-  type Claim,
-  claimDue,
-  DUE_LANES,
-  type Quota,
-  returnClaim,
-  endWaits,
-} from '../../src/store/ledger/due.ts';
+import { claimDue } from '../../src/store/ledger/claim.ts';
+import { type Claim, DUE_LANES, type Quota, returnClaim, endWaits } from '../../src/store/ledger/due.ts';
 import { runs } from '../support/soak.ts';
 import { LedgerModel } from './due-model.ts';
 import {

@@ -1,7 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import { applyAnswer } from '../../src/store/answer/apply.ts';
 import { connect, type Sql } from '../../src/store/connection/db.ts';
-import { claimDue, promoteMetadata, returnClaim, endWaits } from '../../src/store/ledger/due.ts';
+import { claimDue } from '../../src/store/ledger/claim.ts';
+import { promoteMetadata, returnClaim, endWaits } from '../../src/store/ledger/due.ts';
 import { serverMajor } from '../support/db.ts';
 import {
   allDue,

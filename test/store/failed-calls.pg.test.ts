@@ -1,7 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import { applyAnswer } from '../../src/store/answer/apply.ts';
 import { type FailedCall, storeFailedCall, storeLesson } from '../../src/store/call/call-lesson.ts';
-import { type Claim, claimDue } from '../../src/store/ledger/due.ts';
+import { claimDue } from '../../src/store/ledger/claim.ts';
+import type { Claim } from '../../src/store/ledger/due.ts';
 import { callPause } from '../../src/store/ledger/tasks.ts';
 import { refreshSkus } from '../../src/store/sellers/refresh.ts';
 import { ANY_SIZE } from '../../src/sync/reprice/call-size.ts';

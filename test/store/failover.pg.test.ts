@@ -5,7 +5,7 @@ import { promisify } from 'node:util';
 import { expect, onTestFinished, test } from 'vitest';
 import { startEmbeddedPostgres } from '../../src/embedded/postgres.ts';
 import { connect, type Sql, transaction } from '../../src/store/connection/db.ts';
-import { mendSequences, writeChanges } from '../../src/store/history/changes.ts';
+import { repairSequencesAtStart, writeChanges } from '../../src/store/history/changes.ts';
 import { migrateDatabase } from '../../src/store/setup/migrations.ts';
 import { FAST_SETTINGS } from '../postgres/server.ts';
 import { roomForFiles } from '../support/room.ts';
@@ -56,7 +56,7 @@ test('a reader that is ahead of a promoted standby is refused by it, however lon
   // What a standby has that has not received the rest.
   await promisify(execFile)('cp', ['-a', primary, standby]);
   const beyond = await serving(primary, async (sql) => {
-    await mendSequences(sql);
+    await repairSequencesAtStart(sql);
     const newest = await change(sql, 'c', 'd', 'e');
     expect(await after(sql, shared)).toEqual(['c', 'd', 'e']);
     return newest;

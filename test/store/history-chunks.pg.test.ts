@@ -1,6 +1,7 @@
 import { beforeEach, expect, test } from 'vitest';
 import { connect } from '../../src/store/connection/db.ts';
-import { dropOldHistory, prepareHistory, writeChanges } from '../../src/store/history/changes.ts';
+import { writeChanges } from '../../src/store/history/changes.ts';
+import { prepareHistory, pruneHistory } from '../../src/store/history/retention.ts';
 import type { SyncContext } from '../../src/sync/context.ts';
 import { maintain } from '../../src/sync/maintenance.ts';
 import { useStore, watchedForHours } from './support.ts';
@@ -17,7 +18,7 @@ beforeEach(async () => {
   first = BigInt(row.at) / CHUNK + 1n;
   await enter(first);
   // Chunks of earlier tests are empty by now, and go.
-  await dropOldHistory(sql, DAY);
+  await pruneHistory(sql, { olderThanMs: DAY });
 });
 
 /** Lets the next position be the first of a chunk. */
@@ -53,9 +54,9 @@ test.each([
 ])('retention drops $what', async ({ ago, kept: wanted }) => {
   const { sql } = store;
   await fill(...ago);
-  expect(await dropOldHistory(sql, 30 * DAY)).toBe(ago.length - wanted.length);
+  expect(await pruneHistory(sql, { olderThanMs: 30 * DAY })).toBe(ago.length - wanted.length);
   expect(await kept()).toEqual(wanted);
-  expect(await dropOldHistory(sql, 30 * DAY)).toBe(0);
+  expect(await pruneHistory(sql, { olderThanMs: 30 * DAY })).toBe(0);
 });
 
 test('a chunk with one row that is new stays whole, whichever row it is', async () => {
@@ -64,7 +65,7 @@ test('a chunk with one row that is new stays whole, whichever row it is', async 
     insert into catalog.price_history (sku, size, observed_at)
     values ('old', '9', now() - interval '9 days'), ('new', '9', now() - interval '1 day'), ('old', '9', now() - interval '9 days')`;
   await enter(first + 1n);
-  expect(await dropOldHistory(sql, 7 * DAY)).toBe(0);
+  expect(await pruneHistory(sql, { olderThanMs: 7 * DAY })).toBe(0);
   expect(await kept()).toHaveLength(3);
 });
 
@@ -87,10 +88,10 @@ test.each([
   // One that was asked for before it, and is stored after it.
   await write(at(8));
   await enter(first + 1n);
-  expect(await dropOldHistory(store.sql, 7 * DAY)).toBe(0);
+  expect(await pruneHistory(store.sql, { olderThanMs: 7 * DAY })).toBe(0);
   const behind = String(first * CHUNK - 1n);
   expect((await store.sql`select from catalog.changes(${behind})`).length).toBeGreaterThanOrEqual(3);
-  expect(await dropOldHistory(store.sql, DAY / 2)).toBe(1);
+  expect(await pruneHistory(store.sql, { olderThanMs: DAY / 2 })).toBe(1);
 });
 
 test('a reader behind the oldest change that is kept is told so, also one whose snapshot is from before', async () => {
@@ -100,7 +101,7 @@ test('a reader behind the oldest change that is kept is told so, also one whose 
   const reader = await sql.reserve();
   await reader`begin isolation level repeatable read`;
   await reader`select 1 from pg_class`;
-  expect(await dropOldHistory(sql, 30 * DAY)).toBe(2);
+  expect(await pruneHistory(sql, { olderThanMs: 30 * DAY })).toBe(2);
   const [oldest] = await sql<[{ oldest: string }]>`select catalog.changes_oldest() as oldest`;
   expect(BigInt(oldest.oldest)).toBe((first + 2n) * CHUNK - 1n);
   const gone = { code: 'CM001', message: expect.stringContaining(`go on from is ${oldest.oldest}`) };
@@ -120,10 +121,10 @@ test('what is being read is dropped another time, and readers meanwhile wait for
   await fill(50, 0);
   await sql.begin(async (tx) => {
     await tx`select from catalog.price_history`;
-    expect(await dropOldHistory(sql, 30 * DAY)).toBe(0);
+    expect(await pruneHistory(sql, { olderThanMs: 30 * DAY })).toBe(0);
     expect(await kept()).toEqual(['S0', 'S1']);
   });
-  expect(await dropOldHistory(sql, 30 * DAY)).toBe(1);
+  expect(await pruneHistory(sql, { olderThanMs: 30 * DAY })).toBe(1);
 });
 
 test('room is made ahead: by maintenance, and by a writer who finds none, however many at once', async () => {
@@ -264,6 +265,6 @@ test('a drop that is undone by a crash refuses readers of the chunk, skips nothi
   await expect(sql`select from catalog.changes(${behind})`).rejects.toMatchObject({ code: 'CM001' });
   const left = await sql`select sku from catalog.changes(catalog.changes_oldest())`;
   expect(left.map((row) => row['sku'] as string)).toEqual(['S1']);
-  expect(await dropOldHistory(sql, 30 * DAY)).toBe(1);
+  expect(await pruneHistory(sql, { olderThanMs: 30 * DAY })).toBe(1);
   expect(await kept()).toEqual(['S1']);
 });

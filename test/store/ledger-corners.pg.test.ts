@@ -1,7 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import { applyAnswer } from '../../src/store/answer/apply.ts';
 import { storeFailedCall, storeLesson } from '../../src/store/call/call-lesson.ts';
-import { claimDue, promoteMetadata, endWaits } from '../../src/store/ledger/due.ts';
+import { claimDue } from '../../src/store/ledger/claim.ts';
+import { promoteMetadata, endWaits } from '../../src/store/ledger/due.ts';
 import { callPause } from '../../src/store/ledger/tasks.ts';
 import {
   answerAsked,

@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, test } from 'vitest';
-import { dropOldHistory, prepareHistory } from '../../src/store/history/changes.ts';
 import { keepDailyPrices } from '../../src/store/history/daily.ts';
+import { prepareHistory, pruneHistory } from '../../src/store/history/retention.ts';
 import { answerAsked, found, knownSkus, removeByDelta, useStore } from './support.ts';
 
 const store = useStore();
@@ -123,7 +123,7 @@ test('changes of a day whose first one is dropped count from when they were obse
   await enter(first + 1n, 50);
   await store.sql`
     update catalog_internal.history_milestones set at = ${hourOf(50, 2)}::text::timestamptz where position >= ${String((first + 1n) * CHUNK)}`;
-  expect(await dropOldHistory(store.sql, 45 * 86_400_000)).toBeGreaterThan(0);
+  expect(await pruneHistory(store.sql, { olderThanMs: 45 * 86_400_000 })).toBeGreaterThan(0);
   await changedAt(hourOf(50, 12), 2, 3);
   await changedAt(hourOf(20, 12), 3, 4);
   await keepDailyPrices(store.sql, 100);
@@ -230,7 +230,7 @@ describe.each(Object.keys(COUNTED))(
         [3, 9],
         [4, 9],
       ]);
-      await dropOldHistory(store.sql, 80 * 86_400_000);
+      await pruneHistory(store.sql, { olderThanMs: 80 * 86_400_000 });
       expect(await seen(95, 70, 61, 59, 40, 10)).toEqual([
         [null, null],
         [null, null],
@@ -241,7 +241,7 @@ describe.each(Object.keys(COUNTED))(
       ]);
       expect(await pricesAt(await daysAgo(61))).toEqual([]);
       expect(await pricesAt(await daysAgo(59))).toEqual(['10 9 (null)', '9 2 (null)']);
-      await dropOldHistory(store.sql, 45 * 86_400_000);
+      await pruneHistory(store.sql, { olderThanMs: 45 * 86_400_000 });
       expect(await seen(40, 31, 29, 10)).toEqual([
         [null, null],
         [null, null],
@@ -256,7 +256,7 @@ describe.each(Object.keys(COUNTED))(
       const before = await daysAgo(70);
       await store.sql.begin('isolation level repeatable read', async (tx) => {
         await tx`select from catalog.skus limit 1`;
-        expect(await dropOldHistory(store.sql, 80 * 86_400_000)).toBeGreaterThan(0);
+        expect(await pruneHistory(store.sql, { olderThanMs: 80 * 86_400_000 })).toBeGreaterThan(0);
         const [row] = await tx`select catalog.price_at('A', '9', ${before}::text::timestamptz) as price`;
         expect(row).toEqual({ price: null });
       });
@@ -264,7 +264,7 @@ describe.each(Object.keys(COUNTED))(
 
     test('a milestone that nobody has seen, and one made by a clock that was behind, hide what is not known', async () => {
       await threeChunks();
-      await dropOldHistory(store.sql, 80 * 86_400_000);
+      await pruneHistory(store.sql, { olderThanMs: 80 * 86_400_000 });
       // The chunk before was begun later, by its clock, than the one after.
       await store.sql`update catalog_internal.history_milestones set at = now() - interval '55 days' where position < ${String((first + 1n) * CHUNK)}`;
       expect(await seen(59, 54)).toEqual([

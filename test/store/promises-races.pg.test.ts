@@ -1,7 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import { applyAnswer } from '../../src/store/answer/apply.ts';
 import { connect, type Sql } from '../../src/store/connection/db.ts';
-import { type Claim, claimDue, PROMISED } from '../../src/store/ledger/due.ts';
+import { claimDue } from '../../src/store/ledger/claim.ts';
+import { type Claim, PROMISED } from '../../src/store/ledger/due.ts';
 import { readWatchlist } from '../../src/store/sellers/watchlist.ts';
 import { eventually } from '../support/eventually.ts';
 import { promising } from './promising.ts';

@@ -1,4 +1,5 @@
-import { claimDue, PROMISED } from '../../src/store/ledger/due.ts';
+import { claimDue } from '../../src/store/ledger/claim.ts';
+import { PROMISED } from '../../src/store/ledger/due.ts';
 import { answerAsked, followWatchlist, found, knownSkus, LEASE_MS, type TestStore } from './support.ts';
 
 /** What tests of promises do with a store. */

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { applyAnswer } from '../../src/store/answer/apply.ts';
-import { claimDue } from '../../src/store/ledger/due.ts';
+import { claimDue } from '../../src/store/ledger/claim.ts';
 import { REFRESHES_CAME, takeRefreshes } from '../../src/store/sellers/refresh.ts';
 import { askedFor, requested } from './refreshing.ts';
 import {

@@ -3,7 +3,8 @@ import { expect } from 'vitest';
 import { applyAnswer } from '../../src/store/answer/apply.ts';
 import type { SkuResult } from '../../src/store/answer/types.ts';
 import type { Sql } from '../../src/store/connection/db.ts';
-import { type Claim, claimDue, returnClaim, endWaits } from '../../src/store/ledger/due.ts';
+import { claimDue } from '../../src/store/ledger/claim.ts';
+import { type Claim, returnClaim, endWaits } from '../../src/store/ledger/due.ts';
 import { refreshSkus, takeRefreshes } from '../../src/store/sellers/refresh.ts';
 import { allDue, found, HOUR, LEASE_MS, mark, REFRESH } from './support.ts';
 

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { applyAnswer } from '../../src/store/answer/apply.ts';
 import type { Sql } from '../../src/store/connection/db.ts';
-import { claimDue } from '../../src/store/ledger/due.ts';
+import { claimDue } from '../../src/store/ledger/claim.ts';
 import { callPause } from '../../src/store/ledger/tasks.ts';
 import { refreshAll, refreshSkus } from '../../src/store/sellers/refresh.ts';
 import {

@@ -3,7 +3,7 @@ import { paceLimits } from '../../src/pace/policy.ts';
 import { applyDelta, noteBrokenChain, noteCatalogFault } from '../../src/store/catalog/delta.ts';
 import { noteCatalogCheck, noteManifestRefused, storeSettings } from '../../src/store/catalog/sync-state.ts';
 import type { Sql, Tx } from '../../src/store/connection/db.ts';
-import { quarantine, trimQuarantine } from '../../src/store/quarantine.ts';
+import { pruneQuarantine, quarantine } from '../../src/store/quarantine.ts';
 import { refreshSkus } from '../../src/store/sellers/refresh.ts';
 import { settingsWith } from '../support/settings.ts';
 import { found, HOUR, knownSkus, answerAsked, mark, passHours, useStore } from './support.ts';
@@ -243,11 +243,11 @@ test('quarantine keeps the newest samples', async () => {
   const { sql } = store;
   const record = (n: number) => ({ reason: 'unreadable', sku: null, sample: String(n) });
   await quarantine(sql, 'manifest', [1, 2, 3, 4, 5].map(record));
-  await trimQuarantine(sql, 2);
+  await pruneQuarantine(sql, { keep: 2 });
   expect(await sql`select sample from catalog_internal.quarantine order by id`).toEqual([
     { sample: '4' },
     { sample: '5' },
   ]);
-  await trimQuarantine(sql, 9);
+  await pruneQuarantine(sql, { keep: 9 });
   expect(await sql`select from catalog_internal.quarantine`).toHaveLength(2);
 });

@@ -1,6 +1,7 @@
 import { expect } from 'vitest';
 import type { Queryable, Sql } from '../../src/store/connection/db.ts';
-import { type Claim, claimDue } from '../../src/store/ledger/due.ts';
+import { claimDue } from '../../src/store/ledger/claim.ts';
+import type { Claim } from '../../src/store/ledger/due.ts';
 import { readScope, storeScopeMode, withinScope } from '../../src/store/sellers/scope.ts';
 import { allDue, followWatchlist, LEASE_MS } from './support.ts';
 

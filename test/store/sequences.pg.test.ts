@@ -1,12 +1,7 @@
 import { expect, onTestFinished, test } from 'vitest';
 import { connect, type Sql, transaction } from '../../src/store/connection/db.ts';
-import {
-  dropOldHistory,
-  mendSequences,
-  prepareHistory,
-  remendSequences,
-  writeChanges,
-} from '../../src/store/history/changes.ts';
+import { repairSequencesAtStart, repairSequences, writeChanges } from '../../src/store/history/changes.ts';
+import { prepareHistory, pruneHistory } from '../../src/store/history/retention.ts';
 import { quarantine } from '../../src/store/quarantine.ts';
 import { createDatabase } from '../support/db.ts';
 import { claimAll, knownSkus, mark } from './support.ts';
@@ -30,7 +25,7 @@ async function newStore(): Promise<Sql> {
 async function used(sql: Sql): Promise<void> {
   await sql`select setval('catalog_internal.change_positions', ${CHUNK}, false)`;
   await prepareHistory(sql);
-  await dropOldHistory(sql, DAY);
+  await pruneHistory(sql, { olderThanMs: DAY });
   const move = { sku: 'A', size: '9', oldPrice: 1, newPrice: 2 };
   for (const sku of ['A', 'B'])
     await transaction(sql, (tx) => writeChanges(tx, { moves: [{ ...move, sku }], fields: [] }, null));
@@ -60,12 +55,12 @@ async function lastValues(sql: Sql): Promise<Record<string, number>> {
 test('sequences that a copy of the rows has left behind go on after the rows, each of them', async () => {
   const sql = await newStore();
   await used(sql);
-  await mendSequences(sql);
+  await repairSequencesAtStart(sql);
   const before = await lastValues(sql);
   await sql`
     select setval((schemaname || '.' || sequencename)::regclass, start_value, false) from pg_sequences
     where schemaname in ('catalog', 'catalog_internal')`;
-  await mendSequences(sql);
+  await repairSequencesAtStart(sql);
   const after = await lastValues(sql);
   const rowless = Object.keys(before).filter((name) => NO_ROWS.test(name));
   expect(Object.keys(before).length - rowless.length).toBe(13);
@@ -75,11 +70,11 @@ test('sequences that a copy of the rows has left behind go on after the rows, ea
 test('a sequence that is ahead of its rows stays, and so does one without any', async () => {
   const sql = await newStore();
   const before = await lastValues(sql);
-  await mendSequences(sql);
+  await repairSequencesAtStart(sql);
   expect(await lastValues(sql)).toEqual(before);
   await used(sql);
   await sql`select setval('catalog_internal.claim_numbers', 1000)`;
-  await mendSequences(sql);
+  await repairSequencesAtStart(sql);
   expect(await lastValues(sql)).toMatchObject({ 'catalog_internal.claim_numbers': 1000 });
 });
 
@@ -91,7 +86,7 @@ test('claims go on after those that answers were given to, where the daemons bef
   await sql`insert into catalog_internal.sync (seen_claim) values (800) on conflict do nothing`;
   await sql`update catalog_internal.sync set seen_claim = 800`;
   await sql`select setval('catalog_internal.claim_numbers', 1, false)`;
-  await mendSequences(sql);
+  await repairSequencesAtStart(sql);
   expect(await lastValues(sql)).toMatchObject({ 'catalog_internal.claim_numbers': 900 });
 });
 
@@ -119,14 +114,14 @@ test('a writer who was never stopped sets them right in the database that it fin
 test('maintenance sets them right, whatever has left them behind; where none is behind it waits for nobody', async () => {
   const sql = await newStore();
   await used(sql);
-  await mendSequences(sql);
+  await repairSequencesAtStart(sql);
   const before = await lastValues(sql);
   await leaveBehind(sql);
-  await remendSequences(sql);
+  await repairSequences(sql);
   for (const [name, value] of Object.entries(await lastValues(sql)))
     if (!NO_ROWS.test(name)) expect([name, value]).toEqual([name, before[name]]);
   await transaction(sql, async (tx) => {
     await tx`select catalog_internal.lock_changes()`;
-    await remendSequences(sql);
+    await repairSequences(sql);
   });
 });

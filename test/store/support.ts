@@ -6,7 +6,8 @@ import { type CallInputOptions, type CallInputs, readCallInputs } from '../../sr
 import { storeFailedCall } from '../../src/store/call/call-lesson.ts';
 import { applyDelta } from '../../src/store/catalog/delta.ts';
 import { connect, type Queryable, type Sql } from '../../src/store/connection/db.ts';
-import { type Claim, claimDue, DUE_LANES, type Quota } from '../../src/store/ledger/due.ts';
+import { claimDue } from '../../src/store/ledger/claim.ts';
+import { type Claim, DUE_LANES, type Quota } from '../../src/store/ledger/due.ts';
 import { readWatchlist } from '../../src/store/sellers/watchlist.ts';
 import { migrateDatabase } from '../../src/store/setup/migrations.ts';
 import { forgetOthers } from '../pace/others.ts';

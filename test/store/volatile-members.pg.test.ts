@@ -6,9 +6,9 @@ import {
   MemberWatch,
   type MutedChange,
 } from '../../src/store/answer/members.ts';
-import { dropOldMemberHistory } from '../../src/store/answer/muted.ts';
 import { NO_OBSERVERS } from '../../src/store/answer/observers.ts';
 import type { SkuResult } from '../../src/store/answer/types.ts';
+import { pruneMemberHistory } from '../../src/store/history/retention.ts';
 import { claimAll, found, knownSkus, mark, REFRESH, useStore } from './support.ts';
 
 const store = useStore();
@@ -197,10 +197,10 @@ test('history of members goes with the price history that HISTORY_RETENTION drop
   for (const [n, name] of ['a', 'b', 'c'].entries()) await refresh(() => ({ name, colour: n }));
   const [{ middle }] = await store.sql<[{ middle: string }]>`
     select percentile_disc(0.5) within group (order by id)::text as middle from catalog.product_history`;
-  expect(await dropOldMemberHistory(store.sql, 1000)).toBe(0);
+  expect(await pruneMemberHistory(store.sql, { limit: 1000 })).toBe(0);
   await store.sql`select setval('catalog_internal.dropped_positions', ${middle}::bigint)`;
-  expect(await dropOldMemberHistory(store.sql, 5)).toBe(5);
-  expect(await dropOldMemberHistory(store.sql, 1000)).toBeGreaterThan(5);
+  expect(await pruneMemberHistory(store.sql, { limit: 5 })).toBe(5);
+  expect(await pruneMemberHistory(store.sql, { limit: 1000 })).toBeGreaterThan(5);
   const rows = await store.sql`
     select field, id > ${middle}::bigint as later, count(*)::int from catalog.product_history group by 1, 2 order by 1, 2`;
   expect([...rows]).toEqual([

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { applyAnswer } from '../../src/store/answer/apply.ts';
 import { applyDelta } from '../../src/store/catalog/delta.ts';
 import { connect, type Sql } from '../../src/store/connection/db.ts';
-import { claimDue } from '../../src/store/ledger/due.ts';
+import { claimDue } from '../../src/store/ledger/claim.ts';
 import { refreshAll } from '../../src/store/sellers/refresh.ts';
 import { readWatchlist } from '../../src/store/sellers/watchlist.ts';
 import { baseline, line, standing } from './manifest.ts';

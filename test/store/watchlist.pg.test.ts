@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { claimDue } from '../../src/store/ledger/due.ts';
+import { claimDue } from '../../src/store/ledger/claim.ts';
 import { refreshAll } from '../../src/store/sellers/refresh.ts';
 import { readLeftOut, readWatchlist } from '../../src/store/sellers/watchlist.ts';
 import { baseline, line, standing } from './manifest.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { forgetOldHints } from '../../src/store/sellers/hints.ts';
+import { pruneHints } from '../../src/store/sellers/hints.ts';
 import { LIVE, moved, unmoved, useHints } from './hinting.ts';
 
 const { store, hint, drain, came, call, rate, waiting, source } = useHints();
@@ -32,11 +32,11 @@ describe('hints that somebody keeps locked', () => {
       await came();
       await drain();
       await call(moved('L00'), moved('L01'), unmoved('L02'));
-      await forgetOldHints(sql);
+      await pruneHints(sql);
       expect(performance.now() - before).toBeLessThan(1500);
     });
     expect((await rate('L00'))?.['hazard']).toBeNull();
-    await forgetOldHints(sql);
+    await pruneHints(sql);
     for (const name of await waiting()) expect(name).not.toMatch(/^L00/);
     // What was left is read, and counted, as soon as it can be.
     await hint('L05');

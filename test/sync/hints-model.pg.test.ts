@@ -5,7 +5,7 @@ import { readManifestSources, type HintableLines } from '../../src/store/catalog
 import { putClockRight } from '../../src/store/clock.ts';
 import type { HintRecord } from '../../src/store/live/hint-state.ts';
 import { readLivePlan } from '../../src/store/live/live.ts';
-import { forgetOldHints } from '../../src/store/sellers/hints.ts';
+import { pruneHints } from '../../src/store/sellers/hints.ts';
 import type { SyncContext } from '../../src/sync/context.ts';
 import type { SyncEvent } from '../../src/sync/events.ts';
 import { hintPrecision, mostWaiting } from '../../src/sync/live/hints.ts';
@@ -87,7 +87,7 @@ async function hint(skus: readonly (string | undefined)[], source: string | null
 /** The live plan, and what maintenance does of hints. */
 async function plan(ctx: SyncContext): Promise<void> {
   await planLive(ctx);
-  await forgetOldHints(ctx.sql);
+  await pruneHints(ctx.sql);
 }
 
 async function carryOut(ctx: SyncContext, partner: HintedPartner, taken: Step): Promise<void> {

@@ -1,7 +1,7 @@
 import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { NO_TRACER } from '../../src/lib/tracer.ts';
-import { claimDue } from '../../src/store/ledger/due.ts';
+import { claimDue } from '../../src/store/ledger/claim.ts';
 import { listBacklog } from '../../src/store/live/backlog.ts';
 import { readLivePlan } from '../../src/store/live/live.ts';
 import type { SyncContext } from '../../src/sync/context.ts';

@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, test } from 'vitest';
 import { NO_TRACER } from '../../src/lib/tracer.ts';
 import { storeLesson } from '../../src/store/call/call-lesson.ts';
-import { claimDue } from '../../src/store/ledger/due.ts';
+import { claimDue } from '../../src/store/ledger/claim.ts';
 import { readLivePlan } from '../../src/store/live/live.ts';
 import type { SyncContext } from '../../src/sync/context.ts';
 import type { SyncEvent } from '../../src/sync/events.ts';

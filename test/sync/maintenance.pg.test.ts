@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { NO_TRACER } from '../../src/lib/tracer.ts';
-import { trimQuarantine } from '../../src/store/quarantine.ts';
+import { pruneQuarantine } from '../../src/store/quarantine.ts';
 import type { SyncContext } from '../../src/sync/context.ts';
 import { maintain, syncMetadata } from '../../src/sync/maintenance.ts';
 import { failing, HOUR, knownSkus, ledger, mark, useStore, watchedForHours } from '../store/support.ts';
@@ -82,7 +82,7 @@ describe('maintenance', () => {
     const [row] = await store.sql`
       select count(*)::int as count, min(sample::int) as first, max(sample::int) as last from catalog_internal.quarantine`;
     expect(row).toEqual({ count: 1000, first: 6, last: 1005 });
-    await trimQuarantine(store.sql, 1000);
+    await pruneQuarantine(store.sql, { keep: 1000 });
     expect(await store.sql`select from catalog_internal.quarantine`).toHaveLength(1000);
   });
 

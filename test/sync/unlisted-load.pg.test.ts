@@ -1,7 +1,8 @@
 import { expect, test } from 'vitest';
 import { applyAnswer } from '../../src/store/answer/apply.ts';
 import { readCallInputs } from '../../src/store/call/bulk-call.ts';
-import { type Claim, claimDue } from '../../src/store/ledger/due.ts';
+import { claimDue } from '../../src/store/ledger/claim.ts';
+import type { Claim } from '../../src/store/ledger/due.ts';
 import { nextRefresh } from '../../src/sync/intervals.ts';
 import { inputOptions, planCall } from '../../src/sync/reprice/plan.ts';
 import { found, LEASE_MS, useStore } from '../store/support.ts';

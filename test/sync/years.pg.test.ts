@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { applyAnswer } from '../../src/store/answer/apply.ts';
 import { NO_LEARNING } from '../../src/store/answer/types.ts';
-import { claimDue } from '../../src/store/ledger/due.ts';
+import { claimDue } from '../../src/store/ledger/claim.ts';
 import { listBacklog } from '../../src/store/live/backlog.ts';
 import { UNTESTED } from '../../src/store/live/hint-state.ts';
 import { readLearnedRates } from '../../src/store/live/learned-rates.ts';

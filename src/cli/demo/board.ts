@@ -15,6 +15,7 @@ export interface Board {
   close(): void;
 }
 
+/** Where the demo shows itself: on a terminal a panel that is drawn over, elsewhere lines. */
 export function createBoard(stdout: NodeJS.WriteStream, env: Environment): Board {
   const isPanel = stdout.isTTY && env['TERM'] !== 'dumb';
   return isPanel ? panelBoard(stdout, env) : lineBoard(stdout, env);

@@ -1,5 +1,5 @@
 import { formatAge } from '../../lib/duration.ts';
-import { count } from '../../lib/format.ts';
+import { count, plural } from '../../lib/format.ts';
 import { estimateBacklog, secondsBetween, sum } from '../../status/format.ts';
 import type { Health } from '../../status/health.ts';
 import type { ReasonCode } from '../../status/reason.ts';
@@ -42,6 +42,7 @@ const TINTS: Readonly<Record<Health['state'], Tint>> = {
 export const isLoading = ({ health }: Pick<DemoView, 'health'>): boolean =>
   health.reasons.some(({ code }) => LOADING.has(code));
 
+/** How far the initial load is, from the status at one moment. Pure. */
 export function loadOf({ status, now }: Pick<DemoView, 'status' | 'now'>): Load {
   const { skus } = status.stats;
   const all = sum(skus.map((row) => row.count));
@@ -69,7 +70,7 @@ function mirrorWords({ status, now, changes }: DemoView): string {
 }
 
 const priceChanges = ({ count: n }: RecentChanges): string =>
-  n === 1 ? '1 price change recorded' : `${count(n)} price changes recorded`;
+  `${count(n)} ${plural(n, 'price change')} recorded`;
 
 /** One line for a pipe or a file. `isFilled`: the initial load was over before, and is not shown again. */
 export function demoLine(view: DemoView, isFilled: boolean): string {

@@ -1,6 +1,8 @@
 import { connect as connectTcp, type Socket } from 'node:net';
 import { connect as connectTls, TLSSocket } from 'node:tls';
 import type { Config } from '../../config/config.ts';
+import { plural } from '../../lib/format.ts';
+import { bareHost } from '../../lib/host-name.ts';
 import { connectionOf } from '../../lib/tls.ts';
 import { failureCode } from '../../partner/errors.ts';
 import { isLoopbackUrl } from '../../partner/origin.ts';
@@ -19,7 +21,7 @@ export function judgeCertificate(validTo: number, now: number): CheckResult {
   return validTo - now < RENEW_WITHIN_MS
     ? warn(
         'tls',
-        `the partner's certificate expires in ${days} ${days === 1 ? 'day' : 'days'} (${until})`,
+        `the partner's certificate expires in ${days} ${plural(days, 'day')} (${until})`,
         'ask the partner to renew it: after that day no request is sent',
       )
     : ok('tls', `the partner's certificate is trusted and valid until ${until}`);
@@ -69,7 +71,7 @@ function unusable(error: unknown, shown: string): CheckResult {
 /** End of the certificate in epoch milliseconds; null by http. Rejects where there is no connection or no trust. */
 async function reach(url: URL, proxy: HttpProxy | null): Promise<number | null> {
   const isHttps = url.protocol === 'https:';
-  const host = url.hostname.replace(/^\[(.*)\]$/, '$1');
+  const host = bareHost(url.hostname);
   const port = Number(url.port || (isHttps ? 443 : 80));
   const tunnel =
     proxy === null ? undefined : await openTunnel(proxy, authorityOf(url), { timeoutMs: CONNECT_MS });

@@ -3,15 +3,15 @@ import { backOffMs } from '../../follow/delivery.ts';
 import { type End, follow, type Following } from '../../follow/follower.ts';
 import { connectAlone, type LoneClient } from '../../store/connection/db.ts';
 import { isLockNotAvailable } from '../../store/connection/locks.ts';
+import { DEATH_NOTICED_WITHIN_MS } from '../../store/connection/own-session.ts';
 import { isConnectionLost, storeFailure } from '../../store/connection/sql-errors.ts';
 import { checkNotSetBack } from '../../store/history/feed.ts';
+import { NameHeld } from '../../store/history/follower-name.ts';
 import {
   beginningOf,
-  DEAD_FOR_SURE_MS,
   type Delivery,
   drawHolder,
   FollowerError,
-  NameHeld,
   type Place,
   takeName,
 } from '../../store/history/followers.ts';
@@ -138,7 +138,7 @@ async function placed(life: Lifetime, known: Known, client: LoneClient): Promise
     delivery: wanted.webhook === null ? ('stdout' as const) : ('webhook' as const),
     heldBy: `${hostname()} (process ${process.pid})`,
   };
-  const until = clock.monotonic() + DEAD_FOR_SURE_MS;
+  const until = clock.monotonic() + DEATH_NOTICED_WITHIN_MS;
   for (;;) {
     const taken = await takeName(client, known.holder, options);
     if ('position' in taken) {

@@ -1,5 +1,6 @@
 import { processSources } from '../../config/config.ts';
 import type { createWebhook } from '../../follow/webhook.ts';
+import { plural } from '../../lib/format.ts';
 import { shownJson } from '../../lib/shown-json.ts';
 import type { Sql } from '../../store/connection/db.ts';
 import {
@@ -9,7 +10,7 @@ import {
   noteAttempt,
   readLetter,
 } from '../../store/history/dead-letters.ts';
-import { forgetFollower, readFollowers } from '../../store/history/followers.ts';
+import { forgetFollower, readFollowers } from '../../store/history/follower-list.ts';
 import { EXIT } from '../command.ts';
 import { tableOf } from '../table.ts';
 import { terminalOf } from '../terminal.ts';
@@ -62,7 +63,7 @@ export async function resend(
         );
       }
       await deleteLetter(sql, id);
-      print(`${changes} changes, positions ${positionFrom} to ${positionTo}: taken`);
+      print(`${changes} ${plural(changes, 'change')}, positions ${positionFrom} to ${positionTo}: taken`);
     }
   } finally {
     await receiver.close();
@@ -71,18 +72,26 @@ export async function resend(
   return EXIT.ok;
 }
 
+/** Deletes all dead letters of a follower, and prints how many. Returns the exit code. */
 export async function discard(sql: Sql, name: string, print: Print): Promise<number> {
   const letters = await discardLetters(sql, name);
-  print(`${letters} ${letters === 1 ? 'dead letter' : 'dead letters'} deleted`);
+  print(`${letters} ${plural(letters, 'dead letter')} deleted`);
   return EXIT.ok;
 }
 
+/**
+ * Deletes a follower with its position and dead letters. Returns the exit code.
+ *
+ * @throws Error with a hint where nobody has this name
+ */
 export async function forget(sql: Sql, name: string, print: Print): Promise<number> {
   const letters = await forgetFollower(sql, name);
   if (letters === null)
     throw Object.assign(new Error(`nobody has followed as ${name}`), {
       hint: '`catalog-mirror follow --list` shows all names',
     });
-  print(`${name} is forgotten${letters === 0 ? '' : `, and with it ${letters} dead letters`}`);
+  print(
+    `${name} is forgotten${letters === 0 ? '' : `, and with it ${letters} ${plural(letters, 'dead letter')}`}`,
+  );
   return EXIT.ok;
 }

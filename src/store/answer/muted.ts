@@ -19,17 +19,3 @@ export async function storeMuted(sql: Sql, { muted, unmuted }: MutedChange): Pro
     insert into catalog_internal.muted_members (part, path)
     select * from unnest(${parts(muted)}::text[], ${paths(muted)}::text[]) on conflict do nothing`;
 }
-
-/**
- * Deletes rows of members' history that are older than what is kept of price history: positions behind its last
- * dropped chunk, which catalog.changes refuses already. Returns how many; there may be more.
- */
-export async function dropOldMemberHistory(sql: Sql, atOnce: number): Promise<number> {
-  const dropped = await sql`
-    delete from catalog.product_history where id in (
-      select id from catalog.product_history
-      where id <= (select last_value from catalog_internal.dropped_positions) and field = 'product'
-      order by id limit ${atOnce}
-    )`;
-  return dropped.count;
-}

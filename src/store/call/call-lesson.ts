@@ -5,7 +5,7 @@ import { type LiveCeiling, storingCeiling } from '../live/ceiling.ts';
 import type { IncidentCause } from '../live/incident.ts';
 import { type LineChange, storedLines, storingLines } from '../live/lines.ts';
 import type { LiveCall } from '../live/live.ts';
-import type { CallSize } from './bulk-call.ts';
+import { type CallSize, storingCallSize } from './call-size.ts';
 
 /*
  * What a bulk call writes after it, beside its answer: one statement, as every statement is a round trip, and
@@ -24,15 +24,6 @@ export interface Lesson {
   readonly trial: boolean;
   /** The incident's cause now (`to`) and when the call was planned (`from`). */
   readonly incident: { readonly from: IncidentCause | null; readonly to: IncidentCause | null } | null;
-}
-
-/** SQL: an UPDATE that stores the size of calls, unless another call has changed it meanwhile. */
-function storingCallSize(sql: Sql, size: CallSize | null) {
-  return sql`
-    update catalog_internal.call_size set step = ${size?.step ?? 0}::int, size = ${size?.size ?? null}::int,
-      failing = ${size?.failing ?? null}::int, suspected = ${size?.suspected ?? null}::int, proven = ${size?.proven ?? 0}::int,
-      worked = ${size?.worked ?? 0}::int, patience = ${size?.patience ?? 0}::int
-    where step = ${size?.step ?? 0}::int - 1 and ${size !== null}`;
 }
 
 /** A call that failed as a whole, and what follows from it. */
@@ -97,6 +88,38 @@ function deferralsSince(sql: Sql, call: LiveCall | null) {
 }
 
 /**
+ * SQL: an UPDATE of the SKUs of failed calls, by what the worked call with some of them was limited to: where one half
+ * of a failed call has worked, the other is the one that fails, and is not tried whole.
+ */
+function halvingSuspects(sql: Sql, cleared: number | null) {
+  return sql`
+    update catalog_internal.due d set largest_call = (largest_call + 1) / 2
+    where d.ctid = any(array(
+      select ctid from catalog_internal.due
+      where held_until is null and largest_call = ${cleared}::smallint and largest_call > 1 for update skip locked
+    )) and (
+      select count(*) from catalog_internal.due where held_until is null and largest_call = ${cleared}::smallint
+    ) <= ${cleared}::smallint`;
+}
+
+/**
+ * SQL: an UPDATE of re-pricing's own row, which is everyone's and is written every five seconds at most; with `worked`
+ * it ends the pause after failures. Also where an incident has turned (`turned`), of the tasks that are to run then: to
+ * end a pause and to have a task run now are the same.
+ */
+function notingCall(sql: Sql, worked: boolean) {
+  return sql`
+    update catalog_internal.tasks set
+      succeeded_at = case when task = 'reprice' then clock_timestamp() else succeeded_at end,
+      outcome = case when task = 'reprice' and ${worked} then 'done' else outcome end,
+      failures = case when task <> 'reprice' or ${worked} then 0 else failures end,
+      next_at = case when task <> 'reprice' or ${worked} then clock_timestamp() else next_at end
+    where task = 'reprice'
+        and (${worked} or coalesce(succeeded_at, '-infinity') < clock_timestamp() - interval '5 seconds')
+      or task in ('live-plan', 'delta') and exists (select from turned)`;
+}
+
+/**
  * Stores what an applied answer has taught, and that one was applied: one round trip. `failures` counts the failed
  * calls immediately before this one, whose pause ends. Where one half of a failed call has worked, the other is the
  * one that fails: it is not tried whole. An incident neither begins nor ends where another process has changed it
@@ -147,27 +170,8 @@ export async function storeLesson(
     limited as (${storingCeiling(sql, ceiling)} returning 1),
     sized as (${storingCallSize(sql, callSize)}),
     ${storingLines(sql, lines)},
-    halved as (
-      update catalog_internal.due d set largest_call = (largest_call + 1) / 2
-      where d.ctid = any(array(
-        select ctid from catalog_internal.due
-        where held_until is null and largest_call = ${cleared}::smallint and largest_call > 1 for update skip locked
-      )) and (
-        select count(*) from catalog_internal.due where held_until is null and largest_call = ${cleared}::smallint
-      ) <= ${cleared}::smallint
-    ),
-    noted as (
-      -- Re-pricing's own row is everyone's, and is written every five seconds at most. To end its pause and to have a task
-      -- run now are the same.
-      update catalog_internal.tasks set
-        succeeded_at = case when task = 'reprice' then clock_timestamp() else succeeded_at end,
-        outcome = case when task = 'reprice' and ${worked} then 'done' else outcome end,
-        failures = case when task <> 'reprice' or ${worked} then 0 else failures end,
-        next_at = case when task <> 'reprice' or ${worked} then clock_timestamp() else next_at end
-      where task = 'reprice'
-          and (${worked} or coalesce(succeeded_at, '-infinity') < clock_timestamp() - interval '5 seconds')
-        or task in ('live-plan', 'delta') and exists (select from turned)
-    )
+    halved as (${halvingSuspects(sql, cleared)}),
+    noted as (${notingCall(sql, worked)})
     select exists (select from turned) as turned, case when ${deferring} then (${deferralsSince(sql, call)}) end as deferrals,
       step <> ${ceilingStep}::int or ${ceiling !== null} and not exists (select from limited) as "ceilingMoved",
       ${storedLines(sql)} as lines

@@ -7,8 +7,7 @@ import type { Queryable, Tx } from '../connection/db.ts';
  * - A snapshot is known to be built after a moment (`sync.built_after`) where the delta said, asked with the token that
  *   came at that moment, that there is nothing newer, and went on to the snapshot only then.
  * - A report is "unchanged" only where the mirror knew the price as of the snapshot the report starts from: no first
- *   price
- *   and no move seen since. Else a row with `reported_at` says that its report is not judged.
+ *   price and no move seen since. Else a row with `reported_at` says that its report is not judged.
  * - A move is "never reported" only where the price before it was known in that way, a snapshot built since must have
  *   shown it, and a later refresh finds the same price still: a price that went back meanwhile was rightly not
  *   reported.

@@ -10,9 +10,10 @@ import {
   type LoneClient,
   SCAN_WITHIN_MS,
   type Sql,
+  TRANSACTION_TRIES,
 } from '../connection/db.ts';
 import { LOCK_NEW_SKUS } from '../connection/locks.ts';
-import { isConnectionLost, sqlState } from '../connection/sql-errors.ts';
+import { isConflict, isConnectionLost, sqlState } from '../connection/sql-errors.ts';
 import { REBASE_AUDIT } from './audit.ts';
 import * as statements from './baseline-sql.ts';
 import { hintByManifest, type ManifestHinting } from './manifest-hints.ts';
@@ -75,12 +76,18 @@ export interface BaselineApplied {
  * old news.
  */
 export class BaselineSuperseded extends Error {
+  override readonly name = 'BaselineSuperseded';
   readonly kind = 'superseded';
+
+  constructor() {
+    super('another manifest was applied meanwhile, or deltas have gone on');
+  }
 }
 
 const COPY_BYTES = 256 * 1024;
-/** A conflict, a deadlock, or a SKU inserted without our locks: by an older daemon, or manually. */
-const RETRYABLE = new Set(['40001', '40P01', '23505']);
+const UNIQUE_VIOLATION = '23505';
+/** A conflict, or a SKU inserted without our locks: by an older daemon, or manually. */
+const isRetryable = (error: unknown): boolean => isConflict(error) || sqlState(error) === UNIQUE_VIOLATION;
 
 /**
  * One manifest on its way into the mirror: lines are staged by COPY into a temporary table, invisible to everyone, and
@@ -109,7 +116,7 @@ export class Baseline {
    * one.
    */
   static async open(databaseUrl: DatabaseUrl, aside?: Sql): Promise<Baseline> {
-    const client = await dial(databaseUrl, aside === undefined ? {} : answerLimitOf(aside));
+    const client = await openManifestConnection(databaseUrl, aside === undefined ? {} : answerLimitOf(aside));
     if (aside === undefined) client.answers.withinMs = SCAN_WITHIN_MS;
     else await askAfter(client, aside);
     await client.query(statements.CREATE_STAGING);
@@ -206,7 +213,7 @@ export class Baseline {
       } catch (error) {
         // On a lost connection there is nothing to roll back, and the error that reports the loss is the one to throw.
         await this.#client.query('rollback').catch(() => {});
-        if (attempt >= 5 || !RETRYABLE.has(sqlState(error) ?? '')) throw error;
+        if (attempt >= TRANSACTION_TRIES || !isRetryable(error)) throw error;
       }
     }
   }
@@ -270,7 +277,7 @@ export class Baseline {
 
   /** What became of a transaction whose COMMIT went unanswered, read over a connection of its own. */
   async #committed(transaction: string): Promise<boolean> {
-    const client = await dial(this.#databaseUrl);
+    const client = await openManifestConnection(this.#databaseUrl);
     try {
       // Its row lock, which it took first, is gone only when it has ended one way or the other.
       await client.query('select from catalog_internal.sync for share');
@@ -288,7 +295,10 @@ export class Baseline {
   }
 }
 
-const dial = (databaseUrl: DatabaseUrl, limit: ReturnType<typeof answerLimitOf> = {}): Promise<LoneClient> =>
+const openManifestConnection = (
+  databaseUrl: DatabaseUrl,
+  limit: ReturnType<typeof answerLimitOf> = {},
+): Promise<LoneClient> =>
   connectAlone(databaseUrl, { application_name: 'catalog-mirror manifest', ...limit });
 
 /** A line in COPY's text format. A time is one as toISOString writes it. */

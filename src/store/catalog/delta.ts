@@ -1,8 +1,9 @@
 import { setImmediate } from 'node:timers/promises';
+import { doubling } from '../../lib/duration.ts';
 import { failpoint } from '../../lib/failpoint.ts';
 import { scanning, type Sql, transaction, type Tx } from '../connection/db.ts';
 import { lockNewSkus } from '../connection/locks.ts';
-import { type SkuBefore, writeSkuChanges } from '../history/changes.ts';
+import { type SkuBefore, absentSku, writeSkuChanges } from '../history/changes.ts';
 import { deletePricesAround, isObjected } from '../history/removed-prices.ts';
 import { auditReports, countSeenFirst, markUnreported, unreported } from './audit.ts';
 
@@ -190,7 +191,7 @@ async function applyPart(
 function withNew(before: readonly SkuBefore[], skus: readonly string[]): SkuBefore[] {
   const known = new Set(before.map(({ sku }) => sku));
   const added = skus.filter((sku) => !known.has(sku));
-  return [...before, ...added.map((sku) => ({ sku, state: null, priceSource: null, listed: null }))];
+  return [...before, ...added.map(absentSku)];
 }
 
 async function moveToken(tx: Tx, { toSnapshot, isEnd = false }: DeltaChange): Promise<void> {
@@ -291,9 +292,9 @@ export async function noteBrokenChain(sql: Sql, token: string): Promise<boolean>
       returning chain_breaks as breaks`;
     const breaks = broken[0]?.breaks;
     if (breaks === undefined) return false;
-    const waitSeconds = breaks === 1 ? 0 : Math.min(3600, 60 * 2 ** (breaks - 2));
+    const waitMs = breaks === 1 ? 0 : doubling(60_000, breaks - 1, 3_600_000);
     await tx`
-      update catalog_internal.tasks set next_at = least(next_at, now() + make_interval(secs => ${waitSeconds}))
+      update catalog_internal.tasks set next_at = least(next_at, now() + make_interval(secs => ${waitMs / 1000}))
       where task = 'manifest'`;
     return true;
   });
@@ -304,7 +305,7 @@ export async function noteBrokenChain(sql: Sql, token: string): Promise<boolean>
  * other token, its next run is by its schedule again, `manifestMs` after the last one that was applied: else each
  * stray rejection would cost a download.
  */
-export async function noteChainMended(sql: Sql, manifestMs: number): Promise<void> {
+export async function noteChainRestored(sql: Sql, manifestMs: number): Promise<void> {
   await sql`
     update catalog_internal.tasks t set failures = 0,
       next_at = greatest(clock_timestamp(), s.manifest_applied_at + make_interval(secs => ${manifestMs / 1000}))

@@ -30,15 +30,13 @@ export type ManifestRecords = ReadonlyMap<string, HintRecord & { readonly waitin
 
 /** Null: somebody keeps hints locked. */
 export async function readManifestSources(sql: Sql): Promise<ManifestRecords | null> {
-  const rows = await withHints(
-    sql,
-    async (tx) =>
-      await tx<(HintRecord & { source: string; waiting: number })[]>`
+  const rows = await withHints(sql, async (tx) => {
+    return await tx<(HintRecord & { source: string; waiting: number })[]>`
       select n.source, ${hintRecordColumns(tx)},
         (select count(*) from catalog_internal.waiting_hints q where q.source = n.source)::int
           + (select count(*) from catalog_internal.hints h where h.source = n.source)::int as waiting
-      from unnest(${[...MANIFEST_SOURCES]}::text[]) as n(source) left join catalog_internal.hint_sources s using (source)`,
-  );
+      from unnest(${[...MANIFEST_SOURCES]}::text[]) as n(source) left join catalog_internal.hint_sources s using (source)`;
+  });
   return rows === null ? null : new Map(rows.map(({ source, ...record }) => [source, record]));
 }
 

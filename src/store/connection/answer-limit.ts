@@ -14,7 +14,7 @@ export interface AnswerLimit {
 
 const ASK_AGAIN_MS = 1000;
 /** A server that is there closes a connection in milliseconds when it is told the end of it. */
-const GOODBYE_WITHIN_MS = 1000;
+const CLOSE_WITHIN_MS = 1000;
 
 type Send = (...statement: readonly unknown[]) => unknown;
 
@@ -63,7 +63,7 @@ export function dropUnanswered(client: pg.Client, limit: AnswerLimit): () => boo
 export function endSoon(client: pg.Client): void {
   const end = client.end.bind(client);
   client.end = ((...told: Parameters<typeof end>) => {
-    const timer = setTimeout(() => client.connection.stream.destroy(), GOODBYE_WITHIN_MS);
+    const timer = setTimeout(() => client.connection.stream.destroy(), CLOSE_WITHIN_MS);
     client.once('end', () => clearTimeout(timer));
     return end(...told);
   }) as typeof client.end;

@@ -5,16 +5,15 @@ import { endingDropped } from './dropped-sessions.ts';
 import { asLogin, readOwnSession } from './own-session.ts';
 import type { Ask } from './pooler.ts';
 import { NO_TRANSACTION_TIMEOUT, sessionConnection, sessionUrl } from './session.ts';
-import { sqlState, storeFailure } from './sql-errors.ts';
+import { isConflict, sqlState, storeFailure } from './sql-errors.ts';
 
 export type Sql = postgres.Sql;
 export type Tx = postgres.TransactionSql;
 /** A pool or a transaction: whatever statements can be sent to. */
 export type Queryable = Sql | Tx;
 
-/** SQLSTATEs after which the whole transaction may simply be run again: serialization failure, deadlock. */
-const RETRYABLE = new Set(['40001', '40P01']);
-const TRANSACTION_TRIES = 5;
+/** How often a transaction is tried that is the victim of a conflict. */
+export const TRANSACTION_TRIES = 5;
 /** Longest wait between two attempts to connect while Postgres is away; the driver's own 20 s leave too much undone. */
 const RECONNECT_MAX_SECONDS = 2;
 
@@ -196,8 +195,7 @@ export async function transaction<T>(
       return result;
     } catch (error) {
       await freeNotifications(sql, error);
-      const state = sqlState(error);
-      if (attempt >= TRANSACTION_TRIES || state === null || !RETRYABLE.has(state)) throw error;
+      if (attempt >= TRANSACTION_TRIES || !isConflict(error)) throw error;
     }
   }
 }

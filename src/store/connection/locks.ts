@@ -1,5 +1,5 @@
 import { type Sql, transaction, type Tx } from './db.ts';
-import { sqlState } from './sql-errors.ts';
+import { LOCK_NOT_AVAILABLE, sqlState } from './sql-errors.ts';
 
 /*
  * What a transaction may lock, in the order in which everyone takes it: the row of `watching`, the row of `sync`, the
@@ -13,17 +13,17 @@ import { sqlState } from './sql-errors.ts';
 /** Taken by every transaction that may insert SKUs, before any row of `skus`. */
 export const LOCK_NEW_SKUS = 'select catalog_internal.lock_new_skus()';
 
-/** What only one at a time may do; each has a table in catalog_internal. Held to the end of the transaction. */
-export type Turn = 'pace' | 'counts' | 'schedules';
+/** Locks for what one at a time may do: each is a table in catalog_internal, held to the end of the transaction. */
+export type MutexName = 'pace' | 'counts' | 'schedules';
 
-/** Waits for its turn. */
-export async function waitForLock(tx: Tx, turn: Turn): Promise<void> {
-  await tx`lock table ${tx(`catalog_internal.lock_${turn}`)} in exclusive mode`;
+/** Waits until nobody holds it, and takes it. */
+export async function waitForLock(tx: Tx, mutex: MutexName): Promise<void> {
+  await tx`lock table ${tx(`catalog_internal.lock_${mutex}`)} in exclusive mode`;
 }
 
-/** Rejects where somebody else has the turn (`isLockNotAvailable`); the transaction has then failed. */
-export async function lockAtOnce(tx: Tx, turn: Turn): Promise<void> {
-  await tx`lock table ${tx(`catalog_internal.lock_${turn}`)} in exclusive mode nowait`;
+/** Takes it; rejects where somebody else holds it (`isLockNotAvailable`): the transaction has then failed. */
+export async function lockAtOnce(tx: Tx, mutex: MutexName): Promise<void> {
+  await tx`lock table ${tx(`catalog_internal.lock_${mutex}`)} in exclusive mode nowait`;
 }
 
 /**
@@ -41,15 +41,15 @@ export async function limitLockWaits(tx: Tx): Promise<void> {
  * Does `work` in a transaction that holds the one row of `table`, of catalog_internal, and waits for no lock for
  * long. Null where it was not done, because somebody holds that row or something else that is needed.
  */
-export async function inTurn<T>(
+export async function whenFree<T>(
   sql: Sql,
   table: 'scoping' | 'watching',
   work: (tx: Tx) => Promise<T>,
 ): Promise<T | null> {
   try {
     return await transaction(sql, async (tx) => {
-      const [turn] = await tx`select from ${tx(`catalog_internal.${table}`)} for update skip locked`;
-      if (turn === undefined) return null;
+      const [free] = await tx`select from ${tx(`catalog_internal.${table}`)} for update skip locked`;
+      if (free === undefined) return null;
       await limitLockWaits(tx);
       return await work(tx);
     });
@@ -59,9 +59,10 @@ export async function inTurn<T>(
   }
 }
 
-/** SQLSTATE lock_not_available. */
-export const isLockNotAvailable = (error: unknown): boolean => sqlState(error) === '55P03';
+/** Whether a lock was not to be had, at once or in time. */
+export const isLockNotAvailable = (error: unknown): boolean => sqlState(error) === LOCK_NOT_AVAILABLE;
 
+/** Takes the lock of those who insert SKUs, to the end of the transaction; before any row of `skus`. */
 export async function lockNewSkus(tx: Tx): Promise<void> {
   await tx.unsafe(LOCK_NEW_SKUS);
 }

@@ -19,6 +19,11 @@ export async function asLogin<T>(
   })) as T;
 }
 
+/**
+ * Postgres may notice only so many milliseconds later that a process has died; until then its session looks alive.
+ */
+export const DEATH_NOTICED_WITHIN_MS = 10_000;
+
 /** By what pg_stat_activity knows a session. */
 export interface OwnSession {
   readonly pid: number;

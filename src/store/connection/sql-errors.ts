@@ -71,6 +71,14 @@ export function storeFailure(error: unknown): StoreFailure | null {
   return failure ?? null;
 }
 
+const CONFLICTS = new Set(['40001', '40P01']);
+
+/** Whether the whole transaction may simply be run again: a serialization failure, or it was a deadlock's victim. */
+export const isConflict = (error: unknown): boolean => CONFLICTS.has(sqlState(error) ?? '');
+
+/** SQLSTATE lock_not_available. */
+export const LOCK_NOT_AVAILABLE = '55P03';
+
 /** Whether Postgres itself has answered a statement so, and the connection lives. */
 export const isAnswer = (error: unknown): boolean =>
   error instanceof Error && 'severity' in error && error.severity === 'ERROR';

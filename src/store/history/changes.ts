@@ -136,6 +136,14 @@ export interface SkuBefore {
   readonly listed: boolean | null;
 }
 
+/** One that was not there. */
+export const absentSku = (sku: string): SkuBefore => ({
+  sku,
+  state: null,
+  priceSource: null,
+  listed: null,
+});
+
 /**
  * Writes what has become of SKUs, and deletes all prices of those that were removed, with a line in their history: as
  * the last step of a transaction (see writeChanges).
@@ -157,48 +165,18 @@ export async function writeSkuChanges(
 }
 
 /**
- * Deletes changes that came in batches and are older than what is kept of price history: positions behind its last
- * dropped chunk, which catalog.changes refuses already. Returns how many batches; there may be more.
- */
-export async function dropOldBatches(sql: Sql, atOnce: number): Promise<number> {
-  const dropped = await sql`
-    delete from catalog_internal.change_batches where id in (
-      select id from catalog_internal.change_batches
-      where last_id <= (select last_value from catalog_internal.dropped_positions) order by last_id limit ${atOnce}
-    )`;
-  return dropped.count;
-}
-
-/**
  * Notes which database this is, and sets sequences that are behind their rows to what the rows have, before anything
  * is drawn from them: logical replication and copies of tables leave them behind. Postgres warns of each.
  */
-export async function mendSequences(sql: Sql): Promise<void> {
+export async function repairSequencesAtStart(sql: Sql): Promise<void> {
   await sql`select catalog_internal.lock_changes(), catalog_internal.mend_sequences()`;
 }
 
 /**
  * The same for a mirror that runs: whoever writes changes notes the database, and nobody waits where none is behind.
  */
-export async function remendSequences(sql: Sql): Promise<void> {
+export async function repairSequences(sql: Sql): Promise<void> {
   await sql`select catalog_internal.mend_sequences()`;
-}
-
-/** Creates the history's next chunk before it is needed. Throws where it cannot be made. */
-export async function prepareHistory(sql: Sql): Promise<void> {
-  await sql`select catalog_internal.add_history_chunks(ahead => true)`;
-}
-
-/**
- * Drops the chunks of price_history whose newest row is older than `keptMs`, oldest first, each in a transaction of
- * its own; returns how many. One that is being read at the moment, and all after it, wait for the next call.
- */
-export async function dropOldHistory(sql: Sql, keptMs: number): Promise<number> {
-  for (let dropped = 0; ; dropped += 1) {
-    const [{ outcome }] = await sql<[{ outcome: string }]>`
-      select catalog_internal.drop_history_chunk(${keptMs / 1000}) as outcome`;
-    if (outcome !== 'dropped') return dropped;
-  }
 }
 
 export interface PriceChange {

@@ -67,12 +67,11 @@ async function countPiece(tx: Tx, piece: number): Promise<{ changes: number; wri
  * The days of the sizes in `piece`: `ends` has what they begin and end with, `middles` what lies between.
  *
  * - `starts`: the change from which a size's days are made again: the first of its newest day where the piece may add
- *   to that, else its first of
- *   the piece. A day whose changes are partly dropped stays as it is, and what would add to it counts to the day after.
+ *   to that, else its first of the piece. A day whose changes are partly dropped stays as it is, and what would add to
+ *   it counts to the day after.
  * - `moves`: changes with the moment from which they count.
  * - `spans`: how long which price was held on a day, in microseconds. After a correction of size_type the key means
- *   another size: of its day
- *   only what comes after it counts.
+ *   another size: of its day only what comes after it counts.
  */
 function days(tx: Tx, after: string) {
   return tx`
@@ -139,17 +138,4 @@ function days(tx: Tx, after: string) {
         from spans
       ) s group by sku, size, day
     )`;
-}
-
-/**
- * Drops days older than `keptMs`, at most `most`; returns how many. Later days are answered as before: each knows
- * what it began with.
- */
-export async function dropOldDays(sql: Sql, keptMs: number, most: number): Promise<number> {
-  const dropped = await sql`
-    delete from catalog.daily_prices where ctid = any (array(
-      select ctid from catalog.daily_prices
-      where day < ((now() - make_interval(secs => ${keptMs / 1000})) at time zone 'UTC')::date order by day limit ${most}
-    ))`;
-  return dropped.count;
 }

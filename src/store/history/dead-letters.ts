@@ -42,6 +42,7 @@ export async function noteAttempt(
     update catalog_internal.dead_letters set attempts = attempts + 1, last_status = ${status}, last_said = ${said} where id = ${id}`;
 }
 
+/** Deletes one; nothing where it is gone. */
 export async function deleteLetter(sql: Sql, id: string): Promise<void> {
   await sql`delete from catalog_internal.dead_letters where id = ${id}`;
 }

@@ -1,4 +1,4 @@
-import type { LoneClient, Queryable, Sql } from '../connection/db.ts';
+import type { LoneClient } from '../connection/db.ts';
 import { readOwnSession } from '../connection/own-session.ts';
 import { sqlState } from '../connection/sql-errors.ts';
 
@@ -10,15 +10,6 @@ import { sqlState } from '../connection/sql-errors.ts';
 
 /** More are hardly wanted, and each has series of its own in the metrics. */
 export const MAX_FOLLOWERS = 50;
-/** Of one follower. A receiver that refuses as many refuses everything: what comes next waits. */
-export const MAX_DEAD_LETTERS = 100;
-
-/**
- * Postgres may notice only some seconds later that a process is dead, and until then that process seems to hold its
- * name.
- */
-export const DEAD_FOR_SURE_MS = 10_000;
-
 /** SQLSTATE: the changes after a position are no longer kept, or the position is of another history. */
 export const POSITION_LOST = 'CM001';
 
@@ -143,15 +134,13 @@ export async function takeName(
       await client.query('rollback');
       return { heldBy: row.held_by ?? 'another process' };
     }
-    if (begun !== null && reset)
+    if (begun !== null)
       await client.query(
         `update catalog_internal.followers set position = $2, after_sku = $3, sending_to = null,
            failures = 0, refusals = 0, failing_since = null
          where name = $1`,
         [name, String(begun), from === 'start' ? '' : null],
       );
-    else if (begun !== null && from === 'start')
-      await client.query("update catalog_internal.followers set after_sku = '' where name = $1", [name]);
     const taken = await client.query<Row>(
       `update catalog_internal.followers set holder = $2, pid = $5, backend_start = $6, held_by = $3, delivery = $4, updated_at = now()
        where name = $1 returning *`,
@@ -194,155 +183,4 @@ async function makeName(client: LoneClient, name: string, delivery: Delivery, at
       `there are ${MAX_FOLLOWERS} followers already`,
       'forget one that is not used any more: `catalog-mirror follow --list`, `catalog-mirror follow --name NAME --forget`',
     );
-}
-
-/** What the last delivery came to, for people. */
-export interface Said {
-  readonly status: number | null;
-  readonly said: string | null;
-}
-
-/** A session that holds a name, and what it may write. */
-export class NameHeld {
-  readonly #client: LoneClient;
-  readonly #name: string;
-  readonly #holder: string;
-
-  constructor(client: LoneClient, name: string, holder: string) {
-    this.#client = client;
-    this.#name = name;
-    this.#holder = holder;
-  }
-
-  /** Before a batch that ends at `to` is delivered. */
-  async sending(to: bigint): Promise<void> {
-    await this.#update('sending_to = $3', [String(to)]);
-  }
-
-  /** A batch is delivered, or nothing up to there passes the filter (`said` null: nothing was sent). */
-  async delivered(position: bigint, afterSku: string | null, said: Said | null): Promise<void> {
-    const noted = `, failures = 0, refusals = 0, failing_since = null,
-       last_status = $5, last_said = $6, last_at = clock_timestamp()`;
-    await this.#update(
-      `position = $3, after_sku = $4, sending_to = null, updated_at = clock_timestamp()
-       ${said === null ? '' : noted}`,
-      [String(position), afterSku, ...(said === null ? [] : [said.status, said.said])],
-    );
-  }
-
-  /** A batch was not delivered. */
-  async failed(failures: number, refusals: number, { status, said }: Said): Promise<void> {
-    await this.#update(
-      `failures = $3, refusals = $4, last_status = $5, last_said = $6, last_at = clock_timestamp(),
-       failing_since = coalesce(failing_since, clock_timestamp())`,
-      [failures, refusals, status, said],
-    );
-  }
-
-  /** A batch becomes a dead letter, and the position goes on behind it; false where there are too many of them. */
-  async bury(letter: {
-    readonly messageId: string;
-    readonly first: bigint;
-    readonly last: bigint;
-    readonly changes: number;
-    readonly attempts: number;
-    readonly body: string;
-    readonly to: bigint;
-    readonly afterSku: string | null;
-  }): Promise<boolean> {
-    const { rowCount } = await this.#client.query(
-      `with buried as (
-         insert into catalog_internal.dead_letters
-           (follower, message_id, position_from, position_to, changes, attempts, last_status, last_said, failing_since, body)
-         select name, $3, $4, $5, $6, $7, last_status, last_said, coalesce(failing_since, now()), $8 from catalog_internal.followers
-         where name = $1 and holder = $2
-           and (select count(*) from catalog_internal.dead_letters d where d.follower = $1) < $11
-         returning follower
-       )
-       update catalog_internal.followers f set position = $9, after_sku = $10, sending_to = null,
-         failures = 0, refusals = 0, failing_since = null,
-         updated_at = clock_timestamp()
-       from buried where f.name = buried.follower`,
-      [
-        this.#name,
-        this.#holder,
-        letter.messageId,
-        String(letter.first),
-        String(letter.last),
-        letter.changes,
-        letter.attempts,
-        letter.body,
-        String(letter.to),
-        letter.afterSku,
-        MAX_DEAD_LETTERS,
-      ],
-    );
-    return rowCount !== 0;
-  }
-
-  /** Gives the name back, so that the next process need not wait. */
-  async release(): Promise<void> {
-    await this.#client.query(
-      `update catalog_internal.followers set holder = null, pid = null, backend_start = null, held_by = null
-       where name = $1 and holder = $2`,
-      [this.#name, this.#holder],
-    );
-  }
-
-  async #update(set: string, values: readonly unknown[]): Promise<void> {
-    const { rowCount } = await this.#client.query(
-      `update catalog_internal.followers set ${set} where name = $1 and holder = $2`,
-      [this.#name, this.#holder, ...values],
-    );
-    if (rowCount === 0)
-      throw new FollowerError(
-        'taken',
-        `another process follows as ${this.#name} now, or somebody has forgotten this follower`,
-        'see `catalog-mirror follow --list`; let one process follow under a name',
-      );
-  }
-}
-
-/** A follower as it stands, for people and metrics. */
-export interface FollowerNow {
-  readonly name: string;
-  readonly delivery: Delivery;
-  readonly position: string;
-  /** While the first copy is being sent: the SKU up to which it is delivered. */
-  readonly afterSku: string | null;
-  /**
-   * Changes after its position, 10,000 at most are counted, and how long the first has waited; null: the position is
-   * lost.
-   */
-  readonly behind: number | null;
-  readonly behindSeconds: number | null;
-  readonly lost: boolean;
-  /** Null: no process follows under this name at present. */
-  readonly heldBy: string | null;
-  readonly failures: number;
-  readonly failingSince: Date | null;
-  readonly lastStatus: number | null;
-  readonly lastSaid: string | null;
-  readonly lastAt: Date | null;
-  readonly deadLetters: number;
-}
-
-/** Every follower, in order of name. */
-export async function readFollowers(sql: Queryable): Promise<FollowerNow[]> {
-  return await sql<FollowerNow[]>`
-    select name, delivery, position::text, after_sku as "afterSku", behind, behind_seconds as "behindSeconds",
-      lost, held_by as "heldBy", failures,
-      failing_since as "failingSince", last_status as "lastStatus", last_said as "lastSaid",
-      last_at as "lastAt", dead_letters as "deadLetters"
-    from catalog_internal.followers_now() order by name`;
-}
-
-/**
- * Forgets a follower, its position and its dead letters; how many these were, null where there is none of this name.
- */
-export async function forgetFollower(sql: Sql, name: string): Promise<number | null> {
-  const [row] = await sql<{ letters: number }[]>`
-    with letters as (select count(*)::int as letters from catalog_internal.dead_letters where follower = ${name})
-    delete from catalog_internal.followers using letters where name = ${name} returning letters.letters`;
-  return row?.letters ?? null;
 }

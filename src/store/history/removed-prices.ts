@@ -1,6 +1,6 @@
 import type { Queryable, Tx } from '../connection/db.ts';
 import { isLockNotAvailable, limitLockWaits } from '../connection/locks.ts';
-import { rejection } from '../connection/sql-errors.ts';
+import { LOCK_NOT_AVAILABLE, rejection } from '../connection/sql-errors.ts';
 import { quarantine, type Quarantined } from '../quarantine.ts';
 
 /** Deletes all prices of SKUs, with a line in their history. */
@@ -21,7 +21,7 @@ const emptyPrices = (tx: Queryable, sku: string) => tx`
 /** Why somebody's foreign key, trigger or lock keeps prices from being deleted; null where that is not why. */
 const objection = (error: unknown): string | null => {
   const rejected = isLockNotAvailable(error)
-    ? { state: '55P03', by: 'the lock of another session' }
+    ? { state: LOCK_NOT_AVAILABLE, by: 'the lock of another session' }
     : rejection(error);
   return rejected === null ? null : `SQLSTATE ${rejected.state}, by ${rejected.by}`;
 };

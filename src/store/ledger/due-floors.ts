@@ -33,6 +33,7 @@ export interface LedgerFloors {
   readonly held: number | null;
 }
 
+/** The ledger is read from its beginning. */
 export const NO_FLOORS: LedgerFloors = { resets: 0, catalog: null, of: () => null, held: null };
 
 /** Fewer cost nothing that is worth a floor. */
@@ -52,6 +53,9 @@ export const fullPassEveryMs = (deadVersions: number): number =>
 
 const keyOf = (lane: ClaimedLane, live: boolean): string => `${lane} ${live}`;
 
+/**
+ * From where this process reads the ledger. Not shared between processes: `reset` it whenever something is given back.
+ */
 export class DueFloors {
   readonly #monotonic: () => number;
   readonly #everyMs: typeof fullPassEveryMs;

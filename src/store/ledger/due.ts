@@ -1,5 +1,4 @@
 import type { Queryable, Sql } from '../connection/db.ts';
-import { type LedgerFloors, NO_FLOORS } from './due-floors.ts';
 
 /**
  * Lanes of the due ledger, most urgent first. `catalog_internal.lane_of` says which reason each serves, and
@@ -29,9 +28,6 @@ export interface DueSuspects {
   readonly live: boolean;
   readonly count: number;
 }
-
-/** How many such SKUs to claim. */
-export type SuspectQuota = DueSuspects;
 
 /** How much of a class is there to claim: a count that stops at the asked limit. */
 export interface DueClass extends LaneClass {
@@ -64,15 +60,6 @@ export interface Claim {
   /** The database's time of the claim; the request is sent after it. */
   readonly askedAt: Date;
   readonly skus: readonly ClaimedSku[];
-}
-
-/**
- * What a call is to carry: of each class so many, live SKUs by name if nobody else holds them, or SKUs of failed calls.
- */
-export interface WantedSkus {
-  readonly quotas?: readonly Quota[];
-  readonly named?: readonly string[];
-  readonly suspects?: readonly SuspectQuota[];
 }
 
 /**
@@ -109,87 +96,6 @@ export function movable(sql: Queryable, alias: LedgerAlias) {
     and ${row}.outside_due_at is null`;
 }
 
-/**
- * What asking for live SKUs takes under the ceiling: so many milliseconds a SKU, from what was saved up, which is at
- * most so long.
- */
-export interface LiveSpend {
-  readonly skuMs: number;
-  readonly mostMs: number;
-}
-
-/**
- * Claims SKUs of each class for `leaseMs`: what is promised by the earliest deadline, in the urgent lane by rank (the
- * weight in catalog.watchlist), elsewhere, and where ranks are equal, the oldest first. Workers racing for the same
- * rows pass each other by; a worker that dies leaves its claim to run out. The generation at the claim comes along: a
- * mark made later moves it on, and the answer to this claim then does not settle that mark. `spend`: what each live
- * SKU takes under the ceiling on live computations. `floors`: nothing of a class is claimed that is due before its
- * own.
- */
-export async function claimDue(
-  sql: Sql,
-  wanted: WantedSkus,
-  leaseMs: number,
-  spend: LiveSpend | null = null,
-  floors: LedgerFloors = NO_FLOORS,
-): Promise<Claim | null> {
-  const { named = [], suspects = [] } = wanted;
-  const quotas = (wanted.quotas ?? []).filter((quota) => quota.count > 0);
-  if (quotas.length + named.length + suspects.length === 0) return null;
-  const rows = await sql<(ClaimedSku & { claim: string; askedAt: Date })[]>`
-    with quotas as materialized (
-      ${quotaRows(sql, quotas, floors)}
-    ),
-    by_promise as materialized (${claimedByPromise(sql)}),
-    by_rank as materialized (
-      -- Whatever is urgent is due: a mark made it so.
-      select p.ctid from quotas q cross join lateral (
-        select d.ctid from catalog_internal.due d
-        where ${claimable(sql, 'd')} and d.lane = 1 and d.live = q.live
-          and d.due_at >= q.since
-        order by d.rank desc, d.due_at limit q.count for update skip locked
-      ) p
-      where q.lane = 1
-    ),
-    by_age as materialized (
-      select p.ctid from quotas q cross join lateral (
-        select d.ctid from catalog_internal.due d
-        where ${claimable(sql, 'd')} and d.live = q.live and d.lane = q.lane
-          and d.due_at >= q.since and d.due_at <= now() + make_interval(secs => q.early)
-        order by d.due_at limit q.count for update skip locked
-      ) p
-      where q.lane > 1
-    ),
-    by_name as materialized (
-      select ctid from catalog_internal.due
-      where sku = any(${named as string[]}) and ${claimable(sql)} and live and outside_due_at is null
-      order by sku for update skip locked
-    ),
-    suspects as materialized (${suspectsOf(sql, suspects)}),
-    -- Whoever is claimed leaves the list of a backlog; what another claim is about to take off is passed by.
-    unlisted as (
-      delete from catalog_internal.live_backlog
-      where ctid = any(array(select ctid from catalog_internal.live_backlog where sku = any(${named as string[]}) for update skip locked))
-    ),
-    claim as materialized (select nextval('catalog_internal.claim_numbers') as number, clock_timestamp() as asked_at),
-    claimed as (
-      -- By their row ids, locked above: whatever the planner expects of the quotas, it reads no other row.
-      update catalog_internal.due d
-      set claim = claim.number, held_until = claim.asked_at + make_interval(secs => ${leaseMs / 1000})
-      from claim
-      where d.ctid = any(array(select ctid from by_promise union select ctid from by_rank union select ctid from by_age
-        union select ctid from by_name union select ctid from suspects))
-      returning d.sku, d.generation, d.deferrals, d.failures, d.live, d.lane = ${laneNumber('error')} as "setBack",
-        claim.number as claim, claim.asked_at as "askedAt",
-        d.due_at as "dueAt", d.reason
-    ),
-    spent as (${spending(sql, spend)})
-    select * from claimed`;
-  const first = rows[0];
-  if (first === undefined) return null;
-  return { number: first.claim, askedAt: first.askedAt, skus: [...rows] };
-}
-
 /** None comes first for its promise longer before that is broken (catalog_internal.promised_interval). */
 const LONGEST_LEAD_SECONDS = 45;
 
@@ -200,58 +106,9 @@ const LONGEST_LEAD_SECONDS = 45;
 export const promisedNow = (sql: Sql) =>
   sql`d.outside_due_at is null and d.promised_at <= now() and d.promised_by <= now() + make_interval(secs => ${LONGEST_LEAD_SECONDS})`;
 
-function quotaRows(sql: Sql, quotas: readonly Quota[], floors: LedgerFloors) {
-  return sql`
-    select lane, live, count, early, ${momentOf(sql, sql`floor`)} as since from unnest(
-      ${quotas.map(({ lane }) => laneNumber(lane))}::smallint[],
-      ${quotas.map(({ live }) => Number(live))}::int[]::boolean[],
-      ${quotas.map(({ count }) => count)}::int[],
-      ${quotas.map(({ earlySeconds }) => earlySeconds)}::float8[],
-      ${quotas.map(({ lane, live }) => floors.of(lane, live))}::float8[]
-    ) as q(lane, live, count, early, floor)`;
-}
-
 /** SQL: a floor in epoch milliseconds as a moment; null is before all others. */
 export const momentOf = (sql: Sql, ms: ReturnType<Sql>) =>
   sql`coalesce(to_timestamp(${ms} / 1000), '-infinity')`;
-
-/** SQL: of the quotas of what is promised, those of the earliest deadline. */
-function claimedByPromise(sql: Sql) {
-  return sql`
-    select p.ctid from quotas q cross join lateral (
-      select d.ctid from catalog_internal.due d
-      where ${claimable(sql, 'd')} and d.promised_by is not null and d.live = q.live
-        and d.promised_by >= q.since and ${promisedNow(sql)}
-      order by d.promised_by limit q.count for update skip locked
-    ) p
-    where q.lane = ${laneNumber(PROMISED)}`;
-}
-
-function suspectsOf(sql: Sql, suspects: readonly SuspectQuota[]) {
-  return sql`
-    select p.ctid from unnest(
-      ${suspects.map(({ largestCall }) => largestCall)}::smallint[],
-      ${suspects.map(({ live }) => Number(live))}::int[]::boolean[],
-      ${suspects.map(({ count }) => count)}::int[]
-    ) as q(largest_call, live, count) cross join lateral (
-      select d.ctid from catalog_internal.due d
-      where d.held_until is null and d.largest_call = q.largest_call and d.live = q.live and d.due_at <= now()
-      -- In an outage one call goes out at a time: what is known to fail must not be it each time.
-      order by d.failures, d.promised_by is null or not (${promisedNow(sql)}),
-        d.lane, d.rank desc, d.due_at limit q.count for update skip locked
-    ) p`;
-}
-
-/** What was saved up is never further in the future than by one call, whatever the clock did. */
-function spending(sql: Sql, spend: LiveSpend | null) {
-  const [skuSeconds, mostSeconds] = [(spend?.skuMs ?? 0) / 1000, (spend?.mostMs ?? 0) / 1000];
-  return sql`
-    update catalog_internal.live_ceiling set credit_from =
-      least(claim.asked_at, greatest(credit_from, claim.asked_at - make_interval(secs => ${mostSeconds})))
-        + live.count * make_interval(secs => ${skuSeconds})
-    from claim, (select count(*) as count from claimed where claimed.live) live
-    where ${spend !== null} and live.count > 0`;
-}
 
 /** What becomes of the SKUs of a claim that is given back, beside that they stay due. */
 export interface ReturnOptions {
@@ -330,40 +187,4 @@ export async function promoteMetadata(sql: Sql, overdueSeconds: number, limit: n
       order by due_at limit ${limit} for update skip locked
     ))`;
   return moved.count;
-}
-
-/** How many SKUs are due now, and how many of them were never fetched. */
-export async function dueNow(sql: Sql): Promise<{ readonly skus: number; readonly unfetched: number }> {
-  const [row] = await sql<[{ skus: number; unfetched: number }]>`
-    select count(*)::int as skus, (count(*) filter (where reason = 'new'))::int as "unfetched"
-    from catalog_internal.due where due_at <= clock_timestamp()`;
-  return row;
-}
-
-/** Whether what could be asked for is asked for. */
-export interface Idle {
-  /** Seconds since a bulk call was last answered, at most five too many; null: none ever was. */
-  readonly answeredSeconds: number | null;
-  /**
-   * For how many seconds a SKU has been due that waits for nothing but its turn; null: there is none, or a call was
-   * answered within the last minute. Live ones may wait for the partner's ceiling.
-   */
-  readonly dueSeconds: number | null;
-}
-
-export async function readIdle(sql: Sql): Promise<Idle> {
-  const [row] = await sql<[Idle]>`
-    with answered as materialized (select succeeded_at as at from catalog_internal.tasks where task = 'reprice')
-    select (select extract(epoch from clock_timestamp() - at)::float8 from answered) as "answeredSeconds",
-      case when not exists (select from answered where at between clock_timestamp() - interval '1 minute' and clock_timestamp()) then (
-        select extract(epoch from clock_timestamp() - min(oldest.due_at))::float8
-        from generate_series(1, cardinality(catalog_internal.lane_names())) as lane
-        cross join lateral (
-          select due_at from catalog_internal.due d
-          where ${claimable(sql)} and not live and d.lane = lane.lane::smallint
-          order by due_at limit 1
-        ) oldest
-        where oldest.due_at <= now()
-      ) end as "dueSeconds"`;
-  return row;
 }

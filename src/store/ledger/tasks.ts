@@ -1,5 +1,6 @@
 import type { Sql } from '../connection/db.ts';
 
+/** What the daemon does by itself; each has a row in catalog_internal.tasks. */
 export const TASKS = [
   'manifest',
   'delta',
@@ -44,6 +45,7 @@ export async function renewTask(sql: Sql, task: TaskName, run: string, leaseMs: 
     where task = ${task} and run = ${run}`;
 }
 
+/** Shows how far a run is, in the status; nothing where the run has lost its task. */
 export async function showProgress(
   sql: Sql,
   task: TaskName,
@@ -176,6 +178,7 @@ export async function endCallPause(sql: Sql, after: readonly string[] | null): P
   return ended.length > 0;
 }
 
+/** The pause of bulk calls after failures, as of now. */
 export async function callPause(sql: Sql): Promise<CallPause> {
   const [row] = await sql<[CallPause]>`${callPauseRow(sql)}`;
   return row;

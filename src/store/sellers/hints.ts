@@ -207,7 +207,7 @@ export const hintsAt = (tx: Tx, skus: readonly string[]) =>
 export const hintsOf = (hints: HintsAt | null, sku: string): readonly WaitingHint[] | null =>
   hints !== null && Object.hasOwn(hints, sku) ? (hints[sku] ?? null) : null;
 
-/** SKUs with hints were refreshed (hintsAt). What somebody holds is left to forgetOldHints. */
+/** SKUs with hints were refreshed (hintsAt). What somebody holds is left to pruneHints. */
 export async function forgetHints(tx: Tx, skus: readonly string[]): Promise<void> {
   if (skus.length === 0) return;
   await tx`
@@ -216,17 +216,15 @@ export async function forgetHints(tx: Tx, skus: readonly string[]): Promise<void
 }
 
 /** Forgets hints that a refresh has left behind, and those that are a week old. */
-export async function forgetOldHints(sql: Sql): Promise<void> {
-  await withHints(
-    sql,
-    async (tx) =>
-      await tx`
+export async function pruneHints(sql: Sql): Promise<void> {
+  await withHints(sql, async (tx) => {
+    await tx`
       delete from catalog_internal.waiting_hints where ctid = any(array(
         select q.ctid from catalog_internal.waiting_hints q left join catalog.skus s using (sku)
         where s.asked_at >= q.hinted_at
           or q.hinted_at not between clock_timestamp() - interval '7 days' and clock_timestamp() + interval '7 days'
-        for update of q skip locked))`,
-  );
+        for update of q skip locked))`;
+  });
 }
 
 /** What one process has counted and not written yet: at most what ten seconds bring, which is lost when it dies. */
@@ -285,31 +283,29 @@ export interface ShownOfHints {
 
 /** Adds what refreshes have shown of sources (learnHints of sync/live/hints.ts). False: somebody keeps them locked. */
 export async function storeHintTests(sql: Sql, { shown, moves }: ShownOfHints): Promise<boolean> {
-  const stored = await withHints(
-    sql,
-    async (tx) =>
-      await tx`
-    with shown as (
-      select * from unnest(${shown.map(({ source }) => source)}::text[], ${shown.map(({ tested }) => tested)}::float8[],
-        ${shown.map(({ expected }) => expected)}::float8[], ${shown.map(({ unmoved }) => unmoved)}::float8[],
-        ${shown.map(({ followed }) => followed)}::float8[], ${shown.map(({ stayed }) => stayed)}::float8[],
-        ${shown.map(({ undone }) => undone)}::float8[])
-        as n(source, tested, expected, unmoved, followed, stayed, undone)
-    ),
-    summed as (
-      select l.source, l.tested + coalesce(n.tested, 0) as tested, l.expected + coalesce(n.expected, 0) as expected,
-        l.unmoved + coalesce(n.unmoved, 0) as unmoved, l.moves + ${moves}::float8 as moves,
-        l.followed + coalesce(n.followed, 0) as followed,
-        l.stayed + coalesce(n.stayed, 0) as stayed, l.undone + coalesce(n.undone, 0) as undone
-      from catalog_internal.hint_sources l left join shown n using (source)
-    )
-    update catalog_internal.hint_sources s set tested = n.tested * f.part, expected = ${fadedSql(tx, 'n.expected * f.part')},
-      unmoved = ${fadedSql(tx, 'n.unmoved * f.part')}, moves = ${fadedSql(tx, 'n.moves * f.part')},
-      followed = ${fadedSql(tx, 'n.followed * f.part')},
-      stayed = ${fadedSql(tx, 'n.stayed * f.part')}, undone = ${fadedSql(tx, 'n.undone * f.part')}
-    from summed n
-    cross join lateral (select ${MAX_TESTED}::float8 / greatest(${MAX_TESTED}::float8, n.tested) as part) f
-    where s.source = n.source`,
-  );
+  const stored = await withHints(sql, async (tx) => {
+    return await tx`
+      with shown as (
+        select * from unnest(${shown.map(({ source }) => source)}::text[], ${shown.map(({ tested }) => tested)}::float8[],
+          ${shown.map(({ expected }) => expected)}::float8[], ${shown.map(({ unmoved }) => unmoved)}::float8[],
+          ${shown.map(({ followed }) => followed)}::float8[], ${shown.map(({ stayed }) => stayed)}::float8[],
+          ${shown.map(({ undone }) => undone)}::float8[])
+          as n(source, tested, expected, unmoved, followed, stayed, undone)
+      ),
+      summed as (
+        select l.source, l.tested + coalesce(n.tested, 0) as tested, l.expected + coalesce(n.expected, 0) as expected,
+          l.unmoved + coalesce(n.unmoved, 0) as unmoved, l.moves + ${moves}::float8 as moves,
+          l.followed + coalesce(n.followed, 0) as followed,
+          l.stayed + coalesce(n.stayed, 0) as stayed, l.undone + coalesce(n.undone, 0) as undone
+        from catalog_internal.hint_sources l left join shown n using (source)
+      )
+      update catalog_internal.hint_sources s set tested = n.tested * f.part, expected = ${fadedSql(tx, 'n.expected * f.part')},
+        unmoved = ${fadedSql(tx, 'n.unmoved * f.part')}, moves = ${fadedSql(tx, 'n.moves * f.part')},
+        followed = ${fadedSql(tx, 'n.followed * f.part')},
+        stayed = ${fadedSql(tx, 'n.stayed * f.part')}, undone = ${fadedSql(tx, 'n.undone * f.part')}
+      from summed n
+      cross join lateral (select ${MAX_TESTED}::float8 / greatest(${MAX_TESTED}::float8, n.tested) as part) f
+      where s.source = n.source`;
+  });
   return stored !== null;
 }

@@ -1,6 +1,6 @@
 import { type Queryable, type Sql, transaction } from '../connection/db.ts';
 import { lockNewSkus } from '../connection/locks.ts';
-import { writeSkuChanges } from '../history/changes.ts';
+import { absentSku, writeSkuChanges } from '../history/changes.ts';
 import { requestTask } from '../ledger/tasks.ts';
 
 /** What a refresh did: to how many SKUs, and whether bulk calls were paused after failures. */
@@ -18,6 +18,7 @@ export interface Refreshed {
 
 /** SQL: whether sellers have asked for SKUs that are not marked yet (catalog.refresh). */
 export const REFRESHES_CAME = 'catalog_internal.refreshes_came()';
+
 /** What sellers have asked for from SQL, over the mirror's life. */
 export interface RefreshStats {
   /** SKUs. */
@@ -26,6 +27,7 @@ export interface RefreshStats {
   readonly refused: number;
 }
 
+/** What was asked for by catalog.refresh so far; counters that only grow. */
 export async function readRefreshStats(sql: Sql): Promise<RefreshStats> {
   const [row] = await sql<[RefreshStats]>`
     select coalesce(pg_sequence_last_value('catalog_internal.refreshes_asked'), 0)::float8 as asked,
@@ -65,11 +67,10 @@ export async function refreshSkus(sql: Sql, skus: readonly string[]): Promise<Re
       select marked::int as due, released::int as released, resumed from catalog_internal.refresh_skus(${wanted}::text[])`;
     const [{ outside }] = await tx<[{ outside: number }]>`
       select count(*)::int as outside from catalog_internal.due where sku = any(${wanted}) and outside_due_at is not null`;
-    const unknown = { state: null, priceSource: null, listed: null };
     if (added.length > 0)
       await writeSkuChanges(
         tx,
-        added.map(({ sku }) => ({ sku, ...unknown })),
+        added.map(({ sku }) => absentSku(sku)),
       );
     return {
       ...refreshed,

@@ -1,5 +1,5 @@
 import { scanning, type Queryable, type Sql, type Tx } from '../connection/db.ts';
-import { inTurn } from '../connection/locks.ts';
+import { whenFree } from '../connection/locks.ts';
 import type { Claim } from '../ledger/due.ts';
 import { ALIVE } from '../setup/instance.ts';
 
@@ -37,13 +37,13 @@ export interface ScopeReading {
  * is left.
  */
 export async function readScope(sql: Sql, { everything, pieces }: ScopeReading): Promise<boolean> {
-  const read = await inTurn(
+  const read = await whenFree(
     sql,
     'scoping',
     async (tx) => await scanning(tx`select catalog_internal.read_scope(${everything}::boolean)`),
   );
   for (let piece = 0; piece < pieces; piece += 1) {
-    const sorted = await inTurn(
+    const sorted = await whenFree(
       sql,
       'scoping',
       async (tx) =>
@@ -91,6 +91,7 @@ export interface Scope {
   readonly otherwise: number;
 }
 
+/** What is in scope at present, and whether daemons agree about that. */
 export async function readScopeState(sql: Queryable): Promise<Scope> {
   const [row] = await sql<[Scope]>`
     select g.scoped, (select count(*)::int from catalog_internal.scope_rules) as rules, ${sql.unsafe(SCOPE_MOVED)} as moving,

@@ -1,5 +1,5 @@
 import { type Queryable, scanning, type Sql, transaction } from '../connection/db.ts';
-import { inTurn } from '../connection/locks.ts';
+import { whenFree } from '../connection/locks.ts';
 import { rejection } from '../connection/sql-errors.ts';
 
 /** SQL: whether there are changes of the list that were not read yet, or that the ledger was not told yet. */
@@ -23,12 +23,12 @@ export interface WatchlistOptions {
  * what is left is then read by the next.
  */
 export async function readWatchlist(sql: Sql, { most, everything }: WatchlistOptions): Promise<boolean> {
-  const read = await inTurn(sql, 'watching', (tx) =>
+  const read = await whenFree(sql, 'watching', (tx) =>
     scanning(tx`select catalog_internal.read_watchlist(${everything}::boolean, ${most}::int)`),
   );
   if (read === null) return false;
   for (;;) {
-    const told = await inTurn(
+    const told = await whenFree(
       sql,
       'watching',
       (tx) => tx<[{ more: boolean }]>`select catalog_internal.watched_to_ledger(${PIECE}::int) as more`,

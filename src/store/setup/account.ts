@@ -1,6 +1,7 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { isIP } from 'node:net';
 import { ConfigError } from '../../config/config.ts';
+import { plural } from '../../lib/format.ts';
 import { scanning, type Sql, transaction, type Tx } from '../connection/db.ts';
 import { lockNewSkus } from '../connection/locks.ts';
 import { countDaemons } from './instance.ts';
@@ -72,6 +73,7 @@ export async function refuseOtherPartner(sql: Sql, account: Account): Promise<vo
     throw new OtherPartner(known.address ?? '', account.baseUrl);
 }
 
+/** The account that is mirrored, as far as it is known. The database is to be migrated. */
 export async function readAccount(sql: Sql): Promise<KnownAccount> {
   const [known] = await sql.unsafe<[KnownAccount]>(SELECT_KNOWN);
   return known;
@@ -135,7 +137,7 @@ export class DaemonsRunning extends Error {
   readonly hint = 'stop them, run this again, and start them with the settings of the other account';
 
   constructor(daemons: number) {
-    super(`${daemons} ${daemons === 1 ? 'daemon is' : 'daemons are'} running on this database`);
+    super(`${daemons} ${plural(daemons, 'daemon is', 'daemons are')} running on this database`);
   }
 }
 

@@ -1,7 +1,7 @@
 import type pg from 'pg';
 import { type Clock, systemClock } from '../../lib/clock.ts';
 import { connectAlone, type DatabaseUrl, type Queryable } from '../connection/db.ts';
-import { type OwnSession, readOwnSession } from '../connection/own-session.ts';
+import { DEATH_NOTICED_WITHIN_MS, type OwnSession, readOwnSession } from '../connection/own-session.ts';
 
 /**
  * A daemon is there while the connection is that its row names: anybody who may connect could hold an advisory lock.
@@ -17,8 +17,6 @@ export const ALIVE = `exists (
 const REGISTER = `
   insert into catalog_internal.instances as i (number, pid, backend_start, scoped) values ($1, $2, $3, $4)
   on conflict (number) do update set pid = excluded.pid, backend_start = excluded.backend_start, scoped = excluded.scoped`;
-/** Postgres may notice only some seconds later that a process is dead, and until then that process seems to live. */
-const DEAD_FOR_SURE_MS = 10_000;
 const RECHECK_MS = 250;
 /** Delay before an instance reconnects after its connection was lost, or an attempt failed. */
 const RECONNECT_MS = 1000;
@@ -132,7 +130,7 @@ async function recheck(
   clock: Clock,
   signal: AbortSignal,
 ): Promise<void> {
-  const until = clock.monotonic() + DEAD_FOR_SURE_MS;
+  const until = clock.monotonic() + DEATH_NOTICED_WITHIN_MS;
   try {
     while (clock.monotonic() < until) {
       await clock.sleep(RECHECK_MS, signal);

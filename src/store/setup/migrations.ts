@@ -63,40 +63,42 @@ export class MigrationError extends Error {
 
 /**
  * Applies pending migrations in one transaction, one session at a time, so that replicas starting together apply them
- * once. Where none is pending it waits for nobody. Throws PoolerError where sessions are not kept; OccupiedError,
- * before anything is made, where schemas or roles with the mirror's names are somebody else's; EncodingError, before
- * the first migration, where the database is not in UTF-8; MigrationError,
- * leaving everything as it was (a new database may have got the empty table of what is applied), where one fails, and
- * where a later version has migrated the database. Then makes roles and grants whole: where a dump was loaded into a
+ * once. Where none is pending it waits for nobody. Then makes roles and grants whole: where a dump was loaded into a
  * new cluster, they are missing.
+ *
+ * @throws PoolerError where sessions are not kept
+ * @throws OccupiedError before anything is made, where schemas or roles with the mirror's names are somebody else's
+ * @throws EncodingError before the first migration, where the database is not in UTF-8
+ * @throws MigrationError where one fails, and where a later version has migrated the database; everything is as it was,
+ * but a new database may have got the empty table of what is applied
  */
 export async function migrateDatabase(url: DatabaseUrl, options: MigrateOptions = {}): Promise<Migrated> {
   const { folder = MIGRATIONS, lockTimeoutMs = LOCK_TIMEOUT_MS, refuse } = options;
   const one = { max: 1, name: 'catalog-mirror migrate', answerWithinMs: SCAN_WITHIN_MS };
   const sql = connect(url, one);
-  const turn = connect(url, one);
+  const lockSession = connect(url, one);
   try {
-    await Promise.all([withoutTransactionTimeout(sql), withoutTransactionTimeout(turn)]);
+    await Promise.all([withoutTransactionTimeout(sql), withoutTransactionTimeout(lockSession)]);
     await refusePooling(
       (statement) => sql.unsafe(statement),
-      (statement) => turn.unsafe(statement),
+      (statement) => lockSession.unsafe(statement),
     );
     const found = await refuseOccupied(sql, folder);
     // One that has run for months goes on, and doctor tells.
     if (found.ledger === 'none') await refuseEncoding(sql);
     const pending = await refuseNewer(sql, folder);
     await refuse?.(sql);
-    if (pending > 0) await alone(sql, turn, () => migrate(sql, found, folder, lockTimeoutMs));
+    if (pending > 0) await alone(sql, lockSession, () => migrate(sql, found, folder, lockTimeoutMs));
     const rights = await readRights(sql);
     if (rights.known && !rights.whole)
-      await locked(turn, () => sql`select catalog_internal.grant_rights()`.execute());
+      await locked(lockSession, () => sql`select catalog_internal.grant_rights()`.execute());
     return { rolesMissing: rights.whole ? [] : (await readRights(sql)).rolesMissing };
   } catch (error) {
     throw error instanceof MigrationError || error instanceof Misconfigured || error instanceof ConfigError
       ? error
       : await migrationFailed(error, folder);
   } finally {
-    await Promise.all([sql.end({ timeout: 5 }), turn.end({ timeout: 5 })]);
+    await Promise.all([sql.end({ timeout: 5 }), lockSession.end({ timeout: 5 })]);
   }
 }
 
@@ -151,7 +153,7 @@ const MADE_TRIES = 5;
  * Waits until nobody else migrates, and keeps others from it during `work`, on a connection of its own: by a lock on
  * the library's own table, which is made here as the library makes it.
  */
-async function alone(sql: Sql, turn: Sql, work: () => Promise<void>): Promise<void> {
+async function alone(sql: Sql, lockSession: Sql, work: () => Promise<void>): Promise<void> {
   for (let attempt = 1; ; attempt += 1) {
     try {
       await makeLedger(sql);
@@ -160,12 +162,12 @@ async function alone(sql: Sql, turn: Sql, work: () => Promise<void>): Promise<vo
       if (attempt >= MADE_TRIES || !isMadeMeanwhile(error)) throw error;
     }
   }
-  await locked(turn, work);
+  await locked(lockSession, work);
 }
 
 /** The same where the table is there: then nothing has to be made, for which the right may be gone by now. */
-async function locked(turn: Sql, work: () => Promise<unknown>): Promise<void> {
-  await turn.begin(async (tx) => {
+async function locked(lockSession: Sql, work: () => Promise<unknown>): Promise<void> {
+  await lockSession.begin(async (tx) => {
     // It idles while the other connection works.
     await tx`set local idle_in_transaction_session_timeout = 0`;
     // Another session's migrations of a large catalog take minutes.

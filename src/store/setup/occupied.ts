@@ -5,6 +5,7 @@ import type { Sql } from '../connection/db.ts';
 
 /** Where BullMQ has its tables, where the queues are in Postgres. */
 export const QUEUE_SCHEMA = 'catalog_queue';
+/** The schemas that the mirror makes, or BullMQ for it. */
 export const OUR_SCHEMAS = ['catalog', 'catalog_internal', QUEUE_SCHEMA];
 
 /** A schema that has a name of the mirror's, as it was found. */
@@ -228,6 +229,7 @@ function takeAway(role: string, powers: readonly string[]): string {
     : `ALTER ROLE ${role} ${attributes.join(' ')}`;
 }
 
+/** The roles that have the names of the mirror's, and what they may do beyond reading. */
 export async function readRoles(sql: Sql): Promise<readonly FoundRole[]> {
   return await sql<FoundRole[]>`
     select rolname::text as role, rolcanlogin as "canLogin",

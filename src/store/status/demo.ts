@@ -40,6 +40,9 @@ export interface RecentChanges {
   readonly newest: readonly ChangeRow[];
 }
 
+/**
+ * How many price changes there are, and the newest `rows` of them. Reads the whole history, which a demo keeps short.
+ */
 export async function recentChanges(sql: Sql, rows: number): Promise<RecentChanges> {
   const [[{ count }], newest] = await Promise.all([
     sql<[{ count: number }]>`select count(*)::int as count from catalog.price_history`,

@@ -116,8 +116,11 @@ type Cohort<Name extends string> = {
 };
 type Row = Omit<Sample, 'snapshot' | 'live'> & Cohort<'snapshot'> & Cohort<'live'>;
 
-/** Drops samples older than `keepMs`. */
-export async function trimSamples(sql: Sql, keepMs: number): Promise<void> {
+/** Drops samples older than that. */
+export async function pruneSamples(
+  sql: Sql,
+  { olderThanMs }: { readonly olderThanMs: number },
+): Promise<void> {
   await sql`
-    delete from catalog_internal.samples where minute < clock_timestamp() - make_interval(secs => ${keepMs / 1000})`;
+    delete from catalog_internal.samples where minute < clock_timestamp() - make_interval(secs => ${olderThanMs / 1000})`;
 }

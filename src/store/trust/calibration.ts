@@ -141,7 +141,7 @@ export function priorLessonOf(counts: readonly CalibrationBin[]): PriorLesson {
 }
 
 /** Drops counts that are older than the view catalog.calibration shows, and those of a clock that was ahead. */
-export async function trimCalibration(sql: Sql): Promise<void> {
+export async function pruneCalibration(sql: Sql): Promise<void> {
   await sql`
     delete from catalog_internal.calibration_hours
     where hour < clock_timestamp() - interval '7 days 1 hour' or hour > clock_timestamp() + interval '1 hour'`;

@@ -1,4 +1,4 @@
-import type { LiveSpend } from '../../store/ledger/due.ts';
+import type { LiveSpend } from '../../store/ledger/claim.ts';
 import { type LiveCeiling, NO_CEILING } from '../../store/live/ceiling.ts';
 import type { LivePlan } from '../../store/live/live.ts';
 

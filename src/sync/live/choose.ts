@@ -1,4 +1,4 @@
-import type { CandidateOptions } from '../../store/call/bulk-call.ts';
+import type { CandidateOptions } from '../../store/call/candidates.ts';
 import type { LivePlan } from '../../store/live/live.ts';
 import type { LiveCandidate } from '../../store/live/refresh.ts';
 import type { SyncSettings } from '../context.ts';

@@ -1,7 +1,7 @@
 import { doubling } from '../../lib/duration.ts';
 import { OUTAGE_KINDS, type PartnerErrorKind } from '../../partner/errors.ts';
-import type { CallSize } from '../../store/call/bulk-call.ts';
 import type { FailedCall } from '../../store/call/call-lesson.ts';
+import type { CallSize } from '../../store/call/call-size.ts';
 import { FAILURES_BEFORE_PAUSE } from '../../store/ledger/tasks.ts';
 import type { SyncSettings } from '../context.ts';
 

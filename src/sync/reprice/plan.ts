@@ -1,8 +1,9 @@
 import type { PutOff } from '../../pace/pacer.ts';
-import type { CallInputOptions, CallInputs, CallSize, Early } from '../../store/call/bulk-call.ts';
+import type { CallInputOptions, CallInputs, Early } from '../../store/call/bulk-call.ts';
+import type { CallSize } from '../../store/call/call-size.ts';
 import type { SyncState } from '../../store/catalog/sync-state.ts';
-import { type DueClass, PROMISED, type WantedSkus } from '../../store/ledger/due.ts';
-import type { LiveSpend } from '../../store/ledger/due.ts';
+import type { LiveSpend, WantedSkus } from '../../store/ledger/claim.ts';
+import { type DueClass, PROMISED } from '../../store/ledger/due.ts';
 import type { LivePlan } from '../../store/live/live.ts';
 import type { SyncSettings } from '../context.ts';
 import { snapshotMs } from '../intervals.ts';

@@ -1,4 +1,5 @@
 import { writeSync } from 'node:fs';
+import { errorCode } from '../../lib/error-code.ts';
 
 /** Lines that could not be written, and the code of the last one's error. */
 export interface Loss {
@@ -43,7 +44,7 @@ export function openDestination(fd: number, { write, pause }: Writing = SYSTEM):
       try {
         rest = rest.subarray(write(fd, rest));
       } catch (error) {
-        const code = error instanceof Error && 'code' in error ? String(error.code) : 'unknown';
+        const code = errorCode(error) ?? 'unknown';
         if (code !== 'EAGAIN' || patienceMs <= 0) return code;
         pause(READER_POLL_MS);
         patienceMs -= READER_POLL_MS;

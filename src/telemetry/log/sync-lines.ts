@@ -4,6 +4,7 @@ import type { SyncEvent } from '../../sync/events.ts';
 import { emitLine, type Log, throttled } from './logger.ts';
 import { createInterval, createSums, type LogThrottle } from './throttle.ts';
 
+/** Turns events of sync into log lines, each as often as its event declares. */
 export function createSyncLines(
   log: Log,
   throttle: LogThrottle,

@@ -52,6 +52,7 @@ interface Condition {
   gaps: number;
 }
 
+/** Says when a condition that lasts is logged again: at once, after 1, 5 and 15 minutes, then hourly. */
 export function createLogThrottle(clock: Clock): LogThrottle {
   const present = new Map<string, Condition>();
 
@@ -119,6 +120,7 @@ export interface Sums<C extends Readonly<Record<string, number>>> {
   due(): C | null;
 }
 
+/** Sums counts up, and gives them out at once and then once in `everyMs`. */
 export function createSums<C extends Readonly<Record<string, number>>>(
   clock: Pick<Clock, 'monotonic'>,
   everyMs: number,

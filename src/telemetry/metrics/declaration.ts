@@ -126,6 +126,7 @@ export function unlisted<const L extends string>(...names: readonly L[]): Labels
   return { names, sets: [] };
 }
 
+/** Declares a counter of what happens in this process. */
 export function counter<L extends string = never>(
   row: Declaration<L> & { readonly on: On<NoInfer<L>> },
 ): Counted<L> {
@@ -178,6 +179,7 @@ export function ownGauge<L extends string = never>(
   };
 }
 
+/** Declares a histogram of the ages of prices, read from the statistics at each scrape. */
 export function ages<L extends string = never>(
   row: Declaration<L> & { readonly ages: (stats: MirrorStats) => readonly AgeSample<NoInfer<L>>[] },
 ): ReadAges<L> {

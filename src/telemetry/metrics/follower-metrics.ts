@@ -1,5 +1,5 @@
 import type { MirrorStats } from '../../status/stats.ts';
-import type { FollowerNow } from '../../store/history/followers.ts';
+import type { FollowerNow } from '../../store/history/follower-list.ts';
 import { gauge, unlisted } from './declaration.ts';
 
 /** A value of each follower (fifty at most); their names are the seller's own. */

@@ -13,6 +13,7 @@ export interface ExportLines {
   readonly noise: (text: string) => void;
 }
 
+/** Log lines about spans that could not be sent, and what the SDK says; those that last are throttled. */
 export function exportLines(log: Log, clock: Clock): ExportLines {
   const throttle = createLogThrottle(clock);
   let lost = 0;

@@ -23,7 +23,7 @@ import { parseHeaderPairs } from '../../config/header-pairs.ts';
 import type { SecretSource } from '../../config/secrets.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { mirrorName } from '../../lib/host-name.ts';
-import { within } from '../../queues/backend.ts';
+import { within } from '../../lib/within.ts';
 import { VERSION } from '../../version.ts';
 import type { Log } from '../log/logger.ts';
 import { exportLines, watched } from './export-lines.ts';

@@ -1,0 +1,103 @@
+import type { Sql } from '../connection/db.ts';
+import { claimable, laneNumber } from '../ledger/due.ts';
+
+/*
+ * Which live SKUs a bulk call may choose from: pieces of the statement of readCallInputs (bulk-call.ts), whose tables
+ * `facts`, `lanes` and `released` they read.
+ */
+
+/** How many live SKUs there are to choose from: this many per SKU of the live budget, within bounds. */
+export interface CandidateOptions {
+  readonly perBudget: number;
+  /** Used until a live budget is learned. */
+  readonly configuredBudget: number;
+  readonly least: number;
+  readonly most: number;
+  /** So many minutes ago the last request for a candidate must be. */
+  readonly restMinutes: number;
+}
+
+const restedFor = (sql: Sql, minutes: number) =>
+  sql`(s.asked_at is null or s.asked_at <= clock_timestamp() - make_interval(secs => ${minutes * 60}))`;
+
+/** SQL: those drawn at random whose time has come, due or not. */
+function drawnCandidates(sql: Sql, { restMinutes, most }: CandidateOptions) {
+  return sql`
+    (select due.sku, due.due_at, s.asked_at, true as random, null::int as place
+     from facts f join catalog_internal.random_looks drawn on f.refresh_threshold is not null and drawn.look_at <= now()
+     join catalog_internal.due using (sku) join catalog.skus s using (sku)
+     where ${claimable(sql, 'due')} and due.live and due.outside_due_at is null and ${restedFor(sql, restMinutes)}
+     order by drawn.look_at limit ${most})`;
+}
+
+function candidatesAtOnce(sql: Sql, { perBudget, configuredBudget, least, most }: CandidateOptions) {
+  return sql`(select least(${most}::int, greatest(${least}::int,
+    ${perBudget}::int * floor(coalesce(live_budget, ${configuredBudget}::real))::int)) from facts)`;
+}
+
+/** SQL: the next ones of the list that store/live/backlog.ts makes; none where there is no backlog. */
+function listedCandidates(sql: Sql, options: CandidateOptions) {
+  return sql`
+    (select due.sku, due.due_at, s.asked_at, false as random, listed.place
+     from facts f join catalog_internal.live_backlog listed on f.refresh_threshold is not null
+     join catalog_internal.due using (sku) join catalog.skus s using (sku)
+     where ${claimable(sql, 'due')} and due.live and due.lane = ${laneNumber('live')}
+       and due.due_at <= now() and (s.asked_at is null or s.asked_at < listed.listed_at) and ${restedFor(sql, options.restMinutes)}
+     order by listed.place limit ${candidatesAtOnce(sql, options)})`;
+}
+
+/** SQL: the live SKUs to choose from, as JSON (CallInputs.candidates). Reads `facts`, `lanes` and `released`. */
+export function liveCandidates(sql: Sql, options: CandidateOptions) {
+  const live = laneNumber('live');
+  const { most } = options;
+  const rested = restedFor(sql, options.restMinutes);
+  const limit = candidatesAtOnce(sql, options);
+  return sql`
+    select coalesce(json_agg(json_build_object('sku', d.sku, 'weight', coalesce(w.weight, 1)::float8, 'alpha', r.alpha,
+      'beta', r.beta, 'minutes', (extract(epoch from clock_timestamp() - d.asked_at) / 60)::float8,
+      'random', d.random, 'hazard', nullif(coalesce(r.hazard, 0) + coalesce(r.hint_hazard, 0), 0))
+        order by d.random desc, d.place, d.due_at), '[]')
+    from (
+      ${drawnCandidates(sql, options)}
+      union all
+      ${listedCandidates(sql, options)}
+      union all
+      (select *, false as random, null::int as place from (
+        (select waiting.sku, waiting.due_at, waiting.asked_at
+         from facts f join lanes l on f.refresh_threshold is not null and l.lane = ${live}
+         cross join lateral (
+           -- The bound that is known beforehand has the rows read in order, the other one ends the reading.
+           select due.sku, due.due_at, s.asked_at from catalog_internal.due join catalog.skus s using (sku)
+           where ${claimable(sql, 'due')} and due.live and due.lane = ${live}
+             and due.due_at >= l.since_live and due.due_at <= l.until and ${rested}
+           order by due.due_at limit ${most}
+         ) waiting
+         limit ${limit})
+        union all
+        (select released.sku, released.due_at, s.asked_at
+         from facts f join lanes l on f.refresh_threshold is not null and l.lane = ${live}
+         join released on released.largest_call is null and released.live and released.lane = ${live} and released.due_at <= l.until
+         join catalog.skus s using (sku)
+         where ${rested})
+      ) either
+      order by due_at limit ${limit})
+    ) d
+    left join catalog_internal.live_rates r using (sku)
+    left join catalog_internal.watched w using (sku)`;
+}
+
+/**
+ * SQL: CallInputs.untried. One that is deferred for reasons of its own (sync/live/again.ts) would tell nothing. Reads
+ * `lanes`.
+ */
+export function untriedSku(sql: Sql) {
+  return sql`
+    select first.sku from lanes l cross join lateral (
+      select d.sku from catalog_internal.due d
+      where ${claimable(sql, 'd')} and d.live and d.lane = l.lane and d.deferrals = 0 and d.outside_due_at is null
+        and d.due_at >= l.since_live and d.due_at <= l.until
+      order by d.due_at limit 1
+    ) first
+    where exists (select from catalog_internal.live_ceiling where blocked_at is not null)
+    order by l.lane limit 1`;
+}

@@ -1,0 +1,112 @@
+import type { LoneClient } from '../connection/db.ts';
+import { FollowerError } from './followers.ts';
+
+/** Of one follower. A receiver that refuses as many refuses everything: what comes next waits. */
+export const MAX_DEAD_LETTERS = 100;
+
+/** What the last delivery came to, for people. */
+export interface Said {
+  readonly status: number | null;
+  readonly said: string | null;
+}
+
+/** A session that holds a name, and what it may write. */
+export class NameHeld {
+  readonly #client: LoneClient;
+  readonly #name: string;
+  readonly #holder: string;
+
+  constructor(client: LoneClient, name: string, holder: string) {
+    this.#client = client;
+    this.#name = name;
+    this.#holder = holder;
+  }
+
+  /** Before a batch that ends at `to` is delivered. */
+  async sending(to: bigint): Promise<void> {
+    await this.#update('sending_to = $3', [String(to)]);
+  }
+
+  /** A batch is delivered, or nothing up to there passes the filter (`said` null: nothing was sent). */
+  async delivered(position: bigint, afterSku: string | null, said: Said | null): Promise<void> {
+    const noted = `, failures = 0, refusals = 0, failing_since = null,
+       last_status = $5, last_said = $6, last_at = clock_timestamp()`;
+    await this.#update(
+      `position = $3, after_sku = $4, sending_to = null, updated_at = clock_timestamp()
+       ${said === null ? '' : noted}`,
+      [String(position), afterSku, ...(said === null ? [] : [said.status, said.said])],
+    );
+  }
+
+  /** A batch was not delivered. */
+  async failed(failures: number, refusals: number, { status, said }: Said): Promise<void> {
+    await this.#update(
+      `failures = $3, refusals = $4, last_status = $5, last_said = $6, last_at = clock_timestamp(),
+       failing_since = coalesce(failing_since, clock_timestamp())`,
+      [failures, refusals, status, said],
+    );
+  }
+
+  /** A batch becomes a dead letter, and the position goes on behind it; false where there are too many of them. */
+  async bury(letter: {
+    readonly messageId: string;
+    readonly first: bigint;
+    readonly last: bigint;
+    readonly changes: number;
+    readonly attempts: number;
+    readonly body: string;
+    readonly to: bigint;
+    readonly afterSku: string | null;
+  }): Promise<boolean> {
+    const { rowCount } = await this.#client.query(
+      `with buried as (
+         insert into catalog_internal.dead_letters
+           (follower, message_id, position_from, position_to, changes, attempts, last_status, last_said, failing_since, body)
+         select name, $3, $4, $5, $6, $7, last_status, last_said, coalesce(failing_since, now()), $8 from catalog_internal.followers
+         where name = $1 and holder = $2
+           and (select count(*) from catalog_internal.dead_letters d where d.follower = $1) < $11
+         returning follower
+       )
+       update catalog_internal.followers f set position = $9, after_sku = $10, sending_to = null,
+         failures = 0, refusals = 0, failing_since = null,
+         updated_at = clock_timestamp()
+       from buried where f.name = buried.follower`,
+      [
+        this.#name,
+        this.#holder,
+        letter.messageId,
+        String(letter.first),
+        String(letter.last),
+        letter.changes,
+        letter.attempts,
+        letter.body,
+        String(letter.to),
+        letter.afterSku,
+        MAX_DEAD_LETTERS,
+      ],
+    );
+    return rowCount !== 0;
+  }
+
+  /** Gives the name back, so that the next process need not wait. */
+  async release(): Promise<void> {
+    await this.#client.query(
+      `update catalog_internal.followers set holder = null, pid = null, backend_start = null, held_by = null
+       where name = $1 and holder = $2`,
+      [this.#name, this.#holder],
+    );
+  }
+
+  async #update(set: string, values: readonly unknown[]): Promise<void> {
+    const { rowCount } = await this.#client.query(
+      `update catalog_internal.followers set ${set} where name = $1 and holder = $2`,
+      [this.#name, this.#holder, ...values],
+    );
+    if (rowCount === 0)
+      throw new FollowerError(
+        'taken',
+        `another process follows as ${this.#name} now, or somebody has forgotten this follower`,
+        'see `catalog-mirror follow --list`; let one process follow under a name',
+      );
+  }
+}

@@ -1,0 +1,66 @@
+import type { Sql } from '../connection/db.ts';
+
+/* How long histories are kept, and the room that is made ahead of them: by maintenance (sync/maintenance.ts). */
+
+/** Creates the history's next chunk before it is needed. Throws where it cannot be made. */
+export async function prepareHistory(sql: Sql): Promise<void> {
+  await sql`select catalog_internal.add_history_chunks(ahead => true)`;
+}
+
+/**
+ * Drops the chunks of price_history whose newest row is older than that, oldest first, each in a transaction of its
+ * own; returns how many. One that is being read at the moment, and all after it, wait for the next call.
+ */
+export async function pruneHistory(
+  sql: Sql,
+  { olderThanMs }: { readonly olderThanMs: number },
+): Promise<number> {
+  for (let dropped = 0; ; dropped += 1) {
+    const [{ outcome }] = await sql<[{ outcome: string }]>`
+      select catalog_internal.drop_history_chunk(${olderThanMs / 1000}) as outcome`;
+    if (outcome !== 'dropped') return dropped;
+  }
+}
+
+/**
+ * Deletes changes that came in batches and are older than what is kept of price history: positions behind its last
+ * dropped chunk, which catalog.changes refuses already. At most `limit`; returns how many.
+ */
+export async function pruneBatches(sql: Sql, { limit }: { readonly limit: number }): Promise<number> {
+  const dropped = await sql`
+    delete from catalog_internal.change_batches where id in (
+      select id from catalog_internal.change_batches
+      where last_id <= (select last_value from catalog_internal.dropped_positions) order by last_id limit ${limit}
+    )`;
+  return dropped.count;
+}
+
+/**
+ * Deletes rows of members' history that are older than what is kept of price history: positions behind its last
+ * dropped chunk, which catalog.changes refuses already. At most `limit`; returns how many.
+ */
+export async function pruneMemberHistory(sql: Sql, { limit }: { readonly limit: number }): Promise<number> {
+  const dropped = await sql`
+    delete from catalog.product_history where id in (
+      select id from catalog.product_history
+      where id <= (select last_value from catalog_internal.dropped_positions) and field = 'product'
+      order by id limit ${limit}
+    )`;
+  return dropped.count;
+}
+
+/**
+ * Drops days of catalog.daily_prices that are older than that, at most `limit`; returns how many. Later days are
+ * answered as before: each knows what it began with.
+ */
+export async function pruneDays(
+  sql: Sql,
+  { olderThanMs, limit }: { readonly olderThanMs: number; readonly limit: number },
+): Promise<number> {
+  const dropped = await sql`
+    delete from catalog.daily_prices where ctid = any (array(
+      select ctid from catalog.daily_prices
+      where day < ((now() - make_interval(secs => ${olderThanMs / 1000})) at time zone 'UTC')::date order by day limit ${limit}
+    ))`;
+  return dropped.count;
+}

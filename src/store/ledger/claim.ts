@@ -1,0 +1,152 @@
+import type { Sql } from '../connection/db.ts';
+import { type LedgerFloors, NO_FLOORS } from './due-floors.ts';
+import {
+  claimable,
+  type Claim,
+  type ClaimedSku,
+  type DueSuspects,
+  laneNumber,
+  momentOf,
+  PROMISED,
+  promisedNow,
+  type Quota,
+} from './due.ts';
+
+/**
+ * What a call is to carry: of each class so many, live SKUs by name if nobody else holds them, or SKUs of failed calls.
+ */
+export interface WantedSkus {
+  readonly quotas?: readonly Quota[];
+  readonly named?: readonly string[];
+  readonly suspects?: readonly DueSuspects[];
+}
+
+/**
+ * What asking for live SKUs takes under the ceiling: so many milliseconds a SKU, from what was saved up, which is at
+ * most so long.
+ */
+export interface LiveSpend {
+  readonly skuMs: number;
+  readonly mostMs: number;
+}
+
+/**
+ * Claims SKUs of each class for `leaseMs`: what is promised by the earliest deadline, in the urgent lane by rank (the
+ * weight in catalog.watchlist), elsewhere, and where ranks are equal, the oldest first. Workers racing for the same
+ * rows pass each other by; a worker that dies leaves its claim to run out. The generation at the claim comes along: a
+ * mark made later moves it on, and the answer to this claim then does not settle that mark. `spend`: what each live
+ * SKU takes under the ceiling on live computations. `floors`: nothing of a class is claimed that is due before its
+ * own.
+ */
+export async function claimDue(
+  sql: Sql,
+  wanted: WantedSkus,
+  leaseMs: number,
+  spend: LiveSpend | null = null,
+  floors: LedgerFloors = NO_FLOORS,
+): Promise<Claim | null> {
+  const { named = [], suspects = [] } = wanted;
+  const quotas = (wanted.quotas ?? []).filter((quota) => quota.count > 0);
+  if (quotas.length + named.length + suspects.length === 0) return null;
+  const rows = await sql<(ClaimedSku & { claim: string; askedAt: Date })[]>`
+    with quotas as materialized (
+      ${quotaRows(sql, quotas, floors)}
+    ),
+    by_promise as materialized (${claimedByPromise(sql)}),
+    by_rank as materialized (
+      -- Whatever is urgent is due: a mark made it so. Its lane is a literal, as in the condition of the index due_urgent.
+      select p.ctid from quotas q cross join lateral (
+        select d.ctid from catalog_internal.due d
+        where ${claimable(sql, 'd')} and d.lane = 1 and d.live = q.live
+          and d.due_at >= q.since
+        order by d.rank desc, d.due_at limit q.count for update skip locked
+      ) p
+      where q.lane = ${laneNumber('urgent')}
+    ),
+    by_age as materialized (
+      select p.ctid from quotas q cross join lateral (
+        select d.ctid from catalog_internal.due d
+        where ${claimable(sql, 'd')} and d.live = q.live and d.lane = q.lane
+          and d.due_at >= q.since and d.due_at <= now() + make_interval(secs => q.early)
+        order by d.due_at limit q.count for update skip locked
+      ) p
+      where q.lane > ${laneNumber('urgent')}
+    ),
+    by_name as materialized (
+      select ctid from catalog_internal.due
+      where sku = any(${named as string[]}) and ${claimable(sql)} and live and outside_due_at is null
+      order by sku for update skip locked
+    ),
+    suspects as materialized (${suspectsOf(sql, suspects)}),
+    -- Whoever is claimed leaves the list of a backlog; what another claim is about to take off is passed by.
+    unlisted as (
+      delete from catalog_internal.live_backlog
+      where ctid = any(array(select ctid from catalog_internal.live_backlog where sku = any(${named as string[]}) for update skip locked))
+    ),
+    claim as materialized (select nextval('catalog_internal.claim_numbers') as number, clock_timestamp() as asked_at),
+    claimed as (
+      -- By their row ids, locked above: whatever the planner expects of the quotas, it reads no other row.
+      update catalog_internal.due d
+      set claim = claim.number, held_until = claim.asked_at + make_interval(secs => ${leaseMs / 1000})
+      from claim
+      where d.ctid = any(array(select ctid from by_promise union select ctid from by_rank union select ctid from by_age
+        union select ctid from by_name union select ctid from suspects))
+      returning d.sku, d.generation, d.deferrals, d.failures, d.live, d.lane = ${laneNumber('error')} as "setBack",
+        claim.number as claim, claim.asked_at as "askedAt",
+        d.due_at as "dueAt", d.reason
+    ),
+    spent as (${spending(sql, spend)})
+    select * from claimed`;
+  const first = rows[0];
+  if (first === undefined) return null;
+  return { number: first.claim, askedAt: first.askedAt, skus: [...rows] };
+}
+
+function quotaRows(sql: Sql, quotas: readonly Quota[], floors: LedgerFloors) {
+  return sql`
+    select lane, live, count, early, ${momentOf(sql, sql`floor`)} as since from unnest(
+      ${quotas.map(({ lane }) => laneNumber(lane))}::smallint[],
+      ${quotas.map(({ live }) => Number(live))}::int[]::boolean[],
+      ${quotas.map(({ count }) => count)}::int[],
+      ${quotas.map(({ earlySeconds }) => earlySeconds)}::float8[],
+      ${quotas.map(({ lane, live }) => floors.of(lane, live))}::float8[]
+    ) as q(lane, live, count, early, floor)`;
+}
+
+/** SQL: of the quotas of what is promised, those of the earliest deadline. */
+function claimedByPromise(sql: Sql) {
+  return sql`
+    select p.ctid from quotas q cross join lateral (
+      select d.ctid from catalog_internal.due d
+      where ${claimable(sql, 'd')} and d.promised_by is not null and d.live = q.live
+        and d.promised_by >= q.since and ${promisedNow(sql)}
+      order by d.promised_by limit q.count for update skip locked
+    ) p
+    where q.lane = ${laneNumber(PROMISED)}`;
+}
+
+function suspectsOf(sql: Sql, suspects: readonly DueSuspects[]) {
+  return sql`
+    select p.ctid from unnest(
+      ${suspects.map(({ largestCall }) => largestCall)}::smallint[],
+      ${suspects.map(({ live }) => Number(live))}::int[]::boolean[],
+      ${suspects.map(({ count }) => count)}::int[]
+    ) as q(largest_call, live, count) cross join lateral (
+      select d.ctid from catalog_internal.due d
+      where d.held_until is null and d.largest_call = q.largest_call and d.live = q.live and d.due_at <= now()
+      -- In an outage one call goes out at a time: what is known to fail must not be it each time.
+      order by d.failures, d.promised_by is null or not (${promisedNow(sql)}),
+        d.lane, d.rank desc, d.due_at limit q.count for update skip locked
+    ) p`;
+}
+
+/** What was saved up is never further in the future than by one call, whatever the clock did. */
+function spending(sql: Sql, spend: LiveSpend | null) {
+  const [skuSeconds, mostSeconds] = [(spend?.skuMs ?? 0) / 1000, (spend?.mostMs ?? 0) / 1000];
+  return sql`
+    update catalog_internal.live_ceiling set credit_from =
+      least(claim.asked_at, greatest(credit_from, claim.asked_at - make_interval(secs => ${mostSeconds})))
+        + live.count * make_interval(secs => ${skuSeconds})
+    from claim, (select count(*) as count from claimed where claimed.live) live
+    where ${spend !== null} and live.count > 0`;
+}
