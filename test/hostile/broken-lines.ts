@@ -39,11 +39,7 @@ const SKUS: [unknown, RejectionReason][] = [
 const FIELDS: [keyof Line, RejectionReason, unknown[]][] = [
   ['sizes', 'bad-sizes', [-1, 1.5, 1e10, '3', [], {}, true]],
   ['price_source', 'unknown-price-source', [null, 'LIVE', '', 'cached', 1, ['live'], {}]],
-  [
-    'updated_at',
-    'bad-updated-at',
-    [1_763_000_000, 'yesterday', '', '2026-13-45T99:99:99Z', '0001-01-01T00:00:00Z', {}],
-  ],
+  ['updated_at', 'bad-updated-at', [1_763_000_000, 'yesterday', '2026-13-45T99:99:99Z', {}]],
 ];
 const TEXTS: [string, Spoil, RejectionReason][] = [
   ['a line cut short', text((t) => t.slice(0, -5)), 'not-json'],
