@@ -7,7 +7,7 @@ import type { Facts } from './facts.ts';
 import { failingCalls, failingTasks } from './failing.ts';
 import { sum } from './format.ts';
 import { reasonsWhilePaused } from './pause.ts';
-import { clockReasons, isDeltaLate, progressReasons } from './progress.ts';
+import { clockReasons, progressReasons } from './progress.ts';
 import {
   broken,
   degraded,
@@ -237,7 +237,7 @@ function catalogReasons(facts: Facts): Reason[] {
   return [
     ...held([
       sync.catalogState === 'stale' &&
-        (sync.catalogFault !== null || !isDeltaLate(facts)) &&
+        (sync.catalogFault !== null || sync.deltaLate !== true) &&
         degraded(
           'catalog-stale',
           'the catalog is stale; SKUs are refreshed by age',

@@ -43,7 +43,7 @@ export function progressReasons(facts: Facts): Reason[] {
   );
   return [
     ...scheduleReasons(facts, 'delta'),
-    ...(isDeltaLate(facts) ? [late] : []),
+    ...(sync.deltaLate === true ? [late] : []),
     ...held([chainBroken(facts), stalled(facts)]),
   ];
 }
@@ -83,14 +83,6 @@ function stalled({ daemonSeconds, idle, windowSeconds, pace, incident, tasks, no
 function deltaAgeSeconds({ sync, now }: Facts): number {
   const checkedAt = sync.deltaCheckedAt ?? sync.manifestAppliedAt;
   return checkedAt === null ? 0 : secondsBetween(checkedAt, now);
-}
-
-/** A time to come tells nothing of when it was: a clock was set. `trust_terms` has the same bounds. */
-const TO_COME_SECONDS = 60;
-
-export function isDeltaLate(facts: Facts): boolean {
-  const age = deltaAgeSeconds(facts);
-  return age > facts.targets.deltaLateAfterSeconds || age < -TO_COME_SECONDS;
 }
 
 function noBaseline(facts: Facts): Reason {

@@ -219,9 +219,9 @@ export const INPUTS: readonly Mutant[] = [
       'target.snapshot as target',
     ],
     [
-      'counts: deferred SKUs are in error',
-      "case when deferrals > 0 then 'deferred' when failures > 0 then 'error' else reason end as label",
-      "case when failures > 0 then 'error' when deferrals > 0 then 'deferred' else reason end as label",
+      'counts: deferred SKUs are counted by their reason',
+      'coalesce(put_off, reason) as label',
+      'reason as label',
     ],
     [
       'counts: metadata that is due makes prices stale',

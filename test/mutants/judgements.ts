@@ -42,11 +42,6 @@ export const JUDGEMENTS: readonly Mutant[] = [
       'overdue > Infinity ? broken : degraded',
     ],
     [
-      'health: a delta at its limit is late',
-      'age > facts.targets.deltaLateAfterSeconds',
-      'age >= facts.targets.deltaLateAfterSeconds',
-    ],
-    [
       'health: the longest wait is that of a retry',
       '2 * Math.max(LONGEST_RETRY_SECONDS, targets.deltaIntervalSeconds)',
       '2 * Math.min(LONGEST_RETRY_SECONDS, targets.deltaIntervalSeconds)',

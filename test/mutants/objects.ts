@@ -220,10 +220,34 @@ export const OBJECTS: readonly Mutant[] = [
       '(s.snapshot_generated_at)\n',
     ],
   ),
+  ...faultsOf(
+    'drizzle/0045_one_rule_once.sql',
+    ['test/store/thresholds.pg.test.ts'],
+    [
+      'delta_is_late: a time to come is in time',
+      "AND clock_timestamp() + interval '1 minute';\nEND;\n--> statement-breakpoint\nREVOKE ALL ON FUNCTION catalog_internal.delta_is_late",
+      "AND 'infinity';\nEND;\n--> statement-breakpoint\nREVOKE ALL ON FUNCTION catalog_internal.delta_is_late",
+    ],
+    [
+      'delta_is_late: never by its age',
+      'NOT BETWEEN now() - make_interval(secs => catalog_internal.delta_late_after(g))',
+      "NOT BETWEEN '-infinity'",
+    ],
+  ),
+  ...faultsOf(
+    'drizzle/0045_one_rule_once.sql',
+    [
+      'test/store/trust-corners.pg.test.ts',
+      'test/store/schema.pg.test.ts',
+      'test/store/catalog-counts.pg.test.ts',
+      'test/store/counts-corners.pg.test.ts',
+    ],
+    ['is_waiting: deferred SKUs are due', '(d.deferrals > 0 OR d.failures = 0', '(d.failures = 0'],
+  ),
   ...faultsOf('drizzle/0026_pause.sql', TRUST, [
     'trust_terms: a fault of the catalog is a late delta',
-    'WHEN s.catalog_fault IS NULL\n         AND coalesce',
-    'WHEN coalesce',
+    'WHEN s.catalog_fault IS NULL AND catalog_internal',
+    'WHEN catalog_internal',
   ]),
   ...faultsOf(
     'drizzle/0026_pause.sql',
@@ -231,11 +255,6 @@ export const OBJECTS: readonly Mutant[] = [
       'test/store/trust-corners.pg.test.ts',
       'test/store/schema.pg.test.ts',
       'test/store/catalog-counts.pg.test.ts',
-    ],
-    [
-      'sync_status: deferred SKUs are due',
-      '(deferrals = 0 AND (doubt IS NULL OR failures > 0) OR held_until IS NULL',
-      '(deferrals >= 0 AND (doubt IS NULL OR failures > 0) OR held_until IS NULL',
     ],
     [
       'sync_status: the oldest is the newest',

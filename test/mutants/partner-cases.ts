@@ -144,8 +144,8 @@ export const PARTNER_CASES: readonly Mutant[] = [
   },
   {
     breaks: 'G1: nothing falls back where the delta is late',
-    file: 'drizzle/0004_reports_fail.sql',
-    from: "    WHEN coalesce(s.delta_checked_at, s.manifest_applied_at)\n         < now() - make_interval(secs => catalog_internal.delta_late_after(g)) THEN 'stale'\n",
+    file: 'drizzle/0045_one_rule_once.sql',
+    from: "    WHEN catalog_internal.delta_is_late(s, g) THEN 'stale'\n",
     to: '',
     tests: ['test/contract/catalog-age.e2e.test.ts', 'test/store/trust.pg.test.ts'],
   },
@@ -165,9 +165,9 @@ export const PARTNER_CASES: readonly Mutant[] = [
   },
   {
     breaks: 'G2: refresh does not end the pause of calls',
-    file: 'src/store/sellers/refresh.ts',
-    from: "where task = 'reprice' and failures > 0 and next_at > clock_timestamp()",
-    to: "where task = 'reprice' and failures < 0 and next_at > clock_timestamp()",
+    file: 'drizzle/0045_one_rule_once.sql',
+    from: "SELECT t.task = 'reprice' AND t.failures > 0",
+    to: "SELECT t.task = 'reprice' AND t.failures < 0",
     tests: ['test/store/refresh.pg.test.ts'],
   },
   {

@@ -61,12 +61,12 @@ export const PAUSES: readonly Mutant[] = [
       'THEN p.backoff_until END)',
     ],
     ['trust: without an end somebody knows when', " AND paused_until IS DISTINCT FROM 'infinity'", ''],
-    [
-      'sync_status: one that was resumed is shown',
-      'z ON z.resumed_by IS NULL AND z.until > now()',
-      'z ON z.until > now()',
-    ],
   ),
+  ...faultsOf('drizzle/0045_one_rule_once.sql', STORE, [
+    'pause: one that was resumed is shown, and doubts prices',
+    'SELECT p.resumed_by IS NULL AND p.until',
+    'SELECT p.until',
+  ]),
   ...faultsOf(
     'drizzle/0026_pause.sql',
     MODEL,

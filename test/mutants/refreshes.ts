@@ -33,11 +33,6 @@ export const REFRESHES: readonly Mutant[] = [
     ],
     ['refresh: no rank', "SET rank = 'Infinity', held_until", 'SET held_until'],
     [
-      'refresh: an endless pause of an operator ends',
-      "next_at > clock_timestamp() AND next_at < 'infinity';",
-      'next_at > clock_timestamp();',
-    ],
-    [
       'refresh_now: what is put off for long is waited for',
       'waits := NOT hopeless AND remaining > 0;',
       'waits := jsonb_array_length(skus) > 0 AND remaining > 0;',
@@ -51,6 +46,16 @@ export const REFRESHES: readonly Mutant[] = [
     ['refresh_now: a place is kept', '  IF NOT waits THEN\n    UPDATE', '  IF false THEN\n    UPDATE'],
     ['refresh_now: pg_catalog is not named', 'catalog.refresh_wait(held) AS w', 'refresh_wait(held) AS w'],
   ),
+  ...faultsOf('drizzle/0045_one_rule_once.sql', STORE, [
+    'refresh: an endless pause of an operator ends',
+    "calls_are_paused(t) AND t.next_at < 'infinity';",
+    'calls_are_paused(t);',
+  ]),
+  ...faultsOf('drizzle/0045_one_rule_once.sql', BOUNDS, [
+    'nothing leaves: a daemon lives as long as anybody has its number',
+    'catalog_internal.session_lives(i.pid, i.backend_start)',
+    'EXISTS (SELECT FROM pg_stat_activity a WHERE a.pid = i.pid)',
+  ]),
   ...faultsOf(
     'drizzle/0027_refresh_now.sql',
     BOUNDS,

@@ -278,6 +278,7 @@ export const CASES = {
       due: [{ reason: 'live', count: 900, oldestAgeSeconds: 6900 }],
       deltaCheckedAt: ago(7230),
     },
+    sync: { deltaLate: true },
     tasks: withTask('delta', { nextAt: ahead(4), outcome: 'paused', succeededAt: ago(7230) }),
   }),
   'paused and forgotten': mirrorWith({

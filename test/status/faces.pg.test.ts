@@ -204,10 +204,12 @@ describe('of a mirror in Postgres', () => {
       asyncProperty(anyMirror, anyOwn, async (drawn, ownFacts) => {
         const { codes } = await agree(drawn, ownFacts);
         // SQL doubts prices for a late delta from the same moment on.
-        const [{ doubt }] = await store.sql<[{ doubt: string | null }]>`
-          select catalog_doubt as doubt from catalog_internal.trust_terms()`;
+        const [{ doubt, state }] = await store.sql<[{ doubt: string | null; state: string }]>`
+          select catalog_doubt as doubt, (select catalog_state from catalog.sync_status) as state from catalog_internal.trust_terms()`;
         const isLate = codes['ready']?.includes('delta-late') === true;
         if (doubt === null || doubt === 'delta_late') expect(isLate).toBe(doubt === 'delta_late');
+        // And refreshes by age from then on, as that reason says.
+        if (isLate) expect(state).toBe('stale');
       }),
       { numRuns: runs(20, 240) },
     );

@@ -149,7 +149,10 @@ describe('mirrors that no daemon leaves behind', () => {
     ],
     [
       'times in the future',
-      mirrorWith({ stats: { deltaCheckedAt: at(DAY), manifestAppliedAt: at(DAY) } }),
+      mirrorWith({
+        stats: { deltaCheckedAt: at(DAY), manifestAppliedAt: at(DAY) },
+        sync: { deltaLate: true },
+      }),
       'degraded',
       ['delta-late'],
     ],
@@ -216,15 +219,9 @@ describe('mirrors that no daemon leaves behind', () => {
     ['no row of any task', mirrorWith({ tasks: [] }), 'broken', ['task-missing']],
     [
       'a delta last checked too long ago',
-      mirrorWith({ stats: { deltaCheckedAt: at(-1801) } }),
+      mirrorWith({ stats: { deltaCheckedAt: at(-1801) }, sync: { deltaLate: true } }),
       'degraded',
       ['delta-late'],
-    ],
-    [
-      'a delta last checked just in time',
-      mirrorWith({ stats: { deltaCheckedAt: at(-1800) } }),
-      'healthy',
-      [],
     ],
     [
       'a delta never checked, soon after the baseline',
@@ -234,7 +231,10 @@ describe('mirrors that no daemon leaves behind', () => {
     ],
     [
       'a delta never checked, long after the baseline',
-      mirrorWith({ stats: { deltaCheckedAt: null, manifestAppliedAt: at(-3600) } }),
+      mirrorWith({
+        stats: { deltaCheckedAt: null, manifestAppliedAt: at(-3600) },
+        sync: { deltaLate: true },
+      }),
       'degraded',
       ['delta-late'],
     ],

@@ -90,10 +90,15 @@ test('a delta that is due for a minute, and nobody runs it, has stopped', () => 
   expect(codes(withTask('delta', { nextAt: ago(61) }))).toEqual(['stopped']);
 });
 
-test('a delta last checked at a time to come is late: nobody knows when that was', () => {
-  const checked = (seconds: number) => codes({ sync: { ...WELL.sync, deltaCheckedAt: ago(-seconds) } });
-  expect(checked(60)).toEqual([]);
-  expect(checked(61)).toEqual(['delta-late']);
+test('a delta that is late says since when, or that nobody knows', () => {
+  const late = (seconds: number) =>
+    texts({ sync: { ...WELL.sync, deltaCheckedAt: ago(seconds), deltaLate: true } });
+  expect(late(7200)).toEqual([
+    expect.stringContaining('the delta was last checked 2.0h ago (30m is allowed)'),
+  ]);
+  expect(late(-61)).toEqual([
+    expect.stringContaining('the delta was last checked at a time to come (30m is'),
+  ]);
 });
 
 describe('the clock of Postgres', () => {

@@ -4,6 +4,7 @@ import { connect, type Notice } from '../../src/store/connection/db.ts';
 import { pauseRequests } from '../../src/store/sellers/pause.ts';
 import { takeRefreshes } from '../../src/store/sellers/refresh.ts';
 import { registerInstance } from '../../src/store/setup/instance.ts';
+import { actingLogins } from '../support/acting-login.ts';
 import { askedFor, outcome, requested, taken } from './refreshing.ts';
 import { answerAsked, failCall, found, HOUR, knownSkus, mark, useStore } from './support.ts';
 
@@ -248,6 +249,23 @@ describe('where no request leaves', () => {
     expect(await told(NOW)).toEqual([
       expect.stringContaining('bulk calls fail, and the next one is made at 20'),
     ]);
+  });
+
+  test('a daemon of before the server was started is none, though a session of another role has its number', async () => {
+    const { sql, url } = store;
+    await using acting = await actingLogins(sql, url);
+    const like = connect(await acting.login(), { max: 1 });
+    const own = connect(url, { max: 1 });
+    const why = async (since: string) => {
+      await own`
+        insert into catalog_internal.instances (number, pid, backend_start)
+        values (1, pg_backend_pid(), pg_postmaster_start_time() + ${since}::text::interval)
+        on conflict (number) do update set backend_start = excluded.backend_start`;
+      const [row] = await like<[{ why: string | null }]>`select catalog_internal.nothing_leaves() as why`;
+      return row.why;
+    };
+    expect([await why('-1 s'), await why('1 s')]).toEqual(['no daemon is running', null]);
+    await Promise.all([like.end(), own.end()]);
   });
 
   test('SKUs that the catalog does not have are named', async () => {

@@ -4,7 +4,7 @@ import { SET_BACK_MS } from '../../src/daemon/clock-watch.ts';
 import { DEAD_AFTER_MS } from '../../src/daemon/health.ts';
 import { ceilingAt, guardMs, initialPace, ownMost, settled } from '../../src/pace/policy.ts';
 import type { Facts } from '../../src/status/facts.ts';
-import { clockReasons, isDeltaLate } from '../../src/status/progress.ts';
+import { clockReasons } from '../../src/status/progress.ts';
 import { readSyncState, readTargets } from '../../src/store/catalog/sync-state.ts';
 import { readClock } from '../../src/store/clock.ts';
 import { type Lane, DUE_LANES, laneNumber } from '../../src/store/ledger/due.ts';
@@ -102,22 +102,43 @@ test('a clock that was set back: SQL, the daemon and the status tell it from a c
   expect(found).toEqual([all(false), all(true)]);
 });
 
-test('a time to come: SQL and the status take it for a clock that was set from the same minute on', async () => {
+/** What is said of a delta that was last checked at this moment from now, by whom. */
+async function saidOfDelta(seconds: number) {
+  const { sql } = store;
+  await sql`
+    update catalog_internal.sync set catalog_fault = null, manifest_applied_at = now(), snapshot_generated_at = now(),
+      delta_checked_at = now() + make_interval(secs => ${seconds})`;
+  const [row] = await sql<[{ doubt: string | null; silent: boolean }]>`
+    select catalog_doubt as doubt, silent_minutes = 'infinity' as silent
+    from catalog_internal.trust_terms(), catalog_internal.price_beliefs()`;
+  const { deltaLate, catalogState } = await readSyncState(sql);
+  const byAge = catalogState === 'stale';
+  return { doubted: row.doubt === 'delta_late', silent: row.silent, shown: deltaLate === true, byAge };
+}
+
+const ofLateDelta = (is: boolean) => ({ doubted: is, silent: is, shown: is, byAge: is });
+
+test('a late delta: prices are doubted, refreshed by age and shown as such from the same moment on', async () => {
+  const { deltaLateAfterSeconds } = await readTargets(store.sql);
+  const found = [
+    await saidOfDelta(30 - deltaLateAfterSeconds),
+    await saidOfDelta(-1 - deltaLateAfterSeconds),
+  ];
+  expect(found).toEqual([ofLateDelta(false), ofLateDelta(true)]);
+});
+
+test('a delta of a time to come is late, as nobody knows when it was, from the minute on from which a daemon is idle', async () => {
   const { sql } = store;
   const found = await aboutBound(60, async (seconds) => {
     await sql`
-      update catalog_internal.sync set catalog_fault = null, manifest_applied_at = now(),
-        delta_checked_at = now() + make_interval(secs => ${seconds})`;
-    await sql`
       update catalog_internal.tasks set finished_at = now() + make_interval(secs => ${seconds})
       where task = 'maintenance'`;
-    const [row] = await sql<[{ doubt: string | null; idle: boolean; now: Date }]>`
-      select catalog_doubt as doubt, not at_work as idle, now() as now from catalog_internal.trust_terms()`;
-    const facts = { now: row.now, sync: await readSyncState(sql), targets: await readTargets(sql) } as Facts;
-    return { late: row.doubt === 'delta_late', idle: row.idle, shown: isDeltaLate(facts) };
+    const [row] = await sql<
+      [{ idle: boolean }]
+    >`select not at_work as idle from catalog_internal.trust_terms()`;
+    return { idle: row.idle, ...(await saidOfDelta(seconds)) };
   });
-  const all = (is: boolean) => ({ late: is, idle: is, shown: is });
-  expect(found).toEqual([all(false), all(true)]);
+  expect(found).toEqual([false, true].map((is) => ({ idle: is, ...ofLateDelta(is) })));
 });
 
 /** Requests a window, share and floor of the account's limit, what others sent, what the mirror may have learned. */

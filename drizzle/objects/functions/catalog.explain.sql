@@ -74,7 +74,7 @@ LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog,
   LEFT JOIN catalog_internal.watched w ON w.sku = s.sku
   CROSS JOIN catalog_internal.price_beliefs() e
   CROSS JOIN LATERAL (
-    SELECT catalog_internal.cohort_of(s.price_source, s.in_manifest, coalesce(d.live, false), t.owed AND d.reason = 'changed') AS cohort
+    SELECT catalog_internal.cohort_of(s.price_source, s.in_manifest, coalesce(d.live, false), catalog_internal.is_reported(d)) AS cohort
   ) c
   LEFT JOIN LATERAL (
     SELECT sum(looks)::bigint AS looks, sum(looks * right_share) / nullif(sum(looks), 0) AS right_share,

@@ -11,7 +11,7 @@ BEGIN
   IF missing = 0 THEN
     RETURN;
   END IF;
-  SELECT next_at INTO failing FROM catalog_internal.tasks WHERE task = 'reprice' AND failures > 0 AND next_at > clock_timestamp();
+  SELECT t.next_at INTO failing FROM catalog_internal.tasks t WHERE catalog_internal.calls_are_paused(t);
   SELECT string_agg(format('%s (%s)', n.sku, n.state), ', ' ORDER BY n.place) FILTER (WHERE n.place <= 10),
     coalesce(why, 'bulk calls fail, and the next one is made ' || CASE WHEN isfinite(failing) THEN 'at ' || to_char(failing, iso) ELSE 'when an operator says so' END,
       format('%s asked for at the moment, %s put off by the partner, %s waiting for their turn',

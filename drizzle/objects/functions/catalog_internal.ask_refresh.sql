@@ -32,7 +32,7 @@ BEGIN
   ) k;
   known := coalesce(known, '{}');
   missing := ARRAY(SELECT w.sku FROM unnest(wanted) AS w(sku) WHERE w.sku <> ALL (known) ORDER BY w.sku);
-  IF calls > 0 AND EXISTS (SELECT FROM catalog_internal.tasks WHERE task = 'reprice' AND failures > 0 AND next_at > clock_timestamp()) THEN
+  IF calls > 0 AND EXISTS (SELECT FROM catalog_internal.tasks t WHERE catalog_internal.calls_are_paused(t)) THEN
     calls := greatest(calls, 1);
   END IF;
   wait := catalog_internal.pay_refreshes(calls, cardinality(known));

@@ -15,8 +15,7 @@ BEGIN
     WHEN s.chain_broken_at IS NOT NULL AND s.manifest_refused IS NOT NULL THEN 'stale'
     WHEN greatest(s.snapshot_generated_at, s.snapshot_moved_at)
          < now() - make_interval(secs => g.catalog_stale_after) THEN 'stale'
-    WHEN coalesce(s.delta_checked_at, s.manifest_applied_at)
-         < now() - make_interval(secs => catalog_internal.delta_late_after(g)) THEN 'stale'
+    WHEN catalog_internal.delta_is_late(s, g) THEN 'stale'
     ELSE 'ok'
   END;
 END

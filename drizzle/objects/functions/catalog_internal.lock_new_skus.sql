@@ -1,5 +1,5 @@
 -- Every transaction locks the SKUs that exist, in order of sku, and then inserts those that are new. Two that insert
--- at once could still wait for each other, where one is about to insert what the other has inserted: so they 
+-- at once could still wait for each other, where one is about to insert what the other has inserted: so they
 -- alternate. Held to the end of the transaction, and taken before any row of skus.
 CREATE OR REPLACE FUNCTION catalog_internal.lock_new_skus() RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$

@@ -1,5 +1,5 @@
--- Why no request leaves now, as a sentence without its full stop; null: requests leave. A daemon is there while the session is that its row names
--- (src/store/setup/instance.ts).
+-- Why no request leaves now, as a sentence without its full stop; null: requests leave. A daemon is there while the session is that
+-- its row names (src/store/setup/instance.ts).
 CREATE OR REPLACE FUNCTION catalog_internal.nothing_leaves() RETURNS text
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET timezone = 'UTC' AS $$
 DECLARE
@@ -7,13 +7,10 @@ DECLARE
   c catalog_internal.pace;
   iso CONSTANT text := 'YYYY-MM-DD"T"HH24:MI:SS"Z"';
 BEGIN
-  IF NOT EXISTS (
-    SELECT FROM catalog_internal.instances i JOIN pg_stat_activity a
-      ON a.pid = i.pid AND a.datname = current_database() AND (a.backend_start IS NULL OR a.backend_start = i.backend_start)
-  ) THEN
+  IF NOT EXISTS (SELECT FROM catalog_internal.instances i WHERE catalog_internal.session_lives(i.pid, i.backend_start)) THEN
     RETURN 'no daemon is running';
   END IF;
-  SELECT * INTO p FROM catalog_internal.pause WHERE resumed_by IS NULL AND until > clock_timestamp();
+  SELECT * INTO p FROM catalog_internal.pause z WHERE catalog_internal.pause_holds(z);
   IF FOUND THEN
     RETURN format('requests to the partner are paused until %s (by %s)',
       CASE WHEN isfinite(p.until) THEN to_char(p.until, iso) ELSE '`catalog-mirror resume`' END, p.paused_by);

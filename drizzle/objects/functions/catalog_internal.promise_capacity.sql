@@ -31,9 +31,9 @@ BEGIN
   others := requests * greatest(1, per_call - budget);
   incident := (SELECT incident_since IS NOT NULL FROM catalog_internal.live_plan);
   hindered := CASE
-    WHEN EXISTS (SELECT FROM catalog_internal.pause WHERE resumed_by IS NULL AND until > clock_timestamp()) THEN 'paused'
+    WHEN EXISTS (SELECT FROM catalog_internal.pause z WHERE catalog_internal.pause_holds(z)) THEN 'paused'
     WHEN p.backoff_until IS NOT NULL THEN 'backing off after a refusal'
-    WHEN EXISTS (SELECT FROM catalog_internal.tasks WHERE task = 'reprice' AND failures > 0 AND next_at > clock_timestamp()) THEN 'calls are failing'
+    WHEN EXISTS (SELECT FROM catalog_internal.tasks t WHERE catalog_internal.calls_are_paused(t)) THEN 'calls are failing'
   END;
 END
 $$;

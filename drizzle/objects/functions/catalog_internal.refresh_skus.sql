@@ -8,9 +8,7 @@ BEGIN
   marked := catalog_internal.mark_due(refresh_skus.skus, 'refresh');
   UPDATE catalog_internal.due d SET rank = 'Infinity', held_until = CASE WHEN d.claim IS NOT NULL THEN d.held_until END
   WHERE d.sku = ANY (refresh_skus.skus);
-  UPDATE catalog_internal.tasks SET next_at = clock_timestamp()
-  WHERE task = 'reprice' AND failures > 0 AND next_at > clock_timestamp() AND next_at < 'infinity';
-  resumed := FOUND;
+  resumed := catalog_internal.resume_calls();
 END
 $$;
 

@@ -16,16 +16,13 @@ BEGIN
   SELECT * INTO g FROM catalog_internal.settings;
   SELECT * INTO s FROM catalog_internal.sync;
   SELECT * INTO p FROM catalog_internal.pace;
-  SELECT until INTO paused_until FROM catalog_internal.pause WHERE resumed_by IS NULL AND until > now();
+  SELECT z.until INTO paused_until FROM catalog_internal.pause z WHERE catalog_internal.pause_holds(z);
   live_target := make_interval(secs => g.live_interval);
   snapshot_target := make_interval(secs => catalog_internal.snapshot_target(g));
   incident := (SELECT incident_since IS NOT NULL FROM catalog_internal.live_plan);
   catalog_doubt := CASE
     WHEN s.manifest_applied_at IS NULL THEN 'no_baseline'
-    WHEN s.catalog_fault IS NULL
-         AND coalesce(s.delta_checked_at, s.manifest_applied_at)
-           NOT BETWEEN now() - make_interval(secs => catalog_internal.delta_late_after(g)) AND clock_timestamp() + interval '1 minute'
-      THEN 'delta_late'
+    WHEN s.catalog_fault IS NULL AND catalog_internal.delta_is_late(s, g) THEN 'delta_late'
     WHEN catalog_internal.catalog_state(s) = 'stale' THEN 'catalog_stale'
   END;
   -- With a daemon there, this task ends every minute.

@@ -13,7 +13,7 @@ SELECT s.snapshot_id, s.snapshot_generated_at, s.manifest_applied_at, s.delta_ch
 FROM catalog_internal.sync s
 CROSS JOIN catalog_internal.live_plan l
 LEFT JOIN catalog_internal.pace p ON true
-LEFT JOIN catalog_internal.pause z ON z.resumed_by IS NULL AND z.until > now()
+LEFT JOIN catalog_internal.pause z ON catalog_internal.pause_holds(z)
 CROSS JOIN (
   SELECT count(*) AS skus,
          count(*) FILTER (WHERE price_source = 'live') AS live_skus,
@@ -21,10 +21,10 @@ CROSS JOIN (
   FROM catalog.skus
 ) k
 CROSS JOIN (
-  SELECT count(*) FILTER (WHERE due_at <= now() AND (deferrals = 0 AND (doubt IS NULL OR failures > 0) OR held_until IS NULL OR claim IS NOT NULL OR held_until <= now())) AS due_skus,
+  SELECT count(*) FILTER (WHERE due_at <= now() AND NOT catalog_internal.is_waiting(l)) AS due_skus,
          count(*) FILTER (WHERE deferrals > 0 AND outside_due_at IS NULL) AS deferred_skus,
          min(due_at) FILTER (WHERE due_at <= now()) AS oldest_due_at
-  FROM catalog_internal.due
+  FROM catalog_internal.due l
 ) d
 CROSS JOIN (
   SELECT count(*) AS skus,

@@ -19,7 +19,10 @@ export interface SyncState {
   readonly shrinkConfirmed: boolean;
   readonly liveBudget: number | null;
   readonly catalogState: 'ok' | 'stale' | 'none';
-  /** No delta was checked for longer than it may take; null before the first baseline. */
+  /**
+   * No delta was checked for longer than it may take, or the last one at a time to come; null before the first
+   * baseline.
+   */
   readonly deltaLate: boolean | null;
 }
 
@@ -32,9 +35,7 @@ export async function readSyncState(sql: Sql): Promise<SyncState> {
       chain_broken_at as "chainBrokenAt", rejected_snapshot_id as "rejectedSnapshotId",
       manifest_refused as "manifestRefused", shrink_confirmed as "shrinkConfirmed", live_budget as "liveBudget",
       catalog_internal.catalog_state(s) as "catalogState",
-      coalesce(delta_checked_at, manifest_applied_at)
-        not between now() - make_interval(secs => catalog_internal.delta_late_after(g))
-          and clock_timestamp() + interval '1 minute' as "deltaLate"
+      catalog_internal.delta_is_late(s, g) as "deltaLate"
     from catalog_internal.sync s, catalog_internal.settings g`;
   return row;
 }
@@ -177,11 +178,9 @@ export async function stillDue(sql: Sql, since: Date): Promise<StillDue> {
     from catalog_internal.sync s, catalog_internal.tasks m, catalog_internal.tasks d
     where m.task = 'manifest' and d.task = 'delta'`;
   const due = await sql<{ reason: string; count: number }[]>`
-    select case when deferrals > 0 then 'deferred' when failures > 0 then 'error' else reason end as reason,
-      count(*)::int as count
-    from catalog_internal.due
-    where due_at <= now()
-      and not (doubt is not null and claim is null and deferrals = 0 and failures = 0 and coalesce(held_until > now(), false))
+    select coalesce(catalog_internal.put_off_by(d), reason) as reason, count(*)::int as count
+    from catalog_internal.due d
+    where due_at <= now() and (deferrals > 0 or not catalog_internal.is_waiting(d))
     group by 1
     union all select 'watchlist', 1 where ${sql.unsafe(WATCHLIST_MOVED)}
     union all select 'scope', 1 where ${sql.unsafe(SCOPE_MOVED)}

@@ -158,19 +158,19 @@ export function callPauseRow(sql: Sql) {
  * pause.
  */
 export async function endCallPause(sql: Sql, after: readonly string[] | null): Promise<boolean> {
-  const paused = sql`task = 'reprice' and failures > 0 and next_at > clock_timestamp() and next_at < 'infinity'
+  const paused = sql`catalog_internal.calls_are_paused(t) and next_at < 'infinity'
     and (${after === null} or outcome = any(${[...(after ?? [])]}::text[]))`;
   const ended = await sql`
     with held as materialized (
       select sku from catalog_internal.due
-      where exists (select from catalog_internal.tasks where ${paused})
+      where exists (select from catalog_internal.tasks t where ${paused})
         and held_until > now() and claim is null and failures = 0 and deferrals = 0
       order by sku for update
     ),
     released as (
       update catalog_internal.due d set held_until = null from held h where d.sku = h.sku and d.claim is null returning 1
     )
-    update catalog_internal.tasks set next_at = clock_timestamp()
+    update catalog_internal.tasks t set next_at = clock_timestamp()
     where ${paused}
       -- The ledger first, as whoever refreshes SKUs locks it before this row.
       and (select count(*) from released) >= 0

@@ -45,12 +45,6 @@ export async function takeRefreshes(sql: Sql): Promise<number> {
   return taken;
 }
 
-/** SQL: ends the pause of bulk calls after failures; what keeps them from working pauses them again. */
-const resume = (sql: Queryable) => sql<{ resumed: boolean }[]>`
-  update catalog_internal.tasks set next_at = clock_timestamp()
-  where task = 'reprice' and failures > 0 and next_at > clock_timestamp() and next_at < 'infinity'
-  returning true as resumed`;
-
 /**
  * Marks SKUs due now, ahead of everything; unknown ones are mirrored from now on. Nothing makes them wait any longer:
  * no deferral, no error, no pause of calls.
@@ -97,8 +91,8 @@ export async function refreshAll(sql: Sql, what: 'prices' | 'metadata'): Promise
     released += piece.released;
     after = piece.last;
   }
-  const resumed = await resume(sql);
-  return { due, added: [], released, resumed: resumed.length > 0 };
+  const [{ resumed }] = await sql<[{ resumed: boolean }]>`select catalog_internal.resume_calls() as resumed`;
+  return { due, added: [], released, resumed };
 }
 
 /**

@@ -6,7 +6,8 @@ import { DEATH_NOTICED_WITHIN_MS, type OwnSession, readOwnSession } from '../con
 /**
  * A daemon is there while the connection is that its row names: anybody who may connect could hold an advisory lock.
  * Of a session of another role (another member of the owning role) its beginning is not shown: all that is known is
- * that none from before the server's start lives. The same as catalog_internal.session_lives.
+ * that none from before the server's start lives. The same as catalog_internal.session_lives, which a database of an
+ * earlier version need not have: daemons are counted before it is migrated.
  */
 export const ALIVE = `exists (
   select from pg_stat_activity a

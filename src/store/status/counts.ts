@@ -112,16 +112,12 @@ interface LedgerCount {
 async function countLedger(tx: Tx): Promise<LedgerCount[]> {
   return await scanning(tx<LedgerCount[]>`
     with ledger as materialized (
-      select sku, reason, live, due_at, deferrals, failures, doubt, held_until, claim
-      from catalog_internal.due where due_at <= now() or outside_due_at is null and (deferrals > 0 or live and reason = 'live')
+      select sku, reason, live, due_at, deferrals, catalog_internal.put_off_by(d) as put_off, catalog_internal.is_waiting(d) as waits
+      from catalog_internal.due d where due_at <= now() or outside_due_at is null and (deferrals > 0 or live and reason = 'live')
     )
-    select 'due' as kind,
-      case when deferrals > 0 then 'deferred' when failures > 0 then 'error' else reason end as label,
+    select 'due' as kind, coalesce(put_off, reason) as label,
       count(*)::int as count, extract(epoch from now() - min(due_at))::float8 as oldest
-    from ledger
-    where due_at <= now()
-      and (deferrals = 0 and (doubt is null or failures > 0) or held_until is null or claim is not null or held_until <= now())
-    group by label
+    from ledger where due_at <= now() and not waits group by label
     union all
     select 'deferred', '', count(*)::int, coalesce(extract(epoch from now() - min(due_at)), 0)::float8
     from ledger where deferrals > 0

@@ -58,16 +58,19 @@ export async function markForVerification(sql: Sql, skus: readonly string[]): Pr
   return await transaction(sql, async (tx) => {
     const held = await tx<HeldSku[]>`
       select s.sku, s.price_source as "priceSource", c.cohort,
-        catalog_internal.p_right(c.cohort in ('live', 'unlisted'), c.cohort = 'reported', false, c.minutes, l, e) as "pRight",
-        catalog_internal.p_right(c.cohort in ('live', 'unlisted'), c.cohort = 'reported', false, c.minutes + 1, l, e) as "pRightSoon",
+        catalog_internal.p_right(h.by_rate, h.reported, false, c.minutes, l, e) as "pRight",
+        catalog_internal.p_right(h.by_rate, h.reported, false, c.minutes + 1, l, e) as "pRightSoon",
         t.actionable, t.doubt, t.owed_reason as "owedReason",
         extract(epoch from s.asked_at)::text as "askedAt", (c.minutes * 60)::float8 as "ageSeconds"
       from catalog.skus s join catalog.sku_trust t using (sku) join catalog_internal.due d using (sku)
       left join catalog_internal.live_rates l using (sku) cross join catalog_internal.price_beliefs() e
       cross join lateral (
-        select catalog_internal.cohort_of(s.price_source, s.in_manifest, d.live, d.due_at <= now() and d.reason = 'changed') as cohort,
+        select catalog_internal.cohort_of(s.price_source, s.in_manifest, d.live, catalog_internal.is_reported(d)) as cohort,
           greatest(0, extract(epoch from now() - s.priced_at)::float8 / 60) as minutes
       ) c
+      cross join lateral (
+        select c.cohort in ('live', 'unlisted') as by_rate, c.cohort = 'reported' as reported
+      ) h
       where s.sku = any(${skus as string[]}) and s.state = 'priced' and t.p_right is not null
       order by s.sku`;
     const [{ at, position }] = await tx<[{ at: Date; position: string }]>`

@@ -1,0 +1,9 @@
+-- What a SKU waits after, or has waited: deferred by the partner, or an error; null: neither. A single expression, as
+-- snapshot_target. catalog.sku_trust has it written out, as is_reported.
+CREATE OR REPLACE FUNCTION catalog_internal.put_off_by(d catalog_internal.due) RETURNS text
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+BEGIN ATOMIC
+  SELECT CASE WHEN d.deferrals > 0 THEN 'deferred' WHEN d.failures > 0 THEN 'error' END;
+END;
+
+REVOKE ALL ON FUNCTION catalog_internal.put_off_by(catalog_internal.due) FROM PUBLIC;
