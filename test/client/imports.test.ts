@@ -28,7 +28,10 @@ function loads(entry: string): string[] {
 test.each([
   ['types', /^client\/types\.ts$/],
   ['schema', /^(?:client\/schema|store\/schema\/(?:catalog|views)|declared\/metadata)\.ts$/],
-  ['follow', /^(?:client\/[\w-]+|store\/connection\/sql-errors|lib\/(?:clock|json-object|tls))\.ts$/],
+  [
+    'follow',
+    /^(?:client\/[\w-]+|store\/connection\/sql-errors|lib\/(?:clock|error-code|host-name|json-object|tls))\.ts$/,
+  ],
   ['sandbox', /^(?:client\/sandbox\.ts|sandbox\/)/],
 ])('%s loads no room that it does not need', (entry, allowed) => {
   expect(loads(entry).filter((file) => !allowed.test(file))).toEqual([]);
