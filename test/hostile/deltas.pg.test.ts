@@ -22,7 +22,6 @@ const NO_LISTS: unknown[] = [
   KNOWN,
   7,
   true,
-  {},
   { [KNOWN]: 1 },
   [null],
   [7],
