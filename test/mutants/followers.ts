@@ -64,6 +64,23 @@ export const FOLLOWERS: readonly Mutant[] = [
     ],
   ),
   ...faultsOf(
+    'src/follow/message.ts',
+    ['test/follow/batches.pg.test.ts'],
+    ['followers: no copy says that it begins', 'batch.copyBegins === true ?', 'false ?'],
+  ),
+  ...faultsOf(
+    'src/cli/sql.ts',
+    ['test/cli/sql.e2e.test.ts'],
+    ['sql: numbers lose digits', 'Number.isFinite(number) && isExact', 'Number.isFinite(number)'],
+    ['sql: bigints are text', '[INT8]: exactNumber,', ''],
+    ['sql: tables have numbers as JSON does', '...(isJson && {', '...(true && {'],
+  ),
+  ...faultsOf(
+    'drizzle/0045_calibration_tenth.sql',
+    ['test/store/calibration.pg.test.ts'],
+    ['calibration: a row is not found by its name', '::float8 AS tenth', '::real AS tenth'],
+  ),
+  ...faultsOf(
     'src/follow/signature.ts',
     ['test/follow/signature.test.ts'],
     ['followers: the id is not signed', '`${id}.${timestamp}.${body}`', '`${timestamp}.${body}`'],
