@@ -15,8 +15,8 @@ import { terminalOf } from './terminal.ts';
 const BATCH = 1000;
 /** SQLSTATE: a statement that writes, in a transaction that only reads. */
 const READ_ONLY = '25006';
-/** Postgres's numbers of types: a date, a time without a zone, and a moment. */
-const [DATE, TIMESTAMP, TIMESTAMPTZ] = [1082, 1114, 1184];
+/** Postgres's numbers of types: a date, a time without a zone, a moment, and what the driver leaves as text. */
+const [DATE, TIMESTAMP, TIMESTAMPTZ, INT8, NUMERIC] = [1082, 1114, 1184, 20, 1700];
 /** A statement whose first word, behind comments, is COPY: its rows come as a stream that is no result. */
 const COPY = /^(?:\s|--[^\n]*(?:\n|$)|\/\*(?:[^*]|\*(?!\/))*\*\/)*copy\b/i;
 
@@ -36,6 +36,10 @@ export const sql: Command = {
   ],
   exits: ['ok', 'failed', 'usage'],
   options: { json: { type: 'boolean' } },
+  moreHelp: [
+    'With --json a bigint up to 2^53 and a numeric of at most 15 digits are numbers, and beyond that text, which ' +
+      'loses no digit: cast what is compared, as avg(price)::float8.',
+  ],
   optionHelp: { json: `print one JSON object per row; without it a table of at most ${BATCH} rows` },
   positionals: true,
   problemsOf: problemsIn(queryOf),
@@ -48,7 +52,7 @@ export const sql: Command = {
         config,
         async (connection, which) => {
           if (which !== null && !isJson) process.stderr.write(`in ${which}:\n`);
-          await reading(connection, signal, (tx) =>
+          await reading(connection, isJson, signal, (tx) =>
             isJson ? printJson(tx, query, args, signal) : printTable(tx, query, args.print),
           );
         },
@@ -88,18 +92,33 @@ async function* pagesOf(tx: Tx, query: string): AsyncGenerator<Page> {
 }
 
 /** What a Date cannot hold stays as Postgres writes it: a day, a time of some zone, and what has no end. */
-function keepTexts(connection: Sql): void {
+function keepTexts(connection: Sql, isJson: boolean): void {
   const asWritten = (text: string) => text;
   const moment = (text: string) => (Number.isNaN(Date.parse(text)) ? text : new Date(text));
   Object.assign(connection.options.parsers, {
     [DATE]: asWritten,
     [TIMESTAMP]: asWritten,
     [TIMESTAMPTZ]: moment,
+    ...(isJson && { [INT8]: exactNumber, [NUMERIC]: exactNumber }),
   });
 }
 
-async function reading(connection: Sql, signal: AbortSignal, work: (tx: Tx) => Promise<void>): Promise<void> {
-  keepTexts(connection);
+/** A number where JSON's has each of its digits, else its text; the zeros at its end say nothing. Pure. */
+export function exactNumber(text: string): number | string {
+  const digits = text.replace(/^-?[0.]*/, '').replace(/(\.\d*?)0+$/, '$1');
+  const number = Number(text);
+  const isExact =
+    digits.replace('.', '').length <= 15 || (Number.isSafeInteger(number) && String(number) === text);
+  return Number.isFinite(number) && isExact ? number : text;
+}
+
+async function reading(
+  connection: Sql,
+  isJson: boolean,
+  signal: AbortSignal,
+  work: (tx: Tx) => Promise<void>,
+): Promise<void> {
+  keepTexts(connection, isJson);
   const cancellable = async (tx: Tx) => {
     // Between two pages it waits for its reader, for as long as that takes.
     await tx`set local idle_in_transaction_session_timeout = 0`;

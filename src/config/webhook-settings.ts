@@ -30,7 +30,7 @@ export const WEBHOOK_SETTINGS = {
     rule: either('true', 'false'),
     default: 'false',
     meaning:
-      'lets `follow --webhook` post to this machine and to private networks, there also over plain http; ' +
+      'lets `follow --webhook` post to this machine and to private networks (100.64.0.0/10 is one, too), there also over plain http; ' +
       'link-local addresses and metadata services are never called',
   },
   WEBHOOK_TIMEOUT: {

@@ -23,6 +23,12 @@ export const FOLLOWING = {
     ['follower', 'first', 'last', 'changes', 'attempts', 'status', 'said'],
     'what follows is delivered. Correct the receiver, then `catalog-mirror follow --name NAME --resend --webhook URL`',
   ),
+  'follower.smaller': line(
+    'warn',
+    'the receiver takes less at once: what it refused (413) is sent again in parts',
+    ['follower', 'changes', 'bytes', 'status', 'said'],
+    'Nothing is missing. For bodies of 96 KiB raise the body limit of the receiver, or set a smaller `--batch`.',
+  ),
   'follower.unwanted': line(
     'error',
     'the receiver wants no more changes (410 Gone)',

@@ -13,6 +13,8 @@ export interface Batch {
   /** Of the first copy: the SKU to keep with it where this is the end of a page, else the one kept so far stays. */
   readonly copiedTo: string | null;
   readonly copy: boolean;
+  /** The first one of a copy: what the receiver has from before it is no longer so. */
+  readonly copyBegins?: boolean;
 }
 
 export interface Limits {
@@ -20,6 +22,14 @@ export interface Limits {
   /** Bytes of all lines together; one change may have more by itself. */
   readonly bytes: number;
 }
+
+/** Bytes of a batch's lines, with their ends. Pure. */
+export const bytesOf = ({ lines }: Pick<Batch, 'lines'>): number =>
+  lines.reduce((sum, line) => sum + Buffer.byteLength(line) + 1, 0);
+
+/** Whether a batch is larger than is allowed now: it was sent before with other limits. Pure. */
+export const exceeds = (batch: Pick<Batch, 'lines'>, limits: Limits): boolean =>
+  batch.lines.length > 1 && (batch.lines.length > limits.changes || bytesOf(batch) > limits.bytes);
 
 /**
  * Cuts a page into batches in order, each as large as the limits allow. `endAt`: the first one ends with this

@@ -8,8 +8,12 @@ export interface Result {
   readonly retryAfterMs: number | null;
 }
 
-/** Statuses from 400 to 499 that speak of the moment, not of what was sent. */
-const PASSING = new Set([408, 425, 429]);
+/**
+ * Statuses from 400 to 499 that speak of the moment or of the endpoint, not of what was sent: a secret that was
+ * changed too soon, a route that is being deployed. Each batch would be refused, and the order be lost for nothing.
+ */
+const PASSING = new Set([401, 403, 404, 405, 407, 408, 425, 429]);
+const TOO_LARGE = 413;
 
 /** What a status says of a batch. A redirect is not followed, and may be gone tomorrow: it fails. Pure. */
 export function judgeStatus(status: number): Result['outcome'] {
@@ -17,6 +21,10 @@ export function judgeStatus(status: number): Result['outcome'] {
   if (status === 410) return 'unwanted';
   return status >= 400 && status < 500 && !PASSING.has(status) ? 'refused' : 'failed';
 }
+
+/** Whether a receiver may take a part of what it did not take whole. Pure. */
+export const isTooLarge = ({ status, outcome }: Result): boolean =>
+  outcome === 'refused' && status === TOO_LARGE;
 
 const FIRST_MS = 1000;
 /** A receiver that comes back after a day waits no longer than that for what it missed. */

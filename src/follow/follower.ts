@@ -3,8 +3,8 @@ import type { LoneClient } from '../store/connection/db.ts';
 import { type Filter, type Page, readChanges, readCopy } from '../store/history/feed.ts';
 import type { NameHeld } from '../store/history/follower-name.ts';
 import type { Place } from '../store/history/followers.ts';
-import { type Batch, cut } from './batch.ts';
-import { backOffMs, type Result } from './delivery.ts';
+import { type Batch, bytesOf, cut, exceeds, type Limits } from './batch.ts';
+import { backOffMs, isTooLarge, type Result } from './delivery.ts';
 import type { Sink } from './sink.ts';
 
 /** What happens, for whoever tells of it. */
@@ -25,6 +25,7 @@ export type FollowEvent =
       readonly attempts: number;
       readonly result: Result;
     }
+  | { readonly event: 'smaller'; readonly changes: number; readonly bytes: number; readonly result: Result }
   | { readonly event: 'copied'; readonly position: bigint };
 
 /**
@@ -71,11 +72,12 @@ export async function follow(following: Following, at: { place: Place }): Promis
   const run = new Run(following, at);
   while (!stopped.aborted) {
     const heard = wake();
-    const { position, afterSku } = at.place;
+    const { position } = at.place;
+    const { copiedTo } = run;
     const page =
-      afterSku === null
+      copiedTo === null
         ? await readChanges(client, position, PAGE, filter)
-        : await readCopy(client, afterSku, COPIED_SKUS, position, filter);
+        : await readCopy(client, copiedTo, COPIED_SKUS, position, filter);
     const end = await run.deliver(page);
     if (end !== null) return end;
     if (!page.isEnd || page.readTo !== position) continue;
@@ -113,28 +115,48 @@ class Run {
   readonly #of: Following;
   readonly #kept: { place: Place };
 
+  /** What the receiver takes at once, as far as this session knows. */
+  #limits: Limits;
+  /**
+   * SKUs of a copy before its first batch, of which nothing passed the filter. Not kept: whoever goes on has to know
+   * that the copy has not begun.
+   */
+  #passedOver = '';
+
   constructor(following: Following, kept: { place: Place }) {
     this.#of = following;
     this.#kept = kept;
+    this.#limits = following.sink.limits;
+  }
+
+  /** The SKU up to which a copy is done; null: none is under way. */
+  get copiedTo(): string | null {
+    const { afterSku } = this.#kept.place;
+    return afterSku === '' ? this.#passedOver : afterSku;
   }
 
   /** Delivers a page in batches; null where following goes on. */
   async deliver(page: Page): Promise<End | null> {
-    const { sink, stopped } = this.#of;
-    const { position, afterSku, sendingTo } = this.#kept.place;
+    const { position, afterSku } = this.#kept.place;
     const isOver = afterSku !== null && page.copiedTo === null;
     if (isOver) {
       await this.#keep(position, null, null);
       this.#of.tell({ event: 'copied', position });
       return null;
     }
-    for (const batch of cut(page, sink.limits, sendingTo)) {
-      if (stopped.aborted) return 'stopped';
+    let left = page.changes;
+    for (let batches = this.#cut(page); batches[0] !== undefined;) {
+      const isFirst = left.length === page.changes.length;
+      const batch = { ...batches[0], copyBegins: afterSku === '' && isFirst };
+      if (this.#of.stopped.aborted) return 'stopped';
       const end = await this.#deliverBatch(batch);
-      if (end !== null) return end;
+      if (end === 'too-large') batches = this.#cut({ ...page, changes: left });
+      else if (end !== null) return end;
+      else [left, batches] = [left.slice(batch.lines.length), batches.slice(1)];
     }
     // What did not pass the filter is done with.
-    if (
+    if (page.copiedTo !== null && this.#kept.place.afterSku === '') this.#passedOver = page.copiedTo;
+    else if (
       page.readTo !== this.#kept.place.position ||
       (page.copiedTo !== null && page.copiedTo !== this.#kept.place.afterSku)
     )
@@ -142,7 +164,18 @@ class Run {
     return null;
   }
 
-  async #deliverBatch(batch: Batch): Promise<End | null> {
+  /** The batches of a page. One that was under way keeps its end, and so its id. */
+  #cut(page: Page): Batch[] {
+    const { sendingTo, failures } = this.#kept.place;
+    const batches = cut(page, this.#limits, sendingTo);
+    const [first] = batches;
+    if (first === undefined || failures === 0 || !exceeds(first, this.#limits)) return batches;
+    // The receiver has had it in vain, perhaps because it takes less at once: then that is what was set since.
+    this.#kept.place = { ...this.#kept.place, sendingTo: null, failures: 0, refusals: 0 };
+    return cut(page, this.#limits);
+  }
+
+  async #deliverBatch(batch: Batch): Promise<End | 'too-large' | null> {
     const { sink, held, clock, random, stopped, patience, once, attempts, tell } = this.#of;
     for (;;) {
       await held?.sending(batch.to);
@@ -159,6 +192,7 @@ class Run {
         return null;
       }
       if (patience.aborted) return 'stopped';
+      if (isTooLarge(result) && batch.lines.length > 1) return await this.#makeSmaller(batch, result);
       const failures = this.#kept.place.failures + 1;
       const refusals = this.#kept.place.refusals + (result.outcome === 'refused' ? 1 : 0);
       this.#kept.place = { ...this.#kept.place, sendingTo: batch.to, failures, refusals };
@@ -172,6 +206,17 @@ class Run {
       await clock.sleep(retryInMs, stopped);
       if (stopped.aborted) return 'stopped';
     }
+  }
+
+  /** For the rest of the session: a receiver that has a limit keeps it. */
+  async #makeSmaller(batch: Batch, result: Result): Promise<'too-large'> {
+    const { clock, random, stopped, tell } = this.#of;
+    const bytes = Math.floor(bytesOf(batch) / 2);
+    this.#limits = { ...this.#limits, bytes };
+    this.#kept.place = { ...this.#kept.place, sendingTo: null };
+    tell({ event: 'smaller', changes: batch.lines.length, bytes, result });
+    await clock.sleep(backOffMs(1, result.retryAfterMs, random()), stopped);
+    return 'too-large';
   }
 
   /** A batch that the receiver never takes holds back no other; false where it cannot be kept for later. */

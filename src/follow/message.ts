@@ -17,6 +17,7 @@ export function messageOf(
     `"first":${JSON.stringify(shownPosition(first))}`,
     `"last":${JSON.stringify(shownPosition(last))}`,
     `"copy":${copy}`,
+    ...(batch.copyBegins === true ? ['"copy_begins":true'] : []),
     `"changes":[${lines.join(',')}]`,
   ];
   const body = `{"type":"catalog.changes","timestamp":"${at.toISOString()}","data":{${data.join(',')}}}`;

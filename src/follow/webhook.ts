@@ -54,10 +54,21 @@ export function webhookProblem(url: URL | null, allowPrivate: boolean): string |
   const refused =
     (isIP(host) !== 0 && !isReached(host, reachOf(url, allowPrivate))) ||
     (isLoopbackUrl(url) && !allowPrivate);
-  return refused
-    ? 'its address is not a public one: private networks and this machine need WEBHOOK_ALLOW_PRIVATE=true; ' +
-        'metadata services are never called'
-    : null;
+  if (!refused) return null;
+  if (!allowPrivate)
+    return 'its address is not a public one: private networks and this machine need WEBHOOK_ALLOW_PRIVATE=true';
+  return isReached(host, 'public')
+    ? 'its address is a public one, and plain http goes to private ones only: use https'
+    : 'its address is never called, as those of metadata services and link-local ones';
+}
+
+/** Why no address that a webhook's name leads to is connected to. Pure. */
+export function refusedSays(url: URL, allowPrivate: boolean): string {
+  if (!allowPrivate)
+    return 'its name leads to an address that is not a public one (private networks need WEBHOOK_ALLOW_PRIVATE=true)';
+  return url.protocol === 'http:'
+    ? 'its name leads to an address that is not a private one, and plain http goes to private ones only: use https'
+    : 'its name leads to an address that is never called, as those of metadata services and link-local ones';
 }
 
 const hostOf = (url: URL): string => bareHost(url.hostname).replace(/\.$/, '');
@@ -86,7 +97,12 @@ export function createWebhook(options: WebhookOptions): Sink & {
       });
       return await resultOf(answer, clock.now());
     } catch (error) {
-      return { outcome: 'failed', status: null, said: reasonOf(error, signal), retryAfterMs: null } as const;
+      return {
+        outcome: 'failed',
+        status: null,
+        said: reasonOf(error, signal, options),
+        retryAfterMs: null,
+      } as const;
     }
   };
   const letterOf = (batch: Batch) => messageOf(follower, batch);
@@ -160,11 +176,10 @@ async function bodyOf(body: Dispatcher.ResponseData['body']): Promise<string | n
   return excerptOf(Buffer.concat(chunks).toString('utf8'));
 }
 
-function reasonOf(error: unknown, signal: AbortSignal): string {
+function reasonOf(error: unknown, signal: AbortSignal, { url, allowPrivate }: WebhookOptions): string {
   if (signal.aborted) return 'given up, because this process was told to stop';
   const code = failureCode(error);
-  if (code === ADDRESS_REFUSED)
-    return 'its name leads to an address that is not a public one (WEBHOOK_ALLOW_PRIVATE)';
+  if (code === ADDRESS_REFUSED) return refusedSays(url, allowPrivate);
   if (error instanceof Error && error.name === 'TimeoutError') return 'no answer in time (WEBHOOK_TIMEOUT)';
   if (error instanceof Error && 'hint' in error) return error.message;
   return code ?? (error instanceof Error ? error.name : 'no answer');

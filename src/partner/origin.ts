@@ -19,6 +19,7 @@ const PRIVATE_V6 = ipaddr.IPv6.parseCIDR('fd00::/8');
  */
 const METADATA_V6 = ipaddr.IPv6.parseCIDR('fd00:ec2::/32');
 const HOST_AGENT = '168.63.129.16';
+const METADATA_V4 = '100.100.100.200';
 
 /**
  * An IP address (no brackets); null for other texts, and for one with a zone. ipaddr.js reads more than a resolver or a
@@ -87,7 +88,14 @@ export type FilesOrigins = readonly string[] | null;
 
 export type Reach = 'public' | 'loopback' | 'public-or-private' | 'own' | 'public-or-own';
 
-const isOwnAddress = (address: string) => isPrivateAddress(address) || isLoopbackAddress(address);
+/** Networks that providers and overlays share out among their customers: 100.64.0.0/10. */
+function isSharedAddress(text: string): boolean {
+  const address = parseAddress(text);
+  return address?.range() === 'carrierGradeNat' && address.toString() !== METADATA_V4;
+}
+
+const isOwnAddress = (address: string) =>
+  isPrivateAddress(address) || isSharedAddress(address) || isLoopbackAddress(address);
 
 const REACHES: Readonly<Record<Reach, (address: string) => boolean>> = {
   public: isPublicAddress,

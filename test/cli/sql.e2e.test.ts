@@ -139,6 +139,27 @@ test('shows each of the columns that share a name, where a JSON object can have 
   });
 });
 
+test('--json has numbers as numbers where that is exact, else as text; a table as Postgres writes them', async () => {
+  const query = `select count(*) as n, 1.50 as x, 0.0000001 as tiny, -2.000 as whole, 9007199254740991::bigint as most,
+    9007199254740993::bigint as big, -9007199254740993::bigint as least, 0.12345678901234567890 as long, 'NaN'::numeric as nan,
+    'infinity'::numeric as endless from catalog.skus where false`;
+  expect(JSON.parse((await sql('--json', query)).stdout)).toEqual({
+    n: 0,
+    x: 1.5,
+    tiny: 1e-7,
+    whole: -2,
+    most: 9007199254740991,
+    big: '9007199254740993',
+    least: '-9007199254740993',
+    long: '0.12345678901234567890',
+    nan: 'NaN',
+    endless: 'Infinity',
+  });
+  expect((await sql('select 1.50 as x, 9007199254740993::bigint as big')).stdout).toContain(
+    '1.50  9007199254740993',
+  );
+});
+
 test('days, times of a zone and moments without end are as Postgres writes them, in whatever zone', async () => {
   const query = `select date '2026-11-21' as day, timestamp '2026-11-21 20:00' as there, 'infinity'::timestamptz as until,
     '2026-11-21 20:00+00'::timestamptz as at`;

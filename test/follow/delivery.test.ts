@@ -4,7 +4,9 @@ import { backOffMs, excerptOf, retryAfterMs, judgeStatus } from '../../src/follo
 test.each([
   [[200, 201, 202, 204, 299], 'delivered'],
   [[410], 'unwanted'],
-  [[400, 401, 403, 404, 405, 413, 422, 499], 'refused'],
+  [[400, 406, 409, 413, 415, 422, 499], 'refused'],
+  // These speak of the endpoint, not of the batch.
+  [[401, 403, 404, 405, 407], 'failed'],
   [[408, 425, 429, 500, 502, 503, 504, 599, 300, 301, 302, 307, 308, 100], 'failed'],
 ])('%j: %s', (statuses, outcome) => {
   expect(statuses.map(judgeStatus)).toEqual(statuses.map(() => outcome));

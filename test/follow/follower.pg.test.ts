@@ -290,9 +290,9 @@ describe('a receiver that refuses', () => {
     const client = await session(store);
     const { place, held } = await taken(client);
     await movePrices(store.sql, 4 * MAX_DEAD_LETTERS + 1);
-    const { end } = await run(client, held, place, () => answer('refused', 404), { attempts: 1 });
+    const { end } = await run(client, held, place, () => answer('refused', 422), { attempts: 1 });
     expect(end).toBe('undelivered');
-    expect(await only(store)).toMatchObject({ deadLetters: MAX_DEAD_LETTERS, behind: 1, lastStatus: 404 });
+    expect(await only(store)).toMatchObject({ deadLetters: MAX_DEAD_LETTERS, behind: 1, lastStatus: 422 });
   });
 
   test('for good ends it, and the position stands', async () => {

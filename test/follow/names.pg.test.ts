@@ -6,7 +6,7 @@ import { useStore } from '../store/support.ts';
 import { actingLogins } from '../support/acting-login.ts';
 import { eventually } from '../support/eventually.ts';
 import { movePrices, positionNow } from './changes.ts';
-import { OK, only, options, run, session, taken } from './session.ts';
+import { answer, OK, only, options, run, session, taken } from './session.ts';
 
 const store = useStore();
 
@@ -67,6 +67,23 @@ describe('a name', () => {
     });
     const copied = await taken(client, { from: 'start', reset: true }, holder);
     expect(copied.place).toMatchObject({ position: now, afterSku: '' });
+  });
+
+  test('that begins with all there is, again, has no dead letters of before; else it keeps them', async () => {
+    const client = await session(store);
+    const { place, held, holder } = await taken(client);
+    await movePrices(store.sql, 1);
+    await run(client, held, place, () => answer('refused', 422), { attempts: 1 });
+    const letters = async () =>
+      (await readFollowers(store.sql)).find(({ name }) => name === 'shop')?.deadLetters;
+    await taken(client, { from: 'start' }, holder);
+    await taken(client, { from: 'oldest', reset: true }, holder);
+    expect(await letters()).toBe(1);
+    const other = await taken(client, { name: 'other', from: 'start', reset: true });
+    await other.held.release();
+    expect(await letters()).toBe(1);
+    await taken(client, { from: 'start', reset: true }, holder);
+    expect(await letters()).toBe(0);
   });
 
   test('cannot begin at a position of another history', async () => {

@@ -1,5 +1,5 @@
 import { onTestFinished } from 'vitest';
-import type { Batch } from '../../src/follow/batch.ts';
+import type { Batch, Limits } from '../../src/follow/batch.ts';
 import type { Result } from '../../src/follow/delivery.ts';
 import { parseFilters } from '../../src/follow/filter.ts';
 import { follow, type FollowEvent, type Following } from '../../src/follow/follower.ts';
@@ -51,7 +51,7 @@ export async function run(
   held: NameHeld | null,
   place: Place,
   answers: (batch: Batch, attempt: number) => Result | Promise<Result>,
-  more: Partial<Following> = {},
+  { limits = { changes: 4, bytes: 100_000 }, ...more }: Partial<Following> & { limits?: Limits } = {},
 ) {
   const delivered: Batch[] = [];
   const events: FollowEvent[] = [];
@@ -63,7 +63,7 @@ export async function run(
       client,
       held,
       sink: {
-        limits: { changes: 4, bytes: 100_000 },
+        limits,
         letterOf: (batch) => messageOf('shop', batch),
         async deliver(batch) {
           attempt += 1;

@@ -1,7 +1,7 @@
 import { createServer } from 'node:net';
 import type { AddressInfo } from 'node:net';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { type WebhookOptions, webhookProblem } from '../../src/follow/webhook.ts';
+import { refusedSays, type WebhookOptions, webhookProblem } from '../../src/follow/webhook.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { bodyText, type Listener, serve } from '../partner/server.ts';
 import { verified } from './verified.ts';
@@ -166,7 +166,12 @@ describe('where it may go', () => {
     ['https://93.184.216.34/', false, null],
     ['http://shop.internal/hook', true, null],
     ['http://shop.internal/hook', false, /https/],
-    ['http://93.184.216.34/', true, /public/],
+    ['http://93.184.216.34/', true, /public.*use https/],
+    ['https://100.64.0.7/', true, null],
+    ['http://100.127.255.254/', true, null],
+    ['https://100.64.0.7/', false, /WEBHOOK_ALLOW_PRIVATE/],
+    ['https://100.128.0.1/', false, null],
+    ['http://100.100.100.200/', true, /metadata/],
     ['https://10.0.0.7/', false, /WEBHOOK_ALLOW_PRIVATE/],
     ['https://10.0.0.7/', true, null],
     ['https://localhost/', false, /WEBHOOK_ALLOW_PRIVATE/],
@@ -186,6 +191,18 @@ describe('where it may go', () => {
     const found = webhookProblem(URL.parse(url), allowed);
     if (problem === null) expect(found).toBeNull();
     else expect(found).toMatch(problem);
+    // What is set already is no advice.
+    if (allowed) expect(found ?? '').not.toContain('WEBHOOK_ALLOW_PRIVATE');
+  });
+
+  test.each<[string, boolean, RegExp]>([
+    ['https://localhost', false, /private networks.*WEBHOOK_ALLOW_PRIVATE/],
+    ['http://shop.example', true, /plain http.*use https/],
+    ['https://shop.example', true, /never called/],
+  ])('%s, private ones allowed: %s: says why a name leads nowhere', (url, allowed, said) => {
+    const refused = refusedSays(new URL(url), allowed);
+    expect(refused).toMatch(said);
+    if (allowed) expect(refused).not.toContain('WEBHOOK_ALLOW_PRIVATE');
   });
 
   test('is judged by the address that is connected to, whatever name leads there', async () => {

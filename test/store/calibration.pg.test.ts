@@ -98,6 +98,10 @@ describe('calibration', () => {
     );
     const rows = await store.sql<{ tenth: number }[]>`select tenth from catalog.calibration order by tenth`;
     expect(rows.map(({ tenth }) => tenth)).toEqual([...BINS]);
+    // As a seller writes them.
+    for (const bin of BINS)
+      expect(await store.sql.unsafe(`select from catalog.calibration where tenth = ${bin}`)).toHaveLength(1);
+    expect(await store.sql.unsafe('select from catalog.calibration where tenth >= 0.95')).toHaveLength(2);
   });
 
   test('is that of the last seven days, whatever the clock said, and what is older is dropped', async () => {

@@ -61,6 +61,12 @@ export function followLines(
         });
         break;
       }
+      case 'smaller': {
+        const { changes, bytes, result } = happened;
+        const { status, said } = result;
+        log.warn({ event: 'follower.smaller', follower, changes, bytes, status, said });
+        break;
+      }
       case 'copied':
         log.info({ event: 'follower.copied', follower, position: String(happened.position) });
         break;

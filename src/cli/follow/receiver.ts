@@ -4,8 +4,8 @@ import { systemClock } from '../../lib/clock.ts';
 import { VERSION } from '../../version.ts';
 import { type Arguments, UsageError } from '../command.ts';
 
-/** Bytes of the changes in one post. */
-const BATCH_BYTES = 256 * 1024;
+/** Bytes of the changes in one post: with what is around them less than the 100 kB that Express takes. */
+export const BATCH_BYTES = 96 * 1024;
 
 /** What is wrong with the URL of `--webhook`, whatever the configuration allows. Pure. */
 export function webhookProblems({ values: { webhook } }: Pick<Arguments, 'values'>): string[] {

@@ -117,8 +117,8 @@ const positionLost = (cause?: unknown): FollowerError =>
   new FollowerError(
     'position-lost',
     'the kept position is lost: the changes after it are no longer kept, or the database was restored',
-    'begin again: with --from start --reset the present state is sent first and then the changes, ' +
-      'with --from oldest --reset what is still kept',
+    'empty the receiver, for what went meanwhile is told by nobody, and begin again with --from start --reset, ' +
+      'which sends the present state and then the changes; or with --from oldest --reset, which sends what is still kept',
     cause,
   );
 

@@ -141,6 +141,9 @@ export async function takeName(
          where name = $1`,
         [name, String(begun), from === 'start' ? '' : null],
       );
+    // What they hold is older than the copy that comes now.
+    if (begun !== null && from === 'start')
+      await client.query('delete from catalog_internal.dead_letters where follower = $1', [name]);
     const taken = await client.query<Row>(
       `update catalog_internal.followers set holder = $2, pid = $5, backend_start = $6, held_by = $3, delivery = $4, updated_at = now()
        where name = $1 returning *`,
@@ -159,7 +162,7 @@ function begunAt(name: string, from: Beginning | null): Beginning {
   throw new FollowerError(
     'unknown',
     `the database does not know ${name} any more: it was restored, or somebody has forgotten this follower`,
-    'begin again: with --from start the present state is sent first and then the changes, with --from oldest what is still kept',
+    'begin again: empty the receiver, then --from start sends the present state and then the changes; --from oldest what is still kept',
   );
 }
 

@@ -95,7 +95,7 @@ export const deltaAudit = catalog
 export const calibration = catalog
   .view('calibration', {
     cohort: text().notNull(),
-    tenth: real().notNull(),
+    tenth: doublePrecision().notNull(),
     looks: count('looks'),
     rightShare: real('right_share').notNull(),
     claimedShare: real('claimed_share').notNull(),

@@ -1,0 +1,35 @@
+-- tenth was real, and 0.95::real is less than 0.95: a reader who asked for tenth >= 0.95 missed that very row. The view keeps whom it was granted to.
+CREATE TEMPORARY TABLE kept_grants ON COMMIT DROP AS
+SELECT format('GRANT %s ON catalog.calibration TO %s', privilege_type, CASE grantee WHEN 0 THEN 'PUBLIC' ELSE grantee::regrole::text END) AS statement
+FROM pg_class c, aclexplode(relacl) WHERE c.oid = 'catalog.calibration'::regclass AND grantee <> relowner;
+--> statement-breakpoint
+DROP VIEW catalog.calibration;
+--> statement-breakpoint
+-- The counts that src/store/trust/calibration.ts keeps, as a seller reads them.
+CREATE OR REPLACE VIEW catalog.calibration AS
+SELECT c.cohort,
+       ((ARRAY[0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99])[c.bin + 1])::float8 AS tenth,
+       sum(c.looks)::bigint AS looks,
+       (sum(c."right") / sum(c.looks))::real AS right_share,
+       (sum(c.claimed) / sum(c.looks))::real AS claimed_share,
+       min(c.hour) AS since
+FROM catalog_internal.calibration_hours c
+WHERE c.hour > now() - interval '7 days' AND c.hour <= now()
+GROUP BY c.cohort, c.bin;
+
+COMMENT ON VIEW catalog.calibration IS 'How well p_right has held in the last seven days. Each answered refresh is a test of the probability held just before it; where right_share is claimed_share, it was right as often as it said.';
+COMMENT ON COLUMN catalog.calibration.cohort IS 'live, unlisted (no manifest lists it), snapshot, reported (by the delta, and asked for that), or random (live SKUs drawn at random to be refreshed, whatever that is worth: part of live, too); per SKU, and with "sizes" behind it per size.';
+COMMENT ON COLUMN catalog.calibration.tenth IS 'Where the probability was: from this on (0, 0.1, … 0.9; the last tenth in three: 0.9, 0.95, 0.99).';
+COMMENT ON COLUMN catalog.calibration.looks IS 'Answered refreshes whose probability was there: of SKUs, or of sizes.';
+COMMENT ON COLUMN catalog.calibration.right_share IS 'Part of them that found the price as it was held.';
+COMMENT ON COLUMN catalog.calibration.claimed_share IS 'Mean of the probabilities held before them.';
+COMMENT ON COLUMN catalog.calibration.since IS 'Since when is counted.';
+--> statement-breakpoint
+DO $$
+DECLARE kept text;
+BEGIN
+  FOR kept IN SELECT statement FROM kept_grants LOOP
+    EXECUTE kept;
+  END LOOP;
+END
+$$;

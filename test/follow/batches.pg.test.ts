@@ -1,0 +1,116 @@
+import { describe, expect, test } from 'vitest';
+import type { Batch } from '../../src/follow/batch.ts';
+import { parseFilters } from '../../src/follow/filter.ts';
+import { messageOf } from '../../src/follow/message.ts';
+import { listDeadLetters } from '../../src/store/history/dead-letters.ts';
+import { knownSkus, useStore } from '../store/support.ts';
+import { movePrices, positionsAfter } from './changes.ts';
+import { answer, OK, only, run, session, taken } from './session.ts';
+
+const store = useStore();
+
+const limitedTo = (changes: number) => ({ changes, bytes: 100_000 });
+const positionOf = (line: string) => (JSON.parse(line) as { position: number }).position;
+
+describe('a receiver', () => {
+  test('that takes less at once gets less at once: all of it, in order, and nothing is put aside', async () => {
+    const client = await session(store);
+    const { place, held } = await taken(client);
+    await movePrices(store.sql, 25);
+    const sizes: number[] = [];
+    const { positions, events, end } = await run(
+      client,
+      held,
+      place,
+      ({ lines }) => (sizes.push(lines.length), lines.length > 3 ? answer('refused', 413) : OK),
+      { attempts: 1, limits: limitedTo(10) },
+    );
+    expect(end).toBe('caught-up');
+    expect(positions).toEqual(await positionsAfter(store.sql, place.position));
+    // What it has refused once is not tried again with each batch.
+    expect(sizes.filter((size) => size > 3).length).toBeLessThanOrEqual(3);
+    expect(events.filter(({ event }) => event === 'smaller').length).toBe(
+      sizes.filter((size) => size > 3).length,
+    );
+    expect(await only(store)).toMatchObject({ deadLetters: 0, failures: 0, behind: 0 });
+  });
+
+  test('a single change as too large has that put aside alone', async () => {
+    const client = await session(store);
+    const { place, held } = await taken(client);
+    await movePrices(store.sql, 7);
+    const after = await positionsAfter(store.sql, place.position);
+    const bad = after[2];
+    const { positions, end } = await run(
+      client,
+      held,
+      place,
+      ({ lines }) => (lines.some((line) => positionOf(line) === bad) ? answer('refused', 413) : OK),
+      { attempts: 2 },
+    );
+    expect(end).toBe('caught-up');
+    expect(positions).toEqual(after.filter((position) => position !== bad));
+    expect(await listDeadLetters(store.sql, 'shop')).toMatchObject([
+      { changes: 1, positionFrom: String(bad), lastStatus: 413 },
+    ]);
+  });
+
+  test.each([
+    ['after failures is cut anew where less is allowed by now', 1, 2, [2, 2, 2]],
+    ['after failures stays as it was where that is allowed', 1, 100, [4, 2]],
+    ['that nobody has answered stays as it was', 0, 2, [4, 2]],
+  ])('a batch that was under way %s', async (_, failures, most, expected) => {
+    const client = await session(store);
+    const { place, held } = await taken(client);
+    await movePrices(store.sql, 6);
+    const sendingTo = BigInt((await positionsAfter(store.sql, place.position))[3] ?? 0);
+    const at = { ...place, sendingTo, failures };
+    const { delivered } = await run(client, held, at, () => OK, { limits: limitedTo(most) });
+    expect(delivered.map(({ lines }) => lines.length)).toEqual(expected);
+  });
+});
+
+test('says where a copy begins, in its first batch and in no other, also after a restart', async () => {
+  const { sql } = store;
+  const skus = Array.from({ length: 250 }, (_, n) => `S${String(n).padStart(3, '0')}`);
+  await knownSkus(sql, skus);
+  const copying = async (...sku: string[]) => {
+    const client = await session(store);
+    const { place, held } = await taken(client, { from: 'start', reset: true });
+    const filter = parseFilters(
+      sku.map((one) => `sku=${one}`),
+      [],
+    );
+    const begins: boolean[] = [];
+    const note = (batch: Batch) => {
+      const { data } = JSON.parse(messageOf('shop', batch).body) as { data: { copy_begins?: true } };
+      begins.push(data.copy_begins === true);
+    };
+    return { client, place, held, filter, begins, note };
+  };
+  const all = await copying();
+  await run(all.client, all.held, all.place, (batch) => (all.note(batch), OK));
+  expect(all.begins.length).toBeGreaterThan(3);
+  expect(all.begins).toEqual(all.begins.map((_, at) => at === 0));
+  await all.client.end();
+  // Of the first pages nothing passes; then the process is killed, and Postgres lost.
+  const few = await copying('S240', 'S249');
+  const killed = new Error('killed');
+  const die = (batch: Batch) => {
+    few.note(batch);
+    throw killed;
+  };
+  await expect(run(few.client, few.held, few.place, die, { filter: few.filter })).rejects.toBe(killed);
+  await few.client.end();
+  const next = await session(store);
+  const again = await taken(next);
+  expect(again.place).toMatchObject({ afterSku: '' });
+  await run(next, again.held, again.place, (batch) => (few.note(batch), OK), {
+    filter: few.filter,
+    limits: limitedTo(1),
+  });
+  expect(few.begins.slice(0, 2)).toEqual([true, true]);
+  expect(few.begins.length).toBeGreaterThan(2);
+  expect(few.begins.slice(2)).not.toContain(true);
+  expect(await only(store)).toMatchObject({ afterSku: null, behind: 0 });
+});
