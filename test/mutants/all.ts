@@ -16,6 +16,7 @@ import { INPUTS } from './inputs.ts';
 import { JUDGEMENTS } from './judgements.ts';
 import { LIVE } from './live.ts';
 import { LOCKS } from './locks.ts';
+import { MANIFEST_ANSWERS } from './manifest-answers.ts';
 import type { Mutant } from './mutant.ts';
 import { NEIGHBOURS } from './neighbours.ts';
 import { OBJECTS } from './objects.ts';
@@ -51,6 +52,7 @@ export const LISTS: Readonly<Record<string, readonly Mutant[]>> = {
   releases: RELEASES,
   entries: ENTRIES,
   readings: READINGS,
+  'manifest-answers': MANIFEST_ANSWERS,
   judgements: JUDGEMENTS,
   scheduling: SCHEDULING,
   inputs: INPUTS,
