@@ -38,6 +38,7 @@ import {
 } from './database.ts';
 import { createHealth, type HealthReader } from './health.ts';
 import { type HttpServer, pageUrl, startHttpServer } from './http-server.ts';
+import { keepNames } from './learned-names.ts';
 import { credentialReader, observerOf, openClient } from './partner.ts';
 import type { Parts } from './parts.ts';
 import { askPostgres } from './stalled.ts';
@@ -162,7 +163,10 @@ async function start(given: StartParts): Promise<Omit<App, 'stop'>> {
   const clocks = createClockWatch(sql, clock, telemetry.onClock);
   // Before anything goes by a time that a wrong clock has written.
   await clocks.check();
-  const client = openClient(config, clock, telemetry.onSync, observerOf(telemetry, clocks), rereadCredential);
+  const names = keepNames(sql, clock);
+  await names.read();
+  const observe = observerOf(telemetry, clocks);
+  const client = openClient(config, clock, names, telemetry.onSync, observe, rereadCredential);
   onStop(() => client.close());
   const sync: SyncContext = {
     sql,
@@ -173,15 +177,10 @@ async function start(given: StartParts): Promise<Omit<App, 'stop'>> {
     random: Math.random,
     settings: { ...config, callsPerMinute: sendsPerMinute(limits) },
     emit: telemetry.onSync,
-    members: new MemberWatch(),
-    looks: new LookCounts(clock),
-    hints: new HintCounts(clock),
-    moves: new MoveCounts(clock),
-    floors: new DueFloors(clock),
-    recent: new RecentAnswers(),
+    ...ownMemories(clock),
     tracer: tracing.tracer,
   };
-  const own = { config, clock, log, problems, metrics, telemetry, pause, backend, breaker, clocks };
+  const own = { config, clock, log, problems, metrics, telemetry, pause, backend, breaker, clocks, names };
   const parts: Parts = { ...own, sync };
   const runner = await startRunner(parts, onStop);
   const postgresAnswers = () => askPostgres(database.url);
@@ -203,6 +202,20 @@ async function start(given: StartParts): Promise<Omit<App, 'stop'>> {
     stalled,
     httpPort: http.port,
     wake: (task) => runner.wake(task),
+  };
+}
+
+/** What a process has noticed of answers by itself, and forgets when it ends. */
+function ownMemories(
+  clock: Clock,
+): Pick<SyncContext, 'members' | 'looks' | 'hints' | 'moves' | 'floors' | 'recent'> {
+  return {
+    members: new MemberWatch(),
+    looks: new LookCounts(clock),
+    hints: new HintCounts(clock),
+    moves: new MoveCounts(clock),
+    floors: new DueFloors(clock),
+    recent: new RecentAnswers(),
   };
 }
 
