@@ -196,7 +196,8 @@ async function readOthers(sql: Sql, config: Config): Promise<number> {
 async function consult(sql: Sql | null, config: Config, most: number): Promise<PartnerReport> {
   const limits = paceLimits(config);
   const permits = sql === null ? localPermits(systemClock, limits) : ledgerPermits(sql, systemClock, limits);
-  const report = await askPartner({ config, permits, mirror: await readOwnMirror(sql), most, now });
+  const mirror = await readOwnMirror(sql, config.partner.fields.price);
+  const report = await askPartner({ config, permits, mirror, most, now });
   const isAnswered = report.requests.some(({ outcome }) => outcome === 'ok');
   if (sql !== null && isAnswered) await endCallPause(sql, OUTAGE_KINDS);
   return report;

@@ -14,8 +14,8 @@ export const FIELD_SETTINGS = {
     rule: list('field names separated by commas'),
     default: 'price,lowest_price,lowest,lowest_ask,amount',
     meaning:
-      'fields of a `size_map` object that may hold its price; that of most entries is used, of several the first ' +
-      '(undocumented by the partner)',
+      'fields of a `size_map` object that may hold its price; that of most entries is used, of several the first. ' +
+      'Once learned it stays, over restarts too, while it is in this list (undocumented by the partner)',
   },
   PARTNER_SKU_FIELD: {
     path: 'partner.fields.sku',

@@ -29,6 +29,7 @@ import {
 } from './database.ts';
 import { createHealth, type HealthReader } from './health.ts';
 import { type HttpServer, pageUrl, startHttpServer } from './http-server.ts';
+import { keepNames } from './learned-names.ts';
 import type { Parts } from './parts.ts';
 import { askPostgres } from './stalled.ts';
 import { createStatusPages } from './status-page.ts';
@@ -148,7 +149,9 @@ async function start(given: StartParts): Promise<Omit<App, 'stop'>> {
   const clocks = createClockWatch(sql, clock, telemetry.onClock);
   // Before anything goes by a time that a wrong clock has written.
   await clocks.check();
-  const own = { config, clock, log, problems, metrics, telemetry, pause, backend, breaker, clocks };
+  const names = keepNames(sql, clock);
+  await names.read();
+  const own = { config, clock, log, problems, metrics, telemetry, pause, backend, breaker, clocks, names };
   const sync = createSync(own, { sql, databaseUrl: database.url, limits, tracer: tracing.tracer, onStop });
   const parts: Parts = { ...own, sync };
   const runner = await startRunner(parts, onStop);

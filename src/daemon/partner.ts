@@ -6,6 +6,7 @@ import type { Log } from '../telemetry/log/logger.ts';
 import type { Telemetry } from '../telemetry/telemetry.ts';
 import { VERSION } from '../version.ts';
 import type { ClockWatch } from './clock-watch.ts';
+import type { NamesKept } from './learned-names.ts';
 
 /**
  * Picks a rotated credential up from its files (partner rule 5.4). Read after an answer of the
@@ -25,10 +26,14 @@ export function credentialReader(
   };
 }
 
-/** The client of the partner that the configuration names; answers of the auth class have the credential read again. */
+/**
+ * The client of the partner that the configuration names, which reads by what is known of undocumented names; answers
+ * of the auth class have the credential read again.
+ */
 export function openClient(
   config: Config,
   clock: Clock,
+  { formKeeper, knownFields }: Pick<NamesKept, 'formKeeper' | 'knownFields'>,
   onSync: Telemetry['onSync'],
   observe: Telemetry['onRequest'],
   rereadCredential: () => void,
@@ -47,6 +52,8 @@ export function openClient(
     proxy: partner.proxy,
     userAgent: `catalog-mirror/${VERSION}`,
     clock,
+    formKeeper,
+    knownFields,
     onForm: ({ kind, field, instead }) =>
       onSync({ event: kind === 'missing' ? 'price-form.missing' : 'price-form.let-go', field, instead }),
     observe(observation) {

@@ -9,6 +9,7 @@ import type { Problem } from '../telemetry/log/problems.ts';
 import type { Metrics } from '../telemetry/metrics/metrics.ts';
 import type { Telemetry } from '../telemetry/telemetry.ts';
 import type { ClockWatch } from './clock-watch.ts';
+import type { NamesKept } from './learned-names.ts';
 
 /** What a daemon is put together from, in the order in which it is made. */
 export interface Parts {
@@ -22,5 +23,6 @@ export interface Parts {
   readonly backend: QueueBackend;
   readonly breaker: CircuitBreaker;
   readonly clocks: ClockWatch;
+  readonly names: NamesKept;
   readonly sync: SyncContext;
 }

@@ -22,7 +22,7 @@ interface Opened {
 
 /** What sync works with in this process: the client and the pace of its requests, and what it counts. */
 export function createSync(
-  { config, clock, clocks, log, telemetry, breaker }: Omit<Parts, 'sync'>,
+  { config, clock, clocks, log, names, telemetry, breaker }: Omit<Parts, 'sync'>,
   { sql, databaseUrl, limits, tracer, onStop }: Opened,
 ): SyncContext {
   const rereadCredential = credentialReader(config, log, (isOtherKey) => {
@@ -30,7 +30,8 @@ export function createSync(
     // Where this fails, the next start tells.
     if (isOtherKey) void followAccount(config, sql, log).catch(() => {});
   });
-  const client = openClient(config, clock, telemetry.onSync, observerOf(telemetry, clocks), rereadCredential);
+  const observe = observerOf(telemetry, clocks);
+  const client = openClient(config, clock, names, telemetry.onSync, observe, rereadCredential);
   onStop(() => client.close());
   return {
     sql,

@@ -15,20 +15,21 @@ const SAMPLE_EVERY_MS = 10_000;
 const ASK_QUEUES_EVERY_MS = 15_000;
 
 /**
- * Keeps an eye on locks, clocks, queues, jobs and the tables' version, and samples of the status. Resolves when only
- * another process will go on.
+ * Keeps an eye on locks, clocks, learned names, queues, jobs and the tables' version, and samples of the status.
+ * Resolves when only another process will go on.
  */
 export function startWatches(
   parts: Parts & { readonly postgresAnswers: () => Promise<void>; readonly health: HealthReader },
   runner: Runner,
   onStop: OnStop,
 ): Promise<void> {
-  const { clocks, telemetry, sync } = parts;
+  const { clocks, names, telemetry, sync } = parts;
   every(WATCH_EVERY_MS, parts, onStop, async () => {
     // Where Postgres does not answer, others tell that.
     telemetry.onLocks(await readLockHolders(sync.sql));
   });
   every(WATCH_EVERY_MS, parts, onStop, () => clocks.check());
+  every(WATCH_EVERY_MS, parts, onStop, () => names.read());
   every(WATCH_EVERY_MS, parts, onStop, createPauseWatch(sync.sql, parts.log));
   // At once, so that a `run --once` of a second leaves one, too.
   every(SAMPLE_EVERY_MS, parts, onStop, createSampler(sync.sql, parts.health), 0);

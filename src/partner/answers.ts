@@ -1,4 +1,5 @@
 import type { Metadata } from '../declared/metadata.ts';
+import type { KnownFields } from './manifest-fields.ts';
 import type { SecretUrl } from './secret-url.ts';
 import type { EntryForm } from './size-map.ts';
 
@@ -10,6 +11,8 @@ export interface ManifestMeta {
   generatedAt: Date | null;
   skuCount: number | null;
   livePricedSkuCount: number | null;
+  /** The fields that the URL and the identifier were read from; null where the name is too long or not storable. */
+  readBy: KnownFields;
 }
 
 /** What changed since a snapshot (partner rules 2.8). Each list names a SKU once. */

@@ -1,9 +1,10 @@
 import type { Clock } from '../lib/clock.ts';
 import type { BulkAnswer, DeltaAnswer, LowestRecord, ManifestMeta } from './answers.ts';
-import { EntryForms, type FormNews } from './entry-forms.ts';
+import { EntryForms, type FormKeeper, type FormNews } from './entry-forms.ts';
 import { PartnerError, type RequestOutcome, type Route, safeCause } from './errors.ts';
 import { limitsOf } from './limits.ts';
 import { readManifestMeta } from './manifest-answer.ts';
+import type { KnownFields } from './manifest-fields.ts';
 import { checkBaseUrl } from './origin.ts';
 import type { ProxySettings } from './proxy.ts';
 import {
@@ -58,8 +59,12 @@ export interface PartnerClientOptions {
   /** Without it, connections are direct. */
   proxy?: ProxySettings | undefined;
   clock: Clock;
+  /** Where the form of size_map's entries is kept; without it, as long as the client lives. */
+  formKeeper?: FormKeeper | undefined;
   /** Called where the entries of size_map no longer have the form that they had. */
   onForm?: ((news: FormNews) => void) | undefined;
+  /** The fields by which the last applied manifest was read. */
+  knownFields?: (() => KnownFields) | undefined;
   observe?: ((observation: RequestObservation) => void) | undefined;
 }
 
@@ -106,7 +111,8 @@ class HttpPartnerClient implements PartnerClient {
   constructor(options: PartnerClientOptions) {
     this.#options = options;
     this.#names = { priceFields: options.priceFields, skuField: options.skuField };
-    this.#forms = new EntryForms(() => options.clock.monotonic());
+    const { priceFields, clock, formKeeper } = options;
+    this.#forms = new EntryForms(priceFields, () => clock.monotonic(), formKeeper);
     this.#transport = createTransport(options);
   }
 
@@ -119,9 +125,9 @@ class HttpPartnerClient implements PartnerClient {
       parse: parseExact,
       signal,
     };
-    const { manifestUrlField: urlField, snapshotIdField } = this.#options;
+    const { manifestUrlField: urlField, snapshotIdField, knownFields } = this.#options;
     return this.#ask(permit, request, (body) => {
-      const reading = readManifestMeta(body, { urlField, snapshotIdField });
+      const reading = readManifestMeta(body, { urlField, snapshotIdField, known: knownFields?.() });
       if (reading.ok) return reading.value;
       throw new PartnerError('unreadable', 'manifest', {
         status: 200,
@@ -149,9 +155,10 @@ class HttpPartnerClient implements PartnerClient {
       parse: parseRecords,
       signal,
     };
-    const read = (body: unknown) => {
-      const answer = bulkAnswerOf(body, { ...this.#names, entryForm: this.#forms.held }, skus.length);
-      const news = this.#forms.note(answer.form ?? null);
+    const read = async (body: unknown) => {
+      const { answer, news } = await this.#forms.read((entryForm) =>
+        bulkAnswerOf(body, { ...this.#names, entryForm }, skus.length),
+      );
       if (news !== null) this.#options.onForm?.(news);
       return answer;
     };
@@ -179,7 +186,7 @@ class HttpPartnerClient implements PartnerClient {
   async #ask<T>(
     permit: Permit,
     request: ApiRequest | null,
-    read: (body: unknown) => T,
+    read: (body: unknown) => T | Promise<T>,
     skus?: number,
   ): Promise<T> {
     const { clock } = this.#options;
@@ -199,7 +206,7 @@ class HttpPartnerClient implements PartnerClient {
     try {
       if (request === null)
         throw new PartnerError('bad-request', route, { detail: 'the SKU does not fit in a path' });
-      value = read(await this.#transport.request(request, head));
+      value = await read(await this.#transport.request(request, head));
     } catch (error) {
       const failure = asPartnerError(error, route);
       // What the partner said outranks a pacer that cannot be reached: the caller's next step hangs on the kind.

@@ -4,6 +4,20 @@ import type { EntryForm } from './size-map.ts';
 const ALIKE = 3;
 /** A form that no entry has any longer is let go after this long. */
 const HELD_MS = 3_600_000;
+/** Reads of one answer, where others change meanwhile what is known: each has then learned something. */
+const READS = 6;
+
+/** What answers so far have shown of the form of entries. */
+export interface FormMemory {
+  /** That of the last answers; null: there was none. */
+  readonly form: EntryForm | null;
+  /** Answers in a row that had it: from `ALIKE` on it is held. */
+  readonly answers: number;
+  /** When the first answer came in which no entry had it any longer, on the reader's clock; null: the last had it. */
+  readonly missingSince: number | null;
+}
+
+export const NOTHING_LEARNED: FormMemory = { form: null, answers: 0, missingSince: null };
 
 /** What an answer has shown of the form that is held: no entry has it any longer, or has had it for an hour. */
 export interface FormNews {
@@ -14,44 +28,104 @@ export interface FormNews {
 }
 
 /**
+ * The form by which entries are read; null: that of most entries in an answer. One that `priceFields` no longer names
+ * does not count.
+ */
+export function heldForm({ form, answers }: FormMemory, priceFields: readonly string[]): EntryForm | null {
+  return form !== null && answers >= ALIKE && isAmong(form, priceFields) ? form : null;
+}
+
+const isAmong = ({ field }: EntryForm, priceFields: readonly string[]): boolean =>
+  field === null || priceFields.includes(field);
+
+/**
+ * Takes in the form of an answer's entries (null: none has a price). Out: what is known then, the same object where
+ * nothing has changed; and what is to be said of it. `now` in milliseconds. Pure.
+ */
+export function noteForm(
+  known: FormMemory,
+  form: EntryForm | null,
+  priceFields: readonly string[],
+  now: number,
+): { readonly memory: FormMemory; readonly news: FormNews | null } {
+  if (form === null) return { memory: known, news: null };
+  const held = heldForm(known, priceFields);
+  if (held === null) {
+    const answers = known.form?.field === form.field ? known.answers + 1 : 1;
+    return { memory: { form, answers, missingSince: null }, news: null };
+  }
+  const { missingSince } = known;
+  if (form.field === held.field)
+    return { memory: missingSince === null ? known : { ...known, missingSince: null }, news: null };
+  const news = { field: held.field, instead: form.field };
+  if (missingSince !== null && now - missingSince >= HELD_MS)
+    return { memory: NOTHING_LEARNED, news: { kind: 'let-go', ...news } };
+  const memory = missingSince === null ? { ...known, missingSince: now } : known;
+  return { memory, news: { kind: 'missing', ...news } };
+}
+
+/** Where what is known of the form is kept: for this process alone, or for all that read the same partner. */
+export interface FormKeeper {
+  /** As it is known here at present. */
+  known(): FormMemory;
+  /**
+   * Replaces it. False, and nothing is replaced, where it is not `before` any longer; `known` is what it is, then.
+   * Rejects where it cannot be kept.
+   */
+  replace(before: FormMemory, by: FormMemory): Promise<boolean>;
+}
+
+/** Keeps it as long as the process lives. */
+function ownKeeper(): FormKeeper {
+  let memory = NOTHING_LEARNED;
+  return {
+    known: () => memory,
+    async replace(before, by) {
+      if (memory !== before) return false;
+      memory = by;
+      return true;
+    },
+  };
+}
+
+/**
  * Holds the form by which the entries of size_map are read, so that a new member of theirs does not become the price:
  * a count, or what a shop once charged. Where all entries have changed, the old form is held for an hour, in which
  * their records are unreadable; then that of most entries takes its place.
  */
 export class EntryForms {
+  readonly #priceFields: readonly string[];
   readonly #now: () => number;
-  #held: EntryForm | null = null;
-  #next: EntryForm | null = null;
-  #alike = 0;
-  #missingSince: number | null = null;
+  readonly #keeper: FormKeeper;
 
-  /** `now`: a monotonic clock, in milliseconds. */
-  constructor(now: () => number) {
+  /** `now`: a monotonic clock, in milliseconds, and that of the keeper's times. */
+  constructor(priceFields: readonly string[], now: () => number, keeper: FormKeeper = ownKeeper()) {
+    this.#priceFields = priceFields;
     this.#now = now;
+    this.#keeper = keeper;
   }
 
-  /** The form by which entries are read; null: that of most entries in an answer. */
   get held(): EntryForm | null {
-    return this.#held;
+    return heldForm(this.#keeper.known(), this.#priceFields);
   }
 
-  /** Takes in the form of an answer's entries. Out: what is to be said of it; null: nothing. */
-  note(form: EntryForm | null): FormNews | null {
-    if (form === null) return null;
-    if (this.#held === null) {
-      this.#alike = this.#next?.field === form.field ? this.#alike + 1 : 1;
-      this.#next = form;
-      if (this.#alike >= ALIKE) this.#held = form;
-      return null;
+  /**
+   * Reads an answer by the form that is held, and takes in that of its entries. Again, where another has learned
+   * something meanwhile: what was read before a form was held may be another member's number. Where what it shows
+   * cannot be kept, the next answer shows it again.
+   */
+  async read<Answer extends { readonly form?: EntryForm | null }>(
+    by: (held: EntryForm | null) => Answer,
+  ): Promise<{ readonly answer: Answer; readonly news: FormNews | null }> {
+    for (let reads = 1; reads < READS; reads += 1) {
+      const known = this.#keeper.known();
+      const answer = by(heldForm(known, this.#priceFields));
+      const { memory, news } = noteForm(known, answer.form ?? null, this.#priceFields, this.#now());
+      if (memory === known) return { answer, news };
+      const kept = await this.#keeper.replace(known, memory).catch(() => null);
+      if (kept === true) return { answer, news };
+      if (kept === null) return { answer, news: null };
     }
-    if (form.field === this.#held.field) {
-      this.#missingSince = null;
-      return null;
-    }
-    const news = { field: this.#held.field, instead: form.field };
-    this.#missingSince ??= this.#now();
-    if (this.#now() - this.#missingSince < HELD_MS) return { kind: 'missing', ...news };
-    [this.#held, this.#next, this.#alike, this.#missingSince] = [null, null, 0, null];
-    return { kind: 'let-go', ...news };
+    return { answer: by(this.held), news: null };
   }
 }

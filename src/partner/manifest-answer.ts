@@ -1,134 +1,31 @@
 import { isObject } from '../lib/json-object.ts';
 import type { ManifestMeta } from './answers.ts';
 import { INT4_MAX } from './limits.ts';
+import {
+  asHttpUrl,
+  asSnapshotId,
+  candidatesOf,
+  type Choice,
+  choicesOf,
+  type KnownFields,
+  type Leaf,
+  leavesOf,
+  type ManifestNames,
+  named,
+} from './manifest-fields.ts';
 import { SecretUrl } from './secret-url.ts';
 import { isReadableSku } from './text.ts';
 import { readCount } from './wire.ts';
-
-/** Configured names of the manifest response's undocumented fields; a name may be dotted (`snapshot.id`). */
-export interface ManifestNames {
-  urlField?: string | undefined;
-  snapshotIdField?: string | undefined;
-}
 
 /** The metadata, or why not: `problem` names fields, `hint` the variable to set; neither holds a value. */
 export type ManifestReading =
   | { ok: true; value: ManifestMeta }
   | { ok: false; problem: string; hint: string };
 
-interface Leaf {
-  path: string;
-  words: readonly string[];
-  /** Words of the object that contains the leaf; empty at the top. */
-  parent: readonly string[];
-  value: unknown;
-}
-
-interface Choice {
-  leaf: Leaf | null;
-  candidates: readonly Leaf[];
-}
-
-const URL_WORDS = ['url', 'uri', 'link', 'href', 'download', 'presigned'];
-const ID_WORDS = ['id', 'identifier'];
-const VERSION_WORDS = ['id', 'identifier', 'version', 'revision', 'key', 'token'];
-/** Words that say a field is about something else than which snapshot it is. */
-const NOT_ID_WORDS = [
-  'at',
-  'time',
-  'date',
-  'count',
-  'expires',
-  'age',
-  'size',
-  'bytes',
-  'interval',
-  'code',
-  'message',
-];
-const OTHER_ID_WORDS = ['request', 'trace', 'correlation', 'supplier', 'account', 'schema', 'format', 'api'];
 const MAX_NAMED = 12;
 
-/** `urlExpiresAt`, `url_expires_at` and `url-expires-at` all become [url, expires, at]. */
-function wordsOf(name: string): string[] {
-  const spaced = name.replaceAll(/([a-z0-9])([A-Z])/g, '$1 $2').toLowerCase();
-  return spaced.split(/[^a-z0-9]+/).filter((word) => word !== '');
-}
-
-/** Fields of the body and of the objects directly in it. */
-function leavesOf(body: Readonly<Record<string, unknown>>): Leaf[] {
-  return Object.entries(body).flatMap(([name, value]) => {
-    if (!isObject(value)) return [{ path: name, words: wordsOf(name), parent: [], value }];
-    return Object.entries(value).map(([inner, member]) => {
-      return { path: `${name}.${inner}`, words: wordsOf(inner), parent: wordsOf(name), value: member };
-    });
-  });
-}
-
-function has(words: readonly string[], any: readonly string[]): boolean {
-  return words.some((word) => any.includes(word));
-}
-
-function named(leaves: readonly Leaf[], field: string): Leaf | null {
-  return (
-    leaves.find((leaf) => leaf.path === field) ??
-    leaves.find((leaf) => leaf.path.endsWith(`.${field}`)) ??
-    null
-  );
-}
-
-function asHttpUrl(value: unknown): URL | null {
-  if (typeof value !== 'string' || !/^https?:\/\//i.test(value)) return null;
-  return URL.parse(value);
-}
-
-function asSnapshotId(value: unknown): string | null {
-  const id = typeof value === 'number' && Number.isSafeInteger(value) ? String(value) : value;
-  return isReadableSku(id) && asHttpUrl(id) === null ? id : null;
-}
-
-/** The one leaf of the first tier that has any; more than one with different values is a choice for a person. */
-function firstTier(tiers: readonly (readonly Leaf[])[]): Choice {
-  const candidates = tiers.find((tier) => tier.length > 0) ?? [];
-  const [leaf] = candidates;
-  const alike = candidates.every((other) => other.value === leaf?.value);
-  return { leaf: leaf !== undefined && alike ? leaf : null, candidates };
-}
-
-function chooseUrl(leaves: readonly Leaf[]): Choice {
-  const urls = leaves.filter((leaf) => asHttpUrl(leaf.value) !== null && leaf.words.at(-1) !== 'at');
-  return firstTier([urls.filter((leaf) => has(leaf.words, URL_WORDS)), urls]);
-}
-
-function chooseSnapshotId(leaves: readonly Leaf[]): Choice {
-  const ids = leaves.filter(({ words, value }) => {
-    return asSnapshotId(value) !== null && !has(words, [...NOT_ID_WORDS, ...URL_WORDS, ...OTHER_ID_WORDS]);
-  });
-  const ofSnapshot = ids.filter(
-    ({ words, parent }) => words.includes('snapshot') || parent.includes('snapshot'),
-  );
-  return firstTier([
-    ofSnapshot.filter(({ words }) => has(words, ID_WORDS)),
-    ids.filter(({ words }) => words.includes('snapshot')),
-    ids.filter(({ words }) => has(words, ID_WORDS)),
-    ids.filter(({ words }) => has(words, VERSION_WORDS)),
-  ]);
-}
-
-function choicesOf(leaves: readonly Leaf[], names: ManifestNames): { url: Choice; snapshotId: Choice } {
-  const choice = (field: string | undefined, choose: (from: readonly Leaf[]) => Choice): Choice =>
-    field === undefined ? choose(leaves) : { leaf: named(leaves, field), candidates: [] };
-  return {
-    url: choice(names.urlField, chooseUrl),
-    snapshotId: choice(names.snapshotIdField, chooseSnapshotId),
-  };
-}
-
 /** The fields that `readManifestMeta` reads with these names; null where it finds none, or none that is usable. */
-export function manifestFields(
-  body: unknown,
-  names: ManifestNames,
-): { url: string | null; snapshotId: string | null } {
+export function manifestFields(body: unknown, names: ManifestNames): KnownFields {
   if (!isObject(body)) return { url: null, snapshotId: null };
   const { url, snapshotId } = choicesOf(leavesOf(body), names);
   return {
@@ -136,9 +33,6 @@ export function manifestFields(
     snapshotId: asSnapshotId(snapshotId.leaf?.value) === null ? null : (snapshotId.leaf?.path ?? null),
   };
 }
-
-/** The fields that the partner documents (partner rules 2.7): none of them is the identifier. */
-const DOCUMENTED = ['url_expires_at', 'generated_at', 'sku_count', 'live_priced_sku_count'];
 
 /** Fields that may hold what the partner does not document, the likeliest first; a path may be dotted. */
 export interface ManifestCandidates {
@@ -148,28 +42,19 @@ export interface ManifestCandidates {
 
 /**
  * All fields of a manifest response that could be its URL or its snapshot identifier, whatever they are called: those
- * that are found by shape first, then what is left over. For `doctor`, which tries them. Never throws.
+ * that are known or found by shape first, then what is left over. For `doctor`, which tries them. Never throws.
  */
-export function manifestCandidates(body: unknown): ManifestCandidates {
+export function manifestCandidates(body: unknown, known?: KnownFields): ManifestCandidates {
   if (!isObject(body)) return { url: [], snapshotId: [] };
-  const leaves = leavesOf(body);
-  const chosen = chooseSnapshotId(leaves);
-  const rest = leaves.filter(({ path, words, value }) => {
-    const other = has(words, [...NOT_ID_WORDS, ...URL_WORDS]) || DOCUMENTED.includes(path);
-    return asSnapshotId(value) !== null && !other && !chosen.candidates.some((leaf) => leaf.path === path);
-  });
-  const unrelated = (leaf: Leaf) => Number(has(leaf.words, OTHER_ID_WORDS));
-  const ids = [...chosen.candidates, ...rest.toSorted((a, b) => unrelated(a) - unrelated(b))];
-  const urls = leaves.filter((leaf) => asHttpUrl(leaf.value) !== null);
-  const likely = chooseUrl(leaves).candidates;
+  const { url, snapshotId } = candidatesOf(leavesOf(body), known);
   return {
-    url: [...new Set([...likely, ...urls])].flatMap(({ path, value }) => {
-      const url = asHttpUrl(value);
-      return url === null ? [] : [{ path, value: new SecretUrl(url) }];
+    url: url.flatMap(({ path, value }) => {
+      const read = asHttpUrl(value);
+      return read === null ? [] : [{ path, value: new SecretUrl(read) }];
     }),
-    snapshotId: ids.flatMap(({ path, value }) => {
-      const id = asSnapshotId(value);
-      return id === null ? [] : [{ path, value: id }];
+    snapshotId: snapshotId.flatMap(({ path, value }) => {
+      const read = asSnapshotId(value);
+      return read === null ? [] : [{ path, value: read }];
     }),
   };
 }
@@ -197,6 +82,12 @@ function readTime(value: unknown): Date | null {
   return date.getTime() >= EARLIEST ? date : null;
 }
 
+/** The path of what was chosen, where a table takes it. */
+function rememberable({ leaf }: Choice): string | null {
+  const path = leaf?.path;
+  return isReadableSku(path) ? path : null;
+}
+
 function fault(what: string, variable: string, choice: Choice, leaves: readonly Leaf[]): ManifestReading {
   const several = choice.candidates.length > 0;
   const paths = (several ? choice.candidates : leaves).map((leaf) => leaf.path.slice(0, 64));
@@ -209,9 +100,9 @@ function fault(what: string, variable: string, choice: Choice, leaves: readonly 
 
 /**
  * The manifest response (partner rules 2.7, 2.7.open). The names of the URL field and of the snapshot identifier are
- * not documented: configured names count, else both are found by shape, at the top level or one object deep. In: the
- * parsed body. Out: the metadata, or the problem with candidate field names; a `sku_count` that is there must be
- * readable, as nothing else shows that the file is whole. Never throws.
+ * not documented: configured names count, then those that are known, else both are found by shape, at the top level or
+ * one object deep. In: the parsed body. Out: the metadata, or the problem with candidate field names; a `sku_count`
+ * that is there must be readable, as nothing else shows that the file is whole. Never throws.
  */
 export function readManifestMeta(body: unknown, names: ManifestNames): ManifestReading {
   if (!isObject(body))
@@ -236,6 +127,7 @@ export function readManifestMeta(body: unknown, names: ManifestNames): ManifestR
       generatedAt: readTime(named(leaves, 'generated_at')?.value),
       skuCount,
       livePricedSkuCount: readInt4(named(leaves, 'live_priced_sku_count')?.value),
+      readBy: { url: rememberable(urlChoice), snapshotId: rememberable(idChoice) },
     },
   };
 }

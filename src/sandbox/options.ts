@@ -15,6 +15,10 @@ export interface Dialect {
   skuField: string;
   entries: 'number' | 'string' | 'object';
   priceField: string;
+  /** Where entries are objects, a member before the price with what shops charge; null = none. */
+  retailField: string | null;
+  /** One more member of the manifest response, with an identifier that is not the snapshot's; null = none. */
+  otherIdField: string | null;
   /** Type of `requested` and `deduped`. */
   counts: 'number' | 'string';
   /** Elements of `changed`, `removed` and `now_live`. */
@@ -119,6 +123,8 @@ const DEFAULT_DIALECT: Dialect = {
   skuField: 'sku',
   entries: 'number',
   priceField: 'price',
+  retailField: null,
+  otherIdField: null,
   counts: 'number',
   changedElements: 'string',
   extraFields: false,

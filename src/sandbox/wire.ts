@@ -64,6 +64,7 @@ export function bulkBody(dialect: Dialect, outcome: BulkOutcome): Json {
 /** The manifest response (partner rules 2.7). */
 export function manifestBody(dialect: Dialect, snapshot: Snapshot, url: string, expiresAt: number): Json {
   return {
+    ...(dialect.otherIdField === null ? {} : { [dialect.otherIdField]: `not-${snapshot.id}` }),
     [dialect.snapshotIdField]: snapshot.id,
     [dialect.urlField]: url,
     url_expires_at: new Date(expiresAt).toISOString(),
@@ -92,8 +93,10 @@ export function manifestLine(dialect: Dialect, line: Record<keyof ManifestLine, 
 }
 
 function entry(dialect: Dialect, price: number | null): unknown {
-  if (dialect.entries === 'object')
-    return { [dialect.priceField]: price, ...extra(dialect, { listings: 3 }) };
+  if (dialect.entries === 'object') {
+    const retail = dialect.retailField === null ? {} : { [dialect.retailField]: (price ?? 3200) + 390 };
+    return { ...retail, [dialect.priceField]: price, ...extra(dialect, { listings: 3 }) };
+  }
   return dialect.entries === 'string' && price !== null ? String(price) : price;
 }
 

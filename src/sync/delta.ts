@@ -183,7 +183,7 @@ async function fetchManifest(
 ): Promise<TaskOutcome> {
   const nextInMs = rejectedRetryInMs(error.kind, failuresBefore);
   // No failure yet: the manifest comes first, and the delta at once after it.
-  if (await noteBrokenChain(ctx.sql, token)) {
+  if (await noteBrokenChain(ctx.sql, token, error.kind === 'snapshot-expired')) {
     ctx.emit({ event: 'delta.chain-broken', ...failureOf(error) });
     return { kind: 'postponed', nextInMs, because: error.kind };
   }

@@ -119,6 +119,7 @@ async function baselineOnce(
       tokenAtRequest: moment.token,
       lines: downloaded.lines,
       livePricedSkuCount: meta.livePricedSkuCount,
+      readBy: meta.readBy,
       hinting: records && {
         most: (lines) => mostByManifest(records, lines),
         seed: Math.floor(ctx.random() * 2 ** 31),

@@ -43,7 +43,14 @@ const BAD_MANIFESTS: Readonly<Record<string, Bad>> = {
   'no URL': { mutate: (body) => without(body, 'url') },
   'a URL that is none': { mutate: (body) => ({ ...body, url: 'see mail' }) },
   'no snapshot id': { mutate: (body) => without(body, 'snapshot_id') },
-  'a snapshot id of two values': { mutate: (body) => ({ ...body, snapshot: { id: 'another' } }) },
+  // Beside the field of the last manifest another one is left out.
+  'a snapshot id of two values, in other fields than before': {
+    mutate: (body) => ({
+      ...without(body, 'snapshot_id'),
+      snapshot: { id: 'one' },
+      new_snapshot_id: 'another',
+    }),
+  },
 };
 
 /** Bodies that a daemon gets one after the other: each must leave everything as it was, and the last be forgotten. */

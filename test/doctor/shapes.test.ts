@@ -36,6 +36,22 @@ describe('the price of an entry', () => {
   });
 });
 
+describe('the price of an entry, where the mirror holds a form', () => {
+  const held = { field: 'lowest_ask' };
+
+  test('is read by it, and its name comes first', () => {
+    const shape = priceShape(entries({ price: 3590, lowest_ask: 3200 }), NAMES, held);
+    expect(shape).toMatchObject({ read: 1, fields: ['lowest_ask', 'price'], isHeld: true });
+    // The member beside it is no price, and null in it is no offer.
+    expect(priceShape(entries({ price: 3590, lowest_ask: 'ask' }), NAMES, held)).toMatchObject({ read: 0 });
+  });
+
+  test('is read as the mirror will, where no entry has it any longer', () => {
+    const shape = priceShape(entries({ price: 3590 }), NAMES, held);
+    expect(shape).toMatchObject({ read: 1, fields: ['price'], isHeld: false });
+  });
+});
+
 describe('the name of the list', () => {
   const sent = manyNames('skus', ['A', 'B'], ['C', 'D', 'E']);
 

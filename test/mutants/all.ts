@@ -14,8 +14,10 @@ import { HOLES } from './holes.ts';
 import { HTTP } from './http.ts';
 import { INPUTS } from './inputs.ts';
 import { JUDGEMENTS } from './judgements.ts';
+import { LEARNED_NAMES } from './learned-names.ts';
 import { LIVE } from './live.ts';
 import { LOCKS } from './locks.ts';
+import { MANIFEST_ANSWERS } from './manifest-answers.ts';
 import type { Mutant } from './mutant.ts';
 import { NEIGHBOURS } from './neighbours.ts';
 import { OBJECTS } from './objects.ts';
@@ -50,7 +52,9 @@ export const LISTS: Readonly<Record<string, readonly Mutant[]>> = {
   live: LIVE,
   releases: RELEASES,
   entries: ENTRIES,
+  'learned-names': LEARNED_NAMES,
   readings: READINGS,
+  'manifest-answers': MANIFEST_ANSWERS,
   judgements: JUDGEMENTS,
   scheduling: SCHEDULING,
   inputs: INPUTS,

@@ -11,9 +11,44 @@ const WIRE = [
 export const ENTRIES: readonly Mutant[] = [
   ...faultsOf(
     'src/partner/entry-forms.ts',
-    ['test/partner/entry-forms.test.ts'],
+    ['test/partner/entry-forms.test.ts', 'test/partner/entry-forms-model.test.ts'],
     ['wire: another field becomes the price at once', 'const HELD_MS = 3_600_000;', 'const HELD_MS = 0;'],
-    ['wire: a field that is there again has been away all along', 'this.#missingSince = null;\n', ''],
+    [
+      'wire: a field that is there again has been away all along',
+      'memory: missingSince === null ? known : { ...known, missingSince: null }',
+      'memory: known',
+    ],
+    ['forms: two answers alike are enough', 'const ALIKE = 3;', 'const ALIKE = 2;'],
+    [
+      'forms: answers count as alike although others came between',
+      'known.form?.field === form.field ? known.answers + 1 : 1',
+      'known.answers + 1',
+    ],
+    [
+      'forms: a field that is not configured any longer counts',
+      'field === null || priceFields.includes(field);',
+      'priceFields.length > 0;',
+    ],
+    [
+      'forms: numbers without a field count for no list',
+      'field === null || priceFields.includes(field);',
+      "priceFields.includes(field ?? '');",
+    ],
+    [
+      'forms: an answer is not read again by what another has learned',
+      'if (kept === true) return { answer, news };',
+      'if (kept !== null) return { answer, news };',
+    ],
+    [
+      'forms: what could not be kept is read again and again',
+      'if (kept === null) return { answer, news: null };\n',
+      'if (kept === null) throw new Error();\n',
+    ],
+    [
+      'forms: what an hour without it has let go is held',
+      "return { memory: NOTHING_LEARNED, news: { kind: 'let-go', ...news } };",
+      "return { memory: known, news: { kind: 'let-go', ...news } };",
+    ],
   ),
   ...faultsOf(
     'src/partner/transport.ts',

@@ -3,7 +3,6 @@ import { faultsOf, type Mutant } from './mutant.ts';
 const CORNERS = 'test/partner/corners.test.ts';
 const WIRE = ['test/partner/wire.test.ts', CORNERS];
 const LINES = ['test/partner/manifest-lines.test.ts', CORNERS];
-const META = ['test/partner/manifest-answer.test.ts', CORNERS];
 
 /** Faults in how answers of the partner are read. */
 export const READINGS: readonly Mutant[] = [
@@ -138,40 +137,6 @@ export const READINGS: readonly Mutant[] = [
       'lines: the SKU of a cut line is lost',
       "return reject('too-long', salvageSku(text.slice(0, lineBytes)));",
       "return reject('too-long', null);",
-    ],
-  ),
-  ...faultsOf(
-    'src/partner/manifest-answer.ts',
-    META,
-    [
-      'manifest answer: of two ids the first is taken',
-      'leaf: leaf !== undefined && alike ? leaf : null',
-      'leaf: leaf ?? null',
-    ],
-    [
-      'manifest answer: the id of a request is the snapshot',
-      '...NOT_ID_WORDS, ...URL_WORDS, ...OTHER_ID_WORDS]',
-      '...NOT_ID_WORDS, ...URL_WORDS]',
-    ],
-    [
-      'manifest answer: seconds are milliseconds',
-      'text < 100_000_000_000 ? text * 1000 : text',
-      'text < 100_000_000_000 ? text : text',
-    ],
-    [
-      'manifest answer: an unreadable sku_count is none',
-      'if (announced !== null && skuCount === null)',
-      'if (announced === Infinity)',
-    ],
-    [
-      'manifest answer: a live count that no column holds',
-      'count === null || count > INT4_MAX ? null : count',
-      'count',
-    ],
-    [
-      'manifest answer: a configured name is only tried',
-      'field === undefined ? choose(leaves) : { leaf: named(leaves, field), candidates: [] }',
-      'field === undefined ? choose(leaves) : { leaf: named(leaves, field) ?? choose(leaves).leaf, candidates: [] }',
     ],
   ),
   ...faultsOf(

@@ -1,67 +1,73 @@
-import { expect, test } from 'vitest';
-import { EntryForms } from '../../src/partner/entry-forms.ts';
+import { describe, expect, test } from 'vitest';
+import { EntryForms, type FormMemory, heldForm, NOTHING_LEARNED } from '../../src/partner/entry-forms.ts';
 import { formOf } from '../../src/partner/size-map.ts';
 import { readBulk } from '../../src/partner/wire.ts';
+import { keptForAll } from './kept-forms.ts';
 
 const FIELDS = ['price', 'lowest_price', 'lowest_ask', 'amount'];
 
-function reader() {
+function reader(kept = keptForAll(), fields: readonly string[] = FIELDS) {
   const clock = { now: 0 };
-  const forms = new EntryForms(() => clock.now);
+  const forms = new EntryForms(fields, () => clock.now, kept.reader());
   /** The prices of one record with these entries, or why there are none; and what is said of their form. */
-  const read = (...entries: unknown[]) => {
+  const read = async (...entries: unknown[]) => {
     const record = {
       code: '0000',
       size_map: Object.fromEntries(entries.map((entry, n) => [`S${n}`, entry])),
     };
-    const names = { priceFields: FIELDS, skuField: 'sku', entryForm: forms.held };
-    const reading = readBulk({ results: { A: record } }, names);
-    if (!reading.ok) throw new Error(reading.problem);
-    const news = forms.note(reading.value.form ?? null);
-    const said = reading.value.results.get('A') ?? { unreadable: 'absent' };
+    const { answer, news } = await forms.read((entryForm) => {
+      const reading = readBulk(
+        { results: { A: record } },
+        { priceFields: fields, skuField: 'sku', entryForm },
+      );
+      if (!reading.ok) throw new Error(reading.problem);
+      return reading.value;
+    });
+    const said = answer.results.get('A') ?? { unreadable: 'absent' };
     const prices = 'sizes' in said ? [...said.sizes.values()].map(({ price }) => price) : 'unreadable';
     return { prices, news: news?.kind ?? null };
   };
-  return { clock, read };
+  return { clock, read, forms };
 }
 
-test('a null in the price field is no offer, whatever other members say', () => {
+test('a null in the price field is no offer, whatever other members say', async () => {
   const { read } = reader();
-  expect(read({ price: 2000, amount: 3 }, { price: null, amount: 60 })).toEqual({
+  expect(await read({ price: 2000, amount: 3 }, { price: null, amount: 60 })).toEqual({
     prices: [2000, null],
     news: null,
   });
-  for (let n = 0; n < 3; n += 1) read({ price: 2000 });
-  expect(read({ price: null, amount: 60 }, { price: null, lowest_price: 2100 }).prices).toEqual([null, null]);
-  expect(read({ price: 1900 }, { amount: 60 }).prices).toEqual([1900, null]);
+  for (let n = 0; n < 3; n += 1) await read({ price: 2000 });
+  const unoffered = await read({ price: null, amount: 60 }, { price: null, lowest_price: 2100 });
+  expect(unoffered.prices).toEqual([null, null]);
+  expect((await read({ price: 1900 }, { amount: 60 })).prices).toEqual([1900, null]);
 });
 
-test('a new member does not become the price', () => {
+test('a new member does not become the price', async () => {
   const { read } = reader();
-  for (let n = 0; n < 3; n += 1) expect(read({ lowest_ask: 3200 }).prices).toEqual([3200]);
-  expect(read({ lowest_ask: 3200, price: 3590 })).toEqual({ prices: [3200], news: null });
-  expect(read({ lowest_ask: null, price: 3590 }).prices).toEqual([null]);
+  for (let n = 0; n < 3; n += 1) expect((await read({ lowest_ask: 3200 })).prices).toEqual([3200]);
+  expect(await read({ lowest_ask: 3200, price: 3590 })).toEqual({ prices: [3200], news: null });
+  expect((await read({ lowest_ask: null, price: 3590 })).prices).toEqual([null]);
 });
 
-test('another form takes over only when none has had the old one for an hour, with a warning before', () => {
+test('another form takes over only when none has had the old one for an hour, with a warning before', async () => {
   const { clock, read } = reader();
-  for (let n = 0; n < 3; n += 1) read({ price: 2000 });
-  expect(read({ amount: 60 })).toEqual({ prices: 'unreadable', news: 'missing' });
+  for (let n = 0; n < 3; n += 1) await read({ price: 2000 });
+  expect(await read({ amount: 60 })).toEqual({ prices: 'unreadable', news: 'missing' });
   clock.now += 3_599_999;
-  expect(read(2000)).toEqual({ prices: 'unreadable', news: 'missing' });
+  expect(await read(2000)).toEqual({ prices: 'unreadable', news: 'missing' });
   clock.now += 1;
-  expect(read({ lowest_ask: 2000 })).toEqual({ prices: 'unreadable', news: 'let-go' });
-  expect(read({ lowest_ask: 2000 })).toEqual({ prices: [2000], news: null });
+  expect(await read({ lowest_ask: 2000 })).toEqual({ prices: 'unreadable', news: 'let-go' });
+  expect(await read({ lowest_ask: 2000 })).toEqual({ prices: [2000], news: null });
 });
 
-test('one answer with the old form begins the hour anew', () => {
+test('one answer with the old form begins the hour anew', async () => {
   const { clock, read } = reader();
-  for (let n = 0; n < 3; n += 1) read({ price: 2000 });
-  read({ lowest_ask: 2000 });
+  for (let n = 0; n < 3; n += 1) await read({ price: 2000 });
+  await read({ lowest_ask: 2000 });
   clock.now += 3_599_999;
-  read({ price: 2000 });
+  await read({ price: 2000 });
   clock.now += 2;
-  expect(read({ lowest_ask: 2000 })).toEqual({ prices: 'unreadable', news: 'missing' });
+  expect(await read({ lowest_ask: 2000 })).toEqual({ prices: 'unreadable', news: 'missing' });
 });
 
 test('without a form that is held it is that of most entries; of several fields the first', () => {
@@ -71,4 +77,75 @@ test('without a form that is held it is that of most entries; of several fields 
   expect(formOf([900, { price: 800 }], FIELDS)).toEqual({ field: 'price' });
   expect(formOf([900, '800', { price: 800 }], FIELDS)).toEqual({ field: null });
   expect(formOf([null, 0, {}, { asks: 5 }], FIELDS)).toBeNull();
+});
+
+describe('what is kept', () => {
+  test('holds after a restart, and so does the hour of a form that is missing', async () => {
+    const kept = keptForAll();
+    const first = reader(kept);
+    for (let n = 0; n < 3; n += 1) await first.read({ lowest_ask: 3200 });
+    const second = reader(kept);
+    expect((await second.read({ price: 3590, lowest_ask: 3200 })).prices).toEqual([3200]);
+    expect((await second.read({ amount: 60 })).news).toBe('missing');
+    const third = reader(kept);
+    third.clock.now = 3_600_000;
+    expect((await third.read({ amount: 60 })).news).toBe('let-go');
+    expect((await reader(kept).read({ amount: 60 })).prices).toEqual([60]);
+  });
+
+  test('counts answers alike over restarts: a mirror of a few calls a run learns, too', async () => {
+    const kept = keptForAll();
+    for (let n = 0; n < 3; n += 1) expect((await reader(kept).read({ amount: 900 })).prices).toEqual([900]);
+    expect((await reader(kept).read({ price: 3590, amount: 900 })).prices).toEqual([900]);
+  });
+
+  test('counts answers alike in a row only', async () => {
+    const { read, forms } = reader();
+    for (const entry of [{ amount: 900 }, { amount: 900 }, 900, { amount: 900 }, { amount: 900 }])
+      await read(entry);
+    expect(forms.held).toBeNull();
+    await read({ amount: 900 });
+    expect(forms.held).toEqual({ field: 'amount' });
+  });
+
+  test('does not count where the field is not configured any longer; numbers without a field always do', () => {
+    const of = (field: string | null): FormMemory => ({ form: { field }, answers: 3, missingSince: null });
+    expect(heldForm(of('price'), ['price', 'amount'])).toEqual({ field: 'price' });
+    expect(heldForm(of('price'), ['amount'])).toBeNull();
+    expect(heldForm(of(null), ['amount'])).toEqual({ field: null });
+    expect(heldForm(NOTHING_LEARNED, ['amount'])).toBeNull();
+  });
+
+  test('gives way to what is configured at once, and what is learned then is kept', async () => {
+    const kept = keptForAll();
+    const before = reader(kept);
+    for (let n = 0; n < 3; n += 1) await before.read({ price: 3590, lowest_ask: 3200 });
+    const { read, forms } = reader(kept, ['lowest_ask']);
+    for (let n = 0; n < 3; n += 1) {
+      expect(await read({ price: 3590, lowest_ask: 3200 })).toEqual({ prices: [3200], news: null });
+    }
+    expect(forms.held).toEqual({ field: 'lowest_ask' });
+    expect((await reader(kept).read({ price: 3590, lowest_ask: 3200 })).prices).toEqual([3200]);
+  });
+
+  test('is told to another process, whose answer is read again by it', async () => {
+    const kept = keptForAll();
+    const [one, other] = [reader(kept), reader(kept)];
+    for (let n = 0; n < 3; n += 1) await one.read({ lowest_ask: 3200 });
+    // It has heard of nothing so far, and most entries of its first answer have another field, too.
+    expect(other.forms.held).toBeNull();
+    expect((await other.read({ price: 3590, lowest_ask: 3200 })).prices).toEqual([3200]);
+    expect(other.forms.held).toEqual({ field: 'lowest_ask' });
+  });
+
+  test('is what answers show later, where it could not be kept', async () => {
+    const kept = keptForAll();
+    const { read, forms } = reader(kept);
+    kept.isDown = true;
+    for (let n = 0; n < 4; n += 1) expect((await read({ amount: 900 })).prices).toEqual([900]);
+    expect(forms.held).toBeNull();
+    kept.isDown = false;
+    for (let n = 0; n < 3; n += 1) await read({ amount: 900 });
+    expect(forms.held).toEqual({ field: 'amount' });
+  });
 });

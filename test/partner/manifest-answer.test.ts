@@ -1,5 +1,5 @@
-import { expect, test } from 'vitest';
-import { readManifestMeta } from '../../src/partner/manifest-answer.ts';
+import { describe, expect, test } from 'vitest';
+import { manifestCandidates, readManifestMeta } from '../../src/partner/manifest-answer.ts';
 
 const URL_TEXT = 'https://files.example.com/m.gz?X-Amz-Signature=canary';
 const known = {
@@ -45,7 +45,7 @@ test.each<[string, object, string]>([
 ])('is found by shape: %s', (_name, body, snapshotId) => {
   const reading = readManifestMeta(body, {});
   if (!reading.ok) throw new Error(reading.problem);
-  const { url, ...rest } = reading.value;
+  const { url, readBy, ...rest } = reading.value;
   expect(url.reveal().href).toBe(URL_TEXT);
   expect(rest).toEqual({
     snapshotId,
@@ -54,6 +54,8 @@ test.each<[string, object, string]>([
     skuCount: 10,
     livePricedSkuCount: 2,
   });
+  // What is remembered of it reads the same, whatever the names say.
+  expect(readManifestMeta(body, { known: readBy })).toEqual(reading);
 });
 
 test('what is absent or odd among the metadata is null', () => {
@@ -124,6 +126,128 @@ test.each([
   },
 );
 
+/** Fields that a partner may add to a manifest response that was readable without them. */
+const ADDED: readonly object[] = [
+  { previous_snapshot_id: 's0' },
+  { prevSnapshotId: 's0' },
+  { base_snapshot_id: 's0', parent_snapshot_id: 's0b' },
+  { next_snapshot_id: 's2' },
+  { last_snapshot_id: 's0' },
+  { since_snapshot_id: 's0', from_snapshot_id: 's0b' },
+  { oldest_snapshot_id: 's-9' },
+  { latest_delta_id: 'd9' },
+  { previous_snapshot: { id: 's0', url: 'https://files.example.com/old.gz' } },
+  { delta: { id: 'd9', url: 'https://files.example.com/delta.gz' } },
+  { request: { id: 'r1' } },
+  { snapshot_status: 'ready', snapshot_type: 'full', snapshot_checksum: 'ab12' },
+  { checksum_url: 'https://files.example.com/m.sha256' },
+  { docs_url: 'https://docs.example.com', schema_uri: 'https://docs.example.com/schema.json' },
+  { docs: { url: 'https://docs.example.com' }, links: { self: 'https://api.example.com/manifest' } },
+  { status_link: 'https://status.example.com' },
+  { mirror_url: 'https://mirror.example.com/m.gz' },
+];
+
+test.each(
+  ADDED.flatMap((added) =>
+    [
+      { snapshot_id: 's1', url: URL_TEXT },
+      { snapshotId: 's1', downloadUrl: URL_TEXT },
+      { id: 's1', link: URL_TEXT },
+      { version: 's1', location: URL_TEXT },
+      { snapshot: { id: 's1' }, file: { url: URL_TEXT } },
+    ].map((plain) => [added, plain] as const),
+  ),
+)('what says that it is of something else changes nothing: %j beside %j', (added, plain) => {
+  for (const body of [
+    { ...added, ...plain },
+    { ...plain, ...added },
+  ]) {
+    const reading = readManifestMeta(body, {});
+    if (!reading.ok) throw new Error(reading.problem);
+    expect([reading.value.url.reveal().href, reading.value.snapshotId]).toEqual([URL_TEXT, 's1']);
+  }
+});
+
+test.each([
+  ['base_snapshot_id', 'checksum_url'],
+  ['last_snapshot_id', 'docs'],
+  ['snapshot_hash', 'mirror_link'],
+])('what is alone is taken, whatever it is called: %s, %s', (id, url) => {
+  const reading = readManifestMeta({ [id]: 's1', [url]: URL_TEXT }, {});
+  expect(reading).toMatchObject({ ok: true, value: { snapshotId: 's1', readBy: { url, snapshotId: id } } });
+});
+
+describe('the fields by which the last applied manifest was read', () => {
+  const known = { url: 'file.url', snapshotId: 'version' };
+  const body = { version: 's1', revision: 'r7', file: { url: URL_TEXT }, download_url: `${URL_TEXT}2` };
+  const read = (...[given, names]: Parameters<typeof readManifestMeta>) => {
+    const reading = readManifestMeta(given, names);
+    return reading.ok
+      ? [reading.value.url.reveal().href, reading.value.snapshotId, reading.value.readBy]
+      : reading.problem;
+  };
+
+  test('count where more than one could be meant', () => {
+    expect(readManifestMeta(body, {}).ok).toBe(false);
+    expect(read(body, { known })).toEqual([URL_TEXT, 's1', known]);
+  });
+
+  test('count before what a field is called', () => {
+    const renamed = { ...body, snapshot_id: 'x', url: `${URL_TEXT}3` };
+    expect(read(renamed, { known })).toEqual([URL_TEXT, 's1', known]);
+  });
+
+  test('do not count beside configured names', () => {
+    expect(read(body, { known, urlField: 'download_url', snapshotIdField: 'revision' })).toEqual([
+      `${URL_TEXT}2`,
+      'r7',
+      { url: 'download_url', snapshotId: 'revision' },
+    ]);
+    expect(read(body, { known, snapshotIdField: 'nope' })).toContain('not found');
+  });
+
+  test.each([
+    ['gone', { id: 's2', link: URL_TEXT }],
+    ['null', { id: 's2', version: null, link: URL_TEXT, file: { url: null } }],
+    ['of another type', { id: 's2', version: { major: 1 }, link: URL_TEXT, file: 'm.gz' }],
+    [
+      'no URL, and one',
+      { id: 's2', version: 'https://x.example.com', link: URL_TEXT, file: { url: '/m.gz' } },
+    ],
+  ])('do not count where they are %s', (_name, changed) => {
+    const reading = readManifestMeta(changed, { known });
+    expect(reading).toMatchObject({ ok: true, value: { snapshotId: 's2', readBy: { snapshotId: 'id' } } });
+  });
+
+  test('are remembered only where a table takes their names', () => {
+    const [nul, long] = ['a\0b', 'x'.repeat(513)];
+    const named = { [nul]: { id: 's1' }, [long]: URL_TEXT };
+    expect(read(named, {})).toEqual([URL_TEXT, 's1', { url: null, snapshotId: null }]);
+  });
+});
+
+test('doctor tries the fields that are known first, then those that are found by shape', () => {
+  const body = {
+    snapshot_id: 's1',
+    version: 'v',
+    previous_snapshot_id: 's0',
+    url: URL_TEXT,
+    location: URL_TEXT,
+  };
+  const of = (known?: { url: string; snapshotId: string }) => {
+    const { url, snapshotId } = manifestCandidates(body, known);
+    return [url.map(({ path }) => path), snapshotId.map(({ path }) => path)];
+  };
+  expect(of()).toEqual([
+    ['url', 'location'],
+    ['snapshot_id', 'version', 'previous_snapshot_id'],
+  ]);
+  expect(of({ url: 'location', snapshotId: 'version' })).toEqual([
+    ['location', 'url'],
+    ['version', 'snapshot_id', 'previous_snapshot_id'],
+  ]);
+});
+
 test('configured names win, also dotted ones', () => {
   const body = {
     a: 'https://a.example.com/1',
@@ -146,10 +270,24 @@ test.each<[string, unknown, object, string, string[]]>([
   ['no URL', { snapshot_id: 's', path: 'x' }, {}, 'PARTNER_MANIFEST_URL_FIELD', ['snapshot_id', 'path']],
   [
     'two ids',
-    { url: URL_TEXT, snapshot_id: 'secretA', base_snapshot_id: 'secretB' },
+    { url: URL_TEXT, snapshot_id: 'secretA', latest_snapshot_id: 'secretB', base_snapshot_id: 'secretC' },
     {},
     'PARTNER_SNAPSHOT_ID_FIELD',
-    ['snapshot_id', 'base_snapshot_id'],
+    ['snapshot_id', 'latest_snapshot_id'],
+  ],
+  [
+    'two ids of other snapshots',
+    { url: URL_TEXT, previous_snapshot_id: 'secretA', next_snapshot_id: 'secretB' },
+    {},
+    'PARTNER_SNAPSHOT_ID_FIELD',
+    ['previous_snapshot_id', 'next_snapshot_id'],
+  ],
+  [
+    'two URLs of something else',
+    { docs_url: URL_TEXT, checksum_url: `${URL_TEXT}2`, snapshot_id: 's' },
+    {},
+    'PARTNER_MANIFEST_URL_FIELD',
+    ['docs_url', 'checksum_url'],
   ],
   ['no id', { url: URL_TEXT, snapshot_at: 'x', snapshot_count: 3 }, {}, 'PARTNER_SNAPSHOT_ID_FIELD', ['url']],
   [
@@ -179,5 +317,5 @@ test.each<[string, unknown, object, string, string[]]>([
   if (reading.ok) throw new Error('read');
   expect(reading.hint).toContain(variable);
   for (const field of fields) expect(reading.problem).toContain(field);
-  expect(JSON.stringify(reading)).not.toMatch(/canary|secret[AB]|https?:/);
+  expect(JSON.stringify(reading)).not.toMatch(/canary|secret[A-C]|https?:/);
 });

@@ -3,6 +3,7 @@ import { beforeEach, describe, expect, test } from 'vitest';
 import { systemClock } from '../../src/lib/clock.ts';
 import { NO_TRACER } from '../../src/lib/tracer.ts';
 import { SecretUrl } from '../../src/partner/secret-url.ts';
+import { readLearnedNames } from '../../src/store/catalog/learned-names.ts';
 import { startTask } from '../../src/store/ledger/tasks.ts';
 import type { SyncContext } from '../../src/sync/context.ts';
 import type { SyncEvent } from '../../src/sync/events.ts';
@@ -32,6 +33,7 @@ async function sync(file: Buffer, skuCount: number | null, livePricedSkuCount: n
     generatedAt: null,
     skuCount,
     livePricedSkuCount,
+    readBy: { url: 'file.url', snapshotId: 'version' },
   };
   const ctx = {
     sql: store.sql,
@@ -63,6 +65,8 @@ describe('a file that is as long as announced, to the line', () => {
       select task from catalog_internal.tasks where next_at <= clock_timestamp() and task <> 'manifest' order by task`;
     expect(due.map(({ task }) => task as string)).toEqual(['delta', 'live-plan']);
     expect(await skus()).toBe(BATCH);
+    const { manifest } = await readLearnedNames(store.sql);
+    expect(manifest).toEqual({ url: 'file.url', snapshotId: 'version' });
   });
 
   test('at the end of a batch is refused for one line more', async () => {
@@ -71,6 +75,7 @@ describe('a file that is as long as announced, to the line', () => {
       because: 'line-count-mismatch',
     });
     expect(await skus()).toBe(0);
+    expect((await readLearnedNames(store.sql)).manifest).toEqual({ url: null, snapshotId: null });
   });
 
   test('at the end of a batch is refused for damage behind its last line', async () => {

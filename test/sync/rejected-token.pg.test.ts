@@ -4,6 +4,7 @@ import { NO_TRACER } from '../../src/lib/tracer.ts';
 import { PartnerError, type PartnerErrorKind } from '../../src/partner/errors.ts';
 import { SecretUrl } from '../../src/partner/secret-url.ts';
 import { runTask } from '../../src/queues/task-run.ts';
+import { readLearnedNames } from '../../src/store/catalog/learned-names.ts';
 import { readSyncState } from '../../src/store/catalog/sync-state.ts';
 import type { SyncContext } from '../../src/sync/context.ts';
 import { syncDelta } from '../../src/sync/delta.ts';
@@ -114,6 +115,24 @@ describe('a token that the delta has rejected, while the manifest route offers n
       // It was only asked again for another token: its next run is by its schedule.
       expect(await taskOf('manifest')).toMatchObject({ minutes: 7 * DAY, failures: 0 });
       expect(asked).toEqual({ delta: 2, manifest: 1 });
+    },
+  );
+
+  test.each([
+    ['snapshot-expired', 1, false],
+    ['snapshot-expired', 0, true],
+    ['bad-request', 1, true],
+    ['delta-too-large', 1, true],
+  ] as const)(
+    'for %s, after %i such manifests, leaves the field of the identifier known: %s',
+    async (kind, before, isKnown) => {
+      const { sql } = store;
+      await sql`insert into catalog_internal.learned_names (name, value) values ('snapshot_id', 'version')`;
+      await sql`update catalog_internal.sync set chain_breaks = ${before}`;
+      rejects = kind;
+      await run('delta');
+      const { manifest } = await readLearnedNames(sql);
+      expect(manifest.snapshotId).toBe(isKnown ? 'version' : null);
     },
   );
 

@@ -10,6 +10,7 @@ import { createRawClient, type RawClient, type RawAnswer } from '../../partner/r
 import { VERSION } from '../../version.ts';
 import { fail, type CheckResult, judgeSkew, ok, warn } from './check.ts';
 import { discovered } from './discovery/checks.ts';
+import type { KnownNames } from './discovery/names.ts';
 import { type Evidence, nextQuestion, type Question, type SkuSample } from './discovery/plan.ts';
 import type { Refused, PermitSource } from './permits.ts';
 
@@ -25,9 +26,10 @@ export interface PartnerReport {
   readonly unknown: readonly string[];
 }
 
-/** From the mirror's database: the stored delta token, and SKUs to sample. */
+/** From the mirror's database: the stored delta token, SKUs to sample, and what is known of undocumented names. */
 export interface OwnMirror {
   readonly token: string | null;
+  readonly known: KnownNames;
   readonly skus: Pick<SkuSample, 'snapshot' | 'live'>;
 }
 
@@ -92,7 +94,7 @@ async function converse(options: AskOptions, rawClient: RawClient): Promise<Part
     }
     const answer = await send(rawClient, question, taken.permit);
     answers.push(answer);
-    evidence = noted(evidence, question, answer);
+    evidence = noted(evidence, question, answer, mirror.known);
     const { error } = answer;
     if (error === null) continue;
     if (refuses(error.kind)) {
@@ -106,7 +108,7 @@ async function converse(options: AskOptions, rawClient: RawClient): Promise<Part
     stopped.push(...otherError(error));
     if (question.ask === 'bulk' && error.kind !== 'bad-request') break;
   }
-  const { findings, settings, unknown } = discovered(evidence, fields);
+  const { findings, settings, unknown } = discovered(evidence, { ...fields, known: mirror.known });
   return {
     findings: [
       ...letThrough(answers),
@@ -140,13 +142,22 @@ async function send(
     : await rawClient.delta(permit, question.since);
 }
 
-function noted(evidence: Evidence, question: Question, { error, body }: RawAnswer): Evidence {
+function noted(
+  evidence: Evidence,
+  question: Question,
+  { error, body }: RawAnswer,
+  known: KnownNames,
+): Evidence {
   const kind = error?.kind ?? 'ok';
   switch (question.ask) {
     case 'manifest':
       return {
         ...evidence,
-        manifest: { kind, body, candidates: manifestCandidates(error === null ? body : null) },
+        manifest: {
+          kind,
+          body,
+          candidates: manifestCandidates(error === null ? body : null, known.manifest),
+        },
       };
     case 'bulk':
       return { ...evidence, bulk: [...evidence.bulk, { sent: question.body, kind, body }] };

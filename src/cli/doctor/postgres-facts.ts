@@ -1,4 +1,7 @@
+import { memoryOf } from '../../daemon/learned-names.ts';
+import { heldForm } from '../../partner/entry-forms.ts';
 import { QUEUE_TABLES } from '../../queues/postgres-queues.ts';
+import { readLearnedNames } from '../../store/catalog/learned-names.ts';
 import { readSyncState } from '../../store/catalog/sync-state.ts';
 import { askingTwo, type Sql } from '../../store/connection/db.ts';
 import { readPooling } from '../../store/connection/pooler.ts';
@@ -7,6 +10,7 @@ import { countDaemons } from '../../store/setup/instance.ts';
 import { migrationState, readOccupied, readRights } from '../../store/setup/migrations.ts';
 import { OUR_SCHEMAS, readRoles } from '../../store/setup/occupied.ts';
 import { readSnapshotHolder } from '../../store/status/snapshot-holder.ts';
+import { NOTHING_KNOWN } from './discovery/names.ts';
 import type { OwnMirror } from './partner.ts';
 import type { PostgresFacts } from './postgres.ts';
 
@@ -132,14 +136,17 @@ async function writeProblem(sql: Sql): Promise<string | null> {
 const SAMPLE = 60;
 
 /**
- * What the mirror knows already: its token, and some SKUs where no manifest can be read. Null: there is no mirror yet.
+ * What the mirror knows already: its token, some SKUs where no manifest can be read, and what it reads undocumented
+ * names by. Null: there is no mirror yet.
  */
-export async function readOwnMirror(sql: Sql | null): Promise<OwnMirror> {
-  if (sql === null) return { token: null, skus: { snapshot: [], live: [] } };
+export async function readOwnMirror(sql: Sql | null, priceFields: readonly string[]): Promise<OwnMirror> {
+  if (sql === null) return { token: null, skus: { snapshot: [], live: [] }, known: NOTHING_KNOWN };
   const { snapshotId } = await readSyncState(sql);
   const rows = await sql<{ sku: string; live: boolean }[]>`
     (select sku, false as live from catalog.skus where state = 'priced' and price_source = 'snapshot' limit ${SAMPLE})
     union all (select sku, true from catalog.skus where state = 'priced' and price_source = 'live' limit 2)`;
   const of = (isLive: boolean) => rows.filter(({ live }) => live === isLive).map(({ sku }) => sku);
-  return { token: snapshotId, skus: { snapshot: of(false), live: of(true) } };
+  const names = await readLearnedNames(sql);
+  const known = { price: heldForm(memoryOf(names, 0), priceFields), manifest: names.manifest };
+  return { token: snapshotId, skus: { snapshot: of(false), live: of(true) }, known };
 }

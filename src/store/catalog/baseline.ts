@@ -16,6 +16,7 @@ import { LOCK_NEW_SKUS } from '../connection/locks.ts';
 import { isConflict, isConnectionLost, sqlState } from '../connection/sql-errors.ts';
 import { REBASE_AUDIT } from './audit.ts';
 import * as statements from './baseline-sql.ts';
+import { type LearnedNames, REMEMBER_FIELDS } from './learned-names.ts';
 import { hintByManifest, type ManifestHinting } from './manifest-hints.ts';
 
 /** A manifest line as it is staged (partner rules 2.6). */
@@ -59,6 +60,8 @@ export interface BaselineToken {
   readonly livePricedSkuCount: number | null;
   /** How its lines hint at live SKUs; null: not at all. */
   readonly hinting?: ManifestHinting | null;
+  /** The fields by which the manifest was read. */
+  readonly readBy?: LearnedNames['manifest'];
 }
 
 export interface BaselineApplied {
@@ -249,7 +252,8 @@ export class Baseline {
     await run(REBASE_AUDIT, [snapshotId, tokenAtRequest]);
     const { rows } = await run(statements.COUNT_DIFF);
     if (hinting) await hintByManifest(run, hinting, { generatedAt, live: this.#live });
-    const { lines, livePricedSkuCount } = token;
+    const { lines, livePricedSkuCount, readBy } = token;
+    if (readBy) await run(REMEMBER_FIELDS, [readBy.url, readBy.snapshotId]);
     await run(statements.MOVE_TOKEN, [snapshotId, generatedAt, tokenAtRequest, lines, livePricedSkuCount]);
     // Last: who holds the lock of the changes waits for no other.
     await run(statements.ADD_CHANGES);

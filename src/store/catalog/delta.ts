@@ -6,6 +6,7 @@ import { lockNewSkus } from '../connection/locks.ts';
 import { type SkuBefore, absentSku, writeSkuChanges } from '../history/changes.ts';
 import { deletePricesAround, isObjected } from '../history/removed-prices.ts';
 import { auditReports, countSeenFirst, markUnreported, unreported } from './audit.ts';
+import { FORGET_SNAPSHOT_ID } from './learned-names.ts';
 
 export interface DeltaChange {
   readonly since: string;
@@ -281,9 +282,10 @@ export async function noteCatalogFault(sql: Sql, code: '0012' | '0014' | null): 
 /**
  * The chain behind `token` is broken (0010, 0013, an unusable token): a fresh manifest is due. At once the first
  * time; when fresh manifests do not help, after a minute, doubling to an hour. False where that is known already, or
- * it is another token by now.
+ * it is another token by now. `isUnknown`: the partner has no such snapshot. Where that is so of a second manifest's,
+ * and no delta was applied between, the field that it is read from may not be the identifier: it is found anew.
  */
-export async function noteBrokenChain(sql: Sql, token: string): Promise<boolean> {
+export async function noteBrokenChain(sql: Sql, token: string, isUnknown = false): Promise<boolean> {
   return await transaction(sql, async (tx) => {
     const broken = await tx<{ breaks: number }[]>`
       update catalog_internal.sync
@@ -292,6 +294,7 @@ export async function noteBrokenChain(sql: Sql, token: string): Promise<boolean>
       returning chain_breaks as breaks`;
     const breaks = broken[0]?.breaks;
     if (breaks === undefined) return false;
+    if (isUnknown && breaks > 1) await tx.unsafe(FORGET_SNAPSHOT_ID);
     const waitMs = breaks === 1 ? 0 : doubling(60_000, breaks - 1, 3_600_000);
     await tx`
       update catalog_internal.tasks set next_at = least(next_at, now() + make_interval(secs => ${waitMs / 1000}))

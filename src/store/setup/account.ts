@@ -93,6 +93,8 @@ export async function noteAccount(sql: Sql, account: Account): Promise<'known' |
     const isMirror = await hasMirror(tx);
     if (how === 'other-partner' && (isMirror || (await countDaemons(tx)) > 1))
       throw new OtherPartner(known.address ?? '', account.baseUrl);
+    // What answers of a misspelled address have shown of names says nothing of this partner's.
+    if (how === 'other-partner') await tx`delete from catalog_internal.learned_names`;
     const isReplaced = how === 'other-key' && isMirror;
     await storeAccount(tx, account, isReplaced);
     return isReplaced ? 'key-replaced' : 'known';
@@ -189,6 +191,7 @@ export async function adoptAccount(sql: Sql, account: Account): Promise<void> {
       'hints',
       'waiting_hints',
       'hint_sources',
+      'learned_names',
     ])
       await scanning(tx`delete from ${tx(`catalog_internal.${table}`)}`);
     for (const table of [

@@ -1,7 +1,9 @@
 import { manifestFields, readManifestMeta } from '../../../partner/manifest-answer.ts';
+import type { EntryForm } from '../../../partner/size-map.ts';
 import { readBulk, readDelta } from '../../../partner/wire.ts';
 import { harmless } from '../../../status/style.ts';
 import { fail, type CheckResult, ok, warn } from '../check.ts';
+import type { FieldNames } from './names.ts';
 import { bodyKeyOf, confirmedToken, type Evidence, rejectedTokens } from './plan.ts';
 import {
   bulkElements,
@@ -11,15 +13,6 @@ import {
   type PriceShape,
   priceShape,
 } from './shapes.ts';
-
-/** The five names as configured; null: found by shape. */
-export interface FieldNames {
-  readonly bulkBodyKey: string;
-  readonly price: readonly string[];
-  readonly sku: string;
-  readonly manifestUrl: string | null;
-  readonly snapshotId: string | null;
-}
 
 export interface Discovered {
   readonly findings: readonly CheckResult[];
@@ -52,8 +45,8 @@ export function discovered(evidence: Evidence, names: FieldNames): Discovered {
   };
 }
 
-function readBy(body: unknown, { manifestUrl, snapshotId }: FieldNames) {
-  const options = { urlField: manifestUrl ?? undefined, snapshotIdField: snapshotId ?? undefined };
+function readBy(body: unknown, { manifestUrl, snapshotId, known: { manifest: known } }: FieldNames) {
+  const options = { urlField: manifestUrl ?? undefined, snapshotIdField: snapshotId ?? undefined, known };
   return { fields: manifestFields(body, options), reading: readManifestMeta(body, options) };
 }
 
@@ -168,16 +161,13 @@ function pricePart(evidence: Evidence, names: FieldNames): Part {
   if (bodies.length === 0) return {};
   const entries = bodies.flatMap((body) => entriesIn(body));
   const live = new Set(evidence.sample?.live ?? []);
-  const shapes = {
-    snapshot: priceShape(
-      entries.filter(({ sku }) => !live.has(sku)),
+  const shapeOf = (isLive: boolean) =>
+    priceShape(
+      entries.filter(({ sku }) => live.has(sku) === isLive),
       names.price,
-    ),
-    live: priceShape(
-      entries.filter(({ sku }) => live.has(sku)),
-      names.price,
-    ),
-  };
+      names.known.price,
+    );
+  const shapes = { snapshot: shapeOf(false), live: shapeOf(true) };
   const found = [shapes.snapshot, shapes.live].filter((shape) => shape !== null);
   const unknown = shapes.live !== null ? [] : ['price of a live entry: no answer held one'];
   if (found.length === 0) {
@@ -190,7 +180,7 @@ function pricePart(evidence: Evidence, names: FieldNames): Part {
     const text = 'no size_map entry in the sample';
     return { findings: [warn('prices', text, 'run doctor again later, or check one SKU by hand')], unknown };
   }
-  const findings = priceFindings(found);
+  const findings = [...formFindings(found, names.known.price), ...priceFindings(found)];
   const fields = [...new Set(found.flatMap((shape) => (shape.doubtful ? [] : (shape.fields ?? []))))];
   return {
     findings,
@@ -205,6 +195,17 @@ function unreadableIn(body: unknown, names: FieldNames): string[] {
   return [...reading.value.results.values()].flatMap((record) =>
     'unreadable' in record ? [record.unreadable] : [],
   );
+}
+
+/** What the mirror holds counts for an hour after the last entry that had it. */
+function formFindings(shapes: readonly PriceShape[], held: EntryForm | null): CheckResult[] {
+  if (held === null || shapes.some(({ isHeld }) => isHeld)) return [];
+  const read = held.field === null ? 'plain numbers' : shown(held.field);
+  const text = `the mirror reads ${read}, and no entry in the sample has that any longer`;
+  const atOnce = held.field === null ? '' : '; at once where PARTNER_PRICE_FIELDS is without it';
+  return [
+    warn('prices', text, `after an hour without it the mirror reads what entries have instead${atOnce}`),
+  ];
 }
 
 function priceFindings(shapes: readonly PriceShape[]): CheckResult[] {

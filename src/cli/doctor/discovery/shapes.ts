@@ -1,5 +1,5 @@
 import { isObject } from '../../../lib/json-object.ts';
-import { formOf, MIN_PRICE, readAmount, readSizeEntry } from '../../../partner/size-map.ts';
+import { type EntryForm, formOf, MIN_PRICE, readAmount, readSizeEntry } from '../../../partner/size-map.ts';
 import { DELTA_LISTS } from '../../../partner/wire.ts';
 
 /*
@@ -194,6 +194,8 @@ export interface PriceShape {
   readonly candidates: readonly string[];
   /** Set where the configured names read something that is hardly a price. */
   readonly doubtful: boolean;
+  /** Whether they are read by the form that the mirror holds. */
+  readonly isHeld: boolean;
 }
 
 const PRICE_WORDS = /price|lowest|ask|amount|baht|thb|cost|value/i;
@@ -201,12 +203,17 @@ const NOT_PRICE_WORDS =
   /count|qty|quantity|stock|listing|size|rank|id$|_at$|time|date|rate|percent|fee|number|age|total_?items/i;
 
 /**
- * Where the entries carry their price, and whether the configured names find it; null where no entry has any content.
+ * Where the entries carry their price, and whether the configured names find it, or the form that the mirror holds;
+ * null where no entry has any content.
  */
-export function priceShape(seen: readonly SeenEntry[], configured: readonly string[]): PriceShape | null {
+export function priceShape(
+  seen: readonly SeenEntry[],
+  configured: readonly string[],
+  held: EntryForm | null = null,
+): PriceShape | null {
   const all = seen.map(({ entry }) => entry).filter((entry) => entry !== null);
   const objects = all.filter(isObject);
-  const form = formOf(all, configured);
+  const form = formOf(all, configured, held);
   const amounts = (name: string) =>
     objects.map((object) => readAmount(object, { field: name })).filter((amount) => amount !== undefined);
   // What is lower than any ask is a count or a rank.
@@ -216,7 +223,9 @@ export function priceShape(seen: readonly SeenEntry[], configured: readonly stri
   const likely = numeric.filter((name) => isDear(name) && !NOT_PRICE_WORDS.test(name));
   const worded = likely.filter((name) => PRICE_WORDS.test(name));
   const [only] = [worded, likely, numeric.filter(isDear)].find((tier) => tier.length === 1) ?? [];
-  const used = configured.filter((name) => numeric.includes(name));
+  // The one that is held first: whoever pins the names in this order has prices read as they are now.
+  const inOrder = configured.toSorted((a, b) => Number(b === held?.field) - Number(a === held?.field));
+  const used = inOrder.filter((name) => numeric.includes(name));
   // A price that is null where others have one: the size has no offer at the moment.
   const isBlank = (entry: unknown) =>
     isObject(entry) && [...used, ...(only === undefined ? [] : [only])].some((name) => entry[name] === null);
@@ -224,7 +233,8 @@ export function priceShape(seen: readonly SeenEntry[], configured: readonly stri
   if (entries.length === 0) return null;
   const read = entries.filter((entry) => readSizeEntry(entry, form).price !== null).length;
   const doubtful = used.length > 0 && !used.some(isDear) && likely.length > 0;
-  const shape = { entries: entries.length, read, candidates: numeric, doubtful };
+  const isHeld = held !== null && form === held;
+  const shape = { entries: entries.length, read, candidates: numeric, doubtful, isHeld };
   if (objects.length === 0) return { ...shape, fields: read > 0 ? [] : null };
   if (read > 0 && !doubtful) return { ...shape, fields: used };
   return { ...shape, fields: only === undefined ? null : [only] };

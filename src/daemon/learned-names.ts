@@ -1,0 +1,61 @@
+import type { Clock } from '../lib/clock.ts';
+import { type FormKeeper, type FormMemory, NOTHING_LEARNED } from '../partner/entry-forms.ts';
+import type { KnownFields } from '../partner/manifest-fields.ts';
+import { type LearnedNames, readLearnedNames, storeLearnedPrice } from '../store/catalog/learned-names.ts';
+import type { Sql } from '../store/connection/db.ts';
+
+/** What is known of the partner's undocumented names, as Postgres has it for all daemons. */
+export interface NamesKept {
+  /** Reads what others have learned. Throws where Postgres does not answer. */
+  read(): Promise<void>;
+  readonly formKeeper: FormKeeper;
+  readonly knownFields: () => KnownFields;
+}
+
+/** The memory of a client of the partner: `now` is the client's clock. Pure. */
+export function memoryOf({ price }: Pick<LearnedNames, 'price'>, now: number): FormMemory {
+  if (price === null || price.answers === 0) return NOTHING_LEARNED;
+  const { value, answers, missingMs } = price;
+  return { form: { field: value }, answers, missingSince: missingMs === null ? null : now - missingMs };
+}
+
+/**
+ * Keeps what is learned in Postgres, which has the last word: of two daemons that learn at once the second reads what
+ * the first has stored. To be read before the first request, and again and again.
+ */
+export function keepNames(sql: Sql, clock: Clock): NamesKept {
+  let memory = NOTHING_LEARNED;
+  let step = 0;
+  let fields: KnownFields = { url: null, snapshotId: null };
+
+  async function read(): Promise<void> {
+    const before = memory;
+    const names = await readLearnedNames(sql);
+    fields = names.manifest;
+    // A change of this daemon that was stored meanwhile is newer than what was read.
+    if (memory !== before || names.price?.step === step) return;
+    step = names.price?.step ?? 0;
+    memory = memoryOf(names, clock.monotonic());
+  }
+
+  return {
+    read,
+    knownFields: () => fields,
+    formKeeper: {
+      known: () => memory,
+      async replace(before, by) {
+        if (memory !== before) return false;
+        const { form, answers, missingSince } = by;
+        const change = { value: form?.field ?? null, answers, isMissing: missingSince !== null };
+        const of = step;
+        if (await storeLearnedPrice(sql, change, of)) {
+          // Where it was read before it was told to be stored, it is known already.
+          if (step === of) [memory, step] = [by, of + 1];
+          return true;
+        }
+        await read();
+        return false;
+      },
+    },
+  };
+}

@@ -1,0 +1,203 @@
+import { isObject } from '../lib/json-object.ts';
+import { isReadableSku } from './text.ts';
+
+/*
+ * Which fields of a manifest response are its URL and its snapshot identifier, whose names the partner does not
+ * document (partner rules 2.7.open). Nothing here throws.
+ */
+
+/** Fields of a manifest response by their paths, which may be dotted (`snapshot.id`); null: none is known. */
+export interface KnownFields {
+  readonly url: string | null;
+  readonly snapshotId: string | null;
+}
+
+/** Configured names of the undocumented fields, which may be dotted, and what is known of them without. */
+export interface ManifestNames {
+  urlField?: string | undefined;
+  snapshotIdField?: string | undefined;
+  /** By which the last applied manifest was read: they count as long as they are there, whatever else is. */
+  known?: KnownFields | undefined;
+}
+
+export interface Leaf {
+  path: string;
+  words: readonly string[];
+  /** Words of the object that contains the leaf; empty at the top. */
+  parent: readonly string[];
+  value: unknown;
+}
+
+export interface Choice {
+  leaf: Leaf | null;
+  candidates: readonly Leaf[];
+}
+
+const words = (text: string): string[] => text.split(' ');
+
+const URL_WORDS = words('url uri link href download presigned');
+const ID_WORDS = words('id identifier');
+const VERSION_WORDS = words('id identifier version revision key token');
+/** Words that say a field is about something else than which snapshot it is. */
+const NOT_ID_WORDS = words('at time date count expires age size bytes interval code message');
+const OTHER_ID_WORDS = words('request trace correlation supplier account schema format api');
+/** Words that name another snapshot than the manifest's. Not `latest`: that may be it. */
+const OTHER_SNAPSHOT_WORDS = words(
+  'previous prev prior preceding former old older oldest earliest first last expired base parent ancestor ' +
+    'next following upcoming since from delta diff replaces replaced supersedes superseded',
+);
+const CHECKSUM_WORDS = words('checksum hash digest etag signature crc crc32 md5 sha sha1 sha256 sha512');
+/** Of fields with one of these words, none is the identifier where there is one without. */
+const UNLIKE_ID_WORDS = [
+  ...OTHER_SNAPSHOT_WORDS,
+  ...CHECKSUM_WORDS,
+  ...words(
+    'status state type kind name label title description region environment bucket path file filename',
+  ),
+];
+/** Of URLs with one of these words, none is the file's where there is one without. */
+const UNLIKE_URL_WORDS = [
+  ...OTHER_SNAPSHOT_WORDS,
+  ...CHECKSUM_WORDS,
+  ...words('doc docs documentation readme help support contact terms license policy changelog schema spec'),
+  ...words(
+    'status stats report log logs error errors console dashboard portal page html web home homepage website',
+  ),
+  ...words('logo icon image thumbnail preview sample example callback webhook self api metadata'),
+  ...words('mirror backup fallback alternate alternative secondary'),
+];
+
+/** `urlExpiresAt`, `url_expires_at` and `url-expires-at` all become [url, expires, at]. */
+function wordsOf(name: string): string[] {
+  const spaced = name.replaceAll(/([a-z0-9])([A-Z])/g, '$1 $2').toLowerCase();
+  return spaced.split(/[^a-z0-9]+/).filter((word) => word !== '');
+}
+
+/** Fields of the body and of the objects directly in it. */
+export function leavesOf(body: Readonly<Record<string, unknown>>): Leaf[] {
+  return Object.entries(body).flatMap(([name, value]) => {
+    if (!isObject(value)) return [{ path: name, words: wordsOf(name), parent: [], value }];
+    return Object.entries(value).map(([inner, member]) => {
+      return { path: `${name}.${inner}`, words: wordsOf(inner), parent: wordsOf(name), value: member };
+    });
+  });
+}
+
+function has(given: readonly string[], any: readonly string[]): boolean {
+  return given.some((word) => any.includes(word));
+}
+
+export function named(leaves: readonly Leaf[], field: string): Leaf | null {
+  return (
+    leaves.find((leaf) => leaf.path === field) ??
+    leaves.find((leaf) => leaf.path.endsWith(`.${field}`)) ??
+    null
+  );
+}
+
+export function asHttpUrl(value: unknown): URL | null {
+  if (typeof value !== 'string' || !/^https?:\/\//i.test(value)) return null;
+  return URL.parse(value);
+}
+
+export function asSnapshotId(value: unknown): string | null {
+  const id = typeof value === 'number' && Number.isSafeInteger(value) ? String(value) : value;
+  return isReadableSku(id) && asHttpUrl(id) === null ? id : null;
+}
+
+/** The one leaf of the first tier that has any; more than one with different values is a choice for a person. */
+function firstTier(tiers: readonly (readonly Leaf[])[]): Choice {
+  const candidates = tiers.find((tier) => tier.length > 0) ?? [];
+  const [leaf] = candidates;
+  const alike = candidates.every((other) => other.value === leaf?.value);
+  return { leaf: leaf !== undefined && alike ? leaf : null, candidates };
+}
+
+/** The choice among those whose names say nothing else; where there are none, among all. */
+function likeFirst(
+  leaves: readonly Leaf[],
+  unlike: readonly string[],
+  choose: (from: readonly Leaf[]) => Choice,
+): Choice {
+  const like = choose(leaves.filter((leaf) => !has([...leaf.words, ...leaf.parent], unlike)));
+  return like.candidates.length > 0 ? like : choose(leaves);
+}
+
+function chooseUrl(leaves: readonly Leaf[]): Choice {
+  const urls = leaves.filter((leaf) => asHttpUrl(leaf.value) !== null && leaf.words.at(-1) !== 'at');
+  return likeFirst(urls, UNLIKE_URL_WORDS, (from) =>
+    firstTier([from.filter((leaf) => has(leaf.words, URL_WORDS)), from]),
+  );
+}
+
+function chooseSnapshotId(leaves: readonly Leaf[]): Choice {
+  const ids = leaves.filter((leaf) => {
+    return (
+      asSnapshotId(leaf.value) !== null &&
+      !has(leaf.words, [...NOT_ID_WORDS, ...URL_WORDS, ...OTHER_ID_WORDS])
+    );
+  });
+  return likeFirst(ids, [...UNLIKE_ID_WORDS, ...OTHER_ID_WORDS], (from) =>
+    firstTier([
+      from.filter((leaf) => isOfSnapshot(leaf) && has(leaf.words, ID_WORDS)),
+      from.filter((leaf) => leaf.words.includes('snapshot')),
+      from.filter((leaf) => has(leaf.words, ID_WORDS)),
+      from.filter((leaf) => has(leaf.words, VERSION_WORDS)),
+    ]),
+  );
+}
+
+const isOfSnapshot = (leaf: Leaf): boolean =>
+  leaf.words.includes('snapshot') || leaf.parent.includes('snapshot');
+
+/** A leaf of which it is known that it is the one; null where it is not there, or what it has is not usable. */
+function knownLeaf(
+  leaves: readonly Leaf[],
+  path: string | null | undefined,
+  read: (value: unknown) => unknown,
+): Leaf | null {
+  return leaves.find((leaf) => leaf.path === path && read(leaf.value) !== null) ?? null;
+}
+
+/** The two fields: by their configured names, else those that are known, else by shape. */
+export function choicesOf(
+  leaves: readonly Leaf[],
+  { urlField, snapshotIdField, known }: ManifestNames,
+): { url: Choice; snapshotId: Choice } {
+  const choice = (field: string | undefined, leaf: Leaf | null, byShape: () => Choice): Choice => {
+    if (field !== undefined) return { leaf: named(leaves, field), candidates: [] };
+    return leaf === null ? byShape() : { leaf, candidates: [leaf] };
+  };
+  const knownUrl = knownLeaf(leaves, known?.url, asHttpUrl);
+  const knownId = knownLeaf(leaves, known?.snapshotId, asSnapshotId);
+  return {
+    url: choice(urlField, knownUrl, () => chooseUrl(leaves)),
+    snapshotId: choice(snapshotIdField, knownId, () => chooseSnapshotId(leaves)),
+  };
+}
+
+/** The fields that the partner documents (partner rules 2.7): none of them is the identifier. */
+const DOCUMENTED = words('url_expires_at generated_at sku_count live_priced_sku_count');
+
+/**
+ * All leaves that could be the URL or the identifier, whatever they are called: those that are known or found by shape
+ * first, then what is left over.
+ */
+export function candidatesOf(
+  leaves: readonly Leaf[],
+  known?: KnownFields,
+): { readonly url: readonly Leaf[]; readonly snapshotId: readonly Leaf[] } {
+  const { url, snapshotId } = choicesOf(leaves, { known });
+  const likely = [...snapshotId.candidates, ...chooseSnapshotId(leaves).candidates];
+  const rest = leaves.filter((leaf) => {
+    const other = has(leaf.words, [...NOT_ID_WORDS, ...URL_WORDS]) || DOCUMENTED.includes(leaf.path);
+    return asSnapshotId(leaf.value) !== null && !other;
+  });
+  const unrelated = (leaf: Leaf) => Number(has(leaf.words, OTHER_ID_WORDS));
+  const ids = [...likely, ...rest.toSorted((a, b) => unrelated(a) - unrelated(b))];
+  const urls = leaves.filter((leaf) => asHttpUrl(leaf.value) !== null);
+  return {
+    url: [...new Set([...url.candidates, ...chooseUrl(leaves).candidates, ...urls])],
+    snapshotId: [...new Set(ids)],
+  };
+}

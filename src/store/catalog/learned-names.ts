@@ -1,0 +1,79 @@
+import type { Sql } from '../connection/db.ts';
+
+/*
+ * What answers have shown of the names that the partner does not document, for all daemons and after them
+ * (catalog_internal.learned_names): the field that entries of size_map have their price in, and those by which the last
+ * applied manifest was read. What follows from them is partner/entry-forms.ts and partner/manifest-fields.ts.
+ */
+
+/** The field that entries have their price in. */
+export interface LearnedPrice {
+  /** Null: entries are numbers by themselves. */
+  readonly value: string | null;
+  /** Answers in a row that had it. */
+  readonly answers: number;
+  /** For how long no answer has had it, by Postgres's clock; null: the last one had. */
+  readonly missingMs: number | null;
+  /** Counts the changes. */
+  readonly step: number;
+}
+
+export interface LearnedNames {
+  /** Null: nothing is learned. */
+  readonly price: LearnedPrice | null;
+  /** Paths in the manifest response; null: none is known. */
+  readonly manifest: { readonly url: string | null; readonly snapshotId: string | null };
+}
+
+const PRICE = 'price';
+const MANIFEST_URL = 'manifest_url';
+const SNAPSHOT_ID = 'snapshot_id';
+
+/** A clock that was set back meanwhile makes no time negative. Of nulls GREATEST takes no notice. */
+const MISSING_MS = `
+  case when missing_since is not null then (greatest(0, extract(epoch from clock_timestamp() - missing_since)) * 1000)::float8 end`;
+
+export async function readLearnedNames(sql: Sql): Promise<LearnedNames> {
+  const rows = await sql<(LearnedPrice & { name: string })[]>`
+    select name, value, answers, step, ${sql.unsafe(MISSING_MS)} as "missingMs" from catalog_internal.learned_names`;
+  const of = (name: string) => rows.find((row) => row.name === name) ?? null;
+  const url = of(MANIFEST_URL)?.value ?? null;
+  return { price: of(PRICE), manifest: { url, snapshotId: of(SNAPSHOT_ID)?.value ?? null } };
+}
+
+/** What is to be known of the field from now on; `isMissing`: no answer has it any longer. */
+export interface LearnedPriceChange extends Pick<LearnedPrice, 'value' | 'answers'> {
+  readonly isMissing: boolean;
+}
+
+/**
+ * Stores it as the step after `step` (0: nothing was learned). False, with nothing changed, where another daemon has
+ * stored that already. One statement: its lock is held by nobody who may fall silent.
+ */
+export async function storeLearnedPrice(
+  sql: Sql,
+  { value, answers, isMissing }: LearnedPriceChange,
+  step: number,
+): Promise<boolean> {
+  const stored = await sql`
+    insert into catalog_internal.learned_names as l (name, value, answers, missing_since, step)
+    values (${PRICE}, ${value}, ${answers}, case when ${isMissing} then clock_timestamp() end, ${step + 1})
+    on conflict (name) do update set value = excluded.value, answers = excluded.answers, step = excluded.step,
+      missing_since = excluded.missing_since,
+      learned_at = case when (l.value, l.answers) is distinct from (excluded.value, excluded.answers)
+        then excluded.learned_at else l.learned_at end
+    where l.step = excluded.step - 1
+    returning 1`;
+  return stored.length > 0;
+}
+
+/** SQL, in a manifest's own transaction: by which fields it was read. $1 that of the URL, $2 of the identifier. */
+export const REMEMBER_FIELDS = `
+  insert into catalog_internal.learned_names as l (name, value)
+  select * from (values ('${MANIFEST_URL}', $1::text), ('${SNAPSHOT_ID}', $2::text)) as read_by (name, value)
+  where value is not null
+  on conflict (name) do update set value = excluded.value, step = l.step + 1, learned_at = excluded.learned_at
+  where l.value is distinct from excluded.value`;
+
+/** SQL: the identifier is to be found anew, as what was read for it is no snapshot's. */
+export const FORGET_SNAPSHOT_ID = `delete from catalog_internal.learned_names where name = '${SNAPSHOT_ID}'`;

@@ -1,0 +1,75 @@
+import { expect, test } from 'vitest';
+import { discovered } from '../../src/cli/doctor/discovery/checks.ts';
+import { type KnownNames, NOTHING_KNOWN } from '../../src/cli/doctor/discovery/names.ts';
+import type { Evidence } from '../../src/cli/doctor/discovery/plan.ts';
+import { manifestCandidates } from '../../src/partner/manifest-answer.ts';
+
+/* What the mirror has learned of names is what `doctor` reads by, too. */
+
+const NAMES = {
+  bulkBodyKey: 'skus',
+  price: ['price', 'lowest_ask'],
+  sku: 'sku',
+  manifestUrl: null,
+  snapshotId: null,
+};
+
+function findings(body: unknown, entries: readonly unknown[], known: KnownNames): string[] {
+  const records = entries.map((entry, n) => [`S${n}`, { code: '0000', size_map: { '40': entry } }]);
+  const skus = records.map(([sku]) => sku as string);
+  const evidence: Evidence = {
+    manifest: { kind: 'ok', body, candidates: manifestCandidates(body, known.manifest) },
+    sample: { snapshot: skus, live: [], urlPath: null, problem: null },
+    bulk: [
+      {
+        sent: new Map([['skus', skus]]),
+        kind: 'ok',
+        body: { results: Object.fromEntries(records) as unknown },
+      },
+    ],
+    delta: [],
+    ownToken: null,
+  };
+  const found = discovered(evidence, { ...NAMES, known }).findings;
+  return found.map(({ check, level, text }) => `${level} ${check}: ${text}`);
+}
+
+const URL_TEXT = 'https://files.example.com/m.gz';
+
+test('a manifest that shape alone cannot tell is read by the fields of the last one', () => {
+  const body = { version: 's1', revision: 'r7', url: URL_TEXT, download: `${URL_TEXT}2` };
+  expect(
+    findings(body, [], NOTHING_KNOWN).filter((line) => /^FAIL (manifest url|snapshot id)/.test(line)),
+  ).toHaveLength(2);
+  const known = { price: null, manifest: { url: 'download', snapshotId: 'version' } };
+  const found = findings(body, [], known);
+  expect(found).toContain('OK manifest url: in `download`');
+  expect(found).toContain('OK snapshot id: in `version`, not tested with the delta');
+});
+
+test.each([
+  [{ price: 3590, lowest_ask: 3200 }, 'lowest_ask', 'in `lowest_ask`, `price`'],
+  [{ price: 3590, lowest_ask: 3200 }, 'price', 'in `price`, `lowest_ask`'],
+  [3200, null, 'plain numbers, no field name needed'],
+])('entries that have what the mirror reads are read by it: %j by %s', (entry, field, where) => {
+  const known = { price: { field }, manifest: NOTHING_KNOWN.manifest };
+  const prices = findings({}, [entry], known).filter((line) => line.includes('prices'));
+  expect(prices).toEqual([`OK prices: 1 size_map entries read: ${where}`]);
+});
+
+test.each([
+  ['price', 'the mirror reads `price`, and no entry'],
+  [null, 'the mirror reads plain numbers, and no entry'],
+])('says what the mirror reads where no entry has it any longer: %s', (field, text) => {
+  const known = { price: { field }, manifest: NOTHING_KNOWN.manifest };
+  const body = { results: { A: { code: '0000', size_map: { '40': { lowest_ask: 3200 } } } } };
+  const evidence: Evidence = {
+    manifest: null,
+    sample: null,
+    bulk: [{ sent: new Map([['skus', ['A']]]), kind: 'ok', body }],
+    delta: [],
+    ownToken: null,
+  };
+  const warned = discovered(evidence, { ...NAMES, known }).findings.filter(({ level }) => level === 'WARN');
+  expect(warned.map((finding) => finding.text)).toEqual([expect.stringContaining(text)]);
+});

@@ -1,0 +1,65 @@
+import { expect, test } from 'vitest';
+import { expectHistoryIsAChain, expectMirrorIsTrue } from '../support/oracle.ts';
+import { backends, createStack } from '../support/stack.ts';
+
+/*
+ * The partner adds members that it does not document while no daemon runs: what the one before has learned counts.
+ */
+
+const [backend] = backends();
+/** Some calls, so that the form of entries is held after the fill. */
+const SANDBOX = { skus: 450, liveShare: 0.04, seed: 64 };
+
+test('a member that looks more like the price is not read, after a restart or beside a daemon that is older than it', async () => {
+  await using stack = await createStack({
+    ...(backend !== undefined && { backend }),
+    sandbox: { ...SANDBOX, dialect: { entries: 'object', priceField: 'lowest_ask' } },
+  });
+  const { sandbox, sql } = stack;
+  await stack.once();
+  await expectMirrorIsTrue(sql, sandbox.world);
+
+  sandbox.options.dialect.retailField = 'price';
+  for (let round = 0; round < 2; round += 1) {
+    sandbox.world.step(60);
+    await stack.start();
+    await stack.everythingDue();
+    await stack.caughtUp();
+    await expectMirrorIsTrue(sql, sandbox.world);
+  }
+  await expectHistoryIsAChain(sql);
+});
+
+test('what is configured without the learned field is read at once', async () => {
+  await using stack = await createStack({
+    sandbox: { ...SANDBOX, dialect: { entries: 'object', priceField: 'lowest_ask', retailField: 'price' } },
+  });
+  const { sandbox, sql } = stack;
+  await stack.once();
+  await stack.start({ PARTNER_PRICE_FIELDS: 'lowest_ask' });
+  await stack.everythingDue();
+  await stack.caughtUp();
+  await expectMirrorIsTrue(sql, sandbox.world);
+});
+
+test('a manifest that could be read before is read, whatever members were added', async () => {
+  await using stack = await createStack({
+    sandbox: { ...SANDBOX, dialect: { snapshotIdField: 'version', urlField: 'location' } },
+  });
+  const { sandbox, sql } = stack;
+  await stack.once();
+
+  sandbox.options.dialect.otherIdField = 'revision';
+  sandbox.world.step(60);
+  sandbox.world.buildSnapshot();
+  // From here on only a manifest tells.
+  sandbox.world.breakChain();
+  await stack.start();
+  await stack.caughtUp();
+  // Of live SKUs it says nothing.
+  await stack.everythingDue();
+  await stack.caughtUp();
+  await expectMirrorIsTrue(sql, sandbox.world);
+  const [sync] = await sql`select snapshot_id as token from catalog_internal.sync`;
+  expect(sync).toEqual({ token: sandbox.world.newestSnapshot() });
+});

@@ -1,0 +1,140 @@
+import { faultsOf, type Mutant } from './mutant.ts';
+
+const KEPT = ['test/store/learned-names.pg.test.ts'];
+const RESTARTED = ['test/e2e/learned-names.e2e.test.ts'];
+
+/**
+ * Faults in what is kept of the names that the partner does not document. Not listed, because they cannot matter: a
+ * start that reads nothing of the form finds it out with its first answer.
+ */
+export const LEARNED_NAMES: readonly Mutant[] = [
+  ...faultsOf(
+    'src/store/catalog/learned-names.ts',
+    KEPT,
+    ['learned names: the last to store has the last word', 'where l.step = excluded.step - 1', 'where true'],
+    [
+      'learned names: a field that was never missing is missing at each start',
+      'case when missing_since is not null then (',
+      'case when true then (',
+    ],
+    [
+      'learned names: no answer without the field is noted',
+      'case when ${isMissing} then clock_timestamp() end',
+      'case when ${isMissing} then null::timestamptz end',
+    ],
+    [
+      'learned names: the field of the first manifest stays',
+      'on conflict (name) do update set value = excluded.value, step = l.step + 1, learned_at = excluded.learned_at\n  where l.value is distinct from excluded.value`',
+      'on conflict (name) do nothing`',
+    ],
+    ['learned names: a field that has no name is remembered', 'where value is not null\n', 'where true\n'],
+    [
+      'learned names: the field is learned when it is missing',
+      'is distinct from (excluded.value, excluded.answers)',
+      'is not distinct from (excluded.value, excluded.answers)',
+    ],
+  ),
+  ...faultsOf(
+    'src/daemon/learned-names.ts',
+    KEPT,
+    [
+      'learned names: the hour without the field begins with each start',
+      'missingMs === null ? null : now - missingMs',
+      'missingMs === null ? null : now',
+    ],
+    [
+      'learned names: what was read before a change takes its place',
+      'if (memory !== before || names.price?.step === step) return;',
+      'if (names.price?.step === step) return;',
+    ],
+    [
+      'learned names: the clock of Postgres counts while a daemon runs',
+      'if (memory !== before || names.price?.step === step) return;',
+      'if (memory !== before) return;',
+    ],
+    ['learned names: what another has learned is not read', '        await read();\n', ''],
+  ),
+  ...faultsOf(
+    'src/store/catalog/delta.ts',
+    KEPT,
+    [
+      'learned names: one token that is rejected forgets its field',
+      'if (isUnknown && breaks > 1)',
+      'if (isUnknown)',
+    ],
+    [
+      'learned names: a delta that is too large forgets the field of the token',
+      'if (isUnknown && breaks > 1)',
+      'if (breaks > 1)',
+    ],
+  ),
+  ...faultsOf(
+    'src/sync/delta.ts',
+    ['test/sync/rejected-token.pg.test.ts'],
+    [
+      'learned names: whatever breaks the chain forgets the field of the token',
+      "error.kind === 'snapshot-expired')",
+      'true)',
+    ],
+  ),
+  ...faultsOf(
+    'src/store/setup/account.ts',
+    KEPT,
+    ['learned names: an adopted account is read by those of the other', "      'learned_names',\n", ''],
+    [
+      'learned names: a corrected address is read by those of the wrong one',
+      "if (how === 'other-partner') await",
+      "if (how === 'first') await",
+    ],
+    ['learned names: another key forgets them', "if (how === 'other-partner') await", 'await'],
+  ),
+  ...faultsOf('src/store/catalog/baseline.ts', KEPT, [
+    'learned names: a manifest that is applied is not remembered',
+    'if (readBy) await run(',
+    'if (readBy && lines < 0) await run(',
+  ]),
+  ...faultsOf(
+    'src/sync/manifest.ts',
+    ['test/sync/manifest.pg.test.ts'],
+    ['learned names: nobody tells by which fields a manifest was read', '      readBy: meta.readBy,\n', ''],
+  ),
+  ...faultsOf('drizzle/0047_learned_names.sql', KEPT, [
+    'learned names: what a clock ahead has dated stays ahead',
+    'WHERE missing_since > moment OR learned_at > moment;',
+    'WHERE missing_since > moment AND learned_at < moment;',
+  ]),
+  ...faultsOf(
+    'src/daemon/partner.ts',
+    RESTARTED,
+    ['learned names: a restart reads another member', '    formKeeper,\n', ''],
+    ['learned names: a restart cannot read the manifest', '    knownFields,\n', ''],
+  ),
+  ...faultsOf(
+    'src/cli/doctor/discovery/shapes.ts',
+    ['test/doctor/shapes.test.ts'],
+    [
+      'learned names: doctor reads another field than the mirror',
+      'formOf(all, configured, held)',
+      'formOf(all, configured)',
+    ],
+    [
+      'learned names: doctor would have another field pinned',
+      'Number(b === held?.field) - Number(a === held?.field)',
+      '0 * Number(a === b)',
+    ],
+  ),
+  ...faultsOf(
+    'src/cli/doctor/discovery/checks.ts',
+    ['test/doctor/known-names.test.ts'],
+    [
+      'learned names: doctor tells of a field that is there',
+      'shapes.some(({ isHeld }) => isHeld)',
+      'shapes.length === 0',
+    ],
+    [
+      'learned names: doctor reads a manifest by shape alone',
+      'snapshotId ?? undefined, known };',
+      'snapshotId ?? undefined };',
+    ],
+  ),
+];

@@ -1,0 +1,91 @@
+import { faultsOf, type Mutant } from './mutant.ts';
+
+const CORNERS = 'test/partner/corners.test.ts';
+const META = ['test/partner/manifest-answer.test.ts', CORNERS];
+
+/** Faults in how a manifest response is read. */
+export const MANIFEST_ANSWERS: readonly Mutant[] = [
+  ...faultsOf(
+    'src/partner/manifest-fields.ts',
+    META,
+    [
+      'manifest answer: of two ids the first is taken',
+      'leaf: leaf !== undefined && alike ? leaf : null',
+      'leaf: leaf ?? null',
+    ],
+    [
+      'manifest answer: the id of a request is the snapshot',
+      '...NOT_ID_WORDS, ...URL_WORDS, ...OTHER_ID_WORDS]',
+      '...NOT_ID_WORDS, ...URL_WORDS]',
+    ],
+    [
+      'manifest answer: a configured name is only tried',
+      'return { leaf: named(leaves, field), candidates: [] };',
+      'return { leaf: named(leaves, field) ?? byShape().leaf, candidates: [] };',
+    ],
+    [
+      'manifest answer: the identifier of another snapshot is the one',
+      'const UNLIKE_ID_WORDS = [\n  ...OTHER_SNAPSHOT_WORDS,',
+      'const UNLIKE_ID_WORDS = [',
+    ],
+    [
+      'manifest answer: the URL of a checksum is the one',
+      'const UNLIKE_URL_WORDS = [\n  ...OTHER_SNAPSHOT_WORDS,\n  ...CHECKSUM_WORDS,',
+      'const UNLIKE_URL_WORDS = [\n  ...OTHER_SNAPSHOT_WORDS,',
+    ],
+    [
+      'manifest answer: what an object is called says nothing of its fields',
+      '!has([...leaf.words, ...leaf.parent], unlike)',
+      '!has([...leaf.words], unlike)',
+    ],
+    [
+      'manifest answer: the identifier of a request is one within its object',
+      'likeFirst(ids, [...UNLIKE_ID_WORDS, ...OTHER_ID_WORDS],',
+      'likeFirst(ids, [...UNLIKE_ID_WORDS],',
+    ],
+    [
+      'manifest answer: what is called otherwise is not taken where it is alone',
+      'like.candidates.length > 0 ? like : choose(leaves)',
+      'like',
+    ],
+    [
+      'manifest answer: a known field counts without a value that is usable',
+      'leaf.path === path && read(leaf.value) !== null',
+      'leaf.path === path',
+    ],
+    [
+      'manifest answer: a known field counts only where shape finds none',
+      'return leaf === null ? byShape() : { leaf, candidates: [leaf] };',
+      'return byShape().leaf === null && leaf !== null ? { leaf, candidates: [leaf] } : byShape();',
+    ],
+    [
+      'manifest answer: doctor tries what is known last',
+      'const likely = [...snapshotId.candidates, ...chooseSnapshotId(leaves).candidates];',
+      'const likely = chooseSnapshotId(leaves).candidates;',
+    ],
+  ),
+  ...faultsOf(
+    'src/partner/manifest-answer.ts',
+    META,
+    [
+      'manifest answer: a name that no table takes is remembered',
+      'return isReadableSku(path) ? path : null;',
+      'return path ?? null;',
+    ],
+    [
+      'manifest answer: seconds are milliseconds',
+      'text < 100_000_000_000 ? text * 1000 : text',
+      'text < 100_000_000_000 ? text : text',
+    ],
+    [
+      'manifest answer: an unreadable sku_count is none',
+      'if (announced !== null && skuCount === null)',
+      'if (announced === Infinity)',
+    ],
+    [
+      'manifest answer: a live count that no column holds',
+      'count === null || count > INT4_MAX ? null : count',
+      'count',
+    ],
+  ),
+];

@@ -1,0 +1,171 @@
+import { expect } from 'vitest';
+import type { LowestRecord, UnreadableRecord } from '../../src/partner/answers.ts';
+import { EntryForms, heldForm } from '../../src/partner/entry-forms.ts';
+import type { EntryForm } from '../../src/partner/size-map.ts';
+import { readBulk } from '../../src/partner/wire.ts';
+import { keptForAll } from './kept-forms.ts';
+
+/*
+ * A partner that has its price in one field of an entry, or in the entry itself, and whose entries get other members
+ * and lose them, are sold out, are left empty or come in another form; read by two processes that are restarted and
+ * have one memory. Every number says which member it is of.
+ */
+export const FIELDS = ['price', 'lowest_price', 'lowest_ask', 'amount'] as const;
+export type Field = (typeof FIELDS)[number] | null;
+export const FORMS: readonly Field[] = [...FIELDS, null];
+const MINUTE = 60_000;
+export const HOUR = 60 * MINUTE;
+
+const memberOf = (price: number): Field => FORMS[Math.floor(price / 100_000) - 1] ?? null;
+
+/** offered: with a price; sold: null or 0 in its place; bare: without the field; odd: nothing that is a price. */
+export const KINDS = ['offered', 'offered', 'offered', 'sold', 'zero', 'empty', 'lacking', 'odd'] as const;
+type Kind = (typeof KINDS)[number];
+
+export type Step =
+  | { readonly does: 'answer'; readonly by: number; readonly entries: readonly Kind[] }
+  | { readonly does: 'member'; readonly field: (typeof FIELDS)[number] }
+  | { readonly does: 'renames'; readonly to: Field }
+  | { readonly does: 'restart'; readonly which: number }
+  | { readonly does: 'time'; readonly minutes: number };
+
+/** What an entry says in a form: a number, something else, or that there is no offer. */
+function saysIn(entry: unknown, { field }: EntryForm): 'price' | 'nothing' | 'other' {
+  const isObject = typeof entry === 'object' && entry !== null;
+  const isThere = isObject ? field !== null && Object.hasOwn(entry, field) : field === null;
+  const value: unknown = isThere && isObject ? (entry as Record<string, unknown>)[field ?? ''] : entry;
+  if (isThere && typeof value === 'number' && value > 0) return 'price';
+  const values = typeof value === 'object' && value !== null ? Object.values(value) : [value];
+  return values.every((one) => one === null || one === 0) ? 'nothing' : 'other';
+}
+
+/** Whether any entry has the field at all, or is a bare value. */
+const has = (entries: readonly unknown[], { field }: EntryForm): boolean =>
+  entries.some((entry) =>
+    typeof entry === 'object' && entry !== null
+      ? field !== null && Object.hasOwn(entry, field)
+      : field === null && entry !== null && entry !== 0,
+  );
+
+export class World {
+  now = 0;
+  field: Field;
+  readonly #members = new Set<string>();
+  readonly #kept = keptForAll();
+  #numbers = 0;
+  /** When an answer last had the form that is held. */
+  #had = 0;
+  readonly #processes = [0, 1].map(() => this.#start());
+
+  constructor(field: Field) {
+    this.field = field;
+  }
+
+  #start() {
+    const keeper = this.#kept.reader();
+    return { keeper, forms: new EntryForms(FIELDS, () => this.now, keeper) };
+  }
+
+  get held(): EntryForm | null {
+    return heldForm(this.#kept.memory, FIELDS);
+  }
+
+  /** Takes a step; out: the answer, where it is one. */
+  async step(step: Step): Promise<Answered | null> {
+    if (step.does === 'answer') return await this.answer(step.by, step.entries);
+    if (step.does === 'member' && !this.#members.delete(step.field)) this.#members.add(step.field);
+    if (step.does === 'renames') this.field = step.to;
+    if (step.does === 'restart') this.#processes[step.which] = this.#start();
+    if (step.does === 'time') this.pass(step.minutes * MINUTE);
+    return null;
+  }
+
+  /** Processes hear within seconds what others have learned. */
+  pass(ms: number): void {
+    this.now += ms;
+    for (const { keeper } of this.#processes) keeper.hear();
+  }
+
+  forgetMembers(): void {
+    this.#members.clear();
+  }
+
+  #number(field: Field): number {
+    this.#numbers += 1;
+    return (FORMS.indexOf(field) + 1) * 100_000 + (this.#numbers % 90_000);
+  }
+
+  #entry(kind: Kind): unknown {
+    const own = { offered: this.#number(this.field), sold: null, zero: 0, odd: 'on request' };
+    if (kind === 'empty') return null;
+    if (this.field === null && kind !== 'lacking') return own[kind];
+    const others = [...this.#members].filter((field) => field !== this.field);
+    const members = Object.fromEntries(others.map((field) => [field, this.#number(field as Field)]));
+    return kind === 'lacking' ? members : { ...members, [this.field ?? '']: own[kind] };
+  }
+
+  async answer(by: number, kinds: readonly Kind[]): Promise<Answered> {
+    const { forms } = this.#processes[by] ?? this.#start();
+    const entries = kinds.map((kind) => this.#entry(kind));
+    const record = {
+      code: '0000',
+      size_map: Object.fromEntries(entries.map((entry, n) => [`S${n}`, entry])),
+    };
+    const before = this.held;
+    const view = forms.held;
+    let used: EntryForm | null = null;
+    const { answer } = await forms.read((entryForm) => {
+      used = entryForm;
+      const reading = readBulk(
+        { results: { A: record } },
+        { priceFields: FIELDS, skuField: 'sku', entryForm },
+      );
+      if (!reading.ok) throw new Error(reading.problem);
+      return reading.value;
+    });
+    const { held: after } = this;
+    const withoutMs = this.now - this.#had;
+    if (after !== null && (before === null || has(entries, after))) this.#had = this.now;
+    const form = used ?? answer.form ?? null;
+    return { entries, record: answer.results.get('A'), form, before, after, view, withoutMs };
+  }
+}
+
+/** One answer, and what became of the form that is held. */
+export interface Answered {
+  readonly entries: readonly unknown[];
+  readonly record: LowestRecord | UnreadableRecord | undefined;
+  /** By which it was read; null: no entry has any. */
+  readonly form: EntryForm | null;
+  /** What is held for all, before and after it, and what the process that read it thought so far. */
+  readonly before: EntryForm | null;
+  readonly after: EntryForm | null;
+  readonly view: EntryForm | null;
+  /** For how long no answer had had what was held. */
+  readonly withoutMs: number;
+}
+
+/** Reads nothing else than the form that is held, which changes only where no answer has had it for an hour. */
+export function expectSound({ entries, record, form, before, after, view, withoutMs }: Answered): void {
+  // One that has not heard yet that another has let its form go.
+  const isBehind = view !== null && view.field !== before?.field;
+  if (before !== null && form !== null && !isBehind) expect(form).toEqual(before);
+  if (form !== null) expectRead(record, entries, form);
+  if (before === null || after?.field === before.field) return;
+  expect(after).toBeNull();
+  expect(withoutMs).toBeGreaterThanOrEqual(HOUR);
+}
+
+function expectRead(record: Answered['record'], entries: readonly unknown[], form: EntryForm): void {
+  const said = entries.map((entry) => saysIn(entry, form));
+  if (record === undefined || 'unreadable' in record) {
+    expect(said, 'what has a price can be read').not.toContain('price');
+    expect(said, 'what says that there is no offer can be read').toContain('other');
+    return;
+  }
+  for (const [n, { price, unreadable }] of [...record.sizes.values()].entries()) {
+    expect(price === null ? 'none' : memberOf(price)).toBe(said[n] === 'price' ? form.field : 'none');
+    expect(unreadable ?? false, 'what cannot be read is not sold out').toBe(said[n] === 'other');
+  }
+  if (said.includes('other')) expect(said, 'a record without a price').toContain('price');
+}
