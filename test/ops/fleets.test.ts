@@ -53,6 +53,10 @@ function healthy(job: string, instance: string, minutes: number): Series[] {
     ['catalog_mirror_mirror_stats_available', '', always(1)],
     ['catalog_mirror_catalog_counted_timestamp_seconds', '', now],
     ['catalog_mirror_store_paused', 'because="disk-full"', always(0)],
+    ['catalog_mirror_state', 'state="healthy"', always(1)],
+    ['catalog_mirror_state', 'state="broken"', always(0)],
+    ['catalog_mirror_actionable_skus', 'price_source="snapshot"', always(980)],
+    ['catalog_mirror_actionable_skus', 'price_source="live"', always(90)],
     ['catalog_mirror_state_reason', 'code="filling"', always(0)],
     ['catalog_mirror_state_reason', 'code="delta-late"', always(0)],
     ['catalog_mirror_skus', 'state="priced", price_source="snapshot"', always(1000)],
@@ -125,7 +129,8 @@ function inFleet({ name, interval, input_series, alert_rule_test }: Case, fleet:
     alert_rule_test: alert_rule_test.map((evaluation) => ({
       ...evaluation,
       exp_alerts: evaluation.exp_alerts.map(({ exp_labels, exp_annotations }) => ({
-        exp_labels: { ...exp_labels, job: fleet.sick },
+        // A case may have mirrors of its own beside.
+        exp_labels: exp_labels['job'] === JOB ? { ...exp_labels, job: fleet.sick } : exp_labels,
         exp_annotations: { ...exp_annotations, summary: renamed(exp_annotations['summary'] ?? '') },
       })),
     })),

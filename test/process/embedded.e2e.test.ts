@@ -112,7 +112,7 @@ describe.concurrent('demo', () => {
     const refreshed = await runProgram(['refresh', 'DD1391-100', 'UNHEARD-OF'], env, nobody);
     expect(refreshed).toMatchObject({
       code: 0,
-      stdout: `in ${which}:\n2 SKUs are due now\n1 SKU was unknown and is mirrored from now on`,
+      stdout: `in ${which}:\n2 SKUs are due now\n1 SKU was unknown and is mirrored from now on: UNHEARD-OF`,
     });
     const again = await runProgram(['demo'], env, nobody);
     expect(again.code).toBe(1);
@@ -178,7 +178,7 @@ describe.concurrent('a daemon with an embedded Postgres', () => {
     expect(await shown()).toMatchObject({ skus: [{ state: 'priced', count: 40 }] });
     expect(await runProgram(['refresh', '--all'], beside, nobody)).toMatchObject({
       code: 0,
-      stdout: `in the stopped daemon in ${join(folder, 'postgres')}:\n40 more SKUs are due now`,
+      stdout: `in the stopped daemon in ${join(folder, 'postgres')}:\n40 more SKUs are due now\nnothing is fetched now: no daemon is running`,
     });
     await nothingRuns(join(folder, 'postgres'));
   });
