@@ -1,6 +1,6 @@
 -- What answers have shown of the partner's undocumented names, for all daemons and over restarts.
 CREATE TABLE "catalog_internal"."learned_names" (
-	"name" text PRIMARY KEY NOT NULL,
+	"name" text COLLATE "C" PRIMARY KEY NOT NULL,
 	"value" text,
 	"answers" integer DEFAULT 1 NOT NULL,
 	"missing_since" timestamp with time zone,

@@ -21,7 +21,7 @@ export const mutedMembers = internal.table(
  * the field that entries of size_map have their price in, `manifest_url` and `snapshot_id`.
  */
 export const learnedNames = internal.table('learned_names', {
-  name: text().primaryKey(),
+  name: key().primaryKey(),
   /** Of `price` null: entries are numbers by themselves. */
   value: text(),
   /** Answers in a row that had it; only of `price`. */
