@@ -22,10 +22,10 @@ const SIZE = {
 
 /**
  * Too short for rates and wholesale moves to be learned well, for a fill to outlast its deferrals, and for those five
- * minutes not to count; and so few SKUs that no price is as old as LIVE_INTERVAL.
+ * minutes not to count; and so few SKUs that no price is as old as LIVE_INTERVAL, and one seed for an hour after an outage.
  */
 const NEEDS_THE_FULL_LENGTH =
-  /redrawn|course of things|against by age|mislisted|from cold|closed|above known rates|points lost|ceiling 200: (?:longest|deferred|part of the ceiling used)|lines, .*dismissed|lines, releases, no ceiling: points|lines, all of it, no ceiling: part|lines, (?:stationary|regimes), ceiling: points/;
+  /redrawn|course of things|against by age|mislisted|from cold|closed|above known rates|points lost|ceiling 200: (?:longest|deferred|part of the ceiling used)|lines, .*dismissed|lines, releases, no ceiling: points|lines, all of it, no ceiling: part|lines, (?:stationary|regimes), ceiling: points|stationary, ceiling: hour after an outage/;
 
 /** Simulates one part of the bench; it has so many figures, and misses none. */
 export function expectFiguresReached(part: keyof typeof PARTS, count: number): void {
