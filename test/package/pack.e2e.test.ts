@@ -126,7 +126,7 @@ describe.concurrent('the package', () => {
       ...ENTRIES.flatMap((entry) => [`dist/client/${entry}.js`, `dist/client/${entry}.d.ts`]),
     ];
     const driver = files.filter((file) => file.startsWith('node_modules/postgres/'));
-    const parts = files.filter((file) => /^dist\/parts\/[\w-]+\.js$/.test(file));
+    const parts = files.filter((file) => /^dist\/parts\/[\w.-]+\.js$/.test(file));
     // Of declarations that several entries share.
     const shared = files.filter((file) => /^dist\/client\/shared-[\w-]+\.d\.ts$/.test(file));
     const others = files.filter((file) => ![...driver, ...parts, ...shared].includes(file));
