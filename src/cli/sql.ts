@@ -109,7 +109,9 @@ export function exactNumber(text: string): number | string {
   const number = Number(text);
   const isExact =
     digits.replace('.', '').length <= 15 || (Number.isSafeInteger(number) && String(number) === text);
-  return Number.isFinite(number) && isExact ? number : text;
+  // Behind more zeros than that, digits are lost, and then the number.
+  const isKept = Number.isFinite(number) && (Math.abs(number) > 1e-300 || digits === '');
+  return isKept && isExact ? number : text;
 }
 
 async function reading(

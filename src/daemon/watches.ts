@@ -14,15 +14,20 @@ const SAMPLE_EVERY_MS = 10_000;
 /** Often enough that it is known when jobs have not ended for as long as makes a daemon dead. */
 const ASK_QUEUES_EVERY_MS = 15_000;
 
+/** What is watched, and what tells of it. */
+export interface WatchedParts extends Pick<
+  Parts,
+  'backend' | 'clock' | 'clocks' | 'log' | 'names' | 'sync' | 'telemetry'
+> {
+  readonly postgresAnswers: () => Promise<void>;
+  readonly health: HealthReader;
+}
+
 /**
  * Keeps an eye on locks, clocks, learned names, queues, jobs and the tables' version, and samples of the status.
  * Resolves when only another process will go on.
  */
-export function startWatches(
-  parts: Parts & { readonly postgresAnswers: () => Promise<void>; readonly health: HealthReader },
-  runner: Runner,
-  onStop: OnStop,
-): Promise<void> {
+export function startWatches(parts: WatchedParts, runner: Runner, onStop: OnStop): Promise<void> {
   const { clocks, names, telemetry, sync } = parts;
   every(WATCH_EVERY_MS, parts, onStop, async () => {
     // Where Postgres does not answer, others tell that.
@@ -44,7 +49,7 @@ export function startWatches(
  */
 export function every(
   ms: number,
-  { clock }: Parts,
+  { clock }: Pick<Parts, 'clock'>,
   onStop: OnStop,
   work: () => Promise<void>,
   firstAfterMs: number = ms,

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { createHealth, DEAD_AFTER_MS } from '../../src/daemon/health.ts';
-import { startWatches } from '../../src/daemon/watches.ts';
+import { startWatches, type WatchedParts } from '../../src/daemon/watches.ts';
 import type { Clock } from '../../src/lib/clock.ts';
 import type { Sql } from '../../src/store/connection/db.ts';
 import { createLogger } from '../../src/telemetry/log/logger.ts';
@@ -71,12 +71,20 @@ function daemon({
   return {
     health,
     /** Begins what a daemon does all the time, and nobody asks for. */
-    watch: () =>
+    watch: () => {
+      const watched = {
+        ...parts,
+        names: { read: () => away },
+        telemetry: {},
+        postgresAnswers: () => away,
+        health,
+      } satisfies Record<keyof WatchedParts, unknown>;
       void startWatches(
-        { ...parts, postgresAnswers: () => away, health } as unknown as Parameters<typeof startWatches>[0],
+        watched as unknown as WatchedParts,
         runner as unknown as Parameters<typeof startWatches>[1],
         () => {},
-      ),
+      );
+    },
     skip,
     pass,
     job: () => {
