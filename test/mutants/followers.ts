@@ -70,8 +70,13 @@ export const FOLLOWERS: readonly Mutant[] = [
   ),
   ...faultsOf(
     'src/cli/sql.ts',
+    ['test/cli/exact-number.test.ts'],
+    ['sql: numbers lose digits', 'return isKept && isExact', 'return isKept'],
+    ['sql: the smallest numbers are zero', 'return isKept && isExact', 'return isExact'],
+  ),
+  ...faultsOf(
+    'src/cli/sql.ts',
     ['test/cli/sql.e2e.test.ts'],
-    ['sql: numbers lose digits', 'Number.isFinite(number) && isExact', 'Number.isFinite(number)'],
     ['sql: bigints are text', '[INT8]: exactNumber,', ''],
     ['sql: tables have numbers as JSON does', '...(isJson && {', '...(true && {'],
   ),
