@@ -24,6 +24,7 @@ const VERSIONS: Readonly<Record<string, string>> = {
 const TESTS = ['store', 'migrations', 'doctor', 'security', 'follow', 'client', 'examples'].map(
   (name) => `test/${name}`,
 );
+const WHY_LINES = 8;
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 
 interface Report {
@@ -42,15 +43,16 @@ interface Report {
   }[];
 }
 
-/** Lines that name what failed, with the first line of why. */
+/** Lines that name what failed, and why: of a property's failure the seed, the path and the counter-example, too. */
 function failures({ testResults }: Report): string[] {
   return testResults.flatMap(({ name, message, assertionResults }) => {
     const file = relative(ROOT, name);
     const failed = assertionResults.filter(({ status }) => status === 'failed');
     if (failed.length === 0) return message === '' ? [] : [`  ${file}: ${message}`];
-    return failed.map(
-      ({ fullName, failureMessages: [why = ''] }) => `  ${file}: ${fullName}: ${why.split('\n')[0]}`,
-    );
+    return failed.map(({ fullName, failureMessages: [why = ''] }) => {
+      const lines = why.split('\n').filter((each) => !/^\s+at /.test(each));
+      return `  ${file}: ${fullName}: ${lines.slice(0, WHY_LINES).join('\n    ')}`;
+    });
   });
 }
 
