@@ -138,6 +138,7 @@ export const CATALOG = {
       'absent',
       'marked',
       'skipped',
+      'lagSeconds',
     ],
     'the delta is polled at once; SKUs that may have changed are refreshed',
   ),

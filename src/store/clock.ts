@@ -70,7 +70,12 @@ export interface SetBack {
  */
 export async function putClockRight(sql: Sql): Promise<SetBack | null> {
   await transaction(sql, async (tx) => {
-    await tx`select catalog_internal.set_back_clock()`;
+    const [{ shift }] = await tx<[{ shift: number }]>`select catalog_internal.set_back_clock() as shift`;
+    // Earlier rather than later: reports that came after one stay after it, whichever clock has dated them.
+    if (shift > 0)
+      await tx`
+        update catalog_internal.left_tokens set left_at = least(left_at, clock_timestamp()) - make_interval(secs => ${shift})
+        where left_at > clock_timestamp() - make_interval(secs => ${shift})`;
     // Nobody knows when those were taken, and the next one, which would take them away, may be a minute off.
     await tx`delete from catalog_internal.samples where minute > clock_timestamp()`;
   });

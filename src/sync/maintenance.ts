@@ -1,4 +1,5 @@
 import { pruneSends } from '../pace/ledger.ts';
+import { pruneLeftTokens } from '../store/catalog/left-tokens.ts';
 import { isClockSteady } from '../store/clock.ts';
 import { isAnswer, rejection, sqlState, storeFailure } from '../store/connection/sql-errors.ts';
 import { repairSequences } from '../store/history/changes.ts';
@@ -31,6 +32,8 @@ const SORTED_PIECES = 100;
 /** Pieces of changes that are counted to their days at a time: some seconds. */
 const DAILY_PIECES = 10;
 const QUARANTINE_KEPT = 1000;
+/** A manifest lags by hours, and a token is left every few minutes. */
+const LEFT_TOKENS = { keep: 10_000, olderThanMs: 14 * 24 * 3_600_000 };
 const MAINTENANCE_EVERY_MS = 60_000;
 const SENDS_KEPT_WINDOWS = 10;
 /** The page shows a day, from the start of its first minutes. */
@@ -97,6 +100,7 @@ export async function maintain(
   const isSteady = (await steps.run('clock', () => isClockSteady(sql))) === true;
   if (isSteady) await steps.run('samples', () => pruneSamples(sql, { olderThanMs: SAMPLES_KEPT_MS }));
   if (isSteady) await steps.run('calibration', () => pruneCalibration(sql));
+  if (isSteady) await steps.run('left-tokens', () => pruneLeftTokens(sql, LEFT_TOKENS));
   const daily = await steps.run('daily-prices', () => keepDailyPrices(sql, DAILY_PIECES));
   const mayDropDays = dailyMs > 0 && isSteady;
   const daysDropped = mayDropDays

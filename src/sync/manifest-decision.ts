@@ -41,15 +41,18 @@ export interface WaitingMirror extends Pick<PresentSnapshot, 'chainBrokenAt' | '
   readonly snapshotId: string | null;
   readonly deltaLate: boolean | null;
   readonly manifestRefused: string | null;
+  /** Whether deltas have left the named snapshot behind. */
+  readonly hasLeft: boolean;
 }
 
 /**
- * Whether the snapshot that the manifest route names now is one to download at once: another one than the mirror's
- * while the delta is late; or, where the chain is broken and the manifest was refused because it offered the rejected
- * token, another one than that.
+ * Whether the snapshot that the manifest route names now is one to download at once: another one than the mirror's,
+ * and none that deltas have left, while the delta is late; or, where the chain is broken and the manifest was refused
+ * because it offered the rejected token, another one than that.
  */
 export function isAwaited({ snapshotId }: OfferedSnapshot, waiting: WaitingMirror): boolean {
-  if (waiting.chainBrokenAt === null) return waiting.deltaLate === true && snapshotId !== waiting.snapshotId;
+  if (waiting.chainBrokenAt === null)
+    return waiting.deltaLate === true && snapshotId !== waiting.snapshotId && !waiting.hasLeft;
   return waiting.manifestRefused === 'rejected-token' && snapshotId !== waiting.rejectedSnapshotId;
 }
 

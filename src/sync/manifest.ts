@@ -6,6 +6,7 @@ import { PartnerError, type RequestOutcome } from '../partner/errors.ts';
 import { readManifestFile } from '../partner/manifest-file.ts';
 import { Baseline, type BaselineApplied, BaselineSuperseded } from '../store/catalog/baseline.ts';
 import { noteCatalogFault } from '../store/catalog/delta.ts';
+import { isLeft } from '../store/catalog/left-tokens.ts';
 import { readManifestSources } from '../store/catalog/manifest-hints.ts';
 import {
   noteCatalogCheck,
@@ -322,7 +323,8 @@ export async function checkCatalog(
   if (isCounted(asked.value, state, ctx.settings.catalog.manifestMinShare))
     await weighCounts(ctx, asked.value);
   // While the delta does not say what has changed, the manifest does; and its token may be one that the delta answers.
-  if (isAwaited(asked.value, state)) await requestTask(ctx.sql, 'manifest');
+  const hasLeft = await isLeft(ctx.sql, asked.value.snapshotId);
+  if (isAwaited(asked.value, { ...state, hasLeft })) await requestTask(ctx.sql, 'manifest');
   const generated = generatedAt?.toISOString() ?? null;
   return { kind: 'done', nextInMs, counts: { generated, live: livePricedSkuCount, skus: skuCount } };
 }

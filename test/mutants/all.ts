@@ -14,6 +14,7 @@ import { HOLES } from './holes.ts';
 import { HTTP } from './http.ts';
 import { INPUTS } from './inputs.ts';
 import { JUDGEMENTS } from './judgements.ts';
+import { LAGGING_MANIFESTS } from './lagging.ts';
 import { LEARNED_NAMES } from './learned-names.ts';
 import { LIVE } from './live.ts';
 import { LOCKS } from './locks.ts';
@@ -52,6 +53,7 @@ export const LISTS: Readonly<Record<string, readonly Mutant[]>> = {
   live: LIVE,
   releases: RELEASES,
   entries: ENTRIES,
+  lagging: LAGGING_MANIFESTS,
   'learned-names': LEARNED_NAMES,
   readings: READINGS,
   'manifest-answers': MANIFEST_ANSWERS,

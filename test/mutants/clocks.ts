@@ -1,6 +1,6 @@
 import { faultsOf, type Mutant } from './mutant.ts';
 
-const STORE = ['test/store/clock.pg.test.ts'];
+const STORE = ['test/store/clock.pg.test.ts', 'test/store/clock-model.pg.test.ts'];
 
 /** Each has the mirror go by a clock that is wrong, or wait for one that nobody keeps. */
 export const CLOCKS: readonly Mutant[] = [

@@ -265,8 +265,8 @@ export const HINTS: readonly Mutant[] = [
     ],
     [
       'manifest hints: a SKU that crosses is hinted at',
-      "m.price_source = 'live' and s.price_source = 'live' as stays_live",
-      "s.price_source = 'live' as stays_live",
+      "m.price_source = 'live' and r.price_source = 'live' as stays_live",
+      "r.price_source = 'live' as stays_live",
     ],
     [
       'manifest hints: sizes of an old snapshot hint',

@@ -152,7 +152,7 @@ export const PARTNER_CASES: readonly Mutant[] = [
   {
     breaks: 'G1: no manifest is downloaded while the delta is late',
     file: 'src/sync/manifest.ts',
-    from: "if (isAwaited(asked.value, state)) await requestTask(ctx.sql, 'manifest');",
+    from: "if (isAwaited(asked.value, { ...state, hasLeft })) await requestTask(ctx.sql, 'manifest');",
     to: '',
     tests: ['test/contract/catalog-age.e2e.test.ts'],
   },

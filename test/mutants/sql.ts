@@ -53,8 +53,8 @@ export const SQL: readonly Mutant[] = [
     ],
     [
       'delta: the token moves with each piece',
-      'applyPart(tx, part, { nowLive, around })',
-      'applyPart(tx, { ...part, end: delta }, { nowLive, around })',
+      'applyPart(tx, part, {',
+      'applyPart(tx, { ...part, end: delta }, {',
     ],
     [
       'delta: a piece is applied whoever has the token',

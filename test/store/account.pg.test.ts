@@ -79,6 +79,7 @@ test('an adopted account begins with nothing that was learned of the other: all 
     ...(await sql`select sku from catalog.sku_trust where actionable order by sku`),
   ];
   expect(await trusted()).toEqual([{ sku: 'A' }, { sku: 'L' }]);
+  await sql`insert into catalog_internal.left_tokens values ('m1', now())`;
   await adoptAccount(sql, OTHER);
   expect(await noteAccount(sql, OTHER)).toBe('known');
   const [sync] = await sql`select to_jsonb(s) as row from catalog_internal.sync s`;
@@ -93,9 +94,19 @@ test('an adopted account begins with nothing that was learned of the other: all 
     select (select count(*)::int from catalog_internal.pace) as pace, (select count(*)::int from catalog_internal.pace_sends) as sends,
       (select count(*)::int from catalog_internal.live_rates) as rates,
       (select count(*)::int from catalog.calibration) as tests, (select count(*)::int from catalog_internal.random_looks) as drawn,
+      (select count(*)::int from catalog_internal.left_tokens) as left,
       (select move_rate < 0.5 from catalog_internal.beliefs) as unlearned,
       (select count(*)::int from catalog_internal.tasks where failures > 0 or next_at > now()) as waiting`;
-  expect(left).toEqual({ pace: 0, sends: 0, rates: 0, tests: 0, drawn: 0, unlearned: true, waiting: 0 });
+  expect(left).toEqual({
+    pace: 0,
+    sends: 0,
+    rates: 0,
+    tests: 0,
+    drawn: 0,
+    left: 0,
+    unlearned: true,
+    waiting: 0,
+  });
   const rows = await ledger(sql);
   expect(rows.get('A')).toMatchObject({ claim: null, heldFor: null, reason: 'sweep' });
   expect(rows.get('A')?.dueIn).toBeLessThanOrEqual(0);

@@ -1,63 +1,16 @@
-import { array, assert, asyncProperty, constantFrom, record } from 'fast-check';
-import { beforeEach, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { systemClock } from '../../src/lib/clock.ts';
 import { createPacer } from '../../src/pace/pacer.ts';
 import { applyAnswer } from '../../src/store/answer/apply.ts';
-import type { SkuResult } from '../../src/store/answer/types.ts';
 import { isClockSteady, noteClock, putClockRight, readClock } from '../../src/store/clock.ts';
 import { claimDue } from '../../src/store/ledger/claim.ts';
 import { endTask, startTask } from '../../src/store/ledger/tasks.ts';
 import { writeSample } from '../../src/store/status/samples.ts';
 import { setClockAhead, timesAfter } from '../support/movable-clock.ts';
-import { runs } from '../support/soak.ts';
-import {
-  allDue,
-  answerAsked,
-  found,
-  knownSkus,
-  LEASE_MS,
-  mark,
-  movesOf,
-  pricesOf,
-  REFRESH,
-  useStore,
-} from './support.ts';
+import { ahead, DAY, HOUR, LIMITS, SKUS, trust, type Trust, useClockedStore } from './clocked.ts';
+import { allDue, answerAsked, found, LEASE_MS, mark, movesOf, pricesOf, REFRESH } from './support.ts';
 
-const DAY = 86_400;
-const HOUR = 3600;
-const LIMITS = { maxPerWindow: 120, windowMs: 60_000, backoffMs: 60_000 };
-const SKUS = ['A', 'B', 'C', 'D', 'E', 'F'];
-
-const store = useStore({ movableClock: true });
-/** All SKUs priced by a clock that is right, and a baseline. */
-beforeEach(async () => {
-  await store.sql`update catalog_internal.sync set snapshot_id = 's1', manifest_applied_at = now(), delta_checked_at = now()`;
-  await store.sql`
-    update catalog_internal.clock set high_water = clock_timestamp(), steady_since = clock_timestamp()`;
-  await knownSkus(store.sql, SKUS);
-  await answerAsked(store.sql, ...SKUS.map((sku) => found(sku, { 9: 100 })));
-});
-
-interface Trust {
-  readonly doubt: string | null;
-  readonly fresh: boolean;
-  readonly reason: string | null;
-}
-
-async function trust(): Promise<Record<string, Trust>> {
-  const rows = await store.sql<(Trust & { sku: string })[]>`
-    select sku, doubt, fresh, owed_reason as reason from catalog.sku_trust order by sku`;
-  return Object.fromEntries(rows.map(({ sku, ...rest }) => [sku, rest]));
-}
-
-/** The clock is ahead, a daemon sees it, `during` happens, a daemon sees it again, and the clock is right. */
-async function ahead(seconds: number, during: () => Promise<unknown>): Promise<void> {
-  await setClockAhead(store.sql, seconds);
-  await noteClock(store.sql, { steady: false });
-  await during();
-  await noteClock(store.sql, { steady: true });
-  await setClockAhead(store.sql, 0);
-}
+const store = useClockedStore();
 
 /** Columns that sellers read with times to come in them. */
 async function columnsAhead(): Promise<string[]> {
@@ -71,16 +24,16 @@ const CLOCK: Trust = { doubt: 'clock', fresh: false, reason: null };
 
 describe('a clock that was ahead for some seconds and is right again', () => {
   test('makes no price actionable before its times are put right, and then none that was asked meanwhile', async () => {
-    expect(await trust()).toMatchObject({ A: SURE, F: SURE });
-    await ahead(8 * DAY, () => answerAsked(store.sql, found('A', { 9: 200 })));
-    expect(Object.values(await trust())).toEqual(SKUS.map(() => CLOCK));
+    expect(await trust(store)).toMatchObject({ A: SURE, F: SURE });
+    await ahead(store, 8 * DAY, () => answerAsked(store.sql, found('A', { 9: 200 })));
+    expect(Object.values(await trust(store))).toEqual(SKUS.map(() => CLOCK));
 
     expect((await putClockRight(store.sql))?.seconds).toBeCloseTo(8 * DAY, -1);
-    const { A, ...rest } = await trust();
+    const { A, ...rest } = await trust(store);
     expect(A).toEqual({ ...CLOCK, reason: 'clock' });
     expect(Object.values(rest)).toEqual(SKUS.slice(1).map(() => SURE));
     await answerAsked(store.sql, found('A', { 9: 200 }));
-    expect((await trust())['A']).toEqual(SURE);
+    expect((await trust(store))['A']).toEqual(SURE);
     expect(await movesOf(store.sql, 'A')).toEqual(['9: 100 → 200']);
   });
 
@@ -101,26 +54,45 @@ describe('a clock that was ahead for some seconds and is right again', () => {
         live: NO_PRICES,
       });
     await take();
-    await ahead(8 * DAY, take);
+    await ahead(store, 8 * DAY, take);
     const minutes = () => store.sql`select from catalog_internal.samples`;
     expect(await minutes()).toHaveLength(2);
     await putClockRight(store.sql);
     expect(await minutes()).toHaveLength(1);
   });
 
+  test('dates no left token later than what was reported since', async () => {
+    const lefts = { around: -30, within: 2 * HOUR, ahead: 5 * HOUR };
+    const { sql } = store;
+    await ahead(store, 3 * HOUR, async () => {
+      for (const [sku, [token, seconds]] of Object.entries(lefts).entries()) {
+        const at = sql`clock_timestamp() - make_interval(secs => ${3 * HOUR - seconds})`;
+        await sql`insert into catalog_internal.left_tokens select ${token}, ${at}`;
+        await sql`update catalog.skus set reported_at = ${at} + interval '1 minute' where sku = ${SKUS[sku] ?? ''}`;
+      }
+    });
+    await putClockRight(sql);
+    const rows = await sql`
+      select token, left_at < reported_at as is_earlier, left_at < clock_timestamp() as is_past
+      from unnest(${Object.keys(lefts)}::text[], ${SKUS.slice(0, 3)}::text[]) n (token, sku)
+      join catalog_internal.left_tokens using (token) join catalog.skus using (sku)`;
+    expect(rows).toHaveLength(3);
+    for (const row of rows) expect(row).toMatchObject({ is_earlier: true, is_past: true });
+  });
+
   test('is put right once', async () => {
-    await ahead(HOUR, () => answerAsked(store.sql, found('A', { 9: 200 })));
+    await ahead(store, HOUR, () => answerAsked(store.sql, found('A', { 9: 200 })));
     expect(await putClockRight(store.sql)).not.toBeNull();
     expect(await putClockRight(store.sql)).toBeNull();
     expect(await readClock(store.sql)).toMatchObject({ setBackSeconds: null, aheadSeconds: null });
   });
 
   test('is put right by the next daemon where one dies over it', async () => {
-    await ahead(HOUR, () => answerAsked(store.sql, found('A', { 9: 200 })));
+    await ahead(store, HOUR, () => answerAsked(store.sql, found('A', { 9: 200 })));
     await store.sql`select catalog_internal.set_back_clock()`;
-    expect((await trust())['B']).toEqual(CLOCK);
+    expect((await trust(store))['B']).toEqual(CLOCK);
     expect(await putClockRight(store.sql)).not.toBeNull();
-    expect((await trust())['B']).toEqual(SURE);
+    expect((await trust(store))['B']).toEqual(SURE);
   });
 
   test('does not date what was claimed by it, and is answered when it is right again', async () => {
@@ -137,7 +109,7 @@ describe('a clock that was ahead for some seconds and is right again', () => {
   });
 
   test('leaves no price changed in the future where its SKU was asked again before that was put right', async () => {
-    await ahead(8 * DAY, () => answerAsked(store.sql, found('A', { 9: 200 })));
+    await ahead(store, 8 * DAY, () => answerAsked(store.sql, found('A', { 9: 200 })));
     await answerAsked(store.sql, found('A', { 9: 200 }));
     await putClockRight(store.sql);
     expect(await columnsAhead()).toEqual([]);
@@ -155,7 +127,7 @@ describe('a clock that was ahead for some seconds and is right again', () => {
         update catalog_internal.due set reason = ${reason}, lane = catalog_internal.lane_of(${reason}),
           due_at = clock_timestamp() + make_interval(secs => ${seconds}) where sku = ${sku}`;
     };
-    await ahead(30 * DAY, async () => {
+    await ahead(store, 30 * DAY, async () => {
       await store.sql`select catalog_internal.mark_due(array['A'], 'changed')`;
       await store.sql`select catalog_internal.mark_due(array['B'], 'absent')`;
       await plan('C', 'live', 600);
@@ -189,7 +161,7 @@ describe('a clock that was ahead for some seconds and is right again', () => {
 
   test('lets requests go within the wait that they really had, and counts what was sent meanwhile', async () => {
     const pacer = createPacer(store.sql, systemClock, LIMITS);
-    await ahead(8 * DAY, async () => {
+    await ahead(store, 8 * DAY, async () => {
       for (let n = 0; n < 3; n += 1) await pacer.acquire('reprice', 10_000);
     });
     await putClockRight(store.sql);
@@ -204,7 +176,7 @@ describe('a clock that was ahead for some seconds and is right again', () => {
   });
 
   test('counts what other services sent meanwhile as sent now', async () => {
-    await ahead(HOUR, async () => {
+    await ahead(store, HOUR, async () => {
       for (let n = 0; n < 5; n += 1) await store.sql`select catalog.take_request('orders')`;
     });
     await putClockRight(store.sql);
@@ -214,7 +186,7 @@ describe('a clock that was ahead for some seconds and is right again', () => {
   });
 
   test('leaves no task waiting for longer than it would have', async () => {
-    await ahead(8 * DAY, async () => {
+    await ahead(store, 8 * DAY, async () => {
       const run = await startTask(store.sql, 'delta', 20_000);
       await endTask(store.sql, 'delta', run?.run ?? '', { how: 'done', outcome: 'done', nextInMs: 300_000 });
       await startTask(store.sql, 'manifest', 20_000);
@@ -251,13 +223,13 @@ describe('a clock that was ahead for some seconds and is right again', () => {
 test('while it is judged to be wrong nothing is actionable, nor old enough to drop', async () => {
   await store.sql`update catalog_internal.clock set steady_since = clock_timestamp() - interval '2 hours'`;
   await noteClock(store.sql, { steady: true, aheadSeconds: 3600 });
-  expect((await trust())['A']).toEqual(CLOCK);
+  expect((await trust(store))['A']).toEqual(CLOCK);
   expect(await isClockSteady(store.sql)).toBe(false);
   // Nobody can tell: as it was.
   await noteClock(store.sql, { steady: true });
-  expect((await trust())['A']).toEqual(CLOCK);
+  expect((await trust(store))['A']).toEqual(CLOCK);
   await noteClock(store.sql, { steady: true, aheadSeconds: null });
-  expect((await trust())['A']).toEqual(SURE);
+  expect((await trust(store))['A']).toEqual(SURE);
   expect(await isClockSteady(store.sql)).toBe(true);
 });
 
@@ -269,87 +241,4 @@ test('a reader whose transaction has begun before the last answers doubts none o
     return await tx<{ doubt: string | null }[]>`select doubt from catalog.sku_trust where sku = 'A'`;
   });
   expect(doubts).toEqual([{ doubt: null }]);
-});
-
-/** Asks about SKUs, where no earlier claim has them. */
-async function ask(...results: readonly SkuResult[]): Promise<void> {
-  await mark(
-    store.sql,
-    results.map(({ sku }) => sku),
-  );
-  const claim = await claimDue(store.sql, { quotas: allDue(10) }, LEASE_MS);
-  if (claim !== null) await applyAnswer(store.sql, claim, results, REFRESH);
-}
-
-/** What a daemon may be doing while the clock is ahead. */
-const ACTS = {
-  answer: () => ask(found('A', { 9: 110 }), found('B', { 9: 120 })),
-  gone: () => ask({ sku: 'C', kind: 'not_found' }),
-  defer: () => ask({ sku: 'D', kind: 'deferred', waitMs: 120_000 }),
-  fail: () => ask({ sku: 'E', kind: 'error', waitMs: 900_000 }),
-  async claim() {
-    await mark(store.sql, ['F']);
-    await claimDue(store.sql, { quotas: allDue(10) }, LEASE_MS);
-  },
-  async late() {
-    await mark(store.sql, ['A']);
-    const claim = await claimDue(store.sql, { quotas: allDue(10) }, LEASE_MS);
-    await setClockAhead(store.sql, 0);
-    if (claim !== null) await applyAnswer(store.sql, claim, [found('A', { 9: 150 })], REFRESH);
-  },
-  send: () => createPacer(store.sql, systemClock, LIMITS).acquire('delta', 5000),
-  take: () => store.sql`select catalog.take_request('orders')`,
-  refuse: async () => {
-    const acquired = await createPacer(store.sql, systemClock, LIMITS).acquire('delta', 5000);
-    if (acquired.kind === 'granted') await acquired.permit.settle('throttled-or-forbidden');
-  },
-  report: () => store.sql`update catalog.skus set reported_at = now() where sku = 'F'`,
-  find: () => knownSkus(store.sql, [`new-${Math.random()}`]),
-} as const satisfies Record<string, () => Promise<unknown>>;
-
-/** What may lie ahead, and by how many seconds at most. */
-const WAITS: Readonly<Record<string, number>> = {
-  'catalog_internal.due.due_at': 40 * HOUR,
-  'catalog_internal.due.held_until': (LEASE_MS / 1000) * 1.01,
-  'catalog_internal.tasks.next_at': HOUR,
-  'catalog_internal.tasks.running_until': 20,
-  // The clock's high-water mark may be some seconds old.
-  'catalog_internal.pace.backoff_until': 65,
-};
-
-test('whatever was done while it was ahead, once it is put right nothing has happened yet, and nothing waits for longer than it was to', async () => {
-  const names = Object.keys(ACTS) as (keyof typeof ACTS)[];
-  const drawn = record({
-    seconds: constantFrom(5, 61, 3 * HOUR, 8 * DAY, 400 * DAY),
-    acts: array(constantFrom(...names), { minLength: 1, maxLength: 6 }),
-  });
-  await assert(
-    asyncProperty(drawn, async ({ seconds, acts }) => {
-      await store.sql`delete from catalog_internal.pace`;
-      await store.sql`delete from catalog_internal.pace_sends`;
-      await store.sql`update catalog_internal.due set claim = null, held_until = null`;
-      await ahead(seconds, async () => {
-        for (const act of acts) await ACTS[act]();
-      });
-      expect((await putClockRight(store.sql))?.seconds).toBeGreaterThan(0);
-      const [{ now }] = await store.sql<
-        [{ now: Date }]
-      >`select clock_timestamp() + interval '1 millisecond' as now`;
-      const later = Object.entries(await timesAfter(store.sql, now)).map(([column, at]) => [
-        column,
-        (at.getTime() - now.getTime()) / 1000,
-      ]);
-      for (const [column = '', wait = 0] of later as [string, number][])
-        expect(wait, `${column} lies ahead`).toBeLessThanOrEqual(WAITS[column] ?? 0);
-      // What was asked meanwhile is in doubt until it is asked again, and everything can be.
-      const fresh = Object.entries(await trust()).filter(([, row]) => row.fresh);
-      expect(fresh.filter(([, { doubt }]) => doubt === 'clock')).toEqual([]);
-      await store.sql`update catalog_internal.due set held_until = null, claim = null`;
-      const prices = Object.fromEntries(SKUS.map((sku) => [sku, found(sku, { 9: 100 })]));
-      await answerAsked(store.sql, ...Object.values(prices));
-      expect(await pricesOf(store.sql, 'A')).toEqual({ 9: 100 });
-      expect(Object.values(await trust()).filter(({ doubt }) => doubt === 'clock')).toEqual([]);
-    }),
-    { numRuns: runs(25) },
-  );
 });

@@ -44,7 +44,11 @@ export async function baseline(
   url: string,
   lines: readonly StagedLine[],
   { rejected = [], token = {}, meanwhile, beforeMerge }: ManifestRun = {},
-): Promise<{ staged: StagedCounts; applied: BaselineApplied }> {
+): Promise<{
+  staged: StagedCounts;
+  applied: Omit<BaselineApplied, 'lagSeconds'>;
+  lagSeconds: number | null;
+}> {
   const run = await Baseline.open(url);
   try {
     const moment = await run.moment();
@@ -55,7 +59,7 @@ export async function baseline(
     await run.stage(lines.slice(half), []);
     const staged = await run.count();
     await beforeMerge?.();
-    const applied = await run.merge({
+    const { lagSeconds, ...applied } = await run.merge({
       snapshotId: 'm1',
       generatedAt: GENERATED_AT,
       seenClaim,
@@ -65,7 +69,7 @@ export async function baseline(
       livePricedSkuCount: lines.filter(({ priceSource }) => priceSource === 'live').length,
       ...token,
     });
-    return { staged, applied };
+    return { staged, applied, lagSeconds };
   } finally {
     await run.close();
   }

@@ -46,13 +46,15 @@ describe('a snapshot that the manifest route names', () => {
     chainBrokenAt: null,
     rejectedSnapshotId: null,
     manifestRefused: null,
+    hasLeft: false,
   };
 
-  test('is awaited while the delta is late, if it is another one than the mirror has', () => {
+  test('is awaited while the delta is late, if it is another one than the mirror has, and none that deltas have left', () => {
     expect(isAwaited(offered, well)).toBe(false);
     expect(isAwaited(offered, { ...well, deltaLate: null })).toBe(false);
     expect(isAwaited(offered, { ...well, deltaLate: true })).toBe(true);
     expect(isAwaited(offered, { ...well, deltaLate: true, snapshotId: 's2' })).toBe(false);
+    expect(isAwaited(offered, { ...well, deltaLate: true, hasLeft: true })).toBe(false);
   });
 
   test('is awaited while the only one on offer was that of the rejected token, if it is another one', () => {
@@ -61,6 +63,7 @@ describe('a snapshot that the manifest route names', () => {
     expect(isAwaited(offered, { ...broken, manifestRefused: 'shrunk' })).toBe(false);
     const refused = { ...broken, manifestRefused: 'rejected-token' };
     expect(isAwaited(offered, refused)).toBe(true);
+    expect(isAwaited(offered, { ...refused, hasLeft: true })).toBe(true);
     expect(isAwaited(offered, { ...refused, rejectedSnapshotId: 's2' })).toBe(false);
   });
 });

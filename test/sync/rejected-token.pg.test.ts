@@ -190,6 +190,19 @@ test('while a chain is broken for want of another token, the check of the catalo
   expect(await taskOf('manifest')).toMatchObject({ minutes: 0, failures: 0 });
 });
 
+test('while the delta is late, the check of the catalog has no manifest fetched of a snapshot that deltas have left', async () => {
+  await store.sql`update catalog_internal.sync set delta_checked_at = now() - interval '1 day'`;
+  await store.sql`insert into catalog_internal.left_tokens values ('s0', now() - interval '2 days')`;
+  for (const [snapshotId, minutes] of [
+    ['s0', 7 * DAY],
+    ['s2', 0],
+  ] as const) {
+    named = snapshotId;
+    await run('catalog-check');
+    expect((await taskOf('manifest')).minutes).toBe(minutes);
+  }
+});
+
 describe('a delta that removes', () => {
   const SKUS = ['A', 'B', 'C', 'D'];
   const states = async () =>

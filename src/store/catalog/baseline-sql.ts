@@ -81,12 +81,17 @@ export const REPORTED_UNSEEN = `
     and sku not in (select sku from differing)
   limit 1`;
 
+/** SQL, in DIFF: a delta has reported the SKU as live since $1. */
+const REPORTED_AS_LIVE = `(m.price_source = 'live' and m.reported_at >= $1::timestamptz)`;
+
 /**
- * $1 when the manifest was asked for, $2 the newest claim when its snapshot was first seen, $3 the token at $1, $4
- * when the snapshot was built. Locks the SKUs that differ, in order of sku.
+ * $1 when the manifest was asked for, or when deltas left its snapshot (left-tokens.ts), $2 the newest claim when its
+ * snapshot was first seen, $3 the token at $1, $4 when the snapshot was built. Locks the SKUs that differ, in order of
+ * sku.
  *
  * SKUs that a delta reported after $1 are left out, because the delta is newer. But if the manifest's token replaces
- * the delta's, later deltas start from the manifest: then its lines count, and the SKUs are asked.
+ * the delta's, or is the present one, later deltas start from the manifest: then its lines count, and the SKUs are
+ * asked. What was reported as live stays live until they say otherwise: nobody would report its moves.
  * - `kind`: what differs.
  * - `mark`: the reason to price the SKU; null if that is provably needless (partner rule 4.2.5: the hash covers price
  *   state). It is needless if neither hash nor cohort moved, or if the price was claimed after $2 and the SKU is not
@@ -104,20 +109,24 @@ export const DIFF = `
   ),
   compared as (
     select sku, m.row_id, s.is_absent, m.sku is null as is_new,
-      s.sizes, s.hash, s.price_source, s.updated_at,
+      s.sizes, r.hash, r.price_source, s.updated_at,
       m.state, m.hash_before_live,
-      m.price_source as was_source, s.price_source is distinct from m.price_source as crossed,
-      s.hash is distinct from m.hash as hash_moved,
+      m.price_source as was_source, r.price_source is distinct from m.price_source as crossed,
+      r.hash is distinct from m.hash as hash_moved,
       not m.in_manifest as was_unlisted,
       s.sizes is distinct from m.sizes or s.updated_at is distinct from m.updated_at as rest_moved,
       -- Stands still while the SKU is locked: its answers lock that first.
       coalesce(l.asked_claim > $2::bigint, false) as asked_since,
       sku in (select sku from duplicates) or coalesce(m.reported_at >= $1::timestamptz, false) as is_doubtful,
-      m.state = 'priced' and m.in_manifest and m.price_source = 'live' and s.price_source = 'live' as stays_live,
+      m.state = 'priced' and m.in_manifest and m.price_source = 'live' and r.price_source = 'live' as stays_live,
       s.updated_at > m.updated_at as is_later, s.sizes is distinct from m.sizes as has_other_sizes, m.asked_at
     from differing s
     left join locked m using (sku)
     left join catalog_internal.due l using (sku)
+    cross join lateral (
+      select case when ${REPORTED_AS_LIVE} then 'live' else s.price_source end as price_source,
+        case when ${REPORTED_AS_LIVE} then null else s.hash end as hash
+    ) r
     where m.reported_at is null or m.reported_at < $1::timestamptz or not ${isBehindDeltas('$3')}
   )
   select sku, row_id, sizes, hash, price_source, updated_at, was_source, was_unlisted, crossed and not is_new and not is_absent as crossed,
@@ -309,8 +318,14 @@ export const ADD_CHANGES = `
 /** The token stays: deltas have moved it since the manifest was asked for, or it is the manifest's already. */
 const TOKEN_STAYS = `(snapshot_id is distinct from $3 and chain_broken_at is null or snapshot_id is not distinct from $1)`;
 
-/** $1 snapshot id, $2 generated_at, $3 token when the manifest was asked for, $4 lines, $5 live_priced_sku_count. */
+/**
+ * $1 snapshot id, $2 generated_at, $3 token when the manifest was asked for, $4 lines, $5 live_priced_sku_count. Where
+ * the token moves, what deltas have reported no longer tells what came after the tokens that they have left.
+ */
 export const MOVE_TOKEN = `
+  with forgotten as (
+    delete from catalog_internal.left_tokens where exists (select from catalog_internal.sync where not ${TOKEN_STAYS})
+  )
   update catalog_internal.sync set
     snapshot_id = case when snapshot_id is distinct from $3 and chain_broken_at is null then snapshot_id else $1 end,
     snapshot_generated_at = coalesce($2, snapshot_generated_at),

@@ -17,6 +17,7 @@ import { isConflict, isConnectionLost, sqlState } from '../connection/sql-errors
 import { REBASE_AUDIT } from './audit.ts';
 import * as statements from './baseline-sql.ts';
 import { type LearnedNames, REMEMBER_FIELDS } from './learned-names.ts';
+import { REPORTED_SINCE, type ReportedSince } from './left-tokens.ts';
 import { hintByManifest, type ManifestHinting } from './manifest-hints.ts';
 
 /** A manifest line as it is staged (partner rules 2.6). */
@@ -72,6 +73,8 @@ export interface BaselineApplied {
   readonly marked: number;
   /** Lines whose hash moved but whose price was asked for when the snapshot was there already. */
   readonly skipped: number;
+  /** By how much the snapshot is older than what deltas have reported; null: it is not known to be. */
+  readonly lagSeconds: number | null;
 }
 
 /**
@@ -223,7 +226,7 @@ export class Baseline {
 
   async #mergeOnce(token: BaselineToken): Promise<BaselineApplied> {
     const run = (text: string, values: unknown[] = []) => this.#client.query(text, values);
-    const { snapshotId, generatedAt, seenClaim, requestedAt, tokenAtRequest, hinting } = token;
+    const { snapshotId, generatedAt, seenClaim, requestedAt, hinting } = token;
     await run('begin');
     const { rows: superseding } = await run(
       'select from catalog_internal.sync where manifest_applied_at > $1 for update',
@@ -231,11 +234,15 @@ export class Baseline {
     );
     if (superseding.length > 0) throw new BaselineSuperseded();
     await run('select from catalog_internal.sync for update');
+    const { rows: reported } = await run(REPORTED_SINCE, [snapshotId, requestedAt]);
+    const { since, lagSeconds } = reported[0] as ReportedSince;
+    // Deltas have left its snapshot, as if it had been asked for before they did.
+    const tokenAtRequest = lagSeconds === null ? token.tokenAtRequest : snapshotId;
     await run(LOCK_NEW_SKUS);
     // In a few steps of two deltas and a broken chain: the lines of what they reported are not at hand any more.
     const { rows: missed } = await run(statements.REPORTED_UNSEEN, [requestedAt, tokenAtRequest]);
     if (missed.length > 0) throw new BaselineSuperseded();
-    await run(statements.DIFF, [requestedAt, seenClaim, tokenAtRequest, generatedAt]);
+    await run(statements.DIFF, [since, seenClaim, tokenAtRequest, generatedAt]);
     await run('analyze diff');
     await run(statements.LOCK_LEDGER);
     await run(statements.INSERT_NEW);
@@ -247,7 +254,7 @@ export class Baseline {
     await run(byScope === 1 ? statements.MARK_NEW_BY_SCOPE : statements.MARK_NEW);
     await run(statements.MARK_DUE);
     await run(statements.SWEEP_RELISTED);
-    const unread = await this.#markRejected(run, token);
+    const unread = await this.#markRejected(run, since, tokenAtRequest);
     failpoint('manifest.marked');
     await run(REBASE_AUDIT, [snapshotId, tokenAtRequest]);
     const { rows } = await run(statements.COUNT_DIFF);
@@ -266,16 +273,22 @@ export class Baseline {
       const answered = error instanceof pg.DatabaseError && !isConnectionLost(error);
       if (answered || !(await this.#committed(id).catch(() => false))) throw error;
     }
-    const counts = rows[0] as BaselineApplied;
-    return { ...counts, added: counts.added + unread.added, marked: counts.marked + unread.marked };
+    const counts = rows[0] as Omit<BaselineApplied, 'lagSeconds'>;
+    return {
+      ...counts,
+      added: counts.added + unread.added,
+      marked: counts.marked + unread.marked,
+      lagSeconds,
+    };
   }
 
   async #markRejected(
     run: (text: string, values?: unknown[]) => Promise<pg.QueryResult>,
-    { requestedAt, tokenAtRequest }: BaselineToken,
+    since: string,
+    tokenAtRequest: string | null,
   ): Promise<{ readonly added: number; readonly marked: number }> {
     const added = (await run(statements.INSERT_REJECTED)).rowCount ?? 0;
-    const { rows } = await run(statements.MARK_REJECTED, [requestedAt, tokenAtRequest]);
+    const { rows } = await run(statements.MARK_REJECTED, [since, tokenAtRequest]);
     return { added, marked: (rows[0] as { marked: number }).marked };
   }
 

@@ -7,6 +7,7 @@ import { type SkuBefore, absentSku, writeSkuChanges } from '../history/changes.t
 import { deletePricesAround, isObjected } from '../history/removed-prices.ts';
 import { auditReports, countSeenFirst, markUnreported, unreported } from './audit.ts';
 import { FORGET_SNAPSHOT_ID } from './learned-names.ts';
+import { noteLeft } from './left-tokens.ts';
 
 export interface DeltaChange {
   readonly since: string;
@@ -75,7 +76,7 @@ export async function applyDelta(sql: Sql, delta: DeltaChange): Promise<DeltaApp
     const counts = await transactionFor(sql, part, async (tx, around) => {
       const at = await atToken(tx, delta.since);
       if (at === null) return null;
-      const applied = await applyPart(tx, part, { nowLive, around });
+      const applied = await applyPart(tx, part, { nowLive, around, beganAt: reportedAt[0] ?? at });
       if (part.end !== undefined) failpoint('delta.token-moved');
       return { at, ...applied };
     });
@@ -151,13 +152,15 @@ interface Applying {
   readonly nowLive: ReadonlySet<string>;
   /** Prices of removed SKUs are deleted around what somebody objects to (removed-prices.ts). */
   readonly around: boolean;
+  /** When the delta's first part was applied. */
+  readonly beganAt: Date;
 }
 
 /** Applies a part, and with `end` moves the token. */
 async function applyPart(
   tx: Tx,
   { reported, removed, end }: Part,
-  { nowLive, around }: Applying,
+  { nowLive, around, beganAt }: Applying,
 ): Promise<CrossingCounts> {
   const all = [...new Set([...reported, ...removed])];
   const isMarked = end === undefined ? tx`` : tx`union ${unreported(tx, end.toSnapshot)}`;
@@ -180,6 +183,7 @@ async function applyPart(
   if (end !== undefined) {
     await markUnreported(tx, end.toSnapshot);
     failpoint('delta.reported');
+    await noteLeft(tx, end.toSnapshot, beganAt);
     await moveToken(tx, end);
   }
   if (seenFirst !== null) await countSeenFirst(tx, seenFirst);

@@ -196,6 +196,13 @@ export const sync = internal.table(
   (t) => [check('sync_one_row', sql`${t.id}`)],
 );
 
+/** Tokens that deltas have left since a manifest last set the token (store/catalog/left-tokens.ts). */
+export const leftTokens = internal.table('left_tokens', {
+  token: key().primaryKey(),
+  /** When the first report came of what has changed since its snapshot. */
+  leftAt: instant('left_at').notNull(),
+});
+
 /** What sellers have done to catalog.watchlist and the mirror has not read yet (store/sellers/watchlist.ts). */
 export const watchChanges = internal.table('watch_changes', {
   id: bigint({ mode: 'bigint' }).primaryKey().generatedAlwaysAsIdentity(),

@@ -192,6 +192,7 @@ export async function adoptAccount(sql: Sql, account: Account): Promise<void> {
       'waiting_hints',
       'hint_sources',
       'learned_names',
+      'left_tokens',
     ])
       await scanning(tx`delete from ${tx(`catalog_internal.${table}`)}`);
     for (const table of [

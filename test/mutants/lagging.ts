@@ -1,0 +1,102 @@
+import { faultsOf, type Mutant } from './mutant.ts';
+
+const LAGGING = ['test/store/lagging-manifest.pg.test.ts'];
+
+/** Faults in what is made of a manifest whose snapshot deltas have left. */
+export const LAGGING_MANIFESTS: readonly Mutant[] = [
+  ...faultsOf(
+    'src/store/catalog/left-tokens.ts',
+    LAGGING,
+    [
+      'lagging: the first time that a token was left counts',
+      'do update set left_at = excluded.left_at',
+      'do nothing',
+    ],
+    ['lagging: a token that stays is left', 'where snapshot_id <> ${toSnapshot}', 'where true'],
+    ['lagging: the present token may have been left', 'and y.snapshot_id is distinct from l.token', ''],
+    ['lagging: what was left once lags for ever', 'y.snapshot_id <> $1 and l.left_at', 'l.left_at'],
+    [
+      'lagging: all that came to the present token is newer than it',
+      "y.token_at + interval '1 microsecond'",
+      "y.token_at - interval '1 second'",
+    ],
+    [
+      'lagging: a manifest of the present token is newer than an unfinished delta',
+      "then y.token_at + interval '1 microsecond'",
+      'then null',
+    ],
+    ['lagging: reports from before the request are older', 'else l.left_at end)::text', 'end)::text'],
+    [
+      'lagging: left tokens are kept for good',
+      'where left_at < clock_timestamp() - make_interval',
+      'where left_at > clock_timestamp() + make_interval',
+    ],
+    ['lagging: left tokens have no number', 'or left_at <= (', 'or false and left_at <= ('],
+  ),
+  ...faultsOf('src/store/catalog/baseline.ts', LAGGING, [
+    'lagging: the token goes back',
+    'lagSeconds === null ? token.tokenAtRequest : snapshotId',
+    'token.tokenAtRequest',
+  ]),
+  ...faultsOf(
+    'src/store/catalog/baseline-sql.ts',
+    [...LAGGING, 'test/store/baseline-model.pg.test.ts'],
+    [
+      'lagging: left tokens outlive the chain',
+      'exists (select from catalog_internal.sync where not ${TOKEN_STAYS})',
+      'false',
+    ],
+    [
+      'lagging: what was reported as live is snapshot-priced',
+      "case when ${REPORTED_AS_LIVE} then 'live' else s.price_source end as price_source",
+      's.price_source',
+    ],
+    [
+      'lagging: what stays live has a hash',
+      'case when ${REPORTED_AS_LIVE} then null else s.hash end as hash',
+      's.hash',
+    ],
+  ),
+  ...faultsOf('src/store/catalog/delta.ts', LAGGING, [
+    'lagging: a large delta leaves its token with its last part',
+    'reportedAt[0] ?? at',
+    'at',
+  ]),
+  ...faultsOf(
+    'src/store/clock.ts',
+    ['test/store/clock.pg.test.ts'],
+    [
+      'lagging: a token that was left just now is left after its reports',
+      'where left_at > clock_timestamp() - make_interval(secs => ${shift})`',
+      'where left_at > clock_timestamp()`',
+    ],
+    [
+      'lagging: what a clock ahead has dated stays ahead',
+      'left_at = least(left_at, clock_timestamp()) -',
+      'left_at = left_at -',
+    ],
+  ),
+  ...faultsOf(
+    'src/store/setup/account.ts',
+    ['test/store/account.pg.test.ts'],
+    ['lagging: an adopted account has left tokens of the other', "      'left_tokens',\n", ''],
+  ),
+  ...faultsOf(
+    'src/sync/manifest-decision.ts',
+    ['test/sync/manifest-decision.test.ts'],
+    [
+      'lagging: while the delta is late, a snapshot that deltas have left is fetched each hour',
+      ' && !waiting.hasLeft;',
+      ';',
+    ],
+  ),
+  ...faultsOf(
+    'src/sync/manifest.ts',
+    ['test/sync/rejected-token.pg.test.ts'],
+    [
+      'lagging: nobody asks whether the snapshot was left',
+      'await isLeft(ctx.sql, asked.value.snapshotId)',
+      'false',
+    ],
+  ),
+];

@@ -1,0 +1,50 @@
+import { beforeEach } from 'vitest';
+import { noteClock } from '../../src/store/clock.ts';
+import { setClockAhead } from '../support/movable-clock.ts';
+import { answerAsked, found, knownSkus, type TestStore, useStore } from './support.ts';
+
+/* A mirror whose Postgres has a clock that can be ahead for a while. */
+
+export const DAY = 86_400;
+export const HOUR = 3600;
+export const LIMITS = { maxPerWindow: 120, windowMs: 60_000, backoffMs: 60_000 };
+export const SKUS = ['A', 'B', 'C', 'D', 'E', 'F'];
+
+/** All SKUs priced by a clock that is right, and a baseline, before each test. */
+export function useClockedStore(): TestStore {
+  const store = useStore({ movableClock: true });
+  beforeEach(async () => {
+    await store.sql`
+      update catalog_internal.sync set snapshot_id = 's1', manifest_applied_at = now(), delta_checked_at = now()`;
+    await store.sql`
+      update catalog_internal.clock set high_water = clock_timestamp(), steady_since = clock_timestamp()`;
+    await knownSkus(store.sql, SKUS);
+    await answerAsked(store.sql, ...SKUS.map((sku) => found(sku, { 9: 100 })));
+  });
+  return store;
+}
+
+export interface Trust {
+  readonly doubt: string | null;
+  readonly fresh: boolean;
+  readonly reason: string | null;
+}
+
+export async function trust({ sql }: TestStore): Promise<Record<string, Trust>> {
+  const rows = await sql<(Trust & { sku: string })[]>`
+    select sku, doubt, fresh, owed_reason as reason from catalog.sku_trust order by sku`;
+  return Object.fromEntries(rows.map(({ sku, ...rest }) => [sku, rest]));
+}
+
+/** The clock is ahead, a daemon sees it, `during` happens, a daemon sees it again, and the clock is right. */
+export async function ahead(
+  { sql }: TestStore,
+  seconds: number,
+  during: () => Promise<unknown>,
+): Promise<void> {
+  await setClockAhead(sql, seconds);
+  await noteClock(sql, { steady: false });
+  await during();
+  await noteClock(sql, { steady: true });
+  await setClockAhead(sql, 0);
+}

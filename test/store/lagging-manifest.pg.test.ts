@@ -1,0 +1,185 @@
+import { describe, expect, test } from 'vitest';
+import { applyDelta, noteBrokenChain } from '../../src/store/catalog/delta.ts';
+import { isLeft, pruneLeftTokens } from '../../src/store/catalog/left-tokens.ts';
+import { readSyncState } from '../../src/store/catalog/sync-state.ts';
+import { baseline, line, marks, skuRow, standing } from './manifest.ts';
+import { answerAsked, found, HOUR, stateOf, useStore } from './support.ts';
+
+/* The manifest route serves a snapshot from which deltas have moved the mirror on: its lines are older than they. */
+
+const store = useStore();
+
+type Reported = Partial<Pick<Parameters<typeof applyDelta>[1], 'changed' | 'removed' | 'nowLive'>>;
+
+/** The next delta, to `toSnapshot`, whose SKUs are refreshed at once: nothing is due after it. */
+async function delta(toSnapshot: string, reported: Reported = {}): Promise<void> {
+  const { changed = [], removed = [], nowLive = [] } = reported;
+  const since = (await readSyncState(store.sql)).snapshotId ?? '';
+  const applied = await applyDelta(store.sql, { since, toSnapshot, changed, removed, nowLive });
+  expect(applied.applied).toBe(true);
+  const answers = [
+    ...changed.map((sku) => found(sku, { 9: 95 })),
+    ...removed.map((sku) => ({ sku, kind: 'not_found' as const })),
+  ];
+  if (answers.length > 0) await answerAsked(store.sql, ...answers);
+}
+
+const lag = (snapshotId: string, ...lines: Parameters<typeof baseline>[1]) =>
+  baseline(store.url, lines, { token: { snapshotId } });
+
+describe('a manifest of a snapshot that deltas have left', () => {
+  test('takes back no crossing that they have reported since', async () => {
+    const lines = [line('to-live'), line('to-snapshot', { priceSource: 'live' }), line('other')];
+    await standing(store, ...lines);
+    await delta('s1', { changed: ['to-live', 'to-snapshot'], nowLive: ['to-live'] });
+    const { applied } = await lag('m0', ...lines);
+    expect(applied).toMatchObject({ crossed: 0, marked: 0 });
+    expect(await skuRow(store.sql, 'to-live')).toMatchObject({ source: 'live', hash: null });
+    expect(await skuRow(store.sql, 'to-snapshot')).toMatchObject({ source: 'snapshot', hash: null });
+    expect(await marks(store.sql)).toEqual({});
+  });
+
+  test('lists nothing again that they have removed, and takes nothing away that they have added', async () => {
+    await standing(store, line('removed'), line('other'));
+    await delta('s1', { changed: ['added'], removed: ['removed'] });
+    await lag('m0', line('removed'), line('other'));
+    expect(await skuRow(store.sql, 'removed')).toMatchObject({ listed: false, hash: null });
+    expect(await stateOf(store.sql, 'removed')).toMatchObject({ state: 'removed' });
+    expect(await skuRow(store.sql, 'added')).toMatchObject({ listed: true });
+  });
+
+  test('leaves the token where deltas have brought it, and what they have shown of its age', async () => {
+    await standing(store, line('A'));
+    await delta('s1');
+    await delta('s2');
+    const before = await readSyncState(store.sql);
+    await lag('m0', line('A'));
+    const { snapshotId, snapshotMovedAt, manifestAppliedAt } = await readSyncState(store.sql);
+    expect({ snapshotId, snapshotMovedAt }).toEqual({
+      snapshotId: 's2',
+      snapshotMovedAt: before.snapshotMovedAt,
+    });
+    expect(manifestAppliedAt).not.toEqual(before.manifestAppliedAt);
+  });
+
+  test('tells of SKUs that no delta has reported since, and of those reported before', async () => {
+    await standing(store, line('before'), line('quiet'), line('since'));
+    await delta('s1', { changed: ['before'] });
+    await delta('s2', { changed: ['since'] });
+    await lag(
+      's1',
+      line('before', { hash: 'h2' }),
+      line('quiet', { sizes: 4 }),
+      line('since', { hash: 'h2' }),
+    );
+    expect(await skuRow(store.sql, 'before')).toMatchObject({ hash: 'h2' });
+    expect(await skuRow(store.sql, 'quiet')).toMatchObject({ sizes: 4 });
+    expect(await skuRow(store.sql, 'since')).toMatchObject({ hash: null });
+  });
+
+  test('of the token that deltas have come back to is no older than they', async () => {
+    await standing(store, line('A'));
+    await delta('s1', { changed: ['A'] });
+    await delta('m0', { changed: ['A'], nowLive: ['A'] });
+    expect((await lag('m0', line('A'))).lagSeconds).toBeNull();
+    expect(await skuRow(store.sql, 'A')).toMatchObject({ source: 'snapshot', hash: 'h1' });
+  });
+});
+
+describe('a manifest of a snapshot that deltas have left, whose chain is broken,', () => {
+  test('takes the chain’s place; what was reported since is asked about, and what was live stays live', async () => {
+    const lines = [line('to-live'), line('to-snapshot', { priceSource: 'live' }), line('quiet')];
+    await standing(store, ...lines);
+    await delta('s1', { changed: ['to-live', 'to-snapshot'], nowLive: ['to-live'] });
+    await noteBrokenChain(store.sql, 's1');
+    await lag('m0', ...lines);
+    expect(await readSyncState(store.sql)).toMatchObject({ snapshotId: 'm0', chainBrokenAt: null });
+    // No delta from here on reports what has come back to how it was then: as live it is refreshed by itself.
+    expect(await skuRow(store.sql, 'to-live')).toMatchObject({ source: 'live', hash: null });
+    expect(await skuRow(store.sql, 'to-snapshot')).toMatchObject({ source: 'live', hash: null });
+    expect(await marks(store.sql)).toEqual({ 'to-live': 'changed', 'to-snapshot': 'changed' });
+  });
+
+  test('sets the token: what deltas left before tells no longer of what came between', async () => {
+    await standing(store, line('A'));
+    await delta('s1');
+    await delta('s2');
+    await noteBrokenChain(store.sql, 's2');
+    await lag('s1', line('A', { priceSource: 'live' }));
+    expect(await leftTokens()).toEqual([]);
+    // As of an unknown snapshot, its lines count: deltas go on from it.
+    await lag('m0', line('A'));
+    expect(await skuRow(store.sql, 'A')).toMatchObject({ source: 'snapshot', hash: 'h1' });
+    expect((await readSyncState(store.sql)).snapshotId).toBe('m0');
+  });
+});
+
+describe('a delta whose last part is yet to come', () => {
+  test('is newer than a manifest of the token it was asked with: what it reported as live stays live', async () => {
+    await standing(store, line('A'), line('B'));
+    await store.sql`
+      update catalog.skus set price_source = 'live', hash_before_live = hash, hash = null, reported_at = clock_timestamp()
+      where sku = 'A'`;
+    await lag('m0', line('A'), line('B'));
+    expect(await skuRow(store.sql, 'A')).toMatchObject({ source: 'live', hash: null });
+    expect(await marks(store.sql)).toEqual({ A: 'changed' });
+  });
+
+  test('has left its token by the time of its first part', async () => {
+    await standing(store, line('A'));
+    const many = Array.from({ length: 5001 }, (_, n) => `C${n}`);
+    const { reportedAt } = await applyDelta(store.sql, {
+      since: 'm0',
+      toSnapshot: 's1',
+      changed: many,
+      removed: [],
+      nowLive: [],
+    });
+    expect(reportedAt.length).toBeGreaterThan(1);
+    const [early] = await store.sql`
+      select count(*)::int as count from catalog.skus s, catalog_internal.left_tokens l where s.reported_at < l.left_at`;
+    expect(early).toEqual({ count: 0 });
+  });
+});
+
+async function leftTokens(): Promise<string[]> {
+  const rows = await store.sql<
+    { token: string }[]
+  >`select token from catalog_internal.left_tokens order by left_at`;
+  return rows.map(({ token }) => token);
+}
+
+describe('what is remembered of left tokens', () => {
+  test('is the last time that each was left', async () => {
+    await standing(store, line('A'));
+    for (const token of ['s1', 's2', 'm0', 's3', 's3']) await delta(token);
+    expect(await leftTokens()).toEqual(['s1', 's2', 'm0']);
+  });
+
+  test('tells by how much a manifest lags', async () => {
+    await standing(store, line('A'));
+    await delta('s1');
+    await store.sql`update catalog_internal.left_tokens set left_at = left_at - interval '2 hours'`;
+    expect((await lag('m0', line('A'))).lagSeconds).toBeGreaterThanOrEqual(7200);
+    expect((await lag('s1', line('A'))).lagSeconds).toBeNull();
+    expect((await lag('m7', line('A'))).lagSeconds).toBeNull();
+  });
+
+  test('is bounded by number and by age', async () => {
+    await store.sql`
+      insert into catalog_internal.left_tokens
+      select 't' || n, clock_timestamp() - make_interval(hours => n) from generate_series(1, 9) n`;
+    await pruneLeftTokens(store.sql, { keep: 6, olderThanMs: 100 * HOUR });
+    expect(await leftTokens()).toEqual(['t6', 't5', 't4', 't3', 't2', 't1']);
+    await pruneLeftTokens(store.sql, { keep: 6, olderThanMs: 3.5 * HOUR });
+    expect(await leftTokens()).toEqual(['t3', 't2', 't1']);
+  });
+
+  test('is not whether the present token was left before', async () => {
+    await standing(store, line('A'));
+    for (const token of ['s1', 'm0']) await delta(token);
+    expect(await isLeft(store.sql, 'm0')).toBe(false);
+    expect(await isLeft(store.sql, 's1')).toBe(true);
+    expect(await isLeft(store.sql, 's9')).toBe(false);
+  });
+});
