@@ -7,7 +7,7 @@ import { paceLimits } from '../pace/policy.ts';
 import { schedules } from '../queues/jobs.ts';
 import { createRunner, type Runner } from '../queues/runner.ts';
 import { createStorePause } from '../queues/store-pause.ts';
-import { leaveReadOnly, type Sql } from '../store/connection/db.ts';
+import { leaveReadOnly, type Sql, statementsAtWork } from '../store/connection/db.ts';
 import { dueNow } from '../store/ledger/idle.ts';
 import { endCallPause, type TaskName } from '../store/ledger/tasks.ts';
 import type { Log } from '../telemetry/log/logger.ts';
@@ -157,7 +157,8 @@ async function start(given: StartParts): Promise<Omit<App, 'stop'>> {
   const runner = await startRunner(parts, onStop);
   const postgresAnswers = () => askPostgres(database.url);
   const health = createHealth(parts, runner);
-  const stalled = startWatches({ ...parts, postgresAnswers, health }, runner, onStop);
+  const atWork = () => statementsAtWork(sql);
+  const stalled = startWatches({ ...parts, postgresAnswers, atWork, health }, runner, onStop);
   const http = await openHttp(parts, health);
   onStop(() => http.close());
   log.info({

@@ -8,9 +8,17 @@ import type { QueueBackend } from '../queues/backend.ts';
 import type { Runner } from '../queues/runner.ts';
 import type { StorePause } from '../queues/store-pause.ts';
 import { IncompleteMirror, readFacts, type ReadFacts } from '../status/facts.ts';
-import { type Health, judgeHealth, type OwnFacts, POSTGRES_AWAY, unreadyReason } from '../status/health.ts';
+import {
+  busyText,
+  type Health,
+  judgeHealth,
+  type OwnFacts,
+  POSTGRES_AWAY,
+  unreadyReason,
+} from '../status/health.ts';
 import { readStatus, type Status, type StatusSettings } from '../status/status.ts';
-import type { Sql } from '../store/connection/db.ts';
+import type { StatementAtWork } from '../store/connection/at-work.ts';
+import { type Sql, statementsAtWork } from '../store/connection/db.ts';
 import {
   closedDatabase,
   isAnswer,
@@ -77,6 +85,7 @@ export const DEAD_AFTER_MS = 300_000;
 export function createHealth(
   parts: HealthParts,
   runner: Pick<Runner, 'lastJobAt' | 'silentMs'>,
+  atWork = () => statementsAtWork(parts.sync.sql),
 ): HealthReader {
   const { backend, metrics, pause, breaker, clocks, log } = parts;
   const { sql, clock } = parts.sync;
@@ -104,7 +113,7 @@ export function createHealth(
       queuesFailure(),
       within(factsOf(), ANSWER_WITHIN_MS).catch((error: unknown) => {
         log.debug({ event: 'status.unread', err: error });
-        unreadable = unreadableText(error);
+        unreadable = unreadableText(error, atWork());
         return null;
       }),
     ]);
@@ -137,7 +146,9 @@ export function createHealth(
     },
     live() {
       const idleMs = clock.monotonic() - (runner.lastJobAt() ?? startedAt);
-      return { ok: idleMs < DEAD_AFTER_MS || !queuesAnswer, lastJobSecondsAgo: Math.round(idleMs / 1000) };
+      // What Postgres is at work on would begin anew with another process.
+      const ok = idleMs < DEAD_AFTER_MS || !queuesAnswer || atWork().length > 0;
+      return { ok, lastJobSecondsAgo: Math.round(idleMs / 1000) };
     },
     async ready() {
       return readyAnswer((await judged()).health);
@@ -220,7 +231,7 @@ const untrusted = (error: unknown): string =>
   `the certificate of Postgres is not trusted (${sqlState(error) ?? ''}): check sslmode and the file of sslrootcert in DATABASE_URL`;
 
 /** The page shows no driver messages: only the SQLSTATE of a refused statement, or that Postgres does not answer. */
-function unreadableText(error: unknown): string {
+function unreadableText(error: unknown, atWork: readonly StatementAtWork[]): string {
   if (error instanceof IncompleteMirror) return error.message;
   if (isLoginRejected(error)) return loginRejected(error);
   if (isDatabaseMissing(error)) return DATABASE_MISSING;
@@ -229,5 +240,5 @@ function unreadableText(error: unknown): string {
   if (closed !== null) return `${closed.what} (${sqlState(error) ?? ''}): ${closed.hint}`;
   return isAnswer(error)
     ? `the mirror cannot be read: Postgres answers ${sqlState(error) ?? ''}; run \`catalog-mirror doctor\``
-    : POSTGRES_AWAY;
+    : (busyText(atWork) ?? POSTGRES_AWAY);
 }

@@ -14,6 +14,8 @@ const PING_WITHIN_MS = 5000;
 type WatchedParts = Pick<Parts, 'log'> & {
   readonly backend: Pick<QueueBackend, 'ping'>;
   readonly sync: { readonly clock: Clock };
+  /** Statements of this daemon that Postgres is at work on, however long. */
+  readonly atWork: () => readonly unknown[];
   /** Rejects where it does not, on a connection that is made for the question. */
   readonly postgresAnswers: () => Promise<void>;
 };
@@ -21,10 +23,10 @@ type WatchedParts = Pick<Parts, 'log'> & {
 /**
  * Resolves, after a line in the log, when no job has ended for five minutes although queues and Postgres answer,
  * Postgres on a connection that is made for the question. It has to be so for another minute, in which a process that
- * was stopped gets the time to go on.
+ * was stopped gets the time to go on. What Postgres is at work on is waited for: it would begin anew.
  */
 export function watchJobs(
-  { log, backend, sync: { clock }, postgresAnswers }: WatchedParts,
+  { log, backend, sync: { clock }, atWork, postgresAnswers }: WatchedParts,
   runner: Pick<Runner, 'lastJobAt'>,
   onStop: OnStop,
 ): Promise<void> {
@@ -37,7 +39,7 @@ export function watchJobs(
       () => true,
       () => false,
     );
-  const isStalled = async () => idleMs() >= DEAD_AFTER_MS && (await storesAnswer());
+  const isStalled = async () => idleMs() >= DEAD_AFTER_MS && atWork().length === 0 && (await storesAnswer());
   return new Promise((resolve) => {
     const watch = async () => {
       for (let seen = 0; seen < CHECKS;) {

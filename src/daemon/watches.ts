@@ -1,4 +1,5 @@
 import type { Runner } from '../queues/runner.ts';
+import type { StatementAtWork } from '../store/connection/at-work.ts';
 import { readLockHolders } from '../store/status/lock-holders.ts';
 import type { OnStop } from './database.ts';
 import type { HealthReader } from './health.ts';
@@ -20,12 +21,13 @@ export interface WatchedParts extends Pick<
   'backend' | 'clock' | 'clocks' | 'log' | 'names' | 'sync' | 'telemetry'
 > {
   readonly postgresAnswers: () => Promise<void>;
+  readonly atWork: () => readonly StatementAtWork[];
   readonly health: HealthReader;
 }
 
 /**
- * Keeps an eye on locks, clocks, learned names, queues, jobs and the tables' version, and samples of the status.
- * Resolves when only another process will go on.
+ * Keeps an eye on locks, slow statements, clocks, learned names, queues, jobs and the tables' version, and samples of
+ * the status. Resolves when only another process will go on.
  */
 export function startWatches(parts: WatchedParts, runner: Runner, onStop: OnStop): Promise<void> {
   const { clocks, names, telemetry, sync } = parts;
@@ -33,6 +35,7 @@ export function startWatches(parts: WatchedParts, runner: Runner, onStop: OnStop
     // Where Postgres does not answer, others tell that.
     telemetry.onLocks(await readLockHolders(sync.sql));
   });
+  every(WATCH_EVERY_MS, parts, onStop, async () => telemetry.onSlow(parts.atWork()));
   every(WATCH_EVERY_MS, parts, onStop, () => clocks.check());
   every(WATCH_EVERY_MS, parts, onStop, () => names.read());
   every(WATCH_EVERY_MS, parts, onStop, createPauseWatch(sync.sql, parts.log));

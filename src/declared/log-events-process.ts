@@ -161,6 +161,14 @@ export const STORE = {
       'pg_terminate_backend(holderPid)',
   ),
   'store.unlocked': line('info', 'the mirror no longer waits for locks of others', [...OVER]),
+  'store.slow': line(
+    ['warn', 'debug'],
+    'Postgres has been at work on a statement of the mirror for longer than it is usually waited for',
+    ['pid', 'ranSeconds', 'waitsFor', 'blockers', 'tables', 'attached', ...REPEATED],
+    'it is waited for, up to half an hour, and begun again then; what `attached` names of yours runs within it: make it quick, ' +
+      'or give the foreign key an index',
+  ),
+  'store.slow-ended': line('info', 'Postgres is no longer at work on such a statement', [...OVER]),
   'store.resumed': line(['info', 'debug'], 'Postgres accepts writes again', ['kind', 'job', ...OVER]),
   'clock.jumped': line(
     'warn',

@@ -4,6 +4,7 @@ import type { PaceReader, PaceStatus } from '../pace/view.ts';
 import { type Doubts, readDoubts } from '../store/answer/mass-moves.ts';
 import { readSyncState, readTargets, type SyncState, type Targets } from '../store/catalog/sync-state.ts';
 import { type DatabaseClock, readClock } from '../store/clock.ts';
+import type { StatementAtWork } from '../store/connection/at-work.ts';
 import type { Sql } from '../store/connection/db.ts';
 import { type Idle, readIdle } from '../store/ledger/idle.ts';
 import { readTasks, type TaskState } from '../store/ledger/tasks.ts';
@@ -14,6 +15,7 @@ import { readLeftOut } from '../store/sellers/watchlist.ts';
 import { readDaemons } from '../store/setup/instance.ts';
 import type { CatalogCounts } from '../store/status/counts.ts';
 import { type LockHolder, readLockHolders } from '../store/status/lock-holders.ts';
+import { readSlowStatements } from '../store/status/slow-statements.ts';
 import { readSnapshotHolder, type SnapshotHolder } from '../store/status/snapshot-holder.ts';
 
 /** What Postgres says of the mirror at one moment: all that health is judged by, the same for everyone who asks. */
@@ -37,6 +39,8 @@ export interface Facts {
   readonly clock: DatabaseClock;
   /** Sessions that the mirror waits for. */
   readonly lockHolders: readonly LockHolder[];
+  /** Statements of the mirror that take long for something of somebody else's. */
+  readonly slowStatements: readonly StatementAtWork[];
   /** Who has kept Postgres from vacuuming for long; null: nobody, or it may not be seen. */
   readonly snapshotHolder: SnapshotHolder | null;
   /** SKUs of the watchlist that are not watched, because so many are. */
@@ -93,6 +97,7 @@ export async function readFacts(sql: Sql, { windowMs, paceOf, counts }: FactRead
     idle,
     clock,
     lockHolders,
+    slowStatements,
     snapshotHolder,
     watchlistLeftOut,
     scope,
@@ -109,6 +114,7 @@ export async function readFacts(sql: Sql, { windowMs, paceOf, counts }: FactRead
     readIdle(sql),
     readClock(sql),
     readLockHolders(sql),
+    readSlowStatements(sql),
     readSnapshotHolder(sql),
     readLeftOut(sql),
     readScopeState(sql),
@@ -131,6 +137,7 @@ export async function readFacts(sql: Sql, { windowMs, paceOf, counts }: FactRead
     windowSeconds: windowMs / 1000,
     clock,
     lockHolders,
+    slowStatements,
     snapshotHolder,
     watchlistLeftOut,
     scope,

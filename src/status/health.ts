@@ -1,5 +1,6 @@
 import { formatAge } from '../lib/duration.ts';
 import { count, plural } from '../lib/format.ts';
+import { atWorkText, type StatementAtWork } from '../store/connection/at-work.ts';
 import type { StoreFailure } from '../store/connection/sql-errors.ts';
 import { holderText } from '../store/status/lock-holders.ts';
 import { snapshotHolderText } from '../store/status/snapshot-holder.ts';
@@ -80,6 +81,7 @@ export function judgeHealth(facts: Facts | null, own: OwnFacts = NO_OWN_FACTS): 
 
 const mirrorReasons = (facts: Facts): Reason[] => [
   ...lockReasons(facts),
+  ...slowReasons(facts),
   ...held([snapshotHeld(facts)]),
   ...clockReasons(facts),
   ...progressReasons(facts),
@@ -152,6 +154,21 @@ function lockReasons({ lockHolders }: Facts): Reason[] {
   );
 }
 
+/** A statement of the mirror and what it is at, in words. */
+const slowText = (statement: StatementAtWork): string =>
+  `a statement of the mirror (process ${statement.pid} of Postgres) has run for ${formatAge(statement.seconds)}: ${atWorkText(statement)}`;
+
+/** What sellers attach to the mirror's tables runs within its statements, and may take any time. */
+function slowReasons({ slowStatements }: Facts): Reason[] {
+  return slowStatements.map((statement) =>
+    degraded(
+      'slow-statement',
+      slowText(statement),
+      'it is waited for; give the foreign key an index on its columns, or make the trigger quick',
+    ),
+  );
+}
+
 /** What a call costs Postgres has grown by about a third by then; with fewer the mirror works as ever. */
 const MANY_VERSIONS = 1_000_000;
 
@@ -212,6 +229,17 @@ function notStoredReasons({ notStored: { skus, last, sample } }: Facts): Reason[
       'find the constraint or trigger in Postgres that rejects the rows, and remove it',
     ),
   ];
+}
+
+/** What is said of a Postgres that does not answer while it is at work on what it was asked before; null: it is not. */
+export function busyText(atWork: readonly StatementAtWork[]): string | null {
+  const [longest] = atWork.toSorted((a, b) => b.seconds - a.seconds);
+  if (longest === undefined) return null;
+  const what = atWorkText(longest);
+  return (
+    `Postgres has been at work on a statement of this daemon (process ${longest.pid} of Postgres) for ` +
+    `${formatAge(longest.seconds)}${what === '' ? '' : `: ${what}`}; it is waited for`
+  );
 }
 
 /** What is said of a Postgres that does not answer. */

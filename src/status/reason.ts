@@ -14,6 +14,7 @@ export const REASON_CODES = [
   'queues-unavailable',
   'store-paused',
   'locked',
+  'slow-statement',
   'snapshot-held',
   'paused',
   'clock',

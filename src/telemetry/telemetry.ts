@@ -4,6 +4,7 @@ import { letsThrough } from '../pace/policy.ts';
 import type { RequestObservation } from '../partner/client.ts';
 import type { StoreEvent } from '../queues/store-pause.ts';
 import type { TaskReport } from '../queues/task-run.ts';
+import type { StatementAtWork } from '../store/connection/at-work.ts';
 import type { LockHolder } from '../store/status/lock-holders.ts';
 import type { ClockEvent } from '../sync/clocks.ts';
 import type { SyncEvent } from '../sync/events.ts';
@@ -12,6 +13,7 @@ import { createTaskLines, paceLines, storeLines } from './log/lines.ts';
 import type { Log } from './log/logger.ts';
 import { createBulkLines, createSyncLines, type BacklogCounts } from './log/sync-lines.ts';
 import { createLogThrottle } from './log/throttle.ts';
+import { waitLines } from './log/wait-lines.ts';
 import type { Metrics } from './metrics/metrics.ts';
 
 /*
@@ -25,6 +27,7 @@ export interface Telemetry {
   readonly onRequest: (observation: RequestObservation) => void;
   readonly onStore: (event: StoreEvent) => void;
   readonly onLocks: (holders: readonly LockHolder[]) => void;
+  readonly onSlow: (statements: readonly StatementAtWork[]) => void;
   readonly onClock: (event: ClockEvent) => void;
   readonly onJob: (job: { queue: string; job: string; outcome: string; ms: number }) => void;
   readonly onFault: (job: string, error: unknown) => void;
@@ -58,6 +61,7 @@ export function createTelemetry({
 
   return {
     ...store,
+    ...waitLines(log, throttle),
     onClock: clockLines(log, throttle),
     onSync(event) {
       metrics.count(event);

@@ -2,6 +2,7 @@ import { expect, test } from 'vitest';
 import { createHealth, DEAD_AFTER_MS } from '../../src/daemon/health.ts';
 import { startWatches, type WatchedParts } from '../../src/daemon/watches.ts';
 import type { Clock } from '../../src/lib/clock.ts';
+import type { StatementAtWork } from '../../src/store/connection/at-work.ts';
 import type { Sql } from '../../src/store/connection/db.ts';
 import { createLogger } from '../../src/telemetry/log/logger.ts';
 import { createMetrics } from '../../src/telemetry/metrics/metrics.ts';
@@ -42,9 +43,11 @@ function handClock() {
 function daemon({
   queuesAnswer,
   because = new Error('away'),
+  atWork = [],
 }: {
   readonly queuesAnswer: boolean;
   readonly because?: Error;
+  readonly atWork?: readonly StatementAtWork[];
 }) {
   let lastJobAt: number | null = null;
   const { clock, skip, pass } = handClock();
@@ -67,7 +70,7 @@ function daemon({
     breaker: { explain: () => null },
   };
   const runner = { lastJobAt: () => lastJobAt, silentMs: () => 0 };
-  const health = createHealth(parts, runner);
+  const health = createHealth(parts, runner, () => atWork);
   return {
     health,
     /** Begins what a daemon does all the time, and nobody asks for. */
@@ -77,6 +80,7 @@ function daemon({
         names: { read: () => away },
         telemetry: {},
         postgresAnswers: () => away,
+        atWork: () => [],
         health,
       } satisfies Record<keyof WatchedParts, unknown>;
       void startWatches(
@@ -132,6 +136,29 @@ test.each([true, false])(
     expect(health.live()).toMatchObject({ ok: !queuesAnswer });
   },
 );
+
+const AT_WORK: StatementAtWork = {
+  pid: 7,
+  seconds: 400,
+  waitsFor: null,
+  blockers: [],
+  tables: ['public.orders'],
+  attached: [],
+};
+
+test('while Postgres is at work on what it was asked, a restart would not help, and readiness says what it is at', async () => {
+  const { health, skip } = daemon({
+    queuesAnswer: true,
+    atWork: [{ ...AT_WORK, pid: 8, seconds: 30 }, AT_WORK],
+  });
+  skip(10 * DEAD_AFTER_MS);
+  expect(health.live()).toMatchObject({ ok: true });
+  expect(await health.ready()).toMatchObject({
+    ok: false,
+    reason:
+      'Postgres has been at work on a statement of this daemon (process 7 of Postgres) for 7m: it is at public.orders; it is waited for',
+  });
+});
 
 test('readiness names a certificate that is not trusted, and not a server that is away', async () => {
   const because = Object.assign(new Error('self-signed'), { code: 'SELF_SIGNED_CERT_IN_CHAIN' });

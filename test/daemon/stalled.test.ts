@@ -13,6 +13,7 @@ async function found(daemon: {
   lastJobAt: (now: number) => number;
   queuesAnswer?: (now: number) => boolean;
   postgresAnswers?: (now: number) => boolean;
+  isAtWork?: (now: number) => boolean;
   /** The process is stopped then for ten minutes. */
   stoppedAt?: number;
 }) {
@@ -42,6 +43,7 @@ async function found(daemon: {
       log: { fatal: (line: unknown) => lines.push(line) } as unknown as Log,
       backend: { ping: answersAt(daemon.queuesAnswer) },
       sync: { clock },
+      atWork: () => (daemon.isAtWork?.(now) === true ? ['a statement'] : []),
       postgresAnswers: answersAt(daemon.postgresAnswers),
     },
     { lastJobAt: () => daemon.lastJobAt(now) },
@@ -68,6 +70,11 @@ test('while the queues or Postgres do not answer, it is not the daemon that is s
   const answers = (now: number) => now >= back;
   for (const away of [{ queuesAnswer: answers }, { postgresAnswers: answers }])
     expect((await found({ lastJobAt: () => 0, ...away })).at).toBeGreaterThanOrEqual(30);
+});
+
+test('while Postgres is at work on what it was asked, no job can end', async () => {
+  const isAtWork = (now: number) => now < 30 * MINUTE;
+  expect((await found({ lastJobAt: () => 0, isAtWork })).at).toBeGreaterThanOrEqual(30);
 });
 
 test('a process that was stopped for minutes has the time to end a job first', async () => {

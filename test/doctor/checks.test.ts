@@ -39,6 +39,7 @@ const GOOD: PostgresFacts = {
   pooling: { kept: 'session', dropped: [], role: 'mirror', database: 'shop' },
   aheadMs: 20,
   snapshotHolder: null,
+  neighbours: [],
   seesSessions: true,
 };
 
@@ -60,6 +61,25 @@ test.each<[string, Partial<PostgresFacts>, string[]]>([
       },
     },
     ['WARN snapshots'],
+  ],
+  [
+    'triggers and foreign keys of others, all with an index',
+    {
+      neighbours: [
+        { kind: 'trigger', name: 'mine', table: 'catalog.prices', by: 'public.mine', indexed: null },
+        { kind: 'foreign-key', name: 'fk', table: 'catalog.skus', by: 'public.orders', indexed: true },
+      ],
+    },
+    [],
+  ],
+  [
+    'a foreign key without an index',
+    {
+      neighbours: [
+        { kind: 'foreign-key', name: 'fk', table: 'catalog.skus', by: 'public.orders', indexed: false },
+      ],
+    },
+    ['WARN foreign keys'],
   ],
   ['a pooler', { pooling: { ...GOOD.pooling, kept: 'transaction' } }, ['FAIL postgres pooler']],
   [

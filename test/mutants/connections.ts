@@ -1,23 +1,121 @@
-import type { Mutant } from './mutant.ts';
+import { faultsOf, type Mutant } from './mutant.ts';
 
 const LIMITS = ['test/store/answer-limit.pg.test.ts'];
+const WORK = ['test/store/at-work.pg.test.ts'];
+const SLOW = ['test/store/slow-statements.pg.test.ts'];
+const LIVEZ = ['test/daemon/livez.test.ts'];
 const FEW = ['test/faults/few-connections.e2e.test.ts'];
 const FILES = ['test/security/tls-rotation.e2e.test.ts'];
 const ROTATED = ['test/faults/rotated-login.e2e.test.ts'];
 
 /** What bounds waits for a store that says nothing, the number of connections, and what a rotated login needs. */
 export const CONNECTIONS: readonly Mutant[] = [
+  ...faultsOf(
+    'src/store/connection/db.ts',
+    WORK,
+    [
+      'slow statements: one of the pool that Postgres is at work on is given up',
+      '      isworking: work.isWorking,\n',
+      '',
+    ],
+    ['slow statements: what a pool is at work on is not known', '  WORK.set(sql, work);\n', ''],
+  ),
+  ...faultsOf(
+    'src/store/connection/at-work.ts',
+    WORK,
+    [
+      'slow statements: one is waited for without an end',
+      'silentMs + withinMs <= workWithinMs',
+      'silentMs > 0',
+    ],
+    [
+      'slow statements: one whose answer nobody takes is at work',
+      "else a.state = 'active' and a.wait_event_type is distinct from 'Client' end",
+      "else a.state = 'active' end",
+    ],
+    [
+      'slow statements: one that is not shown is lost',
+      "when coalesce(a.state, 'disabled') = 'disabled'",
+      'when false',
+    ],
+    ['slow statements: an idle session is at work', "else a.state = 'active' and a.wait", 'else a.wait'],
+    [
+      'slow statements: with no connection left nobody is asked',
+      'return await readAtWork(pool(), pid, silentMs);',
+      'throw error;',
+    ],
+    [
+      'slow statements: what others have attached elsewhere is named, too',
+      'slow.filter(({ table }) => written.includes(table))',
+      'slow',
+    ],
+    ['slow statements: nobody is named for a lock', 'b.pid = any (pg_blocking_pids(a.pid))', 'false'],
+  ),
+  ...faultsOf(
+    'src/store/status/slow-statements.ts',
+    SLOW,
+    [
+      'slow statements: one that is long by itself is named',
+      'writes && (statement.tables.length > 0 || statement.attached.length > 0)',
+      'writes',
+    ],
+    ['slow statements: one that only reads is named', 'writes && (', '('],
+    [
+      'slow statements: each is named at once',
+      'and a.query_start < clock_timestamp() - make_interval(secs => ${slowSeconds})',
+      'and ${slowSeconds}::float8 > 0',
+    ],
+  ),
+  ...faultsOf(
+    'src/store/connection/neighbours.ts',
+    SLOW,
+    ['neighbours: any index will do', 'i.indkey[0] = sku.attnum or', 'sku.attnum = any (i.indkey) or'],
+    ['neighbours: an index that begins with the SKU is none', 'i.indkey[0] = sku.attnum or ', ''],
+    [
+      'neighbours: an index of some rows will do',
+      'and (i.indpred is null or pg_get_expr',
+      'and (true or pg_get_expr',
+    ],
+    ['neighbours: a trigger that is off counts', " and t.tgenabled <> 'D'", ''],
+    ['neighbours: partitions count again', ' and k.conparentid = 0', ''],
+    [
+      "neighbours: triggers of the mirror's own count",
+      "\n      and n.nspname not in ('catalog', 'catalog_internal')\n    union all",
+      '\n    union all',
+    ],
+    [
+      'neighbours: what sellers write counts',
+      "(n.nspname, c.relname) not in (('catalog', 'watchlist'), ('catalog', 'scope'))",
+      'true',
+    ],
+  ),
+  ...faultsOf(
+    'src/daemon/health.ts',
+    LIVEZ,
+    ['slow statements: a daemon that waits for one is dead', ' || atWork().length > 0', ''],
+    ['slow statements: Postgres does not answer while it is at work', 'busyText(atWork) ?? ', ''],
+  ),
+  ...faultsOf(
+    'src/daemon/stalled.ts',
+    ['test/daemon/stalled.test.ts'],
+    ['slow statements: a daemon that waits for one is stalled', 'atWork().length === 0 && ', ''],
+  ),
+  ...faultsOf(
+    'src/daemon/watches.ts',
+    ['test/faults/slow-triggers.e2e.test.ts'],
+    ['slow statements: none is logged', 'telemetry.onSlow(parts.atWork())', 'undefined'],
+  ),
   {
     breaks: 'connections: a statement of the pool waits for ever',
     file: 'src/store/connection/db.ts',
-    from: 'answer_timeout: options.answerWithinMs / 1000,',
+    from: 'answer_timeout: answerWithinMs / 1000,',
     to: '',
     tests: LIMITS,
   },
   {
     breaks: 'connections: the session of one that was dropped lives on',
     file: 'src/store/connection/db.ts',
-    from: 'ondropped: endingDropped(() => sql, options.answerWithinMs),',
+    from: 'ondropped: endingDropped(() => sql, answerWithinMs),',
     to: '',
     tests: LIMITS,
   },

@@ -174,6 +174,7 @@ export function factsOf({ stats, sync, tasks, targets, daemons, failedCalls }: S
       aheadSeconds: null,
     },
     lockHolders: [],
+    slowStatements: [],
     snapshotHolder: null,
     watchlistLeftOut: 0,
     scope: { scoped: stats.outOfScope !== null, rules: 3, moving: false, otherwise: 0 },

@@ -30,9 +30,14 @@ interface Line extends AsyncDisposable {
   readonly proxy: Proxy;
 }
 
-async function openLine(max: number, url = database.url): Promise<Line> {
+async function openLine(max: number, url = database.url, workWithinMs?: number): Promise<Line> {
   const proxy = await proxyTo(url);
-  const sql = connect(through(url, proxy), { max, name: 'the line', answerWithinMs: WITHIN_MS });
+  const sql = connect(through(url, proxy), {
+    max,
+    name: 'the line',
+    answerWithinMs: WITHIN_MS,
+    ...(workWithinMs !== undefined && { workWithinMs }),
+  });
   // All of its connections are open.
   await Promise.all(Array.from({ length: max }, () => sql`select pg_sleep(0.05)`));
   return {
@@ -167,7 +172,7 @@ describe('a connection of a pool that says nothing to a statement', () => {
   });
 
   test('is given up by a server that can be reached: it ends what nobody waits for', async () => {
-    await using line = await openLine(1);
+    await using line = await openLine(1, database.url, WITHIN_MS);
     expect(await codeOf(line.sql`select pg_sleep(60)`)).toBe('ANSWER_TIMEOUT');
     await eventually(async () => (await sleepers()) === 0, {
       what: 'a server that sleeps no more',
@@ -177,7 +182,7 @@ describe('a connection of a pool that says nothing to a statement', () => {
 
   test('is given up by its server also where the login acts as another role', async () => {
     await using acting = await actingLogins(aside, database.url);
-    await using line = await openLine(1, await acting.login());
+    await using line = await openLine(1, await acting.login(), WITHIN_MS);
     expect(await codeOf(line.sql`select pg_sleep(60)`)).toBe('ANSWER_TIMEOUT');
     await eventually(async () => (await sleepers()) === 0, {
       what: 'a server that sleeps no more',

@@ -4,6 +4,7 @@ import { QUEUE_TABLES } from '../../queues/postgres-queues.ts';
 import { readLearnedNames } from '../../store/catalog/learned-names.ts';
 import { readSyncState } from '../../store/catalog/sync-state.ts';
 import { askingTwo, type Sql } from '../../store/connection/db.ts';
+import { readNeighbours } from '../../store/connection/neighbours.ts';
 import { readPooling } from '../../store/connection/pooler.ts';
 import { sqlState, storeFailure } from '../../store/connection/sql-errors.ts';
 import { countDaemons } from '../../store/setup/instance.ts';
@@ -28,6 +29,7 @@ type ServerRow = Omit<
   | 'aheadMs'
   | 'writeProblem'
   | 'snapshotHolder'
+  | 'neighbours'
 > & {
   readonly at: number;
 };
@@ -89,6 +91,7 @@ export async function readPostgresFacts(sql: Sql, now: () => number): Promise<Po
     daemons: migrated && row.owns ? await countDaemons(sql) : 0,
     pooling: await askingTwo(sql, readPooling),
     snapshotHolder: await readSnapshotHolder(sql),
+    neighbours: migrated ? await readNeighbours(sql) : [],
   };
 }
 

@@ -1,3 +1,4 @@
+import { type Neighbour, neighbourText } from '../../store/connection/neighbours.ts';
 import { type Pooling, poolingProblem } from '../../store/connection/pooler.ts';
 import { encodingProblem } from '../../store/setup/encoding.ts';
 import { type FoundRole, judgeRoles, type Occupied } from '../../store/setup/occupied.ts';
@@ -52,6 +53,8 @@ export interface PostgresFacts {
   readonly pooling: Pooling;
   readonly aheadMs: number;
   readonly snapshotHolder: SnapshotHolder | null;
+  /** Triggers and foreign keys of others on the mirror's tables. */
+  readonly neighbours: readonly Neighbour[];
   /** Whether the sessions of other roles are shown to this one. */
   readonly seesSessions: boolean;
 }
@@ -78,6 +81,7 @@ export function judgePostgres(facts: PostgresFacts, settings: PostgresSettings):
     migrationsLine(facts),
     connectionsLine(facts, settings),
     snapshotsLine(facts),
+    ...neighbourLines(facts),
     judgeSkew('postgres clock', "Postgres's clock", facts.aheadMs),
     facts.daemons === 0
       ? ok('daemons', 'none running on this database')
@@ -99,6 +103,26 @@ function snapshotsLine({ snapshotHolder, seesSessions, role }: PostgresFacts): C
     `${snapshotHolderText(snapshotHolder)}: Postgres can vacuum nothing meanwhile, and the mirror costs it more and more`,
     'end that transaction, or drop the slot if nobody uses it; run long reports on a standby without hot_standby_feedback',
   );
+}
+
+/** Postgres runs them within the mirror's statements, which take as long as they do. */
+function neighbourLines({ neighbours }: PostgresFacts): CheckResult[] {
+  const named = (of: (neighbour: Neighbour) => boolean) =>
+    neighbours.filter(of).map(neighbourText).join('; ');
+  const triggers = named(({ kind }) => kind === 'trigger');
+  const unindexed = named(({ indexed }) => indexed === false);
+  return [
+    ...(triggers === '' ? [] : [ok('triggers', `run within the mirror's statements: ${triggers}`)]),
+    ...(unindexed === ''
+      ? []
+      : [
+          warn(
+            'foreign keys',
+            `all of the table is read for each row that the mirror deletes: ${unindexed}`,
+            'CREATE INDEX CONCURRENTLY on its columns, beginning with that of the SKU',
+          ),
+        ]),
+  ];
 }
 
 function poolerLines({ pooling }: PostgresFacts): CheckResult[] {

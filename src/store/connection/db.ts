@@ -1,6 +1,7 @@
 import pg from 'pg';
 import postgres from 'postgres';
 import { type AnswerLimit, dropUnanswered, endSoon } from './answer-limit.ts';
+import { type StatementAtWork, watchWork, type WorkWatch } from './at-work.ts';
 import { endingDropped } from './dropped-sessions.ts';
 import { asLogin, readOwnSession } from './own-session.ts';
 import type { Ask } from './pooler.ts';
@@ -46,10 +47,12 @@ export interface ConnectOptions {
   /** Called with the server's notices; they are dropped otherwise. */
   readonly onNotice?: (notice: Notice) => void;
   /**
-   * How long Postgres may say nothing to a statement; a connection whose statement waits longer is closed. Without
-   * it: for ever.
+   * How long Postgres may say nothing to a statement; a connection whose statement waits longer is closed, unless
+   * Postgres says, on another connection, that it is at work on it. Without it: for ever.
    */
   readonly answerWithinMs?: number;
+  /** How long a statement may take that Postgres is at work on; `SCAN_WITHIN_MS`. */
+  readonly workWithinMs?: number;
 }
 
 /**
@@ -60,26 +63,35 @@ export function connect(url: DatabaseUrl, options: ConnectOptions = {}): Sql {
   if (!('settlesWhatIsLost' in postgres))
     throw new Error('postgres.js is without ops/patches: run npm ci with scripts, or npm run prepare');
   const { url: bare, ssl, options: settings } = sessionConnection(present(url));
+  const { name = 'catalog-mirror', answerWithinMs, workWithinMs = SCAN_WITHIN_MS } = options;
+  const work = watchWork({ open: () => connect(url, { max: 1, name }), pool: () => sql, workWithinMs });
   const sql: Sql = postgres(bare, {
     ssl,
     max: options.max ?? 12,
     onnotice: options.onNotice ?? (() => {}),
     connect_timeout: CONNECT_WITHIN_MS / 1000,
     keep_alive: KEEP_ALIVE_MS / 1000,
-    ...(options.answerWithinMs !== undefined && {
-      answer_timeout: options.answerWithinMs / 1000,
-      ondropped: endingDropped(() => sql, options.answerWithinMs),
+    ...(answerWithinMs !== undefined && {
+      answer_timeout: answerWithinMs / 1000,
+      ondropped: endingDropped(() => sql, answerWithinMs),
+      isworking: work.isWorking,
     }),
     ...(typeof url === 'function' && { pass: () => presentPassword(sql, url) }),
     backoff: (failures) => Math.min(RECONNECT_MAX_SECONDS, 0.1 * 2 ** failures) * (0.5 + Math.random() / 2),
     connection: {
-      application_name: options.name ?? 'catalog-mirror',
+      application_name: name,
       options: settings,
     },
   });
   URLS.set(sql, url);
+  WORK.set(sql, work);
   return sql;
 }
+
+const WORK = new WeakMap<Sql, WorkWatch>();
+
+/** Statements of this pool that have taken longer than it waits for an answer, and that Postgres is at work on. */
+export const statementsAtWork = (sql: Sql): readonly StatementAtWork[] => WORK.get(sql)?.present() ?? [];
 
 /** What each pool was opened with. */
 const URLS = new WeakMap<Sql, DatabaseUrl>();
@@ -145,7 +157,7 @@ export function answerLimitOf(sql: Sql): { readonly answerWithinMs?: number } {
  */
 export async function askAfter(client: LoneClient, sql: Sql): Promise<void> {
   const { pid, began } = await readOwnSession(client);
-  // In a COPY that waits for its rows Postgres calls itself active, too.
+  // In a COPY that waits for its rows, or with an answer that nobody takes, Postgres calls itself active, too.
   client.answers.isWorking = async () => {
     const [found] = await asLogin(
       sql,
@@ -153,7 +165,7 @@ export async function askAfter(client: LoneClient, sql: Sql): Promise<void> {
       select case
         when coalesce(state, 'disabled') = 'disabled'
           then case when not exists (select from pg_locks l where l.pid = a.pid and l.locktype = 'virtualxid') then false end
-        when state = 'active' and wait_event is distinct from 'ClientRead' then null
+        when state = 'active' and wait_event_type is distinct from 'Client' then null
         else pg_terminate_backend(pid) end as ended
       from pg_stat_activity a where pid = ${pid} and coalesce(backend_start::text = ${began}, true)`,
     );

@@ -6,7 +6,6 @@ import type { StoreEvent } from '../../queues/store-pause.ts';
 import type { TaskReport } from '../../queues/task-run.ts';
 import type { Notice } from '../../store/connection/db.ts';
 import { isConnectionLost, sqlState } from '../../store/connection/sql-errors.ts';
-import type { LockHolder } from '../../store/status/lock-holders.ts';
 import type { TaskOutcome } from '../../sync/outcome.ts';
 import { type Log, throttled } from './logger.ts';
 import { createLogThrottle, type LogThrottle } from './throttle.ts';
@@ -79,8 +78,6 @@ export interface StoreLines {
   readonly onQueueError: (error: unknown) => void;
   readonly onFault: (job: string, error: unknown) => void;
   readonly onStore: (event: StoreEvent) => void;
-  /** Who holds locks that the mirror waits for; read every few seconds. */
-  readonly onLocks: (holders: readonly LockHolder[]) => void;
   /** A job has ended, not by throwing: what it needs is there. */
   readonly worked: (job: string) => void;
 }
@@ -130,17 +127,6 @@ export function storeLines(log: Log, throttle: LogThrottle, inPostgres: boolean)
       const { kind, job, ms } = event;
       const { say, ...facts } = throttle.again('writes', kind);
       throttled(log, 'warn', say, { event: 'store.paused', kind, job, retryInMs: ms, ...facts });
-    },
-    onLocks(holders) {
-      for (const { pid, role, application, table, seconds } of holders) {
-        const { say, ...facts } = throttle.again('locks', `${pid}`);
-        const waited = { holderPid: pid, role, application, table, waitedSeconds: Math.round(seconds) };
-        throttled(log, 'warn', say, { event: 'store.locked', ...waited, ...facts });
-      }
-      if (holders.length > 0) return;
-      const free = throttle.over('locks');
-      if (free?.say === true)
-        log.info({ event: 'store.unlocked', times: free.times, lastedSeconds: free.lastedSeconds });
     },
     worked(job) {
       const back = throttle.over('store');

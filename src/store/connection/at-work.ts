@@ -1,0 +1,175 @@
+import postgres from 'postgres';
+import { type Neighbour, neighbourText, readNeighbours } from './neighbours.ts';
+import { asLogin } from './own-session.ts';
+
+/*
+ * A statement without an answer is lost, or Postgres is at work on it: a trigger or a foreign key of a seller's may
+ * take any time. Before its connection counts as dead, Postgres is asked, on another connection.
+ */
+
+/** A statement of the mirror that Postgres was at work on when it was asked. */
+export interface StatementAtWork {
+  readonly pid: number;
+  /** For how long. */
+  readonly seconds: number;
+  /** What it waited for, type and event as Postgres names them; null: nothing, or that is not shown. */
+  readonly waitsFor: string | null;
+  /** Sessions that it waited for. */
+  readonly blockers: readonly string[];
+  /** Tables of others that it was reading or writing. */
+  readonly tables: readonly string[];
+  /** What others have attached to the tables that it wrote, where that may take long. */
+  readonly attached: readonly string[];
+}
+
+type Found = Omit<StatementAtWork, 'attached'> & {
+  /** Tables of the mirror. */
+  readonly written: readonly string[];
+};
+
+/** What the sessions `a` of pg_stat_activity are at that a condition names, acting as the role that logged in. */
+export async function readWork(
+  tx: postgres.TransactionSql,
+  which: postgres.Fragment,
+): Promise<(StatementAtWork & { readonly writes: boolean })[]> {
+  const found = await tx<Found[]>`
+    select a.pid, coalesce(extract(epoch from clock_timestamp() - a.query_start), 0)::float8 as seconds,
+      nullif(concat_ws(': ', a.wait_event_type, a.wait_event), '') as "waitsFor",
+      array(
+        select concat('process ', b.pid, ' of Postgres (role ', coalesce(b.usename, 'unknown'),
+          case when b.application_name <> '' then concat(', application ', b.application_name) end, ')')
+        from pg_stat_activity b where b.pid = any (pg_blocking_pids(a.pid)) order by b.pid) as blockers,
+      array(
+        select distinct l.relation::regclass::text
+        from pg_locks l join pg_class c on c.oid = l.relation join pg_namespace n on n.oid = c.relnamespace
+        where l.pid = a.pid and l.granted and c.relkind in ('r', 'p')
+          and n.nspname not in ('catalog', 'catalog_internal') and n.nspname !~ '^pg_') as tables,
+      array(
+        select distinct l.relation::regclass::text
+        from pg_locks l join pg_class c on c.oid = l.relation join pg_namespace n on n.oid = c.relnamespace
+        where l.pid = a.pid and l.granted and l.mode = 'RowExclusiveLock' and c.relkind in ('r', 'p')
+          and n.nspname in ('catalog', 'catalog_internal')) as written
+    from pg_stat_activity a where ${which} order by seconds desc, a.pid`;
+  if (found.length === 0) return [];
+  const slow = (await readNeighbours(tx)).filter(isSlow);
+  return found.map(({ written, ...statement }) => ({
+    ...statement,
+    attached: slow.filter(({ table }) => written.includes(table)).map(neighbourText),
+    writes: written.length > 0,
+  }));
+}
+
+/**
+ * The statement that the session `pid`, of which nothing was heard for `silentMs`, is at work on; null where it is
+ * idle, waits for its client, or is gone. What the session of another login is at (after a rotation), or any with
+ * track_activities off, is not shown: then it counts whether it is in a transaction.
+ */
+async function readAtWork(sql: postgres.Sql, pid: number, silentMs: number): Promise<StatementAtWork | null> {
+  return await asLogin(sql, async (tx) => {
+    const [statement] = await readWork(
+      tx,
+      tx`
+        a.pid = ${pid} and a.datname = current_database()
+        -- Another session that has its number by now.
+        and coalesce(a.backend_start < clock_timestamp() - make_interval(secs => ${(silentMs * 0.9) / 1000}), true)
+        and case when coalesce(a.state, 'disabled') = 'disabled'
+          then exists (select from pg_locks l where l.pid = a.pid and l.locktype = 'virtualxid')
+          else a.state = 'active' and a.wait_event_type is distinct from 'Client' end`,
+    );
+    if (statement === undefined) return null;
+    const { writes: _, ...known } = statement;
+    return { ...known, seconds: silentMs / 1000 };
+  });
+}
+
+/** Whether what a statement does for it may take long. */
+const isSlow = ({ kind, indexed }: Neighbour): boolean => kind === 'trigger' || indexed === false;
+
+/**
+ * Whether a statement of which nothing was heard for `silentMs` may have `withinMs` more, if Postgres is at work on it,
+ * where it has `workWithinMs` in all. Pure.
+ */
+export const mayWaitOn = (silentMs: number, withinMs: number, workWithinMs: number): boolean =>
+  silentMs + withinMs <= workWithinMs;
+
+export interface WorkWatch {
+  /** Whether Postgres is at work on what the session does. Rejects: it cannot be asked, or not in time. */
+  readonly isWorking: (pid: number, silentMs: number, withinMs: number) => Promise<boolean>;
+  /** What it has been found at work on, as far as that is not too long ago. */
+  readonly present: () => readonly StatementAtWork[];
+}
+
+interface WatchOptions {
+  /** Opens a pool of one connection: those of the pool itself may be as silent, or as busy. */
+  readonly open: () => postgres.Sql;
+  /** Asked where Postgres has no connection left. */
+  readonly pool: () => postgres.Sql;
+  readonly workWithinMs: number;
+}
+
+/**
+ * Longest time that such a question may take. One that is asked after two thirds of `ANSWER_WITHIN_MS` is over with it.
+ */
+const ASK_WITHIN_MS = 10_000;
+
+/** Asks after statements of a pool that are not answered. Nothing is asked, and no connection open, without one. */
+export function watchWork({ open, pool, workWithinMs }: WatchOptions): WorkWatch {
+  const found = new Map<number, { readonly statement: StatementAtWork; readonly until: number }>();
+
+  let own: { readonly sql: postgres.Sql; users: number } | null = null;
+
+  async function ask(pid: number, silentMs: number): Promise<StatementAtWork | null> {
+    // Those that fall silent together are asked after together.
+    own ??= { sql: open(), users: 0 };
+    const mine = own;
+    mine.users += 1;
+    try {
+      return await readAtWork(mine.sql, pid, silentMs);
+    } catch (error) {
+      if (!(error instanceof postgres.PostgresError)) throw error;
+      return await readAtWork(pool(), pid, silentMs);
+    } finally {
+      mine.users -= 1;
+      if (mine.users === 0) {
+        if (own === mine) own = null;
+        void mine.sql.end({ timeout: 0 });
+      }
+    }
+  }
+
+  return {
+    async isWorking(pid, silentMs, withinMs) {
+      found.delete(pid);
+      if (!mayWaitOn(silentMs, withinMs, workWithinMs)) return false;
+      const late = Promise.withResolvers<never>();
+      const timer = setTimeout(() => {
+        // The next one is not to wait for the same.
+        own = null;
+        late.reject(new Error('not in time'));
+      }, ASK_WITHIN_MS);
+      try {
+        const statement = await Promise.race([ask(pid, silentMs), late.promise]);
+        if (statement !== null) found.set(pid, { statement, until: performance.now() + withinMs });
+        return statement !== null;
+      } finally {
+        clearTimeout(timer);
+      }
+    },
+    present() {
+      const now = performance.now();
+      for (const [pid, { until }] of found) if (until < now) found.delete(pid);
+      return [...found.values()].map(({ statement }) => statement);
+    },
+  };
+}
+
+/** What it is at, as far as Postgres says; empty where it says nothing. */
+export function atWorkText({ blockers, tables, attached }: StatementAtWork): string {
+  return [
+    blockers.length > 0 && `it waits for ${blockers.join(', ')}`,
+    tables.length > 0 && `it is at ${tables.join(', ')}`,
+    attached.length > 0 && `what it writes has ${attached.join('; ')}`,
+  ]
+    .filter((part) => part !== false)
+    .join('; ');
+}

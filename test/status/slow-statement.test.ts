@@ -1,0 +1,37 @@
+import { expect, test } from 'vitest';
+import { judgeHealth } from '../../src/status/health.ts';
+import type { StatementAtWork } from '../../src/store/connection/at-work.ts';
+import { CASES, factsOf } from './cases.ts';
+
+const STATEMENT: StatementAtWork = {
+  pid: 42,
+  seconds: 240,
+  waitsFor: null,
+  blockers: [],
+  tables: [],
+  attached: [],
+};
+
+test.each<[Partial<StatementAtWork>, string]>([
+  [
+    {
+      tables: ['public.orders'],
+      attached: ['foreign key fk of public.orders to catalog.skus, without an index on its columns'],
+    },
+    'it is at public.orders; what it writes has foreign key fk of public.orders to catalog.skus, without an index on its columns',
+  ],
+  [
+    { blockers: ['process 7 of Postgres (role bi)'], attached: ['trigger slow on catalog.skus'] },
+    'it waits for process 7 of Postgres (role bi); what it writes has trigger slow on catalog.skus',
+  ],
+])('a statement that takes long says what it is at: %j', (more, what) => {
+  const slowStatements = [{ ...STATEMENT, ...more }];
+  expect(judgeHealth({ ...factsOf(CASES.healthy), slowStatements }).reasons).toEqual([
+    {
+      code: 'slow-statement',
+      level: 'degraded',
+      text: `a statement of the mirror (process 42 of Postgres) has run for 4m: ${what}; it is waited for; give the foreign key an index on its columns, or make the trigger quick`,
+      hint: 'it is waited for; give the foreign key an index on its columns, or make the trigger quick',
+    },
+  ]);
+});
