@@ -7,7 +7,6 @@ import type { EntryForm } from './size-map.ts';
 export interface ManifestMeta {
   snapshotId: string;
   url: SecretUrl;
-  urlExpiresAt: Date | null;
   generatedAt: Date | null;
   skuCount: number | null;
   livePricedSkuCount: number | null;
@@ -55,7 +54,6 @@ export interface BulkAnswer {
   deferred: string[];
   errors: string[];
   requested: number | null;
-  deduped: number | null;
   /** Where the entries of its records carry a price (formOf); null where none has any. */
   form?: EntryForm | null;
 }

@@ -123,7 +123,6 @@ export function readManifestMeta(body: unknown, names: ManifestNames): ManifestR
     value: {
       snapshotId,
       url: new SecretUrl(url),
-      urlExpiresAt: readTime(named(leaves, 'url_expires_at')?.value),
       generatedAt: readTime(named(leaves, 'generated_at')?.value),
       skuCount,
       livePricedSkuCount: readInt4(named(leaves, 'live_priced_sku_count')?.value),

@@ -67,7 +67,7 @@ const UNLIKE_URL_WORDS = [
   ...words('mirror backup fallback alternate alternative secondary'),
 ];
 
-/** `urlExpiresAt`, `url_expires_at` and `url-expires-at` all become [url, expires, at]. */
+/** `url_expires_at`, `url-expires-at`, and the same in camel case, all become [url, expires, at]. */
 function wordsOf(name: string): string[] {
   const spaced = name.replaceAll(/([a-z0-9])([A-Z])/g, '$1 $2').toLowerCase();
   return spaced.split(/[^a-z0-9]+/).filter((word) => word !== '');

@@ -58,12 +58,11 @@ export interface ManifestFileOptions {
   proxy?: ProxySettings | undefined;
 }
 
-/** A run of lines in the file's order. `bytes` is what came over the wire so far, `totalBytes` the Content-Length. */
+/** A run of lines in the file's order. `bytes` is what came over the wire so far. */
 export interface ManifestBatch {
   lines: ManifestLine[];
   rejected: RejectedLine[];
   bytes: number;
-  totalBytes: number | null;
 }
 
 const DEFAULT_CAPS: ManifestFileCaps = {
@@ -83,7 +82,6 @@ const CUT_CODES: ReadonlySet<string> = new Set([
 
 interface Progress {
   bytes: number;
-  totalBytes: number | null;
   bodyBegun: boolean;
 }
 
@@ -121,8 +119,8 @@ class Batcher {
 
   rest(): ManifestBatch | undefined {
     if (this.#lines.length + this.#rejected.length === 0) return undefined;
-    const { bytes, totalBytes } = this.#progress;
-    const batch: ManifestBatch = { lines: this.#lines, rejected: this.#rejected, bytes, totalBytes };
+    const { bytes } = this.#progress;
+    const batch: ManifestBatch = { lines: this.#lines, rejected: this.#rejected, bytes };
     this.#lines = [];
     this.#rejected = [];
     return batch;
@@ -161,16 +159,14 @@ async function* batchesOf(
 }
 
 /** Looks at the head of the files origin's answer; throws where the body is not to be read. */
-function checkHead({ statusCode, headers }: Dispatcher.ResponseData, caps: ManifestFileCaps): number | null {
+function checkHead({ statusCode, headers }: Dispatcher.ResponseData, caps: ManifestFileCaps): void {
   const kind = classifyAnswer('manifest-file', statusCode, null);
   if (kind !== null) throw new PartnerError(kind, 'manifest-file', { status: statusCode });
   const encodings = String(headers['content-encoding'] ?? '');
   if (/\b(br|zstd|deflate|compress)\b/i.test(encodings))
     throw fault('file-fault', 'Content-Encoding other than gzip');
   const length = Number(headers['content-length'] ?? Number.NaN);
-  if (!Number.isSafeInteger(length)) return null;
-  limited(caps.compressedBytes, 'announced')(length);
-  return length;
+  if (Number.isSafeInteger(length)) limited(caps.compressedBytes, 'announced')(length);
 }
 
 function asPartnerError(
@@ -230,7 +226,7 @@ export async function* readManifestFile(
     headersTimeout: idleMs,
     bodyTimeout: idleMs,
   });
-  const progress: Progress = { bytes: 0, totalBytes: null, bodyBegun: false };
+  const progress: Progress = { bytes: 0, bodyBegun: false };
   try {
     const response = await agent.request({
       origin: target.origin,
@@ -241,7 +237,7 @@ export async function* readManifestFile(
     });
     // Whatever comes next, an error of a body that nobody reads must not be an unhandled one.
     response.body.on('error', () => undefined);
-    progress.totalBytes = checkHead(response, caps);
+    checkHead(response, caps);
     progress.bodyBegun = true;
     yield* batchesOf(response.body, options.url, caps, options.batchSize ?? DEFAULT_BATCH_SIZE, progress);
   } catch (error) {

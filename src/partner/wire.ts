@@ -25,7 +25,6 @@ const bulkSchema = z.object({
   deferred: z.unknown().optional(),
   errors: z.unknown().optional(),
   requested: z.unknown().optional(),
-  deduped: z.unknown().optional(),
 });
 const deltaList = z.array(z.unknown()).nullish();
 /** Serialisers that have one type for lists and maps write {} or [] for either that is empty. */
@@ -170,7 +169,7 @@ export function readBulk(body: unknown, names: WireNames): Reading<BulkAnswer> {
   if (!BULK_PARTS.some((part) => Object.hasOwn(body, part))) {
     return { ok: false, problem: `none of ${BULK_PARTS.join(', ')} is there` };
   }
-  const { results: rawResults, not_found, deferred, errors, requested, deduped } = parsed.data;
+  const { results: rawResults, not_found, deferred, errors, requested } = parsed.data;
   const emptyResults =
     rawResults === undefined || rawResults === null || (Array.isArray(rawResults) && rawResults.length === 0);
   if (!emptyResults && !isObject(rawResults)) return { ok: false, problem: 'results is not an object' };
@@ -188,10 +187,16 @@ export function readBulk(body: unknown, names: WireNames): Reading<BulkAnswer> {
     lists.push(readableSkus(elements, names.skuField));
   }
   const [notFound = [], deferredSkus = [], errorSkus = []] = lists;
-  const counts = { requested: readCount(requested), deduped: readCount(deduped) };
   return {
     ok: true,
-    value: { results, notFound, deferred: deferredSkus, errors: errorSkus, ...counts, form },
+    value: {
+      results,
+      notFound,
+      deferred: deferredSkus,
+      errors: errorSkus,
+      requested: readCount(requested),
+      form,
+    },
   };
 }
 

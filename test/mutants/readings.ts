@@ -38,8 +38,8 @@ export const READINGS: readonly Mutant[] = [
     ],
     [
       'wire: deferred SKUs are errors',
-      'notFound, deferred: deferredSkus, errors: errorSkus',
-      'notFound, deferred: errorSkus, errors: deferredSkus',
+      'deferred: deferredSkus,\n      errors: errorSkus',
+      'deferred: errorSkus,\n      errors: deferredSkus',
     ],
     [
       'wire: counts of negative numbers',

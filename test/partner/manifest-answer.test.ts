@@ -49,7 +49,6 @@ test.each<[string, object, string]>([
   expect(url.reveal().href).toBe(URL_TEXT);
   expect(rest).toEqual({
     snapshotId,
-    urlExpiresAt: new Date(known.url_expires_at),
     generatedAt: new Date(known.generated_at),
     skuCount: 10,
     livePricedSkuCount: 2,
@@ -66,7 +65,6 @@ test('what is absent or odd among the metadata is null', () => {
   expect(reading).toMatchObject({
     value: {
       snapshotId: '1',
-      urlExpiresAt: null,
       generatedAt: null,
       skuCount: null,
       livePricedSkuCount: null,

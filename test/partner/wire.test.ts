@@ -158,7 +158,6 @@ describe('a bulk answer', () => {
       deferred: ['E'],
       errors: ['F'],
       requested: 7,
-      deduped: 6,
       form: { field: null },
     });
   });

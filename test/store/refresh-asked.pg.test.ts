@@ -37,6 +37,11 @@ describe('catalog.refresh', () => {
     expect(await askedFor(sql, [])).toBe(0);
     expect(await askedFor(sql, null)).toBe(0);
     expect(await askedFor(sql, ['unknown'])).toBe(0);
+    // Longer than an index takes: names are only looked up.
+    for (const name of ['x'.repeat(10_000), 'A ', ' B']) {
+      expect(await askedFor(sql, [name])).toBe(0);
+      expect(await sql`select catalog.hint(${name}, 'test') as taken`).toEqual([{ taken: false }]);
+    }
     expect(await requested(sql)).toEqual(['A', 'B']);
   });
 

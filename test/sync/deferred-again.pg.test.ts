@@ -31,7 +31,6 @@ function answer(skus: readonly string[]): BulkAnswer {
     deferred: skus.filter((sku) => deferred.includes(sku)),
     errors: skus.filter((sku) => errors.includes(sku)),
     requested: null,
-    deduped: null,
   };
 }
 

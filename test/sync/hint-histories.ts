@@ -25,7 +25,7 @@ export class HintedPartner {
     const there = asked.filter((sku) => this.prices.has(sku));
     const results = new Map(there.map((sku): [string, LowestRecord] => [sku, this.#record(sku)]));
     const notFound = asked.filter((sku) => !this.prices.has(sku));
-    return { results, notFound, deferred: [], errors: [], requested: null, deduped: null };
+    return { results, notFound, deferred: [], errors: [], requested: null };
   }
 
   #record(sku: string): LowestRecord {

@@ -42,7 +42,7 @@ class Partner {
 
   answer(asked: readonly string[]): BulkAnswer {
     const results = new Map(asked.map((sku): [string, LowestRecord] => [sku, this.#record(sku)]));
-    return { results, notFound: [], deferred: [], errors: [], requested: null, deduped: null };
+    return { results, notFound: [], deferred: [], errors: [], requested: null };
   }
 
   #record(sku: string): LowestRecord {

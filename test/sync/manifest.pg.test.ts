@@ -29,7 +29,6 @@ async function sync(file: Buffer, skuCount: number | null, livePricedSkuCount: n
   const meta = {
     snapshotId: 's1',
     url: new SecretUrl(new URL('/m.gz', base)),
-    urlExpiresAt: null,
     generatedAt: null,
     skuCount,
     livePricedSkuCount,

@@ -54,7 +54,6 @@ beforeEach(() => {
           deferred: [],
           errors: [],
           requested: null,
-          deduped: null,
         } as unknown as BulkAnswer);
       },
     },

@@ -27,7 +27,6 @@ const NOT_FOUND = (skus: readonly string[]): BulkAnswer => ({
   deferred: [],
   errors: [],
   requested: null,
-  deduped: null,
 });
 
 /** A call under way: `fail` and `answer` end it. */

@@ -25,7 +25,6 @@ function answerOf(named: readonly { sku: string; part: Part }[]): BulkAnswer {
     deferred: skus('deferred'),
     errors: skus('errors'),
     requested: null,
-    deduped: null,
   };
 }
 
@@ -134,7 +133,6 @@ describe('a limit that cuts silently', () => {
     deferred: [],
     errors: [],
     requested,
-    deduped: requested,
   });
 
   test.each([

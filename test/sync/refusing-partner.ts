@@ -57,7 +57,7 @@ export class RefusingPartner {
     await this.meanwhile();
     await permit.settle(worked ? 'ok' : this.kind);
     if (!worked) throw new PartnerError(this.kind, 'bulk', { status: this.status });
-    const nothing = { deferred: [], errors: [], requested: null, deduped: null };
+    const nothing = { deferred: [], errors: [], requested: null };
     return { results: new Map(), notFound: [...skus], ...nothing };
   };
 

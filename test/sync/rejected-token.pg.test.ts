@@ -47,7 +47,7 @@ beforeEach(async () => {
         if (named === null) throw new PartnerError('service-fault', 'manifest', { status: 500 });
         const url = new SecretUrl(new URL('https://files.example/m.gz'));
         const counts = { skuCount: null, livePricedSkuCount: null };
-        return { snapshotId: named, url, urlExpiresAt: null, generatedAt: null, ...counts };
+        return { snapshotId: named, url, generatedAt: null, ...counts };
       },
     },
     pacer: UNPACED,

@@ -68,7 +68,6 @@ function answer(asked: readonly string[]): BulkAnswer {
     deferred,
     errors: [],
     requested: null,
-    deduped: null,
   };
 }
 

@@ -1,4 +1,5 @@
--- The newest position that was dropped. A sequence holds it, because every snapshot sees the same of it. Never within a gap (follow_lineage).
+-- The newest position that was dropped. A sequence holds it, because every snapshot sees the same of it.
+-- Never within a gap (follow_lineage).
 CREATE OR REPLACE FUNCTION catalog.changes_oldest() RETURNS bigint
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
   SELECT coalesce((SELECT resumed_at FROM catalog_internal.position_gaps WHERE forked_at < d.oldest AND d.oldest < resumed_at), d.oldest)

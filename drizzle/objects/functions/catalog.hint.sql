@@ -1,6 +1,7 @@
--- A seller tells that a SKU has probably moved. It is only written down: nothing that anybody else writes or locks is waited for, and nobody
--- waits for the caller's transaction, however long it stays open. The mirror reads it once that is committed.
--- By index: a statement that gives thousands of hints keeps the plan of its first, when there was none to be read.
+-- A seller tells that a SKU has probably moved. It is only written down: nothing that anybody else writes or
+-- locks is waited for, and nobody waits for the caller's transaction, however long it stays open. The mirror
+-- reads it once that is committed. By index: a statement that gives thousands of hints keeps the plan of its
+-- first, when there was none to be read.
 CREATE OR REPLACE FUNCTION catalog.hint(sku text, source text) RETURNS boolean
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET enable_bitmapscan = off AS $$
 DECLARE

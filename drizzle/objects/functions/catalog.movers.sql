@@ -1,5 +1,5 @@
--- A single statement without rights or settings of its own, so that the planner sees through it; ATOMIC, so that its names
--- mean what they meant when it was made, whatever the search path of its caller.
+-- A single statement without rights or settings of its own, so that the planner sees through it; ATOMIC, so
+-- that its names mean what they meant when it was made, whatever the search path of its caller.
 CREATE OR REPLACE FUNCTION catalog.movers(within interval DEFAULT '1 hour', most integer DEFAULT 100)
 RETURNS TABLE (sku text, size text, old_price integer, new_price integer, change integer, change_ratio double precision,
   moves bigint, last_moved_at timestamptz, name text, brand text, model text)
@@ -12,7 +12,8 @@ BEGIN ATOMIC
            (array_agg(h.old_price ORDER BY h.id))[1] AS old_price, (array_agg(h.new_price ORDER BY h.id DESC))[1] AS new_price
     FROM catalog.price_history h
     WHERE h.observed_at > now() - within
-      -- Up to a correction of what the sizes mean, the prices were of other sizes. What they mean being known for the first time corrects nothing.
+      -- Up to a correction of what the sizes mean, the prices were of other sizes. What they mean being known
+      -- for the first time corrects nothing.
       AND NOT EXISTS (
         SELECT FROM catalog.product_history c
         WHERE c.sku = h.sku AND c.field = 'size_map_size_type' AND c.old_value IS NOT NULL AND c.observed_at >= h.observed_at

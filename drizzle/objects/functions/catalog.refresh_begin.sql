@@ -1,6 +1,7 @@
--- The first step of catalog.refresh_now: as catalog.refresh, and takes a place among those who wait. Returns what it waits for, null where that
--- is nothing. `refused` is how Postgres refused a COMMIT inside of a block with an exception handler. It always does, and gives another reason where it
--- would refuse any COMMIT: the same that it gives here, in a function, where none is possible.
+-- The first step of catalog.refresh_now: as catalog.refresh, and takes a place among those who wait. Returns
+-- what it waits for, null where that is nothing. `refused` is how Postgres refused a COMMIT inside of a block
+-- with an exception handler. It always does, and gives another reason where it would refuse any COMMIT: the
+-- same that it gives here, in a function, where none is possible.
 CREATE OR REPLACE FUNCTION catalog.refresh_begin(skus text[], timeout interval, refused text) RETURNS jsonb
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE

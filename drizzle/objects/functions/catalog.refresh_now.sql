@@ -1,6 +1,7 @@
--- SKUs are asked for now, and it returns when the partner's answers are committed. Each step is a transaction of its own, so the wait holds no
--- lock and no snapshot. A procedure that commits has its caller's rights and search_path: hence nothing here is named
--- without its schema, and no operator is used; all else is in functions that run as the mirror.
+-- SKUs are asked for now, and it returns when the partner's answers are committed. Each step is a transaction
+-- of its own, so the wait holds no lock and no snapshot. A procedure that commits has its caller's rights and
+-- search_path: hence nothing here is named without its schema, and no operator is used; all else is in
+-- functions that run as the mirror.
 CREATE OR REPLACE PROCEDURE catalog.refresh_now(skus text[], timeout interval DEFAULT '00:01:00'::interval)
 LANGUAGE plpgsql AS $$
 DECLARE

@@ -1,6 +1,7 @@
--- A step of catalog.refresh_now: waits a moment, and says what is still to be waited for and whether to wait on. Answered is a SKU once an answer
--- is committed to a request that was sent after the call: one of a later generation. Nothing is waited for of which the partner has
--- said meanwhile that it needs longer than there is time (deferred, or an error).
+-- A step of catalog.refresh_now: waits a moment, and says what is still to be waited for and whether to wait
+-- on. Answered is a SKU once an answer is committed to a request that was sent after the call: one of a later
+-- generation. Nothing is waited for of which the partner has said meanwhile that it needs longer than there
+-- is time (deferred, or an error).
 CREATE OR REPLACE FUNCTION catalog.refresh_wait(INOUT ticket jsonb, OUT waits boolean)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE

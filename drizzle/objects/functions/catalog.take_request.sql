@@ -1,7 +1,8 @@
--- For the account's other services: permission to send one request with the account's api_key. They take precedence: the
--- mirror gives way down to rate_floor (src/pace/policy.ts, ownMost). The lock is the pacer's. It is taken in a
--- subtransaction that is always rolled back, which frees it: the caller's transaction may stay open for hours. What is
--- counted meanwhile stays counted (others_sent), also where the caller rolls back: it may have sent by then.
+-- For the account's other services: permission to send one request with the account's api_key. They take
+-- precedence: the mirror gives way down to rate_floor (src/pace/policy.ts, ownMost). The lock is the pacer's.
+-- It is taken in a subtransaction that is always rolled back, which frees it: the caller's transaction may
+-- stay open for hours. What is counted meanwhile stays counted (others_sent), also where the caller rolls
+-- back: it may have sent by then.
 CREATE OR REPLACE FUNCTION catalog.take_request(lane text DEFAULT 'other') RETURNS integer
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET lock_timeout = '2s' AS $$
 DECLARE

@@ -1,7 +1,9 @@
--- Partition n of price_history holds the positions from 5,000,000 n on. Makes the one that is being written, where it is missing, and the next: for
--- maintenance (`ahead`), which is told why it cannot be made, and for a writer who may come to its end. That one goes on without it: what forbids it,
--- or holds the table, is to cost no answer before the positions are there. Under the lock, because two sessions may find one missing at once. Each is
--- made as a table of its own and then attached, which locks nobody out; for the next nobody who waits for the lock of the changes waits long.
+-- Partition n of price_history holds the positions from 5,000,000 n on. Makes the one that is being written,
+-- where it is missing, and the next: for maintenance (`ahead`), which is told why it cannot be made, and for
+-- a writer who may come to its end. That one goes on without it: what forbids it, or holds the table, is to
+-- cost no answer before the positions are there. Under the lock, because two sessions may find one missing at
+-- once. Each is made as a table of its own and then attached, which locks nobody out; for the next nobody who
+-- waits for the lock of the changes waits long.
 CREATE OR REPLACE FUNCTION catalog_internal.add_history_chunks(ahead boolean DEFAULT false) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE

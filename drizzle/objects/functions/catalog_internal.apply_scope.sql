@@ -1,8 +1,10 @@
--- Sorts SKUs by the rules, and returns how many stand otherwise than before. Call it with their rows of the ledger locked, after all that is written of
--- them. What leaves the scope keeps all that is known of it: in outside_due_at when it would be due, which marks move on; its lane is 0, which nobody
--- claims. What comes into it is due then, or now where that is past: since now it is late.
--- The lock holds back whoever changes the rules until this transaction has ended, so that all SKUs that were sorted by the old ones are seen by the
--- pass that follows (follow_scope). Planned each time: a plan from when there were few rules would read all of them for each SKU.
+-- Sorts SKUs by the rules, and returns how many stand otherwise than before. Call it with their rows of the
+-- ledger locked, after all that is written of them. What leaves the scope keeps all that is known of it: in
+-- outside_due_at when it would be due, which marks move on; its lane is 0, which nobody claims. What comes
+-- into it is due then, or now where that is past: since now it is late. The lock holds back whoever changes
+-- the rules until this transaction has ended, so that all SKUs that were sorted by the old ones are seen by
+-- the pass that follows (follow_scope). Planned each time: a plan from when there were few rules would read
+-- all of them for each SKU.
 CREATE OR REPLACE FUNCTION catalog_internal.apply_scope(skus text[]) RETURNS bigint
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_custom_plan AS $$
 DECLARE

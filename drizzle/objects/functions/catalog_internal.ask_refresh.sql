@@ -1,7 +1,9 @@
--- Writes down that a seller asks for SKUs: nothing that the mirror needs is locked, however long the caller's transaction stays open. Those that
--- are known and in scope come back, each with the generation that its mark has before: an answer to a later one was asked for after this.
--- A SKU that somebody has asked for already costs nothing, nor one that the next call has anyway, and is not written down twice unless somebody
--- waits for an answer. Any other costs its part of a call; while calls fail, one call at least, as it has them tried again.
+-- Writes down that a seller asks for SKUs: nothing that the mirror needs is locked, however long the caller's
+-- transaction stays open. Those that are known and in scope come back, each with the generation that its mark
+-- has before: an answer to a later one was asked for after this. A SKU that somebody has asked for already
+-- costs nothing, nor one that the next call has anyway, and is not written down twice unless somebody waits
+-- for an answer. Any other costs its part of a call; while calls fail, one call at least, as it has them
+-- tried again.
 CREATE OR REPLACE FUNCTION catalog_internal.ask_refresh(skus text[], waits boolean, OUT known text[], OUT generations integer[], OUT missing text[])
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET lock_timeout = '2s' AS $$
 DECLARE

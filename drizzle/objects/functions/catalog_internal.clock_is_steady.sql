@@ -1,4 +1,5 @@
--- Whether Postgres's clock has run for an hour under a daemon's eyes, and did not jump: before that nothing is thrown away for its age.
+-- Whether Postgres's clock has run for an hour under a daemon's eyes, and did not jump: before that nothing
+-- is thrown away for its age.
 CREATE OR REPLACE FUNCTION catalog_internal.clock_is_steady() RETURNS boolean
 LANGUAGE sql STABLE
 RETURN (

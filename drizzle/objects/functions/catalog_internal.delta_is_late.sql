@@ -1,7 +1,8 @@
--- Whether no delta was checked for longer than delta_late_after allows, or the last one at a time to come, which tells nothing of
--- when it was: a clock was set. Null before the first baseline. Health, catalog_state and the doubt delta_late go by this.
--- Writers date by the beginning of their transaction, which may be after that of the reader: hence the present time, and with it
--- VOLATILE, as the planner sees through no STABLE function that calls clock_timestamp().
+-- Whether the last delta check is older than delta_late_after allows, or dated in the future, which tells
+-- nothing of when it was: a clock was set. Null before the first baseline. Health, catalog_state and the
+-- doubt delta_late go by this. Writers date by the beginning of their transaction, which may be after that of
+-- the reader: hence the present time, and with it VOLATILE, as the planner sees through no STABLE function
+-- that calls clock_timestamp().
 CREATE OR REPLACE FUNCTION catalog_internal.delta_is_late(s catalog_internal.sync, g catalog_internal.settings) RETURNS boolean
 LANGUAGE sql VOLATILE PARALLEL SAFE
 BEGIN ATOMIC

@@ -1,8 +1,10 @@
--- Drops the oldest partition of price_history where all of it is older than so many seconds, never the one that is
--- being written. Its positions are those of the feed's other changes, too, which it may have alone: a first manifest of millions of SKUs moves no price. Of those the
--- newest ones tell, a hundred because a late answer is written with the time at which it was asked for. One a transaction: setval on the last dropped position is not rolled back when the rest is.
--- 'in use' means that somebody is reading the partition: it is dropped another time. The lock timeout is short,
--- because nobody else can read while this waits for the lock.
+-- Drops the oldest partition of price_history where all of it is older than so many seconds, never the one
+-- that is being written. Its positions are those of the feed's other changes, too, which it may have alone: a
+-- first manifest of millions of SKUs moves no price. Of those the newest ones tell, a hundred because a late
+-- answer is written with the time at which it was asked for. One a transaction: setval on the last dropped
+-- position is not rolled back when the rest is. 'in use' means that somebody is reading the partition: it is
+-- dropped another time. The lock timeout is short, because nobody else can read while this waits for the
+-- lock.
 CREATE OR REPLACE FUNCTION catalog_internal.drop_history_chunk(kept_seconds double precision) RETURNS text
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET lock_timeout = '100ms' AS $$
 DECLARE

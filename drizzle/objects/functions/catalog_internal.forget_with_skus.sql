@@ -1,6 +1,7 @@
--- What goes with rows of catalog.skus, whoever deletes them: the ledger, prices with a line in their history, products, rates, draws, hints, requests, kept promises. A trigger
--- and no foreign keys: these would check each row that a baseline or an answer inserts, and lock its SKU for it. The
--- ledger is locked in order of sku, as everyone locks it; history is written last.
+-- What goes with rows of catalog.skus, whoever deletes them: the ledger, prices with a line in their history,
+-- products, rates, draws, hints, requests, kept promises. A trigger and no foreign keys: these would check
+-- each row that a baseline or an answer inserts, and lock its SKU for it. The ledger is locked in order of
+-- sku, as everyone locks it; history is written last.
 CREATE OR REPLACE FUNCTION catalog_internal.forget_with_skus() RETURNS trigger
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_custom_plan AS $$
 BEGIN

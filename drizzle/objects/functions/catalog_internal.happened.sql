@@ -1,4 +1,5 @@
--- When that was which a clock that has been set back by so much wrote as `at`: nothing has happened after `moment`, which is now.
+-- When that was which a clock that has been set back by so much wrote as `at`: nothing has happened after
+-- `moment`, which is now.
 CREATE OR REPLACE FUNCTION catalog_internal.happened(at timestamptz, moment timestamptz, shift interval) RETURNS timestamptz
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 BEGIN ATOMIC

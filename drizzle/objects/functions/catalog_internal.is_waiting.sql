@@ -1,5 +1,6 @@
--- Whether a SKU waits after the partner has deferred it, or for its second answer: until then it does not count as due, though its
--- due time has come. After an error it is due. A single expression, as snapshot_target.
+-- Whether a SKU waits after the partner has deferred it, or for its second answer: until then it does not
+-- count as due, though its due time has come. After an error it is due. A single expression, as
+-- snapshot_target.
 CREATE OR REPLACE FUNCTION catalog_internal.is_waiting(d catalog_internal.due) RETURNS boolean
 LANGUAGE sql STABLE PARALLEL SAFE
 BEGIN ATOMIC

@@ -1,6 +1,9 @@
--- Sets every sequence that numbers rows to what the rows have: logical replication and a copy of tables leave sequences behind.
--- Each that a column draws from is found in the catalog; numbers of claims are drawn by the daemon. Positions that were dropped
--- reach up to the oldest chunk. The claims of answers are read only where the sequence is known to be behind, as that reads the whole ledger. Under the lock of the changes where one is behind, so that a look costs nobody anything; one that is not behind is left alone, as others draw from it.
+-- Sets every sequence that numbers rows to what the rows have: logical replication and a copy of tables leave
+-- sequences behind. Each that a column draws from is found in the catalog; numbers of claims are drawn by the
+-- daemon. Positions that were dropped reach up to the oldest chunk. The claims of answers are read only where
+-- the sequence is known to be behind, as that reads the whole ledger. Under the lock of the changes where one
+-- is behind, so that a look costs nobody anything; one that is not behind is left alone, as others draw from
+-- it.
 CREATE OR REPLACE FUNCTION catalog_internal.mend_sequences() RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE

@@ -1,5 +1,6 @@
--- Statements that give catalog_reader and catalog_watcher what they are to have and lack: what a dump gave to roles that were not
--- there when it was loaded is gone, and with it that nobody else may call the functions: both are one command. Of a role that is not there nothing is said.
+-- Statements that give catalog_reader and catalog_watcher what they are to have and lack: what a dump gave to
+-- roles that were not there when it was loaded is gone, and with it that nobody else may call the functions:
+-- both are one command. Of a role that is not there nothing is said.
 CREATE OR REPLACE FUNCTION catalog_internal.missing_rights() RETURNS SETOF text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
   WITH roles AS (

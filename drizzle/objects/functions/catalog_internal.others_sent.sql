@@ -1,7 +1,8 @@
--- Requests of the account's other services in the window of so long, and when the first of them leaves it. They are counted in
--- sequences, because what is done to a sequence is seen by everybody at once, whatever becomes of the caller's transaction:
--- sixteen that are used in turns, each for a fifteenth of window and guard, as its beginning in epoch milliseconds
--- * 2^20 + how many. So a request counts until the end of its fifteenth leaves the window.
+-- Requests of the account's other services in the window of so long, and when the first of them leaves it.
+-- They are counted in sequences, because what is done to a sequence is seen by everybody at once, whatever
+-- becomes of the caller's transaction: sixteen that are used in turns, each for a fifteenth of window and
+-- guard, as its beginning in epoch milliseconds * 2^20 + how many. So a request counts until the end of its
+-- fifteenth leaves the window.
 CREATE OR REPLACE FUNCTION catalog_internal.others_sent(span interval, OUT sent integer, OUT leaves_at timestamptz)
 LANGUAGE sql VOLATILE PARALLEL UNSAFE
 BEGIN ATOMIC

@@ -1,6 +1,7 @@
--- Which promises the account can keep, the one place that decides it: in order of weight, and among equal ones those first that ask for the least, until
--- what there is for promises is used up. All of them kept in turn would each be late as soon as they are too many together. `demand` is in
--- refreshes a minute. SKUs that are not found or removed have no price that could get old, and those out of scope are not asked for: they
+-- Which promises the account can keep, the one place that decides it: in order of weight, and among equal
+-- ones those first that ask for the least, until what there is for promises is used up. All of them kept in
+-- turn would each be late as soon as they are too many together. `demand` is in refreshes a minute. SKUs that
+-- are not found or removed have no price that could get old, and those out of scope are not asked for: they
 -- need nothing and are left out.
 CREATE OR REPLACE FUNCTION catalog_internal.promises_that_fit(skus text[], max_ages double precision[], weights real[])
 RETURNS TABLE (sku text, live boolean, demand double precision, fits boolean)

@@ -1,8 +1,9 @@
--- Copies into `watched` what changed in catalog.watchlist since it was last read: what sellers' statements recorded, or, with
--- `everything`, all that differs, as rows do that came by replication and fired no trigger. At most `most` SKUs are watched;
--- those of the greatest weights come first, and others once there is room. Called with the row of `watching` locked.
--- Planned each time: a plan from when there were few rows would read all of them for each. Looked up one by one, as OFFSET has it: a list that is deleted and
--- put in again is often analyzed while it is empty: what is joined is then compared each with each.
+-- Copies into `watched` what changed in catalog.watchlist since it was last read: what sellers' statements
+-- recorded, or, with `everything`, all that differs, as rows do that came by replication and fired no
+-- trigger. At most `most` SKUs are watched; those of the greatest weights come first, and others once there
+-- is room. Called with the row of `watching` locked. Planned each time: a plan from when there were few rows
+-- would read all of them for each. Looked up one by one, as OFFSET has it: a list that is deleted and put in
+-- again is often analyzed while it is empty: what is joined is then compared each with each.
 CREATE OR REPLACE FUNCTION catalog_internal.read_watchlist(everything boolean, most integer) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_custom_plan AS $$
 BEGIN

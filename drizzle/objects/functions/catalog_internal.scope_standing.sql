@@ -1,5 +1,6 @@
--- How a row of the ledger is to stand by scope_of: `in`; `out`: not asked for; `asked`: asked for once, because a rule needs its metadata. A SKU that
--- was answered without a record is asked for again only where it was reported since. `kept`: when it was, or would be, due.
+-- How a row of the ledger is to stand by scope_of: `in`; `out`: not asked for; `asked`: asked for once,
+-- because a rule needs its metadata. A SKU that was answered without a record is asked for again only where
+-- it was reported since. `kept`: when it was, or would be, due.
 CREATE OR REPLACE FUNCTION catalog_internal.scope_standing(place text, state text, reason text, kept timestamptz) RETURNS text
 LANGUAGE sql STABLE PARALLEL SAFE
 BEGIN ATOMIC

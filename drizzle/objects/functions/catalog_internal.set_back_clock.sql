@@ -1,5 +1,6 @@
--- Puts right what a clock that was ahead has written everywhere but by SKU and in the histories (redate_skus, redate_history), once it has been set back. Returns by how many
--- seconds it was, 0: it was not. That is at most by so much too little as the high-water mark was old.
+-- Puts right what a clock that was ahead has written everywhere but by SKU and in the histories (redate_skus,
+-- redate_history), once it has been set back. Returns by how many seconds it was, 0: it was not. That is at
+-- most by so much too little as the high-water mark was old.
 CREATE OR REPLACE FUNCTION catalog_internal.set_back_clock() RETURNS float8
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE

@@ -1,5 +1,6 @@
--- Marks SKUs for at most `most` requests of sellers, the oldest first. One that is asked for at the moment is left until the answer: an answer to
--- an earlier request would put it off again. One that somebody has locked is left for the next time. Returns how many it marked.
+-- Marks SKUs for at most `most` requests of sellers, the oldest first. One that is asked for at the moment is
+-- left until the answer: an answer to an earlier request would put it off again. One that somebody has locked
+-- is left for the next time. Returns how many it marked.
 CREATE OR REPLACE FUNCTION catalog_internal.take_refreshes(most integer) RETURNS integer
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_custom_plan AS $$
 DECLARE

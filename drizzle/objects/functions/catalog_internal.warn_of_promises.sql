@@ -1,5 +1,6 @@
--- Says at once to whoever asks for a promise that the account cannot keep: the statement's own rows count, and those of nobody else's open transaction.
--- It writes nothing and waits for nobody but a migration. SECURITY DEFINER, because catalog_watcher has no rights on the daemon's tables.
+-- Says at once to whoever asks for a promise that the account cannot keep: the statement's own rows count,
+-- and those of nobody else's open transaction. It writes nothing and waits for nobody but a migration.
+-- SECURITY DEFINER, because catalog_watcher has no rights on the daemon's tables.
 CREATE OR REPLACE FUNCTION catalog_internal.warn_of_promises() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_custom_plan AS $$
 DECLARE

@@ -1,12 +1,13 @@
--- Tells the ledger of `most` SKUs what is pending of `watched`, and whether there is more. A SKU that is watched anew is
--- marked, and mirrored whether or not a manifest lists it. One whose weight changed, or that is watched no longer, is not marked
--- for that; it gets its new rank at once where it is urgent, and with its next mark elsewhere. A promise of its age holds from here on: one that was
--- never asked for is to be at once.
--- Locks are taken in the order of everyone: lock_new_skus, known SKUs in order of sku, new SKUs, the ledger in order of
--- sku. Every row of the ledger is locked before its rank is compared, so that a concurrent mark has either read the
--- weight that counts now or is seen here. Called with the row of `watching` locked.
--- Planned each time: a plan from when there were few rows would read all of them for each. What is written to a row is looked up for it, as tables that were
--- analyzed while they were empty would be joined by comparing each row with each.
+-- Tells the ledger of `most` SKUs what is pending of `watched`, and whether there is more. A SKU that is
+-- watched anew is marked, and mirrored whether or not a manifest lists it. One whose weight changed, or that
+-- is watched no longer, is not marked for that; it gets its new rank at once where it is urgent, and with its
+-- next mark elsewhere. A promise of its age holds from here on: one that was never asked for is to be at
+-- once. Locks are taken in the order of everyone: lock_new_skus, known SKUs in order of sku, new SKUs, the
+-- ledger in order of sku. Every row of the ledger is locked before its rank is compared, so that a concurrent
+-- mark has either read the weight that counts now or is seen here. Called with the row of `watching` locked.
+-- Planned each time: a plan from when there were few rows would read all of them for each. What is written to
+-- a row is looked up for it, as tables that were analyzed while they were empty would be joined by comparing
+-- each row with each.
 CREATE OR REPLACE FUNCTION catalog_internal.watched_to_ledger(most integer) RETURNS boolean
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_custom_plan AS $$
 DECLARE

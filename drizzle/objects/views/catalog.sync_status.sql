@@ -1,4 +1,5 @@
--- One row. The pacer makes its own row when it first starts, and the pause the first time that somebody asks for one: hence the LEFT JOINs.
+-- One row. The pacer makes its own row when it first starts, and the pause the first time that somebody asks
+-- for one: hence the LEFT JOINs.
 CREATE OR REPLACE VIEW catalog.sync_status AS
 SELECT s.snapshot_id, s.snapshot_generated_at, s.manifest_applied_at, s.delta_checked_at,
        k.skus, k.live_skus - o.live_skus AS live_skus, k.pending_skus - o.pending_skus AS pending_skus,

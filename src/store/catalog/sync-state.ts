@@ -20,8 +20,7 @@ export interface SyncState {
   readonly liveBudget: number | null;
   readonly catalogState: 'ok' | 'stale' | 'none';
   /**
-   * No delta was checked for longer than it may take, or the last one at a time to come; null before the first
-   * baseline.
+   * The last delta check is older than it may get, or dated in the future; null before the first baseline.
    */
   readonly deltaLate: boolean | null;
 }

@@ -1,7 +1,0 @@
--- Tokens that deltas have left: a manifest of such a snapshot is older than what they have reported since.
-CREATE TABLE "catalog_internal"."left_tokens" (
-	"token" text COLLATE "C" PRIMARY KEY NOT NULL,
-	"left_at" timestamp with time zone NOT NULL
-);
---> statement-breakpoint
-COMMENT ON TABLE catalog_internal.left_tokens IS 'Tokens that deltas have left, and when: a manifest of such a snapshot is older than what they have reported since.';
