@@ -1,11 +1,12 @@
 import type { Handler } from '../queues/runner.ts';
 import { runTask } from '../queues/task-run.ts';
 import type { RunTask, TaskEnd, TaskName, TaskRun } from '../store/ledger/tasks.ts';
+import { checkCatalog } from '../sync/catalog-check.ts';
 import type { StopSignals } from '../sync/context.ts';
 import { syncDelta } from '../sync/delta.ts';
 import { planLive } from '../sync/live/plan.ts';
 import { type Retention, maintain, syncMetadata } from '../sync/maintenance.ts';
-import { checkCatalog, syncManifest } from '../sync/manifest.ts';
+import { syncManifest } from '../sync/manifest.ts';
 import type { TaskOutcome } from '../sync/outcome.ts';
 import { repriceSlices } from '../sync/reprice/slice.ts';
 import { tracedTask } from '../sync/traces.ts';

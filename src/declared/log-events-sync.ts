@@ -165,6 +165,24 @@ export const CATALOG = {
     ['because', 'httpStatus', 'code', 'problem', ...REPEATED],
     'a new manifest is fetched at once; prices are still refreshed',
   ),
+  'delta.behind': line(
+    'warn',
+    'the delta does not lead to the snapshot that the manifest route names',
+    ['snapshot', 'generated', 'token'],
+    'the manifest is downloaded; until then snapshot prices get less trustworthy with their age. See the runbook delta-behind',
+  ),
+  'delta.limit-suspected': line(
+    'warn',
+    'the delta reports the same round number of SKUs again, as if it were cut there',
+    ['changed'],
+    'the newest manifest is downloaded, which tells of all changes: ask the partner whether there is a limit',
+  ),
+  'catalog.differs': line(
+    'warn',
+    'the manifest route says of the mirrored snapshot what the mirror does not have',
+    ['snapshot', 'listed', 'live', 'rebuilt'],
+    'the manifest is downloaded; until then snapshot prices get less trustworthy with their age. See the runbook catalog-differs',
+  ),
   'size-type.changed': line(
     'warn',
     'size_type was corrected: the size keys of these SKUs have a new meaning',

@@ -10,6 +10,8 @@ export interface ManifestMeta {
   generatedAt: Date | null;
   skuCount: number | null;
   livePricedSkuCount: number | null;
+  /** A cache has kept it for longer than the partner allows. */
+  isOld?: true;
   /** The fields that the URL and the identifier were read from; null where the name is too long or not storable. */
   readBy: KnownFields;
 }
@@ -23,6 +25,8 @@ export interface DeltaAnswer {
   toSnapshot: string | null;
   /** SKUs skipped because no table could hold them. */
   skipped: number;
+  /** A cache has kept it for longer than the partner allows: it is true, and not the end. */
+  isOld?: true;
 }
 
 /**

@@ -15,6 +15,7 @@ import {
   type Transport,
 } from './transport.ts';
 import {
+  answersSince,
   parseDelta,
   parseExact,
   parseRecords,
@@ -75,7 +76,10 @@ export interface PartnerClientOptions {
 export interface PartnerClient {
   /** Metadata of the newest snapshot (partner rules 4.2, 2.7). */
   manifest(permit: Permit, signal?: AbortSignal): Promise<ManifestMeta>;
-  /** What changed since the snapshot `since` (partner rules 4.2, 2.8). */
+  /**
+   * What changed since the snapshot `since` (partner rules 4.2, 2.8); kind 'cached-answer' where the answer names
+   * another one, or where a cache has kept for too long that nothing has.
+   */
   delta(permit: Permit, since: string, signal?: AbortSignal): Promise<DeltaAnswer>;
   /**
    * Records of up to 100 SKUs (partner rules 4.1, 2.5); kind 'no-skus-read' where the partner says that it was asked
@@ -126,9 +130,9 @@ class HttpPartnerClient implements PartnerClient {
       signal,
     };
     const { manifestUrlField: urlField, snapshotIdField, knownFields } = this.#options;
-    return this.#ask(permit, request, (body) => {
+    return this.#ask(permit, request, (body, head) => {
       const reading = readManifestMeta(body, { urlField, snapshotIdField, known: knownFields?.() });
-      if (reading.ok) return reading.value;
+      if (reading.ok) return { ...reading.value, ...oldnessOf(head, MANIFEST_KEPT_SECONDS) };
       throw new PartnerError('unreadable', 'manifest', {
         status: 200,
         detail: reading.problem,
@@ -141,7 +145,17 @@ class HttpPartnerClient implements PartnerClient {
     const path = `/partner/catalog/delta?${new URLSearchParams({ since }).toString()}`;
     const limits = limitsOf('delta');
     const request: ApiRequest = { route: 'delta', limits, method: 'GET', path, parse: parseDelta, signal };
-    return this.#ask(permit, request, (body) => unwrap(readDelta(body, this.#names), 'delta'));
+    return this.#ask(permit, request, (body, head) => {
+      const answer = unwrap(readDelta(body, this.#names), 'delta');
+      const oldness = oldnessOf(head, DELTA_KEPT_SECONDS);
+      const problem = !answersSince(body, since)
+        ? 'it names another snapshot than it was asked with'
+        : oldness.isOld && (answer.toSnapshot ?? since) === since
+          ? `nothing new ${head.ageSeconds} seconds ago`
+          : null;
+      if (problem === null) return { ...answer, ...oldness };
+      throw new PartnerError('cached-answer', 'delta', { status: 200, detail: problem });
+    });
   }
 
   async bulk(permit: Permit, skus: readonly string[], signal?: AbortSignal): Promise<BulkAnswer> {
@@ -186,11 +200,11 @@ class HttpPartnerClient implements PartnerClient {
   async #ask<T>(
     permit: Permit,
     request: ApiRequest | null,
-    read: (body: unknown) => T | Promise<T>,
+    read: (body: unknown, head: AnswerHead) => T | Promise<T>,
     skus?: number,
   ): Promise<T> {
     const { clock } = this.#options;
-    const head: AnswerHead = { status: null, date: null };
+    const head: AnswerHead = { status: null, date: null, ageSeconds: null };
     const route = request?.route ?? 'lowest';
     const start = clock.monotonic();
     const finish = async (outcome: RequestOutcome) => {
@@ -206,7 +220,7 @@ class HttpPartnerClient implements PartnerClient {
     try {
       if (request === null)
         throw new PartnerError('bad-request', route, { detail: 'the SKU does not fit in a path' });
-      value = await read(await this.#transport.request(request, head));
+      value = await read(await this.#transport.request(request, head), head);
     } catch (error) {
       const failure = asPartnerError(error, route);
       // What the partner said outranks a pacer that cannot be reached: the caller's next step hangs on the kind.
@@ -216,6 +230,15 @@ class HttpPartnerClient implements PartnerClient {
     await finish('ok');
     return value;
   }
+}
+
+/** Twice as long as the partner allows its answers to be kept (partner rules 8.cache): no cache that obeys is meant. */
+const DELTA_KEPT_SECONDS = 120;
+const MANIFEST_KEPT_SECONDS = 600;
+
+/** Whether a cache has kept an answer for longer than `mostSeconds`. */
+function oldnessOf({ ageSeconds }: AnswerHead, mostSeconds: number): { isOld?: true } {
+  return ageSeconds !== null && ageSeconds > mostSeconds ? { isOld: true } : {};
 }
 
 function unwrap<T>(reading: Reading<T>, route: Route): T {

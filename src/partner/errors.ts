@@ -17,6 +17,7 @@ export type PartnerErrorKind =
   | 'sku-not-found' // code 0009
   | 'bad-request'
   | 'no-skus-read' // a bulk answer with `requested: 0`
+  | 'cached-answer' // of another time, or to another request
   | 'not-a-route'
   | 'unreadable'
   | 'answer-too-large'
@@ -80,6 +81,8 @@ const HINTS: Record<PartnerErrorKind, string> = {
   'bad-request': 'the partner rejected the request as invalid: check PARTNER_BULK_BODY_KEY with `doctor`',
   'no-skus-read':
     'the partner read no SKU of the bulk call: set PARTNER_BULK_BODY_KEY to the name that `doctor` finds',
+  'cached-answer':
+    'a cache between here and the partner has sent what it had kept: have it keep nothing of the catalog routes',
   'not-a-route': 'there is no such route: check PARTNER_BASE_URL',
   unreadable: 'the answer does not have the documented shape: `doctor` names the field',
   'answer-too-large':
@@ -186,6 +189,7 @@ export function kindsOf(route: Route): PartnerErrorKind[] {
   if (route === 'manifest-file') return [...FILE_KINDS, ...NO_ANSWER];
   const elsewhere = new Set(FILE_KINDS);
   for (const { kind, routes } of CODES.values()) if (!routes.includes(route)) elsewhere.add(kind);
+  if (route !== 'delta') elsewhere.add('cached-answer');
   return (Object.keys(HINTS) as PartnerErrorKind[]).filter((kind) => !elsewhere.has(kind));
 }
 

@@ -33,7 +33,7 @@ export function createRawClient(options: TransportOptions, now: () => number): R
 
   async function ask(permit: Permit, request: ApiRequest): Promise<RawAnswer> {
     const { route } = request;
-    const head: AnswerHead = { status: null, date: null };
+    const head: AnswerHead = { status: null, date: null, ageSeconds: null };
     const sentAt = now();
     let body: unknown;
     let error: PartnerError | null = null;

@@ -52,6 +52,8 @@ export interface ApiRequest {
 export interface AnswerHead {
   status: number | null;
   date: Date | null;
+  /** For how long a cache has kept the answer, in seconds; null where none says so. */
+  ageSeconds: number | null;
   /** What was sent with a status other than 200, where it was JSON: it may hold anything. */
   refusal?: unknown;
 }
@@ -161,6 +163,7 @@ class UndiciTransport implements Transport {
     }
     head.status = response.statusCode;
     head.date = dateOf(response.headers['date']);
+    head.ageSeconds = ageOf(response.headers['age']);
     if (response.statusCode !== 200) throw await this.#refusal(route, response, head);
     return this.#read(request, response, fail);
   }
@@ -258,6 +261,13 @@ function isTooLarge(error: unknown): boolean {
 function dateOf(header: string | string[] | undefined): Date | null {
   const date = new Date(typeof header === 'string' ? header : Number.NaN);
   return Number.isNaN(date.getTime()) ? null : date;
+}
+
+/** The `Age` header; of several the greatest, as each cache on the way may have added its own. */
+function ageOf(header: string | string[] | undefined): number | null {
+  const ages = [header ?? []].flat().flatMap((text) => text.split(','));
+  const seconds = ages.map((text) => text.trim()).filter((text) => /^\d{1,15}$/.test(text));
+  return seconds.length === 0 ? null : Math.max(...seconds.map(Number));
 }
 
 /** Opens the connection pool: Basic credential on each request (partner rule 5.1), gzip, no redirects, no retries. */

@@ -258,6 +258,25 @@ export function readDelta(body: unknown, names: WireNames): Reading<DeltaAnswer>
   return { ok: true, value: { changed, removed, nowLive, toSnapshot, skipped } };
 }
 
+/** Members by which a delta answer may name the snapshot that it starts from (partner rule 2.8.open). */
+const SINCE_MEMBERS = ['since', 'since_snapshot', 'sinceSnapshot', 'from_snapshot', 'fromSnapshot'];
+
+const DATE_TIME = /^\d{4}-\d\d-\d\d[T ]\d\d:\d\d/;
+
+/**
+ * Whether a delta answer is one to this `since`: a cache may send what it has kept for another. An answer that does
+ * not name any snapshot to start from may be; so may one that has a time there, as that of the snapshot's build.
+ */
+export function answersSince(body: unknown, since: string): boolean {
+  if (!isObject(body)) return true;
+  return SINCE_MEMBERS.every((name) => {
+    const named = Object.hasOwn(body, name) ? body[name] : undefined;
+    if (typeof named === 'number') return String(named) === since || !Number.isSafeInteger(named);
+    if (typeof named !== 'string' || named.trim() === '') return true;
+    return named === since || (DATE_TIME.test(named) && !DATE_TIME.test(since));
+  });
+}
+
 /**
  * JSON text to a value, with integers beyond 2^53 kept as their digits: a snapshot id that is such a number would
  * otherwise come back changed. Throws SyntaxError where the text is not JSON.

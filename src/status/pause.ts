@@ -14,6 +14,8 @@ const FORGOTTEN_SECONDS = 86_400;
 const CONSEQUENCES: ReadonlySet<ReasonCode> = new Set([
   'stalled',
   'delta-late',
+  'delta-behind',
+  'catalog-differs',
   'chain-broken',
   'catalog-stale',
   'delta-failing',

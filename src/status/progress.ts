@@ -1,4 +1,6 @@
 import { formatAge } from '../lib/duration.ts';
+import { count } from '../lib/format.ts';
+import type { CatalogDifference } from '../store/catalog/standing.ts';
 import type { TaskName, TaskState } from '../store/ledger/tasks.ts';
 import type { Facts } from './facts.ts';
 import { secondsBetween } from './format.ts';
@@ -43,9 +45,53 @@ export function progressReasons(facts: Facts): Reason[] {
   );
   return [
     ...scheduleReasons(facts, 'delta'),
-    ...(sync.deltaLate === true ? [late] : []),
-    ...held([chainBroken(facts), stalled(facts)]),
+    ...(isByAge(facts, age) ? [late] : []),
+    ...held([behind(facts), differs(facts), chainBroken(facts), stalled(facts)]),
   ];
+}
+
+/** A time that is further ahead is of a clock that was set. */
+const AHEAD_SECONDS = 60;
+
+/** Whether the delta is late for its age, and not only for what the manifest route says of it. */
+function isByAge({ sync, targets }: Facts, age: number): boolean {
+  if (sync.deltaLate !== true) return false;
+  if (sync.deltaBehindSince === null && sync.catalogDiffersAt === null) return true;
+  return age > targets.deltaLateAfterSeconds || age < -AHEAD_SECONDS;
+}
+
+const BY_MANIFEST = 'until a manifest is applied, prices are refreshed by age';
+
+/** The delta says that nothing is new, and the manifest route that there is. */
+function behind({ sync: { deltaBehindSince }, now }: Facts): Reason | false {
+  return (
+    deltaBehindSince !== null &&
+    degraded(
+      'delta-behind',
+      `the manifest route has named a newer snapshot for ${formatAge(secondsBetween(deltaBehindSince, now))}, and the ` +
+        `delta does not lead to it; ${BY_MANIFEST}`,
+      'look for a cache in front of the delta route, or ask the partner; see the task manifest in `catalog-mirror status`',
+    )
+  );
+}
+
+/** The manifest route says of the mirror's own snapshot what the mirror does not have. */
+function differs({ sync: { catalogDiffersAt, catalogDifference }, now }: Facts): Reason | false {
+  if (catalogDiffersAt === null) return false;
+  const age = formatAge(secondsBetween(catalogDiffersAt, now));
+  return degraded(
+    'catalog-differs',
+    `for ${age} the manifest route has said of the mirrored snapshot that ${differenceText(catalogDifference)}; ${BY_MANIFEST}`,
+    'see the task manifest in `catalog-mirror status`; if it comes again, ask the partner what its delta leaves out',
+  );
+}
+
+function differenceText(difference: CatalogDifference | null): string {
+  if (difference === null || 'rebuilt' in difference) return 'it was built again';
+  const said = ({ by, what }: { by: number; what: string }) =>
+    by === 0 ? [] : [`${count(Math.abs(by))} ${what} ${by > 0 ? 'more' : 'fewer'}`];
+  const { listed, live } = difference;
+  return `it lists ${[...said({ by: listed, what: 'SKUs' }), ...said({ by: live, what: 'live SKUs' })].join(' and ')}`;
 }
 
 /** Deltas wait for a new manifest, which is fetched at once where it can be. */

@@ -24,6 +24,8 @@ export const REASON_CODES = [
   'stopped',
   'stalled',
   'delta-late',
+  'delta-behind',
+  'catalog-differs',
   'chain-broken',
   'refused',
   'own-credential',

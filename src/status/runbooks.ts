@@ -10,6 +10,8 @@ const RUNBOOKS: Readonly<Partial<Record<ReasonCode, string>>> = {
   stopped: 'delta-stalled',
   stalled: 'backlog-stuck',
   'delta-late': 'delta-stalled',
+  'delta-behind': 'delta-behind',
+  'catalog-differs': 'catalog-differs',
   refused: 'throttled',
   'own-credential': 'credential-rejected',
   'catalog-stale': 'snapshot-old',

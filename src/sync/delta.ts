@@ -5,9 +5,11 @@ import {
   applyDelta,
   countListed,
   type DeltaApplied,
+  isRound,
   noteBrokenChain,
   noteCatalogFault,
   noteChainRestored,
+  noteLimitSuspected,
 } from '../store/catalog/delta.ts';
 import { readSyncState, type SyncState } from '../store/catalog/sync-state.ts';
 import { requestTask } from '../store/ledger/tasks.ts';
@@ -50,12 +52,13 @@ export function deltaRecovery(
 }
 
 /**
- * Answers after which a run ends although the token still advances, because some partners may give each answer a
- * token of its own: consecutive ones without any SKU, after which the delta counts as read; and all, after which it
- * does not. The next poll goes on.
+ * Answers after which a run ends although the token still advances, and the delta does not count as read: the next
+ * poll goes on. After an outage there may be many; but as many that are all without any SKU are of a partner that
+ * gives each answer a token of its own.
  */
-const MAX_EMPTY_HOPS = 3;
 const MAX_HOPS = 100;
+/** Consecutive answers without any SKU after which the delta of such a partner counts as read. */
+const MAX_OWN_HOPS = 3;
 
 /**
  * Polls the delta from the stored token, again and again while to_snapshot advances (partner rule 4.2.11), and
@@ -87,9 +90,11 @@ export async function syncDelta(
     const shrinks = await shrinksTooMuch(ctx, delta.removed, state);
     if (shrinks !== null) return await fetchManifest(ctx, shrinks, snapshotId, failuresBefore);
     empty = delta.changed.length + delta.removed.length + delta.nowLive.length === 0 ? empty + 1 : 0;
-    // A token seen before in this run is a circle: what there is has been told.
-    const isEnd = empty >= MAX_EMPTY_HOPS || seen.has(delta.toSnapshot);
-    const applied = await applyDeltaTraced(ctx, { since: snapshotId, ...delta, isEnd });
+    // Until the token stands still once.
+    const ownToken = empty >= (state.ownTokens ? MAX_OWN_HOPS : MAX_HOPS);
+    // A token seen before in this run is a circle: what there is has been told. But what was kept is not the end.
+    const isEnd = delta.isOld !== true && (ownToken || seen.has(delta.toSnapshot));
+    const applied = await applyDeltaTraced(ctx, { since: snapshotId, ...delta, isEnd, ownToken });
     failpoint('delta.committed');
     if (applied.applied && chainBrokenAt !== null)
       await noteChainRestored(ctx.sql, ctx.settings.intervals.manifestMs);
@@ -107,12 +112,33 @@ export async function syncDelta(
         skipped: delta.skipped,
       });
     }
+    if (advanced && applied.applied) await askForManifest(ctx, delta.changed.length, state);
     if (applied.crossedToLive >= INCIDENT_CHECK_SKUS) await requestTask(ctx.sql, 'catalog-check');
     seen.add(snapshotId);
     hops += Number(advanced);
     const isOver = !advanced || isEnd || hops >= MAX_HOPS;
-    if (isOver) return { kind: 'done', nextInMs: deltaMs, counts: { hops } };
+    if (isOver) {
+      await askWhereItLed(ctx, hops);
+      return { kind: 'done', nextInMs: deltaMs, counts: { hops } };
+    }
   }
+}
+
+/**
+ * Two answers that have exactly the same round number of SKUs in `changed`, and none more since, may have been cut:
+ * what they leave out no delta reports again, and the newest manifest tells.
+ */
+async function askForManifest(ctx: SyncContext, changed: number, { roundChanged }: SyncState): Promise<void> {
+  if (!isRound(changed) || changed !== roundChanged || !(await noteLimitSuspected(ctx.sql))) return;
+  ctx.emit({ event: 'delta.limit-suspected', changed });
+  await requestTask(ctx.sql, 'manifest');
+}
+
+/** A delta that was behind and has moved, but not to the snapshot that it was behind of: there may be a newer one. */
+async function askWhereItLed({ sql }: SyncContext, hops: number): Promise<void> {
+  if (hops === 0) return;
+  const { deltaBehindSince } = await readSyncState(sql);
+  if (deltaBehindSince !== null) await requestTask(sql, 'catalog-check');
 }
 
 /** A delta that removes less of the catalog is not counted: that takes a scan, and hardly any removes so much. */

@@ -6,10 +6,8 @@ import { PartnerError, type RequestOutcome } from '../partner/errors.ts';
 import { readManifestFile } from '../partner/manifest-file.ts';
 import { Baseline, type BaselineApplied, BaselineSuperseded } from '../store/catalog/baseline.ts';
 import { noteCatalogFault } from '../store/catalog/delta.ts';
-import { isLeft } from '../store/catalog/left-tokens.ts';
 import { readManifestSources } from '../store/catalog/manifest-hints.ts';
 import {
-  noteCatalogCheck,
   noteManifestRefused,
   noteSnapshotSeen,
   readSyncState,
@@ -22,8 +20,6 @@ import type { SyncContext } from './context.ts';
 import { weighCounts } from './incidents.ts';
 import { mostByManifest } from './live/manifest-hints.ts';
 import {
-  isAwaited,
-  isCounted,
   judgeDownload,
   judgeOffer,
   liveCountDiffers,
@@ -43,8 +39,18 @@ const SUPERSEDED_AGAIN_MS = 600_000;
  */
 const CLOCK_SKEW_MS = 3_600_000;
 
-/** Why a baseline was applied: the first one, a broken delta chain, `refresh --manifest`, or its interval was over. */
-export const REBASELINE_CAUSES = ['fill', 'chain-broken', 'asked', 'schedule'] as const;
+/**
+ * Why a baseline was applied: the first one, a broken delta chain, a delta that does not lead to the newest snapshot, a
+ * snapshot of which the mirror has something else, `refresh --manifest`, or its interval was over.
+ */
+export const REBASELINE_CAUSES = [
+  'fill',
+  'chain-broken',
+  'delta-behind',
+  'catalog-differs',
+  'asked',
+  'schedule',
+] as const;
 
 /** A run that has been offered a manifest. */
 interface ManifestRun {
@@ -118,7 +124,7 @@ async function baselineOnce(
       seenClaim,
       requestedAt: moment.at,
       tokenAtRequest: moment.token,
-      lines: downloaded.lines,
+      ...countsOf(downloaded, staged, meta),
       livePricedSkuCount: meta.livePricedSkuCount,
       readBy: meta.readBy,
       hinting: records && {
@@ -152,7 +158,8 @@ async function baselineOnce(
   }
 }
 
-async function askManifest(
+/** Asks for the metadata of the newest snapshot; a build time that is yet to come is taken for unknown. */
+export async function askManifest(
   ctx: SyncContext,
   { failures }: TaskRun,
   signal?: AbortSignal,
@@ -165,6 +172,13 @@ async function askManifest(
   const toCome = generatedAt !== null && generatedAt.getTime() > ctx.clock.now() + CLOCK_SKEW_MS;
   return toCome ? { ...asked, value: { ...asked.value, generatedAt: null } } : asked;
 }
+
+/** What the counts of a manifest response are measured by from now on. */
+const countsOf = (
+  { lines }: Downloaded,
+  { skus, live }: { readonly skus: number; readonly live: number },
+  { livePricedSkuCount: announced }: ManifestMeta,
+) => ({ lines, unclear: lines - skus, liveMiscount: announced === null ? 0 : announced - live });
 
 function done(
   { ctx, meta }: Omit<ManifestRun, 'run'>,
@@ -201,6 +215,8 @@ type RebaselineCause = (typeof REBASELINE_CAUSES)[number];
 function causeOf(before: SyncState, at: Date, { intervals }: SyncContext['settings']): RebaselineCause {
   if (before.manifestAppliedAt === null) return 'fill';
   if (before.chainBrokenAt !== null) return 'chain-broken';
+  if (before.deltaBehindSince !== null) return 'delta-behind';
+  if (before.catalogDiffersAt !== null) return 'catalog-differs';
   const sinceMs = at.getTime() - before.manifestAppliedAt.getTime();
   return before.shrinkConfirmed || sinceMs < intervals.manifestMs ? 'asked' : 'schedule';
 }
@@ -215,7 +231,11 @@ async function refused(ctx: SyncContext, run: TaskRun, reason: ManifestRefusal):
 }
 
 /** 0012 and 0014 are states of the catalog, shown as such; the price routes are unaffected (partner rule 7.4.7). */
-async function catalogFailed(ctx: SyncContext, run: TaskRun, asked: FailedRequest): Promise<TaskOutcome> {
+export async function catalogFailed(
+  ctx: SyncContext,
+  run: TaskRun,
+  asked: FailedRequest,
+): Promise<TaskOutcome> {
   const { error } = asked;
   if (error.kind === 'no-snapshot') await noteCatalogFault(ctx.sql, '0012');
   if (error.kind === 'snapshot-stale') await noteCatalogFault(ctx.sql, '0014');
@@ -296,35 +316,4 @@ async function reportProgress(
   const progress = { lines: total.lines, of, rejected: total.rejected, bytes, remainingSeconds };
   ctx.emit({ event: 'manifest.progress', ...progress });
   await showProgress(ctx.sql, 'manifest', run.run, progress);
-}
-
-/**
- * Asks the manifest route for its metadata only: how old the newest snapshot is, and how much of it is live-priced
- * (partner rules 4.2.10, 2.7). While the delta is late, a new snapshot is downloaded whole.
- */
-export async function checkCatalog(
-  ctx: SyncContext,
-  run: TaskRun,
-  signal?: AbortSignal,
-): Promise<TaskOutcome> {
-  const nextInMs = ctx.settings.intervals.catalogCheckMs;
-  const state = await readSyncState(ctx.sql);
-  if (state.manifestAppliedAt === null) {
-    return { kind: 'postponed', nextInMs: Math.min(nextInMs, 60_000), because: 'no baseline yet' };
-  }
-  const asked = await askManifest(ctx, run, signal);
-  if (asked.kind === 'wait') return postponedBy(asked, run.failures);
-  if (asked.kind === 'error') {
-    const { nextInMs: retry, ...outcome } = await catalogFailed(ctx, run, asked);
-    return { ...outcome, nextInMs: Math.min(retry, nextInMs) };
-  }
-  const { generatedAt, livePricedSkuCount, skuCount } = asked.value;
-  await noteCatalogCheck(ctx.sql, asked.value);
-  if (isCounted(asked.value, state, ctx.settings.catalog.manifestMinShare))
-    await weighCounts(ctx, asked.value);
-  // While the delta does not say what has changed, the manifest does; and its token may be one that the delta answers.
-  const hasLeft = await isLeft(ctx.sql, asked.value.snapshotId);
-  if (isAwaited(asked.value, { ...state, hasLeft })) await requestTask(ctx.sql, 'manifest');
-  const generated = generatedAt?.toISOString() ?? null;
-  return { kind: 'done', nextInMs, counts: { generated, live: livePricedSkuCount, skus: skuCount } };
 }

@@ -19,7 +19,7 @@ function newToken(changed: () => readonly string[], most: number): object {
 }
 
 test.each([
-  ['of their own, without any SKU: three polls in a row', () => [], 1000, 3, true],
+  ['of their own, without any SKU: a hundred, by which that is known', () => [], 1000, 100, true],
   ['of their own, with a SKU each: a hundred, and more may follow', () => ['A SKU'], 1000, 100, false],
   ['that come again in a circle, with a SKU each: one round', () => ['A SKU'], 2, 3, true],
 ])('answers with tokens %s; the next at DELTA_INTERVAL', async (_, changed, tokens, polls, isRead) => {
@@ -40,4 +40,20 @@ test.each([
   const [{ checked }] = await sql<[{ checked: boolean }]>`
     select delta_checked_at > now() - interval '10 minutes' as checked from catalog_internal.sync`;
   expect(checked).toBe(isRead);
+});
+
+test('once tokens are known to be of each answer, three without any SKU are the end', async () => {
+  await using stack = await createStack({ sandbox: { skus: 60, seed: 1511 } });
+  const { sandbox, sql } = stack;
+  const app = await stack.start();
+  await stack.caughtUp();
+  sandbox.faults.add({ route: 'delta', times: Infinity, status: 200, body: newToken(() => [], 1000) });
+  await runNow(stack, app, 'delta');
+  await sql`update catalog_internal.sync set delta_checked_at = now() - interval '20 minutes'`;
+  const before = sandbox.counts('delta');
+  await runNow(stack, app, 'delta');
+  expect(sandbox.counts('delta') - before).toBe(3);
+  const [{ checked }] = await sql<[{ checked: boolean }]>`
+    select delta_checked_at > now() - interval '10 minutes' as checked from catalog_internal.sync`;
+  expect(checked).toBe(true);
 });

@@ -1,6 +1,7 @@
 import { ANSWER_SQL } from './answers.ts';
 import { BASELINES } from './baselines.ts';
 import { CALIBRATION_FAULTS } from './calibration.ts';
+import { CATALOG_CHECKS } from './catalog-checks.ts';
 import { CLOCKS } from './clocks.ts';
 import { COMMANDS } from './commands.ts';
 import { CONNECTIONS } from './connections.ts';
@@ -42,6 +43,7 @@ import { SQL } from './sql.ts';
 /** Every fault that can be planted, by the list that it is in. */
 export const LISTS: Readonly<Record<string, readonly Mutant[]>> = {
   'partner-cases': PARTNER_CASES,
+  'catalog-checks': CATALOG_CHECKS,
   commands: COMMANDS,
   connections: CONNECTIONS,
   locks: LOCKS,

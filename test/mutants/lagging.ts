@@ -91,12 +91,17 @@ export const LAGGING_MANIFESTS: readonly Mutant[] = [
     ],
   ),
   ...faultsOf(
-    'src/sync/manifest.ts',
+    'src/store/catalog/standing.ts',
     ['test/sync/rejected-token.pg.test.ts'],
+    ['lagging: nobody asks whether the snapshot was left', 'await isLeft(sql, named.snapshotId)', 'false'],
+  ),
+  ...faultsOf(
+    'src/sync/catalog-standing.ts',
+    ['test/sync/catalog-standing.test.ts'],
     [
-      'lagging: nobody asks whether the snapshot was left',
-      'await isLeft(ctx.sql, asked.value.snapshotId)',
-      'false',
+      'lagging: a snapshot that deltas have left is newer than theirs',
+      ' || hasLeft) return false;',
+      ') return false;',
     ],
   ),
 ];

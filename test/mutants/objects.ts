@@ -221,7 +221,7 @@ export const OBJECTS: readonly Mutant[] = [
     ],
   ),
   ...faultsOf(
-    'drizzle/0045_one_rule_once.sql',
+    'drizzle/0049_catalog_checked.sql',
     ['test/store/thresholds.pg.test.ts'],
     [
       'delta_is_late: a time to come is in time',

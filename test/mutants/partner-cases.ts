@@ -151,9 +151,9 @@ export const PARTNER_CASES: readonly Mutant[] = [
   },
   {
     breaks: 'G1: no manifest is downloaded while the delta is late',
-    file: 'src/sync/manifest.ts',
-    from: "if (isAwaited(asked.value, { ...state, hasLeft })) await requestTask(ctx.sql, 'manifest');",
-    to: '',
+    file: 'src/sync/catalog-check.ts',
+    from: 'isBehind || differs || isAwaited(asked.value, { ...state, hasLeft: standing.hasLeft })',
+    to: 'isBehind || differs',
     tests: ['test/contract/catalog-age.e2e.test.ts'],
   },
   {
@@ -187,8 +187,8 @@ export const PARTNER_CASES: readonly Mutant[] = [
   {
     breaks: 'G4: a token that is new in each answer is polled on and on',
     file: 'src/sync/delta.ts',
-    from: 'empty >= MAX_EMPTY_HOPS || seen',
-    to: 'seen',
+    from: '(ownToken || seen',
+    to: '(seen',
     tests: ['test/e2e/delta-tokens.e2e.test.ts'],
   },
   {

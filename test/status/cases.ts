@@ -118,6 +118,11 @@ const HEALTHY: Status = {
     liveBudget: 5,
     catalogState: 'ok',
     deltaLate: false,
+    deltaBehindSince: null,
+    catalogDiffersAt: null,
+    catalogDifference: null,
+    ownTokens: false,
+    roundChanged: null,
   },
   tasks: [
     task('catalog-check', { nextAt: ahead(2000) }),

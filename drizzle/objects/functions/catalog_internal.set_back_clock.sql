@@ -40,7 +40,10 @@ BEGIN
     catalog_checked_at = catalog_internal.happened(catalog_checked_at, moment, shift),
     chain_broken_at = catalog_internal.happened(chain_broken_at, moment, shift),
     token_at = catalog_internal.happened(token_at, moment, shift),
-    built_after = catalog_internal.happened(built_after, moment, shift);
+    built_after = catalog_internal.happened(built_after, moment, shift),
+    behind_since = catalog_internal.happened(behind_since, moment, shift),
+    catalog_differs_at = catalog_internal.happened(catalog_differs_at, moment, shift),
+    limit_suspected_at = catalog_internal.happened(limit_suspected_at, moment, shift);
   UPDATE catalog_internal.live_plan SET solved_at = catalog_internal.happened(solved_at, moment, shift),
     incident_since = catalog_internal.happened(incident_since, moment, shift),
     incident_tried_at = catalog_internal.happened(incident_tried_at, moment, shift),

@@ -340,3 +340,14 @@ export const MOVE_TOKEN = `
     live_priced_sku_count = coalesce($5, live_priced_sku_count),
     catalog_fault = null, chain_broken_at = null, rejected_snapshot_id = null, manifest_refused = null,
     shrink_confirmed = false`;
+
+/**
+ * What the mirror now has is the manifest's: nothing that was found of the delta holds any more, but that the delta was
+ * behind is remembered until it moves by itself. $1 lines that were rejected or doubled, $2 by how much live SKUs were
+ * miscounted.
+ */
+export const END_DOUBTS = `
+  update catalog_internal.sync set
+    delta_doubt = case when delta_doubt in ('behind', 'distrusted') then 'distrusted' end, behind_since = null,
+    rebuilds = case when catalog_difference ? 'rebuilt' then rebuilds + 1 else rebuilds end,
+    catalog_differs_at = null, catalog_difference = null, manifest_unclear = $1, manifest_live_miscount = $2`;

@@ -58,6 +58,9 @@ export interface BaselineToken {
   /** The token at that time: when deltas have moved it since, they are ahead of the manifest, and it stays. */
   readonly tokenAtRequest: string | null;
   readonly lines: number;
+  /** Its lines that were rejected or doubled; and how many more live SKUs were announced than it has. */
+  readonly unclear?: number;
+  readonly liveMiscount?: number;
   readonly livePricedSkuCount: number | null;
   /** How its lines hint at live SKUs; null: not at all. */
   readonly hinting?: ManifestHinting | null;
@@ -262,6 +265,8 @@ export class Baseline {
     const { lines, livePricedSkuCount, readBy } = token;
     if (readBy) await run(REMEMBER_FIELDS, [readBy.url, readBy.snapshotId]);
     await run(statements.MOVE_TOKEN, [snapshotId, generatedAt, tokenAtRequest, lines, livePricedSkuCount]);
+    const { unclear = 0, liveMiscount = 0 } = token;
+    await run(statements.END_DOUBTS, [unclear, liveMiscount]);
     // Last: who holds the lock of the changes waits for no other.
     await run(statements.ADD_CHANGES);
     const { rows: transactions } = await run('select pg_current_xact_id()::text as id');

@@ -17,6 +17,8 @@ export interface DeltaChange {
   readonly nowLive: readonly string[];
   /** Taken for the last of a row, although it moves the token. */
   readonly isEnd?: boolean;
+  /** That it moves the token says nothing: each answer has one of its own. */
+  readonly ownToken?: boolean;
 }
 
 export interface DeltaApplied {
@@ -199,7 +201,11 @@ function withNew(before: readonly SkuBefore[], skus: readonly string[]): SkuBefo
   return [...before, ...added.map(absentSku)];
 }
 
-async function moveToken(tx: Tx, { toSnapshot, isEnd = false }: DeltaChange): Promise<void> {
+async function moveToken(
+  tx: Tx,
+  { toSnapshot, changed, isEnd = false, ownToken = false }: DeltaChange,
+): Promise<void> {
+  const count = changed.length;
   await tx`
     update catalog_internal.sync set
       snapshot_moved_at = case when snapshot_id <> ${toSnapshot} then now() else snapshot_moved_at end,
@@ -207,9 +213,37 @@ async function moveToken(tx: Tx, { toSnapshot, isEnd = false }: DeltaChange): Pr
       built_after = case when snapshot_id <> ${toSnapshot} and caught_up then token_at else built_after end,
       caught_up = snapshot_id = ${toSnapshot},
       delta_checked_at = case when snapshot_id = ${toSnapshot} or ${isEnd} then now() else delta_checked_at end,
+      -- It leads to what the manifest route named, or has at least moved by itself.
+      delta_doubt = case when snapshot_id <> ${toSnapshot} and (seen_snapshot_id = ${toSnapshot} or delta_doubt = 'distrusted')
+        then null else delta_doubt end,
+      behind_since = case when snapshot_id <> ${toSnapshot} and seen_snapshot_id = ${toSnapshot} then null else behind_since end,
+      own_tokens = snapshot_id <> ${toSnapshot} and (own_tokens or ${ownToken}),
+      round_changed = case when ${isRound(count)} then greatest(round_changed, ${count}) when ${count} > round_changed then null
+        else round_changed end,
       -- Answered, whatever it was before.
       chain_broken_at = null, rejected_snapshot_id = null, manifest_refused = nullif(manifest_refused, 'rejected-token'),
       snapshot_id = ${toSnapshot}, catalog_fault = null, chain_breaks = 0`;
+}
+
+/** A smaller number of SKUs, or one that is less round, is no limit that anybody sets. */
+const LEAST_LIMIT = 500;
+const LIMIT_STEP = 100;
+
+/**
+ * Whether so many SKUs in `changed` may be the most that the partner reports, and not all that have changed. A larger
+ * answer refutes it.
+ */
+export const isRound = (count: number): boolean => count >= LEAST_LIMIT && count % LIMIT_STEP === 0;
+
+/** A manifest for such answers is asked for no more often. */
+const LIMIT_SUSPECTED_EVERY = '6 hours';
+
+/** Notes that such an answer came for the second time; whether that is news enough for a manifest. */
+export async function noteLimitSuspected(sql: Sql): Promise<boolean> {
+  const noted = await sql`
+    update catalog_internal.sync set limit_suspected_at = now()
+    where limit_suspected_at is null or limit_suspected_at < now() - ${LIMIT_SUSPECTED_EVERY}::interval returning 1`;
+  return noted.length > 0;
 }
 
 type CrossingCounts = Pick<DeltaApplied, 'newSkus' | 'crossedToLive' | 'crossedToSnapshot'>;

@@ -2,6 +2,7 @@ import type { Config } from '../../config/config.ts';
 import type { Sql } from '../connection/db.ts';
 import { SCOPE_MOVED } from '../sellers/scope.ts';
 import { WATCHLIST_MOVED } from '../sellers/watchlist.ts';
+import type { CatalogDifference } from './standing.ts';
 
 /** What is stored about the upstream's catalog and our position in it. */
 export interface SyncState {
@@ -23,6 +24,15 @@ export interface SyncState {
    * The last delta check is older than it may get, or dated in the future; null before the first baseline.
    */
   readonly deltaLate: boolean | null;
+  /** Since when the manifest route has named a newer snapshot than the delta leads to; null: it does not. */
+  readonly deltaBehindSince: Date | null;
+  /** Since when the manifest route says of the mirror's own snapshot what the mirror does not have, and what. */
+  readonly catalogDiffersAt: Date | null;
+  readonly catalogDifference: CatalogDifference | null;
+  /** Each answer of the delta has a token of its own. */
+  readonly ownTokens: boolean;
+  /** A round number of SKUs that may be the most that `changed` ever has. */
+  readonly roundChanged: number | null;
 }
 
 export async function readSyncState(sql: Sql): Promise<SyncState> {
@@ -34,7 +44,10 @@ export async function readSyncState(sql: Sql): Promise<SyncState> {
       chain_broken_at as "chainBrokenAt", rejected_snapshot_id as "rejectedSnapshotId",
       manifest_refused as "manifestRefused", shrink_confirmed as "shrinkConfirmed", live_budget as "liveBudget",
       catalog_internal.catalog_state(s) as "catalogState",
-      catalog_internal.delta_is_late(s, g) as "deltaLate"
+      catalog_internal.delta_is_late(s, g) as "deltaLate",
+      case when delta_doubt = 'behind' then behind_since end as "deltaBehindSince",
+      catalog_differs_at as "catalogDiffersAt", catalog_difference as "catalogDifference",
+      own_tokens as "ownTokens", round_changed as "roundChanged"
     from catalog_internal.sync s, catalog_internal.settings g`;
   return row;
 }
@@ -45,15 +58,29 @@ export interface NamedSnapshot {
   readonly generatedAt: Date | null;
 }
 
+/** Snapshots whose naming is remembered: those of four days, where one is built every six hours. */
+const NAMED_KEPT = 16;
+
 /**
  * SQL: sets which claim was the newest when the newest snapshot was first named, which is by when it was built: its
  * `generated_at` is of another clock, and may be when its building began (partner rule 2.7.generated_at). Claims only
- * grow in number, while Postgres's own clock can be set back. An id with another time is another snapshot.
+ * grow in number, while Postgres's own clock can be set back. An id with another time is another snapshot. When the
+ * last ones were built is remembered beside it.
  */
 const seeing = (sql: Sql, { snapshotId, generatedAt }: NamedSnapshot) => sql`
   seen_snapshot_id = ${snapshotId}, seen_generated_at = ${generatedAt},
   seen_claim = case when seen_snapshot_id = ${snapshotId} and seen_generated_at is not distinct from ${generatedAt}::timestamptz
-    then seen_claim else (select last_value from catalog_internal.claim_numbers) end`;
+    then seen_claim else (select last_value from catalog_internal.claim_numbers) end,
+  named_snapshots = (
+    select jsonb_agg(entry order by nth) from (
+      select 0 as nth, jsonb_build_object('id', ${snapshotId}::text, 'generated', ${generatedAt}::timestamptz, 'named',
+        coalesce((select n -> 'named' from jsonb_array_elements(named_snapshots) n where n ->> 'id' = ${snapshotId}), to_jsonb(now()))
+      ) as entry
+      union all
+      select nth, entry from jsonb_array_elements(named_snapshots) with ordinality as o (entry, nth) where entry ->> 'id' <> ${snapshotId}
+      order by nth limit ${NAMED_KEPT}
+    ) kept
+  )`;
 
 /**
  * Notes the snapshot that an answer of the manifest route names. Returns a claim: what is claimed later is asked
@@ -76,6 +103,10 @@ export async function noteCatalogCheck(
   await sql`
     update catalog_internal.sync set
       ${seeing(sql, meta)},
+      rebuilds = case when exists (
+        select from jsonb_array_elements(named_snapshots) n
+        where n ->> 'id' = ${meta.snapshotId} and (n ->> 'generated')::timestamptz = ${meta.generatedAt}
+      ) then 0 else rebuilds end,
       snapshot_generated_at = coalesce(greatest(snapshot_generated_at, ${meta.generatedAt}), snapshot_generated_at),
       live_priced_sku_count = coalesce(${meta.livePricedSkuCount}::int, live_priced_sku_count),
       snapshot_moved_at =

@@ -192,8 +192,37 @@ export const sync = internal.table(
     tokenAt: instant('token_at'),
     /** The token's snapshot was built after this; null while unknown (store/catalog/audit.ts). */
     builtAfter: instant('built_after'),
+    /**
+     * The last snapshots that the manifest route has named, the newest naming first: `id`, `generated` (when it was
+     * built, null: not given), `named` (when it was first named).
+     */
+    namedSnapshots: jsonb('named_snapshots').notNull().default([]),
+    /**
+     * Whether the delta leads to where the catalog is (sync/catalog-check.ts). suspected: the manifest route names a
+     * newer snapshot, as it does for some minutes after each is built. behind: it has done so for longer. distrusted:
+     * it had, a manifest has taken the delta's place, and the delta has not moved since. Null: it does.
+     */
+    deltaDoubt: text('delta_doubt'),
+    /** Since when a newer snapshot is named. */
+    behindSince: instant('behind_since'),
+    /** Since when the manifest route says of the token's own snapshot what the mirror does not have, and what. */
+    catalogDiffersAt: instant('catalog_differs_at'),
+    catalogDifference: jsonb('catalog_difference'),
+    /** Lines of the last manifest that were rejected or doubled, and by how much its live SKUs were miscounted. */
+    manifestUnclear: integer('manifest_unclear').notNull().default(0),
+    manifestLiveMiscount: integer('manifest_live_miscount').notNull().default(0),
+    /** Manifests of snapshots that were built again, since a build time last stood still. */
+    rebuilds: integer().notNull().default(0),
+    /** Each answer of the delta has a token of its own: that it moves says nothing. */
+    ownTokens: boolean('own_tokens').notNull().default(false),
+    /** A round number of SKUs in `changed` that may be the most that the partner reports; null: none. */
+    roundChanged: integer('round_changed'),
+    limitSuspectedAt: instant('limit_suspected_at'),
   },
-  (t) => [check('sync_one_row', sql`${t.id}`)],
+  (t) => [
+    check('sync_one_row', sql`${t.id}`),
+    check('sync_delta_doubt', sql`${t.deltaDoubt} in ('suspected', 'behind', 'distrusted')`),
+  ],
 );
 
 /** Tokens that deltas have left since a manifest last set the token (store/catalog/left-tokens.ts). */

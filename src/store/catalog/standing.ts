@@ -1,0 +1,101 @@
+import type { Sql } from '../connection/db.ts';
+import { scanning } from '../connection/db.ts';
+import { isLeft } from './left-tokens.ts';
+import type { NamedSnapshot } from './sync-state.ts';
+
+/** What is thought of where the delta leads to: the manifest route names a newer snapshot, or has done so lately. */
+export type DeltaDoubt = 'suspected' | 'behind' | 'distrusted';
+
+/** What the manifest route says of the mirror's own snapshot that the mirror does not have. */
+export type CatalogDifference =
+  /** By how many SKUs and live SKUs it says that there are more. */
+  { readonly listed: number; readonly live: number } | { readonly rebuilt: true };
+
+/** Where the mirror stands when the manifest route names a snapshot. */
+export interface CatalogStanding {
+  readonly now: Date;
+  readonly snapshotId: string | null;
+  readonly manifestAppliedAt: Date | null;
+  /** When the snapshot of the token was built, by the manifest route; null where it has not said so. */
+  readonly tokenGeneratedAt: Date | null;
+  readonly tokenAt: Date | null;
+  /** When the named snapshot was named for the first time. */
+  readonly firstNamedAt: Date;
+  /** Whether deltas have left the named snapshot behind. */
+  readonly hasLeft: boolean;
+  readonly chainBroken: boolean;
+  readonly doubt: DeltaDoubt | null;
+  readonly behindSince: Date | null;
+  readonly deltaCheckedAt: Date | null;
+  readonly deltaLateAfterMs: number;
+  readonly difference: CatalogDifference | null;
+  /** Manifests of snapshots that were built again, since a build time last stood still. */
+  readonly rebuilds: number;
+  /** Lines of the last manifest that were rejected or doubled, and by how much it miscounted its live SKUs. */
+  readonly unclear: number;
+  readonly liveMiscount: number;
+}
+
+/** Where the mirror stands; call this before the naming of the snapshot is noted. */
+export async function readStanding(sql: Sql, named: NamedSnapshot): Promise<CatalogStanding> {
+  const [row] = await sql<[Omit<CatalogStanding, 'hasLeft'>]>`
+    select now() as now, snapshot_id as "snapshotId", manifest_applied_at as "manifestAppliedAt",
+      (select (n ->> 'generated')::timestamptz from jsonb_array_elements(named_snapshots) n
+        where n ->> 'id' = snapshot_id) as "tokenGeneratedAt",
+      token_at as "tokenAt",
+      coalesce((select (n ->> 'named')::timestamptz from jsonb_array_elements(named_snapshots) n
+        where n ->> 'id' = ${named.snapshotId}), now()) as "firstNamedAt",
+      chain_broken_at is not null as "chainBroken", delta_doubt as doubt, behind_since as "behindSince",
+      delta_checked_at as "deltaCheckedAt", catalog_internal.delta_late_after(g) * 1000 as "deltaLateAfterMs",
+      catalog_difference as difference, rebuilds, manifest_unclear as unclear,
+      manifest_live_miscount as "liveMiscount"
+    from catalog_internal.sync, catalog_internal.settings g`;
+  return { ...row, hasLeft: await isLeft(sql, named.snapshotId) };
+}
+
+/** How many SKUs the mirror has as listed, and how many of them as live. Reads the whole catalog. */
+export async function countCohorts(sql: Sql): Promise<{ readonly listed: number; readonly live: number }> {
+  const [counts] = await scanning(
+    sql<[{ listed: number; live: number }]>`
+      select count(*)::int as listed, count(*) filter (where price_source = 'live')::int as live
+      from catalog.skus where in_manifest`,
+  );
+  return counts;
+}
+
+/** SQL: token and manifest are still those of the standing. */
+const asIt = (sql: Sql, { snapshotId, manifestAppliedAt }: CatalogStanding) => sql`
+  snapshot_id is not distinct from ${snapshotId}
+  and date_trunc('milliseconds', manifest_applied_at) is not distinct from ${manifestAppliedAt}::timestamptz`;
+
+/** Stores what is thought of the delta, if the mirror still stands there; null: nothing speaks against it. */
+export async function noteDeltaDoubt(
+  sql: Sql,
+  standing: CatalogStanding,
+  doubt: DeltaDoubt | null,
+): Promise<void> {
+  await sql`
+    update catalog_internal.sync set delta_doubt = ${doubt},
+      behind_since = case when ${doubt !== null && doubt !== 'distrusted'} then coalesce(behind_since, now()) end
+    where ${asIt(sql, standing)}`;
+}
+
+/**
+ * Stores what the manifest route says of the mirror's snapshot that the mirror does not have; null: nothing. Does
+ * nothing where the mirror does not stand there any more, or may have been counted amid a delta: that of a large
+ * answer, or of a run that broke off, has applied a part of it. Returns whether it was stored.
+ */
+export async function noteDifference(
+  sql: Sql,
+  standing: CatalogStanding,
+  difference: CatalogDifference | null,
+): Promise<boolean> {
+  const stored = await sql`
+    update catalog_internal.sync set catalog_difference = ${difference === null ? null : sql.json(difference)},
+      catalog_differs_at = case when ${difference !== null} then coalesce(catalog_differs_at, now()) end
+    where ${asIt(sql, standing)} and exists (
+      select from catalog_internal.tasks where task = 'delta' and running_until is null and outcome = 'done'
+    )
+    returning 1`;
+  return stored.length > 0;
+}

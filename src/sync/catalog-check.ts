@@ -1,0 +1,98 @@
+import type { ManifestMeta } from '../partner/client.ts';
+import { PartnerError } from '../partner/errors.ts';
+import {
+  type CatalogDifference,
+  countCohorts,
+  noteDeltaDoubt,
+  noteDifference,
+  readStanding,
+  type CatalogStanding,
+} from '../store/catalog/standing.ts';
+import { noteCatalogCheck, readSyncState } from '../store/catalog/sync-state.ts';
+import { requestTask, type TaskRun } from '../store/ledger/tasks.ts';
+import { differenceOf, doubtAfter, isRebuilt } from './catalog-standing.ts';
+import type { SyncContext } from './context.ts';
+import { weighCounts } from './incidents.ts';
+import { isAwaited, isCounted, judgeOffer } from './manifest-decision.ts';
+import { askManifest, catalogFailed } from './manifest.ts';
+import { postponedBy, type TaskOutcome } from './outcome.ts';
+
+/**
+ * Asks the manifest route for its metadata only: how old the newest snapshot is, how much of it is live-priced
+ * (partner rules 4.2.10, 2.7), and whether the mirror that the delta has made is one of it. Where it is not, and where
+ * the delta is late, the manifest is downloaded whole.
+ */
+export async function checkCatalog(
+  ctx: SyncContext,
+  run: TaskRun,
+  signal?: AbortSignal,
+): Promise<TaskOutcome> {
+  const nextInMs = ctx.settings.intervals.catalogCheckMs;
+  const { manifestAppliedAt } = await readSyncState(ctx.sql);
+  if (manifestAppliedAt === null) {
+    return { kind: 'postponed', nextInMs: Math.min(nextInMs, 60_000), because: 'no baseline yet' };
+  }
+  const answered = await askManifest(ctx, run, signal);
+  // What a cache has kept for too long says nothing of the present.
+  const asked =
+    answered.kind === 'answer' && answered.value.isOld
+      ? { kind: 'error' as const, error: new PartnerError('cached-answer', 'manifest'), beganBackoff: false }
+      : answered;
+  if (asked.kind === 'wait') return postponedBy(asked, run.failures);
+  if (asked.kind === 'error') {
+    const { nextInMs: retry, ...outcome } = await catalogFailed(ctx, run, asked);
+    return { ...outcome, nextInMs: Math.min(retry, nextInMs) };
+  }
+  const { generatedAt, livePricedSkuCount, skuCount } = asked.value;
+  const state = await readSyncState(ctx.sql);
+  const standing = await readStanding(ctx.sql, asked.value);
+  await noteCatalogCheck(ctx.sql, asked.value);
+  const isBelieved = isCounted(asked.value, state, ctx.settings.catalog.manifestMinShare);
+  if (isBelieved) await weighCounts(ctx, asked.value);
+  const isBehind = await judgeDelta(ctx, asked.value, standing);
+  const differs = judgeOffer(asked.value, state) === null && (await compare(ctx, asked.value, standing));
+  // While the delta does not say what has changed, the manifest does; and its token may be one that the delta answers.
+  if (isBehind || differs || isAwaited(asked.value, { ...state, hasLeft: standing.hasLeft }))
+    await requestTask(ctx.sql, 'manifest');
+  const generated = generatedAt?.toISOString() ?? null;
+  return {
+    kind: 'done',
+    // Soon again where the delta may not be what it says.
+    nextInMs:
+      doubtAfter(asked.value, standing) === null ? nextInMs : Math.min(nextInMs, standing.deltaLateAfterMs),
+    counts: { generated, live: livePricedSkuCount, skus: skuCount },
+  };
+}
+
+/** Stores what the named snapshot says of the delta; whether the delta is behind. */
+async function judgeDelta(
+  ctx: SyncContext,
+  named: ManifestMeta,
+  standing: CatalogStanding,
+): Promise<boolean> {
+  const doubt = doubtAfter(named, standing);
+  if (doubt === standing.doubt) return doubt === 'behind';
+  await noteDeltaDoubt(ctx.sql, standing, doubt);
+  if (doubt === 'suspected') await requestTask(ctx.sql, 'delta');
+  if (doubt === 'behind') {
+    const generated = named.generatedAt?.toISOString() ?? null;
+    ctx.emit({ event: 'delta.behind', snapshot: named.snapshotId, generated, token: standing.snapshotId });
+  }
+  return doubt === 'behind';
+}
+
+/** Compares what is said of the mirror's own snapshot with the mirror; whether it differs. */
+async function compare(ctx: SyncContext, named: ManifestMeta, standing: CatalogStanding): Promise<boolean> {
+  if (named.snapshotId !== standing.snapshotId || standing.chainBroken) return false;
+  const { catalogCheckMs: firstMs, manifestMs: mostMs } = ctx.settings.intervals;
+  const before = standing.difference;
+  const difference: CatalogDifference | null =
+    (before !== null && 'rebuilt' in before) || isRebuilt(named, standing, { firstMs, mostMs })
+      ? { rebuilt: true }
+      : differenceOf(named, await countCohorts(ctx.sql), standing);
+  if (difference === null && before === null) return false;
+  const isStored = await noteDifference(ctx.sql, standing, difference);
+  if (difference === null || !isStored) return false;
+  if (before === null) ctx.emit({ event: 'catalog.differs', snapshot: named.snapshotId, ...difference });
+  return true;
+}

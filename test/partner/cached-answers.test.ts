@@ -1,0 +1,95 @@
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { systemClock } from '../../src/lib/clock.ts';
+import { createPartnerClient, type Permit } from '../../src/partner/client.ts';
+import { answersSince } from '../../src/partner/wire.ts';
+import { answer, serve } from './server.ts';
+
+const DELTA = { changed: ['A'], removed: [], now_live: [], to_snapshot: 's2' };
+const NOTHING_NEW = { changed: [], removed: [], now_live: [], to_snapshot: 's1' };
+
+/** A client of a partner that answers everything with this, with such an `Age`. */
+async function clientOf(body: object, age: string | null) {
+  const baseUrl = await serve((_request, response) => {
+    if (age !== null) response.setHeader('age', age);
+    answer(response, 200, body);
+  });
+  const client = createPartnerClient({
+    baseUrl,
+    credentials: () => ({ apiKey: 'key', secret: 'secret' }),
+    timeoutMs: 5000,
+    bodyKey: 'skus',
+    priceFields: ['price'],
+    skuField: 'sku',
+    allowInsecure: false,
+    userAgent: 'catalog-mirror/test',
+    clock: systemClock,
+  });
+  onTestFinished(() => client.close());
+  const outcomes: string[] = [];
+  const permit: Permit = {
+    async settle(outcome) {
+      outcomes.push(outcome);
+    },
+  };
+  return { client, permit, outcomes };
+}
+
+test.each<[string, string | null, object, object]>([
+  ['is new', null, DELTA, { toSnapshot: 's2' }],
+  ['was kept as long as it may be', '120', NOTHING_NEW, { toSnapshot: 's1' }],
+  ['was kept for longer, and leads on', '121', DELTA, { toSnapshot: 's2', isOld: true }],
+  ['was kept for longer by one of two caches', '3, 121', DELTA, { toSnapshot: 's2', isOld: true }],
+  ['has an age that is none', 'soon', NOTHING_NEW, { toSnapshot: 's1' }],
+  [
+    'names what it was asked with',
+    null,
+    { ...DELTA, since: 's1', from_snapshot: 's1' },
+    { toSnapshot: 's2' },
+  ],
+])('a delta that %s', async (_, age, body, read) => {
+  const { client, permit } = await clientOf(body, age);
+  const { isOld, toSnapshot } = await client.delta(permit, 's1');
+  expect({ toSnapshot, ...(isOld === undefined ? {} : { isOld }) }).toEqual(read);
+});
+
+test.each<[string, string | null, object]>([
+  ['has kept for too long that nothing is new', '121', NOTHING_NEW],
+  ['has kept for too long that nothing is new, without a token', '9999', { changed: [] }],
+  ['has sent for another token', null, { ...DELTA, from_snapshot: 's0' }],
+])('a delta that a cache %s is none', async (_, age, body) => {
+  const { client, permit, outcomes } = await clientOf(body, age);
+  await expect(client.delta(permit, 's1')).rejects.toMatchObject({ kind: 'cached-answer', status: 200 });
+  expect(outcomes).toEqual(['cached-answer']);
+});
+
+test.each([
+  ['600', undefined],
+  ['601', true],
+])('a manifest that was kept for %s seconds is old: %s', async (age, isOld) => {
+  const { client, permit } = await clientOf({ snapshot_id: 's1', url: 'https://files.example/m.gz' }, age);
+  expect((await client.manifest(permit)).isOld).toBe(isOld);
+});
+
+describe('the snapshot that a delta answer says it starts from', () => {
+  test.each<[string, boolean, unknown, string?]>([
+    ['the one that was asked with', true, { since: 's1' }],
+    ['none', true, { changed: [] }],
+    ['null', true, { since: null, from_snapshot: '' }],
+    ['another', false, { since: 's0' }],
+    ['another one under another name', false, { fromSnapshot: 's0' }],
+    ['both', false, { since: 's1', since_snapshot: 's0' }],
+    ['a number', true, { sinceSnapshot: 41 }, '41'],
+    ['another number', false, { from_snapshot: 40 }, '41'],
+    ['a number that is not exact', true, { since: 2 ** 60 }, '41'],
+    ['an object', true, { from_snapshot: { id: 's0' } }],
+    ['the time of its build', true, { since: '2026-11-20T10:00:00Z' }],
+    [
+      'another time, where tokens are times',
+      false,
+      { since: '2026-11-20T10:00:00Z' },
+      '2026-11-20T16:00:00Z',
+    ],
+  ])('%s', (_, is, body, since = 's1') => {
+    expect(answersSince(body, since)).toBe(is);
+  });
+});

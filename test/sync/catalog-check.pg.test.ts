@@ -1,0 +1,228 @@
+import { describe, expect, test } from 'vitest';
+import { baseline, line } from '../store/manifest.ts';
+import { knownSkus, useStore } from '../store/support.ts';
+import { built, isDue, SKUS, useFollowed } from './followed.ts';
+
+const store = useStore();
+const { partner, run, rest, minutesLater, found } = useFollowed(store);
+
+const WELL = {
+  doubt: null,
+  price: null,
+  asked: false,
+  silent: false,
+  behind: false,
+  catalogDifference: null,
+  catalogState: 'ok',
+  deltaLate: false,
+  said: [],
+};
+/** A mirror whose snapshot prices are not fresh, whatever the delta says, and that has asked for a manifest. */
+const DOUBTED = { price: 'delta_late', asked: true, silent: true, catalogState: 'stale', deltaLate: true };
+const BEHIND = { ...WELL, ...DOUBTED, doubt: 'behind', behind: true, said: ['delta.behind'] };
+
+const S12 = { snapshotId: 's12', generatedAt: built(12) };
+
+describe('the delta says that nothing is new, and the manifest route names a newer snapshot:', () => {
+  test('it is behind where that lasts for longer than a delta may take, and prices do not look fresh', async () => {
+    partner.named = { ...partner.named, ...S12 };
+    expect(await run('catalog-check')).toBe(30);
+    // A poll at once: it may just have been built.
+    expect(await found()).toEqual({ ...WELL, doubt: 'suspected' });
+    expect(await isDue(store.sql, 'delta')).toBe(true);
+    await minutesLater(29);
+    await run('catalog-check');
+    expect(await found()).toEqual({ ...WELL, doubt: 'suspected' });
+    await minutesLater(2);
+    await run('catalog-check');
+    expect(await found()).toEqual(BEHIND);
+    // It is said once, and asked for each time.
+    await rest();
+    await run('catalog-check');
+    expect(await found()).toEqual(BEHIND);
+  });
+
+  test('ordinary lag, in which the next poll or the one after that leads to it, is none', async () => {
+    partner.named = { ...partner.named, ...S12 };
+    await run('catalog-check');
+    await run('delta');
+    expect(await found()).toEqual({ ...WELL, doubt: 'suspected' });
+    partner.answers = (since) => (since === 's6' ? { toSnapshot: 's12' } : {});
+    await run('delta');
+    expect(await found()).toEqual(WELL);
+    await minutesLater(60);
+    expect(await run('catalog-check')).toBe(60);
+    expect(await found()).toEqual(WELL);
+  });
+
+  test('a delta that goes past it, to one that was built since, is not behind', async () => {
+    partner.named = { ...partner.named, ...S12 };
+    await run('catalog-check');
+    partner.answers = (since) => (since === 's6' ? { toSnapshot: 's18' } : {});
+    await minutesLater(40);
+    await run('catalog-check');
+    expect(await found()).toEqual(WELL);
+  });
+
+  test('a manifest route that lags behind the delta is no alarm, however long it does', async () => {
+    partner.answers = (since) => (since === 's6' ? { toSnapshot: 's12' } : {});
+    await run('delta');
+    for (const snapshotId of ['s6', 's6', 's9']) {
+      partner.named = { ...partner.named, snapshotId, generatedAt: built(snapshotId === 's9' ? 9 : 6) };
+      await run('catalog-check');
+      expect(await found()).toEqual(WELL);
+      await minutesLater(60);
+    }
+  });
+
+  test('one that moves, and always to a snapshot that is older than the named one, is behind too', async () => {
+    for (const [snapshotId, hour] of [
+      ['s9', 9],
+      ['s12', 12],
+    ] as const) {
+      partner.named = { ...partner.named, snapshotId, generatedAt: built(hour) };
+      await run('catalog-check');
+    }
+    partner.answers = (since) => (since === 's6' ? { toSnapshot: 's9' } : {});
+    await minutesLater(31);
+    await run('catalog-check');
+    expect(await found()).toEqual(BEHIND);
+  });
+
+  test('once it leads on, it is checked at once whether that is where the catalog is', async () => {
+    partner.named = { ...partner.named, ...S12 };
+    await run('catalog-check');
+    await minutesLater(31);
+    await run('catalog-check');
+    partner.answers = (since) => (since === 's6' ? { toSnapshot: 's18' } : {});
+    await run('delta');
+    expect(await isDue(store.sql, 'catalog-check')).toBe(true);
+    partner.named = { ...partner.named, snapshotId: 's18', generatedAt: built(18) };
+    await run('catalog-check');
+    expect(await found()).toEqual({ ...WELL, asked: true, said: ['delta.behind'] });
+  });
+
+  test('a manifest ends it; and until the delta has moved by itself, the next newer snapshot tells at once', async () => {
+    partner.named = { ...partner.named, ...S12 };
+    await run('catalog-check');
+    await minutesLater(31);
+    await run('catalog-check');
+    await baseline(
+      store.url,
+      SKUS.map((sku) => line(sku)),
+      { token: { snapshotId: 's12', generatedAt: built(12), lines: 20 } },
+    );
+    await rest();
+    partner.events = [];
+    expect(await run('catalog-check')).toBe(30);
+    expect(await found()).toEqual({ ...WELL, doubt: 'distrusted' });
+    partner.named = { ...partner.named, snapshotId: 's18', generatedAt: built(18) };
+    await run('catalog-check');
+    expect(await found()).toEqual(BEHIND);
+    partner.answers = (since) => (since === 's12' ? { toSnapshot: 's18' } : {});
+    await run('delta');
+    expect(await found()).toMatchObject({ doubt: null, catalogState: 'ok' });
+  });
+
+  test('an answer of the manifest route that a cache has kept for long is no check', async () => {
+    partner.named = { ...partner.named, ...S12, isOld: true };
+    expect(await run('catalog-check')).toBe(1);
+    const [task] =
+      await store.sql`select outcome, failures from catalog_internal.tasks where task = 'catalog-check'`;
+    expect(task).toEqual({ outcome: 'cached-answer', failures: 1 });
+    expect(await found()).toEqual(WELL);
+  });
+});
+
+describe("the manifest route says of the mirror's own snapshot", () => {
+  const differing = (catalogDifference: object) => ({
+    ...WELL,
+    ...DOUBTED,
+    catalogDifference,
+    said: ['catalog.differs'],
+  });
+
+  test.each([
+    ['more SKUs', { skuCount: 30 }, { listed: 10, live: 0 }],
+    ['fewer SKUs', { skuCount: 10 }, { listed: -10, live: 0 }],
+    ['more live SKUs', { livePricedSkuCount: 10 }, { listed: 0, live: 10 }],
+    ['a later build', { generatedAt: built(7) }, { rebuilt: true }],
+  ])('%s: a delta was lost, and a manifest is asked for', async (_, differs, difference) => {
+    partner.named = { ...partner.named, ...differs };
+    expect(await run('catalog-check')).toBe(60);
+    expect(await found()).toEqual(differing(difference));
+    await rest();
+    await run('catalog-check');
+    expect(await found()).toEqual(differing(difference));
+  });
+
+  test.each([
+    ['what it has', {}],
+    ['next to nothing else', { skuCount: 25, livePricedSkuCount: 5 }],
+    ['no counts', { skuCount: null, livePricedSkuCount: null }],
+    ['an earlier build', { generatedAt: built(5), skuCount: 30 }],
+  ])('%s: nothing follows', async (_, differs) => {
+    partner.named = { ...partner.named, ...differs };
+    await run('catalog-check');
+    expect(await found()).toEqual(WELL);
+  });
+
+  test.each([
+    ['runs', { outcome: 'done', running: true }],
+    ['broke off', { outcome: 'internal', running: false }],
+  ])('other counts while a delta %s, which may be applied in part: nothing follows', async (_, delta) => {
+    await store.sql`
+      update catalog_internal.tasks set outcome = ${delta.outcome}, running_until = case when ${delta.running} then now() end
+      where task = 'delta'`;
+    partner.named = { ...partner.named, skuCount: 30 };
+    await run('catalog-check');
+    expect(await found()).toEqual(WELL);
+  });
+
+  test('what it has again: the difference is over', async () => {
+    partner.named = { ...partner.named, skuCount: 30 };
+    await run('catalog-check');
+    await knownSkus(
+      store.sql,
+      Array.from({ length: 10 }, (_, n) => `B${n}`),
+    );
+    await run('catalog-check');
+    expect(await found()).toMatchObject({ catalogDifference: null, deltaLate: false });
+  });
+
+  test('a later build each time: the time is of something else, and a manifest is asked for ever more seldom', async () => {
+    const asked: boolean[] = [];
+    for (let hour = 7; hour < 16; hour += 1) {
+      partner.named = { ...partner.named, generatedAt: built(hour) };
+      await run('catalog-check');
+      const { catalogDifference } = await found();
+      asked.push(catalogDifference !== null);
+      if (catalogDifference !== null)
+        await baseline(
+          store.url,
+          SKUS.map((sku) => line(sku)),
+          { token: { snapshotId: 's6', generatedAt: built(hour), lines: 20 } },
+        );
+      await minutesLater(60);
+    }
+    expect(asked).toEqual([true, true, false, true, false, false, false, true, false]);
+    // Where it stands still, the next one counts at once.
+    await run('catalog-check');
+    partner.named = { ...partner.named, generatedAt: built(17) };
+    await run('catalog-check');
+    expect((await found()).catalogDifference).toEqual({ rebuilt: true });
+  });
+
+  test('counts that the manifest had wrong, or that its unreadable lines explain: nothing follows', async () => {
+    await baseline(
+      store.url,
+      SKUS.map((sku) => line(sku)),
+      { token: { snapshotId: 's6', generatedAt: built(6), lines: 30, unclear: 10, liveMiscount: 17 } },
+    );
+    await run('delta');
+    await rest();
+    partner.named = { ...partner.named, skuCount: 30, livePricedSkuCount: 17 };
+    await run('catalog-check');
+    expect(await found()).toEqual(WELL);
+  });
+});

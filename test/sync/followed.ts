@@ -1,0 +1,130 @@
+import { beforeEach } from 'vitest';
+import { systemClock } from '../../src/lib/clock.ts';
+import { NO_TRACER } from '../../src/lib/tracer.ts';
+import type { DeltaAnswer, ManifestMeta } from '../../src/partner/client.ts';
+import { SecretUrl } from '../../src/partner/secret-url.ts';
+import { runTask } from '../../src/queues/task-run.ts';
+import { readSyncState } from '../../src/store/catalog/sync-state.ts';
+import type { Sql } from '../../src/store/connection/db.ts';
+import { checkCatalog } from '../../src/sync/catalog-check.ts';
+import type { SyncContext } from '../../src/sync/context.ts';
+import { syncDelta } from '../../src/sync/delta.ts';
+import type { SyncEvent } from '../../src/sync/events.ts';
+import { knownSkus, type TestStore } from '../store/support.ts';
+import { settingsWith } from '../support/settings.ts';
+import { UNPACED } from '../support/unpaced.ts';
+
+const MINUTE = 60_000;
+const START = Date.now() - 24 * 60 * MINUTE;
+/** Build times by the partner's clock, by the hour. */
+export const built = (hour: number) => new Date(START + hour * 60 * MINUTE);
+
+export const SKUS = Array.from({ length: 20 }, (_, n) => `A${String(n).padStart(2, '0')}`);
+
+/** A partner that says what it is told to say. */
+export interface SaidPartner {
+  /** What the manifest route says. */
+  named: Partial<ManifestMeta>;
+  /** What the delta route says to a token; nothing new where it is not said. */
+  answers: (since: string) => Partial<DeltaAnswer>;
+  polls: number;
+  events: SyncEvent[];
+}
+
+/** A mirror of twenty SKUs at s6, whose delta and manifest route have both said so; each test has its own. */
+export function useFollowed(store: TestStore) {
+  const partner: SaidPartner = { named: {}, answers: () => ({}), polls: 0, events: [] };
+  let ctx: SyncContext;
+
+  beforeEach(async () => {
+    const { sql } = store;
+    const named = { snapshotId: 's6', generatedAt: built(6), skuCount: 20, livePricedSkuCount: 0 };
+    Object.assign(partner, { named, answers: () => ({}) });
+    ctx = contextOf(store, partner);
+    await sql`
+      update catalog_internal.sync set snapshot_id = 's6', token_at = now(), manifest_applied_at = now(), delta_checked_at = now(),
+        snapshot_generated_at = ${built(6)}`;
+    await knownSkus(sql, SKUS, { hash: 'h1' });
+    await sql`
+      update catalog.skus set state = 'priced', priced_at = now() - interval '1 hour', asked_at = now() - interval '1 hour'`;
+    await run('delta');
+    await run('catalog-check');
+    await rest();
+    Object.assign(partner, { polls: 0, events: [] });
+  });
+
+  /** Nothing is asked for. */
+  async function rest(): Promise<void> {
+    await store.sql`update catalog_internal.tasks set next_at = now() + interval '7 days'`;
+  }
+
+  /** The task's time has come. Gives back in how many minutes it comes again. */
+  async function run(task: 'delta' | 'catalog-check'): Promise<number> {
+    const { sql } = store;
+    await sql`update catalog_internal.tasks set next_at = now() where task = ${task}`;
+    const runner = { sql, clock: systemClock, signal: new AbortController().signal, report: () => {} };
+    await runTask(runner, task, async (of) =>
+      task === 'delta' ? await syncDelta(ctx, of.failures) : await checkCatalog(ctx, of),
+    );
+    const [row] = await sql<[{ minutes: number }]>`
+      select round(extract(epoch from next_at - clock_timestamp()) / 60)::int as minutes
+      from catalog_internal.tasks where task = ${task}`;
+    return row.minutes;
+  }
+
+  /** So many minutes go by in which the delta is read all the while. */
+  async function minutesLater(minutes: number): Promise<void> {
+    await store.sql`
+      update catalog_internal.sync set behind_since = behind_since - make_interval(mins => ${minutes}),
+        token_at = token_at - make_interval(mins => ${minutes}),
+        manifest_applied_at = manifest_applied_at - make_interval(mins => ${minutes})`;
+    await run('delta');
+  }
+
+  const found = async () => await foundIn(store.sql, partner);
+
+  return { partner, run, rest, minutesLater, found };
+}
+
+function contextOf({ sql, url: databaseUrl }: TestStore, partner: SaidPartner): SyncContext {
+  return {
+    sql,
+    databaseUrl: () => databaseUrl,
+    client: {
+      async delta(_: unknown, since: string) {
+        partner.polls += 1;
+        const nothing = { changed: [], removed: [], nowLive: [], toSnapshot: since, skipped: 0 };
+        return { ...nothing, ...partner.answers(since) };
+      },
+      async manifest() {
+        const url = new SecretUrl(new URL('https://files.example/m.gz'));
+        return { url, urlExpiresAt: null, readBy: { url: null, snapshotId: null }, ...partner.named };
+      },
+    },
+    pacer: UNPACED,
+    clock: systemClock,
+    random: Math.random,
+    emit: (event: SyncEvent) => partner.events.push(event),
+    settings: settingsWith(),
+    tracer: NO_TRACER,
+  } as unknown as SyncContext;
+}
+
+/** What the mirror thinks of the delta, and what follows from it. */
+async function foundIn(sql: Sql, { events }: SaidPartner) {
+  const { deltaBehindSince, catalogDifference, catalogState, deltaLate } = await readSyncState(sql);
+  const [row] = await sql<[{ doubt: string | null; price: string | null; asked: boolean; silent: boolean }]>`
+    select (select delta_doubt from catalog_internal.sync) as doubt,
+      (select doubt from catalog.sku_trust where sku = 'A00') as price,
+      (select next_at <= clock_timestamp() from catalog_internal.tasks where task = 'manifest') as asked,
+      (select silent_minutes = 'infinity' from catalog_internal.price_beliefs()) as silent`;
+  const said = events.flatMap(({ event }) => (event === 'delta.applied' ? [] : [event]));
+  return { ...row, behind: deltaBehindSince !== null, catalogDifference, catalogState, deltaLate, said };
+}
+
+/** Whether the task is due. */
+export async function isDue(sql: Sql, task: 'delta' | 'manifest' | 'catalog-check'): Promise<boolean> {
+  const [row] = await sql<[{ due: boolean }]>`
+    select next_at <= clock_timestamp() as due from catalog_internal.tasks where task = ${task}`;
+  return row.due;
+}
