@@ -6,6 +6,7 @@ import { connect } from '../store/connection/db.ts';
 import { waitForDatabase } from '../store/connection/startup.ts';
 import { addressOf, adoptAccount } from '../store/setup/account.ts';
 import { migrateDatabase } from '../store/setup/migrations.ts';
+import { namingHolder } from '../store/status/lock-holders.ts';
 import type { Log } from '../telemetry/log/logger.ts';
 import { type Command, EXIT } from './command.ts';
 import { openLog } from './log.ts';
@@ -37,7 +38,9 @@ export const migrate: Command = {
       if (which !== null) print(`in ${which}:`);
       const sql = connect(database.url, { max: 1 });
       await waitForDatabase(sql, systemClock, PATIENCE_MS);
-      const { rolesMissing } = await migrateDatabase(database.url);
+      const { rolesMissing } = await migrateDatabase(database.url).catch(async (error: unknown) => {
+        throw await namingHolder(sql, error);
+      });
       if (config.queues.redisUrl === null) await prepareTables(database.url);
       print('migrations applied');
       if (rolesMissing.length > 0) print(missingRolesText(rolesMissing));

@@ -8,6 +8,7 @@ import { Misconfigured } from '../lib/misconfigured.ts';
 import { connect, type Sql } from '../store/connection/db.ts';
 import { sqlState } from '../store/connection/sql-errors.ts';
 import { waitForDatabase } from '../store/connection/startup.ts';
+import { namingHolder } from '../store/status/lock-holders.ts';
 import { NoMirror } from './no-mirror.ts';
 
 const PATIENCE_MS = 10_000;
@@ -141,6 +142,8 @@ async function withConnection<T>(
     return await work(sql);
   } catch (error) {
     const state = sqlState(error) ?? '';
+    const named = await namingHolder(sql, error);
+    if (named !== error) throw named;
     if (state === NO_PRIVILEGE && !(await isDaemons(url))) throw new NotAllowed(error);
     if (!NO_TABLES.has(state) || (await hasTables(url))) throw error;
     throw new Error('the mirror has no tables yet: start the daemon, or run `catalog-mirror migrate`', {

@@ -10,6 +10,7 @@ import { createStorePause } from '../queues/store-pause.ts';
 import { leaveReadOnly, type Sql, statementsAtWork } from '../store/connection/db.ts';
 import { dueNow } from '../store/ledger/idle.ts';
 import { endCallPause, type TaskName } from '../store/ledger/tasks.ts';
+import { tellingOfLocks } from '../store/status/lock-holders.ts';
 import type { Log } from '../telemetry/log/logger.ts';
 import { rememberProblems } from '../telemetry/log/problems.ts';
 import { createScrubber } from '../telemetry/log/scrub.ts';
@@ -135,12 +136,13 @@ async function start(given: StartParts): Promise<Omit<App, 'stop'>> {
   );
   const queuesInPostgres = config.queues.redisUrl === null;
   const telemetry = createTelemetry({ log, metrics, clock, backlog: () => dueNow(sql), queuesInPostgres });
+  const telling = <T>(work: () => Promise<T>) => tellingOfLocks(sql, telemetry.onLocks, work);
   const pause = createStorePause(clock, telemetry.onStore, () => leaveReadOnly(sql));
   const onQueueError = (error: Error) => (telemetry.onQueueError(error), pause.queuesFail(error));
   const backend = await needingConnections(config, async () => {
-    await migrateMirror(config, sql, database.url, { log, onStop });
+    await telling(() => migrateMirror(config, sql, database.url, { log, onStop }));
     // Whoever starts it may have changed what calls failed for.
-    await endCallPause(sql, null);
+    await telling(() => endCallPause(sql, null));
     const reporting = { onError: onQueueError, telemetry: tracing.queues };
     return await openQueues(config, { ...reporting, databaseUrl: database.url, onStop, waits });
   });
@@ -148,9 +150,9 @@ async function start(given: StartParts): Promise<Omit<App, 'stop'>> {
   const breaker = createCircuitBreaker(clock, limits);
   const clocks = createClockWatch(sql, clock, telemetry.onClock);
   // Before anything goes by a time that a wrong clock has written.
-  await clocks.check();
+  await telling(() => clocks.check());
   const names = keepNames(sql, clock);
-  await names.read();
+  await telling(() => names.read());
   const own = { config, clock, log, problems, metrics, telemetry, pause, backend, breaker, clocks, names };
   const sync = createSync(own, { sql, databaseUrl: database.url, limits, tracer: tracing.tracer, onStop });
   const parts: Parts = { ...own, sync };

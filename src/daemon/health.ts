@@ -1,6 +1,6 @@
 import type { Config } from '../config/config.ts';
 import { formatAge } from '../lib/duration.ts';
-import { within } from '../lib/within.ts';
+import { isOutOfTime, within } from '../lib/within.ts';
 import type { CircuitBreaker } from '../pace/circuit-breaker.ts';
 import { type PaceLimits, paceLimits } from '../pace/policy.ts';
 import { paceReader } from '../pace/view.ts';
@@ -10,6 +10,7 @@ import type { StorePause } from '../queues/store-pause.ts';
 import { IncompleteMirror, readFacts, type ReadFacts } from '../status/facts.ts';
 import {
   busyText,
+  lockedText,
   type Health,
   judgeHealth,
   type OwnFacts,
@@ -19,6 +20,7 @@ import {
 import { readStatus, type Status, type StatusSettings } from '../status/status.ts';
 import type { StatementAtWork } from '../store/connection/at-work.ts';
 import { type Sql, statementsAtWork } from '../store/connection/db.ts';
+import { isLockNotAvailable } from '../store/connection/locks.ts';
 import {
   closedDatabase,
   isAnswer,
@@ -28,6 +30,7 @@ import {
   sqlState,
 } from '../store/connection/sql-errors.ts';
 import { createCountsReader, storedCounts } from '../store/status/counts-reader.ts';
+import { type LockHolder, readLockHoldersAside } from '../store/status/lock-holders.ts';
 import type { WrongClock } from '../sync/clocks.ts';
 import type { SyncContext } from '../sync/context.ts';
 import { type StatusLines, statusLines } from '../telemetry/log/lines.ts';
@@ -95,6 +98,7 @@ export function createHealth(
   const factsOf = factsReader(sql, limits);
   const statusOf = statusReader(sql, settings, statusLines(log, clock));
   const startedAt = clock.monotonic();
+  const lockedTextOf = createLockedReader(sql);
   let queuesAnswer = true;
 
   /** What is wrong with the queues; null: they answer. */
@@ -111,9 +115,9 @@ export function createHealth(
     let unreadable: string | null = null;
     const [queues, read] = await Promise.all([
       queuesFailure(),
-      within(factsOf(), ANSWER_WITHIN_MS).catch((error: unknown) => {
+      within(factsOf(), ANSWER_WITHIN_MS).catch(async (error: unknown) => {
         log.debug({ event: 'status.unread', err: error });
-        unreadable = unreadableText(error, atWork());
+        unreadable = (await lockedTextOf(error)) ?? unreadableText(error, atWork());
         return null;
       }),
     ]);
@@ -176,6 +180,30 @@ function factsReader(sql: Sql, limits: PaceLimits): () => Promise<ReadFacts> {
   const counts = () =>
     within(fresh(), COUNT_WITHIN_MS).catch(async () => (await storedCounts(sql))?.counts ?? null);
   return () => readFacts(sql, { windowMs: limits.windowMs, paceOf, counts });
+}
+
+/** Of what is left of an answer's time. */
+const LOCKS_WITHIN_MS = 1000;
+
+/**
+ * Who has locked what facts are read from, where that is why they did not come in time or at all; null: nobody. One
+ * question at a time, on a connection of its own: those of the pool may all be waiting.
+ */
+function createLockedReader(sql: Sql): (cause: unknown) => Promise<string | null> {
+  let asking: Promise<readonly LockHolder[]> | null = null;
+  const ask = async () => {
+    try {
+      return await readLockHoldersAside(sql, 'all');
+    } finally {
+      asking = null;
+    }
+  };
+  return async (cause) => {
+    if (!isOutOfTime(cause) && !isLockNotAvailable(cause)) return null;
+    asking ??= ask();
+    const [holder] = await within(asking, LOCKS_WITHIN_MS).catch(() => []);
+    return holder === undefined ? null : lockedText(holder);
+  };
 }
 
 /** How the statistics beside facts are read: within so long, or not at all, which is told of. */

@@ -156,7 +156,7 @@ export const STORE = {
   'store.locked': line(
     ['warn', 'debug'],
     'the mirror waits for a lock that somebody else holds in Postgres',
-    ['holderPid', 'role', 'application', 'table', 'waitedSeconds', ...REPEATED],
+    ['holderPid', 'role', 'application', 'table', 'heldSeconds', 'command', 'waitedSeconds', ...REPEATED],
     'a waiting statement gives up after 20 seconds and is retried; ask the session to commit, or end it with ' +
       'pg_terminate_backend(holderPid)',
   ),

@@ -1,3 +1,5 @@
+const LATE = 'ETIMEDOUT';
+
 /**
  * The promise's result, or an error with code ETIMEDOUT after `timeoutMs`; what the promise waits for is not stopped.
  * For clients that may wait forever, as that of Redis does while its server is down.
@@ -5,7 +7,7 @@
 export async function within<T>(promise: Promise<T>, timeoutMs: number): Promise<T> {
   let timer: NodeJS.Timeout | undefined;
   const timeout = new Promise<never>((_, reject) => {
-    const late = Object.assign(new Error(`no answer within ${timeoutMs} ms`), { code: 'ETIMEDOUT' });
+    const late = Object.assign(new Error(`no answer within ${timeoutMs} ms`), { code: LATE });
     timer = setTimeout(() => reject(late), timeoutMs);
   });
   try {
@@ -14,3 +16,7 @@ export async function within<T>(promise: Promise<T>, timeoutMs: number): Promise
     clearTimeout(timer);
   }
 }
+
+/** Whether it is that error. */
+export const isOutOfTime = (error: unknown): boolean =>
+  error instanceof Error && 'code' in error && error.code === LATE;

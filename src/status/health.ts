@@ -2,7 +2,7 @@ import { formatAge } from '../lib/duration.ts';
 import { count, plural } from '../lib/format.ts';
 import { atWorkText, type StatementAtWork } from '../store/connection/at-work.ts';
 import type { StoreFailure } from '../store/connection/sql-errors.ts';
-import { holderText } from '../store/status/lock-holders.ts';
+import { holderRemedy, holderText, type LockHolder } from '../store/status/lock-holders.ts';
 import { snapshotHolderText } from '../store/status/snapshot-holder.ts';
 import type { Facts } from './facts.ts';
 import { failingCalls, failingTasks } from './failing.ts';
@@ -149,7 +149,7 @@ function lockReasons({ lockHolders }: Facts): Reason[] {
     degraded(
       'locked',
       `${holderText(holder)}, and the mirror has waited ${formatAge(holder.seconds)} for it`,
-      `have it commit, or run as its role: select pg_terminate_backend(${holder.pid})`,
+      holderRemedy(holder),
     ),
   );
 }
@@ -241,6 +241,10 @@ export function busyText(atWork: readonly StatementAtWork[]): string | null {
     `${formatAge(longest.seconds)}${what === '' ? '' : `: ${what}`}; it is waited for`
   );
 }
+
+/** What is said of a Postgres that does not answer because somebody has locked what it is asked for. */
+export const lockedText = (holder: LockHolder): string =>
+  `the mirror cannot be read: ${holderText(holder)}; ${holderRemedy(holder)}`;
 
 /** What is said of a Postgres that does not answer. */
 export const POSTGRES_AWAY = 'Postgres does not answer; check that it runs and that DATABASE_URL reaches it';

@@ -38,7 +38,6 @@ export const CONNECTIONS: readonly Mutant[] = [
       "when coalesce(a.state, 'disabled') = 'disabled'",
       'when false',
     ],
-    ['slow statements: an idle session is at work', "else a.state = 'active' and a.wait", 'else a.wait'],
     [
       'slow statements: with no connection left nobody is asked',
       'return await readAtWork(pool(), pid, silentMs);',

@@ -108,8 +108,38 @@ export const SAFETY: readonly Mutant[] = [
     ],
     [
       'lock holders: who has the watchlist is not named',
-      "= to_regclass('catalog.watchlist')",
-      "= to_regclass('catalog.skus')",
+      "(n.nspname, c.relname) = ('catalog', 'watchlist')",
+      "(n.nspname, c.relname) = ('catalog', 'skus')",
+    ],
+    [
+      'lock holders: who has a table of the ledger locked is not named',
+      "and l.mode in ('ShareLock',",
+      "and l.mode in ('Share',",
+    ],
+    [
+      'lock holders: tables of the ledger with any lock count',
+      "and l.mode in ('ShareLock', 'ShareRowExclusiveLock', 'ExclusiveLock', 'AccessExclusiveLock')",
+      "and l.mode <> 'None'",
+    ],
+    [
+      'lock holders: sessions of the mirror that are at work are named',
+      'own.pid = a.pid and coalesce(own.at_work, true)',
+      'own.pid = a.pid and false',
+    ],
+    [
+      'lock holders: sessions of the mirror that are frozen are not named',
+      'own.pid = a.pid and coalesce(own.at_work, true)',
+      'own.pid = a.pid',
+    ],
+    [
+      'lock holders: a seller who acts as the role is not named',
+      " and a.application_name like 'catalog-mirror%')\n    order by",
+      ')\n    order by',
+    ],
+    [
+      'lock holders: an error does not name who holds the lock',
+      'if (!isLockNotAvailable(error) || error instanceof Locked) return error;',
+      'if (error !== null) return error;',
     ],
   ),
   ...faultsOf(

@@ -92,3 +92,44 @@ test('a seller who keeps the watchlist locked holds up nothing, and is named in 
     ]);
   });
 });
+
+test('whoever keeps a table of the ledger locked is named by readyz, although nothing can be read, and by a start', async () => {
+  await using stack = await createStack({ sandbox: { skus: 5 } });
+  const daemon = await stack.start();
+  await stack.caughtUp();
+  const neighbour = connect(stack.databaseUrl, { max: 1, name: 'psql' });
+  const named =
+    /process \d+ of Postgres \(role .*, application psql\) holds a lock on catalog_internal.sync, in a transaction of/;
+  let starting: Promise<unknown> = Promise.resolve();
+  try {
+    await neighbour.begin(async (tx) => {
+      await tx`set local idle_in_transaction_session_timeout = 0`;
+      await tx`lock table catalog_internal.sync in access exclusive mode`;
+      await eventually(
+        async () => {
+          const answer = await fetch(`http://127.0.0.1:${daemon.httpPort}/readyz`);
+          expect(await answer.json()).toMatchObject({
+            reason: expect.stringMatching(named) as string,
+          });
+        },
+        { within: 60_000 },
+      );
+      await daemon.stop();
+      const said = stack.logs.length;
+      starting = stack.start();
+      await eventually(
+        () => {
+          const locked = stack.logs.slice(said).filter(({ event }) => event === 'store.locked');
+          expect(locked.map(({ application, table }) => ({ application, table }))).toContainEqual({
+            application: 'psql',
+            table: 'catalog_internal.sync',
+          });
+        },
+        { within: 60_000 },
+      );
+    });
+    await starting;
+  } finally {
+    await neighbour.end({ timeout: 2 });
+  }
+}, 200_000);

@@ -1,3 +1,5 @@
+import { once } from 'node:events';
+import { type AddressInfo, connect as connectTo, createServer, type Socket } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
 import { atWorkText, mayWaitOn } from '../../src/store/connection/at-work.ts';
 import { connect, type ConnectOptions, type Sql, statementsAtWork } from '../../src/store/connection/db.ts';
@@ -104,9 +106,41 @@ test('one that falls silent while Postgres is at work is lost when Postgres is d
   expect(performance.now() - startedAt).toBeLessThan(SLOW_SECONDS * 1000 + 4 * WITHIN_MS);
 });
 
+/** A way to Postgres on whose first connection, once it is told to, nobody takes what Postgres sends. */
+async function stallingWay(): Promise<{ readonly url: string; stall(): void }> {
+  const { hostname, port } = new URL(store.url);
+  let made = 0;
+  let stalled = false;
+  const sockets: Socket[] = [];
+  const listener = createServer((client) => {
+    made += 1;
+    const isFirst = made === 1;
+    const server = connectTo(Number(port), hostname);
+    sockets.push(client, server);
+    for (const socket of [client, server]) socket.on('error', () => {});
+    client.pipe(server);
+    server.on('data', (piece) => {
+      if (isFirst && stalled) server.pause();
+      else client.write(piece);
+    });
+  });
+  listener.listen(0, '127.0.0.1');
+  await once(listener, 'listening');
+  onTestFinished(() => {
+    for (const socket of sockets) socket.destroy();
+    listener.close();
+  });
+  const url = new URL(store.url);
+  url.port = String((listener.address() as AddressInfo).port);
+  return { url: url.href, stall: () => void (stalled = true) };
+}
+
 test('one whose answer nobody takes is lost: Postgres only waits to send it', async () => {
-  const { sql, proxy } = await openLine();
-  proxy.watch(() => (_, direction) => (direction === 'to-client' ? 'silence' : 'pass'));
+  const way = await stallingWay();
+  const sql = connect(way.url, { max: 1, answerWithinMs: WITHIN_MS });
+  onTestFinished(() => sql.end({ timeout: 0 }));
+  await sql`select 1`;
+  way.stall();
   expect(await codeOf(sql`select repeat('x', 50000000) as long`)).toBe('ANSWER_TIMEOUT');
 });
 

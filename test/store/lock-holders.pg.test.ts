@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { expect, onTestFinished, test } from 'vitest';
 import { connect, type Sql } from '../../src/store/connection/db.ts';
-import { holderText, readLockHolders } from '../../src/store/status/lock-holders.ts';
+import { holderText, Locked, namingHolder, readLockHolders } from '../../src/store/status/lock-holders.ts';
 import { actingLogins } from '../support/acting-login.ts';
 import { eventually } from '../support/eventually.ts';
 import { useStore } from './support.ts';
@@ -46,8 +46,8 @@ test('who has the watchlist locked is named, although nobody is left waiting for
     expect(holders).toMatchObject([
       { pid: await pidOf(tx), role, application: 'pricing-tool', table: 'catalog.watchlist' },
     ]);
-    expect(holderText(holders[0] as (typeof holders)[0])).toBe(
-      `process ${holders[0]?.pid} of Postgres (role ${role}, application pricing-tool) holds a lock on catalog.watchlist`,
+    expect(holderText({ ...(holders[0] as (typeof holders)[0]), heldSeconds: 240 })).toBe(
+      `process ${holders[0]?.pid} of Postgres (role ${role}, application pricing-tool) holds a lock on catalog.watchlist, in a transaction of 4m whose last statement is LOCK TABLE`,
     );
   });
   expect(await readLockHolders(store.sql)).toEqual([]);
@@ -120,4 +120,77 @@ test('whom a login waits for that acts as another role is named, to the logins t
   });
   await waits;
   await Promise.all([waiting.end(), asking.end()]);
+});
+
+const untilHeld = (tx: Pick<Sql, 'unsafe'>) => tx.unsafe('select pg_sleep(1.1)');
+
+test.each([
+  ['a table of the ledger in exclusive mode', 'lock table catalog_internal.due in exclusive mode', 1],
+  ['it in a mode that nobody minds', 'lock table catalog_internal.due in row exclusive mode', 0],
+  ["a seller's table", 'lock table catalog.skus in exclusive mode', 0],
+])('whoever has %s locked is named without anybody waiting: %s', async (_, lock, named) => {
+  const { sql } = await neighbour('psql', 'superuser');
+  await sql.begin(async (tx) => {
+    await tx.unsafe(lock);
+    await untilHeld(tx);
+    const holders = await readLockHolders(store.sql);
+    expect(holders).toHaveLength(named);
+    for (const holder of holders) {
+      expect(holder).toMatchObject({ application: 'psql', table: 'catalog_internal.due', command: 'SELECT' });
+      expect(holder.heldSeconds).toBeGreaterThan(1);
+    }
+  });
+});
+
+test('a session of the mirror is named only where it is frozen', async () => {
+  const own = connect(store.url, { max: 1, name: 'catalog-mirror' });
+  onTestFinished(() => own.end({ timeout: 1 }));
+  await own.begin(async (tx) => {
+    await tx`lock table catalog_internal.due in exclusive mode`;
+    const working = tx`select pg_sleep(2)`.execute();
+    await store.sql`select pg_sleep(1.2)`;
+    expect(await readLockHolders(store.sql)).toEqual([]);
+    await working;
+    // Idle since just now: it goes on at once, as far as is known.
+    expect(await readLockHolders(store.sql)).toEqual([]);
+    await store.sql`select pg_sleep(1.2)`;
+    expect(await readLockHolders(store.sql)).toMatchObject([{ pid: await pidOf(tx) }]);
+  });
+});
+
+test('a program of the same role that is not of the mirror is named at its work, too', async () => {
+  const psql = connect(store.url, { max: 1, name: 'psql' });
+  onTestFinished(() => psql.end({ timeout: 1 }));
+  await psql.begin(async (tx) => {
+    await tx`lock table catalog_internal.due in exclusive mode`;
+    const working = tx`select pg_sleep(2)`.execute();
+    await store.sql`select pg_sleep(1.2)`;
+    expect(await readLockHolders(store.sql)).toMatchObject([{ application: 'psql' }]);
+    await working;
+  });
+});
+
+test('the error of whoever has waited in vain names who holds the lock', async () => {
+  const { role, sql } = await neighbour('psql', 'superuser');
+  await sql.begin(async (tx) => {
+    await tx`lock table catalog.skus in access exclusive mode`;
+    await untilHeld(tx);
+    const waiting = store.sql.begin(async (own) => {
+      await own`set local lock_timeout = '10ms'`;
+      await own`select count(*) from catalog.skus`;
+    });
+    const error = await waiting.then(
+      () => null,
+      (failed: unknown) => failed,
+    );
+    const named = await namingHolder(store.sql, error);
+    expect(named).toBeInstanceOf(Locked);
+    expect(String(named)).toContain(`(role ${role}, application psql) holds a lock on catalog.skus`);
+    expect(named).toMatchObject({
+      hint: expect.stringContaining('pg_terminate_backend') as string,
+      cause: error,
+    });
+    const other = new Error('another one');
+    expect(await namingHolder(store.sql, other)).toBe(other);
+  });
 });

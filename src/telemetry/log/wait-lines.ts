@@ -14,9 +14,17 @@ export interface WaitLines {
 export function waitLines(log: Log, throttle: LogThrottle): WaitLines {
   return {
     onLocks(holders) {
-      for (const { pid, role, application, table, seconds } of holders) {
+      for (const { pid, role, application, table, seconds, heldSeconds, command } of holders) {
         const { say, ...facts } = throttle.again('locks', `${pid}`);
-        const waited = { holderPid: pid, role, application, table, waitedSeconds: Math.round(seconds) };
+        const held = { heldSeconds: heldSeconds === null ? null : Math.round(heldSeconds), command };
+        const waited = {
+          holderPid: pid,
+          role,
+          application,
+          table,
+          ...held,
+          waitedSeconds: Math.round(seconds),
+        };
         throttled(log, 'warn', say, { event: 'store.locked', ...waited, ...facts });
       }
       if (holders.length > 0) return;
