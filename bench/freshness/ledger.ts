@@ -223,10 +223,8 @@ export class Ledger {
 
   #wait(item: number): number {
     return nextRefreshMinutes(
-      this.#market.weights[item] as number,
-      this.#rates[item] as Rate,
-      this.#threshold,
-      this.#most,
+      { weight: this.#market.weights[item] as number, rate: this.#rates[item] as Rate },
+      { refreshThreshold: this.#threshold, maxIntervalMinutes: this.#most },
     );
   }
 

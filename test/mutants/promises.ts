@@ -43,7 +43,11 @@ export const PROMISES: readonly Mutant[] = [
   ...faultsOf(
     'src/sync/live/policy.ts',
     PURE,
-    ['live plan: promises are planned by worth', 'promisedWait(group, most)),', 'most),'],
+    [
+      'live plan: promises are planned by worth',
+      'maxIntervalMinutes: promisedWait(group, most) }',
+      'maxIntervalMinutes: most }',
+    ],
     ['live plan: promises take nothing of a round', 'refreshes - taken', 'refreshes'],
   ),
   ...faultsOf(

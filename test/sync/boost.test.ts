@@ -21,6 +21,11 @@ import {
 import { NO_RELEASES } from '../../src/sync/live/releases.ts';
 import { NOW, refresh, released, suspected, UNMOVED, WHOLESALE } from './line-refreshes.ts';
 
+const terms = (refreshThreshold: number, maxIntervalMinutes: number) => ({
+  refreshThreshold,
+  maxIntervalMinutes,
+});
+
 const PLAN = { refreshThreshold: 1, maxIntervalMinutes: 120 };
 const member = (n: number, over: Partial<LineMember> = {}): LineMember => ({
   sku: `S${n}`,
@@ -80,7 +85,7 @@ describe('who is refreshed for it', () => {
     const again = (age: number, over: Partial<LineRefresh> = {}) =>
       releaseRecheckMinutes(released(), refresh(NOW + 0.1 + age, { sizes: UNMOVED, ...over }), known, PLAN);
     expect(again(1)).toBeGreaterThanOrEqual(5 - 1e-9);
-    expect(again(1)).toBeLessThan(nextRefreshMinutes(0.5, PRIOR, 1, 120));
+    expect(again(1)).toBeLessThan(nextRefreshMinutes({ weight: 0.5, rate: PRIOR }, terms(1, 120)));
     expect(again(10.1)).toBeNull();
     expect(again(1, { sizes: WHOLESALE })).toBeNull();
     expect(releaseRecheckMinutes(QUIET_LINE, refresh(NOW, { sizes: UNMOVED }), known, PLAN)).toBeNull();
@@ -101,12 +106,14 @@ describe('the boost', () => {
         positive(0, 500),
         (weight, alpha, beta, hazard, tau) => {
           const rate = { alpha, beta };
-          expect(boostedValue(weight, rate, tau, hazard, 120)).toBeGreaterThanOrEqual(
-            boostedValue(weight, rate, tau, hazard / 2, 120),
+          expect(boostedValue({ weight, rate, minutes: tau, hazard }, terms(1, 120))).toBeGreaterThanOrEqual(
+            boostedValue({ weight, rate, minutes: tau, hazard: hazard / 2 }, terms(1, 120)),
           );
-          const minutes = boostedMinutes(weight, rate, hazard, 1, 120);
+          const minutes = boostedMinutes({ weight, rate, hazard }, terms(1, 120));
           expect(minutes).toBeGreaterThanOrEqual(0);
-          expect(minutes).toBeLessThanOrEqual(boostedMinutes(weight, rate, hazard / 2, 1, 120));
+          expect(minutes).toBeLessThanOrEqual(
+            boostedMinutes({ weight, rate, hazard: hazard / 2 }, terms(1, 120)),
+          );
           expect(minutes).toBeLessThanOrEqual(120);
         },
       ),
@@ -115,9 +122,9 @@ describe('the boost', () => {
 
   test('without a hazard is the usual wait, about', () => {
     const rate = { alpha: 10, beta: 10_000 };
-    const usual = nextRefreshMinutes(1, rate, 0.5, 1e6);
-    expect(boostedMinutes(1, rate, 0, 0.5, 1e6) / usual).toBeGreaterThan(0.9);
-    expect(boostedMinutes(1, rate, 0, 0.5, 1e6) / usual).toBeLessThan(1.1);
+    const usual = nextRefreshMinutes({ weight: 1, rate }, terms(0.5, 1e6));
+    expect(boostedMinutes({ weight: 1, rate, hazard: 0 }, terms(0.5, 1e6)) / usual).toBeGreaterThan(0.9);
+    expect(boostedMinutes({ weight: 1, rate, hazard: 0 }, terms(0.5, 1e6)) / usual).toBeLessThan(1.1);
   });
 
   test('decides between candidates', () => {

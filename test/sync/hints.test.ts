@@ -230,7 +230,10 @@ describe('a hint', () => {
   });
 
   test('brings a refresh forward to where it gains as much as any other, and never puts one off', () => {
-    const at = boostedMinutes(1, PRIOR, 0.5, 1, 120);
+    const at = boostedMinutes(
+      { weight: 1, rate: PRIOR, hazard: 0.5 },
+      { refreshThreshold: 1, maxIntervalMinutes: 120 },
+    );
     expect(hintedMinutes({ ...SKU, minutes: 0, dueIn: 120 }, 0.5, PLAN)).toBeCloseTo(at, 9);
     expect(hintedMinutes({ ...SKU, minutes: at + 5, dueIn: 1 }, 0.5, PLAN)).toBe(0);
     expect(hintedMinutes({ ...SKU, minutes: 0, dueIn: at }, 0.5, PLAN)).toBeNull();

@@ -36,12 +36,15 @@ describe('the next refresh', () => {
   const fast = { alpha: 20, beta: 20 };
 
   test('is never sooner than a minute, whatever the SKU weighs', () => {
-    expect(nextRefreshMinutes(1e6, fast, 1e-9, 100)).toBe(MIN_MINUTES);
+    expect(
+      nextRefreshMinutes({ weight: 1e6, rate: fast }, { refreshThreshold: 1e-9, maxIntervalMinutes: 100 }),
+    ).toBe(MIN_MINUTES);
   });
 
   test('is never later than the longest allowed wait, and that is a minute at least', () => {
-    expect(nextRefreshMinutes(1e-6, { alpha: 1, beta: 1e6 }, 1e3, 100)).toBeCloseTo(100, 9);
-    expect(nextRefreshMinutes(1e-6, { alpha: 1, beta: 1e6 }, 1e3, 0.1)).toBe(MIN_MINUTES);
+    const light = { weight: 1e-6, rate: { alpha: 1, beta: 1e6 } };
+    expect(nextRefreshMinutes(light, { refreshThreshold: 1e3, maxIntervalMinutes: 100 })).toBeCloseTo(100, 9);
+    expect(nextRefreshMinutes(light, { refreshThreshold: 1e3, maxIntervalMinutes: 0.1 })).toBe(MIN_MINUTES);
   });
 
   test('is worth as many times more as the SKU weighs', () => {

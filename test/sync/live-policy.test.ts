@@ -124,7 +124,10 @@ test('at the solved threshold all SKUs together ask for what refreshes there are
       const most = MAX_ROUNDS * roundMinutes(skus, refreshes);
       const threshold = solveThreshold(all, refreshes, most);
       const waits = all.map(({ lambda, weight }) =>
-        nextRefreshMinutes(weight, { alpha: lambda, beta: 1 }, threshold, most),
+        nextRefreshMinutes(
+          { weight, rate: { alpha: lambda, beta: 1 } },
+          { refreshThreshold: threshold, maxIntervalMinutes: most },
+        ),
       );
       const asked = all.reduce((sum, { count }, i) => sum + count / (waits[i] ?? 1), 0);
       expect(asked).toBeLessThanOrEqual(refreshes * 1.0001);

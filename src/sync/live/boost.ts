@@ -58,18 +58,13 @@ interface Boosted {
 /**
  * The others of a line that were refreshed last before `since`, soonest due first once the release is reckoned with.
  */
-function boosted(
-  line: Line,
-  members: readonly LineMember[],
-  { refreshThreshold, maxIntervalMinutes: most }: BoostPlan,
-  now: number,
-): Boosted[] {
+function boosted(line: Line, members: readonly LineMember[], plan: BoostPlan, now: number): Boosted[] {
   const hazard = -Math.log1p(-releasedPart(line));
   return members
     .filter(({ minutes }) => now - minutes < (line.since ?? now) - SAME_MINUTES)
     .map(({ sku, weight, rate, minutes, dueIn }) => {
-      const inMinutes = Math.max(0, boostedMinutes(weight, rate, hazard, refreshThreshold, most) - minutes);
-      const value = boostedValue(weight, rate, minutes, hazard, most);
+      const inMinutes = Math.max(0, boostedMinutes({ weight, rate, hazard }, plan) - minutes);
+      const value = boostedValue({ weight, rate, minutes, hazard }, plan);
       return { sku, inMinutes, hazard, isSooner: inMinutes < dueIn, value };
     })
     .toSorted((a, b) => a.inMinutes - b.inMinutes || b.value - a.value);
@@ -113,7 +108,7 @@ export function releaseRecheckMinutes(
   line: Line,
   { at, sizes }: Pick<LineRefresh, 'at' | 'sizes'>,
   { weight, rate }: { readonly weight: number; readonly rate: Rate },
-  { refreshThreshold, maxIntervalMinutes: most }: BoostPlan,
+  plan: BoostPlan,
 ): number | null {
   if (line.phase !== 'released' || line.since === null || isWholesale(sizes)) return null;
   const age = at - line.since;
@@ -121,7 +116,7 @@ export function releaseRecheckMinutes(
   const part = releasedPart(line);
   const left = part * Math.exp(-age / DELAY_MINUTES);
   const hazard = -Math.log1p(-left / (1 - part + left));
-  return Math.max(boostedMinutes(weight, rate, hazard, refreshThreshold, most), AGAIN_MINUTES - age);
+  return Math.max(boostedMinutes({ weight, rate, hazard }, plan), AGAIN_MINUTES - age);
 }
 
 /** Refreshes a minute that came early, as of a minute. */

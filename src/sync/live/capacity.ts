@@ -179,10 +179,11 @@ export function liveWaits(
   const round = roundOf(groups, refreshes);
   if (policy === 'round-robin') return groups.map((group) => promisedWait(group, round));
   const most = MAX_ROUNDS * round;
-  const threshold = solveThreshold(groups, refreshes, most);
-  return groups.map((group) =>
-    promisedWait(group, nextRefreshMinutes(group.weight, { alpha: group.lambda, beta: 1 }, threshold, most)),
-  );
+  const terms = { refreshThreshold: solveThreshold(groups, refreshes, most), maxIntervalMinutes: most };
+  return groups.map((group) => {
+    const { weight, lambda } = group;
+    return promisedWait(group, nextRefreshMinutes({ weight, rate: { alpha: lambda, beta: 1 } }, terms));
+  });
 }
 
 /**

@@ -155,7 +155,10 @@ function followedByGain(
       const rate = { alpha: lambda * (1 - followed), beta: 1 };
       return {
         recall: followed,
-        wait: promisedWait(group, nextRefreshMinutes(weight, rate, threshold, most)),
+        wait: promisedWait(
+          group,
+          nextRefreshMinutes({ weight, rate }, { refreshThreshold: threshold, maxIntervalMinutes: most }),
+        ),
       };
     });
   const asked = (threshold: number) => {

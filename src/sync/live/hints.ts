@@ -126,13 +126,11 @@ export function hintedMinutes(
     readonly dueIn: number;
   },
   hazard: number,
-  { refreshThreshold, maxIntervalMinutes: most }: BoostPlan,
+  plan: BoostPlan,
 ): number | null {
   if (hazard <= 0) return null;
-  const inMinutes = Math.max(
-    0,
-    boostedMinutes(weight, rate, hazard, HINTED_PART * refreshThreshold, most) - minutes,
-  );
+  const sooner = { ...plan, refreshThreshold: HINTED_PART * plan.refreshThreshold };
+  const inMinutes = Math.max(0, boostedMinutes({ weight, rate, hazard }, sooner) - minutes);
   return inMinutes < dueIn ? inMinutes : null;
 }
 

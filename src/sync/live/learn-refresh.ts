@@ -85,7 +85,7 @@ export function waitMinutes(
   weight: number,
   rate: Rate,
 ): number {
-  if (plan.refreshThreshold === null || plan.maxIntervalMinutes === null)
-    return settings.intervals.liveMs / 60_000;
-  return nextRefreshMinutes(weight, rate, plan.refreshThreshold, plan.maxIntervalMinutes);
+  const { refreshThreshold, maxIntervalMinutes } = plan;
+  if (refreshThreshold === null || maxIntervalMinutes === null) return settings.intervals.liveMs / 60_000;
+  return nextRefreshMinutes({ weight, rate }, { refreshThreshold, maxIntervalMinutes });
 }

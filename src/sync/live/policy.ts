@@ -9,6 +9,10 @@ import { priorPart, type Rate, RATES_START_AS } from '../../store/live/rate-prio
  *
  * After Cho & Garcia-Molina (ACM TODS 28, 2003) for the sharing, with rates learned from "changed since the last
  * refresh or not" as a gamma distribution.
+ *
+ * Letters of the formulas: `tau`, minutes since the last refresh; `alpha` and `beta`, shape and minutes of the gamma
+ * distribution that a rate is believed to have; `lambda` = alpha / beta, the expected moves a minute; `mu`, the
+ * refresh threshold: what one more refresh a minute gains wherever it goes.
  */
 
 export type { Rate };
@@ -120,34 +124,43 @@ export function refreshValue(weight: number, { alpha, beta }: Rate, tau: number)
   return weight * (beta * spread - tau * Math.exp(-alpha * r));
 }
 
-/**
- * The same for a SKU that has moved with a probability of 1 − e^−hazard besides, because its line does (releases.ts):
- * what is gained lasts until the next move, or the longest wait `most`. Also in `gain` of store/live/backlog.ts.
- */
-export function boostedValue(
-  weight: number,
-  { alpha, beta }: Rate,
-  tau: number,
-  hazard: number,
-  most: number,
-): number {
-  const lambda = alpha / beta;
-  const moves = lambda * tau + hazard;
-  return (weight * (1 - Math.exp(-moves) * (1 + moves))) / (lambda + 1 / most);
+/** By what refreshes are shared out. */
+export interface RefreshTerms {
+  /** What one more refresh a minute gains wherever it goes. */
+  readonly refreshThreshold: number;
+  /** The longest wait between two refreshes of a SKU. */
+  readonly maxIntervalMinutes: number;
+}
+
+interface Weighted {
+  readonly weight: number;
+  readonly rate: Rate;
+}
+
+/** A SKU that has moved with a probability of 1 − e^−hazard besides, because its line does (releases.ts). */
+interface Boosted extends Weighted {
+  readonly hazard: number;
 }
 
 /**
- * How many minutes after its last refresh that value is what one more refresh anywhere gains, given the refresh
- * threshold.
+ * The value of a SKU whose last refresh was so many `minutes` ago, with its hazard: what is gained lasts until the next
+ * move, or the longest wait. Also in `gain` of store/live/backlog.ts.
  */
-export function boostedMinutes(
-  weight: number,
-  { alpha, beta }: Rate,
-  hazard: number,
-  mu: number,
-  most: number,
+export function boostedValue(
+  { weight, rate, hazard, minutes }: Boosted & { readonly minutes: number },
+  { maxIntervalMinutes }: Pick<RefreshTerms, 'maxIntervalMinutes'>,
 ): number {
-  const lambda = alpha / beta;
+  const lambda = rate.alpha / rate.beta;
+  const moves = lambda * minutes + hazard;
+  return (weight * (1 - Math.exp(-moves) * (1 + moves))) / (lambda + 1 / maxIntervalMinutes);
+}
+
+/** How many minutes after its last refresh that value is what one more refresh anywhere gains. */
+export function boostedMinutes(
+  { weight, rate, hazard }: Boosted,
+  { refreshThreshold: mu, maxIntervalMinutes: most }: RefreshTerms,
+): number {
+  const lambda = rate.alpha / rate.beta;
   // At the end of the wait that nextRefreshMinutes gives a refresh is worth half the threshold.
   const wanted = ((mu / 2) * (lambda + 1 / most)) / weight;
   if (wanted >= 1) return most;
@@ -192,8 +205,14 @@ export interface RateGroup {
 export const promisedWait = ({ promised }: Pick<RateGroup, 'promised'>, most: number): number =>
   Math.min(most, promised ?? Infinity);
 
-/** Refreshes a minute that a SKU is worth when one more refresh anywhere gains `mu`. A promise may ask for more. */
-function refreshesPerMinute(lambda: number, weight: number, mu: number, most: number): number {
+/**
+ * Refreshes a minute that a SKU is worth when one more refresh anywhere gains the threshold. A promise may ask for
+ * more.
+ */
+function refreshesPerMinute(
+  { lambda, weight }: Pick<RateGroup, 'lambda' | 'weight'>,
+  { refreshThreshold: mu, maxIntervalMinutes: most }: RefreshTerms,
+): number {
   const wanted = (-lambda + Math.sqrt(lambda ** 2 + (4 * weight * lambda) / mu)) / 2;
   return Math.min(Math.max(1 / MIN_MINUTES, 1 / most), Math.max(1 / most, wanted));
 }
@@ -233,12 +252,11 @@ export function solveThreshold(
 ): number {
   if (groups.length === 0) return 1;
   const spent = Math.max(MIN_SPENT_PART * refreshes, SPENT_PART * refreshes - setAside);
-  const asked = (mu: number) =>
-    groups.reduce(
-      (sum, group) =>
-        sum + group.count * refreshesPerMinute(group.lambda, group.weight, mu, promisedWait(group, most)),
-      0,
-    );
+  const asked = (refreshThreshold: number) =>
+    groups.reduce((sum, group) => {
+      const terms = { refreshThreshold, maxIntervalMinutes: promisedWait(group, most) };
+      return sum + group.count * refreshesPerMinute(group, terms);
+    }, 0);
   // Bisection over the logarithm: refreshes asked for fall as the threshold rises.
   let [low, high] = [-60, 60];
   for (let step = 0; step < 60; step += 1) {
@@ -249,9 +267,10 @@ export function solveThreshold(
   return Math.exp(high);
 }
 
-/** Minutes until the next refresh of a SKU, given the refresh threshold and the longest allowed wait. */
-export function nextRefreshMinutes(weight: number, rate: Rate, mu: number, most: number): number {
-  return 1 / refreshesPerMinute(rate.alpha / rate.beta, weight, mu, Math.max(most, MIN_MINUTES));
+/** Minutes until the next refresh of a SKU. */
+export function nextRefreshMinutes({ weight, rate }: Weighted, terms: RefreshTerms): number {
+  const maxIntervalMinutes = Math.max(terms.maxIntervalMinutes, MIN_MINUTES);
+  return 1 / refreshesPerMinute({ weight, lambda: rate.alpha / rate.beta }, { ...terms, maxIntervalMinutes });
 }
 
 export interface Candidate {
@@ -286,5 +305,5 @@ export function chooseLive(candidates: readonly Candidate[], count: number, most
 
 function candidateValue({ weight, rate, tau, hazard }: Candidate, most: number): number {
   if (hazard === undefined || hazard <= 0) return refreshValue(weight, rate, tau);
-  return boostedValue(weight, rate, tau, hazard, most);
+  return boostedValue({ weight, rate, minutes: tau, hazard }, { maxIntervalMinutes: most });
 }

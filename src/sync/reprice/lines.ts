@@ -113,7 +113,7 @@ const putBack = (members: readonly (HeldMember & { readonly rate: Rate })[], boo
   members
     .filter(({ pulled }) => pulled)
     .map(({ sku, generation, weight, rate, minutes, hintHazard }) => {
-      const wait = nextRefreshMinutes(weight, rate, boost.refreshThreshold, boost.maxIntervalMinutes);
+      const wait = nextRefreshMinutes({ weight, rate }, boost);
       const dueIn = Math.max(0, wait - minutes);
       const hinted = hintedMinutes({ weight, rate, minutes, dueIn }, hintHazard ?? 0, boost);
       return { sku, generation, inMinutes: hinted ?? dueIn, hazard: null };
