@@ -69,13 +69,65 @@ export function liveAsks(asked: readonly ClaimedSku[], answers: Answers, at: num
   return { at, first: asks(0, 0), second: asks(1, 1), later: asks(2, Infinity) };
 }
 
+/** Answers in a row that say that fewer SKUs were read than were asked. */
+export interface ShortRun {
+  /** How many were read, each time. */
+  readonly read: number;
+  readonly answers: number;
+  /** SKUs of the first of these calls, and whether others had another number. */
+  readonly asked: number;
+  readonly differ: boolean;
+}
+
+export const NO_SHORT: ShortRun = { read: 0, answers: 0, asked: 0, differ: false };
+
+const SHORT_ANSWERS = 3;
+
+/**
+ * The run after an answer to a call of `asked` SKUs; `read` is null where all of them were read. An answer to a call
+ * that is no larger than what was read each time changes nothing. Pure.
+ */
+export function afterShort(run: ShortRun, asked: number, read: number | null): ShortRun {
+  if (read === null) return asked > run.read ? NO_SHORT : run;
+  if (read !== run.read) return { read, answers: 1, asked, differ: false };
+  return { ...run, answers: run.answers + 1, differ: run.differ || asked !== run.asked };
+}
+
+/**
+ * Whether the partner reads no more than so many SKUs of a call, in an order of its own: it has read as many of calls
+ * of several sizes. Were it for SKUs that it passes over, a larger call would have more of both.
+ */
+export function readsNoMore({ answers, differ }: ShortRun): boolean {
+  return answers >= SHORT_ANSWERS && differ;
+}
+
 /** Kept by each process for itself, and bounded: minutes of live asks. */
 export class RecentAnswers {
   #asks = NOTHING_REMEMBERED;
   #errors = NO_ERRORS;
+  #short = NO_SHORT;
+  #works = false;
+
+  /**
+   * Takes in an answer that says how many SKUs of `asked` were read (null: all). Returns whether the partner reads no
+   * more of a call.
+   */
+  noteRead(asked: number, read: number | null): boolean {
+    this.#short = afterShort(this.#short, asked, read);
+    return read !== null && readsNoMore(this.#short);
+  }
+
+  /**
+   * Whether a call of which the partner has read no SKU says something of its SKUs, and nothing of how they are asked:
+   * all have failed while others were answered, or it is a single one, and the answer before named others.
+   */
+  arePassedOver(asked: readonly ClaimedSku[]): boolean {
+    return asked.every(({ setBack = false }) => setBack) || (asked.length === 1 && this.#works);
+  }
 
   /** Takes in an answer before it is applied. Returns whether the partner is at fault for its errors. */
   noteErrors(asked: readonly ClaimedSku[], answers: Answers): boolean {
+    this.#works = asked.some(({ sku }) => (answers.get(sku)?.kind ?? 'error') !== 'error');
     this.#errors = afterErrors(this.#errors, asked, answers);
     return areGeneral(this.#errors);
   }
