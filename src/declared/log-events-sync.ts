@@ -178,6 +178,13 @@ export const CATALOG = {
       '`catalog-mirror refresh --accept SKU` if it is the price',
     TEN_MINUTES_MS,
   ),
+  'prices.lost': line(
+    ['info', 'debug'],
+    'all prices of SKUs, or of most of their sizes, are gone and nothing has told of it; a second answer decides',
+    ['count', 'skus', 'oddities'],
+    null,
+    TEN_MINUTES_MS,
+  ),
   'mass-move.began': line(
     'warn',
     'prices move implausibly in masses: none that moved is actionable before a second answer says the same',

@@ -1,5 +1,7 @@
 import { faultsOf, type Mutant } from './mutant.ts';
 
+const MIGRATION = 'drizzle/0048_believing.sql';
+
 /** Faults in what is believed of an answer: which SKUs it is about, and whether it is to be asked again. */
 export const BELIEVING: readonly Mutant[] = [
   ...faultsOf(
@@ -29,6 +31,99 @@ export const BELIEVING: readonly Mutant[] = [
       'delta: the first report that a SKU went live makes nothing due',
       "coalesce(r.is_live and s.price_source = 'live' and",
       'coalesce(r.is_live and',
+    ],
+  ),
+  ...faultsOf(
+    'src/store/answer/doubts.ts',
+    ['test/store/lost-prices.pg.test.ts'],
+    ['lost prices: none is looked for again', 'const odd = oddity ?? loss;', 'const odd = oddity;'],
+    [
+      'lost prices: what has vanished before is lost with each answer',
+      'losses === undefined || isGone ? null',
+      'losses === undefined ? null',
+    ],
+    [
+      'lost prices: a report that comes meanwhile decides nothing',
+      "if (isLoss(held.oddity) && losses === 'told') return { kind: 'ends', back: false };\n",
+      '',
+    ],
+    [
+      'lost prices: the second answer decides nothing',
+      'if (held !== null && isLoss(held.oddity) && now.size === 0) return secondAnswer(held, answer);\n',
+      '',
+    ],
+    [
+      'lost prices: what is there again is looked for again',
+      "if (isLoss(oddity) && lossOf(believed, now, 'all') !== null) return false;\n",
+      'if (isLoss(oddity)) return false;\n',
+    ],
+    [
+      'lost prices: each is an implausible number for moves in masses',
+      "judgement.doubt === 'implausible' && !isLoss(judgement.oddity)",
+      "judgement.doubt === 'implausible'",
+    ],
+    [
+      'lost prices: counts twice for moves in masses',
+      'before.size === 0 || back || isReturn || isCounted',
+      'before.size === 0 || back || isReturn',
+    ],
+    [
+      'lost prices: where a number was doubted before, it is never asked again',
+      'return before.size === 0 || isGone ? null : APART_MINUTES * 60_000;',
+      'return null;',
+    ],
+    [
+      'lost prices: where a number was doubted before, it is asked again for ever',
+      'return before.size === 0 || isGone ? null : APART_MINUTES * 60_000;',
+      'return APART_MINUTES * 60_000;',
+    ],
+  ),
+  ...faultsOf(
+    'src/store/answer/plausibility.ts',
+    ['test/store/lost-prices.pg.test.ts'],
+    [
+      'lost prices: single offers of live SKUs that are sold are doubted',
+      'return isUnusual && before.size < FEW ? null',
+      'return false ? null',
+    ],
+    ['lost prices: half of the sizes are most', 'lost > 0.5 * before.size', 'lost >= 0.5 * before.size'],
+  ),
+  ...faultsOf(
+    'src/store/answer/effects.ts',
+    ['test/store/lost-prices.pg.test.ts'],
+    [
+      'lost prices: a withdrawal that was reported is doubted',
+      "  if (told === true && !live) return 'told';\n",
+      '',
+    ],
+  ),
+  ...faultsOf(
+    'src/store/answer/mass-moves.ts',
+    ['test/store/lost-prices.pg.test.ts'],
+    ['lost prices: are not counted among the doubted', "oddity in ('no-prices', 'few-sizes')", 'false'],
+  ),
+  ...faultsOf(
+    MIGRATION,
+    ['test/store/lost-prices.pg.test.ts', 'test/store/due.pg.test.ts', 'test/store/doubts.pg.test.ts'],
+    [
+      'mark_due: a SKU that fails alone is tried at once',
+      "d.reason = 'doubted') AND d.largest_call IS NULL THEN NULL",
+      "d.reason = 'doubted') THEN NULL",
+    ],
+    [
+      'mark_due: a report waits for what a second answer waits for',
+      "(d.failures > 0 OR d.doubt IS NOT NULL OR d.reason = 'doubted')",
+      'd.failures > 0',
+    ],
+    [
+      'doubts: a SKU that waits to be asked again counts as due',
+      "d.failures = 0 AND (d.doubt IS NOT NULL OR d.reason = 'doubted'))",
+      'd.failures = 0 AND d.doubt IS NOT NULL)',
+    ],
+    [
+      'lost prices: a mark has them wait for the second answer',
+      "OR d.doubt IS NOT NULL OR d.reason = 'doubted') AND d.largest_call",
+      ') AND d.largest_call',
     ],
   ),
   ...faultsOf(
