@@ -210,6 +210,14 @@ export const CATALOG = {
     'part',
     'path',
   ]),
+  'live-outage.began': line(
+    'warn',
+    "the partner's live source fails: it answers live SKUs with errors, and others as usual",
+    [],
+    'live SKUs stay due as they are, and one is tried once a minute; once it is answered the most valuable come ' +
+      'first. Their prices get older until then; ask the partner if it lasts',
+  ),
+  'live-outage.ended': line('info', "the partner's live source works again", ['minutes']),
   'incident.began': line(
     'warn',
     'incident: the whole catalog is live-priced',

@@ -232,6 +232,17 @@ function refusalReasons({ pace: { refusal, refused } }: Facts): Reason[] {
   return [level('refused', refusal, REFUSAL_REMEDIES[suspected])];
 }
 
+/** The errors of live SKUs are for the partner's live source. */
+function liveOutage({ liveOutage: since = null, now }: Facts): Reason | false {
+  if (since === null) return false;
+  const age = formatAge(Math.max(0, (now.getTime() - since.getTime()) / 1000));
+  return degraded(
+    'live-outage',
+    `the partner's live source has failed for ${age}: it answers live SKUs with errors, so their prices get older`,
+    'one is tried once a minute, and it goes on by itself; ask the partner if it lasts',
+  );
+}
+
 function catalogReasons(facts: Facts): Reason[] {
   const { sync, incident } = facts;
   return [
@@ -249,6 +260,7 @@ function catalogReasons(facts: Facts): Reason[] {
           'incident: the whole catalog is live-priced, so prices get older',
           'put the SKUs that matter into catalog.watchlist',
         ),
+      liveOutage(facts),
       sync.manifestRefused !== null &&
         degraded(
           'manifest-refused',

@@ -28,6 +28,7 @@ export const REASON_CODES = [
   'own-credential',
   'catalog-stale',
   'incident',
+  'live-outage',
   'mass-move',
   'manifest-refused',
   'delta-failing',

@@ -169,4 +169,69 @@ export const BELIEVING: readonly Mutant[] = [
       'this.#works = true;',
     ],
   ),
+  ...faultsOf(
+    'src/sync/reprice/outage.ts',
+    ['test/sync/live-outage.pg.test.ts'],
+    ['live outage: is none for errors of live SKUs alone', "turn: fails ? 'begins' : null", 'turn: null'],
+    ['live outage: is told where all others are in errors, too', '&& !areGeneral(others)', ''],
+    ['live outage: ends by nothing', "turn: isOver ? 'ends' : null", 'turn: null'],
+    [
+      'live outage: each try ends it',
+      'const isOver = works || (kinds.length',
+      'const isOver = true || (kinds.length',
+    ],
+    ['live outage: the schedule is not planned again', "  await requestTask(sql, 'live-plan');\n", ''],
+  ),
+  ...faultsOf(
+    'src/sync/live/ceiling.ts',
+    ['test/sync/live-outage.pg.test.ts'],
+    [
+      'live outage: live SKUs are asked for as ever',
+      'const blockedAt = outageSince ?? (',
+      'const blockedAt = (',
+    ],
+  ),
+  ...faultsOf(
+    'src/sync/reprice/plan.ts',
+    ['test/sync/live-outage.pg.test.ts'],
+    [
+      'live outage: live SKUs that are due have calls go that cannot carry them',
+      'isOut(plan) && credit.skus < 1 ? due.filter(({ live }) => !live) : due;',
+      'due;',
+    ],
+  ),
+  ...faultsOf(
+    'src/sync/reprice/reconciliation.ts',
+    ['test/sync/live-outage.pg.test.ts'],
+    ['live outage: live SKUs back off one by one', 'if (liveFails && asked.live) {', 'if (false) {'],
+  ),
+  ...faultsOf(
+    'src/store/answer/settle.ts',
+    ['test/sync/live-outage.pg.test.ts'],
+    [
+      'live outage: is counted against each SKU',
+      "case when h.deferred or h.blame = 'class' then d.failures",
+      'case when h.deferred then d.failures',
+    ],
+    ['live outage: SKUs lose their lane', "h.blame in ('general', 'class')", "h.blame in ('general')"],
+  ),
+  ...faultsOf(
+    'src/store/live/outage.ts',
+    ['test/sync/live-outage.pg.test.ts'],
+    [
+      'live outage: the SKUs by which it was found are to blame',
+      'update catalog_internal.due d set failures = 0, held_until = null,',
+      'update catalog_internal.due d set',
+    ],
+    [
+      'live outage: goes on for ever without a SKU to try it',
+      "> clock_timestamp() - interval '1 hour')",
+      "> '-infinity')",
+    ],
+  ),
+  ...faultsOf(
+    'src/status/health.ts',
+    ['test/status/live-outage.test.ts'],
+    ['live outage: is not said', '      liveOutage(facts),\n', ''],
+  ),
 ];

@@ -8,54 +8,18 @@ import {
   type LiveAsks,
   NOTHING_REMEMBERED,
 } from '../live/again.ts';
-import type { Reconciliation, SkuAnswer } from './reconciliation.ts';
+import { afterErrors, areGeneral, NO_ERRORS } from './errors.ts';
+import { judgeLiveSource, type LiveSource, NO_RUNS } from './outage.ts';
+import type { Reconciliation } from './reconciliation.ts';
 
 /*
  * What recent answers to this process show about failing SKUs: is the SKU at fault, or the partner? In memory; a new
  * process relearns it within minutes.
  */
 
+export { afterErrors, areGeneral, type ErrorRun, NO_ERRORS } from './errors.ts';
+
 type Answers = Reconciliation['skuAnswers'];
-
-/** Calls in a row that have hardly anything but errors. */
-export interface ErrorRun {
-  readonly calls: number;
-  /** SKUs in errors that had not failed before while others were answered. */
-  readonly first: number;
-  /** SKUs in errors, and answered ones, of the last calls. */
-  readonly errors: number;
-  readonly answered: number;
-}
-
-export const NO_ERRORS: ErrorRun = { calls: 0, first: 0, errors: 0, answered: 0 };
-
-/**
- * Calls work if more than this part of the last `LAST_SKUS` SKUs (or of one larger call) was answered, not in `errors`.
- */
-const WORKING_PART = 0.1;
-const LAST_SKUS = 300;
-const RUN_CALLS = 3;
-const RUN_SKUS = 3;
-
-/** The run after an answer. An answer that only defers changes nothing. Pure. */
-export function afterErrors(run: ErrorRun, asked: readonly ClaimedSku[], answers: Answers): ErrorRun {
-  const isKind = ({ sku }: ClaimedSku, ...kinds: readonly SkuAnswer['kind'][]) =>
-    kinds.includes(answers.get(sku)?.kind ?? 'error');
-  const answered = asked.filter((each) => isKind(each, 'record', 'not_found')).length;
-  const erring = asked.filter((each) => isKind(each, 'error'));
-  const skus = answered + erring.length;
-  const left = Math.min(1, Math.max(0, LAST_SKUS - skus) / Math.max(1, run.errors + run.answered));
-  const last = { errors: left * run.errors + erring.length, answered: left * run.answered + answered };
-  if (last.answered > WORKING_PART * (last.errors + last.answered)) return NO_ERRORS;
-  if (erring.length === 0) return { ...run, ...last };
-  const first = erring.filter(({ failures, setBack = false }) => failures <= 1 && !setBack).length;
-  return { calls: run.calls + 1, first: run.first + first, ...last };
-}
-
-/** Whether the partner is at fault: several calls in a row were nearly all errors, some of SKUs that had been well. */
-export function areGeneral({ calls, first }: ErrorRun): boolean {
-  return calls >= RUN_CALLS && first >= RUN_SKUS;
-}
 
 /** What a call's answer showed of its live SKUs. Pure. */
 export function liveAsks(asked: readonly ClaimedSku[], answers: Answers, at: number): LiveAsks {
@@ -105,6 +69,7 @@ export function readsNoMore({ answers, differ }: ShortRun): boolean {
 export class RecentAnswers {
   #asks = NOTHING_REMEMBERED;
   #errors = NO_ERRORS;
+  #classes = NO_RUNS;
   #short = NO_SHORT;
   #works = false;
 
@@ -130,6 +95,17 @@ export class RecentAnswers {
     this.#works = asked.some(({ sku }) => (answers.get(sku)?.kind ?? 'error') !== 'error');
     this.#errors = afterErrors(this.#errors, asked, answers);
     return areGeneral(this.#errors);
+  }
+
+  /** Takes in an answer before it is applied. Returns what it shows of the live source (judgeLiveSource). */
+  noteLiveSource(
+    asked: readonly ClaimedSku[],
+    answers: Answers,
+    outageSince: number | null,
+  ): Omit<LiveSource, 'runs'> {
+    const { runs, ...shown } = judgeLiveSource(this.#classes, asked, answers, outageSince);
+    this.#classes = runs;
+    return shown;
   }
 
   /** Live SKUs that had been deferred again and again are being computed again. */

@@ -131,6 +131,8 @@ export interface PartnerTrend {
   readonly computes: boolean;
   /** What the answer omits was not read. */
   readonly cut?: boolean;
+  /** The partner's live source fails, so no live SKU is at fault. */
+  readonly liveFails?: boolean;
 }
 
 const NOTHING_KNOWN: PartnerTrend = { generalErrors: false, computes: false };
@@ -141,7 +143,7 @@ export function skuResultOf(
   skuAnswer: SkuAnswer,
   settings: SyncSettings,
   random: () => number,
-  { generalErrors, computes, cut = false }: PartnerTrend = NOTHING_KNOWN,
+  { generalErrors, computes, cut = false, liveFails = false }: PartnerTrend = NOTHING_KNOWN,
 ): SkuResult {
   const { sku } = asked;
   switch (skuAnswer.kind) {
@@ -159,6 +161,10 @@ export function skuResultOf(
       const { errorMs } = settings.intervals;
       if (cut && skuAnswer.because === 'omitted')
         return { sku, kind: 'error', waitMs: errorMs, blame: 'general' };
+      if (liveFails && asked.live) {
+        const waitMs = errorMs * (1 + JITTER * random());
+        return { sku, kind: 'error', waitMs, blame: 'class' };
+      }
       if (generalErrors) {
         const waitMs = Math.max(errorMs, OUTAGE_PAUSE_MAX_MS) * (1 + JITTER * random());
         return { sku, kind: 'error', waitMs, blame: 'general' };

@@ -31,6 +31,7 @@ import { skusOfHalfOpen } from './call-size.ts';
 import { callFailed, keepSome, returnFailedCall, release } from './failed-call.ts';
 import { followHints } from './hints.ts';
 import { learnFrom } from './learn-call.ts';
+import { followOutage } from './outage.ts';
 import { inputOptions, type IterationResult, type Iteration, planCall, type PlannedCall } from './plan.ts';
 import { type Reconciliation, skuResultOf, reconcile, unpriced } from './reconciliation.ts';
 import { tellApplied } from './tell.ts';
@@ -232,8 +233,10 @@ async function settle(
   const { sql, settings, random, observers } = ctx;
   let unpricedEntries = 0;
   const { skuAnswers } = reconciliation;
+  const liveSource = ctx.recent.noteLiveSource(claim.skus, skuAnswers, plan.outageSince ?? null);
   const meanwhile = {
     cut: reconciliation.cut,
+    liveFails: liveSource.fails,
     generalErrors: ctx.recent.noteErrors(claim.skus, skuAnswers),
     computes:
       plan.computed > 0 || claim.skus.some(({ sku, live }) => live && skuAnswers.get(sku)?.kind === 'record'),
@@ -252,6 +255,7 @@ async function settle(
     applyAnswer(sql, claim, results, nextRefresh(settings), { learning, observers }),
   );
   failpoint('bulk.committed');
+  await followOutage(ctx, liveSource.turn);
   tellApplied(ctx, claim, reconciliation, { ...applied, unpricedEntries });
   return applied;
 }
