@@ -111,6 +111,7 @@ describe('errors of nearly all live SKUs, while others are answered', () => {
     works = true;
     await passMinute();
     await passMinute();
+    await sql`update catalog_internal.tasks set next_at = now() + interval '1 hour' where task = 'live-plan'`;
     await calls(1);
     expect(told()).toEqual(['live-outage.began', 'live-outage.ended']);
     expect((await readLivePlan(sql)).outageSince).toBeNull();
@@ -157,6 +158,11 @@ describe('errors of nearly all live SKUs, while others are answered', () => {
     await sql`update catalog_internal.live_ceiling set credit_from = now()`;
     const idle = await repriceOnce(ctx, { number: 1, sinceLastCallMs: Infinity }, MINUTE, signals);
     expect(idle).toMatchObject({ kind: 'idle', nextInMs: expect.closeTo(MINUTE, -4) as number });
+    // A call with a single other SKU waits for more to come due, as if no live SKU were due.
+    await sql`update catalog_internal.due set due_at = now(), held_until = null where sku = (select min(sku) from catalog_internal.due where not live)`;
+    ctx.floors.reset();
+    const lingering = await repriceOnce(ctx, { number: 2, sinceLastCallMs: 0 }, MINUTE, signals);
+    expect(lingering).toMatchObject({ kind: 'linger' });
   });
 
   test('that nothing has tried for an hour say nothing any longer', async () => {
