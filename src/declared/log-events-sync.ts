@@ -1,10 +1,8 @@
 import { FAILURE, line, OVER, REPEATED, RUN } from './log-event.ts';
 
 const CALLS = ['resolved', 'notFound', 'deferred', 'errors', 'priceChanges', 'metadataChanges'] as const;
-const EVIDENCE = ['kind', 'live', 'skus', 'asked', 'answered', 'deferred'] as const;
 
 const HALF_A_MINUTE_MS = 30_000;
-const TEN_MINUTES_MS = 600_000;
 const HOUR_MS = 3_600_000;
 
 export const PARTNER = {
@@ -183,28 +181,6 @@ export const CATALOG = {
     ['snapshot', 'listed', 'live', 'rebuilt'],
     'the manifest is downloaded; until then snapshot prices get less trustworthy with their age. See the runbook catalog-differs',
   ),
-  'size-type.changed': line(
-    'warn',
-    'size_type was corrected: the size keys of these SKUs have a new meaning',
-    ['count', 'skus'],
-    'see catalog.product_history, and check anything that prices by size. Counts cover ten minutes',
-  ),
-  'prices.implausible': line(
-    ['warn', 'debug'],
-    'implausible prices received; they are not actionable until a second answer confirms them',
-    ['count', 'skus', 'oddities'],
-    'nothing: a second answer five minutes later decides. `catalog-mirror show SKU` says what is odd; ' +
-      '`catalog-mirror refresh --accept SKU` if it is the price',
-    TEN_MINUTES_MS,
-  ),
-  'mass-move.began': line(
-    'warn',
-    'prices move implausibly in masses: none that moved is actionable before a second answer says the same',
-    ['kind', 'answers', 'implausible', 'move', 'skus'],
-    'look at some of them with `catalog-mirror show SKU`; if the market has moved, nothing, or `catalog-mirror ' +
-      'refresh --accept` to skip the second answers; else tell the partner',
-  ),
-  'mass-move.ended': line('info', 'prices move as usual again', ['lastedSeconds']),
   'scope.differs': line(
     ['warn', 'debug'],
     'another daemon was started with another MIRROR_SCOPE, which counts for all of them',
@@ -212,27 +188,6 @@ export const CATALOG = {
     'give all daemons on this database the same MIRROR_SCOPE, and restart those that have another',
     HOUR_MS,
   ),
-  'member.muted': line(
-    'warn',
-    "a member of products (or of prices' entries) moves with each refresh: its moves are no history and no changes from now on",
-    ['part', 'path'],
-    'nothing, unless you need it: catalog.products has its newest value; catalog_internal.muted_members lists all such members',
-  ),
-  'member.unmuted': line('info', 'a member that was muted rests now: its moves are history again', [
-    'part',
-    'path',
-  ]),
-  'incident.began': line(
-    'warn',
-    'incident: the whole catalog is live-priced',
-    ['because', 'minutes', ...EVIDENCE],
-    'calls are smaller, SKUs are ordered by expected gain, sweeps are paused; prices are older until it ends by itself',
-  ),
-  'incident.ended': line('info', 'incident over: the catalog is priced as usual again', [
-    'because',
-    'minutes',
-    ...EVIDENCE,
-  ]),
 } as const;
 
 export const REPRICING = {

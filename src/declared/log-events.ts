@@ -1,4 +1,5 @@
 import type { Level, LogEvent } from './log-event.ts';
+import { ANSWERS } from './log-events-answers.ts';
 import { FOLLOWING } from './log-events-follow.ts';
 import { PROCESS, STORE } from './log-events-process.ts';
 import { CATALOG, PARTNER, REPRICING } from './log-events-sync.ts';
@@ -14,6 +15,7 @@ export const LOG_EVENTS = {
   ...STORE,
   ...PARTNER,
   ...CATALOG,
+  ...ANSWERS,
   ...REPRICING,
   ...TASK_LINES,
   ...FOLLOWING,

@@ -26,6 +26,8 @@ export interface Facts {
   readonly tasks: readonly TaskState[];
   readonly pace: PaceStatus;
   readonly incident: boolean;
+  /** Since when the partner's live source fails; null: it does not. */
+  readonly liveOutage?: Date | null;
   readonly targets: Targets;
   readonly daemons: number;
   /** For how long the first of them has been there, in seconds; 0 without any. */
@@ -75,6 +77,8 @@ export class IncompleteMirror extends Error {
     );
   }
 }
+
+const outageOf = ({ outageSince = null }: LivePlan) => (outageSince === null ? null : new Date(outageSince));
 
 /** Facts, and the plan of live SKUs that was read with them. */
 export interface ReadFacts {
@@ -132,6 +136,7 @@ export async function readFacts(sql: Sql, { windowMs, paceOf, counts }: FactRead
     tasks,
     pace: paceOf(pace),
     incident: plan.incident !== null,
+    liveOutage: outageOf(plan),
     ...daemons,
     idle,
     windowSeconds: windowMs / 1000,

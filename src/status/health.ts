@@ -4,22 +4,21 @@ import { atWorkText, type StatementAtWork } from '../store/connection/at-work.ts
 import type { StoreFailure } from '../store/connection/sql-errors.ts';
 import { holderRemedy, holderText, type LockHolder } from '../store/status/lock-holders.ts';
 import { snapshotHolderText } from '../store/status/snapshot-holder.ts';
+import { backlogReasons } from './backlog.ts';
 import type { Facts } from './facts.ts';
 import { failingCalls, failingTasks } from './failing.ts';
-import { sum } from './format.ts';
 import { reasonsWhilePaused } from './pause.ts';
 import { clockReasons, progressReasons } from './progress.ts';
 import {
   broken,
   degraded,
-  filling,
   held,
   MIRROR_STATES,
   type MirrorState,
   type Reason,
   type ReasonCode,
 } from './reason.ts';
-import { isAllOutside, scopeReasons } from './scope.ts';
+import { scopeReasons } from './scope.ts';
 
 /** The one judgement that `/readyz`, `status`, its JSON, the page and the metrics show. */
 export interface Health {
@@ -51,20 +50,6 @@ export const NO_OWN_FACTS: OwnFacts = {
   clock: null,
   silent: null,
 };
-
-/** Above this part of SKUs never priced the mirror is filling; below it they are the new SKUs of every day. */
-const FILLING_PART = 0.01;
-/**
- * SKUs in errors, as a number and as a part of all: more than both are no longer single SKUs that the partner has
- * trouble with.
- */
-const FAILING_SKUS = 10;
-const FAILING_PART = 0.01;
-/** How long a SKU may be due that is delayed by other work only. */
-const LATE_SECONDS = 3600;
-
-/** Whether the initial load is running, by the number of SKUs and of those never priced. */
-export const isFilling = (pending: number, all: number): boolean => pending > all * FILLING_PART;
 
 /**
  * Judges the mirror. Pure: all it needs comes in, times by the clock of Postgres. `facts` null: the mirror could not
@@ -264,6 +249,17 @@ function refusalReasons({ pace: { refusal, refused } }: Facts): Reason[] {
   return [level('refused', refusal, REFUSAL_REMEDIES[suspected])];
 }
 
+/** The errors of live SKUs are for the partner's live source. */
+function liveOutage({ liveOutage: since = null, now }: Facts): Reason | false {
+  if (since === null) return false;
+  const age = formatAge(Math.max(0, (now.getTime() - since.getTime()) / 1000));
+  return degraded(
+    'live-outage',
+    `the partner's live source has failed for ${age}: it answers live SKUs with errors, so their prices get older`,
+    'one is tried once a minute, and it goes on by itself; ask the partner if it lasts',
+  );
+}
+
 function catalogReasons(facts: Facts): Reason[] {
   const { sync, incident } = facts;
   return [
@@ -281,6 +277,7 @@ function catalogReasons(facts: Facts): Reason[] {
           'incident: the whole catalog is live-priced, so prices get older',
           'put the SKUs that matter into catalog.watchlist',
         ),
+      liveOutage(facts),
       sync.manifestRefused !== null &&
         degraded(
           'manifest-refused',
@@ -293,58 +290,4 @@ function catalogReasons(facts: Facts): Reason[] {
     ...failingTasks(facts),
     ...held([failingCalls(facts)]),
   ];
-}
-
-/** What the counts say. Before a baseline there is no catalog to measure them by. */
-function backlogReasons({ counts, sync }: Facts): Reason[] {
-  if (sync.manifestAppliedAt === null) return [];
-  // A count from before the first baseline knows no SKU; the next one is under way.
-  const isNews = counts !== null && (counts.skus.length > 0 || counts.ofManifest !== null);
-  if (!isNews)
-    return [
-      filling('filling', 'initial load: the catalog is being counted for the first time', 'wait for it'),
-    ];
-  // That nothing is in scope is a reason of its own.
-  if (isAllOutside(counts)) return [];
-  const total = (states: readonly string[]) =>
-    sum(counts.skus.filter(({ state }) => states.includes(state)).map((row) => row.count));
-  const all = sum(counts.skus.map((row) => row.count));
-  const pending = total(['pending']);
-  if (isFilling(pending, all))
-    return [
-      filling(
-        'filling',
-        `initial load: ${count(all - pending)} of ${count(all)} SKUs fetched`,
-        'wait, or see `catalog-mirror plan` for what more requests would change',
-      ),
-    ];
-  if (pending + total(['priced']) === 0)
-    return [
-      degraded(
-        'empty',
-        `none of ${count(all)} SKUs is sold, so there are no prices`,
-        'check with the partner, then run `catalog-mirror refresh --all`',
-      ),
-    ];
-  const failing = sum(counts.due.filter(({ reason: why }) => why === 'error').map((row) => row.count));
-  // Deferred SKUs and those in error wait for reasons of their own and keep their place by age.
-  const ages = counts.due.flatMap(({ reason: why, oldestAgeSeconds }) =>
-    why === 'deferred' || why === 'error' ? [] : [oldestAgeSeconds],
-  );
-  const oldest = Math.max(0, ...ages);
-  return held([
-    failing > Math.max(FAILING_SKUS, all * FAILING_PART) &&
-      degraded(
-        'skus-failing',
-        `the partner answers ${count(failing)} SKUs with an error, or in a form that cannot be read; ` +
-          'each is asked again at growing intervals',
-        'if it lasts, run `catalog-mirror doctor`, and ask the partner',
-      ),
-    oldest > LATE_SECONDS &&
-      degraded(
-        'backlog-late',
-        `refreshes are up to ${formatAge(oldest)} late`,
-        'raise PARTNER_RATE_SHARE or the target ages; `catalog-mirror plan` estimates the effect',
-      ),
-  ]);
 }

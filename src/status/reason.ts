@@ -31,6 +31,7 @@ export const REASON_CODES = [
   'own-credential',
   'catalog-stale',
   'incident',
+  'live-outage',
   'mass-move',
   'manifest-refused',
   'delta-failing',

@@ -16,6 +16,7 @@ const RUNBOOKS: Readonly<Partial<Record<ReasonCode, string>>> = {
   'own-credential': 'credential-rejected',
   'catalog-stale': 'snapshot-old',
   incident: 'deferred-growing',
+  'live-outage': 'deferred-growing',
   'mass-move': 'mass-move',
   'manifest-refused': 'manifest-failing',
   'delta-failing': 'delta-stalled',

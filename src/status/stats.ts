@@ -30,6 +30,8 @@ export interface MirrorStats extends CatalogCounts {
   };
   /** While everything is taken for live-priced: since when and by which evidence. */
   readonly incident: { readonly since: Date; readonly because: IncidentCause } | null;
+  /** While the partner answers live SKUs with errors, and others as usual. */
+  readonly liveOutage?: { readonly since: Date } | null;
   readonly deltaAudit: DeltaAudit;
   /** SKUs whose prices wait for a second answer, by doubt. */
   readonly doubted: Readonly<Record<Doubt, number>>;
@@ -78,5 +80,10 @@ export function statsOf(
       plan.incident === null
         ? null
         : { since: new Date(plan.incident.since), because: plan.incident.because },
+    liveOutage: outageOf(plan),
   };
+}
+
+function outageOf({ outageSince = null }: LivePlan): MirrorStats['liveOutage'] {
+  return outageSince === null ? null : { since: new Date(outageSince) };
 }

@@ -1,5 +1,6 @@
 import { ANSWER_SQL } from './answers.ts';
 import { BASELINES } from './baselines.ts';
+import { BELIEVING } from './believing.ts';
 import { CALIBRATION_FAULTS } from './calibration.ts';
 import { CATALOG_CHECKS } from './catalog-checks.ts';
 import { CLOCKS } from './clocks.ts';
@@ -82,4 +83,5 @@ export const LISTS: Readonly<Record<string, readonly Mutant[]>> = {
   environment: ENVIRONMENT,
   scope: SCOPE,
   followers: FOLLOWERS,
+  believing: BELIEVING,
 };

@@ -189,14 +189,14 @@ export const HOLES: readonly Mutant[] = [
   },
   {
     breaks: 'health: a SKU in error for an hour makes refreshes late',
-    file: 'src/status/health.ts',
+    file: 'src/status/backlog.ts',
     from: "why === 'deferred' || why === 'error' ?",
     to: "why === 'deferred' ?",
     tests: ['test/status/health.test.ts'],
   },
   {
     breaks: 'health: a SKU that is deferred for an hour makes refreshes late',
-    file: 'src/status/health.ts',
+    file: 'src/status/backlog.ts',
     from: "why === 'deferred' || why === 'error' ?",
     to: "why === 'error' ?",
     tests: ['test/status/health.test.ts'],

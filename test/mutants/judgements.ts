@@ -72,13 +72,17 @@ export const JUDGEMENTS: readonly Mutant[] = [
     ['health: a clock that is ahead is right', 'aheadSeconds !== null &&', 'false &&'],
   ),
   ...faultsOf(
-    'src/status/health.ts',
+    'src/status/backlog.ts',
     ['test/status/health.test.ts'],
     [
       'health: a hundredth pending is filling',
       'pending > all * FILLING_PART',
       'pending >= all * FILLING_PART',
     ],
+  ),
+  ...faultsOf(
+    'src/status/health.ts',
+    ['test/status/health.test.ts'],
     ['health: the mildest reason decides', 'MIRROR_STATES.toReversed().flatMap', 'MIRROR_STATES.flatMap'],
     [
       'health: a wrong credential is degraded',

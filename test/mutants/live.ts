@@ -162,7 +162,7 @@ export const LIVE: readonly Mutant[] = [
     ],
     [
       'ceiling: a block is tried without patience',
-      'const patienceMs = PATIENCE * (triedAt - ceiling.blockedAt);',
+      'const patienceMs = PATIENCE * (triedAt - blockedAt);',
       'const patienceMs = 0;',
     ],
     [
@@ -217,7 +217,7 @@ export const LIVE: readonly Mutant[] = [
     ],
   ),
   ...faultsOf(
-    'src/sync/reprice/recent.ts',
+    'src/sync/reprice/errors.ts',
     ['test/sync/general-errors.test.ts'],
     [
       'general errors: one answered SKU ends them',

@@ -37,16 +37,6 @@ export const OBJECTS: readonly Mutant[] = [
       'CASE WHEN d.deferrals = 0',
     ],
     [
-      'mark_due: a SKU that fails alone is tried at once',
-      'd.doubt IS NOT NULL) AND d.largest_call IS NULL THEN NULL',
-      'd.doubt IS NOT NULL) THEN NULL',
-    ],
-    [
-      'mark_due: a report waits for what a second answer waits for',
-      '(d.failures > 0 OR d.doubt IS NOT NULL)',
-      'd.failures > 0',
-    ],
-    [
       'mark_due: null takes the live flag away',
       'live = coalesce(counts_as_live, d.live)',
       'live = coalesce(counts_as_live, false)',

@@ -257,8 +257,8 @@ export const PARTNER_CASES: readonly Mutant[] = [
   {
     breaks: 'wire: a list that was cut is not noticed',
     file: 'src/sync/reprice/reconciliation.ts',
-    from: 'requested > 0 && omitted > 0 && requested === skuAnswers.size - omitted',
-    to: 'requested > skuAnswers.size',
+    from: 'omitted.length > 0 && read > 0 && answer.requested === read',
+    to: 'false',
     tests: ['test/sync/reconciliation.test.ts'],
   },
   {

@@ -77,7 +77,7 @@ export const SETTLED: readonly Mutant[] = [
     ],
     [
       'answer: a deferred SKU counts as a failure',
-      "case when h.deferred then d.failures when h.blame = 'general'",
+      "case when h.deferred or h.blame = 'class' then d.failures\n        when h.blame = 'general'",
       "case when h.blame = 'general'",
     ],
     [
@@ -97,17 +97,17 @@ export const SETTLED: readonly Mutant[] = [
     ],
     [
       'answer: a deferred SKU goes to the lane of errors',
-      "lane = case when h.deferred and d.deferrals = 0 or h.blame = 'general' or d.lane = 0 then d.lane\n        else catalog_internal.lane_of('error') end",
-      "lane = case when h.blame = 'general' or d.lane = 0 then d.lane else catalog_internal.lane_of('error') end",
+      "lane = case when h.deferred and d.deferrals = 0 or h.blame in ('general', 'class') or d.lane = 0 then d.lane\n        else catalog_internal.lane_of('error') end",
+      "lane = case when h.blame in ('general', 'class') or d.lane = 0 then d.lane else catalog_internal.lane_of('error') end",
     ],
     [
       'answer: a SKU that is deferred again keeps its place before all others',
-      "when h.deferred and d.deferrals = 0 or h.blame = 'general' or d.lane = 0 then d.lane",
-      "when h.deferred or h.blame = 'general' or d.lane = 0 then d.lane",
+      "when h.deferred and d.deferrals = 0 or h.blame in ('general', 'class') or d.lane = 0 then d.lane",
+      "when h.deferred or h.blame in ('general', 'class') or d.lane = 0 then d.lane",
     ],
     [
       'answer: an error that all share takes a SKU out of its lane',
-      "when h.deferred and d.deferrals = 0 or h.blame = 'general' or d.lane = 0 then d.lane",
+      "when h.deferred and d.deferrals = 0 or h.blame in ('general', 'class') or d.lane = 0 then d.lane",
       'when h.deferred and d.deferrals = 0 or d.lane = 0 then d.lane',
     ],
     ['answer: a deferred SKU does not count as live', 'live = d.live or h.deferred,', 'live = d.live,'],

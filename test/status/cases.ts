@@ -187,6 +187,7 @@ export function factsOf({ stats, sync, tasks, targets, daemons, failedCalls }: S
     doubts: { implausible: 0, massMoved: 0, last: null, massMove: null },
     pace,
     incident: incident !== null,
+    liveOutage: stats.liveOutage?.since ?? null,
     counts: stats,
   };
 }
@@ -327,6 +328,7 @@ export const EVERYTHING: Status = mirrorWith({
   stats: {
     live: { ...EVERY_MEMBER.live, computedPerMinute: 190, ceilingPerMinute: 200, longestWaitSeconds: 18_000 },
     incident: { since: ago(5400), because: 'deferrals' },
+    liveOutage: { since: ago(720) },
     pace: { ...CASES['backing off'].stats.pace, paused: CASES.paused.stats.pace.paused },
     hints: EVERY_MEMBER.hints,
   },

@@ -133,6 +133,53 @@ describe('a delta', () => {
     }
   });
 
+  test.each([
+    ['now_live alone', [], ['A']],
+    ['changed and now_live', ['A'], ['A']],
+  ])(
+    'that names a SKU in %s makes it due where it goes live, and not again while it is',
+    async (_, changed, nowLive) => {
+      const { sql } = store;
+      await standAt('s1');
+      await knownSkus(sql, ['A'], { hash: 'h' });
+      await answerAsked(sql, found('A', { 9: 90 }));
+      await delta({ changed, nowLive });
+      expect((await ledger(sql)).get('A')).toMatchObject({ reason: 'changed', live: true, lane: 1 });
+      await applyAnswer(sql, await claimAll(sql), [found('A', { 9: 90 })], REFRESH);
+      const before = await everything(sql);
+      const { dueIn, generation } = (await ledger(sql)).get('A') ?? {};
+      expect(dueIn).toBeGreaterThan(0.1);
+      await delta({ since: 's2', toSnapshot: 's3', changed, nowLive });
+      expect((await ledger(sql)).get('A')).toMatchObject({ reason: 'live', generation });
+      const after = await everything(sql);
+      expect({ ...after, 'catalog_internal.sync': null }).toEqual({
+        ...before,
+        'catalog_internal.sync': null,
+      });
+      await delta({ since: 's3', toSnapshot: 's4', changed: ['A'] });
+      expect((await ledger(sql)).get('A')).toMatchObject({ reason: 'changed', live: false });
+      await delta({ since: 's4', toSnapshot: 's5', changed, nowLive });
+      expect((await ledger(sql)).get('A')).toMatchObject({ reason: 'changed', live: true });
+    },
+  );
+
+  test.each([
+    ['was never priced', 'pending', true, true],
+    ['is not found', 'not_found', true, false],
+    ['is in no manifest', 'priced', false, false],
+    ['is removed', 'removed', false, false],
+  ])('that names a live SKU again which %s', async (_, state, listed, waits) => {
+    const { sql } = store;
+    await standAt('s1');
+    await knownSkus(sql, ['A'], { priceSource: 'live' });
+    await mark(sql, ['A'], 'live', true);
+    await sql`update catalog.skus set state = ${state}, in_manifest = ${listed}`;
+    await sql`update catalog_internal.due set failures = 3, held_until = now() + interval '1 hour'`;
+    await delta({ changed: ['A'], nowLive: ['A'] });
+    expect((await ledger(sql)).get('A')?.heldFor === null).toBe(!waits);
+    expect(await skuRow('A')).toMatchObject({ in_manifest: true });
+  });
+
   test('removes: prices go, with history, the SKU is asked once more, and metadata stays', async () => {
     const { sql } = store;
     await standAt('s1');

@@ -1,59 +1,16 @@
 import { describe, expect, test } from 'vitest';
 import { applyAnswer } from '../../src/store/answer/apply.ts';
 import { acceptDoubted, readDoubts } from '../../src/store/answer/mass-moves.ts';
-import { MoveCounts } from '../../src/store/answer/move-counts.ts';
-import { NO_OBSERVERS } from '../../src/store/answer/observers.ts';
-import type { Applied, SkuResult } from '../../src/store/answer/types.ts';
+import type { SkuResult } from '../../src/store/answer/types.ts';
 import { stillDue } from '../../src/store/catalog/sync-state.ts';
 import { adoptAccount } from '../../src/store/setup/account.ts';
 import { countCatalog } from '../../src/store/status/counts-reader.ts';
-import { claimAll, found, knownSkus, ledger, mark, REFRESH, removeByDelta, useStore } from './support.ts';
+import { daemon, doubting, POISON, USUAL } from './doubting.ts';
+import { claimAll, found, ledger, mark, REFRESH, removeByDelta, useStore } from './support.ts';
 
 const store = useStore();
 
-const USUAL = { 40: 4000, 41: 4100, 42: 4300, 43: 4200 };
-const POISON = { ...USUAL, 41: 41_000 };
-
-/** What one daemon counts, whose clock stands still. */
-const daemon = () => new MoveCounts({ monotonic: () => 0 });
-
-async function answer(results: readonly SkuResult[], moves = daemon()): Promise<Applied> {
-  const { sql } = store;
-  await mark(
-    sql,
-    results.map(({ sku }) => sku),
-  );
-  await sql`update catalog_internal.due set held_until = null where sku = any(${results.map(({ sku }) => sku)})`;
-  return await applyAnswer(sql, await claimAll(sql), results, REFRESH, {
-    observers: { ...NO_OBSERVERS, moves },
-  });
-}
-
-async function passMinutes(minutes: number): Promise<void> {
-  const { sql } = store;
-  const secs = minutes * 60;
-  await sql`
-    update catalog_internal.due set doubted_at = doubted_at - make_interval(secs => ${secs}), due_at = due_at - make_interval(secs => ${secs}),
-      held_until = held_until - make_interval(secs => ${secs})`;
-  await sql`
-    update catalog.skus set asked_at = asked_at - make_interval(secs => ${secs}), priced_at = priced_at - make_interval(secs => ${secs})`;
-}
-
-/** The doubt of a SKU for its readers, and whether any of its prices may be acted on. */
-async function seen(sku: string) {
-  const [row] = await store.sql`
-    select t.doubt, (select bool_or(p.actionable) from catalog.current_prices p where p.sku = t.sku) as actionable,
-      (select p.price from catalog.current_prices p where p.sku = t.sku and size = '41') as price
-    from catalog.sku_trust t where t.sku = ${sku}`;
-  return row;
-}
-
-async function priced(...skus: readonly string[]): Promise<void> {
-  const { sql } = store;
-  await sql`update catalog_internal.sync set manifest_applied_at = now(), snapshot_generated_at = now(), delta_checked_at = now()`;
-  await knownSkus(sql, skus);
-  await answer(skus.map((sku) => found(sku, USUAL)));
-}
+const { answer, passMinutes, seen, priced } = doubting(store);
 
 describe('numbers that are hardly prices', () => {
   test('are shown and in the history, and not actionable before a second answer, which is asked for after five minutes', async () => {

@@ -146,6 +146,20 @@ describe('a limit that cuts silently', () => {
     expect(reconcile(asked, answer(requested, [...notFound])).cut).toBe(cut);
   });
 
+  test.each([
+    ['from the middle', ['A', 'D'], [], false],
+    ['at the end', ['A', 'B'], [], true],
+    ['at the end, which have failed while others were answered', ['A', 'B'], ['C', 'D'], false],
+    ['at the end, of which one has', ['A', 'B'], ['C'], true],
+    ['at the end, which may be chance', ['A', 'B', 'C'], [], false],
+  ] as const)(
+    'is told from SKUs that are passed over: those left out are %s',
+    (_, notFound, setBack, cut) => {
+      const found = reconcile(asked, answer(notFound.length, [...notFound]), new Set(setBack));
+      expect(found).toMatchObject({ read: notFound.length, cut });
+    },
+  );
+
   test('counts as a failure of no SKU', () => {
     const omitted = { kind: 'error', because: 'omitted' } as const;
     const settings = settingsWith({});

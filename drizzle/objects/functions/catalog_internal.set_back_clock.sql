@@ -47,6 +47,7 @@ BEGIN
   UPDATE catalog_internal.live_plan SET solved_at = catalog_internal.happened(solved_at, moment, shift),
     incident_since = catalog_internal.happened(incident_since, moment, shift),
     incident_tried_at = catalog_internal.happened(incident_tried_at, moment, shift),
+    outage_since = catalog_internal.happened(outage_since, moment, shift),
     refreshed_at = catalog_internal.happened(refreshed_at, moment, shift);
   UPDATE catalog_internal.live_ceiling SET since = catalog_internal.happened(since, moment, shift),
     blocked_at = catalog_internal.happened(blocked_at, moment, shift),

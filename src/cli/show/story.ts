@@ -153,6 +153,8 @@ const ODDITIES: Readonly<Record<Oddity, string>> = {
   'other-sizes': 'hardly one of the sizes was there before',
   'unlike-siblings': 'a size is far from the price of all others',
   'another-product': 'name, model and prices have changed together',
+  'no-prices': 'all prices are gone, and nothing has told of it',
+  'few-sizes': 'the prices of most sizes are gone, and nothing has told of it',
 };
 
 function oddLine(explained: Explained): [string, string][] {

@@ -1,5 +1,5 @@
 import type { PriceDifference } from './differences.ts';
-import { type Oddity, oddityOf, type SizePrices } from './plausibility.ts';
+import { isLoss, type Losses, lossOf, type Oddity, oddityOf, type SizePrices } from './plausibility.ts';
 import type { SkuResult } from './types.ts';
 
 /** Why prices that the partner says are not acted on before a second answer has said them. */
@@ -55,6 +55,10 @@ export interface JudgedAnswer {
    * likes.
    */
   readonly isReturn?: boolean;
+  /** `before` has vanished with an earlier answer. */
+  readonly isGone?: boolean;
+  /** Which losses are doubted; absent: none. */
+  readonly losses?: Losses | undefined;
 }
 
 /** Judges one SKU of an answer. While prices move implausibly in masses, each move is doubted. Pure. */
@@ -63,18 +67,27 @@ export function judgePrices(
   held: HeldDoubt | null,
   { since, usual }: KnownMassMove,
 ): Judgement {
-  const { before, now } = answer;
+  const { before, now, losses, isGone = false } = answer;
+  const loss = losses === undefined || isGone ? null : lossOf(before, now, losses);
+  if (held !== null && isLoss(held.oddity) && now.size === 0) return secondAnswer(held, answer);
   // Without prices there is nothing to act on; what was doubted is, should it come back.
-  if (now.size === 0) return { kind: held === null ? 'none' : 'stays' };
+  if (held !== null && now.size === 0) return { kind: 'stays' };
   const oddity = oddityOf(before, now, usual ?? 0) ?? (isAnotherProduct(answer) ? 'another-product' : null);
   if (held === null) {
-    if (oddity !== null) return { kind: 'begins', doubt: 'implausible', oddity, believed: before };
-    if (since !== null && before.size > 0 && !samePrices(before, now))
+    const odd = oddity ?? loss;
+    if (odd !== null) return { kind: 'begins', doubt: 'implausible', oddity: odd, believed: before };
+    if (now.size > 0 && since !== null && before.size > 0 && !samePrices(before, now))
       return { kind: 'begins', doubt: 'mass-move', oddity: null, believed: before };
     return { kind: 'none' };
   }
   if (isBack(held, now, usual ?? 0)) return { kind: 'ends', back: true };
   if (oddity !== null) return { kind: 'begins', doubt: 'implausible', oddity, believed: held.believed };
+  return secondAnswer(held, answer);
+}
+
+/** An answer that says what is doubted once more. A loss that a report has told of meanwhile needs none. */
+function secondAnswer(held: HeldDoubt, { losses }: Pick<JudgedAnswer, 'losses'>): Judgement {
+  if (isLoss(held.oddity) && losses === 'told') return { kind: 'ends', back: false };
   if (held.minutes < 0) return { kind: 'begins', ...held };
   return held.minutes >= APART_MINUTES ? { kind: 'ends', back: false } : { kind: 'stays' };
 }
@@ -82,6 +95,7 @@ export function judgePrices(
 /** Where nothing is odd about the numbers themselves, nothing less than those of before says that they were none. */
 function isBack({ oddity, believed }: HeldDoubt, now: SizePrices, usual: number): boolean {
   if (oddity === null || oddity === 'another-product') return samePrices(believed, now);
+  if (isLoss(oddity) && lossOf(believed, now, 'all') !== null) return false;
   return oddityOf(believed, now, usual) === null;
 }
 
@@ -99,6 +113,8 @@ export interface KnownSku {
   /** Its last prices, where the mirror holds none any longer, and how long before the request they vanished. */
   readonly vanished: SizePrices;
   readonly vanishedMinutes: number;
+  /** Which losses of its prices are doubted. */
+  readonly losses?: Losses | undefined;
 }
 
 /**
@@ -126,11 +142,19 @@ export function judgedAnswers(
     else before?.set(size, oldPrice);
   }
   return [...records].map(([sku, { before, now }]) => {
-    const { isOurs, vanished, vanishedMinutes } = known(sku);
-    const isBack = before.size === 0 && vanished.size > 0;
-    const held = isBack ? vanished : before;
-    const isReturn = isBack && vanishedMinutes > HOUR_MINUTES;
-    return { sku, before: isOurs ? held : new Map(), now, renamed: renamed.has(sku), isReturn };
+    const { isOurs, vanished, vanishedMinutes, losses } = known(sku);
+    const isGone = before.size === 0 && vanished.size > 0;
+    const held = isGone ? vanished : before;
+    const isReturn = isGone && vanishedMinutes > HOUR_MINUTES;
+    return {
+      sku,
+      before: isOurs ? held : new Map(),
+      now,
+      renamed: renamed.has(sku),
+      isReturn,
+      isGone,
+      losses,
+    };
   });
 }
 
@@ -163,20 +187,41 @@ export function judgeAll(
   massMove: KnownMassMove,
 ): SkuJudgement[] {
   return answers.map((answer) => {
-    const { sku, before, now, isReturn = false } = answer;
-    const held = heldOf(sku);
+    const held = heldOf(answer.sku);
     const judgement = judgePrices(answer, held, massMove);
-    const back = judgement.kind === 'ends' && judgement.back;
-    const odd = judgement.kind === 'begins' && judgement.doubt === 'implausible';
-    const sample =
-      before.size === 0 || back || isReturn ? null : { odd, lost: now.size === 0, move: moveOf(before, now) };
-    return { sku, judgement, againInMs: now.size === 0 ? null : againIn(judgement, held), sample };
+    return {
+      sku: answer.sku,
+      judgement,
+      againInMs: againIn(answer, judgement, held),
+      sample: sampleOf(answer, judgement, held),
+    };
   });
 }
 
-function againIn({ kind }: Judgement, held: HeldDoubt | null): number | null {
-  if (kind === 'begins') return APART_MINUTES * 60_000;
-  return kind === 'stays' ? Math.max(0, APART_MINUTES - (held?.minutes ?? 0)) * 60_000 : null;
+function sampleOf(
+  { before, now, isReturn = false }: JudgedAnswer,
+  judgement: Judgement,
+  held: HeldDoubt | null,
+): MarketSample | null {
+  const back = judgement.kind === 'ends' && judgement.back;
+  // A loss is counted once, and with those of others: by itself it is no number that is hardly a price.
+  const isCounted = held !== null && isLoss(held.oddity) && now.size === 0;
+  if (before.size === 0 || back || isReturn || isCounted) return null;
+  const odd = judgement.kind === 'begins' && judgement.doubt === 'implausible' && !isLoss(judgement.oddity);
+  return { odd, lost: now.size === 0, move: moveOf(before, now) };
+}
+
+/** In how many milliseconds a second answer counts, which is asked for then; null: none is waited for. */
+function againIn(
+  { before, now, isGone = false }: JudgedAnswer,
+  judgement: Judgement,
+  held: HeldDoubt | null,
+): number | null {
+  if (judgement.kind === 'begins') return APART_MINUTES * 60_000;
+  if (judgement.kind !== 'stays') return null;
+  if (now.size === 0 && !isLoss(held?.oddity ?? null))
+    return before.size === 0 || isGone ? null : APART_MINUTES * 60_000;
+  return Math.max(0, APART_MINUTES - (held?.minutes ?? 0)) * 60_000;
 }
 
 /** The median of how far the sizes that moved have moved. */

@@ -17,7 +17,7 @@ import {
 } from './doubts.ts';
 import { changesBeside } from './first-records.ts';
 import { keyOf, membersAlone, type MemberWatch, type Moved } from './members.ts';
-import type { Oddity } from './plausibility.ts';
+import type { Losses, Oddity } from './plausibility.ts';
 import type { AnswerLearning, SkuResult, WeighedLine } from './types.ts';
 
 /** What an answer says that the mirror does not hold. */
@@ -217,7 +217,14 @@ const knownOf = (row: LockedSku | undefined): KnownSku => ({
   isOurs: row !== undefined && row.minutes !== null,
   vanished: new Map(Object.entries(row?.vanished ?? {})),
   vanishedMinutes: row?.vanishedMinutes ?? 0,
+  losses: row === undefined ? undefined : lossesOf(row),
 });
+
+/** The delta tells of losses where it covers the SKU (partner rules 4.2.4 to 4.2.6). */
+function lossesOf({ live, cohort, told }: LockedSku): Losses {
+  if (told === true && !live) return 'told';
+  return live || cohort === 'live' || cohort === 'unlisted' ? 'unusual' : 'all';
+}
 
 function doubtOf(row: LockedSku | undefined): HeldDoubt | null {
   if (row === undefined || row.doubt === null) return null;
@@ -289,6 +296,8 @@ export type LockedSku = Omit<LiveRefresh, 'sizes'> &
      */
     readonly vanished: Readonly<Record<string, number>> | null;
     readonly vanishedMinutes: number | null;
+    /** Whether a delta or a manifest has said that it changed, and it was not asked since; absent: no. */
+    readonly told?: boolean;
     /** How long ago a delta reported the SKU, where the request was the first to be sent since; else null. */
     readonly reportedSeconds: number | null;
     /** The promise of its age; null: there is none. */

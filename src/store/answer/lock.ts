@@ -69,6 +69,7 @@ export async function lockAnswered(
         'state', ${lineColumns(tx)}) end as line, coalesce(w.weight, 1)::float8 as weight,
       e.live_prior_minutes as "priorMinutes", past.moves as "pastMoves", past.minutes as "pastMinutes",
       (extract(epoch from ${claim.askedAt} - s.asked_at) / 60)::float8 as minutes, false as moved,
+      d.reason = 'changed' or coalesce(s.reported_at > coalesce(s.asked_at, '-infinity'), false) as told,
       h.cohort, p."pRight", p."sizePRight",
       exists (select from catalog_internal.random_looks l where l.sku = d.sku and l.look_at <= ${claim.askedAt}) as random,
       case when s.removed_at is distinct from s.reported_at and s.reported_at > coalesce(s.asked_at, '-infinity')

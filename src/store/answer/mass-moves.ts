@@ -164,9 +164,10 @@ export async function readDoubts(sql: Sql): Promise<Doubts> {
       select (count(*) filter (where doubt = 'implausible'))::int as "implausibleSkus",
         (count(*) filter (where doubt = 'mass-move'))::int as "movedSkus", (array_agg(sku order by doubted_at desc, sku))[1] as last
       from catalog_internal.due due
-      -- What has no price any longer is doubted only where it comes back.
+      -- What has no price any longer is doubted only where it comes back, unless that is what is doubted.
       where doubt is not null and outside_due_at is null
-        and exists (select from catalog.prices p where p.sku = due.sku and p.price is not null)
+        and (oddity in ('no-prices', 'few-sizes')
+          or exists (select from catalog.prices p where p.sku = due.sku and p.price is not null))
     ) d`;
   const { implausibleSkus, movedSkus, last, since, kind, answers, implausible, move } = row;
   const massMove =

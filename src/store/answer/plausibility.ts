@@ -11,7 +11,7 @@ export type SizePrices = ReadonlyMap<string, number>;
  * What is odd about an answer: hardly one of its sizes was there; one number stands for many sizes; a price is a
  * multiple of what it was; all are; the same prices are on other sizes; most have moved by much, and each in its own
  * way, as prices of another product would; a price is far from those of all other sizes; name and model are another
- * product's.
+ * product's; all prices are gone, or those of most sizes, and nothing has told of it (lossOf).
  */
 export type Oddity =
   | 'other-sizes'
@@ -21,7 +21,18 @@ export type Oddity =
   | 'shuffled'
   | 'another-profile'
   | 'unlike-siblings'
-  | 'another-product';
+  | 'another-product'
+  | 'no-prices'
+  | 'few-sizes';
+
+/**
+ * Which losses are worth a second look: `all`, where a report of the delta would tell of each; `unusual`, where none
+ * would; none of one that it has `told` of.
+ */
+export type Losses = 'all' | 'unusual' | 'told';
+
+/** Whether what is odd is not a number that is there, but prices that are not. */
+export const isLoss = (oddity: Oddity | null): boolean => oddity === 'no-prices' || oddity === 'few-sizes';
 
 /** Factor between a price and the one before, up or down, from which it is a `jump`. */
 const JUMP = 3;
@@ -67,6 +78,19 @@ export function oddityOf(before: SizePrices, now: SizePrices, usual = 0): Oddity
   if (shuffled(kept)) return 'shuffled';
   if (anotherProfile(logs, usual)) return 'another-profile';
   return unlikeSiblings(before, now) ? 'unlike-siblings' : null;
+}
+
+/**
+ * Whether `now` has lost all prices of `before`, or those of most sizes. Where losses are told by nobody, single
+ * offers that are sold are usual: there it takes all of three or more, or three quarters. Pure.
+ */
+export function lossOf(before: SizePrices, now: SizePrices, losses: Losses): Oddity | null {
+  if (losses === 'told' || before.size === 0) return null;
+  const isUnusual = losses === 'unusual';
+  if (now.size === 0) return isUnusual && before.size < FEW ? null : 'no-prices';
+  const lost = [...before.keys()].filter((size) => !now.has(size)).length;
+  const isMost = isUnusual ? lost >= 0.75 * before.size : lost > 0.5 * before.size;
+  return before.size >= FEW && isMost ? 'few-sizes' : null;
 }
 
 const otherSizes = (before: SizePrices, now: SizePrices, kept: number): boolean =>

@@ -128,7 +128,8 @@ export async function returnOvertaken(tx: Tx, claim: Claim, overtaken: readonly 
  *   rules 4.1.3 and 4.1.4). If it is not listed as live, it counts until its next answer; with each further deferral,
  *   for twice as many answers.
  * - Deferred again, or in `errors`: it moves to the `error` lane, and takes no more slots than that lane has.
- * - An error that nearly all SKUs share is counted once, and leaves the lane as it was.
+ * - An error that nearly all SKUs share is counted once, and leaves the lane as it was; one that all live SKUs share
+ *   is not counted.
  */
 export async function postpone(tx: Tx, claim: Claim, results: readonly SkuResult[]): Promise<void> {
   const waiting = results.filter((result) => result.kind === 'deferred' || result.kind === 'error');
@@ -141,9 +142,10 @@ export async function postpone(tx: Tx, claim: Claim, results: readonly SkuResult
       live_marks = case when h.deferred and not d.live then least(d.live_marks + 1, ${MAX_LIVE_MARKS}::int) else d.live_marks end,
       live_left = case when h.deferred and not d.live then 1 << d.live_marks else d.live_left end,
       deferrals = d.deferrals + h.deferred::int,
-      failures = case when h.deferred then d.failures when h.blame = 'general' then greatest(d.failures, 1) else d.failures + 1 end,
+      failures = case when h.deferred or h.blame = 'class' then d.failures
+        when h.blame = 'general' then greatest(d.failures, 1) else d.failures + 1 end,
       largest_call = case when h.blame = 'alone' then 1 end,
-      lane = case when h.deferred and d.deferrals = 0 or h.blame = 'general' or d.lane = 0 then d.lane
+      lane = case when h.deferred and d.deferrals = 0 or h.blame in ('general', 'class') or d.lane = 0 then d.lane
         else catalog_internal.lane_of('error') end
     from unnest(${waiting.map(({ sku }) => sku)}::text[], ${waiting.map(({ kind }) => Number(kind === 'deferred'))}::int[]::boolean[],
       ${waiting.map((result) => ('blame' in result ? (result.blame ?? null) : null))}::text[],

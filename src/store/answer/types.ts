@@ -36,10 +36,11 @@ export type SkuResult =
       readonly waitMs: number;
       /**
        * `alone`: a call with this SKU and no other failed as a whole, so it shares none until one has worked.
-       * `general`: nearly all SKUs are in errors, so it is counted no more than once against this one. Absent: the
-       * answer has this SKU in errors.
+       * `general`: nearly all SKUs are in errors, so it is counted no more than once against this one. `class`: the
+       * source of all live SKUs fails, so it is not counted against this one. Absent: the answer has this SKU in
+       * errors.
        */
-      readonly blame?: 'alone' | 'general';
+      readonly blame?: 'alone' | 'general' | 'class';
     };
 
 /** When a SKU's next refresh is due after an answer, in milliseconds. */

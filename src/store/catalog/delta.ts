@@ -56,8 +56,9 @@ interface Part {
 
 /**
  * Applies one delta answer (partner rules 2.8, 4.2.4 to 4.2.7) and moves the token, if the token is still the one the
- * delta was asked with. Every reported SKU is marked due; a reported SKU is live exactly if now_live names it,
- * whatever the manifest said; a removed one loses its prices and is asked once more. After an answer that moves the
+ * delta was asked with. Every reported SKU is marked due, but for one that was live already and still is; a reported
+ * SKU is live exactly if now_live names it, whatever the manifest said; a removed one loses its prices and is asked
+ * once more. After an answer that moves the
  * token the next one may report more: the delta counts as read once one does not, or `isEnd` says so.
  *
  * One transaction, with the token; where the answer is large, several before it. Where those are all that was
@@ -261,12 +262,12 @@ async function reportChanged(
     ),
     before as materialized (
       select r.sku, r.is_live, r.price_source, s.sku is null as is_new, s.state is null or s.state = 'pending' as unpriced,
-        s.price_source as was
+        s.price_source as was, ${isStillLive(tx)} as still_live
       from reported r left join catalog.skus s using (sku)
     ),
     written as (
       insert into catalog.skus as s (sku, price_source, in_manifest, reported_at)
-      select sku, price_source, true, now() from reported order by sku
+      select sku, price_source, true, now() from before where not still_live order by sku
       on conflict (sku) do update set
         price_source = excluded.price_source, hash = null,
         hash_before_live = case when excluded.price_source = 'live' then coalesce(s.hash, s.hash_before_live) end, in_manifest = true,
@@ -274,7 +275,7 @@ async function reportChanged(
     ),
     marked as (
       select catalog_internal.mark_due(array_agg(sku), case when unpriced then 'new' else 'changed' end, is_live)
-      from before group by unpriced, is_live
+      from before where not still_live group by unpriced, is_live
     )
     select
       (select count(*) from before where is_new)::int as "newSkus",
@@ -287,6 +288,15 @@ async function reportChanged(
     crossedToSnapshot: counts.crossedToSnapshot,
   };
 }
+
+/**
+ * SQL: whether a report `r` says what is known of the SKU `s` already: that it is listed, and live (partner rule
+ * 4.2.7: it should not be reported again). It tells of no price (partner rule 4.2.6), so the order of live refreshes
+ * stays as it is. One that is not there according to its price route may be there again.
+ */
+const isStillLive = (tx: Tx) => tx`
+  coalesce(r.is_live and s.price_source = 'live' and s.in_manifest and s.state in ('priced', 'pending'), false)
+    and exists (select from catalog_internal.due d where d.sku = r.sku)`;
 
 /** Makes tombstones of what was removed; writeSkuChanges then takes their prices. */
 async function reportRemoved(tx: Tx, skus: readonly string[]): Promise<void> {

@@ -3,6 +3,7 @@ import { ceilingColumns, type LiveCeiling } from './ceiling.ts';
 import type { Incident } from './incident.ts';
 import type { Releases } from './line-state.ts';
 import { releasesRow } from './lines.ts';
+import { isOutage } from './outage.ts';
 
 /** The plan of live refreshes as it is stored. Ceiling times are epoch milliseconds, waits minutes. */
 export interface LivePlan {
@@ -16,6 +17,8 @@ export interface LivePlan {
   readonly unsolved: boolean;
   /** Set while every SKU is treated as live-priced. */
   readonly incident: Incident | null;
+  /** Since when the partner's live source fails (store/live/outage.ts), in epoch milliseconds; null: it does not. */
+  readonly outageSince?: number | null;
   readonly ceiling: LiveCeiling;
   /** What may be asked for under the ceiling has grown since. Epoch milliseconds. */
   readonly creditFrom: number;
@@ -55,6 +58,7 @@ export function livePlanRow(sql: Sql) {
       case when incident_because is not null then json_build_object('because', incident_because,
         'since', extract(epoch from incident_since) * 1000, 'triedAt', extract(epoch from incident_tried_at) * 1000)
       end as incident,
+      case when ${isOutage(sql)} then (extract(epoch from outage_since) * 1000)::float8 end as "outageSince",
       (extract(epoch from greatest(refreshed_at, recent.computed_at)) * 1000)::float8 as "computedAt",
       (${releasesRow(sql)}) as releases,
       recent.computed, recent.best, recent."computedRate", recent."partlyDeferred", recent."othersDeferred",

@@ -95,6 +95,8 @@ export const livePlan = internal.table(
     incidentBecause: text('incident_because'),
     /** When a call last tried snapshot-priced SKUs during the incident. */
     incidentTriedAt: instant('incident_tried_at'),
+    /** Since when the partner answers live SKUs with errors while others are answered; null = it does not. */
+    outageSince: instant('outage_since'),
   },
   (t) => [check('live_plan_one_row', sql`${t.id}`)],
 );

@@ -232,25 +232,30 @@ export interface LiveCredit {
   readonly spend: LiveSpend | null;
 }
 
-/** What may be asked for under the ceiling now: its even share, and one SKU at times while it is blocked. */
+/**
+ * What may be asked for under the ceiling now: its even share, and one SKU at times while it is blocked, or while the
+ * live source fails.
+ */
 export function liveCredit(
   {
     ceiling: known,
     computedAt,
     creditFrom,
+    outageSince = null,
     now,
-  }: Pick<LivePlan, 'ceiling' | 'computedAt' | 'creditFrom' | 'now'>,
+  }: Pick<LivePlan, 'ceiling' | 'computedAt' | 'creditFrom' | 'outageSince' | 'now'>,
   callsPerMinute: number,
 ): LiveCredit {
   const ceiling = withoutIdleTime(known, computedAt, now);
-  if (ceiling.perMinute === null) return { skus: Infinity, waitMs: 0, spend: null };
-  if (ceiling.blockedAt !== null) {
-    const triedAt = Math.max(creditFrom, ceiling.failedAt ?? 0);
-    const patienceMs = PATIENCE * (triedAt - ceiling.blockedAt);
+  const blockedAt = outageSince ?? (ceiling.perMinute === null ? null : ceiling.blockedAt);
+  if (blockedAt !== null) {
+    const triedAt = Math.max(creditFrom, outageSince ?? ceiling.failedAt ?? 0);
+    const patienceMs = PATIENCE * (triedAt - blockedAt);
     const leastMs = 60_000 / callsPerMinute;
     const waitMs = clamp(triedAt + clamp(patienceMs, leastMs, MAX_PATIENCE_MS) - now, 0, MAX_PATIENCE_MS);
     return { skus: waitMs > 0 ? 0 : 1, waitMs, spend: { skuMs: 0, mostMs: 0 } };
   }
+  if (ceiling.perMinute === null) return { skus: Infinity, waitMs: 0, spend: null };
   const skuMs = 60_000 / liveCeilingAt(ceiling, now);
   const mostMs = skuMs + (SAVED_CALLS * 60_000) / callsPerMinute;
   // Far in the future where the database's clock was set back.

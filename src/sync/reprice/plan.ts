@@ -77,7 +77,9 @@ export function planCall(
     liveBudget: Math.min(budget, credit.skus),
     recovering: iteration.recovering,
   });
-  const quotas = planBatch(due, early, limits);
+  // What is due of live SKUs has no call wait, or go sooner, while none may be asked for.
+  const carried = isOut(plan) && credit.skus < 1 ? due.filter(({ live }) => !live) : due;
+  const quotas = planBatch(carried, early, limits);
   const suspects = planSuspects(inputs.suspects, limits);
   const known = { plan, budget, callSize, failures: pause.failures, spend: credit.spend, scopeMoved };
   const planned = { kind: 'planned', ...known } as const;
@@ -85,7 +87,7 @@ export function planCall(
   if (suspects !== null && (quotas === null || isSuspectsTurn))
     return { ...planned, wanted: { suspects }, trial: false };
   if (quotas === null) return withoutCall(due, credit, nextDueMs);
-  const linger = lingerMs(due, limits, settings.callsPerMinute, iteration.sinceLastCallMs);
+  const linger = lingerMs(carried, limits, settings.callsPerMinute, iteration.sinceLastCallMs);
   if (linger > 0) return { kind: 'linger', forMs: linger };
   const { trial } = limits;
   const { untried } = inputs;
@@ -96,6 +98,9 @@ export function planCall(
   if (named === null) return { ...planned, wanted: { quotas }, trial };
   return { ...planned, wanted: { quotas: quotas.filter((quota) => quota !== live), named }, trial };
 }
+
+/** Whether the partner's live source fails. */
+const isOut = ({ outageSince = null }: LivePlan): boolean => outageSince !== null;
 
 /** Nothing is due, or live SKUs only, for which the ceiling on live computations has nothing left yet. */
 function withoutCall(due: readonly DueClass[], credit: LiveCredit, nextDueMs: number | null): NoCall {

@@ -23,15 +23,26 @@ export interface Reconciliation {
   readonly skuAnswers: ReadonlyMap<string, SkuAnswer>;
   /** SKUs in the answer that were not asked; they change nothing. */
   readonly unexpected: number;
-  /** The partner says that it has read only so many SKUs as it answers: the call was too large for it. */
+  /** The partner says that it has read as many SKUs as it answers, which is fewer than were asked; else null. */
+  readonly read: number | null;
+  /** Those are the first of the call, and hardly by chance: the call was too large for the partner. */
   readonly cut: boolean;
 }
+
+/** Of so few SKUs those that were not read are the last ones by chance, with this probability or less. */
+const LAST_BY_CHANCE = 0.2;
 
 /**
  * Reconciles a bulk answer with what was asked (partner rules 2.5: the four arrays exclude each other and add up to the
  * input). A SKU the answer leaves out, or names twice with different results, is an error of its own: it stays due.
+ * `setBack`: SKUs that have failed while others were answered; that the partner passes them over says nothing of the
+ * call.
  */
-export function reconcile(asked: readonly string[], answer: BulkAnswer): Reconciliation {
+export function reconcile(
+  asked: readonly string[],
+  answer: BulkAnswer,
+  setBack: ReadonlySet<string> = new Set(),
+): Reconciliation {
   const skuAnswers = new Map<string, SkuAnswer>(
     asked.map((sku) => [sku, { kind: 'error', because: 'omitted' }]),
   );
@@ -55,12 +66,25 @@ export function reconcile(asked: readonly string[], answer: BulkAnswer): Reconci
   for (const sku of answer.notFound) rule(sku, { kind: 'not_found' });
   for (const sku of answer.deferred) rule(sku, { kind: 'deferred' });
   for (const sku of answer.errors) rule(sku, { kind: 'error', because: 'reported' });
-  const omitted = [...skuAnswers.values()].filter(
-    (said) => said.kind === 'error' && said.because === 'omitted',
-  ).length;
-  const { requested } = answer;
-  const cut = requested !== null && requested > 0 && omitted > 0 && requested === skuAnswers.size - omitted;
-  return { skuAnswers, unexpected: unexpected.size, cut };
+  const order = [...skuAnswers.keys()];
+  const omitted = order.filter((sku) => isOmitted(skuAnswers.get(sku)));
+  const read = order.length - omitted.length;
+  const isShort = omitted.length > 0 && read > 0 && answer.requested === read;
+  const cut =
+    isShort &&
+    order.slice(read).every((sku) => isOmitted(skuAnswers.get(sku))) &&
+    chanceToBeLast(order.length, omitted.length) <= LAST_BY_CHANCE &&
+    !omitted.every((sku) => setBack.has(sku));
+  return { skuAnswers, unexpected: unexpected.size, read: isShort ? read : null, cut };
+}
+
+const isOmitted = (said: SkuAnswer | undefined) => said?.kind === 'error' && said.because === 'omitted';
+
+/** The probability that `some` of `all`, drawn at random, are the last ones. */
+function chanceToBeLast(all: number, some: number): number {
+  let chance = 1;
+  for (let left = some; left > 0; left -= 1) chance *= left / (all - some + left);
+  return chance;
 }
 
 /** How many SKUs were answered in each way, and errors by what they stand for. */
@@ -107,6 +131,8 @@ export interface PartnerTrend {
   readonly computes: boolean;
   /** What the answer omits was not read. */
   readonly cut?: boolean;
+  /** The partner's live source fails, so no live SKU is at fault. */
+  readonly liveFails?: boolean;
 }
 
 const NOTHING_KNOWN: PartnerTrend = { generalErrors: false, computes: false };
@@ -117,7 +143,7 @@ export function skuResultOf(
   skuAnswer: SkuAnswer,
   settings: SyncSettings,
   random: () => number,
-  { generalErrors, computes, cut = false }: PartnerTrend = NOTHING_KNOWN,
+  { generalErrors, computes, cut = false, liveFails = false }: PartnerTrend = NOTHING_KNOWN,
 ): SkuResult {
   const { sku } = asked;
   switch (skuAnswer.kind) {
@@ -135,6 +161,10 @@ export function skuResultOf(
       const { errorMs } = settings.intervals;
       if (cut && skuAnswer.because === 'omitted')
         return { sku, kind: 'error', waitMs: errorMs, blame: 'general' };
+      if (liveFails && asked.live) {
+        const waitMs = errorMs * (1 + JITTER * random());
+        return { sku, kind: 'error', waitMs, blame: 'class' };
+      }
       if (generalErrors) {
         const waitMs = Math.max(errorMs, OUTAGE_PAUSE_MAX_MS) * (1 + JITTER * random());
         return { sku, kind: 'error', waitMs, blame: 'general' };

@@ -1,6 +1,7 @@
 import { failpoint } from '../../lib/failpoint.ts';
 import type { Span } from '../../lib/tracer.ts';
 import type { Acquired, SentPermit } from '../../pace/pacer.ts';
+import type { BulkAnswer } from '../../partner/client.ts';
 import { PartnerError } from '../../partner/errors.ts';
 import { applyAnswer } from '../../store/answer/apply.ts';
 import type { Applied } from '../../store/answer/types.ts';
@@ -30,6 +31,7 @@ import { skusOfHalfOpen } from './call-size.ts';
 import { callFailed, keepSome, returnFailedCall, release } from './failed-call.ts';
 import { followHints } from './hints.ts';
 import { learnFrom } from './learn-call.ts';
+import { followOutage } from './outage.ts';
 import { inputOptions, type IterationResult, type Iteration, planCall, type PlannedCall } from './plan.ts';
 import { type Reconciliation, skuResultOf, reconcile, unpriced } from './reconciliation.ts';
 import { tellApplied } from './tell.ts';
@@ -111,13 +113,13 @@ async function makeCall(
     const answer = await callTraced(ctx, 'bulk', facts, async (call) => {
       const asking = ctx.client.bulk(valid.permit, skus, signals.hard);
       onSent();
-      const answered = await asking;
+      const answered = await asking.catch((error: unknown) => nothingRead(ctx, claim, error));
       call.set(answerFacts(answered));
       return answered;
     });
     const tookMs = ctx.clock.monotonic() - sentAt;
     failpoint('bulk.answered');
-    const reconciliation = reconcile(skus, answer);
+    const reconciliation = reconciled(ctx, claim, answer);
     const settled = await settle(ctx, claim, reconciliation, planned).catch(rejectionOrThrow);
     if ('state' in settled) {
       span.fail(settled.state);
@@ -136,6 +138,26 @@ async function makeCall(
     throw error;
   }
   return { kind: 'called', skus: skus.length };
+}
+
+/** The answer where the partner has read no SKU, and that is for those that were asked (arePassedOver); else throws. */
+function nothingRead({ recent }: SyncContext, claim: Claim, error: unknown): BulkAnswer {
+  const isPassedOver =
+    error instanceof PartnerError && error.kind === 'no-skus-read' && recent.arePassedOver(claim.skus);
+  if (!isPassedOver) throw error;
+  return { results: new Map(), notFound: [], deferred: [], errors: [], requested: 0 };
+}
+
+/** The reconciled answer, with what the answers before it say of how many SKUs the partner reads of a call. */
+function reconciled({ recent }: SyncContext, { skus }: Claim, answer: BulkAnswer): Reconciliation {
+  const setBack = new Set(skus.flatMap((asked) => (asked.setBack === true ? [asked.sku] : [])));
+  const found = reconcile(
+    skus.map(({ sku }) => sku),
+    answer,
+    setBack,
+  );
+  const readsNoMore = recent.noteRead(skus.length, found.read);
+  return { ...found, cut: found.cut || readsNoMore };
 }
 
 /**
@@ -211,8 +233,10 @@ async function settle(
   const { sql, settings, random, observers } = ctx;
   let unpricedEntries = 0;
   const { skuAnswers } = reconciliation;
+  const liveSource = ctx.recent.noteLiveSource(claim.skus, skuAnswers, plan.outageSince ?? null);
   const meanwhile = {
     cut: reconciliation.cut,
+    liveFails: liveSource.fails,
     generalErrors: ctx.recent.noteErrors(claim.skus, skuAnswers),
     computes:
       plan.computed > 0 || claim.skus.some(({ sku, live }) => live && skuAnswers.get(sku)?.kind === 'record'),
@@ -231,6 +255,7 @@ async function settle(
     applyAnswer(sql, claim, results, nextRefresh(settings), { learning, observers }),
   );
   failpoint('bulk.committed');
+  await followOutage(ctx, liveSource.turn);
   tellApplied(ctx, claim, reconciliation, { ...applied, unpricedEntries });
   return applied;
 }

@@ -1,3 +1,4 @@
+import { isLoss } from '../../store/answer/plausibility.ts';
 import type { Applied } from '../../store/answer/types.ts';
 import type { Claim } from '../../store/ledger/due.ts';
 import type { SyncContext } from '../context.ts';
@@ -35,13 +36,15 @@ export function tellApplied(
 }
 
 function tellDoubts({ emit }: Pick<SyncContext, 'emit'>, { doubted, massMoved }: Applied): void {
-  if (doubted.length > 0)
-    emit({
-      event: 'prices.implausible',
-      count: doubted.length,
-      skus: doubted.slice(0, MAX_NAMED).map(({ sku }) => sku),
-      oddities: [...new Set(doubted.map(({ oddity }) => oddity))],
-    });
+  const named = (of: Applied['doubted']) => ({
+    count: of.length,
+    skus: of.slice(0, MAX_NAMED).map(({ sku }) => sku),
+    oddities: [...new Set(of.map(({ oddity }) => oddity))],
+  });
+  const lost = doubted.filter(({ oddity }) => isLoss(oddity));
+  const odd = doubted.filter(({ oddity }) => !isLoss(oddity));
+  if (odd.length > 0) emit({ event: 'prices.implausible', ...named(odd) });
+  if (lost.length > 0) emit({ event: 'prices.lost', ...named(lost) });
   if (massMoved?.event === 'began') {
     const { kind, answers, implausible, move, skus } = massMoved;
     emit({ event: 'mass-move.began', kind, answers, implausible, move, skus });

@@ -152,7 +152,9 @@ export const MIRROR_METRICS = {
     read: (s) => s.deltaAudit.movesWaiting,
   }),
   doubted_skus: gauge({
-    help: 'SKUs whose prices are not actionable before a second answer: implausible = hardly prices, mass-move = moved while many did.',
+    help:
+      'SKUs whose prices are not actionable before a second answer: implausible = hardly prices, or suddenly ' +
+      'none, mass-move = moved while many did.',
     labels: each({ doubt: ['implausible', 'mass-move'] }),
     read: ({ doubted }) => Object.entries(doubted).map(([doubt, value]) => ({ labels: { doubt }, value })),
   }),

@@ -1,0 +1,73 @@
+import type { ClaimedSku } from '../../store/ledger/due.ts';
+import { requestTask } from '../../store/ledger/tasks.ts';
+import { beginOutage, endOutage, type OutageTurn } from '../../store/live/outage.ts';
+import type { SyncContext } from '../context.ts';
+import { afterErrors, areGeneral, type ErrorRun, NO_ERRORS } from './errors.ts';
+import type { Reconciliation } from './reconciliation.ts';
+
+/*
+ * An outage of the partner's live source: live SKUs are in errors, call after call, while the others of the calls are
+ * answered. It is for none of these SKUs. They stay due as they are, and one of them is tried now and then (liveCredit)
+ * until one is answered; then the most valuable come first, as after any time without refreshes (live/backlog.ts).
+ */
+
+/** The runs of errors of the SKUs that count as live, and of the others. */
+export interface ClassRuns {
+  readonly live: ErrorRun;
+  readonly others: ErrorRun;
+}
+
+export const NO_RUNS: ClassRuns = { live: NO_ERRORS, others: NO_ERRORS };
+
+/** What an answer shows of the live source. */
+export interface LiveSource {
+  readonly runs: ClassRuns;
+  /** Errors of live SKUs are none of theirs. */
+  readonly fails: boolean;
+  /** Whether an outage begins or ends with it; null: neither. */
+  readonly turn: OutageTurn | null;
+}
+
+/**
+ * Judges an answer to a call that was planned in an outage since `outageSince`, or in none. A call of the outage ends
+ * it with one live SKU that is answered, or with none in errors. Where nearly all others are in errors, too, it is no
+ * outage of the live source. Pure.
+ */
+export function judgeLiveSource(
+  before: ClassRuns,
+  asked: readonly ClaimedSku[],
+  answers: Reconciliation['skuAnswers'],
+  outageSince: number | null,
+): LiveSource {
+  const live = asked.filter((sku) => sku.live);
+  const others = afterErrors(
+    before.others,
+    asked.filter((sku) => !sku.live),
+    answers,
+  );
+  if (outageSince !== null) {
+    const kinds = live.map(({ sku }) => answers.get(sku)?.kind ?? 'error');
+    const works = kinds.some((kind) => kind === 'record' || kind === 'not_found');
+    const isOver = works || (kinds.length > 0 && !kinds.includes('error'));
+    return { runs: { live: NO_ERRORS, others }, fails: !isOver, turn: isOver ? 'ends' : null };
+  }
+  const run = afterErrors(before.live, live, answers);
+  const fails = live.length > 0 && areGeneral(run) && !areGeneral(others);
+  return { runs: { live: run, others }, fails, turn: fails ? 'begins' : null };
+}
+
+/** Stores and tells that an outage of the live source has begun or ended. */
+export async function followOutage(
+  { sql, floors, emit }: SyncContext,
+  turn: OutageTurn | null,
+): Promise<void> {
+  if (turn === 'begins' && (await beginOutage(sql))) {
+    floors.reset();
+    emit({ event: 'live-outage.began' });
+  }
+  if (turn !== 'ends') return;
+  const minutes = await endOutage(sql);
+  if (minutes === null) return;
+  await requestTask(sql, 'live-plan');
+  emit({ event: 'live-outage.ended', minutes });
+}

@@ -1,0 +1,140 @@
+import { describe, expect, test } from 'vitest';
+import { applyAnswer } from '../../src/store/answer/apply.ts';
+import { readDoubts } from '../../src/store/answer/mass-moves.ts';
+import { NO_OBSERVERS } from '../../src/store/answer/observers.ts';
+import type { Applied, SkuResult } from '../../src/store/answer/types.ts';
+import { countCatalog } from '../../src/store/status/counts-reader.ts';
+import { daemon, doubting, POISON, USUAL } from './doubting.ts';
+import { claimAll, found, ledger, mark, REFRESH, useStore } from './support.ts';
+
+const store = useStore();
+const { answer, passMinutes, seen, priced } = doubting(store);
+
+describe('prices that are suddenly gone', () => {
+  const NOTHING = {};
+  /** An answer to a refresh that nothing has asked for but the schedule. */
+  async function swept(...results: readonly SkuResult[]): Promise<Applied> {
+    const { sql } = store;
+    const skus = results.map(({ sku }) => sku);
+    await sql`
+      update catalog_internal.due set due_at = least(due_at, now()), held_until = null,
+        reason = case when reason = 'doubted' then reason else 'sweep' end where sku = any(${skus})`;
+    return await applyAnswer(sql, await claimAll(sql), results, REFRESH);
+  }
+  const doubtOf = async (sku: string) => {
+    const [row] = await store.sql`
+      select t.doubt, t.actionable, t.fresh, d.reason, d.lane, round(extract(epoch from d.held_until - now()) / 60)::int as minutes
+      from catalog.sku_trust t join catalog_internal.due d using (sku) where t.sku = ${sku}`;
+    return row;
+  };
+
+  test('are shown as gone, and are looked for once more after five minutes, which decides', async () => {
+    const { sql } = store;
+    await priced('A', 'B');
+    expect((await swept(found('A', NOTHING))).doubted).toEqual([{ sku: 'A', oddity: 'no-prices' }]);
+    expect(await doubtOf('A')).toEqual({
+      doubt: 'implausible',
+      actionable: false,
+      fresh: false,
+      reason: 'doubted',
+      lane: 1,
+      minutes: 5,
+    });
+    expect(await sql`select from catalog.prices where sku = 'A'`).toHaveLength(0);
+    expect(await readDoubts(sql)).toMatchObject({ implausible: 1, last: 'A' });
+    await passMinutes(2);
+    await swept(found('A', NOTHING));
+    expect(await doubtOf('A')).toMatchObject({ doubt: 'implausible', minutes: 3 });
+    await passMinutes(4);
+    await swept(found('A', NOTHING));
+    expect(await doubtOf('A')).toMatchObject({ doubt: null, reason: 'sweep', minutes: null });
+    expect(await readDoubts(sql)).toMatchObject({ implausible: 0 });
+    await passMinutes(60);
+    await swept(found('A', NOTHING));
+    expect(await doubtOf('A')).toMatchObject({ doubt: null, reason: 'sweep' });
+  });
+
+  test('and are there again were never gone', async () => {
+    await priced('A');
+    await swept(found('A', NOTHING));
+    await swept(found('A', USUAL));
+    expect(await doubtOf('A')).toMatchObject({ doubt: null, actionable: true, reason: 'sweep' });
+  });
+
+  test('and are there again as other numbers are doubted for these', async () => {
+    await priced('A');
+    await swept(found('A', NOTHING));
+    expect((await swept(found('A', POISON))).doubted).toEqual([{ sku: 'A', oddity: 'jump' }]);
+  });
+
+  test('are right at once where a report has told of it, before or meanwhile', async () => {
+    const { sql } = store;
+    await priced('A', 'B');
+    await mark(sql, ['A'], 'changed');
+    await applyAnswer(sql, await claimAll(sql), [found('A', NOTHING)], REFRESH);
+    expect(await doubtOf('A')).toMatchObject({ doubt: null, reason: 'sweep' });
+    await swept(found('B', NOTHING));
+    await sql`update catalog.skus set reported_at = clock_timestamp() where sku = 'B'`;
+    await mark(sql, ['B'], 'changed');
+    expect((await ledger(sql)).get('B')).toMatchObject({ reason: 'doubted', heldFor: null });
+    await applyAnswer(sql, await claimAll(sql), [found('B', NOTHING)], REFRESH);
+    expect(await doubtOf('B')).toMatchObject({ doubt: null, reason: 'sweep' });
+  });
+
+  test('for most sizes only are doubted, and those of single ones are usual', async () => {
+    await priced('A', 'B');
+    const { doubted } = await swept(found('A', { 40: 4000 }), found('B', { 40: 4000, 41: 4100 }));
+    expect(doubted).toEqual([{ sku: 'A', oddity: 'few-sizes' }]);
+    expect(await seen('A')).toMatchObject({ doubt: 'implausible', actionable: false });
+    await passMinutes(6);
+    await swept(found('A', { 40: 4000 }));
+    expect(await seen('A')).toMatchObject({ doubt: null, actionable: true });
+  });
+
+  test('of live SKUs are doubted where that is unusual', async () => {
+    const { sql } = store;
+    await priced('A', 'B');
+    await sql`update catalog.skus set price_source = 'live'`;
+    await sql`update catalog_internal.due set live = true, reason = 'live'`;
+    await answer([found('B', { 40: 4000, 41: 4100 })]);
+    const gone = await swept(found('A', NOTHING), found('B', NOTHING));
+    expect(gone.doubted).toEqual([{ sku: 'A', oddity: 'no-prices' }]);
+  });
+
+  test('where a number was doubted before are looked for once more, and no longer', async () => {
+    await priced('A');
+    await answer([found('A', POISON)]);
+    await swept(found('A', NOTHING));
+    expect(await doubtOf('A')).toMatchObject({ doubt: 'implausible', reason: 'doubted', minutes: 5 });
+    await passMinutes(6);
+    await swept(found('A', NOTHING));
+    expect(await doubtOf('A')).toMatchObject({ doubt: 'implausible', reason: 'sweep', minutes: null });
+  });
+
+  test('and are to be looked for again wait as what is doubted, also without a doubt of their own', async () => {
+    const { sql } = store;
+    await priced('A');
+    await mark(sql, ['A'], 'doubted');
+    await sql`update catalog_internal.due set held_until = now() + interval '5 minutes'`;
+    const due = async () => (await countCatalog(sql)).due.map(({ reason, count }) => [reason, count]);
+    expect(await due()).toEqual([]);
+    await mark(sql, ['A'], 'changed');
+    expect((await ledger(sql)).get('A')).toMatchObject({ reason: 'doubted', heldFor: null });
+    expect(await due()).toEqual([['doubted', 1]]);
+  });
+
+  test('are no implausible numbers for moves in masses, and count once', async () => {
+    const moves = daemon();
+    await priced('A');
+    const lost = async () =>
+      await applyAnswer(store.sql, await claimAll(store.sql), [found('A', NOTHING)], REFRESH, {
+        observers: { ...NO_OBSERVERS, moves },
+      });
+    await mark(store.sql, ['A'], 'sweep');
+    await lost();
+    expect(moves.hour()).toMatchObject({ answers: 1, implausible: 0, lost: 1 });
+    await store.sql`update catalog_internal.due set held_until = null`;
+    await lost();
+    expect(moves.hour()).toMatchObject({ answers: 1, implausible: 0, lost: 1 });
+  });
+});

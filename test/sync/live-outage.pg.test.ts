@@ -1,0 +1,176 @@
+import { beforeEach, describe, expect, test } from 'vitest';
+import { systemClock } from '../../src/lib/clock.ts';
+import { NO_TRACER } from '../../src/lib/tracer.ts';
+import { createPacer } from '../../src/pace/pacer.ts';
+import type { BulkAnswer } from '../../src/partner/answers.ts';
+import { NO_OBSERVERS } from '../../src/store/answer/observers.ts';
+import { DueFloors } from '../../src/store/ledger/due-floors.ts';
+import { readLivePlan } from '../../src/store/live/live.ts';
+import type { SyncContext } from '../../src/sync/context.ts';
+import type { SyncEvent } from '../../src/sync/events.ts';
+import { RecentAnswers } from '../../src/sync/reprice/recent.ts';
+import { repriceOnce } from '../../src/sync/reprice/reprice.ts';
+import { knownSkus, ledger, mark, useStore } from '../store/support.ts';
+import { settingsWith } from '../support/settings.ts';
+
+const store = useStore();
+const MINUTE = 60_000;
+const signals = { stopping: new AbortController().signal, hard: new AbortController().signal };
+const numbered = (prefix: string, count: number) =>
+  Array.from({ length: count }, (_, i) => `${prefix}${String(i).padStart(3, '0')}`);
+const LIVE = numbered('L', 60);
+const OTHERS = numbered('S', 400);
+
+let ctx: SyncContext;
+let events: SyncEvent[];
+let works: boolean;
+let asked: string[][];
+
+/** A daemon of its own, whose partner has live SKUs in errors unless its live source works. */
+const daemon = (): SyncContext =>
+  ({
+    observers: NO_OBSERVERS,
+    sql: store.sql,
+    pacer: createPacer(store.sql, systemClock, {
+      maxPerWindow: 1_000_000,
+      windowMs: MINUTE,
+      backoffMs: MINUTE,
+    }),
+    client: {
+      bulk: async (_: unknown, skus: readonly string[]): Promise<BulkAnswer> => {
+        const live = skus.filter((sku) => sku.startsWith('L'));
+        asked.push(live);
+        return {
+          results: new Map(),
+          notFound: skus.filter((sku) => works || !live.includes(sku)),
+          deferred: [],
+          errors: works ? [] : live,
+          requested: null,
+        };
+      },
+    },
+    clock: systemClock,
+    floors: new DueFloors(systemClock),
+    recent: new RecentAnswers(),
+    random: () => 0.5,
+    emit: (event: SyncEvent) => events.push(event),
+    settings: settingsWith({ BULK_MAX_SKUS: '20' }),
+    tracer: NO_TRACER,
+  }) as unknown as SyncContext;
+
+beforeEach(async () => {
+  events = [];
+  asked = [];
+  works = false;
+  ctx = daemon();
+  await knownSkus(store.sql, LIVE, { priceSource: 'live' });
+  await knownSkus(store.sql, OTHERS);
+  await mark(store.sql, LIVE, 'live', true);
+  await mark(store.sql, OTHERS, 'sweep', false);
+});
+
+async function calls(count: number, by = ctx): Promise<void> {
+  for (let number = 1; number <= count; number += 1)
+    await repriceOnce(by, { number, sinceLastCallMs: Infinity }, MINUTE, signals);
+}
+
+/** Has the last try of a live SKU be a minute ago, and lets waits end. */
+async function passMinute(): Promise<void> {
+  await store.sql`update catalog_internal.live_ceiling set credit_from = credit_from - interval '1 minute'`;
+  await store.sql`
+    update catalog_internal.live_plan set outage_since = outage_since - interval '1 minute' where outage_since is not null`;
+  await store.sql`update catalog_internal.due set held_until = held_until - interval '1 minute' where held_until is not null`;
+}
+
+const told = () => events.flatMap(({ event }) => (event.startsWith('live-outage') ? [event] : []));
+
+describe('errors of nearly all live SKUs, while others are answered', () => {
+  test('are an outage of the live source: it is told, no live SKU is to blame, and none is asked but one in a while', async () => {
+    const { sql } = store;
+    await calls(3);
+    expect(told()).toEqual(['live-outage.began']);
+    expect((await readLivePlan(sql)).outageSince).toEqual(expect.any(Number));
+    const rows = [...(await ledger(sql)).values()].filter(({ live }) => live);
+    expect(rows.filter(({ lane, failures }) => lane !== 2 || failures > 0)).toEqual([]);
+    asked = [];
+    await passMinute();
+    await calls(6);
+    expect(asked.map((skus) => skus.length).filter((live) => live > 0)).toEqual([1]);
+    await passMinute();
+    await passMinute();
+    await calls(2, daemon());
+    expect(asked.map((skus) => skus.length).filter((live) => live > 0)).toEqual([1, 1]);
+    expect([...(await ledger(sql)).values()].filter(({ failures }) => failures > 0)).toEqual([]);
+    expect(told()).toEqual(['live-outage.began']);
+  });
+
+  test('are over with the first that is answered, and all are asked again as before', async () => {
+    const { sql } = store;
+    await calls(3);
+    works = true;
+    await passMinute();
+    await passMinute();
+    await sql`update catalog_internal.tasks set next_at = now() + interval '1 hour' where task = 'live-plan'`;
+    await calls(1);
+    expect(told()).toEqual(['live-outage.began', 'live-outage.ended']);
+    expect((await readLivePlan(sql)).outageSince).toBeNull();
+    asked = [];
+    await calls(2);
+    expect(asked.map((skus) => skus.length)).toEqual([5, 5]);
+    const [task] =
+      await sql`select next_at <= clock_timestamp() as now from catalog_internal.tasks where task = 'live-plan'`;
+    expect(task).toEqual({ now: true });
+  });
+
+  test('are told once by several daemons, and not again by one that has not seen the end', async () => {
+    const other = daemon();
+    await calls(2, other);
+    await calls(3);
+    works = true;
+    await passMinute();
+    await passMinute();
+    await calls(1);
+    await calls(2, other);
+    expect(told()).toEqual(['live-outage.began', 'live-outage.ended']);
+  });
+
+  test('are none where the others are in errors, too, or few live SKUs are', async () => {
+    ctx = daemon();
+    const answer = { bulk: async (_: unknown, skus: readonly string[]) => Promise.resolve(failing(skus)) };
+    const failing = (skus: readonly string[]): BulkAnswer => ({
+      results: new Map(),
+      notFound: [],
+      deferred: [],
+      errors: [...skus],
+      requested: null,
+    });
+    await calls(5, { ...ctx, client: answer } as unknown as SyncContext);
+    expect(told()).toEqual([]);
+  });
+
+  test('keep no other SKU waiting: with live SKUs alone due, there is no call before the next try', async () => {
+    const { sql } = store;
+    await calls(3);
+    await sql`update catalog_internal.due set due_at = now() + interval '1 day' where not live`;
+    await sql`update catalog_internal.live_plan set outage_since = now() - interval '10 minutes'`;
+    await sql`update catalog_internal.live_ceiling set credit_from = now()`;
+    const idle = await repriceOnce(ctx, { number: 1, sinceLastCallMs: Infinity }, MINUTE, signals);
+    expect(idle).toMatchObject({ kind: 'idle', nextInMs: expect.closeTo(MINUTE, -4) as number });
+    // A call with a single other SKU waits for more to come due, as if no live SKU were due.
+    await sql`update catalog_internal.due set due_at = now(), held_until = null where sku = (select min(sku) from catalog_internal.due where not live)`;
+    ctx.floors.reset();
+    const lingering = await repriceOnce(ctx, { number: 2, sinceLastCallMs: 0 }, MINUTE, signals);
+    expect(lingering).toMatchObject({ kind: 'linger' });
+  });
+
+  test('that nothing has tried for an hour say nothing any longer', async () => {
+    const { sql } = store;
+    await calls(3);
+    await sql`
+      update catalog_internal.live_plan set outage_since = now() - interval '2 hours'`;
+    await sql`update catalog_internal.live_ceiling set credit_from = now() - interval '61 minutes'`;
+    expect((await readLivePlan(sql)).outageSince).toBeNull();
+    await calls(3);
+    expect(told()).toEqual(['live-outage.began', 'live-outage.began']);
+  });
+});
