@@ -61,6 +61,8 @@ export interface DrawnMirror {
   readonly generated: number | null;
   readonly fault: boolean;
   readonly broken: boolean;
+  /** What the manifest route says against the delta. */
+  readonly refuted: 'behind' | 'differs' | null;
   readonly refused: string | null;
   readonly deltaInterval: number;
   readonly tasks: readonly DrawnTask[];
@@ -93,6 +95,7 @@ export const anyMirror: Arbitrary<DrawnMirror> = record({
   generated: maybe(moment),
   fault: oneof({ weight: 4, arbitrary: constant(false) }, { weight: 1, arbitrary: constant(true) }),
   broken: boolean(),
+  refuted: constantFrom(null, null, 'behind', 'differs'),
   refused: oneof({ weight: 4, arbitrary: constant(null) }, { weight: 1, arbitrary: constant('shrunk') }),
   deltaInterval: constantFrom(1, 300, 3600, 7 * 86_400),
   tasks: oneof(
@@ -159,7 +162,9 @@ export async function putMirror(sql: Sql, drawn: DrawnMirror): Promise<void> {
     await tx`
       update catalog_internal.sync set manifest_applied_at = ${at(drawn.baseline)}, delta_checked_at = ${at(drawn.delta)},
         snapshot_generated_at = ${at(drawn.generated)}, catalog_fault = ${drawn.fault ? '0012' : null},
-        chain_broken_at = ${at(drawn.broken ? -60 : null)}, manifest_refused = ${drawn.refused}`;
+        chain_broken_at = ${at(drawn.broken ? -60 : null)}, manifest_refused = ${drawn.refused},
+        delta_doubt = ${drawn.refuted === 'behind' ? 'behind' : null}, behind_since = ${at(drawn.refuted === 'behind' ? -90 : null)},
+        catalog_differs_at = ${at(drawn.refuted === 'differs' ? -90 : null)}`;
     await tx`update catalog_internal.settings set delta_interval = ${drawn.deltaInterval}`;
     await tx`delete from catalog_internal.tasks`;
     for (const { task, next, runningFor, failures } of drawn.tasks)

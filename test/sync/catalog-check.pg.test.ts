@@ -167,6 +167,22 @@ describe("the manifest route says of the mirror's own snapshot", () => {
     expect(await found()).toEqual(WELL);
   });
 
+  test('what it has of live SKUs and of those that it lists, beside others that nobody does: nothing follows', async () => {
+    await knownSkus(
+      store.sql,
+      Array.from({ length: 10 }, (_, n) => `L${n}`),
+      { priceSource: 'live' },
+    );
+    await knownSkus(
+      store.sql,
+      Array.from({ length: 10 }, (_, n) => `U${n}`),
+      { priceSource: 'live', listed: false },
+    );
+    partner.named = { ...partner.named, skuCount: 30, livePricedSkuCount: 10 };
+    await run('catalog-check');
+    expect(await found()).toEqual(WELL);
+  });
+
   test.each([
     ['runs', { outcome: 'done', running: true }],
     ['broke off', { outcome: 'internal', running: false }],
