@@ -58,6 +58,20 @@ export const DATABASES: readonly Mutant[] = [
     ],
   ),
   ...faultsOf(
+    'drizzle/0051_changes_on_disk.sql',
+    ['test/store/changes-on-disk.pg.test.ts'],
+    [
+      'changes: a crash takes back what was read',
+      "= 'off' THEN\n    PERFORM set_config('synchronous_commit', 'local', true);\n  END IF;\n  LOCK TABLE catalog_internal.lock_changes IN EXCLUSIVE MODE;\n  PERFORM",
+      "= 'off' THEN\n    NULL;\n  END IF;\n  LOCK TABLE catalog_internal.lock_changes IN EXCLUSIVE MODE;\n  PERFORM",
+    ],
+    [
+      'changes: a crash takes back history that somebody else wrote',
+      "= 'off' THEN\n    PERFORM set_config('synchronous_commit', 'local', true);\n  END IF;\n  LOCK TABLE catalog_internal.lock_changes IN EXCLUSIVE MODE;\n  RETURN",
+      "= 'off' THEN\n    NULL;\n  END IF;\n  LOCK TABLE catalog_internal.lock_changes IN EXCLUSIVE MODE;\n  RETURN",
+    ],
+  ),
+  ...faultsOf(
     'src/store/setup/migrations.ts',
     ['test/migrations/roles.pg.test.ts'],
     [

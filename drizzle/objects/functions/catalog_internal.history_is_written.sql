@@ -1,9 +1,13 @@
 -- For each INSERT, whoever sends it: also a daemon of an earlier version that still runs beside this one, or a
 -- person. Before the statement, so before the defaults of its first row draw a position.
+-- On disk before it is seen, as lock_changes says.
 -- Without the rest of lock_changes: the table that is being inserted into can get no new partition.
 CREATE OR REPLACE FUNCTION catalog_internal.history_is_written() RETURNS trigger
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
+  IF current_setting('synchronous_commit') = 'off' THEN
+    PERFORM set_config('synchronous_commit', 'local', true);
+  END IF;
   LOCK TABLE catalog_internal.lock_changes IN EXCLUSIVE MODE;
   RETURN NULL;
 END
