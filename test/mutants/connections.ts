@@ -12,11 +12,21 @@ const ROTATED = ['test/faults/rotated-login.e2e.test.ts'];
 export const CONNECTIONS: readonly Mutant[] = [
   ...faultsOf(
     'src/store/connection/db.ts',
-    WORK,
+    [...WORK, 'test/store/left-statements.pg.test.ts'],
     [
       'slow statements: one of the pool that Postgres is at work on is given up',
       '      isworking: work.isWorking,\n',
       '',
+    ],
+    [
+      'left statements: those of later connections run on',
+      "connection['options'] = settings + CLIENT_CHECK_PIN;",
+      'void settings;',
+    ],
+    [
+      'left statements: one of a connection of its own runs on',
+      'await client.query(CLIENT_CHECK)',
+      "await client.query('select 1')",
     ],
     ['slow statements: what a pool is at work on is not known', '  WORK.set(sql, work);\n', ''],
   ),

@@ -113,8 +113,8 @@ export const SAFETY: readonly Mutant[] = [
     ],
     [
       'lock holders: who has a table of the ledger locked is not named',
-      "and l.mode in ('ShareLock',",
-      "and l.mode in ('Share',",
+      "ledger: ['catalog_internal']",
+      'ledger: []',
     ],
     [
       'lock holders: tables of the ledger with any lock count',

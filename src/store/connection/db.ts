@@ -5,8 +5,14 @@ import { type StatementAtWork, watchWork, type WorkWatch } from './at-work.ts';
 import { endingDropped } from './dropped-sessions.ts';
 import { asLogin, readOwnSession } from './own-session.ts';
 import type { Ask } from './pooler.ts';
-import { NO_TRANSACTION_TIMEOUT, sessionConnection, sessionUrl } from './session.ts';
-import { isConflict, sqlState, storeFailure } from './sql-errors.ts';
+import {
+  CLIENT_CHECK,
+  CLIENT_CHECK_PIN,
+  NO_TRANSACTION_TIMEOUT,
+  sessionConnection,
+  sessionUrl,
+} from './session.ts';
+import { isAnswer, isConflict, sqlState, storeFailure } from './sql-errors.ts';
 
 export type Sql = postgres.Sql;
 export type Tx = postgres.TransactionSql;
@@ -228,7 +234,20 @@ export async function withoutTransactionTimeout(sql: Sql): Promise<void> {
   const [known] = await sql.unsafe(NO_TRANSACTION_TIMEOUT);
   const pin = ' -c transaction_timeout=0';
   const settings = String(connection['options']);
-  if (known !== undefined && !settings.endsWith(pin)) connection['options'] = settings + pin;
+  if (known !== undefined && !settings.includes(pin)) connection['options'] = settings + pin;
+}
+
+/** The same, that Postgres looks whether somebody waits for a statement: where it can, on its system. */
+export async function endingLeftStatements(sql: Sql): Promise<void> {
+  const { connection } = sql.options;
+  try {
+    await sql.unsafe(CLIENT_CHECK);
+  } catch (error) {
+    if (isAnswer(error)) return;
+    throw error;
+  }
+  const settings = String(connection['options']);
+  if (!settings.includes(CLIENT_CHECK_PIN)) connection['options'] = settings + CLIENT_CHECK_PIN;
 }
 
 export interface LoneClient extends pg.Client {
@@ -271,6 +290,9 @@ export async function connectAlone(url: DatabaseUrl, options: LoneOptions): Prom
       : error;
   });
   await client.query(NO_TRANSACTION_TIMEOUT);
+  await client.query(CLIENT_CHECK).catch((error: unknown) => {
+    if (!isAnswer(error)) throw error;
+  });
   if (checkIdleMs !== undefined) {
     const check = () => (isBusy() ? undefined : void client.query('select').catch(() => {}));
     const checking = setInterval(check, checkIdleMs);

@@ -59,6 +59,14 @@ export const NO_TRANSACTION_TIMEOUT = `
   select pg_catalog.set_config('transaction_timeout', '0', false)
   where pg_catalog.current_setting('transaction_timeout', true) is not null`;
 
+/**
+ * A statement ends within so many milliseconds of its client's connection, be it by Ctrl-C: else it would run on for as
+ * long as it takes. Servers on some systems refuse it, so no session starts with it before one has taken it.
+ */
+const CLIENT_CHECK_MS = 5000;
+export const CLIENT_CHECK = `select pg_catalog.set_config('client_connection_check_interval', '${CLIENT_CHECK_MS}', false)`;
+export const CLIENT_CHECK_PIN = ` -c client_connection_check_interval=${CLIENT_CHECK_MS}`;
+
 const PINNED: ReadonlySet<string> = new Set(Object.keys(SESSION).map((name) => name.toLowerCase()));
 
 export interface SessionConnection {

@@ -1,6 +1,6 @@
 import postgres from 'postgres';
 import type { Clock } from '../../lib/clock.ts';
-import { CONNECT_WITHIN_MS, type Sql, urlOf, withoutTransactionTimeout } from './db.ts';
+import { CONNECT_WITHIN_MS, endingLeftStatements, type Sql, urlOf, withoutTransactionTimeout } from './db.ts';
 import { startupRefused } from './pooler.ts';
 import { sessionConnection } from './session.ts';
 import { DatabaseAway, DatabaseRefused, permanentConnectError } from './sql-errors.ts';
@@ -83,6 +83,7 @@ export async function waitForDatabase(
         await sql`select 1`;
         keepArrayTypes(sql);
         await withoutTransactionTimeout(sql);
+        await endingLeftStatements(sql);
         return;
       } catch (error) {
         const refused = permanentConnectError(error);
