@@ -175,7 +175,7 @@ export const CATALOG = {
     ['changed'],
     'the newest manifest is downloaded, which tells of all changes: ask the partner whether there is a limit',
   ),
-  'catalog.differs': line(
+  'catalog-check.differs': line(
     'warn',
     'the manifest route says of the mirrored snapshot what the mirror does not have',
     ['snapshot', 'listed', 'live', 'rebuilt'],

@@ -93,6 +93,7 @@ async function compare(ctx: SyncContext, named: ManifestMeta, standing: CatalogS
   if (difference === null && before === null) return false;
   const isStored = await noteDifference(ctx.sql, standing, difference);
   if (difference === null || !isStored) return false;
-  if (before === null) ctx.emit({ event: 'catalog.differs', snapshot: named.snapshotId, ...difference });
+  if (before === null)
+    ctx.emit({ event: 'catalog-check.differs', snapshot: named.snapshotId, ...difference });
   return true;
 }

@@ -156,7 +156,7 @@ describe('the manifest route against the delta', () => {
       >`select delta_doubt as doubt from catalog_internal.sync`;
       expect([await health(app), doubt]).toEqual([[], null]);
     }
-    expect([logged(stack, 'delta.behind'), logged(stack, 'catalog.differs')]).toEqual([[], []]);
+    expect([logged(stack, 'delta.behind'), logged(stack, 'catalog-check.differs')]).toEqual([[], []]);
     expect(logged(stack, 'manifest.done')).toHaveLength(1);
   });
 });

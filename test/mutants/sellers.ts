@@ -111,19 +111,4 @@ export const SELLERS: readonly Mutant[] = [
     ['test/status/health.test.ts'],
     ['health: maintenance fails in silence', "new Set(['maintenance', 'metadata',", "new Set(['metadata',"],
   ),
-  ...faultsOf(
-    'drizzle/0048_left_tokens_and_watched_names.sql',
-    ['test/store/watchlist.pg.test.ts', 'test/store/scope.pg.test.ts'],
-    [
-      'watched: a blank from a spreadsheet is part of a SKU',
-      String.raw`"watchlist"."sku" !~ '^[\s\u00A0\u2000-`,
-      String.raw`"watchlist"."sku" !~ '^[\s\u2000-`,
-    ],
-    [
-      'watched: a control character is part of a SKU',
-      String.raw`"watchlist"."sku" !~ '^[\s\u00A0\u2000-\u200A\u3000\uFEFF]|[\s\u00A0\u2000-\u200A\u3000\uFEFF]$|[[:cntrl:]]'`,
-      String.raw`"watchlist"."sku" !~ '^[\s\u00A0\u2000-\u200A\u3000\uFEFF]|[\s\u00A0\u2000-\u200A\u3000\uFEFF]$'`,
-    ],
-    ['watched: rules of brands are spelled as SKUs', `"kind" <> 'sku' or`, `"kind" <> 'prefix' or`],
-  ),
 ];

@@ -15,7 +15,7 @@ describe('what became of it', () => {
     const answer = async () => {
       await mark(store.sql, ['A']);
       const claim = await claimAll(store.sql);
-      return (await applyAnswer(store.sql, claim, [found('A')], REFRESH)).promises;
+      return (await applyAnswer(store.sql, claim, [found('A', { 42: 100 })], REFRESH)).promises;
     };
     await answer();
     await passSeconds(50);
@@ -50,7 +50,7 @@ describe('what became of it', () => {
     await promise('1 minute', 'A');
     await mark(store.sql, ['A']);
     const claim = await claimAll(store.sql);
-    const { promises } = await applyAnswer(store.sql, claim, [found('A')], REFRESH);
+    const { promises } = await applyAnswer(store.sql, claim, [found('A', { 42: 100 })], REFRESH);
     expect(promises).toEqual({ kept: 1, hindered: 0, broken: 0 });
   });
 
@@ -79,7 +79,7 @@ describe('what became of it', () => {
   test('a clock that was ahead delays no promise, and its counts go on', async () => {
     await priced('A');
     await promise('10 minutes', 'A');
-    await answerAsked(store.sql, found('A'));
+    await answerAsked(store.sql, found('A', { 42: 100 }));
     const ahead = store.sql`interval '3 days'`;
     await store.sql`update catalog_internal.due set promised_at = promised_at + ${ahead}, promised_by = promised_by + ${ahead}`;
     await store.sql`update catalog_internal.promise_cases set hour = hour + ${ahead}`;

@@ -38,7 +38,7 @@ describe('a promise', () => {
   test('has the SKU asked before all others, by the earliest deadline, whatever lane it is in', async () => {
     await priced('A', 'B', 'C');
     await promise('10 minutes', 'A', 'B');
-    await answerAsked(store.sql, found('A'), found('B'));
+    await answerAsked(store.sql, found('A', { 42: 100 }), found('B', { 42: 100 }));
     expect(await comesIn('A')).toBeCloseTo(555, -1);
     expect(await comesIn('C')).toBeNull();
     expect(await claimPromised()).toEqual([]);
@@ -54,7 +54,7 @@ describe('a promise', () => {
   test('does not begin before its time, though its deadline is near', async () => {
     await priced('A');
     await promise('1 minute', 'A');
-    await answerAsked(store.sql, found('A'));
+    await answerAsked(store.sql, found('A', { 42: 100 }));
     await passSeconds(25);
     expect(await claimPromised()).toEqual([]);
     await passSeconds(25);
@@ -64,7 +64,7 @@ describe('a promise', () => {
   test('is waited for where nothing else is due sooner', async () => {
     await priced('A');
     await promise('10 minutes', 'A');
-    await answerAsked(store.sql, found('A'));
+    await answerAsked(store.sql, found('A', { 42: 100 }));
     const { nextDueMs, due } = await callInputs(store.sql);
     expect(due).toEqual([]);
     expect(nextDueMs).toBeCloseTo(555_000, -4);
@@ -86,7 +86,13 @@ describe('a promise', () => {
   test('ends with its row, with its age, and with the SKU, and is made anew with another age', async () => {
     await priced('A', 'B', 'C', 'D');
     await promise('1 hour', 'A', 'B', 'C', 'D');
-    await answerAsked(store.sql, found('A'), found('B'), found('C'), found('D'));
+    await answerAsked(
+      store.sql,
+      found('A', { 42: 100 }),
+      found('B', { 42: 100 }),
+      found('C', { 42: 100 }),
+      found('D', { 42: 100 }),
+    );
     expect(await store.sql`select from catalog_internal.promise_cases`).toHaveLength(4);
     await store.sql`delete from catalog.watchlist where sku = 'A'`;
     await store.sql`update catalog.watchlist set max_age = null where sku = 'B'`;
@@ -144,7 +150,7 @@ describe('a promise', () => {
       { sku: 'unknown', feasible: true, because: 'not priced yet' },
     ]);
     expect(await comesIn('A')).toBeNull();
-    await answerAsked(store.sql, found('A'));
+    await answerAsked(store.sql, found('A', { 42: 100 }));
     await readWatchlist(store.sql, { most: 100, everything: true });
     expect(await one('A')).toMatchObject({ feasible: true, because: null });
     expect(await comesIn('A')).toBeCloseTo(3555, -1);

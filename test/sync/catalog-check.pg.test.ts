@@ -139,7 +139,7 @@ describe("the manifest route says of the mirror's own snapshot", () => {
     ...WELL,
     ...DOUBTED,
     catalogDifference,
-    said: ['catalog.differs'],
+    said: ['catalog-check.differs'],
   });
 
   test.each([

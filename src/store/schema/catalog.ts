@@ -141,12 +141,6 @@ export const productHistory = catalog.table(
   (t) => [index('product_history_sku').on(t.sku, t.id)],
 );
 
-/** What a list from a spreadsheet or a file from Windows has around a SKU: by that name nobody knows the SKU meant. */
-const SPELLED_AS_A_SKU = 'sku_has_no_blank_at_its_ends_and_no_control_character';
-const NOT_SPELLED = sql.raw(
-  String.raw`'^[\s\u00A0\u2000-\u200A\u3000\uFEFF]|[\s\u00A0\u2000-\u200A\u3000\uFEFF]$|[[:cntrl:]]'`,
-);
-
 export const watchlist = catalog.table(
   'watchlist',
   {
@@ -166,7 +160,6 @@ export const watchlist = catalog.table(
     check('watchlist_weight', sql`${t.weight} > 0 and ${t.weight} < 'Infinity'`),
     /** What no answer could name is no SKU (partner/text.ts, isReadableSku). Its name is what a seller is told, too. */
     check('sku_has_1_to_512_characters', sql`length(${t.sku}) between 1 and 512`),
-    check(SPELLED_AS_A_SKU, sql`${t.sku} !~ ${NOT_SPELLED}`),
   ],
 );
 
@@ -189,7 +182,6 @@ export const scope = catalog.table(
       'scope_value',
       sql`length(${t.value}) <= 512 and (${t.kind} = 'prefix' or btrim(${t.value}, E' \\t\\r\\n') <> '')`,
     ),
-    check(SPELLED_AS_A_SKU, sql`${t.kind} <> 'sku' or ${t.value} !~ ${NOT_SPELLED}`),
     /** One rule for each name, however it is written: they cannot contradict each other. */
     uniqueIndex('scope_name')
       .on(t.kind, sql`lower(btrim(${t.value}, E' \\t\\r\\n'))`)
