@@ -1,6 +1,6 @@
 import { formatAge } from '../lib/duration.ts';
 import { count, plural } from '../lib/format.ts';
-import { atWorkText, type StatementAtWork } from '../store/connection/at-work.ts';
+import { atWorkText, type StatementAtWork, waitsForStandby } from '../store/connection/at-work.ts';
 import type { StoreFailure } from '../store/connection/sql-errors.ts';
 import { holderRemedy, holderText, type LockHolder } from '../store/status/lock-holders.ts';
 import { snapshotHolderText } from '../store/status/snapshot-holder.ts';
@@ -143,13 +143,15 @@ function lockReasons({ lockHolders }: Facts): Reason[] {
 const slowText = (statement: StatementAtWork): string =>
   `a statement of the mirror (process ${statement.pid} of Postgres) has run for ${formatAge(statement.seconds)}: ${atWorkText(statement)}`;
 
-/** What sellers attach to the mirror's tables runs within its statements, and may take any time. */
+/** What sellers attach to the mirror's tables runs within its statements, and may take any time; so may a standby. */
 function slowReasons({ slowStatements }: Facts): Reason[] {
   return slowStatements.map((statement) =>
     degraded(
       'slow-statement',
       slowText(statement),
-      'it is waited for; give the foreign key an index on its columns, or make the trigger quick',
+      waitsForStandby(statement)
+        ? 'it is waited for; bring the standby back, or take it out of synchronous_standby_names'
+        : 'it is waited for; give the foreign key an index on its columns, or make the trigger quick',
     ),
   );
 }

@@ -31,6 +31,16 @@ export const CONNECTIONS: readonly Mutant[] = [
     ['slow statements: what a pool is at work on is not known', '  WORK.set(sql, work);\n', ''],
   ),
   ...faultsOf(
+    'src/store/status/slow-statements.ts',
+    ['test/store/standby-away.pg.test.ts'],
+    ['slow statements: nobody says that a standby is away', 'waitsForStandby(statement) || ', ''],
+  ),
+  ...faultsOf(
+    'src/status/health.ts',
+    ['test/status/slow-statement.test.ts'],
+    ['slow statements: an index brings a standby back', 'waitsForStandby(statement)\n', 'false\n'],
+  ),
+  ...faultsOf(
     'src/store/connection/at-work.ts',
     WORK,
     [
@@ -65,7 +75,7 @@ export const CONNECTIONS: readonly Mutant[] = [
     SLOW,
     [
       'slow statements: one that is long by itself is named',
-      'writes && (statement.tables.length > 0 || statement.attached.length > 0)',
+      'writes && (waitsForStandby(statement) || statement.tables.length > 0 || statement.attached.length > 0)',
       'writes',
     ],
     ['slow statements: one that only reads is named', 'writes && (', '('],

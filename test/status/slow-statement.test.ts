@@ -35,3 +35,16 @@ test.each<[Partial<StatementAtWork>, string]>([
     },
   ]);
 });
+
+test('one whose COMMIT waits for a synchronous standby says so, and what to do', () => {
+  const slowStatements = [
+    { ...STATEMENT, waitsFor: 'IPC: SyncRep', attached: ['trigger quick on catalog.skus'] },
+  ];
+  const [reason] = judgeHealth({ ...factsOf(CASES.healthy), slowStatements }).reasons;
+  expect(reason).toMatchObject({ code: 'slow-statement', level: 'degraded' });
+  expect(reason?.text).toContain(
+    'its COMMIT waits for a synchronous standby of synchronous_standby_names that does not answer',
+  );
+  expect(reason?.text).not.toContain('trigger');
+  expect(reason?.hint).toContain('bring the standby back');
+});

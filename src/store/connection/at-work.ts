@@ -163,8 +163,18 @@ export function watchWork({ open, pool, workWithinMs }: WatchOptions): WorkWatch
   };
 }
 
+/** What a COMMIT waits for whose synchronous standby (synchronous_standby_names) is away. */
+const STANDBY = 'IPC: SyncRep';
+
+/** Whether it has done all its work, and waits for a synchronous standby to have it, too. */
+export const waitsForStandby = ({ waitsFor }: Pick<StatementAtWork, 'waitsFor'>): boolean =>
+  waitsFor === STANDBY;
+
 /** What it is at, as far as Postgres says; empty where it says nothing. */
-export function atWorkText({ blockers, tables, attached }: StatementAtWork): string {
+export function atWorkText(statement: StatementAtWork): string {
+  const { blockers, tables, attached } = statement;
+  if (waitsForStandby(statement))
+    return 'its COMMIT waits for a synchronous standby of synchronous_standby_names that does not answer';
   return [
     blockers.length > 0 && `it waits for ${blockers.join(', ')}`,
     tables.length > 0 && `it is at ${tables.join(', ')}`,

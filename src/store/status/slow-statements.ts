@@ -1,4 +1,4 @@
-import { readWork, type StatementAtWork } from '../connection/at-work.ts';
+import { readWork, type StatementAtWork, waitsForStandby } from '../connection/at-work.ts';
 import type { Sql } from '../connection/db.ts';
 import { asLogin } from '../connection/own-session.ts';
 
@@ -7,8 +7,8 @@ const SLOW_SECONDS = 30;
 
 /**
  * Statements of the mirror that write its tables and have taken long for something of somebody else's: a trigger or a
- * foreign key of theirs, or tables that such a one reads. What takes long by itself, such as a large manifest, is not
- * among them.
+ * foreign key of theirs, tables that such a one reads, or a synchronous standby. What takes long by itself, such as a
+ * large manifest, is not among them.
  */
 export async function readSlowStatements(sql: Sql, slowSeconds = SLOW_SECONDS): Promise<StatementAtWork[]> {
   const found = await asLogin(sql, (tx) =>
@@ -21,6 +21,8 @@ export async function readSlowStatements(sql: Sql, slowSeconds = SLOW_SECONDS): 
     ),
   );
   return found.flatMap(({ writes, ...statement }) =>
-    writes && (statement.tables.length > 0 || statement.attached.length > 0) ? [statement] : [],
+    writes && (waitsForStandby(statement) || statement.tables.length > 0 || statement.attached.length > 0)
+      ? [statement]
+      : [],
   );
 }
