@@ -160,13 +160,18 @@ export const BELIEVING: readonly Mutant[] = [
     ],
     [
       'short answers: a SKU that is passed over alone stops all calls',
-      'asked.every(({ setBack = false }) => setBack) ||',
+      '(this.#works && asked.every(({ setBack = false }) => setBack)) ||',
       'false ||',
     ],
     [
       'short answers: a body key that is not read is blamed on one SKU after the other',
-      "this.#works = asked.some(({ sku }) => (answers.get(sku)?.kind ?? 'error') !== 'error');",
-      'this.#works = true;',
+      "this.#names = asked.some(({ sku }) => (answers.get(sku)?.kind ?? 'error') !== 'error');",
+      'this.#names = true;',
+    ],
+    [
+      'short answers: calls of which nothing is read end whenever SKUs that have failed come together',
+      'this.#works &&= arePassedOver;',
+      '',
     ],
   ),
   ...faultsOf(

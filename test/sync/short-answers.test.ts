@@ -38,22 +38,37 @@ describe('a call of which no SKU is read', () => {
     }));
   const others = asked(false, false);
 
+  const named = new Map(others.map(({ sku }) => [sku, { kind: 'not_found' as const }]));
+
   test('is for its SKUs where all have failed while others were answered', () => {
     const recent = new RecentAnswers();
-    expect([asked(true, true), asked(true, false)].map((skus) => recent.arePassedOver(skus))).toEqual([
+    expect([true, true, false].map((each) => recent.notePassedOver(asked(true, each)))).toEqual([
+      true,
       true,
       false,
     ]);
   });
 
-  test('is for its only SKU where the answer before named others', () => {
+  test('is for nobody once one was for all, before an answer names SKUs again', () => {
     const recent = new RecentAnswers();
-    recent.noteErrors(others, new Map(others.map(({ sku }) => [sku, { kind: 'not_found' as const }])));
-    expect([asked(false), asked(false, false)].map((skus) => recent.arePassedOver(skus))).toEqual([
-      true,
+    recent.noteErrors(others, named);
+    expect(recent.notePassedOver(others)).toBe(false);
+    expect([asked(true, true), asked(true)].map((skus) => recent.notePassedOver(skus))).toEqual([
+      false,
       false,
     ]);
+    recent.noteErrors(asked(true), new Map());
+    expect(recent.notePassedOver(asked(true))).toBe(false);
+    recent.noteErrors(others, named);
+    expect(recent.notePassedOver(asked(true, true))).toBe(true);
+  });
+
+  test('is for its only SKU where the answer before named others', () => {
+    const recent = new RecentAnswers();
+    recent.noteErrors(others, named);
+    expect([asked(false), asked(false)].map((skus) => recent.notePassedOver(skus))).toEqual([true, false]);
+    recent.noteErrors(others, named);
     recent.noteErrors(asked(false), new Map());
-    expect(recent.arePassedOver(asked(false))).toBe(false);
+    expect(recent.notePassedOver(asked(false))).toBe(false);
   });
 });

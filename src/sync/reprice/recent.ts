@@ -71,7 +71,9 @@ export class RecentAnswers {
   #errors = NO_ERRORS;
   #classes = NO_RUNS;
   #short = NO_SHORT;
-  #works = false;
+  /** Whether the last answer has named SKUs; and whether one has since a call of which none was read. */
+  #names = false;
+  #works = true;
 
   /**
    * Takes in an answer that says how many SKUs of `asked` were read (null: all). Returns whether the partner reads no
@@ -83,16 +85,22 @@ export class RecentAnswers {
   }
 
   /**
-   * Whether a call of which the partner has read no SKU says something of its SKUs, and nothing of how they are asked:
-   * all have failed while others were answered, or it is a single one, and the answer before named others.
+   * Takes in an answer of which the partner has read no SKU. Returns whether that says something of these SKUs, and
+   * nothing of how they are asked: all have failed while others were answered, or it is a single one, and the answer
+   * before named others. Until an answer names some again, no further one does.
    */
-  arePassedOver(asked: readonly ClaimedSku[]): boolean {
-    return asked.every(({ setBack = false }) => setBack) || (asked.length === 1 && this.#works);
+  notePassedOver(asked: readonly ClaimedSku[]): boolean {
+    const arePassedOver =
+      (this.#works && asked.every(({ setBack = false }) => setBack)) || (asked.length === 1 && this.#names);
+    this.#works &&= arePassedOver;
+    this.#names = false;
+    return arePassedOver;
   }
 
   /** Takes in an answer before it is applied. Returns whether the partner is at fault for its errors. */
   noteErrors(asked: readonly ClaimedSku[], answers: Answers): boolean {
-    this.#works = asked.some(({ sku }) => (answers.get(sku)?.kind ?? 'error') !== 'error');
+    this.#names = asked.some(({ sku }) => (answers.get(sku)?.kind ?? 'error') !== 'error');
+    this.#works ||= this.#names;
     this.#errors = afterErrors(this.#errors, asked, answers);
     return areGeneral(this.#errors);
   }

@@ -140,10 +140,10 @@ async function makeCall(
   return { kind: 'called', skus: skus.length };
 }
 
-/** The answer where the partner has read no SKU, and that is for those that were asked (arePassedOver); else throws. */
+/** The answer where the partner has read no SKU for what was asked (notePassedOver); else throws. */
 function nothingRead({ recent }: SyncContext, claim: Claim, error: unknown): BulkAnswer {
   const isPassedOver =
-    error instanceof PartnerError && error.kind === 'no-skus-read' && recent.arePassedOver(claim.skus);
+    error instanceof PartnerError && error.kind === 'no-skus-read' && recent.notePassedOver(claim.skus);
   if (!isPassedOver) throw error;
   return { results: new Map(), notFound: [], deferred: [], errors: [], requested: 0 };
 }
