@@ -1,14 +1,31 @@
-ALTER TABLE "catalog_internal"."sync" ADD COLUMN "named_snapshots" jsonb DEFAULT '[]'::jsonb NOT NULL;--> statement-breakpoint
-ALTER TABLE "catalog_internal"."sync" ADD COLUMN "delta_doubt" text;--> statement-breakpoint
-ALTER TABLE "catalog_internal"."sync" ADD COLUMN "behind_since" timestamp with time zone;--> statement-breakpoint
-ALTER TABLE "catalog_internal"."sync" ADD COLUMN "catalog_differs_at" timestamp with time zone;--> statement-breakpoint
-ALTER TABLE "catalog_internal"."sync" ADD COLUMN "catalog_difference" jsonb;--> statement-breakpoint
-ALTER TABLE "catalog_internal"."sync" ADD COLUMN "manifest_unclear" integer DEFAULT 0 NOT NULL;--> statement-breakpoint
-ALTER TABLE "catalog_internal"."sync" ADD COLUMN "manifest_live_miscount" integer DEFAULT 0 NOT NULL;--> statement-breakpoint
-ALTER TABLE "catalog_internal"."sync" ADD COLUMN "rebuilds" integer DEFAULT 0 NOT NULL;--> statement-breakpoint
-ALTER TABLE "catalog_internal"."sync" ADD COLUMN "own_tokens" boolean DEFAULT false NOT NULL;--> statement-breakpoint
-ALTER TABLE "catalog_internal"."sync" ADD COLUMN "round_changed" integer;--> statement-breakpoint
-ALTER TABLE "catalog_internal"."sync" ADD COLUMN "limit_suspected_at" timestamp with time zone;--> statement-breakpoint
+-- Without defaults at first: PostgreSQL 15 adds no column with one to a table whose row type a function takes.
+ALTER TABLE "catalog_internal"."sync"
+  ADD COLUMN "named_snapshots" jsonb,
+  ADD COLUMN "delta_doubt" text,
+  ADD COLUMN "behind_since" timestamp with time zone,
+  ADD COLUMN "catalog_differs_at" timestamp with time zone,
+  ADD COLUMN "catalog_difference" jsonb,
+  ADD COLUMN "manifest_unclear" integer,
+  ADD COLUMN "manifest_live_miscount" integer,
+  ADD COLUMN "rebuilds" integer,
+  ADD COLUMN "own_tokens" boolean,
+  ADD COLUMN "round_changed" integer,
+  ADD COLUMN "limit_suspected_at" timestamp with time zone;
+--> statement-breakpoint
+UPDATE "catalog_internal"."sync" SET "named_snapshots" = '[]'::jsonb, "manifest_unclear" = 0, "manifest_live_miscount" = 0, "rebuilds" = 0, "own_tokens" = false;
+--> statement-breakpoint
+ALTER TABLE "catalog_internal"."sync"
+  ALTER COLUMN "named_snapshots" SET DEFAULT '[]'::jsonb,
+  ALTER COLUMN "named_snapshots" SET NOT NULL,
+  ALTER COLUMN "manifest_unclear" SET DEFAULT 0,
+  ALTER COLUMN "manifest_unclear" SET NOT NULL,
+  ALTER COLUMN "manifest_live_miscount" SET DEFAULT 0,
+  ALTER COLUMN "manifest_live_miscount" SET NOT NULL,
+  ALTER COLUMN "rebuilds" SET DEFAULT 0,
+  ALTER COLUMN "rebuilds" SET NOT NULL,
+  ALTER COLUMN "own_tokens" SET DEFAULT false,
+  ALTER COLUMN "own_tokens" SET NOT NULL;
+--> statement-breakpoint
 ALTER TABLE "catalog_internal"."sync" ADD CONSTRAINT "sync_delta_doubt" CHECK ("catalog_internal"."sync"."delta_doubt" in ('suspected', 'behind', 'distrusted'));
 --> statement-breakpoint
 -- Whether no delta was checked for longer than delta_late_after allows, or the last one at a time to come, which tells nothing of
