@@ -177,9 +177,9 @@ export const BELIEVING: readonly Mutant[] = [
   ...faultsOf(
     'src/sync/reprice/outage.ts',
     ['test/sync/live-outage.pg.test.ts'],
-    ['live outage: is none for errors of live SKUs alone', "turn: fails ? 'begins' : null", 'turn: null'],
+    ['live outage: is none for errors of live SKUs alone', "change: fails ? 'begins' : null", 'change: null'],
     ['live outage: is told where all others are in errors, too', '&& !areGeneral(others)', ''],
-    ['live outage: ends by nothing', "turn: isOver ? 'ends' : null", 'turn: null'],
+    ['live outage: ends by nothing', "change: isOver ? 'ends' : null", 'change: null'],
     [
       'live outage: each try ends it',
       'const isOver = works || (kinds.length',

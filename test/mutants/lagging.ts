@@ -104,4 +104,13 @@ export const LAGGING_MANIFESTS: readonly Mutant[] = [
       ') return false;',
     ],
   ),
+  ...faultsOf(
+    'src/store/catalog/baseline-sql.ts',
+    ['test/store/lagging-manifest.pg.test.ts'],
+    [
+      'lagging: a snapshot that deltas have left ends the doubt of theirs',
+      'where snapshot_id = $3 or not exists (',
+      'where true or not exists (',
+    ],
+  ),
 ];

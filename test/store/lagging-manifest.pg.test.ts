@@ -62,6 +62,24 @@ describe('a manifest of a snapshot that deltas have left', () => {
     expect(manifestAppliedAt).not.toEqual(before.manifestAppliedAt);
   });
 
+  test('ends no doubt of what the mirror has, as one that is newer or the same does', async () => {
+    const { sql } = store;
+    await standing(store, line('A'));
+    await delta('s1');
+    await delta('s2');
+    await sql`update catalog_internal.sync set delta_doubt = 'behind', behind_since = now(),
+      catalog_differs_at = now(), catalog_difference = '{"listed": 9, "live": 0}', manifest_unclear = 7`;
+    const doubts = async () =>
+      (
+        await sql`select delta_doubt as doubt, behind_since is not null as behind,
+          catalog_differs_at is not null as differs, manifest_unclear as unclear from catalog_internal.sync`
+      )[0];
+    await lag('m0', line('A'));
+    expect(await doubts()).toEqual({ doubt: 'behind', behind: true, differs: true, unclear: 7 });
+    await lag('s2', line('A'));
+    expect(await doubts()).toEqual({ doubt: 'distrusted', behind: false, differs: false, unclear: 0 });
+  });
+
   test('tells of SKUs that no delta has reported since, and of those reported before', async () => {
     await standing(store, line('before'), line('quiet'), line('since'));
     await delta('s1', { changed: ['before'] });

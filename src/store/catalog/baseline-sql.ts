@@ -344,10 +344,13 @@ export const MOVE_TOKEN = `
 /**
  * What the mirror now has is the manifest's: nothing that was found of the delta holds any more, but that the delta was
  * behind is remembered until it moves by itself. $1 lines that were rejected or doubled, $2 by how much live SKUs were
- * miscounted.
+ * miscounted. A snapshot $3 that deltas had left before it was asked for ($4) refutes nothing.
  */
 export const END_DOUBTS = `
   update catalog_internal.sync set
     delta_doubt = case when delta_doubt in ('behind', 'distrusted') then 'distrusted' end, behind_since = null,
     rebuilds = case when catalog_difference ? 'rebuilt' then rebuilds + 1 else rebuilds end,
-    catalog_differs_at = null, catalog_difference = null, manifest_unclear = $1, manifest_live_miscount = $2`;
+    catalog_differs_at = null, catalog_difference = null, manifest_unclear = $1, manifest_live_miscount = $2
+  where snapshot_id = $3 or not exists (
+    select from catalog_internal.left_tokens where token = $3 and left_at < $4::timestamptz
+  )`;

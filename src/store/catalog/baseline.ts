@@ -266,7 +266,7 @@ export class Baseline {
     if (readBy) await run(REMEMBER_FIELDS, [readBy.url, readBy.snapshotId]);
     await run(statements.MOVE_TOKEN, [snapshotId, generatedAt, tokenAtRequest, lines, livePricedSkuCount]);
     const { unclear = 0, liveMiscount = 0 } = token;
-    await run(statements.END_DOUBTS, [unclear, liveMiscount]);
+    await run(statements.END_DOUBTS, [unclear, liveMiscount, snapshotId, requestedAt]);
     // Last: who holds the lock of the changes waits for no other.
     await run(statements.ADD_CHANGES);
     const { rows: transactions } = await run('select pg_current_xact_id()::text as id');

@@ -7,7 +7,7 @@ import { laneNumber } from '../ledger/due.ts';
  */
 
 /** What an answer shows of an outage of the live source. */
-export type OutageTurn = 'begins' | 'ends';
+export type OutageChange = 'begins' | 'ends';
 
 /**
  * SQL: whether the outage of catalog_internal.live_plan goes on. Each try moves credit_from; where no live SKU was

@@ -1,6 +1,6 @@
 import type { ClaimedSku } from '../../store/ledger/due.ts';
 import { requestTask } from '../../store/ledger/tasks.ts';
-import { beginOutage, endOutage, type OutageTurn } from '../../store/live/outage.ts';
+import { beginOutage, endOutage, type OutageChange } from '../../store/live/outage.ts';
 import type { SyncContext } from '../context.ts';
 import { afterErrors, areGeneral, type ErrorRun, NO_ERRORS } from './errors.ts';
 import type { Reconciliation } from './reconciliation.ts';
@@ -25,7 +25,7 @@ export interface LiveSource {
   /** Errors of live SKUs are none of theirs. */
   readonly fails: boolean;
   /** Whether an outage begins or ends with it; null: neither. */
-  readonly turn: OutageTurn | null;
+  readonly change: OutageChange | null;
 }
 
 /**
@@ -49,23 +49,23 @@ export function judgeLiveSource(
     const kinds = live.map(({ sku }) => answers.get(sku)?.kind ?? 'error');
     const works = kinds.some((kind) => kind === 'record' || kind === 'not_found');
     const isOver = works || (kinds.length > 0 && !kinds.includes('error'));
-    return { runs: { live: NO_ERRORS, others }, fails: !isOver, turn: isOver ? 'ends' : null };
+    return { runs: { live: NO_ERRORS, others }, fails: !isOver, change: isOver ? 'ends' : null };
   }
   const run = afterErrors(before.live, live, answers);
   const fails = live.length > 0 && areGeneral(run) && !areGeneral(others);
-  return { runs: { live: run, others }, fails, turn: fails ? 'begins' : null };
+  return { runs: { live: run, others }, fails, change: fails ? 'begins' : null };
 }
 
 /** Stores and tells that an outage of the live source has begun or ended. */
 export async function followOutage(
   { sql, floors, emit }: SyncContext,
-  turn: OutageTurn | null,
+  change: OutageChange | null,
 ): Promise<void> {
-  if (turn === 'begins' && (await beginOutage(sql))) {
+  if (change === 'begins' && (await beginOutage(sql))) {
     floors.reset();
     emit({ event: 'live-outage.began' });
   }
-  if (turn !== 'ends') return;
+  if (change !== 'ends') return;
   const minutes = await endOutage(sql);
   if (minutes === null) return;
   await requestTask(sql, 'live-plan');

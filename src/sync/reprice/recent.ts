@@ -17,8 +17,6 @@ import type { Reconciliation } from './reconciliation.ts';
  * process relearns it within minutes.
  */
 
-export { afterErrors, areGeneral, type ErrorRun, NO_ERRORS } from './errors.ts';
-
 type Answers = Reconciliation['skuAnswers'];
 
 /** What a call's answer showed of its live SKUs. Pure. */

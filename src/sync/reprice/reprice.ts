@@ -255,7 +255,7 @@ async function settle(
     applyAnswer(sql, claim, results, nextRefresh(settings), { learning, observers }),
   );
   failpoint('bulk.committed');
-  await followOutage(ctx, liveSource.turn);
+  await followOutage(ctx, liveSource.change);
   tellApplied(ctx, claim, reconciliation, { ...applied, unpricedEntries });
   return applied;
 }
