@@ -237,6 +237,14 @@ class World {
     const gone = new Set(removed);
     const stays = (sku: string) => !gone.has(sku);
     const nowLive = live.filter(stays);
+    // That they are still live is no news (partner rule 4.2.7).
+    const stillLive = new Set(
+      (
+        await store.sql<{ sku: string }[]>`
+          select sku from catalog.skus
+          where sku = any(${nowLive}) and in_manifest and price_source = 'live' and state in ('priced', 'pending')`
+      ).map(({ sku }) => sku),
+    );
     await applyDelta(store.sql, {
       since: 'token',
       toSnapshot: 'token',
@@ -244,7 +252,7 @@ class World {
       nowLive,
       removed,
     });
-    for (const sku of [...changed, ...live]) if (stays(sku)) this.#report(sku);
+    for (const sku of [...changed, ...live]) if (stays(sku) && !stillLive.has(sku)) this.#report(sku);
     for (const sku of removed) this.reported.delete(sku);
   }
 
@@ -290,6 +298,19 @@ test('whatever happens in whatever order, only what is in scope is asked for, an
   } finally {
     await store.sql`alter table catalog_internal.due drop constraint stands`;
   }
+});
+
+test('a SKU that is reported as live again is asked when it would have been', async () => {
+  await empty(store.sql);
+  const world = new World();
+  await storeScopeMode(store.sql, true);
+  await world.manifest(SKUS.slice(0, 5), 'h1');
+  await world.do({ do: 'rule', rule: { kind: 'prefix', value: '' }, include: true });
+  await world.do({ do: 'delta', changed: ['A1'], live: ['D'], removed: [] });
+  await world.do({ do: 'answer', kinds: ['record'] });
+  await world.do({ do: 'answer', kinds: ['record'] });
+  await world.do({ do: 'delta', changed: ['A1'], live: ['D'], removed: [] });
+  await world.check();
 });
 
 test('a SKU that was removed outside and is listed again is asked for its metadata, and stays asked', async () => {
