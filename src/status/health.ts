@@ -7,6 +7,7 @@ import { snapshotHolderText } from '../store/status/snapshot-holder.ts';
 import { backlogReasons } from './backlog.ts';
 import type { Facts } from './facts.ts';
 import { failingCalls, failingTasks } from './failing.ts';
+import { massMoveReasons } from './mass-move.ts';
 import { reasonsWhilePaused } from './pause.ts';
 import { clockReasons, progressReasons } from './progress.ts';
 import {
@@ -182,26 +183,6 @@ function watchlistReasons({ watchlistLeftOut }: Facts): Reason[] {
       'watchlist-full',
       `${count(watchlistLeftOut)} ${are} not watched: it has more than WATCHLIST_MAX_SKUS`,
       'take out what need not be watched, or raise WATCHLIST_MAX_SKUS',
-    ),
-  ];
-}
-
-function massMoveReasons({ now, doubts: { implausible, massMoved, last, massMove } }: Facts): Reason[] {
-  if (massMove === null) return [];
-  const { kind, answers, implausible: odd, move, since } = massMove;
-  const shown =
-    kind === 'implausible'
-      ? `${count(odd)} of ${count(answers)} answers within an hour were hardly prices`
-      : kind === 'lost'
-        ? `${count(odd)} of ${count(answers)} SKUs that were asked within an hour have lost all their prices`
-        : `half of the prices that moved within an hour did so by ${count(Math.round(100 * Math.expm1(move ?? 0)))} % or more`;
-  const age = formatAge(Math.max(0, (now.getTime() - since.getTime()) / 1000));
-  return [
-    degraded(
-      'mass-move',
-      `prices have moved implausibly in masses for ${age} (${shown}); ${count(implausible + massMoved)} SKUs ` +
-        `wait for a second answer${last === null ? '' : `, last ${last}`}`,
-      'if the market did move, run `catalog-mirror refresh --accept`; else tell the partner',
     ),
   ];
 }

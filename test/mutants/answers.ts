@@ -220,15 +220,60 @@ export const ANSWER_SQL: readonly Mutant[] = [
   ...faultsOf(
     'src/store/answer/move-counts.ts',
     ['test/store/move-counts.test.ts', 'test/store/doubts.pg.test.ts'],
-    ['mass moves: one is enough', 'implausible > share * IMPLAUSIBLE_PART * answers', 'implausible > 0'],
-    ['mass moves: prices may vanish in masses', "if (lost > share * LOST_PART * answers) return 'lost';", ''],
+    ['mass moves: one is enough', 'odd > share * part * all', 'odd > 0'],
+    ['mass moves: one of a few is enough', 'odd >= share * few', 'odd > 0'],
+    [
+      'mass moves: prices may vanish in masses',
+      "if (isMany(lost, answers, LOST) || isMany(untold.lost, untold.answers, LOST)) return 'lost';",
+      '',
+    ],
+    ['mass moves: live SKUs may vanish', ' || isMany(untold.lost, untold.answers, LOST)', ''],
+    ['mass moves: a small catalog never ends them', 'answers >= SOME && this', 'false && this'],
+    ['mass moves: a crash is another unit', ' || Math.abs(middle) < FACTOR.least', ''],
+    ['mass moves: any moves have a common factor', 'near >= FACTOR.part * factors.length', 'near > 0'],
+  ),
+  ...faultsOf(
+    'src/store/answer/doubts.ts',
+    ['test/store/plausibility.test.ts', 'test/store/common-factor.pg.test.ts'],
+    [
+      'doubts: another unit is a price once two answers have it',
+      "if (isOfFactor(held, now, massMove.factor)) return { kind: 'stays', isOfFactor: true };",
+      '',
+    ],
+    ['doubts: first prices in another unit are prices', ': factor !== null;', ': false;'],
+    [
+      'doubts: what is accepted is doubted again',
+      'return isAccepted(before, now, accepted) ? null : oddity;',
+      'return oddity;',
+    ],
+    ['doubts: another unit seems over', 'odd: begins || stays', 'odd: begins'],
+  ),
+  ...faultsOf(
+    'src/store/answer/mass-moves.ts',
+    ['test/store/common-factor.pg.test.ts'],
+    [
+      'mass moves: a common factor is found at first or never',
+      " || (kind === 'factor' && factor === null)",
+      '',
+    ],
+    [
+      'mass moves: what is still in another unit waits for its sweep',
+      "if (going?.kind === 'factor') await askDoubted(sql);",
+      '',
+    ],
+    ['mass moves: what led to them leads to them again', 'if (turned !== null) counts.follow(begins);', ''],
+    [
+      'mass moves: nothing is remembered of what was accepted',
+      'accepted = coalesce(factor, accepted)',
+      'accepted = accepted',
+    ],
   ),
   ...faultsOf(
     'src/store/answer/mass-moves.ts',
     ['test/store/doubts.pg.test.ts'],
     [
       'mass moves: what has lost its prices is not asked again',
-      'if (going !== undefined) await askLost(sql, going.since);',
+      "if (going?.kind === 'lost') await askLost(sql, going.since);",
       '',
     ],
     [

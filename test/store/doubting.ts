@@ -7,8 +7,8 @@ import { claimAll, found, knownSkus, mark, REFRESH, type TestStore } from './sup
 export const USUAL = { 40: 4000, 41: 4100, 42: 4300, 43: 4200 };
 export const POISON = { ...USUAL, 41: 41_000 };
 
-/** What one daemon counts, whose clock stands still. */
-export const daemon = () => new MoveCounts({ monotonic: () => 0 });
+/** What one daemon counts; its clock stands still unless it is given. */
+export const daemon = (monotonic = () => 0) => new MoveCounts({ monotonic });
 
 /** What tests of doubts do with a store. */
 export function doubting(store: TestStore) {

@@ -1,25 +1,43 @@
 import { describe, expect, test } from 'vitest';
 import type { SkuJudgement } from '../../src/store/answer/doubts.ts';
-import { isMassMove, MoveCounts } from '../../src/store/answer/move-counts.ts';
+import { commonFactor, isMassMove, MoveCounts, NO_MOVES } from '../../src/store/answer/move-counts.ts';
 
-const judgement = (odd: boolean, move: number | null): SkuJudgement => ({
+const judgement = (
+  odd: boolean,
+  move: number | null,
+  more: Partial<NonNullable<SkuJudgement['sample']>> = {},
+): SkuJudgement => ({
   sku: 'A',
   judgement: { kind: 'none' },
   againInMs: null,
-  sample: { odd, lost: false, move },
+  sample: { odd, lost: false, untold: false, move, factor: null, ...more },
 });
 const judgements = (count: number, odd: boolean, move: number | null) =>
   Array.from({ length: count }, () => judgement(odd, move));
-const HOUR = { answers: 1000, implausible: 0, lost: 0, moves: 500, move: 0.05 };
+const HOUR = { ...NO_MOVES, answers: 1000, moves: 500, move: 0.05 };
+/** That of a small catalog. */
+const SMALL = { ...NO_MOVES, answers: 60, moves: 30, move: 0.05 };
+const UNTOLD = { answers: 40, lost: 11 };
 
 describe('it is a mass move', () => {
   test.each([
     ['not in an ordinary hour', HOUR, 0.05, null],
     ['with more than a hundredth implausible', { ...HOUR, implausible: 11 }, 0.05, 'implausible'],
     ['not with a hundredth', { ...HOUR, implausible: 10 }, 0.05, null],
-    ['not with a few answers', { ...HOUR, answers: 199, implausible: 100 }, 0.05, null],
+    ['by a common factor', { ...HOUR, implausible: 11, factor: 4.6 }, 0.05, 'factor'],
+    ['not with a few of few answers', { ...SMALL, implausible: 4 }, 0.05, null],
+    ['with five of few answers', { ...SMALL, implausible: 5 }, 0.05, 'implausible'],
     ['where more than a quarter has lost all prices', { ...HOUR, lost: 251 }, 0.05, 'lost'],
     ['not where a quarter is sold out', { ...HOUR, lost: 250 }, 0.05, null],
+    ['where a quarter of few SKUs has lost all prices', { ...SMALL, lost: 16 }, 0.05, 'lost'],
+    ['not where nine SKUs have', { ...SMALL, answers: 20, lost: 9 }, 0.05, null],
+    ['where a quarter of those that nobody reports has', { ...HOUR, lost: 11, untold: UNTOLD }, 0.05, 'lost'],
+    [
+      'not where a quarter of those is sold out',
+      { ...HOUR, lost: 10, untold: { answers: 40, lost: 10 } },
+      0.05,
+      null,
+    ],
     ['where half moved nine times as far as usual', { ...HOUR, move: 0.45 }, 0.05, 'far'],
     ['not seven times as far', { ...HOUR, move: 0.35 }, 0.05, null],
     ['not where few moved', { ...HOUR, moves: 199, move: 0.45 }, 0.05, null],
@@ -33,6 +51,7 @@ describe('it is a mass move', () => {
   test.each([
     ['with half of what began it', { ...HOUR, implausible: 6 }, 'implausible'],
     ['with half of those without prices', { ...HOUR, lost: 126 }, 'lost'],
+    ['with half of what began it in a small catalog', { ...SMALL, implausible: 3 }, 'implausible'],
     ['with a few far moves', { ...HOUR, moves: 20, move: 0.25 }, 'far'],
     ['and is over with less', { ...HOUR, implausible: 5, moves: 19, move: 0.25 }, null],
   ] as const)('for longer, %s', (_, hour, kind) => {
@@ -56,7 +75,42 @@ describe('what a process counts', () => {
     clock.now += 2 * 60_000;
     expect(counts.hour()).toMatchObject({ answers: 91, implausible: 0, moves: 91 });
     clock.now += 3_600_000;
-    expect(counts.hour()).toEqual({ answers: 0, implausible: 0, lost: 0, moves: 0, move: null });
+    expect(counts.hour()).toEqual(NO_MOVES);
+  });
+
+  test('are losses of SKUs that nobody reports, by themselves, and factors of what is implausible', () => {
+    const { counts } = at();
+    counts.note([
+      judgement(false, null, { untold: true, lost: true }),
+      judgement(false, null, { untold: true }),
+      judgement(false, null, { lost: true }),
+      ...Array.from({ length: 8 }, () => judgement(true, 4.6, { factor: 4.6 })),
+      ...Array.from({ length: 30 }, () => judgement(false, 0.1, { factor: 0.1 })),
+    ]);
+    expect(counts.hour()).toMatchObject({
+      answers: 41,
+      lost: 2,
+      untold: { answers: 2, lost: 1 },
+      factor: 4.6,
+    });
+  });
+
+  test('are enough to end moves in masses once 200 have come since, or twenty in an hour', () => {
+    const { clock, counts } = at();
+    counts.note(judgements(200, true, 2));
+    counts.follow(true);
+    const areEnough = () => counts.areEnough(counts.hour());
+    expect(areEnough()).toBe(false);
+    counts.note(judgements(199, false, null));
+    expect(areEnough()).toBe(false);
+    counts.note(judgements(1, false, null));
+    expect(areEnough()).toBe(true);
+    clock.now += 3_600_000;
+    expect(areEnough()).toBe(false);
+    counts.note(judgements(19, false, null));
+    expect(areEnough()).toBe(false);
+    counts.note(judgements(1, false, null));
+    expect(areEnough()).toBe(true);
   });
 
   test('leaves out SKUs without prices before', () => {
@@ -76,5 +130,19 @@ describe('what a process counts', () => {
     clock.now += 2 * 3_600_000;
     counts.note(judgements(199, false, 0.05));
     expect(counts.usualMove()).toBeNull();
+  });
+});
+
+describe('a common factor', () => {
+  const all = (count: number, factor: number) => Array.from({ length: count }, () => factor);
+  test.each([
+    ['is that of nearly all', [...all(8, 4.6), 1.2, -0.9], 4.6],
+    ['of roundings as well', [...all(4, -3.55), ...all(4, -3.54)], -3.54],
+    ['is none of a few', all(7, 4.6), null],
+    ['is none where a quarter moves by others', [...all(9, 4.6), 1, 1.2, 1.9], null],
+    ['is no crash of a market', all(100, Math.log(0.3)), null],
+    ['is none of nothing', [], null],
+  ])('%s', (_, factors, factor) => {
+    expect(commonFactor(factors)).toBe(factor);
   });
 });

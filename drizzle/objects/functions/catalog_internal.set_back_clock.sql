@@ -83,7 +83,9 @@ BEGIN
   UPDATE catalog_internal.learned_names SET missing_since = catalog_internal.happened(missing_since, moment, shift),
     learned_at = catalog_internal.happened(learned_at, moment, shift)
   WHERE missing_since > moment OR learned_at > moment;
-  UPDATE catalog_internal.mass_move SET since = catalog_internal.happened(since, moment, shift) WHERE since > moment;
+  UPDATE catalog_internal.mass_move SET since = catalog_internal.happened(since, moment, shift),
+    accepted_at = catalog_internal.happened(accepted_at, moment, shift)
+  WHERE since > moment OR accepted_at > moment;
   UPDATE catalog_internal.delta_audit SET since = catalog_internal.happened(since, moment, shift);
   UPDATE catalog_internal.quarantine SET seen_at = catalog_internal.happened(seen_at, moment, shift) WHERE seen_at > moment;
   -- Tests of prices whose age that clock told, and draws that it has dated.

@@ -13,12 +13,21 @@ export const HOUR_MINUTES = 60;
 
 /**
  * What is known of moves in masses when an answer is judged: since when they go on, and how far prices usually move;
- * null: they do not, nobody knows.
+ * null: they do not, nobody knows. Factors are natural logarithms: the one that nearly all of them move by at present,
+ * and the one that the seller has taken for the market's.
  */
 export interface KnownMassMove {
   readonly since: Date | null;
   readonly usual: number | null;
+  readonly factor: number | null;
+  readonly accepted: number | null;
 }
+
+/**
+ * Prices go on to move in another unit: so far (natural logarithm) from the factor, they are still in it. Less far than
+ * the least odd move from none at all.
+ */
+const OF_FACTOR = 0.3;
 
 /** A doubt that the ledger holds of a SKU. */
 export interface HeldDoubt {
@@ -38,7 +47,7 @@ export type Judgement =
       readonly oddity: Oddity | null;
       readonly believed: SizePrices;
     }
-  | { readonly kind: 'stays' }
+  | { readonly kind: 'stays'; readonly isOfFactor?: boolean }
   /** `back`: the prices are as before the doubted answer. Else a second answer has said what is doubted. */
   | { readonly kind: 'ends'; readonly back: boolean }
   | { readonly kind: 'none' };
@@ -61,28 +70,68 @@ export interface JudgedAnswer {
   readonly losses?: Losses | undefined;
 }
 
-/** Judges one SKU of an answer. While prices move implausibly in masses, each move is doubted. Pure. */
+/**
+ * Judges one SKU of an answer. While prices move implausibly in masses, each move is doubted; while they move by a
+ * common factor, so are first prices, and what has moved by it stays so whatever further answers say. Pure.
+ */
 export function judgePrices(
   answer: Omit<JudgedAnswer, 'sku'>,
   held: HeldDoubt | null,
-  { since, usual }: KnownMassMove,
+  massMove: KnownMassMove,
 ): Judgement {
   const { before, now, losses, isGone = false } = answer;
   const loss = losses === undefined || isGone ? null : lossOf(before, now, losses);
   if (held !== null && isLoss(held.oddity) && now.size === 0) return secondAnswer(held, answer);
   // Without prices there is nothing to act on; what was doubted is, should it come back.
   if (held !== null && now.size === 0) return { kind: 'stays' };
-  const oddity = oddityOf(before, now, usual ?? 0) ?? (isAnotherProduct(answer) ? 'another-product' : null);
+  const oddity = oddOf(answer, massMove);
   if (held === null) {
     const odd = oddity ?? loss;
     if (odd !== null) return { kind: 'begins', doubt: 'implausible', oddity: odd, believed: before };
-    if (now.size > 0 && since !== null && before.size > 0 && !samePrices(before, now))
+    if (now.size > 0 && isMoved(before, now, massMove))
       return { kind: 'begins', doubt: 'mass-move', oddity: null, believed: before };
     return { kind: 'none' };
   }
-  if (isBack(held, now, usual ?? 0)) return { kind: 'ends', back: true };
+  if (isBack(held, now, massMove.usual ?? 0)) return { kind: 'ends', back: true };
+  if (isOfFactor(held, now, massMove.factor)) return { kind: 'stays', isOfFactor: true };
   if (oddity !== null) return { kind: 'begins', doubt: 'implausible', oddity, believed: held.believed };
   return secondAnswer(held, answer);
+}
+
+/** What is odd about an answer; a move by the factor that the seller has accepted is not. */
+function oddOf(
+  answer: Omit<JudgedAnswer, 'sku'>,
+  { usual, accepted }: Pick<KnownMassMove, 'usual' | 'accepted'>,
+): Oddity | null {
+  const { before, now } = answer;
+  const oddity = oddityOf(before, now, usual ?? 0);
+  if (oddity !== null) return isAccepted(before, now, accepted) ? null : oddity;
+  return isAnotherProduct(answer) ? 'another-product' : null;
+}
+
+const isAccepted = (before: SizePrices, now: SizePrices, accepted: number | null): boolean =>
+  accepted !== null && Math.abs((factorOf(before, now) ?? 0) - accepted) <= OF_FACTOR;
+
+/** Whether there is a move that is doubted only because many move. */
+function isMoved(before: SizePrices, now: SizePrices, { since, factor, accepted }: KnownMassMove): boolean {
+  if (since === null || isAccepted(before, now, accepted)) return false;
+  return before.size > 0 ? !samePrices(before, now) : factor !== null;
+}
+
+/** Whether what is doubted has moved by the factor that nearly all moves in masses have, or cannot be told from it. */
+function isOfFactor({ believed, oddity }: HeldDoubt, now: SizePrices, factor: number | null): boolean {
+  if (factor === null || isLoss(oddity)) return false;
+  const moved = factorOf(believed, now);
+  return moved === null ? believed.size === 0 : Math.abs(moved - factor) <= OF_FACTOR;
+}
+
+/** By how much the sizes that are in both have moved: the median of natural logarithms; null where none is. */
+function factorOf(before: SizePrices, now: SizePrices): number | null {
+  const logs = [...now].flatMap(([size, price]) => {
+    const old = before.get(size);
+    return old === undefined ? [] : [Math.log(price / old)];
+  });
+  return logs.toSorted((a, b) => a - b)[Math.floor(logs.length / 2)] ?? null;
 }
 
 /** An answer that says what is doubted once more. A loss that a report has told of meanwhile needs none. */
@@ -166,6 +215,10 @@ export interface MarketSample {
   readonly odd: boolean;
   /** It has no price any longer. */
   readonly lost: boolean;
+  /** Nobody reports that. */
+  readonly untold: boolean;
+  /** By how much it has moved from what was believed, up or down; null where no size is in both. */
+  readonly factor: number | null;
   /** By how much its prices have moved, as a median of natural logarithms; null: none has. */
   readonly move: number | null;
 }
@@ -193,22 +246,29 @@ export function judgeAll(
       sku: answer.sku,
       judgement,
       againInMs: againIn(answer, judgement, held),
-      sample: sampleOf(answer, judgement, held),
+      sample: sampleOf(answer, judgement, held, massMove.accepted),
     };
   });
 }
 
 function sampleOf(
-  { before, now, isReturn = false }: JudgedAnswer,
+  { before, now, losses, isReturn = false }: JudgedAnswer,
   judgement: Judgement,
   held: HeldDoubt | null,
+  accepted: number | null,
 ): MarketSample | null {
   const back = judgement.kind === 'ends' && judgement.back;
   // A loss is counted once, and with those of others: by itself it is no number that is hardly a price.
   const isCounted = held !== null && isLoss(held.oddity) && now.size === 0;
   if (before.size === 0 || back || isReturn || isCounted) return null;
-  const odd = judgement.kind === 'begins' && judgement.doubt === 'implausible' && !isLoss(judgement.oddity);
-  return { odd, lost: now.size === 0, move: moveOf(before, now) };
+  const untold = losses === 'unusual';
+  const begins =
+    judgement.kind === 'begins' && judgement.doubt === 'implausible' && !isLoss(judgement.oddity);
+  // As long as answers are in another unit, each of them shows that they are.
+  const stays = judgement.kind === 'stays' && judgement.isOfFactor === true;
+  const factor = factorOf(held?.believed ?? before, now);
+  if (isAccepted(before, now, accepted)) return { odd: false, lost: false, untold, factor: null, move: null };
+  return { odd: begins || stays, lost: now.size === 0, untold, factor, move: moveOf(before, now) };
 }
 
 /** In how many milliseconds a second answer counts, which is asked for then; null: none is waited for. */
@@ -218,7 +278,8 @@ function againIn(
   held: HeldDoubt | null,
 ): number | null {
   if (judgement.kind === 'begins') return APART_MINUTES * 60_000;
-  if (judgement.kind !== 'stays') return null;
+  // What stays in another unit is refreshed as if nothing were.
+  if (judgement.kind !== 'stays' || judgement.isOfFactor === true) return null;
   if (now.size === 0 && !isLoss(held?.oddity ?? null))
     return before.size === 0 || isGone ? null : APART_MINUTES * 60_000;
   return Math.max(0, APART_MINUTES - (held?.minutes ?? 0)) * 60_000;

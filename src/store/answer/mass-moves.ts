@@ -1,13 +1,6 @@
 import type { Sql } from '../connection/db.ts';
 import { APART_MINUTES, type KnownMassMove, type SkuJudgement } from './doubts.ts';
-import {
-  ENOUGH_SKUS,
-  type HourOfMoves,
-  isMassMove,
-  type MassMove,
-  type MassMoved,
-  WINDOW_MS,
-} from './move-counts.ts';
+import { type HourOfMoves, isMassMove, type MassMove, type MassMoved, WINDOW_MS } from './move-counts.ts';
 import type { AnswerObservers } from './observers.ts';
 
 /*
@@ -23,14 +16,20 @@ export async function followMoves(
   sql: Sql,
   counts: AnswerObservers['moves'],
   judged: readonly SkuJudgement[],
-  { since, usual }: KnownMassMove,
+  { since, usual, factor }: KnownMassMove,
 ): Promise<MassMoved | null> {
   counts.follow(since !== null);
   counts.note(judged);
   const hour = counts.hour();
   const kind = isMassMove(hour, usual, since !== null);
-  if (since === null && kind !== null) return await begin(sql, kind, hour);
-  if (since !== null && kind === null && hour.answers >= ENOUGH_SKUS) return await end(sql);
+  const begins = kind !== null && (since === null || (kind === 'factor' && factor === null));
+  const ends = since !== null && kind === null && counts.areEnough(hour);
+  if (begins || ends) {
+    const turned = begins ? await begin(sql, kind, hour) : await end(sql);
+    // What has led to it shows nothing of what follows.
+    if (turned !== null) counts.follow(begins);
+    return turned;
+  }
   const learned = kind === null && since === null ? counts.usualMove() : null;
   // In a day or so, what has become usual is known.
   if (learned !== null)
@@ -47,20 +46,23 @@ const unlocked = (sql: Sql) => sql`id in (select id from catalog_internal.mass_m
 
 /** SQL: the assignments that end a mass move. */
 const noMassMoveSql = (sql: Sql) =>
-  sql`since = null, kind = null, answers = null, implausible = null, move = null`;
+  sql`since = null, kind = null, answers = null, implausible = null, move = null, factor = null`;
 
+/** Moves in masses begin, or turn out to have a common factor. */
 async function begin(sql: Sql, kind: MassMove['kind'], hourOfMoves: HourOfMoves): Promise<MassMoved | null> {
   const { answers, move } = hourOfMoves;
+  const factor = kind === 'factor' ? hourOfMoves.factor : null;
   const implausible = kind === 'lost' ? hourOfMoves.lost : hourOfMoves.implausible;
   // Before it is said, so that what fails here is tried again by the next answer; and once more for what moved
   // meanwhile.
   const skus = await doubtMoved(sql);
   const begun = await sql`
     update catalog_internal.mass_move
-    set since = clock_timestamp(), kind = ${kind}, answers = ${answers}, implausible = ${implausible}, move = ${move}
-    where since is null and ${unlocked(sql)}`;
+    set since = coalesce(since, clock_timestamp()), kind = ${kind}, answers = ${answers}, implausible = ${implausible}, move = ${move},
+      factor = ${factor}
+    where (since is null or ${factor !== null} and factor is null) and ${unlocked(sql)}`;
   if (begun.count === 0) return null;
-  return { event: 'began', kind, skus: skus + (await doubtMoved(sql)), answers, implausible, move };
+  return { event: 'began', kind, skus: skus + (await doubtMoved(sql)), answers, implausible, move, factor };
 }
 
 /** SKUs that are doubted in one transaction, so that nobody waits long for the rows of the ledger. */
@@ -132,12 +134,28 @@ async function askLost(sql: Sql, since: Date): Promise<void> {
   }
 }
 
+/** Has doubted SKUs asked again that no second answer is waited for any longer: the other unit is over. */
+async function askDoubted(sql: Sql): Promise<void> {
+  for (let after: string | null = ''; after !== null;) {
+    const [piece]: [{ last: string | null }] = await sql`
+      with doubted as materialized (
+        select sku from catalog_internal.due
+        where doubt is not null and doubted_at < clock_timestamp() - make_interval(mins => ${APART_MINUTES})
+          and due_at > clock_timestamp() and sku > ${after}
+        order by sku limit ${PIECE}
+      ),
+      marked as (select catalog_internal.mark_due(array_agg(sku order by sku), 'doubted') from doubted)
+      select (select max(sku) from doubted) as last, (select count(*) from marked)`;
+    after = piece.last;
+  }
+}
+
 async function end(sql: Sql): Promise<MassMoved | null> {
-  const [going] = await sql<
-    { since: Date }[]
-  >`select since from catalog_internal.mass_move where since is not null and kind = 'lost'`;
+  const [going] = await sql<{ since: Date; kind: MassMove['kind'] }[]>`
+    select since, kind from catalog_internal.mass_move where since is not null`;
   // Before it is said, as what begins it.
-  if (going !== undefined) await askLost(sql, going.since);
+  if (going?.kind === 'lost') await askLost(sql, going.since);
+  if (going?.kind === 'factor') await askDoubted(sql);
   const [ended] = await sql<{ seconds: number }[]>`
     with before as (select since from catalog_internal.mass_move where since is not null for update skip locked)
     update catalog_internal.mass_move m set ${noMassMoveSql(sql)}
@@ -159,7 +177,7 @@ export async function readDoubts(sql: Sql): Promise<Doubts> {
   const [row] = await sql<
     [MassMoveRow & { implausibleSkus: number; movedSkus: number; last: string | null }]
   >`
-    select m.since, m.kind, m.answers, m.implausible, m.move, d.*
+    select m.since, m.kind, m.answers, m.implausible, m.move, m.factor, d.*
     from catalog_internal.mass_move m cross join (
       select (count(*) filter (where doubt = 'implausible'))::int as "implausibleSkus",
         (count(*) filter (where doubt = 'mass-move'))::int as "movedSkus", (array_agg(sku order by doubted_at desc, sku))[1] as last
@@ -169,11 +187,11 @@ export async function readDoubts(sql: Sql): Promise<Doubts> {
         and (oddity in ('no-prices', 'few-sizes')
           or exists (select from catalog.prices p where p.sku = due.sku and p.price is not null))
     ) d`;
-  const { implausibleSkus, movedSkus, last, since, kind, answers, implausible, move } = row;
+  const { implausibleSkus, movedSkus, last, since, kind, answers, implausible, move, factor } = row;
   const massMove =
     since === null || kind === null
       ? null
-      : { since, kind, answers: answers ?? 0, implausible: implausible ?? 0, move };
+      : { since, kind, answers: answers ?? 0, implausible: implausible ?? 0, move, factor };
   return { implausible: implausibleSkus, massMoved: movedSkus, last, massMove };
 }
 
@@ -181,13 +199,15 @@ type MassMoveRow = { readonly [Member in keyof MassMove]: MassMove[Member] | nul
 
 /**
  * Ends doubts: the seller says that these prices are the market's; null: all of them, and that prices move so in
- * masses. Their second answers are not waited for. What is doubted from then on is doubted again. Returns of how many
- * SKUs.
+ * masses, for a week also by their common factor. Their second answers are not waited for. What is doubted from then
+ * on is doubted again. Returns of how many SKUs.
  */
 export async function acceptDoubted(sql: Sql, skus: readonly string[] | null): Promise<number> {
   if (skus === null)
     await sql`
-      update catalog_internal.mass_move set ${noMassMoveSql(sql)}
+      update catalog_internal.mass_move set ${noMassMoveSql(sql)},
+        accepted = coalesce(factor, accepted),
+        accepted_at = case when factor is null then accepted_at else clock_timestamp() end
       where since is not null`;
   const accepted = await sql`
     with doubted as (

@@ -3,8 +3,10 @@ import { HOUR_MINUTES, type SkuJudgement } from './doubts.ts';
 
 /*
  * Prices that move implausibly in masses: a fault of the partner, or a crash of the market. Nobody can tell these
- * apart by one answer, so while it goes on each move is doubted until a second answer says the same. What is counted
- * is what one process has seen within an hour.
+ * apart by one answer, so while it goes on each move is doubted until a second answer says the same. Where most of
+ * what is implausible moves by one and the same factor, it is another unit or currency, and no number of answers that
+ * say the same is evidence: that waits for the seller's word. What is counted is what one process has seen within an
+ * hour.
  */
 
 /** Moves are counted over this time. */
@@ -12,13 +14,24 @@ export const WINDOW_MS = HOUR_MINUTES * 60_000;
 const SLICES = 60;
 const SLICE_MS = WINDOW_MS / SLICES;
 
-/** Answered SKUs of the hour, and moved ones among them, from which on they may show a mass move. */
-export const ENOUGH_SKUS = 200;
-/** Moved SKUs of the hour that suffice to show that a mass move goes on. */
+/** Answered SKUs of the hour, and moved ones among them, from which on a part of them may show a mass move. */
+const ENOUGH_SKUS = 200;
+/** Moved SKUs of the hour that suffice to show that a mass move goes on; answered ones, that it is over. */
 const SOME = 20;
-/** Part of the answered SKUs that is implausible, or that has lost all its prices. */
-const IMPLAUSIBLE_PART = 0.01;
-const LOST_PART = 0.25;
+/**
+ * Part of the answered SKUs that is implausible, or that has lost all its prices. Of fewer answers than ENOUGH_SKUS,
+ * as a catalog of a hundred SKUs has in an hour, it takes so many SKUs: one or two may be chance.
+ */
+const IMPLAUSIBLE = { part: 0.01, few: 5 } as const;
+const LOST = { part: 0.25, few: 10 } as const;
+/**
+ * Implausible SKUs that show a common factor, the part of them that has moved by it, how near (natural logarithm:
+ * nearer than markets ever move together, farther than rounding to whole baht goes), and the least that is another
+ * unit or currency, and no crash.
+ */
+const FACTOR = { skus: 8, part: 0.8, near: 0.02, least: Math.log(4) } as const;
+/** Factors that are kept of each slice: more show nothing more. */
+const MOST_FACTORS = 64;
 /**
  * Prices move far from this many times the usual move on. The least that is taken as usual, and what is far while
  * that is not known (natural logarithms).
@@ -40,9 +53,32 @@ export interface HourOfMoves {
   readonly answers: number;
   readonly implausible: number;
   readonly lost: number;
+  /** The same of those SKUs among them whose losses nobody reports: live ones are lost by themselves. */
+  readonly untold: { readonly answers: number; readonly lost: number };
   readonly moves: number;
   /** Median; null without any. */
   readonly move: number | null;
+  /** What nearly all implausible SKUs have moved by, a natural logarithm; null: by no common factor. */
+  readonly factor: number | null;
+}
+
+/** An hour without any answer. */
+export const NO_MOVES: HourOfMoves = {
+  answers: 0,
+  implausible: 0,
+  lost: 0,
+  untold: { answers: 0, lost: 0 },
+  moves: 0,
+  move: null,
+  factor: null,
+};
+
+/** The factor that nearly all of these have in common, where that is another unit's; null: none. Pure. */
+export function commonFactor(factors: readonly number[]): number | null {
+  const middle = factors.toSorted((a, b) => a - b)[Math.floor(factors.length / 2)];
+  if (middle === undefined || factors.length < FACTOR.skus || Math.abs(middle) < FACTOR.least) return null;
+  const near = factors.filter((factor) => Math.abs(factor - middle) <= FACTOR.near).length;
+  return near >= FACTOR.part * factors.length ? middle : null;
 }
 
 /**
@@ -50,14 +86,15 @@ export interface HourOfMoves {
  * tells. Pure.
  */
 export function isMassMove(
-  { answers, implausible, lost, moves, move }: HourOfMoves,
+  { answers, implausible, lost, untold, moves, move, factor }: HourOfMoves,
   usual: number | null,
   going: boolean,
 ): MassMove['kind'] | null {
-  if (answers < ENOUGH_SKUS) return null;
   const share = going ? 0.5 : 1;
-  if (implausible > share * IMPLAUSIBLE_PART * answers) return 'implausible';
-  if (lost > share * LOST_PART * answers) return 'lost';
+  const isMany = (odd: number, all: number, { part, few }: typeof IMPLAUSIBLE | typeof LOST) =>
+    odd > share * part * all && (all >= ENOUGH_SKUS || odd >= share * few);
+  if (isMany(implausible, answers, IMPLAUSIBLE)) return factor === null ? 'implausible' : 'factor';
+  if (isMany(lost, answers, LOST) || isMany(untold.lost, untold.answers, LOST)) return 'lost';
   const far = usual === null ? UNKNOWN_FAR : TIMES_USUAL * Math.max(MIN_USUAL, usual);
   const isFar = moves >= (going ? SOME : ENOUGH_SKUS) && (move ?? 0) > (going ? far / 2 : far);
   return isFar ? 'far' : null;
@@ -68,8 +105,10 @@ interface Slice {
   answers: number;
   implausible: number;
   lost: number;
+  readonly untold: { answers: number; lost: number };
   moves: number;
   readonly steps: Uint32Array;
+  readonly factors: number[];
 }
 
 /** What one process has seen of the moves of the last hour. */
@@ -78,20 +117,25 @@ export class MoveCounts {
   #slices: Slice[] = [];
   #learnedAt: number;
   #going = false;
+  #turnedAt: number;
 
   constructor(clock: Pick<Clock, 'monotonic'>) {
     this.#clock = clock;
     this.#learnedAt = clock.monotonic();
+    this.#turnedAt = this.#learnedAt;
   }
 
   note(judged: readonly SkuJudgement[]): void {
     const samples = judged.flatMap(({ sample }) => (sample === null ? [] : [sample]));
     if (samples.length === 0) return;
     const slice = this.#slice();
-    for (const { odd, lost, move } of samples) {
+    for (const { odd, lost, untold, move, factor } of samples) {
       slice.answers += 1;
       slice.implausible += Number(odd);
       slice.lost += Number(lost);
+      slice.untold.answers += Number(untold);
+      slice.untold.lost += Number(untold && lost);
+      if (odd && factor !== null && slice.factors.length < MOST_FACTORS) slice.factors.push(factor);
       if (move === null) continue;
       slice.moves += 1;
       slice.steps[stepOf(move)]! += 1;
@@ -103,7 +147,16 @@ export class MoveCounts {
     const last = this.#slices.at(-1);
     if (last?.at === at) return last;
     this.#slices = this.#slices.filter((slice) => slice.at > at - SLICES);
-    const slice = { at, answers: 0, implausible: 0, lost: 0, moves: 0, steps: new Uint32Array(STEPS) };
+    const slice: Slice = {
+      at,
+      answers: 0,
+      implausible: 0,
+      lost: 0,
+      untold: { answers: 0, lost: 0 },
+      moves: 0,
+      steps: new Uint32Array(STEPS),
+      factors: [],
+    };
     this.#slices.push(slice);
     return slice;
   }
@@ -123,15 +176,31 @@ export class MoveCounts {
       answers: sum((slice) => slice.answers),
       implausible: sum((slice) => slice.implausible),
       lost: sum((slice) => slice.lost),
+      untold: {
+        answers: sum(({ untold }) => untold.answers),
+        lost: sum(({ untold }) => untold.lost),
+      },
       moves,
       move: moves === 0 ? null : moveAt(step),
+      factor: commonFactor(slices.flatMap(({ factors }) => factors)),
     };
   }
 
   /** Whether moves in masses go on, as Postgres says: what was counted before that began, or ended, has led to it. */
   follow(going: boolean): void {
-    if (going !== this.#going) this.#slices = [];
+    if (going === this.#going) return;
+    this.#slices = [];
     this.#going = going;
+    this.#turnedAt = this.#clock.monotonic();
+  }
+
+  /**
+   * Whether answers enough have come since moves in masses began to show that they are over; in a small catalog an
+   * hour of them.
+   */
+  areEnough({ answers }: HourOfMoves): boolean {
+    if (answers >= ENOUGH_SKUS) return true;
+    return answers >= SOME && this.#clock.monotonic() - this.#turnedAt >= WINDOW_MS;
   }
 
   /** Once an hour with enough moves: how far they went, for what is usual. */
@@ -144,13 +213,17 @@ export class MoveCounts {
   }
 }
 
-/** Prices move implausibly in masses. `implausible`: of so many answers, or those that lost all prices (`lost`). */
+/**
+ * Prices move implausibly in masses. `implausible`: of so many answers, or those that lost all prices (`lost`); with a
+ * common `factor` (natural logarithm) it is of that kind.
+ */
 export interface MassMove {
   readonly since: Date;
-  readonly kind: 'implausible' | 'lost' | 'far';
+  readonly kind: 'implausible' | 'factor' | 'lost' | 'far';
   readonly answers: number;
   readonly implausible: number;
   readonly move: number | null;
+  readonly factor: number | null;
 }
 
 /** Moves in masses that have begun, with what shows them, or ended after so many seconds. */

@@ -2,7 +2,7 @@ import type { Clock } from '../../lib/clock.ts';
 import { HintCounts } from '../sellers/hints.ts';
 import { CalibrationCounts } from '../trust/calibration.ts';
 import { MemberWatch } from './members.ts';
-import { MoveCounts } from './move-counts.ts';
+import { MoveCounts, NO_MOVES } from './move-counts.ts';
 
 /** What a process counts over its answers; it is noted once an answer is committed. */
 export interface AnswerObservers {
@@ -13,7 +13,7 @@ export interface AnswerObservers {
   /** Counts what refreshes show of the sources of hints. */
   readonly hints: Pick<HintCounts, 'note' | 'take' | 'giveBack'>;
   /** Notices moves in masses. */
-  readonly moves: Pick<MoveCounts, 'follow' | 'note' | 'hour' | 'usualMove'>;
+  readonly moves: Pick<MoveCounts, 'follow' | 'note' | 'hour' | 'areEnough' | 'usualMove'>;
 }
 
 /** Those of one process, which begin with nothing. */
@@ -32,7 +32,8 @@ export const NO_OBSERVERS: AnswerObservers = {
   moves: {
     follow: () => {},
     note: () => {},
-    hour: () => ({ answers: 0, implausible: 0, lost: 0, moves: 0, move: null }),
+    hour: () => NO_MOVES,
+    areEnough: () => false,
     usualMove: () => null,
   },
 };

@@ -107,8 +107,8 @@ export const massMove = internal.table(
     /** Null: they do not. */
     since: instant('since'),
     /**
-     * implausible, lost: of so many answers, too many were, or had lost all their prices; far: prices moved far
-     * beyond what is usual.
+     * implausible, lost: of so many answers, too many were, or had lost all their prices; factor: too many were
+     * implausible, and nearly all of them by one factor; far: prices moved far beyond what is usual.
      */
     kind: text(),
     answers: integer(),
@@ -119,6 +119,10 @@ export const massMove = internal.table(
      */
     move: real(),
     usual: real(),
+    /** Natural logarithms: the common factor, and the last one that the seller has taken for the market's. */
+    factor: real(),
+    accepted: real(),
+    acceptedAt: instant('accepted_at'),
   },
   (t) => [check('mass_move_one_row', sql`${t.id}`)],
 );

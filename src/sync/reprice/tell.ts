@@ -46,8 +46,8 @@ function tellDoubts({ emit }: Pick<SyncContext, 'emit'>, { doubted, massMoved }:
   if (odd.length > 0) emit({ event: 'prices.implausible', ...named(odd) });
   if (lost.length > 0) emit({ event: 'prices.lost', ...named(lost) });
   if (massMoved?.event === 'began') {
-    const { kind, answers, implausible, move, skus } = massMoved;
-    emit({ event: 'mass-move.began', kind, answers, implausible, move, skus });
+    const { kind, answers, implausible, move, factor, skus } = massMoved;
+    emit({ event: 'mass-move.began', kind, answers, implausible, move, factor, skus });
   }
   if (massMoved?.event === 'ended') emit({ event: 'mass-move.ended', lastedSeconds: massMoved.seconds });
 }

@@ -1,0 +1,41 @@
+import { formatAge } from '../lib/duration.ts';
+import { count } from '../lib/format.ts';
+import type { MassMove } from '../store/answer/move-counts.ts';
+import type { Facts } from './facts.ts';
+import { degraded, type Reason } from './reason.ts';
+
+/** That prices move implausibly in masses, what shows it, and who decides. */
+export function massMoveReasons({
+  now,
+  doubts: { implausible, massMoved, last, massMove },
+}: Facts): Reason[] {
+  if (massMove === null) return [];
+  const { since, factor } = massMove;
+  const shown = shownOf(massMove);
+  const age = formatAge(Math.max(0, (now.getTime() - since.getTime()) / 1000));
+  return [
+    degraded(
+      'mass-move',
+      `prices have moved implausibly in masses for ${age} (${shown}); ${count(implausible + massMoved)} SKUs ` +
+        `wait for ${factor === null ? 'a second answer' : 'your word'}${last === null ? '' : `, last ${last}`}`,
+      'if the market did move, run `catalog-mirror refresh --accept`; else tell the partner',
+    ),
+  ];
+}
+
+/** What shows that prices move implausibly in masses. */
+function shownOf({ kind, answers, implausible, move, factor }: MassMove): string {
+  const odd = `${count(implausible)} of ${count(answers)}`;
+  if (kind === 'lost') return `${odd} SKUs that were asked within an hour have lost all their prices`;
+  if (kind === 'far')
+    return `half of the prices that moved within an hour did so by ${count(Math.round(100 * Math.expm1(move ?? 0)))} % or more`;
+  const shown = `${odd} answers within an hour were hardly prices`;
+  return factor === null ? shown : `${shown}, nearly all ${times(factor)} what they were`;
+}
+
+/** A factor (natural logarithm) as one says it: 100 times, 1/100 of. */
+function times(factor: number): string {
+  const by = Math.exp(Math.abs(factor));
+  const shown = by < 10 ? String(Number(by.toPrecision(3))) : count(Math.round(by));
+  return factor >= 0 ? `${shown} times` : `1/${shown} of`;
+}
