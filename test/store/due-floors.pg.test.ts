@@ -47,8 +47,14 @@ async function seen({ due, suspects, candidates, nextDueMs }: Awaited<ReturnType
     due,
     suspects,
     candidates: candidates.map(({ sku }) => dueAt.get(sku)),
-    next: nextDueMs === null ? null : Math.round(nextDueMs / 10_000),
+    next: nextDueMs,
   };
+}
+
+/** The second reading comes a moment after the first, on a busy machine a second after. */
+function expectSame(one: Awaited<ReturnType<typeof seen>>, other: typeof one): void {
+  expect({ ...one, next: one.next === null }).toEqual({ ...other, next: other.next === null });
+  expect(Math.abs((one.next ?? 0) - (other.next ?? 0))).toBeLessThan(60_000);
 }
 
 /** Seconds from now, far from one another. */
@@ -153,7 +159,7 @@ describe('a process that reads the ledger from its floors', () => {
               isHeldBehind ||= step.behind.held !== null && step.behind.held < 0;
             }
             const from = await seen(await read(floors));
-            if (!isBehind) expect(from).toEqual(await seen(await read()));
+            if (!isBehind) expectSame(from, await seen(await read()));
           }
         },
       ),
