@@ -14,6 +14,7 @@ import {
 } from '../connection/db.ts';
 import { LOCK_NEW_SKUS } from '../connection/locks.ts';
 import { isConflict, isConnectionLost, sqlState } from '../connection/sql-errors.ts';
+import { SET_APART_UNREPORTED } from '../trust/unreported.ts';
 import { REBASE_AUDIT } from './audit.ts';
 import * as statements from './baseline-sql.ts';
 import { type LearnedNames, REMEMBER_FIELDS } from './learned-names.ts';
@@ -264,6 +265,7 @@ export class Baseline {
     if (hinting) await hintByManifest(run, hinting, { generatedAt, live: this.#live });
     const { lines, livePricedSkuCount, readBy } = token;
     if (readBy) await run(REMEMBER_FIELDS, [readBy.url, readBy.snapshotId]);
+    await run(SET_APART_UNREPORTED, [false]);
     await run(statements.MOVE_TOKEN, [snapshotId, generatedAt, tokenAtRequest, lines, livePricedSkuCount]);
     const { unclear = 0, liveMiscount = 0 } = token;
     await run(statements.END_DOUBTS, [unclear, liveMiscount, snapshotId, requestedAt]);
