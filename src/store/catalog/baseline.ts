@@ -14,12 +14,12 @@ import {
 } from '../connection/db.ts';
 import { LOCK_NEW_SKUS } from '../connection/locks.ts';
 import { isConflict, isConnectionLost, sqlState } from '../connection/sql-errors.ts';
-import { SET_APART_UNREPORTED } from '../trust/unreported.ts';
 import { REBASE_AUDIT } from './audit.ts';
 import * as statements from './baseline-sql.ts';
 import { type LearnedNames, REMEMBER_FIELDS } from './learned-names.ts';
 import { REPORTED_SINCE, type ReportedSince } from './left-tokens.ts';
 import { hintByManifest, type ManifestHinting } from './manifest-hints.ts';
+import { SET_APART_UNREPORTED } from './unreported.ts';
 
 /** A manifest line as it is staged (partner rules 2.6). */
 export interface StagedLine {

@@ -5,10 +5,10 @@ import { scanning, type Sql, transaction, type Tx } from '../connection/db.ts';
 import { lockNewSkus } from '../connection/locks.ts';
 import { type SkuBefore, absentSku, writeSkuChanges } from '../history/changes.ts';
 import { deletePricesAround, isObjected } from '../history/removed-prices.ts';
-import { setApartUnreported } from '../trust/unreported.ts';
 import { auditReports, countSeenFirst, markUnreported, unreported } from './audit.ts';
 import { FORGET_SNAPSHOT_ID } from './learned-names.ts';
 import { noteLeft } from './left-tokens.ts';
+import { setApartUnreported } from './unreported.ts';
 
 export interface DeltaChange {
   readonly since: string;

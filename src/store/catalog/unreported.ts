@@ -2,9 +2,9 @@ import type { Tx } from '../connection/db.ts';
 
 /*
  * What refreshes of snapshot-priced SKUs find while the delta is known to report nothing says nothing of what a delta
- * that works leaves unreported, which p_right goes by (beliefs.ts). It counts as long as nobody knows of the outage, or
- * the delta is distrusted, as then it may be all that shows that prices are wrong. Once the outage is known, and over,
- * it is set apart: the cohorts `unreported` keep the record of what was claimed and found.
+ * that works leaves unreported, which p_right goes by (store/trust/beliefs.ts). It counts as long as nobody knows of
+ * the outage, or the delta is distrusted, as then it may be all that shows that prices are wrong. Once the outage is
+ * known, and over, it is set apart: the cohorts `unreported` keep the record of what was claimed and found.
  */
 
 /** SQL: since when the delta has led nowhere. $1: whether that it is distrusted is enough. */
