@@ -8,6 +8,7 @@ import type { StatementAtWork } from '../store/connection/at-work.ts';
 import type { Sql } from '../store/connection/db.ts';
 import { type Idle, readIdle } from '../store/ledger/idle.ts';
 import { readTasks, type TaskState } from '../store/ledger/tasks.ts';
+import { isLiveDeferred, nothingComputedSince } from '../store/live/deferred.ts';
 import { type LivePlan, readLivePlan } from '../store/live/live.ts';
 import { type NotStored, readNotStored } from '../store/quarantine.ts';
 import { readScopeState, type Scope } from '../store/sellers/scope.ts';
@@ -28,6 +29,8 @@ export interface Facts {
   readonly incident: boolean;
   /** Since when the partner's live source fails; null: it does not. */
   readonly liveOutage?: Date | null;
+  /** Since when the partner has computed no live SKU, and defers those that are asked for; null: it computes some. */
+  readonly nothingComputedSince?: Date | null;
   readonly targets: Targets;
   readonly daemons: number;
   /** For how long the first of them has been there, in seconds; 0 without any. */
@@ -78,7 +81,8 @@ export class IncompleteMirror extends Error {
   }
 }
 
-const outageOf = ({ outageSince = null }: LivePlan) => (outageSince === null ? null : new Date(outageSince));
+const dateOf = (ms: number | null) => (ms === null ? null : new Date(ms));
+const outageOf = ({ outageSince = null }: LivePlan) => dateOf(outageSince);
 
 /** Facts, and the plan of live SKUs that was read with them. */
 export interface ReadFacts {
@@ -107,6 +111,7 @@ export async function readFacts(sql: Sql, { windowMs, paceOf, counts }: FactRead
     scope,
     notStored,
     doubts,
+    isDeferred,
     counted,
   ] = await Promise.all([
     readSyncState(sql),
@@ -124,6 +129,7 @@ export async function readFacts(sql: Sql, { windowMs, paceOf, counts }: FactRead
     readScopeState(sql),
     readNotStored(sql),
     readDoubts(sql),
+    isLiveDeferred(sql),
     counts(),
   ]);
   const missing = Object.entries({ sync, settings: targets, live_plan: plan, clock, scoping: scope })
@@ -137,6 +143,7 @@ export async function readFacts(sql: Sql, { windowMs, paceOf, counts }: FactRead
     pace: paceOf(pace),
     incident: plan.incident !== null,
     liveOutage: outageOf(plan),
+    nothingComputedSince: dateOf(nothingComputedSince(plan, isDeferred)),
     ...daemons,
     idle,
     windowSeconds: windowMs / 1000,

@@ -243,6 +243,25 @@ function liveOutage({ liveOutage: since = null, now }: Facts): Reason | false {
   );
 }
 
+/** A ceiling on live computations that leaves none for as long as this is hardly one. */
+const NOTHING_COMPUTED_SECONDS = 1800;
+
+/** All live SKUs that are asked for are deferred: their prices get older, however few of them are late. */
+function liveDeferred({ nothingComputedSince: since = null, daemonSeconds, now }: Facts): Reason | false {
+  if (since === null) return false;
+  // Without a daemon nothing was asked for.
+  const seconds = Math.min((now.getTime() - since.getTime()) / 1000, daemonSeconds);
+  return (
+    seconds >= NOTHING_COMPUTED_SECONDS &&
+    degraded(
+      'live-deferred',
+      `the partner has computed no live SKU for ${formatAge(seconds)}: it defers those that are asked for, so their ` +
+        'prices get older',
+      'they are tried on, and all goes on by itself with the first that is computed; ask the partner if it lasts',
+    )
+  );
+}
+
 function catalogReasons(facts: Facts): Reason[] {
   const { sync, incident } = facts;
   return [
@@ -261,6 +280,7 @@ function catalogReasons(facts: Facts): Reason[] {
           'put the SKUs that matter into catalog.watchlist',
         ),
       liveOutage(facts),
+      liveDeferred(facts),
       sync.manifestRefused !== null &&
         degraded(
           'manifest-refused',

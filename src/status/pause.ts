@@ -22,6 +22,7 @@ const CONSEQUENCES: ReadonlySet<ReasonCode> = new Set([
   'manifest-failing',
   'calls-failing',
   'skus-failing',
+  'live-deferred',
   'backlog-late',
 ]);
 

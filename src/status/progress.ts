@@ -46,7 +46,7 @@ export function progressReasons(facts: Facts): Reason[] {
   return [
     ...scheduleReasons(facts, 'delta'),
     ...(isByAge(facts, age) ? [late] : []),
-    ...held([behind(facts), differs(facts), chainBroken(facts), stalled(facts)]),
+    ...held([behind(facts) || standsStill(facts), differs(facts), chainBroken(facts), stalled(facts)]),
   ];
 }
 
@@ -71,6 +71,23 @@ function behind({ sync: { deltaBehindSince }, now }: Facts): Reason | false {
       `the manifest route has named a newer snapshot for ${formatAge(secondsBetween(deltaBehindSince, now))}, and the ` +
         `delta does not lead to it; ${BY_MANIFEST}`,
       'look for a cache in front of the delta route, or ask the partner; see the task manifest in `catalog-mirror status`',
+    )
+  );
+}
+
+/**
+ * It had been behind, a manifest took its place, and since then it has led to none of the newer snapshots. Until one is
+ * named that it does not lead to, nothing is missing: that is no reason.
+ */
+function standsStill({ sync: { deltaStillSince }, now }: Facts): Reason | false {
+  return (
+    deltaStillSince !== null &&
+    degraded(
+      'delta-behind',
+      'the delta has stood still since a manifest took its place, and for ' +
+        `${formatAge(secondsBetween(deltaStillSince, now))} newer snapshots have come as manifests alone: changes are ` +
+        'found minutes later',
+      'look for a cache in front of the delta route, or ask the partner; it ends with the first delta that leads on',
     )
   );
 }

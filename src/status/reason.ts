@@ -32,6 +32,7 @@ export const REASON_CODES = [
   'catalog-stale',
   'incident',
   'live-outage',
+  'live-deferred',
   'mass-move',
   'manifest-refused',
   'delta-failing',

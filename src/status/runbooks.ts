@@ -17,6 +17,7 @@ const RUNBOOKS: Readonly<Partial<Record<ReasonCode, string>>> = {
   'catalog-stale': 'snapshot-old',
   incident: 'deferred-growing',
   'live-outage': 'deferred-growing',
+  'live-deferred': 'deferred-growing',
   'mass-move': 'mass-move',
   'manifest-refused': 'manifest-failing',
   'delta-failing': 'delta-stalled',

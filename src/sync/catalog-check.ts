@@ -10,7 +10,7 @@ import {
 } from '../store/catalog/standing.ts';
 import { noteCatalogCheck, readSyncState } from '../store/catalog/sync-state.ts';
 import { requestTask, type TaskRun } from '../store/ledger/tasks.ts';
-import { differenceOf, doubtAfter, isRebuilt } from './catalog-standing.ts';
+import { differenceOf, doubtAfter, isNewer, isRebuilt, nextCheckMs } from './catalog-standing.ts';
 import type { SyncContext } from './context.ts';
 import { weighCounts } from './incidents.ts';
 import { isAwaited, isCounted, judgeOffer } from './manifest-decision.ts';
@@ -57,9 +57,7 @@ export async function checkCatalog(
   const generated = generatedAt?.toISOString() ?? null;
   return {
     kind: 'done',
-    // Soon again where the delta may not be what it says.
-    nextInMs:
-      doubtAfter(asked.value, standing) === null ? nextInMs : Math.min(nextInMs, standing.deltaLateAfterMs),
+    nextInMs: nextCheckMs(doubtAfter(asked.value, standing), standing, ctx.settings.intervals),
     counts: { generated, live: livePricedSkuCount, skus: skuCount },
   };
 }
@@ -71,9 +69,14 @@ async function judgeDelta(
   standing: CatalogStanding,
 ): Promise<boolean> {
   const doubt = doubtAfter(named, standing);
+  // It may have been built a moment ago, and the delta lead to it.
+  if (
+    isNewer(named, standing) &&
+    (doubt === 'distrusted' || (doubt === 'suspected' && doubt !== standing.doubt))
+  )
+    await requestTask(ctx.sql, 'delta');
   if (doubt === standing.doubt) return doubt === 'behind';
   await noteDeltaDoubt(ctx.sql, standing, doubt);
-  if (doubt === 'suspected') await requestTask(ctx.sql, 'delta');
   if (doubt === 'behind') {
     const generated = named.generatedAt?.toISOString() ?? null;
     ctx.emit({ event: 'delta.behind', snapshot: named.snapshotId, generated, token: standing.snapshotId });

@@ -29,19 +29,41 @@ export function isNewer(named: NamedSnapshot, standing: CatalogStanding): boolea
 /**
  * What is to be thought of the delta after a snapshot is named. A newer one is named for some minutes after each is
  * built: only where that lasts, while deltas are read that do not lead to it, is the delta behind. One that has been
- * behind, and has not moved since a manifest took its place, is so again at once. A broken chain says for itself that
- * it leads nowhere.
+ * behind, and has not moved since a manifest took its place, is so again once it was read after a newer one was named.
+ * A broken chain says for itself that it leads nowhere.
  */
 export function doubtAfter(named: NamedSnapshot, standing: CatalogStanding): DeltaDoubt | null {
-  const { now, doubt, behindSince, deltaCheckedAt, deltaLateAfterMs, chainBroken } = standing;
+  const { now, doubt, behindSince, newerNamedAt, deltaCheckedAt, deltaLateAfterMs, chainBroken } = standing;
   if (chainBroken) return doubt;
   if (!isNewer(named, standing)) return doubt === 'distrusted' ? doubt : null;
-  if (doubt === 'behind' || doubt === 'distrusted') return 'behind';
+  if (doubt === 'behind') return doubt;
+  if (doubt === 'distrusted') return isAfter(deltaCheckedAt, newerNamedAt) ? 'behind' : doubt;
   if (doubt === null || behindSince === null) return 'suspected';
   const hasLasted = now.getTime() - behindSince.getTime() >= deltaLateAfterMs;
-  const isRead = deltaCheckedAt !== null && deltaCheckedAt > behindSince;
+  const isRead = isAfter(deltaCheckedAt, behindSince);
   const isReadNow = deltaCheckedAt !== null && now.getTime() - deltaCheckedAt.getTime() <= deltaLateAfterMs;
   return hasLasted && isRead && isReadNow ? 'behind' : 'suspected';
+}
+
+const isAfter = (at: Date | null, other: Date | null) => at !== null && other !== null && at > other;
+
+/** The manifest route's answers are kept for five minutes (partner rules 8). */
+const SOONEST_CHECK_MS = 300_000;
+
+/**
+ * In how many milliseconds the manifest route is asked again after a snapshot is named: soon where the delta may not
+ * be what it says. While it is distrusted, the manifest route takes its place, and is asked as often as it would be.
+ */
+export function nextCheckMs(
+  doubt: DeltaDoubt | null,
+  { deltaLateAfterMs }: Pick<CatalogStanding, 'deltaLateAfterMs'>,
+  { catalogCheckMs, deltaMs }: { readonly catalogCheckMs: number; readonly deltaMs: number },
+): number {
+  if (doubt === null) return catalogCheckMs;
+  return Math.min(
+    catalogCheckMs,
+    doubt === 'distrusted' ? Math.max(SOONEST_CHECK_MS, deltaMs) : deltaLateAfterMs,
+  );
 }
 
 /**

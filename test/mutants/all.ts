@@ -40,11 +40,13 @@ import { SCOPE } from './scope.ts';
 import { SELLERS } from './sellers.ts';
 import { SETTLED } from './settled.ts';
 import { SQL } from './sql.ts';
+import { STANDSTILLS } from './standstills.ts';
 
 /** Every fault that can be planted, by the list that it is in. */
 export const LISTS: Readonly<Record<string, readonly Mutant[]>> = {
   'partner-cases': PARTNER_CASES,
   'catalog-checks': CATALOG_CHECKS,
+  standstills: STANDSTILLS,
   commands: COMMANDS,
   connections: CONNECTIONS,
   locks: LOCKS,

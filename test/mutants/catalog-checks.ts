@@ -30,8 +30,8 @@ export const CATALOG_CHECKS: readonly Mutant[] = [
     ['catalog check: a pause makes the delta look behind', 'isRead && isReadNow ?', 'isRead ?'],
     [
       'catalog check: a delta that was behind is trusted again at once',
-      "if (doubt === 'behind' || doubt === 'distrusted') return",
-      "if (doubt === 'behind') return",
+      "if (doubt === 'distrusted') return isAfter",
+      'if (doubt === null) return isAfter',
     ],
     [
       'catalog check: a snapshot that is built again is the same',
@@ -64,13 +64,13 @@ export const CATALOG_CHECKS: readonly Mutant[] = [
     ['catalog check: no manifest for a snapshot that differs', 'isBehind || differs ||', 'isBehind ||'],
     [
       'catalog check: the delta is not asked at once',
-      "if (doubt === 'suspected') await",
-      "if (doubt === 'behind') await",
+      "(doubt === 'suspected' && doubt !== standing.doubt)",
+      'false',
     ],
     ['catalog check: nobody says so', "if (doubt === 'behind') {", 'if (doubt === null) {'],
     [
       'catalog check: a suspicion waits for the next hour',
-      'Math.min(nextInMs, standing.deltaLateAfterMs)',
+      'nextInMs: nextCheckMs(doubtAfter(asked.value, standing), standing, ctx.settings.intervals)',
       'nextInMs',
     ],
     [
@@ -237,8 +237,17 @@ export const CATALOG_CHECKS: readonly Mutant[] = [
     ],
     ['health: a delta that is behind is never late', 'age > targets.deltaLateAfterSeconds || age', 'age'],
     ['health: a delta that is behind is read at any time to come', '|| age < -AHEAD_SECONDS', ''],
-    ['health: nobody hears of a delta that is behind', '...held([behind(facts), ', '...held(['],
-    ['health: nobody hears of a snapshot that differs', 'behind(facts), differs(facts),', 'behind(facts),'],
+    ['health: nobody hears of a delta that is behind', '...held([behind(facts) || ', '...held(['],
+    [
+      'health: nobody hears of a delta that stands still',
+      'behind(facts) || standsStill(facts),',
+      'behind(facts),',
+    ],
+    [
+      'health: nobody hears of a snapshot that differs',
+      'standsStill(facts), differs(facts),',
+      'standsStill(facts),',
+    ],
   ),
   ...faultsOf(
     'src/status/pause.ts',

@@ -119,6 +119,7 @@ const HEALTHY: Status = {
     catalogState: 'ok',
     deltaLate: false,
     deltaBehindSince: null,
+    deltaStillSince: null,
     catalogDiffersAt: null,
     catalogDifference: null,
     ownTokens: false,

@@ -15,6 +15,25 @@ describe('a mirror with', () => {
       ['delta-behind'],
     ],
     [
+      'a delta that has stood still since a manifest took its place',
+      mirrorWith({ sync: { deltaStillSince: at(-1200) } }),
+      'degraded',
+      ['delta-behind'],
+    ],
+    [
+      'such a delta that is behind again',
+      mirrorWith({
+        sync: {
+          deltaLate: true,
+          catalogState: 'stale',
+          deltaBehindSince: at(-60),
+          deltaStillSince: at(-1200),
+        },
+      }),
+      'degraded',
+      ['delta-behind'],
+    ],
+    [
       'other counts of its snapshot',
       mirrorWith({
         sync: {

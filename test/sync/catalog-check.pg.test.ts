@@ -12,6 +12,7 @@ const WELL = {
   asked: false,
   silent: false,
   behind: false,
+  still: false,
   catalogDifference: null,
   catalogState: 'ok',
   deltaLate: false,
@@ -102,7 +103,7 @@ describe('the delta says that nothing is new, and the manifest route names a new
     expect(await found()).toEqual({ ...WELL, asked: true, said: ['delta.behind'] });
   });
 
-  test('a manifest ends it; and until the delta has moved by itself, the next newer snapshot tells at once', async () => {
+  test('a manifest ends it; and until the delta has moved by itself, the next newer snapshot tells soon', async () => {
     partner.named = { ...partner.named, ...S12 };
     await run('catalog-check');
     await minutesLater(31);
@@ -114,14 +115,26 @@ describe('the delta says that nothing is new, and the manifest route names a new
     );
     await rest();
     partner.events = [];
-    expect(await run('catalog-check')).toBe(30);
+    expect(await run('catalog-check')).toBe(5);
     expect(await found()).toEqual({ ...WELL, doubt: 'distrusted' });
     partner.named = { ...partner.named, snapshotId: 's18', generatedAt: built(18) };
-    await run('catalog-check');
-    expect(await found()).toEqual(BEHIND);
-    partner.answers = (since) => (since === 's12' ? { toSnapshot: 's18' } : {});
+    expect(await run('catalog-check')).toBe(5);
+    expect(await isDue(store.sql, 'delta')).toBe(true);
+    expect(await found()).toEqual({ ...WELL, doubt: 'distrusted' });
     await run('delta');
-    expect(await found()).toMatchObject({ doubt: null, catalogState: 'ok' });
+    await run('catalog-check');
+    expect(await found()).toEqual({ ...BEHIND, still: true });
+    await baseline(
+      store.url,
+      SKUS.map((sku) => line(sku)),
+      { token: { snapshotId: 's18', generatedAt: built(18), lines: 20 } },
+    );
+    await rest();
+    partner.events = [];
+    expect(await found()).toEqual({ ...WELL, doubt: 'distrusted', still: true });
+    partner.answers = (since) => (since === 's18' ? { toSnapshot: 's24' } : {});
+    await run('delta');
+    expect(await found()).toEqual(WELL);
   });
 
   test('an answer of the manifest route that a cache has kept for long is no check', async () => {

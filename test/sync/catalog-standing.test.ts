@@ -1,6 +1,12 @@
 import { describe, expect, test } from 'vitest';
 import type { DeltaDoubt, CatalogStanding } from '../../src/store/catalog/standing.ts';
-import { differenceOf, doubtAfter, isNewer, isRebuilt } from '../../src/sync/catalog-standing.ts';
+import {
+  differenceOf,
+  doubtAfter,
+  isNewer,
+  isRebuilt,
+  nextCheckMs,
+} from '../../src/sync/catalog-standing.ts';
 
 const HOUR_MS = 3_600_000;
 /** By the clock of the mirror, as by that of the partner. */
@@ -18,6 +24,7 @@ const FOLLOWING: CatalogStanding = {
   chainBroken: false,
   doubt: null,
   behindSince: null,
+  newerNamedAt: null,
   deltaCheckedAt: at(12.95),
   deltaLateAfterMs: HOUR_MS / 2,
   difference: null,
@@ -96,7 +103,17 @@ describe('the delta, when a newer snapshot is named,', () => {
       { doubt: 'suspected', behindSince: at(6), deltaCheckedAt: at(6.1) },
     ],
     ['stays behind', 'behind', { doubt: 'behind', behindSince: at(12.99) }],
-    ['is behind at once where it was before', 'behind', { doubt: 'distrusted' }],
+    [
+      'is behind soon where it was before: once it was read after a newer one was named',
+      'behind',
+      { doubt: 'distrusted', newerNamedAt: at(12.94) },
+    ],
+    [
+      'may yet lead to it where it was read before',
+      'distrusted',
+      { doubt: 'distrusted', newerNamedAt: at(12.95) },
+    ],
+    ['may yet lead to it where it is named for the first time', 'distrusted', { doubt: 'distrusted' }],
     ['that is broken says so itself', null, { chainBroken: true }],
     ['that is broken stays suspected', 'suspected', { ...SUSPECTED, chainBroken: true }],
   ])('%s', (_, doubt, standing) => {
@@ -114,6 +131,24 @@ describe('the delta, when a newer snapshot is named,', () => {
     expect(doubtAfter({ snapshotId: 's0', generatedAt: at(0) }, standing)).toBe(after);
   });
 });
+
+test.each<[DeltaDoubt | null, { catalogCheckMs?: number; deltaMs?: number }, number]>([
+  [null, {}, 60],
+  ['suspected', {}, 30],
+  ['behind', {}, 30],
+  ['behind', { catalogCheckMs: 10 }, 10],
+  ['distrusted', {}, 5],
+  ['distrusted', { deltaMs: 1 }, 5],
+  ['distrusted', { deltaMs: 20 }, 20],
+  ['distrusted', { deltaMs: 90 }, 60],
+])(
+  'where the delta is %s, and the intervals are %j, the next check comes after %d minutes',
+  (doubt, other, minutes) => {
+    const intervals = { catalogCheckMs: 60, deltaMs: 5, ...other };
+    const ms = { catalogCheckMs: intervals.catalogCheckMs * 60_000, deltaMs: intervals.deltaMs * 60_000 };
+    expect(nextCheckMs(doubt, FOLLOWING, ms)).toBe(minutes * 60_000);
+  },
+);
 
 describe("the mirror's own snapshot was built again", () => {
   const AGAIN = { snapshotId: 's6', generatedAt: at(7) };

@@ -112,14 +112,23 @@ function contextOf({ sql, url: databaseUrl }: TestStore, partner: SaidPartner): 
 
 /** What the mirror thinks of the delta, and what follows from it. */
 async function foundIn(sql: Sql, { events }: SaidPartner) {
-  const { deltaBehindSince, catalogDifference, catalogState, deltaLate } = await readSyncState(sql);
+  const { deltaBehindSince, deltaStillSince, catalogDifference, catalogState, deltaLate } =
+    await readSyncState(sql);
   const [row] = await sql<[{ doubt: string | null; price: string | null; asked: boolean; silent: boolean }]>`
     select (select delta_doubt from catalog_internal.sync) as doubt,
       (select doubt from catalog.sku_trust where sku = 'A00') as price,
       (select next_at <= clock_timestamp() from catalog_internal.tasks where task = 'manifest') as asked,
       (select silent_minutes = 'infinity' from catalog_internal.price_beliefs()) as silent`;
   const said = events.flatMap(({ event }) => (event === 'delta.applied' ? [] : [event]));
-  return { ...row, behind: deltaBehindSince !== null, catalogDifference, catalogState, deltaLate, said };
+  return {
+    ...row,
+    behind: deltaBehindSince !== null,
+    still: deltaStillSince !== null,
+    catalogDifference,
+    catalogState,
+    deltaLate,
+    said,
+  };
 }
 
 /** Whether the task is due. */

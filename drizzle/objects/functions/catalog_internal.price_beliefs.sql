@@ -1,7 +1,8 @@
 -- What the probability of a price depends on that is the same for all SKUs, computed once a query (as
 -- trust_terms): beside the row of beliefs, for how many minutes longer than between two polls nothing has
--- reported moves of snapshot-priced SKUs (without end where reports say nothing), the bound of `actionable`,
--- and how long the plan of live refreshes has a SKU wait at most.
+-- reported moves of snapshot-priced SKUs (without end where reports say nothing; while the delta is distrusted, since
+-- the manifest route last said that nothing is newer), the bound of `actionable`, and how long the plan of live
+-- refreshes has a SKU wait at most.
 CREATE OR REPLACE FUNCTION catalog_internal.price_beliefs() RETURNS catalog_internal.held_beliefs
 LANGUAGE plpgsql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -27,6 +28,8 @@ BEGIN
     ELSE greatest(
       0,
       (extract(epoch FROM now() - coalesce(s.delta_checked_at, s.manifest_applied_at)) - g.delta_interval) / 60,
+      CASE WHEN s.delta_doubt = 'distrusted' THEN (extract(epoch FROM now() - CASE WHEN s.seen_snapshot_id = s.snapshot_id
+        THEN greatest(s.token_at, s.catalog_checked_at) ELSE s.token_at END) - g.delta_interval) / 60 END,
       extract(epoch FROM now() - l.incident_since) / 60
     )
   END;

@@ -42,6 +42,7 @@ BEGIN
     token_at = catalog_internal.happened(token_at, moment, shift),
     built_after = catalog_internal.happened(built_after, moment, shift),
     behind_since = catalog_internal.happened(behind_since, moment, shift),
+    delta_still_since = catalog_internal.happened(delta_still_since, moment, shift),
     catalog_differs_at = catalog_internal.happened(catalog_differs_at, moment, shift),
     limit_suspected_at = catalog_internal.happened(limit_suspected_at, moment, shift);
   UPDATE catalog_internal.live_plan SET solved_at = catalog_internal.happened(solved_at, moment, shift),

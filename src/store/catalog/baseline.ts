@@ -19,6 +19,7 @@ import * as statements from './baseline-sql.ts';
 import { type LearnedNames, REMEMBER_FIELDS } from './learned-names.ts';
 import { REPORTED_SINCE, type ReportedSince } from './left-tokens.ts';
 import { hintByManifest, type ManifestHinting } from './manifest-hints.ts';
+import { SET_APART_UNREPORTED } from './unreported.ts';
 
 /** A manifest line as it is staged (partner rules 2.6). */
 export interface StagedLine {
@@ -264,6 +265,7 @@ export class Baseline {
     if (hinting) await hintByManifest(run, hinting, { generatedAt, live: this.#live });
     const { lines, livePricedSkuCount, readBy } = token;
     if (readBy) await run(REMEMBER_FIELDS, [readBy.url, readBy.snapshotId]);
+    await run(SET_APART_UNREPORTED, [false]);
     await run(statements.MOVE_TOKEN, [snapshotId, generatedAt, tokenAtRequest, lines, livePricedSkuCount]);
     const { unclear = 0, liveMiscount = 0 } = token;
     await run(statements.END_DOUBTS, [unclear, liveMiscount, snapshotId, requestedAt]);

@@ -8,6 +8,7 @@ import { deletePricesAround, isObjected } from '../history/removed-prices.ts';
 import { auditReports, countSeenFirst, markUnreported, unreported } from './audit.ts';
 import { FORGET_SNAPSHOT_ID } from './learned-names.ts';
 import { noteLeft } from './left-tokens.ts';
+import { setApartUnreported } from './unreported.ts';
 
 export interface DeltaChange {
   readonly since: string;
@@ -187,6 +188,7 @@ async function applyPart(
     await markUnreported(tx, end.toSnapshot);
     failpoint('delta.reported');
     await noteLeft(tx, end.toSnapshot, beganAt);
+    if (end.toSnapshot !== end.since) await setApartUnreported(tx);
     await moveToken(tx, end);
   }
   if (seenFirst !== null) await countSeenFirst(tx, seenFirst);
@@ -217,6 +219,7 @@ async function moveToken(
       -- It leads to what the manifest route named, or has at least moved by itself.
       delta_doubt = case when snapshot_id <> ${toSnapshot} and (seen_snapshot_id = ${toSnapshot} or delta_doubt = 'distrusted')
         then null else delta_doubt end,
+      delta_still_since = case when snapshot_id = ${toSnapshot} then delta_still_since end,
       behind_since = case when snapshot_id <> ${toSnapshot} and seen_snapshot_id = ${toSnapshot} then null else behind_since end,
       own_tokens = snapshot_id <> ${toSnapshot} and (own_tokens or ${ownToken}),
       round_changed = case when ${isRound(count)} then greatest(round_changed, ${count}) when ${count} > round_changed then null

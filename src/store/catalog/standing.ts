@@ -26,6 +26,8 @@ export interface CatalogStanding {
   readonly chainBroken: boolean;
   readonly doubt: DeltaDoubt | null;
   readonly behindSince: Date | null;
+  /** When the first snapshot since the token came was named; null: none was. */
+  readonly newerNamedAt: Date | null;
   readonly deltaCheckedAt: Date | null;
   readonly deltaLateAfterMs: number;
   readonly difference: CatalogDifference | null;
@@ -45,6 +47,8 @@ export async function readStanding(sql: Sql, named: NamedSnapshot): Promise<Cata
       token_at as "tokenAt",
       coalesce((select (n ->> 'named')::timestamptz from jsonb_array_elements(named_snapshots) n
         where n ->> 'id' = ${named.snapshotId}), now()) as "firstNamedAt",
+      (select min((n ->> 'named')::timestamptz) from jsonb_array_elements(named_snapshots) n
+        where n ->> 'id' <> snapshot_id and (n ->> 'named')::timestamptz > token_at) as "newerNamedAt",
       chain_broken_at is not null as "chainBroken", delta_doubt as doubt, behind_since as "behindSince",
       delta_checked_at as "deltaCheckedAt", catalog_internal.delta_late_after(g) * 1000 as "deltaLateAfterMs",
       catalog_difference as difference, rebuilds, manifest_unclear as unclear,
@@ -68,7 +72,10 @@ const asIt = (sql: Sql, { snapshotId, manifestAppliedAt }: CatalogStanding) => s
   snapshot_id is not distinct from ${snapshotId}
   and date_trunc('milliseconds', manifest_applied_at) is not distinct from ${manifestAppliedAt}::timestamptz`;
 
-/** Stores what is thought of the delta, if the mirror still stands there; null: nothing speaks against it. */
+/**
+ * Stores what is thought of the delta, if the mirror still stands there; null: nothing speaks against it. A distrusted
+ * one that is behind again stands still, until it moves the token itself.
+ */
 export async function noteDeltaDoubt(
   sql: Sql,
   standing: CatalogStanding,
@@ -76,7 +83,10 @@ export async function noteDeltaDoubt(
 ): Promise<void> {
   await sql`
     update catalog_internal.sync set delta_doubt = ${doubt},
-      behind_since = case when ${doubt !== null && doubt !== 'distrusted'} then coalesce(behind_since, now()) end
+      behind_since = case when ${doubt !== null && doubt !== 'distrusted'} then coalesce(behind_since, now()) end,
+      delta_still_since = case when ${doubt === null} then null
+        when ${doubt === 'behind'} and delta_doubt = 'distrusted' then coalesce(delta_still_since, now())
+        else delta_still_since end
     where ${asIt(sql, standing)}`;
 }
 

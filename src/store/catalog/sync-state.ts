@@ -26,6 +26,8 @@ export interface SyncState {
   readonly deltaLate: boolean | null;
   /** Since when the manifest route has named a newer snapshot than the delta leads to; null: it does not. */
   readonly deltaBehindSince: Date | null;
+  /** Since when it is known that the delta has stood still since a manifest took its place; null: it is not known. */
+  readonly deltaStillSince: Date | null;
   /** Since when the manifest route says of the mirror's own snapshot what the mirror does not have, and what. */
   readonly catalogDiffersAt: Date | null;
   readonly catalogDifference: CatalogDifference | null;
@@ -46,6 +48,7 @@ export async function readSyncState(sql: Sql): Promise<SyncState> {
       catalog_internal.catalog_state(s) as "catalogState",
       catalog_internal.delta_is_late(s, g) as "deltaLate",
       case when delta_doubt = 'behind' then behind_since end as "deltaBehindSince",
+      delta_still_since as "deltaStillSince",
       catalog_differs_at as "catalogDiffersAt", catalog_difference as "catalogDifference",
       own_tokens as "ownTokens", round_changed as "roundChanged"
     from catalog_internal.sync s, catalog_internal.settings g`;

@@ -205,6 +205,8 @@ export const sync = internal.table(
     deltaDoubt: text('delta_doubt'),
     /** Since when a newer snapshot is named. */
     behindSince: instant('behind_since'),
+    /** Since when it is known that a distrusted delta stands still: it has been behind again. Null: it is not known. */
+    deltaStillSince: instant('delta_still_since'),
     /** Since when the manifest route says of the token's own snapshot what the mirror does not have, and what. */
     catalogDiffersAt: instant('catalog_differs_at'),
     catalogDifference: jsonb('catalog_difference'),

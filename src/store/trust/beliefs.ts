@@ -23,9 +23,14 @@ export async function learnBeliefs(sql: Sql): Promise<void> {
         coalesce(sum(moved) filter (where cohort = 'reported'), 0) as reported_moved
       from found where cohort in ('snapshot', 'reported')
     ),
+    -- With those of outages of the delta, in which the market goes on.
+    covered as materialized (
+      select coalesce(sum(looks), 0) as looks, coalesce(sum(moved), 0) as moved, coalesce(max(span), 0) as span
+      from found where cohort in ('snapshot', 'reported', 'unreported')
+    ),
     sizes as materialized (
       select coalesce(sum(looks), 0) as looks, coalesce(sum(moved), 0) as moved from found
-      where cohort in ('snapshot sizes', 'reported sizes')
+      where cohort in ('snapshot sizes', 'reported sizes', 'unreported sizes')
     ),
     live as materialized (
       select sum(sizes_seen)::float8 as seen, sum(sizes_moved)::float8 as moved from catalog_internal.live_rates
@@ -35,12 +40,12 @@ export async function learnBeliefs(sql: Sql): Promise<void> {
     )
     update catalog_internal.beliefs set
       live_moved_part = (20 + coalesce(live.moved, 0)) / (20 + coalesce(live.seen, 0)),
-      snapshot_moved_part = least(1, (20 + sizes.moved) / (20 + told.moved * sizes.looks / greatest(told.looks, 1))),
+      snapshot_moved_part = least(1, (20 + sizes.moved) / (20 + covered.moved * sizes.looks / greatest(covered.looks, 1))),
       reported_moves = (9 + told.reported_moved) / (10 + told.reported),
       waiting_moves = (4 + greatest(0, told.moved - told.reported_moved - told.missed)) / (200 + told.looks - told.reported),
       missed_rate = told.missed / greatest(told.minutes, 1),
-      move_rate = (1 + told.moved) / (4320 + catalog.skus * told.span)
-    from told, sizes, live, catalog`);
+      move_rate = (1 + covered.moved) / (4320 + catalog.skus * covered.span)
+    from told, covered, sizes, live, catalog`);
 }
 
 /**

@@ -1,0 +1,47 @@
+import type { Tx } from '../connection/db.ts';
+
+/*
+ * What refreshes of snapshot-priced SKUs find while the delta is known to report nothing says nothing of what a delta
+ * that works leaves unreported, which p_right goes by (store/trust/beliefs.ts). It counts as long as nobody knows of
+ * the outage, or the delta is distrusted, as then it may be all that shows that prices are wrong. Once the outage is
+ * known, and over, it is set apart: the cohorts `unreported` keep the record of what was claimed and found.
+ */
+
+/** SQL: since when the delta has led nowhere. $1: whether that it is distrusted is enough. */
+const LED_NOWHERE_SINCE = `
+  select case
+    when delta_doubt = 'behind' or delta_doubt = 'distrusted' and $1::boolean
+      or delta_doubt = 'suspected' and behind_since < now() - late.after then token_at
+    when catalog_fault is not null or read_at < now() - late.after then read_at
+  end as since
+  from catalog_internal.sync, catalog_internal.settings g,
+    make_interval(secs => catalog_internal.delta_late_after(g)) as late(after),
+    coalesce(delta_checked_at, manifest_applied_at) as read_at`;
+
+/**
+ * SQL that sets apart the counts of whole hours, that in which the outage began included; before the token moves. Rows
+ * in the order in which every process writes them.
+ */
+export const SET_APART_UNREPORTED = `
+  with taken as materialized (
+    select h.* from catalog_internal.calibration_hours h
+    where hour >= (select date_trunc('hour', since) from (${LED_NOWHERE_SINCE}) outage)
+      and cohort in ('snapshot', 'snapshot sizes', 'reported', 'reported sizes')
+    order by hour, cohort, bin for update
+  ),
+  gone as (
+    delete from catalog_internal.calibration_hours h using taken t
+    where h.hour = t.hour and h.cohort = t.cohort and h.bin = t.bin
+  )
+  insert into catalog_internal.calibration_hours as h (hour, cohort, bin, looks, "right", claimed, minutes, missed)
+  select hour, case when cohort like '% sizes' then 'unreported sizes' else 'unreported' end as apart, bin, sum(looks),
+    sum("right"), sum(claimed), sum(minutes), sum(missed)
+  from taken group by hour, apart, bin
+  order by hour, apart, bin
+  on conflict (hour, cohort, bin) do update set looks = h.looks + excluded.looks, "right" = h."right" + excluded."right",
+    claimed = h.claimed + excluded.claimed, minutes = h.minutes + excluded.minutes, missed = h.missed + excluded.missed`;
+
+/** Sets apart what was found while the delta led nowhere, before it moves the token. */
+export async function setApartUnreported(tx: Tx): Promise<void> {
+  await tx.unsafe(SET_APART_UNREPORTED, [true]);
+}

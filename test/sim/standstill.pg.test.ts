@@ -1,0 +1,96 @@
+import { expect, test } from 'vitest';
+import { connect } from '../../src/store/connection/db.ts';
+import { Day } from './day.ts';
+import { readActionable } from './mirror.ts';
+import { sayAll } from './progress.ts';
+import { QUIET } from './quiet.ts';
+import { useRig } from './rig.ts';
+
+/*
+ * The partner answers without an error, and nothing goes on: that is told by all five as long as it lasts, and what it
+ * has shown is no burden once it is over.
+ */
+
+const rig = useRig(() => Promise.resolve());
+
+const FILL_MINUTES = 72;
+const SPELL_MINUTES = 150;
+/** As in weather.pg.test.ts. */
+const RECOVERED_MINUTES = 75;
+
+interface At {
+  readonly minute: number;
+  readonly states: readonly string[];
+  readonly codes: readonly string[];
+  readonly covered: number;
+}
+
+/** What is said, and how many covered SKUs are actionable, every five minutes of a spell and after it. */
+async function standstill(name: string, spellMinutes = SPELL_MINUTES): Promise<{ before: number; at: At[] }> {
+  await rig.reset({ seed: 7, skus: 120, liveShare: 0.2 });
+  // Connections are there since a time by the machine's clock.
+  await rig.time.set(Date.now() + 60_000);
+  const day = new Day(rig, 'info', { DELTA_INTERVAL: '5m', SWEEP_MIN_AGE: '30m' });
+  const presence = connect(rig.url, { max: 1, name: 'catalog-mirror instance' });
+  try {
+    await presence`
+      insert into catalog_internal.instances
+      select 1, pid, backend_start from pg_stat_activity where pid = pg_backend_pid()`;
+    await day.pass(FILL_MINUTES / 60);
+    const covered = async () => (await readActionable(rig.sql)).rows.filter((row) => row.covered).length;
+    const before = await covered();
+    const end = QUIET[name]?.(day, rig, () => 0);
+    if (end === undefined) throw new Error(`there is no ${name}`);
+    const at: At[] = [];
+    for (let minute = 5; minute <= spellMinutes + RECOVERED_MINUTES; minute += 5) {
+      await day.pass(5 / 60);
+      const { states, reasons } = await sayAll(day);
+      const codes = reasons.map(({ code }) => code);
+      at.push({ minute, states: Object.values(states), codes, covered: await covered() });
+      if (minute === spellMinutes) end();
+    }
+    return { before, at };
+  } finally {
+    await presence.end();
+  }
+}
+
+const says = (code: string) => (at: At) =>
+  at.codes.some((each) => each === code) && at.states.every((state) => state === 'degraded');
+
+function expectRecovered({ before, at }: { before: number; at: readonly At[] }): void {
+  const last = at.at(-1);
+  expect(before).toBeGreaterThan(50);
+  expect(last).toMatchObject({ codes: [], states: at[0]?.states.map(() => 'healthy') });
+  expect(last?.covered).toBeGreaterThanOrEqual(0.9 * before);
+}
+
+test('a delta that stands still is told until it moves, and the manifest route takes its place', async () => {
+  const found = await standstill('the delta stands still');
+  const told = found.at.filter(says('delta-behind')).map(({ minute }) => minute);
+  // Behind after an hour and a half; then again, as newer snapshots are built all the while.
+  const from = told[0] ?? Infinity;
+  expect(from).toBeLessThanOrEqual(120);
+  const spell = found.at.filter(({ minute }) => minute >= from && minute <= SPELL_MINUTES);
+  expect(spell.filter((at) => !says('delta-behind')(at))).toEqual([]);
+  // Each newer snapshot comes as a manifest.
+  expect(spell.filter(({ covered }) => covered > found.before / 2).length).toBeGreaterThan(spell.length / 2);
+  expect(found.at.filter(({ minute }) => minute >= SPELL_MINUTES + 15).filter(says('delta-behind'))).toEqual(
+    [],
+  );
+  expectRecovered(found);
+}, 400_000);
+
+test('a catalog that stands still leaves nothing behind', async () => {
+  expectRecovered(await standstill('the catalog stands still'));
+}, 400_000);
+
+test('live SKUs that are all deferred are told after half an hour', async () => {
+  const found = await standstill('live SKUs are deferred', 80);
+  const told = found.at.filter(says('live-deferred')).map(({ minute }) => minute);
+  expect(told[0]).toBeGreaterThanOrEqual(30);
+  expect(told[0]).toBeLessThanOrEqual(45);
+  expect(told).toContain(80);
+  expect(told.filter((minute) => minute > 80)).toEqual([]);
+  expectRecovered(found);
+}, 400_000);

@@ -1,0 +1,162 @@
+import { beforeEach, describe, expect, test } from 'vitest';
+import { applyDelta } from '../../src/store/catalog/delta.ts';
+import { learnBeliefs } from '../../src/store/trust/beliefs.ts';
+import { line, baseline, standing } from './manifest.ts';
+import { useStore } from './support.ts';
+
+/* What refreshes have found while the delta led nowhere is set apart once that is over. */
+
+const store = useStore();
+let token: string;
+
+/** Refreshes of the cohorts in the hours before the present one, of each 200 and 20 moves. */
+async function refreshed(): Promise<void> {
+  await store.sql`
+    insert into catalog_internal.calibration_hours (hour, cohort, bin, looks, "right", claimed, minutes, missed)
+    select date_trunc('hour', now()) - make_interval(hours => ago), cohort, bin, 100, 90, 97, 500, 2
+    from generate_series(0, 3) ago, unnest(array['snapshot', 'snapshot sizes', 'reported', 'live']) cohort, unnest(array[9, 10]) bin`;
+}
+
+/** How many refreshes there are of each cohort, by how many hours ago. */
+async function found() {
+  const rows = await store.sql<{ cohort: string; looks: string }[]>`
+    select cohort, string_agg(looks::text, ' ' order by hour) as looks from (
+      select cohort, hour, sum(looks) as looks from catalog_internal.calibration_hours group by 1, 2
+    ) h group by cohort`;
+  return Object.fromEntries(rows.map(({ cohort, looks }) => [cohort, looks]));
+}
+
+const ALL = '200 200 200 200';
+const UNTOUCHED = { live: ALL, reported: ALL, snapshot: ALL, 'snapshot sizes': ALL };
+/** From two hours ago on. */
+const APART = {
+  live: ALL,
+  reported: '200',
+  snapshot: '200',
+  'snapshot sizes': '200',
+  unreported: '400 400 400',
+  'unreported sizes': '200 200 200',
+};
+
+const delta = async (toSnapshot: string) =>
+  await applyDelta(store.sql, { since: token, toSnapshot, changed: [], removed: [], nowLive: [] });
+const manifest = async () =>
+  await baseline(store.url, [line('A')], { token: { snapshotId: 'm9', lines: 1 } });
+
+beforeEach(async () => {
+  const { sql } = store;
+  await standing(store, line('A'));
+  const [row] = await sql<[{ token: string }]>`
+    update catalog_internal.sync set delta_checked_at = now(), token_at = now() - interval '2 hours' returning snapshot_id as token`;
+  token = row.token;
+  await refreshed();
+});
+
+const doubted = (doubt: string | null) => store.sql`
+  update catalog_internal.sync set delta_doubt = ${doubt}, behind_since = now() - interval '40 minutes'`;
+
+describe('by a delta that moves the token', () => {
+  test.each([['behind'], ['distrusted'], ['suspected']])(
+    'that was %s for longer than a delta may be late',
+    async (doubt) => {
+      await doubted(doubt);
+      await delta(token);
+      expect(await found()).toEqual(UNTOUCHED);
+      await delta('s9');
+      expect(await found()).toEqual(APART);
+    },
+  );
+
+  test.each([
+    ['that was read all the while', null],
+    ['that was suspected for some minutes only', 'suspected'],
+  ])('%s: it stays, as it says what a delta leaves out', async (_, doubt) => {
+    await doubted(doubt);
+    await store.sql`update catalog_internal.sync set behind_since = now() - interval '20 minutes'`;
+    await delta('s9');
+    expect(await found()).toEqual(UNTOUCHED);
+  });
+
+  test('that differed, it stays', async () => {
+    await store.sql`update catalog_internal.sync set catalog_differs_at = now() - interval '40 minutes'`;
+    await delta('s9');
+    expect(await found()).toEqual(UNTOUCHED);
+  });
+
+  test.each([
+    ['after it was not read for long', null],
+    ['after it said that the catalog is stale', '0014'],
+  ])('%s', async (_, fault) => {
+    await store.sql`
+      update catalog_internal.sync set delta_checked_at = now() - interval '2 hours', catalog_fault = ${fault}`;
+    await delta('s9');
+    expect(await found()).toEqual(APART);
+  });
+
+  test('after it has said for a moment that the catalog is stale, of that hour alone', async () => {
+    await store.sql`update catalog_internal.sync set catalog_fault = '0014'`;
+    await delta('s9');
+    expect(await found()).toMatchObject({ unreported: '400', snapshot: '200 200 200' });
+  });
+});
+
+describe('by a manifest', () => {
+  test.each<[string | null, object]>([
+    ['behind', APART],
+    // Nothing has shown that it stands still; if it does, refreshes alone tell that prices are wrong.
+    ['distrusted', UNTOUCHED],
+    [null, UNTOUCHED],
+  ])('where the delta is %s', async (doubt, after) => {
+    await doubted(doubt);
+    await manifest();
+    expect(await found()).toEqual(after);
+  });
+});
+
+test('nothing is learned from it of what a delta leaves out, and all of how often prices move', async () => {
+  const { sql } = store;
+  await learnBeliefs(sql);
+  const [before] = await sql`select * from catalog_internal.beliefs`;
+  await doubted('behind');
+  await store.sql`update catalog_internal.sync set token_at = now() - interval '9 hours'`;
+  await delta('s9');
+  await learnBeliefs(sql);
+  const [after] = await sql`select * from catalog_internal.beliefs`;
+  const { snapshot_moved_part } = before ?? {};
+  expect(before).not.toMatchObject({ waiting_moves: 0.02, missed_rate: 0 });
+  const nothing = { waiting_moves: 0.02, missed_rate: 0, reported_moves: 0.9 };
+  expect(after).toMatchObject({ ...nothing, snapshot_moved_part });
+  expect(after?.['move_rate']).toBeCloseTo(before?.['move_rate'] as number, 4);
+});
+
+describe('while the delta is distrusted, a snapshot price is as old as', () => {
+  const silent = async (): Promise<number | null> => {
+    const [row] = await store.sql<[{ minutes: number | null }]>`
+      select case when silent_minutes < 'infinity' then round(silent_minutes + delta_interval / 60)::int end as minutes
+      from catalog_internal.price_beliefs(), catalog_internal.settings`;
+    return row.minutes;
+  };
+
+  test.each<[string, object, number | null]>([
+    ['the last check that named nothing newer', {}, 20],
+    ['the manifest, where that came later', { token_at: '15 minutes' }, 15],
+    ['the manifest, where a newer snapshot is named', { seen_snapshot_id: 's9' }, 120],
+    ['nothing, where it is trusted', { delta_doubt: null }, 10],
+    ['any, where no delta was read for so long that it is late', { delta_checked_at: '40 minutes' }, null],
+  ])('%s', async (_, more, minutes) => {
+    const { sql } = store;
+    const at = {
+      delta_checked_at: '10 minutes',
+      catalog_checked_at: '20 minutes',
+      token_at: '2 hours',
+      ...more,
+    };
+    const ago = (text: string) => sql`now() - ${text}::interval`;
+    await sql`
+      update catalog_internal.sync set delta_doubt = ${'delta_doubt' in more ? null : 'distrusted'},
+        seen_snapshot_id = ${'seen_snapshot_id' in more ? 's9' : token},
+        delta_checked_at = ${ago(at.delta_checked_at)}, catalog_checked_at = ${ago(at.catalog_checked_at)},
+        token_at = ${ago(at.token_at)}`;
+    expect(await silent()).toBe(minutes);
+  });
+});
