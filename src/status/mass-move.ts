@@ -10,14 +10,15 @@ export function massMoveReasons({
   doubts: { implausible, massMoved, last, massMove },
 }: Facts): Reason[] {
   if (massMove === null) return [];
-  const { since, factor } = massMove;
+  const { since, kind } = massMove;
+  const isFault = kind === 'factor' || kind === 'wrong-sizes';
   const shown = shownOf(massMove);
   const age = formatAge(Math.max(0, (now.getTime() - since.getTime()) / 1000));
   return [
     degraded(
       'mass-move',
       `prices have moved implausibly in masses for ${age} (${shown}); ${count(implausible + massMoved)} SKUs ` +
-        `wait for ${factor === null ? 'a second answer' : 'your word'}${last === null ? '' : `, last ${last}`}`,
+        `wait for ${isFault ? 'your word' : 'a second answer'}${last === null ? '' : `, last ${last}`}`,
       'if the market did move, run `catalog-mirror refresh --accept`; else tell the partner',
     ),
   ];
@@ -30,6 +31,7 @@ function shownOf({ kind, answers, implausible, move, factor }: MassMove): string
   if (kind === 'far')
     return `half of the prices that moved within an hour did so by ${count(Math.round(100 * Math.expm1(move ?? 0)))} % or more`;
   const shown = `${odd} answers within an hour were hardly prices`;
+  if (kind === 'wrong-sizes') return `${shown}, most of them the prices of other sizes`;
   return factor === null ? shown : `${shown}, nearly all ${times(factor)} what they were`;
 }
 

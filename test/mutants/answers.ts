@@ -234,10 +234,10 @@ export const ANSWER_SQL: readonly Mutant[] = [
   ),
   ...faultsOf(
     'src/store/answer/doubts.ts',
-    ['test/store/plausibility.test.ts', 'test/store/common-factor.pg.test.ts'],
+    ['test/store/plausibility.test.ts', 'test/store/lasting-faults.pg.test.ts'],
     [
       'doubts: another unit is a price once two answers have it',
-      "if (isOfFactor(held, now, massMove.factor)) return { kind: 'stays', isOfFactor: true };",
+      "if (isOfFault(held, now, massMove)) return { kind: 'stays', isFault: true };",
       '',
     ],
     ['doubts: first prices in another unit are prices', ': factor !== null;', ': false;'],
@@ -246,19 +246,20 @@ export const ANSWER_SQL: readonly Mutant[] = [
       'return isAccepted(before, now, accepted) ? null : oddity;',
       'return oddity;',
     ],
+    [
+      'doubts: mixed up sizes are right once two answers have them',
+      "if (kind === 'wrong-sizes')",
+      "if (kind === 'far')",
+    ],
     ['doubts: another unit seems over', 'odd: begins || stays', 'odd: begins'],
   ),
   ...faultsOf(
     'src/store/answer/mass-moves.ts',
-    ['test/store/common-factor.pg.test.ts'],
-    [
-      'mass moves: a common factor is found at first or never',
-      " || (kind === 'factor' && factor === null)",
-      '',
-    ],
+    ['test/store/lasting-faults.pg.test.ts'],
+    ['mass moves: a common factor is found at first or never', ' || (isFault(kind) && !isFault(known))', ''],
     [
       'mass moves: what is still in another unit waits for its sweep',
-      "if (going?.kind === 'factor') await askDoubted(sql);",
+      'if (isFault(going?.kind ?? null)) await askDoubted(sql);',
       '',
     ],
     ['mass moves: what led to them leads to them again', 'if (turned !== null) counts.follow(begins);', ''],

@@ -1,4 +1,3 @@
-import type { Day } from './day.ts';
 import type { Pending, Raw } from './partner.ts';
 import type { Rig } from './rig.ts';
 import type { Spell } from './weather.ts';
@@ -14,7 +13,7 @@ interface Envelope {
   errors: string[];
 }
 
-/** Begins to bend what one route answers; `state` is what a spell remembers. */
+/** Bends what one route answers. */
 function bending(route: string, bend: (own: Raw, pending: Pending, rig: Rig) => Raw): Spell {
   return ({ weather }, rig) => {
     weather.answer = (pending) => (pending.route === route ? bend(pending.compute(), pending, rig) : null);
@@ -52,21 +51,42 @@ const isLive = (rig: Rig) => {
   return (sku: string) => truth.get(sku)?.priceSource === 'live';
 };
 
-/** The first answer about each SKU again and again. */
-function cached(): Spell {
-  return (day: Day, rig: Rig, draw) => {
-    const truth = rig.partner.world.truth();
-    return bulk((envelope) => {
-      for (const [sku, record] of Object.entries(envelope.results)) {
-        const was = truth.get(sku);
-        if (was?.answer === 'record' && record.size_map !== undefined) {
-          const type = record.size_map['size_type'];
-          record.size_map = { size_type: type, ...was.sizeMap };
-        }
-      }
-    })(day, rig, draw);
-  };
-}
+/** The prices of the moment at which it began, whatever has moved since. */
+const cached: Spell = (day, rig, draw) => {
+  const truth = rig.partner.world.truth();
+  const spell = bulk((envelope) => {
+    for (const [sku, record] of Object.entries(envelope.results)) {
+      const was = truth.get(sku);
+      if (was?.answer !== 'record' || record.size_map === undefined) continue;
+      record.size_map = { size_type: record.size_map['size_type'], ...was.sizeMap };
+    }
+  });
+  return spell(day, rig, draw);
+};
+
+/** Bends the prices of each answered SKU. */
+const pricing = (bend: (prices: readonly number[]) => readonly number[]): Spell =>
+  bulk((envelope) => {
+    for (const record of Object.values(envelope.results)) {
+      const sizes = Object.entries(record.size_map ?? {}).filter(([, entry]) => typeof entry === 'number');
+      const bent = bend(sizes.map(([, price]) => Number(price)));
+      record.size_map = {
+        ...record.size_map,
+        ...Object.fromEntries(sizes.map(([size], at) => [size, bent[at]])),
+      };
+    }
+  });
+
+/** Bends members of the deltas that are there. */
+const delta = (members: (pending: Pending, rig: Rig) => object): Spell =>
+  bending('delta', (own, pending, rig) =>
+    'failed' in own || own.status !== 200
+      ? own
+      : { status: 200, body: { ...(own.body as object), ...members(pending, rig) } },
+  );
+
+const covered = ({ world }: Rig['partner']): string[] =>
+  [...world.truth().values()].filter(({ priceSource }) => priceSource === 'snapshot').map(({ sku }) => sku);
 
 const nothingNew = (since: string | null): Raw => ({
   status: 200,
@@ -83,29 +103,9 @@ export const QUIET: Readonly<Record<string, Spell>> = {
       draw,
     );
   },
-  'the delta names no further snapshot': bending('delta', (own, { since }) =>
-    'failed' in own || own.status !== 200
-      ? own
-      : { status: 200, body: { ...(own.body as object), to_snapshot: since } },
-  ),
-  'the delta reports every SKU': bending('delta', (own, _, { partner }) =>
-    'failed' in own || own.status !== 200
-      ? own
-      : {
-          status: 200,
-          body: {
-            ...(own.body as object),
-            changed: [...partner.world.truth().values()]
-              .filter((r) => r.priceSource === 'snapshot')
-              .map((r) => r.sku),
-          },
-        },
-  ),
-  'the delta reports nothing': bending('delta', (own) =>
-    'failed' in own || own.status !== 200
-      ? own
-      : { status: 200, body: { ...(own.body as object), changed: [], now_live: [], removed: [] } },
-  ),
+  'the delta names no further snapshot': delta(({ since }) => ({ to_snapshot: since })),
+  'the delta reports every SKU': delta((_, { partner }) => ({ changed: covered(partner) })),
+  'the delta reports nothing': delta(() => ({ changed: [], now_live: [], removed: [] })),
   'the catalog stands still': (day) => {
     const kept: { manifest?: Raw } = {};
     day.weather.answer = ({ route, since, compute }) => {
@@ -127,12 +127,8 @@ export const QUIET: Readonly<Record<string, Spell>> = {
     for (const record of Object.values(envelope.results))
       if (record.size_map !== undefined) record.size_map = { size_type: record.size_map['size_type'] };
   }),
-  'prices are in satang': bulk((envelope) => {
-    for (const record of Object.values(envelope.results))
-      for (const [size, entry] of Object.entries(record.size_map ?? {}))
-        if (typeof entry === 'number') (record.size_map ?? {})[size] = entry * 100;
-        else if (typeof entry === 'object' && entry !== null && 'price' in entry)
-          (record.size_map ?? {})[size] = { ...entry, price: Number(entry.price) * 100 };
-  }),
-  'prices are a cache': cached(),
+  'prices are in satang': pricing((prices) => prices.map((price) => 100 * price)),
+  'all sizes have the lowest price': pricing((prices) => prices.map(() => Math.min(...prices))),
+  'sizes have the prices of others': pricing((prices) => [...prices.slice(1), ...prices.slice(0, 1)]),
+  'prices are a cache': cached,
 };

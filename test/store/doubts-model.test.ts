@@ -43,7 +43,13 @@ class Mirror {
   answer(now: SizePrices, at: number, braking: boolean): void {
     const before = this.prices.size > 0 ? this.prices : this.#vanished;
     const held = this.#held === null ? null : { ...this.#held, minutes: at - this.#held.at };
-    const known = { since: braking ? new Date(0) : null, usual: null, factor: null, accepted: null };
+    const known = {
+      since: braking ? new Date(0) : null,
+      usual: null,
+      kind: null,
+      factor: null,
+      accepted: null,
+    };
     const [judged] = judgeAll([{ sku: 'A', before, now, renamed: false }], () => held, known);
     this.#follow(judged?.judgement ?? { kind: 'none' }, at);
     if (this.prices.size > 0) this.#vanished = this.prices;

@@ -10,7 +10,7 @@ const judgement = (
   sku: 'A',
   judgement: { kind: 'none' },
   againInMs: null,
-  sample: { odd, lost: false, untold: false, move, factor: null, ...more },
+  sample: { odd, misplaced: false, lost: false, untold: false, move, factor: null, ...more },
 });
 const judgements = (count: number, odd: boolean, move: number | null) =>
   Array.from({ length: count }, () => judgement(odd, move));
@@ -26,6 +26,9 @@ describe('it is a mass move', () => {
     ['not with a hundredth', { ...HOUR, implausible: 10 }, 0.05, null],
     ['by a common factor', { ...HOUR, implausible: 11, factor: 4.6 }, 0.05, 'factor'],
     ['not with a few of few answers', { ...SMALL, implausible: 4 }, 0.05, null],
+    ['by prices of other sizes', { ...HOUR, implausible: 16, misplaced: 8 }, 0.05, 'wrong-sizes'],
+    ['not by those of a few', { ...HOUR, implausible: 14, misplaced: 7 }, 0.05, 'implausible'],
+    ['nor where most are something else', { ...HOUR, implausible: 17, misplaced: 8 }, 0.05, 'implausible'],
     ['with five of few answers', { ...SMALL, implausible: 5 }, 0.05, 'implausible'],
     ['where more than a quarter has lost all prices', { ...HOUR, lost: 251 }, 0.05, 'lost'],
     ['not where a quarter is sold out', { ...HOUR, lost: 250 }, 0.05, null],

@@ -10,7 +10,7 @@ import { FAULTS, REARRANGED, TrueSku } from './planted-prices.ts';
 const HISTORIES = Number(process.env['HISTORIES'] ?? 500);
 const SEED = Number(process.env['SEED'] ?? 31);
 
-const QUIET: KnownMassMove = { since: null, usual: null, factor: null, accepted: null };
+const QUIET: KnownMassMove = { since: null, usual: null, kind: null, factor: null, accepted: null };
 const say = (line: string) => process.env['HISTORIES'] !== undefined && process.stdout.write(`${line}\n`);
 
 interface Planted {
@@ -234,17 +234,37 @@ describe('a doubt', () => {
       expect(answered(moved, USUAL, massMoved(1), going)).toEqual({ kind: 'ends', back: true });
     });
 
+    test('onto other sizes, only an answer as before ends it', () => {
+      const wrongSizes: KnownMassMove = { ...going, kind: 'wrong-sizes' };
+      const one = new Map([...USUAL.keys()].map((size) => [size, 4000]));
+      const held: HeldDoubt = { doubt: 'implausible', oddity: 'one-price', believed: USUAL, minutes: 90 };
+      expect(answered(one, one, held, wrongSizes)).toEqual({ kind: 'stays', isFault: true });
+      expect(answered(one, one, { ...held, oddity: 'shuffled' }, wrongSizes)).toEqual({
+        kind: 'stays',
+        isFault: true,
+      });
+      expect(answered(one, USUAL, held, wrongSizes)).toEqual({ kind: 'ends', back: true });
+      expect(answered(one, one, { ...held, oddity: 'jump' }, wrongSizes)).toEqual({
+        kind: 'ends',
+        back: false,
+      });
+      expect(answered(one, one, held, { ...going, kind: 'implausible' })).toEqual({
+        kind: 'ends',
+        back: false,
+      });
+    });
+
     describe('by a common factor', () => {
       const factor = Math.log(100);
       const inSatang = (sizes: SizePrices) => new Map([...sizes].map(([size, price]) => [size, 100 * price]));
-      const byFactor: KnownMassMove = { ...going, factor };
+      const byFactor: KnownMassMove = { ...going, kind: 'factor', factor };
       const jumped: HeldDoubt = { doubt: 'implausible', oddity: 'jump', believed: USUAL, minutes: 90 };
 
       test('no number of answers ends it, and what goes on to move stays in that unit', () => {
         const now = inSatang(USUAL);
-        expect(answered(now, now, jumped, byFactor)).toEqual({ kind: 'stays', isOfFactor: true });
+        expect(answered(now, now, jumped, byFactor)).toEqual({ kind: 'stays', isFault: true });
         const later = inSatang(moved);
-        expect(answered(now, later, massMoved(600), byFactor)).toEqual({ kind: 'stays', isOfFactor: true });
+        expect(answered(now, later, massMoved(600), byFactor)).toEqual({ kind: 'stays', isFault: true });
         expect(answered(now, later, jumped, going)).toEqual({ kind: 'ends', back: false });
       });
 
@@ -259,7 +279,7 @@ describe('a doubt', () => {
           doubt: 'mass-move',
         });
         const first: HeldDoubt = { ...massMoved(60), believed: prices() };
-        expect(answered(USUAL, USUAL, first, byFactor)).toEqual({ kind: 'stays', isOfFactor: true });
+        expect(answered(USUAL, USUAL, first, byFactor)).toEqual({ kind: 'stays', isFault: true });
         expect(answered(USUAL, USUAL, first, QUIET)).toEqual({ kind: 'ends', back: false });
       });
 

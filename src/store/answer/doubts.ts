@@ -12,12 +12,19 @@ export const APART_MINUTES = 5;
 export const HOUR_MINUTES = 60;
 
 /**
+ * What shows moves in masses: implausible answers, of those nearly all by one factor, or most with the prices of other
+ * sizes; SKUs that have lost all their prices; moves that go far beyond what is usual.
+ */
+export type MassMoveKind = 'implausible' | 'factor' | 'wrong-sizes' | 'lost' | 'far';
+
+/**
  * What is known of moves in masses when an answer is judged: since when they go on, and how far prices usually move;
  * null: they do not, nobody knows. Factors are natural logarithms: the one that nearly all of them move by at present,
  * and the one that the seller has taken for the market's.
  */
 export interface KnownMassMove {
   readonly since: Date | null;
+  readonly kind: MassMoveKind | null;
   readonly usual: number | null;
   readonly factor: number | null;
   readonly accepted: number | null;
@@ -47,7 +54,8 @@ export type Judgement =
       readonly oddity: Oddity | null;
       readonly believed: SizePrices;
     }
-  | { readonly kind: 'stays'; readonly isOfFactor?: boolean }
+  /** `isFault`: what no market does goes on in masses, so a second answer that says the same is no evidence. */
+  | { readonly kind: 'stays'; readonly isFault?: boolean }
   /** `back`: the prices are as before the doubted answer. Else a second answer has said what is doubted. */
   | { readonly kind: 'ends'; readonly back: boolean }
   | { readonly kind: 'none' };
@@ -71,8 +79,9 @@ export interface JudgedAnswer {
 }
 
 /**
- * Judges one SKU of an answer. While prices move implausibly in masses, each move is doubted; while they move by a
- * common factor, so are first prices, and what has moved by it stays so whatever further answers say. Pure.
+ * Judges one SKU of an answer. While prices move implausibly in masses, each move is doubted; while they do so as no
+ * market does, by a common factor or onto other sizes, what has moved like that stays doubted whatever further answers
+ * say, and by a factor first prices are doubted, too. Pure.
  */
 export function judgePrices(
   answer: Omit<JudgedAnswer, 'sku'>,
@@ -93,7 +102,7 @@ export function judgePrices(
     return { kind: 'none' };
   }
   if (isBack(held, now, massMove.usual ?? 0)) return { kind: 'ends', back: true };
-  if (isOfFactor(held, now, massMove.factor)) return { kind: 'stays', isOfFactor: true };
+  if (isOfFault(held, now, massMove)) return { kind: 'stays', isFault: true };
   if (oddity !== null) return { kind: 'begins', doubt: 'implausible', oddity, believed: held.believed };
   return secondAnswer(held, answer);
 }
@@ -118,12 +127,20 @@ function isMoved(before: SizePrices, now: SizePrices, { since, factor, accepted 
   return before.size > 0 ? !samePrices(before, now) : factor !== null;
 }
 
-/** Whether what is doubted has moved by the factor that nearly all moves in masses have, or cannot be told from it. */
-function isOfFactor({ believed, oddity }: HeldDoubt, now: SizePrices, factor: number | null): boolean {
+/** Whether what is doubted has moved as nearly all do in masses, and no market does, or cannot be told from it. */
+function isOfFault(
+  { believed, oddity }: HeldDoubt,
+  now: SizePrices,
+  { kind, factor }: KnownMassMove,
+): boolean {
+  if (kind === 'wrong-sizes') return isMisplaced(oddity);
   if (factor === null || isLoss(oddity)) return false;
   const moved = factorOf(believed, now);
   return moved === null ? believed.size === 0 : Math.abs(moved - factor) <= OF_FACTOR;
 }
+
+/** Whether sizes have prices of others: no market moves so. */
+const isMisplaced = (oddity: Oddity | null): boolean => oddity === 'one-price' || oddity === 'shuffled';
 
 /** By how much the sizes that are in both have moved: the median of natural logarithms; null where none is. */
 function factorOf(before: SizePrices, now: SizePrices): number | null {
@@ -213,6 +230,8 @@ export function judgedAnswers(
  */
 export interface MarketSample {
   readonly odd: boolean;
+  /** It is, by sizes that have the prices of others. */
+  readonly misplaced: boolean;
   /** It has no price any longer. */
   readonly lost: boolean;
   /** Nobody reports that. */
@@ -264,11 +283,18 @@ function sampleOf(
   const untold = losses === 'unusual';
   const begins =
     judgement.kind === 'begins' && judgement.doubt === 'implausible' && !isLoss(judgement.oddity);
-  // As long as answers are in another unit, each of them shows that they are.
-  const stays = judgement.kind === 'stays' && judgement.isOfFactor === true;
-  const factor = factorOf(held?.believed ?? before, now);
-  if (isAccepted(before, now, accepted)) return { odd: false, lost: false, untold, factor: null, move: null };
-  return { odd: begins || stays, lost: now.size === 0, untold, factor, move: moveOf(before, now) };
+  // As long as answers have a fault that goes on in masses, each of them shows it.
+  const stays = judgement.kind === 'stays' && judgement.isFault === true;
+  if (isAccepted(before, now, accepted))
+    return { odd: false, misplaced: false, lost: false, untold, factor: null, move: null };
+  return {
+    odd: begins || stays,
+    misplaced: isMisplaced((begins ? judgement.oddity : stays && held?.oddity) || null),
+    lost: now.size === 0,
+    untold,
+    factor: factorOf(held?.believed ?? before, now),
+    move: moveOf(before, now),
+  };
 }
 
 /** In how many milliseconds a second answer counts, which is asked for then; null: none is waited for. */
@@ -278,8 +304,8 @@ function againIn(
   held: HeldDoubt | null,
 ): number | null {
   if (judgement.kind === 'begins') return APART_MINUTES * 60_000;
-  // What stays in another unit is refreshed as if nothing were.
-  if (judgement.kind !== 'stays' || judgement.isOfFactor === true) return null;
+  // What stays as faulty as all are is refreshed as if nothing were.
+  if (judgement.kind !== 'stays' || judgement.isFault === true) return null;
   if (now.size === 0 && !isLoss(held?.oddity ?? null))
     return before.size === 0 || isGone ? null : APART_MINUTES * 60_000;
   return Math.max(0, APART_MINUTES - (held?.minutes ?? 0)) * 60_000;

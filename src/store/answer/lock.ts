@@ -22,7 +22,7 @@ export interface AnswerMoment {
 const readMoment = (tx: Tx, claim: Claim) => tx<[AnswerMoment & KnownMassMove]>`
   select least(${claim.askedAt}, clock_timestamp()) as at,
     ${isLate(tx, claim.askedAt)} as late,
-    since, usual, factor, case when accepted_at > clock_timestamp() - interval '7 days' then accepted end as accepted,
+    since, kind, usual, factor, case when accepted_at > clock_timestamp() - interval '7 days' then accepted end as accepted,
     ${tx.unsafe(IS_SCOPED)} as scoped
   from catalog_internal.mass_move`;
 

@@ -16,13 +16,13 @@ export async function followMoves(
   sql: Sql,
   counts: AnswerObservers['moves'],
   judged: readonly SkuJudgement[],
-  { since, usual, factor }: KnownMassMove,
+  { since, usual, kind: known }: KnownMassMove,
 ): Promise<MassMoved | null> {
   counts.follow(since !== null);
   counts.note(judged);
   const hour = counts.hour();
   const kind = isMassMove(hour, usual, since !== null);
-  const begins = kind !== null && (since === null || (kind === 'factor' && factor === null));
+  const begins = kind !== null && (since === null || (isFault(kind) && !isFault(known)));
   const ends = since !== null && kind === null && counts.areEnough(hour);
   if (begins || ends) {
     const turned = begins ? await begin(sql, kind, hour) : await end(sql);
@@ -48,7 +48,10 @@ const unlocked = (sql: Sql) => sql`id in (select id from catalog_internal.mass_m
 const noMassMoveSql = (sql: Sql) =>
   sql`since = null, kind = null, answers = null, implausible = null, move = null, factor = null`;
 
-/** Moves in masses begin, or turn out to have a common factor. */
+/** Whether no market moves so: no second answer is evidence of anything. */
+const isFault = (kind: MassMove['kind'] | null) => kind === 'factor' || kind === 'wrong-sizes';
+
+/** Moves in masses begin, or turn out to be a fault. */
 async function begin(sql: Sql, kind: MassMove['kind'], hourOfMoves: HourOfMoves): Promise<MassMoved | null> {
   const { answers, move } = hourOfMoves;
   const factor = kind === 'factor' ? hourOfMoves.factor : null;
@@ -60,7 +63,7 @@ async function begin(sql: Sql, kind: MassMove['kind'], hourOfMoves: HourOfMoves)
     update catalog_internal.mass_move
     set since = coalesce(since, clock_timestamp()), kind = ${kind}, answers = ${answers}, implausible = ${implausible}, move = ${move},
       factor = ${factor}
-    where (since is null or ${factor !== null} and factor is null) and ${unlocked(sql)}`;
+    where (since is null or ${isFault(kind)} and kind not in ('factor', 'wrong-sizes')) and ${unlocked(sql)}`;
   if (begun.count === 0) return null;
   return { event: 'began', kind, skus: skus + (await doubtMoved(sql)), answers, implausible, move, factor };
 }
@@ -134,7 +137,7 @@ async function askLost(sql: Sql, since: Date): Promise<void> {
   }
 }
 
-/** Has doubted SKUs asked again that no second answer is waited for any longer: the other unit is over. */
+/** Has doubted SKUs asked again that no second answer is waited for any longer: the fault is over. */
 async function askDoubted(sql: Sql): Promise<void> {
   for (let after: string | null = ''; after !== null;) {
     const [piece]: [{ last: string | null }] = await sql`
@@ -155,7 +158,7 @@ async function end(sql: Sql): Promise<MassMoved | null> {
     select since, kind from catalog_internal.mass_move where since is not null`;
   // Before it is said, as what begins it.
   if (going?.kind === 'lost') await askLost(sql, going.since);
-  if (going?.kind === 'factor') await askDoubted(sql);
+  if (isFault(going?.kind ?? null)) await askDoubted(sql);
   const [ended] = await sql<{ seconds: number }[]>`
     with before as (select since from catalog_internal.mass_move where since is not null for update skip locked)
     update catalog_internal.mass_move m set ${noMassMoveSql(sql)}

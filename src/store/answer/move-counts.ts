@@ -1,12 +1,12 @@
 import type { Clock } from '../../lib/clock.ts';
-import { HOUR_MINUTES, type SkuJudgement } from './doubts.ts';
+import { HOUR_MINUTES, type MassMoveKind, type SkuJudgement } from './doubts.ts';
 
 /*
  * Prices that move implausibly in masses: a fault of the partner, or a crash of the market. Nobody can tell these
  * apart by one answer, so while it goes on each move is doubted until a second answer says the same. Where most of
- * what is implausible moves by one and the same factor, it is another unit or currency, and no number of answers that
- * say the same is evidence: that waits for the seller's word. What is counted is what one process has seen within an
- * hour.
+ * what is implausible moves by one and the same factor, it is another unit or currency, and where most of it is on
+ * other sizes, these are mixed up: no number of answers that say the same is evidence, that waits for the seller's
+ * word. What is counted is what one process has seen within an hour.
  */
 
 /** Moves are counted over this time. */
@@ -24,6 +24,8 @@ const SOME = 20;
  */
 const IMPLAUSIBLE = { part: 0.01, few: 5 } as const;
 const LOST = { part: 0.25, few: 10 } as const;
+/** Implausible SKUs that show that sizes are mixed up, and the part of all of them. */
+const MISPLACED = { skus: 8, part: 0.5 } as const;
 /**
  * Implausible SKUs that show a common factor, the part of them that has moved by it, how near (natural logarithm:
  * nearer than markets ever move together, farther than rounding to whole baht goes), and the least that is another
@@ -52,6 +54,8 @@ const moveAt = (step: number) => 1e-4 * 1.1 ** (step + 0.5);
 export interface HourOfMoves {
   readonly answers: number;
   readonly implausible: number;
+  /** Those among them whose sizes have prices of others. */
+  readonly misplaced: number;
   readonly lost: number;
   /** The same of those SKUs among them whose losses nobody reports: live ones are lost by themselves. */
   readonly untold: { readonly answers: number; readonly lost: number };
@@ -66,6 +70,7 @@ export interface HourOfMoves {
 export const NO_MOVES: HourOfMoves = {
   answers: 0,
   implausible: 0,
+  misplaced: 0,
   lost: 0,
   untold: { answers: 0, lost: 0 },
   moves: 0,
@@ -86,14 +91,17 @@ export function commonFactor(factors: readonly number[]): number | null {
  * tells. Pure.
  */
 export function isMassMove(
-  { answers, implausible, lost, untold, moves, move, factor }: HourOfMoves,
+  { answers, implausible, misplaced, lost, untold, moves, move, factor }: HourOfMoves,
   usual: number | null,
   going: boolean,
-): MassMove['kind'] | null {
+): MassMoveKind | null {
   const share = going ? 0.5 : 1;
   const isMany = (odd: number, all: number, { part, few }: typeof IMPLAUSIBLE | typeof LOST) =>
     odd > share * part * all && (all >= ENOUGH_SKUS || odd >= share * few);
-  if (isMany(implausible, answers, IMPLAUSIBLE)) return factor === null ? 'implausible' : 'factor';
+  if (isMany(implausible, answers, IMPLAUSIBLE)) {
+    const isMixedUp = misplaced >= Math.max(MISPLACED.skus, MISPLACED.part * implausible);
+    return factor !== null ? 'factor' : isMixedUp ? 'wrong-sizes' : 'implausible';
+  }
   if (isMany(lost, answers, LOST) || isMany(untold.lost, untold.answers, LOST)) return 'lost';
   const far = usual === null ? UNKNOWN_FAR : TIMES_USUAL * Math.max(MIN_USUAL, usual);
   const isFar = moves >= (going ? SOME : ENOUGH_SKUS) && (move ?? 0) > (going ? far / 2 : far);
@@ -104,6 +112,7 @@ interface Slice {
   at: number;
   answers: number;
   implausible: number;
+  misplaced: number;
   lost: number;
   readonly untold: { answers: number; lost: number };
   moves: number;
@@ -129,9 +138,10 @@ export class MoveCounts {
     const samples = judged.flatMap(({ sample }) => (sample === null ? [] : [sample]));
     if (samples.length === 0) return;
     const slice = this.#slice();
-    for (const { odd, lost, untold, move, factor } of samples) {
+    for (const { odd, misplaced, lost, untold, move, factor } of samples) {
       slice.answers += 1;
       slice.implausible += Number(odd);
+      slice.misplaced += Number(misplaced);
       slice.lost += Number(lost);
       slice.untold.answers += Number(untold);
       slice.untold.lost += Number(untold && lost);
@@ -151,6 +161,7 @@ export class MoveCounts {
       at,
       answers: 0,
       implausible: 0,
+      misplaced: 0,
       lost: 0,
       untold: { answers: 0, lost: 0 },
       moves: 0,
@@ -175,6 +186,7 @@ export class MoveCounts {
     return {
       answers: sum((slice) => slice.answers),
       implausible: sum((slice) => slice.implausible),
+      misplaced: sum((slice) => slice.misplaced),
       lost: sum((slice) => slice.lost),
       untold: {
         answers: sum(({ untold }) => untold.answers),
@@ -219,7 +231,7 @@ export class MoveCounts {
  */
 export interface MassMove {
   readonly since: Date;
-  readonly kind: 'implausible' | 'factor' | 'lost' | 'far';
+  readonly kind: MassMoveKind;
   readonly answers: number;
   readonly implausible: number;
   readonly move: number | null;

@@ -107,8 +107,9 @@ export const massMove = internal.table(
     /** Null: they do not. */
     since: instant('since'),
     /**
-     * implausible, lost: of so many answers, too many were, or had lost all their prices; factor: too many were
-     * implausible, and nearly all of them by one factor; far: prices moved far beyond what is usual.
+     * implausible, lost: of so many answers, too many were, or had lost all their prices; factor, wrong-sizes: too
+     * many were implausible, and nearly all of them by one factor, most by prices of other sizes; far: prices moved
+     * far beyond what is usual.
      */
     kind: text(),
     answers: integer(),

@@ -4,8 +4,8 @@ import { daemon, doubting, USUAL } from './doubting.ts';
 import { found, useStore } from './support.ts';
 
 /*
- * Prices in another unit: satang for baht, or another currency. Every answer says so, also the second; a seller who
- * acted on them would sell at a hundredth, or a hundred times.
+ * Prices in another unit, satang for baht or another currency, or on other sizes. Every answer says so, also the
+ * second; a seller who acted on them would sell at a hundredth, or a hundred times.
  */
 
 const store = useStore();
@@ -86,4 +86,25 @@ test('that the seller accepts are prices, also of SKUs that are only asked then;
   await passMinutes(6);
   await answer(all(1, ['S39']), moves);
   expect((await answer(all(100, ['S39']), moves)).doubted).toHaveLength(1);
+});
+
+test('that are the same for all sizes are not acted on either, until they differ again', async () => {
+  const moves = daemon();
+  await priced(...skus);
+  const lowest = { 40: 4000, 41: 4000, 42: 4000, 43: 4000 };
+  const began = await answer(
+    skus.map((sku) => found(sku, lowest)),
+    moves,
+  );
+  expect(began.massMoved).toMatchObject({ event: 'began', kind: 'wrong-sizes' });
+  for (let look = 0; look < 3; look += 1) {
+    await passMinutes(20);
+    await answer(
+      skus.map((sku) => found(sku, lowest)),
+      moves,
+    );
+    expect(await seen('S00')).toMatchObject({ doubt: 'implausible', actionable: false });
+  }
+  await answer(all(1.01), moves);
+  expect(await seen('S00')).toMatchObject({ doubt: null, actionable: true });
 });
