@@ -11,7 +11,7 @@ export function massMoveReasons({
 }: Facts): Reason[] {
   if (massMove === null) return [];
   const { since, kind } = massMove;
-  const isFault = kind === 'factor' || kind === 'wrong-sizes';
+  const isFault = kind === 'factor' || kind === 'one-price';
   const shown = shownOf(massMove);
   const age = formatAge(Math.max(0, (now.getTime() - since.getTime()) / 1000));
   return [
@@ -31,7 +31,7 @@ function shownOf({ kind, answers, implausible, move, factor }: MassMove): string
   if (kind === 'far')
     return `half of the prices that moved within an hour did so by ${count(Math.round(100 * Math.expm1(move ?? 0)))} % or more`;
   const shown = `${odd} answers within an hour were hardly prices`;
-  if (kind === 'wrong-sizes') return `${shown}, most of them the prices of other sizes`;
+  if (kind === 'one-price') return `${shown}, most of them one price for all sizes`;
   return factor === null ? shown : `${shown}, nearly all ${times(factor)} what they were`;
 }
 

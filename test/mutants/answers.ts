@@ -229,6 +229,7 @@ export const ANSWER_SQL: readonly Mutant[] = [
     ],
     ['mass moves: live SKUs may vanish', ' || isMany(untold.lost, untold.answers, LOST)', ''],
     ['mass moves: a small catalog never ends them', 'answers >= SOME && this', 'false && this'],
+    ['mass moves: one SKU keeps them going', 'implausibleSkus >= GOING_SKUS', 'implausibleSkus >= 0'],
     ['mass moves: a crash is another unit', ' || Math.abs(middle) < FACTOR.least', ''],
     ['mass moves: any moves have a common factor', 'near >= FACTOR.part * factors.length', 'near > 0'],
   ),
@@ -247,10 +248,11 @@ export const ANSWER_SQL: readonly Mutant[] = [
       'return oddity;',
     ],
     [
-      'doubts: mixed up sizes are right once two answers have them',
-      "if (kind === 'wrong-sizes')",
+      'doubts: one price for all is right once two answers have it',
+      "if (kind === 'one-price')",
       "if (kind === 'far')",
     ],
+    ['doubts: first prices keep mass moves going', ' && held?.believed.size !== 0', ''],
     ['doubts: another unit seems over', 'odd: begins || stays', 'odd: begins'],
   ),
   ...faultsOf(

@@ -4,7 +4,7 @@ import { daemon, doubting, USUAL } from './doubting.ts';
 import { found, useStore } from './support.ts';
 
 /*
- * Prices in another unit, satang for baht or another currency, or on other sizes. Every answer says so, also the
+ * Prices in another unit, satang for baht or another currency, or one for all sizes. Every answer says so, also the
  * second; a seller who acted on them would sell at a hundredth, or a hundred times.
  */
 
@@ -96,7 +96,7 @@ test('that are the same for all sizes are not acted on either, until they differ
     skus.map((sku) => found(sku, lowest)),
     moves,
   );
-  expect(began.massMoved).toMatchObject({ event: 'began', kind: 'wrong-sizes' });
+  expect(began.massMoved).toMatchObject({ event: 'began', kind: 'one-price' });
   for (let look = 0; look < 3; look += 1) {
     await passMinutes(20);
     await answer(

@@ -10,7 +10,7 @@ const judgement = (
   sku: 'A',
   judgement: { kind: 'none' },
   againInMs: null,
-  sample: { odd, misplaced: false, lost: false, untold: false, move, factor: null, ...more },
+  sample: { odd, onePrice: false, lost: false, untold: false, move, factor: null, ...more },
 });
 const judgements = (count: number, odd: boolean, move: number | null) =>
   Array.from({ length: count }, () => judgement(odd, move));
@@ -26,9 +26,9 @@ describe('it is a mass move', () => {
     ['not with a hundredth', { ...HOUR, implausible: 10 }, 0.05, null],
     ['by a common factor', { ...HOUR, implausible: 11, factor: 4.6 }, 0.05, 'factor'],
     ['not with a few of few answers', { ...SMALL, implausible: 4 }, 0.05, null],
-    ['by prices of other sizes', { ...HOUR, implausible: 16, misplaced: 8 }, 0.05, 'wrong-sizes'],
-    ['not by those of a few', { ...HOUR, implausible: 14, misplaced: 7 }, 0.05, 'implausible'],
-    ['nor where most are something else', { ...HOUR, implausible: 17, misplaced: 8 }, 0.05, 'implausible'],
+    ['by one price for all sizes', { ...HOUR, implausible: 16, onePrice: 8 }, 0.05, 'one-price'],
+    ['not by those of a few', { ...HOUR, implausible: 14, onePrice: 7 }, 0.05, 'implausible'],
+    ['nor where most are something else', { ...HOUR, implausible: 17, onePrice: 8 }, 0.05, 'implausible'],
     ['with five of few answers', { ...SMALL, implausible: 5 }, 0.05, 'implausible'],
     ['where more than a quarter has lost all prices', { ...HOUR, lost: 251 }, 0.05, 'lost'],
     ['not where a quarter is sold out', { ...HOUR, lost: 250 }, 0.05, null],
@@ -52,9 +52,14 @@ describe('it is a mass move', () => {
   });
 
   test.each([
-    ['with half of what began it', { ...HOUR, implausible: 6 }, 'implausible'],
+    ['with half of what began it', { ...HOUR, implausible: 6, implausibleSkus: 3 }, 'implausible'],
+    ['not with two SKUs that are asked often', { ...HOUR, implausible: 60, implausibleSkus: 2 }, null],
     ['with half of those without prices', { ...HOUR, lost: 126 }, 'lost'],
-    ['with half of what began it in a small catalog', { ...SMALL, implausible: 3 }, 'implausible'],
+    [
+      'with half of what began it in a small catalog',
+      { ...SMALL, implausible: 3, implausibleSkus: 3 },
+      'implausible',
+    ],
     ['with a few far moves', { ...HOUR, moves: 20, move: 0.25 }, 'far'],
     ['and is over with less', { ...HOUR, implausible: 5, moves: 19, move: 0.25 }, null],
   ] as const)('for longer, %s', (_, hour, kind) => {
@@ -93,6 +98,7 @@ describe('what a process counts', () => {
     expect(counts.hour()).toMatchObject({
       answers: 41,
       lost: 2,
+      implausibleSkus: 1,
       untold: { answers: 2, lost: 1 },
       factor: 4.6,
     });

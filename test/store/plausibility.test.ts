@@ -234,24 +234,18 @@ describe('a doubt', () => {
       expect(answered(moved, USUAL, massMoved(1), going)).toEqual({ kind: 'ends', back: true });
     });
 
-    test('onto other sizes, only an answer as before ends it', () => {
-      const wrongSizes: KnownMassMove = { ...going, kind: 'wrong-sizes' };
-      const one = new Map([...USUAL.keys()].map((size) => [size, 4000]));
+    test('to one price for all sizes, only an answer with several ends it', () => {
+      const onePrice: KnownMassMove = { ...going, kind: 'one-price' };
+      const one = (price: number) => new Map([...USUAL.keys()].map((size) => [size, price]));
       const held: HeldDoubt = { doubt: 'implausible', oddity: 'one-price', believed: USUAL, minutes: 90 };
-      expect(answered(one, one, held, wrongSizes)).toEqual({ kind: 'stays', isFault: true });
-      expect(answered(one, one, { ...held, oddity: 'shuffled' }, wrongSizes)).toEqual({
-        kind: 'stays',
-        isFault: true,
-      });
-      expect(answered(one, USUAL, held, wrongSizes)).toEqual({ kind: 'ends', back: true });
-      expect(answered(one, one, { ...held, oddity: 'jump' }, wrongSizes)).toEqual({
+      expect(answered(one(4000), one(4100), held, onePrice)).toEqual({ kind: 'stays', isFault: true });
+      expect(answered(one(4000), USUAL, held, onePrice)).toEqual({ kind: 'ends', back: true });
+      expect(answered(one(4000), one(4000), held, { ...going, kind: 'implausible' })).toEqual({
         kind: 'ends',
         back: false,
       });
-      expect(answered(one, one, held, { ...going, kind: 'implausible' })).toEqual({
-        kind: 'ends',
-        back: false,
-      });
+      const swapped: HeldDoubt = { ...held, oddity: 'shuffled', believed: one(4000) };
+      expect(answered(USUAL, USUAL, swapped, onePrice)).toEqual({ kind: 'ends', back: true });
     });
 
     describe('by a common factor', () => {
@@ -281,6 +275,12 @@ describe('a doubt', () => {
         const first: HeldDoubt = { ...massMoved(60), believed: prices() };
         expect(answered(USUAL, USUAL, first, byFactor)).toEqual({ kind: 'stays', isFault: true });
         expect(answered(USUAL, USUAL, first, QUIET)).toEqual({ kind: 'ends', back: false });
+        const [judged] = judgeAll(
+          [{ sku: 'A', before: USUAL, now: USUAL, renamed: false }],
+          () => first,
+          byFactor,
+        );
+        expect(judged?.sample?.odd).toBe(false);
       });
 
       test('what is accepted is odd no longer; another move is', () => {

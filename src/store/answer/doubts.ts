@@ -12,10 +12,9 @@ export const APART_MINUTES = 5;
 export const HOUR_MINUTES = 60;
 
 /**
- * What shows moves in masses: implausible answers, of those nearly all by one factor, or most with the prices of other
- * sizes; SKUs that have lost all their prices; moves that go far beyond what is usual.
+ * What shows moves in masses: implausible answers, of those nearly all by one factor, or most with one price for all sizes; SKUs that have lost all their prices; moves that go far beyond what is usual.
  */
-export type MassMoveKind = 'implausible' | 'factor' | 'wrong-sizes' | 'lost' | 'far';
+export type MassMoveKind = 'implausible' | 'factor' | 'one-price' | 'lost' | 'far';
 
 /**
  * What is known of moves in masses when an answer is judged: since when they go on, and how far prices usually move;
@@ -80,7 +79,7 @@ export interface JudgedAnswer {
 
 /**
  * Judges one SKU of an answer. While prices move implausibly in masses, each move is doubted; while they do so as no
- * market does, by a common factor or onto other sizes, what has moved like that stays doubted whatever further answers
+ * market does, by a common factor or to one price for all sizes, what has moved like that stays doubted whatever further answers
  * say, and by a factor first prices are doubted, too. Pure.
  */
 export function judgePrices(
@@ -133,14 +132,11 @@ function isOfFault(
   now: SizePrices,
   { kind, factor }: KnownMassMove,
 ): boolean {
-  if (kind === 'wrong-sizes') return isMisplaced(oddity);
+  if (kind === 'one-price') return oddityOf(believed, now) === 'one-price';
   if (factor === null || isLoss(oddity)) return false;
   const moved = factorOf(believed, now);
   return moved === null ? believed.size === 0 : Math.abs(moved - factor) <= OF_FACTOR;
 }
-
-/** Whether sizes have prices of others: no market moves so. */
-const isMisplaced = (oddity: Oddity | null): boolean => oddity === 'one-price' || oddity === 'shuffled';
 
 /** By how much the sizes that are in both have moved: the median of natural logarithms; null where none is. */
 function factorOf(before: SizePrices, now: SizePrices): number | null {
@@ -230,8 +226,8 @@ export function judgedAnswers(
  */
 export interface MarketSample {
   readonly odd: boolean;
-  /** It is, by sizes that have the prices of others. */
-  readonly misplaced: boolean;
+  /** It is, by one price for all sizes. */
+  readonly onePrice: boolean;
   /** It has no price any longer. */
   readonly lost: boolean;
   /** Nobody reports that. */
@@ -283,13 +279,13 @@ function sampleOf(
   const untold = losses === 'unusual';
   const begins =
     judgement.kind === 'begins' && judgement.doubt === 'implausible' && !isLoss(judgement.oddity);
-  // As long as answers have a fault that goes on in masses, each of them shows it.
-  const stays = judgement.kind === 'stays' && judgement.isFault === true;
+  // As long as answers have a fault that goes on in masses, each of them shows it; but first prices show nothing.
+  const stays = judgement.kind === 'stays' && judgement.isFault === true && held?.believed.size !== 0;
   if (isAccepted(before, now, accepted))
-    return { odd: false, misplaced: false, lost: false, untold, factor: null, move: null };
+    return { odd: false, onePrice: false, lost: false, untold, factor: null, move: null };
   return {
     odd: begins || stays,
-    misplaced: isMisplaced((begins ? judgement.oddity : stays && held?.oddity) || null),
+    onePrice: (begins ? judgement.oddity : stays && held?.oddity) === 'one-price',
     lost: now.size === 0,
     untold,
     factor: factorOf(held?.believed ?? before, now),

@@ -49,7 +49,7 @@ const noMassMoveSql = (sql: Sql) =>
   sql`since = null, kind = null, answers = null, implausible = null, move = null, factor = null`;
 
 /** Whether no market moves so: no second answer is evidence of anything. */
-const isFault = (kind: MassMove['kind'] | null) => kind === 'factor' || kind === 'wrong-sizes';
+const isFault = (kind: MassMove['kind'] | null) => kind === 'factor' || kind === 'one-price';
 
 /** Moves in masses begin, or turn out to be a fault. */
 async function begin(sql: Sql, kind: MassMove['kind'], hourOfMoves: HourOfMoves): Promise<MassMoved | null> {
@@ -63,7 +63,7 @@ async function begin(sql: Sql, kind: MassMove['kind'], hourOfMoves: HourOfMoves)
     update catalog_internal.mass_move
     set since = coalesce(since, clock_timestamp()), kind = ${kind}, answers = ${answers}, implausible = ${implausible}, move = ${move},
       factor = ${factor}
-    where (since is null or ${isFault(kind)} and kind not in ('factor', 'wrong-sizes')) and ${unlocked(sql)}`;
+    where (since is null or ${isFault(kind)} and kind not in ('factor', 'one-price')) and ${unlocked(sql)}`;
   if (begun.count === 0) return null;
   return { event: 'began', kind, skus: skus + (await doubtMoved(sql)), answers, implausible, move, factor };
 }

@@ -4,9 +4,9 @@ import { HOUR_MINUTES, type MassMoveKind, type SkuJudgement } from './doubts.ts'
 /*
  * Prices that move implausibly in masses: a fault of the partner, or a crash of the market. Nobody can tell these
  * apart by one answer, so while it goes on each move is doubted until a second answer says the same. Where most of
- * what is implausible moves by one and the same factor, it is another unit or currency, and where most of it is on
- * other sizes, these are mixed up: no number of answers that say the same is evidence, that waits for the seller's
- * word. What is counted is what one process has seen within an hour.
+ * what is implausible moves by one and the same factor, it is another unit or currency, and where most of it is
+ * one price for all sizes, sizes are lost: no number of answers that say the same is evidence, that waits for the
+ * seller's word. What is counted is what one process has seen within an hour.
  */
 
 /** Moves are counted over this time. */
@@ -24,16 +24,18 @@ const SOME = 20;
  */
 const IMPLAUSIBLE = { part: 0.01, few: 5 } as const;
 const LOST = { part: 0.25, few: 10 } as const;
-/** Implausible SKUs that show that sizes are mixed up, and the part of all of them. */
-const MISPLACED = { skus: 8, part: 0.5 } as const;
+/** SKUs that are still implausible show that it goes on: one or two have moved so far by themselves. */
+const GOING_SKUS = 3;
+/** Implausible SKUs that show that all sizes have one price, and the part of all of them. */
+const ONE_PRICE = { skus: 8, part: 0.5 } as const;
 /**
  * Implausible SKUs that show a common factor, the part of them that has moved by it, how near (natural logarithm:
  * nearer than markets ever move together, farther than rounding to whole baht goes), and the least that is another
  * unit or currency, and no crash.
  */
 const FACTOR = { skus: 8, part: 0.8, near: 0.02, least: Math.log(4) } as const;
-/** Factors that are kept of each slice: more show nothing more. */
-const MOST_FACTORS = 64;
+/** Factors and implausible SKUs that are kept of each slice: more show nothing more. */
+const MOST_KEPT = 64;
 /**
  * Prices move far from this many times the usual move on. The least that is taken as usual, and what is far while
  * that is not known (natural logarithms).
@@ -54,8 +56,10 @@ const moveAt = (step: number) => 1e-4 * 1.1 ** (step + 0.5);
 export interface HourOfMoves {
   readonly answers: number;
   readonly implausible: number;
-  /** Those among them whose sizes have prices of others. */
-  readonly misplaced: number;
+  /** Of how many SKUs these are; a live SKU is asked often. */
+  readonly implausibleSkus: number;
+  /** Those among them that have one price for all sizes. */
+  readonly onePrice: number;
   readonly lost: number;
   /** The same of those SKUs among them whose losses nobody reports: live ones are lost by themselves. */
   readonly untold: { readonly answers: number; readonly lost: number };
@@ -70,7 +74,8 @@ export interface HourOfMoves {
 export const NO_MOVES: HourOfMoves = {
   answers: 0,
   implausible: 0,
-  misplaced: 0,
+  implausibleSkus: 0,
+  onePrice: 0,
   lost: 0,
   untold: { answers: 0, lost: 0 },
   moves: 0,
@@ -91,16 +96,16 @@ export function commonFactor(factors: readonly number[]): number | null {
  * tells. Pure.
  */
 export function isMassMove(
-  { answers, implausible, misplaced, lost, untold, moves, move, factor }: HourOfMoves,
+  { answers, implausible, implausibleSkus, onePrice, lost, untold, moves, move, factor }: HourOfMoves,
   usual: number | null,
   going: boolean,
 ): MassMoveKind | null {
   const share = going ? 0.5 : 1;
   const isMany = (odd: number, all: number, { part, few }: typeof IMPLAUSIBLE | typeof LOST) =>
     odd > share * part * all && (all >= ENOUGH_SKUS || odd >= share * few);
-  if (isMany(implausible, answers, IMPLAUSIBLE)) {
-    const isMixedUp = misplaced >= Math.max(MISPLACED.skus, MISPLACED.part * implausible);
-    return factor !== null ? 'factor' : isMixedUp ? 'wrong-sizes' : 'implausible';
+  if (isMany(implausible, answers, IMPLAUSIBLE) && (!going || implausibleSkus >= GOING_SKUS)) {
+    const isOnePrice = onePrice >= Math.max(ONE_PRICE.skus, ONE_PRICE.part * implausible);
+    return factor !== null ? 'factor' : isOnePrice ? 'one-price' : 'implausible';
   }
   if (isMany(lost, answers, LOST) || isMany(untold.lost, untold.answers, LOST)) return 'lost';
   const far = usual === null ? UNKNOWN_FAR : TIMES_USUAL * Math.max(MIN_USUAL, usual);
@@ -112,12 +117,13 @@ interface Slice {
   at: number;
   answers: number;
   implausible: number;
-  misplaced: number;
+  onePrice: number;
   lost: number;
   readonly untold: { answers: number; lost: number };
   moves: number;
   readonly steps: Uint32Array;
   readonly factors: number[];
+  readonly skus: Set<string>;
 }
 
 /** What one process has seen of the moves of the last hour. */
@@ -135,17 +141,18 @@ export class MoveCounts {
   }
 
   note(judged: readonly SkuJudgement[]): void {
-    const samples = judged.flatMap(({ sample }) => (sample === null ? [] : [sample]));
+    const samples = judged.flatMap(({ sku, sample }) => (sample === null ? [] : [{ sku, ...sample }]));
     if (samples.length === 0) return;
     const slice = this.#slice();
-    for (const { odd, misplaced, lost, untold, move, factor } of samples) {
+    for (const { sku, odd, onePrice, lost, untold, move, factor } of samples) {
       slice.answers += 1;
+      if (odd && slice.skus.size < MOST_KEPT) slice.skus.add(sku);
       slice.implausible += Number(odd);
-      slice.misplaced += Number(misplaced);
+      slice.onePrice += Number(onePrice);
       slice.lost += Number(lost);
       slice.untold.answers += Number(untold);
       slice.untold.lost += Number(untold && lost);
-      if (odd && factor !== null && slice.factors.length < MOST_FACTORS) slice.factors.push(factor);
+      if (odd && factor !== null && slice.factors.length < MOST_KEPT) slice.factors.push(factor);
       if (move === null) continue;
       slice.moves += 1;
       slice.steps[stepOf(move)]! += 1;
@@ -161,12 +168,13 @@ export class MoveCounts {
       at,
       answers: 0,
       implausible: 0,
-      misplaced: 0,
+      onePrice: 0,
       lost: 0,
       untold: { answers: 0, lost: 0 },
       moves: 0,
       steps: new Uint32Array(STEPS),
       factors: [],
+      skus: new Set(),
     };
     this.#slices.push(slice);
     return slice;
@@ -186,7 +194,8 @@ export class MoveCounts {
     return {
       answers: sum((slice) => slice.answers),
       implausible: sum((slice) => slice.implausible),
-      misplaced: sum((slice) => slice.misplaced),
+      implausibleSkus: new Set(slices.flatMap(({ skus }) => [...skus])).size,
+      onePrice: sum((slice) => slice.onePrice),
       lost: sum((slice) => slice.lost),
       untold: {
         answers: sum(({ untold }) => untold.answers),

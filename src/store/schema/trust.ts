@@ -107,8 +107,8 @@ export const massMove = internal.table(
     /** Null: they do not. */
     since: instant('since'),
     /**
-     * implausible, lost: of so many answers, too many were, or had lost all their prices; factor, wrong-sizes: too
-     * many were implausible, and nearly all of them by one factor, most by prices of other sizes; far: prices moved
+     * implausible, lost: of so many answers, too many were, or had lost all their prices; factor, one-price: too
+     * many were implausible, and nearly all of them by one factor, most by one price for all sizes; far: prices moved
      * far beyond what is usual.
      */
     kind: text(),
