@@ -68,12 +68,12 @@ export class Day {
   #snapshotAt = 0;
   #seldomAt = 0;
 
-  constructor(rig: Rig, level: 'info' | 'debug') {
+  constructor(rig: Rig, level: 'info' | 'debug', settings: SettingsEnv = REAL) {
     this.#rig = rig;
     const [worker, base] = rig.worker(
       0,
       { alive: true, statements: 0, fortune: CALM, host: { ahead: 0 } },
-      REAL,
+      settings,
       false,
     );
     this.#worker = worker;
@@ -95,7 +95,7 @@ export class Day {
       queuesInPostgres: true,
     });
     const sql = stormy(base.sql, this.weather);
-    const config = settingsWith(REAL);
+    const config = settingsWith(settings);
     const breaker = createCircuitBreaker(clock, LIMITS);
     const pause = createStorePause(clock, telemetry.onStore);
     const clocks = createClockWatch(sql, clock, telemetry.onClock);

@@ -29,6 +29,8 @@ export interface Pending {
   readonly route: Route;
   /** SKUs of a bulk call. */
   readonly skus: readonly string[];
+  /** The token that a delta is asked with. */
+  readonly since: string | null;
   answer: Raw | null;
   answeredAt: number;
   /** Whether the answer takes its time to arrive. */
@@ -37,6 +39,8 @@ export interface Pending {
   readonly compute: () => Raw;
   readonly deliver: (raw: Raw) => Promise<void>;
 }
+
+type Of = Pick<Pending, 'skus' | 'since'>;
 
 const NAMES = { priceFields: ['price'], skuField: 'sku' };
 
@@ -100,8 +104,8 @@ export class SimPartner {
   /** The partner's client as this worker has it. */
   clientOf(worker: Worker): PartnerClient {
     this.#byName.set(worker.name, worker);
-    const ask = <T>(permit: Permit, route: Route, compute: () => Raw, read: Reader<T>, skus: string[] = []) =>
-      settling(permit, async () => read(accepted(route, await this.#ask(worker, route, skus, compute))));
+    const ask = <T>(permit: Permit, route: Route, compute: () => Raw, read: Reader<T>, of: Partial<Of> = {}) =>
+      settling(permit, async () => read(accepted(route, await this.#ask(worker, route, compute, of))));
     return {
       manifest: (permit) =>
         ask(
@@ -116,6 +120,7 @@ export class SimPartner {
           'delta',
           () => answerDelta(this.#context(), since),
           (body) => readable('delta', readDelta(body, NAMES)),
+          { since },
         ),
       bulk: (permit, skus) =>
         ask(
@@ -123,7 +128,7 @@ export class SimPartner {
           'bulk',
           () => answerBulk(this.#context(), JSON.stringify({ skus })),
           (body) => bulkAnswerOf(body, NAMES, skus.length),
-          [...skus],
+          { skus: [...skus] },
         ),
       lowest: () => Promise.reject(new Error('no part of the mirror asks singly')),
       close: () => Promise.resolve(),
@@ -151,12 +156,17 @@ export class SimPartner {
     return raw;
   }
 
-  async #ask(worker: Worker, route: Route, skus: readonly string[], own: () => Raw): Promise<Raw> {
+  async #ask(
+    worker: Worker,
+    route: Route,
+    own: () => Raw,
+    { skus = [], since = null }: Partial<Of> = {},
+  ): Promise<Raw> {
     const compute = () => this.#present(route, own);
     let mine: Pending | undefined;
     try {
       return await worker.answer<Raw>((deliver) => {
-        mine = { worker, route, skus, answer: null, answeredAt: 0, slow: false, compute, deliver };
+        mine = { worker, route, skus, since, answer: null, answeredAt: 0, slow: false, compute, deliver };
         this.pending.push(mine);
       });
     } finally {
@@ -181,7 +191,7 @@ export class SimPartner {
       return { status: 200, body: gzipSync(text, { level: 1 }) };
     };
     try {
-      const raw = await this.#ask(worker, 'manifest-file', [], compute);
+      const raw = await this.#ask(worker, 'manifest-file', compute);
       if ('failed' in raw) return void response.destroy();
       response.writeHead(raw.status, { connection: 'close' }).end(raw.body);
     } catch {

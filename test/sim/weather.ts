@@ -4,7 +4,7 @@ import type { Raw } from './partner.ts';
 import type { Rig } from './rig.ts';
 
 /** Begins what is wrong for a while; gives back how it ends. */
-type Spell = (day: Day, rig: Rig, draw: Draw) => () => void;
+export type Spell = (day: Day, rig: Rig, draw: Draw) => () => void;
 
 const MINUTE = 60_000;
 const FORBIDDEN: Raw = { status: 403, body: { message: 'Forbidden' } };

@@ -1,0 +1,117 @@
+import type { Day } from './day.ts';
+import type { Pending, Raw } from './partner.ts';
+import type { Rig } from './rig.ts';
+import type { Spell } from './weather.ts';
+
+/*
+ * What the partner does without a single error or refusal: answers that are well-formed, and not what they seem.
+ */
+
+interface Envelope {
+  results: Record<string, { size_map?: Record<string, unknown> }>;
+  not_found: string[];
+  deferred: string[];
+  errors: string[];
+}
+
+/** Begins to bend what one route answers; `state` is what a spell remembers. */
+function bending(route: string, bend: (own: Raw, pending: Pending, rig: Rig) => Raw): Spell {
+  return ({ weather }, rig) => {
+    weather.answer = (pending) => (pending.route === route ? bend(pending.compute(), pending, rig) : null);
+    return () => (weather.answer = () => null);
+  };
+}
+
+/** Bends the bulk answers that are there. */
+const bulk = (bend: (envelope: Envelope, rig: Rig, skus: readonly string[]) => void): Spell =>
+  bending('bulk', (own, { skus }, rig) => {
+    if ('failed' in own || own.status !== 200) return own;
+    const body = structuredClone(own.body) as Envelope;
+    bend(body, rig, skus);
+    return { status: 200, body };
+  });
+
+function move(envelope: Envelope, to: 'not_found' | 'deferred' | 'errors' | null, which: (sku: string) => boolean): void {
+  const answered = [...Object.keys(envelope.results), ...envelope.not_found, ...envelope.deferred].filter(which);
+  for (const sku of answered) {
+    delete envelope.results[sku];
+    for (const part of ['not_found', 'deferred', 'errors'] as const)
+      envelope[part] = envelope[part].filter((other) => other !== sku);
+    if (to !== null) envelope[to].push(sku);
+  }
+}
+
+const isLive = (rig: Rig) => {
+  const truth = rig.partner.world.truth();
+  return (sku: string) => truth.get(sku)?.priceSource === 'live';
+};
+
+/** The first answer about each SKU again and again. */
+function cached(): Spell {
+  const kept = new Map<string, Raw>();
+  return (day: Day, rig: Rig, draw) => {
+    const truth = rig.partner.world.truth();
+    return bulk((envelope) => {
+      for (const [sku, record] of Object.entries(envelope.results)) {
+        const was = truth.get(sku);
+        if (was?.answer === 'record' && record.size_map !== undefined) {
+          const type = record.size_map['size_type'];
+          record.size_map = { size_type: type, ...was.sizeMap };
+        }
+      }
+    })(day, rig, draw);
+  };
+}
+
+const nothingNew = (since: string | null): Raw => ({
+  status: 200,
+  body: { changed: [], removed: [], now_live: [], to_snapshot: since },
+});
+
+export const QUIET: Readonly<Record<string, Spell>> = {
+  'the delta stands still': bending('delta', (_, { since }) => nothingNew(since)),
+  'every second delta stands still': (day, rig, draw) => {
+    let n = 0;
+    return bending('delta', (own, { since }) => ((n += 1) % 2 === 0 ? own : nothingNew(since)))(day, rig, draw);
+  },
+  'the delta names no further snapshot': bending('delta', (own, { since }) =>
+    'failed' in own || own.status !== 200 ? own : { status: 200, body: { ...(own.body as object), to_snapshot: since } },
+  ),
+  'the delta reports every SKU': bending('delta', (own, _, { partner }) =>
+    'failed' in own || own.status !== 200
+      ? own
+      : { status: 200, body: { ...(own.body as object), changed: [...partner.world.truth().values()].filter((r) => r.priceSource === 'snapshot').map((r) => r.sku) } },
+  ),
+  'the delta reports nothing': bending('delta', (own) =>
+    'failed' in own || own.status !== 200
+      ? own
+      : { status: 200, body: { ...(own.body as object), changed: [], now_live: [], removed: [] } },
+  ),
+  'the catalog stands still': (day, rig) => {
+    const kept: { manifest?: Raw } = {};
+    day.weather.answer = ({ route, since, compute }) => {
+      if (route === 'delta') return nothingNew(since);
+      if (route === 'manifest') return (kept.manifest ??= compute());
+      return null;
+    };
+    return () => (day.weather.answer = () => null);
+  },
+  'live SKUs are in errors': bulk((envelope, rig) => move(envelope, 'errors', isLive(rig))),
+  'live SKUs are deferred': bulk((envelope, rig) => move(envelope, 'deferred', isLive(rig))),
+  'live SKUs are not found': bulk((envelope, rig) => move(envelope, 'not_found', isLive(rig))),
+  'live SKUs are passed over': bulk((envelope, rig) => move(envelope, null, isLive(rig))),
+  'some SKUs are passed over': bulk((envelope) => move(envelope, null, (sku) => sku.charCodeAt(sku.length - 1) % 4 === 0)),
+  'calls are cut': bulk((envelope, _, skus) => move(envelope, null, (sku) => skus.indexOf(sku) >= 5)),
+  'prices are gone': bulk((envelope) => {
+    for (const record of Object.values(envelope.results))
+      if (record.size_map !== undefined) record.size_map = { size_type: record.size_map['size_type'] };
+  }),
+  'prices are in satang': bulk((envelope) => {
+    for (const record of Object.values(envelope.results))
+      for (const [size, entry] of Object.entries(record.size_map ?? {}))
+        if (typeof entry === 'number') (record.size_map ?? {})[size] = entry * 100;
+        else if (typeof entry === 'object' && entry !== null && 'price' in entry)
+          (record.size_map ?? {})[size] = { ...entry, price: Number(entry.price) * 100 };
+  }),
+  'prices are a cache': cached(),
+};
