@@ -104,8 +104,13 @@ export class SimPartner {
   /** The partner's client as this worker has it. */
   clientOf(worker: Worker): PartnerClient {
     this.#byName.set(worker.name, worker);
-    const ask = <T>(permit: Permit, route: Route, compute: () => Raw, read: Reader<T>, of: Partial<Of> = {}) =>
-      settling(permit, async () => read(accepted(route, await this.#ask(worker, route, compute, of))));
+    const ask = <T>(
+      permit: Permit,
+      route: Route,
+      compute: () => Raw,
+      read: Reader<T>,
+      of: Partial<Of> = {},
+    ) => settling(permit, async () => read(accepted(route, await this.#ask(worker, route, compute, of))));
     return {
       manifest: (permit) =>
         ask(

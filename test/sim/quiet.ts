@@ -1,4 +1,3 @@
-import type { Day } from './day.ts';
 import type { Pending, Raw } from './partner.ts';
 import type { Rig } from './rig.ts';
 import type { Spell } from './weather.ts';
@@ -31,8 +30,14 @@ const bulk = (bend: (envelope: Envelope, rig: Rig, skus: readonly string[]) => v
     return { status: 200, body };
   });
 
-function move(envelope: Envelope, to: 'not_found' | 'deferred' | 'errors' | null, which: (sku: string) => boolean): void {
-  const answered = [...Object.keys(envelope.results), ...envelope.not_found, ...envelope.deferred].filter(which);
+function move(
+  envelope: Envelope,
+  to: 'not_found' | 'deferred' | 'errors' | null,
+  which: (sku: string) => boolean,
+): void {
+  const answered = [...Object.keys(envelope.results), ...envelope.not_found, ...envelope.deferred].filter(
+    which,
+  );
   for (const sku of answered) {
     delete envelope.results[sku];
     for (const part of ['not_found', 'deferred', 'errors'] as const)
@@ -46,22 +51,29 @@ const isLive = (rig: Rig) => {
   return (sku: string) => truth.get(sku)?.priceSource === 'live';
 };
 
-/** The first answer about each SKU again and again. */
-function cached(): Spell {
-  const kept = new Map<string, Raw>();
-  return (day: Day, rig: Rig, draw) => {
-    const truth = rig.partner.world.truth();
-    return bulk((envelope) => {
-      for (const [sku, record] of Object.entries(envelope.results)) {
-        const was = truth.get(sku);
-        if (was?.answer === 'record' && record.size_map !== undefined) {
-          const type = record.size_map['size_type'];
-          record.size_map = { size_type: type, ...was.sizeMap };
-        }
+/**
+ * Prices as they were at least `minutes` ago, of live SKUs, too; without minutes as they were when it began. Each
+ * answer of any route notes how they are.
+ */
+const cached =
+  (minutes = Infinity): Spell =>
+  ({ weather }, { partner, time }) => {
+    const noted = [{ at: -Infinity, truth: partner.world.truth() }];
+    weather.answer = ({ route, compute }) => {
+      noted.push({ at: time.at, truth: partner.world.truth() });
+      const own = compute();
+      if (route !== 'bulk' || 'failed' in own || own.status !== 200) return own;
+      const body = structuredClone(own.body) as Envelope;
+      const kept = noted.findLast(({ at }) => at <= time.at - minutes * 60_000);
+      for (const [sku, record] of Object.entries(body.results)) {
+        const was = kept?.truth.get(sku);
+        if (was?.answer === 'record' && record.size_map !== undefined)
+          record.size_map = { size_type: record.size_map['size_type'], ...was.sizeMap };
       }
-    })(day, rig, draw);
+      return { status: 200, body };
+    };
+    return () => (weather.answer = () => null);
   };
-}
 
 const nothingNew = (since: string | null): Raw => ({
   status: 200,
@@ -72,22 +84,36 @@ export const QUIET: Readonly<Record<string, Spell>> = {
   'the delta stands still': bending('delta', (_, { since }) => nothingNew(since)),
   'every second delta stands still': (day, rig, draw) => {
     let n = 0;
-    return bending('delta', (own, { since }) => ((n += 1) % 2 === 0 ? own : nothingNew(since)))(day, rig, draw);
+    return bending('delta', (own, { since }) => ((n += 1) % 2 === 0 ? own : nothingNew(since)))(
+      day,
+      rig,
+      draw,
+    );
   },
   'the delta names no further snapshot': bending('delta', (own, { since }) =>
-    'failed' in own || own.status !== 200 ? own : { status: 200, body: { ...(own.body as object), to_snapshot: since } },
+    'failed' in own || own.status !== 200
+      ? own
+      : { status: 200, body: { ...(own.body as object), to_snapshot: since } },
   ),
   'the delta reports every SKU': bending('delta', (own, _, { partner }) =>
     'failed' in own || own.status !== 200
       ? own
-      : { status: 200, body: { ...(own.body as object), changed: [...partner.world.truth().values()].filter((r) => r.priceSource === 'snapshot').map((r) => r.sku) } },
+      : {
+          status: 200,
+          body: {
+            ...(own.body as object),
+            changed: [...partner.world.truth().values()]
+              .filter((r) => r.priceSource === 'snapshot')
+              .map((r) => r.sku),
+          },
+        },
   ),
   'the delta reports nothing': bending('delta', (own) =>
     'failed' in own || own.status !== 200
       ? own
       : { status: 200, body: { ...(own.body as object), changed: [], now_live: [], removed: [] } },
   ),
-  'the catalog stands still': (day, rig) => {
+  'the catalog stands still': (day) => {
     const kept: { manifest?: Raw } = {};
     day.weather.answer = ({ route, since, compute }) => {
       if (route === 'delta') return nothingNew(since);
@@ -100,7 +126,9 @@ export const QUIET: Readonly<Record<string, Spell>> = {
   'live SKUs are deferred': bulk((envelope, rig) => move(envelope, 'deferred', isLive(rig))),
   'live SKUs are not found': bulk((envelope, rig) => move(envelope, 'not_found', isLive(rig))),
   'live SKUs are passed over': bulk((envelope, rig) => move(envelope, null, isLive(rig))),
-  'some SKUs are passed over': bulk((envelope) => move(envelope, null, (sku) => sku.charCodeAt(sku.length - 1) % 4 === 0)),
+  'some SKUs are passed over': bulk((envelope) =>
+    move(envelope, null, (sku) => sku.charCodeAt(sku.length - 1) % 4 === 0),
+  ),
   'calls are cut': bulk((envelope, _, skus) => move(envelope, null, (sku) => skus.indexOf(sku) >= 5)),
   'prices are gone': bulk((envelope) => {
     for (const record of Object.values(envelope.results))
@@ -114,4 +142,5 @@ export const QUIET: Readonly<Record<string, Spell>> = {
           (record.size_map ?? {})[size] = { ...entry, price: Number(entry.price) * 100 };
   }),
   'prices are a cache': cached(),
+  'prices are a cache for ten minutes': cached(10),
 };

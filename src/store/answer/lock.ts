@@ -19,11 +19,11 @@ export interface AnswerMoment {
   readonly scoped: boolean;
 }
 
-const readMoment = (tx: Tx, claim: Claim) => tx<[AnswerMoment & KnownMassMove]>`
+const readMoment = (tx: Tx, claim: Claim) => tx<[AnswerMoment & KnownMassMove & { againShare: number }]>`
   select least(${claim.askedAt}, clock_timestamp()) as at,
     ${isLate(tx, claim.askedAt)} as late,
-    since, usual, ${tx.unsafe(IS_SCOPED)} as scoped
-  from catalog_internal.mass_move`;
+    since, usual, ${tx.unsafe(IS_SCOPED)} as scoped, again_share as "againShare"
+  from catalog_internal.mass_move, catalog_internal.beliefs`;
 
 /** SQL: the prices that a SKU `s` without any price had last, by size, and the minutes since they vanished. */
 const vanishedPrices = (tx: Tx, claim: Claim) => tx`
@@ -50,13 +50,15 @@ export async function lockAnswered(
   readonly lockedAt: number;
   readonly moment: AnswerMoment;
   readonly massMove: KnownMassMove;
+  /** The part of SKUs that is asked once more where an answer has nothing new of what was reported. */
+  readonly againShare: number;
 }> {
   const asked = claim.skus.map(({ sku }) => sku);
   const generations = claim.skus.map(({ generation }) => generation);
   // Sent in one go and in this order: the last is to see what was committed while the one before waited for its
   // locks. The driver sends a statement when it is first waited for, so none of them may be waited for earlier than
   // those before it.
-  const [, found, [{ hints }], [{ at, late, scoped, ...massMove }]] = await Promise.all([
+  const [, found, [{ hints }], [{ at, late, scoped, againShare, ...massMove }]] = await Promise.all([
     tx`select from catalog.skus where sku = any(${asked}) order by sku for no key update`,
     tx<Omit<LockedSku, 'hints'>[]>`
     select d.sku, s.state, s.state <> 'removed' or d.generation = a.generation as answerable,
@@ -76,6 +78,7 @@ export async function lockAnswered(
           and date_trunc('milliseconds', s.reported_at) <= ${claim.askedAt}
         then extract(epoch from clock_timestamp() - s.reported_at)::float8 end as "reportedSeconds",
       ${standingColumns(tx, claim.askedAt)}, (${heldPromise(tx)}) as promise,
+      extract(epoch from d.again_at - ${claim.askedAt})::float8 as "againInSeconds",
       d.doubt, d.oddity, d.believed, v.vanished, v.minutes as "vanishedMinutes",
       (extract(epoch from ${claim.askedAt} - d.doubted_at) / 60)::float8 as "doubtMinutes"
     from unnest(${asked}::text[], ${generations}::int[]) as a(sku, generation)
@@ -106,5 +109,5 @@ export async function lockAnswered(
     readMoment(tx, claim),
   ]);
   const locked = found.map((row) => ({ ...row, hints: hintsOf(hints, row.sku) }));
-  return { locked, lockedAt: performance.now(), moment: { at, late, scoped }, massMove };
+  return { locked, lockedAt: performance.now(), moment: { at, late, scoped }, massMove, againShare };
 }

@@ -1,5 +1,6 @@
 import { scanning, type Sql } from '../connection/db.ts';
 import { learnPrior, type PriorLesson, type RatePrior } from '../live/rate-prior.ts';
+import { learnSecondLooks, type SecondLooks } from './late-prices.ts';
 
 /**
  * Learns anew what is believed of prices in general from what refreshes have found: of the last seven days for
@@ -9,6 +10,7 @@ import { learnPrior, type PriorLesson, type RatePrior } from '../live/rate-prior
  */
 export async function learnBeliefs(sql: Sql): Promise<void> {
   await learnRatePrior(sql);
+  await learnLatePrices(sql);
   await scanning(sql`
     with found as materialized (
       select cohort, sum(looks)::float8 as looks, sum(looks - "right")::float8 as moved, sum(minutes) as minutes,
@@ -58,6 +60,20 @@ async function learnRatePrior(sql: Sql): Promise<void> {
       live_prior_surprise = live_prior_surprise - ${held.surprise},
       live_prior_leverage = greatest(0, live_prior_leverage - ${held.leverage}),
       live_prior_noise = greatest(0, live_prior_noise - ${held.noise})`;
+}
+
+/** Takes the second looks since the last time into account for how many there are to be; as learnRatePrior. */
+async function learnLatePrices(sql: Sql): Promise<void> {
+  const [held] = await sql<[SecondLooks & { newLooks: number; newFound: number }]>`
+    select again_looks as looks, again_found as found, again_share as share,
+      again_new_looks as "newLooks", again_new_found as "newFound"
+    from catalog_internal.beliefs`;
+  const { newLooks, newFound } = held;
+  const { looks, found, share } = learnSecondLooks(held, { looks: newLooks, found: newFound });
+  await sql`
+    update catalog_internal.beliefs set again_looks = ${looks}, again_found = ${found}, again_share = ${share},
+      again_new_looks = greatest(0, again_new_looks - ${newLooks}),
+      again_new_found = greatest(0, again_new_found - ${newFound})`;
 }
 
 /**
