@@ -1,9 +1,100 @@
-ALTER TABLE "catalog_internal"."due" ADD COLUMN "again_at" timestamp with time zone;--> statement-breakpoint
-ALTER TABLE "catalog_internal"."beliefs" ADD COLUMN "again_looks" double precision DEFAULT 0 NOT NULL;--> statement-breakpoint
-ALTER TABLE "catalog_internal"."beliefs" ADD COLUMN "again_found" double precision DEFAULT 0 NOT NULL;--> statement-breakpoint
-ALTER TABLE "catalog_internal"."beliefs" ADD COLUMN "again_share" double precision DEFAULT 1 NOT NULL;--> statement-breakpoint
-ALTER TABLE "catalog_internal"."beliefs" ADD COLUMN "again_new_looks" double precision DEFAULT 0 NOT NULL;--> statement-breakpoint
+ALTER TABLE "catalog_internal"."due" ADD COLUMN "again_at" timestamp with time zone;
+--> statement-breakpoint
+ALTER TABLE "catalog_internal"."beliefs" ADD COLUMN "again_looks" double precision DEFAULT 0 NOT NULL;
+--> statement-breakpoint
+ALTER TABLE "catalog_internal"."beliefs" ADD COLUMN "again_found" double precision DEFAULT 0 NOT NULL;
+--> statement-breakpoint
+ALTER TABLE "catalog_internal"."beliefs" ADD COLUMN "again_share" double precision DEFAULT 1 NOT NULL;
+--> statement-breakpoint
+ALTER TABLE "catalog_internal"."beliefs" ADD COLUMN "again_new_looks" double precision DEFAULT 0 NOT NULL;
+--> statement-breakpoint
 ALTER TABLE "catalog_internal"."beliefs" ADD COLUMN "again_new_found" double precision DEFAULT 0 NOT NULL;
+--> statement-breakpoint
+ALTER TABLE "catalog_internal"."beliefs" ADD COLUMN "late_moves" double precision DEFAULT 0.01 NOT NULL;
+--> statement-breakpoint
+ALTER TABLE "catalog_internal"."beliefs" ADD COLUMN "late_since" timestamp with time zone;--> statement-breakpoint
+ALTER TYPE catalog_internal.held_beliefs ADD ATTRIBUTE late_moves float8;
+
+--> statement-breakpoint
+-- What the probability of a price depends on that is the same for all SKUs, computed once a query (as
+-- trust_terms): beside the row of beliefs, for how many minutes longer than between two polls nothing has
+-- reported moves of snapshot-priced SKUs (without end where reports say nothing), the bound of `actionable`,
+-- and how long the plan of live refreshes has a SKU wait at most.
+CREATE OR REPLACE FUNCTION catalog_internal.price_beliefs() RETURNS catalog_internal.held_beliefs
+LANGUAGE plpgsql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  g catalog_internal.settings;
+  s catalog_internal.sync;
+  l catalog_internal.live_plan;
+  b catalog_internal.beliefs;
+  held catalog_internal.held_beliefs;
+BEGIN
+  SELECT * INTO g FROM catalog_internal.settings;
+  SELECT * INTO s FROM catalog_internal.sync;
+  SELECT * INTO l FROM catalog_internal.live_plan;
+  SELECT * INTO b FROM catalog_internal.beliefs;
+  held.live_moved_part := b.live_moved_part;
+  held.snapshot_moved_part := b.snapshot_moved_part;
+  held.reported_moves := b.reported_moves;
+  held.waiting_moves := b.waiting_moves;
+  held.late_moves := b.late_moves;
+  held.missed_rate := b.missed_rate;
+  held.move_rate := b.move_rate;
+  held.live_prior_minutes := b.live_prior_minutes;
+  held.silent_minutes := CASE
+    WHEN s.manifest_applied_at IS NULL OR catalog_internal.catalog_state(s) = 'stale' THEN 'infinity'
+    ELSE greatest(
+      0,
+      (extract(epoch FROM now() - coalesce(s.delta_checked_at, s.manifest_applied_at)) - g.delta_interval) / 60,
+      extract(epoch FROM now() - l.incident_since) / 60
+    )
+  END;
+  held.confidence := g.actionable_confidence;
+  held.longest_wait := make_interval(secs => g.live_interval + coalesce(l.max_interval_minutes, 0) * 60);
+  RETURN held;
+END
+$$;
+
+-- A view calls it as its reader; without USAGE on the schema nobody can name it.
+GRANT EXECUTE ON FUNCTION catalog_internal.price_beliefs() TO PUBLIC;
+
+--> statement-breakpoint
+-- The probability that the partner, asked now, would answer what it answered `minutes` ago: for a SKU as a
+-- whole, or for one of its sizes, of which only a part moves when the SKU does. `minutes` is not null,
+-- `rate`, what its own refreshes have taught, is where none has. The cohorts live and unlisted go by_rate;
+-- `reported` is one of the others (cohort_of), and null where an answer to a report had nothing new and is to
+-- be seen again: a cache may have had the old price.  By a rate of its own: moves come by chance at a rate of which
+-- a gamma distribution is believed (alpha, beta in minutes), so that none comes in t minutes with (1 + t /
+-- beta) ^ -alpha. Rates are learned from alpha 0.8 and beta 120 on, whatever the market
+-- (src/store/live/rate-prior.ts); here what is left of that (prior_part) counts as what all refreshes have
+-- taught of such SKUs. Where its line moves (src/sync/live/releases.ts), it has not moved with it with
+-- exp(-hazard), nor has any of its sizes; likewise where somebody has hinted at it (src/sync/live/hints.ts).
+-- Snapshot-priced: the product of three: no move that waits to be reported, or of which a report is there;
+-- none that is never reported; and none since reports fell silent, by the rate of all, which differs between
+-- SKUs as a gamma distribution of shape 1/2.  A single expression, so that the planner sees through it, and
+-- with as few operations as it takes: a scan computes it for each price. Bounded below by exp(-60), as a real
+-- is no number beyond exp(-87).
+CREATE OR REPLACE FUNCTION catalog_internal.p_right(
+  by_rate boolean, reported boolean, of_size boolean, minutes float8, rate catalog_internal.live_rates, held catalog_internal.held_beliefs
+) RETURNS float8
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+BEGIN ATOMIC
+  SELECT CASE WHEN by_rate
+    THEN exp(-least(60, coalesce(rate.alpha, 0.8) * ln(
+      1 + minutes / (coalesce(rate.beta, 120) + coalesce(rate.prior_part, least(1, rate.beta / 120)) * (held.live_prior_minutes - 120))
+        * CASE WHEN of_size THEN (coalesce(rate.sizes_moved, 0) + 20 * held.live_moved_part) / (coalesce(rate.sizes_seen, 0) + 20) ELSE 1 END
+    ) + coalesce(rate.hazard, 0) + coalesce(rate.hint_hazard, 0)))
+    ELSE (1 - CASE WHEN of_size THEN held.snapshot_moved_part ELSE 1 END * CASE WHEN reported THEN held.reported_moves WHEN reported IS NULL THEN greatest(held.late_moves, held.waiting_moves) ELSE held.waiting_moves END)
+      * exp(-least(60, held.missed_rate * minutes * CASE WHEN of_size THEN held.snapshot_moved_part ELSE 1 END))
+      / CASE WHEN held.silent_minutes = 0 THEN 1
+             ELSE sqrt(1 + 2 * held.move_rate * least(minutes, held.silent_minutes) * CASE WHEN of_size THEN held.snapshot_moved_part ELSE 1 END)
+        END
+  END;
+END;
+
+-- A view calls it as its reader; without USAGE on the schema nobody can name it.
+GRANT EXECUTE ON FUNCTION catalog_internal.p_right(boolean, boolean, boolean, float8, catalog_internal.live_rates, catalog_internal.held_beliefs) TO PUBLIC;
+
 --> statement-breakpoint
 -- The lane that a reason is served in; a call is packed from the lowest number on (src/sync/reprice/packing.ts).
 CREATE OR REPLACE FUNCTION catalog_internal.lane_of(reason text) RETURNS smallint
@@ -100,7 +191,8 @@ CROSS JOIN LATERAL (
   SELECT s.state = 'priced' AND s.priced_at <= u.believable_until AS has_age,
          greatest(0, date_part('epoch', now() - s.priced_at) / 60) AS minutes,
          s.price_source IS NOT DISTINCT FROM 'live' OR NOT s.in_manifest OR coalesce(d.live, false) AS by_rate,
-         coalesce(coalesce(d.outside_due_at, d.due_at) <= now() AND d.reason = 'changed', false) AS reported
+         -- Null while its answer to a report, which had nothing new, is to be seen again (p_right).
+         CASE WHEN coalesce(d.outside_due_at, d.due_at) <= now() AND d.reason = 'changed' THEN true WHEN d.again_at IS NULL THEN false END AS reported
 ) h
 CROSS JOIN LATERAL (
   SELECT catalog_internal.p_right(h.by_rate, h.reported, false, h.minutes, l, e) AS p_right,

@@ -17,6 +17,8 @@ import type { CatalogCounts } from '../store/status/counts.ts';
 import { type LockHolder, readLockHolders } from '../store/status/lock-holders.ts';
 import { readSlowStatements } from '../store/status/slow-statements.ts';
 import { readSnapshotHolder, type SnapshotHolder } from '../store/status/snapshot-holder.ts';
+import { readLatePrices } from '../store/trust/beliefs.ts';
+import type { LatePrices } from '../store/trust/late-prices.ts';
 
 /** What Postgres says of the mirror at one moment: all that health is judged by, the same for everyone who asks. */
 export interface Facts {
@@ -53,6 +55,8 @@ export interface Facts {
   readonly notStored: NotStored;
   /** SKUs whose prices wait for a second answer. */
   readonly doubts: Doubts;
+  /** Prices that lag behind the delta's reports; null: they do not. */
+  readonly latePrices?: LatePrices | null;
   /** Null before the first count. */
   readonly counts: CatalogCounts | null;
 }
@@ -107,6 +111,7 @@ export async function readFacts(sql: Sql, { windowMs, paceOf, counts }: FactRead
     scope,
     notStored,
     doubts,
+    latePrices,
     counted,
   ] = await Promise.all([
     readSyncState(sql),
@@ -124,6 +129,7 @@ export async function readFacts(sql: Sql, { windowMs, paceOf, counts }: FactRead
     readScopeState(sql),
     readNotStored(sql),
     readDoubts(sql),
+    readLatePrices(sql),
     counts(),
   ]);
   const missing = Object.entries({ sync, settings: targets, live_plan: plan, clock, scoping: scope })
@@ -148,6 +154,7 @@ export async function readFacts(sql: Sql, { windowMs, paceOf, counts }: FactRead
     scope,
     notStored,
     doubts,
+    latePrices,
     failedCalls: tasks.find(({ task }) => task === 'reprice')?.failures ?? 0,
     counts: counted,
     targets,

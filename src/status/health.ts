@@ -75,6 +75,7 @@ const mirrorReasons = (facts: Facts): Reason[] => [
   ...backlogReasons(facts),
   ...watchlistReasons(facts),
   ...scopeReasons(facts),
+  ...held([pricesLag(facts)]),
   ...massMoveReasons(facts),
   ...notStoredReasons(facts),
 ];
@@ -204,6 +205,19 @@ function massMoveReasons({ now, doubts: { implausible, massMoved, last, massMove
       'if the market did move, run `catalog-mirror refresh --accept`; else tell the partner',
     ),
   ];
+}
+
+/** The partner reports prices before it answers them. */
+function pricesLag({ latePrices = null, now }: Facts): Reason | false {
+  if (latePrices === null) return false;
+  const { since, looks, found } = latePrices;
+  const age = formatAge(Math.max(0, (now.getTime() - since.getTime()) / 1000));
+  return degraded(
+    'prices-lag',
+    `prices have lagged behind the delta's reports for ${age}: ${count(Math.round(found))} of the last ` +
+      `${count(Math.round(looks))} answers with the prices of before were wrong when they were seen again`,
+    'it is probably a cache of the partner: tell them; such prices are not acted on until they are seen again',
+  );
 }
 
 function notStoredReasons({ notStored: { skus, last, sample } }: Facts): Reason[] {

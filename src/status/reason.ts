@@ -32,6 +32,7 @@ export const REASON_CODES = [
   'catalog-stale',
   'incident',
   'live-outage',
+  'prices-lag',
   'mass-move',
   'manifest-refused',
   'delta-failing',

@@ -65,4 +65,30 @@ export const LATE_PRICES: readonly Mutant[] = [
       "d.reason <> 'metadata'",
     ],
   ),
+  ...faultsOf(
+    'src/store/trust/late-prices.ts',
+    ['test/store/second-looks.test.ts'],
+    ['late prices: end as soon as they began', 'part > LAGGING_PART / 2', 'part > LAGGING_PART'],
+    ['late prices: one by chance is enough', ' && known.found >= LAGGING_FOUND - 1e-6', ''],
+  ),
+  ...faultsOf(
+    'drizzle/0052_second_looks.sql',
+    ['test/store/second-looks.pg.test.ts', 'test/store/p-right.pg.test.ts'],
+    [
+      'late prices: an answer without the change is believed at once',
+      'WHEN reported IS NULL THEN greatest(held.late_moves, held.waiting_moves) ',
+      '',
+    ],
+    ['late prices: nothing is learned of them', '  held.late_moves := b.late_moves;\n', ''],
+  ),
+  ...faultsOf(
+    'src/status/health.ts',
+    ['test/status/prices-lag.test.ts'],
+    ['late prices: are not said', '  ...held([pricesLag(facts)]),\n', ''],
+  ),
+  ...faultsOf(
+    'src/store/trust/beliefs.ts',
+    ['test/store/second-looks.pg.test.ts'],
+    ['late prices: their end is told again and again', 'if (lags === lagged) return null;', ''],
+  ),
 ];

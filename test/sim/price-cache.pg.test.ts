@@ -2,6 +2,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import { connect } from '../../src/store/connection/db.ts';
 import { Day } from './day.ts';
 import { readActionable } from './mirror.ts';
+import { sayAll } from './progress.ts';
 import { QUIET } from './quiet.ts';
 import { useRig } from './rig.ts';
 
@@ -69,6 +70,8 @@ test('behind a cache of ten minutes no price is wrong and actionable for more th
     expect(await wrong.longest(), `after ${5 * n} minutes`).toBeLessThanOrEqual(30);
   }
   expect((await secondLooks()).found).toBeGreaterThan(10);
+  expect(day.lines.map(({ event }) => event)).toContain('late-prices.began');
+  expect((await sayAll(day)).reasons.map(({ code }) => code)).toEqual(['prices-lag']);
 }, 400_000);
 
 test('a partner without a cache that reports needlessly is asked once more about sixty SKUs, and then a twentieth', async () => {
@@ -82,5 +85,6 @@ test('a partner without a cache that reports needlessly is asked once more about
     select sum("right")::int as unchanged from catalog_internal.calibration_hours where cohort = 'reported'`;
   expect(unchanged).toBeGreaterThan(200);
   expect(late.looks).toBeLessThan(120);
+  expect(day.lines.map(({ event }) => event)).not.toContain('late-prices.began');
   expect(late.looks - early.looks).toBeLessThanOrEqual(10);
 }, 400_000);

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { applyAnswer } from '../../src/store/answer/apply.ts';
 import { adoptAccount } from '../../src/store/setup/account.ts';
-import { learnBeliefs } from '../../src/store/trust/beliefs.ts';
+import { learnBeliefs, readLatePrices } from '../../src/store/trust/beliefs.ts';
 import { storeCalibration } from '../../src/store/trust/calibration.ts';
 import { lookingTwice, NEW, OLD } from './second-looks.ts';
 import { claimAll, found, mark, pricesOf, REFRESH, useStore } from './support.ts';
@@ -134,4 +134,26 @@ test('what second looks find decides how many there are, for all daemons', async
   expect(await learned()).toEqual({ share: 0.05, waiting: 0 });
   await storeCalibration(sql, [{ ...second, looks: 1, right: 0 }]);
   expect(await learned()).toEqual({ share: 1, waiting: 0 });
+});
+
+test('where second looks find changes, an answer without the reported change is not acted on before its own', async () => {
+  const { sql } = store;
+  const second = { cohort: 'again', bin: 10, claimed: 0, minutes: 0, missed: 0, leverage: 0 };
+  await priced('A', 'B');
+  await reported('A', OLD);
+  expect(await next('A')).toMatchObject({ actionable: true });
+  expect(await readLatePrices(sql)).toBeNull();
+  await storeCalibration(sql, [{ ...second, looks: 20, right: 10 }]);
+  expect(await learnBeliefs(sql)).toEqual({ kind: 'began', looks: 17, found: 9 });
+  expect(await learnBeliefs(sql)).toBeNull();
+  expect(await readLatePrices(sql)).toMatchObject({ since: expect.any(Date) as Date });
+  expect(await next('A')).toMatchObject({ reason: 'again', actionable: false, stale: false });
+  expect(await next('B')).toMatchObject({ actionable: true });
+  await pass(17);
+  expect(await next('A')).toMatchObject({ actionable: false });
+  await answer([found('A', OLD)]);
+  expect(await next('A')).toMatchObject({ actionable: true });
+  await storeCalibration(sql, [{ ...second, looks: 300, right: 300 }]);
+  expect(await learnBeliefs(sql)).toEqual({ kind: 'ended', minutes: 0 });
+  expect(await readLatePrices(sql)).toBeNull();
 });

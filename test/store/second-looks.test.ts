@@ -8,7 +8,12 @@ import {
 } from '../../src/store/answer/second-looks.ts';
 import type { Standing } from '../../src/store/catalog/audit.ts';
 import { secondLooksOf } from '../../src/store/trust/calibration.ts';
-import { learnSecondLooks, type SecondLooks } from '../../src/store/trust/late-prices.ts';
+import {
+  lateMovesOf,
+  learnSecondLooks,
+  pricesLag,
+  type SecondLooks,
+} from '../../src/store/trust/late-prices.ts';
 
 const SKU: HeldSecondLook & Standing = { live: false, comparable: true, standing: 'own', kept: null };
 const TOLD = { ...SKU, told: true, standing: 'report' } as const;
@@ -132,4 +137,20 @@ test('second looks are counted by themselves, and those that come too early not 
     { ...bin, cohort: 'reported', looks: 5, right: 1 },
   ];
   expect(secondLooksOf(counts)).toEqual({ looks: 9, found: 3 });
+});
+
+describe('prices lag behind the reports', () => {
+  test('where more than one in twenty such answers is wrong, three at least, and until half as many are', () => {
+    expect(pricesLag({ looks: 20, found: 2.9 }, false)).toBe(false);
+    expect(pricesLag({ looks: 20, found: 3 }, false)).toBe(true);
+    expect(pricesLag({ looks: 55, found: 3.5 }, false)).toBe(false);
+    expect(pricesLag({ looks: 55, found: 3.6 }, false)).toBe(true);
+    expect(pricesLag({ looks: 60, found: 1.9 }, true)).toBe(true);
+    expect(pricesLag({ looks: 60, found: 1.7 }, true)).toBe(false);
+  });
+
+  test('as likely as second looks say, and as one in a hundred before there are any', () => {
+    expect(lateMovesOf(NONE)).toBeCloseTo(0.01, 5);
+    expect(lateMovesOf({ looks: 40, found: 20 })).toBeCloseTo(0.337, 3);
+  });
 });

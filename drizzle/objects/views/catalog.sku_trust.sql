@@ -76,7 +76,8 @@ CROSS JOIN LATERAL (
   SELECT s.state = 'priced' AND s.priced_at <= u.believable_until AS has_age,
          greatest(0, date_part('epoch', now() - s.priced_at) / 60) AS minutes,
          s.price_source IS NOT DISTINCT FROM 'live' OR NOT s.in_manifest OR coalesce(d.live, false) AS by_rate,
-         coalesce(coalesce(d.outside_due_at, d.due_at) <= now() AND d.reason = 'changed', false) AS reported
+         -- Null while its answer to a report, which had nothing new, is to be seen again (p_right).
+         CASE WHEN coalesce(d.outside_due_at, d.due_at) <= now() AND d.reason = 'changed' THEN true WHEN d.again_at IS NULL THEN false END AS reported
 ) h
 CROSS JOIN LATERAL (
   SELECT catalog_internal.p_right(h.by_rate, h.reported, false, h.minutes, l, e) AS p_right,

@@ -93,9 +93,10 @@ export async function lockAnswered(
         case when s.state = 'priced' then greatest(0, extract(epoch from ${claim.askedAt} - s.priced_at)::float8 / 60) end as minutes
     ) h
     left join lateral (
-      select catalog_internal.p_right(by_rate, h.cohort = 'reported', false, h.minutes, r, e) as "pRight",
-        catalog_internal.p_right(by_rate, h.cohort = 'reported', true, h.minutes, r, e) as "sizePRight"
-      from (select h.cohort in ('live', 'unlisted') as by_rate) b where h.minutes is not null
+      select catalog_internal.p_right(by_rate, reported, false, h.minutes, r, e) as "pRight",
+        catalog_internal.p_right(by_rate, reported, true, h.minutes, r, e) as "sizePRight"
+      from (select h.cohort in ('live', 'unlisted') as by_rate,
+        case when h.cohort = 'reported' then true when d.again_at is null then false end as reported) b where h.minutes is not null
     ) p on true
     left join lateral (${vanishedPrices(tx, claim)}) v on true
     -- With OFFSET 0 the function is called for these SKUs alone, and not for all to be filtered afterwards.

@@ -60,6 +60,10 @@ export const beliefs = internal.table(
     againShare: doublePrecision('again_share').notNull().default(1),
     againNewLooks: doublePrecision('again_new_looks').notNull().default(0),
     againNewFound: doublePrecision('again_new_found').notNull().default(0),
+    /** How likely an answer is wrong that had nothing new of what was reported, before its second look. */
+    lateMoves: doublePrecision('late_moves').notNull().default(0.01),
+    /** Since when so many are that it is said; null: they are not. */
+    lateSince: instant('late_since'),
   },
   (t) => [check('beliefs_one_row', sql`${t.id}`)],
 );

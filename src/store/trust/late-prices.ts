@@ -4,6 +4,18 @@
  * here is what follows. Pure.
  */
 
+/** Prices began to lag behind the delta's reports, or do so no longer. */
+export type LatePricesChange =
+  | { readonly kind: 'began'; readonly looks: number; readonly found: number }
+  | { readonly kind: 'ended'; readonly minutes: number };
+
+/** Prices that lag behind the delta's reports: since when, and what second looks have found. */
+export interface LatePrices {
+  readonly since: Date;
+  readonly looks: number;
+  readonly found: number;
+}
+
 /** Their cohort in catalog.calibration. */
 export const AGAIN = 'again';
 
@@ -38,6 +50,24 @@ export function learnSecondLooks(
   const known = { looks: before.looks * left + looks * weight, found: before.found * left + found * weight };
   const isSampled = held.share < 1 && found > 0 ? false : findNothing(known);
   return { ...known, share: isSampled ? SAMPLED_SHARE : 1 };
+}
+
+/** What is believed before any second look was answered, as so many of them. */
+const PRIOR = { looks: 20, found: 0.2 };
+
+/** How likely an answer is wrong that had nothing new of what was reported, by what second looks have found. Pure. */
+export const lateMovesOf = ({ looks, found }: Pick<SecondLooks, 'looks' | 'found'>): number =>
+  (PRIOR.found + found) / (PRIOR.looks + looks);
+
+/** Prices lag where more of these answers are wrong, and no longer where half as many are. */
+const LAGGING_PART = 0.05;
+/** Fewer that were wrong may be chance. */
+const LAGGING_FOUND = 3;
+
+/** Whether prices lag behind the delta's reports, by what is known; `lagged`: they did. Pure. */
+export function pricesLag(known: Pick<SecondLooks, 'looks' | 'found'>, lagged: boolean): boolean {
+  const part = lateMovesOf(known);
+  return lagged ? part > LAGGING_PART / 2 : part > LAGGING_PART && known.found >= LAGGING_FOUND - 1e-6;
 }
 
 const findNothing = ({ looks, found }: Pick<SecondLooks, 'looks' | 'found'>): boolean =>
