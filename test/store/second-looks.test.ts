@@ -93,6 +93,7 @@ describe('how many get a second look', () => {
     const sampled = after(NONE, [600, 0]);
     const doubted = after(sampled, [1, 1]);
     expect(doubted.share).toBe(1);
+    expect(after(sampled, [100, 1]).share).toBe(1);
     expect(after(doubted, ...times(20, 1, 0)).share).toBe(1);
     expect(after(doubted, ...times(60, 1, 0)).share).toBe(0.05);
     expect(after(sampled, ...times(30, 1, 0)).share).toBe(0.05);
