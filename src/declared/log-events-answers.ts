@@ -53,6 +53,14 @@ export const ANSWERS = {
     'live SKUs stay due as they are, and one is tried once a minute; once it is answered the most valuable come ' +
       'first. Their prices get older until then; ask the partner if it lasts',
   ),
+  'late-prices.began': line(
+    'warn',
+    "prices lag behind the delta's reports: answers with the prices of before were wrong when they were seen again",
+    ['looks', 'found'],
+    'each such answer is seen again after 17 minutes, and its prices are as likely right until then as these looks ' +
+      'say; tell the partner, whose cache it probably is',
+  ),
+  'late-prices.ended': line('info', "prices no longer lag behind the delta's reports", ['minutes']),
   'live-outage.ended': line('info', "the partner's live source works again", ['minutes']),
   'incident.began': line(
     'warn',

@@ -18,6 +18,8 @@ import type { CatalogCounts } from '../store/status/counts.ts';
 import { type LockHolder, readLockHolders } from '../store/status/lock-holders.ts';
 import { readSlowStatements } from '../store/status/slow-statements.ts';
 import { readSnapshotHolder, type SnapshotHolder } from '../store/status/snapshot-holder.ts';
+import { readLatePrices } from '../store/trust/beliefs.ts';
+import type { LatePrices } from '../store/trust/late-prices.ts';
 
 /** What Postgres says of the mirror at one moment: all that health is judged by, the same for everyone who asks. */
 export interface Facts {
@@ -56,6 +58,8 @@ export interface Facts {
   readonly notStored: NotStored;
   /** SKUs whose prices wait for a second answer. */
   readonly doubts: Doubts;
+  /** Prices that lag behind the delta's reports; null: they do not. */
+  readonly latePrices?: LatePrices | null;
   /** Null before the first count. */
   readonly counts: CatalogCounts | null;
 }
@@ -112,6 +116,7 @@ export async function readFacts(sql: Sql, { windowMs, paceOf, counts }: FactRead
     notStored,
     doubts,
     isDeferred,
+    latePrices,
     counted,
   ] = await Promise.all([
     readSyncState(sql),
@@ -130,6 +135,7 @@ export async function readFacts(sql: Sql, { windowMs, paceOf, counts }: FactRead
     readNotStored(sql),
     readDoubts(sql),
     isLiveDeferred(sql),
+    readLatePrices(sql),
     counts(),
   ]);
   const missing = Object.entries({ sync, settings: targets, live_plan: plan, clock, scoping: scope })
@@ -155,6 +161,7 @@ export async function readFacts(sql: Sql, { windowMs, paceOf, counts }: FactRead
     scope,
     notStored,
     doubts,
+    latePrices,
     failedCalls: tasks.find(({ task }) => task === 'reprice')?.failures ?? 0,
     counts: counted,
     targets,

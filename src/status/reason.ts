@@ -33,6 +33,7 @@ export const REASON_CODES = [
   'incident',
   'live-outage',
   'live-deferred',
+  'prices-lag',
   'mass-move',
   'manifest-refused',
   'delta-failing',

@@ -35,7 +35,7 @@ function explained(more: Parts = {}): Explained {
       },
       more.answer,
     ),
-    report: merged({ reported_at: null, removed_at: null, asked_since: false }, more.report),
+    report: merged({ reported_at: null, removed_at: null, asked_since: false, again_at: null }, more.report),
     trust: merged(
       {
         p_right: 0.93,
@@ -144,6 +144,10 @@ describe('it tells', () => {
     [{ answer: { because: null } }, 'answer    asked 5m ago\n'],
     [{ report: { reported_at: minutesAgo(2) } }, 'reported it 2m ago, and it was not asked about since'],
     [{ report: { reported_at: minutesAgo(9), asked_since: true } }, 'and it was asked about since'],
+    [
+      { report: { reported_at: minutesAgo(9), asked_since: true, again_at: minutesAgo(-8) } },
+      'asked about since; a cache may have answered, so it is asked once more (in 8m)',
+    ],
     [{ report: { removed_at: minutesAgo(9) } }, 'removed 9m ago'],
     [{ belief: { own_rate: false } }, 'as SKUs of which nothing is known'],
     [

@@ -17,6 +17,7 @@ import { HTTP } from './http.ts';
 import { INPUTS } from './inputs.ts';
 import { JUDGEMENTS } from './judgements.ts';
 import { LAGGING_MANIFESTS } from './lagging.ts';
+import { LATE_PRICES } from './late-prices.ts';
 import { LEARNED_NAMES } from './learned-names.ts';
 import { LIVE } from './live.ts';
 import { LOCKS } from './locks.ts';
@@ -59,6 +60,7 @@ export const LISTS: Readonly<Record<string, readonly Mutant[]>> = {
   releases: RELEASES,
   entries: ENTRIES,
   lagging: LAGGING_MANIFESTS,
+  'late-prices': LATE_PRICES,
   'learned-names': LEARNED_NAMES,
   readings: READINGS,
   'manifest-answers': MANIFEST_ANSWERS,

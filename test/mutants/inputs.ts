@@ -225,7 +225,7 @@ export const INPUTS: readonly Mutant[] = [
     ],
     [
       'counts: metadata that is due makes prices stale',
-      "and (d.due_at <= now() and d.reason <> 'metadata'\n",
+      "and (d.due_at <= now() and d.reason not in ('metadata', 'again')\n",
       'and (d.due_at <= now()\n',
     ],
   ),

@@ -296,9 +296,9 @@ export const OBJECTS: readonly Mutant[] = [
     ['test/store/questions.pg.test.ts'],
     ['skus_past_target: the newest first', 'ORDER BY t.priced_at LIMIT', 'ORDER BY t.priced_at DESC LIMIT'],
   ),
-  ...faultsOf(SCOPE, TRUST, [
+  ...faultsOf('drizzle/0054_second_looks.sql', TRUST, [
     'trust: metadata that is due makes prices stale',
-    "coalesce(coalesce(d.outside_due_at, d.due_at) <= now() AND d.reason <> 'metadata', false) AS reprice_due",
+    "coalesce(coalesce(d.outside_due_at, d.due_at) <= now() AND d.reason NOT IN ('metadata', 'again'), false) AS reprice_due",
     'coalesce(coalesce(d.outside_due_at, d.due_at) <= now(), false) AS reprice_due',
   ]),
 ];

@@ -51,18 +51,29 @@ const isLive = (rig: Rig) => {
   return (sku: string) => truth.get(sku)?.priceSource === 'live';
 };
 
-/** The prices of the moment at which it began, whatever has moved since. */
-const cached: Spell = (day, rig, draw) => {
-  const truth = rig.partner.world.truth();
-  const spell = bulk((envelope) => {
-    for (const [sku, record] of Object.entries(envelope.results)) {
-      const was = truth.get(sku);
-      if (was?.answer !== 'record' || record.size_map === undefined) continue;
-      record.size_map = { size_type: record.size_map['size_type'], ...was.sizeMap };
-    }
-  });
-  return spell(day, rig, draw);
-};
+/**
+ * Prices as they were at least `minutes` ago, of live SKUs, too; without minutes as they were when it began. Each
+ * answer of any route notes how they are.
+ */
+const cached =
+  (minutes = Infinity): Spell =>
+  ({ weather }, { partner, time }) => {
+    const noted = [{ at: -Infinity, truth: partner.world.truth() }];
+    weather.answer = ({ route, compute }) => {
+      noted.push({ at: time.at, truth: partner.world.truth() });
+      const own = compute();
+      if (route !== 'bulk' || 'failed' in own || own.status !== 200) return own;
+      const body = structuredClone(own.body) as Envelope;
+      const kept = noted.findLast(({ at }) => at <= time.at - minutes * 60_000);
+      for (const [sku, record] of Object.entries(body.results)) {
+        const was = kept?.truth.get(sku);
+        if (was?.answer === 'record' && record.size_map !== undefined)
+          record.size_map = { size_type: record.size_map['size_type'], ...was.sizeMap };
+      }
+      return { status: 200, body };
+    };
+    return () => (weather.answer = () => null);
+  };
 
 /** Bends the prices of each answered SKU. */
 const pricing = (bend: (prices: readonly number[]) => readonly number[]): Spell =>
@@ -130,5 +141,6 @@ export const QUIET: Readonly<Record<string, Spell>> = {
   'prices are in satang': pricing((prices) => prices.map((price) => 100 * price)),
   'all sizes have the lowest price': pricing((prices) => prices.map(() => Math.min(...prices))),
   'sizes have the prices of others': pricing((prices) => [...prices.slice(1), ...prices.slice(0, 1)]),
-  'prices are a cache': cached,
+  'prices are a cache': cached(),
+  'prices are a cache for ten minutes': cached(10),
 };

@@ -53,6 +53,7 @@ const KNOWN = {
   muted: new Set<string>(),
   massMove: { since: null, usual: null, kind: null, factor: null, accepted: null },
   watch: NO_OBSERVERS.members,
+  isDrawn: () => true,
 };
 
 describe('what follows from an answer', () => {

@@ -218,7 +218,7 @@ export class World {
         'first_seen_at',
       ) +
         shift('catalog.price_history', 'observed_at') +
-        shift('catalog_internal.due', 'due_at', 'held_until') +
+        shift('catalog_internal.due', 'due_at', 'held_until', 'again_at') +
         shift('catalog_internal.unreported_moves', 'seen_at', 'reported_at') +
         shift(
           'catalog_internal.sync',

@@ -3,6 +3,7 @@ import { expect, test } from 'vitest';
 import { systemClock } from '../../src/lib/clock.ts';
 import { createPacer } from '../../src/pace/pacer.ts';
 import { applyAnswer } from '../../src/store/answer/apply.ts';
+import { LONGEST_CACHED_SECONDS } from '../../src/store/answer/second-looks.ts';
 import type { SkuResult } from '../../src/store/answer/types.ts';
 import { putClockRight } from '../../src/store/clock.ts';
 import { claimDue } from '../../src/store/ledger/claim.ts';
@@ -53,6 +54,7 @@ const ACTS = {
 const WAITS: Readonly<Record<string, number>> = {
   'catalog_internal.due.due_at': 40 * HOUR,
   'catalog_internal.due.held_until': (LEASE_MS / 1000) * 1.01,
+  'catalog_internal.due.again_at': LONGEST_CACHED_SECONDS,
   'catalog_internal.tasks.next_at': HOUR,
   'catalog_internal.tasks.running_until': 20,
   // The clock's high-water mark may be some seconds old.

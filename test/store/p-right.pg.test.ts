@@ -81,25 +81,34 @@ async function ofLive(cases: readonly LiveCase[]): Promise<readonly Answer[]> {
       ${cases.map((c) => c.hazard)}::float8[], ${cases.map((c) => c.hinted)}::float8[]) with ordinality as c(alpha, beta, seen, moved, minutes, believed, prior, hazard, hinted, at)
     cross join lateral (select jsonb_populate_record(null::catalog_internal.live_rates, jsonb_build_object('sku', 'A', 'alpha', alpha, 'beta', beta,
       'sizes_seen', seen, 'sizes_moved', moved, 'hazard', hazard, 'hint_hazard', hinted)) as r) rates
-    cross join lateral (select row(believed, 0, 0, 0, 0, 0, prior, 0, 0.95, '1 hour')::catalog_internal.held_beliefs as e) held
+    cross join lateral (select row(believed, 0, 0, 0, 0, 0, prior, 0, 0.95, '1 hour', 0)::catalog_internal.held_beliefs as e) held
     order by at`;
 }
 
+/** As likely as anything between a SKU that was not reported and one that was, and less. */
+const lateMoves = ({ reportedMoves }: SnapshotCase) => reportedMoves / 2;
+
 async function ofSnapshot(cohort: string, cases: readonly SnapshotCase[]): Promise<readonly Answer[]> {
   const column = (of: (one: SnapshotCase) => number) => cases.map(of);
+  const reported = cohort === 'again' ? null : cohort === 'reported';
   return await store.sql<Answer[]>`
-    select catalog_internal.p_right(false, ${cohort === 'reported'}, false, minutes, null, e) as sku, catalog_internal.p_right(false, ${cohort === 'reported'}, true, minutes, null, e) as size
+    select catalog_internal.p_right(false, ${reported}, false, minutes, null, e) as sku, catalog_internal.p_right(false, ${reported}, true, minutes, null, e) as size
     from unnest(${column((c) => c.movedPart)}::float8[], ${column((c) => c.reportedMoves)}::float8[], ${column((c) => c.waitingMoves)}::float8[],
       ${column((c) => c.missedRate)}::float8[], ${column((c) => c.moveRate)}::float8[], ${column((c) => c.silent)}::float8[],
-      ${column((c) => c.minutes)}::float8[])
-      with ordinality as c(part, reported, waiting, missed, rate, silent, minutes, at)
-    cross join lateral (select row(1, part, reported, waiting, missed, rate, 30, silent, 0.95, '1 hour')::catalog_internal.held_beliefs as e) held
+      ${column((c) => c.minutes)}::float8[], ${column(lateMoves)}::float8[])
+      with ordinality as c(part, reported, waiting, missed, rate, silent, minutes, late, at)
+    cross join lateral (select row(1, part, reported, waiting, missed, rate, 30, silent, 0.95, '1 hour', late)::catalog_internal.held_beliefs as e) held
     order by at`;
 }
 
 /** The three things that can have happened to a snapshot-priced SKU, or to one of its sizes, written out once more. */
 function unmoved(cohort: string, one: SnapshotCase, of: number): number {
-  const waiting = 1 - of * (cohort === 'reported' ? one.reportedMoves : one.waitingMoves);
+  const moves = {
+    snapshot: one.waitingMoves,
+    reported: one.reportedMoves,
+    again: Math.max(one.waitingMoves, lateMoves(one)),
+  }[cohort];
+  const waiting = 1 - of * (moves ?? 0);
   const missed = Math.exp(-Math.min(60, one.missedRate * one.minutes * of));
   const silent = (1 + 2 * one.moveRate * Math.min(one.minutes, one.silent) * of) ** -0.5;
   return waiting * missed * silent;
@@ -136,19 +145,22 @@ describe('the probability of a price', () => {
     );
   });
 
-  test.each(['snapshot', 'reported'])('%s is that of three things that have not happened', async (cohort) => {
-    await fc.assert(
-      fc.asyncProperty(many(snapshotCase), async (cases) => {
-        const answers = await ofSnapshot(cohort, cases);
-        for (const [at, one] of cases.entries()) {
-          const { sku, size } = answers[at] as Answer;
-          expect(sku).toBeCloseTo(unmoved(cohort, one, 1), 9);
-          expect(size).toBeCloseTo(unmoved(cohort, one, one.movedPart), 9);
-        }
-      }),
-      { numRuns: 20 },
-    );
-  });
+  test.each(['snapshot', 'reported', 'again'])(
+    '%s is that of three things that have not happened',
+    async (cohort) => {
+      await fc.assert(
+        fc.asyncProperty(many(snapshotCase), async (cases) => {
+          const answers = await ofSnapshot(cohort, cases);
+          for (const [at, one] of cases.entries()) {
+            const { sku, size } = answers[at] as Answer;
+            expect(sku).toBeCloseTo(unmoved(cohort, one, 1), 9);
+            expect(size).toBeCloseTo(unmoved(cohort, one, one.movedPart), 9);
+          }
+        }),
+        { numRuns: 20 },
+      );
+    },
+  );
 
   test('never grows with age, and is in [0, 1], for a size no less than for its SKU', async () => {
     const older = fc
@@ -173,7 +185,7 @@ describe('the probability of a price', () => {
     await fc.assert(
       fc.asyncProperty(
         many(fc.tuple(liveCase, snapshotCase, older)),
-        fc.constantFrom('snapshot', 'reported'),
+        fc.constantFrom('snapshot', 'reported', 'again'),
         async (cases, cohort) => {
           inOrder(await ofLive(cases.flatMap(([live, , ages]) => twice(live, ages))));
           inOrder(

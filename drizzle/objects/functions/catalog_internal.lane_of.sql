@@ -7,7 +7,7 @@ BEGIN ATOMIC
     WHEN 'live' THEN 2 WHEN 'unlisted' THEN 2
     WHEN 'new' THEN 3 WHEN 'absent' THEN 3 WHEN 'removed' THEN 3 WHEN 'clock' THEN 3
     WHEN 'error' THEN 4
-    WHEN 'metadata' THEN 5
+    WHEN 'metadata' THEN 5 WHEN 'again' THEN 5
     ELSE 6
   END::smallint;
 END;

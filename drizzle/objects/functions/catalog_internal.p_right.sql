@@ -1,7 +1,8 @@
 -- The probability that the partner, asked now, would answer what it answered `minutes` ago: for a SKU as a
 -- whole, or for one of its sizes, of which only a part moves when the SKU does. `minutes` is not null,
 -- `rate`, what its own refreshes have taught, is where none has. The cohorts live and unlisted go by_rate;
--- `reported` is one of the others (cohort_of).  By a rate of its own: moves come by chance at a rate of which
+-- `reported` is one of the others (cohort_of), and null where an answer to a report had nothing new and is to
+-- be seen again: a cache may have had the old price.  By a rate of its own: moves come by chance at a rate of which
 -- a gamma distribution is believed (alpha, beta in minutes), so that none comes in t minutes with (1 + t /
 -- beta) ^ -alpha. Rates are learned from alpha 0.8 and beta 120 on, whatever the market
 -- (src/store/live/rate-prior.ts); here what is left of that (prior_part) counts as what all refreshes have
@@ -22,7 +23,7 @@ BEGIN ATOMIC
       1 + minutes / (coalesce(rate.beta, 120) + coalesce(rate.prior_part, least(1, rate.beta / 120)) * (held.live_prior_minutes - 120))
         * CASE WHEN of_size THEN (coalesce(rate.sizes_moved, 0) + 20 * held.live_moved_part) / (coalesce(rate.sizes_seen, 0) + 20) ELSE 1 END
     ) + coalesce(rate.hazard, 0) + coalesce(rate.hint_hazard, 0)))
-    ELSE (1 - CASE WHEN of_size THEN held.snapshot_moved_part ELSE 1 END * CASE WHEN reported THEN held.reported_moves ELSE held.waiting_moves END)
+    ELSE (1 - CASE WHEN of_size THEN held.snapshot_moved_part ELSE 1 END * CASE WHEN reported THEN held.reported_moves WHEN reported IS NULL THEN greatest(held.late_moves, held.waiting_moves) ELSE held.waiting_moves END)
       * exp(-least(60, held.missed_rate * minutes * CASE WHEN of_size THEN held.snapshot_moved_part ELSE 1 END))
       / CASE WHEN held.silent_minutes = 0 THEN 1
              ELSE sqrt(1 + 2 * held.move_rate * least(minutes, held.silent_minutes) * CASE WHEN of_size THEN held.snapshot_moved_part ELSE 1 END)

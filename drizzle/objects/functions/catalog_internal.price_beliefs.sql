@@ -20,6 +20,7 @@ BEGIN
   held.snapshot_moved_part := b.snapshot_moved_part;
   held.reported_moves := b.reported_moves;
   held.waiting_moves := b.waiting_moves;
+  held.late_moves := b.late_moves;
   held.missed_rate := b.missed_rate;
   held.move_rate := b.move_rate;
   held.live_prior_minutes := b.live_prior_minutes;

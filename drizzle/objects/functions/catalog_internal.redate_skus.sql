@@ -34,8 +34,9 @@ BEGIN
   UPDATE catalog.products p SET changed_at = catalog_internal.happened(changed_at, moment, shift),
     refreshed_at = catalog_internal.happened(refreshed_at, moment, shift)
   FROM unnest(ahead) AS f(sku) WHERE p.sku = f.sku AND greatest(p.changed_at, p.refreshed_at) > moment;
-  UPDATE catalog_internal.due d SET doubted_at = catalog_internal.happened(doubted_at, moment, shift)
-  FROM unnest(ahead) AS f(sku) WHERE d.sku = f.sku AND d.doubted_at > moment;
+  UPDATE catalog_internal.due d SET doubted_at = catalog_internal.happened(doubted_at, moment, shift),
+    again_at = catalog_internal.awaited(again_at, moment, shift)
+  FROM unnest(ahead) AS f(sku) WHERE d.sku = f.sku AND greatest(d.doubted_at, d.again_at) > moment;
   IF asked IS NOT NULL THEN
     PERFORM catalog_internal.mark_due(asked, 'clock');
   END IF;

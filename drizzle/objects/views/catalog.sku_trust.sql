@@ -38,7 +38,8 @@ CROSS JOIN catalog_internal.believable_until() AS u(believable_until)
 CROSS JOIN LATERAL (
   SELECT coalesce(d.due_at <= now(), false) AS owed,
          -- What is out of scope is asked for no more, and its prices are no fresher for that.
-         coalesce(coalesce(d.outside_due_at, d.due_at) <= now() AND d.reason <> 'metadata', false) AS reprice_due,
+         -- Nothing says that it has moved where it is asked for its metadata, or to see an answer again.
+         coalesce(coalesce(d.outside_due_at, d.due_at) <= now() AND d.reason NOT IN ('metadata', 'again'), false) AS reprice_due,
          -- The plan has its turn come: nothing says that it has moved, and it was asked for (of this account) before.
          s.price_source IS NOT DISTINCT FROM 'live' AND d.reason IS NOT DISTINCT FROM 'live' AND s.asked_at IS NOT NULL AS in_turn,
          s.price_source IS NOT DISTINCT FROM 'live' OR coalesce(d.live AND d.reason = 'live', false)
@@ -75,7 +76,8 @@ CROSS JOIN LATERAL (
   SELECT s.state = 'priced' AND s.priced_at <= u.believable_until AS has_age,
          greatest(0, date_part('epoch', now() - s.priced_at) / 60) AS minutes,
          s.price_source IS NOT DISTINCT FROM 'live' OR NOT s.in_manifest OR coalesce(d.live, false) AS by_rate,
-         coalesce(coalesce(d.outside_due_at, d.due_at) <= now() AND d.reason = 'changed', false) AS reported
+         -- Null while its answer to a report, which had nothing new, is to be seen again (p_right).
+         CASE WHEN coalesce(d.outside_due_at, d.due_at) <= now() AND d.reason = 'changed' THEN true WHEN d.again_at IS NULL THEN false END AS reported
 ) h
 CROSS JOIN LATERAL (
   SELECT catalog_internal.p_right(h.by_rate, h.reported, false, h.minutes, l, e) AS p_right,
@@ -92,7 +94,7 @@ COMMENT ON COLUMN catalog.sku_trust.price_age IS 'Age of its prices; null where 
 COMMENT ON COLUMN catalog.sku_trust.target_age IS 'Age that its prices are not to exceed: LIVE_INTERVAL for a live SKU and for one that is not in_manifest, SWEEP_INTERVAL for any other (METADATA_INTERVAL where that is shorter, or sweeps are off); null where it has none.';
 COMMENT ON COLUMN catalog.sku_trust.past_target IS 'True where price_age exceeds target_age.';
 COMMENT ON COLUMN catalog.sku_trust.owed IS 'True while a refresh of the SKU is due, also while it waits after being deferred or failing.';
-COMMENT ON COLUMN catalog.sku_trust.owed_reason IS 'Why a refresh is due: new, changed, live, unlisted (not in_manifest), sweep, metadata, removed, absent (from a new manifest), watched (catalog.watchlist), refresh (the command), doubted (to be answered a second time), clock (asked while the clock of Postgres was ahead), scope (a rule of catalog.scope needs its metadata); null: none is due, as of all that is out of scope.';
+COMMENT ON COLUMN catalog.sku_trust.owed_reason IS 'Why a refresh is due: new, changed, live, unlisted (not in_manifest), sweep, metadata, removed, absent (from a new manifest), watched (catalog.watchlist), refresh (the command), doubted (to be answered a second time), again (to see whether an answer without the reported change was a cache''s), clock (asked while the clock of Postgres was ahead), scope (a rule of catalog.scope needs its metadata); null: none is due, as of all that is out of scope.';
 COMMENT ON COLUMN catalog.sku_trust.owed_lane IS 'How the due refresh is served: changed (urgent: also watched, refresh and doubted), live (also unlisted), new (also clock), deferred or error (waits, or has waited), metadata, sweep; null: none is due.';
 COMMENT ON COLUMN catalog.sku_trust.owed_since IS 'Since when the refresh is due; null: none is due.';
 COMMENT ON COLUMN catalog.sku_trust.deferrals IS 'How often in a row the partner deferred the SKU.';

@@ -30,6 +30,8 @@ export interface Explained {
     readonly reported_at: string | null;
     readonly removed_at: string | null;
     readonly asked_since: boolean;
+    /** When it is asked once more, because the answer had nothing new; null: it is not. */
+    readonly again_at: string | null;
   };
   readonly trust: {
     readonly p_right: number | null;

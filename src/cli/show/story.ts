@@ -17,6 +17,7 @@ const REASONS: Readonly<Record<string, string>> = {
   watched: 'the watchlist has it',
   refresh: 'somebody asked for it (refresh)',
   doubted: 'a second answer was wanted',
+  again: 'its answer to a report had nothing new, which may have been a cache of the partner',
   clock: 'it was asked by a wrong clock before',
   scope: 'a rule of catalog.scope needed its metadata',
 };
@@ -122,12 +123,20 @@ function answerOf(explained: Explained): string {
 }
 
 function reportOf(explained: Explained): string {
-  const { reported_at: reportedAt, removed_at: removedAt, asked_since: isAsked } = explained.report;
+  const {
+    reported_at: reportedAt,
+    removed_at: removedAt,
+    asked_since: isAsked,
+    again_at: again,
+  } = explained.report;
   if (removedAt !== null) return `removed ${ago(explained, removedAt)}`;
   if (reportedAt === null) return 'the delta has never reported it';
   return (
     `the delta reported it ${ago(explained, reportedAt)}, ` +
-    (isAsked ? 'and it was asked about since' : 'and it was not asked about since')
+    (isAsked ? 'and it was asked about since' : 'and it was not asked about since') +
+    (again === null
+      ? ''
+      : `; a cache may have answered, so it is asked once more (${ahead(explained, again)})`)
   );
 }
 

@@ -43,16 +43,17 @@ export async function applyAnswer(
   { learning = NO_LEARNING, observers = NO_OBSERVERS }: AnswerParts = {},
 ): Promise<Applied> {
   const settled = results.filter(({ kind }) => kind === 'record' || kind === 'not_found');
-  const { everythingLive } = learning;
+  const { everythingLive, random } = learning;
   const { locked, lockedAt, outcome, known, comparedAt } = await transaction(sql, async (tx, last) => {
-    const [{ locked, lockedAt, moment, massMove }, prices, products, muted] = await Promise.all([
+    const [{ locked, lockedAt, moment, massMove, againShare }, prices, products, muted] = await Promise.all([
       lockAnswered(tx, claim, everythingLive),
       comparePrices(tx, settled),
       compareProducts(tx, settled),
       readMuted(tx),
     ]);
     failpoint('bulk.compared');
-    const known = { muted, massMove, watch: observers.members };
+    const isDrawn = () => random() < againShare;
+    const known = { muted, massMove, watch: observers.members, isDrawn };
     const outcome = effectsOf(locked, settled, { prices, products }, learning, known);
     const comparedAt = performance.now();
     last(writeEffects(tx, { claim, ...moment }, results, outcome, { next, everythingLive }));

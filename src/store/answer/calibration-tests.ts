@@ -1,7 +1,9 @@
 import type { AuditFinding } from '../catalog/audit.ts';
 import { priorLeverage, RATES_START_AS } from '../live/rate-prior.ts';
 import type { RefreshTest } from '../trust/calibration.ts';
+import { AGAIN } from '../trust/late-prices.ts';
 import type { PriceDifference } from './differences.ts';
+import type { SecondLook } from './second-looks.ts';
 import type { SkuResult } from './types.ts';
 
 /** What was held of a SKU's prices just before its refresh: columns of a locked SKU. */
@@ -64,15 +66,22 @@ const leverageOf = ({ alpha, beta, prior, priorMinutes }: HeldPrices, minutes: n
 
 /**
  * What refreshes test of what was held before them: for each SKU whether anything has moved, and of its sizes how
- * many have; once more for those drawn at random. Pure.
+ * many have; once more for those drawn at random. One that comes before its second look and finds nothing tests
+ * nothing: it would not have found it. Pure.
  */
 export function testsOf(
-  outcomes: readonly (HeldPrices & { readonly moved: boolean; readonly finding: AuditFinding | null })[],
+  outcomes: readonly (HeldPrices & {
+    readonly moved: boolean;
+    readonly finding: AuditFinding | null;
+    /** Absent: none. */
+    readonly look?: SecondLook;
+  })[],
   sizes: ReadonlyMap<string, SizesFound>,
 ): RefreshTest[] {
   return outcomes.flatMap((outcome) => {
-    const { sku, cohort, pRight, sizePRight, minutes, random, moved, finding } = outcome;
-    if (pRight === null || sizePRight === null || minutes === null) return [];
+    const { sku, pRight, sizePRight, minutes, random, moved, finding, look } = outcome;
+    if (pRight === null || sizePRight === null || minutes === null || look === 'early') return [];
+    const cohort = look === 'second' ? AGAIN : outcome.cohort;
     const { held, moved: sizesMoved } = sizes.get(sku) ?? { held: 0, moved: 0 };
     const missed = finding === 'overdue';
     const skuTest = { probability: pRight, looks: 1, right: Number(!moved), minutes };

@@ -12,7 +12,8 @@ export const APART_MINUTES = 5;
 export const HOUR_MINUTES = 60;
 
 /**
- * What shows moves in masses: implausible answers, of those nearly all by one factor, or most with one price for all sizes; SKUs that have lost all their prices; moves that go far beyond what is usual.
+ * What shows moves in masses: implausible answers, of those nearly all by one factor, or most with one price for all
+ * sizes; SKUs that have lost all their prices; moves that go far beyond what is usual.
  */
 export type MassMoveKind = 'implausible' | 'factor' | 'one-price' | 'lost' | 'far';
 
@@ -79,8 +80,8 @@ export interface JudgedAnswer {
 
 /**
  * Judges one SKU of an answer. While prices move implausibly in masses, each move is doubted; while they do so as no
- * market does, by a common factor or to one price for all sizes, what has moved like that stays doubted whatever further answers
- * say, and by a factor first prices are doubted, too. Pure.
+ * market does, by a common factor or to one price for all sizes, what has moved like that stays doubted whatever
+ * further answers say, and by a factor first prices are doubted, too. Pure.
  */
 export function judgePrices(
   answer: Omit<JudgedAnswer, 'sku'>,

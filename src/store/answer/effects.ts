@@ -18,6 +18,7 @@ import {
 import { changesBeside } from './first-records.ts';
 import { keyOf, membersAlone, type MemberWatch, type Moved } from './members.ts';
 import type { Losses, Oddity } from './plausibility.ts';
+import { againIn, type HeldSecondLook, type SecondLook, secondLookOf } from './second-looks.ts';
 import type { AnswerLearning, SkuResult, WeighedLine } from './types.ts';
 
 /** What an answer says that the mirror does not hold. */
@@ -71,6 +72,8 @@ export interface AnswerEffects {
   /** SKUs that had been drawn at random, and are refreshed now. */
   readonly drawn: readonly string[];
   readonly promises: readonly PromiseCase[];
+  /** SKUs that are asked once more, and in how many seconds after the request. */
+  readonly again: ReadonlyMap<string, number>;
 }
 
 /**
@@ -82,7 +85,7 @@ export function effectsOf(
   settled: readonly SkuResult[],
   { prices, products }: Differences,
   learning: Pick<AnswerLearning, 'live' | 'lines'>,
-  { muted, massMove, watch }: AnswerContext,
+  { muted, massMove, watch, isDrawn }: AnswerContext,
 ): AnswerEffects {
   const rowOf = new Map(locked.filter(({ answerable }) => answerable).map((row) => [row.sku, row]));
   const ours = ({ sku }: { readonly sku: string }) => rowOf.has(sku);
@@ -128,6 +131,12 @@ export function effectsOf(
     judged: judgements({ answered, prices, fields }, rowOf, massMove),
     drawn: outcomes.flatMap(({ sku, random }) => (random ? [sku] : [])),
     promises: outcomes.flatMap(({ sku, promise }) => (promise === null ? [] : [judgePromise(sku, promise)])),
+    again: new Map(
+      outcomes.flatMap((outcome) => {
+        const seconds = againIn(outcome.look, outcome, moved.has(outcome.sku), isDrawn());
+        return seconds === null ? [] : [[outcome.sku, seconds]];
+      }),
+    ),
   };
 }
 
@@ -136,11 +145,15 @@ function outcomesOf(
   answered: readonly SkuResult[],
   rowOf: ReadonlyMap<string, LockedSku>,
   moved: ReadonlySet<string>,
-): (LockedSku & { readonly finding: AuditFinding | null })[] {
+): (LockedSku & { readonly finding: AuditFinding | null; readonly look: SecondLook })[] {
   return answered.flatMap(({ sku, kind }) => {
     const row = rowOf.get(sku);
     if (row === undefined) return [];
-    return [{ ...row, moved: moved.has(sku), finding: findingOf(row, kind, moved.has(sku)) }];
+    const hasMoved = moved.has(sku);
+    const look = secondLookOf(row, kind, hasMoved);
+    // A change that a second look finds was reported.
+    const standing = look === 'second' && hasMoved ? 'masked' : row.standing;
+    return [{ ...row, look, moved: hasMoved, finding: findingOf({ ...row, standing }, kind, hasMoved) }];
   });
 }
 
@@ -203,6 +216,8 @@ export interface AnswerContext {
   readonly muted: ReadonlySet<string>;
   readonly massMove: KnownMassMove;
   readonly watch: Pick<MemberWatch, 'follows'>;
+  /** Draws whether a SKU is of the part that is asked once more. */
+  readonly isDrawn: () => boolean;
 }
 
 /** SKUs whose name and model have both changed. */
@@ -277,6 +292,7 @@ function movedMembers(
 /** State of an asked SKU whose claim is still this one. */
 export type LockedSku = Omit<LiveRefresh, 'sizes'> &
   Standing &
+  HeldSecondLook &
   HeldPrices & {
     readonly answerable: boolean;
     readonly state: string;
@@ -296,8 +312,6 @@ export type LockedSku = Omit<LiveRefresh, 'sizes'> &
      */
     readonly vanished: Readonly<Record<string, number>> | null;
     readonly vanishedMinutes: number | null;
-    /** Whether a delta or a manifest has said that it changed, and it was not asked since; absent: no. */
-    readonly told?: boolean;
     /** How long ago a delta reported the SKU, where the request was the first to be sent since; else null. */
     readonly reportedSeconds: number | null;
     /** The promise of its age; null: there is none. */

@@ -19,12 +19,12 @@ export interface AnswerMoment {
   readonly scoped: boolean;
 }
 
-const readMoment = (tx: Tx, claim: Claim) => tx<[AnswerMoment & KnownMassMove]>`
+const readMoment = (tx: Tx, claim: Claim) => tx<[AnswerMoment & KnownMassMove & { againShare: number }]>`
   select least(${claim.askedAt}, clock_timestamp()) as at,
     ${isLate(tx, claim.askedAt)} as late,
     since, kind, usual, factor, case when accepted_at > clock_timestamp() - interval '7 days' then accepted end as accepted,
-    ${tx.unsafe(IS_SCOPED)} as scoped
-  from catalog_internal.mass_move`;
+    ${tx.unsafe(IS_SCOPED)} as scoped, again_share as "againShare"
+  from catalog_internal.mass_move, catalog_internal.beliefs`;
 
 /** SQL: the prices that a SKU `s` without any price had last, by size, and the minutes since they vanished. */
 const vanishedPrices = (tx: Tx, claim: Claim) => tx`
@@ -51,13 +51,15 @@ export async function lockAnswered(
   readonly lockedAt: number;
   readonly moment: AnswerMoment;
   readonly massMove: KnownMassMove;
+  /** The part of SKUs that is asked once more where an answer has nothing new of what was reported. */
+  readonly againShare: number;
 }> {
   const asked = claim.skus.map(({ sku }) => sku);
   const generations = claim.skus.map(({ generation }) => generation);
   // Sent in one go and in this order: the last is to see what was committed while the one before waited for its
   // locks. The driver sends a statement when it is first waited for, so none of them may be waited for earlier than
   // those before it.
-  const [, found, [{ hints }], [{ at, late, scoped, ...massMove }]] = await Promise.all([
+  const [, found, [{ hints }], [{ at, late, scoped, againShare, ...massMove }]] = await Promise.all([
     tx`select from catalog.skus where sku = any(${asked}) order by sku for no key update`,
     tx<Omit<LockedSku, 'hints'>[]>`
     select d.sku, s.state, s.state <> 'removed' or d.generation = a.generation as answerable,
@@ -77,6 +79,7 @@ export async function lockAnswered(
           and date_trunc('milliseconds', s.reported_at) <= ${claim.askedAt}
         then extract(epoch from clock_timestamp() - s.reported_at)::float8 end as "reportedSeconds",
       ${standingColumns(tx, claim.askedAt)}, (${heldPromise(tx)}) as promise,
+      extract(epoch from d.again_at - ${claim.askedAt})::float8 as "againInSeconds",
       d.doubt, d.oddity, d.believed, v.vanished, v.minutes as "vanishedMinutes",
       (extract(epoch from ${claim.askedAt} - d.doubted_at) / 60)::float8 as "doubtMinutes"
     from unnest(${asked}::text[], ${generations}::int[]) as a(sku, generation)
@@ -91,9 +94,10 @@ export async function lockAnswered(
         case when s.state = 'priced' then greatest(0, extract(epoch from ${claim.askedAt} - s.priced_at)::float8 / 60) end as minutes
     ) h
     left join lateral (
-      select catalog_internal.p_right(by_rate, h.cohort = 'reported', false, h.minutes, r, e) as "pRight",
-        catalog_internal.p_right(by_rate, h.cohort = 'reported', true, h.minutes, r, e) as "sizePRight"
-      from (select h.cohort in ('live', 'unlisted') as by_rate) b where h.minutes is not null
+      select catalog_internal.p_right(by_rate, reported, false, h.minutes, r, e) as "pRight",
+        catalog_internal.p_right(by_rate, reported, true, h.minutes, r, e) as "sizePRight"
+      from (select h.cohort in ('live', 'unlisted') as by_rate,
+        case when h.cohort = 'reported' then true when d.again_at is null then false end as reported) b where h.minutes is not null
     ) p on true
     left join lateral (${vanishedPrices(tx, claim)}) v on true
     -- With OFFSET 0 the function is called for these SKUs alone, and not for all to be filtered afterwards.
@@ -107,5 +111,5 @@ export async function lockAnswered(
     readMoment(tx, claim),
   ]);
   const locked = found.map((row) => ({ ...row, hints: hintsOf(hints, row.sku) }));
-  return { locked, lockedAt: performance.now(), moment: { at, late, scoped }, massMove };
+  return { locked, lockedAt: performance.now(), moment: { at, late, scoped }, massMove, againShare };
 }

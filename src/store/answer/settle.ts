@@ -44,6 +44,7 @@ export type Settling = { readonly next: NextRefresh } & Pick<AnswerLearning, 'ev
  * - Live: after the time that was learned for it.
  * - Priced, but in no manifest: after `liveMs`, because nobody reports its moves. It takes a live slot only if it was
  *   last listed as live.
+ * - To be asked once more (second-looks.ts): then, or after `snapshotMs` where that is sooner.
  * - All others: after `snapshotMs`.
  *
  * A promise of its age can bring a refresh forward (`promised_at`). All are settled as if they were in scope;
@@ -52,7 +53,7 @@ export type Settling = { readonly next: NextRefresh } & Pick<AnswerLearning, 'ev
 export async function settleAnswered(
   tx: Tx,
   { claim, at }: { readonly claim: Claim; readonly at: Date },
-  { answered, ahead, judged, lost }: AnswerEffects,
+  { answered, ahead, judged, lost, again }: AnswerEffects,
   { next, everythingLive }: Settling,
 ): Promise<void> {
   const liveMs = new Map(ahead.map(({ sku, nextMs }) => [sku, nextMs]));
@@ -73,6 +74,7 @@ export async function settleAnswered(
       live = d.live and (s.price_source is not distinct from 'live' or ${everythingLive} or d.live_left > 1),
       live_left = greatest(d.live_left - 1, 0),
       live_marks = case when d.live then d.live_marks else greatest(d.live_marks - 1, 0) end,
+      again_at = ${at}::timestamptz + make_interval(secs => a.again_seconds),
       (promised_at, promised_by) = (
         select ${at}::timestamptz + make_interval(secs => catalog_internal.promised_interval(w.max_age)),
           ${at}::timestamptz + make_interval(secs => w.max_age)
@@ -88,8 +90,8 @@ export async function settleAnswered(
     from unnest(${answered.map(({ sku }) => sku)}::text[], ${answered.map(({ sku }) => generation.get(sku) ?? -1)}::int[],
         ${answered.map(({ sku }) => secs(liveMs.get(sku) ?? next.liveMs))}::float8[],
         ${answered.map(({ sku }) => secsOrNull(doubtedMs.get(sku)))}::float8[],
-        ${answered.map(({ sku }) => secsOrNull(lostMs.get(sku)))}::float8[])
-        as a(sku, generation, live_seconds, doubted_seconds, lost_seconds)
+        ${answered.map(({ sku }) => secsOrNull(lostMs.get(sku)))}::float8[], ${answered.map(({ sku }) => again.get(sku) ?? null)}::float8[])
+        as a(sku, generation, live_seconds, doubted_seconds, lost_seconds, again_seconds)
       join catalog.skus s using (sku)
       cross join lateral (
         select case
@@ -101,13 +103,14 @@ export async function settleAnswered(
           when a.doubted_seconds is not null then now()
           when s.price_source = 'live' or ${everythingLive} then now() + make_interval(secs => a.live_seconds)
           when not s.in_manifest then now() + make_interval(secs => ${secs(next.liveMs)})
-          else now() + make_interval(secs => ${secs(next.snapshotMs)})
+          else least(now() + make_interval(secs => ${secs(next.snapshotMs)}), ${at}::timestamptz + make_interval(secs => a.again_seconds))
         end as due_at,
         case
           when s.state in ('removed', 'not_found') then 'metadata'
           when a.doubted_seconds is not null then 'doubted'
           when s.price_source = 'live' or ${everythingLive} then 'live'
           when not s.in_manifest then 'unlisted'
+          when a.again_seconds is not null then 'again'
           else ${next.snapshotReason}
         end as reason
       ) next

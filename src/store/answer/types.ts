@@ -66,6 +66,8 @@ export interface AnswerLearning {
   readonly lines: (refreshes: readonly LiveRefresh[]) => WeighedLines;
   /** During an incident a refresh of any SKU is one at a live SKU, whatever the catalog lists it as. */
   readonly everythingLive: boolean;
+  /** Draws from [0, 1). */
+  readonly random: () => number;
 }
 
 /** Nothing is learned of live SKUs. */
@@ -73,6 +75,7 @@ export const NO_LEARNING: AnswerLearning = {
   live: () => null,
   lines: () => ({ lines: [], lineEvidence: new Map() }),
   everythingLive: false,
+  random: () => 0,
 };
 
 /** Lines with the refreshes of an answer, in order of their ids, and what they say of each by SKU. */

@@ -72,6 +72,11 @@ export const due = internal.table(
     doubtedAt: instant('doubted_at'),
     believed: jsonb(),
     /**
+     * From when on an answer is the second look after one that had nothing new of what was reported
+     * (store/answer/second-looks.ts); null: none is to come.
+     */
+    againAt: instant('again_at'),
+    /**
      * Of a SKU that is out of scope: when it would be due. It has no lane (0) then, unless it is asked once for its
      * metadata.
      */

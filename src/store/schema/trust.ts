@@ -51,6 +51,19 @@ export const beliefs = internal.table(
     livePriorSurprise: doublePrecision('live_prior_surprise').notNull().default(0),
     livePriorLeverage: doublePrecision('live_prior_leverage').notNull().default(0),
     livePriorNoise: doublePrecision('live_prior_noise').notNull().default(0),
+    /**
+     * Second looks after an answer that had nothing new of what was reported, those that found a change, and the
+     * part of such SKUs that gets one (store/trust/late-prices.ts); both of those since that was learned.
+     */
+    againLooks: doublePrecision('again_looks').notNull().default(0),
+    againFound: doublePrecision('again_found').notNull().default(0),
+    againShare: doublePrecision('again_share').notNull().default(1),
+    againNewLooks: doublePrecision('again_new_looks').notNull().default(0),
+    againNewFound: doublePrecision('again_new_found').notNull().default(0),
+    /** How likely an answer is wrong that had nothing new of what was reported, before its second look. */
+    lateMoves: doublePrecision('late_moves').notNull().default(0.01),
+    /** Since when so many are that it is said; null: they are not. */
+    lateSince: instant('late_since'),
   },
   (t) => [check('beliefs_one_row', sql`${t.id}`)],
 );

@@ -126,7 +126,7 @@ async function countLedger(tx: Tx): Promise<LedgerCount[]> {
     from (${targets(tx)}) target, ledger d join catalog.skus s using (sku)
     where s.state = 'priced'
       and extract(epoch from now() - s.priced_at) <= case when ${unreported(tx)} then target.live else target.snapshot end
-      and (d.due_at <= now() and d.reason <> 'metadata'
+      and (d.due_at <= now() and d.reason not in ('metadata', 'again')
         or d.live and d.reason = 'live' and extract(epoch from now() - s.priced_at) > target.live)
     group by s.price_source
     order by kind, label`);

@@ -1,14 +1,24 @@
 import { scanning, type Sql } from '../connection/db.ts';
 import { learnPrior, type PriorLesson, type RatePrior } from '../live/rate-prior.ts';
+import {
+  lateMovesOf,
+  type LatePrices,
+  type LatePricesChange,
+  learnSecondLooks,
+  pricesLag,
+  type SecondLooks,
+} from './late-prices.ts';
 
 /**
  * Learns anew what is believed of prices in general from what refreshes have found: of the last seven days for
  * whatever each of them tests (catalog_internal.calibration_hours), of each SKU's own moves for the sizes that move
  * with it. Where there is little to learn from, what was believed before any refresh weighs as so many refreshes,
- * sizes or SKU-minutes as stand here.
+ * sizes or SKU-minutes as stand here. Returns whether prices began to lag behind the delta's reports, or do so no
+ * longer.
  */
-export async function learnBeliefs(sql: Sql): Promise<void> {
+export async function learnBeliefs(sql: Sql): Promise<LatePricesChange | null> {
   await learnRatePrior(sql);
+  const change = await learnLatePrices(sql);
   await scanning(sql`
     with found as materialized (
       select cohort, sum(looks)::float8 as looks, sum(looks - "right")::float8 as moved, sum(minutes) as minutes,
@@ -46,6 +56,7 @@ export async function learnBeliefs(sql: Sql): Promise<void> {
       missed_rate = told.missed / greatest(told.minutes, 1),
       move_rate = (1 + covered.moved) / (4320 + catalog.skus * covered.span)
     from told, covered, sizes, live, catalog`);
+  return change;
 }
 
 /**
@@ -63,6 +74,39 @@ async function learnRatePrior(sql: Sql): Promise<void> {
       live_prior_surprise = live_prior_surprise - ${held.surprise},
       live_prior_leverage = greatest(0, live_prior_leverage - ${held.leverage}),
       live_prior_noise = greatest(0, live_prior_noise - ${held.noise})`;
+}
+
+/**
+ * Takes the second looks since the last time into account for how many there are to be, and for what an answer that
+ * has nothing new of what was reported is worth; as learnRatePrior.
+ */
+async function learnLatePrices(sql: Sql): Promise<LatePricesChange | null> {
+  const [held] = await sql<[SecondLooks & { newLooks: number; newFound: number; lagged: boolean }]>`
+    select again_looks as looks, again_found as found, again_share as share,
+      again_new_looks as "newLooks", again_new_found as "newFound", late_since is not null as lagged
+    from catalog_internal.beliefs`;
+  const { newLooks, newFound, lagged } = held;
+  const known = learnSecondLooks(held, { looks: newLooks, found: newFound });
+  const lags = pricesLag(known, lagged);
+  const [{ minutes }] = await sql<[{ minutes: number | null }]>`
+    with before as (select late_since from catalog_internal.beliefs)
+    update catalog_internal.beliefs set again_looks = ${known.looks}, again_found = ${known.found},
+      again_share = ${known.share}, again_new_looks = greatest(0, again_new_looks - ${newLooks}),
+      again_new_found = greatest(0, again_new_found - ${newFound}), late_moves = ${lateMovesOf(known)},
+      late_since = case when ${lags} then coalesce(beliefs.late_since, clock_timestamp()) end
+    from before
+    returning (extract(epoch from clock_timestamp() - before.late_since) / 60)::float8 as minutes`;
+  if (lags === lagged) return null;
+  return lags
+    ? { kind: 'began', looks: Math.round(known.looks), found: Math.round(known.found) }
+    : { kind: 'ended', minutes: Math.round(Math.max(0, minutes ?? 0)) };
+}
+
+/** Whether prices lag behind the delta's reports, and by what; null: they do not. */
+export async function readLatePrices(sql: Sql): Promise<LatePrices | null> {
+  const [row] = await sql<{ since: Date | null; looks: number; found: number }[]>`
+    select late_since as since, again_looks as looks, again_found as found from catalog_internal.beliefs`;
+  return row === undefined || row.since === null ? null : { ...row, since: row.since };
 }
 
 /**

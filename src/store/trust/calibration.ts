@@ -1,6 +1,7 @@
 import type { Clock } from '../../lib/clock.ts';
 import type { Sql } from '../connection/db.ts';
 import type { PriorLesson } from '../live/rate-prior.ts';
+import { AGAIN, type SecondLooks } from './late-prices.ts';
 
 /*
  * How often what was said of a price was so. Each answered refresh is a test of the probability held just before it
@@ -104,17 +105,19 @@ export class CalibrationCounts {
 
 /**
  * Adds counts to those of the present hour, in order of their keys, as every process does, and to what the prior of
- * rates is learned from.
+ * rates and the worth of second looks are learned from.
  */
 export async function storeCalibration(sql: Sql, counts: readonly CalibrationBin[]): Promise<void> {
   if (counts.length === 0) return;
   const numbers = (of: (counts: CalibrationBin) => number) => counts.map(of);
   const { surprise, leverage, noise } = priorLessonOf(counts);
+  const again = secondLooksOf(counts);
   await sql`
     with lesson as (
       update catalog_internal.beliefs set live_prior_surprise = live_prior_surprise + ${surprise},
-        live_prior_leverage = live_prior_leverage + ${leverage}, live_prior_noise = live_prior_noise + ${noise}
-      where ${leverage > 0} and id in (select id from catalog_internal.beliefs for update skip locked)
+        live_prior_leverage = live_prior_leverage + ${leverage}, live_prior_noise = live_prior_noise + ${noise},
+        again_new_looks = again_new_looks + ${again.looks}, again_new_found = again_new_found + ${again.found}
+      where ${leverage > 0 || again.looks > 0} and id in (select id from catalog_internal.beliefs for update skip locked)
     )
     insert into catalog_internal.calibration_hours as h (hour, cohort, bin, looks, "right", claimed, minutes, missed)
     select date_trunc('hour', clock_timestamp()), n.*
@@ -138,6 +141,13 @@ export function priorLessonOf(counts: readonly CalibrationBin[]): PriorLesson {
     lesson.noise += claimed * (1 - claimed / looks);
   }
   return lesson;
+}
+
+/** How many second looks are counted, and how many of them found a change. Pure. */
+export function secondLooksOf(counts: readonly CalibrationBin[]): Pick<SecondLooks, 'looks' | 'found'> {
+  const ofThem = counts.filter(({ cohort }) => cohort === AGAIN);
+  const sum = (of: (each: CalibrationBin) => number) => ofThem.reduce((n, each) => n + of(each), 0);
+  return { looks: sum(({ looks }) => looks), found: sum(({ looks, right }) => looks - right) };
 }
 
 /** Drops counts that are older than the view catalog.calibration shows, and those of a clock that was ahead. */

@@ -69,7 +69,8 @@ export async function markForVerification(sql: Sql, skus: readonly string[]): Pr
           greatest(0, extract(epoch from now() - s.priced_at)::float8 / 60) as minutes
       ) c
       cross join lateral (
-        select c.cohort in ('live', 'unlisted') as by_rate, c.cohort = 'reported' as reported
+        select c.cohort in ('live', 'unlisted') as by_rate, 
+          case when c.cohort = 'reported' then true when d.again_at is null then false end as reported
       ) h
       where s.sku = any(${skus as string[]}) and s.state = 'priced' and t.p_right is not null
       order by s.sku`;

@@ -59,7 +59,9 @@ export async function planLive(ctx: SyncContext): Promise<TaskOutcome> {
   const scheduled =
     incident || plan.unsolved ? await scheduleAll(ctx, wait, { all: plan.unsolved, incident }) : 0;
   await storeRefreshThreshold(sql, solved, idle, plan.incident?.since ?? null);
-  await learnBeliefs(sql);
+  const late = await learnBeliefs(sql);
+  if (late?.kind === 'began') ctx.emit({ event: 'late-prices.began', looks: late.looks, found: late.found });
+  if (late?.kind === 'ended') ctx.emit({ event: 'late-prices.ended', minutes: late.minutes });
   await storeWholesaleRate(sql, wholesaleRate(await readWholesale(sql)));
   const nextInMs = skus === 0 || backlog.isNear ? SOON_MS : SOLVE_EVERY_MS;
   // Where all are refreshed in turn, each refresh is as good a sample.

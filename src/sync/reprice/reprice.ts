@@ -250,6 +250,7 @@ async function settle(
     live: learnRefresh(plan, settings),
     lines: (refreshes: readonly LiveRefresh[]) => weighLines(plan, refreshes),
     everythingLive: plan.incident !== null,
+    random,
   };
   const applied = await applyTraced(ctx, () =>
     applyAnswer(sql, claim, results, nextRefresh(settings), { learning, observers }),

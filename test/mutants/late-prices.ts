@@ -1,0 +1,94 @@
+import { faultsOf, type Mutant } from './mutant.ts';
+
+/** Faults in how prices are found that the partner answers later than it reports them. */
+export const LATE_PRICES: readonly Mutant[] = [
+  ...faultsOf(
+    'src/store/answer/second-looks.ts',
+    ['test/store/second-looks.test.ts'],
+    ['second looks: a wrong clock puts one off', ' || againInSeconds > LONGEST_CACHED_SECONDS', ''],
+    ['second looks: a move that only the mirror has seen gets one', "told && standing !== 'own'", 'told'],
+    [
+      'second looks: an early answer stands for it',
+      "return moved || hasCome ? 'second' : 'early';",
+      "return 'second';",
+    ],
+    [
+      'second looks: the late answer to an earlier report ends it',
+      '(moved ? waits : waits || isDrawn)',
+      '(!moved && isDrawn)',
+    ],
+  ),
+  ...faultsOf(
+    'src/store/trust/late-prices.ts',
+    ['test/store/second-looks.test.ts'],
+    [
+      'second looks: one of the sampled that finds a change changes nothing',
+      'held.share < 1 && found > 0 ? false : ',
+      '',
+    ],
+    ['second looks: chance has all of them go on', 'found <= looks * HARDLY_ANY', 'found <= 0'],
+  ),
+  ...faultsOf(
+    'src/store/answer/settle.ts',
+    ['test/store/second-looks.pg.test.ts'],
+    ['second looks: the sweep waits for one', 'else least(now() +', 'else greatest(now() +'],
+    [
+      "second looks: are taken for the sweep's",
+      "          when a.again_seconds is not null then 'again'\n",
+      '',
+    ],
+  ),
+  ...faultsOf(
+    'src/store/answer/effects.ts',
+    ['test/store/second-looks.pg.test.ts'],
+    [
+      'second looks: their changes count as never reported',
+      "look === 'second' && hasMoved ? 'masked' : row.standing",
+      'row.standing',
+    ],
+  ),
+  ...faultsOf(
+    'src/store/setup/account.ts',
+    ['test/store/second-looks.pg.test.ts'],
+    [
+      'second looks: another account waits for one',
+      'believed = null, again_at = null,\n        live_marks = 0, live_left = 0, generation = generation + 1, due_at',
+      'believed = null,\n        live_marks = 0, live_left = 0, generation = generation + 1, due_at',
+    ],
+  ),
+  ...faultsOf(
+    'drizzle/0054_second_looks.sql',
+    ['test/store/second-looks.pg.test.ts'],
+    [
+      'second looks: a price is stale while one is due',
+      "d.reason NOT IN ('metadata', 'again')",
+      "d.reason <> 'metadata'",
+    ],
+  ),
+  ...faultsOf(
+    'src/store/trust/late-prices.ts',
+    ['test/store/second-looks.test.ts'],
+    ['late prices: end as soon as they began', 'part > LAGGING_PART / 2', 'part > LAGGING_PART'],
+    ['late prices: one by chance is enough', ' && known.found >= LAGGING_FOUND - 1e-6', ''],
+  ),
+  ...faultsOf(
+    'drizzle/0054_second_looks.sql',
+    ['test/store/second-looks.pg.test.ts', 'test/store/p-right.pg.test.ts'],
+    [
+      'late prices: an answer without the change is believed at once',
+      'WHEN reported IS NULL THEN greatest(held.late_moves, held.waiting_moves) ',
+      '',
+    ],
+    ['late prices: nothing is learned of them', '  held.late_moves := b.late_moves;\n', ''],
+  ),
+  ...faultsOf(
+    'src/status/health.ts',
+    ['test/status/prices-lag.test.ts'],
+    ['late prices: are not said', '  ...held([pricesLag(facts)]),\n', ''],
+  ),
+  ...faultsOf(
+    'src/store/trust/beliefs.ts',
+    ['test/store/second-looks.pg.test.ts'],
+    ['late prices: their end is told again and again', 'if (lags === lagged) return null;', ''],
+  ),
+];

@@ -1,0 +1,90 @@
+import { expect, onTestFinished, test } from 'vitest';
+import { connect } from '../../src/store/connection/db.ts';
+import { Day } from './day.ts';
+import { readActionable } from './mirror.ts';
+import { sayAll } from './progress.ts';
+import { QUIET } from './quiet.ts';
+import { useRig } from './rig.ts';
+
+/*
+ * A partner that reports prices before it answers them, without a single error. Sweeps are half a day apart, so that
+ * nothing else finds them.
+ */
+
+const rig = useRig(() => Promise.resolve());
+
+const sorted = (prices: Readonly<Record<string, unknown>>) =>
+  JSON.stringify(
+    Object.entries(prices)
+      .filter(([, price]) => price !== null)
+      .toSorted(([a], [b]) => a.localeCompare(b)),
+  );
+
+/** A day that has begun, with the mirror filled. */
+async function begun(options: object): Promise<Day> {
+  await rig.reset({ seed: 7, skus: 120, liveShare: 0.2, ...options });
+  // Connections are there since a time by the machine's clock.
+  await rig.time.set(Date.now() + 60_000);
+  const presence = connect(rig.url, { max: 1, name: 'catalog-mirror instance' });
+  await presence`
+    insert into catalog_internal.instances
+    select 1, pid, backend_start from pg_stat_activity where pid = pg_backend_pid()`;
+  onTestFinished(() => presence.end());
+  const day = new Day(rig, 'info', { DELTA_INTERVAL: '5m', SWEEP_MIN_AGE: '12h' });
+  await day.pass(0.7);
+  return day;
+}
+
+/** Covered SKUs with wrong prices to act on, and since when: since the partner has the prices that it has now. */
+class WrongPrices {
+  #since = new Map<string, number>();
+
+  /** The longest that any of them is wrong by now, in minutes. */
+  async longest(): Promise<number> {
+    const { rows, at } = await readActionable(rig.sql);
+    const truth = rig.partner.world.truth();
+    const wrong = rows.flatMap(({ sku, covered, prices }) => {
+      const is = truth.get(sku);
+      const right = sorted(is?.answer === 'record' ? is.sizeMap : {});
+      return covered && right !== sorted(prices) ? [`${sku} ${right}`] : [];
+    });
+    this.#since = new Map(wrong.map((each) => [each, this.#since.get(each) ?? at]));
+    return Math.max(0, ...[...this.#since.values()].map((since) => (at - since) / 60_000));
+  }
+}
+
+/** Second looks, and those that found a change. */
+async function secondLooks(): Promise<{ looks: number; found: number }> {
+  const [row] = await rig.sql<[{ looks: number; found: number }]>`
+    select coalesce(sum(looks), 0)::int as looks, coalesce(sum(looks - "right"), 0)::int as found
+    from catalog_internal.calibration_hours where cohort = 'again'`;
+  return row;
+}
+
+test('behind a cache of ten minutes no price is wrong and actionable for more than half an hour', async () => {
+  const day = await begun({});
+  const wrong = new WrongPrices();
+  QUIET['prices are a cache for ten minutes']?.(day, rig, () => 0);
+  for (let n = 0; n < 20; n += 1) {
+    await day.pass(5 / 60);
+    expect(await wrong.longest(), `after ${5 * n} minutes`).toBeLessThanOrEqual(30);
+  }
+  expect((await secondLooks()).found).toBeGreaterThan(10);
+  expect(day.lines.map(({ event }) => event)).toContain('late-prices.began');
+  expect((await sayAll(day)).reasons.map(({ code }) => code)).toEqual(['prices-lag']);
+}, 400_000);
+
+test('a partner without a cache that reports needlessly is asked once more about sixty SKUs, and then a twentieth', async () => {
+  const day = await begun({ noopShare: 3 });
+  await day.pass(2);
+  const early = await secondLooks();
+  expect(early.looks).toBeGreaterThan(40);
+  await day.pass(2);
+  const late = await secondLooks();
+  const [{ unchanged }] = await rig.sql<[{ unchanged: number }]>`
+    select sum("right")::int as unchanged from catalog_internal.calibration_hours where cohort = 'reported'`;
+  expect(unchanged).toBeGreaterThan(200);
+  expect(late.looks).toBeLessThan(120);
+  expect(day.lines.map(({ event }) => event)).not.toContain('late-prices.began');
+  expect(late.looks - early.looks).toBeLessThanOrEqual(10);
+}, 400_000);

@@ -1,0 +1,157 @@
+import { describe, expect, test } from 'vitest';
+import { testsOf } from '../../src/store/answer/calibration-tests.ts';
+import {
+  againIn,
+  type HeldSecondLook,
+  LONGEST_CACHED_SECONDS,
+  secondLookOf,
+} from '../../src/store/answer/second-looks.ts';
+import type { Standing } from '../../src/store/catalog/audit.ts';
+import { secondLooksOf } from '../../src/store/trust/calibration.ts';
+import {
+  lateMovesOf,
+  learnSecondLooks,
+  pricesLag,
+  type SecondLooks,
+} from '../../src/store/trust/late-prices.ts';
+
+const SKU: HeldSecondLook & Standing = { live: false, comparable: true, standing: 'own', kept: null };
+const TOLD = { ...SKU, told: true, standing: 'report' } as const;
+
+describe('what an answer is to the second look of its SKU', () => {
+  test.each([
+    ['nothing without a report or a second look to come', SKU, 'none'],
+    ['a first look where a delta has reported the SKU', TOLD, 'report'],
+    ['a first look where a manifest has, by the hash', { ...TOLD, standing: 'masked' as const }, 'report'],
+    ['nothing where only the mirror has seen a move', { ...TOLD, standing: 'own' as const }, 'none'],
+    ['nothing where the report came after it was asked', { ...TOLD, standing: 'overtaken' as const }, 'none'],
+    ['nothing of a live SKU', { ...TOLD, live: true }, 'none'],
+    ['nothing of one that nobody lists', { ...TOLD, comparable: false }, 'none'],
+    ['the second one at its time', { ...SKU, againInSeconds: 0 }, 'second'],
+    ['an early one before', { ...SKU, againInSeconds: 1 }, 'early'],
+    ['the second one where a wrong clock has dated it', { ...SKU, againInSeconds: 1021 }, 'second'],
+    ['a first look again where it is reported meanwhile', { ...TOLD, againInSeconds: 60 }, 'report'],
+  ])('%s', (_, row, look) => {
+    expect(secondLookOf(row, 'record', false)).toBe(look);
+  });
+
+  test('is the second one where it finds a change before its time, and nothing where it is no record', () => {
+    expect(secondLookOf({ ...SKU, againInSeconds: 60 }, 'record', true)).toBe('second');
+    expect(secondLookOf(TOLD, 'not_found', false)).toBe('none');
+  });
+});
+
+test('the longest cache is what the partner declares', () => expect(LONGEST_CACHED_SECONDS).toBe(1020));
+
+describe('a SKU is asked once more', () => {
+  test('after the longest cache where an answer to a report has nothing new, if it is drawn', () => {
+    expect(againIn('report', SKU, false, true)).toBe(1020);
+    expect(againIn('report', SKU, false, false)).toBeNull();
+    expect(againIn('report', SKU, true, true)).toBeNull();
+  });
+
+  test('and only once', () => {
+    for (const moved of [false, true])
+      expect(againIn('second', { ...SKU, againInSeconds: 0 }, moved, true)).toBeNull();
+    expect(againIn('none', SKU, false, true)).toBeNull();
+  });
+
+  test('at the time that was planned, where an answer before it finds nothing', () => {
+    expect(againIn('early', { ...SKU, againInSeconds: 300 }, false, false)).toBe(300);
+  });
+
+  test('after another report that comes while it waits, whatever the answer: it may be the late one to the first', () => {
+    const waits = { ...TOLD, againInSeconds: 300 };
+    for (const moved of [false, true]) expect(againIn('report', waits, moved, false)).toBe(1020);
+    expect(againIn('report', { ...TOLD, againInSeconds: -1 }, true, false)).toBe(1020);
+  });
+});
+
+const NONE: SecondLooks = { looks: 0, found: 0, share: 1 };
+/** After rounds of second looks, each so many with so many that found a change. */
+const after = (held: SecondLooks, ...rounds: readonly (readonly [looks: number, found: number])[]) =>
+  rounds.reduce((known, [looks, found]) => learnSecondLooks(known, { looks, found }), held);
+const times = (n: number, looks: number, found: number) =>
+  Array.from({ length: n }, () => [looks, found] as const);
+
+describe('how many get a second look', () => {
+  test('all while little is known, and one in twenty after sixty that found nothing', () => {
+    expect(after(NONE, [59, 0]).share).toBe(1);
+    expect(after(NONE, [60, 0]).share).toBe(0.05);
+    expect(after(NONE, ...times(60, 1, 0)).share).toBe(0.05);
+    expect(after(NONE, ...times(59, 1, 0)).share).toBe(1);
+  });
+
+  test('nothing is learned of no looks', () => expect(after(NONE, [0, 0])).toEqual(NONE));
+
+  test('still one in twenty where hardly any finds a change, and all where more do', () => {
+    expect(after(NONE, ...times(3, 60, 1)).share).toBe(0.05);
+    expect(after(NONE, ...times(3, 60, 3)).share).toBe(1);
+  });
+
+  test('all as soon as one of the sampled finds a change, and fewer again once enough have found none', () => {
+    const sampled = after(NONE, [600, 0]);
+    const doubted = after(sampled, [1, 1]);
+    expect(doubted.share).toBe(1);
+    expect(after(sampled, [100, 1]).share).toBe(1);
+    expect(after(doubted, ...times(20, 1, 0)).share).toBe(1);
+    expect(after(doubted, ...times(60, 1, 0)).share).toBe(0.05);
+    expect(after(sampled, ...times(30, 1, 0)).share).toBe(0.05);
+  });
+
+  test('a cache that ends is forgotten within some hundred looks', () => {
+    const cache = after(NONE, ...times(30, 10, 6));
+    expect(cache.share).toBe(1);
+    expect(after(cache, ...times(20, 10, 0)).share).toBe(0.05);
+  });
+});
+
+test('second looks are counted by themselves, and those that come too early not at all', () => {
+  const refresh = {
+    cohort: 'snapshot',
+    pRight: 0.9,
+    sizePRight: 0.9,
+    minutes: 17,
+    random: false,
+    finding: null,
+    alpha: null,
+    beta: null,
+    priorMinutes: 30,
+  };
+  const tests = testsOf(
+    [
+      { ...refresh, sku: 'A', look: 'second', moved: true },
+      { ...refresh, sku: 'B', look: 'early', moved: false },
+      { ...refresh, sku: 'C', look: 'report', moved: false, cohort: 'reported' },
+    ],
+    new Map(),
+  );
+  expect(tests.map(({ cohort, right }) => [cohort, right])).toEqual([
+    ['again', 0],
+    ['reported', 1],
+  ]);
+  const bin = { bin: 9, claimed: 0, minutes: 0, missed: 0, leverage: 0 };
+  const counts = [
+    { ...bin, cohort: 'again', looks: 7, right: 4 },
+    { ...bin, cohort: 'again', looks: 2, right: 2 },
+    { ...bin, cohort: 'again sizes', looks: 70, right: 4 },
+    { ...bin, cohort: 'reported', looks: 5, right: 1 },
+  ];
+  expect(secondLooksOf(counts)).toEqual({ looks: 9, found: 3 });
+});
+
+describe('prices lag behind the reports', () => {
+  test('where more than one in twenty such answers is wrong, three at least, and until half as many are', () => {
+    expect(pricesLag({ looks: 20, found: 2.9 }, false)).toBe(false);
+    expect(pricesLag({ looks: 20, found: 3 }, false)).toBe(true);
+    expect(pricesLag({ looks: 55, found: 3.5 }, false)).toBe(false);
+    expect(pricesLag({ looks: 55, found: 3.6 }, false)).toBe(true);
+    expect(pricesLag({ looks: 60, found: 1.9 }, true)).toBe(true);
+    expect(pricesLag({ looks: 60, found: 1.7 }, true)).toBe(false);
+  });
+
+  test('as likely as second looks say, and as one in a hundred before there are any', () => {
+    expect(lateMovesOf(NONE)).toBeCloseTo(0.01, 5);
+    expect(lateMovesOf({ looks: 40, found: 20 })).toBeCloseTo(0.337, 3);
+  });
+});

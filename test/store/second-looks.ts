@@ -1,0 +1,71 @@
+import { applyAnswer } from '../../src/store/answer/apply.ts';
+import { NO_OBSERVERS } from '../../src/store/answer/observers.ts';
+import { type Applied, NO_LEARNING, type SkuResult } from '../../src/store/answer/types.ts';
+import { applyDelta } from '../../src/store/catalog/delta.ts';
+import { CalibrationCounts } from '../../src/store/trust/calibration.ts';
+import { claimAll, found, knownSkus, mark, REFRESH, type TestStore } from './support.ts';
+
+export const OLD = { 40: 4000, 41: 4100 };
+export const NEW = { 40: 4000, 41: 4200 };
+
+/** What tests of second looks do with a store. */
+export function lookingTwice(store: TestStore) {
+  let snapshot = 0;
+
+  /** Answers whatever is due, and writes what that teaches. */
+  async function answer(results: readonly SkuResult[], draw = 0): Promise<Applied> {
+    const { sql } = store;
+    const calibration = new CalibrationCounts({ monotonic: () => 0 }, 0);
+    return await applyAnswer(sql, await claimAll(sql), results, REFRESH, {
+      learning: { ...NO_LEARNING, random: () => draw },
+      observers: { ...NO_OBSERVERS, calibration },
+    });
+  }
+
+  /** A delta reports SKUs as changed. */
+  async function report(...changed: readonly string[]): Promise<void> {
+    const since = String(snapshot);
+    snapshot += 1;
+    await applyDelta(store.sql, { since, toSnapshot: String(snapshot), changed, nowLive: [], removed: [] });
+  }
+
+  async function reported(sku: string, prices: Readonly<Record<string, number>>, draw = 0): Promise<void> {
+    await report(sku);
+    await answer([found(sku, prices)], draw);
+  }
+
+  async function pass(minutes: number): Promise<void> {
+    const { sql } = store;
+    const by = sql`make_interval(secs => ${minutes * 60})`;
+    await sql`update catalog_internal.due set due_at = due_at - ${by}, again_at = again_at - ${by}, held_until = held_until - ${by}`;
+    await sql`
+      update catalog.skus set asked_at = asked_at - ${by}, priced_at = priced_at - ${by}, reported_at = reported_at - ${by},
+        first_priced_at = first_priced_at - ${by}`;
+    await sql`update catalog_internal.sync set manifest_applied_at = manifest_applied_at - ${by}`;
+  }
+
+  /** SKUs whose prices are known, a day after the manifest. */
+  async function priced(...skus: readonly string[]): Promise<void> {
+    const { sql } = store;
+    snapshot = 0;
+    await sql`
+      update catalog_internal.sync set snapshot_id = '0', manifest_applied_at = now(), snapshot_generated_at = now(), delta_checked_at = now()`;
+    await knownSkus(sql, skus);
+    await mark(sql, skus, 'new');
+    await answer(skus.map((sku) => found(sku, OLD)));
+    await pass(60);
+  }
+
+  /** When it is asked next, in minutes, what for, and whether its price may be acted on. */
+  async function next(sku: string) {
+    const [row] = await store.sql<
+      [{ reason: string; lane: number; minutes: number; actionable: boolean; stale: boolean; again: boolean }]
+    >`
+      select d.reason, d.lane, round(extract(epoch from d.due_at - clock_timestamp()) / 60)::int as minutes,
+        t.actionable, t.stale, d.again_at is not null as again
+      from catalog_internal.due d join catalog.sku_trust t using (sku) where d.sku = ${sku}`;
+    return row;
+  }
+
+  return { answer, report, reported, pass, priced, next };
+}
