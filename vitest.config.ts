@@ -25,6 +25,7 @@ const LONGEST = [
   'test/sim/one-daemon',
   'test/sim/day',
   'test/sim/weather',
+  'test/sim/quiet',
   'test/process/failpoints',
   'test/process/kill',
   'test/process/follower-kill',
@@ -71,7 +72,7 @@ export const LONG = [
   'test/package/pack.e2e.test.ts',
   'test/process/!(command-line).e2e.test.ts',
   'test/security/*.e2e.test.ts',
-  'test/sim/{day,weather}.pg.test.ts',
+  'test/sim/{day,quiet,weather}.pg.test.ts',
   'test/status/*.e2e.test.ts',
   'test/store/{failover,old-statistics}.pg.test.ts',
 ];

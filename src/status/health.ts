@@ -7,7 +7,7 @@ import { snapshotHolderText } from '../store/status/snapshot-holder.ts';
 import { backlogReasons } from './backlog.ts';
 import type { Facts } from './facts.ts';
 import { failingCalls, failingTasks } from './failing.ts';
-import { massMoveReasons } from './mass-move.ts';
+import { lateReasons, massMoveReasons } from './mass-move.ts';
 import { reasonsWhilePaused } from './pause.ts';
 import { clockReasons, progressReasons } from './progress.ts';
 import {
@@ -76,8 +76,8 @@ const mirrorReasons = (facts: Facts): Reason[] => [
   ...backlogReasons(facts),
   ...watchlistReasons(facts),
   ...scopeReasons(facts),
-  ...held([pricesLag(facts)]),
   ...massMoveReasons(facts),
+  ...lateReasons(facts),
   ...notStoredReasons(facts),
 ];
 
@@ -186,19 +186,6 @@ function watchlistReasons({ watchlistLeftOut }: Facts): Reason[] {
       'take out what need not be watched, or raise WATCHLIST_MAX_SKUS',
     ),
   ];
-}
-
-/** The partner reports prices before it answers them. */
-function pricesLag({ latePrices = null, now }: Facts): Reason | false {
-  if (latePrices === null) return false;
-  const { since, looks, found } = latePrices;
-  const age = formatAge(Math.max(0, (now.getTime() - since.getTime()) / 1000));
-  return degraded(
-    'prices-lag',
-    `prices have lagged behind the delta's reports for ${age}: ${count(Math.round(found))} of the last ` +
-      `${count(Math.round(looks))} answers with the prices of before were wrong when they were seen again`,
-    'it is probably a cache of the partner: tell them; such prices are not acted on until they are seen again',
-  );
 }
 
 function notStoredReasons({ notStored: { skus, last, sample } }: Facts): Reason[] {

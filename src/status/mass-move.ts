@@ -9,20 +9,53 @@ export function massMoveReasons({
   now,
   doubts: { implausible, massMoved, last, massMove },
 }: Facts): Reason[] {
-  if (massMove === null) return [];
+  if (massMove === null || massMove.kind === 'unmoved') return [];
   const { since, kind } = massMove;
-  const isFault = kind === 'factor' || kind === 'one-price';
   const shown = shownOf(massMove);
   const age = formatAge(Math.max(0, (now.getTime() - since.getTime()) / 1000));
   return [
     degraded(
       'mass-move',
       `prices have moved implausibly in masses for ${age} (${shown}); ${count(implausible + massMoved)} SKUs ` +
-        `wait for ${isFault ? 'your word' : 'a second answer'}${last === null ? '' : `, last ${last}`}`,
+        `wait for ${WAIT_FOR[kind] ?? 'a second answer'}${last === null ? '' : `, last ${last}`}`,
       'if the market did move, run `catalog-mirror refresh --accept`; else tell the partner',
     ),
   ];
 }
+
+/**
+ * That the partner reports prices before it answers them: nearly all answers to reports have the prices of before, or
+ * second looks find that too many of these were wrong.
+ */
+export function lateReasons({ latePrices = null, now, doubts: { massMoved, massMove } }: Facts): Reason[] {
+  const ageOf = (since: Date) => formatAge(Math.max(0, (now.getTime() - since.getTime()) / 1000));
+  if (massMove?.kind === 'unmoved')
+    return [
+      degraded(
+        'prices-lag',
+        `prices have not moved with the delta's reports for ${ageOf(massMove.since)}: ${count(massMove.implausible)} of ` +
+          `${count(massMove.answers)} SKUs that were reported within an hour were answered with the prices of before; ` +
+          `${count(massMoved)} SKUs wait for other prices`,
+        'it is probably a cache of the partner: tell them; if nothing has moved, run `catalog-mirror refresh --accept`',
+      ),
+    ];
+  if (latePrices === null) return [];
+  const { since, looks, found } = latePrices;
+  return [
+    degraded(
+      'prices-lag',
+      `prices have lagged behind the delta's reports for ${ageOf(since)}: ${count(Math.round(found))} of the last ` +
+        `${count(Math.round(looks))} answers with the prices of before were wrong when they were seen again`,
+      'it is probably a cache of the partner: tell them; such prices are not acted on until they are seen again',
+    ),
+  ];
+}
+
+/** What ends doubts, where a second answer that says the same does not. */
+const WAIT_FOR: Partial<Record<MassMove['kind'], string>> = {
+  factor: 'your word',
+  'one-price': 'your word',
+};
 
 /** What shows that prices move implausibly in masses. */
 function shownOf({ kind, answers, implausible, move, factor }: MassMove): string {

@@ -22,6 +22,7 @@ import { LEARNED_NAMES } from './learned-names.ts';
 import { LIVE } from './live.ts';
 import { LOCKS } from './locks.ts';
 import { MANIFEST_ANSWERS } from './manifest-answers.ts';
+import { MASS_MOVES } from './mass-moves.ts';
 import type { Mutant } from './mutant.ts';
 import { NEIGHBOURS } from './neighbours.ts';
 import { OBJECTS } from './objects.ts';
@@ -64,6 +65,7 @@ export const LISTS: Readonly<Record<string, readonly Mutant[]>> = {
   'learned-names': LEARNED_NAMES,
   readings: READINGS,
   'manifest-answers': MANIFEST_ANSWERS,
+  'mass-moves': MASS_MOVES,
   judgements: JUDGEMENTS,
   scheduling: SCHEDULING,
   inputs: INPUTS,

@@ -57,6 +57,10 @@ export const BELIEVING: readonly Mutant[] = [
       "if (isLoss(oddity) && lossOf(believed, now, 'all') !== null) return false;\n",
       'if (isLoss(oddity)) return false;\n',
     ],
+  ),
+  ...faultsOf(
+    'src/store/answer/judgements.ts',
+    ['test/store/lost-prices.pg.test.ts'],
     [
       'lost prices: each is an implausible number for moves in masses',
       "judgement.doubt === 'implausible' && !isLoss(judgement.oddity)",

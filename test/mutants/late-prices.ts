@@ -84,7 +84,7 @@ export const LATE_PRICES: readonly Mutant[] = [
   ...faultsOf(
     'src/status/health.ts',
     ['test/status/prices-lag.test.ts'],
-    ['late prices: are not said', '  ...held([pricesLag(facts)]),\n', ''],
+    ['late prices: are not said', '  ...lateReasons(facts),\n', ''],
   ),
   ...faultsOf(
     'src/store/trust/beliefs.ts',

@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { APART_MINUTES, type HeldDoubt, judgeAll, type SkuJudgement } from '../../src/store/answer/doubts.ts';
+import { APART_MINUTES, type HeldDoubt } from '../../src/store/answer/doubts.ts';
+import { judgeAll, type SkuJudgement } from '../../src/store/answer/judgements.ts';
 import { oddityOf, type SizePrices } from '../../src/store/answer/plausibility.ts';
 import { runs } from '../support/soak.ts';
 
@@ -49,6 +50,7 @@ class Mirror {
       kind: null,
       factor: null,
       accepted: null,
+      reportedMoves: 0.9,
     };
     const [judged] = judgeAll([{ sku: 'A', before, now, renamed: false }], () => held, known);
     this.#follow(judged?.judgement ?? { kind: 'none' }, at);

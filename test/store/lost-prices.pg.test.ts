@@ -78,7 +78,8 @@ describe('prices that are suddenly gone', () => {
     await mark(sql, ['B'], 'changed');
     expect((await ledger(sql)).get('B')).toMatchObject({ reason: 'doubted', heldFor: null });
     await applyAnswer(sql, await claimAll(sql), [found('B', NOTHING)], REFRESH);
-    expect(await doubtOf('B')).toMatchObject({ doubt: null, reason: 'sweep' });
+    // Nothing that the report told of is new, so it is seen again, as after any report.
+    expect(await doubtOf('B')).toMatchObject({ doubt: null, reason: 'again' });
   });
 
   test('for most sizes only are doubted, and those of single ones are usual', async () => {

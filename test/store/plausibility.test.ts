@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { type HeldDoubt, judgeAll, judgePrices, type KnownMassMove } from '../../src/store/answer/doubts.ts';
+import { type HeldDoubt, judgePrices, type KnownMassMove } from '../../src/store/answer/doubts.ts';
 import { oddityOf, type SizePrices } from '../../src/store/answer/plausibility.ts';
 import { randomFrom } from '../support/market.ts';
 import { FAULTS, REARRANGED, TrueSku } from './planted-prices.ts';
@@ -10,7 +10,14 @@ import { FAULTS, REARRANGED, TrueSku } from './planted-prices.ts';
 const HISTORIES = Number(process.env['HISTORIES'] ?? 500);
 const SEED = Number(process.env['SEED'] ?? 31);
 
-const QUIET: KnownMassMove = { since: null, usual: null, kind: null, factor: null, accepted: null };
+const QUIET: KnownMassMove = {
+  since: null,
+  usual: null,
+  kind: null,
+  factor: null,
+  accepted: null,
+  reportedMoves: 0.9,
+};
 const say = (line: string) => process.env['HISTORIES'] !== undefined && process.stdout.write(`${line}\n`);
 
 interface Planted {
@@ -207,107 +214,5 @@ describe('a doubt', () => {
     expect(answered(now, now, doubted)).toEqual({ kind: 'stays' });
     expect(answered(now, USUAL, doubted, QUIET, true)).toEqual({ kind: 'ends', back: true });
     expect(answered(now, now, { ...doubted, minutes: 5 })).toEqual({ kind: 'ends', back: false });
-  });
-
-  describe('while prices move in masses', () => {
-    const going: KnownMassMove = { ...QUIET, since: new Date(0), usual: 0.05 };
-    const moved = new Map([...USUAL, ['41', 4000]]);
-    const massMoved = (minutes: number): HeldDoubt => ({
-      doubt: 'mass-move',
-      oddity: null,
-      believed: USUAL,
-      minutes,
-    });
-
-    test('begins with every move', () => {
-      expect(answered(USUAL, moved, null, going)).toMatchObject({ kind: 'begins', doubt: 'mass-move' });
-      expect(answered(USUAL, USUAL, null, going)).toEqual({ kind: 'none' });
-      expect(answered(prices(), USUAL, null, going)).toEqual({ kind: 'none' });
-    });
-
-    test('ends with a second answer, also where that has moved a little, or is as before', () => {
-      expect(answered(moved, moved, massMoved(1), going)).toEqual({ kind: 'stays' });
-      expect(answered(moved, new Map([...moved, ['42', 4350]]), massMoved(6), going)).toEqual({
-        kind: 'ends',
-        back: false,
-      });
-      expect(answered(moved, USUAL, massMoved(1), going)).toEqual({ kind: 'ends', back: true });
-    });
-
-    test('to one price for all sizes, only an answer with several ends it', () => {
-      const onePrice: KnownMassMove = { ...going, kind: 'one-price' };
-      const one = (price: number) => new Map([...USUAL.keys()].map((size) => [size, price]));
-      const held: HeldDoubt = { doubt: 'implausible', oddity: 'one-price', believed: USUAL, minutes: 90 };
-      expect(answered(one(4000), one(4100), held, onePrice)).toEqual({ kind: 'stays', isFault: true });
-      expect(answered(one(4000), USUAL, held, onePrice)).toEqual({ kind: 'ends', back: true });
-      expect(answered(one(4000), one(4000), held, { ...going, kind: 'implausible' })).toEqual({
-        kind: 'ends',
-        back: false,
-      });
-      const swapped: HeldDoubt = { ...held, oddity: 'shuffled', believed: one(4000) };
-      expect(answered(USUAL, USUAL, swapped, onePrice)).toEqual({ kind: 'ends', back: true });
-    });
-
-    describe('by a common factor', () => {
-      const factor = Math.log(100);
-      const inSatang = (sizes: SizePrices) => new Map([...sizes].map(([size, price]) => [size, 100 * price]));
-      const byFactor: KnownMassMove = { ...going, kind: 'factor', factor };
-      const jumped: HeldDoubt = { doubt: 'implausible', oddity: 'jump', believed: USUAL, minutes: 90 };
-
-      test('no number of answers ends it, and what goes on to move stays in that unit', () => {
-        const now = inSatang(USUAL);
-        expect(answered(now, now, jumped, byFactor)).toEqual({ kind: 'stays', isFault: true });
-        const later = inSatang(moved);
-        expect(answered(now, later, massMoved(600), byFactor)).toEqual({ kind: 'stays', isFault: true });
-        expect(answered(now, later, jumped, going)).toEqual({ kind: 'ends', back: false });
-      });
-
-      test('an answer as before ends it, and what only moved ends with a second answer', () => {
-        expect(answered(inSatang(USUAL), USUAL, jumped, byFactor)).toEqual({ kind: 'ends', back: true });
-        expect(answered(moved, moved, massMoved(6), byFactor)).toEqual({ kind: 'ends', back: false });
-      });
-
-      test('first prices are doubted until it is over: nobody knows their unit', () => {
-        expect(answered(prices(), USUAL, null, byFactor)).toMatchObject({
-          kind: 'begins',
-          doubt: 'mass-move',
-        });
-        const first: HeldDoubt = { ...massMoved(60), believed: prices() };
-        expect(answered(USUAL, USUAL, first, byFactor)).toEqual({ kind: 'stays', isFault: true });
-        expect(answered(USUAL, USUAL, first, QUIET)).toEqual({ kind: 'ends', back: false });
-        const [judged] = judgeAll(
-          [{ sku: 'A', before: USUAL, now: USUAL, renamed: false }],
-          () => first,
-          byFactor,
-        );
-        expect(judged?.sample?.odd).toBe(false);
-      });
-
-      test('what is accepted is odd no longer; another move is', () => {
-        const accepted: KnownMassMove = { ...QUIET, accepted: factor };
-        expect(answered(USUAL, inSatang(moved), null, accepted)).toEqual({ kind: 'none' });
-        expect(answered(USUAL, inSatang(moved), null, { ...accepted, since: new Date(0) })).toEqual({
-          kind: 'none',
-        });
-        expect(answered(inSatang(USUAL), USUAL, null, accepted)).toMatchObject({
-          kind: 'begins',
-          oddity: 'jump',
-        });
-        const [judged] = judgeAll(
-          [{ sku: 'A', before: USUAL, now: inSatang(USUAL), renamed: false }],
-          () => null,
-          accepted,
-        );
-        expect(judged?.sample).toMatchObject({ odd: false, factor: null, move: null });
-      });
-
-      test('each answer in it shows that it goes on, and is followed by a refresh as ever', () => {
-        const now = inSatang(USUAL);
-        const [judged] = judgeAll([{ sku: 'A', before: now, now, renamed: false }], () => jumped, byFactor);
-        expect(judged?.sample?.odd).toBe(true);
-        expect(judged?.sample?.factor).toBeCloseTo(factor, 3);
-        expect(judged?.againInMs).toBeNull();
-      });
-    });
   });
 });

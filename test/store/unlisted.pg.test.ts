@@ -95,7 +95,7 @@ describe.each(Object.entries(WAYS))('a SKU that is %s', (_way, become) => {
     const rows = await ledger(store.sql);
     expect(rows.get('U')).toMatchObject({ reason: 'unlisted', lane: 2, live: false });
     expect(rows.get('U')?.dueIn).toBeCloseTo(REFRESH.liveMs / HOUR, 1);
-    expect(rows.get('L')).toMatchObject({ reason: 'sweep', lane: 6 });
+    expect(rows.get('L')).toMatchObject({ reason: 'again', lane: 5 });
     await passHours(store.sql, 11);
     expect(await trust('U')).toMatchObject({ doubt: 'owed', owed_reason: 'unlisted', owed_lane: 'live' });
   });
@@ -143,7 +143,10 @@ describe('a SKU that nobody lists', () => {
     await pricedAgo(31);
     expect(await fresh()).toEqual({ snapshot: 1, unknown: 0 });
     await passHours(store.sql, 11);
-    expect((await countCatalog(store.sql)).due).toMatchObject([{ reason: 'unlisted', count: 1 }]);
+    expect((await countCatalog(store.sql)).due).toMatchObject([
+      { reason: 'again', count: 1 },
+      { reason: 'unlisted', count: 1 },
+    ]);
   });
 
   test('keeps its live slot and its turn where it was last listed as live', async () => {
@@ -208,7 +211,8 @@ describe('a SKU that nobody lists', () => {
 
 describe('a SKU that is listed again', () => {
   test.each([
-    ['snapshot', [], { reason: 'sweep', lane: 6, live: false }],
+    // Its answer has nothing new of what was reported.
+    ['snapshot', [], { reason: 'again', lane: 5, live: false }],
     ['live', ['U'], { reason: 'live', lane: 2, live: true }],
   ] as const)('by a delta, as %s-priced, is asked as those are', async (_as, nowLive, row) => {
     await unlistedU();
@@ -217,13 +221,13 @@ describe('a SKU that is listed again', () => {
     expect((await ledger(store.sql)).get('U')).toMatchObject(row);
   });
 
-  test('by a manifest is asked, and then swept', async () => {
+  test('by a manifest is asked, and as it has nothing new once more', async () => {
     await unlistedU();
     await pricedAgo(20);
     await baseline(store.url, [line('L'), line('U')], { token: { snapshotId: 'm2' } });
     expect(await marks(store.sql)).toEqual({ U: 'changed' });
     await answerAsked(store.sql, found('U', { 9: 90 }));
-    expect((await ledger(store.sql)).get('U')).toMatchObject({ reason: 'sweep', lane: 6 });
+    expect((await ledger(store.sql)).get('U')).toMatchObject({ reason: 'again', lane: 5 });
     expect((await trust('U')).minutes).toBe(24 * 60);
   });
 

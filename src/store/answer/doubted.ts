@@ -1,5 +1,6 @@
 import type { Tx } from '../connection/db.ts';
-import type { Doubt, SkuJudgement } from './doubts.ts';
+import type { Doubt } from './doubts.ts';
+import type { SkuJudgement } from './judgements.ts';
 import type { Oddity } from './plausibility.ts';
 import type { DoubtedSku } from './types.ts';
 

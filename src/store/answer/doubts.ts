@@ -1,5 +1,14 @@
 import type { PriceDifference } from './differences.ts';
-import { isLoss, type Losses, lossOf, type Oddity, oddityOf, type SizePrices } from './plausibility.ts';
+import {
+  factorOf,
+  isLoss,
+  type Losses,
+  lossOf,
+  type Oddity,
+  oddityOf,
+  samePrices,
+  type SizePrices,
+} from './plausibility.ts';
 import type { SkuResult } from './types.ts';
 
 /** Why prices that the partner says are not acted on before a second answer has said them. */
@@ -13,9 +22,10 @@ export const HOUR_MINUTES = 60;
 
 /**
  * What shows moves in masses: implausible answers, of those nearly all by one factor, or most with one price for all
- * sizes; SKUs that have lost all their prices; moves that go far beyond what is usual.
+ * sizes; SKUs that have lost all their prices; moves that go far beyond what is usual; or reports whose answers have
+ * hardly ever moved, as those of a cache.
  */
-export type MassMoveKind = 'implausible' | 'factor' | 'one-price' | 'lost' | 'far';
+export type MassMoveKind = 'implausible' | 'factor' | 'one-price' | 'lost' | 'far' | 'unmoved';
 
 /**
  * What is known of moves in masses when an answer is judged: since when they go on, and how far prices usually move;
@@ -28,6 +38,8 @@ export interface KnownMassMove {
   readonly usual: number | null;
   readonly factor: number | null;
   readonly accepted: number | null;
+  /** Part of the answers to reports that usually have other prices than before. */
+  readonly reportedMoves: number;
 }
 
 /**
@@ -97,10 +109,11 @@ export function judgePrices(
   if (held === null) {
     const odd = oddity ?? loss;
     if (odd !== null) return { kind: 'begins', doubt: 'implausible', oddity: odd, believed: before };
-    if (now.size > 0 && isMoved(before, now, massMove))
+    if (now.size > 0 && (isMoved(before, now, massMove) || isLate(answer, massMove)))
       return { kind: 'begins', doubt: 'mass-move', oddity: null, believed: before };
     return { kind: 'none' };
   }
+  if (massMove.kind === 'unmoved' && isUnmoved(held.believed, now)) return { kind: 'stays', isFault: true };
   if (isBack(held, now, massMove.usual ?? 0)) return { kind: 'ends', back: true };
   if (isOfFault(held, now, massMove)) return { kind: 'stays', isFault: true };
   if (oddity !== null) return { kind: 'begins', doubt: 'implausible', oddity, believed: held.believed };
@@ -118,12 +131,24 @@ function oddOf(
   return isAnotherProduct(answer) ? 'another-product' : null;
 }
 
-const isAccepted = (before: SizePrices, now: SizePrices, accepted: number | null): boolean =>
+/** Whether an answer has moved by the factor that the seller has taken for the market's. */
+export const isAccepted = (before: SizePrices, now: SizePrices, accepted: number | null): boolean =>
   accepted !== null && Math.abs((factorOf(before, now) ?? 0) - accepted) <= OF_FACTOR;
 
+const isUnmoved = (before: SizePrices, now: SizePrices): boolean =>
+  before.size > 0 && samePrices(before, now);
+
+/** Whether an answer has the prices of before, though a report has told of a change, while nearly all such have. */
+const isLate = ({ before, now, losses }: Omit<JudgedAnswer, 'sku'>, { kind }: KnownMassMove): boolean =>
+  kind === 'unmoved' && losses === 'told' && isUnmoved(before, now);
+
 /** Whether there is a move that is doubted only because many move. */
-function isMoved(before: SizePrices, now: SizePrices, { since, factor, accepted }: KnownMassMove): boolean {
-  if (since === null || isAccepted(before, now, accepted)) return false;
+function isMoved(
+  before: SizePrices,
+  now: SizePrices,
+  { since, kind, factor, accepted }: KnownMassMove,
+): boolean {
+  if (since === null || kind === 'unmoved' || isAccepted(before, now, accepted)) return false;
   return before.size > 0 ? !samePrices(before, now) : factor !== null;
 }
 
@@ -137,15 +162,6 @@ function isOfFault(
   if (factor === null || isLoss(oddity)) return false;
   const moved = factorOf(believed, now);
   return moved === null ? believed.size === 0 : Math.abs(moved - factor) <= OF_FACTOR;
-}
-
-/** By how much the sizes that are in both have moved: the median of natural logarithms; null where none is. */
-function factorOf(before: SizePrices, now: SizePrices): number | null {
-  const logs = [...now].flatMap(([size, price]) => {
-    const old = before.get(size);
-    return old === undefined ? [] : [Math.log(price / old)];
-  });
-  return logs.toSorted((a, b) => a - b)[Math.floor(logs.length / 2)] ?? null;
 }
 
 /** An answer that says what is doubted once more. A loss that a report has told of meanwhile needs none. */
@@ -164,10 +180,6 @@ function isBack({ oddity, believed }: HeldDoubt, now: SizePrices, usual: number)
 
 const isAnotherProduct = ({ before, now, renamed }: Omit<JudgedAnswer, 'sku'>): boolean =>
   renamed && before.size > 0 && !samePrices(before, now);
-
-function samePrices(one: SizePrices, other: SizePrices): boolean {
-  return one.size === other.size && [...one].every(([size, price]) => other.get(size) === price);
-}
 
 /** What is known of a SKU before an answer. */
 export interface KnownSku {
@@ -219,100 +231,4 @@ export function judgedAnswers(
       losses,
     };
   });
-}
-
-/**
- * What an answer shows of the market as a whole: judged SKUs that had prices before, within the hour that moves are
- * counted for.
- */
-export interface MarketSample {
-  readonly odd: boolean;
-  /** It is, by one price for all sizes. */
-  readonly onePrice: boolean;
-  /** It has no price any longer. */
-  readonly lost: boolean;
-  /** Nobody reports that. */
-  readonly untold: boolean;
-  /** By how much it has moved from what was believed, up or down; null where no size is in both. */
-  readonly factor: number | null;
-  /** By how much its prices have moved, as a median of natural logarithms; null: none has. */
-  readonly move: number | null;
-}
-
-/** What an answer says of one SKU's prices. */
-export interface SkuJudgement {
-  readonly sku: string;
-  readonly judgement: Judgement;
-  /** In how many milliseconds a second answer counts; null: none is waited for. */
-  readonly againInMs: number | null;
-  /** Null where nothing was held before. */
-  readonly sample: MarketSample | null;
-}
-
-/** Judges all SKUs of an answer. Pure. */
-export function judgeAll(
-  answers: readonly JudgedAnswer[],
-  heldOf: (sku: string) => HeldDoubt | null,
-  massMove: KnownMassMove,
-): SkuJudgement[] {
-  return answers.map((answer) => {
-    const held = heldOf(answer.sku);
-    const judgement = judgePrices(answer, held, massMove);
-    return {
-      sku: answer.sku,
-      judgement,
-      againInMs: againIn(answer, judgement, held),
-      sample: sampleOf(answer, judgement, held, massMove.accepted),
-    };
-  });
-}
-
-function sampleOf(
-  { before, now, losses, isReturn = false }: JudgedAnswer,
-  judgement: Judgement,
-  held: HeldDoubt | null,
-  accepted: number | null,
-): MarketSample | null {
-  const back = judgement.kind === 'ends' && judgement.back;
-  // A loss is counted once, and with those of others: by itself it is no number that is hardly a price.
-  const isCounted = held !== null && isLoss(held.oddity) && now.size === 0;
-  if (before.size === 0 || back || isReturn || isCounted) return null;
-  const untold = losses === 'unusual';
-  const begins =
-    judgement.kind === 'begins' && judgement.doubt === 'implausible' && !isLoss(judgement.oddity);
-  // As long as answers have a fault that goes on in masses, each of them shows it; but first prices show nothing.
-  const stays = judgement.kind === 'stays' && judgement.isFault === true && held?.believed.size !== 0;
-  if (isAccepted(before, now, accepted))
-    return { odd: false, onePrice: false, lost: false, untold, factor: null, move: null };
-  return {
-    odd: begins || stays,
-    onePrice: (begins ? judgement.oddity : stays && held?.oddity) === 'one-price',
-    lost: now.size === 0,
-    untold,
-    factor: factorOf(held?.believed ?? before, now),
-    move: moveOf(before, now),
-  };
-}
-
-/** In how many milliseconds a second answer counts, which is asked for then; null: none is waited for. */
-function againIn(
-  { before, now, isGone = false }: JudgedAnswer,
-  judgement: Judgement,
-  held: HeldDoubt | null,
-): number | null {
-  if (judgement.kind === 'begins') return APART_MINUTES * 60_000;
-  // What stays as faulty as all are is refreshed as if nothing were.
-  if (judgement.kind !== 'stays' || judgement.isFault === true) return null;
-  if (now.size === 0 && !isLoss(held?.oddity ?? null))
-    return before.size === 0 || isGone ? null : APART_MINUTES * 60_000;
-  return Math.max(0, APART_MINUTES - (held?.minutes ?? 0)) * 60_000;
-}
-
-/** The median of how far the sizes that moved have moved. */
-function moveOf(before: SizePrices, now: SizePrices): number | null {
-  const logs = [...now].flatMap(([size, price]) => {
-    const old = before.get(size);
-    return old === undefined || old === price ? [] : [Math.abs(Math.log(price / old))];
-  });
-  return logs.toSorted((a, b) => a - b)[Math.floor(logs.length / 2)] ?? null;
 }

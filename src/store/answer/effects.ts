@@ -6,16 +6,9 @@ import { type HeldPromise, judgePromise, type PromiseCase } from '../sellers/pro
 import type { RefreshTest } from '../trust/calibration.ts';
 import { type HeldPrices, sizesFound, testsOf } from './calibration-tests.ts';
 import type { PriceDifference, ProductDifferences } from './differences.ts';
-import {
-  type Doubt,
-  type HeldDoubt,
-  judgeAll,
-  type KnownMassMove,
-  type KnownSku,
-  judgedAnswers,
-  type SkuJudgement,
-} from './doubts.ts';
+import { type Doubt, type HeldDoubt, type KnownMassMove, type KnownSku, judgedAnswers } from './doubts.ts';
 import { changesBeside } from './first-records.ts';
+import { judgeAll, type SkuJudgement } from './judgements.ts';
 import { keyOf, membersAlone, type MemberWatch, type Moved } from './members.ts';
 import type { Losses, Oddity } from './plausibility.ts';
 import { againIn, type HeldSecondLook, type SecondLook, secondLookOf } from './second-looks.ts';

@@ -132,3 +132,26 @@ function unlikeSiblings(before: SizePrices, now: SizePrices): boolean {
     ([size, price]) => !before.has(size) && Math.abs(Math.log(price) - level) >= Math.log(UNLIKE),
   );
 }
+
+/** Whether both have the same prices for the same sizes. */
+export function samePrices(one: SizePrices, other: SizePrices): boolean {
+  return one.size === other.size && [...one].every(([size, price]) => other.get(size) === price);
+}
+
+/** By how much the sizes that are in both have moved: the median of natural logarithms; null where none is. */
+export function factorOf(before: SizePrices, now: SizePrices): number | null {
+  const logs = [...now].flatMap(([size, price]) => {
+    const old = before.get(size);
+    return old === undefined ? [] : [Math.log(price / old)];
+  });
+  return logs.toSorted((a, b) => a - b)[Math.floor(logs.length / 2)] ?? null;
+}
+
+/** The median of how far the sizes that moved have moved. */
+export function moveOf(before: SizePrices, now: SizePrices): number | null {
+  const logs = [...now].flatMap(([size, price]) => {
+    const old = before.get(size);
+    return old === undefined || old === price ? [] : [Math.abs(Math.log(price / old))];
+  });
+  return logs.toSorted((a, b) => a - b)[Math.floor(logs.length / 2)] ?? null;
+}

@@ -1,0 +1,106 @@
+import {
+  APART_MINUTES,
+  type HeldDoubt,
+  isAccepted,
+  type JudgedAnswer,
+  judgePrices,
+  type Judgement,
+  type KnownMassMove,
+} from './doubts.ts';
+import { factorOf, isLoss, moveOf, samePrices } from './plausibility.ts';
+
+/*
+ * An answer's SKUs, judged each by itself (doubts.ts), and what each shows of the market as a whole (move-counts.ts).
+ */
+
+/**
+ * What an answer shows of the market as a whole: judged SKUs that had prices before, within the hour that moves are
+ * counted for.
+ */
+export interface MarketSample {
+  readonly odd: boolean;
+  /** It is, by one price for all sizes. */
+  readonly onePrice: boolean;
+  /** It has no price any longer. */
+  readonly lost: boolean;
+  /** Nobody reports that. */
+  readonly untold: boolean;
+  /** A report has told of a change; null: none has. Whether it has one. */
+  readonly told: 'moved' | 'unmoved' | null;
+  /** By how much it has moved from what was believed, up or down; null where no size is in both. */
+  readonly factor: number | null;
+  /** By how much its prices have moved, as a median of natural logarithms; null: none has. */
+  readonly move: number | null;
+}
+
+/** What an answer says of one SKU's prices. */
+export interface SkuJudgement {
+  readonly sku: string;
+  readonly judgement: Judgement;
+  /** In how many milliseconds a second answer counts; null: none is waited for. */
+  readonly againInMs: number | null;
+  /** Null where nothing was held before. */
+  readonly sample: MarketSample | null;
+}
+
+/** Judges all SKUs of an answer. Pure. */
+export function judgeAll(
+  answers: readonly JudgedAnswer[],
+  heldOf: (sku: string) => HeldDoubt | null,
+  massMove: KnownMassMove,
+): SkuJudgement[] {
+  return answers.map((answer) => {
+    const held = heldOf(answer.sku);
+    const judgement = judgePrices(answer, held, massMove);
+    return {
+      sku: answer.sku,
+      judgement,
+      againInMs: againIn(answer, judgement, held),
+      sample: sampleOf(answer, judgement, held, massMove.accepted),
+    };
+  });
+}
+
+function sampleOf(
+  { before, now, losses, isReturn = false }: JudgedAnswer,
+  judgement: Judgement,
+  held: HeldDoubt | null,
+  accepted: number | null,
+): MarketSample | null {
+  const back = judgement.kind === 'ends' && judgement.back;
+  // A loss is counted once, and with those of others: by itself it is no number that is hardly a price.
+  const isCounted = held !== null && isLoss(held.oddity) && now.size === 0;
+  if (before.size === 0 || back || isReturn || isCounted) return null;
+  const untold = losses === 'unusual';
+  const told = losses !== 'told' ? null : samePrices(before, now) ? 'unmoved' : 'moved';
+  const begins =
+    judgement.kind === 'begins' && judgement.doubt === 'implausible' && !isLoss(judgement.oddity);
+  // As long as answers have a fault that goes on in masses, each of them shows it; but first prices show nothing.
+  const isFaulty = held !== null && held.believed.size > 0 && !samePrices(held.believed, now);
+  const stays = isFaulty && judgement.kind === 'stays' && judgement.isFault === true;
+  if (isAccepted(before, now, accepted))
+    return { odd: false, onePrice: false, lost: false, untold, told, factor: null, move: null };
+  return {
+    odd: begins || stays,
+    onePrice: (begins ? judgement.oddity : stays && held.oddity) === 'one-price',
+    lost: now.size === 0,
+    untold,
+    told,
+    factor: factorOf(held?.believed ?? before, now),
+    move: moveOf(before, now),
+  };
+}
+
+/** In how many milliseconds a second answer counts, which is asked for then; null: none is waited for. */
+function againIn(
+  { before, now, isGone = false }: JudgedAnswer,
+  judgement: Judgement,
+  held: HeldDoubt | null,
+): number | null {
+  if (judgement.kind === 'begins') return APART_MINUTES * 60_000;
+  // What stays as faulty as all are is refreshed as if nothing were.
+  if (judgement.kind !== 'stays' || judgement.isFault === true) return null;
+  if (now.size === 0 && !isLoss(held?.oddity ?? null))
+    return before.size === 0 || isGone ? null : APART_MINUTES * 60_000;
+  return Math.max(0, APART_MINUTES - (held?.minutes ?? 0)) * 60_000;
+}

@@ -1,0 +1,104 @@
+import { faultsOf, type Mutant } from './mutant.ts';
+
+/** Faults in what is made of prices that move implausibly in masses, or do not move although they are reported. */
+export const MASS_MOVES: readonly Mutant[] = [
+  ...faultsOf(
+    'src/store/answer/move-counts.ts',
+    ['test/store/move-counts.test.ts', 'test/store/doubts.pg.test.ts'],
+    ['mass moves: one is enough', 'odd > share * part * all', 'odd > 0'],
+    ['mass moves: one of a few is enough', 'odd >= share * few', 'odd > 0'],
+    [
+      'mass moves: prices may vanish in masses',
+      "if (isMany(lost, answers, LOST) || isMany(untold.lost, untold.answers, LOST)) return 'lost';",
+      '',
+    ],
+    ['mass moves: live SKUs may vanish', ' || isMany(untold.lost, untold.answers, LOST)', ''],
+    ['mass moves: a small catalog never ends them', 'answers >= SOME && this', 'false && this'],
+    ['mass moves: needless reports are a cache', ' && reportedMoves >= least', ''],
+    ['mass moves: one SKU keeps them going', 'implausibleSkus >= GOING_SKUS', 'implausibleSkus >= 0'],
+    ['mass moves: a crash is another unit', ' || Math.abs(middle) < FACTOR.least', ''],
+    ['mass moves: any moves have a common factor', 'near >= FACTOR.part * factors.length', 'near > 0'],
+  ),
+  ...faultsOf(
+    'src/store/answer/doubts.ts',
+    ['test/store/while-masses-move.test.ts', 'test/store/lasting-faults.pg.test.ts'],
+    [
+      'doubts: another unit is a price once two answers have it',
+      "if (isOfFault(held, now, massMove)) return { kind: 'stays', isFault: true };",
+      '',
+    ],
+    ['doubts: first prices in another unit are prices', ': factor !== null;', ': false;'],
+    [
+      'doubts: what is accepted is doubted again',
+      'return isAccepted(before, now, accepted) ? null : oddity;',
+      'return oddity;',
+    ],
+    [
+      'doubts: one price for all is right once two answers have it',
+      "if (kind === 'one-price')",
+      "if (kind === 'far')",
+    ],
+  ),
+  ...faultsOf(
+    'src/store/answer/judgements.ts',
+    ['test/store/while-masses-move.test.ts'],
+    ['doubts: another unit seems over', 'odd: begins || stays', 'odd: begins'],
+    ['doubts: first prices keep mass moves going', 'held.believed.size > 0 && ', ''],
+    ['doubts: what does not move is implausible', ' && !samePrices(held.believed, now)', ''],
+  ),
+  ...faultsOf(
+    'src/store/answer/doubts.ts',
+    ['test/store/while-masses-move.test.ts'],
+    ['doubts: a cache is believed', ' || isLate(answer, massMove)', ''],
+    [
+      'doubts: whatever a cache has kept is doubted',
+      "kind === 'unmoved' && losses === 'told'",
+      "kind === 'unmoved'",
+    ],
+    [
+      'doubts: a second answer of a cache is believed',
+      "massMove.kind === 'unmoved' && isUnmoved",
+      'false && isUnmoved',
+    ],
+    [
+      'doubts: while a cache answers each move is doubted',
+      "since === null || kind === 'unmoved'",
+      'since === null',
+    ],
+  ),
+  ...faultsOf(
+    'src/store/answer/mass-moves.ts',
+    ['test/store/lasting-faults.pg.test.ts'],
+    ['mass moves: a common factor is found at first or never', ' || (isFault(kind) && !isFault(known))', ''],
+    [
+      'mass moves: what is still in another unit waits for its sweep',
+      "if (going?.kind === 'unmoved' || isFault(going?.kind ?? null)) await askDoubted(sql);",
+      '',
+    ],
+    [
+      'mass moves: what a cache has answered before is believed',
+      "kind === 'unmoved' ? doubtUnmoved : doubtMoved",
+      'doubtMoved',
+    ],
+    ['mass moves: what led to them leads to them again', 'if (turned !== null) counts.follow(begins);', ''],
+    [
+      'mass moves: nothing is remembered of what was accepted',
+      'accepted = coalesce(factor, accepted)',
+      'accepted = accepted',
+    ],
+  ),
+  ...faultsOf(
+    'src/store/answer/mass-moves.ts',
+    ['test/store/doubts.pg.test.ts'],
+    [
+      'mass moves: what has lost its prices is not asked again',
+      "if (going?.kind === 'lost') await askLost(sql, going.since);",
+      '',
+    ],
+    [
+      'mass moves: a held row holds up the answer',
+      'catalog_internal.mass_move for update skip locked)`',
+      'catalog_internal.mass_move for update)`',
+    ],
+  ),
+];
