@@ -29,12 +29,11 @@ export const ANSWERS = {
   ),
   'mass-move.began': line(
     'warn',
-    'answers are implausible in masses (`kind`): none of these prices is actionable before a second answer says the same',
+    'prices move implausibly in masses (`kind`): none that moved is actionable before a second answer says the same',
     ['kind', 'answers', 'implausible', 'move', 'factor', 'skus'],
     'look at some of them with `catalog-mirror show SKU`; if the market has moved, nothing, or `catalog-mirror ' +
       'refresh --accept` to skip the second answers; else tell the partner. With `factor` nearly all have moved by it ' +
-      '(natural logarithm), as after a change of unit or currency: second answers end nothing, `refresh --accept` does. `unmoved`: ' +
-      'reports are answered with the prices of before, probably by a cache of the partner',
+      '(natural logarithm), as after a change of unit or currency: second answers end nothing, `refresh --accept` does',
   ),
   'mass-move.ended': line('info', 'prices move as usual again', ['lastedSeconds']),
   'member.muted': line(

@@ -9,7 +9,7 @@ export function massMoveReasons({
   now,
   doubts: { implausible, massMoved, last, massMove },
 }: Facts): Reason[] {
-  if (massMove === null || massMove.kind === 'unmoved') return [];
+  if (massMove === null) return [];
   const { since, kind } = massMove;
   const shown = shownOf(massMove);
   const age = formatAge(Math.max(0, (now.getTime() - since.getTime()) / 1000));
@@ -23,28 +23,15 @@ export function massMoveReasons({
   ];
 }
 
-/**
- * That the partner reports prices before it answers them: nearly all answers to reports have the prices of before, or
- * second looks find that too many of these were wrong.
- */
-export function lateReasons({ latePrices = null, now, doubts: { massMoved, massMove } }: Facts): Reason[] {
-  const ageOf = (since: Date) => formatAge(Math.max(0, (now.getTime() - since.getTime()) / 1000));
-  if (massMove?.kind === 'unmoved')
-    return [
-      degraded(
-        'prices-lag',
-        `prices have not moved with the delta's reports for ${ageOf(massMove.since)}: ${count(massMove.implausible)} of ` +
-          `${count(massMove.answers)} SKUs that were reported within an hour were answered with the prices of before; ` +
-          `${count(massMoved)} SKUs wait for other prices`,
-        'it is probably a cache of the partner: tell them; if nothing has moved, run `catalog-mirror refresh --accept`',
-      ),
-    ];
+/** That the partner reports prices before it answers them: second looks find too many answers to reports wrong. */
+export function lateReasons({ latePrices = null, now }: Facts): Reason[] {
   if (latePrices === null) return [];
   const { since, looks, found } = latePrices;
+  const age = formatAge(Math.max(0, (now.getTime() - since.getTime()) / 1000));
   return [
     degraded(
       'prices-lag',
-      `prices have lagged behind the delta's reports for ${ageOf(since)}: ${count(Math.round(found))} of the last ` +
+      `prices have lagged behind the delta's reports for ${age}: ${count(Math.round(found))} of the last ` +
         `${count(Math.round(looks))} answers with the prices of before were wrong when they were seen again`,
       'it is probably a cache of the partner: tell them; such prices are not acted on until they are seen again',
     ),

@@ -14,7 +14,6 @@ export const MASS_MOVES: readonly Mutant[] = [
     ],
     ['mass moves: live SKUs may vanish', ' || isMany(untold.lost, untold.answers, LOST)', ''],
     ['mass moves: a small catalog never ends them', 'answers >= SOME && this', 'false && this'],
-    ['mass moves: needless reports are a cache', ' && reportedMoves >= least', ''],
     ['mass moves: one SKU keeps them going', 'implausibleSkus >= GOING_SKUS', 'implausibleSkus >= 0'],
     ['mass moves: a crash is another unit', ' || Math.abs(middle) < FACTOR.least', ''],
     ['mass moves: any moves have a common factor', 'near >= FACTOR.part * factors.length', 'near > 0'],
@@ -43,28 +42,7 @@ export const MASS_MOVES: readonly Mutant[] = [
     'src/store/answer/judgements.ts',
     ['test/store/while-masses-move.test.ts'],
     ['doubts: another unit seems over', 'odd: begins || stays', 'odd: begins'],
-    ['doubts: first prices keep mass moves going', 'held.believed.size > 0 && ', ''],
-    ['doubts: what does not move is implausible', ' && !samePrices(held.believed, now)', ''],
-  ),
-  ...faultsOf(
-    'src/store/answer/doubts.ts',
-    ['test/store/while-masses-move.test.ts'],
-    ['doubts: a cache is believed', ' || isLate(answer, massMove)', ''],
-    [
-      'doubts: whatever a cache has kept is doubted',
-      "kind === 'unmoved' && losses === 'told'",
-      "kind === 'unmoved'",
-    ],
-    [
-      'doubts: a second answer of a cache is believed',
-      "massMove.kind === 'unmoved' && isUnmoved",
-      'false && isUnmoved',
-    ],
-    [
-      'doubts: while a cache answers each move is doubted',
-      "since === null || kind === 'unmoved'",
-      'since === null',
-    ],
+    ['doubts: first prices keep mass moves going', ' && held.believed.size > 0', ''],
   ),
   ...faultsOf(
     'src/store/answer/mass-moves.ts',
@@ -72,13 +50,8 @@ export const MASS_MOVES: readonly Mutant[] = [
     ['mass moves: a common factor is found at first or never', ' || (isFault(kind) && !isFault(known))', ''],
     [
       'mass moves: what is still in another unit waits for its sweep',
-      "if (going?.kind === 'unmoved' || isFault(going?.kind ?? null)) await askDoubted(sql);",
+      'if (isFault(going?.kind ?? null)) await askDoubted(sql);',
       '',
-    ],
-    [
-      'mass moves: what a cache has answered before is believed',
-      "kind === 'unmoved' ? doubtUnmoved : doubtMoved",
-      'doubtMoved',
     ],
     ['mass moves: what led to them leads to them again', 'if (turned !== null) counts.follow(begins);', ''],
     [

@@ -51,7 +51,7 @@ const differences = (prices: readonly PriceDifference[], unknown: readonly strin
 
 const KNOWN = {
   muted: new Set<string>(),
-  massMove: { since: null, usual: null, kind: null, factor: null, accepted: null, reportedMoves: 0.9 },
+  massMove: { since: null, usual: null, kind: null, factor: null, accepted: null },
   watch: NO_OBSERVERS.members,
   isDrawn: () => true,
 };

@@ -50,7 +50,6 @@ class Mirror {
       kind: null,
       factor: null,
       accepted: null,
-      reportedMoves: 0.9,
     };
     const [judged] = judgeAll([{ sku: 'A', before, now, renamed: false }], () => held, known);
     this.#follow(judged?.judgement ?? { kind: 'none' }, at);

@@ -10,15 +10,6 @@ import { found, useStore } from './support.ts';
 
 const store = useStore();
 const { answer, passMinutes, seen, priced } = doubting(store);
-/** The delta reports them, and their answers are these. */
-async function reported(of: readonly string[], prices: Readonly<Record<string, number>>, moves = daemon()) {
-  await store.sql`update catalog.skus set reported_at = clock_timestamp() where sku = any(${[...of]})`;
-  return await answer(
-    of.map((sku) => found(sku, prices)),
-    moves,
-  );
-}
-
 /** As many as a small seller may follow. */
 const skus = Array.from({ length: 40 }, (_, n) => `S${String(n).padStart(2, '0')}`);
 const times = (factor: number) =>
@@ -116,30 +107,4 @@ test('that are the same for all sizes are not acted on either, until they differ
   }
   await answer(all(1.01), moves);
   expect(await seen('S00')).toMatchObject({ doubt: null, actionable: true });
-});
-
-test('that never follow the reports are not acted on until they move, and none of the others is touched', async () => {
-  const { sql } = store;
-  const moves = daemon();
-  await priced(...skus);
-  const [first, later] = [skus.slice(0, 20), skus.slice(20, 30)];
-  const began = await reported(first, USUAL, moves);
-  expect(began.massMoved).toMatchObject({
-    event: 'began',
-    kind: 'unmoved',
-    answers: 20,
-    implausible: 20,
-    skus: 20,
-  });
-  await reported(later, USUAL, moves);
-  for (const sku of ['S00', 'S20'])
-    expect(await seen(sku)).toMatchObject({ doubt: 'mass-move', actionable: false });
-  expect(await seen('S35')).toMatchObject({ doubt: null, actionable: true });
-  await passMinutes(20);
-  await answer(all(1, first), moves);
-  expect(await seen('S00')).toMatchObject({ doubt: 'mass-move', actionable: false });
-  // What moves is the market's, also while the others wait.
-  await answer(all(1.02, ['S00', 'S35']), moves);
-  for (const sku of ['S00', 'S35']) expect(await seen(sku)).toMatchObject({ doubt: null, actionable: true });
-  expect(await readDoubts(sql)).toMatchObject({ massMoved: 29, massMove: { kind: 'unmoved' } });
 });

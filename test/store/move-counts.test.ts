@@ -10,7 +10,7 @@ const judgement = (
   sku: 'A',
   judgement: { kind: 'none' },
   againInMs: null,
-  sample: { odd, onePrice: false, told: null, lost: false, untold: false, move, factor: null, ...more },
+  sample: { odd, onePrice: false, lost: false, untold: false, move, factor: null, ...more },
 });
 const judgements = (count: number, odd: boolean, move: number | null) =>
   Array.from({ length: count }, () => judgement(odd, move));
@@ -48,19 +48,7 @@ describe('it is a mass move', () => {
     ['not while what is usual is not known, unless prices double', { ...HOUR, move: 0.65 }, null, null],
     ['while what is usual is not known, where prices double', { ...HOUR, move: 0.75 }, null, 'far'],
   ] as const)('%s', (_, hour, usual, kind) => {
-    expect(isMassMove(hour, { usual, reportedMoves: 0.9 }, false)).toBe(kind);
-  });
-
-  test.each([
-    ['where nine in ten reports are answered as before', { answers: 20, unmoved: 18 }, 0.5, false, 'unmoved'],
-    ['not where reports are few', { answers: 19, unmoved: 19 }, 0.5, false, null],
-    ['not where some move', { answers: 21, unmoved: 18 }, 0.5, false, null],
-    ['not where reports are often needless', { answers: 20, unmoved: 20 }, 0.45, false, null],
-    ['for longer with seven in ten', { answers: 10, unmoved: 7 }, 0.3, true, 'unmoved'],
-    ['and is over where more move', { answers: 10, unmoved: 6 }, 0.3, true, null],
-    ['or reports have long been needless', { answers: 10, unmoved: 10 }, 0.2, true, null],
-  ] as const)('%s', (_, told, reportedMoves, going, kind) => {
-    expect(isMassMove({ ...HOUR, told }, { usual: 0.05, reportedMoves }, going)).toBe(kind);
+    expect(isMassMove(hour, usual, false)).toBe(kind);
   });
 
   test.each([
@@ -75,7 +63,7 @@ describe('it is a mass move', () => {
     ['with a few far moves', { ...HOUR, moves: 20, move: 0.25 }, 'far'],
     ['and is over with less', { ...HOUR, implausible: 5, moves: 19, move: 0.25 }, null],
   ] as const)('for longer, %s', (_, hour, kind) => {
-    expect(isMassMove(hour, { usual: 0.05, reportedMoves: 0.9 }, true)).toBe(kind);
+    expect(isMassMove(hour, 0.05, true)).toBe(kind);
   });
 });
 
@@ -103,14 +91,12 @@ describe('what a process counts', () => {
     counts.note([
       judgement(false, null, { untold: true, lost: true }),
       judgement(false, null, { untold: true }),
-      judgement(false, null, { lost: true, told: 'moved' }),
-      judgement(false, null, { told: 'unmoved' }),
+      judgement(false, null, { lost: true }),
       ...Array.from({ length: 8 }, () => judgement(true, 4.6, { factor: 4.6 })),
       ...Array.from({ length: 30 }, () => judgement(false, 0.1, { factor: 0.1 })),
     ]);
     expect(counts.hour()).toMatchObject({
-      answers: 42,
-      told: { answers: 2, unmoved: 1 },
+      answers: 41,
       lost: 2,
       implausibleSkus: 1,
       untold: { answers: 2, lost: 1 },

@@ -16,7 +16,6 @@ const QUIET: KnownMassMove = {
   kind: null,
   factor: null,
   accepted: null,
-  reportedMoves: 0.9,
 };
 const say = (line: string) => process.env['HISTORIES'] !== undefined && process.stdout.write(`${line}\n`);
 

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { type HeldDoubt, judgePrices, type KnownMassMove } from '../../src/store/answer/doubts.ts';
 import { judgeAll } from '../../src/store/answer/judgements.ts';
-import type { Losses, SizePrices } from '../../src/store/answer/plausibility.ts';
+import type { SizePrices } from '../../src/store/answer/plausibility.ts';
 
 const QUIET: KnownMassMove = {
   since: null,
@@ -9,7 +9,6 @@ const QUIET: KnownMassMove = {
   kind: null,
   factor: null,
   accepted: null,
-  reportedMoves: 0.9,
 };
 
 const prices = (...of: number[]): SizePrices => new Map(of.map((price, at) => [String(40 + at), price]));
@@ -46,31 +45,6 @@ describe('while prices move in masses', () => {
       back: false,
     });
     expect(answered(moved, USUAL, massMoved(1), going)).toEqual({ kind: 'ends', back: true });
-  });
-
-  test('by reports whose answers do not move, an answer with the prices of before is doubted until they do', () => {
-    const unmoved: KnownMassMove = { ...going, kind: 'unmoved' };
-    const judged = (before: SizePrices, now: SizePrices, losses: Losses, held: HeldDoubt | null = null) =>
-      judgePrices({ before, now, renamed: false, losses }, held, unmoved);
-    expect(judged(USUAL, USUAL, 'told')).toMatchObject({
-      kind: 'begins',
-      doubt: 'mass-move',
-      believed: USUAL,
-    });
-    expect(judged(USUAL, USUAL, 'all')).toEqual({ kind: 'none' });
-    expect(judged(USUAL, moved, 'told')).toEqual({ kind: 'none' });
-    expect(judged(USUAL, moved, 'unusual')).toEqual({ kind: 'none' });
-    expect(judged(prices(), prices(), 'told')).toEqual({ kind: 'none' });
-    expect(judged(USUAL, USUAL, 'all', massMoved(600))).toEqual({ kind: 'stays', isFault: true });
-    expect(judged(USUAL, moved, 'all', massMoved(17))).toEqual({ kind: 'ends', back: false });
-    expect(answered(USUAL, USUAL, massMoved(600), QUIET)).toEqual({ kind: 'ends', back: true });
-    const [seen] = judgeAll(
-      [{ sku: 'A', before: USUAL, now: USUAL, renamed: false, losses: 'told' }],
-      () => massMoved(60),
-      unmoved,
-    );
-    expect(seen?.sample).toMatchObject({ odd: false, told: 'unmoved' });
-    expect(seen?.againInMs).toBeNull();
   });
 
   test('to one price for all sizes, only an answer with several ends it', () => {

@@ -22,10 +22,9 @@ export const HOUR_MINUTES = 60;
 
 /**
  * What shows moves in masses: implausible answers, of those nearly all by one factor, or most with one price for all
- * sizes; SKUs that have lost all their prices; moves that go far beyond what is usual; or reports whose answers have
- * hardly ever moved, as those of a cache.
+ * sizes; SKUs that have lost all their prices; moves that go far beyond what is usual.
  */
-export type MassMoveKind = 'implausible' | 'factor' | 'one-price' | 'lost' | 'far' | 'unmoved';
+export type MassMoveKind = 'implausible' | 'factor' | 'one-price' | 'lost' | 'far';
 
 /**
  * What is known of moves in masses when an answer is judged: since when they go on, and how far prices usually move;
@@ -38,8 +37,6 @@ export interface KnownMassMove {
   readonly usual: number | null;
   readonly factor: number | null;
   readonly accepted: number | null;
-  /** Part of the answers to reports that usually have other prices than before. */
-  readonly reportedMoves: number;
 }
 
 /**
@@ -109,11 +106,10 @@ export function judgePrices(
   if (held === null) {
     const odd = oddity ?? loss;
     if (odd !== null) return { kind: 'begins', doubt: 'implausible', oddity: odd, believed: before };
-    if (now.size > 0 && (isMoved(before, now, massMove) || isLate(answer, massMove)))
+    if (now.size > 0 && isMoved(before, now, massMove))
       return { kind: 'begins', doubt: 'mass-move', oddity: null, believed: before };
     return { kind: 'none' };
   }
-  if (massMove.kind === 'unmoved' && isUnmoved(held.believed, now)) return { kind: 'stays', isFault: true };
   if (isBack(held, now, massMove.usual ?? 0)) return { kind: 'ends', back: true };
   if (isOfFault(held, now, massMove)) return { kind: 'stays', isFault: true };
   if (oddity !== null) return { kind: 'begins', doubt: 'implausible', oddity, believed: held.believed };
@@ -135,20 +131,9 @@ function oddOf(
 export const isAccepted = (before: SizePrices, now: SizePrices, accepted: number | null): boolean =>
   accepted !== null && Math.abs((factorOf(before, now) ?? 0) - accepted) <= OF_FACTOR;
 
-const isUnmoved = (before: SizePrices, now: SizePrices): boolean =>
-  before.size > 0 && samePrices(before, now);
-
-/** Whether an answer has the prices of before, though a report has told of a change, while nearly all such have. */
-const isLate = ({ before, now, losses }: Omit<JudgedAnswer, 'sku'>, { kind }: KnownMassMove): boolean =>
-  kind === 'unmoved' && losses === 'told' && isUnmoved(before, now);
-
 /** Whether there is a move that is doubted only because many move. */
-function isMoved(
-  before: SizePrices,
-  now: SizePrices,
-  { since, kind, factor, accepted }: KnownMassMove,
-): boolean {
-  if (since === null || kind === 'unmoved' || isAccepted(before, now, accepted)) return false;
+function isMoved(before: SizePrices, now: SizePrices, { since, factor, accepted }: KnownMassMove): boolean {
+  if (since === null || isAccepted(before, now, accepted)) return false;
   return before.size > 0 ? !samePrices(before, now) : factor !== null;
 }
 

@@ -7,7 +7,7 @@ import {
   type Judgement,
   type KnownMassMove,
 } from './doubts.ts';
-import { factorOf, isLoss, moveOf, samePrices } from './plausibility.ts';
+import { factorOf, isLoss, moveOf } from './plausibility.ts';
 
 /*
  * An answer's SKUs, judged each by itself (doubts.ts), and what each shows of the market as a whole (move-counts.ts).
@@ -25,8 +25,6 @@ export interface MarketSample {
   readonly lost: boolean;
   /** Nobody reports that. */
   readonly untold: boolean;
-  /** A report has told of a change; null: none has. Whether it has one. */
-  readonly told: 'moved' | 'unmoved' | null;
   /** By how much it has moved from what was believed, up or down; null where no size is in both. */
   readonly factor: number | null;
   /** By how much its prices have moved, as a median of natural logarithms; null: none has. */
@@ -72,20 +70,18 @@ function sampleOf(
   const isCounted = held !== null && isLoss(held.oddity) && now.size === 0;
   if (before.size === 0 || back || isReturn || isCounted) return null;
   const untold = losses === 'unusual';
-  const told = losses !== 'told' ? null : samePrices(before, now) ? 'unmoved' : 'moved';
   const begins =
     judgement.kind === 'begins' && judgement.doubt === 'implausible' && !isLoss(judgement.oddity);
   // As long as answers have a fault that goes on in masses, each of them shows it; but first prices show nothing.
-  const isFaulty = held !== null && held.believed.size > 0 && !samePrices(held.believed, now);
+  const isFaulty = held !== null && held.believed.size > 0;
   const stays = isFaulty && judgement.kind === 'stays' && judgement.isFault === true;
   if (isAccepted(before, now, accepted))
-    return { odd: false, onePrice: false, lost: false, untold, told, factor: null, move: null };
+    return { odd: false, onePrice: false, lost: false, untold, factor: null, move: null };
   return {
     odd: begins || stays,
     onePrice: (begins ? judgement.oddity : stays && held.oddity) === 'one-price',
     lost: now.size === 0,
     untold,
-    told,
     factor: factorOf(held?.believed ?? before, now),
     move: moveOf(before, now),
   };

@@ -17,15 +17,12 @@ export async function followMoves(
   sql: Sql,
   counts: AnswerObservers['moves'],
   judged: readonly SkuJudgement[],
-  massMove: KnownMassMove,
+  { since, usual, kind: known }: KnownMassMove,
 ): Promise<MassMoved | null> {
-  const { since, kind: known } = massMove;
   counts.follow(since !== null);
   counts.note(judged);
   const hour = counts.hour();
-  const shown = isMassMove(hour, massMove, since !== null);
-  // Answers that do not move keep nothing else going.
-  const kind = since !== null && shown === 'unmoved' && known !== 'unmoved' ? null : shown;
+  const kind = isMassMove(hour, usual, since !== null);
   const begins = kind !== null && (since === null || (isFault(kind) && !isFault(known)));
   const ends = since !== null && kind === null && counts.areEnough(hour);
   if (begins || ends) {
@@ -57,21 +54,19 @@ const isFault = (kind: MassMove['kind'] | null) => kind === 'factor' || kind ===
 
 /** Moves in masses begin, or turn out to be a fault. */
 async function begin(sql: Sql, kind: MassMove['kind'], hourOfMoves: HourOfMoves): Promise<MassMoved | null> {
-  const { lost, told, move } = hourOfMoves;
+  const { answers, lost, move } = hourOfMoves;
   const factor = kind === 'factor' ? hourOfMoves.factor : null;
-  const answers = kind === 'unmoved' ? told.answers : hourOfMoves.answers;
-  const implausible = kind === 'unmoved' ? told.unmoved : kind === 'lost' ? lost : hourOfMoves.implausible;
-  const doubt = kind === 'unmoved' ? doubtUnmoved : doubtMoved;
+  const implausible = kind === 'lost' ? lost : hourOfMoves.implausible;
   // Before it is said, so that what fails here is tried again by the next answer; and once more for what moved
   // meanwhile.
-  const skus = await doubt(sql);
+  const skus = await doubtMoved(sql);
   const begun = await sql`
     update catalog_internal.mass_move
     set since = coalesce(since, clock_timestamp()), kind = ${kind}, answers = ${answers}, implausible = ${implausible}, move = ${move},
       factor = ${factor}
     where (since is null or ${isFault(kind)} and kind not in ('factor', 'one-price')) and ${unlocked(sql)}`;
   if (begun.count === 0) return null;
-  return { event: 'began', kind, skus: skus + (await doubt(sql)), answers, implausible, move, factor };
+  return { event: 'began', kind, skus: skus + (await doubtMoved(sql)), answers, implausible, move, factor };
 }
 
 /** SKUs that are doubted in one transaction, so that nobody waits long for the rows of the ledger. */
@@ -143,37 +138,6 @@ async function askLost(sql: Sql, since: Date): Promise<void> {
   }
 }
 
-/** Doubts SKUs that were reported within the hour and have had the prices of before since. Returns how many. */
-async function doubtUnmoved(sql: Sql): Promise<number> {
-  let skus = 0;
-  for (let after: string | null = ''; after !== null;) {
-    const [piece]: [{ last: string | null; skus: number }] = await sql`
-      with late as materialized (
-        select s.sku, s.asked_at from catalog.skus s
-        where s.sku > ${after} and s.reported_at > clock_timestamp() - make_interval(secs => ${WINDOW_MS / 1000})
-          and s.asked_at >= s.reported_at and s.state = 'priced' and s.in_manifest and s.price_source = 'snapshot'
-          and not exists (select from catalog.price_history h where h.sku = s.sku and h.observed_at >= s.reported_at)
-        order by s.sku limit ${PIECE}
-      ),
-      locked as materialized (
-        select d.sku, l.asked_at from catalog_internal.due d join late l using (sku) where d.doubt is null
-        order by d.sku for update of d
-      ),
-      before as (
-        select l.sku, l.asked_at, jsonb_object_agg(p.size, p.price) as prices
-        from locked l join catalog.prices p using (sku) where p.price is not null group by l.sku, l.asked_at
-      ),
-      doubted as (
-        update catalog_internal.due d set doubt = 'mass-move', doubted_at = b.asked_at, believed = b.prices, oddity = null
-        from before b where d.sku = b.sku returning 1
-      )
-      select (select max(sku) from late) as last, (select count(*)::int from doubted) as skus`;
-    skus += piece.skus;
-    after = piece.last;
-  }
-  return skus;
-}
-
 /** Has doubted SKUs asked again that no second answer is waited for any longer: the fault is over. */
 async function askDoubted(sql: Sql): Promise<void> {
   for (let after: string | null = ''; after !== null;) {
@@ -195,7 +159,7 @@ async function end(sql: Sql): Promise<MassMoved | null> {
     select since, kind from catalog_internal.mass_move where since is not null`;
   // Before it is said, as what begins it.
   if (going?.kind === 'lost') await askLost(sql, going.since);
-  if (going?.kind === 'unmoved' || isFault(going?.kind ?? null)) await askDoubted(sql);
+  if (isFault(going?.kind ?? null)) await askDoubted(sql);
   const [ended] = await sql<{ seconds: number }[]>`
     with before as (select since from catalog_internal.mass_move where since is not null for update skip locked)
     update catalog_internal.mass_move m set ${noMassMoveSql(sql)}

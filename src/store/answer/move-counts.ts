@@ -1,5 +1,5 @@
 import type { Clock } from '../../lib/clock.ts';
-import { HOUR_MINUTES, type KnownMassMove, type MassMoveKind } from './doubts.ts';
+import { HOUR_MINUTES, type MassMoveKind } from './doubts.ts';
 import { type SkuJudgement } from './judgements.ts';
 
 /*
@@ -25,14 +25,6 @@ const SOME = 20;
  */
 const IMPLAUSIBLE = { part: 0.01, few: 5 } as const;
 const LOST = { part: 0.25, few: 10 } as const;
-/**
- * Answers to reports that show that hardly any of them moves, the part that does not, and the part that usually moves
- * at least; in the second line while that goes on. Where reports have long been needless, it is no fault any longer.
- */
-const UNMOVED = {
-  begins: { answers: 20, part: 0.9, usual: 0.5 },
-  goes: { answers: 5, part: 0.7, usual: 0.25 },
-} as const;
 /** SKUs that are still implausible show that it goes on: one or two have moved so far by themselves. */
 const GOING_SKUS = 3;
 /** Implausible SKUs that show that all sizes have one price, and the part of all of them. */
@@ -72,8 +64,6 @@ export interface HourOfMoves {
   readonly lost: number;
   /** The same of those SKUs among them whose losses nobody reports: live ones are lost by themselves. */
   readonly untold: { readonly answers: number; readonly lost: number };
-  /** Those that a report has told of, and those among them that have the prices of before. */
-  readonly told: { readonly answers: number; readonly unmoved: number };
   readonly moves: number;
   /** Median; null without any. */
   readonly move: number | null;
@@ -89,7 +79,6 @@ export const NO_MOVES: HourOfMoves = {
   onePrice: 0,
   lost: 0,
   untold: { answers: 0, lost: 0 },
-  told: { answers: 0, unmoved: 0 },
   moves: 0,
   move: null,
   factor: null,
@@ -108,8 +97,8 @@ export function commonFactor(factors: readonly number[]): number | null {
  * tells. Pure.
  */
 export function isMassMove(
-  { answers, implausible, implausibleSkus, onePrice, lost, untold, told, moves, move, factor }: HourOfMoves,
-  { usual, reportedMoves }: Pick<KnownMassMove, 'usual' | 'reportedMoves'>,
+  { answers, implausible, implausibleSkus, onePrice, lost, untold, moves, move, factor }: HourOfMoves,
+  usual: number | null,
   going: boolean,
 ): MassMoveKind | null {
   const share = going ? 0.5 : 1;
@@ -122,10 +111,7 @@ export function isMassMove(
   if (isMany(lost, answers, LOST) || isMany(untold.lost, untold.answers, LOST)) return 'lost';
   const far = usual === null ? UNKNOWN_FAR : TIMES_USUAL * Math.max(MIN_USUAL, usual);
   const isFar = moves >= (going ? SOME : ENOUGH_SKUS) && (move ?? 0) > (going ? far / 2 : far);
-  if (isFar) return 'far';
-  const { answers: reports, part, usual: least } = going ? UNMOVED.goes : UNMOVED.begins;
-  const isLate = told.answers >= reports && told.unmoved >= part * told.answers && reportedMoves >= least;
-  return isLate ? 'unmoved' : null;
+  return isFar ? 'far' : null;
 }
 
 interface Slice {
@@ -135,7 +121,6 @@ interface Slice {
   onePrice: number;
   lost: number;
   readonly untold: { answers: number; lost: number };
-  readonly told: { answers: number; unmoved: number };
   moves: number;
   readonly steps: Uint32Array;
   readonly factors: number[];
@@ -160,7 +145,7 @@ export class MoveCounts {
     const samples = judged.flatMap(({ sku, sample }) => (sample === null ? [] : [{ sku, ...sample }]));
     if (samples.length === 0) return;
     const slice = this.#slice();
-    for (const { sku, odd, onePrice, lost, untold, told, move, factor } of samples) {
+    for (const { sku, odd, onePrice, lost, untold, move, factor } of samples) {
       slice.answers += 1;
       if (odd && slice.skus.size < MOST_KEPT) slice.skus.add(sku);
       slice.implausible += Number(odd);
@@ -168,8 +153,6 @@ export class MoveCounts {
       slice.lost += Number(lost);
       slice.untold.answers += Number(untold);
       slice.untold.lost += Number(untold && lost);
-      slice.told.answers += Number(told !== null);
-      slice.told.unmoved += Number(told === 'unmoved');
       if (odd && factor !== null && slice.factors.length < MOST_KEPT) slice.factors.push(factor);
       if (move === null) continue;
       slice.moves += 1;
@@ -189,7 +172,6 @@ export class MoveCounts {
       onePrice: 0,
       lost: 0,
       untold: { answers: 0, lost: 0 },
-      told: { answers: 0, unmoved: 0 },
       moves: 0,
       steps: new Uint32Array(STEPS),
       factors: [],
@@ -219,10 +201,6 @@ export class MoveCounts {
       untold: {
         answers: sum(({ untold }) => untold.answers),
         lost: sum(({ untold }) => untold.lost),
-      },
-      told: {
-        answers: sum(({ told }) => told.answers),
-        unmoved: sum(({ told }) => told.unmoved),
       },
       moves,
       move: moves === 0 ? null : moveAt(step),

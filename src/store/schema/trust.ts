@@ -122,7 +122,7 @@ export const massMove = internal.table(
     /**
      * implausible, lost: of so many answers, too many were, or had lost all their prices; factor, one-price: too
      * many were implausible, and nearly all of them by one factor, most by one price for all sizes; far: prices moved
-     * far beyond what is usual; unmoved: of so many answers to reports, too many had the prices of before.
+     * far beyond what is usual.
      */
     kind: text(),
     answers: integer(),
