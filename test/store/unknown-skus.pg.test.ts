@@ -82,7 +82,7 @@ describe('a SKU that nobody lists or watches, and that never had a price,', () =
   test(
     '20,000 of them, inserted and deleted, leave nothing behind, soon, also where there were few for long',
     {
-      timeout: 30_000,
+      timeout: 120_000,
     },
     async () => {
       const { sql } = store;
