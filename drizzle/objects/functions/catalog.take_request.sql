@@ -27,7 +27,7 @@ BEGIN
     SELECT * INTO s FROM catalog_internal.settings;
     SELECT * INTO p FROM catalog_internal.pace;
     span := make_interval(secs => s.rate_window + least(0.5, s.rate_window / 20));
-    allowed := greatest(1, floor(s.rate_limit * s.rate_window / extract(epoch FROM span))::integer - 1);
+    allowed := catalog_internal.sends_per_window(s.rate_limit, s.rate_window);
     SELECT count(*), min(sent_at) INTO own, oldest FROM catalog_internal.pace_sends WHERE sent_at > moment - span AND NOT other_user;
     SELECT * INTO others FROM catalog_internal.others_sent(span);
     -- After a refusal everyone backs off; then one half-open request goes out, and it is the mirror's. A half-open request nobody sends is not waited for.

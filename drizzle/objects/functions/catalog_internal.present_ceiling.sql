@@ -2,7 +2,7 @@
 CREATE OR REPLACE FUNCTION catalog_internal.present_ceiling(p catalog_internal.pace) RETURNS real
 LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
   SELECT (least(
-      greatest(1, floor(s.rate_share * s.rate_window / (s.rate_window + least(0.5, s.rate_window / 20))) - 1),
+      catalog_internal.sends_per_window(s.rate_share, s.rate_window),
       greatest(1, p.ceiling) + greatest(5, s.rate_share / 24.0)
         * greatest(0, extract(epoch FROM clock_timestamp() - p.raised_at)) / s.rate_window
     ) * 60 / s.rate_window)::real

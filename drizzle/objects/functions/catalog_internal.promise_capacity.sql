@@ -11,7 +11,6 @@ DECLARE
   part CONSTANT double precision := 0.8;
   g catalog_internal.settings;
   p catalog_internal.pace;
-  window_part double precision;
   most double precision;
   sent_by_others integer;
   per_call double precision;
@@ -19,11 +18,10 @@ DECLARE
 BEGIN
   SELECT * INTO g FROM catalog_internal.settings;
   SELECT * INTO p FROM catalog_internal.pace;
-  window_part := g.rate_window / (g.rate_window + least(0.5, g.rate_window / 20));
-  most := greatest(1, floor(g.rate_share * window_part) - 1);
+  most := catalog_internal.sends_per_window(g.rate_share, g.rate_window);
   SELECT sent INTO sent_by_others FROM catalog_internal.others_sent(make_interval(secs => g.rate_window));
   IF sent_by_others > 0 THEN
-    most := least(most, greatest(1, g.rate_floor, floor(g.rate_limit * window_part) - 1 - sent_by_others - ceil(g.rate_limit * 0.05)));
+    most := least(most, greatest(1, g.rate_floor, catalog_internal.sends_per_window(g.rate_limit, g.rate_window) - sent_by_others - ceil(g.rate_limit * 0.05)));
   END IF;
   most := least(most, CASE WHEN p.backoff_until IS NOT NULL THEN coalesce(p.resume_at, 20) ELSE catalog_internal.present_ceiling(p) * g.rate_window / 60 END);
   requests := part * most * 60 / g.rate_window;

@@ -1,0 +1,11 @@
+-- The most requests in window and guard of `most` in a window of so many seconds (src/pace/policy.ts,
+-- sendsPerWindow): in milliseconds, as there. In seconds the same division can end a hair below a whole number.
+CREATE OR REPLACE FUNCTION catalog_internal.sends_per_window(most double precision, rate_window double precision)
+RETURNS double precision
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN (
+  SELECT greatest(1, floor(most * ms / (ms + least(500, ms / 20))) - 1)
+  FROM (SELECT round(rate_window * 1000)) AS rate (ms)
+);
+
+REVOKE ALL ON FUNCTION catalog_internal.sends_per_window(double precision, double precision) FROM PUBLIC;
