@@ -148,8 +148,8 @@ export const CONNECTIONS: readonly Mutant[] = [
   {
     breaks: 'connections: another session that has the number of one that was dropped is ended',
     file: 'src/store/connection/dropped-sessions.ts',
-    from: 'now - at + quietMs * 0.9',
-    to: 'quietMs * 0.9',
+    from: 'and backend_start < clock_timestamp()',
+    to: 'and backend_start <> clock_timestamp()',
     tests: LIMITS,
   },
   {

@@ -155,15 +155,33 @@ describe('a connection of a pool that says nothing to a statement', () => {
     await aside`delete from public.written where what = 'locked'`;
   });
 
+  test('keeps no locks, also where its server has come to the statement only now', async () => {
+    await aside`insert into public.written values ('locked')`;
+    const late = connect(database.url, { max: 1, name: 'the line' });
+    const asking = connect(database.url, { max: 1, name: 'the line' });
+    const [{ pid }] = await late<[{ pid: number }]>`select pg_backend_pid() as pid`;
+    const begunAt = performance.now();
+    const lost = codeOf(
+      late.begin(async (tx) => {
+        await tx`update public.written set what = 'lost' where what = 'locked'`;
+        endingDropped(() => asking, WITHIN_MS)(pid, begunAt);
+        await tx`select pg_sleep(60)`;
+      }),
+    );
+    expect(await lost).not.toBe('none');
+    await Promise.all([late, asking].map((sql) => sql.end({ timeout: 1 })));
+    await aside`delete from public.written where what = 'locked'`;
+  });
+
   test('is not taken for a session that has its number by now', async () => {
-    const others = connect(database.url, { max: 1, name: 'the line' });
     const asking = connect(database.url, { max: 1, name: 'the line' });
     const away = connect('postgres://127.0.0.1:1/none', { max: 1 });
-    const [{ pid }] = await others<[{ pid: number }]>`select pg_backend_pid() as pid`;
     const pools = [away, asking];
-    endingDropped(() => pools.shift() ?? asking, WITHIN_MS)(pid);
-    // Done by whoever has the number next; it stays idle for as long as the one that was dropped had been quiet.
-    await others`select 1`;
+    // Of a connection that is older than what asking may take.
+    const begunAt = performance.now() - 10_000;
+    const others = connect(database.url, { max: 1, name: 'the line' });
+    const [{ pid }] = await others<[{ pid: number }]>`select pg_backend_pid() as pid`;
+    endingDropped(() => pools.shift() ?? asking, WITHIN_MS)(pid, begunAt);
     await eventually(() => pools.length === 0, { what: 'the second attempt', within: 10_000 });
     // Its transaction is over when the pool's only connection has another one.
     await asking.begin((tx) => tx`select 1`);

@@ -10,11 +10,15 @@ const CLOSED = new Set(['CONNECTION_ENDED', 'CONNECTION_DESTROYED']);
 
 /**
  * For the sessions of a pool's connections that were dropped because they said nothing for `quietMs`: has each one
- * ended, given its pid, as soon as its server can be reached. It would keep its locks, for hours where it waits for
- * the rest of a message. The connection by which it is to be ended may have fallen silent, too: this is tried again
- * until Postgres has heard it. Another session that has that number by now has done something since, and is left.
+ * ended, given its pid and by when (performance.now) it had begun, as soon as its server can be reached. It would keep
+ * its locks, for hours where it waits for the rest of a message. The connection by which it is to be ended may have
+ * fallen silent, too: this is tried again until Postgres has heard it. Another session that has that number by now
+ * began later, and is left.
  */
-export function endingDropped(sql: () => postgres.Sql, quietMs: number): (pid: number) => void {
+export function endingDropped(
+  sql: () => postgres.Sql,
+  quietMs: number,
+): (pid: number, begunAt: number) => void {
   const dropped = new Map<number, number>();
   let isAsking = false;
 
@@ -23,21 +27,21 @@ export function endingDropped(sql: () => postgres.Sql, quietMs: number): (pid: n
     await setImmediate();
     for (;;) {
       const asked = [...dropped];
-      const isOver = await endQuiet(sql(), asked, quietMs).then(
+      const isOver = await endBegunBy(sql(), asked).then(
         () => true,
         // An answer of another kind, such as that this role may not, is the same the next time.
         (error: unknown) => isAnswer(error) || CLOSED.has(sqlState(error) ?? ''),
       );
-      if (isOver) for (const [pid, at] of asked) if (dropped.get(pid) === at) dropped.delete(pid);
+      if (isOver) for (const [pid, begunAt] of asked) if (dropped.get(pid) === begunAt) dropped.delete(pid);
       if (dropped.size === 0) break;
       await setTimeout(quietMs, undefined, { ref: false });
     }
     isAsking = false;
   };
 
-  return (pid) => {
+  return (pid, begunAt) => {
     dropped.delete(pid);
-    dropped.set(pid, performance.now());
+    dropped.set(pid, begunAt);
     for (const oldest of dropped.keys()) if (dropped.size > MAX_DROPPED) dropped.delete(oldest);
     if (isAsking) return;
     isAsking = true;
@@ -45,22 +49,21 @@ export function endingDropped(sql: () => postgres.Sql, quietMs: number): (pid: n
   };
 }
 
-/** Ends those of the sessions (pid, when its connection was dropped) that have done nothing since they fell silent. */
-async function endQuiet(
+/** Ends those of the sessions (pid, by when it had begun) that are still the same ones. */
+async function endBegunBy(
   sql: postgres.Sql,
-  dropped: readonly (readonly [pid: number, at: number])[],
-  quietMs: number,
+  dropped: readonly (readonly [pid: number, begunAt: number])[],
 ): Promise<void> {
   const now = performance.now();
   const pids = dropped.map(([pid]) => pid);
-  const quietFor = dropped.map(([, at]) => (now - at + quietMs * 0.9) / 1000);
+  const ages = dropped.map(([, begunAt]) => (now - begunAt) / 1000);
   await asLogin(
     sql,
     (tx) => tx`
       select pg_terminate_backend(pid)
-      from unnest(${pids}::int[], ${quietFor}::float8[]) as dropped(pid, quiet_for) join pg_stat_activity using (pid)
+      from unnest(${pids}::int[], ${ages}::float8[]) as dropped(pid, age) join pg_stat_activity using (pid)
       where usename = session_user and datname = current_database()
         and application_name = current_setting('application_name')
-        and state_change < clock_timestamp() - make_interval(secs => quiet_for)`,
+        and backend_start < clock_timestamp() - make_interval(secs => age)`,
   );
 }
