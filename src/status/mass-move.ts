@@ -1,6 +1,6 @@
 import { formatAge } from '../lib/duration.ts';
 import { count } from '../lib/format.ts';
-import type { MassMove } from '../store/answer/move-counts.ts';
+import { isFault, type MassMove } from '../store/answer/move-counts.ts';
 import type { Facts } from './facts.ts';
 import { degraded, type Reason } from './reason.ts';
 
@@ -17,7 +17,7 @@ export function massMoveReasons({
     degraded(
       'mass-move',
       `prices have moved implausibly in masses for ${age} (${shown}); ${count(implausible + massMoved)} SKUs ` +
-        `wait for ${WAIT_FOR[kind] ?? 'a second answer'}${last === null ? '' : `, last ${last}`}`,
+        `wait for ${isFault(kind) ? 'your word' : 'a second answer'}${last === null ? '' : `, last ${last}`}`,
       'if the market did move, run `catalog-mirror refresh --accept`; else tell the partner',
     ),
   ];
@@ -37,12 +37,6 @@ export function lateReasons({ latePrices = null, now }: Facts): Reason[] {
     ),
   ];
 }
-
-/** What ends doubts, where a second answer that says the same does not. */
-const WAIT_FOR: Partial<Record<MassMove['kind'], string>> = {
-  factor: 'your word',
-  'one-price': 'your word',
-};
 
 /** What shows that prices move implausibly in masses. */
 function shownOf({ kind, answers, implausible, move, factor }: MassMove): string {

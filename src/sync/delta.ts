@@ -1,14 +1,12 @@
 import { failpoint } from '../lib/failpoint.ts';
 import type { SentPermit } from '../pace/pacer.ts';
 import { PartnerError } from '../partner/errors.ts';
+import { noteBrokenChain, noteCatalogFault, noteChainRestored } from '../store/catalog/chain.ts';
 import {
   applyDelta,
   countListed,
   type DeltaApplied,
   isRound,
-  noteBrokenChain,
-  noteCatalogFault,
-  noteChainRestored,
   noteLimitSuspected,
 } from '../store/catalog/delta.ts';
 import { readSyncState, type SyncState } from '../store/catalog/sync-state.ts';

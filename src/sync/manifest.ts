@@ -5,7 +5,7 @@ import type { ManifestMeta } from '../partner/client.ts';
 import { PartnerError, type RequestOutcome } from '../partner/errors.ts';
 import { readManifestFile } from '../partner/manifest-file.ts';
 import { Baseline, type BaselineApplied, BaselineSuperseded } from '../store/catalog/baseline.ts';
-import { noteCatalogFault } from '../store/catalog/delta.ts';
+import { noteCatalogFault } from '../store/catalog/chain.ts';
 import { readManifestSources } from '../store/catalog/manifest-hints.ts';
 import {
   noteManifestRefused,

@@ -91,7 +91,7 @@ export const HOLES: readonly Mutant[] = [
   },
   {
     breaks: 'manifest: a lone carriage return in a SKU fails the whole of it',
-    file: 'src/store/catalog/baseline.ts',
+    file: 'src/store/catalog/staged-lines.ts',
     from: 'const TO_ESCAPE = /[\\\\\\t\\n\\r]/;',
     to: 'const TO_ESCAPE = /[\\\\\\t\\n]/;',
     tests: ['test/store/baseline.pg.test.ts'],

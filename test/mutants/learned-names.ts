@@ -55,7 +55,7 @@ export const LEARNED_NAMES: readonly Mutant[] = [
     ['learned names: what another has learned is not read', '        await read();\n', ''],
   ),
   ...faultsOf(
-    'src/store/catalog/delta.ts',
+    'src/store/catalog/chain.ts',
     KEPT,
     [
       'learned names: one token that is rejected forgets its field',

@@ -220,6 +220,10 @@ export const SCHEDULING: readonly Mutant[] = [
       'chain_broken_at = null, rejected_snapshot_id = null, manifest_refused = nullif',
       'manifest_refused = nullif',
     ],
+  ),
+  ...faultsOf(
+    'src/store/catalog/chain.ts',
+    ['test/sync/rejected-token.pg.test.ts'],
     [
       'delta: each stray rejection of a token costs a download',
       "and t.outcome = 'rejected-token' and",

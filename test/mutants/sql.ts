@@ -76,6 +76,10 @@ export const SQL: readonly Mutant[] = [
       'when snapshot_id = ${toSnapshot} or ${isEnd} then now()',
       'when snapshot_id is not null or ${isEnd} then now()',
     ],
+  ),
+  ...faultsOf(
+    'src/store/catalog/chain.ts',
+    ['test/store/broken-chain.pg.test.ts'],
     [
       'delta: a chain is broken anew by each answer',
       'where snapshot_id = ${token} and chain_broken_at is null',

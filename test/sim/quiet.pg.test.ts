@@ -4,7 +4,7 @@ import { connect } from '../../src/store/connection/db.ts';
 import { Day } from './day.ts';
 import { type Actionable, readActionable } from './mirror.ts';
 import { sayAll } from './progress.ts';
-import { QUIET } from './quiet.ts';
+import { LEARNED, QUIET } from './quiet.ts';
 import { useRig } from './rig.ts';
 
 /*
@@ -55,9 +55,6 @@ const PROMISED: Readonly<Record<string, Promised>> = {
   'prices are a cache': { wrong: MINUTES, told: null },
   'prices are a cache for ten minutes': { wrong: SWEPT, told: ['prices-lag', CHECKED] },
 };
-
-/** What is learned of the last SKUs that were failing, or looked at twice, stays until others have come. */
-const LEARNED: ReadonlySet<ReasonCode> = new Set(['prices-lag', 'skus-failing']);
 
 /** What is counted of the last hour is forgotten. */
 const RECOVERED = 90;

@@ -1,3 +1,4 @@
+import type { ReasonCode } from '../../src/status/reason.ts';
 import type { Pending, Raw } from './partner.ts';
 import type { Rig } from './rig.ts';
 import type { Spell } from './weather.ts';
@@ -103,6 +104,9 @@ const nothingNew = (since: string | null): Raw => ({
   status: 200,
   body: { changed: [], removed: [], now_live: [], to_snapshot: since },
 });
+
+/** What is learned of the last SKUs that were failing, or looked at twice, stays until others have come. */
+export const LEARNED: ReadonlySet<ReasonCode> = new Set(['prices-lag', 'skus-failing']);
 
 export const QUIET: Readonly<Record<string, Spell>> = {
   'the delta stands still': bending('delta', (_, { since }) => nothingNew(since)),

@@ -1,6 +1,7 @@
 import type { Day } from './day.ts';
 import { type Draw, pick } from './faults.ts';
 import type { Raw } from './partner.ts';
+import { QUIET } from './quiet.ts';
 import type { Rig } from './rig.ts';
 
 /** Begins what is wrong for a while; gives back how it ends. */
@@ -104,7 +105,7 @@ export async function begin(
   rig: Rig,
   draw: Draw,
 ): Promise<{ name: string; end: () => Promise<void> }> {
-  const name = pick([...Object.keys(WEATHER), ...Object.keys(CLOCKS)], draw);
+  const name = pick([WEATHER, CLOCKS, QUIET].flatMap(Object.keys), draw);
   return { name, end: await beginNamed(day, rig, draw, name) };
 }
 
@@ -114,6 +115,6 @@ export async function beginNamed(day: Day, rig: Rig, draw: Draw, name: string): 
     await rig.time.setAhead(ahead);
     return () => rig.time.setAhead(0);
   }
-  const end = WEATHER[name]?.(day, rig, draw);
+  const end = (WEATHER[name] ?? QUIET[name])?.(day, rig, draw);
   return async () => end?.();
 }

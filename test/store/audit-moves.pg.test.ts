@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { noteBrokenChain } from '../../src/store/catalog/delta.ts';
+import { noteBrokenChain } from '../../src/store/catalog/chain.ts';
 import { NOTHING, settledIn, type World } from './audit-world.ts';
 import { baseline, line } from './manifest.ts';
 import { HOUR, mark, useStore } from './support.ts';

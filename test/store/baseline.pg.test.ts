@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { Baseline, BaselineSuperseded } from '../../src/store/catalog/baseline.ts';
-import { applyDelta, noteBrokenChain } from '../../src/store/catalog/delta.ts';
+import { noteBrokenChain } from '../../src/store/catalog/chain.ts';
+import { applyDelta } from '../../src/store/catalog/delta.ts';
 import { readSyncState } from '../../src/store/catalog/sync-state.ts';
 import { baseline, GENERATED_AT, line, marks, skuRow, standing } from './manifest.ts';
 import { everything, failing, knownSkus, ledger, mark, stateOf, useStore } from './support.ts';

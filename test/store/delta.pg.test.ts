@@ -1,11 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { applyAnswer } from '../../src/store/answer/apply.ts';
-import {
-  applyDelta,
-  type DeltaChange,
-  noteBrokenChain,
-  noteCatalogFault,
-} from '../../src/store/catalog/delta.ts';
+import { noteBrokenChain, noteCatalogFault } from '../../src/store/catalog/chain.ts';
+import { applyDelta, type DeltaChange } from '../../src/store/catalog/delta.ts';
 import { readSyncState } from '../../src/store/catalog/sync-state.ts';
 import {
   claimAll,

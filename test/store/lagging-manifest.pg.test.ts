@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { applyDelta, noteBrokenChain } from '../../src/store/catalog/delta.ts';
+import { noteBrokenChain } from '../../src/store/catalog/chain.ts';
+import { applyDelta } from '../../src/store/catalog/delta.ts';
 import { isLeft, pruneLeftTokens } from '../../src/store/catalog/left-tokens.ts';
 import { readSyncState } from '../../src/store/catalog/sync-state.ts';
 import { baseline, line, marks, skuRow, standing } from './manifest.ts';

@@ -3,7 +3,7 @@ import { keepNames } from '../../src/daemon/learned-names.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { EntryForms } from '../../src/partner/entry-forms.ts';
 import { type EntryForm, formOf } from '../../src/partner/size-map.ts';
-import { noteBrokenChain } from '../../src/store/catalog/delta.ts';
+import { noteBrokenChain } from '../../src/store/catalog/chain.ts';
 import { readLearnedNames } from '../../src/store/catalog/learned-names.ts';
 import { putClockRight } from '../../src/store/clock.ts';
 import { adoptAccount, noteAccount } from '../../src/store/setup/account.ts';

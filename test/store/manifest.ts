@@ -3,8 +3,8 @@ import {
   type BaselineApplied,
   type BaselineToken,
   type StagedCounts,
-  type StagedLine,
 } from '../../src/store/catalog/baseline.ts';
+import type { StagedLine } from '../../src/store/catalog/staged-lines.ts';
 import { connectAlone, type Sql } from '../../src/store/connection/db.ts';
 import { found, ledger, answerAsked, type TestStore } from './support.ts';
 

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { paceLimits } from '../../src/pace/policy.ts';
-import { applyDelta, noteBrokenChain, noteCatalogFault } from '../../src/store/catalog/delta.ts';
+import { noteBrokenChain, noteCatalogFault } from '../../src/store/catalog/chain.ts';
+import { applyDelta } from '../../src/store/catalog/delta.ts';
 import { noteCatalogCheck, noteManifestRefused, storeSettings } from '../../src/store/catalog/sync-state.ts';
 import type { Sql, Tx } from '../../src/store/connection/db.ts';
 import { pruneQuarantine, quarantine } from '../../src/store/quarantine.ts';

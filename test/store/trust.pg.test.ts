@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { noteCatalogFault } from '../../src/store/catalog/delta.ts';
+import { noteCatalogFault } from '../../src/store/catalog/chain.ts';
 import { storeIncident } from '../../src/store/live/incident.ts';
 import { refreshSkus } from '../../src/store/sellers/refresh.ts';
 import { countCatalog } from '../../src/store/status/counts-reader.ts';

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import { applyAnswer } from '../../src/store/answer/apply.ts';
 import { NO_LEARNING } from '../../src/store/answer/types.ts';
+import { noteCatalogFault } from '../../src/store/catalog/chain.ts';
 import { applyDelta } from '../../src/store/catalog/delta.ts';
-import { noteCatalogFault } from '../../src/store/catalog/delta.ts';
 import { storeIncident } from '../../src/store/live/incident.ts';
 import { refreshAll, refreshSkus } from '../../src/store/sellers/refresh.ts';
 import { countCatalog } from '../../src/store/status/counts-reader.ts';

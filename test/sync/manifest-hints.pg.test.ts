@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, test } from 'vitest';
-import type { StagedLine } from '../../src/store/catalog/baseline.ts';
 import { applyDelta } from '../../src/store/catalog/delta.ts';
 import { readManifestSources } from '../../src/store/catalog/manifest-hints.ts';
+import type { StagedLine } from '../../src/store/catalog/staged-lines.ts';
 import { mostByManifest } from '../../src/sync/live/manifest-hints.ts';
 import { baseline, line, type ManifestRun } from '../store/manifest.ts';
 import { found } from '../store/support.ts';

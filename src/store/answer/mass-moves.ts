@@ -1,7 +1,15 @@
 import type { Sql } from '../connection/db.ts';
 import { APART_MINUTES, type KnownMassMove } from './doubts.ts';
 import { type SkuJudgement } from './judgements.ts';
-import { type HourOfMoves, isMassMove, type MassMove, type MassMoved, WINDOW_MS } from './move-counts.ts';
+import {
+  FAULT_KINDS,
+  type HourOfMoves,
+  isFault,
+  isMassMove,
+  type MassMove,
+  type MassMoved,
+  WINDOW_MS,
+} from './move-counts.ts';
 import type { AnswerObservers } from './observers.ts';
 
 /*
@@ -49,9 +57,6 @@ const unlocked = (sql: Sql) => sql`id in (select id from catalog_internal.mass_m
 const noMassMoveSql = (sql: Sql) =>
   sql`since = null, kind = null, answers = null, implausible = null, move = null, factor = null`;
 
-/** Whether no market moves so: no second answer is evidence of anything. */
-const isFault = (kind: MassMove['kind'] | null) => kind === 'factor' || kind === 'one-price';
-
 /** Moves in masses begin, or turn out to be a fault. */
 async function begin(sql: Sql, kind: MassMove['kind'], hourOfMoves: HourOfMoves): Promise<MassMoved | null> {
   const { answers, lost, move } = hourOfMoves;
@@ -64,7 +69,7 @@ async function begin(sql: Sql, kind: MassMove['kind'], hourOfMoves: HourOfMoves)
     update catalog_internal.mass_move
     set since = coalesce(since, clock_timestamp()), kind = ${kind}, answers = ${answers}, implausible = ${implausible}, move = ${move},
       factor = ${factor}
-    where (since is null or ${isFault(kind)} and kind not in ('factor', 'one-price')) and ${unlocked(sql)}`;
+    where (since is null or ${isFault(kind)} and kind <> all(${[...FAULT_KINDS]})) and ${unlocked(sql)}`;
   if (begun.count === 0) return null;
   return { event: 'began', kind, skus: skus + (await doubtMoved(sql)), answers, implausible, move, factor };
 }

@@ -1,6 +1,7 @@
 import type { Clock } from '../../lib/clock.ts';
 import { HOUR_MINUTES, type MassMoveKind } from './doubts.ts';
 import { type SkuJudgement } from './judgements.ts';
+import { median } from './plausibility.ts';
 
 /*
  * Prices that move implausibly in masses: a fault of the partner, or a crash of the market. Nobody can tell these
@@ -71,6 +72,11 @@ export interface HourOfMoves {
   readonly factor: number | null;
 }
 
+/** What no market does: no second answer is evidence of anything, it waits for the seller's word. */
+export const FAULT_KINDS: readonly MassMoveKind[] = ['factor', 'one-price'];
+
+export const isFault = (kind: MassMoveKind | null): boolean => kind !== null && FAULT_KINDS.includes(kind);
+
 /** An hour without any answer. */
 export const NO_MOVES: HourOfMoves = {
   answers: 0,
@@ -86,8 +92,8 @@ export const NO_MOVES: HourOfMoves = {
 
 /** The factor that nearly all of these have in common, where that is another unit's; null: none. Pure. */
 export function commonFactor(factors: readonly number[]): number | null {
-  const middle = factors.toSorted((a, b) => a - b)[Math.floor(factors.length / 2)];
-  if (middle === undefined || factors.length < FACTOR.skus || Math.abs(middle) < FACTOR.least) return null;
+  const middle = median(factors);
+  if (middle === null || factors.length < FACTOR.skus || Math.abs(middle) < FACTOR.least) return null;
   const near = factors.filter((factor) => Math.abs(factor - middle) <= FACTOR.near).length;
   return near >= FACTOR.part * factors.length ? middle : null;
 }

@@ -54,12 +54,14 @@ const PROFILES = [
 ] as const;
 const TIMES_USUAL = 3;
 
-const median = (numbers: readonly number[]): number => {
+/** The mean of the two in the middle where none is; null of none. Pure. */
+export function median(numbers: readonly number[]): number | null {
   const sorted = numbers.toSorted((a, b) => a - b);
   const middle = Math.floor(sorted.length / 2);
-  const upper = sorted[middle] ?? 0;
+  const upper = sorted[middle];
+  if (upper === undefined) return null;
   return sorted.length % 2 === 1 ? upper : ((sorted[middle - 1] ?? upper) + upper) / 2;
-};
+}
 
 /**
  * What is odd about `now` after `before`; null where nothing is. `usual`: by how much prices of this catalog move
@@ -74,7 +76,7 @@ export function oddityOf(before: SizePrices, now: SizePrices, usual = 0): Oddity
   if (otherSizes(before, now, kept.length)) return 'other-sizes';
   if (onePrice(before, now)) return 'one-price';
   if (logs.some((log) => Math.abs(log) >= Math.log(JUMP))) return 'jump';
-  if (logs.length > 0 && Math.abs(median(logs)) >= Math.log(LEVEL)) return 'another-level';
+  if (Math.abs(median(logs) ?? 0) >= Math.log(LEVEL)) return 'another-level';
   if (shuffled(kept)) return 'shuffled';
   if (anotherProfile(logs, usual)) return 'another-profile';
   return unlikeSiblings(before, now) ? 'unlike-siblings' : null;
@@ -119,7 +121,7 @@ function shuffled(kept: readonly Kept[]): boolean {
 function anotherProfile(logs: readonly number[], usual: number): boolean {
   const profile = PROFILES.find(({ sizes }) => logs.length >= sizes);
   if (profile === undefined) return false;
-  const level = median(logs);
+  const level = median(logs) ?? 0;
   const off = logs.map((log) => Math.abs(log - level)).toSorted((a, b) => a - b);
   return (off[Math.floor(off.length * 0.7)] ?? 0) >= Math.max(profile.far, TIMES_USUAL * usual);
 }
@@ -127,7 +129,7 @@ function anotherProfile(logs: readonly number[], usual: number): boolean {
 /** A size that has no price before is judged by those that `now` has for the others. */
 function unlikeSiblings(before: SizePrices, now: SizePrices): boolean {
   if (now.size < FEW || now.size === before.size) return false;
-  const level = Math.log(median([...now.values()]));
+  const level = Math.log(median([...now.values()]) ?? 1);
   return [...now].some(
     ([size, price]) => !before.has(size) && Math.abs(Math.log(price) - level) >= Math.log(UNLIKE),
   );
@@ -144,7 +146,7 @@ export function factorOf(before: SizePrices, now: SizePrices): number | null {
     const old = before.get(size);
     return old === undefined ? [] : [Math.log(price / old)];
   });
-  return logs.toSorted((a, b) => a - b)[Math.floor(logs.length / 2)] ?? null;
+  return median(logs);
 }
 
 /** The median of how far the sizes that moved have moved. */
@@ -153,5 +155,5 @@ export function moveOf(before: SizePrices, now: SizePrices): number | null {
     const old = before.get(size);
     return old === undefined || old === price ? [] : [Math.abs(Math.log(price / old))];
   });
-  return logs.toSorted((a, b) => a - b)[Math.floor(logs.length / 2)] ?? null;
+  return median(logs);
 }

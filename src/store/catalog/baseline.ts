@@ -19,16 +19,8 @@ import * as statements from './baseline-sql.ts';
 import { type LearnedNames, REMEMBER_FIELDS } from './learned-names.ts';
 import { REPORTED_SINCE, type ReportedSince } from './left-tokens.ts';
 import { hintByManifest, type ManifestHinting } from './manifest-hints.ts';
+import { copyText, type StagedLine } from './staged-lines.ts';
 import { SET_APART_UNREPORTED } from './unreported.ts';
-
-/** A manifest line as it is staged (partner rules 2.6). */
-export interface StagedLine {
-  readonly sku: string;
-  readonly sizes: number | null;
-  readonly hash: string | null;
-  readonly priceSource: 'snapshot' | 'live';
-  readonly updatedAt: string | null;
-}
 
 export interface StagedCounts {
   /** Distinct SKUs staged. */
@@ -324,23 +316,3 @@ const openManifestConnection = (
   limit: ReturnType<typeof answerLimitOf> = {},
 ): Promise<LoneClient> =>
   connectAlone(databaseUrl, { application_name: 'catalog-mirror manifest', ...limit });
-
-/** A line in COPY's text format. A time is one as toISOString writes it. */
-function copyText({ sku, sizes, hash, priceSource, updatedAt }: StagedLine): string {
-  return `${copyField(sku)}\t${sizes ?? '\\N'}\t${copyField(hash)}\t${priceSource}\t${updatedAt ?? '\\N'}\n`;
-}
-
-const COPY_ESCAPES: Readonly<Record<string, string>> = {
-  '\\': '\\\\',
-  '\t': '\\t',
-  '\n': '\\n',
-  '\r': '\\r',
-};
-const TO_ESCAPE = /[\\\t\n\r]/;
-const EACH_TO_ESCAPE = /[\\\t\n\r]/g;
-
-function copyField(value: string | null): string {
-  if (value === null) return '\\N';
-  // Asked first: there is hardly ever one, and replacing none costs more than all the rest of the line.
-  return TO_ESCAPE.test(value) ? value.replaceAll(EACH_TO_ESCAPE, (c) => COPY_ESCAPES[c] ?? c) : value;
-}
