@@ -84,6 +84,7 @@ export const DECIDED: Readonly<Record<string, Rights>> = {
   'function catalog_internal.pay_refreshes(double precision,integer)': {},
   'function catalog_internal.past_moves(text,timestamp with time zone)': {},
   'function catalog_internal.others_sent(interval)': {},
+  'function catalog_internal.sends_per_window(double precision,double precision)': {},
   'function catalog_internal.count_other(timestamp with time zone)': {},
   'function catalog_internal.position_of(bigint)': {},
   'function catalog_internal.id_before(bigint)': {},

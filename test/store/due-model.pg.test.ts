@@ -41,7 +41,18 @@ const RESULTS = ['record', 'not_found', 'deferred', 'error'] as const;
 const anyMark = record({
   do: constant('mark' as const),
   skus: shuffledSubarray(SKUS, { minLength: 1 }),
-  reason: constantFrom('changed', 'refresh', 'live', 'new', 'absent', 'metadata', 'sweep', 'unlisted'),
+  reason: constantFrom(
+    'changed',
+    'changed',
+    'changed',
+    'refresh',
+    'live',
+    'new',
+    'absent',
+    'metadata',
+    'sweep',
+    'unlisted',
+  ),
   live: option(boolean()),
 });
 const anyClaim = record({
@@ -65,6 +76,16 @@ const anyStep = oneof(
   { weight: 2, arbitrary: constant({ do: 'wake' as const }) },
 );
 type Step = typeof anyStep extends { generate(...args: never[]): { value: infer S } } ? S : never;
+
+/** A report during a request, and one answer to each: the second has nothing new, so it is asked once more. */
+const REPORTED_TWICE: readonly Step[] = [
+  { do: 'mark', skus: ['C'], reason: 'changed', live: null },
+  { do: 'claim', lanes: ['urgent', 'live', 'sweep'], count: 1, earlyHours: 0 },
+  { do: 'mark', skus: ['C', 'M'], reason: 'changed', live: null },
+  { do: 'answer', which: 0, results: ['record'], waitHours: 1.5 },
+  { do: 'claim', lanes: ['live', 'urgent', 'sweep'], count: 1, earlyHours: 0 },
+  { do: 'answer', which: 0, results: ['record'], waitHours: 1.5 },
+];
 
 /** Runs steps on the ledger and on the model; the answers of claims are chosen from the newest, late ones included. */
 async function run(steps: readonly Step[]): Promise<void> {
@@ -136,6 +157,7 @@ test(
   async () => {
     await assert(asyncProperty(array(anyStep, { maxLength: 60, size: 'max' }), run), {
       numRuns: runs(25, 60),
+      examples: [[[...REPORTED_TWICE]]],
     });
   },
 );

@@ -13,8 +13,11 @@ const LANE_OF: Readonly<Record<string, number>> = {
   absent: 3,
   error: 4,
   metadata: 5,
+  again: 5,
   sweep: 6,
 };
+/** LONGEST_CACHED_SECONDS, as `rounded` has it. */
+const AGAIN_HOURS = 0.3;
 
 /** A row of the ledger as it should be. Times are hours on the model's own clock. */
 interface Row {
@@ -36,6 +39,8 @@ interface Row {
   unsettled: boolean;
   /** No refresh before this, since the partner deferred it. */
   notBefore: number;
+  /** When its second look is, after an answer to a report that had nothing new. */
+  againAt: number | null;
 }
 
 /** What the due ledger promises, without SQL: rows in a map, a clock that only the test moves. */
@@ -44,6 +49,7 @@ export class LedgerModel {
   /** Null: nobody lists it. */
   readonly priceSource: ReadonlyMap<string, 'snapshot' | 'live' | null>;
   readonly #notFound = new Set<string>();
+  readonly #priced = new Set<string>();
   now = 0;
 
   constructor(priceSource: ReadonlyMap<string, 'snapshot' | 'live' | null>) {
@@ -61,6 +67,7 @@ export class LedgerModel {
           deferrals: 0,
           failures: 0,
           notBefore: 0,
+          againAt: null,
           unsettled: true,
           liveMarks: 0,
           liveLeft: 0,
@@ -171,6 +178,9 @@ export class LedgerModel {
     if (!row.live) row.liveMarks = Math.max(0, row.liveMarks - 1);
     row.live &&= this.priceSource.get(result.sku) === 'live' || row.liveLeft > 1;
     row.liveLeft = Math.max(0, row.liveLeft - 1);
+    row.againAt = this.#secondLook(result, row);
+    if (result.kind === 'record') this.#priced.add(result.sku);
+    else this.#priced.delete(result.sku);
     if (row.generation !== generation) return;
     row.unsettled = false;
     const live = source === 'live';
@@ -180,8 +190,17 @@ export class LedgerModel {
         ? (['live', REFRESH.liveMs] as const)
         : source === null
           ? (['unlisted', REFRESH.liveMs] as const)
-          : (['sweep', REFRESH.snapshotMs] as const);
+          : row.againAt !== null
+            ? (['again', (row.againAt - this.now) * HOUR] as const)
+            : (['sweep', REFRESH.snapshotMs] as const);
     Object.assign(row, { reason: next[0], lane: LANE_OF[next[0]], dueAt: this.now + next[1] / HOUR });
+  }
+
+  /** All answers here have the same price, so a report of a SKU that has it is answered with nothing new. */
+  #secondLook({ sku, kind }: SkuResult, { reason, againAt }: Row): number | null {
+    if (kind !== 'record' || this.priceSource.get(sku) !== 'snapshot' || !this.#priced.has(sku)) return null;
+    if (reason === 'changed') return this.now + AGAIN_HOURS;
+    return againAt !== null && againAt > this.now ? againAt : null;
   }
 
   #stillHeldBy(claim: Claim): [string, Row][] {

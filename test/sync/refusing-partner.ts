@@ -84,9 +84,15 @@ export class RefusingPartner {
     if (acquired.kind === 'granted') await acquired.permit.settle(outcome);
   }
 
-  /** The waits of SKUs are over as if their time had passed. */
+  /**
+   * The waits of SKUs are over as if their time had passed, once there is nothing else to ask: a minute has calls for
+   * all others, and whoever is asked first again and again would keep them waiting.
+   */
   async waitsEnd(): Promise<void> {
-    await this.#sql`update catalog_internal.due set held_until = null where claim is null`;
+    await this.#sql`
+      update catalog_internal.due set held_until = null
+      where claim is null
+        and not exists (select from catalog_internal.due where due_at <= now() and claim is null and held_until is null)`;
   }
 
   async due(skus: readonly string[]): Promise<void> {
