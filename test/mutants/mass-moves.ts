@@ -73,5 +73,19 @@ export const MASS_MOVES: readonly Mutant[] = [
       'catalog_internal.mass_move for update skip locked)`',
       'catalog_internal.mass_move for update)`',
     ],
+    [
+      'mass moves: a report that is there waits for their second answers',
+      'd.held_until is null and coalesce(d.outside_due_at, d.due_at) > clock_timestamp()',
+      'd.held_until is null',
+    ],
+  ),
+  ...faultsOf(
+    'src/store/answer/settle.ts',
+    ['test/store/doubts.pg.test.ts'],
+    [
+      'doubts: a report that came meanwhile waits for the second answer',
+      'a.doubted_seconds is not null and d.generation = a.generation',
+      'a.doubted_seconds is not null',
+    ],
   ),
 ];

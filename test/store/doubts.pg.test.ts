@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { applyAnswer } from '../../src/store/answer/apply.ts';
 import { acceptDoubted, readDoubts } from '../../src/store/answer/mass-moves.ts';
+import { NO_OBSERVERS } from '../../src/store/answer/observers.ts';
 import type { SkuResult } from '../../src/store/answer/types.ts';
 import { stillDue } from '../../src/store/catalog/sync-state.ts';
 import { adoptAccount } from '../../src/store/setup/account.ts';
@@ -110,20 +111,28 @@ describe('numbers that are hardly prices', () => {
     expect(await seen('B')).toMatchObject({ doubt: null, actionable: true });
   });
 
-  test('keep nobody waiting who asks whether all is answered, also where another mark came meanwhile', async () => {
+  test('keep nobody waiting who asks whether all is answered', async () => {
+    const { sql } = store;
+    await priced('A');
+    await answer([found('A', POISON)]);
+    expect((await ledger(sql)).get('A')).toMatchObject({
+      reason: 'doubted',
+      heldFor: expect.closeTo(5 / 60, 2) as number,
+    });
+    expect((await stillDue(sql, new Date(0))).due).toEqual([]);
+    await passMinutes(6);
+    expect((await stillDue(sql, new Date(0))).due).toEqual([{ reason: 'doubted', count: 1 }]);
+  });
+
+  test('hold up no report that came while they were asked', async () => {
     const { sql } = store;
     await priced('A');
     await mark(sql, ['A']);
     const claim = await claimAll(sql);
     await mark(sql, ['A']);
-    expect((await stillDue(sql, new Date(0))).due).toEqual([{ reason: 'changed', count: 1 }]);
     await applyAnswer(sql, claim, [found('A', POISON)], REFRESH);
-    expect((await ledger(sql)).get('A')).toMatchObject({
-      reason: 'changed',
-      heldFor: expect.closeTo(5 / 60, 2) as number,
-    });
-    expect((await stillDue(sql, new Date(0))).due).toEqual([]);
-    await passMinutes(6);
+    expect((await ledger(sql)).get('A')).toMatchObject({ reason: 'changed', heldFor: null });
+    expect(await seen('A')).toMatchObject({ doubt: 'implausible', actionable: false });
     expect((await stillDue(sql, new Date(0))).due).toEqual([{ reason: 'changed', count: 1 }]);
   });
 
@@ -205,6 +214,32 @@ describe('moves in masses', () => {
     expect(ended.massMoved).toMatchObject({ event: 'ended' });
     expect(await seen('M001')).toMatchObject({ doubt: null, actionable: true });
     expect(await readDoubts(sql)).toMatchObject({ massMoved: 1, massMove: null });
+  });
+
+  test('hold up no report that is there when they begin', async () => {
+    const { sql } = store;
+    const moves = daemon();
+    await priced(...many);
+    await answer(
+      many.slice(0, 196).map((sku) => found(sku, times(1.02))),
+      moves,
+    );
+    // A call of another daemon is under way.
+    await mark(sql, many.slice(196, 200));
+    const claim = await claimAll(sql);
+    await mark(sql, ['M000']);
+    const results = many.slice(196, 200).map((sku) => found(sku, POISON));
+    const applied = await applyAnswer(sql, claim, results, REFRESH, {
+      observers: { ...NO_OBSERVERS, moves },
+    });
+    expect(applied.massMoved).toMatchObject({ event: 'began' });
+    const rows = await ledger(sql);
+    expect(rows.get('M000')).toMatchObject({ reason: 'changed', heldFor: null });
+    expect(rows.get('M001')).toMatchObject({
+      reason: 'doubted',
+      heldFor: expect.closeTo(5 / 60, 2) as number,
+    });
+    expect(await seen('M000')).toMatchObject({ doubt: 'mass-move', actionable: false });
   });
 
   test('are told where many SKUs lose all their prices, which are asked again once it ends', async () => {

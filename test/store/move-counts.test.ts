@@ -146,7 +146,7 @@ describe('a common factor', () => {
   const all = (count: number, factor: number) => Array.from({ length: count }, () => factor);
   test.each([
     ['is that of nearly all', [...all(8, 4.6), 1.2, -0.9], 4.6],
-    ['of roundings as well', [...all(4, -3.55), ...all(4, -3.54)], -3.54],
+    ['of roundings as well', [...all(4, -3.55), ...all(4, -3.54)], -3.545],
     ['is none of a few', all(7, 4.6), null],
     ['is none where a quarter moves by others', [...all(9, 4.6), 1, 1.2, 1.9], null],
     ['is no crash of a market', all(100, Math.log(0.3)), null],

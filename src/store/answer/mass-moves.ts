@@ -111,7 +111,9 @@ const doubtPiece = (sql: Sql, after: string) => sql<[{ last: string | null; skus
       oddity = null, generation = generation + 1,
       due_at = case when d.outside_due_at is null then least(d.due_at, clock_timestamp()) else d.due_at end,
       outside_due_at = case when d.outside_due_at is not null then least(d.outside_due_at, clock_timestamp()) end,
-      held_until = coalesce(d.held_until, s.asked_at + make_interval(mins => ${APART_MINUTES})),
+      -- What is due already may be so for a report.
+      held_until = case when d.held_until is null and coalesce(d.outside_due_at, d.due_at) > clock_timestamp()
+        then s.asked_at + make_interval(mins => ${APART_MINUTES}) else d.held_until end,
       reason = case when coalesce(d.outside_due_at, d.due_at) <= clock_timestamp() then d.reason else 'doubted' end,
       lane = case when d.outside_due_at is not null or d.due_at <= clock_timestamp() then d.lane
         else catalog_internal.lane_of('doubted') end

@@ -70,7 +70,8 @@ export async function settleAnswered(
     update catalog_internal.due d set
       claim = null, asked_claim = d.claim, asked_because = case when d.generation = a.generation then d.reason end,
       asked_generation = a.generation, deferrals = 0, failures = 0, largest_call = null,
-      held_until = case when a.doubted_seconds is not null then now() + make_interval(secs => a.doubted_seconds) end,
+      held_until = case when a.doubted_seconds is not null and d.generation = a.generation
+        then now() + make_interval(secs => a.doubted_seconds) end,
       live = d.live and (s.price_source is not distinct from 'live' or ${everythingLive} or d.live_left > 1),
       live_left = greatest(d.live_left - 1, 0),
       live_marks = case when d.live then d.live_marks else greatest(d.live_marks - 1, 0) end,
