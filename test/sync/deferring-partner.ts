@@ -173,13 +173,64 @@ export function refresh(partner: Deferring, hours: number): Refreshed {
 /** Who was deferred again is in the lane of errors, which has a part of the slots (store/answer/settle.ts). */
 const laneOf = ({ deferrals }: Row) => (deferrals > 1 ? 'error' : 'live');
 
+interface DueEntry {
+  readonly dueAt: number;
+  readonly number: number;
+}
+
+/**
+ * Rows by due time. The first ones are read before each call, so they are kept in order; entries of rows that are no
+ * longer free, or due at another time, are dropped as they are met.
+ */
+class DueRows {
+  #ordered: DueEntry[] = [];
+  readonly #later = new Heap();
+
+  push({ dueAt, number }: Row): void {
+    const last = this.#ordered.at(-1);
+    if (last === undefined || dueAt >= last.dueAt) {
+      this.#later.push(dueAt, number);
+      return;
+    }
+    const at = this.#ordered.findIndex((entry) => entry.dueAt > dueAt);
+    this.#ordered.splice(at, 0, { dueAt, number });
+  }
+
+  first(
+    count: number,
+    now: number,
+    rowOf: (number: number) => Row,
+    isHere: (row: Row) => boolean,
+    which: (row: Row) => boolean,
+  ): Row[] {
+    const kept: DueEntry[] = [];
+    const found: Row[] = [];
+    const seen = new Set<number>();
+    let at = 0;
+    for (; found.length < count; at += 1) {
+      if (at === this.#ordered.length) {
+        if (this.#later.first > now) break;
+        this.#ordered.push({ dueAt: this.#later.first, number: this.#later.pop() });
+      }
+      const entry = this.#ordered[at]!;
+      if (entry.dueAt > now) break;
+      const row = rowOf(entry.number);
+      if (!row.isFree || row.dueAt !== entry.dueAt || !isHere(row) || seen.has(entry.number)) continue;
+      seen.add(entry.number);
+      kept.push(entry);
+      if (which(row)) found.push(row);
+    }
+    this.#ordered = [...kept, ...this.#ordered.slice(at)];
+    return found;
+  }
+}
+
 /** The live SKUs of the ledger. */
 class LiveLedger {
   readonly rows: Row[];
   readonly #everyMs: number;
   readonly #byValue: boolean;
-  /** By due time; entries of rows that are no longer free, or due at another time, are passed by. */
-  readonly #free = { live: new Heap(), error: new Heap() };
+  readonly #free = { live: new DueRows(), error: new DueRows() };
   readonly #held = new Heap();
 
   constructor({ skus, everyMs, byValue }: Deferring, random: () => number) {
@@ -252,7 +303,7 @@ class LiveLedger {
 
   #release(row: Row): void {
     row.isFree = true;
-    this.#free[laneOf(row)].push(row.dueAt, row.number);
+    this.#free[laneOf(row)].push(row);
   }
 
   /** The first of a lane that are due, in order; they stay where they are. */
@@ -262,18 +313,13 @@ class LiveLedger {
     now: number,
     which: (row: Row) => boolean = () => true,
   ): Row[] {
-    const free = this.#free[lane];
-    const passed = new Set<Row>();
-    const found: Row[] = [];
-    while (found.length < count && free.first <= now) {
-      const dueAt = free.first;
-      const row = this.#row(free.pop());
-      if (!row.isFree || row.dueAt !== dueAt || laneOf(row) !== lane || passed.has(row)) continue;
-      passed.add(row);
-      if (which(row)) found.push(row);
-    }
-    for (const row of passed) free.push(row.dueAt, row.number);
-    return found;
+    return this.#free[lane].first(
+      count,
+      now,
+      (number) => this.#row(number),
+      (row) => laneOf(row) === lane,
+      which,
+    );
   }
 
   #untried(now: number): string | null {
