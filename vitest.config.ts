@@ -126,6 +126,7 @@ export default defineConfig({
           include: ['test/**/*.{pg,e2e}.test.ts'],
           exclude: LONG,
           globalSetup: ['test/globalSetup.ts'],
+          setupFiles: ['test/support/properties.ts'],
           // As above: nothing is kept between files but loaded modules, and each file has a database of its own.
           isolate: false,
           // Beyond what `eventually` waits for, so that it is the one that says what did not come.
