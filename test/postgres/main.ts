@@ -24,7 +24,7 @@ const VERSIONS: Readonly<Record<string, string>> = {
 const TESTS = ['store', 'migrations', 'doctor', 'security', 'follow', 'client', 'examples'].map(
   (name) => `test/${name}`,
 );
-const WHY_LINES = 8;
+const WHY_LINES = 30;
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 
 interface Report {

@@ -4,6 +4,9 @@ import { readCallInputs } from '../../src/store/call/bulk-call.ts';
 import { claimDue } from '../../src/store/ledger/claim.ts';
 import { DueFloors, fullPassEveryMs } from '../../src/store/ledger/due-floors.ts';
 import { DUE_LANES, returnClaim } from '../../src/store/ledger/due.ts';
+import { readIdle } from '../../src/store/ledger/idle.ts';
+import { readBacklog } from '../../src/store/live/backlog.ts';
+import { countCatalog } from '../../src/store/status/counts-reader.ts';
 import { runs } from '../support/soak.ts';
 import { empty, NOT_EARLY, useStore } from './support.ts';
 
@@ -90,6 +93,9 @@ const anyStep = oneof(
 );
 type Step = Parameters<Parameters<typeof anyStep.map>[0]>[0];
 
+/** Found on PostgreSQL 14: the wait of one that was due since ever was over, and from -infinity nothing is subtracted. */
+const DUE_SINCE_EVER: [Row[], Step[]] = [[{ lane: 1, live: true, due: '-infinity', held: -30 }], []];
+
 /**
  * Found: two live SKUs that are due at the same moment, one of them after a wait, came in another order than before.
  */
@@ -163,9 +169,27 @@ describe('a process that reads the ledger from its floors', () => {
           }
         },
       ),
-      { numRuns: runs(60), examples: [TWO_DUE_AT_ONCE] },
+      { numRuns: runs(60), examples: [TWO_DUE_AT_ONCE, DUE_SINCE_EVER] },
     );
   }, 120_000);
+
+  test('comes to what somebody has made due since ever, and so do all who count it', async () => {
+    const { sql } = store;
+    expect((await readIdle(sql)).dueSeconds).toBeNull();
+    expect(await countCatalog(sql)).toMatchObject({ due: [], oldestDeferredAgeSeconds: 0 });
+    expect(await readBacklog(sql)).toMatchObject({ due: 0, waiting: 0 });
+    for (const live of [true, false]) await put({ lane: 2, live, due: '-infinity', held: null });
+    await sql`update catalog_internal.due set reason = 'live', deferrals = 1 where live`;
+    const { due, nextDueMs } = await read();
+    expect(due).toMatchObject([{ count: 1 }, { count: 1 }]);
+    expect(nextDueMs).toBe(0);
+    const { dueSeconds } = await readIdle(sql);
+    const { due: counted, oldestDeferredAgeSeconds } = await countCatalog(sql);
+    const { waiting } = await readBacklog(sql);
+    const ages = counted.map(({ oldestAgeSeconds }) => oldestAgeSeconds);
+    for (const age of [...ages, dueSeconds, oldestDeferredAgeSeconds, waiting])
+      expect(age).toSatisfy(Number.isFinite);
+  });
 
   test('does not pass what is before them', async () => {
     const { floors, passMinute } = process();

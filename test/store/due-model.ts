@@ -18,6 +18,8 @@ const LANE_OF: Readonly<Record<string, number>> = {
 };
 /** LONGEST_CACHED_SECONDS, as `rounded` has it. */
 const AGAIN_HOURS = 0.3;
+/** APART_MINUTES likewise. */
+const APART_HOURS = 0.1;
 
 /** A row of the ledger as it should be. Times are hours on the model's own clock. */
 interface Row {
@@ -41,6 +43,8 @@ interface Row {
   notBefore: number;
   /** When its second look is, after an answer to a report that had nothing new. */
   againAt: number | null;
+  /** Since when the loss of its price is doubted. */
+  doubtedAt: number | null;
 }
 
 /** What the due ledger promises, without SQL: rows in a map, a clock that only the test moves. */
@@ -68,6 +72,7 @@ export class LedgerModel {
           failures: 0,
           notBefore: 0,
           againAt: null,
+          doubtedAt: null,
           unsettled: true,
           liveMarks: 0,
           liveLeft: 0,
@@ -82,7 +87,8 @@ export class LedgerModel {
       row.dueAt = Math.min(row.dueAt, this.now);
       row.generation += 1;
       row.unsettled = true;
-      if (row.claim === null && row.deferrals === 0 && row.failures > 0) row.heldUntil = null;
+      const isFreed = row.failures > 0 || row.doubtedAt !== null;
+      if (row.claim === null && row.deferrals === 0 && isFreed) row.heldUntil = null;
     }
   }
 
@@ -161,7 +167,7 @@ export class LedgerModel {
 
   /** The whole table against the model, and the promises that need no model. */
   compare(table: ReadonlyMap<string, DueRow>): void {
-    const wanted = new Map([...this.rows].map(([sku, row]) => [sku, this.#seen(row)]));
+    const wanted = new Map([...this.rows].map(([sku, row]) => [sku, rounded({ sku, ...this.#seen(row) })]));
     const actual = new Map([...table].map(([sku, row]) => [sku, rounded(row)]));
     deepStrictEqual(actual, wanted);
     for (const [sku, { unsettled }] of this.rows) {
@@ -174,6 +180,7 @@ export class LedgerModel {
     const isListed = source !== null;
     if (result.kind === 'not_found') this.#notFound.add(result.sku);
     else this.#notFound.delete(result.sku);
+    row.doubtedAt = this.#doubted(result, row);
     Object.assign(row, { heldUntil: null, deferrals: 0, failures: 0 });
     if (!row.live) row.liveMarks = Math.max(0, row.liveMarks - 1);
     row.live &&= this.priceSource.get(result.sku) === 'live' || row.liveLeft > 1;
@@ -183,6 +190,7 @@ export class LedgerModel {
     else this.#priced.delete(result.sku);
     if (row.generation !== generation) return;
     row.unsettled = false;
+    if (row.doubtedAt !== null) row.heldUntil = row.doubtedAt + APART_HOURS;
     const live = source === 'live';
     const next = this.#notFound.has(result.sku)
       ? (['metadata', isListed ? REFRESH.lostMs : REFRESH.notFoundMs] as const)
@@ -201,6 +209,15 @@ export class LedgerModel {
     if (kind !== 'record' || this.priceSource.get(sku) !== 'snapshot' || !this.#priced.has(sku)) return null;
     if (reason === 'changed') return this.now + AGAIN_HOURS;
     return againAt !== null && againAt > this.now ? againAt : null;
+  }
+
+  /** A price that is gone, which no report tells of, is gone when a second answer says so, later by minutes. */
+  #doubted({ sku, kind }: SkuResult, { live, reason, doubtedAt }: Row): number | null {
+    if (kind === 'record') return null;
+    const isUntold = this.priceSource.get(sku) === 'snapshot' && !live && reason !== 'changed';
+    if (doubtedAt === null) return isUntold && this.#priced.has(sku) ? this.now : null;
+    const isOver = reason === 'changed' || this.now > doubtedAt;
+    return isOver ? null : doubtedAt;
   }
 
   #stillHeldBy(claim: Claim): [string, Row][] {

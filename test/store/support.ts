@@ -194,7 +194,9 @@ export async function ledger(sql: Sql): Promise<Map<string, DueRow>> {
 export async function passHours(sql: Sql, hours: number): Promise<void> {
   await sql`
     update catalog_internal.due set due_at = due_at - make_interval(secs => ${hours * 3600}),
-      held_until = held_until - make_interval(secs => ${hours * 3600})`;
+      held_until = held_until - make_interval(secs => ${hours * 3600}),
+      again_at = again_at - make_interval(secs => ${hours * 3600}),
+      doubted_at = doubted_at - make_interval(secs => ${hours * 3600})`;
 }
 
 /** A record with these prices: numbers, null, or objects, as an entry of size_map may be. */

@@ -221,7 +221,7 @@ function dueSuspects(sql: Sql) {
  */
 function nextDueMs(sql: Sql) {
   return sql`
-    select greatest(0, extract(epoch from at - clock_timestamp()) * 1000)::float8 from (select case
+    select (extract(epoch from greatest(at, now()) - now()) * 1000)::float8 from (select case
       when (select min(first) from waiting) <= now() then now()
       else least(
       (select min(coalesce(w.first, (

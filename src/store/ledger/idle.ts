@@ -26,7 +26,7 @@ export async function readIdle(sql: Sql): Promise<Idle> {
     with answered as materialized (select succeeded_at as at from catalog_internal.tasks where task = 'reprice')
     select (select extract(epoch from clock_timestamp() - at)::float8 from answered) as "answeredSeconds",
       case when not exists (select from answered where at between clock_timestamp() - interval '1 minute' and clock_timestamp()) then (
-        select extract(epoch from clock_timestamp() - min(oldest.due_at))::float8
+        select extract(epoch from clock_timestamp() - min(greatest(oldest.due_at, 'epoch')))::float8
         from generate_series(1, cardinality(catalog_internal.lane_names())) as lane
         cross join lateral (
           select due_at from catalog_internal.due d

@@ -47,7 +47,7 @@ export async function readBacklog(sql: Sql): Promise<FoundBacklog> {
       coalesce(extract(epoch from clock_timestamp() - last.at) / 60, 0)::float8 as "sinceLast", coalesce(p.idle_minutes, 0) as idle,
       coalesce(extract(epoch from clock_timestamp() - p.solved_at) / 60, 0)::float8 as elapsed, last.at as "refreshedAt"
     from plan p, last,
-      (select count(*)::int as due, min(d.due_at) as since from catalog_internal.due d where ${isDue(sql)}) waiting`);
+      (select count(*)::int as due, min(greatest(d.due_at, 'epoch')) as since from catalog_internal.due d where ${isDue(sql)}) waiting`);
   return row;
 }
 

@@ -116,10 +116,10 @@ async function countLedger(tx: Tx): Promise<LedgerCount[]> {
       from catalog_internal.due d where due_at <= now() or outside_due_at is null and (deferrals > 0 or live and reason = 'live')
     )
     select 'due' as kind, coalesce(put_off, reason) as label,
-      count(*)::int as count, extract(epoch from now() - min(due_at))::float8 as oldest
+      count(*)::int as count, extract(epoch from now() - min(greatest(due_at, 'epoch')))::float8 as oldest
     from ledger where due_at <= now() and not waits group by label
     union all
-    select 'deferred', '', count(*)::int, coalesce(extract(epoch from now() - min(due_at)), 0)::float8
+    select 'deferred', '', count(*)::int, coalesce(extract(epoch from now() - min(greatest(due_at, 'epoch'))), 0)::float8
     from ledger where deferrals > 0
     union all
     select 'stale', coalesce(s.price_source, 'unknown'), count(*)::int, 0
