@@ -75,7 +75,7 @@ test('a partner that says cents for half of its catalog is told at once, and no 
   const [acted] = await sql<[{ n: number }]>`
     select count(*)::int as n from catalog.current_prices where actionable and sku = any(${skus})`;
   expect(acted.n).toBe(0);
-  expect(logged(stack, 'mass-move.began')).toMatchObject([{ kind: 'implausible' }]);
+  expect(logged(stack, 'mass-move.began')).toMatchObject([{ kind: 'factor' }]);
   const screen = await runProgram(['status'], env);
   expect(screen.stdout).toContain('prices have moved implausibly in masses');
   expect(screen.stdout).toContain('refresh --accept');
