@@ -6,9 +6,9 @@ import { AUTH_CLASS, NO_ANSWER, type RequestOutcome } from '../partner/errors.ts
  * above it only a 403; back off 60 seconds, then resume at a lower rate)? Pure: state and the log of sends come in, a
  * decision or the next state goes out. All times are epoch milliseconds of one clock, the database's.
  *
- * SQL goes by the same: guardMs, sendsPerWindow, HEADROOM_PART and RESUME_FLOOR stand in `promise_capacity` too, the
- * first two also in `present_ceiling` (ceilingAt) and `take_request`, guardMs in `others_part`, HALF_OPEN_LOST_MS in
- * `take_request`. test/store/thresholds.pg.test.ts compares them, except for the last.
+ * SQL goes by the same: sendsPerWindow stands in `sends_per_window`, guardMs there and in `others_part` and
+ * `take_request`, ceilingAt in `present_ceiling`, HEADROOM_PART and RESUME_FLOOR in `promise_capacity`,
+ * HALF_OPEN_LOST_MS in `take_request`. test/store/thresholds.pg.test.ts compares them, except for the last.
  */
 
 export interface PaceLimits {

@@ -211,6 +211,24 @@ export const OBJECTS: readonly Mutant[] = [
     ],
   ),
   ...faultsOf(
+    'drizzle/0055_one_division.sql',
+    ['test/store/thresholds.pg.test.ts'],
+    [
+      'sends_per_window: a hair less than a whole number is one less',
+      'most * ms / (ms + least(500, ms / 20))',
+      'most * (ms / (ms + least(500, ms / 20)))',
+    ],
+  ),
+  ...faultsOf(
+    'src/store/ledger/idle.ts',
+    ['test/store/due-floors.pg.test.ts'],
+    [
+      'idle: what is due since ever has no age',
+      "min(greatest(oldest.due_at, 'epoch'))",
+      'min(oldest.due_at)',
+    ],
+  ),
+  ...faultsOf(
     'drizzle/0049_catalog_checked.sql',
     ['test/store/thresholds.pg.test.ts'],
     [

@@ -20,7 +20,7 @@ const SPELL_MINUTES = 150;
 const BEHIND_AGAIN = 135;
 /** A newer snapshot is noticed, and its manifest merged. */
 const MANIFEST_MINUTES = 20;
-/** As in weather.pg.test.ts. */
+/** After this long nothing of it is said any more. */
 const RECOVERED_MINUTES = 75;
 
 interface At {
