@@ -1,10 +1,12 @@
 import { availableParallelism } from 'node:os';
+import { join } from 'node:path';
 import { defineConfig } from 'vitest/config';
 import { BaseSequencer, type TestSpecification } from 'vitest/node';
 import { roomForFiles } from './test/support/room.ts';
 
 // For all workers.
 process.env['TMPDIR'] ??= roomForFiles();
+process.env['NODE_COMPILE_CACHE'] ??= join(import.meta.dirname, 'node_modules/.cache/compiled');
 
 /** Half as many again as there are processors, as tests also wait; six on two took a tenth longer than three, in each other's way. */
 const WORKERS = Math.ceil(1.5 * availableParallelism());
@@ -76,11 +78,15 @@ export const LONG = [
   'test/status/*.e2e.test.ts',
   'test/store/{failover,old-statistics}.pg.test.ts',
 ];
-/** What draws several times as many histories there. */
+/** What draws several times as many histories there, or simulates more of them. */
 export const LONGER = [
   'test/**/*-model.pg.test.ts',
+  'test/cli/verify.test.ts',
+  'test/config-urls.test.ts',
   'test/follow/{batch,follower.pg}.test.ts',
+  'test/sandbox/hints.test.ts',
   'test/status/faces.pg.test.ts',
+  'test/sync/{deferring,failing-calls,general-errors,promises}.test.ts',
   'test/sim/{one-daemon,two-daemons}.pg.test.ts',
 ];
 
@@ -98,12 +104,15 @@ class LongestFirst extends BaseSequencer {
 
 export default defineConfig({
   test: {
+    // Node.js itself loads the sources, as in the product.
+    experimental: { viteModuleRunner: false },
     sequence: { sequencer: LongestFirst },
     projects: [
       {
         test: {
           name: 'static',
           include: ['test/static/**/*.test.ts'],
+          isolate: false,
           maxWorkers: WORKERS,
         },
       },

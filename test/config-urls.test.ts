@@ -3,6 +3,7 @@ import { Redis } from 'ioredis';
 import postgres from 'postgres';
 import { expect, test } from 'vitest';
 import { ConfigError, loadConfig } from '../src/config/config.ts';
+import { runs } from './support/soak.ts';
 
 /** What is wrong with these settings of a command that uses the mirror, as it is said; null: nothing. */
 function problemsOf(env: Record<string, string>, content: Record<string, string> = {}): string[] | null {
@@ -75,7 +76,7 @@ test.each(Object.entries(drivers))(
         }
         expect([url, problemsOf({ [name]: url }) === null]).toEqual([url, isRead]);
       }),
-      { numRuns: 500 },
+      { numRuns: runs(100, 500) },
     );
   },
 );

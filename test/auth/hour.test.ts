@@ -7,7 +7,7 @@ import { Account } from '../pace/account.ts';
 const SECOND = 1000;
 const MINUTE = 60 * SECOND;
 const HOUR = 60 * MINUTE;
-/** How often the mirror looks whether it may send. */
+/** How often the mirror looks whether it may send, once it is time to. */
 const STEP = 50;
 /** The defaults: 200 requests a minute for the account, 60 % of them for the mirror. */
 const LIMITS: PaceLimits = { maxPerWindow: 120, windowMs: MINUTE, backoffMs: MINUTE };
@@ -47,9 +47,12 @@ function live(weather: Weather, ms: number): Seen {
     const refusal = refusalOf(LIMITS, account.state);
     if (refusal !== null) seen.suspected.add(refusal.suspected);
   };
+  let askAt = account.now;
   for (let at = 0; at < ms; at += STEP) {
     if (at % SECOND === 0) for (let n = weather.others(at); n > 0; n -= 1) partner.add(account.now);
-    if (account.ask().go) {
+    const decision = account.now < askAt ? null : account.ask();
+    if (decision?.go === false) askAt = decision.at;
+    if (decision?.go === true) {
       const outcome = partner.add(account.now) > 200 || !weather.secretRight(at) ? FORBIDDEN : 'ok';
       account.send(outcome, 50);
       seen.sends.push(at);

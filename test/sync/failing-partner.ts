@@ -100,7 +100,8 @@ export function reprice(partner: Failing, hours: number): Outcome {
   }
 
   function inputs(): CallInputs {
-    const counts = new Map<string, { lane: Lane; largestCall: number; live: boolean; count: number }>();
+    type Alike = { lane: Lane; largestCall: number; live: boolean; count: number };
+    const counts = { live: new Map<Lane | number, Alike>(), others: new Map<Lane | number, Alike>() };
     let next = NEVER;
     for (const { lane, largestCall, live, dueAt, heldUntil } of rows) {
       const at = Math.max(dueAt, heldUntil);
@@ -108,11 +109,12 @@ export function reprice(partner: Failing, hours: number): Outcome {
         next = Math.min(next, at);
         continue;
       }
-      const key = `${largestCall ?? lane} ${live}`;
-      const alike = counts.get(key) ?? { lane, largestCall: largestCall ?? 0, live, count: 0 };
-      counts.set(key, { ...alike, count: alike.count + 1 });
+      const [which, key] = [live ? counts.live : counts.others, largestCall ?? lane];
+      const alike = which.get(key);
+      if (alike === undefined) which.set(key, { lane, largestCall: largestCall ?? 0, live, count: 1 });
+      else alike.count += 1;
     }
-    const all = [...counts.values()];
+    const all = [...counts.live.values(), ...counts.others.values()];
     return {
       pause: { ms: pauseMs(), failures: pause.failures },
       sync: { liveBudget: null, catalogState: 'ok' },

@@ -202,24 +202,6 @@ describe('what a source tells of', () => {
     const plan = { refreshThreshold: 60, maxIntervalMinutes: 2000 };
     expect(predictionRecheckMinutes({ weight: 1, rate: PRIOR, dueIn: 2000 }, silent, plan)).toBeNull();
   });
-
-  test('and is soon undone costs no freshness', () => {
-    const gain = (hinted: boolean) => {
-      const world = new World(2000, 'flash moves', 24, 8);
-      const hints = informed(world, { source: 'good', recall: 0.5, precision: 0.5 }, 8);
-      simulateLive(world, {
-        policy: 'index',
-        minutes: 24 * 60,
-        limits: BENCH_LIMITS,
-        liveBudget: 1,
-        liveCeiling: 20,
-        everyMinute: (minute) => world.sample(minute),
-        ...(hinted ? { hints } : {}),
-      });
-      return 100 * world.freshness(8, 24);
-    };
-    expect(gain(true) - gain(false)).toBeGreaterThan(0);
-  });
 });
 
 describe('a hint', () => {

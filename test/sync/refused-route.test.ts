@@ -41,7 +41,8 @@ class Account {
 
   async #acquire(): ReturnType<Pacer['acquire']> {
     const { now } = this;
-    this.#sends = this.#sends.filter((at) => at > now - limits.windowMs - 1000);
+    const left = this.#sends.findIndex((at) => at > now - limits.windowMs - 1000);
+    if (left !== 0) this.#sends = left === -1 ? [] : this.#sends.slice(left);
     const decision = decide(limits, this.state, this.#sends, now);
     if (!decision.go)
       return { kind: 'wait', forMs: Math.max(1, decision.at - now), because: decision.because };
