@@ -2,7 +2,7 @@ import { and, eq, getTableColumns, inArray, or, sql as raw } from 'drizzle-orm';
 import type { PgTable } from 'drizzle-orm/pg-core';
 import type { PostgresJsDatabase } from 'drizzle-orm/postgres-js';
 import { priceHistory, prices, products, skus } from '../../src/store/schema/catalog.ts';
-import { due } from '../../src/store/schema/internal.ts';
+import { due } from '../../src/store/schema/ledger.ts';
 import { type Answer, NEXT } from './answer.ts';
 
 /** All columns but those named, set to what was to be inserted. */
