@@ -2,7 +2,7 @@ import { createReadStream } from 'node:fs';
 import { pipeline } from 'node:stream/promises';
 import pg from 'pg';
 import { from as copyFrom } from 'pg-copy-streams';
-import { COPY_STAGING, CREATE_STAGING } from '../../src/store/catalog/baseline-sql.ts';
+import { COPY_STAGING, CREATE_STAGING } from '../../src/store/catalog/compare-sql.ts';
 import { connect, type Sql } from '../../src/store/connection/db.ts';
 
 /** What a piece of work wrote, and what it left behind. */

@@ -6,6 +6,7 @@ import pg from 'pg';
 import { from as copyFrom } from 'pg-copy-streams';
 import { REBASE_AUDIT } from '../../src/store/catalog/audit.ts';
 import * as statements from '../../src/store/catalog/baseline-sql.ts';
+import * as compare from '../../src/store/catalog/compare-sql.ts';
 import { LOCK_NEW_SKUS } from '../../src/store/connection/locks.ts';
 
 /** What a manifest brings with it, and its two files. */
@@ -29,9 +30,9 @@ const NEWEST_CLAIM = '9223372036854775807';
 function mergeOf({ snapshotId, generatedAt, lines }: Manifest, token: string | null): Statement[] {
   const requestedAt = new Date();
   return [
-    { text: statements.BEGIN_COMPARE },
-    { text: statements.COMPARE },
-    { text: statements.COUNT_COMPARED },
+    { text: compare.BEGIN_COMPARE },
+    { text: compare.COMPARE },
+    { text: compare.COUNT_COMPARED },
     { text: 'commit' },
     { text: 'analyze differing' },
     { text: 'begin' },
@@ -91,7 +92,7 @@ export async function hasPsql(): Promise<boolean> {
 /** What a user would do instead: the file through psql into one jsonb column, taken apart and merged in SQL. */
 export async function byPsql(databaseUrl: string, manifest: Manifest): Promise<void> {
   const token = await withClient(databaseUrl, tokenOf);
-  const [first = '', ...staging] = statements.CREATE_STAGING.split(';');
+  const [first = '', ...staging] = compare.CREATE_STAGING.split(';');
   const script = [
     `${first};`,
     ...staging.filter((text) => !text.includes('table staging')).map((text) => `${text};`),
@@ -125,9 +126,9 @@ async function withStaged(
   merge: (client: pg.Client) => Promise<void>,
 ): Promise<void> {
   await withClient(databaseUrl, async (client) => {
-    await client.query(statements.CREATE_STAGING);
+    await client.query(compare.CREATE_STAGING);
     const lines = createReadStream(manifest.split, { highWaterMark: 256 * 1024 });
-    await pipeline(lines, client.query(copyFrom(statements.COPY_STAGING)));
+    await pipeline(lines, client.query(copyFrom(compare.COPY_STAGING)));
     await merge(client);
   });
 }

@@ -15,6 +15,20 @@ const BASELINE = [
  */
 export const BASELINES: readonly Mutant[] = [
   ...faultsOf(
+    'src/store/catalog/compare-sql.ts',
+    BASELINE,
+    [
+      'baseline: of a doubled SKU the first line counts',
+      "order by price_source = 'live' desc, ctid",
+      'order by ctid',
+    ],
+    [
+      'baseline: one line more than one stays',
+      'where s.ctid = d.ctid and d.nth > 1',
+      'where s.ctid = d.ctid and d.nth > 2',
+    ],
+  ),
+  ...faultsOf(
     'src/store/catalog/baseline-sql.ts',
     BASELINE,
     [
@@ -38,11 +52,6 @@ export const BASELINES: readonly Mutant[] = [
       'not asked_since then',
     ],
     [
-      'baseline: of a doubled SKU the first line counts',
-      "order by price_source = 'live' desc, ctid",
-      'order by ctid',
-    ],
-    [
       'baseline: a SKU that no line could be read of is believed like one that deltas report',
       'select distinct sku, false from rejected_skus',
       'select distinct sku, true from rejected_skus',
@@ -56,11 +65,6 @@ export const BASELINES: readonly Mutant[] = [
       'baseline: a doubled SKU is not asked about',
       'sku in (select sku from duplicates) or coalesce(m.reported_at',
       'coalesce(m.reported_at',
-    ],
-    [
-      'baseline: one line more than one stays',
-      'where s.ctid = d.ctid and d.nth > 1',
-      'where s.ctid = d.ctid and d.nth > 2',
     ],
     [
       'baseline: a SKU back from being live with its hash is asked at once',

@@ -1,64 +1,8 @@
 /*
- * The statements of a baseline, in the order they run. `differing` is made by one full join of the staged lines with
- * the mirror, without blocking any writer; `diff` is made of it once its SKUs are locked. Everything after that works
- * from `diff`, so that a manifest in which nothing moved writes nothing, and locks are held for as long as the
- * changes take.
+ * The statements that merge a baseline, in the order they run. `diff` is made of `differing` (compare-sql.ts) once
+ * its SKUs are locked. Everything after that works from `diff`, so that a manifest in which nothing moved writes
+ * nothing, and locks are held for as long as the changes take.
  */
-
-/**
- * The join and the sorts are as large as the catalog: with the server's own 4 MB they go through many small files, and
- * compiling them takes longer than it saves. Times are read as they are copied, while the next lines are read here.
- */
-export const CREATE_STAGING = `
-  select set_config('work_mem', '64MB', false), set_config('jit', 'off', false);
-  create temporary table staging (sku text collate "C" not null, sizes integer, hash text, price_source text, updated_at timestamptz);
-  create temporary table rejected_skus (sku text collate "C" not null);
-  create temporary table duplicates (sku text collate "C" not null)`;
-
-export const COPY_STAGING = 'copy staging (sku, sizes, hash, price_source, updated_at) from stdin';
-
-/** COMPARE and COUNT_COMPARED see the mirror at one moment, so that their counts add up. */
-export const BEGIN_COMPARE = 'begin isolation level repeatable read';
-
-/**
- * SKUs that differ at this moment, and SKUs with two lines. No others can differ when this is merged: until then only
- * deltas change what is compared here, and what a delta reported stays as reported.
- */
-export const COMPARE = `
-  create temporary table differing as
-  select sku, s.sku is null as is_absent, coalesce(m.in_manifest, false) as was_listed,
-    s.sizes, s.hash, s.price_source, s.updated_at
-  from staging s
-  full join catalog.skus m using (sku)
-  where (s.sku is null and m.in_manifest)
-    or (s.sku is not null and (
-      m.in_manifest is not true or s.hash is distinct from m.hash or s.price_source is distinct from m.price_source
-      or s.sizes is distinct from m.sizes or s.updated_at is distinct from m.updated_at
-      or sku in (select sku from duplicates)))`;
-
-/**
- * Lines of SKUs that the mirror does not count as listed are counted by SKU; of the others there are as many as
- * listed SKUs that are not absent, unless some have two lines.
- */
-export const COUNT_COMPARED = `
-  select (select count(*) from catalog.skus where in_manifest)::int as "listedBefore",
-    (select count(*) from differing where is_absent)::int as absent,
-    coalesce(sum(lines), 0)::int as "unlistedLines", count(*)::int as unlisted
-  from (select count(*) as lines from differing where not is_absent and not was_listed group by sku) s`;
-
-export const NOTE_DUPLICATES = `
-  insert into duplicates select sku from staging group by sku having count(*) > 1`;
-
-/**
- * Of a doubled SKU one line stays, and the SKU is marked due. A live one where there is one: it is then asked as
- * often as if nobody reported its moves.
- */
-export const DROP_DUPLICATES = `
-  delete from staging s using (
-    select ctid, row_number() over (partition by sku order by price_source = 'live' desc, ctid) as nth
-    from staging where sku in (select sku from duplicates)
-  ) d
-  where s.ctid = d.ctid and d.nth > 1`;
 
 /**
  * SQL: deltas have moved the token since the manifest was asked for, and go on from there: what they report is newer.

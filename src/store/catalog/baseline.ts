@@ -16,6 +16,7 @@ import { LOCK_NEW_SKUS } from '../connection/locks.ts';
 import { isConflict, isConnectionLost, sqlState } from '../connection/sql-errors.ts';
 import { REBASE_AUDIT } from './audit.ts';
 import * as statements from './baseline-sql.ts';
+import * as compare from './compare-sql.ts';
 import { type LearnedNames, REMEMBER_FIELDS } from './learned-names.ts';
 import { REPORTED_SINCE, type ReportedSince } from './left-tokens.ts';
 import { hintByManifest, type ManifestHinting } from './manifest-hints.ts';
@@ -121,7 +122,7 @@ export class Baseline {
     const client = await openManifestConnection(databaseUrl, aside === undefined ? {} : answerLimitOf(aside));
     if (aside === undefined) client.answers.withinMs = SCAN_WITHIN_MS;
     else await askAfter(client, aside);
-    await client.query(statements.CREATE_STAGING);
+    await client.query(compare.CREATE_STAGING);
     return new Baseline(client, databaseUrl);
   }
 
@@ -170,7 +171,7 @@ export class Baseline {
    * takes. When it is done, the rows have been sent and their buffer is free.
    */
   async #copy(rows: Buffer): Promise<void> {
-    const copy = this.#client.query(copyFrom(statements.COPY_STAGING));
+    const copy = this.#client.query(copyFrom(compare.COPY_STAGING));
     copy.end(rows);
     await finished(copy);
   }
@@ -188,8 +189,8 @@ export class Baseline {
     let skus = this.#staged;
     if (doubled) {
       await this.#client.query('drop table differing');
-      duplicates = (await this.#client.query(statements.NOTE_DUPLICATES)).rowCount ?? 0;
-      skus -= (await this.#client.query(statements.DROP_DUPLICATES)).rowCount ?? 0;
+      duplicates = (await this.#client.query(compare.NOTE_DUPLICATES)).rowCount ?? 0;
+      skus -= (await this.#client.query(compare.DROP_DUPLICATES)).rowCount ?? 0;
       await this.#compare();
     }
     await this.#client.query('drop table staging; analyze differing');
@@ -197,9 +198,9 @@ export class Baseline {
   }
 
   async #compare(): Promise<ComparedCounts> {
-    await this.#client.query(statements.BEGIN_COMPARE);
-    await this.#client.query(statements.COMPARE);
-    const { rows } = await this.#client.query<ComparedCounts>(statements.COUNT_COMPARED);
+    await this.#client.query(compare.BEGIN_COMPARE);
+    await this.#client.query(compare.COMPARE);
+    const { rows } = await this.#client.query<ComparedCounts>(compare.COUNT_COMPARED);
     await this.#client.query('commit');
     return rows[0] as ComparedCounts;
   }
