@@ -15,7 +15,8 @@ export const GLOSSARY: readonly (readonly [word: string, meaning: string])[] = [
   [
     'due',
     'a refresh of the SKU is pending. By reason: `new` (never priced), `changed` (reported by the delta), ' +
-      '`live` and `sweep` (by age), `unlisted` (in no manifest), `deferred` and `error` (asked again later), ' +
+      '`live` and `sweep` (by age), `unlisted` (in no manifest), `missed` (the delta has left ' +
+      'out a change of it), `deferred` and `error` (asked again later), ' +
       '`metadata`, `scope` (asked once, because a rule of `catalog.scope` needs its metadata)',
   ],
   ['deferred', 'the partner put the SKU off; it is asked again after `DEFERRED_INTERVAL`'],

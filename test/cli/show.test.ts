@@ -35,7 +35,10 @@ function explained(more: Parts = {}): Explained {
       },
       more.answer,
     ),
-    report: merged({ reported_at: null, removed_at: null, asked_since: false, again_at: null }, more.report),
+    report: merged(
+      { reported_at: null, removed_at: null, asked_since: false, again_at: null, missed_moves: 0 },
+      more.report,
+    ),
     trust: merged(
       {
         p_right: 0.93,

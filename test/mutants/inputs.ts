@@ -200,8 +200,8 @@ export const INPUTS: readonly Mutant[] = [
     ],
     [
       'live order: unlisted SKUs go back to a sweep',
-      "case when s.in_manifest then ${snapshotReason} else 'unlisted' end as reason",
-      "case when s.in_manifest is null then 'unlisted' else ${snapshotReason} end as reason",
+      "case when not s.in_manifest then 'unlisted' when",
+      "case when s.in_manifest is null then 'unlisted' when",
     ],
   ),
   ...faultsOf(

@@ -31,12 +31,12 @@ export const LATE_PRICES: readonly Mutant[] = [
   ...faultsOf(
     'src/store/answer/settle.ts',
     ['test/store/second-looks.pg.test.ts'],
-    ['second looks: the sweep waits for one', 'else least(now() +', 'else greatest(now() +'],
     [
-      "second looks: are taken for the sweep's",
-      "          when a.again_seconds is not null then 'again'\n",
-      '',
+      'second looks: the sweep waits for one',
+      'else least(\n        now() + make_interval(secs => ${secs(next.snapshotMs)}),',
+      'else greatest(\n        now() + make_interval(secs => ${secs(next.snapshotMs)}),',
     ],
+    ["second looks: are taken for the sweep's", "      when a.again_seconds is not null then 'again'\n", ''],
   ),
   ...faultsOf(
     'src/store/answer/effects.ts',
@@ -52,8 +52,8 @@ export const LATE_PRICES: readonly Mutant[] = [
     ['test/store/second-looks.pg.test.ts'],
     [
       'second looks: another account waits for one',
-      'believed = null, again_at = null,\n        live_marks = 0, live_left = 0, generation = generation + 1, due_at',
-      'believed = null,\n        live_marks = 0, live_left = 0, generation = generation + 1, due_at',
+      'believed = null, again_at = null, missed_moves = null,\n        live_marks = 0, live_left = 0, generation = generation + 1, due_at',
+      'believed = null, missed_moves = null,\n        live_marks = 0, live_left = 0, generation = generation + 1, due_at',
     ],
   ),
   ...faultsOf(

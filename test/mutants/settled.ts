@@ -52,12 +52,12 @@ export const SETTLED: readonly Mutant[] = [
     ['answer: an answered SKU stays suspected', 'failures = 0, largest_call = null,', 'failures = 0,'],
     [
       'answer: a watched SKU that was removed is never asked again',
-      "when s.state = 'removed' and not s.in_manifest\n            and not exists (select from catalog_internal.watched w where w.sku = s.sku and w.weight is not null)\n            then",
+      "when s.state = 'removed' and not s.in_manifest\n        and not exists (select from catalog_internal.watched w where w.sku = s.sku and w.weight is not null)\n        then",
       "when s.state = 'removed' then",
     ],
     [
       'answer: a removed SKU that is listed again is never asked again',
-      "when s.state = 'removed' and not s.in_manifest\n            and",
+      "when s.state = 'removed' and not s.in_manifest\n        and",
       "when s.state = 'removed' and",
     ],
     [

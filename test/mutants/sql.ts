@@ -280,6 +280,20 @@ export const SQL: readonly Mutant[] = [
     ],
   ),
   ...faultsOf(
+    'src/store/answer/settle.ts',
+    AUDIT,
+    [
+      'missed moves: the SKU waits for its sweep',
+      'case when a.missed > 0 then now() + make_interval(secs => ${secs(next.liveMs)}) end,',
+      'null,',
+    ],
+    [
+      'missed moves: its turns are those of the sweep',
+      "when a.missed > 0 then 'missed'",
+      "when false then 'missed'",
+    ],
+  ),
+  ...faultsOf(
     'src/store/catalog/audit.ts',
     AUDIT,
     ['audit: a report from before the manifest is judged', "then 'report'\n", "then 'masked'\n"],
@@ -297,6 +311,21 @@ export const SQL: readonly Mutant[] = [
       'audit: each report is unchanged that others explain',
       "count(*) filter (where finding = 'unchanged' and kept.sku is null)",
       "count(*) filter (where finding = 'unchanged')",
+    ],
+    [
+      'missed moves: two of which one may have gone back are one',
+      "finding === 'overdue' && before.keptOnce)",
+      "finding === 'overdue')",
+    ],
+    [
+      'missed moves: they are forgotten with any report',
+      "before.standing === 'report' && (moved || before.kept === 'reported')",
+      "before.standing === 'report'",
+    ],
+    [
+      'missed moves: a report that was seen before is none',
+      "&& (moved || before.kept === 'reported')",
+      '&& moved',
     ],
     [
       'audit: a SKU that is removed waits for its report',

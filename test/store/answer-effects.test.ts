@@ -21,6 +21,8 @@ const row = (sku: string, other: Partial<LockedSku> = {}): LockedSku => ({
   standing: 'own',
   comparable: true,
   kept: null,
+  keptOnce: false,
+  missedMoves: null,
   cohort: 'snapshot',
   pRight: null,
   sizePRight: null,

@@ -1,8 +1,10 @@
 import { describe, expect, test } from 'vitest';
+import { acceptDoubted } from '../../src/store/answer/mass-moves.ts';
 import { noteBrokenChain } from '../../src/store/catalog/chain.ts';
+import { unscheduleSnapshot } from '../../src/store/live/order.ts';
 import { NOTHING, settledIn, type World } from './audit-world.ts';
 import { baseline, line } from './manifest.ts';
-import { HOUR, mark, useStore } from './support.ts';
+import { HOUR, mark, REFRESH, useStore } from './support.ts';
 
 const store = useStore();
 const settled = settledIn(store);
@@ -80,6 +82,98 @@ describe('a move that a refresh finds', () => {
     expect(await world.counts()).toEqual({ ...NOTHING, never: 1 });
     await world.refresh('sweep');
     expect(await world.counts()).toEqual({ ...NOTHING, never: 1 });
+  });
+
+  describe('and that is never reported', () => {
+    /** 'A' and 'B' without a first price left to wait for; a move of 'A' was left out. */
+    async function missed(): Promise<World> {
+      const world = await settled('A', 'B');
+      world.move('A');
+      world.dropNext.add('A');
+      await world.refresh('sweep');
+      for (let i = 0; i < 2; i += 1) await world.snapshot();
+      await world.refresh('owed');
+      expect(await world.counts()).toEqual({ ...NOTHING, never: 1 });
+      return world;
+    }
+    const ledgerOf = async () =>
+      await store.sql<{ sku: string; reason: string; lane: string | null; missed: number; cohort: string }[]>`
+        select d.sku, d.reason, (catalog_internal.lane_names())[d.lane] as lane,
+          (catalog.explain(d.sku) -> 'report' ->> 'missed_moves')::int as missed,
+          catalog.explain(d.sku) -> 'belief' ->> 'cohort' as cohort
+        from catalog_internal.due d order by sku`;
+    const B = { sku: 'B', reason: 'sweep', lane: 'sweep', missed: 0, cohort: 'snapshot' };
+
+    test('has its SKU asked and trusted as one whose moves nobody reports', async () => {
+      await missed();
+      expect(await ledgerOf()).toEqual([
+        { sku: 'A', reason: 'missed', lane: 'live', missed: 1, cohort: 'unlisted' },
+        B,
+      ]);
+      const due = await store.sql<{ soon: boolean }[]>`
+        select due_at < now() + make_interval(secs => ${REFRESH.liveMs / 1000}) as soon from catalog_internal.due order by sku`;
+      expect(due).toEqual([{ soon: true }, { soon: false }]);
+      await store.sql`update catalog.skus set priced_at = now() - interval '1 hour'`;
+      const [a, b] = await store.sql<
+        { p: number }[]
+      >`select p_right as p from catalog.sku_trust order by sku`;
+      expect(a?.p).toBeLessThan(0.9 * (b?.p ?? 0));
+    });
+
+    test.each([
+      ['a refresh that it asks for', async (world: World) => await world.snapshot()],
+      [
+        'one that has seen it before',
+        async (world: World) => {
+          await world.refresh('sweep');
+          await world.snapshot();
+        },
+      ],
+    ])('ends with a report of the next move, confirmed by %s', async (_by, told) => {
+      const world = await missed();
+      world.move('A');
+      await told(world);
+      await world.refresh('owed');
+      expect(await ledgerOf()).toMatchObject([{ sku: 'A', missed: 0, cohort: 'snapshot' }, B]);
+    });
+
+    test('goes on after an incident, and after a doubt of its price is put aside', async () => {
+      await missed();
+      const of = async () => await store.sql`select reason, live from catalog_internal.due where sku = 'A'`;
+      await store.sql`update catalog_internal.due set live = true, reason = 'live'`;
+      const next = {
+        liveMs: REFRESH.liveMs,
+        snapshotMs: REFRESH.snapshotMs,
+        snapshotReason: 'sweep',
+      } as const;
+      expect(await unscheduleSnapshot(store.sql, { after: '', limit: 100, next })).toBe('B');
+      expect(await ledgerOf()).toMatchObject([{ reason: 'missed', lane: 'live' }, B]);
+      expect(await of()).toEqual([{ reason: 'missed', live: false }]);
+
+      await store.sql`update catalog_internal.due set doubt = 'implausible', reason = 'doubted', due_at = now()`;
+      await acceptDoubted(store.sql, null);
+      expect(await ledgerOf()).toMatchObject([{ reason: 'missed', lane: 'live' }, B]);
+      const due = await store.sql<{ soon: boolean }[]>`
+        select due_at < now() + (select make_interval(secs => live_interval) from catalog_internal.settings) as soon
+        from catalog_internal.due order by sku`;
+      expect(due).toEqual([{ soon: true }, { soon: false }]);
+    });
+
+    test('does not end with a report of nothing, nor with moves that only refreshes see', async () => {
+      const world = await missed();
+      world.noopNext.add('A');
+      await world.snapshot();
+      await world.refresh('owed');
+      // Until the second look at an answer that had nothing new.
+      await world.pass(HOUR);
+      await world.refresh('owed');
+      world.move('A');
+      world.dropNext.add('A');
+      await world.refresh('sweep');
+      for (let i = 0; i < 2; i += 1) await world.snapshot();
+      await world.refresh('owed');
+      expect(await ledgerOf()).toMatchObject([{ sku: 'A', missed: 2, lane: 'live' }, B]);
+    });
   });
 
   test("and that went back before a snapshot saw it is nobody's fault", async () => {

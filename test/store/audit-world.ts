@@ -146,9 +146,10 @@ export class World {
   async ask(what: 'owed' | 'sweep', count = 1000): Promise<Look | null> {
     const sweep = { lane: 'sweep' as const, live: false, count, earlySeconds: 1e6 };
     const live = { lane: 'live' as const, live: true, count, earlySeconds: 1e6 };
+    const missed = { ...live, live: false };
     const claim = await claimDue(
       this.#sql,
-      { quotas: what === 'owed' ? allDue(count) : [sweep, live] },
+      { quotas: what === 'owed' ? allDue(count) : [sweep, live, missed] },
       LEASE_MS,
     );
     if (claim === null) return null;

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { findingOf, type Standing } from '../../src/store/catalog/audit.ts';
+import { findingOf, missedMoves, type Standing } from '../../src/store/catalog/audit.ts';
 import { NOTHING, settledIn, type World } from './audit-world.ts';
 import { mark, useStore } from './support.ts';
 
@@ -148,13 +148,16 @@ describe('a report', () => {
   });
 });
 
+const refresh = (differs: Partial<Standing>): Standing => ({
+  standing: 'own',
+  comparable: true,
+  kept: null,
+  keptOnce: false,
+  missedMoves: null,
+  ...differs,
+});
+
 test('what a refresh finds: nothing unless something moved, was reported, or waits for too long', () => {
-  const refresh = (differs: Partial<Standing>): Standing => ({
-    standing: 'own',
-    comparable: true,
-    kept: null,
-    ...differs,
-  });
   expect(findingOf(refresh({}), 'record', false)).toBeNull();
   expect(findingOf(refresh({}), 'not_found', true)).toBeNull();
   expect(findingOf(refresh({ kept: 'waiting' }), 'record', false)).toBeNull();
@@ -163,4 +166,22 @@ test('what a refresh finds: nothing unless something moved, was reported, or wai
   expect(findingOf(refresh({ standing: 'overtaken' }), 'record', false)).toBeNull();
   expect(findingOf(refresh({ kept: 'reported' }), 'record', false)).toBe('left');
   expect(findingOf(refresh({ standing: 'overtaken', comparable: false }), 'record', false)).toBe('overtaken');
+});
+
+test('moves that the delta leaves out are counted until it reports one', () => {
+  const left = (differs: Partial<Standing>, moved = false, live = false) => {
+    const before = refresh(differs);
+    return missedMoves({ ...before, live }, findingOf(before, 'record', moved), moved);
+  };
+  expect(left({})).toBeNull();
+  expect(left({ kept: 'overdue', keptOnce: true })).toBe(1);
+  expect(left({ kept: 'overdue', keptOnce: true, missedMoves: 2 })).toBe(3);
+  expect(left({ kept: 'overdue', keptOnce: true, missedMoves: 1000 })).toBe(1000);
+  // Of two moves one may have gone back, which is rightly not reported.
+  expect(left({ kept: 'overdue' })).toBeNull();
+  expect(left({ missedMoves: 2 }, true)).toBe(2);
+  expect(left({ standing: 'report', missedMoves: 2 }, true)).toBeNull();
+  expect(left({ standing: 'report', kept: 'reported', missedMoves: 2 })).toBeNull();
+  expect(left({ standing: 'report', missedMoves: 2 }), 'a report of nothing').toBe(2);
+  expect(left({ missedMoves: 2 }, false, true), 'live').toBeNull();
 });

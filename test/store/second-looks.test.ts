@@ -15,7 +15,14 @@ import {
   type SecondLooks,
 } from '../../src/store/trust/late-prices.ts';
 
-const SKU: HeldSecondLook & Standing = { live: false, comparable: true, standing: 'own', kept: null };
+const SKU: HeldSecondLook & Standing = {
+  live: false,
+  comparable: true,
+  standing: 'own',
+  kept: null,
+  keptOnce: false,
+  missedMoves: null,
+};
 const TOLD = { ...SKU, told: true, standing: 'report' } as const;
 
 describe('what an answer is to the second look of its SKU', () => {

@@ -21,10 +21,11 @@ export async function someCatalog(sql: Sql, skus: number, seed: number): Promise
     await tx`
       insert into catalog.prices (sku, size, price, changed_at) select sku, '42', 100, now() from catalog.skus where state = 'priced'`;
     await tx`
-      insert into catalog_internal.due (sku, lane, reason, live, due_at, deferrals, failures, held_until, claim)
-      select sku, 1, (array['changed', 'live', 'sweep', 'unlisted', 'metadata', 'new'])[ceil(random() * 6)], random() < 0.3,
+      insert into catalog_internal.due (sku, lane, reason, live, due_at, deferrals, failures, held_until, claim, missed_moves)
+      select sku, 1, (array['changed', 'live', 'sweep', 'unlisted', 'missed', 'metadata', 'new'])[ceil(random() * 7)], random() < 0.3,
         now() + make_interval(secs => 20 * floor(random() * 150 - 50) + 10), (random() < 0.2)::int, (random() < 0.1)::int,
-        case when random() < 0.3 then now() + make_interval(secs => 20 * floor(random() * 50 - 25) + 10) end, case when random() < 0.1 then 7 end
+        case when random() < 0.3 then now() + make_interval(secs => 20 * floor(random() * 50 - 25) + 10) end, case when random() < 0.1 then 7 end,
+        case when random() < 0.1 then 1 end
       from catalog.skus`;
   });
 }

@@ -19,7 +19,7 @@ const store = useStore();
 
 const REASONS: Readonly<Record<Lane, readonly string[]>> = {
   urgent: ['changed', 'watched', 'refresh'],
-  live: ['live', 'unlisted'],
+  live: ['live', 'unlisted', 'missed'],
   new: ['new', 'absent', 'removed'],
   error: ['error'],
   metadata: ['metadata'],

@@ -27,7 +27,7 @@ LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog,
     ),
     'report', jsonb_build_object(
       'reported_at', s.reported_at, 'removed_at', s.removed_at, 'asked_since', s.reported_at IS NOT NULL AND coalesce(s.asked_at >= s.reported_at, false),
-      'again_at', d.again_at
+      'again_at', d.again_at, 'missed_moves', coalesce(d.missed_moves, 0)
     ),
     'trust', jsonb_build_object(
       'p_right', t.p_right, 'size_p_right', t.size_p_right, 'confidence', e.confidence, 'actionable', t.actionable, 'doubt', t.doubt,
@@ -75,7 +75,7 @@ LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog,
   LEFT JOIN catalog_internal.watched w ON w.sku = s.sku
   CROSS JOIN catalog_internal.price_beliefs() e
   CROSS JOIN LATERAL (
-    SELECT catalog_internal.cohort_of(s.price_source, s.in_manifest, coalesce(d.live, false), catalog_internal.is_reported(d)) AS cohort
+    SELECT catalog_internal.cohort_of(s.price_source, s.in_manifest AND d.missed_moves IS NULL, coalesce(d.live, false), catalog_internal.is_reported(d)) AS cohort
   ) c
   LEFT JOIN LATERAL (
     SELECT sum(looks)::bigint AS looks, sum(looks * right_share) / nullif(sum(looks), 0) AS right_share,
@@ -94,4 +94,4 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION catalog.explain(text) IS 'Where each number of a SKU comes from, as JSON: whether it is in scope, and by which rules of catalog.scope (the first decides; null: MIRROR_SCOPE is catalog); the answer, and why it was asked for; the report of the delta, and when it is asked once more for it; how likely the prices are right, and what speaks against them; what is believed of its changes; the next refresh; each size with the price before. Null: the SKU is not known.';
+COMMENT ON FUNCTION catalog.explain(text) IS 'Where each number of a SKU comes from, as JSON: whether it is in scope, and by which rules of catalog.scope (the first decides; null: MIRROR_SCOPE is catalog); the answer, and why it was asked for; the report of the delta, when it is asked once more for it, and how many changes the delta has left out since its last report of one; how likely the prices are right, and what speaks against them; what is believed of its changes; the next refresh; each size with the price before. Null: the SKU is not known.';

@@ -32,6 +32,8 @@ export interface Explained {
     readonly asked_since: boolean;
     /** When it is asked once more, because the answer had nothing new; null: it is not. */
     readonly again_at: string | null;
+    /** Changes of it that the delta has left out since it last reported one. */
+    readonly missed_moves: number;
   };
   readonly trust: {
     readonly p_right: number | null;

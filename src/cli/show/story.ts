@@ -10,6 +10,7 @@ const REASONS: Readonly<Record<string, string>> = {
   changed: 'the delta reported it',
   live: 'its turn among the live SKUs had come',
   unlisted: 'its turn among the SKUs that no manifest lists had come',
+  missed: 'its turn among the SKUs of which the delta has left out a change had come',
   sweep: 'its turn in the sweep had come',
   metadata: 'its metadata was to be read again',
   removed: 'the delta reported it removed',
@@ -123,6 +124,15 @@ function answerOf(explained: Explained): string {
 }
 
 function reportOf(explained: Explained): string {
+  const missed = explained.report.missed_moves;
+  const since =
+    missed === 0
+      ? ''
+      : `; it has left out ${count(missed)} of its changes since, so it is asked as a live SKU is`;
+  return `${lastReportOf(explained)}${since}`;
+}
+
+function lastReportOf(explained: Explained): string {
   const {
     reported_at: reportedAt,
     removed_at: removedAt,

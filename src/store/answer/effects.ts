@@ -1,4 +1,4 @@
-import { type AuditFinding, findingOf, type Standing } from '../catalog/audit.ts';
+import { type AuditFinding, findingOf, missedMoves, type Standing } from '../catalog/audit.ts';
 import type { FieldChange, FirstRecords, PriceMove, StateChange } from '../history/changes.ts';
 import type { HintTest, PredictionTest } from '../live/hint-state.ts';
 import type { LiveRefresh, LearnedRefresh } from '../live/refresh.ts';
@@ -57,6 +57,8 @@ export interface AnswerEffects {
   readonly hinted: readonly string[];
   /** SKUs with a hazard, or a move that hints had told of, that are not in `ahead`. */
   readonly boosted: readonly string[];
+  /** Moves of each answered SKU that the delta has left out; null: none. */
+  readonly missed: ReadonlyMap<string, number | null>;
   readonly findings: readonly { readonly sku: string; readonly finding: AuditFinding }[];
   /** What the answer tests of the probabilities that were held. */
   readonly tests: readonly RefreshTest[];
@@ -116,6 +118,7 @@ export function effectsOf(
     boosted: outcomes.flatMap(({ sku, hazard = null, hints, prediction }) =>
       (hazard !== null || hints || prediction) && !isAhead.has(sku) ? [sku] : [],
     ),
+    missed: new Map(outcomes.map((row) => [row.sku, missedMoves(row, row.finding, row.moved)])),
     findings: outcomes.flatMap(({ sku, finding }) => (finding === null ? [] : [{ sku, finding }])),
     tests: testsOf(
       outcomes.filter(({ seenBefore }) => seenBefore),

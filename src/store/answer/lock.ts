@@ -90,7 +90,7 @@ export async function lockAnswered(
     left join catalog_internal.live_lines l on l.line = n.line
     cross join catalog_internal.price_beliefs() e
     cross join lateral (
-      select catalog_internal.cohort_of(s.price_source, s.in_manifest, d.live, d.reason = 'changed') as cohort,
+      select catalog_internal.cohort_of(s.price_source, s.in_manifest and d.missed_moves is null, d.live, d.reason = 'changed') as cohort,
         case when s.state = 'priced' then greatest(0, extract(epoch from ${claim.askedAt} - s.priced_at)::float8 / 60) end as minutes
     ) h
     left join lateral (
@@ -102,7 +102,9 @@ export async function lockAnswered(
     left join lateral (${vanishedPrices(tx, claim)}) v on true
     -- With OFFSET 0 the function is called for these SKUs alone, and not for all to be filtered afterwards.
     left join lateral (
-      select p.* from (select where r.sku is null and (s.price_source = 'live' or not s.in_manifest or ${everythingLive}) offset 0) unknown
+      select p.* from (
+        select where r.sku is null and (s.price_source = 'live' or not s.in_manifest or d.missed_moves > 0 or ${everythingLive}) offset 0
+      ) unknown
         cross join lateral catalog_internal.past_moves(s.sku, s.first_priced_at) p
     ) past on true
     where d.claim = ${claim.number}

@@ -222,7 +222,7 @@ export async function acceptDoubted(sql: Sql, skus: readonly string[] | null): P
       where since is not null`;
   const accepted = await sql`
     with doubted as (
-      select sku, reason = 'doubted' and claim is null as waits from catalog_internal.due
+      select sku, reason = 'doubted' and claim is null as waits, missed_moves > 0 as missed from catalog_internal.due
       where doubt is not null and (${skus === null} or sku = any(${[...(skus ?? [])]}))
       order by sku for update
     )
@@ -234,8 +234,10 @@ export async function acceptDoubted(sql: Sql, skus: readonly string[] | null): P
       lane = case when waits and d.outside_due_at is null then catalog_internal.lane_of(n.reason) else d.lane end
     from doubted join catalog.skus s using (sku) cross join catalog_internal.settings g
     cross join lateral (
-      select case when s.price_source = 'live' then 'live' when not s.in_manifest then 'unlisted' else 'sweep' end as reason,
-        now() + make_interval(secs => case when s.price_source = 'live' or not s.in_manifest then g.live_interval
+      select case
+          when s.price_source = 'live' then 'live' when not s.in_manifest then 'unlisted' when doubted.missed then 'missed' else 'sweep'
+        end as reason,
+        now() + make_interval(secs => case when s.price_source = 'live' or not s.in_manifest or doubted.missed then g.live_interval
           else catalog_internal.snapshot_target(g) end) as due_at
     ) n
     where d.sku = doubted.sku`;

@@ -44,6 +44,7 @@ export type Settling = { readonly next: NextRefresh } & Pick<AnswerLearning, 'ev
  * - Live: after the time that was learned for it.
  * - Priced, but in no manifest: after `liveMs`, because nobody reports its moves. It takes a live slot only if it was
  *   last listed as live.
+ * - Listed, but the delta has left out a move of it: after `liveMs` at most, for the same reason.
  * - To be asked once more (second-looks.ts): then, or after `snapshotMs` where that is sooner.
  * - All others: after `snapshotMs`.
  *
@@ -53,9 +54,10 @@ export type Settling = { readonly next: NextRefresh } & Pick<AnswerLearning, 'ev
 export async function settleAnswered(
   tx: Tx,
   { claim, at }: { readonly claim: Claim; readonly at: Date },
-  { answered, ahead, judged, lost, again }: AnswerEffects,
-  { next, everythingLive }: Settling,
+  { answered, ahead, judged, lost, again, missed }: AnswerEffects,
+  settling: Settling,
 ): Promise<void> {
+  const { next, everythingLive } = settling;
   const liveMs = new Map(ahead.map(({ sku, nextMs }) => [sku, nextMs]));
   const doubtedMs = new Map(
     judged.flatMap(({ sku, againInMs }) => (againInMs === null ? [] : [[sku, againInMs]])),
@@ -75,6 +77,7 @@ export async function settleAnswered(
       live = d.live and (s.price_source is not distinct from 'live' or ${everythingLive} or d.live_left > 1),
       live_left = greatest(d.live_left - 1, 0),
       live_marks = case when d.live then d.live_marks else greatest(d.live_marks - 1, 0) end,
+      missed_moves = a.missed,
       again_at = ${at}::timestamptz + make_interval(secs => a.again_seconds),
       (promised_at, promised_by) = (
         select ${at}::timestamptz + make_interval(secs => catalog_internal.promised_interval(w.max_age)),
@@ -91,31 +94,41 @@ export async function settleAnswered(
     from unnest(${answered.map(({ sku }) => sku)}::text[], ${answered.map(({ sku }) => generation.get(sku) ?? -1)}::int[],
         ${answered.map(({ sku }) => secs(liveMs.get(sku) ?? next.liveMs))}::float8[],
         ${answered.map(({ sku }) => secsOrNull(doubtedMs.get(sku)))}::float8[],
-        ${answered.map(({ sku }) => secsOrNull(lostMs.get(sku)))}::float8[], ${answered.map(({ sku }) => again.get(sku) ?? null)}::float8[])
-        as a(sku, generation, live_seconds, doubted_seconds, lost_seconds, again_seconds)
+        ${answered.map(({ sku }) => secsOrNull(lostMs.get(sku)))}::float8[], ${answered.map(({ sku }) => again.get(sku) ?? null)}::float8[],
+        ${answered.map(({ sku }) => missed.get(sku) ?? null)}::smallint[])
+        as a(sku, generation, live_seconds, doubted_seconds, lost_seconds, again_seconds, missed)
       join catalog.skus s using (sku)
-      cross join lateral (
-        select case
-          when s.state = 'removed' and not s.in_manifest
-            and not exists (select from catalog_internal.watched w where w.sku = s.sku and w.weight is not null)
-            then 'infinity'::timestamptz
-          when s.in_manifest and a.lost_seconds is not null then now() + make_interval(secs => a.lost_seconds)
-          when s.state in ('removed', 'not_found') then now() + make_interval(secs => ${secs(next.notFoundMs)})
-          when a.doubted_seconds is not null then now()
-          when s.price_source = 'live' or ${everythingLive} then now() + make_interval(secs => a.live_seconds)
-          when not s.in_manifest then now() + make_interval(secs => ${secs(next.liveMs)})
-          else least(now() + make_interval(secs => ${secs(next.snapshotMs)}), ${at}::timestamptz + make_interval(secs => a.again_seconds))
-        end as due_at,
-        case
-          when s.state in ('removed', 'not_found') then 'metadata'
-          when a.doubted_seconds is not null then 'doubted'
-          when s.price_source = 'live' or ${everythingLive} then 'live'
-          when not s.in_manifest then 'unlisted'
-          when a.again_seconds is not null then 'again'
-          else ${next.snapshotReason}
-        end as reason
-      ) next
+      cross join lateral (${nextRefresh(tx, at, settling)}) next
     where d.sku = a.sku and d.claim = ${claim.number}`;
+}
+
+/** SQL: when a SKU `s` with the answer `a` is due again, and why, if nothing has marked it since its claim. */
+function nextRefresh(tx: Tx, at: Date, { next, everythingLive }: Settling) {
+  const secs = (ms: number) => ms / 1000;
+  return tx`
+    select case
+      when s.state = 'removed' and not s.in_manifest
+        and not exists (select from catalog_internal.watched w where w.sku = s.sku and w.weight is not null)
+        then 'infinity'::timestamptz
+      when s.in_manifest and a.lost_seconds is not null then now() + make_interval(secs => a.lost_seconds)
+      when s.state in ('removed', 'not_found') then now() + make_interval(secs => ${secs(next.notFoundMs)})
+      when a.doubted_seconds is not null then now()
+      when s.price_source = 'live' or ${everythingLive} then now() + make_interval(secs => a.live_seconds)
+      when not s.in_manifest then now() + make_interval(secs => ${secs(next.liveMs)})
+      else least(
+        now() + make_interval(secs => ${secs(next.snapshotMs)}),
+        case when a.missed > 0 then now() + make_interval(secs => ${secs(next.liveMs)}) end,
+        ${at}::timestamptz + make_interval(secs => a.again_seconds))
+    end as due_at,
+    case
+      when s.state in ('removed', 'not_found') then 'metadata'
+      when a.doubted_seconds is not null then 'doubted'
+      when s.price_source = 'live' or ${everythingLive} then 'live'
+      when not s.in_manifest then 'unlisted'
+      when a.again_seconds is not null then 'again'
+      when a.missed > 0 then 'missed'
+      else ${next.snapshotReason}
+    end as reason`;
 }
 
 /** Returns SKUs that their answer came too late for: it settles nothing, and they are asked again. */

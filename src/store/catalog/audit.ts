@@ -26,6 +26,10 @@ export interface Standing {
    * Its row in unreported_moves: waiting for a report, waiting although a snapshot should have shown it, or reported.
    */
   readonly kept: 'waiting' | 'overdue' | 'reported' | null;
+  /** Its row stands for a single move: none is hidden behind another that went back. */
+  readonly keptOnce: boolean;
+  /** Moves of it that the delta has left out since it last reported one; null: none. */
+  readonly missedMoves: number | null;
 }
 
 export type AuditFinding = 'confirmed' | 'unchanged' | 'seen' | 'overtaken' | 'overdue' | 'left';
@@ -44,12 +48,14 @@ export function standingColumns(tx: Tx, askedAt: Date) {
       when ${reportedAt} > coalesce(s.asked_at, '-infinity') and ${snapshot} and ${askedAt} < ${reportedAt} then 'overtaken'
       when not ${comparable} then 'other'
       when ${reportedAt} > greatest(s.asked_at, ${manifestAt}) then 'report'
-      when d.reason in ('sweep', 'metadata') then 'own'
+      when d.reason in ('sweep', 'missed', 'metadata') then 'own'
       when s.asked_at > ${manifestAt} then 'own'
       else 'masked'
     end as standing, ${comparable} as comparable,
     (select case when u.reported_at is not null then 'reported' when u.seen_at <= y.built_after then 'overdue' else 'waiting' end
-     from catalog_internal.unreported_moves u, catalog_internal.sync y where u.sku = s.sku) as kept`;
+     from catalog_internal.unreported_moves u, catalog_internal.sync y where u.sku = s.sku) as kept,
+    coalesce((select u.moves = 1 from catalog_internal.unreported_moves u where u.sku = s.sku), false) as "keptOnce",
+    d.missed_moves as "missedMoves"`;
 }
 
 /** Kinds of results of an asked SKU. */
@@ -66,6 +72,23 @@ export function findingOf(before: Standing, answer: AnswerKind, moved: boolean):
   if (moved) return before.standing === 'own' ? 'seen' : leaves;
   if (before.kept === 'overdue') return 'overdue';
   return before.kept === 'reported' ? 'left' : null;
+}
+
+const MOST_MISSED = 1000;
+
+/**
+ * How many moves of a SKU the delta is known to have left out after this answer, since it last reported one; null:
+ * none. Whoever is refreshed as live is no case of it: no delta reports its moves.
+ */
+export function missedMoves(
+  before: Standing & { readonly live: boolean },
+  finding: AuditFinding | null,
+  moved: boolean,
+): number | null {
+  if (before.live) return null;
+  if (finding === 'overdue' && before.keptOnce) return Math.min(MOST_MISSED, (before.missedMoves ?? 0) + 1);
+  const isReported = before.standing === 'report' && (moved || before.kept === 'reported');
+  return isReported ? null : before.missedMoves;
 }
 
 /**

@@ -41,7 +41,8 @@ export async function unscheduledLive(
     where d.sku > ${options.after} and d.claim is null and d.deferrals = 0 and d.failures = 0
       and s.state = 'priced' and d.outside_due_at is null
       and ((${options.scheduled} and d.live and d.reason = 'live')
-        or (${options.incident} and (d.reason in ('sweep', 'unlisted', 'metadata') or (d.reason = 'changed' and s.price_source = 'live'))))
+        or (${options.incident} and (d.reason in ('sweep', 'unlisted', 'missed', 'metadata')
+          or (d.reason = 'changed' and s.price_source = 'live'))))
     order by d.sku limit ${options.limit}`;
 }
 
@@ -81,7 +82,7 @@ export async function scheduleLive(sql: Sql, scheduled: readonly Scheduled[]): P
 
 /**
  * After an incident: the next priced SKUs after `after` that are not listed as live go back to their sweep, and those
- * that no manifest lists to their own turns. Returns the last SKU that went back; null when there are no more.
+ * whose moves no delta reports to their own turns. Returns the last SKU that went back; null when there are no more.
  */
 export async function unscheduleSnapshot(
   sql: Sql,
@@ -99,9 +100,10 @@ export async function unscheduleSnapshot(
   const { liveMs, snapshotMs, snapshotReason } = options.next;
   const [row] = await sql<[{ last: string | null }]>`
     with piece as materialized (
-      select d.sku, case when s.in_manifest then ${snapshotReason} else 'unlisted' end as reason,
+      select d.sku, case when not s.in_manifest then 'unlisted' when d.missed_moves > 0 then 'missed' else ${snapshotReason} end as reason,
         coalesce(s.asked_at, now())
-          + make_interval(secs => case when s.in_manifest then ${snapshotMs / 1000}::float8 else ${liveMs / 1000}::float8 end) as next_at
+          + make_interval(secs => case when s.in_manifest and d.missed_moves is null then ${snapshotMs / 1000}::float8
+            else ${liveMs / 1000}::float8 end) as next_at
       from catalog_internal.due d cross join lateral (
         -- OFFSET 0: each by its key. Before its tables are analyzed a plan may read all of one for each row of the other.
         select * from catalog.skus where sku = d.sku and state = 'priced' and price_source is distinct from 'live' offset 0

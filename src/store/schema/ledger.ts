@@ -64,6 +64,11 @@ export const due = internal.table(
      */
     againAt: instant('again_at'),
     /**
+     * How many moves of it the delta has left out since it last reported one (store/catalog/audit.ts). As long as there
+     * is one, it is refreshed and trusted as a SKU whose moves nobody reports. Null: none.
+     */
+    missedMoves: smallint('missed_moves'),
+    /**
      * Of a SKU that is out of scope: when it would be due. It has no lane (0) then, unless it is asked once for its
      * metadata.
      */

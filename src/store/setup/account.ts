@@ -164,7 +164,7 @@ export async function adoptAccount(sql: Sql, account: Account): Promise<void> {
       where hash is not null or asked_at is not null or reported_at is not null or hash_before_live is not null`);
     await scanning(tx`
       update catalog_internal.due set claim = null, held_until = null, deferrals = 0, failures = 0, largest_call = null,
-        doubt = null, oddity = null, doubted_at = null, believed = null, again_at = null,
+        doubt = null, oddity = null, doubted_at = null, believed = null, again_at = null, missed_moves = null,
         live_marks = 0, live_left = 0, generation = generation + 1, due_at = least(due_at, now()),
         reason = case when reason = 'metadata' or due_at > now() then case when live then 'live' else 'sweep' end else reason end,
         lane = catalog_internal.lane_of(
@@ -172,7 +172,7 @@ export async function adoptAccount(sql: Sql, account: Account): Promise<void> {
       where due_at < 'infinity'`);
     await scanning(tx`
       update catalog_internal.due set claim = null, held_until = null, deferrals = 0, failures = 0, largest_call = null,
-        doubt = null, oddity = null, doubted_at = null, believed = null, again_at = null,
+        doubt = null, oddity = null, doubted_at = null, believed = null, again_at = null, missed_moves = null,
         live_marks = 0, live_left = 0, generation = generation + 1,
         reason = case when outside_due_at <= now() and reason <> 'metadata' then reason when live then 'live' else 'sweep' end,
         outside_due_at = least(outside_due_at, now())

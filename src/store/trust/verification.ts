@@ -65,7 +65,8 @@ export async function markForVerification(sql: Sql, skus: readonly string[]): Pr
       from catalog.skus s join catalog.sku_trust t using (sku) join catalog_internal.due d using (sku)
       left join catalog_internal.live_rates l using (sku) cross join catalog_internal.price_beliefs() e
       cross join lateral (
-        select catalog_internal.cohort_of(s.price_source, s.in_manifest, d.live, catalog_internal.is_reported(d)) as cohort,
+        select catalog_internal.cohort_of(s.price_source, s.in_manifest and d.missed_moves is null, d.live,
+            catalog_internal.is_reported(d)) as cohort,
           greatest(0, extract(epoch from now() - s.priced_at)::float8 / 60) as minutes
       ) c
       cross join lateral (

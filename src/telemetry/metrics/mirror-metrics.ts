@@ -18,7 +18,7 @@ const PRICE_SOURCES = allOf<(typeof SOURCES)[number]>({ snapshot: true, live: tr
 const INCIDENT_CAUSES = allOf<IncidentCause>({ 'live-count': true, deferrals: true });
 const CATALOG_STATES = allOf<MirrorStats['catalogState']>({ ok: true, stale: true, none: true });
 /** Reasons that are always shown, at 0 when nothing is due for them; others appear when they occur. */
-const REASONS = ['new', 'changed', 'live', 'unlisted', 'deferred', 'error', 'metadata', 'sweep'];
+const REASONS = ['new', 'changed', 'live', 'unlisted', 'missed', 'deferred', 'error', 'metadata', 'sweep'];
 
 /** Seconds since 1970; null for a time that is not known. */
 const seconds = (time: Date | null) => (time === null ? null : time.getTime() / 1000);

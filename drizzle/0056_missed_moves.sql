@@ -1,0 +1,267 @@
+ALTER TABLE "catalog_internal"."due" ADD COLUMN "missed_moves" smallint;
+--> statement-breakpoint
+-- The lane that a reason is served in; a call is packed from the lowest number on (src/sync/reprice/packing.ts).
+CREATE OR REPLACE FUNCTION catalog_internal.lane_of(reason text) RETURNS smallint
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+BEGIN ATOMIC
+  SELECT CASE reason
+    WHEN 'changed' THEN 1 WHEN 'watched' THEN 1 WHEN 'refresh' THEN 1 WHEN 'doubted' THEN 1
+    WHEN 'live' THEN 2 WHEN 'unlisted' THEN 2 WHEN 'missed' THEN 2
+    WHEN 'new' THEN 3 WHEN 'absent' THEN 3 WHEN 'removed' THEN 3 WHEN 'clock' THEN 3
+    WHEN 'error' THEN 4
+    WHEN 'metadata' THEN 5 WHEN 'again' THEN 5
+    ELSE 6
+  END::smallint;
+END;
+
+REVOKE ALL ON FUNCTION catalog_internal.lane_of(text) FROM PUBLIC;
+
+--> statement-breakpoint
+-- How what is known of a SKU's price gets out of date: `live` and `unlisted` by a rate of their own, as
+-- nobody reports their moves; `in_manifest` is false, too, where the delta has left out a move. `snapshot` when a snapshot is built, which the delta reports. `reported` has
+-- been, and was not asked for since. A single expression, as snapshot_target.
+CREATE OR REPLACE FUNCTION catalog_internal.cohort_of(price_source text, in_manifest boolean, counts_as_live boolean, is_reported boolean)
+RETURNS text
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+BEGIN ATOMIC
+  SELECT CASE
+    WHEN price_source IS NOT DISTINCT FROM 'live' OR counts_as_live THEN 'live'
+    WHEN NOT in_manifest THEN 'unlisted'
+    WHEN is_reported THEN 'reported'
+    ELSE 'snapshot'
+  END;
+END;
+
+-- A view calls it as its reader; without USAGE on the schema nobody can name it.
+GRANT EXECUTE ON FUNCTION catalog_internal.cohort_of(text, boolean, boolean, boolean) TO PUBLIC;
+
+--> statement-breakpoint
+-- Everything that is known of one SKU and decides what its prices are worth, for whoever doubts one of them.
+-- Null: it is not known. With the owner's rights, as most of it is nobody's to read as a whole.
+CREATE OR REPLACE FUNCTION catalog.explain(sku text) RETURNS jsonb
+LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+  SELECT jsonb_build_object(
+    'sku', s.sku,
+    'at', now(),
+    'state', s.state,
+    'price_source', s.price_source,
+    'in_manifest', s.in_manifest,
+    'scope', (
+      SELECT jsonb_build_object('in_scope', d.outside_due_at IS NULL, 'asked_for_metadata', d.outside_due_at IS NOT NULL AND d.reason = 'scope', 'rules', (
+        SELECT coalesce(jsonb_agg(jsonb_build_object('kind', r.kind, 'value', r.name, 'include', r.include)
+          ORDER BY r.kind = 'sku' DESC, r.include, r.kind, length(r.name) DESC, r.name), '[]')
+        FROM (SELECT) one LEFT JOIN catalog.products pr ON pr.sku = s.sku
+        CROSS JOIN LATERAL catalog_internal.scope_rules_of(s.sku, pr.brand, pr.model, pr.category) r
+      ))
+      FROM catalog_internal.scoping g WHERE g.scoped
+    ),
+    'product', (
+      SELECT jsonb_build_object('name', pr.name, 'brand', pr.brand, 'model', pr.model, 'size_type', pr.size_map_size_type, 'refreshed_at', pr.refreshed_at)
+      FROM catalog.products pr WHERE pr.sku = s.sku
+    ),
+    'answer', jsonb_build_object(
+      'asked_at', s.asked_at, 'because', d.asked_because, 'priced_at', s.priced_at, 'first_priced_at', s.first_priced_at,
+      'age_seconds', extract(epoch FROM t.price_age)::float8
+    ),
+    'report', jsonb_build_object(
+      'reported_at', s.reported_at, 'removed_at', s.removed_at, 'asked_since', s.reported_at IS NOT NULL AND coalesce(s.asked_at >= s.reported_at, false),
+      'again_at', d.again_at, 'missed_moves', coalesce(d.missed_moves, 0)
+    ),
+    'trust', jsonb_build_object(
+      'p_right', t.p_right, 'size_p_right', t.size_p_right, 'confidence', e.confidence, 'actionable', t.actionable, 'doubt', t.doubt,
+      'doubted', CASE WHEN d.doubt IS NOT NULL THEN jsonb_build_object('oddity', d.oddity, 'since', d.doubted_at, 'before', d.believed) END,
+      'stale', t.stale, 'past_target', t.past_target, 'target_seconds', extract(epoch FROM t.target_age)::float8
+    ),
+    'belief', jsonb_build_object(
+      'cohort', c.cohort,
+      'minutes_between_changes', CASE WHEN c.cohort IN ('live', 'unlisted')
+        THEN (coalesce(l.beta, 120) + coalesce(l.prior_part, least(1, l.beta / 120)) * (e.live_prior_minutes - 120)) / coalesce(l.alpha, 0.8) END,
+      'own_rate', l.sku IS NOT NULL,
+      'moved_with_line', CASE WHEN c.cohort IN ('live', 'unlisted') AND l.hazard > 0 THEN 1 - exp(-least(60, l.hazard)) END,
+      'hinted_by', (
+        SELECT jsonb_agg(jsonb_build_object('source', q.source, 'at', q.hinted_at, 'moved', 1 - exp(-q.hazard)) ORDER BY q.hinted_at, q.source)
+        FROM catalog_internal.waiting_hints q WHERE q.sku = s.sku
+      ),
+      'sizes_that_move', CASE WHEN c.cohort IN ('live', 'unlisted')
+        THEN (coalesce(l.sizes_moved, 0) + 20 * e.live_moved_part) / (coalesce(l.sizes_seen, 0) + 20) ELSE e.snapshot_moved_part END,
+      'looks', k.looks, 'right_share', k.right_share, 'claimed_share', k.claimed_share
+    ),
+    'next', jsonb_build_object(
+      'look_at', t.next_look_at, 'due_at', CASE WHEN isfinite(d.due_at) THEN d.due_at END, 'reason', d.reason, 'is_due', t.owed, 'lane', t.owed_lane,
+      'under_way', d.claim IS NOT NULL, 'held_until', d.held_until, 'deferrals', t.deferrals, 'failures', t.failures, 'watched', w.weight
+    ),
+    'promise', (
+      SELECT jsonb_build_object('max_age_seconds', extract(epoch FROM m.max_age)::float8, 'feasible', m.feasible, 'kept_share', m.kept_share, 'because', m.because)
+      FROM catalog.promises m WHERE m.sku = s.sku
+    ),
+    'prices', coalesce((
+      SELECT jsonb_agg(jsonb_build_object(
+        'size', p.size, 'price', p.price, 'since', p.changed_at, 'actionable', t.size_actionable AND p.price IS NOT NULL,
+        'before', CASE WHEN h.id IS NOT NULL THEN jsonb_build_object('price', h.old_price, 'until', h.observed_at) END
+      ) ORDER BY p.size)
+      FROM catalog.prices p
+      LEFT JOIN LATERAL (
+        SELECT h.id, h.old_price, h.observed_at FROM catalog.price_history h WHERE h.sku = p.sku AND h.size = p.size ORDER BY h.id DESC LIMIT 1
+      ) h ON true
+      WHERE p.sku = s.sku
+    ), '[]')
+  )
+  FROM catalog.skus s
+  JOIN catalog.sku_trust t ON t.sku = s.sku
+  LEFT JOIN catalog_internal.due d ON d.sku = s.sku
+  LEFT JOIN catalog_internal.live_rates l ON l.sku = s.sku
+  LEFT JOIN catalog_internal.watched w ON w.sku = s.sku
+  CROSS JOIN catalog_internal.price_beliefs() e
+  CROSS JOIN LATERAL (
+    SELECT catalog_internal.cohort_of(s.price_source, s.in_manifest AND d.missed_moves IS NULL, coalesce(d.live, false), catalog_internal.is_reported(d)) AS cohort
+  ) c
+  LEFT JOIN LATERAL (
+    SELECT sum(looks)::bigint AS looks, sum(looks * right_share) / nullif(sum(looks), 0) AS right_share,
+           sum(looks * claimed_share) / nullif(sum(looks), 0) AS claimed_share
+    FROM catalog.calibration WHERE cohort = c.cohort
+  ) k ON true
+  WHERE s.sku = explain.sku
+$$;
+
+REVOKE ALL ON FUNCTION catalog.explain(text) FROM PUBLIC;
+DO $$
+BEGIN
+  IF to_regrole('catalog_reader') IS NOT NULL THEN
+    GRANT EXECUTE ON FUNCTION catalog.explain(text) TO catalog_reader;
+  END IF;
+END
+$$;
+
+COMMENT ON FUNCTION catalog.explain(text) IS 'Where each number of a SKU comes from, as JSON: whether it is in scope, and by which rules of catalog.scope (the first decides; null: MIRROR_SCOPE is catalog); the answer, and why it was asked for; the report of the delta, when it is asked once more for it, and how many changes the delta has left out since its last report of one; how likely the prices are right, and what speaks against them; what is believed of its changes; the next refresh; each size with the price before. Null: the SKU is not known.';
+
+--> statement-breakpoint
+-- How far each SKU's prices can be trusted, for every other reader of it. `stale` is what current_prices shows;
+-- `fresh` is what the metric fresh_skus counts; `doubt` also covers what these two know nothing of: the catalog as a
+-- whole, and what the sizes mean.
+CREATE OR REPLACE VIEW catalog.sku_trust AS
+SELECT s.sku, s.state, s.price_source, s.in_manifest, s.priced_at,
+       CASE WHEN s.state = 'priced' THEN greatest(now() - s.priced_at, interval '0') END AS price_age,
+       CASE WHEN s.state = 'priced' THEN k.target END AS target_age,
+       b.past_target,
+       k.owed,
+       CASE WHEN k.owed THEN d.reason END AS owed_reason,
+       CASE WHEN NOT k.owed THEN NULL
+            WHEN d.deferrals > 0 THEN 'deferred'
+            WHEN d.failures > 0 THEN 'error'
+            ELSE (catalog_internal.lane_names())[d.lane]
+       END AS owed_lane,
+       CASE WHEN k.owed THEN d.due_at END AS owed_since,
+       coalesce(d.deferrals, 0) AS deferrals,
+       coalesce(d.failures, 0) AS failures,
+       CASE WHEN NOT t.at_work OR d.due_at = 'infinity' THEN NULL
+            WHEN NOT k.owed THEN greatest(least(d.due_at, CASE WHEN d.promised_at > now() THEN d.promised_at WHEN d.promised_at <= now() THEN now() END), d.held_until, t.backoff_until)
+            WHEN d.held_until > now() THEN greatest(CASE WHEN d.claim IS NULL THEN d.held_until ELSE now() END, t.backoff_until)
+            ELSE greatest(now(), t.backoff_until)
+                   + make_interval(secs => (SELECT catalog_internal.seconds_ahead())[CASE WHEN d.live THEN cardinality(catalog_internal.lane_names()) + 1 ELSE d.lane END])
+       END AS next_look_at,
+       b.stale,
+       s.state = 'priced' AND s.priced_at <= u.believable_until AND NOT b.stale AND NOT b.past_target AND d.outside_due_at IS NULL AS fresh,
+       c.doubt,
+       coalesce(c.doubt IS NULL AND r.p_right >= e.confidence, false) AS actionable,
+       CASE WHEN h.has_age THEN r.p_right::real END AS p_right,
+       CASE WHEN h.has_age THEN r.size_p_right::real END AS size_p_right,
+       coalesce(c.doubt IS NULL AND r.size_p_right >= e.confidence, false) AS size_actionable
+FROM catalog.skus s
+LEFT JOIN catalog_internal.due d ON d.sku = s.sku
+LEFT JOIN catalog_internal.live_rates l ON l.sku = s.sku
+CROSS JOIN catalog_internal.trust_terms() t
+CROSS JOIN catalog_internal.price_beliefs() e
+CROSS JOIN catalog_internal.believable_until() AS u(believable_until)
+CROSS JOIN LATERAL (
+  SELECT coalesce(d.due_at <= now(), false) AS owed,
+         -- What is out of scope is asked for no more, and its prices are no fresher for that.
+         -- Nothing says that it has moved where it is asked for its metadata, or to see an answer again.
+         coalesce(coalesce(d.outside_due_at, d.due_at) <= now() AND d.reason NOT IN ('metadata', 'again'), false) AS reprice_due,
+         -- The plan has its turn come: nothing says that it has moved, and it was asked for (of this account) before.
+         s.price_source IS NOT DISTINCT FROM 'live' AND d.reason IS NOT DISTINCT FROM 'live' AND s.asked_at IS NOT NULL AS in_turn,
+         s.price_source IS NOT DISTINCT FROM 'live' OR coalesce(d.live AND d.reason = 'live', false)
+           OR (s.state = 'priced' AND NOT s.in_manifest) AS refreshed_as_live,
+         -- No delta reports the moves of a live SKU, nor those of one that no manifest lists.
+         CASE WHEN s.price_source IS NOT DISTINCT FROM 'live' OR NOT s.in_manifest THEN t.live_target
+              WHEN d.live AND d.reason = 'live' THEN least(t.live_target, t.snapshot_target)
+              ELSE t.snapshot_target
+         END AS target
+) k
+CROSS JOIN LATERAL (
+  SELECT s.state = 'priced' AND coalesce(s.priced_at, '-infinity') < now() - k.target AS past_target,
+         k.reprice_due OR (k.refreshed_as_live AND coalesce(s.priced_at, '-infinity') < now() - t.live_target) AS stale
+) b
+CROSS JOIN LATERAL (
+  SELECT CASE
+           WHEN d.outside_due_at IS NOT NULL THEN 'out_of_scope'
+           WHEN s.state <> 'priced' THEN s.state
+           WHEN s.priced_at > u.believable_until OR k.owed AND d.reason = 'clock' THEN 'clock'
+           WHEN d.doubt IS NOT NULL THEN d.doubt
+           WHEN k.reprice_due AND NOT k.in_turn THEN 'owed'
+           -- Within the plan, a live price is judged by its probability, and not by its age.
+           WHEN CASE WHEN k.in_turn THEN coalesce(s.priced_at, '-infinity') < now() - e.longest_wait
+                     ELSE b.past_target OR b.stale
+                END THEN 'past_target'
+           WHEN k.owed AND d.reason = 'metadata' THEN 'size_type'
+           WHEN t.incident AND s.priced_at < now() - t.live_target THEN 'incident'
+           -- While nothing reports its moves, it is as good as a live one: by age.
+           WHEN s.price_source IS DISTINCT FROM 'live'
+                AND (t.catalog_doubt = 'no_baseline' OR s.priced_at < now() - t.live_target) THEN t.catalog_doubt
+         END AS doubt
+) c
+CROSS JOIN LATERAL (
+  SELECT s.state = 'priced' AND s.priced_at <= u.believable_until AS has_age,
+         greatest(0, date_part('epoch', now() - s.priced_at) / 60) AS minutes,
+         s.price_source IS NOT DISTINCT FROM 'live' OR NOT s.in_manifest OR coalesce(d.live OR d.missed_moves > 0, false) AS by_rate,
+         -- Null while its answer to a report, which had nothing new, is to be seen again (p_right).
+         CASE WHEN coalesce(d.outside_due_at, d.due_at) <= now() AND d.reason = 'changed' THEN true WHEN d.again_at IS NULL THEN false END AS reported
+) h
+CROSS JOIN LATERAL (
+  SELECT catalog_internal.p_right(h.by_rate, h.reported, false, h.minutes, l, e) AS p_right,
+         catalog_internal.p_right(h.by_rate, h.reported, true, h.minutes, l, e) AS size_p_right
+) r;
+
+COMMENT ON VIEW catalog.sku_trust IS 'How far the prices of each SKU can be trusted, one row a SKU: WHERE actionable leaves those to act on; doubt says why not.';
+COMMENT ON COLUMN catalog.sku_trust.sku IS 'SKU in catalog.skus.';
+COMMENT ON COLUMN catalog.sku_trust.state IS 'pending, priced, not_found or removed, as in catalog.skus.';
+COMMENT ON COLUMN catalog.sku_trust.price_source IS 'snapshot, live, or null while unknown, as in catalog.skus.';
+COMMENT ON COLUMN catalog.sku_trust.in_manifest IS 'Listed by the newest manifest as corrected since. False: no delta reports its price moves, so it is refreshed and judged by age, as a live SKU is.';
+COMMENT ON COLUMN catalog.sku_trust.priced_at IS 'When the partner last answered for this SKU.';
+COMMENT ON COLUMN catalog.sku_trust.price_age IS 'Age of its prices; null where it has none (state other than priced).';
+COMMENT ON COLUMN catalog.sku_trust.target_age IS 'Age that its prices are not to exceed: LIVE_INTERVAL for a live SKU and for one that is not in_manifest, SWEEP_INTERVAL for any other (METADATA_INTERVAL where that is shorter, or sweeps are off); null where it has none.';
+COMMENT ON COLUMN catalog.sku_trust.past_target IS 'True where price_age exceeds target_age.';
+COMMENT ON COLUMN catalog.sku_trust.owed IS 'True while a refresh of the SKU is due, also while it waits after being deferred or failing.';
+COMMENT ON COLUMN catalog.sku_trust.owed_reason IS 'Why a refresh is due: new, changed, live, unlisted (not in_manifest), missed (in turn, as the delta has left out a change of it), sweep, metadata, removed, absent (from a new manifest), watched (catalog.watchlist), refresh (the command), doubted (to be answered a second time), again (to see whether an answer without the reported change was a cache''s), clock (asked while the clock of Postgres was ahead), scope (a rule of catalog.scope needs its metadata); null: none is due, as of all that is out of scope.';
+COMMENT ON COLUMN catalog.sku_trust.owed_lane IS 'How the due refresh is served: changed (urgent: also watched, refresh and doubted), live (also unlisted and missed), new (also clock), deferred or error (waits, or has waited), metadata, sweep; null: none is due.';
+COMMENT ON COLUMN catalog.sku_trust.owed_since IS 'Since when the refresh is due; null: none is due.';
+COMMENT ON COLUMN catalog.sku_trust.deferrals IS 'How often in a row the partner deferred the SKU.';
+COMMENT ON COLUMN catalog.sku_trust.failures IS 'How often in a row the partner named the SKU in errors, its answer could not be read, or a call with this SKU alone failed.';
+COMMENT ON COLUMN catalog.sku_trust.next_look_at IS 'Estimate, no promise: the planned time of a refresh that is not due yet (a spare slot in a call can bring it sooner), the end of the wait of a deferred or failed one, else now and what it takes at the present pace to look at all that was at least as urgent at the last count. Null where unknown: nothing planned, no daemon at work, requests refused or paused without an end, or nothing counted within five minutes.';
+COMMENT ON COLUMN catalog.sku_trust.stale IS 'True while a refresh is known to be pending, and where the price of a live SKU, or of one that is not in_manifest, is older than LIVE_INTERVAL: the same as in catalog.current_prices.';
+COMMENT ON COLUMN catalog.sku_trust.fresh IS 'True where the SKU is priced and in scope, at a time that can be believed, not stale, and not past its target: what the metric fresh_skus counts.';
+COMMENT ON COLUMN catalog.sku_trust.doubt IS 'The first reason not to act on its prices: out_of_scope (catalog.scope says that it is not priced, so its prices only get older); pending, not_found, removed (its state); clock (the clock of Postgres is wrong, or was when it was asked: how old the price is, is not known); implausible (the partner says it, but it is hardly a price: catalog.explain says why), mass-move (prices of many SKUs have moved implausibly), both until a second answer, five minutes later or more, says the same; owed (a re-price: see owed_reason; the next turn of a live SKU is none); past_target (too old: beyond target_age, and for a live SKU in its turns beyond LIVE_INTERVAL and the longest wait that is planned); size_type (its metadata is to be read again, so what the sizes mean is not sure); incident (everything is live-priced at present, and the price is older than LIVE_INTERVAL); and but for live SKUs, whose moves the catalog never reports: no_baseline (no manifest applied yet), and where the price is older than LIVE_INTERVAL, catalog_stale (catalog_state of catalog.sync_status) or delta_late (no delta for 30 minutes, or two times DELTA_INTERVAL where that is longer). Null: none.';
+COMMENT ON COLUMN catalog.sku_trust.actionable IS 'True where its prices may be acted on: doubt is null, and p_right is ACTIONABLE_CONFIDENCE at least. A size without a readable price is no price all the same.';
+COMMENT ON COLUMN catalog.sku_trust.p_right IS 'Probability that the partner, asked now, would answer every price of this SKU as it is here; null where it has none, or nobody knows when it was answered (doubt is clock). catalog.calibration says how well that has held.';
+COMMENT ON COLUMN catalog.sku_trust.size_p_right IS 'The same for one of its sizes: when a SKU moves, not all of its sizes do.';
+COMMENT ON COLUMN catalog.sku_trust.size_actionable IS 'The same as actionable for one of its sizes: doubt is null, and size_p_right is ACTIONABLE_CONFIDENCE at least.';
+
+--> statement-breakpoint
+-- The counts that src/store/trust/calibration.ts keeps, as a seller reads them.
+CREATE OR REPLACE VIEW catalog.calibration AS
+SELECT c.cohort,
+       ((ARRAY[0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99])[c.bin + 1])::float8 AS tenth,
+       sum(c.looks)::bigint AS looks,
+       (sum(c."right") / sum(c.looks))::real AS right_share,
+       (sum(c.claimed) / sum(c.looks))::real AS claimed_share,
+       min(c.hour) AS since
+FROM catalog_internal.calibration_hours c
+WHERE c.hour > now() - interval '7 days' AND c.hour <= now()
+GROUP BY c.cohort, c.bin;
+
+COMMENT ON VIEW catalog.calibration IS 'How well p_right has held in the last seven days. Each answered refresh is a test of the probability held just before it; where right_share is claimed_share, it was right as often as it said.';
+COMMENT ON COLUMN catalog.calibration.cohort IS 'live, unlisted (no manifest lists it, or the delta has left out a change of it), snapshot, reported (by the delta, and asked for that), unreported (snapshot and reported in hours in which the delta told of nothing), again (asked a second time, as the answer to a report had nothing new), or random (live SKUs drawn at random to be refreshed, whatever that is worth: part of live, too); per SKU, and with "sizes" behind it per size.';
+COMMENT ON COLUMN catalog.calibration.tenth IS 'Where the probability was: from this on (0, 0.1, … 0.9; the last tenth in three: 0.9, 0.95, 0.99).';
+COMMENT ON COLUMN catalog.calibration.looks IS 'Answered refreshes whose probability was there: of SKUs, or of sizes.';
+COMMENT ON COLUMN catalog.calibration.right_share IS 'Part of them that found the price as it was held.';
+COMMENT ON COLUMN catalog.calibration.claimed_share IS 'Mean of the probabilities held before them.';
+COMMENT ON COLUMN catalog.calibration.since IS 'Since when is counted.';
