@@ -1,4 +1,5 @@
 import { ANSWER_SQL } from './answers.ts';
+import { AUDITS } from './audit.ts';
 import { BASELINES } from './baselines.ts';
 import { BELIEVING } from './believing.ts';
 import { CALIBRATION_FAULTS } from './calibration.ts';
@@ -49,6 +50,7 @@ export const LISTS: Readonly<Record<string, readonly Mutant[]>> = {
   'partner-cases': PARTNER_CASES,
   'catalog-checks': CATALOG_CHECKS,
   standstills: STANDSTILLS,
+  audit: AUDITS,
   commands: COMMANDS,
   connections: CONNECTIONS,
   locks: LOCKS,

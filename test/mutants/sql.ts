@@ -5,14 +5,9 @@ const DUE = [
   'test/store/due.pg.test.ts',
   'test/store/due-model.pg.test.ts',
 ];
-const AUDIT = [
-  'test/store/audit.pg.test.ts',
-  'test/store/audit-moves.pg.test.ts',
-  'test/store/audit-model.pg.test.ts',
-];
 
 /**
- * Faults in deltas, in the ledger, in tasks, in what calls leave behind, and in the audit. Not here: that a SKU which
+ * Faults in deltas, in the ledger, in tasks, and in what calls leave behind. Not here: that a SKU which
  * is reported as snapshot-priced forgets the hash of before it was live; a price that moves takes that away in any
  * case.
  */
@@ -277,65 +272,6 @@ export const SQL: readonly Mutant[] = [
       'call size: a late lesson overwrites a newer one',
       'where step = ${size?.step ?? 0}::int - 1 and ${size !== null}',
       'where step >= ${size?.step ?? 0}::int - 1 and ${size !== null}',
-    ],
-  ),
-  ...faultsOf(
-    'src/store/answer/settle.ts',
-    AUDIT,
-    [
-      'missed moves: the SKU waits for its sweep',
-      'case when a.missed > 0 then now() + make_interval(secs => ${secs(next.liveMs)}) end,',
-      'null,',
-    ],
-    [
-      'missed moves: its turns are those of the sweep',
-      "when a.missed > 0 then 'missed'",
-      "when false then 'missed'",
-    ],
-  ),
-  ...faultsOf(
-    'src/store/catalog/audit.ts',
-    AUDIT,
-    ['audit: a report from before the manifest is judged', "then 'report'\n", "then 'masked'\n"],
-    [
-      'audit: an overtaken move is not noted',
-      "standing === 'overtaken') {",
-      "standing === 'overtaken' && false) {",
-    ],
-    [
-      'audit: a move that came back is one that was never reported',
-      "count(*) filter (where finding = 'overdue' and kept.moves = 1)",
-      "count(*) filter (where finding = 'overdue')",
-    ],
-    [
-      'audit: each report is unchanged that others explain',
-      "count(*) filter (where finding = 'unchanged' and kept.sku is null)",
-      "count(*) filter (where finding = 'unchanged')",
-    ],
-    [
-      'missed moves: two of which one may have gone back are one',
-      "finding === 'overdue' && before.keptOnce)",
-      "finding === 'overdue')",
-    ],
-    [
-      'missed moves: they are forgotten with any report',
-      "before.standing === 'report' && (moved || before.kept === 'reported')",
-      "before.standing === 'report'",
-    ],
-    [
-      'missed moves: a report that was seen before is none',
-      "&& (moved || before.kept === 'reported')",
-      '&& moved',
-    ],
-    [
-      'audit: a SKU that is removed waits for its report',
-      'const leaving = [...new Set([...delta.nowLive, ...delta.removed])];',
-      'const leaving = [...new Set([...delta.nowLive])];',
-    ],
-    [
-      'audit: a move is waited for by the delta that could not have it',
-      'and u.seen_at <= y.token_at and',
-      'and',
     ],
   ),
 ];

@@ -1,0 +1,70 @@
+import { faultsOf, type Mutant } from './mutant.ts';
+
+const AUDIT = [
+  'test/store/audit.pg.test.ts',
+  'test/store/audit-moves.pg.test.ts',
+  'test/store/audit-model.pg.test.ts',
+];
+
+/** Faults in what the mirror's own refreshes say of the delta. */
+export const AUDITS: readonly Mutant[] = [
+  ...faultsOf(
+    'src/store/answer/settle.ts',
+    AUDIT,
+    [
+      'missed moves: the SKU waits for its sweep',
+      'case when a.missed > 0 then now() + make_interval(secs => ${secs(next.liveMs)}) end,',
+      'null,',
+    ],
+    [
+      'missed moves: its turns are those of the sweep',
+      "when a.missed > 0 then 'missed'",
+      "when false then 'missed'",
+    ],
+  ),
+  ...faultsOf(
+    'src/store/catalog/audit.ts',
+    AUDIT,
+    ['audit: a report from before the manifest is judged', "then 'report'\n", "then 'masked'\n"],
+    [
+      'audit: an overtaken move is not noted',
+      "standing === 'overtaken') {",
+      "standing === 'overtaken' && false) {",
+    ],
+    [
+      'audit: a move that came back is one that was never reported',
+      "count(*) filter (where finding = 'overdue' and kept.moves = 1)",
+      "count(*) filter (where finding = 'overdue')",
+    ],
+    [
+      'audit: each report is unchanged that others explain',
+      "count(*) filter (where finding = 'unchanged' and kept.sku is null)",
+      "count(*) filter (where finding = 'unchanged')",
+    ],
+    [
+      'missed moves: two of which one may have gone back are one',
+      "finding === 'overdue' && before.keptOnce)",
+      "finding === 'overdue')",
+    ],
+    [
+      'missed moves: they are forgotten with any report',
+      "before.standing === 'report' && (moved || before.kept === 'reported')",
+      "before.standing === 'report'",
+    ],
+    [
+      'missed moves: a report that was seen before is none',
+      "&& (moved || before.kept === 'reported')",
+      '&& moved',
+    ],
+    [
+      'audit: a SKU that is removed waits for its report',
+      'const leaving = [...new Set([...delta.nowLive, ...delta.removed])];',
+      'const leaving = [...new Set([...delta.nowLive])];',
+    ],
+    [
+      'audit: a move is waited for by the delta that could not have it',
+      'and u.seen_at <= y.token_at and',
+      'and',
+    ],
+  ),
+];
