@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { ConfigError, loadConfig, VARIABLES } from '../src/config/config.ts';
-import { type Setting, SETTINGS } from '../src/config/settings.ts';
+import type { Setting } from '../src/config/setting.ts';
+import { SETTINGS } from '../src/config/settings.ts';
 
 const CREDENTIAL = {
   PARTNER_BASE_URL: 'https://api.partner.example/v1/',

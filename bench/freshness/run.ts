@@ -6,9 +6,16 @@ import { type Neighbours, SharedAccount } from './neighbours.ts';
 import { knownRatesOptimum } from './optimum.ts';
 import { seeded } from './random.ts';
 import type { ReleaseSize } from './release-figures.ts';
-import type { ScopeSize } from './scope-figures.ts';
 import { TrustAccount } from './trust.ts';
 import type { WorldSize } from './world-figures.ts';
+
+/** Whose SKUs are priced, and for how long. */
+export interface ScopeSize {
+  /** Live SKUs of the whole catalog, and of the seller. */
+  readonly all: number;
+  readonly own: number;
+  readonly hours: number;
+}
 
 export interface BenchSize {
   readonly skus: number;

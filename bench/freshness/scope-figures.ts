@@ -1,18 +1,11 @@
 import { sendsPerWindow } from '../../src/pace/policy.ts';
 import { figure, type Figure } from '../frame/figure.ts';
-import { LIMITS, runLive } from './run.ts';
+import { LIMITS, runLive, type ScopeSize } from './run.ts';
 
 /*
  * A seller of a hundredth of the catalog: how often live prices are right where the account's requests go to all live
  * SKUs, and where only the seller's own are in scope, with a third of the requests.
  */
-
-export interface ScopeSize {
-  /** Live SKUs of the whole catalog, and of the seller. */
-  readonly all: number;
-  readonly own: number;
-  readonly hours: number;
-}
 
 /**
  * Part of the requests of the whole catalog that a mirror of the scope takes at most; of these, so many a minute are

@@ -1,4 +1,5 @@
-import { type Setting, SETTINGS } from '../../src/config/settings.ts';
+import type { Setting } from '../../src/config/setting.ts';
+import { SETTINGS } from '../../src/config/settings.ts';
 
 const WIDTH = 110;
 

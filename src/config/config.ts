@@ -6,7 +6,8 @@ import { combined } from './combinations.ts';
 import { addedByFiles, readEnvFiles } from './env-file.ts';
 import { type ConfigProblem, type Environment, given, type ReadFile, unknownNames } from './environment.ts';
 import { headerSecrets, type KeptSecret, readSecret, type SecretSource, urlSecrets } from './secrets.ts';
-import { type Setting, SETTINGS } from './settings.ts';
+import type { Setting } from './setting.ts';
+import { SETTINGS } from './settings.ts';
 
 type Table = typeof SETTINGS;
 type Name = keyof Table;

@@ -1,6 +1,7 @@
 import { type Environment, given, type ReadFile } from './environment.ts';
 import { readSecret } from './secrets.ts';
-import { type Setting, SETTINGS } from './settings.ts';
+import type { Setting } from './setting.ts';
+import { SETTINGS } from './settings.ts';
 
 export const SOURCES = ['default', 'environment', 'env-file', 'secret-file'] as const;
 

@@ -1,5 +1,5 @@
 import { field, list } from './rules.ts';
-import type { Setting } from './settings.ts';
+import type { Setting } from './setting.ts';
 
 /** Names in the partner's requests and answers that its documentation leaves open. */
 export const FIELD_SETTINGS = {

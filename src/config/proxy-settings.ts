@@ -1,5 +1,5 @@
 import { proxyExceptions, proxyUrl } from './rules.ts';
-import type { Setting } from './settings.ts';
+import type { Setting } from './setting.ts';
 
 /** Proxies, by the names that other programs use. Upper and lower case are one variable (see `given`). */
 export const PROXY_SETTINGS = {

@@ -1,5 +1,5 @@
 import { choice, either, hostNames, integer, label, linkBase, pattern, secretText } from './rules.ts';
-import type { Setting } from './settings.ts';
+import type { Setting } from './setting.ts';
 
 /** The settings of the daemon's own HTTP server and of its log. */
 export const SERVER_SETTINGS = {

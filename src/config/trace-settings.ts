@@ -1,5 +1,5 @@
 import { choice, either, headerPairs, integer, label, otlpEndpoint, ratio } from './rules.ts';
-import type { Setting } from './settings.ts';
+import type { Setting } from './setting.ts';
 
 /** Traces, by the names that OpenTelemetry gives them. What else it knows (docs/traces.md) its own library reads. */
 export const TRACE_SETTINGS = {

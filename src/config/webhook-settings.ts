@@ -1,5 +1,5 @@
 import { either, secretText, timer } from './rules.ts';
-import type { Setting } from './settings.ts';
+import type { Setting } from './setting.ts';
 
 const secret = () =>
   secretText(

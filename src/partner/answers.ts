@@ -1,7 +1,7 @@
 import type { Metadata } from '../declared/metadata.ts';
 import type { KnownFields } from './manifest-fields.ts';
 import type { SecretUrl } from './secret-url.ts';
-import type { EntryForm } from './size-map.ts';
+import type { EntryForm, SizeEntry } from './size-map.ts';
 
 /** Metadata of the newest snapshot (partner rules 2.7). Counts and times are null where absent or unreadable. */
 export interface ManifestMeta {
@@ -27,16 +27,6 @@ export interface DeltaAnswer {
   skipped: number;
   /** A cache has kept it for longer than the partner allows: it is true, and not the end. */
   isOld?: true;
-}
-
-/**
- * One size of a SKU. `price` in whole baht; `entry` is the partner's entry as it came, null where it was just that
- * number. `unreadable`: it says something, but no price that can be read.
- */
-export interface SizeEntry {
-  price: number | null;
-  entry: unknown;
-  unreadable?: true;
 }
 
 /** A lowest-price record (partner rules 2.4). An empty `sizes` is a withdrawal; `product` is the object as it came. */

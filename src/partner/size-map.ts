@@ -1,6 +1,15 @@
 import { isObject } from '../lib/json-object.ts';
-import type { SizeEntry } from './answers.ts';
 import { INT4_MAX } from './limits.ts';
+
+/**
+ * One size of a SKU. `price` in whole baht; `entry` is the partner's entry as it came, null where it was just that
+ * number. `unreadable`: it says something, but no price that can be read.
+ */
+export interface SizeEntry {
+  price: number | null;
+  entry: unknown;
+  unreadable?: true;
+}
 
 /** Number of an entry's price as it came, or undefined where the value is neither a number nor numeric text. */
 function asNumber(value: unknown): number | undefined {

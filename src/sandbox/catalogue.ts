@@ -10,6 +10,18 @@ export interface Product {
   category: string;
 }
 
+/** What a SKU added by hand looks like; what is left out is drawn. */
+export interface AddOptions {
+  live?: boolean;
+  /** False: priceable, but in no manifest. */
+  listed?: boolean;
+  /** False: in the manifest, but the price routes answer 0009. */
+  priceable?: boolean;
+  sizes?: Record<string, number | null>;
+  sizeType?: string;
+  product?: Partial<Product>;
+}
+
 /** Metadata of one SKU. `sizeType` is `size_map.size_type`, which can differ from `product.size_type`. */
 export interface Details {
   readonly sizeType: string;

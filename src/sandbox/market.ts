@@ -1,4 +1,5 @@
 import {
+  type AddOptions,
   bornDetails,
   bornSizes,
   drawSizes,
@@ -34,18 +35,6 @@ export interface Item {
   details: Details | null;
   /** Its line in the newest snapshot; `born` = derived from the seed, null = not listed. */
   line: FrozenLine | 'born' | null;
-}
-
-/** What a SKU added by hand looks like; what is left out is drawn. */
-export interface AddOptions {
-  live?: boolean;
-  /** False: priceable, but in no manifest. */
-  listed?: boolean;
-  /** False: in the manifest, but the price routes answer 0009. */
-  priceable?: boolean;
-  sizes?: Record<string, number | null>;
-  sizeType?: string;
-  product?: Partial<Product>;
 }
 
 /** A call that the sandbox's state does not allow. */

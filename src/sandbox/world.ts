@@ -1,7 +1,8 @@
 import type { Details, Product, Sizes } from './catalogue.ts';
-import { ExampleMoves } from './examples.ts';
+import type { AddOptions } from './catalogue.ts';
+import { ExampleMoves } from './example-moves.ts';
 import { HintTeller, type ToldHints } from './hints.ts';
-import { Market, type AddOptions, type Item, type PriceSource } from './market.ts';
+import { Market, type Item, type PriceSource } from './market.ts';
 import { stepMarket } from './moves.ts';
 import type { Settings } from './options.ts';
 import { type ProductLine, type Released, releaseLine } from './releases.ts';

@@ -1,6 +1,6 @@
 import { formatAge } from '../lib/duration.ts';
 import { count } from '../lib/format.ts';
-import type { CatalogDifference } from '../store/catalog/standing.ts';
+import type { CatalogDifference } from '../store/catalog/sync-state.ts';
 import type { TaskName, TaskState } from '../store/ledger/tasks.ts';
 import type { Facts } from './facts.ts';
 import { secondsBetween } from './format.ts';

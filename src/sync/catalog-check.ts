@@ -1,14 +1,13 @@
 import type { ManifestMeta } from '../partner/client.ts';
 import { PartnerError } from '../partner/errors.ts';
 import {
-  type CatalogDifference,
   countCohorts,
   noteDeltaDoubt,
   noteDifference,
   readStanding,
   type CatalogStanding,
 } from '../store/catalog/standing.ts';
-import { noteCatalogCheck, readSyncState } from '../store/catalog/sync-state.ts';
+import { type CatalogDifference, noteCatalogCheck, readSyncState } from '../store/catalog/sync-state.ts';
 import { requestTask, type TaskRun } from '../store/ledger/tasks.ts';
 import { differenceOf, doubtAfter, isNewer, isRebuilt, nextCheckMs } from './catalog-standing.ts';
 import type { SyncContext } from './context.ts';

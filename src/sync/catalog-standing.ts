@@ -1,5 +1,6 @@
 import { doubling } from '../lib/duration.ts';
-import type { CatalogDifference, DeltaDoubt, CatalogStanding } from '../store/catalog/standing.ts';
+import type { CatalogStanding, DeltaDoubt } from '../store/catalog/standing.ts';
+import type { CatalogDifference } from '../store/catalog/sync-state.ts';
 import type { NamedSnapshot } from '../store/catalog/sync-state.ts';
 
 /*

@@ -1,4 +1,3 @@
-import type { Config } from '../config/config.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { Tracer } from '../lib/tracer.ts';
 import type { Pacer } from '../pace/pacer.ts';
@@ -8,13 +7,7 @@ import type { Sql } from '../store/connection/db.ts';
 import type { DueFloors } from '../store/ledger/due-floors.ts';
 import type { SyncEvent } from './events.ts';
 import type { RecentAnswers } from './reprice/recent.ts';
-
-/** What sync uses of the configuration. Credentials are the client's. */
-export interface SyncSettings extends Pick<Config, 'bulk' | 'intervals' | 'catalog'> {
-  readonly partner: Pick<Config['partner'], 'baseUrl' | 'filesOrigins' | 'downloadTimeoutMs' | 'proxy'>;
-  /** Requests a minute at the mirror's full pace. */
-  readonly callsPerMinute: number;
-}
+import type { SyncSettings } from './settings.ts';
 
 /** What every part of sync works with. Nothing here is read from the environment. */
 export interface SyncContext {

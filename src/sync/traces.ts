@@ -4,7 +4,7 @@ import { type Attributes, NO_TRACER, type Span, type Tracer } from '../lib/trace
 import type { Acquired } from '../pace/pacer.ts';
 import type { BulkAnswer } from '../partner/answers.ts';
 import { PartnerError } from '../partner/errors.ts';
-import type { Applied } from '../store/answer/types.ts';
+import type { Applied } from '../store/answer/apply.ts';
 import type { Claim, ClaimedSku } from '../store/ledger/due.ts';
 import type { SyncContext } from './context.ts';
 import { PATIENCE_MS, type TaskOutcome } from './outcome.ts';

@@ -141,6 +141,20 @@ describe.each(TABLES)('$heading', ({ heading, root, mayImport, roomOf }) => {
   });
 });
 
+test('no files import each other in a circle, not for types either', () => {
+  let imports = files.flatMap((from) => importsOf(from).map((to) => ({ from, to })));
+  for (let before = Infinity; imports.length < before;) {
+    before = imports.length;
+    const [importing, imported] = [
+      new Set(imports.map((one) => one.from)),
+      new Set(imports.map((one) => one.to)),
+    ];
+    // In a circle each file imports one that imports another, and is imported by one that is imported.
+    imports = imports.filter(({ from, to }) => imported.has(from) && importing.has(to));
+  }
+  expect(imports.map(({ from, to }) => `${relative(SRC, from)} imports ${relative(SRC, to)}`)).toEqual([]);
+});
+
 test('the environment is read only in config/config.ts', () => {
   const readers = files.filter((file) => /process\.env|from 'node:process'/.test(readFileSync(file, 'utf8')));
   expect(readers.map((file) => relative(SRC, file))).toEqual(['config/config.ts']);

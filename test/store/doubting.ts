@@ -1,7 +1,7 @@
-import { applyAnswer } from '../../src/store/answer/apply.ts';
+import { type Applied, applyAnswer } from '../../src/store/answer/apply.ts';
 import { MoveCounts } from '../../src/store/answer/move-counts.ts';
 import { NO_OBSERVERS } from '../../src/store/answer/observers.ts';
-import type { Applied, SkuResult } from '../../src/store/answer/types.ts';
+import type { SkuResult } from '../../src/store/answer/types.ts';
 import { claimAll, found, knownSkus, mark, REFRESH, type TestStore } from './support.ts';
 
 export const USUAL = { 40: 4000, 41: 4100, 42: 4300, 43: 4200 };

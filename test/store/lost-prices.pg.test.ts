@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
-import { applyAnswer } from '../../src/store/answer/apply.ts';
+import { type Applied, applyAnswer } from '../../src/store/answer/apply.ts';
 import { readDoubts } from '../../src/store/answer/mass-moves.ts';
 import { NO_OBSERVERS } from '../../src/store/answer/observers.ts';
-import type { Applied, SkuResult } from '../../src/store/answer/types.ts';
+import type { SkuResult } from '../../src/store/answer/types.ts';
 import { countCatalog } from '../../src/store/status/counts-reader.ts';
 import { daemon, doubting, POISON, USUAL } from './doubting.ts';
 import { claimAll, found, ledger, mark, REFRESH, useStore } from './support.ts';

@@ -1,6 +1,6 @@
-import { applyAnswer } from '../../src/store/answer/apply.ts';
+import { type Applied, applyAnswer } from '../../src/store/answer/apply.ts';
 import { NO_OBSERVERS } from '../../src/store/answer/observers.ts';
-import { type Applied, NO_LEARNING, type SkuResult } from '../../src/store/answer/types.ts';
+import { NO_LEARNING, type SkuResult } from '../../src/store/answer/types.ts';
 import { applyDelta } from '../../src/store/catalog/delta.ts';
 import { CalibrationCounts } from '../../src/store/trust/calibration.ts';
 import { claimAll, found, knownSkus, mark, REFRESH, type TestStore } from './support.ts';

@@ -1,7 +1,7 @@
 import { type Config, loadConfig } from '../../src/config/config.ts';
 import type { SETTINGS } from '../../src/config/settings.ts';
 import { paceLimits, sendsPerMinute } from '../../src/pace/policy.ts';
-import type { SyncSettings } from '../../src/sync/context.ts';
+import type { SyncSettings } from '../../src/sync/settings.ts';
 
 export type SettingsEnv = { readonly [Name in keyof typeof SETTINGS]?: string };
 

@@ -1,4 +1,4 @@
-import type { AddOptions } from '../market.ts';
+import type { AddOptions } from '../catalogue.ts';
 import type { State } from '../state.ts';
 import {
   choice,

@@ -6,7 +6,7 @@ import { correctedMeanings, hasChanges, writeChanges } from '../history/changes.
 import type { Claim } from '../ledger/due.ts';
 import { forgetDrawn, forgetHazards, writeRates } from '../live/refresh.ts';
 import { forgetHints, storeHintTests } from '../sellers/hints.ts';
-import { countPromises, writePromiseCases } from '../sellers/promises.ts';
+import { countPromises, type PromiseCounts, writePromiseCases } from '../sellers/promises.ts';
 import { sortByScope } from '../sellers/scope.ts';
 import { storeCalibration } from '../trust/calibration.ts';
 import { comparePrices, compareProducts } from './differences.ts';
@@ -15,11 +15,52 @@ import { type AnswerContext, type AnswerEffects, effectsOf } from './effects.ts'
 import { type AnswerMoment, lockAnswered } from './lock.ts';
 import { followMoves } from './mass-moves.ts';
 import type { Moved, MutedChange } from './members.ts';
+import type { MassMoved } from './move-counts.ts';
 import { readMuted, storeMuted } from './muted.ts';
 import { type AnswerObservers, NO_OBSERVERS } from './observers.ts';
 import { postpone, returnOvertaken, settleAnswered, type Settling, writeStates } from './settle.ts';
-import { type AnswerLearning, type Applied, type NextRefresh, NO_LEARNING, type SkuResult } from './types.ts';
+import {
+  type AnswerLearning,
+  type DoubtedSku,
+  type NextRefresh,
+  NO_LEARNING,
+  type SkuResult,
+  type WeighedLine,
+} from './types.ts';
 import { writePrices, writeProducts } from './writes.ts';
+
+/** What became of an answer: what it was applied to, what it has changed, and what that shows. */
+export interface Applied {
+  /** Lines of which live SKUs were refreshed: to be weighed, and stored with what the call teaches. */
+  readonly lines: readonly WeighedLine[];
+  /** Members that the answer has shown to move with each refresh, or no longer to do so. */
+  readonly members: MutedChange;
+  /** SKUs whose claim was still ours. The rest of the answer came too late and changed nothing. */
+  readonly accepted: number;
+  readonly priceChanges: number;
+  readonly metadataChanges: number;
+  /** For each report of the delta that this answer answers: seconds from the report to the commit of the answer. */
+  readonly reportSeconds: readonly number[];
+  /** SKUs whose size keys changed their meaning (size_map.size_type corrected). */
+  readonly sizeTypeChanges: readonly string[];
+  /** SKUs whose prices are not to be acted on before a second answer, from this one on. */
+  readonly doubted: readonly DoubtedSku[];
+  /** Moves in masses that have begun or ended with this answer. */
+  readonly massMoved: MassMoved | null;
+  /** Promises of a price's age, by what became of them with this answer. */
+  readonly promises: PromiseCounts;
+  readonly times: ApplyTimes;
+}
+
+/**
+ * When an answer's transaction had compared and sent its changes, and when it had committed them (`performance.now`).
+ */
+interface ApplyTimes {
+  readonly comparedAt: number;
+  readonly committedAt: number;
+  /** Listeners of catalog_changes were notified with the commit. */
+  readonly notified: boolean;
+}
 
 /** What else an answer is given to. */
 interface AnswerParts {

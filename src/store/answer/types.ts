@@ -1,9 +1,6 @@
 import type { Metadata } from '../../declared/metadata.ts';
 import type { HeldLine, Wholesale } from '../live/line-state.ts';
 import type { LiveRefresh, LearnedRefresh } from '../live/refresh.ts';
-import type { PromiseCounts } from '../sellers/promises.ts';
-import type { MutedChange } from './members.ts';
-import type { MassMoved } from './move-counts.ts';
 import type { Oddity } from './plausibility.ts';
 
 /** One size of a record, as it is to be stored. */
@@ -108,39 +105,6 @@ export interface LineRefresh {
   /** Of the sizes that had a price, how many there were, and how many moved. */
   readonly sizes: { readonly held: number; readonly moved: number };
   readonly wholesale: Wholesale;
-}
-
-/** What became of an answer: what it was applied to, what it has changed, and what that shows. */
-export interface Applied {
-  /** Lines of which live SKUs were refreshed: to be weighed, and stored with what the call teaches. */
-  readonly lines: readonly WeighedLine[];
-  /** Members that the answer has shown to move with each refresh, or no longer to do so. */
-  readonly members: MutedChange;
-  /** SKUs whose claim was still ours. The rest of the answer came too late and changed nothing. */
-  readonly accepted: number;
-  readonly priceChanges: number;
-  readonly metadataChanges: number;
-  /** For each report of the delta that this answer answers: seconds from the report to the commit of the answer. */
-  readonly reportSeconds: readonly number[];
-  /** SKUs whose size keys changed their meaning (size_map.size_type corrected). */
-  readonly sizeTypeChanges: readonly string[];
-  /** SKUs whose prices are not to be acted on before a second answer, from this one on. */
-  readonly doubted: readonly DoubtedSku[];
-  /** Moves in masses that have begun or ended with this answer. */
-  readonly massMoved: MassMoved | null;
-  /** Promises of a price's age, by what became of them with this answer. */
-  readonly promises: PromiseCounts;
-  readonly times: ApplyTimes;
-}
-
-/**
- * When an answer's transaction had compared and sent its changes, and when it had committed them (`performance.now`).
- */
-export interface ApplyTimes {
-  readonly comparedAt: number;
-  readonly committedAt: number;
-  /** Listeners of catalog_changes were notified with the commit. */
-  readonly notified: boolean;
 }
 
 /** A SKU whose prices are doubted, and what is odd about them. */

@@ -1,15 +1,10 @@
 import type { Sql } from '../connection/db.ts';
 import { scanning } from '../connection/db.ts';
 import { isLeft } from './left-tokens.ts';
-import type { NamedSnapshot } from './sync-state.ts';
+import type { CatalogDifference, NamedSnapshot } from './sync-state.ts';
 
 /** What is thought of where the delta leads to: the manifest route names a newer snapshot, or has done so lately. */
 export type DeltaDoubt = 'suspected' | 'behind' | 'distrusted';
-
-/** What the manifest route says of the mirror's own snapshot that the mirror does not have. */
-export type CatalogDifference =
-  /** By how many SKUs and live SKUs it says that there are more. */
-  { readonly listed: number; readonly live: number } | { readonly rebuilt: true };
 
 /** Where the mirror stands when the manifest route names a snapshot. */
 export interface CatalogStanding {

@@ -2,7 +2,6 @@ import type { Config } from '../../config/config.ts';
 import type { Sql } from '../connection/db.ts';
 import { SCOPE_MOVED } from '../sellers/scope.ts';
 import { WATCHLIST_MOVED } from '../sellers/watchlist.ts';
-import type { CatalogDifference } from './standing.ts';
 
 /** What is stored about the upstream's catalog and our position in it. */
 export interface SyncState {
@@ -54,6 +53,11 @@ export async function readSyncState(sql: Sql): Promise<SyncState> {
     from catalog_internal.sync s, catalog_internal.settings g`;
   return row;
 }
+
+/** What the manifest route says of the mirror's own snapshot that the mirror does not have. */
+export type CatalogDifference =
+  /** By how many SKUs and live SKUs it says that there are more. */
+  { readonly listed: number; readonly live: number } | { readonly rebuilt: true };
 
 /** A snapshot as the manifest route names it. */
 export interface NamedSnapshot {

@@ -1,7 +1,7 @@
 import type { CandidateOptions } from '../../store/call/candidates.ts';
 import type { LivePlan } from '../../store/live/live.ts';
 import type { LiveCandidate } from '../../store/live/refresh.ts';
-import type { SyncSettings } from '../context.ts';
+import type { SyncSettings } from '../settings.ts';
 import { TRIAL_BUDGETS } from './incident.ts';
 import { chooseLive, MIN_MINUTES, SHORTLIST } from './policy.ts';
 import { rateOf } from './rate.ts';

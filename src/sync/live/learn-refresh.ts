@@ -2,7 +2,7 @@ import type { LineEvidence } from '../../store/answer/types.ts';
 import type { LivePlan, RefreshThreshold } from '../../store/live/live.ts';
 import { RATES_START_AS, unmovedProbability, withPrior } from '../../store/live/rate-prior.ts';
 import type { LearnedRefresh, LiveRefresh } from '../../store/live/refresh.ts';
-import type { SyncSettings } from '../context.ts';
+import type { SyncSettings } from '../settings.ts';
 import { isHinted, predictedMove, predictionRecheckMinutes, testHints, testPrediction } from './hints.ts';
 import { boostPlan, byItself } from './lines.ts';
 import { learnMemories, memoriesOf, rateOfMemories } from './memories.ts';

@@ -1,8 +1,8 @@
 import type { Lesson } from '../../store/call/call-lesson.ts';
 import type { LiveCeiling } from '../../store/live/ceiling.ts';
 import type { LivePlan } from '../../store/live/live.ts';
-import type { SyncSettings } from '../context.ts';
 import type { SyncEvent } from '../events.ts';
+import type { SyncSettings } from '../settings.ts';
 import { type CeilingEvidence, learnLiveCeiling, meetsCeiling } from './ceiling.ts';
 import { type IncidentEvidence, incidentEvent, judgeIncident } from './incident.ts';
 

@@ -11,9 +11,10 @@ import {
 } from '../../store/live/live.ts';
 import { scheduleLive, unscheduleSnapshot, unscheduledLive } from '../../store/live/order.ts';
 import { drawRandomRefreshes, learnBeliefs } from '../../store/trust/beliefs.ts';
-import type { SyncContext, SyncSettings } from '../context.ts';
+import type { SyncContext } from '../context.ts';
 import { nextRefresh } from '../intervals.ts';
 import type { TaskOutcome } from '../outcome.ts';
+import type { SyncSettings } from '../settings.ts';
 import { idleAfter, isBacklog, isBacklogNear, listedSkus, overdueMinutes } from './backlog.ts';
 import { setAside } from './boost.ts';
 import { liveCeilingAt, withoutIdleTime } from './ceiling.ts';

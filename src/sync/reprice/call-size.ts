@@ -3,7 +3,7 @@ import { OUTAGE_KINDS, type PartnerErrorKind } from '../../partner/errors.ts';
 import type { FailedCall } from '../../store/call/call-lesson.ts';
 import type { CallSize } from '../../store/call/call-size.ts';
 import { FAILURES_BEFORE_PAUSE } from '../../store/ledger/tasks.ts';
-import type { SyncSettings } from '../context.ts';
+import type { SyncSettings } from '../settings.ts';
 
 /*
  * How many SKUs a bulk call may carry. The partner names a most (partner rule 4.1.bulk) and leaves open which calls

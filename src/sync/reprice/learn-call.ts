@@ -1,4 +1,4 @@
-import type { Applied } from '../../store/answer/types.ts';
+import type { Applied } from '../../store/answer/apply.ts';
 import { storeLesson } from '../../store/call/call-lesson.ts';
 import { listedAsSnapshot } from '../../store/catalog/listed.ts';
 import type { Claim, ClaimedSku } from '../../store/ledger/due.ts';

@@ -1,7 +1,9 @@
+import type { Sql } from '../../store/connection/db.ts';
+import type { DueFloors } from '../../store/ledger/due-floors.ts';
 import type { ClaimedSku } from '../../store/ledger/due.ts';
 import { requestTask } from '../../store/ledger/tasks.ts';
 import { beginOutage, endOutage, type OutageChange } from '../../store/live/outage.ts';
-import type { SyncContext } from '../context.ts';
+import type { SyncEvent } from '../events.ts';
 import { afterErrors, areGeneral, type ErrorRun, NO_ERRORS } from './errors.ts';
 import type { Reconciliation } from './reconciliation.ts';
 
@@ -56,9 +58,16 @@ export function judgeLiveSource(
   return { runs: { live: run, others }, fails, change: fails ? 'begins' : null };
 }
 
+/** What an outage is stored in and told to; members of the context of sync. */
+interface OutageTold {
+  readonly sql: Sql;
+  readonly floors: DueFloors;
+  readonly emit: (event: SyncEvent) => void;
+}
+
 /** Stores and tells that an outage of the live source has begun or ended. */
 export async function followOutage(
-  { sql, floors, emit }: SyncContext,
+  { sql, floors, emit }: OutageTold,
   change: OutageChange | null,
 ): Promise<void> {
   if (change === 'begins' && (await beginOutage(sql))) {

@@ -2,7 +2,7 @@ import { doubling } from '../../lib/duration.ts';
 import type { BulkAnswer, LowestRecord } from '../../partner/client.ts';
 import type { SkuResult } from '../../store/answer/types.ts';
 import type { ClaimedSku } from '../../store/ledger/due.ts';
-import type { SyncSettings } from '../context.ts';
+import type { SyncSettings } from '../settings.ts';
 import { OUTAGE_PAUSE_MAX_MS } from './call-size.ts';
 
 /**

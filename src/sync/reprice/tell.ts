@@ -1,5 +1,5 @@
+import type { Applied } from '../../store/answer/apply.ts';
 import { isLoss } from '../../store/answer/plausibility.ts';
-import type { Applied } from '../../store/answer/types.ts';
 import type { Claim } from '../../store/ledger/due.ts';
 import type { SyncContext } from '../context.ts';
 import { type Reconciliation, tally } from './reconciliation.ts';

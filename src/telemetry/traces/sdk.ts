@@ -18,18 +18,30 @@ import {
   TraceIdRatioBasedSampler,
   TracerProvider,
 } from '@opentelemetry/sdk-trace';
+import type { Telemetry as QueueTelemetry } from 'bullmq';
 import type { Config } from '../../config/config.ts';
 import { parseHeaderPairs } from '../../config/header-pairs.ts';
 import type { SecretSource } from '../../config/secrets.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { mirrorName } from '../../lib/host-name.ts';
+import type { Tracer } from '../../lib/tracer.ts';
 import { within } from '../../lib/within.ts';
 import { VERSION } from '../../version.ts';
 import type { Log } from '../log/logger.ts';
+import type { PresentSpan } from '../log/trace-ids.ts';
 import { exportLines, watched } from './export-lines.ts';
 import { queueSpans } from './queue-spans.ts';
 import { createTracer } from './tracer.ts';
-import type { Sdk, TraceConfig } from './tracing.ts';
+
+export type TraceConfig = Pick<Config, 'traces' | 'log'>;
+
+/** What OpenTelemetry's part of this gives to the rest. */
+export interface Sdk {
+  readonly tracer: Tracer;
+  readonly queues: QueueTelemetry;
+  readonly present: PresentSpan;
+  readonly close: () => Promise<void>;
+}
 
 /** Longest time at the end for sending the spans that are left. */
 const FLUSH_WITHIN_MS = 1500;

@@ -3,9 +3,8 @@ import type { Config } from '../../config/config.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { NO_TRACER, type Tracer } from '../../lib/tracer.ts';
 import type { Log } from '../log/logger.ts';
-import { type PresentSpan, withTraceIds } from '../log/trace-ids.ts';
-
-export type TraceConfig = Pick<Config, 'traces' | 'log'>;
+import { withTraceIds } from '../log/trace-ids.ts';
+import type { TraceConfig } from './sdk.ts';
 
 /** The traces of a daemon. */
 export interface Tracing {
@@ -15,14 +14,6 @@ export interface Tracing {
   /** The same log, with the ids of the span that each line is written within. */
   readonly logOf: (log: Log) => Log;
   /** Sends what is left, and gives that up soon where the collector does not take it. Never rejects. */
-  readonly close: () => Promise<void>;
-}
-
-/** What OpenTelemetry's part of this gives to the rest. */
-export interface Sdk {
-  readonly tracer: Tracer;
-  readonly queues: QueueTelemetry;
-  readonly present: PresentSpan;
   readonly close: () => Promise<void>;
 }
 
