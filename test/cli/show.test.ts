@@ -151,6 +151,14 @@ describe('it tells', () => {
       { report: { reported_at: minutesAgo(9), asked_since: true, again_at: minutesAgo(-8) } },
       'asked about since; a cache may have answered, so it is asked once more (in 8m)',
     ],
+    [
+      { report: { missed_moves: 1 } },
+      'never reported it; it has left out a change, so the SKU is asked about as a live one is',
+    ],
+    [
+      { report: { reported_at: minutesAgo(2), missed_moves: 3 } },
+      'not asked about since; it has left out 3 changes, so the SKU is asked about as a live one is',
+    ],
     [{ report: { removed_at: minutesAgo(9) } }, 'removed 9m ago'],
     [{ belief: { own_rate: false } }, 'as SKUs of which nothing is known'],
     [

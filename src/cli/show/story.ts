@@ -125,11 +125,9 @@ function answerOf(explained: Explained): string {
 
 function reportOf(explained: Explained): string {
   const missed = explained.report.missed_moves;
-  const since =
-    missed === 0
-      ? ''
-      : `; it has left out ${count(missed)} of its changes since, so it is asked as a live SKU is`;
-  return `${lastReportOf(explained)}${since}`;
+  if (missed === 0) return lastReportOf(explained);
+  const changes = missed === 1 ? 'a change' : `${count(missed)} changes`;
+  return `${lastReportOf(explained)}; it has left out ${changes}, so the SKU is asked about as a live one is`;
 }
 
 function lastReportOf(explained: Explained): string {
