@@ -90,6 +90,18 @@ export const LONGER = [
   'test/sim/{one-daemon,two-daemons}.pg.test.ts',
 ];
 
+/** What speaks over sockets with servers that it starts: the sandbox, stand-ins for the partner, proxies, collectors. */
+export const SERVED = [
+  'test/cli/pending-file.test.ts',
+  'test/{conformance,sandbox}/*.test.ts',
+  'test/follow/webhook*.test.ts',
+  'test/ops/compose.test.ts',
+  'test/partner/{cached-answers,client,manifest-file*,no-proxy,page-in-place,proxy*,timeouts}.test.ts',
+  'test/security/{error-causes,http-*,ssrf}.test.ts',
+  'test/support/proxy.test.ts',
+  'test/telemetry/{server,tracing}.test.ts',
+];
+
 class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
     const place = ({ moduleId }: TestSpecification) => {
@@ -120,10 +132,21 @@ export default defineConfig({
         test: {
           name: 'unit',
           include: ['test/**/*.test.ts'],
-          exclude: ['test/static/**', 'test/**/*.{pg,e2e,timed}.test.ts', ...LONG],
+          exclude: ['test/static/**', 'test/**/*.{pg,e2e,timed}.test.ts', ...LONG, ...SERVED],
           // They leave nothing behind: loading everything anew for each file took a third of their time.
           isolate: false,
           // Simulations of days compute for seconds, longer on a busy machine; no unit test waits.
+          testTimeout: 120_000,
+          maxWorkers: WORKERS,
+          execArgv: ROOMY,
+        },
+      },
+      {
+        test: {
+          name: 'sockets',
+          include: SERVED,
+          exclude: ['test/**/*.{pg,e2e,timed}.test.ts'],
+          isolate: false,
           testTimeout: 120_000,
           maxWorkers: WORKERS,
           execArgv: ROOMY,
