@@ -26,7 +26,8 @@ const bulkSchema = z.object({
   errors: z.unknown().optional(),
   requested: z.unknown().optional(),
 });
-const deltaList = z.array(z.unknown()).nullish();
+/** Of a million elements z.array(z.unknown()) makes a copy, which takes longer than to read them. */
+const deltaList = z.custom<readonly unknown[]>(Array.isArray).nullish();
 /** Serialisers that have one type for lists and maps write {} or [] for either that is empty. */
 const emptyOrList = z.preprocess((value) => (isEmptyObject(value) ? [] : value), deltaList).optional();
 const deltaSchema = z.object({
