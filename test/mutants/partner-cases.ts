@@ -215,15 +215,15 @@ export const PARTNER_CASES: readonly Mutant[] = [
   {
     breaks: 'D3: null for an empty list makes a delta unreadable',
     file: 'src/partner/wire.ts',
-    from: 'const deltaList = z.array(z.unknown()).nullish();',
-    to: 'const deltaList = z.array(z.unknown()).optional();',
+    from: 'const deltaList = z.custom<readonly unknown[]>(Array.isArray).nullish();',
+    to: 'const deltaList = z.custom<readonly unknown[]>(Array.isArray).optional();',
     tests: ['test/partner/wire.test.ts'],
   },
   {
     breaks: 'D3: a list that is left out makes a delta unreadable',
     file: 'src/partner/wire.ts',
-    from: 'const deltaList = z.array(z.unknown()).nullish();',
-    to: 'const deltaList = z.array(z.unknown()).nullable();',
+    from: 'const deltaList = z.custom<readonly unknown[]>(Array.isArray).nullish();',
+    to: 'const deltaList = z.custom<readonly unknown[]>(Array.isArray).nullable();',
     tests: ['test/partner/wire.test.ts'],
   },
   {
