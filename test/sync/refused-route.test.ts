@@ -14,6 +14,7 @@ import { ask } from '../../src/sync/ask.ts';
 import type { SyncContext } from '../../src/sync/context.ts';
 import { postponedBy, retryAfter } from '../../src/sync/outcome.ts';
 import { settingsWith } from '../support/settings.ts';
+import { some } from '../support/soak.ts';
 
 const limits = paceLimits(settingsWith());
 const MINUTE = 60_000;
@@ -125,7 +126,7 @@ const KINDS = [
   'authorizer-fault',
 ] as const;
 
-describe.each(KINDS)('a route that is refused with %s while others are let through', (kind) => {
+describe.each(some(KINDS, 2))('a route that is refused with %s while others are let through', (kind) => {
   test('leaves bulk calls most of their pace from its fourth try on', async () => {
     const account = new Account((route) => (route === 'delta' ? kind : null));
     await account.play(6 * HOUR, { delta: 5 * MINUTE });
