@@ -116,6 +116,9 @@ test('over any history nobody is blamed who did nothing wrong', { timeout: 280_0
   const property = fc.asyncProperty(histories, async (history) => {
     const { world, counts } = await run(history);
     expect(counts.never, 'never reported').toBeLessThanOrEqual(world.dropped);
+    const [{ missed }] = await store.sql<[{ missed: number }]>`
+      select coalesce(sum(missed_moves), 0)::int as missed from catalog_internal.due`;
+    expect(missed, 'left out, and nothing reported rightly since').toBeLessThanOrEqual(counts.never);
     // Where prices went back, a right report can find nothing moved.
     if (history.calm) expect(counts.unchanged, 'unchanged').toBeLessThanOrEqual(world.noops);
     for (const key of ['confirmed', 'unchanged', 'seenFirst', 'never'] as const) total[key] += counts[key];
@@ -163,6 +166,9 @@ test(
           // Asked about again after two snapshots, they are seen to have moved (back), and two snapshots later to stay.
           waiting: more < 2 ? of('went-back').length : 0,
         });
+        const missed = await store.sql<{ sku: string }[]>`
+          select sku from catalog_internal.due where missed_moves > 0 and reason = 'missed'`;
+        expect(missed.map(({ sku }) => sku).toSorted()).toEqual(of('dropped').toSorted());
       }),
       { numRuns: runs(6, 25), endOnFailure: false },
     );
