@@ -2,13 +2,15 @@ import { randomInt } from 'node:crypto';
 import { loadConfig, processSources } from '../config/config.ts';
 import { systemClock } from '../lib/clock.ts';
 import { shownJson } from '../lib/shown-json.ts';
+import { pauseStatus } from '../pace/pause.ts';
+import { untilText } from '../status/pause.ts';
 import { harmless } from '../status/style.ts';
 import type { Sql } from '../store/connection/db.ts';
+import { readPause } from '../store/sellers/pause.ts';
 import { countDaemons } from '../store/setup/instance.ts';
 import { drawSample, markForVerification, readVerified } from '../store/trust/verification.ts';
 import { type Arguments, type Command, EXIT, numberOption, problemsIn, UsageError } from './command.ts';
 import { withMirror } from './mirror.ts';
-import { pausedLine } from './paused.ts';
 import { stopSignal } from './process.ts';
 import { askAbout } from './verify/asking.ts';
 import { reportOf, verificationOf } from './verify/report.ts';
@@ -103,4 +105,11 @@ async function verification(sql: Sql, { skus, seed, signal }: Sample) {
     tell: (line) => void process.stderr.write(`${line}\n`),
   });
   return verificationOf(answered, { seed, population: sample.population, ...asked });
+}
+
+/** That requests are paused, until when and by whom, as a line for people; null while they are not. */
+async function pausedLine(sql: Sql): Promise<string | null> {
+  const { pause, now } = await readPause(sql);
+  const status = pauseStatus(pause, now);
+  return status === null ? null : `requests to the partner are paused ${untilText(status)} (by ${status.by})`;
 }

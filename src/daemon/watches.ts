@@ -1,12 +1,17 @@
+import type { Clock } from '../lib/clock.ts';
+import { holds, pauseNews } from '../pace/pause.ts';
 import type { Runner } from '../queues/runner.ts';
+import { sampleOf } from '../status/sample.ts';
 import type { StatementAtWork } from '../store/connection/at-work.ts';
+import type { Sql } from '../store/connection/db.ts';
+import { type Pause, readPause } from '../store/sellers/pause.ts';
+import { isMigratedPast, newestMigration } from '../store/setup/migrations.ts';
 import { readLockHolders } from '../store/status/lock-holders.ts';
+import { readPresent, writeSample } from '../store/status/samples.ts';
+import type { Log } from '../telemetry/log/logger.ts';
 import type { OnStop } from './database.ts';
 import type { HealthReader } from './health.ts';
-import { watchVersion } from './outdated.ts';
 import type { Parts } from './parts.ts';
-import { createPauseWatch } from './pause-watch.ts';
-import { createSampler } from './sampler.ts';
 import { watchJobs } from './stalled.ts';
 
 const WATCH_EVERY_MS = 2000;
@@ -14,6 +19,7 @@ const WATCH_EVERY_MS = 2000;
 const SAMPLE_EVERY_MS = 10_000;
 /** Often enough that it is known when jobs have not ended for as long as makes a daemon dead. */
 const ASK_QUEUES_EVERY_MS = 15_000;
+const ASK_VERSION_EVERY_MS = 60_000;
 
 /** What is watched, and what tells of it. */
 export interface WatchedParts extends Pick<
@@ -67,4 +73,79 @@ export function every(
   };
   void repeating();
   onStop(async () => stopping.abort());
+}
+
+/**
+ * Returns what keeps the present minute's sample of the status where nobody has yet, so that several daemons take one
+ * a minute together. To be called several times a minute: all but one of the calls ask for one row, and notice a
+ * back-off that is over before the next sample.
+ */
+export function createSampler(sql: Sql, health: Pick<HealthReader, 'read'>): () => Promise<void> {
+  let wasRefused = false;
+  return async () => {
+    const { sampled, refused } = await readPresent(sql);
+    wasRefused ||= refused;
+    if (sampled) return;
+    const { status, health: judged, now } = await health.read();
+    if (status === null) return;
+    const sample = sampleOf(status, judged.state, now);
+    await writeSample(sql, { ...sample, backingOff: sample.backingOff || wasRefused });
+    wasRefused = refused;
+  };
+}
+
+/** Checks whether somebody has paused or resumed requests, and logs it once. What goes by the pause are the permits. */
+export function createPauseWatch(sql: Sql, log: Log): () => Promise<void> {
+  let before: Pause | null = null;
+  const iso = (ms: number) => new Date(ms).toISOString();
+  return async () => {
+    const { pause, now } = await readPause(sql);
+    const news = pauseNews(before, pause, now);
+    before = holds(pause, now) ? pause : null;
+    if (news === null) return;
+    const { since, until, by, resumedBy } = news.pause;
+    if (news.what === 'paused')
+      log.info({
+        event: 'requests.paused',
+        by,
+        pausedSince: iso(since),
+        pausedUntil: until === null ? null : iso(until),
+      });
+    else
+      log.info({
+        event: 'requests.resumed',
+        by: resumedBy,
+        pausedSince: iso(since),
+        lastedSeconds: Math.round((now - since) / 1000),
+      });
+  };
+}
+
+/**
+ * Resolves, after a line in the log, when a later version has migrated the database, at most a minute afterwards: what
+ * that changed is unknown here, as at a start.
+ */
+export function watchVersion(
+  {
+    log,
+    sync: { clock, sql },
+  }: Pick<Parts, 'log'> & { readonly sync: { readonly clock: Clock; readonly sql: Sql } },
+  onStop: OnStop,
+): Promise<void> {
+  const stopping = new AbortController();
+  onStop(async () => stopping.abort());
+  return new Promise((resolve) => {
+    const watch = async () => {
+      const newest = await newestMigration();
+      for (;;) {
+        await clock.sleep(ASK_VERSION_EVERY_MS, stopping.signal);
+        if (stopping.signal.aborted) return;
+        // Where Postgres does not answer, others tell that.
+        if (await isMigratedPast(sql, newest).catch(() => false)) break;
+      }
+      log.fatal({ event: 'app.outdated' });
+      resolve();
+    };
+    void watch();
+  });
 }

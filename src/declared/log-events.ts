@@ -2,8 +2,7 @@ import type { Level, LogEvent } from './log-event.ts';
 import { ANSWERS } from './log-events-answers.ts';
 import { FOLLOWING } from './log-events-follow.ts';
 import { PROCESS, STORE } from './log-events-process.ts';
-import { CATALOG, PARTNER, REPRICING } from './log-events-sync.ts';
-import { TASK_LINES } from './log-events-tasks.ts';
+import { CATALOG, PARTNER, REPRICING, TASK_LINES } from './log-events-sync.ts';
 
 /**
  * Every event that a log line can have, by name. A line with another name, level or member does not compile, and

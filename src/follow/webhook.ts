@@ -15,8 +15,7 @@ import { proxyFor, type ProxySettings } from '../partner/proxy.ts';
 import { tunnelConnector } from '../partner/tunnel.ts';
 import type { Batch, Limits } from './batch.ts';
 import { excerptOf, type Result, retryAfterMs, judgeStatus } from './delivery.ts';
-import { messageOf } from './message.ts';
-import { signedHeaders } from './signature.ts';
+import { messageOf, signedHeaders } from './message.ts';
 import type { Sink } from './sink.ts';
 
 export interface WebhookOptions {

@@ -1,12 +1,11 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { setTimeout as wait } from 'node:timers/promises';
 import { type Answer, invalid } from './answer.ts';
-import { readBody } from './bodies.ts';
 import { isOwnBrowser } from './control/guard.ts';
 import { type Fault, nameOf, type Route, type RouteName } from './faults.ts';
 import type { AuthRefusal } from './gate.ts';
 import { LONGEST_TIMER_MS } from './options.ts';
-import { bodyShown, lineOf, type RequestRecord } from './requests.ts';
+import { readBody, bodyShown, lineOf, type RequestRecord } from './requests.ts';
 import { compress, faultReply, jsonReply, send, type Reply, wrongHostReply } from './respond.ts';
 import { matchRoute, ROUTES } from './routes.ts';
 import { type ApiRoute, decodeParams, type Match, type RouteDefinition, type Services } from './routing.ts';

@@ -1,3 +1,4 @@
+import type { IncomingMessage } from 'node:http';
 import type { Route } from './faults.ts';
 
 const KEPT = 20_000;
@@ -97,4 +98,17 @@ function printable(text: string): string {
     /[\u0000-\u001f\u007f-\u009f\u2028\u2029\u202a-\u202e\u2066-\u2069]/g,
     (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`,
   );
+}
+
+const MAX_BODY_BYTES = 1024 * 1024;
+
+/** The request's body as text; null where it is larger than the sandbox takes. */
+export async function readBody(request: IncomingMessage): Promise<string | null> {
+  const parts: Buffer[] = [];
+  let size = 0;
+  for await (const part of request) {
+    size += (part as Buffer).length;
+    if (size <= MAX_BODY_BYTES) parts.push(part as Buffer);
+  }
+  return size > MAX_BODY_BYTES ? null : Buffer.concat(parts).toString('utf8');
 }

@@ -1,5 +1,5 @@
 import { expect, onTestFinished, test } from 'vitest';
-import { watchVersion } from '../../src/daemon/outdated.ts';
+import { watchVersion } from '../../src/daemon/watches.ts';
 import type { Clock } from '../../src/lib/clock.ts';
 import { newestMigration } from '../../src/store/setup/migrations.ts';
 import type { Log } from '../../src/telemetry/log/logger.ts';

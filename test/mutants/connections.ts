@@ -31,7 +31,7 @@ export const CONNECTIONS: readonly Mutant[] = [
     ['slow statements: what a pool is at work on is not known', '  WORK.set(sql, work);\n', ''],
   ),
   ...faultsOf(
-    'src/store/status/slow-statements.ts',
+    'src/store/connection/at-work.ts',
     ['test/store/standby-away.pg.test.ts'],
     ['slow statements: nobody says that a standby is away', 'waitsForStandby(statement) || ', ''],
   ),
@@ -71,7 +71,7 @@ export const CONNECTIONS: readonly Mutant[] = [
     ['slow statements: nobody is named for a lock', 'b.pid = any (pg_blocking_pids(a.pid))', 'false'],
   ),
   ...faultsOf(
-    'src/store/status/slow-statements.ts',
+    'src/store/connection/at-work.ts',
     SLOW,
     [
       'slow statements: one that is long by itself is named',

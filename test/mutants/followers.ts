@@ -86,8 +86,8 @@ export const FOLLOWERS: readonly Mutant[] = [
     ['calibration: a row is not found by its name', '::float8 AS tenth', '::real AS tenth'],
   ),
   ...faultsOf(
-    'src/follow/signature.ts',
-    ['test/follow/signature.test.ts'],
+    'src/follow/message.ts',
+    ['test/follow/message.test.ts'],
     ['followers: the id is not signed', '`${id}.${timestamp}.${body}`', '`${timestamp}.${body}`'],
     ['followers: of two secrets one signs', 'secrets.map(', 'secrets.slice(0, 1).map('],
   ),

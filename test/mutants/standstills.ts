@@ -97,7 +97,7 @@ export const STANDSTILLS: readonly Mutant[] = [
     ['standstill: nothing is computed live while no daemon asks', '/ 1000, daemonSeconds);', '/ 1000);'],
   ),
   ...faultsOf(
-    'src/store/live/deferred.ts',
+    'src/store/live/live.ts',
     DEFERRED,
     [
       'standstill: a computation in a block counts for nothing',
@@ -107,7 +107,7 @@ export const STANDSTILLS: readonly Mutant[] = [
     ['standstill: an outage of the live source is told twice', '|| outageSince !== null', ''],
   ),
   ...faultsOf(
-    'src/store/live/deferred.ts',
+    'src/store/live/live.ts',
     ['test/sim/standstill.pg.test.ts'],
     [
       'standstill: deferred live SKUs are not looked for',

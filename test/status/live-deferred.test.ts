@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { judgeHealth } from '../../src/status/health.ts';
 import { runbookOf } from '../../src/status/runbooks.ts';
 import { NO_CEILING } from '../../src/store/live/ceiling.ts';
-import { nothingComputedSince } from '../../src/store/live/deferred.ts';
+import { nothingComputedSince } from '../../src/store/live/live.ts';
 import { factsOf, mirrorWith, NOW } from './cases.ts';
 
 describe('since when nothing is computed live', () => {

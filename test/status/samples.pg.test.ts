@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, test } from 'vitest';
 import type { HealthReader } from '../../src/daemon/health.ts';
-import { createSampler } from '../../src/daemon/sampler.ts';
+import { createSampler } from '../../src/daemon/watches.ts';
 import { quantile, sampleOf } from '../../src/status/sample.ts';
 import { type NewSample, readSamples, writeSample } from '../../src/store/status/samples.ts';
 import { maintain } from '../../src/sync/maintenance.ts';

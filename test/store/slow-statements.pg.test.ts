@@ -1,7 +1,7 @@
 import { expect, onTestFinished, test } from 'vitest';
+import { readSlowStatements } from '../../src/store/connection/at-work.ts';
 import { connect } from '../../src/store/connection/db.ts';
 import { readNeighbours } from '../../src/store/connection/neighbours.ts';
-import { readSlowStatements } from '../../src/store/status/slow-statements.ts';
 import { actingLogins } from '../support/acting-login.ts';
 import { eventually } from '../support/eventually.ts';
 import { useStore } from './support.ts';

@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { readBody } from '../bodies.ts';
+import { readBody } from '../requests.ts';
 import { createMatcher, decodeParams, lineOfRoute } from '../routing.ts';
 import type { State } from '../state.ts';
 import { type Example, withGoods } from '../try-it.ts';

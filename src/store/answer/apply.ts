@@ -14,9 +14,8 @@ import { newlyDoubted, writeDoubts } from './doubted.ts';
 import { type AnswerContext, type AnswerEffects, effectsOf } from './effects.ts';
 import { type AnswerMoment, lockAnswered } from './lock.ts';
 import { followMoves } from './mass-moves.ts';
-import type { Moved, MutedChange } from './members.ts';
+import { type Moved, type MutedChange, readMuted, storeMuted } from './members.ts';
 import type { MassMoved } from './move-counts.ts';
-import { readMuted, storeMuted } from './muted.ts';
 import { type AnswerObservers, NO_OBSERVERS } from './observers.ts';
 import { postpone, returnOvertaken, settleAnswered, type Settling, writeStates } from './settle.ts';
 import {

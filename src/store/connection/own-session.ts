@@ -40,3 +40,14 @@ export async function readOwnSession(client: Pick<pg.Client, 'query'>): Promise<
   const [, { rows }] = results as [unknown, { rows: [OwnSession] }];
   return rows[0];
 }
+
+/** Most connections that the role and the database allow to this role; null: as many as the server has. */
+export async function readConnectionLimit(sql: postgres.Sql): Promise<number | null> {
+  const [row] = await sql<[{ most: number | null }]>`
+    select least(
+      case when r.rolsuper or r.rolconnlimit < 0 then null else r.rolconnlimit end,
+      case when r.rolsuper or d.datconnlimit < 0 then null else d.datconnlimit end) as most
+    from pg_roles r join pg_database d on d.datname = current_database()
+    where r.rolname = session_user`;
+  return row.most;
+}

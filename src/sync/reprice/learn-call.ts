@@ -1,6 +1,5 @@
 import type { Applied } from '../../store/answer/apply.ts';
-import { storeLesson } from '../../store/call/call-lesson.ts';
-import { listedAsSnapshot } from '../../store/catalog/listed.ts';
+import { listedAsSnapshot, storeLesson } from '../../store/call/call-lesson.ts';
 import type { Claim, ClaimedSku } from '../../store/ledger/due.ts';
 import { storeCeiling } from '../../store/live/ceiling.ts';
 import { readLivePlan } from '../../store/live/live.ts';

@@ -4,9 +4,7 @@ import { STORE_FAILURES } from '../../store/connection/sql-errors.ts';
 import type { IncidentCause } from '../../store/live/incident.ts';
 import type { PRICE_SOURCES as SOURCES, SKU_STATES } from '../../store/schema/catalog.ts';
 import { ages, allOf, each, gauge, ownGauge, storedCounter, unlisted } from './declaration.ts';
-import { FOLLOWER_METRICS } from './follower-metrics.ts';
-import { HINT_METRICS } from './hint-metrics.ts';
-import { PROMISE_METRICS } from './promise-metrics.ts';
+import { FOLLOWER_METRICS, HINT_METRICS, PROMISE_METRICS } from './seller-metrics.ts';
 
 const STATES = allOf<(typeof SKU_STATES)[number]>({
   pending: true,
