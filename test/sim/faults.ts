@@ -98,6 +98,18 @@ export function pick<T>(list: readonly T[], draw: Draw): T {
   return list[draw(list.length)] as T;
 }
 
+export type Weighed<T extends readonly unknown[]> = [weight: number, ...T];
+
+/** One of the list, each as likely as its weight says; without the weight. */
+export function pickWeighed<T extends readonly unknown[]>(list: readonly Weighed<T>[], draw: Draw): T {
+  let luck = draw(list.reduce((sum, [weight]) => sum + weight, 0));
+  for (const [weight, ...rest] of list) {
+    luck -= weight;
+    if (luck < 0) return rest as unknown as T;
+  }
+  throw new Error('nothing to pick from');
+}
+
 /** The SKUs that a bulk answer settles: in one of results and not_found, in nothing else, and readable. */
 export function settledBy(raw: Raw): ReadonlySet<string> {
   if ('failed' in raw || raw.status !== 200 || typeof raw.body !== 'object' || raw.body === null)

@@ -1,17 +1,16 @@
 import { requestTask } from '../../src/store/ledger/tasks.ts';
 import { refreshAll, refreshSkus } from '../../src/store/sellers/refresh.ts';
-import type { SyncContext } from '../../src/sync/context.ts';
 import { timesAfter } from '../support/movable-clock.ts';
 import { expectHistoryIsAChain, expectMirrorIsTrue } from '../support/oracle.ts';
 import type { SettingsEnv } from '../support/settings.ts';
 import { Clocks, LONGEST_PLAN_MS, UNWATCHED_MS } from './clocks.ts';
-import { arriving, type Draw, pick } from './faults.ts';
+import { arriving, type Draw, pick, pickWeighed, type Weighed } from './faults.ts';
 import { CALM, crashInManifest, crashNowhere, fortuneOf } from './fortune.ts';
 import { type Job, runJob } from './jobs.ts';
 import { Judge } from './judge.ts';
 import { moveOnce } from './market.ts';
-import { readDue } from './mirror.ts';
 import type { Pending } from './partner.ts';
+import { untilNothingIsDue, type Working } from './rest.ts';
 import type { Rig } from './rig.ts';
 import { disturb, Spells, watchSome } from './spells.ts';
 import { Crash, type Daemon, isInjected, type Worker } from './worker.ts';
@@ -23,11 +22,6 @@ export interface Plan {
   readonly draw: Draw;
   /** Daemons; each asks about prices and polls the catalog at the same time. */
   readonly daemons: number;
-}
-
-interface Working {
-  readonly worker: Worker;
-  readonly ctx: SyncContext;
 }
 
 /** What the workers of a daemon do; the last one is there where clocks go wrong. */
@@ -98,7 +92,7 @@ export class History {
     this.#bear(0, CALM);
     await this.#lookAtClocks();
     if (this.#clocks !== null) await this.#nothingIsPutOff();
-    await this.#untilNothingIsDue();
+    await this.#untilAtRest();
     await this.#look();
   }
 
@@ -121,9 +115,9 @@ export class History {
     await refreshSkus(this.#rig.sql, some);
   }
 
-  #choose(): [string, () => unknown] {
+  #choose(): readonly [string, () => unknown] {
     const overtaking = this.#rig.partner.pending.some(({ slow }) => slow);
-    const ways: [number, string, () => unknown][] = [
+    const ways: Weighed<[string, () => unknown]>[] = [
       [35, 'move', () => this.#move()],
       // What a slow answer has missed is to be reported before it arrives.
       [overtaking ? 60 : 25, 'snapshot', () => this.#snapshot()],
@@ -151,19 +145,10 @@ export class History {
         ways.push([120, `${whose} is answered`, () => this.#answer(pending)]);
       } else ways.push([pending.slow ? 4 : 120, `${whose} arrives`, () => this.#deliver(pending)]);
     }
-    return this.#weighed(ways);
+    return pickWeighed(ways, this.#draw);
   }
 
-  #weighed(ways: readonly [number, string, () => unknown][]): [string, () => unknown] {
-    let luck = this.#draw(ways.reduce((sum, [weight]) => sum + weight, 0));
-    for (const [weight, what, act] of ways) {
-      luck -= weight;
-      if (luck < 0) return [what, act];
-    }
-    throw new Error('no way to go');
-  }
-
-  #jobs(working: Working): [number, string, () => unknown][] {
+  #jobs(working: Working): Weighed<[string, () => unknown]>[] {
     const { worker } = working;
     const place = this.#workers.findIndex((other) => other.worker === worker);
     const jobs: Record<(typeof WORK)[number], [number, Job][]> = {
@@ -321,51 +306,16 @@ export class History {
     if (this.#unexpected.length > 0) throw this.#unexpected[0];
   }
 
-  async #untilNothingIsDue(): Promise<void> {
-    let fetched = false;
-    for (let round = 0; round < 120; round += 1) {
-      const owed = await readDue(this.#rig.sql, this.#rig.partner.world.newestSnapshot());
-      if (owed.due === 0 && !owed.behind) return;
-      if (owed.behind && !fetched) {
-        fetched = true;
-        await this.#serve(owed.broken ? 'manifest' : 'delta');
-        continue;
-      }
-      if (!owed.behind && owed.free > 0 && (await this.#serve('reprice'))) continue;
-      fetched = false;
-      // A ceiling on live refreshes that was learned tells no time: it is asked again.
-      await this.#rig.time.pass(Math.max(1, Number(owed.next ?? 20_000)));
-    }
-    throw new Error(
-      `it does not come to rest: ${JSON.stringify(await readDue(this.#rig.sql, this.#rig.partner.world.newestSnapshot()))}`,
-    );
-  }
-
-  /** Runs a job of the one daemon that is left, its requests answered at once and truly. Whether it made a call. */
-  async #serve(job: 'delta' | 'manifest' | 'reprice'): Promise<boolean> {
-    const working = this.#workers[job === 'reprice' ? 1 : 0];
-    if (working === undefined) throw new Error('nobody is left');
-    const { worker, ctx } = working;
-    let called = false;
-    await worker.start(async () => {
-      called = await runJob(ctx, job, (this.#turn += 1)).catch((error: unknown) => {
-        this.#unexpected.push(error);
-        return false;
-      });
-    });
-    while (worker.busy) {
-      const [pending] = this.#rig.partner.pending;
-      if (pending === undefined) throw new Error('a daemon that waits for nothing');
-      await pending.deliver(pending.compute());
-    }
-    this.#throwUnexpected();
-    return called;
+  async #untilAtRest(): Promise<void> {
+    const [catalog, prices] = this.#workers;
+    if (catalog === undefined || prices === undefined) throw new Error('nobody is left');
+    await untilNothingIsDue(this.#rig, { catalog, prices, turn: () => (this.#turn += 1) });
   }
 
   async #everythingTrue(): Promise<void> {
     const { sql, partner } = this.#rig;
     await refreshAll(sql, 'prices');
-    await this.#untilNothingIsDue();
+    await this.#untilAtRest();
     await this.#look();
     await expectMirrorIsTrue(sql, partner.world);
   }

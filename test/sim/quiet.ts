@@ -7,6 +7,10 @@ import type { Spell } from './weather.ts';
  * What the partner does without a single error or refusal: answers that are well-formed, and not what they seem.
  */
 
+interface Delta {
+  changed: string[];
+}
+
 interface Envelope {
   results: Record<string, { size_map?: Record<string, unknown> }>;
   not_found: string[];
@@ -89,12 +93,12 @@ const pricing = (bend: (prices: readonly number[]) => readonly number[]): Spell 
     }
   });
 
-/** Bends members of the deltas that are there. */
-const delta = (members: (pending: Pending, rig: Rig) => object): Spell =>
+/** Bends members of the deltas that are there; `own` is the body that they stand in. */
+const delta = (members: (own: Delta, pending: Pending, rig: Rig) => object): Spell =>
   bending('delta', (own, pending, rig) =>
     'failed' in own || own.status !== 200
       ? own
-      : { status: 200, body: { ...(own.body as object), ...members(pending, rig) } },
+      : { status: 200, body: { ...(own.body as Delta), ...members(own.body as Delta, pending, rig) } },
   );
 
 const covered = ({ world }: Rig['partner']): string[] =>
@@ -118,9 +122,14 @@ export const QUIET: Readonly<Record<string, Spell>> = {
       draw,
     );
   },
-  'the delta names no further snapshot': delta(({ since }) => ({ to_snapshot: since })),
-  'the delta reports every SKU': delta((_, { partner }) => ({ changed: covered(partner) })),
+  'the delta names no further snapshot': delta((_, { since }) => ({ to_snapshot: since })),
+  'the delta reports every SKU': delta((_own, _pending, { partner }) => ({ changed: covered(partner) })),
   'the delta reports nothing': delta(() => ({ changed: [], now_live: [], removed: [] })),
+  'the delta leaves out three reports of four': (day, rig, draw) =>
+    delta(({ changed }) => ({ changed: changed.filter(() => draw(4) === 0) }))(day, rig, draw),
+  'the delta never reports three SKUs of four': delta(({ changed }) => ({
+    changed: changed.filter((sku) => sku.charCodeAt(sku.length - 1) % 4 === 0),
+  })),
   'the catalog stands still': (day) => {
     const kept: { manifest?: Raw } = {};
     day.weather.answer = ({ route, since, compute }) => {

@@ -1,0 +1,62 @@
+import type { SyncContext } from '../../src/sync/context.ts';
+import { runJob } from './jobs.ts';
+import { readDue } from './mirror.ts';
+import type { Rig } from './rig.ts';
+import type { Worker } from './worker.ts';
+
+export interface Working {
+  readonly worker: Worker;
+  readonly ctx: SyncContext;
+}
+
+/** The one daemon that is left: who reads the catalog, who asks for prices, and the number of each turn. */
+export interface Left {
+  readonly catalog: Working;
+  readonly prices: Working;
+  readonly turn: () => number;
+}
+
+/**
+ * Has the daemon that is left work until nothing is due and the newest snapshot is reached, its requests answered at
+ * once and truly.
+ *
+ * @throws Error where that does not come, and whatever the daemon's jobs throw
+ */
+export async function untilNothingIsDue(rig: Rig, left: Left): Promise<void> {
+  const owedNow = () => readDue(rig.sql, rig.partner.world.newestSnapshot());
+  let fetched = false;
+  for (let round = 0; round < 120; round += 1) {
+    const owed = await owedNow();
+    if (owed.due === 0 && !owed.behind) return;
+    if (owed.behind && !fetched) {
+      fetched = true;
+      await serve(rig, left, owed.broken ? 'manifest' : 'delta');
+      continue;
+    }
+    if (!owed.behind && owed.free > 0 && (await serve(rig, left, 'reprice'))) continue;
+    fetched = false;
+    // A ceiling on live refreshes that was learned tells no time: it is asked again.
+    await rig.time.pass(Math.max(1, Number(owed.next ?? 20_000)));
+  }
+  throw new Error(`it does not come to rest: ${JSON.stringify(await owedNow())}`);
+}
+
+/** Runs a job to its end. Whether it made a call. */
+async function serve(rig: Rig, left: Left, job: 'delta' | 'manifest' | 'reprice'): Promise<boolean> {
+  const { worker, ctx } = job === 'reprice' ? left.prices : left.catalog;
+  let called = false;
+  let thrown: unknown;
+  await worker.start(async () => {
+    called = await runJob(ctx, job, left.turn()).catch((error: unknown) => {
+      thrown = error;
+      return false;
+    });
+  });
+  while (worker.busy) {
+    const [pending] = rig.partner.pending;
+    if (pending === undefined) throw new Error('a daemon that waits for nothing');
+    await pending.deliver(pending.compute());
+  }
+  if (thrown !== undefined) throw thrown;
+  return called;
+}
