@@ -105,7 +105,7 @@ export function pickWeighed<T extends readonly unknown[]>(list: readonly Weighed
   let luck = draw(list.reduce((sum, [weight]) => sum + weight, 0));
   for (const [weight, ...rest] of list) {
     luck -= weight;
-    if (luck < 0) return rest as unknown as T;
+    if (luck < 0) return rest;
   }
   throw new Error('nothing to pick from');
 }
