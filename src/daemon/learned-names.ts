@@ -13,10 +13,15 @@ export interface NamesKept {
 }
 
 /** The memory of a client of the partner: `now` is the client's clock. Pure. */
-export function memoryOf({ price }: Pick<LearnedNames, 'price'>, now: number): FormMemory {
+export function memoryOf({ price, also }: Pick<LearnedNames, 'price' | 'also'>, now: number): FormMemory {
   if (price === null || price.answers === 0) return NOTHING_LEARNED;
   const { value, answers, missingMs } = price;
-  return { form: { field: value }, answers, missingSince: missingMs === null ? null : now - missingMs };
+  return {
+    form: { field: value },
+    answers,
+    missingSince: missingMs === null ? null : now - missingMs,
+    also: also === null ? null : { form: { field: also.value }, answers: also.answers },
+  };
 }
 
 /**
@@ -45,8 +50,13 @@ export function keepNames(sql: Sql, clock: Clock): NamesKept {
       known: () => memory,
       async replace(before, by) {
         if (memory !== before) return false;
-        const { form, answers, missingSince } = by;
-        const change = { value: form?.field ?? null, answers, isMissing: missingSince !== null };
+        const { form, answers, missingSince, also } = by;
+        const change = {
+          value: form?.field ?? null,
+          answers,
+          isMissing: missingSince !== null,
+          also: also === null ? null : { value: also.form.field, answers: also.answers },
+        };
         const of = step;
         if (await storeLearnedPrice(sql, change, of)) {
           // Where it was read before it was told to be stored, it is known already.

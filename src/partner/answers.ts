@@ -50,4 +50,6 @@ export interface BulkAnswer {
   requested: number | null;
   /** Where the entries of its records carry a price (formOf); null where none has any. */
   form?: EntryForm | null;
+  /** Where those records have theirs that have no entry of that form (otherFormOf); null where there are none. */
+  also?: EntryForm | null;
 }

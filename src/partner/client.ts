@@ -170,8 +170,8 @@ class HttpPartnerClient implements PartnerClient {
       signal,
     };
     const read = async (body: unknown) => {
-      const { answer, news } = await this.#forms.read((entryForm) =>
-        bulkAnswerOf(body, { ...this.#names, entryForm }, skus.length),
+      const { answer, news } = await this.#forms.read((entryForm, alsoForm) =>
+        bulkAnswerOf(body, { ...this.#names, entryForm, alsoForm }, skus.length),
       );
       if (news !== null) this.#options.onForm?.(news);
       return answer;
@@ -185,7 +185,8 @@ class HttpPartnerClient implements PartnerClient {
     const limits = limitsOf('lowest');
     const request: ApiRequest = { route: 'lowest', limits, method: 'GET', path, parse: parseRecords, signal };
     const read = (body: unknown) => {
-      const record = readRecord(body, { ...this.#names, entryForm: this.#forms.held });
+      const { held: entryForm, also: alsoForm } = this.#forms;
+      const record = readRecord(body, { ...this.#names, entryForm, alsoForm });
       if ('sizes' in record) return record;
       throw new PartnerError('unreadable', 'lowest', { status: 200, detail: record.unreadable });
     };

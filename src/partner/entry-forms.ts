@@ -15,9 +15,11 @@ export interface FormMemory {
   readonly answers: number;
   /** When the first answer came in which no entry had it any longer, on the reader's clock; null: the last had it. */
   readonly missingSince: number | null;
+  /** That of records beside it that have no entry of it, and how many answers have had both; null: there was none. */
+  readonly also: { readonly form: EntryForm; readonly answers: number } | null;
 }
 
-export const NOTHING_LEARNED: FormMemory = { form: null, answers: 0, missingSince: null };
+export const NOTHING_LEARNED: FormMemory = { form: null, answers: 0, missingSince: null, also: null };
 
 /** What an answer has shown of the form that is held: no entry has it any longer, or has had it for an hour. */
 export interface FormNews {
@@ -35,33 +37,58 @@ export function heldForm({ form, answers }: FormMemory, priceFields: readonly st
   return form !== null && answers >= ALIKE && isAmong(form, priceFields) ? form : null;
 }
 
+/** The form of records that have none of the one that is held; null: all others are unreadable. */
+export function heldAlso(known: FormMemory, priceFields: readonly string[]): EntryForm | null {
+  if (heldForm(known, priceFields) === null || known.also === null) return null;
+  const { form, answers } = known.also;
+  return answers >= ALIKE && isAmong(form, priceFields) ? form : null;
+}
+
 const isAmong = ({ field }: EntryForm, priceFields: readonly string[]): boolean =>
   field === null || priceFields.includes(field);
 
+/** The forms of an answer's entries, as readBulk finds them. */
+export interface FormsFound {
+  readonly form?: EntryForm | null;
+  readonly also?: EntryForm | null;
+}
+
 /**
- * Takes in the form of an answer's entries (null: none has a price). Out: what is known then, the same object where
+ * Takes in the forms of an answer's entries (null: none has a price). Out: what is known then, the same object where
  * nothing has changed; and what is to be said of it. `now` in milliseconds. Pure.
  */
 export function noteForm(
   known: FormMemory,
-  form: EntryForm | null,
+  { form = null, also = null }: FormsFound,
   priceFields: readonly string[],
   now: number,
 ): { readonly memory: FormMemory; readonly news: FormNews | null } {
   if (form === null) return { memory: known, news: null };
   const held = heldForm(known, priceFields);
   if (held === null) {
-    const answers = known.form?.field === form.field ? known.answers + 1 : 1;
-    return { memory: { form, answers, missingSince: null }, news: null };
+    const isSame = known.form?.field === form.field;
+    const beside = besideIt(isSame ? known.also : null, also);
+    const answers = isSame ? known.answers + 1 : 1;
+    return { memory: { form, answers, missingSince: null, also: beside }, news: null };
   }
   const { missingSince } = known;
-  if (form.field === held.field)
-    return { memory: missingSince === null ? known : { ...known, missingSince: null }, news: null };
+  if (form.field === held.field) {
+    const beside = besideIt(known.also, also);
+    const isKnown = missingSince === null && beside === known.also;
+    return { memory: isKnown ? known : { ...known, missingSince: null, also: beside }, news: null };
+  }
+  if (heldAlso(known, priceFields)?.field === form.field) return { memory: known, news: null };
   const news = { field: held.field, instead: form.field };
   if (missingSince !== null && now - missingSince >= HELD_MS)
     return { memory: NOTHING_LEARNED, news: { kind: 'let-go', ...news } };
   const memory = missingSince === null ? { ...known, missingSince: now } : known;
   return { memory, news: { kind: 'missing', ...news } };
+}
+
+/** What is known of the other form after an answer that has it (null: that has not). */
+function besideIt(known: FormMemory['also'], found: EntryForm | null): FormMemory['also'] {
+  if (found === null || (known !== null && known.answers >= ALIKE)) return known;
+  return { form: found, answers: known?.form.field === found.field ? known.answers + 1 : 1 };
 }
 
 /** Where what is known of the form is kept: for this process alone, or for all that read the same partner. */
@@ -91,7 +118,8 @@ function ownKeeper(): FormKeeper {
 /**
  * Holds the form by which the entries of size_map are read, so that a new member of theirs does not become the price:
  * a count, or what a shop once charged. Where all entries have changed, the old form is held for an hour, in which
- * their records are unreadable; then that of most entries takes its place.
+ * their records are unreadable; then that of most entries takes its place. Records of another form beside it (live
+ * SKUs, say) are read as soon as a few answers have had both.
  */
 export class EntryForms {
   readonly #priceFields: readonly string[];
@@ -109,23 +137,27 @@ export class EntryForms {
     return heldForm(this.#keeper.known(), this.#priceFields);
   }
 
+  get also(): EntryForm | null {
+    return heldAlso(this.#keeper.known(), this.#priceFields);
+  }
+
   /**
    * Reads an answer by the form that is held, and takes in that of its entries. Again, where another has learned
    * something meanwhile: what was read before a form was held may be another member's number. Where what it shows
    * cannot be kept, the next answer shows it again.
    */
-  async read<Answer extends { readonly form?: EntryForm | null }>(
-    by: (held: EntryForm | null) => Answer,
+  async read<Answer extends FormsFound>(
+    by: (held: EntryForm | null, also: EntryForm | null) => Answer,
   ): Promise<{ readonly answer: Answer; readonly news: FormNews | null }> {
     for (let reads = 1; reads < READS; reads += 1) {
       const known = this.#keeper.known();
-      const answer = by(heldForm(known, this.#priceFields));
-      const { memory, news } = noteForm(known, answer.form ?? null, this.#priceFields, this.#now());
+      const answer = by(heldForm(known, this.#priceFields), heldAlso(known, this.#priceFields));
+      const { memory, news } = noteForm(known, answer, this.#priceFields, this.#now());
       if (memory === known) return { answer, news };
       const kept = await this.#keeper.replace(known, memory).catch(() => null);
       if (kept === true) return { answer, news };
       if (kept === null) return { answer, news: null };
     }
-    return { answer: by(this.held), news: null };
+    return { answer: by(this.held, this.also), news: null };
   }
 }

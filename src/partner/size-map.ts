@@ -28,10 +28,7 @@ export const MIN_PRICE = 50;
 const isPrice = (amount: number | undefined): amount is number =>
   amount !== undefined && Number.isInteger(amount) && amount >= MIN_PRICE && amount <= INT4_MAX;
 
-/**
- * Where entries carry their price: an object's member `field`, or null where the entry itself is the number. All
- * entries of a partner carry it alike.
- */
+/** Where entries carry their price: an object's member `field`, or null where the entry itself is the number. */
 export interface EntryForm {
   readonly field: string | null;
 }
@@ -63,6 +60,32 @@ export function formOf(
   const most = Math.max(...priced);
   if (most > 0) return forms[priced.indexOf(most)] ?? null;
   return forms.find((form) => form.field !== null && entries.some((entry) => isOfForm(entry, form))) ?? null;
+}
+
+/**
+ * The form in which those records of an answer have prices that have no entry of `form`; null: there are none. Of the
+ * two one is a field, and one are bare numbers: beside a field another field may count something where there is no
+ * offer.
+ */
+export function otherFormOf(
+  records: readonly (readonly unknown[])[],
+  priceFields: readonly string[],
+  form: EntryForm | null,
+): EntryForm | null {
+  if (form === null) return null;
+  const rest = records.filter((entries) => !entries.some((entry) => isOfForm(entry, form))).flat();
+  const other = formOf(rest, form.field === null ? priceFields : []);
+  return other !== null && rest.some((entry) => isPrice(readAmount(entry, other))) ? other : null;
+}
+
+/** The form of a record's entries: `also` where some have that and none has `form`. */
+export function formOfRecord(
+  entries: readonly unknown[],
+  form: EntryForm | null,
+  also: EntryForm | null,
+): EntryForm | null {
+  const has = (one: EntryForm | null) => one !== null && entries.some((entry) => isOfForm(entry, one));
+  return !has(form) && has(also) ? also : form;
 }
 
 /** What serialisers write where there is nothing: null, zero, and what is empty. */

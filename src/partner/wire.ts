@@ -2,15 +2,24 @@ import { z } from 'zod';
 import { eachColumn, METADATA, type Metadata } from '../declared/metadata.ts';
 import { isObject } from '../lib/json-object.ts';
 import type { BulkAnswer, DeltaAnswer, LowestRecord, UnreadableRecord } from './answers.ts';
-import { type EntryForm, formOf, readSizeEntry, type SizeEntry } from './size-map.ts';
+import {
+  type EntryForm,
+  formOf,
+  formOfRecord,
+  otherFormOf,
+  readSizeEntry,
+  type SizeEntry,
+} from './size-map.ts';
 import { isReadableSize, isReadableSku, toStorable, toStorableJson } from './text.ts';
 
 /** The names that the partner does not document (partner rules 2.4.open, 2.5.open), as configured. */
 export interface WireNames {
   /** Where a size_map entry that is an object may carry its price (formOf). */
   priceFields: readonly string[];
-  /** The only form by which entries are read, from earlier answers; without it that of most entries. */
+  /** The form by which entries are read, from earlier answers; without it that of most entries. */
   entryForm?: EntryForm | null | undefined;
+  /** That of records without any entry of `entryForm`, from earlier answers; null or absent: none. */
+  alsoForm?: EntryForm | null | undefined;
   /** The SKU in list elements that are objects. */
   skuField: string;
 }
@@ -134,6 +143,7 @@ export function readRecord(
   const sizeMap = Array.isArray(given) && given.length === 0 ? {} : given;
   if (code !== '0000') return { unreadable: 'code is not 0000' };
   if (!isObject(sizeMap)) return { unreadable: 'size_map is not an object' };
+  const formHere = formOfRecord(entriesOf(body), form, names.alsoForm ?? null);
   const sizes = new Map<string, SizeEntry>();
   if (Object.keys(sizeMap).length > MAX_SIZES) return { unreadable: `more than ${MAX_SIZES} sizes` };
   for (const [size, raw] of Object.entries(sizeMap)) {
@@ -141,7 +151,7 @@ export function readRecord(
     if (!isReadableSize(size)) return { unreadable: 'a size key is too long or not storable' };
     const entry = toStorableJson(raw);
     if (entry === undefined) return { unreadable: 'a size_map entry is nested too deep' };
-    sizes.set(size, readSizeEntry(entry, form));
+    sizes.set(size, readSizeEntry(entry, formHere));
   }
   const entries = [...sizes.values()];
   if (entries.some(({ unreadable }) => unreadable) && entries.every(({ price }) => price === null))
@@ -176,8 +186,8 @@ export function readBulk(body: unknown, names: WireNames): Reading<BulkAnswer> {
   if (!emptyResults && !isObject(rawResults)) return { ok: false, problem: 'results is not an object' };
   const results = new Map<string, LowestRecord | UnreadableRecord>();
   const records = Object.entries(emptyResults ? {} : rawResults);
-  const entries = records.flatMap(([, record]) => entriesOf(record));
-  const form = formOf(entries, names.priceFields, names.entryForm);
+  const entries = records.map(([, record]) => entriesOf(record));
+  const form = formOf(entries.flat(), names.priceFields, names.entryForm);
   for (const [sku, record] of records) {
     if (isReadableSku(sku)) results.set(sku, readRecord(record, names, names.entryForm ?? form));
   }
@@ -197,6 +207,7 @@ export function readBulk(body: unknown, names: WireNames): Reading<BulkAnswer> {
       errors: errorSkus,
       requested: readCount(requested),
       form,
+      also: otherFormOf(entries, names.priceFields, form),
     },
   };
 }

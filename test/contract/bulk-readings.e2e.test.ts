@@ -4,7 +4,7 @@ import { eventually } from '../support/eventually.ts';
 import { expectMirrorIsTrue } from '../support/oracle.ts';
 import { runProgram } from '../support/process.ts';
 import { createStack } from '../support/stack.ts';
-import { askedSince, logged, metric } from './harness.ts';
+import { askedSince, logged, metric, readyz } from './harness.ts';
 
 describe('Deferred.', () => {
   test('Deferred. A waiting SKU counts in deferred_skus alone, and in due_skus once its time has come; no report shortens the wait', async () => {
@@ -123,6 +123,37 @@ describe('Prices come from bulk alone.', () => {
       { size: 'OS', price: 990 },
     ]);
     await expectMirrorIsTrue(sql, sandbox.world);
+  });
+});
+
+describe('Entries of two forms.', () => {
+  test('Entries of two forms. Live SKUs have objects, others bare numbers: all are priced, and no live outage is told', async () => {
+    await using stack = await createStack({
+      sandbox: { skus: 120, seed: 511, liveShare: 0.1, ghostShare: 0 },
+      env: { BULK_MAX_SKUS: '25' },
+    });
+    const { sandbox, sql } = stack;
+    const { world } = sandbox;
+    sandbox.faults.add({
+      route: 'bulk',
+      times: Infinity,
+      mutate(body) {
+        const results = body['results'] as Record<string, { size_map: Record<string, unknown> }>;
+        for (const [sku, record] of Object.entries(results)) {
+          if (world.truth().get(sku)?.priceSource !== 'live') continue;
+          for (const [size, price] of Object.entries(record.size_map))
+            if (typeof price === 'number') record.size_map[size] = { price, listings: 60 };
+        }
+        return body;
+      },
+    });
+    const app = await stack.start();
+    await stack.caughtUp();
+    await stack.everythingDue();
+    await stack.caughtUp();
+    await expectMirrorIsTrue(sql, world);
+    expect((await readyz(app)).body).toMatchObject({ state: 'healthy' });
+    expect(logged(stack, 'live-outage.began')).toEqual([]);
   });
 });
 

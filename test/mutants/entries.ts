@@ -15,14 +15,24 @@ export const ENTRIES: readonly Mutant[] = [
     ['wire: another field becomes the price at once', 'const HELD_MS = 3_600_000;', 'const HELD_MS = 0;'],
     [
       'wire: a field that is there again has been away all along',
-      'memory: missingSince === null ? known : { ...known, missingSince: null }',
-      'memory: known',
+      '{ ...known, missingSince: null, also: beside }',
+      '{ ...known, also: beside }',
     ],
     ['forms: two answers alike are enough', 'const ALIKE = 3;', 'const ALIKE = 2;'],
     [
       'forms: answers count as alike although others came between',
-      'known.form?.field === form.field ? known.answers + 1 : 1',
-      'known.answers + 1',
+      'const answers = isSame ? known.answers + 1 : 1;',
+      'const answers = known.answers + 1;',
+    ],
+    [
+      'forms: records of another form are read before answers have agreed',
+      'answers >= ALIKE && isAmong(form, priceFields) ? form : null;\n}\n\nconst',
+      'answers >= 1 && isAmong(form, priceFields) ? form : null;\n}\n\nconst',
+    ],
+    [
+      'forms: an answer of the other form alone is a change of form',
+      'if (heldAlso(known, priceFields)?.field === form.field) return { memory: known, news: null };\n',
+      '',
     ],
     [
       'forms: a field that is not configured any longer counts',
@@ -67,6 +77,16 @@ export const ENTRIES: readonly Mutant[] = [
       'wire: any field of an entry may be its price',
       'if (known !== null && entries.some((entry) => isOfForm(entry, known))) return known;',
       '',
+    ],
+    [
+      'forms: beside a field another one is a price, too',
+      'formOf(rest, form.field === null ? priceFields : [])',
+      'formOf(rest, priceFields)',
+    ],
+    [
+      'forms: a record without an entry of the first form is read by it all the same',
+      'return !has(form) && has(also) ? also : form;',
+      'return form;',
     ],
     ['wire: the lowest ask is no price', 'amount >= MIN_PRICE &&', 'amount > MIN_PRICE &&'],
     [

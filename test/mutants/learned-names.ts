@@ -18,6 +18,12 @@ export const LEARNED_NAMES: readonly Mutant[] = [
       'case when true then (',
     ],
     [
+      'learned names: the other form is kept when the first is let go',
+      'name = ${ALSO} and ${also === null} and',
+      'name = ${ALSO} and false and',
+    ],
+    ['learned names: the other form is forgotten at each start', 'also: of(ALSO),', 'also: null,'],
+    [
       'learned names: no answer without the field is noted',
       'case when ${isMissing} then clock_timestamp() end',
       'case when ${isMissing} then null::timestamptz end',

@@ -9,25 +9,30 @@ const FIELDS = ['price', 'lowest_price', 'lowest_ask', 'amount'];
 function reader(kept = keptForAll(), fields: readonly string[] = FIELDS) {
   const clock = { now: 0 };
   const forms = new EntryForms(fields, () => clock.now, kept.reader());
-  /** The prices of one record with these entries, or why there are none; and what is said of their form. */
-  const read = async (...entries: unknown[]) => {
-    const record = {
-      code: '0000',
-      size_map: Object.fromEntries(entries.map((entry, n) => [`S${n}`, entry])),
-    };
-    const { answer, news } = await forms.read((entryForm) => {
+  /** The prices of records with these entries, or that there are none; and what is said of their form. */
+  const readEach = async (...records: unknown[][]) => {
+    const results = records.map((entries, nth) => [
+      `SKU-${nth}`,
+      { code: '0000', size_map: Object.fromEntries(entries.map((entry, n) => [`S${n}`, entry])) },
+    ]);
+    const { answer, news } = await forms.read((entryForm, alsoForm) => {
       const reading = readBulk(
-        { results: { A: record } },
-        { priceFields: fields, skuField: 'sku', entryForm },
+        { results: Object.fromEntries(results) },
+        { priceFields: fields, skuField: 'sku', entryForm, alsoForm },
       );
       if (!reading.ok) throw new Error(reading.problem);
       return reading.value;
     });
-    const said = answer.results.get('A') ?? { unreadable: 'absent' };
-    const prices = 'sizes' in said ? [...said.sizes.values()].map(({ price }) => price) : 'unreadable';
+    const prices = [...answer.results.values()].map((said) =>
+      'sizes' in said ? [...said.sizes.values()].map(({ price }) => price) : 'unreadable',
+    );
     return { prices, news: news?.kind ?? null };
   };
-  return { clock, read, forms };
+  const read = async (...entries: unknown[]) => {
+    const { prices, news } = await readEach(entries);
+    return { prices: prices[0], news };
+  };
+  return { clock, read, readEach, forms };
 }
 
 test('a null in the price field is no offer, whatever other members say', async () => {
@@ -79,6 +84,90 @@ test('without a form that is held it is that of most entries; of several fields 
   expect(formOf([null, 0, {}, { asks: 5 }], FIELDS)).toBeNull();
 });
 
+describe('records of two forms, one a field and one bare numbers,', () => {
+  const MIXED = [
+    [2000, 2100],
+    [{ price: 900, listings: 3 }, null],
+  ];
+  const READ = [
+    [2000, 2100],
+    [900, null],
+  ];
+  const learned = async (kept = keptForAll()) => {
+    const mirror = reader(kept);
+    for (let n = 0; n < 3; n += 1) await mirror.readEach(...MIXED);
+    return mirror;
+  };
+
+  test.each([
+    ['bare numbers first', 3, 1],
+    ['the field first', 1, 3],
+  ])('are all read once three answers have had both: %s', async (_, bare, objects) => {
+    const { readEach } = reader();
+    const answer = [
+      ...Array.from({ length: bare }, () => [2000]),
+      ...Array.from({ length: objects }, () => [{ price: 900 }]),
+    ];
+    for (let n = 0; n < 3; n += 1)
+      expect((await readEach(...answer)).prices.filter((prices) => prices === 'unreadable')).toHaveLength(1);
+    const all = [
+      ...Array.from({ length: bare }, () => [2000]),
+      ...Array.from({ length: objects }, () => [900]),
+    ];
+    expect(await readEach(...answer)).toEqual({ prices: all, news: null });
+  });
+
+  test('are read in answers that have one of them alone, without a word, and after a restart', async () => {
+    const kept = keptForAll();
+    const { clock, readEach } = await learned(kept);
+    expect(await readEach([{ price: 800 }])).toEqual({ prices: [[800]], news: null });
+    clock.now += 3_600_001;
+    expect(await readEach([{ price: 800 }], [{ price: null }])).toEqual({
+      prices: [[800], [null]],
+      news: null,
+    });
+    expect(await readEach([1900])).toEqual({ prices: [[1900]], news: null });
+    expect(await reader(kept).readEach(...MIXED)).toEqual({ prices: READ, news: null });
+    expect(await reader(kept, ['lowest_ask']).readEach(...MIXED)).toEqual({
+      prices: [[2000, 2100], 'unreadable'],
+      news: null,
+    });
+  });
+
+  test('are not of a third: that is missing for an hour, and then all is learned anew', async () => {
+    const { clock, readEach } = await learned();
+    expect(await readEach([{ amount: 60 }])).toEqual({ prices: ['unreadable'], news: 'missing' });
+    clock.now += 3_600_000;
+    expect((await readEach([{ amount: 60 }])).news).toBe('let-go');
+    expect(await readEach([1000], [1100], [{ price: 900 }])).toEqual({
+      prices: [[1000], [1100], 'unreadable'],
+      news: null,
+    });
+  });
+
+  test('have no other field in it: where there is no offer, that may be a count', async () => {
+    const { readEach } = reader();
+    for (let n = 0; n < 9; n += 1)
+      expect((await readEach([{ price: 900 }], [{ price: 800 }], [{ amount: 60 }])).prices).toEqual([
+        [900],
+        [800],
+        'unreadable',
+      ]);
+  });
+
+  test('are no change of form: what all have changed to is held off for an hour as ever', async () => {
+    const { clock, readEach } = reader();
+    for (let n = 0; n < 3; n += 1) await readEach([2000], [1900]);
+    for (let n = 0; n < 9; n += 1)
+      expect(await readEach([{ price: 60 }], [{ price: 70 }])).toEqual({
+        prices: ['unreadable', 'unreadable'],
+        news: 'missing',
+      });
+    clock.now += 3_600_000;
+    expect((await readEach([{ price: 2000 }])).news).toBe('let-go');
+  });
+});
+
 describe('what is kept', () => {
   test('holds after a restart, and so does the hour of a form that is missing', async () => {
     const kept = keptForAll();
@@ -109,7 +198,12 @@ describe('what is kept', () => {
   });
 
   test('does not count where the field is not configured any longer; numbers without a field always do', () => {
-    const of = (field: string | null): FormMemory => ({ form: { field }, answers: 3, missingSince: null });
+    const of = (field: string | null): FormMemory => ({
+      form: { field },
+      answers: 3,
+      missingSince: null,
+      also: null,
+    });
     expect(heldForm(of('price'), ['price', 'amount'])).toEqual({ field: 'price' });
     expect(heldForm(of('price'), ['amount'])).toBeNull();
     expect(heldForm(of(null), ['amount'])).toEqual({ field: null });

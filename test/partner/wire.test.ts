@@ -159,6 +159,7 @@ describe('a bulk answer', () => {
       errors: ['F'],
       requested: 7,
       form: { field: null },
+      also: null,
     });
   });
 

@@ -167,6 +167,25 @@ describe('the field that entries have their price in', () => {
     expect(await rows()).toEqual(held('lowest_ask'));
   });
 
+  test('is kept with that of the records beside it, and lost with it', async () => {
+    const both = { form: { field: null }, also: { field: 'price' } };
+    const one = await daemon();
+    for (let n = 0; n < 2; n += 1) await one.forms.read(() => both);
+    expect((await daemon()).forms.also).toBeNull();
+    await (await daemon()).forms.read(() => both);
+    expect(await rows()).toEqual({
+      price: { value: null, answers: 3, missing: false },
+      price_also: { value: 'price', answers: 3, missing: false },
+    });
+    expect((await daemon()).forms).toMatchObject({ held: { field: null }, also: { field: 'price' } });
+    expect((await daemon(['amount'])).forms.also).toBeNull();
+    await one.read();
+    await one.answered({ amount: 900 });
+    await setClockAhead(store.sql, HOUR + 60);
+    expect((await (await daemon()).answered({ amount: 900 })).news).toBe('let-go');
+    expect(Object.keys(await rows())).toEqual(['price']);
+  });
+
   test('begins anew where its row was deleted', async () => {
     const one = await daemon();
     await learn(one, { price: 900 });

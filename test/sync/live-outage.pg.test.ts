@@ -24,6 +24,8 @@ const OTHERS = numbered('S', 400);
 let ctx: SyncContext;
 let events: SyncEvent[];
 let works: boolean;
+/** Live SKUs have records that nobody can read. */
+let isOdd: boolean;
 let asked: string[][];
 
 /** A daemon of its own, whose partner has live SKUs in errors unless its live source works. */
@@ -41,10 +43,10 @@ const daemon = (): SyncContext =>
         const live = skus.filter((sku) => sku.startsWith('L'));
         asked.push(live);
         return {
-          results: new Map(),
+          results: new Map(isOdd ? live.map((sku) => [sku, { unreadable: 'no entry reads' }]) : []),
           notFound: skus.filter((sku) => works || !live.includes(sku)),
           deferred: [],
-          errors: works ? [] : live,
+          errors: works || isOdd ? [] : live,
           requested: null,
         };
       },
@@ -62,6 +64,7 @@ beforeEach(async () => {
   events = [];
   asked = [];
   works = false;
+  isOdd = false;
   ctx = daemon();
   await knownSkus(store.sql, LIVE, { priceSource: 'live' });
   await knownSkus(store.sql, OTHERS);
@@ -83,6 +86,18 @@ async function passMinute(): Promise<void> {
 }
 
 const told = () => events.flatMap(({ event }) => (event.startsWith('live-outage') ? [event] : []));
+
+test('records that cannot be read are none of it, and end one', async () => {
+  isOdd = true;
+  await calls(5);
+  expect(told()).toEqual([]);
+  isOdd = false;
+  await calls(5);
+  await passMinute();
+  isOdd = true;
+  await calls(1);
+  expect(told()).toEqual(['live-outage.began', 'live-outage.ended']);
+});
 
 describe('errors of nearly all live SKUs, while others are answered', () => {
   test('are an outage of the live source: it is told, no live SKU is to blame, and none is asked but one in a while', async () => {

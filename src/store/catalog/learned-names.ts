@@ -6,12 +6,16 @@ import type { Sql } from '../connection/db.ts';
  * applied manifest was read. What follows from them is partner/entry-forms.ts and partner/manifest-fields.ts.
  */
 
-/** The field that entries have their price in. */
-export interface LearnedPrice {
+/** A field that entries have their price in. */
+interface LearnedField {
   /** Null: entries are numbers by themselves. */
   readonly value: string | null;
   /** Answers in a row that had it. */
   readonly answers: number;
+}
+
+/** The field that entries have their price in. */
+export interface LearnedPrice extends LearnedField {
   /** For how long no answer has had it, by Postgres's clock; null: the last one had. */
   readonly missingMs: number | null;
   /** Counts the changes. */
@@ -21,11 +25,14 @@ export interface LearnedPrice {
 export interface LearnedNames {
   /** Null: nothing is learned. */
   readonly price: LearnedPrice | null;
+  /** That of records without any entry of it, and the answers that had both; null: there were none. */
+  readonly also: LearnedField | null;
   /** Paths in the manifest response; null: none is known. */
   readonly manifest: { readonly url: string | null; readonly snapshotId: string | null };
 }
 
 const PRICE = 'price';
+const ALSO = 'price_also';
 const MANIFEST_URL = 'manifest_url';
 const SNAPSHOT_ID = 'snapshot_id';
 
@@ -38,12 +45,13 @@ export async function readLearnedNames(sql: Sql): Promise<LearnedNames> {
     select name, value, answers, step, ${sql.unsafe(MISSING_MS)} as "missingMs" from catalog_internal.learned_names`;
   const of = (name: string) => rows.find((row) => row.name === name) ?? null;
   const url = of(MANIFEST_URL)?.value ?? null;
-  return { price: of(PRICE), manifest: { url, snapshotId: of(SNAPSHOT_ID)?.value ?? null } };
+  return { price: of(PRICE), also: of(ALSO), manifest: { url, snapshotId: of(SNAPSHOT_ID)?.value ?? null } };
 }
 
 /** What is to be known of the field from now on; `isMissing`: no answer has it any longer. */
-export interface LearnedPriceChange extends Pick<LearnedPrice, 'value' | 'answers'> {
+export interface LearnedPriceChange extends LearnedField {
   readonly isMissing: boolean;
+  readonly also: LearnedField | null;
 }
 
 /**
@@ -52,18 +60,30 @@ export interface LearnedPriceChange extends Pick<LearnedPrice, 'value' | 'answer
  */
 export async function storeLearnedPrice(
   sql: Sql,
-  { value, answers, isMissing }: LearnedPriceChange,
+  { value, answers, isMissing, also }: LearnedPriceChange,
   step: number,
 ): Promise<boolean> {
   const stored = await sql`
-    insert into catalog_internal.learned_names as l (name, value, answers, missing_since, step)
-    values (${PRICE}, ${value}, ${answers}, case when ${isMissing} then clock_timestamp() end, ${step + 1})
-    on conflict (name) do update set value = excluded.value, answers = excluded.answers, step = excluded.step,
-      missing_since = excluded.missing_since,
-      learned_at = case when (l.value, l.answers) is distinct from (excluded.value, excluded.answers)
-        then excluded.learned_at else l.learned_at end
-    where l.step = excluded.step - 1
-    returning 1`;
+    with stored as (
+      insert into catalog_internal.learned_names as l (name, value, answers, missing_since, step)
+      values (${PRICE}, ${value}, ${answers}, case when ${isMissing} then clock_timestamp() end, ${step + 1})
+      on conflict (name) do update set value = excluded.value, answers = excluded.answers, step = excluded.step,
+        missing_since = excluded.missing_since,
+        learned_at = case when (l.value, l.answers) is distinct from (excluded.value, excluded.answers)
+          then excluded.learned_at else l.learned_at end
+      where l.step = excluded.step - 1
+      returning 1
+    ),
+    beside as (
+      insert into catalog_internal.learned_names as l (name, value, answers)
+      select ${ALSO}, ${also?.value ?? null}, ${also?.answers ?? 0} from stored where ${also !== null}
+      on conflict (name) do update set value = excluded.value, answers = excluded.answers, learned_at = excluded.learned_at
+      where (l.value, l.answers) is distinct from (excluded.value, excluded.answers)
+    ),
+    alone as (
+      delete from catalog_internal.learned_names where name = ${ALSO} and ${also === null} and exists (select from stored)
+    )
+    select from stored`;
   return stored.length > 0;
 }
 

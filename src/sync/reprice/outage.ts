@@ -5,7 +5,7 @@ import { requestTask } from '../../store/ledger/tasks.ts';
 import { beginOutage, endOutage, type OutageChange } from '../../store/live/outage.ts';
 import type { SyncEvent } from '../events.ts';
 import { afterErrors, areGeneral, type ErrorRun, NO_ERRORS } from './errors.ts';
-import type { Reconciliation } from './reconciliation.ts';
+import type { Reconciliation, SkuAnswer } from './reconciliation.ts';
 
 /*
  * An outage of the partner's live source: live SKUs are in errors, call after call, while the others of the calls are
@@ -30,10 +30,14 @@ export interface LiveSource {
   readonly change: OutageChange | null;
 }
 
+const ANSWERED: SkuAnswer = { kind: 'not_found' };
+const isUnreadable = (answer: SkuAnswer): boolean =>
+  answer.kind === 'error' && answer.because === 'unreadable';
+
 /**
  * Judges an answer to a call that was planned in an outage since `outageSince`, or in none. A call of the outage ends
  * it with one live SKU that is answered, or with none in errors. Where nearly all others are in errors, too, it is no
- * outage of the live source. Pure.
+ * outage of the live source; nor is a record that the mirror cannot read: it was computed. Pure.
  */
 export function judgeLiveSource(
   before: ClassRuns,
@@ -42,18 +46,21 @@ export function judgeLiveSource(
   outageSince: number | null,
 ): LiveSource {
   const live = asked.filter((sku) => sku.live);
+  const computed = new Map(
+    [...answers].map(([sku, answer]) => [sku, isUnreadable(answer) ? ANSWERED : answer]),
+  );
   const others = afterErrors(
     before.others,
     asked.filter((sku) => !sku.live),
     answers,
   );
   if (outageSince !== null) {
-    const kinds = live.map(({ sku }) => answers.get(sku)?.kind ?? 'error');
+    const kinds = live.map(({ sku }) => computed.get(sku)?.kind ?? 'error');
     const works = kinds.some((kind) => kind === 'record' || kind === 'not_found');
     const isOver = works || (kinds.length > 0 && !kinds.includes('error'));
     return { runs: { live: NO_ERRORS, others }, fails: !isOver, change: isOver ? 'ends' : null };
   }
-  const run = afterErrors(before.live, live, answers);
+  const run = afterErrors(before.live, live, computed);
   const fails = live.length > 0 && areGeneral(run) && !areGeneral(others);
   return { runs: { live: run, others }, fails, change: fails ? 'begins' : null };
 }
