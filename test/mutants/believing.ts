@@ -100,6 +100,20 @@ export const BELIEVING: readonly Mutant[] = [
       "  if (told === true && !live) return 'told';\n",
       '',
     ],
+    [
+      'lost prices: a first record without any size is believed',
+      'row === undefined || row.seenBefore ? null : row.listedSizes',
+      'null',
+    ],
+  ),
+  ...faultsOf(
+    'src/store/answer/doubts.ts',
+    ['test/store/lost-prices.pg.test.ts'],
+    [
+      'lost prices: a first record with sizes but no offers is doubted',
+      'isHollow: isEmpty && (sizesToCome ?? 0) > 0,',
+      'isHollow: now.size === 0 && (sizesToCome ?? 0) > 0,',
+    ],
   ),
   ...faultsOf(
     'src/store/answer/mass-moves.ts',

@@ -36,8 +36,8 @@ export const LEARNED_NAMES: readonly Mutant[] = [
     ['learned names: a field that has no name is remembered', 'where value is not null\n', 'where true\n'],
     [
       'learned names: the field is learned when it is missing',
-      'is distinct from (excluded.value, excluded.answers)',
-      'is not distinct from (excluded.value, excluded.answers)',
+      'case when (l.value, l.answers) is distinct from',
+      'case when (l.value, l.answers) is not distinct from',
     ],
   ),
   ...faultsOf(

@@ -117,6 +117,13 @@ describe('records of two forms, one a field and one bare numbers,', () => {
     expect(await readEach(...answer)).toEqual({ prices: all, news: null });
   });
 
+  test('are not all read as soon as a second form comes beside the one that is held', async () => {
+    const { readEach } = reader();
+    for (let n = 0; n < 5; n += 1) await readEach([2000, 2100]);
+    for (let n = 0; n < 3; n += 1) expect((await readEach(...MIXED)).prices[1]).toBe('unreadable');
+    expect((await readEach(...MIXED)).prices).toEqual(READ);
+  });
+
   test('are read in answers that have one of them alone, without a word, and after a restart', async () => {
     const kept = keptForAll();
     const { clock, readEach } = await learned(kept);

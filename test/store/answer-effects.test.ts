@@ -11,6 +11,7 @@ const row = (sku: string, other: Partial<LockedSku> = {}): LockedSku => ({
   state: 'priced',
   live: false,
   seenBefore: true,
+  listedSizes: null,
   reportedSeconds: null,
   promise: null,
   weight: 1,

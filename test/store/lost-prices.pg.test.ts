@@ -5,7 +5,7 @@ import { NO_OBSERVERS } from '../../src/store/answer/observers.ts';
 import type { SkuResult } from '../../src/store/answer/types.ts';
 import { countCatalog } from '../../src/store/status/counts-reader.ts';
 import { daemon, doubting, POISON, USUAL } from './doubting.ts';
-import { claimAll, found, ledger, mark, REFRESH, useStore } from './support.ts';
+import { claimAll, found, knownSkus, ledger, mark, REFRESH, useStore } from './support.ts';
 
 const store = useStore();
 const { answer, passMinutes, seen, priced } = doubting(store);
@@ -52,6 +52,45 @@ describe('prices that are suddenly gone', () => {
     await passMinutes(60);
     await swept(found('A', NOTHING));
     expect(await doubtOf('A')).toMatchObject({ doubt: null, reason: 'sweep' });
+  });
+
+  describe('or are not there in the first record, though the manifest counts sizes,', () => {
+    const listed = async (sizes: number | null) => {
+      await priced('A');
+      await knownSkus(store.sql, ['N']);
+      await store.sql`update catalog.skus set sizes = ${sizes} where sku = 'N'`;
+      await mark(store.sql, ['N']);
+    };
+
+    test('are looked for once more after five minutes, which decides', async () => {
+      await listed(4);
+      expect((await answer([found('N', NOTHING)])).doubted).toEqual([{ sku: 'N', oddity: 'no-prices' }]);
+      expect(await doubtOf('N')).toMatchObject({ doubt: 'implausible', actionable: false, minutes: 5 });
+      await passMinutes(6);
+      await swept(found('N', NOTHING));
+      expect(await doubtOf('N')).toMatchObject({ doubt: null, reason: 'sweep', minutes: null });
+      await swept(found('N', NOTHING));
+      expect(await doubtOf('N')).toMatchObject({ doubt: null });
+    });
+
+    test('are believed as soon as they are there', async () => {
+      await listed(4);
+      await answer([found('N', NOTHING)]);
+      await passMinutes(6);
+      await swept(found('N', USUAL));
+      expect(await seen('N')).toMatchObject({ doubt: null, actionable: true, price: 4100 });
+    });
+
+    test.each([
+      [0, NOTHING],
+      [null, NOTHING],
+      [2, { 41: null, 42: null }],
+      [1, { 41: 4100 }],
+    ])('are no doubt with %s sizes in the manifest and %j in the record', async (sizes, prices) => {
+      await listed(sizes);
+      expect((await answer([found('N', prices)])).doubted).toEqual([]);
+      expect(await doubtOf('N')).toMatchObject({ doubt: null });
+    });
   });
 
   test('and are there again were never gone', async () => {

@@ -170,7 +170,7 @@ const ODDITIES: Readonly<Record<Oddity, string>> = {
   'other-sizes': 'hardly one of the sizes was there before',
   'unlike-siblings': 'a size is far from the price of all others',
   'another-product': 'name, model and prices have changed together',
-  'no-prices': 'all prices are gone, and nothing has told of it',
+  'no-prices': 'there are no prices, and nothing has told of that',
   'few-sizes': 'the prices of most sizes are gone, and nothing has told of it',
 };
 

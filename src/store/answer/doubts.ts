@@ -85,6 +85,8 @@ export interface JudgedAnswer {
   readonly isGone?: boolean;
   /** Which losses are doubted; absent: none. */
   readonly losses?: Losses | undefined;
+  /** The first record of a SKU has no size, though the manifest has counted some (partner rules 2.6). */
+  readonly isHollow?: boolean;
 }
 
 /**
@@ -97,8 +99,8 @@ export function judgePrices(
   held: HeldDoubt | null,
   massMove: KnownMassMove,
 ): Judgement {
-  const { before, now, losses, isGone = false } = answer;
-  const loss = losses === undefined || isGone ? null : lossOf(before, now, losses);
+  const { before, now, losses, isGone = false, isHollow = false } = answer;
+  const loss = isHollow ? 'no-prices' : losses === undefined || isGone ? null : lossOf(before, now, losses);
   if (held !== null && isLoss(held.oddity) && now.size === 0) return secondAnswer(held, answer);
   // Without prices there is nothing to act on; what was doubted is, should it come back.
   if (held !== null && now.size === 0) return { kind: 'stays' };
@@ -175,6 +177,8 @@ export interface KnownSku {
   readonly vanishedMinutes: number;
   /** Which losses of its prices are doubted. */
   readonly losses?: Losses | undefined;
+  /** Sizes that a manifest has counted, of a SKU without any record so far; null: none, or there is a record. */
+  readonly sizesToCome?: number | null;
 }
 
 /**
@@ -190,10 +194,11 @@ export function judgedAnswers(
   const records = new Map(
     answered.map((result) => {
       const prices = result.kind === 'record' ? result.prices : [];
+      const isEmpty = result.kind === 'record' && prices.length === 0;
       const now = new Map(
         prices.flatMap(({ size, price }) => (price === null ? [] : [[size, price] as const])),
       );
-      return [result.sku, { now, before: new Map(now) }];
+      return [result.sku, { now, before: new Map(now), isEmpty }];
     }),
   );
   for (const { sku, size, oldPrice } of differences) {
@@ -201,8 +206,8 @@ export function judgedAnswers(
     if (oldPrice === null) before?.delete(size);
     else before?.set(size, oldPrice);
   }
-  return [...records].map(([sku, { before, now }]) => {
-    const { isOurs, vanished, vanishedMinutes, losses } = known(sku);
+  return [...records].map(([sku, { before, now, isEmpty }]) => {
+    const { isOurs, vanished, vanishedMinutes, losses, sizesToCome } = known(sku);
     const isGone = before.size === 0 && vanished.size > 0;
     const held = isGone ? vanished : before;
     const isReturn = isGone && vanishedMinutes > HOUR_MINUTES;
@@ -214,6 +219,7 @@ export function judgedAnswers(
       isReturn,
       isGone,
       losses,
+      isHollow: isEmpty && (sizesToCome ?? 0) > 0,
     };
   });
 }

@@ -229,6 +229,7 @@ const knownOf = (row: LockedSku | undefined): KnownSku => ({
   vanished: new Map(Object.entries(row?.vanished ?? {})),
   vanishedMinutes: row?.vanishedMinutes ?? 0,
   losses: row === undefined ? undefined : lossesOf(row),
+  sizesToCome: row === undefined || row.seenBefore ? null : row.listedSizes,
 });
 
 /** The delta tells of losses where it covers the SKU (partner rules 4.2.4 to 4.2.6). */
@@ -294,6 +295,8 @@ export type LockedSku = Omit<LiveRefresh, 'sizes'> &
     readonly state: string;
     readonly live: boolean;
     readonly seenBefore: boolean;
+    /** How many sizes the last manifest line says that it has. */
+    readonly listedSizes: number | null;
     /**
      * Why its prices are doubted, since how many minutes before the request, and what they were before; null where
      * they are not.

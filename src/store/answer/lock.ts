@@ -64,6 +64,7 @@ export async function lockAnswered(
     tx<Omit<LockedSku, 'hints'>[]>`
     select d.sku, s.state, s.state <> 'removed' or d.generation = a.generation as answerable,
       (s.price_source = 'live' or ${everythingLive}) as live, s.first_priced_at is not null as "seenBefore",
+      s.sizes as "listedSizes",
       r.alpha, r.beta, r.prior_part as prior, ${heldMemories(tx)} as memories,
       r.sizes_seen as "sizesSeen", r.sizes_moved as "sizesMoved", r.wholesale_moves as "wholesaleMoves",
       r.wholesale_minutes as "wholesaleMinutes", coalesce(r.hazard, r.hint_hazard) as hazard, r.told as prediction,
