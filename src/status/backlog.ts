@@ -1,11 +1,12 @@
 import { formatAge } from '../lib/duration.ts';
 import { count } from '../lib/format.ts';
+import type { CatalogCounts } from '../store/status/counts.ts';
 import type { Facts } from './facts.ts';
 import { sum } from './format.ts';
 import { degraded, filling, held, type Reason } from './reason.ts';
 import { isAllOutside } from './scope.ts';
 
-/** Above this part of SKUs never priced the mirror is filling; below it they are the new SKUs of every day. */
+/** Above this part of SKUs still to be fetched the mirror is filling; below it they are the new ones of every day. */
 const FILLING_PART = 0.01;
 /**
  * SKUs in errors, as a number and as a part of all: more than both are no longer single SKUs that the partner has
@@ -16,8 +17,12 @@ const FAILING_PART = 0.01;
 /** How long a SKU may be due that is delayed by other work only. */
 const LATE_SECONDS = 3600;
 
-/** Whether the initial load is running, by the number of SKUs and of those never priced. */
-const isFilling = (pending: number, all: number): boolean => pending > all * FILLING_PART;
+/**
+ * Whether the initial load is running: by the SKUs that were never priced, but for those that were asked and failed.
+ * It has done its part for these, however long the partner goes on to fail them.
+ */
+const isFilling = (pending: number, unanswered: number, all: number): boolean =>
+  pending - unanswered > all * FILLING_PART;
 
 /** What the counts say. Before a baseline there is no catalog to measure them by. */
 export function backlogReasons({ counts, sync }: Facts): Reason[] {
@@ -34,14 +39,15 @@ export function backlogReasons({ counts, sync }: Facts): Reason[] {
     sum(counts.skus.filter(({ state }) => states.includes(state)).map((row) => row.count));
   const all = sum(counts.skus.map((row) => row.count));
   const pending = total(['pending']);
-  if (isFilling(pending, all))
-    return [
+  if (isFilling(pending, counts.unanswered, all))
+    return held([
+      failingSkus(counts, all),
       filling(
         'filling',
         `initial load: ${count(all - pending)} of ${count(all)} SKUs fetched`,
         'wait, or see `catalog-mirror plan` for what more requests would change',
       ),
-    ];
+    ]);
   if (pending + total(['priced']) === 0)
     return [
       degraded(
@@ -50,20 +56,13 @@ export function backlogReasons({ counts, sync }: Facts): Reason[] {
         'check with the partner, then run `catalog-mirror refresh --all`',
       ),
     ];
-  const failing = sum(counts.due.filter(({ reason: why }) => why === 'error').map((row) => row.count));
   // Deferred SKUs and those in error wait for reasons of their own and keep their place by age.
   const ages = counts.due.flatMap(({ reason: why, oldestAgeSeconds }) =>
     why === 'deferred' || why === 'error' ? [] : [oldestAgeSeconds],
   );
   const oldest = Math.max(0, ...ages);
   return held([
-    failing > Math.max(FAILING_SKUS, all * FAILING_PART) &&
-      degraded(
-        'skus-failing',
-        `the partner answers ${count(failing)} SKUs with an error, or in a form that cannot be read; ` +
-          'each is asked again at growing intervals',
-        'if it lasts, run `catalog-mirror doctor`, and ask the partner',
-      ),
+    failingSkus(counts, all),
     oldest > LATE_SECONDS &&
       degraded(
         'backlog-late',
@@ -71,4 +70,18 @@ export function backlogReasons({ counts, sync }: Facts): Reason[] {
         'raise PARTNER_RATE_SHARE or the target ages; `catalog-mirror plan` estimates the effect',
       ),
   ]);
+}
+
+/** Whether more SKUs are in errors than single ones, of so many. */
+function failingSkus({ due }: Pick<CatalogCounts, 'due'>, all: number): Reason | false {
+  const failing = sum(due.filter(({ reason: why }) => why === 'error').map((row) => row.count));
+  return (
+    failing > Math.max(FAILING_SKUS, all * FAILING_PART) &&
+    degraded(
+      'skus-failing',
+      `the partner answers ${count(failing)} SKUs with an error, or in a form that cannot be read; ` +
+        'each is asked again at growing intervals',
+      'if it lasts, run `catalog-mirror doctor`, and ask the partner',
+    )
+  );
 }

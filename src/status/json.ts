@@ -10,7 +10,7 @@ import type { Status } from './status.ts';
 export function asJson(status: Status, health: Health, now: Date) {
   const { sync, tasks, targets, daemons, failedCalls } = status;
   // Who follows is for `catalog-mirror follow --list`, with what receivers said.
-  const { ofManifest: _, followers: _followers, ...stats } = status.stats;
+  const { ofManifest: _, unanswered: _unanswered, followers: _followers, ...stats } = status.stats;
   return {
     ...health,
     at: now,

@@ -47,7 +47,7 @@ export async function checkCatalog(
   const standing = await readStanding(ctx.sql, asked.value);
   await noteCatalogCheck(ctx.sql, asked.value);
   const isBelieved = isCounted(asked.value, state, ctx.settings.catalog.manifestMinShare);
-  if (isBelieved) await weighCounts(ctx, asked.value);
+  if (isBelieved) await weighCounts(ctx, asked.value, { miscount: standing.liveMiscount });
   const isBehind = await judgeDelta(ctx, asked.value, standing);
   const differs = judgeOffer(asked.value, state) === null && (await compare(ctx, asked.value, standing));
   // While the delta does not say what has changed, the manifest does; and its token may be one that the delta answers.

@@ -1,20 +1,33 @@
 import { requestTask } from '../store/ledger/tasks.ts';
-import { type Incident, noteCounted, storeIncident } from '../store/live/incident.ts';
+import { forgetTrial, type Incident, storeIncident } from '../store/live/incident.ts';
 import type { SyncContext } from './context.ts';
-import { type IncidentEvidence, incidentEvent, judgeIncident } from './live/incident.ts';
+import {
+  believedLive,
+  type IncidentEvidence,
+  incidentEvent,
+  isUsualCount,
+  judgeIncident,
+} from './live/incident.ts';
 
 /*
  * What manifests and calls show of an incident is judged (live/incident.ts), and a change is stored and acted on.
  */
 
-/** Weighs the counts of a manifest answer that is believed (partner rules 2.7), where it has them. */
+/**
+ * Weighs the counts of a manifest answer that is believed (partner rules 2.7), where it has them. `miscount` is by how
+ * many live SKUs the last file that was read had fewer than announced; `ofFile`: this answer's own was read and says
+ * so, which no trial call before it disproves.
+ */
 export async function weighCounts(
   ctx: SyncContext,
   meta: { readonly livePricedSkuCount: number | null; readonly skuCount: number | null },
+  { miscount = 0, ofFile = false } = {},
 ): Promise<void> {
   if (meta.livePricedSkuCount === null || meta.skuCount === null) return;
-  await weigh(ctx, { kind: 'count', live: meta.livePricedSkuCount, skus: meta.skuCount });
-  await noteCounted(ctx.sql);
+  const live = believedLive(meta.livePricedSkuCount, miscount);
+  const evidence = { kind: 'count', live, skus: meta.skuCount } as const;
+  if (ofFile || isUsualCount(evidence)) await forgetTrial(ctx.sql);
+  await weigh(ctx, evidence);
 }
 
 /**
@@ -38,8 +51,8 @@ export async function weighDeferrals(
  * releases them.
  */
 async function weigh(ctx: SyncContext, evidence: IncidentEvidence): Promise<void> {
-  const change = await storeIncident(ctx.sql, (present, minutes) =>
-    judgeIncident(present, evidence, minutes),
+  const change = await storeIncident(ctx.sql, ({ from, minutes, disproved }) =>
+    judgeIncident(from, evidence, minutes, disproved),
   );
   if (change === null) return;
   await requestTask(ctx.sql, 'live-plan');

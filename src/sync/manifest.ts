@@ -118,13 +118,14 @@ async function baselineOnce(
     if (downloadRefused !== null) return await refused(ctx, run, downloadRefused);
     warnOfLiveCount(ctx, { ...downloaded, ...staged, livePricedSkuCount: meta.livePricedSkuCount });
     const records = await readManifestSources(ctx.sql);
+    const counts = countsOf(downloaded, staged, meta);
     const applied = await baseline.merge({
       snapshotId: meta.snapshotId,
       generatedAt: meta.generatedAt,
       seenClaim,
       requestedAt: moment.at,
       tokenAtRequest: moment.token,
-      ...countsOf(downloaded, staged, meta),
+      ...counts,
       livePricedSkuCount: meta.livePricedSkuCount,
       readBy: meta.readBy,
       hinting: records && {
@@ -133,7 +134,7 @@ async function baselineOnce(
       },
     });
     failpoint('manifest.committed');
-    await weighCounts(ctx, meta);
+    await weighCounts(ctx, meta, { miscount: counts.liveMiscount, ofFile: true });
     // Whatever the catalog reported since the snapshot was built is asked for at once.
     await requestTask(ctx.sql, 'delta');
     await requestTask(ctx.sql, 'live-plan');

@@ -15,6 +15,7 @@ import { FOLLOWERS } from './followers.ts';
 import { HINTS } from './hints.ts';
 import { HOLES } from './holes.ts';
 import { HTTP } from './http.ts';
+import { INCIDENTS } from './incidents.ts';
 import { INPUTS } from './inputs.ts';
 import { JUDGEMENTS } from './judgements.ts';
 import { LAGGING_MANIFESTS } from './lagging.ts';
@@ -59,6 +60,7 @@ export const LISTS: Readonly<Record<string, readonly Mutant[]>> = {
   holes: HOLES,
   http: HTTP,
   decisions: DECISIONS,
+  incidents: INCIDENTS,
   live: LIVE,
   releases: RELEASES,
   entries: ENTRIES,

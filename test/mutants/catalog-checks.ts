@@ -67,6 +67,7 @@ export const CATALOG_CHECKS: readonly Mutant[] = [
       "(doubt === 'suspected' && doubt !== standing.doubt)",
       'false',
     ],
+    ['catalog check: a miscount is an incident', '{ miscount: standing.liveMiscount }', '{}'],
     ['catalog check: nobody says so', "if (doubt === 'behind') {", 'if (doubt === null) {'],
     [
       'catalog check: a suspicion waits for the next hour',

@@ -212,6 +212,16 @@ export const INPUTS: readonly Mutant[] = [
       'test/store/unlisted.pg.test.ts',
       'test/store/trust.pg.test.ts',
     ],
+    [
+      'counts: a SKU that failed once is unanswered, priced or not',
+      "where s.state = 'pending' and d.failures > 0",
+      'where d.failures > 0',
+    ],
+    [
+      'counts: a SKU that was never asked is unanswered',
+      "'pending' and d.failures > 0",
+      "'pending' and d.failures >= 0",
+    ],
     ['counts: a price at its target is not fresh', 'filter (where age <= target)', 'filter (where age < 0)'],
     [
       'counts: unlisted SKUs are as fresh as reported ones',

@@ -73,11 +73,21 @@ export const JUDGEMENTS: readonly Mutant[] = [
   ),
   ...faultsOf(
     'src/status/backlog.ts',
-    ['test/status/health.test.ts'],
+    ['test/status/health.test.ts', 'test/status/backlog.test.ts'],
     [
       'health: a hundredth pending is filling',
+      'pending - unanswered > all * FILLING_PART',
+      'pending - unanswered >= all * FILLING_PART',
+    ],
+    [
+      'health: SKUs that fail each time are filling for ever',
+      'pending - unanswered > all * FILLING_PART',
       'pending > all * FILLING_PART',
-      'pending >= all * FILLING_PART',
+    ],
+    [
+      'health: SKUs that fail are not told of during a fill',
+      'held([\n      failingSkus(counts, all),\n      filling(',
+      'held([\n      filling(',
     ],
   ),
   ...faultsOf(

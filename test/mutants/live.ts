@@ -2,44 +2,8 @@ import { faultsOf, type Mutant } from './mutant.ts';
 
 const CEILING = ['test/sync/live-ceiling.test.ts', 'test/sync/learn.test.ts'];
 
-/** Faults in what bulk calls teach of live SKUs: budget, ceiling, incidents. */
+/** Faults in what bulk calls teach of live SKUs: budget, ceiling. */
 export const LIVE: readonly Mutant[] = [
-  ...faultsOf(
-    'src/sync/live/incident.ts',
-    ['test/sync/incident.test.ts'],
-    ['incident: begins only above nine tenths', 'part >= ENTER_LIVE_PART', 'part > ENTER_LIVE_PART'],
-    ['incident: is not over at exactly the lower part', 'part <= LEAVE_LIVE_PART', 'part < LEAVE_LIVE_PART'],
-    [
-      'incident: counts end one that deferrals began',
-      "return present === 'live-count' && isOver ? null : present;",
-      'return isOver ? null : present;',
-    ],
-    ['incident: few calls begin one', 'asked >= ENTER_ASKED &&', 'asked >= 1 &&'],
-    [
-      'incident: half of those asked is not enough',
-      'deferred >= asked * ENTER_DEFERRED_PART',
-      'deferred > asked * ENTER_DEFERRED_PART',
-    ],
-    ['incident: deferrals end one that counts began', 'present ?? (asked', '(asked'],
-    [
-      'incident: no trial ends one that counts began',
-      'return isOver ? null : present;',
-      "return present === 'deferrals' && isOver ? null : present;",
-    ],
-    ['incident: a trial of two ends it', 'asked >= MIN_TRIED &&', 'asked >= 1 &&'],
-    ['incident: is tried although counts show it', 'COUNTS_MISSED * catalogCheckMs', 'TRIAL_EVERY_MS'],
-    ['incident: is tried too early', 'now - incident.triedAt < everyMs', 'now - incident.triedAt < 0'],
-    [
-      'incident: a trial is larger than a call',
-      'Math.min(callSkus, Math.max(1, Math.floor(liveBudget)) * TRIAL_BUDGETS)',
-      'Math.max(1, Math.floor(liveBudget)) * TRIAL_BUDGETS',
-    ],
-    [
-      'incident: a trial of what is computed live anyway',
-      'return size > liveBudget ? size : null;',
-      'return size;',
-    ],
-  ),
   ...faultsOf(
     'src/sync/live/learn.ts',
     ['test/sync/live-budget.test.ts', 'test/sync/learn.test.ts'],

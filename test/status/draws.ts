@@ -74,6 +74,8 @@ export interface DrawnMirror {
   readonly incident: 'live-count' | 'deferrals' | null;
   readonly skus: Readonly<Record<'pending' | 'priced' | 'not_found' | 'removed', number>>;
   readonly due: readonly DrawnDue[];
+  /** How many of the pending SKUs were asked and failed. */
+  readonly unanswered: number;
   /** Whether the counts that are shown were made some seconds ago, of the same rows. */
   readonly counted: boolean;
   /** Who has held a snapshot for so long, and how many versions of the ledger's rows that has kept. */
@@ -128,6 +130,7 @@ export const anyMirror: Arbitrary<DrawnMirror> = record({
     { weight: 4, arbitrary: constant(null) },
     { weight: 1, arbitrary: constantFrom('live-count' as const, 'deferrals' as const) },
   ),
+  unanswered: oneof(constant(0), nat(3), constant(110)),
   skus: record({ pending: skus, priced: skus, not_found: nat(3), removed: nat(3) }),
   due: array(
     record({
@@ -184,6 +187,10 @@ export async function putMirror(sql: Sql, drawn: DrawnMirror): Promise<void> {
         insert into catalog.skus (sku, in_manifest, state, price_source, priced_at)
         select ${state} || n, true, ${state}, 'snapshot', case when ${state} = 'priced' then now() end
         from generate_series(1, ${count}::int) as n`;
+    await tx`
+      insert into catalog_internal.due (sku, lane, reason, live, due_at, generation, failures)
+      select 'pending' || n, catalog_internal.lane_of('error'), 'new', false, now() - interval '1 minute', 1, 1
+      from generate_series(1, ${Math.min(drawn.unanswered, drawn.skus.pending)}::int) as n`;
     for (const [i, { reason, due, deferrals, failures }] of drawn.due.entries())
       await tx`
         insert into catalog_internal.due (sku, lane, reason, live, due_at, generation, deferrals, failures)

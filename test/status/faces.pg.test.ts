@@ -237,9 +237,15 @@ describe('of a mirror in Postgres', () => {
     incident: null,
     skus: { pending: 0, priced: 100, not_found: 1, removed: 1 },
     due: [],
+    unanswered: 0,
     counted: false,
     holder: null,
   };
+  const withPending = (pending: number, unanswered = 0) => ({
+    ...WELL,
+    skus: { ...WELL.skus, pending },
+    unanswered,
+  });
   const withDelta = (next: number | 'infinity' | '-infinity') => ({
     ...WELL,
     tasks: WELL.tasks.map((one) => (one.task === 'delta' ? { ...one, next } : one)),
@@ -271,13 +277,10 @@ describe('of a mirror in Postgres', () => {
       KNOWS_NOTHING,
       'healthy',
     ],
-    ['being filled', { ...WELL, skus: { ...WELL.skus, pending: 2 } }, KNOWS_NOTHING, 'filling'],
-    [
-      'being filled, with failing writes',
-      { ...WELL, skus: { ...WELL.skus, pending: 2 } },
-      { ...KNOWS_NOTHING, storeFailure: 'disk-full' },
-      'broken',
-    ],
+    ['being filled', withPending(2), KNOWS_NOTHING, 'filling'],
+    ['being filled, while many fail', withPending(20, 11), KNOWS_NOTHING, 'degraded'],
+    ['filled, but for a few that fail', withPending(6, 6), KNOWS_NOTHING, 'healthy'],
+    ['whose disk is full', withPending(2), { ...KNOWS_NOTHING, storeFailure: 'disk-full' }, 'broken'],
     ['whose tasks are gone', { ...WELL, tasks: [] }, KNOWS_NOTHING, 'broken'],
     [
       'whose daemon has been gone for a day',

@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest';
+import { dueNow } from '../../src/store/ledger/idle.ts';
 import { countCatalog, readCounts, storedCounts } from '../../src/store/status/counts-reader.ts';
 import { knownSkus, mark, useStore } from './support.ts';
 
@@ -15,6 +16,20 @@ test('a SKU that failed and is deferred counts as deferred', async () => {
     ['error', 1],
   ]);
   expect(deferredSkus).toBe(1);
+});
+
+test('of SKUs without a price, those that were asked and failed are told apart from those still to be asked', async () => {
+  const { sql } = store;
+  await knownSkus(sql, ['asked', 'failed', 'deferred', 'new', 'priced']);
+  await mark(sql, ['asked', 'failed', 'deferred', 'new', 'priced'], 'new');
+  await sql`update catalog.skus set state = 'priced', priced_at = now() where sku = 'priced'`;
+  await sql`update catalog_internal.due set failures = 1 where sku in ('failed', 'deferred', 'priced')`;
+  await sql`update catalog_internal.due set deferrals = 1 where sku in ('asked', 'deferred')`;
+  await sql`update catalog_internal.due set held_until = now() + interval '6 hours' where sku = 'failed'`;
+  expect((await countCatalog(sql)).unanswered).toBe(2);
+  expect(await dueNow(sql)).toEqual({ skus: 5, unfetched: 2 });
+  await sql`update catalog_internal.catalog_counts set counts = counts - 'unanswered'`;
+  expect((await storedCounts(sql))?.counts.unanswered).toBe(0);
 });
 
 test('a count that took long takes no newer one away', async () => {

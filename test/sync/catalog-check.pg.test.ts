@@ -254,4 +254,17 @@ describe("the manifest route says of the mirror's own snapshot", () => {
     await run('catalog-check');
     expect(await found()).toEqual(WELL);
   });
+
+  test('that all is live, as it did of a manifest whose file listed none: that is no incident', async () => {
+    await baseline(
+      store.url,
+      SKUS.map((sku) => line(sku)),
+      { token: { snapshotId: 's6', generatedAt: built(6), lines: 20, liveMiscount: 20 } },
+    );
+    await run('delta');
+    await rest();
+    partner.named = { ...partner.named, livePricedSkuCount: 20 };
+    await run('catalog-check');
+    expect(await found()).toEqual(WELL);
+  });
 });

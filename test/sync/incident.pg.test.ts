@@ -129,17 +129,23 @@ describe('when everything is live-priced', () => {
     expect(await stale()).toBe(false);
   });
 
-  test('counts that go on to say so are as good as a trial call', async () => {
+  test('counts that go on to say so put off no trial call', async () => {
     const ctx = await begin();
     await store.sql`update catalog_internal.live_plan set incident_tried_at = now() - interval '3 hours'`;
-    await weighCounts(ctx, { livePricedSkuCount: null, skuCount: 1000 });
-    const ago = async () => {
-      const { now, incident } = await readLivePlan(store.sql);
-      return Math.abs(Math.round((now - (incident?.triedAt ?? 0)) / 3_600_000));
-    };
-    expect(await ago()).toBe(3);
-    await weighCounts(ctx, { livePricedSkuCount: 1000, skuCount: 1000 });
-    expect(await ago()).toBe(0);
+    for (const livePricedSkuCount of [null, 1000])
+      await weighCounts(ctx, { livePricedSkuCount, skuCount: 1000 });
+    const { now, incident } = await readLivePlan(store.sql);
+    expect(Math.round((now - (incident?.triedAt ?? 0)) / 3_600_000)).toBe(3);
+  });
+
+  test('counts that the last file has contradicted begin none, and end one', async () => {
+    const ctx = context();
+    const said = { livePricedSkuCount: 1000, skuCount: 1000 };
+    await weighCounts(ctx, said, { miscount: 950 });
+    expect(events).toEqual([]);
+    await weighCounts(ctx, said);
+    await weighCounts(ctx, said, { miscount: 950 });
+    expect(events.map(({ event }) => event)).toEqual(['incident.began', 'incident.ended']);
   });
 
   test('metadata rests', async () => {
@@ -254,6 +260,29 @@ describe('without word from the catalog', () => {
     expect(events).toHaveLength(1);
     await next(100, 5);
     expect(events).toHaveLength(1);
+  });
+
+  test('a trial call that is answered ends an incident by counts, which begin another only after they were low', async () => {
+    const said = async (live: number, more = {}) =>
+      await weighCounts(context(), { livePricedSkuCount: live, skuCount: 1000 }, more);
+    const turns = () => events.splice(0).map(({ event }) => event);
+    await said(1000);
+    // No more than are computed live in any call: that shows nothing.
+    await next(5, 5, true);
+    expect(turns()).toEqual(['incident.began']);
+    await next(20, 20, true);
+    expect(turns()).toEqual(['incident.ended']);
+    for (const live of [1000, 1000, 860, 1000]) await said(live);
+    expect(turns()).toEqual([]);
+    await said(850);
+    await said(1000);
+    expect(turns()).toEqual(['incident.began']);
+    await said(850);
+    await said(1000);
+    expect(turns()).toEqual(['incident.ended', 'incident.began']);
+    await next(20, 20, true);
+    await said(1000, { ofFile: true });
+    expect(turns()).toEqual(['incident.ended', 'incident.began']);
   });
 
   test('an incident that somebody else has ended meanwhile is not ended again by a half-open request', async () => {

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { judgeIncident, trialSize } from '../../src/sync/live/incident.ts';
+import { believedLive, judgeIncident, trialSize } from '../../src/sync/live/incident.ts';
 
 const count = (live: number, skus: number) => ({ kind: 'count', live, skus }) as const;
 const deferrals = (asked: number, deferred: number) => ({ kind: 'deferrals', asked, deferred }) as const;
@@ -52,6 +52,17 @@ test('a share that settles below what begins an incident ends it, within six hou
   expect(judgeIncident('deferrals', count(880, 1000), 9999)).toBe('deferrals');
 });
 
+test('counts that a trial has disproved begin none, but deferrals do', () => {
+  expect(judgeIncident(null, count(1000, 1000), 0, true)).toBeNull();
+  expect(judgeIncident(null, deferrals(300, 285), 0, true)).toBe('deferrals');
+  expect(judgeIncident('deferrals', count(1000, 1000), 0, true)).toBe('live-count');
+});
+
+test('SKUs that are announced as live against what the file lists are not believed, and none are made up', () => {
+  expect([believedLive(1000, 0), believedLive(1000, 950), believedLive(40, 950)]).toEqual([1000, 50, 0]);
+  expect(believedLive(50, -950)).toBe(50);
+});
+
 describe('a half-open request', () => {
   const HOUR = 3_600_000;
   const incident = { because: 'deferrals', since: 0, triedAt: 1_000_000 } as const;
@@ -63,10 +74,13 @@ describe('a half-open request', () => {
     expect(trialSize(incident, 1_600_000, { ...limits, callSkus: 12 })).toBe(12);
   });
 
-  test('is sent in an incident by counts once two of them have been missed', () => {
+  test('is sent in an incident by counts after the time of two of them, and of ten minutes', () => {
     const counted = { ...incident, because: 'live-count' } as const;
     expect(trialSize(counted, counted.triedAt + 2 * HOUR - 1, limits)).toBeNull();
     expect(trialSize(counted, counted.triedAt + 2 * HOUR, limits)).toBe(20);
+    const often = { ...limits, catalogCheckMs: 1000 };
+    expect(trialSize(counted, counted.triedAt + 599_999, often)).toBeNull();
+    expect(trialSize(counted, counted.triedAt + 600_000, often)).toBe(20);
   });
 
   test('is not sent where it could show nothing', () => {

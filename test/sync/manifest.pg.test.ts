@@ -97,6 +97,18 @@ test('the counts of a file that is refused begin no incident, and those of one t
   expect(began()).toBe(1);
 });
 
+test('the counts of an applied file that lists hardly any live SKU begin no incident, and end one', async () => {
+  const turns = () => events.flatMap(({ event }) => (event.startsWith('incident.') ? [event] : []));
+  const file = gzipSync(fileOf(BATCH));
+  for (const because of [null, 'live-count']) {
+    await store.sql`
+      update catalog_internal.tasks set next_at = now(), running_until = null, failures = 3 where task = 'manifest'`;
+    await store.sql`update catalog_internal.live_plan set incident_because = ${because}, incident_since = now()`;
+    expect(await sync(file, BATCH, BATCH)).toMatchObject({ kind: 'done' });
+    expect(turns()).toEqual(because === null ? [] : ['incident.ended']);
+  }
+});
+
 test('a file with another number of live SKUs than announced is read again, and taken with a warning in the end', async () => {
   const file = gzipSync(fileOf(BATCH));
   const again = (failures: number) => store.sql`

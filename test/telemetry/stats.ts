@@ -25,6 +25,7 @@ export const STATS: MirrorStats = {
   deltaCheckedAt: null,
   catalogState: 'stale',
   outOfScope: null,
+  unanswered: 0,
   skus: [{ state: 'priced', priceSource: 'live', count: 7 }],
   priceAge: [{ priceSource: 'live', ages, oldestSeconds: 900 }],
   freshSkus: [{ priceSource: 'live', count: 5 }],

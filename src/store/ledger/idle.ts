@@ -1,10 +1,10 @@
 import type { Sql } from '../connection/db.ts';
 import { claimable } from './due.ts';
 
-/** How many SKUs are due now, and how many of them were never fetched. */
+/** How many SKUs are due now, and how many of them a fill has still to fetch: never priced, and not failed either. */
 export async function dueNow(sql: Sql): Promise<{ readonly skus: number; readonly unfetched: number }> {
   const [row] = await sql<[{ skus: number; unfetched: number }]>`
-    select count(*)::int as skus, (count(*) filter (where reason = 'new'))::int as "unfetched"
+    select count(*)::int as skus, (count(*) filter (where reason = 'new' and failures = 0))::int as "unfetched"
     from catalog_internal.due where due_at <= clock_timestamp()`;
   return row;
 }

@@ -7,7 +7,7 @@ export type IncidentCause = 'live-count' | 'deferrals';
 export interface Incident {
   readonly because: IncidentCause;
   readonly since: number;
-  /** When a call, or counts, last showed whether it is over; the beginning before the first time. */
+  /** When a call last tried whether it is over; the beginning before the first time. */
   readonly triedAt: number;
 }
 
@@ -21,34 +21,40 @@ export interface IncidentChange {
 interface PresentIncident {
   readonly from: IncidentCause | null;
   readonly minutes: number;
+  /** A trial call has ended the last one, and no counts have agreed with it since. */
+  readonly disproved: boolean;
 }
 
 /**
- * Stores what `judge` makes of the present cause, and of the minutes that it has lasted, and has the whole schedule
- * planned again. Null where nothing changes.
+ * Stores what `judge` makes of the present state, and has the whole schedule planned again. Null where nothing changes.
+ * Without an incident, `incident_tried_at` is when a trial call disproved the last one.
  */
 export async function storeIncident(
   sql: Sql,
-  judge: (present: IncidentCause | null, minutes: number) => IncidentCause | null,
+  judge: (present: PresentIncident) => IncidentCause | null,
 ): Promise<IncidentChange | null> {
   const read = (queryable: Queryable) => queryable`
-    select incident_because as "from", coalesce(round(extract(epoch from now() - incident_since) / 60), 0)::int as minutes
+    select incident_because as "from", coalesce(round(extract(epoch from now() - incident_since) / 60), 0)::int as minutes,
+      incident_because is null and incident_tried_at is not null as disproved
     from catalog_internal.live_plan`;
   const [present] = await sql<[PresentIncident]>`${read(sql)}`;
-  if (judge(present.from, present.minutes) === present.from) return null;
+  if (judge(present) === present.from) return null;
   return await transaction(sql, async (tx) => {
-    const [{ from, minutes }] = await tx<[PresentIncident]>`${read(tx)} for update`;
-    const to = judge(from, minutes);
+    const [now] = await tx<[PresentIncident]>`${read(tx)} for update`;
+    const { from, minutes } = now;
+    const to = judge(now);
     if (to === from) return null;
     await tx`
       update catalog_internal.live_plan set incident_because = ${to}::text,
         incident_since = case when ${to}::text is not null then coalesce(incident_since, now()) end,
-        incident_tried_at = now(), solved_at = null`;
+        incident_tried_at = case when ${to}::text is not null then now() end, solved_at = null`;
     return { from, to, minutes };
   });
 }
 
-/** Counts have just said whether an incident that counts began is over: no call need try it for a while. */
-export async function noteCounted(sql: Sql): Promise<void> {
-  await sql`update catalog_internal.live_plan set incident_tried_at = now() where incident_because = 'live-count'`;
+/** The counts are believed again, whatever a trial call has shown of earlier ones. */
+export async function forgetTrial(sql: Sql): Promise<void> {
+  await sql`
+    update catalog_internal.live_plan set incident_tried_at = null
+    where incident_because is null and incident_tried_at is not null`;
 }

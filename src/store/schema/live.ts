@@ -93,7 +93,10 @@ export const livePlan = internal.table(
      */
     incidentSince: instant('incident_since'),
     incidentBecause: text('incident_because'),
-    /** When a call last tried snapshot-priced SKUs during the incident. */
+    /**
+     * When a call last tried snapshot-priced SKUs during the incident; without one, when a call disproved the last,
+     * as long as no counts have agreed.
+     */
     incidentTriedAt: instant('incident_tried_at'),
     /** Since when the partner answers live SKUs with errors while others are answered; null = it does not. */
     outageSince: instant('outage_since'),

@@ -45,7 +45,7 @@ async function store(sql: Sql, { countedAt, countedInMs, ...counts }: CatalogCou
 }
 
 /** A daemon of an older version, which may have counted last, knows nothing of them. */
-type Later = 'trust' | 'ofManifest' | 'outOfScope';
+type Later = 'trust' | 'ofManifest' | 'outOfScope' | 'unanswered';
 
 /**
  * Counts, how long ago by the database's clock, and whether they are not those of the manifest that was applied last.
@@ -74,7 +74,15 @@ export async function storedCounts(sql: Queryable): Promise<StoredCounts | null>
   if (row === undefined) return null;
   const { countedAt, countedInMs, counts, ageMs, outdated } = row;
   return {
-    counts: { countedAt, countedInMs, trust: [], ofManifest: null, outOfScope: null, ...counts },
+    counts: {
+      countedAt,
+      countedInMs,
+      trust: [],
+      ofManifest: null,
+      outOfScope: null,
+      unanswered: 0,
+      ...counts,
+    },
     ageMs,
     outdated,
   };

@@ -43,6 +43,7 @@ export async function scanCatalog(tx: Tx): Promise<CatalogCounts> {
   ]);
   const of = (kind: LedgerCount['kind']) => ledger.filter((row) => row.kind === kind);
   const [deferred] = of('deferred');
+  const [unanswered] = of('unanswered');
   return {
     countedAt: begun.at,
     countedInMs: ended.ms,
@@ -52,6 +53,7 @@ export async function scanCatalog(tx: Tx): Promise<CatalogCounts> {
       of('stale').map(({ label, count }) => ({ priceSource: label, count })),
     ),
     outOfScope,
+    unanswered: unanswered?.count ?? 0,
     trust,
     due: of('due').map(({ label, count, oldest }) => ({ reason: label, count, oldestAgeSeconds: oldest })),
     deferredSkus: deferred?.count ?? 0,
@@ -96,7 +98,7 @@ async function countSkus(tx: Tx, scoped: boolean): Promise<Group[]> {
 }
 
 interface LedgerCount {
-  readonly kind: 'due' | 'deferred' | 'stale';
+  readonly kind: 'due' | 'deferred' | 'stale' | 'unanswered';
   /** A reason where due, a price source where stale. */
   readonly label: string;
   readonly count: number;
@@ -107,12 +109,13 @@ interface LedgerCount {
  * Counts the due ledger in one scan. due: due now, by reason; whoever was deferred or waits for a second answer is so
  * once the wait is over. deferred: waiting or due again. stale: prices no older than their class's target that are
  * stale all the same (as catalog.current_prices has it), because a re-price is due, or because the SKU is refreshed
- * as a live one and the price is older than that allows.
+ * as a live one and the price is older than that allows. unanswered: never priced, and has failed when it was asked.
  */
 async function countLedger(tx: Tx): Promise<LedgerCount[]> {
   return await scanning(tx<LedgerCount[]>`
     with ledger as materialized (
-      select sku, reason, live, due_at, deferrals, catalog_internal.put_off_by(d) as put_off, catalog_internal.is_waiting(d) as waits
+      select sku, reason, live, due_at, deferrals, failures, catalog_internal.put_off_by(d) as put_off,
+        catalog_internal.is_waiting(d) as waits
       from catalog_internal.due d where due_at <= now() or outside_due_at is null and (deferrals > 0 or live and reason = 'live')
     )
     select 'due' as kind, coalesce(put_off, reason) as label,
@@ -129,6 +132,9 @@ async function countLedger(tx: Tx): Promise<LedgerCount[]> {
       and (d.due_at <= now() and d.reason not in ('metadata', 'again')
         or d.live and d.reason = 'live' and extract(epoch from now() - s.priced_at) > target.live)
     group by s.price_source
+    union all
+    select 'unanswered', '', count(*)::int, 0
+    from ledger d join catalog.skus s using (sku) where s.state = 'pending' and d.failures > 0 and d.due_at <= now()
     order by kind, label`);
 }
 
@@ -243,6 +249,8 @@ export interface CatalogCounts {
    * (MIRROR_SCOPE=catalog).
    */
   readonly outOfScope: number | null;
+  /** Of the pending ones: those that were asked, and failed. What is asked of them again is no part of a fill. */
+  readonly unanswered: number;
   readonly skus: readonly { state: string; priceSource: 'snapshot' | 'live' | 'unknown'; count: number }[];
   readonly priceAge: readonly { priceSource: string; ages: AgeDistribution; oldestSeconds: number }[];
   readonly freshSkus: readonly { priceSource: string; count: number }[];

@@ -29,21 +29,37 @@ const LEAVE_ANSWERED_PART = 0.75;
 /** Fewer show nothing. */
 const MIN_TRIED = 3;
 
+const partLive = ({ live, skus }: { readonly live: number; readonly skus: number }): number =>
+  skus > 0 ? live / skus : 0;
+
+/** Whether counts say that no more is live than at any time. */
+export const isUsualCount = (counts: { readonly live: number; readonly skus: number }): boolean =>
+  partLive(counts) <= LEAVE_LIVE_PART;
+
+/**
+ * How many SKUs are taken for live where `announced` are: those that the last file did not list as such, though they
+ * were announced, are not believed. Where it listed more, what is announced stands, as the file may have been another
+ * snapshot's.
+ */
+export const believedLive = (announced: number, miscount: number): number =>
+  Math.max(0, announced - Math.max(0, miscount));
+
 /**
  * The cause of an incident after a piece of evidence, or null: no incident; `minutes` is how long it has lasted. The
  * counts belong to a snapshot that may be hours old, so low ones end only what counts began; a trial call disproves
- * either cause. Of a trial call only those count that the catalog lists as snapshot-priced: what is live is deferred
- * at any time.
+ * either cause. High counts that it has `disproved` begin none, until they have been low. Of a trial call only those
+ * count that the catalog lists as snapshot-priced: what is live is deferred at any time.
  */
 export function judgeIncident(
   present: IncidentCause | null,
   evidence: IncidentEvidence,
   minutes = 0,
+  disproved = false,
 ): IncidentCause | null {
   switch (evidence.kind) {
     case 'count': {
-      const part = evidence.skus > 0 ? evidence.live / evidence.skus : 0;
-      if (part >= ENTER_LIVE_PART) return 'live-count';
+      const part = partLive(evidence);
+      if (part >= ENTER_LIVE_PART) return present === null && disproved ? null : 'live-count';
       const isOver = part <= LEAVE_LIVE_PART || minutes >= BETWEEN_MINUTES;
       return present === 'live-count' && isOver ? null : present;
     }
@@ -61,17 +77,16 @@ export function judgeIncident(
   }
 }
 
-/** How often a trial call is made while deferrals are the only evidence for an incident. */
+/** How often a trial call is made while deferrals are the only evidence for an incident, and at most. */
 const TRIAL_EVERY_MS = 600_000;
-/** Without counts for this many of the intervals at which they are asked for, they no longer say that it lasts. */
-const COUNTS_MISSED = 2;
+/** How often while counts are the evidence, in intervals at which they are asked for: they are to end it first. */
+const TRIAL_CHECKS = 2;
 /** Size of a trial call, in live budgets of SKUs. */
 export const TRIAL_BUDGETS = 4;
 
 /**
  * How many SKUs the next call asks for to try whether snapshot-priced SKUs are computed live still; null: no trial now.
- * An incident by counts is tried once they have been missing for a while: the route that gives them may be silent for
- * days.
+ * An incident by counts is tried, too: the route that gives them may be silent for days, or count wrongly.
  */
 export function trialSize(
   incident: Incident | null,
@@ -79,7 +94,10 @@ export function trialSize(
   { liveBudget, callSkus, catalogCheckMs }: TrialLimits,
 ): number | null {
   if (incident === null) return null;
-  const everyMs = incident.because === 'deferrals' ? TRIAL_EVERY_MS : COUNTS_MISSED * catalogCheckMs;
+  const everyMs =
+    incident.because === 'deferrals'
+      ? TRIAL_EVERY_MS
+      : Math.max(TRIAL_EVERY_MS, TRIAL_CHECKS * catalogCheckMs);
   if (now - incident.triedAt < everyMs) return null;
   const size = Math.min(callSkus, Math.max(1, Math.floor(liveBudget)) * TRIAL_BUDGETS);
   return size > liveBudget ? size : null;

@@ -80,7 +80,7 @@ export function learn(
     snapshotAsked: listed.asked,
     snapshotDeferred: listed.deferred,
   };
-  const evidence = trialEvidence(trial, tried);
+  const evidence = trial ? trialEvidence(plan, tried, budget) : null;
   const incident = evidence === null ? null : incidentAfter(plan, evidence);
   return {
     lesson: {
@@ -160,11 +160,16 @@ function budgetAfter(
 }
 
 /**
- * What a trial call's answers say for or against an incident. Deferrals are weighed once the call is stored
- * (`weighDeferrals`).
+ * What a trial call's answers say for or against an incident. Against counts only more of them say anything than are
+ * computed live of a call in any case. Deferrals are weighed once the call is stored (`weighDeferrals`).
  */
-function trialEvidence(trial: boolean, tried: AnswerCounts | undefined): IncidentEvidence | null {
-  if (!trial || tried === undefined) return null;
+function trialEvidence(
+  { incident }: LivePlan,
+  tried: AnswerCounts | undefined,
+  budget: number,
+): IncidentEvidence | null {
+  if (tried === undefined) return null;
+  if (incident?.because === 'live-count' && tried.answered <= budget) return null;
   return { kind: 'trial', asked: tried.asked, answered: tried.answered };
 }
 

@@ -1,0 +1,88 @@
+import { faultsOf, type Mutant } from './mutant.ts';
+
+/** Faults in what begins an incident, and in what ends one. */
+export const INCIDENTS: readonly Mutant[] = [
+  ...faultsOf(
+    'src/sync/live/incident.ts',
+    ['test/sync/incident.test.ts'],
+    ['incident: begins only above nine tenths', 'part >= ENTER_LIVE_PART', 'part > ENTER_LIVE_PART'],
+    ['incident: is not over at exactly the lower part', 'part <= LEAVE_LIVE_PART', 'part < LEAVE_LIVE_PART'],
+    [
+      'incident: counts end one that deferrals began',
+      "return present === 'live-count' && isOver ? null : present;",
+      'return isOver ? null : present;',
+    ],
+    ['incident: few calls begin one', 'asked >= ENTER_ASKED &&', 'asked >= 1 &&'],
+    [
+      'incident: half of those asked is not enough',
+      'deferred >= asked * ENTER_DEFERRED_PART',
+      'deferred > asked * ENTER_DEFERRED_PART',
+    ],
+    ['incident: deferrals end one that counts began', 'present ?? (asked', '(asked'],
+    [
+      'incident: no trial ends one that counts began',
+      'return isOver ? null : present;',
+      "return present === 'deferrals' && isOver ? null : present;",
+    ],
+    ['incident: a trial of two ends it', 'asked >= MIN_TRIED &&', 'asked >= 1 &&'],
+    [
+      'incident: is tried before counts can show it',
+      'Math.max(TRIAL_EVERY_MS, TRIAL_CHECKS * catalogCheckMs)',
+      'TRIAL_EVERY_MS',
+    ],
+    [
+      'incident: is tried as often as its counts are asked for',
+      'Math.max(TRIAL_EVERY_MS, TRIAL_CHECKS * catalogCheckMs)',
+      'TRIAL_CHECKS * catalogCheckMs',
+    ],
+    [
+      'incident: disproved counts begin the next',
+      'present === null && disproved ? null',
+      'present === null && false ? null',
+    ],
+    [
+      'incident: a file that is of another snapshot makes one up',
+      'announced - Math.max(0, miscount)',
+      'announced - miscount',
+    ],
+    ['incident: is tried too early', 'now - incident.triedAt < everyMs', 'now - incident.triedAt < 0'],
+    [
+      'incident: a trial is larger than a call',
+      'Math.min(callSkus, Math.max(1, Math.floor(liveBudget)) * TRIAL_BUDGETS)',
+      'Math.max(1, Math.floor(liveBudget)) * TRIAL_BUDGETS',
+    ],
+    [
+      'incident: a trial of what is computed live anyway',
+      'return size > liveBudget ? size : null;',
+      'return size;',
+    ],
+  ),
+  ...faultsOf(
+    'src/sync/incidents.ts',
+    ['test/sync/incident.pg.test.ts'],
+    ['incident: counts are never believed again', 'ofFile || isUsualCount(evidence)', 'ofFile'],
+    [
+      'incident: what a file says is disproved before',
+      'ofFile || isUsualCount(evidence)',
+      'isUsualCount(evidence)',
+    ],
+  ),
+  ...faultsOf(
+    'src/store/live/incident.ts',
+    ['test/sync/incident.pg.test.ts'],
+    [
+      'incident: what low counts end is disproved',
+      'case when ${to}::text is not null then now() end, solved_at',
+      'now(), solved_at',
+    ],
+  ),
+  ...faultsOf(
+    'src/sync/live/learn.ts',
+    ['test/sync/incident.pg.test.ts'],
+    [
+      'incident: a trial answered as any call ends one by counts',
+      "incident?.because === 'live-count' && tried",
+      'false && tried',
+    ],
+  ),
+];
