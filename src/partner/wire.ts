@@ -3,7 +3,7 @@ import { eachColumn, METADATA, type Metadata } from '../declared/metadata.ts';
 import { isObject } from '../lib/json-object.ts';
 import type { BulkAnswer, DeltaAnswer, LowestRecord, UnreadableRecord } from './answers.ts';
 import { type EntryForm, formOf, readSizeEntry, type SizeEntry } from './size-map.ts';
-import { isReadableSize, isReadableSku, toStorable, toStorableJson } from './text.ts';
+import { isReadableSize, isReadableSku, isReadableToken, toStorable, toStorableJson } from './text.ts';
 
 /** The names that the partner does not document (partner rules 2.4.open, 2.5.open), as configured. */
 export interface WireNames {
@@ -253,7 +253,7 @@ export function readDelta(body: unknown, names: WireNames): Reading<DeltaAnswer>
   }
   const { to_snapshot: token } = parsed.data;
   const toSnapshot = token === undefined || token === null || token === '' ? null : String(token);
-  if (toSnapshot === null ? reported > 0 : !isReadableSku(toSnapshot))
+  if (toSnapshot === null ? reported > 0 : !isReadableToken(toSnapshot))
     return { ok: false, problem: 'to_snapshot is missing, empty, too long or not storable' };
   const [changed = [], removed = [], nowLive = []] = lists;
   return { ok: true, value: { changed, removed, nowLive, toSnapshot, skipped } };
