@@ -2,6 +2,8 @@ import { z } from 'zod';
 import { eachColumn, METADATA, type Metadata } from '../declared/metadata.ts';
 import { isObject } from '../lib/json-object.ts';
 import type { BulkAnswer, DeltaAnswer, LowestRecord, UnreadableRecord } from './answers.ts';
+import { PartnerError } from './errors.ts';
+import { lostMember } from './repeated-member.ts';
 import { type EntryForm, formOf, readSizeEntry, type SizeEntry } from './size-map.ts';
 import { isReadableSize, isReadableSku, isReadableToken, toStorable, toStorableJson } from './text.ts';
 
@@ -297,9 +299,15 @@ export function parseRecords(text: string): unknown {
   return MANY_DIGITS.test(text) ? parseExact(text) : JSON.parse(text);
 }
 
-/** Text of a delta answer to a value; the slower, exact parse is taken only where `to_snapshot` needs it. */
+/**
+ * Text of a delta answer to a value; the slower, exact parse is taken only where `to_snapshot` needs it. Throws
+ * PartnerError, kind 'unreadable', where the value does not have all that the text says.
+ */
 export function parseDelta(text: string): unknown {
   const body: unknown = JSON.parse(text);
+  const lost = isObject(body) ? lostMember(text, DELTA_MEMBERS) : null;
+  if (lost !== null)
+    throw new PartnerError('unreadable', 'delta', { status: 200, detail: `${lost} is there more than once` });
   const token = isObject(body) ? body['to_snapshot'] : undefined;
   return typeof token === 'number' && !Number.isSafeInteger(token) ? parseExact(text) : body;
 }

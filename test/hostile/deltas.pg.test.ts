@@ -60,6 +60,11 @@ const REFUSED = [
   { name: 'now_live is absent', because: 'unreadable', delta: saying({ ...GOOD, now_live: undefined }) },
   { name: 'has a next page', because: 'unreadable', delta: saying({ ...GOOD, nextCursor: 'p2' }) },
   {
+    name: 'changed is there twice, with other SKUs',
+    because: 'unreadable',
+    delta: saying(`{"changed":["${REMOVED}"],${JSON.stringify(GOOD).slice(1)}`),
+  },
+  {
     name: 'changed has another name',
     because: 'unreadable',
     delta: saying({ ...GOOD, changed: undefined, changes: [KNOWN] }),
@@ -127,6 +132,11 @@ const APPLIED: { name: string; delta: unknown; moves: string[]; to?: string }[] 
     name: 'members under __proto__ beside the own ones',
     delta: `{"__proto__":{"changed":["${REMOVED}"]},"changed":["${KNOWN}"],"removed":[],"now_live":[],"to_snapshot":"delta-1"}`,
     moves: [KNOWN],
+  },
+  {
+    name: 'members that are there twice, and say nothing or the same the first time',
+    delta: `{"changed":[],"removed":null,"to_snapshot":"delta-1",${JSON.stringify(GOOD).slice(1)}`,
+    moves: [KNOWN, REMOVED, 'SKU-NEW'],
   },
   {
     name: 'SKUs that no table holds among good ones',
