@@ -18,6 +18,7 @@ describe('a member that is there twice', () => {
     ['changed', '{"changed":["A"],"changed":["B"],"changed":["B"]}'],
     ['removed', '{ "removed" : ["A"] , "removed" :\n["B"] }'],
     ['now_live', '{"x":{"now_live":1},"now_live":["A"],"y":["}",{}],"now_live":["B"]}'],
+    ['removed', '{"removed":[{"sku":"A","n":1}],"removed":[{"sku":"B","n":1}]}'],
     ['to_snapshot', '{"to_snapshot":"s1","to_snapshot":"s2"}'],
     ['to_snapshot', '{"to_snapshot":12345678901234567890,"to_snapshot":12345678901234567891}'],
     ['changed', String.raw`{"changed":["A"],"chang\u0065d":["B"]}`],
