@@ -11,16 +11,30 @@ import {
   type Leaf,
   leavesOf,
   type ManifestNames,
+  misfitOf,
   named,
+  unlike,
 } from './manifest-fields.ts';
 import { SecretUrl } from './secret-url.ts';
 import { isReadableSku } from './text.ts';
 import { readCount } from './wire.ts';
 
 /** The metadata, or why not: `problem` names fields, `hint` the variable to set; neither holds a value. */
-export type ManifestReading =
-  | { ok: true; value: ManifestMeta }
-  | { ok: false; problem: string; hint: string };
+export type ManifestReading = { ok: true; value: ManifestMeta } | ManifestFault;
+
+export interface ManifestFault {
+  ok: false;
+  problem: string;
+  hint: string;
+  /** The field is there, and its value is none. */
+  misfit?: true;
+}
+
+const NO_OBJECT: ManifestFault = {
+  ok: false,
+  problem: 'the body is not an object',
+  hint: 'check PARTNER_BASE_URL',
+};
 
 const MAX_NAMED = 12;
 
@@ -88,14 +102,55 @@ function rememberable({ leaf }: Choice): string | null {
   return isReadableSku(path) ? path : null;
 }
 
-function fault(what: string, variable: string, choice: Choice, leaves: readonly Leaf[]): ManifestReading {
+const CALLED = {
+  url: { what: 'presigned URL', variable: 'PARTNER_MANIFEST_URL_FIELD' },
+  snapshotId: { what: 'snapshot identifier', variable: 'PARTNER_SNAPSHOT_ID_FIELD' },
+} as const;
+
+/** Why the URL, or the identifier, cannot be read: fields by name, of a value its kind and length alone. */
+function fault(
+  wanted: 'url' | 'snapshotId',
+  choice: Choice,
+  { body, leaves, names }: { body: Readonly<Record<string, unknown>>; leaves: Leaf[]; names: ManifestNames },
+): ManifestFault {
+  const { what, variable } = CALLED[wanted];
   const several = choice.candidates.length > 0;
+  const field = wanted === 'url' ? names.urlField : names.snapshotIdField;
+  const misfit = several ? null : (misfitOf(wanted, leaves, names) ?? ownMember(body, field));
+  if (misfit !== null) {
+    const problem = `${what}: ${misfit.path.slice(0, 64)} is ${unlike(wanted, misfit.value)}`;
+    const hint = `ask the partner; where another field is meant, name it in ${variable}`;
+    return { ok: false, problem, hint, misfit: true };
+  }
   const paths = (several ? choice.candidates : leaves).map((leaf) => leaf.path.slice(0, 64));
   const list = paths.slice(0, MAX_NAMED).join(', ');
   const problem = several
     ? `${what}: one of ${list}?`
     : `${what}: not found among the fields ${list || '(none)'}`;
   return { ok: false, problem, hint: `set ${variable} to the name of the field` };
+}
+
+/** A member of the body that is no leaf, as it is an object. */
+function ownMember(
+  body: Readonly<Record<string, unknown>>,
+  field: string | undefined,
+): Pick<Leaf, 'path' | 'value'> | null {
+  return field !== undefined && Object.hasOwn(body, field) ? { path: field, value: body[field] } : null;
+}
+
+/** What keeps the URL and the identifier from being read with these names, each by itself; null where nothing does. */
+export function manifestFaults(
+  body: unknown,
+  names: ManifestNames,
+): { readonly url: ManifestFault | null; readonly snapshotId: ManifestFault | null } {
+  if (!isObject(body)) return { url: NO_OBJECT, snapshotId: NO_OBJECT };
+  const leaves = leavesOf(body);
+  const { url, snapshotId } = choicesOf(leaves, names);
+  const given = { body, leaves, names };
+  return {
+    url: asHttpUrl(url.leaf?.value) === null ? fault('url', url, given) : null,
+    snapshotId: asSnapshotId(snapshotId.leaf?.value) === null ? fault('snapshotId', snapshotId, given) : null,
+  };
 }
 
 /**
@@ -105,14 +160,13 @@ function fault(what: string, variable: string, choice: Choice, leaves: readonly 
  * that is there must be readable, as nothing else shows that the file is whole. Never throws.
  */
 export function readManifestMeta(body: unknown, names: ManifestNames): ManifestReading {
-  if (!isObject(body))
-    return { ok: false, problem: 'the body is not an object', hint: 'check PARTNER_BASE_URL' };
+  if (!isObject(body)) return NO_OBJECT;
   const leaves = leavesOf(body);
   const { url: urlChoice, snapshotId: idChoice } = choicesOf(leaves, names);
   const url = asHttpUrl(urlChoice.leaf?.value);
-  if (url === null) return fault('presigned URL', 'PARTNER_MANIFEST_URL_FIELD', urlChoice, leaves);
+  if (url === null) return fault('url', urlChoice, { body, leaves, names });
   const snapshotId = asSnapshotId(idChoice.leaf?.value);
-  if (snapshotId === null) return fault('snapshot identifier', 'PARTNER_SNAPSHOT_ID_FIELD', idChoice, leaves);
+  if (snapshotId === null) return fault('snapshotId', idChoice, { body, leaves, names });
   const announced = named(leaves, 'sku_count')?.value ?? body['sku_count'] ?? null;
   const skuCount = readCount(announced);
   // Taken for absent, it would let a file pass that was cut at a gzip member's end.

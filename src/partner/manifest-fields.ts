@@ -1,5 +1,5 @@
 import { isObject } from '../lib/json-object.ts';
-import { isReadableSku } from './text.ts';
+import { isReadableToken, isStorableText, MAX_TOKEN_BYTES } from './text.ts';
 
 /*
  * Which fields of a manifest response are its URL and its snapshot identifier, whose names the partner does not
@@ -102,7 +102,23 @@ export function asHttpUrl(value: unknown): URL | null {
 
 export function asSnapshotId(value: unknown): string | null {
   const id = typeof value === 'number' && Number.isSafeInteger(value) ? String(value) : value;
-  return isReadableSku(id) && asHttpUrl(id) === null ? id : null;
+  return isReadableToken(id) && asHttpUrl(id) === null ? id : null;
+}
+
+/** What a value is instead of a URL or an identifier, in words that hold nothing of it. */
+export function unlike(wanted: 'url' | 'snapshotId', value: unknown): string {
+  if (value === null) return 'null';
+  if (typeof value === 'boolean') return 'a boolean';
+  if (typeof value === 'object') return Array.isArray(value) ? 'a list' : 'an object';
+  if (typeof value !== 'string') return wanted === 'url' ? 'a number' : 'a number that is no integer';
+  if (value === '') return 'empty';
+  if (wanted === 'url')
+    return /^https?:\/\//i.test(value)
+      ? `a text of ${value.length} characters that is no URL`
+      : `a text of ${value.length} characters that does not begin with http or https`;
+  const bytes = Buffer.byteLength(value);
+  if (bytes > MAX_TOKEN_BYTES) return `a text of ${bytes} bytes, more than ${MAX_TOKEN_BYTES}`;
+  return isStorableText(value) ? 'a URL' : 'a text with a NUL or half a character';
 }
 
 /** The one leaf of the first tier that has any; more than one with different values is a choice for a person. */
@@ -131,12 +147,13 @@ function chooseUrl(leaves: readonly Leaf[]): Choice {
 }
 
 function chooseSnapshotId(leaves: readonly Leaf[]): Choice {
-  const ids = leaves.filter((leaf) => {
-    return (
-      asSnapshotId(leaf.value) !== null &&
-      !has(leaf.words, [...NOT_ID_WORDS, ...URL_WORDS, ...OTHER_ID_WORDS])
-    );
-  });
+  return idByName(leaves.filter((leaf) => asSnapshotId(leaf.value) !== null));
+}
+
+/** Which leaf is the identifier by what it is called, whatever its value is. */
+function idByName(leaves: readonly Leaf[]): Choice {
+  const other = [...NOT_ID_WORDS, ...URL_WORDS, ...OTHER_ID_WORDS];
+  const ids = leaves.filter((leaf) => !has(leaf.words, other));
   return likeFirst(ids, [...UNLIKE_ID_WORDS, ...OTHER_ID_WORDS], (from) =>
     firstTier([
       from.filter((leaf) => isOfSnapshot(leaf) && has(leaf.words, ID_WORDS)),
@@ -174,6 +191,27 @@ export function choicesOf(
     url: choice(urlField, knownUrl, () => chooseUrl(leaves)),
     snapshotId: choice(snapshotIdField, knownId, () => chooseSnapshotId(leaves)),
   };
+}
+
+/**
+ * A leaf that should be the URL, or the identifier, but has a value that is none: by its configured name, else the one
+ * that is known, else by what it is called; null where there is none.
+ */
+export function misfitOf(
+  wanted: 'url' | 'snapshotId',
+  leaves: readonly Leaf[],
+  { urlField, snapshotIdField, known }: ManifestNames,
+): Leaf | null {
+  const field = wanted === 'url' ? urlField : snapshotIdField;
+  if (field !== undefined) return named(leaves, field);
+  const knownPath = known?.[wanted];
+  const before = leaves.find((leaf) => leaf.path === knownPath);
+  if (before !== undefined) return before;
+  const unlikely = wanted === 'url' ? [...NOT_ID_WORDS, ...UNLIKE_URL_WORDS] : UNLIKE_ID_WORDS;
+  const likely = leaves.filter((leaf) => !has([...leaf.words, ...leaf.parent], unlikely));
+  const [first] =
+    wanted === 'url' ? likely.filter((leaf) => has(leaf.words, URL_WORDS)) : idByName(likely).candidates;
+  return first ?? null;
 }
 
 /** The fields that the partner documents (partner rules 2.7): none of them is the identifier. */

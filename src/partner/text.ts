@@ -1,5 +1,10 @@
 /** Longest SKU and longest size key the mirror keeps, in UTF-16 units. */
 export const MAX_KEY_LENGTH = 512;
+/**
+ * Longest snapshot identifier, in bytes of UTF-8. It may be a signed token of a kilobyte, is sent within a URL, and has
+ * to fit into an entry of Postgres's btrees, 2704 bytes (catalog_internal.left_tokens).
+ */
+export const MAX_TOKEN_BYTES = 2048;
 /** Deeper JSON than this is refused: Postgres and a recursive walk both have a stack to protect. */
 const MAX_DEPTH = 64;
 
@@ -19,6 +24,16 @@ export function toStorable(text: string): string {
 export function isReadableSku(value: unknown): value is string {
   return (
     typeof value === 'string' && value.length > 0 && value.length <= MAX_KEY_LENGTH && isStorableText(value)
+  );
+}
+
+/** Whether the value can be a snapshot identifier: storable text of 1 to 2048 bytes. */
+export function isReadableToken(value: unknown): value is string {
+  return (
+    typeof value === 'string' &&
+    value.length > 0 &&
+    Buffer.byteLength(value) <= MAX_TOKEN_BYTES &&
+    isStorableText(value)
   );
 }
 

@@ -36,7 +36,7 @@ export interface TransportOptions {
 
 /**
  * One API request: `path` begins with a slash and is already encoded; `body` is sent as JSON; `parse` reads the JSON
- * of a 200 that is within `limits`.
+ * of a 200 that is within `limits`, and may throw a PartnerError of its own.
  */
 export interface ApiRequest {
   route: Route;
@@ -238,7 +238,8 @@ class UndiciTransport implements Transport {
     let body: unknown;
     try {
       body = parse(text);
-    } catch {
+    } catch (error) {
+      if (error instanceof PartnerError) throw error;
       throw new PartnerError('unreadable', route, {
         status,
         detail: 'the body is not JSON',

@@ -2,6 +2,8 @@ import { z } from 'zod';
 import { eachColumn, METADATA, type Metadata } from '../declared/metadata.ts';
 import { isObject } from '../lib/json-object.ts';
 import type { BulkAnswer, DeltaAnswer, LowestRecord, UnreadableRecord } from './answers.ts';
+import { PartnerError } from './errors.ts';
+import { lostMember } from './repeated-member.ts';
 import {
   type EntryForm,
   formOf,
@@ -10,7 +12,7 @@ import {
   readSizeEntry,
   type SizeEntry,
 } from './size-map.ts';
-import { isReadableSize, isReadableSku, toStorable, toStorableJson } from './text.ts';
+import { isReadableSize, isReadableSku, isReadableToken, toStorable, toStorableJson } from './text.ts';
 
 /** The names that the partner does not document (partner rules 2.4.open, 2.5.open), as configured. */
 export interface WireNames {
@@ -264,7 +266,7 @@ export function readDelta(body: unknown, names: WireNames): Reading<DeltaAnswer>
   }
   const { to_snapshot: token } = parsed.data;
   const toSnapshot = token === undefined || token === null || token === '' ? null : String(token);
-  if (toSnapshot === null ? reported > 0 : !isReadableSku(toSnapshot))
+  if (toSnapshot === null ? reported > 0 : !isReadableToken(toSnapshot))
     return { ok: false, problem: 'to_snapshot is missing, empty, too long or not storable' };
   const [changed = [], removed = [], nowLive = []] = lists;
   return { ok: true, value: { changed, removed, nowLive, toSnapshot, skipped } };
@@ -308,9 +310,15 @@ export function parseRecords(text: string): unknown {
   return MANY_DIGITS.test(text) ? parseExact(text) : JSON.parse(text);
 }
 
-/** Text of a delta answer to a value; the slower, exact parse is taken only where `to_snapshot` needs it. */
+/**
+ * Text of a delta answer to a value; the slower, exact parse is taken only where `to_snapshot` needs it. Throws
+ * PartnerError, kind 'unreadable', where the value does not have all that the text says.
+ */
 export function parseDelta(text: string): unknown {
   const body: unknown = JSON.parse(text);
+  const lost = isObject(body) ? lostMember(text, DELTA_MEMBERS) : null;
+  if (lost !== null)
+    throw new PartnerError('unreadable', 'delta', { status: 200, detail: `${lost} is there more than once` });
   const token = isObject(body) ? body['to_snapshot'] : undefined;
   return typeof token === 'number' && !Number.isSafeInteger(token) ? parseExact(text) : body;
 }

@@ -47,6 +47,30 @@ test('a manifest that shape alone cannot tell is read by the fields of the last 
   expect(found).toContain('OK snapshot id: in `version`, not tested with the delta');
 });
 
+test('a field that is there and has no usable value is not looked for under another name', () => {
+  const body = { snapshot_id: 'x'.repeat(3000), url: '/m.gz' };
+  const evidence: Evidence = {
+    manifest: { kind: 'ok', body, candidates: manifestCandidates(body) },
+    sample: null,
+    bulk: [],
+    delta: [],
+    ownToken: null,
+  };
+  const found = discovered(evidence, { ...NAMES, known: NOTHING_KNOWN }).findings;
+  expect(found.filter(({ level }) => level === 'FAIL')).toMatchObject([
+    {
+      check: 'manifest url',
+      text: 'presigned URL: url is a text of 5 characters that does not begin with http or https',
+      remedy: expect.stringMatching(/^ask the partner; .* PARTNER_MANIFEST_URL_FIELD/),
+    },
+    {
+      check: 'snapshot id',
+      text: 'snapshot identifier: snapshot_id is a text of 3000 bytes, more than 2048',
+      remedy: expect.stringMatching(/^ask the partner; .* PARTNER_SNAPSHOT_ID_FIELD/),
+    },
+  ]);
+});
+
 test.each([
   [{ price: 3590, lowest_ask: 3200 }, 'lowest_ask', 'in `lowest_ask`, `price`'],
   [{ price: 3590, lowest_ask: 3200 }, 'price', 'in `price`, `lowest_ask`'],

@@ -74,7 +74,7 @@ export const BROKEN_OFFERS: readonly ManifestCase[] = [
   badOffer('the manifest route: a bomb', 'answer-too-large', (r) => sendFlood(r, ' ', 5 * CAP, 1, META)),
   badOffer('the manifest route: a lost connection', 'network', (r) => sendCut(r, Buffer.from(META), 40)),
   changed({ snapshot_id: undefined }),
-  ...[null, '', {}, [], true, 1.5, 'a\0b', '\ud800', 'x'.repeat(513)].map((snapshot_id) =>
+  ...[null, '', {}, [], true, 1.5, 'a\0b', '\ud800', 'x'.repeat(2049)].map((snapshot_id) =>
     changed({ snapshot_id }),
   ),
   ...[undefined, null, 7, '', 'file', 'ftp://127.0.0.1/file', ['{base}/file']].map((url) => changed({ url })),

@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto';
 import { afterEach, describe, expect, test } from 'vitest';
 import { brokenAnswers } from './broken-answers.ts';
 import { CATALOG, LEDGER, useHostileMirror } from './mirror.ts';
@@ -46,7 +47,7 @@ const NO_TOKENS: unknown[] = [
   ['delta-1'],
   'a\0b',
   '\ud800',
-  'x'.repeat(513),
+  'x'.repeat(2049),
 ];
 
 const saying = (body: unknown) => (response: Parameters<typeof sendJson>[0]) => sendJson(response, body);
@@ -58,6 +59,11 @@ function shown(value: unknown): string {
 const REFUSED = [
   { name: 'now_live is absent', because: 'unreadable', delta: saying({ ...GOOD, now_live: undefined }) },
   { name: 'has a next page', because: 'unreadable', delta: saying({ ...GOOD, nextCursor: 'p2' }) },
+  {
+    name: 'changed is there twice, with other SKUs',
+    because: 'unreadable',
+    delta: saying(`{"changed":["${REMOVED}"],${JSON.stringify(GOOD).slice(1)}`),
+  },
   {
     name: 'changed has another name',
     because: 'unreadable',
@@ -128,6 +134,11 @@ const APPLIED: { name: string; delta: unknown; moves: string[]; to?: string }[] 
     moves: [KNOWN],
   },
   {
+    name: 'members that are there twice, and say nothing or the same the first time',
+    delta: `{"changed":[],"removed":null,"to_snapshot":"delta-1",${JSON.stringify(GOOD).slice(1)}`,
+    moves: [KNOWN, REMOVED, 'SKU-NEW'],
+  },
+  {
     name: 'SKUs that no table holds among good ones',
     delta: { ...GOOD, ...none, changed: ['\0', 'a\0b', '\ud800', 'x\udc00', '', 'x'.repeat(513), KNOWN] },
     moves: [KNOWN],
@@ -166,4 +177,22 @@ describe('an odd delta moves what it names and nothing else', () => {
     expect(state).toEqual({ token: to, owed: moves.length });
     expect(ended.peakMiB).toBeLessThan(CEILING_MIB);
   });
+});
+
+test('a token as long as is taken, which nothing can compress, is gone on from, and left again', async () => {
+  const long = randomBytes(1536).toString('base64');
+  expect(long).toHaveLength(2048);
+  const asked: (string | null)[] = [];
+  for (const to_snapshot of [long, 'delta-2'])
+    await mirror.run('delta', {
+      delta: (response) => {
+        asked.push(new URL(response.req.url ?? '', 'http://x').searchParams.get('since'));
+        return sendJson(response, { ...GOOD, to_snapshot });
+      },
+    });
+  expect(asked.slice(1)).toContain(long);
+  const [state] = await mirror.sql`
+    select snapshot_id, exists (select from catalog_internal.left_tokens where token = ${long}) as left
+    from catalog_internal.sync`;
+  expect(state).toEqual({ snapshot_id: 'delta-2', left: true });
 });

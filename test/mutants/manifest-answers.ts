@@ -1,6 +1,7 @@
 import { faultsOf, type Mutant } from './mutant.ts';
 
 const CORNERS = 'test/partner/corners.test.ts';
+const VALUES = ['test/partner/manifest-values.test.ts'];
 const META = ['test/partner/manifest-answer.test.ts', CORNERS];
 
 /** Faults in how a manifest response is read. */
@@ -86,6 +87,43 @@ export const MANIFEST_ANSWERS: readonly Mutant[] = [
       'manifest answer: a live count that no column holds',
       'count === null || count > INT4_MAX ? null : count',
       'count',
+    ],
+  ),
+  ...faultsOf(
+    'src/partner/text.ts',
+    VALUES,
+    [
+      'manifest values: an identifier is as long as a SKU',
+      'Buffer.byteLength(value) <= MAX_TOKEN_BYTES',
+      'value.length <= MAX_KEY_LENGTH',
+    ],
+    [
+      'manifest values: characters of an identifier are counted, not bytes',
+      'Buffer.byteLength(value) <= MAX_TOKEN_BYTES',
+      'value.length <= MAX_TOKEN_BYTES',
+    ],
+  ),
+  ...faultsOf(
+    'src/partner/manifest-answer.ts',
+    VALUES,
+    [
+      'manifest values: a field whose value is none is not there',
+      '  if (misfit !== null) {',
+      '  if (misfit === leaves[-1]) {',
+    ],
+    [
+      'manifest values: an object by its configured name is not there',
+      '?? ownMember(body, field));',
+      '?? ownMember({}, field));',
+    ],
+  ),
+  ...faultsOf(
+    'src/cli/doctor/discovery/checks.ts',
+    ['test/doctor/known-names.test.ts'],
+    [
+      'manifest values: doctor would have another field tried',
+      'faults.snapshotId?.misfit === true ?',
+      'faults.snapshotId?.ok === undefined ?',
     ],
   ),
 ];

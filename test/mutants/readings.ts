@@ -87,6 +87,23 @@ export const READINGS: readonly Mutant[] = [
     ],
   ),
   ...faultsOf(
+    'src/partner/repeated-member.ts',
+    ['test/partner/repeated-member.test.ts'],
+    ['repeated: the last of two lists is all that counts', 'value !== all.at(-1) && ', 'value === null && '],
+    ['repeated: a list that is empty first loses something', ' && !NOTHING.test(value)', ''],
+    ['repeated: a member within another is one of the delta', "':' && level === 1) from", "':') from"],
+    ['repeated: a name that is escaped is another', 'return ESCAPED_LETTER.test(text);', 'return false;'],
+  ),
+  ...faultsOf(
+    'src/partner/wire.ts',
+    ['test/partner/repeated-member.test.ts'],
+    [
+      'repeated: a delta that has lost a list is read',
+      'isObject(body) ? lostMember(',
+      'body === 0 ? lostMember(',
+    ],
+  ),
+  ...faultsOf(
     'src/partner/text.ts',
     [...WIRE, ...LINES],
     [

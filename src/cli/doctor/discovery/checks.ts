@@ -1,4 +1,4 @@
-import { manifestFields, readManifestMeta } from '../../../partner/manifest-answer.ts';
+import { manifestFaults, manifestFields } from '../../../partner/manifest-answer.ts';
 import type { EntryForm } from '../../../partner/size-map.ts';
 import { readBulk, readDelta } from '../../../partner/wire.ts';
 import { harmless } from '../../../status/style.ts';
@@ -47,17 +47,17 @@ export function discovered(evidence: Evidence, names: FieldNames): Discovered {
 
 function readBy(body: unknown, { manifestUrl, snapshotId, known: { manifest: known } }: FieldNames) {
   const options = { urlField: manifestUrl ?? undefined, snapshotIdField: snapshotId ?? undefined, known };
-  return { fields: manifestFields(body, options), reading: readManifestMeta(body, options) };
+  return { fields: manifestFields(body, options), faults: manifestFaults(body, options) };
 }
 
 function urlPart({ manifest, sample }: Evidence, names: FieldNames): Part {
   if (manifest?.kind !== 'ok') return {};
-  const { fields, reading } = readBy(manifest.body, names);
+  const { fields, faults } = readBy(manifest.body, names);
   const variable = 'PARTNER_MANIFEST_URL_FIELD';
   const path = sample?.urlPath ?? fields.url;
   if (path === null) {
-    const problem = reading.ok ? 'not found' : reading.problem;
-    return { findings: [fail('manifest url', problem, `set ${variable} to the name of the field`)] };
+    const { problem, hint } = faults.url ?? { problem: 'not found', hint: 'ask the partner' };
+    return { findings: [fail('manifest url', problem, hint)] };
   }
   const settings: Record<string, string> = sample?.urlPath === path ? { [variable]: path } : {};
   if (fields.url === path) return { findings: [ok('manifest url', `in ${shown(path)}`)], settings };
@@ -72,7 +72,7 @@ function urlPart({ manifest, sample }: Evidence, names: FieldNames): Part {
 function tokenPart({ manifest, delta }: Evidence, names: FieldNames): Part {
   if (manifest?.kind !== 'ok') return {};
   const variable = 'PARTNER_SNAPSHOT_ID_FIELD';
-  const { fields, reading } = readBy(manifest.body, names);
+  const { fields, faults } = readBy(manifest.body, names);
   const confirmed = confirmedToken(delta);
   if (confirmed !== null) {
     const settings = { [variable]: confirmed };
@@ -92,8 +92,9 @@ function tokenPart({ manifest, delta }: Evidence, names: FieldNames): Part {
   if (fields.snapshotId === null) {
     const candidates = manifest.candidates.snapshotId.map(({ path }) => path);
     const might = candidates.length === 0 ? '' : `; candidates: ${several(candidates)}`;
-    const problem = reading.ok ? 'not found' : reading.problem;
-    return { findings: [fail('snapshot id', `${problem}${might}`, remedy)], unknown };
+    const problem = `${faults.snapshotId?.problem ?? 'not found'}${might}`;
+    const hint = faults.snapshotId?.misfit === true ? faults.snapshotId.hint : remedy;
+    return { findings: [fail('snapshot id', problem, hint)], unknown };
   }
   if (rejectedTokens(delta).includes(fields.snapshotId))
     return {

@@ -1,0 +1,122 @@
+import { describe, expect, test } from 'vitest';
+import { manifestFaults, readManifestMeta } from '../../src/partner/manifest-answer.ts';
+import { MAX_TOKEN_BYTES } from '../../src/partner/text.ts';
+import { readDelta } from '../../src/partner/wire.ts';
+
+const url = 'https://files.example.com/m.gz?X-Amz-Signature=canary';
+const NAMES = { priceFields: [], skuField: 'sku' };
+
+const idOf = (snapshot_id: unknown) => {
+  const reading = readManifestMeta({ snapshot_id, url }, {});
+  return reading.ok ? reading.value.snapshotId : null;
+};
+const tokenOf = (to_snapshot: unknown) => {
+  const body = { changed: ['A'], removed: [], now_live: [], to_snapshot };
+  const reading = readDelta(body, NAMES);
+  return reading.ok ? reading.value.toSnapshot : null;
+};
+
+test.each([
+  ['a signed token', `eyJ${'a'.repeat(700)}`, true],
+  ['the longest', 'a'.repeat(MAX_TOKEN_BYTES), true],
+  ['one byte too long', 'a'.repeat(MAX_TOKEN_BYTES + 1), false],
+  ['as long in bytes', `${'ก'.repeat(682)}aa`, true],
+  ['too long in bytes alone', 'ก'.repeat(683), false],
+  ['a NUL', 'a\0', false],
+  ['half a character', '\ud800', false],
+])('an identifier is read alike from manifest and delta: %s', (_name, id, isRead) => {
+  expect([idOf(id), tokenOf(id)]).toEqual(isRead ? [id, id] : [null, null]);
+});
+
+describe('a value that is none is not taken for a field that is not there', () => {
+  const long = 'secret'.repeat(400);
+  test.each<[string, unknown, string]>([
+    ['too long', long, `a text of 2400 bytes, more than ${MAX_TOKEN_BYTES}`],
+    ['empty', '', 'empty'],
+    ['null', null, 'null'],
+    ['a fraction', 1.5, 'a number that is no integer'],
+    ['a truth', true, 'a boolean'],
+    ['a list', ['secret'], 'a list'],
+    ['not storable', 'secret\0', 'a text with a NUL or half a character'],
+    ['a URL', 'https://secret.example.com', 'a URL'],
+  ])('an identifier that is %s', (_name, value, kind) => {
+    for (const names of [{}, { snapshotIdField: 'snapshot_id' }]) {
+      const reading = readManifestMeta({ snapshot_id: value, sku_count: 3, url }, names);
+      if (reading.ok) throw new Error('read');
+      expect(reading.problem).toBe(`snapshot identifier: snapshot_id is ${kind}`);
+      expect(reading.hint).toMatch(/^ask the partner; .* PARTNER_SNAPSHOT_ID_FIELD/);
+      expect(JSON.stringify(reading)).not.toMatch(/secret|canary/);
+    }
+  });
+
+  test('an identifier that is an object, where its name is configured', () => {
+    const body = { snapshot_id: { value: 's1' }, url };
+    const reading = readManifestMeta(body, { snapshotIdField: 'snapshot_id' });
+    expect(reading).toMatchObject({ problem: 'snapshot identifier: snapshot_id is an object' });
+    // Without, the fields within it are what a name is to be chosen from.
+    expect(readManifestMeta(body, {})).toMatchObject({
+      problem: 'snapshot identifier: not found among the fields snapshot_id.value, url',
+      hint: 'set PARTNER_SNAPSHOT_ID_FIELD to the name of the field',
+    });
+  });
+
+  test('an object within an object', () => {
+    expect(readManifestMeta({ snapshot: { id: { secret: 1 } }, url }, {})).toMatchObject({
+      problem: 'snapshot identifier: snapshot.id is an object',
+    });
+  });
+
+  test.each<[string, unknown, string]>([
+    ['relative', '/file?sig=canary', 'a text of 16 characters that does not begin with http or https'],
+    ['of another scheme', 's3://canary', 'a text of 11 characters that does not begin with http or https'],
+    ['no URL', 'https://canary:x', 'a text of 16 characters that is no URL'],
+    ['empty', '', 'empty'],
+    ['null', null, 'null'],
+    ['a number', 7, 'a number'],
+    ['a list', [url], 'a list'],
+  ])('a URL that is %s', (_name, value, kind) => {
+    for (const names of [
+      {},
+      { urlField: 'download_url' },
+      { known: { url: 'download_url', snapshotId: null } },
+    ]) {
+      const body = { snapshot_id: 's1', url_expires_at: 'soon', download_count: 3, download_url: value };
+      const reading = readManifestMeta(body, names);
+      if (reading.ok) throw new Error('read');
+      expect(reading.problem).toBe(`presigned URL: download_url is ${kind}`);
+      expect(reading.hint).toMatch(/^ask the partner; .* PARTNER_MANIFEST_URL_FIELD/);
+      expect(JSON.stringify(reading)).not.toContain('canary');
+    }
+  });
+
+  test('what was known is named, whatever it is called', () => {
+    const body = { place: '/m.gz', build: '', url: null };
+    expect(readManifestMeta(body, { known: { url: 'place', snapshotId: 'build' } })).toMatchObject({
+      problem: expect.stringContaining('presigned URL: place is a text of 5 characters'),
+    });
+    expect(
+      readManifestMeta({ ...body, url }, { known: { url: 'place', snapshotId: 'build' } }),
+    ).toMatchObject({
+      problem: 'snapshot identifier: build is empty',
+    });
+  });
+
+  test('that of another thing is not named', () => {
+    const body = { url, previous_snapshot_id: '', request_id: '', snapshot_at: '', snapshot_status: '' };
+    expect(readManifestMeta(body, {})).toMatchObject({
+      problem: expect.stringContaining('snapshot identifier: not found among the fields url, '),
+    });
+  });
+});
+
+test('doctor is told of both at once', () => {
+  expect(manifestFaults({ snapshot_id: '', url: '/m.gz' }, {})).toEqual({
+    url: expect.objectContaining({ problem: expect.stringContaining('url is a text of 5 characters') }),
+    snapshotId: expect.objectContaining({ problem: 'snapshot identifier: snapshot_id is empty' }),
+  });
+  expect(manifestFaults({ snapshot_id: 's', url }, {})).toEqual({ url: null, snapshotId: null });
+  expect(manifestFaults([], {})).toMatchObject({
+    url: { hint: 'check PARTNER_BASE_URL' },
+    snapshotId: { hint: 'check PARTNER_BASE_URL' },
+  });
+});
