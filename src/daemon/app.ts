@@ -34,6 +34,7 @@ import { keepNames } from './learned-names.ts';
 import type { Parts } from './parts.ts';
 import { askPostgres } from './stalled.ts';
 import { createStatusPages } from './status-page.ts';
+import { createSettingsWatch, storeOwnSettings } from './stored-settings.ts';
 import { createSync } from './sync.ts';
 import { handlersOf } from './tasks.ts';
 import { every, startWatches } from './watches.ts';
@@ -139,12 +140,13 @@ async function start(given: StartParts): Promise<Omit<App, 'stop'>> {
   const telling = <T>(work: () => Promise<T>) => tellingOfLocks(sql, telemetry.onLocks, work);
   const pause = createStorePause(clock, telemetry.onStore, () => leaveReadOnly(sql));
   const onQueueError = (error: Error) => (telemetry.onQueueError(error), pause.queuesFail(error));
-  const backend = await needingConnections(config, async () => {
-    await telling(() => migrateMirror(config, sql, database.url, { log, onStop }));
+  const { number, backend } = await needingConnections(config, async () => {
+    const registered = await telling(() => migrateMirror(config, sql, database.url, { log, onStop }));
     // Whoever starts it may have changed what calls failed for.
     await telling(() => endCallPause(sql, null));
     const reporting = { onError: onQueueError, telemetry: tracing.queues };
-    return await openQueues(config, { ...reporting, databaseUrl: database.url, onStop, waits });
+    const queues = await openQueues(config, { ...reporting, databaseUrl: database.url, onStop, waits });
+    return { number: registered, backend: queues };
   });
 
   const breaker = createCircuitBreaker(clock, limits);
@@ -156,13 +158,17 @@ async function start(given: StartParts): Promise<Omit<App, 'stop'>> {
   const own = { config, clock, log, problems, metrics, telemetry, pause, backend, breaker, clocks, names };
   const sync = createSync(own, { sql, databaseUrl: database.url, limits, tracer: tracing.tracer, onStop });
   const parts: Parts = { ...own, sync };
-  const runner = await startRunner(parts, onStop);
+  const runner = prepareRunner(parts, onStop);
   const postgresAnswers = () => askPostgres(database.url);
   const health = createHealth(parts, runner);
   const atWork = () => statementsAtWork(sql);
-  const stalled = startWatches({ ...parts, postgresAnswers, atWork, health }, runner, onStop);
   const http = await openHttp(parts, health);
   onStop(() => http.close());
+  // Not before the port is this daemon's: a start that fails leaves what others go by.
+  await telling(() => storeOwnSettings({ config, sql, log, number }));
+  await startRunner(parts, runner, onStop);
+  const settings = createSettingsWatch({ config, sql, log, number });
+  const stalled = startWatches({ ...parts, postgresAnswers, atWork, health, settings }, runner, onStop);
   log.info({
     event: 'app.started',
     version: VERSION,
@@ -187,7 +193,7 @@ async function openHttp(parts: Parts, health: HealthReader): Promise<HttpServer>
   return await startHttpServer({ ...http, ...access, ...health, ...pages, log: parts.log });
 }
 
-async function startRunner(parts: Parts, onStop: OnStop): Promise<Runner> {
+function prepareRunner(parts: Parts, onStop: OnStop): Runner {
   const { config, sync, backend, telemetry, pause } = parts;
   const stopping = new AbortController();
   const hard = new AbortController();
@@ -213,10 +219,14 @@ async function startRunner(parts: Parts, onStop: OnStop): Promise<Runner> {
     await runner.stop();
     clearTimeout(timer);
   });
+  return runner;
+}
+
+async function startRunner(parts: Parts, runner: Runner, onStop: OnStop): Promise<void> {
+  const { telemetry } = parts;
   await runner.start();
   every(RESTORE_EVERY_MS, parts, onStop, () => runner.restoreSchedules().catch(telemetry.onQueueError));
   every(RUN_OVERDUE_EVERY_MS, parts, onStop, () => runner.runOverdue());
-  return runner;
 }
 
 function once(work: () => Promise<void>): () => Promise<void> {

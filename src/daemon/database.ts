@@ -3,16 +3,13 @@ import type { Config } from '../config/config.ts';
 import type { SecretSource } from '../config/secrets.ts';
 import type { EmbeddedLog } from '../embedded/events.ts';
 import { type Clock, systemClock } from '../lib/clock.ts';
-import { paceLimits } from '../pace/policy.ts';
 import { createQueueBackend, type QueueBackend } from '../queues/backend.ts';
-import { storeSettings } from '../store/catalog/sync-state.ts';
 import { ANSWER_WITHIN_MS, connect, type DatabaseUrl, type Sql } from '../store/connection/db.ts';
 import { readConnectionLimit } from '../store/connection/own-session.ts';
 import { PoolerError } from '../store/connection/pooler.ts';
 import { storeFailure } from '../store/connection/sql-errors.ts';
 import { waitForDatabase } from '../store/connection/startup.ts';
 import { repairSequencesAtStart } from '../store/history/changes.ts';
-import { storeScopeMode } from '../store/sellers/scope.ts';
 import { type Account, noteAccount, refuseOtherPartner } from '../store/setup/account.ts';
 import { registerInstance } from '../store/setup/instance.ts';
 import { migrateDatabase } from '../store/setup/migrations.ts';
@@ -204,24 +201,23 @@ export async function followAccount(config: Config, sql: Sql, log: Log): Promise
 const accountOf = ({ partner: { baseUrl, apiKey } }: Config): Account => ({ baseUrl, apiKey: apiKey.read() });
 
 /**
- * Migrates the mirror's tables, registers this instance and stores the settings that SQL reads. Throws ConfigError,
- * with nothing changed, where the mirror is another partner's.
+ * Migrates the mirror's tables and registers this instance, whose number it returns. Throws ConfigError, with nothing
+ * changed, where the mirror is another partner's.
  */
 export async function migrateMirror(
   config: Config,
   sql: Sql,
   databaseUrl: DatabaseUrl,
   { log, onStop }: Pick<DatabaseParts, 'log' | 'onStop'>,
-): Promise<void> {
+): Promise<string> {
   await migrateDatabase(databaseUrl, {
     refuse: (migrating) => refuseOtherPartner(migrating, accountOf(config)),
   }).catch(tellingOfPooler(log));
   await repairSequencesAtStart(sql);
-  onStop(await registerInstance(databaseUrl, systemClock, config.catalog.scope === 'scope'));
+  const leave = await registerInstance(databaseUrl, systemClock, config.catalog.scope === 'scope');
+  onStop(leave);
   await followAccount(config, sql, log);
-  await storeSettings(sql, config, paceLimits(config));
-  if (await storeScopeMode(sql, config.catalog.scope === 'scope'))
-    log.info({ event: 'scope.mode', scope: config.catalog.scope });
+  return leave.number;
 }
 
 /** What the embedded Postgres tells, as lines of the daemon's log. */

@@ -19,6 +19,7 @@ const WATCH_EVERY_MS = 2000;
 const SAMPLE_EVERY_MS = 10_000;
 /** Often enough that it is known when jobs have not ended for as long as makes a daemon dead. */
 const ASK_QUEUES_EVERY_MS = 15_000;
+const COMPARE_SETTINGS_EVERY_MS = 5000;
 const ASK_VERSION_EVERY_MS = 60_000;
 
 /** What is watched, and what tells of it. */
@@ -29,11 +30,13 @@ export interface WatchedParts extends Pick<
   readonly postgresAnswers: () => Promise<void>;
   readonly atWork: () => readonly StatementAtWork[];
   readonly health: HealthReader;
+  /** Compares the settings by which SQL goes with this daemon's (stored-settings.ts). */
+  readonly settings: () => Promise<void>;
 }
 
 /**
- * Keeps an eye on locks, slow statements, clocks, learned names, queues, jobs and the tables' version, and samples of
- * the status. Resolves when only another process will go on.
+ * Keeps an eye on locks, slow statements, clocks, learned names, stored settings, queues, jobs and the tables' version,
+ * and samples of the status. Resolves when only another process will go on.
  */
 export function startWatches(parts: WatchedParts, runner: Runner, onStop: OnStop): Promise<void> {
   const { clocks, names, telemetry, sync } = parts;
@@ -45,6 +48,7 @@ export function startWatches(parts: WatchedParts, runner: Runner, onStop: OnStop
   every(WATCH_EVERY_MS, parts, onStop, () => clocks.check());
   every(WATCH_EVERY_MS, parts, onStop, () => names.read());
   every(WATCH_EVERY_MS, parts, onStop, createPauseWatch(sync.sql, parts.log));
+  every(COMPARE_SETTINGS_EVERY_MS, parts, onStop, parts.settings);
   // At once, so that a `run --once` of a second leaves one, too.
   every(SAMPLE_EVERY_MS, parts, onStop, createSampler(sync.sql, parts.health), 0);
   every(ASK_QUEUES_EVERY_MS, parts, onStop, () => parts.health.askQueues());

@@ -55,6 +55,18 @@ export const PROCESS = {
     'the daemon continues with the prices it has. If the key belongs to another account, stop all daemons and ' +
       'run `catalog-mirror migrate --adopt-account`',
   ),
+  'settings.differ': line(
+    'warn',
+    'daemons on this database have different settings, and SQL goes by those of the one that was started last',
+    ['settings', 'effective'],
+    'effective says whose count: own, or those of the other daemon. Give all daemons on this database the same settings; ' +
+      'during a rolling update it is over once the old one has stopped',
+  ),
+  'settings.restored': line(
+    'info',
+    'the settings that SQL goes by were those of a daemon that is gone, and are those of this one again',
+    ['settings'],
+  ),
   'scope.mode': line('info', 'MIRROR_SCOPE has changed: all SKUs are sorted anew by what is in scope', [
     'scope',
   ]),

@@ -82,6 +82,7 @@ function daemon({
         postgresAnswers: () => away,
         atWork: () => [],
         health,
+        settings: () => away,
       } satisfies Record<keyof WatchedParts, unknown>;
       void startWatches(
         watched as unknown as WatchedParts,

@@ -4,7 +4,9 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { startEmbeddedPostgres } from '../../src/embedded/postgres.ts';
 import { connect, type Sql } from '../../src/store/connection/db.ts';
 import { closedDatabase, sqlState } from '../../src/store/connection/sql-errors.ts';
+import { countDaemons, registerInstance } from '../../src/store/setup/instance.ts';
 import { migrateDatabase } from '../../src/store/setup/migrations.ts';
+import { readRoles } from '../../src/store/setup/occupied.ts';
 import { FAST_SETTINGS } from '../postgres/server.ts';
 import { runProgram } from '../support/process.ts';
 import { roomForFiles } from '../support/room.ts';
@@ -32,12 +34,18 @@ afterAll(async () => {
   await rm(folder, { recursive: true, force: true });
 });
 
+const quoted = (name: string): string => `"${name.replaceAll('"', '""')}"`;
+
 /** A database of a role that may do in it what the image's role may, and with `createRole`, create roles. */
-async function ownDatabase(name: string, createRole: boolean): Promise<{ url: string; sql: Sql }> {
-  await admin.unsafe(`create role ${name} login password 'own' ${createRole ? 'createrole' : ''}`);
-  await admin.unsafe(`create database ${name} owner ${name}`);
+async function ownDatabase(
+  name: string,
+  createRole: boolean,
+  role = name,
+): Promise<{ url: string; sql: Sql }> {
+  await admin.unsafe(`create role ${quoted(role)} login password 'own' ${createRole ? 'createrole' : ''}`);
+  await admin.unsafe(`create database ${name} owner ${quoted(role)}`);
   const url = new URL(server.url);
-  Object.assign(url, { pathname: `/${name}`, username: name, password: 'own' });
+  Object.assign(url, { pathname: `/${name}`, username: encodeURIComponent(role), password: 'own' });
   return { url: url.href, sql: connect(url.href, { max: 1 }) };
 }
 
@@ -105,6 +113,37 @@ test('where the mirror may not create roles, migrate and doctor say what to run,
   expect(await rights(sql)).toContain('catalog_reader SELECT catalog.prices');
   await withoutRoles(sql);
   await sql.end({ timeout: 2 });
+});
+
+test.each([
+  { role: 'MyApp', createRole: true },
+  { role: "Seller's App@x.iam", createRole: true },
+  { role: 'a.b "c" $d-e', createRole: false },
+])('a role may have any name: $role', async ({ role, createRole }) => {
+  const { url, sql } = await ownDatabase('of_any_name', createRole, role);
+  const env = {
+    DATABASE_URL: url,
+    PARTNER_BASE_URL: 'http://127.0.0.1:9',
+    PARTNER_API_KEY: 'key',
+    PARTNER_SECRET: 'secret',
+  };
+  // Before the first migration it is asked, too, whose the roles are.
+  const before = await runProgram(['doctor', '--requests', '0'], env);
+  expect(before.stdout).toMatch(/^OK +rights/m);
+  expect(await runProgram(['migrate'], env)).toMatchObject({ code: 0, stderr: '' });
+  const doctor = await runProgram(['doctor', '--requests', '0'], env);
+  expect(doctor.stdout).toContain(`${role} has the privileges the mirror needs`);
+  expect(doctor.stdout).toMatch(createRole ? /^OK +roles/m : /^WARN +roles/m);
+  // Whoever made a role is in it, and no member whom anybody is told of.
+  const members = (await readRoles(sql)).map((found) => found.members);
+  expect(members).toEqual(createRole ? [[], []] : []);
+  const leave = await registerInstance(url);
+  expect(await countDaemons(sql)).toBe(1);
+  await leave();
+  if (createRole) await withoutRoles(sql);
+  await sql.end({ timeout: 2 });
+  await admin`drop database of_any_name with (force)`;
+  await admin.unsafe(`drop role ${quoted(role)}`);
 });
 
 test('an upgrade needs no right to create schemas, which are there', async () => {

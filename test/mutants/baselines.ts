@@ -149,8 +149,8 @@ export const BASELINES: readonly Mutant[] = [
     ],
     [
       'settings: the share is that of the account',
-      'rate_share = ${mirror.maxPerWindow}',
-      'rate_share = ${rate.limit}',
+      'rate_share: mirror.maxPerWindow',
+      'rate_share: rate.limit',
     ],
   ),
   ...faultsOf(

@@ -109,4 +109,40 @@ export const ENVIRONMENT: readonly Mutant[] = [
     ['test/daemon/livez.test.ts'],
     ['livez: the queues are asked only where somebody asks', 'parts.health.askQueues()', 'Promise.resolve()'],
   ),
+  ...faultsOf(
+    'src/daemon/app.ts',
+    ['test/daemon/stored-settings.e2e.test.ts'],
+    [
+      'settings: a start stores them that has no port yet',
+      'const http = await openHttp(parts, health);',
+      'await storeOwnSettings({ config, sql, log, number });\n  const http = await openHttp(parts, health);',
+    ],
+  ),
+  ...faultsOf(
+    'src/daemon/watches.ts',
+    ['test/daemon/stored-settings.e2e.test.ts'],
+    [
+      'settings: nobody looks for those of a daemon that is gone',
+      'every(COMPARE_SETTINGS_EVERY_MS, parts, onStop, parts.settings);',
+      '',
+    ],
+  ),
+  ...faultsOf(
+    'src/daemon/stored-settings.ts',
+    ['test/daemon/stored-settings.pg.test.ts'],
+    ['settings: what is so once counts', 'if (!isSame) return;', ''],
+    ['settings: the older daemon puts its own back', 'if (isLast) {', 'if (true) {'],
+    ['settings: that they differ is told every time', 'told = settings;', ''],
+    ['settings: that they differ again is not told', "if (names.length === 0) told = '';", ''],
+    ['settings: a daemon that is alone tells of others', '.daemons > 1', '.daemons > 0'],
+  ),
+  ...faultsOf(
+    'src/store/setup/instance.ts',
+    ['test/daemon/stored-settings.pg.test.ts'],
+    [
+      'settings: a dead daemon was started last',
+      'i.number > ${number}::bigint',
+      'i.number >= ${number}::bigint',
+    ],
+  ),
 ];

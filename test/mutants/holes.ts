@@ -148,8 +148,8 @@ export const HOLES: readonly Mutant[] = [
   {
     breaks: 'settings: SQL has the interval of the delta in milliseconds',
     file: 'src/store/catalog/sync-state.ts',
-    from: 'delta_interval = ${intervals.deltaMs / 1000}',
-    to: 'delta_interval = ${intervals.deltaMs}',
+    from: 'delta_interval: intervals.deltaMs / 1000',
+    to: 'delta_interval: intervals.deltaMs',
     tests: ['test/store/settings.pg.test.ts'],
   },
   {

@@ -47,6 +47,20 @@ export const OCCUPIED: readonly Mutant[] = [
     ],
   ),
   ...faultsOf(
+    'src/store/setup/occupied.ts',
+    ['test/migrations/roles.pg.test.ts'],
+    [
+      'occupied: the name of the mirror’s role is read as SQL',
+      '(select oid from pg_roles where rolname = current_user)',
+      'current_user::regrole',
+    ],
+    [
+      'occupied: the mirror’s role is a member whom others have made',
+      'and member <> (select oid from pg_roles where rolname = current_user)',
+      '',
+    ],
+  ),
+  ...faultsOf(
     'src/store/setup/migrations.ts',
     READ,
     ['occupied: roles stop a mirror that has run', "found.ledger === 'none' ?", 'true ?'],

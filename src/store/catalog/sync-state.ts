@@ -131,26 +131,66 @@ export async function noteManifestRefused(sql: Sql, reason: string): Promise<voi
 }
 
 export type SqlSettings = Pick<Config, 'intervals' | 'catalog' | 'rate' | 'bulk'>;
+/** The mirror's share of the account's limit, and its guaranteed minimum, in requests a window. */
+type MirrorShare = { readonly maxPerWindow: number; readonly account: { readonly floor: number } };
 
-/**
- * Stores the settings that SQL uses: the freshness targets in seconds, the sizes of calls, and, in requests a window,
- * the account's limit, the mirror's share of it and the mirror's guaranteed minimum.
- */
-export async function storeSettings(
-  sql: Sql,
-  { intervals, catalog, rate, bulk }: SqlSettings,
-  mirror: { readonly maxPerWindow: number; readonly account: { readonly floor: number } },
-): Promise<void> {
-  await sql`
-    update catalog_internal.settings set live_interval = ${intervals.liveMs / 1000},
-      sweep_interval = ${intervals.sweepMs / 1000}, metadata_interval = ${intervals.metadataMs / 1000},
-      catalog_stale_after = ${catalog.staleAfterMs / 1000}, delta_interval = ${intervals.deltaMs / 1000},
-      rate_limit = ${rate.limit}, rate_window = ${rate.windowMs / 1000}, rate_share = ${mirror.maxPerWindow},
-      rate_floor = ${mirror.account.floor}, bulk_max_skus = ${bulk.maxSkus}, bulk_live_budget = ${bulk.liveBudget},
-      actionable_confidence = ${catalog.actionableConfidence}`;
+/** The settings that SQL uses: columns of catalog_internal.settings, and the variables that they come from. */
+const STORED = {
+  live_interval: 'LIVE_INTERVAL',
+  sweep_interval: 'SWEEP_INTERVAL',
+  metadata_interval: 'METADATA_INTERVAL',
+  catalog_stale_after: 'CATALOG_STALE_AFTER',
+  delta_interval: 'DELTA_INTERVAL',
+  rate_limit: 'PARTNER_RATE_LIMIT',
+  rate_window: 'PARTNER_RATE_WINDOW',
+  rate_share: 'PARTNER_RATE_SHARE',
+  rate_floor: 'PARTNER_RATE_FLOOR',
+  bulk_max_skus: 'BULK_MAX_SKUS',
+  bulk_live_budget: 'BULK_LIVE_BUDGET',
+  actionable_confidence: 'ACTIONABLE_CONFIDENCE',
+} as const;
+type StoredSettings = Readonly<Record<keyof typeof STORED, number>>;
+
+/** Times in seconds, and of the account's limit the mirror's parts in requests a window. */
+function storedForm({ intervals, catalog, rate, bulk }: SqlSettings, mirror: MirrorShare): StoredSettings {
+  return {
+    live_interval: intervals.liveMs / 1000,
+    sweep_interval: intervals.sweepMs / 1000,
+    metadata_interval: intervals.metadataMs / 1000,
+    catalog_stale_after: catalog.staleAfterMs / 1000,
+    delta_interval: intervals.deltaMs / 1000,
+    rate_limit: rate.limit,
+    rate_window: rate.windowMs / 1000,
+    rate_share: mirror.maxPerWindow,
+    rate_floor: mirror.account.floor,
+    bulk_max_skus: bulk.maxSkus,
+    bulk_live_budget: bulk.liveBudget,
+    actionable_confidence: catalog.actionableConfidence,
+  };
 }
 
-/** What SQL judges ages by, in seconds, as the last daemon to start was configured. */
+export async function storeSettings(sql: Sql, settings: SqlSettings, mirror: MirrorShare): Promise<void> {
+  await sql`update catalog_internal.settings set ${sql(storedForm(settings, mirror))}`;
+}
+
+/** Of the settings that SQL uses those, by their variables, that are stored with other values than these. */
+export async function otherSettings(
+  sql: Sql,
+  settings: SqlSettings,
+  mirror: MirrorShare,
+): Promise<readonly string[]> {
+  const [stored] = await sql<StoredSettings[]>`select * from catalog_internal.settings`;
+  if (stored === undefined) return [];
+  const own = storedForm(settings, mirror);
+  const others = (Object.keys(STORED) as (keyof typeof STORED)[]).filter((key) => own[key] !== stored[key]);
+  // Of another limit the parts are others, too.
+  const told = own.rate_limit === stored.rate_limit ? others : others.filter((key) => !PARTS.has(key));
+  return told.map((key) => STORED[key]);
+}
+
+const PARTS: ReadonlySet<keyof typeof STORED> = new Set(['rate_share', 'rate_floor']);
+
+/** What SQL judges ages by, in seconds, as the daemon is configured that was started last. */
 export interface Targets {
   readonly liveSeconds: number;
   /** Without a sweep of its own, METADATA_INTERVAL brings a price along. */

@@ -32,6 +32,9 @@ interface Instance {
   readonly scoped: boolean | null;
 }
 
+/** Ends a daemon's being there. Of two daemons the one that was started later has the higher number. */
+export type Registration = (() => Promise<void>) & { readonly number: string };
+
 /**
  * Registers a running daemon until the returned function is called or the process dies. A daemon that is alone knows
  * that the holders of older claims, tasks and the half-open request are dead, and frees them: after a crash no lease
@@ -43,7 +46,7 @@ export async function registerInstance(
   databaseUrl: DatabaseUrl,
   clock: Clock = systemClock,
   scoped: boolean | null = null,
-): Promise<() => Promise<void>> {
+): Promise<Registration> {
   const connection = await connect(databaseUrl);
   const { client } = connection;
   const { rows } = await client.query<Omit<Instance, 'scoped'>>(
@@ -55,7 +58,7 @@ export async function registerInstance(
   const rechecking = alone ? Promise.resolve() : recheck(connection, instance, clock, leaving.signal);
   const current = { connection };
   void stayConnected(current, databaseUrl, instance, clock, leaving.signal);
-  return async () => {
+  const leave = async () => {
     leaving.abort();
     await rechecking;
     const { client: last } = current.connection;
@@ -64,6 +67,7 @@ export async function registerInstance(
       .catch(() => {});
     await last.end().catch(() => {});
   };
+  return Object.assign(leave, { number: instance.number });
 }
 
 /** Reconnects after every lost connection until `leaving` aborts; `current` has the newest one. */
@@ -202,4 +206,13 @@ export async function readDaemons(sql: Queryable): Promise<{ daemons: number; da
       coalesce(extract(epoch from clock_timestamp() - min(i.backend_start)), 0)::float8 as "daemonSeconds"
     from catalog_internal.instances i where ${sql.unsafe(ALIVE)}`;
   return row;
+}
+
+/** Whether no daemon is there that was started after the one of this number. */
+export async function isStartedLast(sql: Queryable, number: string): Promise<boolean> {
+  const [{ last }] = await sql<[{ last: boolean }]>`
+    select not exists (
+      select from catalog_internal.instances i where i.number > ${number}::bigint and ${sql.unsafe(ALIVE)}
+    ) as last`;
+  return last;
 }

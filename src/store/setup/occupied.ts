@@ -242,7 +242,7 @@ export async function readRoles(sql: Sql): Promise<readonly FoundRole[]> {
       ], null) as powers,
       array(
         select pg_get_userbyid(member)::text from pg_auth_members
-        where roleid = r.oid and member <> current_user::regrole order by 1
+        where roleid = r.oid and member <> (select oid from pg_roles where rolname = current_user) order by 1
       ) as members
     from pg_roles r where rolname in ('catalog_reader', 'catalog_watcher') order by 1`;
 }

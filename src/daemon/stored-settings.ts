@@ -1,0 +1,66 @@
+import type { Config } from '../config/config.ts';
+import { paceLimits } from '../pace/policy.ts';
+import { otherSettings, type SqlSettings, storeSettings } from '../store/catalog/sync-state.ts';
+import type { Sql } from '../store/connection/db.ts';
+import { storeScopeMode } from '../store/sellers/scope.ts';
+import { isStartedLast, readDaemons } from '../store/setup/instance.ts';
+import type { Log } from '../telemetry/log/logger.ts';
+
+/*
+ * What SQL goes by is stored once for all daemons on a database: the settings of the one that was started last among
+ * those that are there.
+ */
+
+/** A daemon, and what it is configured to. */
+export interface OwnSettings {
+  readonly config: SqlSettings & Pick<Config, 'catalog'>;
+  readonly sql: Sql;
+  readonly log: Pick<Log, 'info' | 'warn'>;
+  /** Of this daemon (instance.ts). */
+  readonly number: string;
+}
+
+/** Stores the settings of a daemon that is about to work, and tells in what other daemons that are there differ. */
+export async function storeOwnSettings(own: OwnSettings): Promise<void> {
+  const { config, sql, log } = own;
+  const settings = await otherSettings(sql, config, paceLimits(config));
+  if (settings.length > 0 && (await readDaemons(sql)).daemons > 1)
+    log.warn({ event: 'settings.differ', settings, effective: 'own' });
+  await storeSettings(sql, config, paceLimits(config));
+  await storeScope(own);
+}
+
+async function storeScope({ config, sql, log }: OwnSettings): Promise<void> {
+  const { scope } = config.catalog;
+  if (await storeScopeMode(sql, scope === 'scope')) log.info({ event: 'scope.mode', scope });
+}
+
+/**
+ * Returns what compares the stored settings with those of this daemon, again and again: while a daemon is there that
+ * was started later, it tells once that they differ; once that one is gone, it stores its own again. Only what is so
+ * at two calls counts: a daemon that has lost its connection is not there for some seconds.
+ */
+export function createSettingsWatch(own: OwnSettings): () => Promise<void> {
+  const { config, sql, log, number } = own;
+  let before: { readonly settings: string; readonly isLast: boolean } | null = null;
+  let told = '';
+  return async () => {
+    const names = await otherSettings(sql, config, paceLimits(config));
+    const isLast = await isStartedLast(sql, number);
+    const settings = names.join(', ');
+    const isSame = before?.settings === settings && before.isLast === isLast;
+    before = { settings, isLast };
+    if (names.length === 0) told = '';
+    if (!isSame) return;
+    if (isLast) {
+      if (names.length > 0) {
+        await storeSettings(sql, config, paceLimits(config));
+        log.info({ event: 'settings.restored', settings: names });
+      }
+      await storeScope(own);
+    } else if (settings !== told) {
+      told = settings;
+      log.warn({ event: 'settings.differ', settings: names, effective: 'other' });
+    }
+  };
+}
