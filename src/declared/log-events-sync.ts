@@ -251,6 +251,7 @@ export const REPRICING = {
   'maintenance.done': line('debug', 'expired rows were deleted, and changes counted to their days', [
     ...RUN,
     'released',
+    'broughtForward',
     'pruned',
     'forgotten',
     'historyChunksDropped',

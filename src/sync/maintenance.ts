@@ -11,7 +11,7 @@ import {
   pruneHistory,
   pruneMemberHistory,
 } from '../store/history/retention.ts';
-import { promoteMetadata, endWaits } from '../store/ledger/due.ts';
+import { bringForward, promoteMetadata, endWaits, type Turns } from '../store/ledger/due.ts';
 import { pruneLiveCalls, readLivePlan } from '../store/live/live.ts';
 import { pruneQuarantine } from '../store/quarantine.ts';
 import { pruneHints } from '../store/sellers/hints.ts';
@@ -78,6 +78,7 @@ export async function maintain(
   const steps = new Steps();
   await steps.run('sequences', () => repairSequences(sql));
   const released = await steps.count('release', () => endWaits(sql, AT_ONCE));
+  const broughtForward = await steps.count('intervals', () => keepIntervals(ctx));
   const pruned = await steps.count('sends', () =>
     pruneSends(sql, { olderThanMs: Math.max(windowMs * SENDS_KEPT_WINDOWS, 600_000) }),
   );
@@ -113,11 +114,52 @@ export async function maintain(
     : 0;
   const membersDropped = await steps.count('members', () => pruneMemberHistory(sql, { limit: AT_ONCE }));
   const batchesDropped = await steps.count('changes', () => pruneBatches(sql, { limit: AT_ONCE }));
-  const most = Math.max(released, forgotten, membersDropped, batchesDropped, daysDropped);
+  const most = Math.max(released, broughtForward, forgotten, membersDropped, batchesDropped, daysDropped);
   const nextInMs = most < AT_ONCE && daily?.caughtUp !== false ? MAINTENANCE_EVERY_MS : 1000;
   const daysWritten = daily?.written ?? 0;
-  const counts = { released, pruned, forgotten, historyChunksDropped, daysWritten, daysDropped };
+  const counts = {
+    released,
+    broughtForward,
+    pruned,
+    forgotten,
+    historyChunksDropped,
+    daysWritten,
+    daysDropped,
+  };
   return steps.failure(nextInMs) ?? { kind: 'done', nextInMs, counts };
+}
+
+/**
+ * Brings turns forward that were set by longer intervals than those that are configured now. Live SKUs have such turns
+ * where they are refreshed in rotation.
+ */
+async function keepIntervals({ sql, settings }: SyncContext): Promise<number> {
+  const { incident, refreshThreshold } = await readLivePlan(sql);
+  const { liveMs, snapshotMs, snapshotReason } = nextRefresh(settings);
+  const inRotation = incident === null && refreshThreshold === null;
+  const turns: readonly Turns[] = [
+    {
+      lane: 'sweep',
+      live: false,
+      reasons: ['sweep'],
+      intervalSeconds: snapshotMs / 1000,
+      as: snapshotReason,
+    },
+    {
+      lane: 'metadata',
+      live: false,
+      reasons: ['metadata'],
+      intervalSeconds: snapshotMs / 1000,
+      as: snapshotReason,
+    },
+    { lane: 'live', live: false, reasons: ['unlisted', 'missed'], intervalSeconds: liveMs / 1000, as: null },
+    ...(inRotation
+      ? [{ lane: 'live', live: true, reasons: ['live'], intervalSeconds: liveMs / 1000, as: null } as const]
+      : []),
+  ];
+  let moved = 0;
+  for (const each of turns) moved += await bringForward(sql, each, AT_ONCE);
+  return moved;
 }
 
 /** Steps of a run, each of which may fail by itself. */

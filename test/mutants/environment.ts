@@ -145,4 +145,27 @@ export const ENVIRONMENT: readonly Mutant[] = [
       'i.number >= ${number}::bigint',
     ],
   ),
+  ...faultsOf(
+    'src/store/ledger/due.ts',
+    ['test/sync/maintenance.pg.test.ts'],
+    [
+      'intervals: SKUs that fail are brought forward',
+      'and d.outside_due_at is null and d.deferrals = 0 and d.failures = 0\n        and d.due_at > now() +',
+      'and d.outside_due_at is null and d.deferrals = 0\n        and d.due_at > now() +',
+    ],
+    [
+      'intervals: every turn begins anew',
+      'set due_at = greatest(now(), late.asked_at + ${interval})',
+      'set due_at = now() + ${interval}',
+    ],
+  ),
+  ...faultsOf(
+    'src/sync/maintenance.ts',
+    ['test/sync/maintenance.pg.test.ts'],
+    [
+      'intervals: live SKUs that are planned by their worth are brought forward',
+      'const inRotation = incident === null && refreshThreshold === null;',
+      'const inRotation = incident === null;',
+    ],
+  ),
 ];

@@ -46,6 +46,73 @@ describe('metadata', () => {
   });
 });
 
+describe('turns that were set by longer intervals', () => {
+  const DAY = 86_400;
+  const start = (env: SettingsEnv) => maintain(context(env), { windowMs: 60_000, historyMs: 0, dailyMs: 0 });
+  /** Was asked so many seconds ago, and has its turn in so many. */
+  async function turn(
+    sku: string,
+    reason: string,
+    live: boolean,
+    asked: number,
+    due: number | null,
+  ): Promise<void> {
+    const { sql } = store;
+    await knownSkus(sql, [sku], { priceSource: live ? 'live' : 'snapshot' });
+    await mark(sql, [sku], reason, live);
+    await sql`
+      update catalog.skus set state = 'priced', asked_at = now() - make_interval(secs => ${asked}) where sku = ${sku}`;
+    await sql`
+      update catalog_internal.due set due_at = coalesce(now() + make_interval(secs => ${due}), 'infinity') where sku = ${sku}`;
+  }
+  const dueIn = async () =>
+    Object.fromEntries(
+      (
+        await store.sql<{ sku: string; reason: string; hours: number | null }[]>`
+          select sku, reason, case when due_at < 'infinity' then round(extract(epoch from due_at - now()) / 3600)::int end as hours
+          from catalog_internal.due where sku in (select sku from catalog.skus)`
+      ).map(({ sku, reason, hours }) => [sku, [reason, hours]]),
+    );
+
+  test('come when the shorter ones say; others stay', async () => {
+    await turn('swept', 'sweep', false, 3600, 23 * 3600);
+    await turn('overdue', 'sweep', false, DAY, 2 * DAY);
+    await turn('soon', 'sweep', false, 7200, 3600);
+    await turn('by metadata', 'metadata', false, 3600, 6 * DAY);
+    await turn('never', 'metadata', false, 3600, null);
+    await turn('live', 'live', true, 3600, 10 * 3600);
+    await turn('unlisted', 'unlisted', false, 3600, 10 * 3600);
+    await turn('reported', 'changed', false, 3600, 23 * 3600);
+    await turn('failing', 'sweep', false, 3600, 23 * 3600);
+    await store.sql`update catalog_internal.due set failures = 2 where sku = 'failing'`;
+    expect(await start({ SWEEP_INTERVAL: '4h', LIVE_INTERVAL: '2h' })).toMatchObject({
+      kind: 'done',
+      counts: { broughtForward: 5 },
+    });
+    expect(await dueIn()).toEqual({
+      swept: ['sweep', 3],
+      overdue: ['sweep', 0],
+      soon: ['sweep', 1],
+      'by metadata': ['sweep', 3],
+      never: ['metadata', null],
+      live: ['live', 1],
+      unlisted: ['unlisted', 1],
+      reported: ['changed', 23],
+      failing: ['sweep', 23],
+    });
+    expect(await start({ SWEEP_INTERVAL: '4h', LIVE_INTERVAL: '2h' })).toMatchObject({
+      counts: { broughtForward: 0 },
+    });
+  });
+
+  test('of live SKUs stay where refreshes are scarce: they are planned by their worth', async () => {
+    await turn('live', 'live', true, 3600, 10 * 3600);
+    await store.sql`update catalog_internal.live_plan set refresh_threshold = 0.1, max_interval_minutes = 900`;
+    await start({ LIVE_INTERVAL: '2h' });
+    expect(await dueIn()).toEqual({ live: ['live', 10] });
+  });
+});
+
 describe('maintenance', () => {
   const run = (historyMs = 0) => maintain(context(), { windowMs: 60_000, historyMs, dailyMs: 0 });
 

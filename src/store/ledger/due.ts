@@ -188,3 +188,35 @@ export async function promoteMetadata(sql: Sql, overdueSeconds: number, limit: n
     ))`;
   return moved.count;
 }
+
+/** SKUs of one class whose turns come at a configured interval. */
+export interface Turns extends LaneClass {
+  readonly reasons: readonly string[];
+  readonly intervalSeconds: number;
+  /** Why they are due at that interval. */
+  readonly as: string | null;
+}
+
+/**
+ * Brings turns forward that are further away than their interval, as after a start with a shorter one: they were set
+ * when the SKUs were answered. At most `limit`, the last ones first; returns how many.
+ */
+export async function bringForward(
+  sql: Sql,
+  { lane, live, reasons, intervalSeconds, as }: Turns,
+  limit: number,
+): Promise<number> {
+  const interval = sql`make_interval(secs => ${intervalSeconds})`;
+  const moved = await sql`
+    with late as materialized (
+      select d.sku, s.asked_at from catalog_internal.due d join catalog.skus s using (sku)
+      where ${claimable(sql, 'd')} and d.live = ${live} and d.lane = ${laneNumber(lane)} and d.reason = any(${reasons as string[]})
+        and d.outside_due_at is null and d.deferrals = 0 and d.failures = 0
+        and d.due_at > now() + ${interval} and d.due_at < 'infinity' and s.state = 'priced'
+      order by d.due_at desc limit ${limit} for update of d skip locked
+    )
+    update catalog_internal.due d set due_at = greatest(now(), late.asked_at + ${interval}),
+      reason = coalesce(${as}, d.reason), lane = coalesce(catalog_internal.lane_of(${as}), d.lane)
+    from late where d.sku = late.sku`;
+  return moved.count;
+}
