@@ -7,6 +7,7 @@ import type { SyncContext } from '../../src/sync/context.ts';
 import { maintain } from '../../src/sync/maintenance.ts';
 import { HOUR, useStore } from '../store/support.ts';
 import { eventually } from '../support/eventually.ts';
+import { settingsWith } from '../support/settings.ts';
 
 const store = useStore();
 const LIMITS: PaceLimits = { maxPerWindow: 24, windowMs: 60_000, backoffMs: 60_000 };
@@ -51,7 +52,7 @@ describe('what was sent a window ago', () => {
       for (const age of ages) await sent(1, age);
       const ctx = {
         sql: store.sql,
-        settings: { catalog: { watchedSkus: 10, scope: 'catalog' } },
+        settings: settingsWith(),
         tracer: NO_TRACER,
       } as unknown as SyncContext;
       await maintain(ctx, { windowMs, historyMs: 0, dailyMs: 0 });

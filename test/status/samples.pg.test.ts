@@ -6,6 +6,7 @@ import { type NewSample, readSamples, writeSample } from '../../src/store/status
 import { maintain } from '../../src/sync/maintenance.ts';
 import { useStore } from '../store/support.ts';
 import { eventually } from '../support/eventually.ts';
+import { settingsWith } from '../support/settings.ts';
 import { CASES, healthOf, mirrorWith, NOW } from './cases.ts';
 
 const store = useStore();
@@ -88,7 +89,7 @@ describe('samples in Postgres', () => {
   test('maintenance keeps a day and a bit, and drops nothing while the clock is not to be trusted', async () => {
     const ctx = {
       sql: store.sql,
-      settings: { catalog: { watchedSkus: 10, scope: 'catalog' } },
+      settings: settingsWith(),
     } as unknown as Parameters<typeof maintain>[0];
     const all = async () =>
       (await store.sql<[{ n: number }]>`select count(*)::int as n from catalog_internal.samples`)[0].n;

@@ -4,6 +4,7 @@ import { writeChanges } from '../../src/store/history/changes.ts';
 import { prepareHistory, pruneHistory } from '../../src/store/history/retention.ts';
 import type { SyncContext } from '../../src/sync/context.ts';
 import { maintain } from '../../src/sync/maintenance.ts';
+import { settingsWith } from '../support/settings.ts';
 import { useStore, watchedForHours } from './support.ts';
 
 const store = useStore();
@@ -176,7 +177,7 @@ test.each(OBSTACLES)(
   '$what costs no answer where it keeps the chunk ahead from being made, and maintenance says so',
   async ({ state, begin }) => {
     const { sql } = store;
-    const settings = { catalog: { watchedSkus: 10, scope: 'catalog' } };
+    const settings = settingsWith();
     const maintained = () =>
       maintain({ sql, settings } as SyncContext, { windowMs: 1000, historyMs: 0, dailyMs: 0 });
     const write = (sku: string) =>
@@ -235,7 +236,7 @@ test('moves since a moment are looked for after what was there when a chunk was 
 });
 
 test('maintenance gives up what HISTORY_RETENTION says, and with 0 nothing', async () => {
-  const settings = { catalog: { watchedSkus: 10, scope: 'catalog' } };
+  const settings = settingsWith();
   const ctx = { sql: store.sql, settings } as SyncContext;
   await fill(50, 0);
   await watchedForHours(store.sql);
