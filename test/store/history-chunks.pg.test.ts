@@ -179,7 +179,7 @@ test.each(OBSTACLES)(
     const { sql } = store;
     const settings = settingsWith();
     const maintained = () =>
-      maintain({ sql, settings } as SyncContext, { windowMs: 1000, historyMs: 0, dailyMs: 0 });
+      maintain({ sql, settings } as unknown as SyncContext, { windowMs: 1000, historyMs: 0, dailyMs: 0 });
     const write = (sku: string) =>
       sql.begin((tx) =>
         writeChanges(tx, { moves: [{ sku, size: '9', oldPrice: 1, newPrice: 2 }], fields: [] }, null),
@@ -237,7 +237,7 @@ test('moves since a moment are looked for after what was there when a chunk was 
 
 test('maintenance gives up what HISTORY_RETENTION says, and with 0 nothing', async () => {
   const settings = settingsWith();
-  const ctx = { sql: store.sql, settings } as SyncContext;
+  const ctx = { sql: store.sql, settings } as unknown as SyncContext;
   await fill(50, 0);
   await watchedForHours(store.sql);
   for (const [days, historyChunksDropped] of [
