@@ -1,4 +1,4 @@
-import { ok, strictEqual } from 'node:assert/strict';
+import { deepStrictEqual, ok, strictEqual } from 'node:assert/strict';
 import fc from 'fast-check';
 import { test } from 'vitest';
 import { applyAnswer } from '../../src/store/answer/apply.ts';
@@ -10,59 +10,12 @@ import { readScope, storeScopeMode } from '../../src/store/sellers/scope.ts';
 import { forgetUnknown } from '../../src/store/sellers/watchlist.ts';
 import { runs } from '../support/soak.ts';
 import { baseline, line } from './manifest.ts';
+import { SKUS, step, type Step } from './scope-steps.ts';
 import { claimInScope, sortAll } from './scoping.ts';
 import { empty, found, passHours, REFRESH, useStore } from './support.ts';
 import { watchNow } from './watching.ts';
 
 const store = useStore();
-const SKUS = ['A1', 'A2', 'AB1', 'B1', 'B2', 'C1', 'C2', 'D'];
-const NAMES = ['Nike', 'Puma', ' nike', 'PUMA '];
-const anySku = fc.constantFrom(...SKUS);
-const someSkus = fc.uniqueArray(anySku, { minLength: 1, maxLength: 4 });
-const anyRule = fc.oneof(
-  fc.record({ kind: fc.constant('sku'), value: anySku }),
-  fc.record({ kind: fc.constant('prefix'), value: fc.constantFrom('', 'A', 'AB', 'C') }),
-  fc.record({ kind: fc.constantFrom('brand', 'model', 'category'), value: fc.constantFrom(...NAMES) }),
-);
-const answerKind = fc.constantFrom('record', 'record', 'not_found', 'deferred', 'error', 'omitted');
-const step = fc.oneof(
-  { weight: 5, arbitrary: fc.record({ do: fc.constant('rule'), rule: anyRule, include: fc.boolean() }) },
-  { weight: 2, arbitrary: fc.record({ do: fc.constant('unrule'), rule: anyRule }) },
-  {
-    weight: 1,
-    arbitrary: fc.record({ do: fc.constantFrom('truncate', 'read', 'sweep', 'pass', 'all', 'forget') }),
-  },
-  { weight: 1, arbitrary: fc.record({ do: fc.constant('mode'), scoped: fc.boolean() }) },
-  { weight: 2, arbitrary: fc.record({ do: fc.constant('claim') }) },
-  {
-    weight: 6,
-    arbitrary: fc.record({ do: fc.constant('answer'), kinds: fc.array(answerKind, { minLength: 1 }) }),
-  },
-  {
-    weight: 2,
-    arbitrary: fc.record({
-      do: fc.constant('turn'),
-      sku: anySku,
-      name: fc.constantFrom('Nike', 'Puma', null),
-    }),
-  },
-  {
-    weight: 3,
-    arbitrary: fc.record({
-      do: fc.constant('delta'),
-      changed: someSkus,
-      live: someSkus,
-      removed: fc.subarray(SKUS, { maxLength: 1 }),
-    }),
-  },
-  {
-    weight: 2,
-    arbitrary: fc.record({ do: fc.constant('manifest'), skus: someSkus, hash: fc.constantFrom('h1', 'h2') }),
-  },
-  { weight: 1, arbitrary: fc.record({ do: fc.constantFrom('watch', 'refresh'), skus: someSkus }) },
-);
-type Step = typeof step extends fc.Arbitrary<infer T> ? T : never;
-
 interface Seen {
   readonly sku: string;
   readonly state: string;
@@ -84,6 +37,10 @@ class World {
   readonly reported = new Set<string>();
   /** Those that may still be asked for their metadata. */
   readonly unread = new Set<string>();
+  /** Those that the partner has reported since the claim. */
+  readonly #since = new Set<string>();
+  /** Answered 0009, and not reported since: asking once more would bring no metadata either. */
+  readonly #nowhere = new Set<string>();
   claim: Claim | null = null;
   manifests = 0;
 
@@ -94,9 +51,15 @@ class World {
       from catalog_internal.due d join catalog.skus s using (sku) left join catalog.products p using (sku) order by d.sku`;
   }
 
-  #report(sku: string): void {
+  #appear(sku: string): void {
     this.reported.add(sku);
     this.unread.add(sku);
+  }
+
+  #report(sku: string): void {
+    this.#appear(sku);
+    this.#since.add(sku);
+    this.#nowhere.delete(sku);
   }
 
   #read(sku: string): void {
@@ -134,6 +97,7 @@ class World {
   async take(): Promise<void> {
     await readScope(store.sql, { everything: false, pieces: 1 });
     this.claim = await claimInScope(store.sql);
+    this.#since.clear();
     const claimed = new Set(this.claim?.skus.map(({ sku }) => sku));
     for (const seen of await this.see()) {
       if (!claimed.has(seen.sku)) continue;
@@ -164,6 +128,8 @@ class World {
     for (const [n, { sku, generation }] of claim.skus.entries())
       if (['record', 'not_found'].includes(results[n]?.kind ?? '') && generations.get(sku) === generation)
         this.#read(sku);
+    for (const { sku, kind } of results)
+      if (kind === 'not_found' && !this.#since.has(sku)) this.#nowhere.add(sku);
     this.claim = null;
   }
 
@@ -175,7 +141,8 @@ class World {
       const where = `${seen.sku} (${seen.state}, ${seen.reason})`;
       strictEqual(seen.inside, place === 'in', where);
       if (place === 'out') strictEqual(seen.isDue, false, where);
-      if (place !== 'out' && this.reported.has(seen.sku)) ok(seen.isDue, `${where} is forgotten`);
+      const isAsked = place === 'in' || (place === 'unknown' && !this.#nowhere.has(seen.sku));
+      if (isAsked && this.reported.has(seen.sku)) ok(seen.isDue, `${where} is forgotten`);
     }
   }
 
@@ -203,7 +170,7 @@ class World {
     } else if (step.do === 'refresh' && 'skus' in step) await refreshSkus(sql, step.skus);
     else await this.other(step.do);
     // What is new to the mirror has not been asked for.
-    for (const { sku, state } of await this.see()) if (state === 'pending') this.#report(sku);
+    for (const { sku, state } of await this.see()) if (state === 'pending') this.#appear(sku);
   }
 
   async other(what: string): Promise<void> {
@@ -335,4 +302,22 @@ test('a SKU that was removed outside, watched there, and is then reported is ask
   await world.do({ do: 'watch', skus: ['B1'] });
   await world.do({ do: 'delta', changed: ['B1'], live: [], removed: [] });
   await world.check();
+});
+
+test('a SKU that is 0009 while it is watched is not asked for its metadata, as nobody has reported it since', async () => {
+  await empty(store.sql);
+  const world = new World();
+  await storeScopeMode(store.sql, true);
+  await world.manifest(SKUS.slice(0, 5), 'h1');
+  await world.do({ do: 'rule', rule: { kind: 'brand', value: 'Nike' }, include: true });
+  await world.do({ do: 'mode', scoped: false });
+  await world.do({ do: 'answer', kinds: [] });
+  await world.do({ do: 'watch', skus: ['B1'] });
+  await world.do({ do: 'answer', kinds: ['record', 'record', 'record', 'not_found'] });
+  await world.do({ do: 'mode', scoped: true });
+  await world.check();
+  const [row] = await store.sql`
+    select s.state, d.reason, d.outside_due_at is null as inside
+    from catalog.skus s join catalog_internal.due d using (sku) where sku = 'B1'`;
+  deepStrictEqual({ ...row }, { state: 'not_found', reason: 'watched', inside: false });
 });
