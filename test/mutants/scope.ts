@@ -7,6 +7,15 @@ const MIGRATION = 'drizzle/0029_scope.sql';
 /** Each has something asked for that is out of scope, or something in it forgotten, or the wrong thing said of it. */
 export const SCOPE: readonly Mutant[] = [
   ...faultsOf(
+    'drizzle/0057_reported_during_a_call.sql',
+    ['test/store/scope-model.pg.test.ts'],
+    [
+      'mark_due: what is reported during its call and then watched is watched alone',
+      'AND d.claim IS NOT NULL AND excluded.reason NOT IN',
+      'AND false AND excluded.reason NOT IN',
+    ],
+  ),
+  ...faultsOf(
     MIGRATION,
     STORE,
     [

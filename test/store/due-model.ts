@@ -81,7 +81,10 @@ export class LedgerModel {
         continue;
       }
       const owed = row.dueAt <= this.now;
-      if (!owed || lane < row.lane) row.reason = reason;
+      // What was reported during its call stays reported.
+      const stays =
+        owed && row.claim !== null && row.reason === 'new' && !['changed', 'refresh'].includes(reason);
+      if (!owed || (lane < row.lane && !stays)) row.reason = reason;
       row.lane = owed ? Math.min(row.lane, lane) : lane;
       row.live = live ?? row.live;
       row.dueAt = Math.min(row.dueAt, this.now);

@@ -34,7 +34,7 @@ BEGIN
         WHEN d.lane = 0 AND d.outside_due_at <= now() AND catalog_internal.lane_of(d.reason) <= excluded.lane THEN d.reason
         WHEN d.lane > 0 AND d.due_at <= now() AND d.lane <= excluded.lane THEN d.reason
         -- It may have been reported since the call began, which the answer to that does not settle.
-        WHEN d.lane > 0 AND d.due_at <= now() AND d.reason = 'new' AND d.claim IS NOT NULL AND excluded.reason <> 'changed' THEN d.reason
+        WHEN d.lane > 0 AND d.due_at <= now() AND d.reason = 'new' AND d.claim IS NOT NULL AND excluded.reason NOT IN ('changed', 'refresh') THEN d.reason
         ELSE excluded.reason
       END,
       live = coalesce(counts_as_live, d.live),
