@@ -1,8 +1,11 @@
+import { strictEqual } from 'node:assert/strict';
 import { array, assert, constantFrom, property } from 'fast-check';
 import { Redis } from 'ioredis';
+import pg from 'pg';
 import postgres from 'postgres';
 import { expect, test } from 'vitest';
 import { ConfigError, loadConfig } from '../src/config/config.ts';
+import { sessionConnection } from '../src/store/connection/session.ts';
 import { runs } from './support/soak.ts';
 
 /** What is wrong with these settings of a command that uses the mirror, as it is said; null: nothing. */
@@ -57,8 +60,22 @@ function expectOneHost(hosts: readonly string[]): void {
   if (hosts.length > 1) throw new Error('several hosts');
 }
 
+/** The name of a database can be read, and is the same to both drivers. */
+function expectOneName(url: string): void {
+  decodeURIComponent(URL.parse(url)?.pathname ?? '');
+  const { url: connectionString, options: _, ...connection } = sessionConnection(url);
+  if (connection.database === undefined) return;
+  strictEqual(new pg.Client({ connectionString }).database, connection.database);
+}
+
 const drivers: Record<string, { scheme: string; read: (url: string) => unknown }> = {
-  DATABASE_URL: { scheme: 'postgres', read: (url) => expectOneHost(postgres(url, { max: 1 }).options.host) },
+  DATABASE_URL: {
+    scheme: 'postgres',
+    read: (url) => {
+      expectOneHost(postgres(url, { max: 1 }).options.host);
+      expectOneName(url);
+    },
+  },
   REDIS_URL: { scheme: 'redis', read: (url) => new Redis(url, { lazyConnect: true }) },
 };
 test.each(Object.entries(drivers))(

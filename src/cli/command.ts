@@ -160,8 +160,13 @@ function takenApart(
         };
     } else if (known.type === 'boolean' && value !== undefined) problems.push(`${rawName}: takes no value`);
     else {
+      const before = values[name];
       values[name] = value ?? true;
       if (known.multiple === true) (lists[name] ??= []).push(value ?? '');
+      else if (before !== undefined && before !== values[name])
+        problems.push(
+          `${rawName}: given twice, as ${String(before)} and ${String(value)}; it is one of the two`,
+        );
     }
   }
   if (!command.positionals) problems.push(...positionals.map((word) => `${word}: not expected here`));

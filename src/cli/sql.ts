@@ -17,8 +17,13 @@ const BATCH = 1000;
 const READ_ONLY = '25006';
 /** Postgres's numbers of types: a date, a time without a zone, a moment, and what the driver leaves as text. */
 const [DATE, TIMESTAMP, TIMESTAMPTZ, INT8, NUMERIC] = [1082, 1114, 1184, 20, 1700];
-/** A statement whose first word, behind comments, is COPY: its rows come as a stream that is no result. */
-const COPY = /^(?:\s|--[^\n]*(?:\n|$)|\/\*(?:[^*]|\*(?!\/))*\*\/)*copy\b/i;
+/** A statement whose first word, behind comments and brackets, is one of these. */
+const beginsWith = (words: string): RegExp =>
+  new RegExp(`^(?:[\\s(]|--[^\\n]*(?:\\n|$)|/\\*(?:[^*]|\\*(?!/))*\\*/)*(?:${words})\\b`, 'i');
+/** Its rows come as a stream that is no result. */
+const COPY = beginsWith('copy');
+/** It says how many rows it has. Of what does not (EXPLAIN, SHOW) the driver's cursor drops the last rows: all. */
+const COUNTED = beginsWith('select|with|values|table');
 
 export const sql: Command = {
   summary: 'run one SQL query on the mirror; it can only read, and needs no psql',
@@ -81,12 +86,19 @@ interface Page {
  * protocol takes no second one, and the transaction no write.
  */
 async function* pagesOf(tx: Tx, query: string): AsyncGenerator<Page> {
+  const columnsOf = (rows: object) =>
+    (rows as { readonly columns?: readonly { readonly name: string }[] }).columns?.map(({ name }) => name) ??
+    [];
+  const all = tx.unsafe(query).values();
+  if (!COUNTED.test(query)) {
+    const rows = await all;
+    yield { columns: columnsOf(rows), rows };
+    return;
+  }
   let columns: readonly string[] | null = null;
-  for await (const rows of tx.unsafe(query).values().cursor(BATCH)) {
+  for await (const rows of all.cursor(BATCH)) {
     // The driver names them with the first rows only.
-    columns ??= (rows as unknown as { readonly columns: readonly { readonly name: string }[] }).columns.map(
-      ({ name }) => name,
-    );
+    columns ??= columnsOf(rows);
     yield { columns, rows };
   }
 }
@@ -157,7 +169,7 @@ async function printJson(
 async function printTable(tx: Tx, query: string, print: (line: string) => void): Promise<void> {
   const { width } = terminalOf(process.stdout, processSources.env);
   for await (const { columns, rows } of pagesOf(tx, query)) {
-    for (const line of gridOf(columns, rows, width)) print(line);
+    if (columns.length > 0) for (const line of gridOf(columns, rows, width)) print(line);
     print(`(${rows.length} ${plural(rows.length, 'row')})`);
     // Whether there are more is known by nobody before they are asked for.
     if (rows.length === BATCH)

@@ -31,9 +31,9 @@ export function openSource(source: Source, isBounded: boolean): OpenSource {
   if (source.sql !== undefined) return { sql: source.sql, close: () => Promise.resolve() };
   if (typeof source.url !== 'string')
     throw new FollowError('invalid', 'neither sql nor url is given', 'give one of them');
-  const { url, ssl } = postgresConnection(source.url);
+  const { url, ...connection } = postgresConnection(source.url);
   const sql = postgres(url, {
-    ssl,
+    ...connection,
     max: 2,
     onnotice: () => {},
     keep_alive: KEEP_ALIVE_SECONDS,

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { formatDuration, parseDuration } from '../lib/duration.ts';
 import { hostName } from '../lib/host-name.ts';
+import { databaseOf } from '../lib/tls.ts';
 import { checkBaseUrl, parseFilesOrigin } from '../partner/origin.ts';
 import { parseProxy } from '../partner/proxy.ts';
 import { parseHeaderPairs } from './header-pairs.ts';
@@ -218,9 +219,10 @@ const connectionUrl = (what: string, allowed: RegExp) =>
 
 /** A URL of one host that postgres.js can read. */
 export const postgresUrl = () =>
-  connectionUrl('a postgres:// or postgresql:// URL of one host', /^postgres(?:ql)?:\/\/\S+$/iu).refine(
-    hasOneHost,
-  );
+  connectionUrl('a postgres:// or postgresql:// URL of one host', /^postgres(?:ql)?:\/\/\S+$/iu)
+    .refine(hasOneHost)
+    // One of the two drivers cannot read the name of such a database.
+    .refine((text) => isDecodable(URL.parse(text)?.pathname ?? '') && !/[?#]/.test(databaseOf(text)));
 
 /** A URL that ioredis can read. */
 export const redisUrl = () => connectionUrl('a redis:// or rediss:// URL', /^rediss?:\/\/\S+$/iu);

@@ -93,13 +93,29 @@ export function rereadingConnection(url: string): Connection {
   };
 }
 
-/** For the drivers that call it `ssl`. Throws TlsParameterError. */
-export function postgresConnection(url: string): {
+/** What Postgres's drivers are given, which call TLS `ssl`. */
+export interface PostgresConnection {
   readonly url: string;
   readonly ssl: ConnectionOptions | false;
-} {
+  /** The database's name where the URL has it percent-encoded, which postgres.js takes as it is written. */
+  readonly database?: string;
+}
+
+/** Throws TlsParameterError. */
+export function postgresConnection(url: string): PostgresConnection {
   const { url: bare, tls } = rereadingConnection(url);
-  return { url: bare, ssl: tls ?? false };
+  const name = databaseOf(url);
+  return { url: bare, ssl: tls ?? false, ...(name !== '' && { database: name }) };
+}
+
+/** The database that a URL names, decoded where that can be; '' where it names none. Pure. */
+export function databaseOf(url: string): string {
+  const path = URL.parse(partsOf(url).head)?.pathname.slice(1) ?? '';
+  try {
+    return decodeURIComponent(path);
+  } catch {
+    return path;
+  }
 }
 
 /** A connection URL without the parameters of TLS; redis:// in place of rediss://. Reads no file. */

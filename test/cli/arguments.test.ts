@@ -92,6 +92,14 @@ describe('an option is not the value of the one before it, whose variable was em
   });
 });
 
+test('an option with two values is neither of them; what is said twice alike is said once', () => {
+  expect(problemsOf('export', ['--out', 'f', '--what', 'prices', '--what', 'history'])).toEqual([
+    '--what: given twice, as prices and history; it is one of the two',
+  ]);
+  expect(problemsOf('export', ['--out', 'f', '--what', 'prices', '--what=prices'])).toEqual([]);
+  expect(problemsOf('follow', ['--filter', 'sku=A', '--filter', 'sku=B'])).toEqual([]);
+});
+
 test('a word behind an option that takes none is one too many', () => {
   expect(problemsOf('run', ['--onec', 'extra'])).toEqual([
     '--onec: no such option; did you mean --once?',

@@ -32,6 +32,15 @@ test('shows rows under their names, and says how many', async () => {
   expect((await sql('select 1 where false')).stdout).toBe('(0 rows)');
 });
 
+test('EXPLAIN and SHOW have rows, too; what has none says so', async () => {
+  expect((await sql('/* why */ EXPLAIN (COSTS OFF) SELECT 1')).stdout).toBe(
+    'QUERY PLAN\n----------\nResult\n(1 row)',
+  );
+  expect((await sql('--json', 'SHOW "TimeZone"')).stdout).toMatch(/^{"TimeZone":".+"}$/);
+  expect((await sql("SET work_mem = '1MB'")).stdout).toBe('(0 rows)');
+  expect((await sql('EXPLAIN ANALYZE DELETE FROM catalog.skus')).stderr).toContain('this command only reads');
+});
+
 test('--json prints an object a row, all of them', async () => {
   const { code, stdout } = await sql('--json', 'select g as n from generate_series(1, 2500) g');
   const rows = stdout.split('\n').map((line) => JSON.parse(line) as { n: number });

@@ -1,3 +1,6 @@
+import fc from 'fast-check';
+import pg from 'pg';
+import postgres from 'postgres';
 import { expect, test } from 'vitest';
 import { SESSION, sessionConnection } from '../../src/store/connection/session.ts';
 
@@ -26,4 +29,34 @@ test('a space in a value is part of it', () => {
   expect(sessionConnection('postgres://h/db').options).toContain(
     'default_transaction_isolation=read\\ committed ',
   );
+});
+
+test('whatever the name of a database, both drivers read the same from its URL, and it is that name', () => {
+  const asWritten = fc.constantFrom(encodeURIComponent, encodeURI, (name: string) =>
+    name.replaceAll('%', '%25'),
+  );
+  fc.assert(
+    fc.property(fc.string({ unit: 'grapheme', minLength: 1 }), asWritten, (name, written) => {
+      fc.pre(!/[?#]/.test(name) && name.isWellFormed() && !/[\s\\]|^\.+$/.test(name));
+      const {
+        url,
+        options: _,
+        ...connection
+      } = sessionConnection(`postgres://u:p%2F@h:1/${written(name)}?x=1`);
+      expect(postgres(url, connection).options.database).toBe(name);
+      expect(new pg.Client({ connectionString: url }).database).toBe(name);
+    }),
+    {
+      examples: [
+        ['my db', encodeURIComponent],
+        ['a%41/b', encodeURIComponent],
+        ['café@x', encodeURI],
+      ],
+    },
+  );
+});
+
+test('a URL without a database leaves it to the drivers', () => {
+  expect(sessionConnection('postgres://h')).not.toHaveProperty('database');
+  expect(sessionConnection('postgres://h/?x=%41')).not.toHaveProperty('database');
 });

@@ -68,11 +68,11 @@ export interface ConnectOptions {
 export function connect(url: DatabaseUrl, options: ConnectOptions = {}): Sql {
   if (!('settlesWhatIsLost' in postgres))
     throw new Error('postgres.js is without ops/patches: run npm ci with scripts, or npm run prepare');
-  const { url: bare, ssl, options: settings } = sessionConnection(present(url));
+  const { url: bare, options: settings, ...connection } = sessionConnection(present(url));
   const { name = 'catalog-mirror', answerWithinMs, workWithinMs = SCAN_WITHIN_MS } = options;
   const work = watchWork({ open: () => connect(url, { max: 1, name }), pool: () => sql, workWithinMs });
   const sql: Sql = postgres(bare, {
-    ssl,
+    ...connection,
     max: options.max ?? 12,
     onnotice: options.onNotice ?? (() => {}),
     connect_timeout: CONNECT_WITHIN_MS / 1000,

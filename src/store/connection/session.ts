@@ -1,5 +1,4 @@
-import type { ConnectionOptions } from 'node:tls';
-import { postgresConnection, withoutTls } from '../../lib/tls.ts';
+import { databaseOf, type PostgresConnection, postgresConnection, withoutTls } from '../../lib/tls.ts';
 
 /**
  * A process that is frozen in the middle of a transaction (a paused container) loses it, so that its locks block no
@@ -69,22 +68,19 @@ export const CLIENT_CHECK_PIN = ` -c client_connection_check_interval=${CLIENT_C
 
 const PINNED: ReadonlySet<string> = new Set(Object.keys(SESSION).map((name) => name.toLowerCase()));
 
-export interface SessionConnection {
-  /** Without parameters of TLS, without `options`, and without those that SESSION has. */
-  readonly url: string;
-  /** Reads files of TLS anew for each connection. */
-  readonly ssl: ConnectionOptions | false;
+/** `url`: without parameters of TLS, without `options`, and without those that SESSION has. */
+export interface SessionConnection extends PostgresConnection {
   /** For a driver that takes settings as `options`: those of the URL, and then SESSION, which counts. */
   readonly options: string;
 }
 
 /** What a driver is given to connect to DATABASE_URL. Throws TlsParameterError. */
 export function sessionConnection(databaseUrl: string): SessionConnection {
-  const { url, ssl } = postgresConnection(databaseUrl);
+  const { url, ...connection } = postgresConnection(databaseUrl);
   const given = pairsOf(url).filter(isOptions);
   return {
+    ...connection,
     url: sessionUrl(databaseUrl),
-    ssl,
     options: [
       ...given.map((pair) => new URLSearchParams(pair).values().next().value ?? ''),
       ...Object.entries(SESSION).map(([name, value]) => `-c ${name}=${value.replaceAll(/[\\ ]/g, '\\$&')}`),
@@ -95,7 +91,12 @@ export function sessionConnection(databaseUrl: string): SessionConnection {
 /** Its `url` alone, for which no file is read. */
 export function sessionUrl(databaseUrl: string): string {
   const url = withoutTls(databaseUrl);
-  const [head = url] = url.split('?', 1);
+  const [written = url] = url.split('?', 1);
+  // `pg` decodes of a database's name only what it need not have been encoded for.
+  const head = written.replace(
+    /^([^/]*\/\/[^/]*\/).*%.*$/s,
+    (_, login: string) => login + encodeURI(databaseOf(url)),
+  );
   const kept = pairsOf(url).filter((pair) => !PINNED.has(nameOf(pair)) && !isOptions(pair));
   return kept.length === 0 ? head : `${head}?${kept.join('&')}`;
 }

@@ -19,10 +19,10 @@ const SURE_AFTER = 3;
 async function connectsWithoutSettings(sql: Sql): Promise<boolean> {
   const url = urlOf(sql);
   if (url === null) return false;
-  const { url: bare, ssl } = sessionConnection(url);
+  const { url: bare, options: _, ...connection } = sessionConnection(url);
   const [withoutParameters] = bare.split('?', 1);
   const plain = postgres(withoutParameters ?? bare, {
-    ssl,
+    ...connection,
     max: 1,
     connect_timeout: CONNECT_WITHIN_MS / 1000,
     fetch_types: false,
