@@ -5,6 +5,7 @@ import { prepareTables } from '../queues/postgres-queues.ts';
 import { connect } from '../store/connection/db.ts';
 import { waitForDatabase } from '../store/connection/startup.ts';
 import { addressOf, adoptAccount } from '../store/setup/account.ts';
+import { restoreLostRows } from '../store/setup/lost-rows.ts';
 import { migrateDatabase } from '../store/setup/migrations.ts';
 import { namingHolder } from '../store/status/lock-holders.ts';
 import type { Log } from '../telemetry/log/logger.ts';
@@ -43,6 +44,8 @@ export const migrate: Command = {
       });
       if (config.queues.redisUrl === null) await prepareTables(database.url);
       print('migrations applied');
+      const restored = await restoreLostRows(sql);
+      if (restored.length > 0) print(`rows that somebody had deleted are made anew: ${restored.join(', ')}`);
       if (rolesMissing.length > 0) print(missingRolesText(rolesMissing));
       if (adopting !== null) {
         await adoptAccount(sql, { baseUrl: adopting.baseUrl, apiKey: adopting.apiKey.read() });

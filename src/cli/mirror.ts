@@ -8,6 +8,7 @@ import { Misconfigured } from '../lib/misconfigured.ts';
 import { connect, type Sql } from '../store/connection/db.ts';
 import { sqlState } from '../store/connection/sql-errors.ts';
 import { waitForDatabase } from '../store/connection/startup.ts';
+import { readLostRows } from '../store/setup/lost-rows.ts';
 import { namingHolder } from '../store/status/lock-holders.ts';
 import { NoMirror } from './no-mirror.ts';
 
@@ -145,6 +146,8 @@ async function withConnection<T>(
     const named = await namingHolder(sql, error);
     if (named !== error) throw named;
     if (state === NO_PRIVILEGE && !(await isDaemons(url))) throw new NotAllowed(error);
+    const lost = error instanceof RowsLost ? [] : await lostRows(url);
+    if (lost.length > 0) throw new RowsLost(lost, error);
     if (!NO_TABLES.has(state) || (await hasTables(url))) throw error;
     throw new Error('the mirror has no tables yet: start the daemon, or run `catalog-mirror migrate`', {
       cause: error,
@@ -166,6 +169,37 @@ export class NotAllowed extends Misconfigured {
         'and follow without --name and --filter',
       cause,
     );
+  }
+}
+
+/** Tables that the message names. */
+const NAMED = 3;
+
+/** Somebody has deleted rows without which nothing can be read. */
+export class RowsLost extends Error {
+  override readonly name = 'RowsLost';
+  readonly kind = 'rows-lost';
+  readonly hint =
+    '`catalog-mirror migrate` makes them anew, or says what to do where the whole mirror is without rows';
+
+  constructor(tables: readonly string[], cause?: unknown) {
+    const more = tables.length > NAMED ? ` and ${tables.length - NAMED} more tables` : '';
+    super(
+      `rows that the mirror cannot do without are gone: ${tables.slice(0, NAMED).join(', ')}${more}`,
+      cause === undefined ? {} : { cause },
+    );
+  }
+}
+
+/** What cannot be asked is no news beside the error at hand. */
+async function lostRows(url: string): Promise<readonly string[]> {
+  const sql = connect(url, { max: 1 });
+  try {
+    return await readLostRows(sql);
+  } catch {
+    return [];
+  } finally {
+    await sql.end({ timeout: 1 });
   }
 }
 

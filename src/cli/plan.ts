@@ -5,12 +5,13 @@ import { promisesLine } from '../status/format.ts';
 import type { Sql } from '../store/connection/db.ts';
 import { type LearnedRates, readLearnedRates } from '../store/live/learned-rates.ts';
 import { type PromiseStats, readPromises } from '../store/sellers/promises.ts';
+import { readLostRows } from '../store/setup/lost-rows.ts';
 import { type CatalogSize, readCatalogSize } from '../store/status/counts.ts';
 import { type Capacity, type CapacityInput, capacityOf } from '../sync/live/capacity.ts';
 import { gainsOf, type WhatIf } from '../sync/live/gains.ts';
 import { MAX_UNDER_WAY } from '../sync/reprice/slice.ts';
 import { type Arguments, type Command, EXIT, numberOption, problemsIn, UsageError } from './command.ts';
-import { withMirror } from './mirror.ts';
+import { RowsLost, withMirror } from './mirror.ts';
 import { NoMirror } from './no-mirror.ts';
 import { gainLines, planScreen } from './plan/screen.ts';
 
@@ -162,6 +163,8 @@ interface Learned {
 
 /** Reads the mirror's size, rates and promises, in one go. */
 async function readMirror(sql: Sql): Promise<CatalogSize & Learned> {
+  const lost = await readLostRows(sql);
+  if (lost.length > 0) throw new RowsLost(lost);
   const [size, rates, promises] = await Promise.all([
     readCatalogSize(sql),
     readLearnedRates(sql),

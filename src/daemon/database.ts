@@ -12,6 +12,7 @@ import { waitForDatabase } from '../store/connection/startup.ts';
 import { repairSequencesAtStart } from '../store/history/changes.ts';
 import { type Account, noteAccount, refuseOtherPartner } from '../store/setup/account.ts';
 import { registerInstance } from '../store/setup/instance.ts';
+import { restoreLostRows } from '../store/setup/lost-rows.ts';
 import { migrateDatabase } from '../store/setup/migrations.ts';
 import { noticeLines } from '../telemetry/log/lines.ts';
 import { emitLine, type Log } from '../telemetry/log/logger.ts';
@@ -213,6 +214,8 @@ export async function migrateMirror(
   await migrateDatabase(databaseUrl, {
     refuse: (migrating) => refuseOtherPartner(migrating, accountOf(config)),
   }).catch(tellingOfPooler(log));
+  const tables = await restoreLostRows(sql);
+  if (tables.length > 0) emitLine(log, { event: 'rows.restored', tables, skus: 0 });
   await repairSequencesAtStart(sql);
   const leave = await registerInstance(databaseUrl, systemClock, config.catalog.scope === 'scope');
   onStop(leave);

@@ -39,6 +39,7 @@ export function handlersOf(
     historyMs: config.history.retentionMs,
     dailyMs: config.history.dailyRetentionMs,
   };
+  const ledger = { lookedUpTo: '' };
 
   async function task(
     name: RunTask,
@@ -64,7 +65,7 @@ export function handlersOf(
       return (await slice(stopping, hard)).end;
     },
     metadata: () => task('metadata', () => syncMetadata(sync)),
-    maintenance: () => task('maintenance', () => maintain(sync, retention)),
+    maintenance: () => task('maintenance', () => maintain(sync, retention, ledger)),
     'live-plan': () => task('live-plan', () => planLive(sync)),
   };
   const paused = Object.entries(jobs).map(([job, work]) => [job, () => pause.guard(job, work, 'enough')]);

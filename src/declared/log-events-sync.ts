@@ -181,6 +181,13 @@ export const CATALOG = {
     ['snapshot', 'listed', 'live', 'rebuilt'],
     'the manifest is downloaded; until then snapshot prices get less trustworthy with their age. See the runbook catalog-differs',
   ),
+  'rows.restored': line(
+    'warn',
+    'rows that the mirror cannot do without had been deleted, and are made anew',
+    ['tables', 'skus'],
+    'find who deletes in the schema catalog_internal, or loaded it without rows; what those rows had learned begins anew, ' +
+      'and SKUs that the ledger had lost are asked for again',
+  ),
   'scope.differs': line(
     ['warn', 'debug'],
     'another daemon was started with another MIRROR_SCOPE, which counts for all of them',

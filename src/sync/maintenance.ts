@@ -17,6 +17,7 @@ import { pruneQuarantine } from '../store/quarantine.ts';
 import { pruneHints } from '../store/sellers/hints.ts';
 import { readScope, readScopeState } from '../store/sellers/scope.ts';
 import { forgetUnknown, readWatchlist } from '../store/sellers/watchlist.ts';
+import { restoreLedger, restoreLostRows, restorePrices } from '../store/setup/lost-rows.ts';
 import { pruneSamples } from '../store/status/samples.ts';
 import { pruneCalibration } from '../store/trust/calibration.ts';
 import type { SyncContext } from './context.ts';
@@ -24,6 +25,8 @@ import { nextRefresh } from './intervals.ts';
 import type { TaskOutcome } from './outcome.ts';
 
 const AT_ONCE = 10_000;
+/** SKUs a run of which the ledger is compared: a million within two hours, in some ten milliseconds each. */
+const LOOKED_THROUGH = 10_000;
 /**
  * Of SKUs that are sorted by the rules of catalog.scope at a time: some tens of seconds. Where calls are made, they
  * go on with it.
@@ -67,15 +70,17 @@ export interface Retention {
 /**
  * Sets sequences right that are behind their rows, frees what crashed workers left claimed, makes room ahead for
  * history, and drops what no one needs any more. While Postgres's clock jumps, nothing that cannot be had again is
- * dropped for its age. A step that fails, as where a seller's foreign key keeps a SKU from being forgotten, fails the
- * run by its name, and the others are done.
+ * dropped for its age. `ledger`: how far this daemon has compared the ledger with the catalog. A step that fails, as
+ * where a seller's foreign key keeps a SKU from being forgotten, fails the run by its name, and the others are done.
  */
 export async function maintain(
   ctx: SyncContext,
   { windowMs, historyMs, dailyMs }: Retention,
+  ledger: { lookedUpTo: string } = { lookedUpTo: '' },
 ): Promise<TaskOutcome> {
   const { sql, settings } = ctx;
   const steps = new Steps();
+  const restored = await steps.count('lost-rows', () => restoreRows(ctx, ledger));
   await steps.run('sequences', () => repairSequences(sql));
   const released = await steps.count('release', () => endWaits(sql, AT_ONCE));
   const broughtForward = await steps.count('intervals', () => keepIntervals(ctx));
@@ -114,7 +119,15 @@ export async function maintain(
     : 0;
   const membersDropped = await steps.count('members', () => pruneMemberHistory(sql, { limit: AT_ONCE }));
   const batchesDropped = await steps.count('changes', () => pruneBatches(sql, { limit: AT_ONCE }));
-  const most = Math.max(released, broughtForward, forgotten, membersDropped, batchesDropped, daysDropped);
+  const most = Math.max(
+    released,
+    broughtForward,
+    forgotten,
+    membersDropped,
+    batchesDropped,
+    daysDropped,
+    restored > 0 ? AT_ONCE : 0,
+  );
   const nextInMs = most < AT_ONCE && daily?.caughtUp !== false ? MAINTENANCE_EVERY_MS : 1000;
   const daysWritten = daily?.written ?? 0;
   const counts = {
@@ -160,6 +173,21 @@ async function keepIntervals({ sql, settings }: SyncContext): Promise<number> {
   let moved = 0;
   for (const each of turns) moved += await bringForward(sql, each, AT_ONCE);
   return moved;
+}
+
+/**
+ * Makes anew what somebody else has deleted of the mirror's own rows, which it cannot do without: those of tables of
+ * one row, and those of the ledger in the next part of the catalog; and has all asked for where no price is left.
+ * Returns of how many SKUs the ledger had lost its row: then the parts follow each other without a wait.
+ */
+async function restoreRows({ sql, emit }: SyncContext, ledger: { lookedUpTo: string }): Promise<number> {
+  const tables = await restoreLostRows(sql);
+  const { upTo, restored } = await restoreLedger(sql, ledger.lookedUpTo, LOOKED_THROUGH);
+  ledger.lookedUpTo = upTo ?? '';
+  const unpriced = await restorePrices(sql, LOOKED_THROUGH);
+  const skus = restored + unpriced;
+  if (tables.length > 0 || skus > 0) emit({ event: 'rows.restored', tables, skus });
+  return restored;
 }
 
 /** Steps of a run, each of which may fail by itself. */

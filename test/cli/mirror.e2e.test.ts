@@ -171,3 +171,26 @@ describe('DATABASE_URL with the mirror of another partner, of an earlier version
     expect([await applied(sql), await everything(sql)]).toEqual(before);
   });
 });
+
+test('where rows are gone that nothing can be read without, commands say which, and migrate makes them anew', async () => {
+  const database = await createDatabase('migrated');
+  onTestFinished(() => database.drop());
+  const sql = connect(database.url, { max: 1 });
+  onTestFinished(() => sql.end());
+  await sql`truncate catalog_internal.sync, catalog_internal.settings, catalog_internal.promising`;
+  const env = { DATABASE_URL: database.url };
+  for (const args of [['status'], ['plan'], ['show', 'A']]) {
+    const { code, stderr } = await runProgram(args, env);
+    expect([args, code === 0, stderr]).toEqual([
+      args,
+      false,
+      expect.stringContaining(
+        'catalog_internal.promising, catalog_internal.settings, catalog_internal.sync',
+      ) as string,
+    ]);
+    expect(stderr).toContain('`catalog-mirror migrate` makes them anew');
+  }
+  expect((await runProgram(['migrate'], env)).stdout).toContain('are made anew: catalog_internal.promising');
+  expect((await runProgram(['status', '--json'], env)).stdout).toContain('"state"');
+  expect((await runProgram(['migrate'], env)).stdout).not.toContain('anew');
+});

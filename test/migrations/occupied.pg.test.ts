@@ -222,6 +222,20 @@ describe('what another application has made is named, and stays as it is', () =>
     expect((await refused()).message).toContain('table catalog.orders');
   });
 
+  test('a mirror without its rows, as pg_dump --schema-only leaves it', async () => {
+    await useMirror();
+    const tables = await sql<{ name: string }[]>`
+      select c.oid::regclass::text as name from pg_class c
+      where relkind in ('r', 'p') and relnamespace in ('catalog'::regnamespace, 'catalog_internal'::regnamespace)
+        and c.oid <> 'catalog.skus'::regclass`;
+    await sql.unsafe(`truncate ${tables.map(({ name }) => name).join(', ')}`);
+    expect(await refused()).toMatchObject({
+      kind: 'mirror-incomplete',
+      message: expect.stringContaining('without its rows') as string,
+      hint: expect.stringContaining('drop catalog, catalog_internal and catalog_queue') as string,
+    });
+  });
+
   test('a mirror of another role, whose ledger is not to be read: nobody is told to drop it', async () => {
     await useMirror();
     const { url } = await plainRole();

@@ -23,6 +23,7 @@ import { LATE_PRICES } from './late-prices.ts';
 import { LEARNED_NAMES } from './learned-names.ts';
 import { LIVE } from './live.ts';
 import { LOCKS } from './locks.ts';
+import { LOST_ROWS } from './lost-rows.ts';
 import { MANIFEST_ANSWERS } from './manifest-answers.ts';
 import { MASS_MOVES } from './mass-moves.ts';
 import type { Mutant } from './mutant.ts';
@@ -94,4 +95,5 @@ export const LISTS: Readonly<Record<string, readonly Mutant[]>> = {
   scope: SCOPE,
   followers: FOLLOWERS,
   believing: BELIEVING,
+  'lost-rows': LOST_ROWS,
 };

@@ -214,7 +214,7 @@ describe('where chunks of the history are dropped', () => {
   });
 
   test('maintenance drops none that is not counted, and goes on at once until it is', async () => {
-    const ctx = { sql: store.sql, settings, tracer: NO_TRACER } as unknown as SyncContext;
+    const ctx = { sql: store.sql, settings, tracer: NO_TRACER, emit: () => {} } as unknown as SyncContext;
     const run = () => maintain(ctx, { windowMs: 60_000, historyMs: 7 * DAY_MS, dailyMs: 0 });
     await pricedSince('01-01 00:00');
     await enterNextChunk();
@@ -264,7 +264,12 @@ test('days older than DAILY_RETENTION go, so many at a time, and what is left sa
 });
 
 test('maintenance drops days only by DAILY_RETENTION, and by a clock that was watched', async () => {
-  const ctx = { sql: store.sql, settings: settingsWith({}), tracer: NO_TRACER } as unknown as SyncContext;
+  const ctx = {
+    sql: store.sql,
+    settings: settingsWith({}),
+    tracer: NO_TRACER,
+    emit: () => {},
+  } as unknown as SyncContext;
   const dropped = async (dailyMs: number) => {
     const outcome = await maintain(ctx, { windowMs: 60_000, historyMs: 0, dailyMs });
     return (outcome as { counts: Record<string, number> }).counts['daysDropped'];

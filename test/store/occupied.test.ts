@@ -7,7 +7,7 @@ import {
   OccupiedError,
 } from '../../src/store/setup/occupied.ts';
 
-const NEW: Found = { schemas: [], ledger: 'none', skus: false, queueTables: false };
+const NEW: Found = { schemas: [], ledger: 'none', skus: false, bare: false, queueTables: false };
 const schema = (more: Partial<FoundSchema>): FoundSchema => ({
   schema: 'catalog',
   owner: 'mirror',
@@ -29,6 +29,21 @@ test.each<[string, Partial<Found>, RegExp[]]>([
     'tables of another application of the same role',
     { schemas: [schema(FULL)] },
     [/has table catalog\.products/],
+  ],
+  [
+    'the tables of a mirror without their rows',
+    { schemas: [schema(FULL), schema({ ...FULL, schema: 'catalog_internal' })], skus: true, bare: true },
+    [/without its rows, as pg_dump --schema-only/],
+  ],
+  [
+    'the same, of a mirror that has its rows',
+    { schemas: [schema(FULL)], ledger: 'ours', skus: true, bare: true },
+    [],
+  ],
+  [
+    'the same, of another role',
+    { schemas: [schema({ ...FULL, ...SHOP })], skus: true, bare: true },
+    [/belongs to shop/],
   ],
   ['an empty schema of another role', { schemas: [schema(SHOP)] }, [/belongs to shop and is empty/]],
   [

@@ -35,6 +35,8 @@ export interface Found {
   readonly ledger: 'none' | 'ours' | 'foreign' | 'hidden';
   /** Whether the mirror's first table is there. */
   readonly skus: boolean;
+  /** Whether the mirror's tables are there, and nothing of what is applied: a dump without rows was loaded. */
+  readonly bare: boolean;
   /** Whether BullMQ's table of its version is there. */
   readonly queueTables: boolean;
 }
@@ -67,7 +69,8 @@ export class OccupiedError extends Misconfigured {
 const ELSEWHERE = 'give the mirror a database of its own: CREATE DATABASE …, and name it in DATABASE_URL';
 
 /** The schemas that stand in the mirror's way, each with whose it is and what is in it. Pure. */
-export function judgeSchemas({ schemas, ledger, skus, queueTables }: Found): Occupied[] {
+export function judgeSchemas({ schemas, ledger, skus, bare, queueTables }: Found): Occupied[] {
+  if (ledger === 'none' && bare && schemas.every(({ belongs }) => belongs)) return [WITHOUT_ROWS];
   const judged = schemas.flatMap((found): Occupied[] => {
     const isQueue = found.schema === QUEUE_SCHEMA;
     const isKnown = isQueue ? queueTables : ledger === 'ours';
@@ -85,6 +88,13 @@ export function judgeSchemas({ schemas, ledger, skus, queueTables }: Found): Occ
   if (ledger === 'ours' && !skus && judged.length === 0) judged.push(incomplete(schemas));
   return judged;
 }
+
+const WITHOUT_ROWS: Occupied = {
+  kind: 'mirror-incomplete',
+  text: "the schemas catalog and catalog_internal are a mirror's, and without its rows, as pg_dump --schema-only leaves them",
+  remedy:
+    'load them with their rows; or, to begin anew, drop catalog, catalog_internal and catalog_queue with CASCADE',
+};
 
 function describe({ schema, owner, count, objects, owners }: FoundSchema): string {
   const more = count > objects.length ? `, and ${count - objects.length} more` : '';
@@ -125,7 +135,9 @@ export async function readFound(sql: Sql, first: number): Promise<Found> {
 async function readOnce(sql: Sql, first: number): Promise<Found> {
   const schemas = await readSchemas(sql);
   // Without to_regclass, to which a schema that this role may not use is an error.
-  const [there] = await sql<[{ kind: string | null; readable: boolean; skus: boolean; queue: boolean }]>`
+  const [there] = await sql<
+    [{ kind: string | null; readable: boolean; skus: boolean; bare: boolean; queue: boolean }]
+  >`
     with relations as (
       select c.oid, nspname || '.' || relname as name, relkind::text as kind, has_schema_privilege(n.oid, 'USAGE') as usable
       from pg_class c join pg_namespace n on n.oid = relnamespace where nspname = any (${OUR_SCHEMAS})
@@ -135,17 +147,18 @@ async function readOnce(sql: Sql, first: number): Promise<Found> {
         select from relations where name = 'catalog_internal.migrations' and usable and has_table_privilege(oid, 'SELECT')
       ) as readable,
       exists (select from relations where name = 'catalog.skus') as skus,
+      (select count(*) = 3 from relations where name in ('catalog.skus', 'catalog_internal.due', 'catalog_internal.sync')) as bare,
       exists (
         select from relations join pg_attribute on attrelid = oid
         where name = ${`${QUEUE_SCHEMA}.migration`} and attname = 'version'
       ) as queue`;
-  const { kind, readable, skus, queue: queueTables } = there;
+  const { kind, readable, skus, bare, queue: queueTables } = there;
   const read = async () => {
     if (kind === null) return 'none';
     if (!readable) return 'hidden';
     return kind === 'r' ? await readLedger(sql, first) : 'foreign';
   };
-  return { schemas, ledger: await read(), skus, queueTables };
+  return { schemas, ledger: await read(), skus, bare, queueTables };
 }
 
 /** By its members as JSON: another application's table of this name may have any columns. */
