@@ -5,6 +5,7 @@ import { shownJson } from '../lib/shown-json.ts';
 import { readPace } from '../pace/ledger.ts';
 import { paceLimits } from '../pace/policy.ts';
 import { OUTAGE_KINDS } from '../partner/errors.ts';
+import { otherSettings } from '../store/catalog/sync-state.ts';
 import type { Sql } from '../store/connection/db.ts';
 import { sqlState } from '../store/connection/sql-errors.ts';
 import { endCallPause } from '../store/ledger/tasks.ts';
@@ -14,7 +15,7 @@ import { createScrubber } from '../telemetry/log/scrub.ts';
 import { type Arguments, type Command, EXIT, numberOption, problemsIn, UsageError } from './command.ts';
 import { judgeAccount } from './doctor/account.ts';
 import { fail, type CheckResult, skipped, warn } from './doctor/check.ts';
-import { checkCredential, judgeShare } from './doctor/configuration.ts';
+import { checkCredential, judgeSettings, judgeShare } from './doctor/configuration.ts';
 import { checkPartnerReachable } from './doctor/connection.ts';
 import { askPartner, type PartnerReport } from './doctor/partner.ts';
 import { ledgerPermits, localPermits } from './doctor/permits.ts';
@@ -159,7 +160,9 @@ async function examineMirror(config: Config, most: number): Promise<Examined> {
     const others = isReady ? await readOthers(sql, config) : null;
     const account = isReady ? [judgeAccount(config, await readAccount(sql), now())] : [];
     const scope = isReady ? judgeScope(config, await readScopeState(sql)) : [];
-    const share = [...account, ...scope, ...judgeShare(config, others)];
+    const otherwise = isReady ? await otherSettings(sql, config, paceLimits(config)) : [];
+    const own = judgeSettings(otherwise, facts.daemons);
+    const share = [...account, ...scope, ...own, ...judgeShare(config, others)];
     if (blocked !== null)
       return { findings: [...findings, ...share], partner: nothingAsked([skipped('partner', blocked)]) };
     if (most === 0) return { findings: [...findings, ...share], partner: nothingAsked([]) };

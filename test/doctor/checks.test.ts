@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { type CheckResult, judgeSkew } from '../../src/cli/doctor/check.ts';
-import { judgeShare } from '../../src/cli/doctor/configuration.ts';
+import { judgeSettings, judgeShare } from '../../src/cli/doctor/configuration.ts';
 import { judgeCertificate, judgeEncryption } from '../../src/cli/doctor/connection.ts';
 import { judgePostgres, type PostgresFacts } from '../../src/cli/doctor/postgres.ts';
 import { judgeRedis } from '../../src/cli/doctor/redis.ts';
@@ -233,4 +233,13 @@ test.each<[string, string[]]>([
 test('api_key and secret in base64 are known as such', () => {
   expect(isBasicPair(btoa('key:secret'), 'key')).toBe(true);
   expect(isBasicPair(btoa('other:secret'), 'key')).toBe(false);
+});
+
+test('warns where a daemon runs with other settings than this environment has, and only then', () => {
+  expect(bad(judgeSettings(['DELTA_INTERVAL', 'SWEEP_INTERVAL'], 1))).toEqual(['WARN settings']);
+  expect(judgeSettings(['DELTA_INTERVAL', 'SWEEP_INTERVAL'], 1)[0]?.text).toContain(
+    'DELTA_INTERVAL, SWEEP_INTERVAL',
+  );
+  expect(judgeSettings(['DELTA_INTERVAL'], 0)).toEqual([]);
+  expect(judgeSettings([], 2)).toEqual([]);
 });

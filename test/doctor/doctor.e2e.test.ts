@@ -215,6 +215,15 @@ describe.concurrent('doctor', () => {
     expect(said.checks).toContainEqual(
       expect.objectContaining({ check: 'daemons', text: '1 running on this database' }),
     );
+    const differing = (checks: Said['checks']) => checks.filter(({ check }) => check === 'settings');
+    expect(differing(said.checks)).toEqual([]);
+    const other = { ...stack.env, SWEEP_INTERVAL: '5d' };
+    const { checks } = JSON.parse(
+      (await runProgram(['doctor', '--json', '--requests', '0'], other)).stdout,
+    ) as Said;
+    expect(differing(checks)).toMatchObject([
+      { level: 'WARN', text: expect.stringMatching(/: SWEEP_INTERVAL$/) as string },
+    ]);
   });
 
   test('after a wrong secret says how long the back-off lasts, what refused, and what to do', async ({

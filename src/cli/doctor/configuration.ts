@@ -22,6 +22,20 @@ export function checkCredential({ partner }: Pick<Config, 'partner'>): CheckResu
   });
 }
 
+/**
+ * Whether this environment is that of the daemons. `others`: settings that the one that was started last has otherwise.
+ */
+export function judgeSettings(others: readonly string[], daemons: number): CheckResult[] {
+  if (daemons === 0 || others.length === 0) return [];
+  return [
+    warn(
+      'settings',
+      `the daemon that was started last has others than this environment: ${others.join(', ')}`,
+      'what doctor says goes by this environment: give it, and all daemons on this database, the same settings',
+    ),
+  ];
+}
+
 /** Requests that the partner documents for an account, a minute (partner rule 8.rate). */
 const DOCUMENTED_PER_MINUTE = 200;
 const MINUTE_MS = 60_000;
