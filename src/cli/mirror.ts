@@ -149,11 +149,23 @@ async function withConnection<T>(
     const lost = error instanceof RowsLost ? [] : await lostRows(url);
     if (lost.length > 0) throw new RowsLost(lost, error);
     if (!NO_TABLES.has(state) || (await hasTables(url))) throw error;
-    throw new Error('the mirror has no tables yet: start the daemon, or run `catalog-mirror migrate`', {
-      cause: error,
-    });
+    throw new NoTables(error);
   } finally {
     await sql.end({ timeout: 1 });
+  }
+}
+
+/** The database has no mirror, or not yet: nothing is broken. */
+export class NoTables extends Misconfigured {
+  override readonly name = 'NoTables';
+  readonly kind = 'no-tables';
+
+  constructor(cause: unknown) {
+    super(
+      'the mirror has no tables yet',
+      'start the daemon, or run `catalog-mirror migrate`; or correct DATABASE_URL',
+      cause,
+    );
   }
 }
 

@@ -58,7 +58,7 @@ export const refresh: Command = {
     await withMirror(config, async (sql, which) => {
       if (which !== null) print(`in ${which}:`);
       const tell = (
-        { due, added, released, resumed, outside = 0 }: Refreshed,
+        { due, added, released, resumed, outside = 0, once = 0 }: Refreshed,
         more: string,
         what: string,
       ) => {
@@ -71,6 +71,10 @@ export const refresh: Command = {
         if (outside > 0)
           print(
             `${skusAre(outside)} out of scope and not asked for: see catalog.scope, and \`catalog-mirror show\` for the rule`,
+          );
+        if (once > 0)
+          print(
+            `${skusAre(once)} asked for once: a rule of catalog.scope goes by their metadata, and decides then`,
           );
         if (resumed) print('bulk calls were paused after failures, and are made again');
       };

@@ -17,6 +17,7 @@ const BATCH = 1000;
 const READ_ONLY = '25006';
 /** Postgres's numbers of types: a date, a time without a zone, a moment, and what the driver leaves as text. */
 const [DATE, TIMESTAMP, TIMESTAMPTZ, INT8, NUMERIC] = [1082, 1114, 1184, 20, 1700];
+const [JSON_TEXT, JSONB, INT8_ARRAY, NUMERIC_ARRAY] = [114, 3802, 1016, 1231];
 /** A statement whose first word, behind comments and brackets, is one of these. */
 const beginsWith = (words: string): RegExp =>
   new RegExp(`^(?:[\\s(]|--[^\\n]*(?:\\n|$)|/\\*(?:[^*]|\\*(?!/))*\\*/)*(?:${words})\\b`, 'i');
@@ -107,11 +108,24 @@ async function* pagesOf(tx: Tx, query: string): AsyncGenerator<Page> {
 function keepTexts(connection: Sql, isJson: boolean): void {
   const asWritten = (text: string) => text;
   const moment = (text: string) => (Number.isNaN(Date.parse(text)) ? text : new Date(text));
-  Object.assign(connection.options.parsers, {
+  const { parsers } = connection.options;
+  // The driver marks by `array` what takes an array's text; it makes them from what it finds when it connects.
+  const exactArray = (type: number) => {
+    const parser = parsers[type];
+    return parser && Object.assign((text: string) => exactly(parser(text)), { array: true });
+  };
+  Object.assign(parsers, {
     [DATE]: asWritten,
     [TIMESTAMP]: asWritten,
     [TIMESTAMPTZ]: moment,
-    ...(isJson && { [INT8]: exactNumber, [NUMERIC]: exactNumber }),
+    [JSON_TEXT]: exactJson,
+    [JSONB]: exactJson,
+    ...(isJson && {
+      [INT8]: exactNumber,
+      [NUMERIC]: exactNumber,
+      [INT8_ARRAY]: exactArray(INT8_ARRAY),
+      [NUMERIC_ARRAY]: exactArray(NUMERIC_ARRAY),
+    }),
   });
 }
 
@@ -124,6 +138,20 @@ export function exactNumber(text: string): number | string {
   // Behind more zeros than that, digits are lost, and then the number.
   const isKept = Number.isFinite(number) && (Math.abs(number) > 1e-300 || digits === '');
   return isKept && isExact ? number : text;
+}
+
+/** The same for each text of an array of any dimensions, in which the driver leaves NULL as it is written. Pure. */
+function exactly(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(exactly);
+  if (value === 'NULL') return null;
+  return typeof value === 'string' ? exactNumber(value) : value;
+}
+
+/** JSON, of which numbers that would lose a digit stay as they are written, as text. Pure. */
+export function exactJson(text: string): unknown {
+  return JSON.parse(text, (_key, value: unknown, context?: { readonly source?: string }) =>
+    typeof value === 'number' ? exactNumber(context?.source ?? String(value)) : value,
+  );
 }
 
 async function reading(

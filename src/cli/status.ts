@@ -14,7 +14,7 @@ import { readDaemonSettings } from '../store/catalog/sync-state.ts';
 import type { Sql } from '../store/connection/db.ts';
 import { type Counting, readCounts } from '../store/status/counts-reader.ts';
 import { type Arguments, type Command, EXIT, problemsIn, UsageError } from './command.ts';
-import { NotAllowed, withMirror } from './mirror.ts';
+import { NoTables, NotAllowed, withMirror } from './mirror.ts';
 import { NoMirror } from './no-mirror.ts';
 import { printError, withoutSecrets } from './print-error.ts';
 import type { Printer } from './printer.ts';
@@ -123,7 +123,7 @@ async function showOnce(config: MirrorConfig, show: Show, print: Printer['print'
   const seen = await withMirror(config, (sql, which) => readStatusOf(sql, config, 'now', which)).catch(
     (error: unknown) => {
       // Nothing is broken where there is nothing, or nothing that this role may read.
-      if (error instanceof NoMirror || error instanceof NotAllowed) throw error;
+      if (error instanceof NoMirror || error instanceof NoTables || error instanceof NotAllowed) throw error;
       printError(error);
       return away(error);
     },

@@ -63,6 +63,9 @@ export const OUTAGE_KINDS: readonly PartnerErrorKind[] = [
   'no-skus-read',
 ];
 
+const NO_BULK_BODY =
+  'the request was rejected as invalid, by the partner or by what stands before it: check PARTNER_BASE_URL with `doctor`';
+
 const HINTS: Record<PartnerErrorKind, string> = {
   'throttled-or-forbidden':
     'throttled or refused: the partner answers both alike; ' +
@@ -135,9 +138,12 @@ export class PartnerError extends Error {
     this.route = route;
     this.status = status;
     this.code = code;
-    this.hint = facts.hint ?? HINTS[kind];
+    this.hint = facts.hint ?? hintFor(kind, route);
   }
 }
+
+const hintFor = (kind: PartnerErrorKind, route: Route): string =>
+  kind === 'bad-request' && route !== 'bulk' ? NO_BULK_BODY : HINTS[kind];
 
 /**
  * Whether a refusal may be for what was asked, and not for all of the account's requests: a gateway answers so what

@@ -259,7 +259,7 @@ export function catalog({ stats, sync }: Status, now: Date): Html {
       <dd>${stats.catalogState}${fault}</dd>
       ${term('snapshot', "the partner's build of the catalog that the mirror follows")}
       <dd id="snapshot">${stats.snapshotId ?? 'none'}</dd>
-      <dt>generated</dt>
+      ${term('newest built', 'when the newest build that the partner has named was made; the one above may be an older or newer one')}
       <dd>${ago(stats.snapshotGeneratedAt, now)}</dd>
       ${term('baseline', 'the last manifest, the list of all SKUs, that was applied')}
       <dd>

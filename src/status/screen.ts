@@ -162,7 +162,7 @@ function catalogParts({ stats, sync, daemons }: Status, ago: (at: Date | null) =
     },
     {
       label: 'snapshot',
-      text: `${stats.snapshotId ?? 'none'}, generated ${ago(stats.snapshotGeneratedAt)}`,
+      text: `${stats.snapshotId ?? 'none'}; the partner's newest was built ${ago(stats.snapshotGeneratedAt)}`,
     },
     {
       label: 'baseline',

@@ -12,6 +12,7 @@ import {
   pruneMemberHistory,
 } from '../store/history/retention.ts';
 import { bringForward, promoteMetadata, endWaits, type Turns } from '../store/ledger/due.ts';
+import { bringTasksForward } from '../store/ledger/tasks.ts';
 import { pruneLiveCalls, readLivePlan } from '../store/live/live.ts';
 import { pruneQuarantine } from '../store/quarantine.ts';
 import { pruneHints } from '../store/sellers/hints.ts';
@@ -143,8 +144,8 @@ export async function maintain(
 }
 
 /**
- * Brings turns forward that were set by longer intervals than those that are configured now. Live SKUs have such turns
- * where they are refreshed in rotation.
+ * Brings turns of SKUs and tasks forward that were set by longer intervals than those that are configured now. Live
+ * SKUs have such turns where they are refreshed in rotation.
  */
 async function keepIntervals({ sql, settings }: SyncContext): Promise<number> {
   const { incident, refreshThreshold } = await readLivePlan(sql);
@@ -170,7 +171,9 @@ async function keepIntervals({ sql, settings }: SyncContext): Promise<number> {
       ? [{ lane: 'live', live: true, reasons: ['live'], intervalSeconds: liveMs / 1000, as: null } as const]
       : []),
   ];
-  let moved = 0;
+  const { deltaMs, manifestMs, catalogCheckMs } = settings.intervals;
+  const tasks = { delta: deltaMs, manifest: manifestMs, 'catalog-check': catalogCheckMs };
+  let moved = (await bringTasksForward(sql, tasks)).length;
   for (const each of turns) moved += await bringForward(sql, each, AT_ONCE);
   return moved;
 }

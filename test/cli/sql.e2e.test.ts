@@ -32,6 +32,25 @@ test('shows rows under their names, and says how many', async () => {
   expect((await sql('select 1 where false')).stdout).toBe('(0 rows)');
 });
 
+test('numbers in arrays and in JSON lose no digit', async () => {
+  const big = '12345678901234567890';
+  expect(
+    (
+      await sql(
+        '--json',
+        `select array[1::bigint, null, 9007199254740993] a, array[[1.5, 2.50]] n, '{"x": [${big}, 1.0, -2e3]}'::jsonb j, '${big}'::json k`,
+      )
+    ).stdout,
+  ).toBe(`{"a":[1,null,"9007199254740993"],"n":[[1.5,2.5]],"j":{"x":["${big}",1,-2000]},"k":"${big}"}`);
+  expect((await sql(`select '{"x": ${big}}'::jsonb as j`)).stdout).toContain(big);
+});
+
+test('a query that is none is not waited for', async () => {
+  for (const query of [';', '/* x */', '  -- x'])
+    expect(await sql(query)).toMatchObject({ code: 0, stdout: '(0 rows)' });
+  expect(await sql('--json', ';')).toMatchObject({ code: 0, stdout: '' });
+});
+
 test('EXPLAIN and SHOW have rows, too; what has none says so', async () => {
   expect((await sql('/* why */ EXPLAIN (COSTS OFF) SELECT 1')).stdout).toBe(
     'QUERY PLAN\n----------\nResult\n(1 row)',

@@ -1,5 +1,6 @@
 import { array, assert, bigInt, integer, option, property, record, string } from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { BATCH_BYTES } from '../../src/cli/follow/receiver.ts';
 import { cut } from '../../src/follow/batch.ts';
 import { lineOf, shownPosition } from '../../src/follow/change.ts';
 import { messageOf } from '../../src/follow/message.ts';
@@ -157,4 +158,21 @@ test('a message is the same at each attempt, and its id has no full stop', () =>
       changes: [JSON.parse(lineOf(changeAt(3n))), JSON.parse(lineOf(changeAt(5n)))],
     },
   });
+});
+
+test('a post of several changes has no more than 96 KiB, all that is around them included', () => {
+  const longest = 'x'.repeat(64);
+  assert(
+    property(array(integer({ min: 10, max: 900 }), { minLength: 400, maxLength: 500 }), (sizes) => {
+      const changes = sizes.map((size, at) => changeAt(BigInt(at + 1), { newValue: 'é'.repeat(size) }));
+      const page = { changes, readTo: BigInt(sizes.length), copiedTo: null };
+      const batches = cut(page, { changes: 500, bytes: BATCH_BYTES });
+      expect(batches.length).toBeGreaterThan(1);
+      for (const batch of batches)
+        expect(
+          Buffer.byteLength(messageOf(longest, { ...batch, copyBegins: true }).body),
+        ).toBeLessThanOrEqual(96 * 1024);
+    }),
+    { numRuns: 30 },
+  );
 });

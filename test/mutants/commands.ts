@@ -16,8 +16,8 @@ export const COMMANDS: readonly Mutant[] = [
     ['test/cli/reader.e2e.test.ts'],
     [
       'status: a mirror that this role may not read is broken',
-      'error instanceof NoMirror || error instanceof NotAllowed',
-      'error instanceof NoMirror',
+      'error instanceof NoTables || error instanceof NotAllowed',
+      'error instanceof NoTables',
     ],
   ),
   ...faultsOf(

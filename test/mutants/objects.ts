@@ -4,6 +4,7 @@ const FUNCTIONS = 'drizzle/0009_functions_are_our_own.sql';
 const DATABASES = 'drizzle/0016_strange_databases.sql';
 const PARAMETERS = 'drizzle/0042_parameters_and_corrections.sql';
 const CHANGES = 'drizzle/0030_whole_changes.sql';
+const STATEMENT_TIME = 'drizzle/0058_statement_time.sql';
 const IMPLAUSIBLE = 'drizzle/0021_implausible.sql';
 const SCOPE = 'drizzle/0029_scope.sql';
 const BY_KEY = 'drizzle/0035_looked_up_by_key.sql';
@@ -118,7 +119,7 @@ export const OBJECTS: readonly Mutant[] = [
     ],
   ),
   ...faultsOf(
-    DATABASES,
+    STATEMENT_TIME,
     ['test/store/live-order.pg.test.ts', 'test/store/live.pg.test.ts', 'test/sync/incident.pg.test.ts'],
     [
       'past_moves: sizes count, not refreshes',
@@ -127,8 +128,8 @@ export const OBJECTS: readonly Mutant[] = [
     ],
     [
       'past_moves: a past of years',
-      "least(now() - first_priced_at, interval '3 days')",
-      '(now() - first_priced_at)',
+      "least(statement_timestamp() - first_priced_at, interval '3 days')",
+      '(statement_timestamp() - first_priced_at)',
     ],
   ),
   ...faultsOf(
@@ -177,7 +178,7 @@ export const OBJECTS: readonly Mutant[] = [
     ],
     [
       'trust: an incident doubts nothing',
-      "WHEN t.incident AND s.priced_at < now() - t.live_target THEN 'incident'",
+      "WHEN t.incident AND s.priced_at < statement_timestamp() - t.live_target THEN 'incident'",
       "WHEN t.incident AND false THEN 'incident'",
     ],
     [
@@ -187,7 +188,7 @@ export const OBJECTS: readonly Mutant[] = [
     ],
     [
       'trust: young prices are in doubt where deltas are late',
-      'OR s.priced_at < now() - t.live_target) THEN t.catalog_doubt',
+      'OR s.priced_at < statement_timestamp() - t.live_target) THEN t.catalog_doubt',
       'OR true) THEN t.catalog_doubt',
     ],
     [
@@ -229,16 +230,16 @@ export const OBJECTS: readonly Mutant[] = [
     ],
   ),
   ...faultsOf(
-    'drizzle/0049_catalog_checked.sql',
+    STATEMENT_TIME,
     ['test/store/thresholds.pg.test.ts'],
     [
       'delta_is_late: a time to come is in time',
-      "AND clock_timestamp() + interval '1 minute';\nEND;\n--> statement-breakpoint\nREVOKE ALL ON FUNCTION catalog_internal.delta_is_late",
-      "AND 'infinity';\nEND;\n--> statement-breakpoint\nREVOKE ALL ON FUNCTION catalog_internal.delta_is_late",
+      "AND clock_timestamp() + interval '1 minute';\nEND;",
+      "AND 'infinity';\nEND;",
     ],
     [
       'delta_is_late: never by its age',
-      'NOT BETWEEN now() - make_interval(secs => catalog_internal.delta_late_after(g))',
+      'NOT BETWEEN statement_timestamp() - make_interval(secs => catalog_internal.delta_late_after(g))',
       "NOT BETWEEN '-infinity'",
     ],
   ),
@@ -266,8 +267,8 @@ export const OBJECTS: readonly Mutant[] = [
     ],
     [
       'sync_status: the oldest is the newest',
-      'min(due_at) FILTER (WHERE due_at <= now()) AS oldest_due_at',
-      'max(due_at) FILTER (WHERE due_at <= now()) AS oldest_due_at',
+      'min(due_at) FILTER (WHERE due_at <= statement_timestamp() AND',
+      'max(due_at) FILTER (WHERE due_at <= statement_timestamp() AND',
     ],
   ),
   ...faultsOf(
@@ -314,9 +315,9 @@ export const OBJECTS: readonly Mutant[] = [
     ['test/store/questions.pg.test.ts'],
     ['skus_past_target: the newest first', 'ORDER BY t.priced_at LIMIT', 'ORDER BY t.priced_at DESC LIMIT'],
   ),
-  ...faultsOf('drizzle/0054_second_looks.sql', TRUST, [
+  ...faultsOf(STATEMENT_TIME, TRUST, [
     'trust: metadata that is due makes prices stale',
-    "coalesce(coalesce(d.outside_due_at, d.due_at) <= now() AND d.reason NOT IN ('metadata', 'again'), false) AS reprice_due",
-    'coalesce(coalesce(d.outside_due_at, d.due_at) <= now(), false) AS reprice_due',
+    "coalesce(coalesce(d.outside_due_at, d.due_at) <= statement_timestamp() AND d.reason NOT IN ('metadata', 'again'), false) AS reprice_due",
+    'coalesce(coalesce(d.outside_due_at, d.due_at) <= statement_timestamp(), false) AS reprice_due',
   ]),
 ];

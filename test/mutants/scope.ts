@@ -40,7 +40,7 @@ export const SCOPE: readonly Mutant[] = [
     ],
     [
       'scope: what was reported since is not asked for',
-      "OR reason IN ('new', 'changed') AND kept <= now() THEN",
+      "OR reason IN ('new', 'changed') AND kept <= statement_timestamp() THEN",
       'THEN',
     ],
     [

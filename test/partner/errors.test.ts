@@ -6,6 +6,7 @@ import {
   classifyFailure,
   codeOf,
   PartnerError,
+  ROUTES,
   safeCause,
   type PartnerErrorKind,
   type Route,
@@ -152,4 +153,10 @@ test('an error says kind, route, status, code and a hint', () => {
   expect(error).toMatchObject({ kind: 'snapshot-expired', route: 'delta', status: 400, code: '0010' });
   expect(error.message).toBe('delta: snapshot-expired (status 400, code 0010)');
   expect(error.hint).toContain('new manifest is fetched');
+});
+
+test('only of bulk calls is it said that their body may have another name', () => {
+  const hintOf = (route: Route) => new PartnerError('bad-request', route).hint;
+  for (const route of ROUTES)
+    expect([route, hintOf(route).includes('PARTNER_BULK_BODY_KEY')]).toEqual([route, route === 'bulk']);
 });

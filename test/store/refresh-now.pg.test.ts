@@ -5,6 +5,7 @@ import { connect } from '../../src/store/connection/db.ts';
 import { claimDue } from '../../src/store/ledger/claim.ts';
 import { returnClaim } from '../../src/store/ledger/due.ts';
 import { REFRESHES_CAME, takeRefreshes } from '../../src/store/sellers/refresh.ts';
+import { registerInstance } from '../../src/store/setup/instance.ts';
 import { eventually } from '../support/eventually.ts';
 import { hasEnded, outcome, requested, taken } from './refreshing.ts';
 import {
@@ -168,6 +169,34 @@ describe('catalog.refresh_now', () => {
       await outcome(store.sql`call catalog.refresh_now(array['A'], ${timeout}::text::interval)`),
     ).toMatch(/^22023 \| timeout: expected/);
     expect(await requested(store.sql)).toEqual([]);
+  });
+
+  test('at the timeout says of a daemon that works what it does, and that calls fail only where they do', async () => {
+    const { sql } = store;
+    await priced('A', 'B');
+    const leave = await registerInstance(store.url);
+    try {
+      const call = now(['A', 'B'], '3 s');
+      await taken(sql, 'A', 'B');
+      const [quota] = allDue(1).filter(({ lane, live }) => lane === 'urgent' && !live);
+      await claimDue(sql, { quotas: quota === undefined ? [] : [quota] }, LEASE_MS);
+      expect(await call).toMatch(
+        /^CM003 \| 0 of 2 .* s: 1 asked for at the moment, 0 put off by the partner, 1 waiting for their turn \| Not answered: \w \((due|asked for)\), \w \((due|asked for)\)$/,
+      );
+      expect(await now(['A'], '0')).toContain('asked for at the moment');
+      for (const next of ["now() + interval '5 minutes'", "'infinity'"]) {
+        await sql.unsafe(
+          `update catalog_internal.tasks set failures = 8, next_at = ${next} where task = 'reprice'`,
+        );
+        expect(await now(['A'], '0')).toMatch(
+          next === "'infinity'"
+            ? /when an operator says so/
+            : /bulk calls fail, and the next one is made at 20/,
+        );
+      }
+    } finally {
+      await leave();
+    }
   });
 
   test('returns at once where there is nothing to wait for; at a timeout of zero it has asked all the same', async () => {

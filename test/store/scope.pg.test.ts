@@ -264,6 +264,16 @@ describe('what is outside', () => {
     expect(await askedFor(sql)).toEqual(['A', 'B', 'C', 'D']);
   });
 
+  test('by name is asked for once where a rule needs its metadata, and said to be', async () => {
+    const { sql } = store;
+    await knownSkus(sql, ['A']);
+    await answerAsked(sql, found('A', { 9: 90 }));
+    await onlyScope(sql, ['brand', 'Nike']);
+    const refreshed = await refreshSkus(sql, ['A', 'C']);
+    expect(refreshed).toMatchObject({ due: 0, added: ['C'], outside: 1, once: 1 });
+    expect(await askedFor(sql)).toEqual(['C']);
+  });
+
   test('is not counted, nor drawn for a verification', async () => {
     const { sql } = store;
     await knownSkus(sql, ['A', 'B', 'C']);

@@ -38,6 +38,16 @@ test('sync_status shows the SKU that has been due for longest', async () => {
   const [row] =
     await sql`select extract(epoch from oldest_due_at)::int as oldest, due_skus::int as due from catalog.sync_status`;
   expect(row).toEqual({ oldest: 1000, due: 2 });
+  // What waits for its second answer is not due.
+  await sql`update catalog_internal.due set held_until = now() + interval '1 minute', doubt = 'implausible' where sku = 'A'`;
+  expect(
+    (
+      await sql`select extract(epoch from oldest_due_at)::int as oldest, due_skus::int as due from catalog.sync_status`
+    )[0],
+  ).toEqual({
+    oldest: 2000,
+    due: 1,
+  });
 });
 
 test('catalog.changes goes on from the newest position, and from none that is yet to come', async () => {

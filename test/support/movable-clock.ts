@@ -1,8 +1,8 @@
 import { connect, type Sql } from '../../src/store/connection/db.ts';
 
 /*
- * A clock of Postgres that can be set, in one database alone: `now()` and `clock_timestamp()` of `pg_catalog` are
- * others there. A sequence has by how much it is ahead, since it is read at once by everybody and rolled back by
+ * A clock of Postgres that can be set, in one database alone: `now()`, `statement_timestamp()` and `clock_timestamp()`
+ * of `pg_catalog` are others there. A sequence has by how much it is ahead, since it is read at once by everybody and rolled back by
  * nobody. To be there before the mirror's functions are: these mean what they name when they are made.
  */
 
@@ -12,9 +12,12 @@ const INSTALL = `
   select setval('movable.ahead_ms', 0);
   set allow_system_table_mods = on;
   alter function pg_catalog.now() rename to machine_now;
+  alter function pg_catalog.statement_timestamp() rename to machine_statement_timestamp;
   alter function pg_catalog.clock_timestamp() rename to machine_clock_timestamp;
   create function pg_catalog.now() returns timestamptz language sql stable parallel safe as
     $$ select machine_now() + make_interval(secs => pg_sequence_last_value('movable.ahead_ms'::regclass) / 1000.0) $$;
+  create function pg_catalog.statement_timestamp() returns timestamptz language sql stable parallel safe as
+    $$ select machine_statement_timestamp() + make_interval(secs => pg_sequence_last_value('movable.ahead_ms'::regclass) / 1000.0) $$;
   create function pg_catalog.clock_timestamp() returns timestamptz language sql volatile as
     $$ select machine_clock_timestamp() + make_interval(secs => pg_sequence_last_value('movable.ahead_ms'::regclass) / 1000.0) $$;
   reset allow_system_table_mods`;

@@ -105,6 +105,35 @@ describe('turns that were set by longer intervals', () => {
     });
   });
 
+  test('of tasks come, too; one that waits after a failure, is put off or runs is left alone', async () => {
+    const { sql } = store;
+    const planned = async (task: string, hours: number | null, more = '', outcome = 'done') =>
+      await sql.unsafe(`
+        update catalog_internal.tasks set finished_at = now() - interval '10 minutes', outcome = '${outcome}',
+          next_at = coalesce(now() + make_interval(hours => ${hours ?? 'null'}), 'infinity') ${more} where task = '${task}'`);
+    const nextIn = async () =>
+      Object.fromEntries(
+        (
+          await sql<{ task: string; minutes: number | null }[]>`
+            select task, case when next_at < 'infinity' then round(extract(epoch from next_at - now()) / 60)::int end as minutes
+            from catalog_internal.tasks where task in ('delta', 'manifest', 'catalog-check')`
+        ).map(({ task, minutes }) => [task, minutes]),
+      );
+    const shorter = { DELTA_INTERVAL: '5m', MANIFEST_INTERVAL: '30m', CATALOG_CHECK_INTERVAL: '2h' };
+    await planned('delta', 1);
+    await planned('manifest', 7);
+    await planned('catalog-check', 1);
+    expect(await start(shorter)).toMatchObject({ counts: { broughtForward: 2 } });
+    expect(await nextIn()).toEqual({ delta: 0, manifest: 20, 'catalog-check': 60 });
+    await planned('delta', 1, ', failures = 1');
+    await planned('manifest', null);
+    await planned('catalog-check', 9, '', 'paused');
+    expect(await start(shorter)).toMatchObject({ counts: { broughtForward: 0 } });
+    await planned('delta', 1, ", running_until = now() + interval '1 minute'");
+    expect(await start(shorter)).toMatchObject({ counts: { broughtForward: 0 } });
+    expect(await nextIn()).toEqual({ delta: 60, manifest: null, 'catalog-check': 540 });
+  });
+
   test('of live SKUs stay where refreshes are scarce: they are planned by their worth', async () => {
     await turn('live', 'live', true, 3600, 10 * 3600);
     await store.sql`update catalog_internal.live_plan set refresh_threshold = 0.1, max_interval_minutes = 900`;

@@ -4,7 +4,7 @@ CREATE OR REPLACE FUNCTION catalog.explain(sku text) RETURNS jsonb
 LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
   SELECT jsonb_build_object(
     'sku', s.sku,
-    'at', now(),
+    'at', statement_timestamp(),
     'state', s.state,
     'price_source', s.price_source,
     'in_manifest', s.in_manifest,

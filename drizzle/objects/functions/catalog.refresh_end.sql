@@ -13,15 +13,17 @@ BEGIN
   END IF;
   SELECT t.next_at INTO failing FROM catalog_internal.tasks t WHERE catalog_internal.calls_are_paused(t);
   SELECT string_agg(format('%s (%s)', n.sku, n.state), ', ' ORDER BY n.place) FILTER (WHERE n.place <= 10),
-    coalesce(why, 'bulk calls fail, and the next one is made ' || CASE WHEN isfinite(failing) THEN 'at ' || to_char(failing, iso) ELSE 'when an operator says so' END,
+    coalesce(why, 'bulk calls fail, and the next one is made '
+      || CASE WHEN isfinite(failing) THEN 'at ' || to_char(failing, iso) WHEN NOT isfinite(failing) THEN 'when an operator says so' END,
       format('%s asked for at the moment, %s put off by the partner, %s waiting for their turn',
-        count(*) FILTER (WHERE n.state = 'asked for'), count(*) FILTER (WHERE n.held_until IS NOT NULL), count(*) FILTER (WHERE n.state LIKE '%due%')))
+        count(*) FILTER (WHERE n.state = 'asked for'), count(*) FILTER (WHERE n.held_until IS NOT NULL), count(*) FILTER (WHERE n.state = 'due')))
   INTO named, why
   FROM (
     SELECT t.place, d.sku, CASE WHEN d.claim IS NULL THEN d.held_until END AS held_until,
       CASE WHEN d.claim IS NOT NULL THEN 'asked for'
         WHEN d.outside_due_at IS NOT NULL THEN 'out of scope'
-        WHEN d.held_until IS NULL THEN CASE WHEN d.due_at <= clock_timestamp() THEN 'due' ELSE 'not due yet' END
+        -- Also where the daemon has not read yet that it was asked for.
+        WHEN d.held_until IS NULL THEN 'due'
         ELSE format('%s until %s', CASE WHEN d.failures > 0 THEN 'failed' ELSE 'deferred' END, to_char(d.held_until, iso)) END AS state
     FROM jsonb_array_elements_text(ticket -> 'skus') WITH ORDINALITY AS t(sku, place) JOIN catalog_internal.due d ON d.sku = t.sku
   ) n;

@@ -5,7 +5,7 @@
 CREATE OR REPLACE FUNCTION catalog_internal.is_reported(d catalog_internal.due) RETURNS boolean
 LANGUAGE sql STABLE PARALLEL SAFE
 BEGIN ATOMIC
-  SELECT coalesce(coalesce(d.outside_due_at, d.due_at) <= now() AND d.reason = 'changed', false);
+  SELECT coalesce(coalesce(d.outside_due_at, d.due_at) <= statement_timestamp() AND d.reason = 'changed', false);
 END;
 
 REVOKE ALL ON FUNCTION catalog_internal.is_reported(catalog_internal.due) FROM PUBLIC;

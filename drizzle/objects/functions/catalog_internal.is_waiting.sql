@@ -4,7 +4,7 @@
 CREATE OR REPLACE FUNCTION catalog_internal.is_waiting(d catalog_internal.due) RETURNS boolean
 LANGUAGE sql STABLE PARALLEL SAFE
 BEGIN ATOMIC
-  SELECT d.claim IS NULL AND (d.deferrals > 0 OR d.failures = 0 AND (d.doubt IS NOT NULL OR d.reason = 'doubted')) AND coalesce(d.held_until > now(), false);
+  SELECT d.claim IS NULL AND (d.deferrals > 0 OR d.failures = 0 AND (d.doubt IS NOT NULL OR d.reason = 'doubted')) AND coalesce(d.held_until > statement_timestamp(), false);
 END;
 
 -- A view calls it as its reader; without USAGE on the schema nobody can name it.

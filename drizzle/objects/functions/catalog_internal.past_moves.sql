@@ -6,11 +6,11 @@ LANGUAGE sql STABLE
 BEGIN ATOMIC
   SELECT count(DISTINCT h.observed_at)::integer,
          CASE WHEN first_priced_at IS NULL THEN 0
-           ELSE extract(epoch FROM least(now() - first_priced_at, interval '3 days')) / 60
+           ELSE extract(epoch FROM least(statement_timestamp() - first_priced_at, interval '3 days')) / 60
          END
   FROM catalog.price_history h
-  WHERE h.sku = of_sku AND h.observed_at > now() - interval '3 days'
-    AND h.id > catalog_internal.position_before(now() - interval '3 days');
+  WHERE h.sku = of_sku AND h.observed_at > statement_timestamp() - interval '3 days'
+    AND h.id > catalog_internal.position_before(statement_timestamp() - interval '3 days');
 END;
 
 REVOKE ALL ON FUNCTION catalog_internal.past_moves(text, timestamptz) FROM PUBLIC;

@@ -6,7 +6,7 @@ LANGUAGE sql STABLE PARALLEL SAFE
 BEGIN ATOMIC
   SELECT CASE
     WHEN place <> 'unknown' THEN place
-    WHEN state = 'pending' OR reason = 'scope' OR reason IN ('new', 'changed') AND kept <= now() THEN 'asked'
+    WHEN state = 'pending' OR reason = 'scope' OR reason IN ('new', 'changed') AND kept <= statement_timestamp() THEN 'asked'
     ELSE 'out'
   END;
 END;

@@ -27,9 +27,9 @@ BEGIN
   END;
   -- With a daemon there, this task ends every minute.
   at_work := p.refusal IS NULL AND paused_until IS DISTINCT FROM 'infinity'
-    AND coalesce((SELECT finished_at BETWEEN now() - interval '5 minutes' AND clock_timestamp() + interval '1 minute' FROM catalog_internal.tasks WHERE task = 'maintenance'), false);
+    AND coalesce((SELECT finished_at BETWEEN statement_timestamp() - interval '5 minutes' AND clock_timestamp() + interval '1 minute' FROM catalog_internal.tasks WHERE task = 'maintenance'), false);
   -- A pause that ends by itself is waited for as a back-off is.
-  backoff_until := greatest(CASE WHEN p.backoff_until > now() THEN p.backoff_until END, paused_until);
+  backoff_until := greatest(CASE WHEN p.backoff_until > statement_timestamp() THEN p.backoff_until END, paused_until);
 END
 $$;
 

@@ -27,7 +27,7 @@ LEFT JOIN catalog_internal.promise_cases p ON p.sku = l.sku
 CROSS JOIN LATERAL (SELECT coalesce(w.max_age = extract(epoch FROM l.max_age)::double precision, false) AND d.sku IS NOT NULL AS is_read) k
 CROSS JOIN LATERAL (
   SELECT CASE WHEN k.is_read AND s.state = 'priced'
-    THEN floor(extract(epoch FROM now() - greatest(s.priced_at, w.promised_since)) / w.max_age) END AS cases
+    THEN floor(extract(epoch FROM statement_timestamp() - greatest(s.priced_at, w.promised_since)) / w.max_age) END AS cases
 ) o
 WHERE l.max_age IS NOT NULL;
 

@@ -5,7 +5,7 @@ SELECT s.snapshot_id, s.snapshot_generated_at, s.manifest_applied_at, s.delta_ch
        k.skus, k.live_skus - o.live_skus AS live_skus, k.pending_skus - o.pending_skus AS pending_skus,
        d.due_skus, d.deferred_skus, d.oldest_due_at,
        catalog_internal.present_ceiling(p) AS requests_per_minute,
-       CASE WHEN p.backoff_until > now() THEN p.backoff_until END AS backing_off_until,
+       CASE WHEN p.backoff_until > statement_timestamp() THEN p.backoff_until END AS backing_off_until,
        catalog_internal.catalog_state(s) AS catalog_state,
        l.incident_since,
        p.refusal, p.refused_since, coalesce(p.episodes, 0) AS refusals,
@@ -22,9 +22,9 @@ CROSS JOIN (
   FROM catalog.skus
 ) k
 CROSS JOIN (
-  SELECT count(*) FILTER (WHERE due_at <= now() AND NOT catalog_internal.is_waiting(l)) AS due_skus,
+  SELECT count(*) FILTER (WHERE due_at <= statement_timestamp() AND NOT catalog_internal.is_waiting(l)) AS due_skus,
          count(*) FILTER (WHERE deferrals > 0 AND outside_due_at IS NULL) AS deferred_skus,
-         min(due_at) FILTER (WHERE due_at <= now()) AS oldest_due_at
+         min(due_at) FILTER (WHERE due_at <= statement_timestamp() AND NOT catalog_internal.is_waiting(l)) AS oldest_due_at
   FROM catalog_internal.due l
 ) d
 CROSS JOIN (

@@ -4,8 +4,10 @@ import { systemClock } from '../../lib/clock.ts';
 import { VERSION } from '../../version.ts';
 import { type Arguments, UsageError } from '../command.ts';
 
-/** Bytes of the changes in one post: with what is around them less than the 100 kB that Express takes. */
-export const BATCH_BYTES = 96 * 1024;
+/** Bytes of a post, less than the 100 kB that Express takes, and of those the part for what is around the changes. */
+const POST_BYTES = 96 * 1024;
+const ENVELOPE_BYTES = 1024;
+export const BATCH_BYTES = POST_BYTES - ENVELOPE_BYTES;
 
 /** What is wrong with the URL of `--webhook`, whatever the configuration allows. Pure. */
 export function webhookProblems({ values: { webhook } }: Pick<Arguments, 'values'>): string[] {

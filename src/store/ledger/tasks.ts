@@ -87,6 +87,26 @@ export async function overdueTasks(
   return rows.map(({ task }) => task);
 }
 
+/**
+ * Brings tasks forward that are further away than their interval (milliseconds), as after a start with a shorter one:
+ * they were planned when they last ended. What waits after a failure, or was put off, waits on. Returns their names.
+ */
+export async function bringTasksForward(
+  sql: Sql,
+  intervals: Readonly<Partial<Record<TaskName, number>>>,
+): Promise<readonly TaskName[]> {
+  const rows = await sql<{ task: TaskName }[]>`
+    update catalog_internal.tasks t set next_at = greatest(clock_timestamp(), t.finished_at + i.every)
+    from (
+      select task, make_interval(secs => seconds) as every
+      from unnest(${Object.keys(intervals)}::text[], ${Object.values(intervals).map((ms) => ms / 1000)}::float8[]) as g(task, seconds)
+    ) i
+    where t.task = i.task and t.outcome = 'done' and t.failures = 0 and t.running_until is null
+      and t.next_at > clock_timestamp() + i.every and t.next_at < 'infinity'
+    returning t.task`;
+  return rows.map(({ task }) => task);
+}
+
 /** Makes a task due now, also while it runs (it then runs once more). */
 export async function requestTask(sql: Sql, task: TaskName): Promise<void> {
   await sql`update catalog_internal.tasks set next_at = clock_timestamp(), failures = 0 where task = ${task}`;

@@ -14,6 +14,8 @@ export interface Refreshed {
   readonly resumed: boolean;
   /** SKUs that are out of scope, and are not asked for; absent: none. */
   readonly outside?: number;
+  /** SKUs that are asked for once, because a rule of the scope needs their metadata; absent: none. */
+  readonly once?: number;
 }
 
 /** SQL: whether sellers have asked for SKUs that are not marked yet (catalog.refresh). */
@@ -59,8 +61,9 @@ export async function refreshSkus(sql: Sql, skus: readonly string[]): Promise<Re
       on conflict do nothing returning sku`;
     const [refreshed] = await tx<[Omit<Refreshed, 'added'>]>`
       select marked::int as due, released::int as released, resumed from catalog_internal.refresh_skus(${wanted}::text[])`;
-    const [{ outside }] = await tx<[{ outside: number }]>`
-      select count(*)::int as outside from catalog_internal.due where sku = any(${wanted}) and outside_due_at is not null`;
+    const [{ outside, once }] = await tx<[{ outside: number; once: number }]>`
+      select (count(*) filter (where reason <> 'scope'))::int as outside, (count(*) filter (where reason = 'scope'))::int as once
+      from catalog_internal.due where sku = any(${wanted}) and outside_due_at is not null`;
     if (added.length > 0)
       await writeSkuChanges(
         tx,
@@ -69,7 +72,9 @@ export async function refreshSkus(sql: Sql, skus: readonly string[]): Promise<Re
     return {
       ...refreshed,
       added: added.map(({ sku }) => sku),
-      ...(outside > 0 && { due: refreshed.due - outside, outside }),
+      due: refreshed.due - outside - once,
+      ...(outside > 0 && { outside }),
+      ...(once > 0 && { once }),
     };
   });
 }

@@ -39,7 +39,7 @@ export const MIRROR_METRICS = {
     read: ({ stats }) => (stats === null ? 0 : 1),
   }),
   snapshot_generated_timestamp_seconds: gauge({
-    help: 'Build time of the catalog snapshot that the mirror follows.',
+    help: 'Build time of the newest catalog snapshot that the manifest route has named.',
     read: (s) => seconds(s.snapshotGeneratedAt),
   }),
   manifest_applied_timestamp_seconds: gauge({
