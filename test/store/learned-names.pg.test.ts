@@ -1,4 +1,5 @@
 import { beforeEach, describe, expect, test } from 'vitest';
+import { readOwnMirror } from '../../src/cli/doctor/postgres-facts.ts';
 import { keepNames } from '../../src/daemon/learned-names.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { EntryForms } from '../../src/partner/entry-forms.ts';
@@ -262,4 +263,14 @@ test('a clock that was ahead has dated nothing into the future', async () => {
   const [dated] = await sql`
     select missing_since <= clock_timestamp() and learned_at <= clock_timestamp() as past from catalog_internal.learned_names`;
   expect(dated).toEqual({ past: true });
+});
+
+test('`doctor` is told of both forms that are held, and of none that is not', async () => {
+  const known = async () => (await readOwnMirror(store.sql, FIELDS)).known;
+  const { forms } = await daemon();
+  const both = () => forms.read(() => ({ form: { field: null }, also: { field: 'price' } }));
+  for (let n = 0; n < 2; n += 1) await both();
+  expect(await known()).toMatchObject({ price: null, also: null });
+  await both();
+  expect(await known()).toMatchObject({ price: { field: null }, also: { field: 'price' } });
 });
