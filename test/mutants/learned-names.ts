@@ -22,6 +22,16 @@ export const LEARNED_NAMES: readonly Mutant[] = [
       'name = ${ALSO} and ${also === null} and',
       'name = ${ALSO} and false and',
     ],
+    [
+      'learned names: the hour of the other form is not kept',
+      'case when ${also?.isMissing === true} then clock_timestamp() end',
+      'null::timestamptz',
+    ],
+    [
+      'learned names: that the other form is missing is not stored',
+      'where (l.value, l.answers, l.missing_since is null)\n        is distinct from (excluded.value, excluded.answers, excluded.missing_since is null)',
+      'where (l.value, l.answers) is distinct from (excluded.value, excluded.answers)',
+    ],
     ['learned names: the other form is forgotten at each start', 'also: of(ALSO),', 'also: null,'],
     [
       'learned names: no answer without the field is noted',

@@ -187,6 +187,29 @@ describe('the field that entries have their price in', () => {
     expect(Object.keys(await rows())).toEqual(['price']);
   });
 
+  test('is kept with the hour in which the records beside it have another form, over restarts', async () => {
+    const answered = (field: string) => async (by: Daemon) => {
+      const { news } = await by.forms.read(() => ({ form: { field: null }, also: { field } }));
+      return news?.kind ?? null;
+    };
+    const [price, ask] = [answered('price'), answered('lowest_ask')];
+    for (let n = 0; n < 3; n += 1) await price(await daemon());
+    expect(await ask(await daemon())).toBe('missing');
+    expect((await rows())['price_also']).toEqual({ value: 'price', answers: 3, missing: true });
+    await setClockAhead(store.sql, HOUR - 60);
+    expect(await ask(await daemon())).toBe('missing');
+    expect(await price(await daemon())).toBeNull();
+    expect((await rows())['price_also']).toMatchObject({ missing: false });
+    expect(await ask(await daemon())).toBe('missing');
+    await setClockAhead(store.sql, HOUR + 60);
+    expect(await ask(await daemon())).toBe('missing');
+    await setClockAhead(store.sql, 2 * HOUR);
+    expect(await ask(await daemon())).toBe('let-go');
+    expect(await rows()).toEqual(held(null));
+    for (let n = 0; n < 3; n += 1) await ask(await daemon());
+    expect((await daemon()).forms.also).toEqual({ field: 'lowest_ask' });
+  });
+
   test('begins anew where its row was deleted', async () => {
     const one = await daemon();
     await learn(one, { price: 900 });
