@@ -1,7 +1,12 @@
 import type { Clock } from '../lib/clock.ts';
 import { type FormKeeper, type FormMemory, NOTHING_LEARNED } from '../partner/entry-forms.ts';
 import type { KnownFields } from '../partner/manifest-fields.ts';
-import { type LearnedNames, readLearnedNames, storeLearnedPrice } from '../store/catalog/learned-names.ts';
+import {
+  type LearnedNames,
+  type LearnedPrice,
+  readLearnedNames,
+  storeLearnedPrice,
+} from '../store/catalog/learned-names.ts';
 import type { Sql } from '../store/connection/db.ts';
 
 /** What is known of the partner's undocumented names, as Postgres has it for all daemons. */
@@ -15,14 +20,23 @@ export interface NamesKept {
 /** The memory of a client of the partner: `now` is the client's clock. Pure. */
 export function memoryOf({ price, also }: Pick<LearnedNames, 'price' | 'also'>, now: number): FormMemory {
   if (price === null || price.answers === 0) return NOTHING_LEARNED;
-  const { value, answers, missingMs } = price;
-  return {
+  const heldOf = ({ value, answers, missingMs }: Pick<LearnedPrice, 'value' | 'answers' | 'missingMs'>) => ({
     form: { field: value },
     answers,
     missingSince: missingMs === null ? null : now - missingMs,
-    also: also === null ? null : { form: { field: also.value }, answers: also.answers },
-  };
+  });
+  return { ...heldOf(price), also: also === null ? null : heldOf(also) };
 }
+
+const changeOf = ({
+  form,
+  answers,
+  missingSince,
+}: Pick<FormMemory, 'form' | 'answers' | 'missingSince'>) => ({
+  value: form?.field ?? null,
+  answers,
+  isMissing: missingSince !== null,
+});
 
 /**
  * Keeps what is learned in Postgres, which has the last word: of two daemons that learn at once the second reads what
@@ -50,12 +64,10 @@ export function keepNames(sql: Sql, clock: Clock): NamesKept {
       known: () => memory,
       async replace(before, by) {
         if (memory !== before) return false;
-        const { form, answers, missingSince, also } = by;
+        const { also } = by;
         const change = {
-          value: form?.field ?? null,
-          answers,
-          isMissing: missingSince !== null,
-          also: also === null ? null : { value: also.form.field, answers: also.answers },
+          ...changeOf(by),
+          also: also === null ? null : changeOf(also),
         };
         const of = step;
         if (await storeLearnedPrice(sql, change, of)) {

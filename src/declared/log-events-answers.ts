@@ -46,6 +46,15 @@ export const ANSWERS = {
     'part',
     'path',
   ]),
+  'column.unsteady': line(
+    'warn',
+    "a column of catalog.products changes with each refresh of many SKUs, as where the partner's servers disagree: " +
+      'each change is history and in catalog.changes',
+    ['path'],
+    'compare old_value and new_value of the field in catalog.product_history, and tell the partner; do not sort or ' +
+      'price by the column until then. It ends by itself (`column.steady`), and `status` has it meanwhile',
+  ),
+  'column.steady': line('info', 'a column of catalog.products no longer changes with each refresh', ['path']),
   'live-outage.began': line(
     'warn',
     "the partner's live source fails: it answers live SKUs with errors, and others as usual",

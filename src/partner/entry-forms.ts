@@ -15,13 +15,24 @@ export interface FormMemory {
   readonly answers: number;
   /** When the first answer came in which no entry had it any longer, on the reader's clock; null: the last had it. */
   readonly missingSince: number | null;
-  /** That of records beside it that have no entry of it, and how many answers have had both; null: there was none. */
-  readonly also: { readonly form: EntryForm; readonly answers: number } | null;
+  /** That of records beside it that have no entry of it; null: there was none. */
+  readonly also: OtherForm | null;
+}
+
+interface OtherForm {
+  readonly form: EntryForm;
+  /** Answers that have had both. */
+  readonly answers: number;
+  /** When the first answer came in which those records had another form instead; null: the last had it. */
+  readonly missingSince: number | null;
 }
 
 export const NOTHING_LEARNED: FormMemory = { form: null, answers: 0, missingSince: null, also: null };
 
-/** What an answer has shown of the form that is held: no entry has it any longer, or has had it for an hour. */
+/**
+ * What an answer has shown of a form that is held, or is held beside another: no entry has it any longer, or has had it
+ * for an hour.
+ */
 export interface FormNews {
   readonly kind: 'missing' | 'let-go';
   /** The field that is held, and the one that entries have instead; null: bare numbers. */
@@ -67,28 +78,51 @@ export function noteForm(
   const held = heldForm(known, priceFields);
   if (held === null) {
     const isSame = known.form?.field === form.field;
-    const beside = besideIt(isSame ? known.also : null, also);
+    const { beside } = besideIt(isSame ? known.also : null, also, priceFields, now);
     const answers = isSame ? known.answers + 1 : 1;
     return { memory: { form, answers, missingSince: null, also: beside }, news: null };
   }
   const { missingSince } = known;
   if (form.field === held.field) {
-    const beside = besideIt(known.also, also);
+    const { beside, news } = besideIt(known.also, also, priceFields, now);
     const isKnown = missingSince === null && beside === known.also;
-    return { memory: isKnown ? known : { ...known, missingSince: null, also: beside }, news: null };
+    return { memory: isKnown ? known : { ...known, missingSince: null, also: beside }, news };
   }
-  if (heldAlso(known, priceFields)?.field === form.field) return { memory: known, news: null };
-  const news = { field: held.field, instead: form.field };
+  // Where all records have the other form, the one that is held may be that of others; not so where some have a third.
+  const isOther = heldAlso(known, priceFields)?.field === form.field;
+  if (isOther && also === null) return { memory: known, news: null };
+  const news = { field: held.field, instead: isOther && also !== null ? also.field : form.field };
   if (missingSince !== null && now - missingSince >= HELD_MS)
     return { memory: NOTHING_LEARNED, news: { kind: 'let-go', ...news } };
   const memory = missingSince === null ? { ...known, missingSince: now } : known;
   return { memory, news: { kind: 'missing', ...news } };
 }
 
-/** What is known of the other form after an answer that has it (null: that has not). */
-function besideIt(known: FormMemory['also'], found: EntryForm | null): FormMemory['also'] {
-  if (found === null || (known !== null && known.answers >= ALIKE)) return known;
-  return { form: found, answers: known?.form.field === found.field ? known.answers + 1 : 1 };
+/**
+ * What is known of the other form after an answer in which `found` is that of records without the one that is held
+ * (null: there are none). It is let go as the one that is held, where another has taken its place for an hour.
+ */
+function besideIt(
+  known: OtherForm | null,
+  found: EntryForm | null,
+  priceFields: readonly string[],
+  now: number,
+): { readonly beside: OtherForm | null; readonly news: FormNews | null } {
+  if (found === null) return { beside: known, news: null };
+  const isSame = known !== null && known.form.field === found.field;
+  if (known === null || known.answers < ALIKE || !isAmong(known.form, priceFields)) {
+    return {
+      beside: { form: found, answers: isSame ? known.answers + 1 : 1, missingSince: null },
+      news: null,
+    };
+  }
+  const { missingSince } = known;
+  if (isSame) return { beside: missingSince === null ? known : { ...known, missingSince: null }, news: null };
+  const news = { field: known.form.field, instead: found.field };
+  if (missingSince === null)
+    return { beside: { ...known, missingSince: now }, news: { kind: 'missing', ...news } };
+  const isOver = now - missingSince >= HELD_MS;
+  return { beside: isOver ? null : known, news: { kind: isOver ? 'let-go' : 'missing', ...news } };
 }
 
 /** Where what is known of the form is kept: for this process alone, or for all that read the same partner. */

@@ -65,16 +65,17 @@ export function formOf(
 /**
  * The form in which those records of an answer have prices that have no entry of `form`; null: there are none. Of the
  * two one is a field, and one are bare numbers: beside a field another field may count something where there is no
- * offer.
+ * offer. It is `known`, that of earlier answers, while any of these entries has it.
  */
 export function otherFormOf(
   records: readonly (readonly unknown[])[],
   priceFields: readonly string[],
   form: EntryForm | null,
+  known: EntryForm | null = null,
 ): EntryForm | null {
   if (form === null) return null;
   const rest = records.filter((entries) => !entries.some((entry) => isOfForm(entry, form))).flat();
-  const other = formOf(rest, form.field === null ? priceFields : []);
+  const other = formOf(rest, form.field === null ? priceFields : [], known);
   return other !== null && rest.some((entry) => isPrice(readAmount(entry, other))) ? other : null;
 }
 

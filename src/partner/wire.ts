@@ -209,7 +209,7 @@ export function readBulk(body: unknown, names: WireNames): Reading<BulkAnswer> {
       errors: errorSkus,
       requested: readCount(requested),
       form,
-      also: otherFormOf(entries, names.priceFields, form),
+      also: otherFormOf(entries, names.priceFields, form, names.alsoForm),
     },
   };
 }

@@ -2,6 +2,7 @@ import { plural } from '../lib/format.ts';
 import { readPace } from '../pace/ledger.ts';
 import type { PaceReader, PaceStatus } from '../pace/view.ts';
 import { type Doubts, readDoubts } from '../store/answer/mass-moves.ts';
+import { readUnsteadyColumns } from '../store/answer/members.ts';
 import { readSyncState, readTargets, type SyncState, type Targets } from '../store/catalog/sync-state.ts';
 import { type DatabaseClock, readClock } from '../store/clock.ts';
 import { type StatementAtWork, readSlowStatements } from '../store/connection/at-work.ts';
@@ -58,6 +59,8 @@ export interface Facts {
   readonly doubts: Doubts;
   /** Prices that lag behind the delta's reports; null: they do not. */
   readonly latePrices?: LatePrices | null;
+  /** Columns of metadata that change with each refresh. */
+  readonly unsteadyColumns: readonly string[];
   /** Null before the first count. */
   readonly counts: CatalogCounts | null;
 }
@@ -85,6 +88,12 @@ export class IncompleteMirror extends Error {
 
 const dateOf = (ms: number | null) => (ms === null ? null : new Date(ms));
 const outageOf = ({ outageSince = null }: LivePlan) => dateOf(outageSince);
+
+/** What answers have shown of the partner's. */
+async function readShown(sql: Sql): Promise<Pick<Facts, 'latePrices' | 'unsteadyColumns'>> {
+  const [latePrices, unsteadyColumns] = await Promise.all([readLatePrices(sql), readUnsteadyColumns(sql)]);
+  return { latePrices, unsteadyColumns };
+}
 
 /** Facts, and the plan of live SKUs that was read with them. */
 export interface ReadFacts {
@@ -114,7 +123,7 @@ export async function readFacts(sql: Sql, { windowMs, paceOf, counts }: FactRead
     notStored,
     doubts,
     isDeferred,
-    latePrices,
+    shown,
     counted,
   ] = await Promise.all([
     readSyncState(sql),
@@ -133,7 +142,7 @@ export async function readFacts(sql: Sql, { windowMs, paceOf, counts }: FactRead
     readNotStored(sql),
     readDoubts(sql),
     isLiveDeferred(sql),
-    readLatePrices(sql),
+    readShown(sql),
     counts(),
   ]);
   const missing = Object.entries({ sync, settings: targets, live_plan: plan, clock, scoping: scope })
@@ -159,7 +168,7 @@ export async function readFacts(sql: Sql, { windowMs, paceOf, counts }: FactRead
     scope,
     notStored,
     doubts,
-    latePrices,
+    ...shown,
     failedCalls: tasks.find(({ task }) => task === 'reprice')?.failures ?? 0,
     counts: counted,
     targets,

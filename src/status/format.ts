@@ -122,6 +122,28 @@ export function promisesLine(stats: PromiseStats): string | null {
   return `the ages of ${skusText(promises)}; ${fit}${day}`;
 }
 
+/** SKUs that the partner answers with errors, also where they are too few for a state; null: none. */
+export function failingLine({ due, failing }: Pick<MirrorStats, 'due' | 'failing'>): string | null {
+  const all = sum(due.filter(({ reason }) => reason === 'error').map(({ count: n }) => n));
+  if (all === 0 || failing.length === 0) return null;
+  const named = failing.map(
+    ({ sku, failures, oldestAgeSeconds }) =>
+      `${sku} (${count(failures)} in a row, due for ${formatAge(oldestAgeSeconds)})`,
+  );
+  const others = all - failing.length;
+  const rest = others > 0 ? [`${count(others)} ${plural(others, 'other')}`] : [];
+  return `${skusText(all)}: ${[...named, ...rest].join(', ')}; \`catalog-mirror show SKU\` tells more`;
+}
+
+/** Columns of metadata that are told of as going back and forth; null: none. */
+export function unsteadyLine({
+  unsteadyColumns: columns,
+}: Pick<MirrorStats, 'unsteadyColumns'>): string | null {
+  if (columns.length === 0) return null;
+  const change = plural(columns.length, 'changes', 'change');
+  return `${columns.join(', ')} ${change} with each refresh of many SKUs; see catalog.product_history, and tell the partner`;
+}
+
 const SURE = { sure: 'close estimate', fair: 'fair estimate', rough: 'rough estimate' } as const;
 
 /** When the backlog will be finished, in words; empty where nothing is due. */

@@ -13,15 +13,9 @@ import {
   requestsChart,
 } from './charts.ts';
 import {
-  actionableLine,
-  auditLine,
-  calibrationLine,
-  countedLine,
   estimateBacklog,
   estimateLine,
-  hintsLine,
-  promisesLine,
-  incidentLine,
+  failingLine,
   interval,
   liveLine,
   percentOf,
@@ -31,7 +25,6 @@ import {
   targetSeconds,
 } from './format.ts';
 import { html, type Html } from './html.ts';
-import { scopeText } from './scope.ts';
 import { isKnown } from './series.ts';
 import type { Status } from './status.ts';
 
@@ -53,7 +46,7 @@ export function prose(text: string): readonly Html[] {
 }
 
 /** What follows a value that is not well. */
-const warning = (text: string): Html => html` <span class="warn">${text}</span>`;
+export const warning = (text: string): Html => html` <span class="warn">${text}</span>`;
 
 /** What the lines and marks of a chart mean. */
 const key = (...entries: readonly (readonly [look: string, name: string])[]): Html =>
@@ -62,7 +55,7 @@ const key = (...entries: readonly (readonly [look: string, name: string])[]): Ht
   </ul>`;
 
 /** A term with what it means, for who points at it; the page explains it below as well. */
-const term = (word: string, meaning: string): Html => html`<dt title="${meaning}">${word}</dt>`;
+export const term = (word: string, meaning: string): Html => html`<dt title="${meaning}">${word}</dt>`;
 
 /** The section of the status page about requests, as HTML with all values escaped. Pure, as those below. */
 export function pace({ stats, mostInWindow, failedCalls, daemons }: Status, now: Date, course: Course): Html {
@@ -122,6 +115,7 @@ export function backlog(status: Status, now: Date, course: Course): Html {
   const { stats } = status;
   const estimate = estimateBacklog(status, now);
   const words = estimateLine(estimate);
+  const failing = failingLine(stats);
   const waiting = stats.deferredSkus === 0 ? '' : `, oldest ${formatAge(stats.oldestDeferredAgeSeconds)}`;
   return html`<section id="backlog" class="card">
     <h2>Backlog</h2>
@@ -135,6 +129,11 @@ export function backlog(status: Status, now: Date, course: Course): Html {
           html`<dt>${due.reason}</dt>
             <dd>${count(due.count)}, oldest ${formatAge(due.oldestAgeSeconds)}</dd>`,
       )}
+      ${
+        failing &&
+        html`<dt>failing</dt>
+          <dd class="warn">${prose(failing)}</dd>`
+      }
       ${term('deferred', 'SKUs that the partner put off; they are asked again after DEFERRED_INTERVAL')}
       <dd><span id="deferred">${count(stats.deferredSkus)}</span>${waiting}</dd>
     </dl>
@@ -238,74 +237,6 @@ export function syncs({ tasks }: Status, now: Date): Html {
         ${rows}
       </tbody>
     </table>
-  </section>`;
-}
-
-const byState = (a: Status['stats']['skus'][number], b: typeof a): number =>
-  a.state.localeCompare(b.state) || a.priceSource.localeCompare(b.priceSource);
-
-/** The section about the catalog: SKUs by state, scope, token, hints and promises. */
-export function catalog({ stats, sync }: Status, now: Date): Html {
-  const inScope = scopeText(stats);
-  const fault = sync.catalogFault === null ? '' : ` (the catalog routes return ${sync.catalogFault})`;
-  const at = (moment: Date) => `${formatAge(secondsBetween(moment, now))} ago`;
-  const counted = countedLine(stats, now);
-  const hints = hintsLine(stats.hints);
-  const promises = promisesLine(stats.promises);
-  return html`<section id="catalog" class="card">
-    <h2>Catalog</h2>
-    <dl>
-      <dt>state</dt>
-      <dd>${stats.catalogState}${fault}</dd>
-      ${term('snapshot', "the partner's build of the catalog that the mirror follows")}
-      <dd id="snapshot">${stats.snapshotId ?? 'none'}</dd>
-      ${term('newest built', 'when the newest build that the partner has named was made; the one above may be an older or newer one')}
-      <dd>${ago(stats.snapshotGeneratedAt, now)}</dd>
-      ${term('baseline', 'the last manifest, the list of all SKUs, that was applied')}
-      <dd>
-        ${ago(stats.manifestAppliedAt, now)}${sync.manifestRefused && warning(`the newest was refused: ${sync.manifestRefused}`)}
-      </dd>
-      ${term('delta', 'the last check of what changed since the snapshot')}
-      <dd>
-        ${ago(stats.deltaCheckedAt, now)}${sync.chainBrokenAt && warning('chain broken, waiting for a new manifest')}
-      </dd>
-      ${
-        stats.incident === null
-          ? null
-          : html`<dt>incident</dt>
-              <dd class="warn">${incidentLine(stats.incident, at)}</dd>`
-      }
-      ${
-        inScope === null
-          ? null
-          : html`${term('scope', 'what the rules of catalog.scope say is priced; nothing else is asked for')}
-              <dd>${inScope}</dd>`
-      }
-      <dt>SKUs</dt>
-      <dd><span id="skus">${count(sum(stats.skus.map((s) => s.count)))}</span></dd>
-      ${counted === null ? null : html`<dd class="dim">${counted}</dd>`}
-      ${stats.skus
-        .toSorted(byState)
-        .map((s) => html`<dd class="dim">${count(s.count)} ${s.state}, ${s.priceSource}</dd>`)}
-      ${term('actionable', 'SKUs whose prices may be acted on: nothing speaks against them, and they are likely right')}
-      <dd>${actionableLine(stats)}</dd>
-      ${term('calibration', 'how often prices were right, beside how often they were said to be')}
-      <dd>${calibrationLine(stats.calibration)}</dd>
-      ${term('audit', 'how well the reports of the delta and what refreshes find agree')}
-      <dd>${auditLine(stats.deltaAudit)}</dd>
-      ${
-        hints === null
-          ? null
-          : html`${term('hints', 'who has told that SKUs have probably moved (catalog.hint), and how often that was so')}
-              <dd>${hints}</dd>`
-      }
-      ${
-        promises === null
-          ? null
-          : html`${term('promises', 'prices that are to get no older than catalog.watchlist.max_age, and how often they did not')}
-              <dd>${promises}</dd>`
-      }
-    </dl>
   </section>`;
 }
 

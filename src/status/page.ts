@@ -7,10 +7,10 @@ import { GLOSSARY } from './glossary.ts';
 import type { Health } from './health.ts';
 import { html, type Html } from './html.ts';
 import { ICON_COLOURS, SCRIPT_ELEMENT, STYLE_ELEMENT } from './page-assets.ts';
+import { catalog } from './page-catalog.ts';
 import {
   ago,
   backlog,
-  catalog,
   changeRate,
   fillProgress,
   freshness,

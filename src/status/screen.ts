@@ -9,6 +9,7 @@ import {
   countedLine,
   estimateBacklog,
   estimateLine,
+  failingLine,
   hintsLine,
   promisesLine,
   incidentLine,
@@ -19,6 +20,7 @@ import {
   secondsBetween,
   sum,
   targetSeconds,
+  unsteadyLine,
 } from './format.ts';
 import type { Health } from './health.ts';
 import type { MirrorState } from './reason.ts';
@@ -153,6 +155,7 @@ function catalogParts({ stats, sync, daemons }: Status, ago: (at: Date | null) =
   const refused =
     sync.manifestRefused === null ? '' : `; the newest manifest was refused: ${sync.manifestRefused}`;
   const inScope = scopeText(stats);
+  const unsteady = unsteadyLine(stats);
   const broken = sync.chainBrokenAt === null ? '' : '; chain broken, waiting for a new manifest';
   return [
     {
@@ -177,6 +180,7 @@ function catalogParts({ stats, sync, daemons }: Status, ago: (at: Date | null) =
     { label: 'daemons', text: daemons === 0 ? 'none running' : `${daemons} running` },
     ...(inScope === null ? [] : [{ label: 'scope', text: inScope }]),
     { label: 'SKUs', text: byState === '' ? 'none yet' : byState },
+    ...(unsteady === null ? [] : [{ label: 'columns', text: unsteady, tint: 'yellow' as const }]),
     ...(stats.incident === null
       ? []
       : [{ label: 'incident', text: incidentLine(stats.incident, ago), tint: 'yellow' as const }]),
@@ -217,6 +221,7 @@ function freshnessParts({ stats, targets }: Status): Part[] {
 
 function backlogParts(status: Status, now: Date): Part[] {
   const { stats } = status;
+  const failing = failingLine(stats);
   const hints = hintsLine(stats.hints);
   const promises = promisesLine(stats.promises);
   const estimate = estimateBacklog(status, now);
@@ -235,6 +240,7 @@ function backlogParts(status: Status, now: Date): Part[] {
         tint: 'cyan',
       })),
     },
+    ...(failing === null ? [] : [{ label: 'failing', text: failing, tint: 'yellow' as const }]),
     { label: 'deferred', text: `${count(stats.deferredSkus)}${waiting}` },
     { label: 'audit', text: auditLine(stats.deltaAudit) },
     ...(hints === null ? [] : [{ label: 'hints', text: hints }]),

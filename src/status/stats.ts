@@ -35,6 +35,8 @@ export interface MirrorStats extends CatalogCounts {
   readonly deltaAudit: DeltaAudit;
   /** SKUs whose prices wait for a second answer, by doubt. */
   readonly doubted: Readonly<Record<Doubt, number>>;
+  /** Columns of metadata that change with each refresh of many SKUs. */
+  readonly unsteadyColumns: readonly string[];
   /** How well p_right has held, by cohort. */
   readonly calibration: readonly CohortCalibration[];
   /** What sellers have told, and how often they were right. */
@@ -53,7 +55,7 @@ export interface MirrorStats extends CatalogCounts {
  * call until one is learned. Pure.
  */
 export function statsOf(
-  { sync, tasks, pace, doubts }: Facts,
+  { sync, tasks, pace, doubts, unsteadyColumns }: Facts,
   counts: CatalogCounts,
   plan: LivePlan,
   found: Pick<MirrorStats, 'deltaAudit' | 'calibration' | 'hints' | 'refreshes' | 'promises' | 'followers'>,
@@ -70,6 +72,7 @@ export function statsOf(
     liveBudgetPerCall: Math.floor(sync.liveBudget ?? liveBudget),
     ...found,
     doubted: { implausible: doubts.implausible, 'mass-move': doubts.massMoved },
+    unsteadyColumns,
     tasks,
     live: {
       computedPerMinute: plan.computed,

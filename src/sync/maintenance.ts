@@ -1,4 +1,5 @@
 import { pruneSends } from '../pace/ledger.ts';
+import { readUnsteadyColumns } from '../store/answer/members.ts';
 import { pruneLeftTokens } from '../store/catalog/left-tokens.ts';
 import { isClockSteady } from '../store/clock.ts';
 import { isAnswer, rejection, sqlState, storeFailure } from '../store/connection/sql-errors.ts';
@@ -118,7 +119,9 @@ export async function maintain(
   const historyChunksDropped = mayDrop
     ? await steps.count('history-retention', () => pruneHistory(sql, { olderThanMs: historyMs }))
     : 0;
-  const membersDropped = await steps.count('members', () => pruneMemberHistory(sql, { limit: AT_ONCE }));
+  const membersDropped = await steps.count('members', async () =>
+    pruneMemberHistory(sql, { unsteady: await readUnsteadyColumns(sql), limit: AT_ONCE }),
+  );
   const batchesDropped = await steps.count('changes', () => pruneBatches(sql, { limit: AT_ONCE }));
   const most = Math.max(
     released,

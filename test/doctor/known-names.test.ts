@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { discovered } from '../../src/cli/doctor/discovery/checks.ts';
 import { type KnownNames, NOTHING_KNOWN } from '../../src/cli/doctor/discovery/names.ts';
 import type { Evidence } from '../../src/cli/doctor/discovery/plan.ts';
@@ -96,4 +96,58 @@ test.each([
   };
   const warned = discovered(evidence, { ...NAMES, known }).findings.filter(({ level }) => level === 'WARN');
   expect(warned.map((finding) => finding.text)).toEqual([expect.stringContaining(text)]);
+});
+
+describe('entries of two forms, one a field and one bare numbers,', () => {
+  const PLAIN = { '40': 5000, '41': 5100 };
+  const NAMED = { '40': { price: 900, listings: 3 }, '41': null };
+  const prices = (sizes: Record<string, object>, live: readonly string[] = [], known = NOTHING_KNOWN) => {
+    const results = Object.fromEntries(
+      Object.entries(sizes).map(([sku, map]) => [sku, { code: '0000', size_map: map }]),
+    );
+    const skus = Object.keys(sizes);
+    const evidence: Evidence = {
+      manifest: null,
+      sample: { snapshot: skus.filter((sku) => !live.includes(sku)), live, urlPath: null, problem: null },
+      bulk: [{ sent: new Map([['skus', skus]]), kind: 'ok', body: { results } }],
+      delta: [],
+      ownToken: null,
+    };
+    const found = discovered(evidence, { ...NAMES, known }).findings;
+    return found.filter(({ check }) => check === 'prices').map(({ level, text }) => `${level}: ${text}`);
+  };
+  const BOTH = 'size_map entries of two forms read: in `price` for';
+  const LATER = '; the mirror reads both once three answers have had both';
+  const knownBoth = (field: string | null, also: string | null) => ({
+    ...NOTHING_KNOWN,
+    price: { field },
+    also: { field: also },
+  });
+
+  test.each([
+    ['of SKUs of one kind', [], 'OK: 5 ' + BOTH + ' 1 SKU, plain numbers for 2 SKUs' + LATER],
+    ['of live SKUs and others', ['C'], 'OK: 5 ' + BOTH + ' 1 SKU, plain numbers for 2 SKUs' + LATER],
+  ])('are both read: %s', (_, live, text) => {
+    expect(prices({ A: PLAIN, B: PLAIN, C: NAMED }, live)).toEqual([text]);
+  });
+
+  test.each([
+    [null, 'price'],
+    ['price', null],
+  ])('are read as the mirror does that holds %s and beside it %s, without a warning', (field, also) => {
+    const known = knownBoth(field, also);
+    expect(prices({ A: PLAIN, C: NAMED }, [], known)).toEqual([
+      `OK: 3 ${BOTH} 1 SKU, plain numbers for 1 SKU`,
+    ]);
+    expect(prices({ A: PLAIN }, [], known)).toEqual([
+      'OK: 2 size_map entries read: plain numbers, no field name needed',
+    ]);
+    expect(prices({ C: NAMED }, [], known)).toEqual(['OK: 1 size_map entries read: in `price`']);
+  });
+
+  test('are not two fields: of these the mirror reads one', () => {
+    expect(prices({ A: { '40': { price: 900 } }, B: { '40': { lowest_ask: 800 } } }, ['B'])).toEqual([
+      'FAIL: SKUs differ in the field of their price: 1 of 2 entries read, by `price`',
+    ]);
+  });
 });

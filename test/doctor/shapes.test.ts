@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import {
   bulkElements,
+  formsIn,
   namesRefused,
   manyNames,
   namesRead,
@@ -38,17 +39,21 @@ describe('the price of an entry', () => {
 
 describe('the price of an entry, where the mirror holds a form', () => {
   const held = { field: 'lowest_ask' };
+  const shapeOf = (...all: unknown[]) =>
+    priceShape(entries(...all), NAMES, formsIn(entries(...all), NAMES, held));
+  const isHeld = (...all: unknown[]) => formsIn(entries(...all), NAMES, held).isHeld;
 
   test('is read by it, and its name comes first', () => {
-    const shape = priceShape(entries({ price: 3590, lowest_ask: 3200 }), NAMES, held);
-    expect(shape).toMatchObject({ read: 1, fields: ['lowest_ask', 'price'], isHeld: true });
+    const both = { price: 3590, lowest_ask: 3200 };
+    expect(shapeOf(both)).toMatchObject({ read: 1, fields: ['lowest_ask', 'price'] });
+    expect(isHeld(both)).toBe(true);
     // The member beside it is no price, and null in it is no offer.
-    expect(priceShape(entries({ price: 3590, lowest_ask: 'ask' }), NAMES, held)).toMatchObject({ read: 0 });
+    expect(shapeOf({ price: 3590, lowest_ask: 'ask' })).toMatchObject({ read: 0 });
   });
 
   test('is read as the mirror will, where no entry has it any longer', () => {
-    const shape = priceShape(entries({ price: 3590 }), NAMES, held);
-    expect(shape).toMatchObject({ read: 1, fields: ['price'], isHeld: false });
+    expect(shapeOf({ price: 3590 })).toMatchObject({ read: 1, fields: ['price'] });
+    expect(isHeld({ price: 3590 })).toBe(false);
   });
 });
 

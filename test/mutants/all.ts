@@ -5,6 +5,7 @@ import { BELIEVING } from './believing.ts';
 import { CALIBRATION_FAULTS } from './calibration.ts';
 import { CATALOG_CHECKS } from './catalog-checks.ts';
 import { CLOCKS } from './clocks.ts';
+import { COLUMNS } from './columns.ts';
 import { COMMANDS } from './commands.ts';
 import { CONNECTIONS } from './connections.ts';
 import { DATABASES } from './databases.ts';
@@ -75,6 +76,7 @@ export const LISTS: Readonly<Record<string, readonly Mutant[]>> = {
   scheduling: SCHEDULING,
   inputs: INPUTS,
   answers: ANSWER_SQL,
+  columns: COLUMNS,
   settled: SETTLED,
   calibration: CALIBRATION_FAULTS,
   sql: SQL,

@@ -110,9 +110,14 @@ export const BELIEVING: readonly Mutant[] = [
     'src/store/answer/doubts.ts',
     ['test/store/lost-prices.pg.test.ts'],
     [
-      'lost prices: a first record with sizes but no offers is doubted',
-      'isHollow: isEmpty && (sizesToCome ?? 0) > 0,',
-      'isHollow: now.size === 0 && (sizesToCome ?? 0) > 0,',
+      'lost prices: a first record without a price for any of its sizes is believed',
+      "result.kind === 'record' && now.size === 0",
+      "result.kind === 'record' && prices.length === 0",
+    ],
+    [
+      'lost prices: a first record without a size is doubted, though the manifest counts none',
+      '(sizesToCome ?? 0) > 0,',
+      '(sizesToCome ?? 1) >= 0,',
     ],
   ),
   ...faultsOf(

@@ -11,7 +11,11 @@ const WIRE = [
 export const ENTRIES: readonly Mutant[] = [
   ...faultsOf(
     'src/partner/entry-forms.ts',
-    ['test/partner/entry-forms.test.ts', 'test/partner/entry-forms-model.test.ts'],
+    [
+      'test/partner/entry-forms.test.ts',
+      'test/partner/entry-forms-model.test.ts',
+      'test/partner/two-forms-model.test.ts',
+    ],
     ['wire: another field becomes the price at once', 'const HELD_MS = 3_600_000;', 'const HELD_MS = 0;'],
     [
       'wire: a field that is there again has been away all along',
@@ -31,8 +35,29 @@ export const ENTRIES: readonly Mutant[] = [
     ],
     [
       'forms: an answer of the other form alone is a change of form',
-      'if (heldAlso(known, priceFields)?.field === form.field) return { memory: known, news: null };\n',
+      'if (isOther && also === null) return { memory: known, news: null };\n',
       '',
+    ],
+    [
+      'forms: where most have the other form, it is not seen that the first has gone',
+      'if (isOther && also === null) return',
+      'if (isOther) return',
+    ],
+    ['forms: the other form is held for ever', 'beside: isOver ? null : known,', 'beside: known,'],
+    [
+      'forms: another takes the place of the other form at once',
+      'const isOver = now - missingSince >= HELD_MS;',
+      'const isOver = true;',
+    ],
+    [
+      'forms: the other form that is there again has been away all along',
+      'missingSince === null ? known : { ...known, missingSince: null }, news: null };',
+      'known, news: null };',
+    ],
+    [
+      'forms: the other form that is not configured any longer is held',
+      'known.answers < ALIKE || !isAmong(known.form, priceFields)',
+      'known.answers < ALIKE',
     ],
     [
       'forms: a field that is not configured any longer counts',
@@ -80,8 +105,8 @@ export const ENTRIES: readonly Mutant[] = [
     ],
     [
       'forms: beside a field another one is a price, too',
-      'formOf(rest, form.field === null ? priceFields : [])',
-      'formOf(rest, priceFields)',
+      'formOf(rest, form.field === null ? priceFields : [], known)',
+      'formOf(rest, priceFields, known)',
     ],
     [
       'forms: a record without an entry of the first form is read by it all the same',

@@ -4,7 +4,7 @@ import { faultsOf, type Mutant } from './mutant.ts';
 export const INCIDENTS: readonly Mutant[] = [
   ...faultsOf(
     'src/sync/live/incident.ts',
-    ['test/sync/incident.test.ts'],
+    ['test/sync/incident.test.ts', 'test/sync/incident-drawn.test.ts'],
     ['incident: begins only above nine tenths', 'part >= ENTER_LIVE_PART', 'part > ENTER_LIVE_PART'],
     ['incident: is not over at exactly the lower part', 'part <= LEAVE_LIVE_PART', 'part < LEAVE_LIVE_PART'],
     [
@@ -24,7 +24,17 @@ export const INCIDENTS: readonly Mutant[] = [
       'return isOver ? null : present;',
       "return present === 'deferrals' && isOver ? null : present;",
     ],
-    ['incident: a trial of two ends it', 'asked >= MIN_TRIED &&', 'asked >= 1 &&'],
+    ['incident: a trial of two ends it', 'asked >= Math.min(MIN_TRIED, callSkus) &&', 'asked >= 1 &&'],
+    [
+      'incident: where calls have one or two SKUs it never ends',
+      'asked >= Math.min(MIN_TRIED, callSkus) &&',
+      'asked >= MIN_TRIED &&',
+    ],
+    [
+      'incident: where calls have no more than is computed live it is never tried',
+      'if (now - incident.triedAt < everyMs) return null;',
+      'if (now - incident.triedAt < everyMs || callSkus <= liveBudget) return null;',
+    ],
     [
       'incident: is tried before counts can show it',
       'Math.max(TRIAL_EVERY_MS, TRIAL_CHECKS * catalogCheckMs)',
@@ -51,11 +61,6 @@ export const INCIDENTS: readonly Mutant[] = [
       'Math.min(callSkus, Math.max(1, Math.floor(liveBudget)) * TRIAL_BUDGETS)',
       'Math.max(1, Math.floor(liveBudget)) * TRIAL_BUDGETS',
     ],
-    [
-      'incident: a trial of what is computed live anyway',
-      'return size > liveBudget ? size : null;',
-      'return size;',
-    ],
   ),
   ...faultsOf(
     'src/sync/incidents.ts',
@@ -81,8 +86,22 @@ export const INCIDENTS: readonly Mutant[] = [
     ['test/sync/incident.pg.test.ts'],
     [
       'incident: a trial answered as any call ends one by counts',
-      "incident?.because === 'live-count' && tried",
-      'false && tried',
+      "incident?.because === 'live-count' && callSkus",
+      'false && callSkus',
+    ],
+  ),
+  ...faultsOf(
+    'src/sync/live/learn.ts',
+    ['test/sync/incident-drawn.test.ts'],
+    [
+      'incident: where calls have no more than is computed live no trial ends one by counts',
+      "'live-count' && callSkus > budget && tried",
+      "'live-count' && tried",
+    ],
+    [
+      'incident: how many SKUs calls have is not known to what judges a trial',
+      'judgeIncident(from, evidence, 0, false, callSkus)',
+      'judgeIncident(from, evidence)',
     ],
   ),
 ];

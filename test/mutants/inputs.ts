@@ -222,6 +222,16 @@ export const INPUTS: readonly Mutant[] = [
       "'pending' and d.failures > 0",
       "'pending' and d.failures >= 0",
     ],
+    [
+      'counts: SKUs that are deferred are named as failing',
+      "where due_at <= now() and put_off = 'error' order by",
+      'where due_at <= now() order by',
+    ],
+    [
+      'counts: those are named that have failed least',
+      'order by failures desc, due_at',
+      'order by failures, due_at',
+    ],
     ['counts: a price at its target is not fresh', 'filter (where age <= target)', 'filter (where age < 0)'],
     [
       'counts: unlisted SKUs are as fresh as reported ones',

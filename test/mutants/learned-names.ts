@@ -22,6 +22,16 @@ export const LEARNED_NAMES: readonly Mutant[] = [
       'name = ${ALSO} and ${also === null} and',
       'name = ${ALSO} and false and',
     ],
+    [
+      'learned names: the hour of the other form is not kept',
+      'case when ${also?.isMissing === true} then clock_timestamp() end',
+      'null::timestamptz',
+    ],
+    [
+      'learned names: that the other form is missing is not stored',
+      'where (l.value, l.answers, l.missing_since is null)\n        is distinct from (excluded.value, excluded.answers, excluded.missing_since is null)',
+      'where (l.value, l.answers) is distinct from (excluded.value, excluded.answers)',
+    ],
     ['learned names: the other form is forgotten at each start', 'also: of(ALSO),', 'also: null,'],
     [
       'learned names: no answer without the field is noted',
@@ -120,8 +130,8 @@ export const LEARNED_NAMES: readonly Mutant[] = [
     ['test/doctor/shapes.test.ts'],
     [
       'learned names: doctor reads another field than the mirror',
-      'formOf(all, configured, held)',
-      'formOf(all, configured)',
+      'formOf(records.flat(), configured, held)',
+      'formOf(records.flat(), configured)',
     ],
     [
       'learned names: doctor would have another field pinned',
@@ -130,13 +140,51 @@ export const LEARNED_NAMES: readonly Mutant[] = [
     ],
   ),
   ...faultsOf(
-    'src/cli/doctor/discovery/checks.ts',
+    'src/cli/doctor/discovery/shapes.ts',
+    ['test/doctor/known-names.test.ts'],
+    [
+      'two forms: doctor reads all records by the first',
+      'const own = formOfRecord(entries, form, other);',
+      'const own = form;',
+    ],
+    [
+      'two forms: doctor takes answers of the second alone for a change of form',
+      'found.field === also.field;',
+      'found === also;',
+    ],
+    [
+      'two forms: doctor does not know the second that the mirror holds',
+      'const readsOther = isHeld && also !== null;',
+      'const readsOther = false;',
+    ],
+  ),
+  ...faultsOf(
+    'src/cli/doctor/discovery/prices.ts',
     ['test/doctor/known-names.test.ts'],
     [
       'learned names: doctor tells of a field that is there',
-      'shapes.some(({ isHeld }) => isHeld)',
-      'shapes.length === 0',
+      'if (held === null || isHeld) return [];',
+      'if (held === null) return [];',
     ],
+    [
+      'two forms: doctor believes two fields to be read',
+      'if (field !== null && read > 0 && shapes.some((shape) => shape.read === 0)) {',
+      'if (field === null && read > 0 && shapes.some((shape) => shape.read === 0)) {',
+    ],
+    [
+      'two forms: doctor says of one form that there are two',
+      'if (named === 0 || plain === 0) return',
+      'if (named === 0 && plain === 0) return',
+    ],
+  ),
+  ...faultsOf(
+    'src/cli/doctor/postgres-facts.ts',
+    ['test/store/learned-names.pg.test.ts'],
+    ['two forms: doctor is not told of the second', 'also: heldAlso(memory, priceFields),', 'also: null,'],
+  ),
+  ...faultsOf(
+    'src/cli/doctor/discovery/checks.ts',
+    ['test/doctor/known-names.test.ts'],
     [
       'learned names: doctor reads a manifest by shape alone',
       'snapshotId ?? undefined, known };',

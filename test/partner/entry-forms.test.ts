@@ -152,6 +152,50 @@ describe('records of two forms, one a field and one bare numbers,', () => {
     });
   });
 
+  test('are not read for ever as they were: where the others have moved to another field, that is read after an hour', async () => {
+    const { clock, readEach } = await learned();
+    const moved = [[2000], [{ lowest_ask: 900 }]];
+    expect(await readEach(...moved)).toEqual({ prices: [[2000], 'unreadable'], news: 'missing' });
+    clock.now += 3_599_999;
+    expect((await readEach(...moved)).news).toBe('missing');
+    clock.now += 1;
+    expect((await readEach(...moved)).news).toBe('let-go');
+    for (let n = 0; n < 3; n += 1) expect((await readEach(...moved)).prices).toEqual([[2000], 'unreadable']);
+    expect(await readEach(...moved)).toEqual({ prices: [[2000], [900]], news: null });
+  });
+
+  test('are read by another field at once where theirs is not configured any longer', async () => {
+    const kept = keptForAll();
+    await learned(kept);
+    const { readEach } = reader(kept, ['lowest_ask']);
+    const moved = [[2000], [{ lowest_ask: 900 }]];
+    for (let n = 0; n < 3; n += 1) expect((await readEach(...moved)).news).toBeNull();
+    expect((await readEach(...moved)).prices).toEqual([[2000], [900]]);
+  });
+
+  test('are known again as soon as one record has what the others had', async () => {
+    const { clock, readEach } = await learned();
+    const moved = [[2000], [{ lowest_ask: 900 }]];
+    await readEach(...moved);
+    clock.now += 3_599_999;
+    await readEach([2000], [{ lowest_ask: 900 }], [{ price: 900 }], [{ lowest_ask: 900 }]);
+    clock.now += 2;
+    expect(await readEach(...moved)).toEqual({ prices: [[2000], 'unreadable'], news: 'missing' });
+  });
+
+  test('are not read for ever as they were, also where the field that is held has moved, and most are bare', async () => {
+    const { clock, readEach } = reader();
+    const both = (field: string) => [[2000], [1900], [1800], [{ [field]: 900 }], [{ [field]: 800 }]];
+    const objects = [[{ price: 900 }], [{ price: 800 }], [2000]];
+    for (let n = 0; n < 3; n += 1) await readEach(...objects);
+    expect((await readEach(...both('price'))).prices).not.toContain('unreadable');
+    expect((await readEach(...both('lowest_ask'))).news).toBe('missing');
+    clock.now += 3_600_000;
+    expect((await readEach(...both('lowest_ask'))).news).toBe('let-go');
+    for (let n = 0; n < 3; n += 1) await readEach(...both('lowest_ask'));
+    expect((await readEach(...both('lowest_ask'))).prices).toEqual([[2000], [1900], [1800], [900], [800]]);
+  });
+
   test('have no other field in it: where there is no offer, that may be a count', async () => {
     const { readEach } = reader();
     for (let n = 0; n < 9; n += 1)

@@ -59,6 +59,8 @@ const STATS: MirrorStats = {
     { reason: 'changed', count: 50, oldestAgeSeconds: 20 },
     { reason: 'live', count: 20, oldestAgeSeconds: 100 },
   ],
+  failing: [],
+  unsteadyColumns: [],
   deferredSkus: 0,
   oldestDeferredAgeSeconds: 0,
   pace: {
@@ -185,6 +187,7 @@ export function factsOf({ stats, sync, tasks, targets, daemons, failedCalls }: S
     watchlistLeftOut: 0,
     scope: { scoped: stats.outOfScope !== null, rules: 3, moving: false, otherwise: 0 },
     notStored: { skus: 0, last: null, sample: null },
+    unsteadyColumns: stats.unsteadyColumns,
     doubts: { implausible: 0, massMoved: 0, last: null, massMove: null },
     pace,
     incident: incident !== null,
@@ -332,5 +335,7 @@ export const EVERYTHING: Status = mirrorWith({
     liveOutage: { since: ago(720) },
     pace: { ...CASES['backing off'].stats.pace, paused: CASES.paused.stats.pace.paused },
     hints: EVERY_MEMBER.hints,
+    failing: EVERY_MEMBER.failing,
+    unsteadyColumns: EVERY_MEMBER.unsteadyColumns,
   },
 });

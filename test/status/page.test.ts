@@ -30,7 +30,9 @@ test('SKUs, names, sizes, outcomes and messages of others are text and nothing e
   const evil = mirrorWith({
     stats: {
       snapshotId: EVIL,
-      due: [{ reason: EVIL, count: 1, oldestAgeSeconds: 1 }],
+      due: [EVIL, 'error'].map((reason) => ({ reason, count: 1, oldestAgeSeconds: 1 })),
+      failing: [{ sku: EVIL, failures: 1, oldestAgeSeconds: 1 }],
+      unsteadyColumns: [EVIL],
       skus: [{ state: EVIL, priceSource: 'live', count: 1 }],
       pace: { ...CASES['backing off'].stats.pace, refusal: EVIL },
       hints: hintsOf(EVIL),
@@ -43,7 +45,9 @@ test('SKUs, names, sizes, outcomes and messages of others are text and nothing e
     stats: {
       ...evil.stats,
       snapshotId: 'x',
-      due: [{ reason: 'x', count: 1, oldestAgeSeconds: 1 }],
+      due: ['x', 'error'].map((reason) => ({ reason, count: 1, oldestAgeSeconds: 1 })),
+      failing: [{ sku: 'x', failures: 1, oldestAgeSeconds: 1 }],
+      unsteadyColumns: ['x'],
       skus: [{ state: 'x', priceSource: 'live', count: 1 }],
       pace: { ...evil.stats.pace, refusal: 'x' },
       hints: hintsOf('x'),

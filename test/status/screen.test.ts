@@ -63,6 +63,27 @@ test('what the partner names cannot command the terminal', () => {
   expect(text).toContain('a\uFFFD]0;title\uFFFDb\uFFFD\uFFFD2Jc\uFFFDd');
 });
 
+test('SKUs in errors are named, also where they are too few for a state, and columns that go back and forth', () => {
+  const failing = [
+    { sku: 'A\nB', failures: 12, oldestAgeSeconds: 7200 },
+    { sku: 'C', failures: 1, oldestAgeSeconds: 60 },
+  ];
+  const shownWith = (errors: number, unsteadyColumns: readonly string[] = []) => {
+    const due = [{ reason: 'error', count: errors, oldestAgeSeconds: 7200 }];
+    const status = mirrorWith({ stats: { due, failing, unsteadyColumns } });
+    return screen(status, healthOf(status), NOW, PIPE).split('\n');
+  };
+  expect(shownWith(2)[0]).toMatch(/^healthy: /);
+  expect(shownWith(2)).toContain(
+    'failing     2 SKUs: A\uFFFDB (12 in a row, due for 2.0h), C (1 in a row, due for 60s); `catalog-mirror show SKU` tells more',
+  );
+  expect(shownWith(9).join()).toContain('C (1 in a row, due for 60s), 7 others; ');
+  expect(shownWith(2, ['brand', 'model'])).toContain(
+    'columns     brand, model change with each refresh of many SKUs; see catalog.product_history, and tell the partner',
+  );
+  expect(drawn('healthy')).not.toMatch(/^(failing|columns)/m);
+});
+
 test('half of the share fills half of the bar', () => {
   const status = mirrorWith({ stats: { pace: { ...CASES.healthy.stats.pace, usedInWindow: 59 } } });
   const text = screen(status, healthOf(status), NOW, PIPE);

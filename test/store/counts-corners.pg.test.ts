@@ -32,6 +32,38 @@ test('of SKUs without a price, those that were asked and failed are told apart f
   expect((await storedCounts(sql))?.counts.unanswered).toBe(0);
 });
 
+test('of SKUs in errors those are named that have failed most often, whether they wait or not', async () => {
+  const { sql } = store;
+  const skus = ['A', 'B', 'C', 'D', 'E', 'F', 'deferred', 'well', 'later'];
+  await knownSkus(sql, skus);
+  await mark(sql, skus);
+  await sql`
+    update catalog_internal.due set due_at = now() - interval '2 hours', failures = case sku
+      when 'A' then 9 when 'B' then 12 when 'C' then 1 when 'D' then 2 when 'E' then 3 when 'F' then 4 when 'deferred' then 99
+      when 'later' then 99 else 0 end`;
+  await sql`update catalog_internal.due set deferrals = 1 where sku = 'deferred'`;
+  await sql`update catalog_internal.due set due_at = now() + interval '1 hour' where sku = 'later'`;
+  await sql`update catalog_internal.due set held_until = now() + interval '6 hours' where sku = 'B'`;
+  const { failing, due } = await countCatalog(sql);
+  expect(failing.map(({ sku, failures }) => [sku, failures])).toEqual([
+    ['B', 12],
+    ['A', 9],
+    ['F', 4],
+    ['E', 3],
+    ['D', 2],
+  ]);
+  expect(failing.map(({ oldestAgeSeconds }) => Math.round(oldestAgeSeconds / 60))).toEqual(
+    Array(5).fill(120),
+  );
+  expect(due).toMatchObject([
+    { reason: 'changed', count: 1 },
+    { reason: 'deferred', count: 1 },
+    { reason: 'error', count: 6 },
+  ]);
+  await sql`update catalog_internal.catalog_counts set counts = counts - 'failing'`;
+  expect((await storedCounts(sql))?.counts.failing).toEqual([]);
+});
+
 test('a count that took long takes no newer one away', async () => {
   const { sql } = store;
   await knownSkus(sql, ['A']);

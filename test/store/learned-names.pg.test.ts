@@ -1,4 +1,5 @@
 import { beforeEach, describe, expect, test } from 'vitest';
+import { readOwnMirror } from '../../src/cli/doctor/postgres-facts.ts';
 import { keepNames } from '../../src/daemon/learned-names.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { EntryForms } from '../../src/partner/entry-forms.ts';
@@ -186,6 +187,29 @@ describe('the field that entries have their price in', () => {
     expect(Object.keys(await rows())).toEqual(['price']);
   });
 
+  test('is kept with the hour in which the records beside it have another form, over restarts', async () => {
+    const answered = (field: string) => async (by: Daemon) => {
+      const { news } = await by.forms.read(() => ({ form: { field: null }, also: { field } }));
+      return news?.kind ?? null;
+    };
+    const [price, ask] = [answered('price'), answered('lowest_ask')];
+    for (let n = 0; n < 3; n += 1) await price(await daemon());
+    expect(await ask(await daemon())).toBe('missing');
+    expect((await rows())['price_also']).toEqual({ value: 'price', answers: 3, missing: true });
+    await setClockAhead(store.sql, HOUR - 60);
+    expect(await ask(await daemon())).toBe('missing');
+    expect(await price(await daemon())).toBeNull();
+    expect((await rows())['price_also']).toMatchObject({ missing: false });
+    expect(await ask(await daemon())).toBe('missing');
+    await setClockAhead(store.sql, HOUR + 60);
+    expect(await ask(await daemon())).toBe('missing');
+    await setClockAhead(store.sql, 2 * HOUR);
+    expect(await ask(await daemon())).toBe('let-go');
+    expect(await rows()).toEqual(held(null));
+    for (let n = 0; n < 3; n += 1) await ask(await daemon());
+    expect((await daemon()).forms.also).toEqual({ field: 'lowest_ask' });
+  });
+
   test('begins anew where its row was deleted', async () => {
     const one = await daemon();
     await learn(one, { price: 900 });
@@ -262,4 +286,14 @@ test('a clock that was ahead has dated nothing into the future', async () => {
   const [dated] = await sql`
     select missing_since <= clock_timestamp() and learned_at <= clock_timestamp() as past from catalog_internal.learned_names`;
   expect(dated).toEqual({ past: true });
+});
+
+test('`doctor` is told of both forms that are held, and of none that is not', async () => {
+  const known = async () => (await readOwnMirror(store.sql, FIELDS)).known;
+  const { forms } = await daemon();
+  const both = () => forms.read(() => ({ form: { field: null }, also: { field: 'price' } }));
+  for (let n = 0; n < 2; n += 1) await both();
+  expect(await known()).toMatchObject({ price: null, also: null });
+  await both();
+  expect(await known()).toMatchObject({ price: { field: null }, also: { field: 'price' } });
 });

@@ -62,30 +62,44 @@ describe('prices that are suddenly gone', () => {
       await mark(store.sql, ['N']);
     };
 
-    test('are looked for once more after five minutes, which decides', async () => {
-      await listed(4);
-      expect((await answer([found('N', NOTHING)])).doubted).toEqual([{ sku: 'N', oddity: 'no-prices' }]);
-      expect(await doubtOf('N')).toMatchObject({ doubt: 'implausible', actionable: false, minutes: 5 });
-      await passMinutes(6);
-      await swept(found('N', NOTHING));
-      expect(await doubtOf('N')).toMatchObject({ doubt: null, reason: 'sweep', minutes: null });
-      await swept(found('N', NOTHING));
-      expect(await doubtOf('N')).toMatchObject({ doubt: null });
-    });
+    test.each([
+      ['no size', 'snapshot', NOTHING],
+      ['no price', 'snapshot', { 40: null, 41: null }],
+      ['no price', 'live', { 40: null, 41: null }],
+    ])(
+      '(it has %s, %s) are looked for once more after five minutes, which decides',
+      async (_, source, none) => {
+        await listed(4);
+        await store.sql`update catalog.skus set price_source = ${source} where sku = 'N'`;
+        expect((await answer([found('N', none)])).doubted).toEqual([{ sku: 'N', oddity: 'no-prices' }]);
+        expect(await doubtOf('N')).toMatchObject({ doubt: 'implausible', actionable: false, minutes: 5 });
+        expect((await seen('N'))?.['actionable']).not.toBe(true);
+        await passMinutes(6);
+        await swept(found('N', none));
+        expect(await doubtOf('N')).toMatchObject({ doubt: null, minutes: null });
+        await swept(found('N', none));
+        expect(await doubtOf('N')).toMatchObject({ doubt: null });
+      },
+    );
 
-    test('are believed as soon as they are there', async () => {
-      await listed(4);
-      await answer([found('N', NOTHING)]);
-      await passMinutes(6);
-      await swept(found('N', USUAL));
-      expect(await seen('N')).toMatchObject({ doubt: null, actionable: true, price: 4100 });
-    });
+    test.each([[NOTHING], [{ 40: null, 41: null }]])(
+      'are believed as soon as they are there: %j',
+      async (none) => {
+        await listed(4);
+        await answer([found('N', none)]);
+        await passMinutes(6);
+        await swept(found('N', USUAL));
+        expect(await seen('N')).toMatchObject({ doubt: null, actionable: true, price: 4100 });
+      },
+    );
 
     test.each([
       [0, NOTHING],
       [null, NOTHING],
-      [2, { 41: null, 42: null }],
-      [1, { 41: 4100 }],
+      [0, { 41: null, 42: null }],
+      [null, { 41: null }],
+      [4, { 41: 4100, 42: null }],
+      [4, { 41: 4100 }],
     ])('are no doubt with %s sizes in the manifest and %j in the record', async (sizes, prices) => {
       await listed(sizes);
       expect((await answer([found('N', prices)])).doubted).toEqual([]);

@@ -197,7 +197,7 @@ describe('without word from the catalog', () => {
       askedAt: plan.now,
       answeredAt: plan.now,
     };
-    const taught = learn({ plan, budget: 5, trial }, shown, settings);
+    const taught = learn({ plan, budget: 5, callSkus: 100, trial }, shown, settings);
     const stored = await storeLesson(sql, taught.lesson, { failures: 0, callSize: null, cleared: null });
     if (stored.turned && taught.incidentEvent !== null) emit(taught.incidentEvent);
     if (!trial) await weighDeferrals({ sql, emit } as SyncContext, plan.incident, stored.deferrals);

@@ -83,8 +83,14 @@ describe('a half-open request', () => {
     expect(trialSize(counted, counted.triedAt + 600_000, often)).toBe(20);
   });
 
-  test('is not sent where it could show nothing', () => {
+  test('is not sent without an incident, and is a full call where calls have no more than is computed live', () => {
     expect(trialSize(null, 9e9, limits)).toBeNull();
-    expect(trialSize(incident, 9e9, { ...limits, callSkus: 5 })).toBeNull();
+    for (const callSkus of [1, 5]) expect(trialSize(incident, 9e9, { ...limits, callSkus })).toBe(callSkus);
+  });
+
+  test('that has all that calls may have ends an incident, and one that has less than it might does not', () => {
+    expect(judgeIncident('deferrals', trial(2, 2), 0, false, 2)).toBeNull();
+    expect(judgeIncident('deferrals', trial(2, 2), 0, false, 3)).toBe('deferrals');
+    expect(judgeIncident('deferrals', trial(0, 0), 0, false, 1)).toBe('deferrals');
   });
 });

@@ -39,7 +39,11 @@ function taught(
     answered: live.answered + snapshot.answered,
     deferred: 0,
   };
-  return learn({ plan: { ...QUIET, ...plan }, budget, trial }, { live, snapshot, tried, ...TIMES }, SETTINGS);
+  return learn(
+    { plan: { ...QUIET, ...plan }, budget, callSkus: 100, trial },
+    { live, snapshot, tried, ...TIMES },
+    SETTINGS,
+  );
 }
 
 describe('a call that was answered in full', () => {
@@ -156,7 +160,7 @@ describe('an incident', () => {
 });
 
 test('SKUs that nobody lists, computed live and deferred, are no evidence of an incident', () => {
-  const known = { plan: QUIET, budget: 20, trial: false };
+  const known = { plan: QUIET, budget: 20, callSkus: 100, trial: false };
   const seen = { live: shown(5, 5), snapshot: shown(95, 5), ...TIMES };
   const { lesson } = learn(known, { ...seen, listed: shown(5, 5) }, SETTINGS);
   expect(lesson.call).toMatchObject({ snapshotAsked: 5, snapshotDeferred: 0 });
@@ -200,7 +204,7 @@ test('whatever a call shows: the budget stays within its bounds, and nothing is 
         const cohort = ({ answered, deferred, erred }: typeof l) =>
           shown(answered + deferred + erred, answered, deferred);
         const { lesson, events, incidentEvent } = learn(
-          { plan, budget: budget / 4, trial },
+          { plan, budget: budget / 4, callSkus: 100, trial },
           { live: cohort(l), snapshot: cohort(s), ...TIMES },
           SETTINGS,
         );

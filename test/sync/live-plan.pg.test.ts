@@ -124,7 +124,7 @@ test('a hidden ceiling is learned from calls whose live SKUs were all deferred, 
     const plan = await readLivePlan(store.sql);
     const live = { asked, answered, deferred: asked - answered };
     const shown = { live, snapshot: none, askedAt: plan.now, answeredAt: plan.now };
-    const taught = learn({ plan, budget: 5, trial: false }, shown, settings);
+    const taught = learn({ plan, budget: 5, callSkus: 100, trial: false }, shown, settings);
     await storeLesson(store.sql, taught.lesson, { failures: 0, callSize: null, cleared: null });
   };
   const credit = async () => liveCredit(await readLivePlan(store.sql), settings.callsPerMinute);

@@ -36,6 +36,7 @@ export const STATS: MirrorStats = {
     { reason: 'changed', count: 3, oldestAgeSeconds: 42 },
     { reason: 'watched', count: 1, oldestAgeSeconds: 2 },
   ],
+  failing: [{ sku: 'BROKEN', failures: 9, oldestAgeSeconds: 7200 }],
   deferredSkus: 2,
   oldestDeferredAgeSeconds: 30,
   pace: {
@@ -53,6 +54,7 @@ export const STATS: MirrorStats = {
   live: { computedPerMinute: 12, ceilingPerMinute: 196, longestWaitSeconds: null },
   incident: { since: new Date(0), because: 'deferrals' },
   doubted: { implausible: 2, 'mass-move': 3 },
+  unsteadyColumns: ['brand'],
   deltaAudit: {
     since: new Date(NOW),
     reportsConfirmed: 90,

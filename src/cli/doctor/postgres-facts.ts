@@ -1,5 +1,5 @@
 import { memoryOf } from '../../daemon/learned-names.ts';
-import { heldForm } from '../../partner/entry-forms.ts';
+import { heldAlso, heldForm } from '../../partner/entry-forms.ts';
 import { QUEUE_TABLES } from '../../queues/postgres-queues.ts';
 import { readLearnedNames } from '../../store/catalog/learned-names.ts';
 import { readSyncState } from '../../store/catalog/sync-state.ts';
@@ -150,6 +150,11 @@ export async function readOwnMirror(sql: Sql | null, priceFields: readonly strin
     union all (select sku, true from catalog.skus where state = 'priced' and price_source = 'live' limit 2)`;
   const of = (isLive: boolean) => rows.filter(({ live }) => live === isLive).map(({ sku }) => sku);
   const names = await readLearnedNames(sql);
-  const known = { price: heldForm(memoryOf(names, 0), priceFields), manifest: names.manifest };
+  const memory = memoryOf(names, 0);
+  const known = {
+    price: heldForm(memory, priceFields),
+    also: heldAlso(memory, priceFields),
+    manifest: names.manifest,
+  };
   return { token: snapshotId, skus: { snapshot: of(false), live: of(true) }, known };
 }

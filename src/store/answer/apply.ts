@@ -154,7 +154,7 @@ async function noteMembers(
   watch: AnswerObservers['members'],
 ): Promise<MutedChange> {
   const turned = watch.note(moved, muted);
-  if (turned.muted.length + turned.unmuted.length > 0) await storeMuted(sql, turned);
+  if (turned.muted.length + turned.unmuted.length + turned.renewed.length > 0) await storeMuted(sql, turned);
   return turned;
 }
 

@@ -85,7 +85,10 @@ export interface JudgedAnswer {
   readonly isGone?: boolean;
   /** Which losses are doubted; absent: none. */
   readonly losses?: Losses | undefined;
-  /** The first record of a SKU has no size, though the manifest has counted some (partner rules 2.6). */
+  /**
+   * The first record of a SKU has no size, or no price for any, though the manifest has counted some (partner rules
+   * 2.6). That may be so: nobody offers any of them (partner rules 2.4).
+   */
   readonly isHollow?: boolean;
 }
 
@@ -194,11 +197,11 @@ export function judgedAnswers(
   const records = new Map(
     answered.map((result) => {
       const prices = result.kind === 'record' ? result.prices : [];
-      const isEmpty = result.kind === 'record' && prices.length === 0;
       const now = new Map(
         prices.flatMap(({ size, price }) => (price === null ? [] : [[size, price] as const])),
       );
-      return [result.sku, { now, before: new Map(now), isEmpty }];
+      const isUnpriced = result.kind === 'record' && now.size === 0;
+      return [result.sku, { now, before: new Map(now), isUnpriced }];
     }),
   );
   for (const { sku, size, oldPrice } of differences) {
@@ -206,7 +209,7 @@ export function judgedAnswers(
     if (oldPrice === null) before?.delete(size);
     else before?.set(size, oldPrice);
   }
-  return [...records].map(([sku, { before, now, isEmpty }]) => {
+  return [...records].map(([sku, { before, now, isUnpriced }]) => {
     const { isOurs, vanished, vanishedMinutes, losses, sizesToCome } = known(sku);
     const isGone = before.size === 0 && vanished.size > 0;
     const held = isGone ? vanished : before;
@@ -219,7 +222,7 @@ export function judgedAnswers(
       isReturn,
       isGone,
       losses,
-      isHollow: isEmpty && (sizesToCome ?? 0) > 0,
+      isHollow: isUnpriced && (sizesToCome ?? 0) > 0,
     };
   });
 }

@@ -39,7 +39,7 @@ export interface AnswerEffects {
   /** SKUs whose metadata is rewritten, and of these those of which anything but muted members has changed. */
   readonly renewed: ReadonlySet<string>;
   readonly changed: ReadonlySet<string>;
-  /** Of each record, which members have moved. */
+  /** Of each record, which members and columns have moved. */
   readonly members: readonly Moved[];
   readonly ahead: readonly LearnedRefresh[];
   /** Lines of which live SKUs were refreshed. */
@@ -277,6 +277,8 @@ function movedMembers(
   const keys = new Map<string, Set<string>>(
     answered.flatMap(({ sku, kind }) => (kind === 'record' ? [[sku, new Set<string>()]] : [])),
   );
+  for (const { sku, field } of products.fields)
+    keys.get(sku)?.add(keyOf({ part: 'column', path: JSON.stringify([field]) }));
   for (const [sku, changes] of products.members)
     for (const { path } of changes) keys.get(sku)?.add(keyOf({ part: 'product', path }));
   for (const { sku, members = [] } of prices)

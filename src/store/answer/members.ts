@@ -7,10 +7,13 @@ import type { Sql, Tx } from '../connection/db.ts';
  * member, over all SKUs, and muted: stored, but no history. Evidence are SKUs that are followed from one refresh to
  * the next: a member that moved moves again, or rests. So what changes once for every SKU (the partner has new
  * pictures) is history as ever.
+ *
+ * Columns of metadata are watched alike, as one whose value goes back and forth writes as much. But they are only told
+ * of, and never muted: what SQL shows of a product has its history, which says what the size keys of old prices meant.
  */
 
-/** The object a member belongs to: a product, or a size's entry. */
-export type MemberPart = 'product' | 'entry';
+/** The object a member belongs to: a product, or a size's entry; or it is a column of its own. */
+export type MemberPart = 'product' | 'entry' | 'column';
 
 /** A member of JSON objects that the partner sends, in whatever SKU's. */
 export interface Member {
@@ -80,10 +83,12 @@ export interface Moved {
   readonly keys: ReadonlySet<string>;
 }
 
-/** Members to be muted from now on, or no longer. */
+/** Members to be muted from now on, or no longer; columns to be told of, or no longer. */
 export interface MutedChange {
   readonly muted: readonly Member[];
   readonly unmuted: readonly Member[];
+  /** Those that are muted already, and go on to move. */
+  readonly renewed: readonly Member[];
 }
 
 /** SKUs that are followed at a time, and members that are counted. */
@@ -95,6 +100,13 @@ const MUTED_FROM = 24;
 const HEARD_AT = 3;
 /** Older evidence fades. */
 const REMEMBERED = 64;
+/** That a muted member goes on to move is stored this often. */
+const RENEWED_MS = 3_600_000;
+/**
+ * Without that it is heard again: whoever followed its SKUs may have ended, and who begins follows those alone that
+ * move.
+ */
+const LAPSES_SECONDS = 2 * 86_400;
 
 interface Count {
   again: number;
@@ -105,6 +117,13 @@ interface Count {
 export class MemberWatch {
   readonly #skus = new Map<string, ReadonlySet<string>>();
   readonly #counts = new Map<string, Count>();
+  readonly #renewedAt = new Map<string, number>();
+  readonly #now: () => number;
+
+  /** `now`: a monotonic clock, in milliseconds. */
+  constructor(now: () => number = () => 0) {
+    this.#now = now;
+  }
 
   /** Whether the SKU is followed: then its entries are always stored, as its next refresh is compared with them. */
   follows(sku: string): boolean {
@@ -113,15 +132,18 @@ export class MemberWatch {
 
   /** Takes in the SKUs of an answer, with what is muted at present. */
   note(refreshed: readonly Moved[], muted: ReadonlySet<string>): MutedChange {
+    const turned = { muted: [] as Member[], unmuted: [] as Member[], renewed: [] as Member[] };
     for (const { sku, keys } of refreshed) {
       const before = this.#skus.get(sku);
-      for (const key of before ?? []) this.#count(key, keys.has(key));
+      for (const key of before ?? []) {
+        this.#count(key, keys.has(key));
+        if (muted.has(key) && keys.has(key) && this.#isTime(key)) turned.renewed.push(memberOf(key));
+      }
       const kept = [...(before ?? [])].filter((key) => muted.has(key));
       const now = new Set([...keys, ...kept]);
       if (now.size === 0) this.#skus.delete(sku);
       else if (before !== undefined || this.#skus.size < MAX_SKUS) this.#skus.set(sku, now);
     }
-    const turned = { muted: [] as Member[], unmuted: [] as Member[] };
     for (const [key, { again, rest }] of this.#counts) {
       if (again + rest < MUTED_FROM) continue;
       const isMuted = muted.has(key);
@@ -129,8 +151,17 @@ export class MemberWatch {
       else if (isMuted && rest > HEARD_AT * again) turned.unmuted.push(memberOf(key));
       else continue;
       this.#counts.delete(key);
+      this.#renewedAt.delete(key);
     }
     return turned;
+  }
+
+  /** Whether it is time to store that a member goes on to move. */
+  #isTime(key: string): boolean {
+    const now = this.#now();
+    if (now - (this.#renewedAt.get(key) ?? -Infinity) < RENEWED_MS) return false;
+    this.#renewedAt.set(key, now);
+    return true;
   }
 
   #count(key: string, moved: boolean): void {
@@ -145,14 +176,28 @@ export class MemberWatch {
   }
 }
 
+/** SQL: whether a row has been renewed; one that a clock ahead has dated lapses as well. */
+const HOLDS = `abs(extract(epoch from now() - since)) < ${LAPSES_SECONDS}`;
+
 /** The keys of members that are muted. */
 export async function readMuted(tx: Tx): Promise<ReadonlySet<string>> {
-  const rows = await tx<Member[]>`select part, path from catalog_internal.muted_members`;
+  const rows = await tx<
+    Member[]
+  >`select part, path from catalog_internal.muted_members where ${tx.unsafe(HOLDS)}`;
   return new Set(rows.map(keyOf));
 }
 
+/** Columns of metadata that change with each refresh. */
+export async function readUnsteadyColumns(sql: Sql): Promise<string[]> {
+  const rows = await sql<{ column: string }[]>`
+    select path::jsonb ->> 0 as column from catalog_internal.muted_members
+    where part = 'column' and ${sql.unsafe(HOLDS)} order by 1`;
+  return rows.map(({ column }) => column);
+}
+
 /** Stores what is muted from now on, for every process, and forgets what is not any longer. */
-export async function storeMuted(sql: Sql, { muted, unmuted }: MutedChange): Promise<void> {
+export async function storeMuted(sql: Sql, { muted, unmuted, renewed }: MutedChange): Promise<void> {
+  const held = [...muted, ...renewed];
   const parts = (members: readonly Member[]) => members.map(({ part }) => part);
   const paths = (members: readonly Member[]) => members.map(({ path }) => path);
   await sql`
@@ -161,5 +206,5 @@ export async function storeMuted(sql: Sql, { muted, unmuted }: MutedChange): Pro
       using unnest(${parts(unmuted)}::text[], ${paths(unmuted)}::text[]) as u(part, path) where m.part = u.part and m.path = u.path
     )
     insert into catalog_internal.muted_members (part, path)
-    select * from unnest(${parts(muted)}::text[], ${paths(muted)}::text[]) on conflict do nothing`;
+    select * from unnest(${parts(held)}::text[], ${paths(held)}::text[]) on conflict (part, path) do update set since = excluded.since`;
 }

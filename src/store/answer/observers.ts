@@ -18,7 +18,7 @@ export interface AnswerObservers {
 
 /** Those of one process, which begin with nothing. */
 export const createObservers = (clock: Pick<Clock, 'monotonic'>): AnswerObservers => ({
-  members: new MemberWatch(),
+  members: new MemberWatch(() => clock.monotonic()),
   calibration: new CalibrationCounts(clock),
   hints: new HintCounts(clock),
   moves: new MoveCounts(clock),
@@ -26,7 +26,7 @@ export const createObservers = (clock: Pick<Clock, 'monotonic'>): AnswerObserver
 
 /** They notice and count nothing. */
 export const NO_OBSERVERS: AnswerObservers = {
-  members: { follows: () => false, note: () => ({ muted: [], unmuted: [] }) },
+  members: { follows: () => false, note: () => ({ muted: [], unmuted: [], renewed: [] }) },
   calibration: { note: () => {}, take: () => [], giveBack: () => {} },
   hints: { note: () => {}, take: () => null, giveBack: () => {} },
   moves: {

@@ -14,10 +14,14 @@ interface LearnedField {
   readonly answers: number;
 }
 
-/** The field that entries have their price in. */
-export interface LearnedPrice extends LearnedField {
+/** The same, as it was stored. */
+interface HeldField extends LearnedField {
   /** For how long no answer has had it, by Postgres's clock; null: the last one had. */
   readonly missingMs: number | null;
+}
+
+/** The field that entries have their price in. */
+export interface LearnedPrice extends HeldField {
   /** Counts the changes. */
   readonly step: number;
 }
@@ -26,7 +30,7 @@ export interface LearnedNames {
   /** Null: nothing is learned. */
   readonly price: LearnedPrice | null;
   /** That of records without any entry of it, and the answers that had both; null: there were none. */
-  readonly also: LearnedField | null;
+  readonly also: HeldField | null;
   /** Paths in the manifest response; null: none is known. */
   readonly manifest: { readonly url: string | null; readonly snapshotId: string | null };
 }
@@ -49,9 +53,12 @@ export async function readLearnedNames(sql: Sql): Promise<LearnedNames> {
 }
 
 /** What is to be known of the field from now on; `isMissing`: no answer has it any longer. */
-export interface LearnedPriceChange extends LearnedField {
+export interface LearnedPriceChange extends LearnedFieldChange {
+  readonly also: LearnedFieldChange | null;
+}
+
+interface LearnedFieldChange extends LearnedField {
   readonly isMissing: boolean;
-  readonly also: LearnedField | null;
 }
 
 /**
@@ -75,10 +82,14 @@ export async function storeLearnedPrice(
       returning 1
     ),
     beside as (
-      insert into catalog_internal.learned_names as l (name, value, answers)
-      select ${ALSO}, ${also?.value ?? null}, ${also?.answers ?? 0} from stored where ${also !== null}
-      on conflict (name) do update set value = excluded.value, answers = excluded.answers, learned_at = excluded.learned_at
-      where (l.value, l.answers) is distinct from (excluded.value, excluded.answers)
+      insert into catalog_internal.learned_names as l (name, value, answers, missing_since)
+      select ${ALSO}, ${also?.value ?? null}, ${also?.answers ?? 0}, case when ${also?.isMissing === true} then clock_timestamp() end
+      from stored where ${also !== null}
+      on conflict (name) do update set value = excluded.value, answers = excluded.answers,
+        missing_since = case when excluded.missing_since is not null then coalesce(l.missing_since, excluded.missing_since) end,
+        learned_at = case when excluded.missing_since is null then excluded.learned_at else l.learned_at end
+      where (l.value, l.answers, l.missing_since is null)
+        is distinct from (excluded.value, excluded.answers, excluded.missing_since is null)
     ),
     alone as (
       delete from catalog_internal.learned_names where name = ${ALSO} and ${also === null} and exists (select from stored)

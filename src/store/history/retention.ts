@@ -37,13 +37,20 @@ export async function pruneBatches(sql: Sql, { limit }: { readonly limit: number
 
 /**
  * Deletes rows of members' history that are older than what is kept of price history: positions behind its last
- * dropped chunk, which catalog.changes refuses already. At most `limit`; returns how many.
+ * dropped chunk, which catalog.changes refuses already. So it does with those of columns that go back and forth, but
+ * for what says what the size keys of old prices meant. `unsteady`: those columns. At most `limit`; returns how many.
  */
-export async function pruneMemberHistory(sql: Sql, { limit }: { readonly limit: number }): Promise<number> {
+export async function pruneMemberHistory(
+  sql: Sql,
+  { unsteady, limit }: { readonly unsteady: readonly string[]; readonly limit: number },
+): Promise<number> {
   const dropped = await sql`
     delete from catalog.product_history where id in (
       select id from catalog.product_history
-      where id <= (select last_value from catalog_internal.dropped_positions) and field = 'product'
+      where id <= (select last_value from catalog_internal.dropped_positions) and (
+        field = 'product'
+        or field = any (${unsteady as string[]}::text[]) and field not in ('size_type', 'size_map_size_type')
+      )
       order by id limit ${limit}
     )`;
   return dropped.count;

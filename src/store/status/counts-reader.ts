@@ -45,7 +45,7 @@ async function store(sql: Sql, { countedAt, countedInMs, ...counts }: CatalogCou
 }
 
 /** A daemon of an older version, which may have counted last, knows nothing of them. */
-type Later = 'trust' | 'ofManifest' | 'outOfScope' | 'unanswered';
+type Later = 'trust' | 'ofManifest' | 'outOfScope' | 'unanswered' | 'failing';
 
 /**
  * Counts, how long ago by the database's clock, and whether they are not those of the manifest that was applied last.
@@ -81,6 +81,7 @@ export async function storedCounts(sql: Queryable): Promise<StoredCounts | null>
       ofManifest: null,
       outOfScope: null,
       unanswered: 0,
+      failing: [],
       ...counts,
     },
     ageMs,

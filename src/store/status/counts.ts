@@ -55,6 +55,9 @@ export async function scanCatalog(tx: Tx): Promise<CatalogCounts> {
     outOfScope,
     unanswered: unanswered?.count ?? 0,
     trust,
+    failing: of('failing')
+      .toSorted((a, b) => b.count - a.count)
+      .map(({ label, count, oldest }) => ({ sku: label, failures: count, oldestAgeSeconds: oldest })),
     due: of('due').map(({ label, count, oldest }) => ({ reason: label, count, oldestAgeSeconds: oldest })),
     deferredSkus: deferred?.count ?? 0,
     oldestDeferredAgeSeconds: deferred?.oldest ?? 0,
@@ -98,18 +101,23 @@ async function countSkus(tx: Tx, scoped: boolean): Promise<Group[]> {
 }
 
 interface LedgerCount {
-  readonly kind: 'due' | 'deferred' | 'stale' | 'unanswered';
-  /** A reason where due, a price source where stale. */
+  readonly kind: 'due' | 'deferred' | 'failing' | 'stale' | 'unanswered';
+  /** A reason where due, a price source where stale, the SKU where failing. */
   readonly label: string;
+  /** SKUs; of one that is failing its failures. */
   readonly count: number;
   readonly oldest: number;
 }
 
+/** SKUs in errors that are named. */
+const NAMED_FAILING = 5;
+
 /**
  * Counts the due ledger in one scan. due: due now, by reason; whoever was deferred or waits for a second answer is so
- * once the wait is over. deferred: waiting or due again. stale: prices no older than their class's target that are
- * stale all the same (as catalog.current_prices has it), because a re-price is due, or because the SKU is refreshed
- * as a live one and the price is older than that allows. unanswered: never priced, and has failed when it was asked.
+ * once the wait is over. deferred: waiting or due again. failing: those in errors that have failed most often. stale:
+ * prices no older than their class's target that are stale all the same (as catalog.current_prices has it), because a
+ * re-price is due, or because the SKU is refreshed as a live one and the price is older than that allows. unanswered:
+ * never priced, and has failed when it was asked.
  */
 async function countLedger(tx: Tx): Promise<LedgerCount[]> {
   return await scanning(tx<LedgerCount[]>`
@@ -124,6 +132,11 @@ async function countLedger(tx: Tx): Promise<LedgerCount[]> {
     union all
     select 'deferred', '', count(*)::int, coalesce(extract(epoch from now() - min(greatest(due_at, 'epoch'))), 0)::float8
     from ledger where deferrals > 0
+    union all
+    (
+      select 'failing', sku, failures, extract(epoch from now() - greatest(due_at, 'epoch'))::float8
+      from ledger where due_at <= now() and put_off = 'error' order by failures desc, due_at, sku limit ${NAMED_FAILING}
+    )
     union all
     select 'stale', coalesce(s.price_source, 'unknown'), count(*)::int, 0
     from (${targets(tx)}) target, ledger d join catalog.skus s using (sku)
@@ -261,6 +274,8 @@ export interface CatalogCounts {
   readonly trust: readonly { priceSource: string; actionable: number; expectedRight: number }[];
   readonly metadataAge: AgeDistribution;
   readonly oldestMetadataAgeSeconds: number;
+  /** Of the SKUs that are due for an error: those that have failed most often, first. */
+  readonly failing: readonly { sku: string; failures: number; oldestAgeSeconds: number }[];
   readonly due: readonly { reason: string; count: number; oldestAgeSeconds: number }[];
   readonly deferredSkus: number;
   readonly oldestDeferredAgeSeconds: number;

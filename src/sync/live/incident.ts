@@ -13,10 +13,16 @@ export type IncidentEvidence =
   /** SKUs asked as snapshot-priced in recent calls that deferred any, and how many of them were deferred. */
   | { readonly kind: 'deferrals'; readonly asked: number; readonly deferred: number }
   /**
-   * SKUs listed as snapshot-priced in a call of the incident that had more SKUs than are computed live, and how many
-   * of them it answered.
+   * SKUs listed as snapshot-priced in a call of the incident that had more SKUs than are computed live, or as many as
+   * a call may have, and how many of them it answered.
    */
-  | { readonly kind: 'trial'; readonly asked: number; readonly answered: number };
+  | TrialEvidence;
+
+interface TrialEvidence {
+  readonly kind: 'trial';
+  readonly asked: number;
+  readonly answered: number;
+}
 
 const ENTER_LIVE_PART = 0.9;
 const LEAVE_LIVE_PART = 0.85;
@@ -26,7 +32,7 @@ const BETWEEN_MINUTES = 360;
 const ENTER_ASKED = 300;
 const ENTER_DEFERRED_PART = 0.5;
 const LEAVE_ANSWERED_PART = 0.75;
-/** Fewer show nothing. */
+/** Fewer show nothing, unless calls have no more. */
 const MIN_TRIED = 3;
 
 const partLive = ({ live, skus }: { readonly live: number; readonly skus: number }): number =>
@@ -48,13 +54,15 @@ export const believedLive = (announced: number, miscount: number): number =>
  * The cause of an incident after a piece of evidence, or null: no incident; `minutes` is how long it has lasted. The
  * counts belong to a snapshot that may be hours old, so low ones end only what counts began; a trial call disproves
  * either cause. High counts that it has `disproved` begin none, until they have been low. Of a trial call only those
- * count that the catalog lists as snapshot-priced: what is live is deferred at any time.
+ * count that the catalog lists as snapshot-priced: what is live is deferred at any time. `callSkus`: how many SKUs a
+ * call may have.
  */
 export function judgeIncident(
   present: IncidentCause | null,
   evidence: IncidentEvidence,
   minutes = 0,
   disproved = false,
+  callSkus = Infinity,
 ): IncidentCause | null {
   switch (evidence.kind) {
     case 'count': {
@@ -71,7 +79,7 @@ export function judgeIncident(
     }
     case 'trial': {
       const { asked, answered } = evidence;
-      const isOver = asked >= MIN_TRIED && answered >= asked * LEAVE_ANSWERED_PART;
+      const isOver = asked >= Math.min(MIN_TRIED, callSkus) && answered >= asked * LEAVE_ANSWERED_PART;
       return isOver ? null : present;
     }
   }
@@ -86,7 +94,8 @@ export const TRIAL_BUDGETS = 4;
 
 /**
  * How many SKUs the next call asks for to try whether snapshot-priced SKUs are computed live still; null: no trial now.
- * An incident by counts is tried, too: the route that gives them may be silent for days, or count wrongly.
+ * An incident by counts is tried, too: the route that gives them may be silent for days, or count wrongly. Where calls
+ * have no more SKUs than are computed live, a full one is all that can be tried.
  */
 export function trialSize(
   incident: Incident | null,
@@ -99,8 +108,7 @@ export function trialSize(
       ? TRIAL_EVERY_MS
       : Math.max(TRIAL_EVERY_MS, TRIAL_CHECKS * catalogCheckMs);
   if (now - incident.triedAt < everyMs) return null;
-  const size = Math.min(callSkus, Math.max(1, Math.floor(liveBudget)) * TRIAL_BUDGETS);
-  return size > liveBudget ? size : null;
+  return Math.min(callSkus, Math.max(1, Math.floor(liveBudget)) * TRIAL_BUDGETS);
 }
 
 export interface TrialLimits {

@@ -19,6 +19,8 @@ export interface CallContext {
   readonly budget: number;
   /** Whether the call tests if an incident is over. */
   readonly trial: boolean;
+  /** SKUs that a call may have at present. */
+  readonly callSkus: number;
 }
 
 /** What a call showed of the SKUs that counted as live, or of those that did not, when they were claimed. */
@@ -61,7 +63,7 @@ export interface CallLesson {
 
 /** All that an answered call teaches under `settings`: what to store, and the events to emit. */
 export function learn(
-  { plan, budget, trial }: CallContext,
+  { plan, budget, trial, callSkus }: CallContext,
   shown: CallEvidence,
   settings: Pick<SyncSettings, 'bulk' | 'callsPerMinute'>,
 ): CallLesson {
@@ -80,8 +82,8 @@ export function learn(
     snapshotAsked: listed.asked,
     snapshotDeferred: listed.deferred,
   };
-  const evidence = trial ? trialEvidence(plan, tried, budget) : null;
-  const incident = evidence === null ? null : incidentAfter(plan, evidence);
+  const evidence = trial ? trialEvidence(plan, tried, { budget, callSkus }) : null;
+  const incident = evidence === null ? null : incidentAfter(plan, evidence, callSkus);
   return {
     lesson: {
       call: showsLive ? call : null,
@@ -161,22 +163,23 @@ function budgetAfter(
 
 /**
  * What a trial call's answers say for or against an incident. Against counts only more of them say anything than are
- * computed live of a call in any case. Deferrals are weighed once the call is stored (`weighDeferrals`).
+ * computed live of a call in any case, unless no call has more. Deferrals are weighed once the call is stored
+ * (`weighDeferrals`).
  */
 function trialEvidence(
   { incident }: LivePlan,
   tried: AnswerCounts | undefined,
-  budget: number,
+  { budget, callSkus }: { readonly budget: number; readonly callSkus: number },
 ): IncidentEvidence | null {
   if (tried === undefined) return null;
-  if (incident?.because === 'live-count' && tried.answered <= budget) return null;
+  if (incident?.because === 'live-count' && callSkus > budget && tried.answered <= budget) return null;
   return { kind: 'trial', asked: tried.asked, answered: tried.answered };
 }
 
 /** An incident's cause before and after a piece of evidence; null where nothing changes. */
-function incidentAfter(plan: LivePlan, evidence: IncidentEvidence): Lesson['incident'] {
+function incidentAfter(plan: LivePlan, evidence: IncidentEvidence, callSkus: number): Lesson['incident'] {
   const from = plan.incident?.because ?? null;
-  const to = judgeIncident(from, evidence);
+  const to = judgeIncident(from, evidence, 0, false, callSkus);
   return to === from ? null : { from, to };
 }
 

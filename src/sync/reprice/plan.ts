@@ -71,9 +71,10 @@ export function planCall(
   const budget = sync.liveBudget ?? settings.bulk.liveBudget;
   const { callSize, scopeMoved } = inputs;
   const credit = liveCredit(plan, settings.callsPerMinute);
+  const callSkus = skusOfCall(callSize, settings.bulk.maxSkus, pause.failures);
   const limits = planLimits(settings, budget, plan, {
     iteration: iteration.number,
-    callSkus: skusOfCall(callSize, settings.bulk.maxSkus, pause.failures),
+    callSkus,
     liveBudget: Math.min(budget, credit.skus),
     recovering: iteration.recovering,
   });
@@ -81,7 +82,15 @@ export function planCall(
   const carried = isOut(plan) && credit.skus < 1 ? due.filter(({ live }) => !live) : due;
   const quotas = planBatch(carried, early, limits);
   const suspects = planSuspects(inputs.suspects, limits);
-  const known = { plan, budget, callSize, failures: pause.failures, spend: credit.spend, scopeMoved };
+  const known = {
+    plan,
+    budget,
+    callSize,
+    callSkus,
+    failures: pause.failures,
+    spend: credit.spend,
+    scopeMoved,
+  };
   const planned = { kind: 'planned', ...known } as const;
   const isSuspectsTurn = pause.failures === 0 && iteration.number % 2 === 1 && iteration.halfOpen !== true;
   if (suspects !== null && (quotas === null || isSuspectsTurn))

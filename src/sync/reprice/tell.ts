@@ -29,10 +29,19 @@ export function tellApplied(
     reportSeconds: applied.reportSeconds,
     promises: applied.promises,
   });
-  for (const { part, path } of applied.members.muted) emit({ event: 'member.muted', part, path });
-  for (const { part, path } of applied.members.unmuted) emit({ event: 'member.unmuted', part, path });
+  tellMembers({ emit }, applied.members);
   if (applied.sizeTypeChanges.length > 0) emit({ event: 'size-type.changed', skus: applied.sizeTypeChanges });
   tellDoubts({ emit }, applied);
+}
+
+function tellMembers(
+  { emit }: Pick<SyncContext, 'emit'>,
+  { muted, unmuted }: Pick<Applied['members'], 'muted' | 'unmuted'>,
+): void {
+  for (const { part, path } of muted)
+    emit(part === 'column' ? { event: 'column.unsteady', path } : { event: 'member.muted', part, path });
+  for (const { part, path } of unmuted)
+    emit(part === 'column' ? { event: 'column.steady', path } : { event: 'member.unmuted', part, path });
 }
 
 function tellDoubts({ emit }: Pick<SyncContext, 'emit'>, { doubted, massMoved }: Applied): void {

@@ -1,30 +1,13 @@
 import { manifestFaults, manifestFields } from '../../../partner/manifest-answer.ts';
-import type { EntryForm } from '../../../partner/size-map.ts';
-import { readBulk, readDelta } from '../../../partner/wire.ts';
+import { readDelta } from '../../../partner/wire.ts';
 import { harmless } from '../../../status/style.ts';
-import { fail, type CheckResult, ok, warn } from '../check.ts';
+import { fail, ok, warn } from '../check.ts';
+import { answered, type Discovered, type Part, several, shown } from './finding.ts';
 import type { FieldNames } from './names.ts';
 import { bodyKeyOf, confirmedToken, type Evidence, rejectedTokens } from './plan.ts';
-import {
-  bulkElements,
-  deltaElements,
-  type ElementShape,
-  entriesIn,
-  type PriceShape,
-  priceShape,
-} from './shapes.ts';
+import { pricePart } from './prices.ts';
+import { bulkElements, deltaElements, type ElementShape } from './shapes.ts';
 
-export interface Discovered {
-  readonly findings: readonly CheckResult[];
-  /** Variables and the values that the partner's answers have shown to be right. */
-  readonly settings: Readonly<Record<string, string>>;
-  readonly unknown: readonly string[];
-}
-
-type Part = Partial<Discovered>;
-
-const shown = (name: string) => `\`${harmless(name).slice(0, 64)}\``;
-const several = (names: readonly string[]) => names.slice(0, 8).map(shown).join(', ');
 const MESSAGE_LENGTH = 160;
 
 /** Judges all evidence. Pure; no value of an answer gets into the findings but what a refusal says in words. */
@@ -153,103 +136,6 @@ function messageOf(body: unknown): string | null {
   const { message } = body;
   const text = typeof message === 'string' ? message : JSON.stringify(message);
   return text === undefined ? null : `"${harmless(text).slice(0, MESSAGE_LENGTH)}"`;
-}
-
-const answered = ({ bulk }: Evidence) => bulk.filter(({ kind }) => kind === 'ok').map(({ body }) => body);
-
-function pricePart(evidence: Evidence, names: FieldNames): Part {
-  const bodies = answered(evidence);
-  if (bodies.length === 0) return {};
-  const entries = bodies.flatMap((body) => entriesIn(body));
-  const live = new Set(evidence.sample?.live ?? []);
-  const shapeOf = (isLive: boolean) =>
-    priceShape(
-      entries.filter(({ sku }) => live.has(sku) === isLive),
-      names.price,
-      names.known.price,
-    );
-  const shapes = { snapshot: shapeOf(false), live: shapeOf(true) };
-  const found = [shapes.snapshot, shapes.live].filter((shape) => shape !== null);
-  const unknown = shapes.live !== null ? [] : ['price of a live entry: no answer held one'];
-  if (found.length === 0) {
-    const [unreadable] = bodies.flatMap((body) => unreadableIn(body, names));
-    if (unreadable !== undefined)
-      return {
-        findings: [fail('prices', `records cannot be parsed: ${unreadable}`, 'ask the partner')],
-        unknown,
-      };
-    const text = 'no size_map entry in the sample';
-    return { findings: [warn('prices', text, 'run doctor again later, or check one SKU by hand')], unknown };
-  }
-  const findings = [...formFindings(found, names.known.price), ...priceFindings(found)];
-  const fields = [...new Set(found.flatMap((shape) => (shape.doubtful ? [] : (shape.fields ?? []))))];
-  return {
-    findings,
-    unknown,
-    settings: fields.length === 0 ? {} : { PARTNER_PRICE_FIELDS: fields.join(',') },
-  };
-}
-
-function unreadableIn(body: unknown, names: FieldNames): string[] {
-  const reading = readBulk(body, { priceFields: names.price, skuField: names.sku });
-  if (!reading.ok) return [reading.problem];
-  return [...reading.value.results.values()].flatMap((record) =>
-    'unreadable' in record ? [record.unreadable] : [],
-  );
-}
-
-/** What the mirror holds counts for an hour after the last entry that had it. */
-function formFindings(shapes: readonly PriceShape[], held: EntryForm | null): CheckResult[] {
-  if (held === null || shapes.some(({ isHeld }) => isHeld)) return [];
-  const read = held.field === null ? 'plain numbers' : shown(held.field);
-  const text = `the mirror reads ${read}, and no entry in the sample has that any longer`;
-  const atOnce = held.field === null ? '' : '; at once where PARTNER_PRICE_FIELDS is without it';
-  return [
-    warn('prices', text, `after an hour without it the mirror reads what entries have instead${atOnce}`),
-  ];
-}
-
-function priceFindings(shapes: readonly PriceShape[]): CheckResult[] {
-  const total = (of: (shape: PriceShape) => number) => shapes.reduce((sum, shape) => sum + of(shape), 0);
-  const [entries, read] = [total((shape) => shape.entries), total((shape) => shape.read)];
-  const candidates = [...new Set(shapes.flatMap((shape) => shape.candidates))];
-  const fields = [...new Set(shapes.flatMap((shape) => shape.fields ?? []))];
-  const variable = 'PARTNER_PRICE_FIELDS';
-  const set = `set ${variable}=${harmless(fields.join(','))}`;
-  if (shapes.some(({ doubtful }) => doubtful)) {
-    const text = `every price read is below 50 THB; numeric fields: ${several(candidates)}`;
-    return [
-      warn(
-        'prices',
-        text,
-        fields.length === 0
-          ? `set ${variable} to the right field`
-          : `compare one price by hand; if it is wrong, ${set}`,
-      ),
-    ];
-  }
-  if (shapes.some((shape) => shape.fields === null)) {
-    const might = candidates.length === 0 ? '' : `; numeric fields: ${several(candidates)}`;
-    return [
-      fail(
-        'prices',
-        `no readable price in ${entries - read} of ${entries} size_map entries${might}`,
-        `set ${variable} to the field that holds it`,
-      ),
-    ];
-  }
-  if (shapes.some((shape) => shape.read === 0))
-    return [fail('prices', `the price is in ${several(fields)}: ${read} of ${entries} entries read`, set)];
-  if (read < entries)
-    return [
-      warn(
-        'prices',
-        `${entries - read} of ${entries} entries have no readable price`,
-        'check catalog.prices.entry',
-      ),
-    ];
-  const where = fields.length === 0 ? 'plain numbers, no field name needed' : `in ${several(fields)}`;
-  return [ok('prices', `${entries} size_map entries read: ${where}`)];
 }
 
 function listPart(evidence: Evidence, names: FieldNames): Part {

@@ -5,6 +5,8 @@ import type { EntryForm } from '../../../partner/size-map.ts';
 export interface KnownNames {
   /** Null: no form of entries is held. */
   readonly price: EntryForm | null;
+  /** That of records without any entry of it; null: none is held. */
+  readonly also?: EntryForm | null;
   readonly manifest: KnownFields;
 }
 

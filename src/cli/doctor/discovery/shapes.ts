@@ -1,5 +1,13 @@
 import { isObject } from '../../../lib/json-object.ts';
-import { type EntryForm, formOf, MIN_PRICE, readAmount, readSizeEntry } from '../../../partner/size-map.ts';
+import {
+  type EntryForm,
+  formOf,
+  formOfRecord,
+  MIN_PRICE,
+  otherFormOf,
+  readAmount,
+  readSizeEntry,
+} from '../../../partner/size-map.ts';
 import { DELTA_LISTS } from '../../../partner/wire.ts';
 
 /*
@@ -194,8 +202,50 @@ export interface PriceShape {
   readonly candidates: readonly string[];
   /** Set where the configured names read something that is hardly a price. */
   readonly doubtful: boolean;
-  /** Whether they are read by the form that the mirror holds. */
+  /** SKUs whose price is read from a field, and from bare numbers. */
+  readonly skus: { readonly named: number; readonly plain: number };
+}
+
+/** The forms by which the entries of all answers are read. */
+export interface FormsSeen {
+  readonly form: EntryForm | null;
+  /** That of records without any entry of it; null: there are none. */
+  readonly other: EntryForm | null;
+  /** The form that the mirror holds; null: none. */
+  readonly held: EntryForm | null;
+  /** Whether entries have what the mirror holds. */
   readonly isHeld: boolean;
+  /** Whether it reads the other form already, and not only after further answers. */
+  readonly readsOther: boolean;
+}
+
+/** The records' entries that have any content, by SKU. */
+const recordsOf = (seen: readonly SeenEntry[]): unknown[][] =>
+  [...Map.groupBy(seen, ({ sku }) => sku).values()].map((entries) =>
+    entries.flatMap(({ entry }) => (entry === null ? [] : [entry])),
+  );
+
+/** By which forms the mirror reads these entries, or would after a few such answers. Pure. */
+export function formsIn(
+  seen: readonly SeenEntry[],
+  configured: readonly string[],
+  held: EntryForm | null = null,
+  also: EntryForm | null = null,
+): FormsSeen {
+  const records = recordsOf(seen);
+  const found = formOf(records.flat(), configured, held);
+  // Answers that have the other form alone are no change of form.
+  const isOther = found !== null && also !== null && found.field === also.field;
+  const isHeld = held !== null && (found === held || isOther);
+  const form = isHeld ? held : found;
+  const readsOther = isHeld && also !== null;
+  return {
+    form,
+    other: readsOther ? also : otherFormOf(records, configured, form),
+    held,
+    isHeld,
+    readsOther,
+  };
 }
 
 const PRICE_WORDS = /price|lowest|ask|amount|baht|thb|cost|value/i;
@@ -203,17 +253,17 @@ const NOT_PRICE_WORDS =
   /count|qty|quantity|stock|listing|size|rank|id$|_at$|time|date|rate|percent|fee|number|age|total_?items/i;
 
 /**
- * Where the entries carry their price, and whether the configured names find it, or the form that the mirror holds;
+ * Where the entries carry their price, and whether the configured names find it, or the forms that the mirror holds;
  * null where no entry has any content.
  */
 export function priceShape(
   seen: readonly SeenEntry[],
   configured: readonly string[],
-  held: EntryForm | null = null,
+  forms: FormsSeen = formsIn(seen, configured),
 ): PriceShape | null {
   const all = seen.map(({ entry }) => entry).filter((entry) => entry !== null);
   const objects = all.filter(isObject);
-  const form = formOf(all, configured, held);
+  const { held } = forms;
   const amounts = (name: string) =>
     objects.map((object) => readAmount(object, { field: name })).filter((amount) => amount !== undefined);
   // What is lower than any ask is a count or a rank.
@@ -231,11 +281,27 @@ export function priceShape(
     isObject(entry) && [...used, ...(only === undefined ? [] : [only])].some((name) => entry[name] === null);
   const entries = all.filter((entry) => !isBlank(entry));
   if (entries.length === 0) return null;
-  const read = entries.filter((entry) => readSizeEntry(entry, form).price !== null).length;
+  const { read, ...skus } = readBy(forms, seen);
   const doubtful = used.length > 0 && !used.some(isDear) && likely.length > 0;
-  const isHeld = held !== null && form === held;
-  const shape = { entries: entries.length, read, candidates: numeric, doubtful, isHeld };
+  const shape = { entries: entries.length, read, candidates: numeric, doubtful, skus };
   if (objects.length === 0) return { ...shape, fields: read > 0 ? [] : null };
   if (read > 0 && !doubtful) return { ...shape, fields: used };
   return { ...shape, fields: only === undefined ? null : [only] };
+}
+
+/** Entries that have a price, each record read by its own form, and how many SKUs have theirs in a field and not. */
+function readBy(
+  { form, other }: FormsSeen,
+  seen: readonly SeenEntry[],
+): PriceShape['skus'] & { read: number } {
+  const prices = recordsOf(seen).map((entries) => {
+    const own = formOfRecord(entries, form, other);
+    return {
+      field: own?.field,
+      read: entries.filter((entry) => readSizeEntry(entry, own).price !== null).length,
+    };
+  });
+  const priced = prices.filter(({ read }) => read > 0);
+  const plain = priced.filter(({ field }) => field === null).length;
+  return { read: prices.reduce((sum, { read }) => sum + read, 0), named: priced.length - plain, plain };
 }

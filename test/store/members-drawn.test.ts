@@ -1,0 +1,50 @@
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { MemberWatch } from '../../src/store/answer/members.ts';
+import { runs } from '../support/soak.ts';
+
+/* Columns for which a partner has two values: servers that disagree, one of which answers each request by chance. */
+
+const SKUS = Array.from({ length: 100 }, (_, n) => `S${n}`);
+const KEY = 'column ["size_type"]';
+
+/** Whether a watch tells of it within so many refreshes of all SKUs; `isOther` draws which server answers. */
+function isTold(refreshes: number, isOther: (sku: string, refresh: number) => boolean): boolean {
+  const watch = new MemberWatch();
+  const held = new Map<string, boolean>();
+  for (let refresh = 0; refresh < refreshes; refresh += 1) {
+    const answer = SKUS.map((sku) => {
+      const [before, now] = [held.get(sku) ?? isOther(sku, refresh), isOther(sku, refresh)];
+      held.set(sku, now);
+      return { sku, keys: new Set(before === now ? [] : [KEY]) };
+    });
+    if (watch.note(answer, new Set()).muted.length > 0) return true;
+  }
+  return false;
+}
+
+/** A number from 0 to 1 for each SKU and refresh, the same for the same seed. */
+function chance(seed: number, sku: string, refresh: number): number {
+  let hash = seed;
+  for (const code of Buffer.from(`${sku} ${refresh}`))
+    hash = Math.imul(hash ^ code, 0x5b_d1_e9_95) ^ (hash >>> 15);
+  return (Math.imul(hash ^ (hash >>> 13), 0x27_d4_eb_2f) >>> 0) / 2 ** 32;
+}
+
+test('what two servers disagree about is told of, whatever part of the requests each of them answers', () => {
+  fc.assert(
+    fc.property(fc.integer(), fc.double({ min: 0.1, max: 0.9, noNaN: true }), (seed, part) => {
+      expect(isTold(80, (sku, refresh) => chance(seed, sku, refresh) < part)).toBe(true);
+    }),
+    { numRuns: runs(100) },
+  );
+});
+
+test('what changes once for each SKU, at any refresh, is not', () => {
+  fc.assert(
+    fc.property(fc.integer(), (seed) => {
+      expect(isTold(30, (sku, refresh) => refresh >= 30 * chance(seed, sku, 0))).toBe(false);
+    }),
+    { numRuns: runs(50) },
+  );
+});
