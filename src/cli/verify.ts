@@ -7,7 +7,7 @@ import { untilText } from '../status/pause.ts';
 import { harmless } from '../status/style.ts';
 import type { Sql } from '../store/connection/db.ts';
 import { readPause } from '../store/sellers/pause.ts';
-import { countDaemons } from '../store/setup/instance.ts';
+import { readDaemons } from '../store/setup/instance.ts';
 import { drawSample, markForVerification, readVerified } from '../store/trust/verification.ts';
 import { type Arguments, type Command, EXIT, numberOption, problemsIn, UsageError } from './command.ts';
 import { withMirror } from './mirror.ts';
@@ -87,7 +87,7 @@ interface Sample {
 }
 
 async function verification(sql: Sql, { skus, seed, signal }: Sample) {
-  if ((await countDaemons(sql)) === 0)
+  if ((await readDaemons(sql)).daemons === 0)
     throw Object.assign(new Error('no daemon is running on this mirror, so nothing would be asked'), {
       hint: 'start the daemon, then try again',
     });

@@ -194,3 +194,16 @@ test('where rows are gone that nothing can be read without, commands say which, 
   expect((await runProgram(['status', '--json'], env)).stdout).toContain('"state"');
   expect((await runProgram(['migrate'], env)).stdout).not.toContain('anew');
 });
+
+test('where the database has no tables of a mirror, commands say so and exit with 78', async () => {
+  const database = await createDatabase('empty');
+  onTestFinished(() => database.drop());
+  for (const command of ['status', 'plan', 'pause', 'show A', 'verify', 'follow --list', 'refresh --all']) {
+    const { code, stderr } = await runProgram(command.split(' '), { DATABASE_URL: database.url });
+    expect([command, code, stderr]).toEqual([
+      command,
+      78,
+      expect.stringMatching(/^the mirror has no tables yet\n/) as string,
+    ]);
+  }
+});
