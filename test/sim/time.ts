@@ -7,8 +7,8 @@ import { createDatabase } from '../support/db.ts';
 const BEGINNING = Date.parse('2026-11-20T06:00:00Z');
 
 /**
- * Postgres on a clock of the simulation's own: `now()` and `clock_timestamp()` of `pg_catalog` are others, in this
- * database alone. A sequence tells the time, since it is read at once by everybody and rolled back by nobody; reading
+ * Postgres on a clock of the simulation's own: `now()`, `statement_timestamp()` and `clock_timestamp()` of `pg_catalog`
+ * are others, in this database alone. A sequence tells the time, since it is read at once by everybody and rolled back by nobody; reading
  * `clock_timestamp()` takes a millisecond where it may write. Another one tells by how much Postgres's clock is ahead
  * of it, which is wrong. Functions of the mirror that are parsed once mean these, too.
  */
@@ -20,9 +20,11 @@ const CLOCK = `
   select setval('sim.ahead', 0);
   set allow_system_table_mods = on;
   alter function pg_catalog.now() rename to machine_now;
+  alter function pg_catalog.statement_timestamp() rename to machine_statement_timestamp;
   alter function pg_catalog.clock_timestamp() rename to machine_clock_timestamp;
   create function pg_catalog.now() returns timestamptz language sql volatile as
     $$ select to_timestamp((pg_sequence_last_value('sim.clock'::regclass) + pg_sequence_last_value('sim.ahead'::regclass)) / 1000.0) $$;
+  create function pg_catalog.statement_timestamp() returns timestamptz language sql volatile as $$ select now() $$;
   create function pg_catalog.clock_timestamp() returns timestamptz language sql volatile as
     $$ select to_timestamp((
       case current_setting('transaction_read_only') when 'on' then pg_sequence_last_value('sim.clock'::regclass) else nextval('sim.clock') end
