@@ -28,6 +28,8 @@ const MINUTES = 150;
 const SOON = 25;
 /** All SKUs of so small a catalog are swept within SWEEP_MIN_AGE. */
 const SWEPT = 45;
+/** The next sweep may find the same, and the one after that does not. */
+const SWEPT_TWICE = 75;
 /** CATALOG_CHECK_INTERVAL, and the time in which a delta is late. */
 const CHECKED = 110;
 /** The delta is found behind again, after a manifest has taken its place. */
@@ -49,7 +51,8 @@ const PROMISED: Readonly<Record<string, Promised>> = {
   'live SKUs are passed over': { wrong: SOON, told: ['live-outage', 30] },
   'some SKUs are passed over': { wrong: SOON, told: ['skus-failing', 60] },
   'calls are cut': { wrong: SOON, told: null },
-  'prices are gone': { wrong: SWEPT, told: ['mass-move', 60] },
+  // Two answers that agree are believed, till a sweep is doubted with the mass of them.
+  'prices are gone': { wrong: SWEPT_TWICE, told: ['mass-move', 60] },
   'prices are in satang': { wrong: SOON, told: ['mass-move', 15] },
   'all sizes have the lowest price': { wrong: SOON, told: ['mass-move', 30] },
   // Nothing tells these prices from the old ones but that they have moved: two answers that agree are believed.
