@@ -77,8 +77,8 @@ export class IncompleteMirror extends Error {
 
   constructor(tables: readonly string[]) {
     super(
-      `the mirror cannot be read: ${tables.join(', ')} ${plural(tables.length, 'has', 'have')} no row; restore ` +
-        'the database, or drop its schemas and start anew',
+      `the mirror cannot be read: ${tables.join(', ')} ${plural(tables.length, 'has', 'have')} no row; a daemon ` +
+        'makes them anew within a minute, `catalog-mirror migrate` at once',
     );
   }
 }
