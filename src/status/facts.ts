@@ -13,6 +13,7 @@ import { type NotStored, readNotStored } from '../store/quarantine.ts';
 import { readScopeState, type Scope } from '../store/sellers/scope.ts';
 import { readLeftOut } from '../store/sellers/watchlist.ts';
 import { readDaemons } from '../store/setup/instance.ts';
+import { type Lacking, readLacking } from '../store/setup/privileges.ts';
 import type { CatalogCounts } from '../store/status/counts.ts';
 import { type LockHolder, readLockHolders } from '../store/status/lock-holders.ts';
 import { readSnapshotHolder, type SnapshotHolder } from '../store/status/snapshot-holder.ts';
@@ -58,6 +59,8 @@ export interface Facts {
   readonly doubts: Doubts;
   /** Prices that lag behind the delta's reports; null: they do not. */
   readonly latePrices?: LatePrices | null;
+  /** Privileges that the mirror's role lacks on its own tables. */
+  readonly lacking?: readonly Lacking[];
   /** Null before the first count. */
   readonly counts: CatalogCounts | null;
 }
@@ -84,7 +87,17 @@ export class IncompleteMirror extends Error {
 }
 
 const dateOf = (ms: number | null) => (ms === null ? null : new Date(ms));
-const outageOf = ({ outageSince = null }: LivePlan) => dateOf(outageSince);
+const liveOf = (plan: LivePlan, isDeferred: boolean) => ({
+  incident: plan.incident !== null,
+  liveOutage: dateOf(plan.outageSince ?? null),
+  nothingComputedSince: dateOf(nothingComputedSince(plan, isDeferred)),
+});
+
+/** Those of the tables, each with its row, that lack it. */
+const withoutRow = (rows: Readonly<Record<string, unknown>>): string[] =>
+  Object.entries(rows)
+    .filter(([, row]) => row === undefined || row === null)
+    .map(([table]) => `catalog_internal.${table}`);
 
 /** Facts, and the plan of live SKUs that was read with them. */
 export interface ReadFacts {
@@ -115,6 +128,7 @@ export async function readFacts(sql: Sql, { windowMs, paceOf, counts }: FactRead
     doubts,
     isDeferred,
     latePrices,
+    lacking,
     counted,
   ] = await Promise.all([
     readSyncState(sql),
@@ -134,20 +148,17 @@ export async function readFacts(sql: Sql, { windowMs, paceOf, counts }: FactRead
     readDoubts(sql),
     isLiveDeferred(sql),
     readLatePrices(sql),
+    readLacking(sql),
     counts(),
   ]);
-  const missing = Object.entries({ sync, settings: targets, live_plan: plan, clock, scoping: scope })
-    .filter(([, row]) => row === undefined || row === null)
-    .map(([table]) => `catalog_internal.${table}`);
+  const missing = withoutRow({ sync, settings: targets, live_plan: plan, clock, scoping: scope });
   if (missing.length > 0 || clock === null) throw new IncompleteMirror(missing);
   const facts: Facts = {
     now: new Date(pace.now),
     sync,
     tasks,
     pace: paceOf(pace),
-    incident: plan.incident !== null,
-    liveOutage: outageOf(plan),
-    nothingComputedSince: dateOf(nothingComputedSince(plan, isDeferred)),
+    ...liveOf(plan, isDeferred),
     ...daemons,
     idle,
     windowSeconds: windowMs / 1000,
@@ -160,6 +171,7 @@ export async function readFacts(sql: Sql, { windowMs, paceOf, counts }: FactRead
     notStored,
     doubts,
     latePrices,
+    lacking,
     failedCalls: tasks.find(({ task }) => task === 'reprice')?.failures ?? 0,
     counts: counted,
     targets,
