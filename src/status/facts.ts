@@ -14,6 +14,7 @@ import { type NotStored, readNotStored } from '../store/quarantine.ts';
 import { readScopeState, type Scope } from '../store/sellers/scope.ts';
 import { readLeftOut } from '../store/sellers/watchlist.ts';
 import { readDaemons } from '../store/setup/instance.ts';
+import { type Lacking, readLacking } from '../store/setup/privileges.ts';
 import type { CatalogCounts } from '../store/status/counts.ts';
 import { type LockHolder, readLockHolders } from '../store/status/lock-holders.ts';
 import { readSnapshotHolder, type SnapshotHolder } from '../store/status/snapshot-holder.ts';
@@ -61,6 +62,8 @@ export interface Facts {
   readonly latePrices?: LatePrices | null;
   /** Columns of metadata that change with each refresh. */
   readonly unsteadyColumns: readonly string[];
+  /** Privileges that the mirror's role lacks on its own tables. */
+  readonly lacking?: readonly Lacking[];
   /** Null before the first count. */
   readonly counts: CatalogCounts | null;
 }
@@ -80,14 +83,24 @@ export class IncompleteMirror extends Error {
 
   constructor(tables: readonly string[]) {
     super(
-      `the mirror cannot be read: ${tables.join(', ')} ${plural(tables.length, 'has', 'have')} no row; restore ` +
-        'the database, or drop its schemas and start anew',
+      `the mirror cannot be read: ${tables.join(', ')} ${plural(tables.length, 'has', 'have')} no row; a daemon ` +
+        'makes them anew within a minute, `catalog-mirror migrate` at once',
     );
   }
 }
 
 const dateOf = (ms: number | null) => (ms === null ? null : new Date(ms));
-const outageOf = ({ outageSince = null }: LivePlan) => dateOf(outageSince);
+const liveOf = (plan: LivePlan, isDeferred: boolean) => ({
+  incident: plan.incident !== null,
+  liveOutage: dateOf(plan.outageSince ?? null),
+  nothingComputedSince: dateOf(nothingComputedSince(plan, isDeferred)),
+});
+
+/** Those of the tables, each with its row, that lack it. */
+const withoutRow = (rows: Readonly<Record<string, unknown>>): string[] =>
+  Object.entries(rows)
+    .filter(([, row]) => row === undefined || row === null)
+    .map(([table]) => `catalog_internal.${table}`);
 
 /** What answers have shown of the partner's. */
 async function readShown(sql: Sql): Promise<Pick<Facts, 'latePrices' | 'unsteadyColumns'>> {
@@ -124,6 +137,7 @@ export async function readFacts(sql: Sql, { windowMs, paceOf, counts }: FactRead
     doubts,
     isDeferred,
     shown,
+    lacking,
     counted,
   ] = await Promise.all([
     readSyncState(sql),
@@ -143,20 +157,17 @@ export async function readFacts(sql: Sql, { windowMs, paceOf, counts }: FactRead
     readDoubts(sql),
     isLiveDeferred(sql),
     readShown(sql),
+    readLacking(sql),
     counts(),
   ]);
-  const missing = Object.entries({ sync, settings: targets, live_plan: plan, clock, scoping: scope })
-    .filter(([, row]) => row === undefined || row === null)
-    .map(([table]) => `catalog_internal.${table}`);
+  const missing = withoutRow({ sync, settings: targets, live_plan: plan, clock, scoping: scope });
   if (missing.length > 0 || clock === null) throw new IncompleteMirror(missing);
   const facts: Facts = {
     now: new Date(pace.now),
     sync,
     tasks,
     pace: paceOf(pace),
-    incident: plan.incident !== null,
-    liveOutage: outageOf(plan),
-    nothingComputedSince: dateOf(nothingComputedSince(plan, isDeferred)),
+    ...liveOf(plan, isDeferred),
     ...daemons,
     idle,
     windowSeconds: windowMs / 1000,
@@ -169,6 +180,7 @@ export async function readFacts(sql: Sql, { windowMs, paceOf, counts }: FactRead
     notStored,
     doubts,
     ...shown,
+    lacking,
     failedCalls: tasks.find(({ task }) => task === 'reprice')?.failures ?? 0,
     counts: counted,
     targets,

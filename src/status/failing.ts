@@ -1,13 +1,53 @@
 import { formatAge } from '../lib/duration.ts';
+import { count, plural } from '../lib/format.ts';
+import { isPrivilegeLacking } from '../store/connection/sql-errors.ts';
+import { type CallFaults, callFaults, DEFECT } from '../store/ledger/call-faults.ts';
 import { FAILURES_BEFORE_PAUSE, type TaskName } from '../store/ledger/tasks.ts';
+import { lackingText } from '../store/setup/privileges.ts';
 import type { Facts } from './facts.ts';
 import { DOCTOR, failuresOf } from './progress.ts';
 import { degraded, held, type Reason } from './reason.ts';
 
 /* What calls and tasks that failed last say of the mirror's state. */
 
+/** What is to be done where the mirror's role lacks privileges. */
+const GRANT = '`catalog-mirror doctor` has the GRANT; it goes on by itself';
+
+/** One may be chance, as of a statement that an operator has cancelled. */
+const FAULTS_TOLD = 2;
+
+/** Calls that Postgres has a statement of refused, or that fail for a defect: none of their answers is stored. */
+function faultyCalls({ kind, times }: CallFaults, lacking: Facts['lacking']): Reason | false {
+  if (times < FAULTS_TOLD) return false;
+  const none = 'since then no answer was stored';
+  if (kind === DEFECT)
+    return degraded(
+      'calls-failing',
+      `bulk calls are failing for an error of the daemon's own (${count(times)} times), and ${none}`,
+      'see `job.failed` in the log, and report it',
+    );
+  const said = `Postgres refuses statements of bulk calls (SQLSTATE ${kind}, ${count(times)} times), and ${none}`;
+  const lacks = lackingText(lacking ?? []);
+  if (isPrivilegeLacking(kind) && lacks !== null)
+    return degraded('calls-failing', `${said}: ${lacks}`, GRANT);
+  return degraded(
+    'calls-failing',
+    said,
+    'see `job.failed` in the log for what it objects to, and put back what was dropped, changed or revoked',
+  );
+}
+
 /** A call that fails now and then holds nothing up: only its SKUs are asked again. */
-export function failingCalls({ failedCalls, tasks, idle: { answeredSeconds } }: Facts): Reason | false {
+export function failingCalls(facts: Facts): Reason | false {
+  const {
+    failedCalls,
+    tasks,
+    lacking,
+    idle: { answeredSeconds },
+  } = facts;
+  const faults = callFaults(tasks);
+  const faulty = faults !== null && faultyCalls(faults, lacking);
+  if (faulty !== false) return faulty;
   const why = tasks.find(({ task }) => task === 'reprice')?.outcome ?? null;
   if (failedCalls > 0 && why === 'no-skus-read')
     return answeredSeconds === null
@@ -21,10 +61,14 @@ export function failingCalls({ failedCalls, tasks, idle: { answeredSeconds } }: 
           `the partner reads no SKU from bulk calls, though it did ${formatAge(answeredSeconds)} ago`,
           'it is retried by itself; if it lasts, or PARTNER_BULK_BODY_KEY was changed, run `catalog-mirror doctor`',
         );
-  return (
-    failedCalls >= FAILURES_BEFORE_PAUSE &&
-    degraded('calls-failing', `bulk calls are failing (${failedCalls} in a row)`, DOCTOR)
-  );
+  if (failedCalls < FAILURES_BEFORE_PAUSE) return false;
+  const inARow = `(${failedCalls} in a row)`;
+  if (why !== 'not-stored') return degraded('calls-failing', `bulk calls are failing ${inARow}`, DOCTOR);
+  const rejects = `Postgres rejects the answers of bulk calls ${inARow}`;
+  const lacks = lackingText(lacking ?? []);
+  return lacks === null
+    ? degraded('calls-failing', rejects, DOCTOR)
+    : degraded('calls-failing', `${rejects}: ${lacks}`, GRANT);
 }
 
 /** Tasks that ask the partner nothing: they fail for what Postgres objects to. */
@@ -54,5 +98,25 @@ export function failingTasks({ tasks, pace, sync }: Facts): Reason[] {
           `see ${lines} in the log for what Postgres objects to`,
         ),
     ]),
+  ];
+}
+
+/** SKUs whose rows Postgres rejects. */
+export function notStoredReasons({
+  notStored: { skus, last, sample, lacksPrivilege },
+  lacking,
+}: Facts): Reason[] {
+  if (skus === 0) return [];
+  const cannot = `${count(skus)} ${plural(skus, 'SKU cannot', 'SKUs cannot')} be stored, last ${last}: ${sample}`;
+  const lacks = lacksPrivilege === true ? lackingText(lacking ?? []) : null;
+  if (lacks !== null) return [degraded('not-stored', `${cannot}; ${lacks}`, GRANT)];
+  return [
+    degraded(
+      'not-stored',
+      cannot,
+      lacksPrivilege === true
+        ? 'the function of a trigger lacks a privilege, or a policy takes the rows from nobody: GRANT it, or remove them'
+        : 'find the constraint or trigger in Postgres that rejects the rows, and remove it',
+    ),
   ];
 }

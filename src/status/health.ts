@@ -6,7 +6,7 @@ import { holderRemedy, holderText, type LockHolder } from '../store/status/lock-
 import { snapshotHolderText } from '../store/status/snapshot-holder.ts';
 import { backlogReasons } from './backlog.ts';
 import type { Facts } from './facts.ts';
-import { failingCalls, failingTasks } from './failing.ts';
+import { failingCalls, failingTasks, notStoredReasons } from './failing.ts';
 import { lateReasons, massMoveReasons } from './mass-move.ts';
 import { reasonsWhilePaused } from './pause.ts';
 import { clockReasons, progressReasons } from './progress.ts';
@@ -184,18 +184,6 @@ function watchlistReasons({ watchlistLeftOut }: Facts): Reason[] {
       'watchlist-full',
       `${count(watchlistLeftOut)} ${are} not watched: it has more than WATCHLIST_MAX_SKUS`,
       'take out what need not be watched, or raise WATCHLIST_MAX_SKUS',
-    ),
-  ];
-}
-
-function notStoredReasons({ notStored: { skus, last, sample } }: Facts): Reason[] {
-  if (skus === 0) return [];
-  const cannot = `${count(skus)} ${plural(skus, 'SKU cannot', 'SKUs cannot')} be stored, last ${last}: ${sample}`;
-  return [
-    degraded(
-      'not-stored',
-      cannot,
-      'find the constraint or trigger in Postgres that rejects the rows, and remove it',
     ),
   ];
 }

@@ -21,18 +21,24 @@ export async function quarantine(
       ${records.map((r) => r.sample)}::text[]) as r(reason, sku, sample)`;
 }
 
+/** The reason of a SKU whose rows Postgres rejects for a privilege that is lacking; of others it is another. */
+export const NO_PRIVILEGE = 'no-privilege';
+
 /** SKUs that are set aside because Postgres rejects their rows: how many, and the last of them. */
 export interface NotStored {
   readonly skus: number;
   readonly last: string | null;
   readonly sample: string | null;
+  /** Whether that one is rejected for a privilege that is lacking. */
+  readonly lacksPrivilege?: boolean;
 }
 
 /** How many SKUs wait at present because Postgres rejects their rows. */
 export async function readNotStored(sql: Sql): Promise<NotStored> {
   const [row] = await sql<[NotStored]>`
     select count(distinct q.sku)::int as skus, (array_agg(q.sku order by q.id desc))[1] as last,
-      (array_agg(q.sample order by q.id desc))[1] as sample
+      (array_agg(q.sample order by q.id desc))[1] as sample,
+      coalesce((array_agg(q.reason order by q.id desc))[1] = ${NO_PRIVILEGE}, false) as "lacksPrivilege"
     from catalog_internal.quarantine q join catalog_internal.due d on d.sku = q.sku
     where q.source = 'store' and d.failures > 0 and d.largest_call = 1 and d.outside_due_at is null`;
   return row;

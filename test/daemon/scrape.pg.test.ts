@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
 import { createHealth } from '../../src/daemon/health.ts';
 import { systemClock } from '../../src/lib/clock.ts';
+import { restoreLostRows } from '../../src/store/setup/lost-rows.ts';
 import { createLogger } from '../../src/telemetry/log/logger.ts';
 import { createMetrics } from '../../src/telemetry/metrics/metrics.ts';
 import { useStore } from '../store/support.ts';
@@ -35,6 +36,7 @@ function daemon() {
     new RegExp(`^catalog_mirror_${metric} (.*)$`, 'm').exec(await health.metrics())?.[1];
   return {
     lines,
+    reasons: async () => (await health.read()).health.reasons.map(({ text }) => text),
     isRead: async () => (await value('mirror_stats_available')) === '1',
     /** In one of its scrapes: on a busy machine a reading may take longer than one has time for. */
     shows: (metric: string, expected: string) =>
@@ -72,6 +74,17 @@ test('a reading that fails is told of once, with its reason, and again when it i
   }
   expect(await isRead()).toBe(true);
   expect(lines.slice(1)).toMatchObject([{ level: 'info', event: 'status.read', times: 3 }]);
+});
+
+test('rows that were deleted are named with what makes them anew, until they are there', async () => {
+  const { reasons } = daemon();
+  await store.sql`delete from catalog_internal.live_plan`;
+  expect(await reasons()).toEqual([
+    'the mirror cannot be read: catalog_internal.live_plan has no row; a daemon makes them anew within a minute, ' +
+      '`catalog-mirror migrate` at once',
+  ]);
+  await restoreLostRows(store.sql);
+  expect((await reasons()).join()).not.toContain('cannot be read');
 });
 
 test('one that takes longer than a second is waited for, as scrapes wait for their answer', async () => {

@@ -39,6 +39,7 @@ const GOOD: PostgresFacts = {
   pooling: { kept: 'session', dropped: [], role: 'mirror', database: 'shop' },
   aheadMs: 20,
   snapshotHolder: null,
+  lacking: [],
   neighbours: [],
   seesSessions: true,
 };
@@ -47,6 +48,16 @@ test.each<[string, Partial<PostgresFacts>, string[]]>([
   ['all well', {}, []],
   ['an encoding that has not all characters', { encoding: 'WIN1252' }, ['FAIL postgres encoding']],
   ['an old server', { versionNumber: 130_012 }, ['FAIL postgres']],
+  [
+    'privileges that are gone',
+    { lacking: [{ table: 'catalog.prices', privileges: ['INSERT'] }] },
+    ['FAIL rights'],
+  ],
+  [
+    'tables of another role, which has its own line',
+    { owns: false, lacking: [{ table: 'catalog.prices', privileges: ['INSERT'] }] },
+    ['FAIL rights'],
+  ],
   [
     'a snapshot that is held for an hour',
     {
@@ -242,4 +253,22 @@ test('warns where a daemon runs with other settings than this environment has, a
   );
   expect(judgeSettings(['DELTA_INTERVAL'], 0)).toEqual([]);
   expect(judgeSettings([], 2)).toEqual([]);
+});
+
+test('Postgres: privileges that are gone are named, with the statement that gives them', () => {
+  const lineOf = (tables: readonly string[]) =>
+    judgePostgres(
+      { ...GOOD, lacking: tables.map((table) => ({ table, privileges: ['SELECT', 'INSERT'] })) },
+      { url: null, queues: 'redis', poolMax: 12 },
+    ).find(({ level }) => level === 'FAIL');
+  expect(lineOf(['catalog.prices'])).toMatchObject({
+    text: "the mirror's role lacks SELECT, INSERT on catalog.prices",
+    remedy: 'GRANT SELECT, INSERT ON catalog.prices TO "mirror"; or ALTER TABLE … OWNER TO "mirror"',
+  });
+  expect(lineOf(['catalog.a', 'catalog.b', 'catalog.c', 'catalog.d', 'catalog.e'])).toMatchObject({
+    text: expect.stringMatching(/on catalog\.c, and privileges on 2 more tables$/),
+    remedy: expect.stringMatching(
+      /^GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA catalog, catalog_internal TO "mirror"; or/,
+    ),
+  });
 });

@@ -31,6 +31,7 @@ const SOUND: PostgresFacts = {
   pooling: { kept: 'session', dropped: [], role: 'mirror', database: 'shop' },
   aheadMs: 0,
   snapshotHolder: null,
+  lacking: [],
   neighbours: [],
   seesSessions: true,
 };

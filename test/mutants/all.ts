@@ -3,6 +3,7 @@ import { AUDITS } from './audit.ts';
 import { BASELINES } from './baselines.ts';
 import { BELIEVING } from './believing.ts';
 import { CALIBRATION_FAULTS } from './calibration.ts';
+import { CALL_FAULTS } from './call-faults.ts';
 import { CATALOG_CHECKS } from './catalog-checks.ts';
 import { CLOCKS } from './clocks.ts';
 import { COLUMNS } from './columns.ts';
@@ -97,5 +98,6 @@ export const LISTS: Readonly<Record<string, readonly Mutant[]>> = {
   scope: SCOPE,
   followers: FOLLOWERS,
   believing: BELIEVING,
+  'call-faults': CALL_FAULTS,
   'lost-rows': LOST_ROWS,
 };

@@ -8,7 +8,10 @@ const FEW = ['test/faults/few-connections.e2e.test.ts'];
 const FILES = ['test/security/tls-rotation.e2e.test.ts'];
 const ROTATED = ['test/faults/rotated-login.e2e.test.ts'];
 
-/** What bounds waits for a store that says nothing, the number of connections, and what a rotated login needs. */
+/**
+ * What bounds waits for a store that says nothing, the number of connections, and what a rotated login needs. Faults of
+ * the driver itself (ops/patches) are not planted: all trees share one node_modules.
+ */
 export const CONNECTIONS: readonly Mutant[] = [
   ...faultsOf(
     'src/store/connection/db.ts',

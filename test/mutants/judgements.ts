@@ -106,8 +106,8 @@ export const JUDGEMENTS: readonly Mutant[] = [
     ['test/status/health.test.ts'],
     [
       'health: three failed calls are a state',
-      'failedCalls >= FAILURES_BEFORE_PAUSE &&',
-      'failedCalls >= FAILURES_BEFORE_PAUSE - 1 &&',
+      'failedCalls < FAILURES_BEFORE_PAUSE)',
+      'failedCalls < FAILURES_BEFORE_PAUSE - 1)',
     ],
     [
       'health: tasks fail beside refusals',

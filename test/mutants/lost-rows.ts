@@ -34,6 +34,15 @@ export const LOST_ROWS: readonly Mutant[] = [
     ['lost rows: the next part waits a minute', 'restored > 0 ? AT_ONCE : 0', '0'],
     ['lost rows: nobody is told', 'if (tables.length > 0 || skus > 0) emit', 'if (false) emit'],
   ),
+  ...faultsOf(
+    'src/status/facts.ts',
+    ['test/daemon/scrape.pg.test.ts'],
+    [
+      'lost rows: the judge of health has no advice',
+      "'makes them anew within a minute, `catalog-mirror migrate` at once'",
+      "''",
+    ],
+  ),
   {
     breaks: 'lost rows: a schema without rows is taken for that of another application',
     file: 'src/store/setup/occupied.ts',

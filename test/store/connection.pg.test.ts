@@ -1,5 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { systemClock } from '../../src/lib/clock.ts';
 import { connect, type Sql } from '../../src/store/connection/db.ts';
+import { waitForDatabase } from '../../src/store/connection/startup.ts';
 import { createDatabase, type TestDatabase } from '../support/db.ts';
 import { eventually } from '../support/eventually.ts';
 import { through } from '../support/net.ts';
@@ -197,6 +199,29 @@ describe.each(CUTS)('a connection that is %s', (_, cut) => {
     await cut(line);
     expect(await slow).toBe('lost');
     await ended;
+  });
+});
+
+describe('behind a statement that has failed after some of its rows', () => {
+  const failing: [string, (sql: Sql) => Promise<unknown>][] = [
+    ['by an error', (sql) => sql`select 1 / (3 - n) from generate_series(1, 5) n`],
+    [
+      'with its connection',
+      // Postgres sends the first row before it notices that it is to end.
+      (sql) => sql`select pg_terminate_backend(pg_backend_pid()) from generate_series(1, 2)`,
+    ],
+  ];
+
+  test.each(failing)('%s, the next one has its own rows, each in its place', async (_, fail) => {
+    await using line = await openLine();
+    const { sql } = line;
+    // As in a daemon: else the driver's own statement is the next one.
+    await waitForDatabase(sql, systemClock, 10_000);
+    for (let round = 0; round < 3; round += 1) {
+      expect(await reasonOf(fail(sql))).toMatch(/division by zero|terminating connection|CONNECTION_CLOSED/);
+      const rows = await sql<{ round: number }[]>`select ${round}::int as round`;
+      expect([...rows]).toEqual([{ round }]);
+    }
   });
 });
 

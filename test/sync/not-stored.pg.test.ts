@@ -106,6 +106,7 @@ test('of SKUs that are answered together, one whose rows Postgres rejects waits 
       skus: 1,
       last: POISON,
       sample: expect.stringContaining('SQLSTATE 23514, by no_poison of catalog.prices'),
+      lacksPrivilege: false,
     });
     expect(events.filter((event) => event.event === 'bulk.failed')[0]).toMatchObject({
       because: 'not-stored',
@@ -163,6 +164,7 @@ test('a trigger that finds its own table on no search_path holds up the one SKU 
       skus: 1,
       last: POISON,
       sample: expect.stringContaining('SQLSTATE 42P01'),
+      lacksPrivilege: false,
     });
     const owed = [...(await ledger(sql)).values()].filter(({ dueIn }) => dueIn <= 0);
     expect(owed).toMatchObject([{ sku: POISON, claim: null, failures: 1 }]);

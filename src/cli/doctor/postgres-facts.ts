@@ -10,6 +10,7 @@ import { sqlState, storeFailure } from '../../store/connection/sql-errors.ts';
 import { countDaemons } from '../../store/setup/instance.ts';
 import { migrationState, readOccupied, readRights } from '../../store/setup/migrations.ts';
 import { OUR_SCHEMAS, readRoles } from '../../store/setup/occupied.ts';
+import { readLacking } from '../../store/setup/privileges.ts';
 import { readSnapshotHolder } from '../../store/status/snapshot-holder.ts';
 import { NOTHING_KNOWN } from './discovery/names.ts';
 import type { OwnMirror } from './partner.ts';
@@ -30,6 +31,7 @@ type ServerRow = Omit<
   | 'writeProblem'
   | 'snapshotHolder'
   | 'neighbours'
+  | 'lacking'
 > & {
   readonly at: number;
 };
@@ -91,6 +93,7 @@ export async function readPostgresFacts(sql: Sql, now: () => number): Promise<Po
     daemons: migrated && row.owns ? await countDaemons(sql) : 0,
     pooling: await askingTwo(sql, readPooling),
     snapshotHolder: await readSnapshotHolder(sql),
+    lacking: migrated ? await readLacking(sql) : [],
     neighbours: migrated ? await readNeighbours(sql) : [],
   };
 }

@@ -2,6 +2,7 @@ import { type Neighbour, neighbourText } from '../../store/connection/neighbours
 import { type Pooling, poolingProblem } from '../../store/connection/pooler.ts';
 import { encodingProblem } from '../../store/setup/encoding.ts';
 import { type FoundRole, judgeRoles, type Occupied } from '../../store/setup/occupied.ts';
+import { grantOf, type Lacking, lackingText } from '../../store/setup/privileges.ts';
 import { type SnapshotHolder, snapshotHolderText } from '../../store/status/snapshot-holder.ts';
 import { fail, type CheckResult, judgeSkew, ok, skipped, warn } from './check.ts';
 import { judgeEncryption } from './connection.ts';
@@ -32,6 +33,8 @@ export interface PostgresFacts {
   /** Whether the mirror's tables are there, and whether this role owns them, or belongs to their owner. */
   readonly migrated: boolean;
   readonly owns: boolean;
+  /** Privileges that this role lacks on the mirror's tables. */
+  readonly lacking: readonly Lacking[];
   /** Whether the tables of queues in Postgres are there, as this version wants them. */
   readonly queueTablesCurrent: boolean;
   /** Schemas and roles with the mirror's names that stand in its way, and the roles of these names as they are. */
@@ -159,7 +162,7 @@ function writeLine({ inRecovery, readOnly, writeProblem }: PostgresFacts): Check
 const quoted = (name: string): string => `"${name.replaceAll('"', '""')}"`;
 
 function rightsLines(facts: PostgresFacts, { queues }: PostgresSettings): CheckResult[] {
-  const { role, database, mayCreate, mayTemp, migrated, owns } = facts;
+  const { role, database, mayCreate, mayTemp, migrated, owns, lacking } = facts;
   const findings: CheckResult[] = [];
   const grant = (right: string) => `GRANT ${right} ON DATABASE ${quoted(database)} TO ${quoted(role)}`;
   if (!mayCreate && !migrated)
@@ -191,6 +194,11 @@ function rightsLines(facts: PostgresFacts, { queues }: PostgresSettings): CheckR
         `the mirror's tables are not owned by ${role}`,
         'connect as the role that migrated them, or as a member of it',
       ),
+    );
+  const lacks = owns ? lackingText(lacking) : null;
+  if (lacks !== null)
+    findings.push(
+      fail('rights', lacks, `${grantOf(lacking, quoted(role))}; or ALTER TABLE … OWNER TO ${quoted(role)}`),
     );
   if (findings.length === 0) findings.push(ok('rights', `${role} has the privileges the mirror needs`));
   return [...occupiedLines(facts), ...findings, ...rolesLines(facts)];

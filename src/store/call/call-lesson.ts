@@ -104,8 +104,8 @@ function halvingSuspects(sql: Sql, cleared: number | null) {
 
 /**
  * SQL: an UPDATE of re-pricing's own row, which is everyone's and is written every five seconds at most; with `worked`
- * it ends the pause after failures. Also where an incident has turned (`turned`), of the tasks that are to run then: to
- * end a pause and to have a task run now are the same.
+ * it ends the pause after failures. Faults are forgotten (callFaults). Also where an incident has turned (`turned`), of
+ * the tasks that are to run then: to end a pause and to have a task run now are the same.
  */
 function notingCall(sql: Sql, worked: boolean) {
   return sql`
@@ -113,9 +113,10 @@ function notingCall(sql: Sql, worked: boolean) {
       succeeded_at = case when task = 'reprice' then clock_timestamp() else succeeded_at end,
       outcome = case when task = 'reprice' and ${worked} then 'done' else outcome end,
       failures = case when task <> 'reprice' or ${worked} then 0 else failures end,
-      next_at = case when task <> 'reprice' or ${worked} then clock_timestamp() else next_at end
+      next_at = case when task <> 'reprice' or ${worked} then clock_timestamp() else next_at end,
+      progress = case when task <> 'reprice' then progress end
     where task = 'reprice'
-        and (${worked} or coalesce(succeeded_at, '-infinity') < clock_timestamp() - interval '5 seconds')
+        and (${worked} or progress is not null or coalesce(succeeded_at, '-infinity') < clock_timestamp() - interval '5 seconds')
       or task in ('live-plan', 'delta') and exists (select from turned)`;
 }
 

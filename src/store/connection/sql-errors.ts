@@ -71,6 +71,9 @@ export function storeFailure(error: unknown): StoreFailure | null {
   return failure ?? null;
 }
 
+/** SQLSTATE insufficient_privilege, also where a policy for rows takes none of them. */
+export const isPrivilegeLacking = (state: string | null): boolean => state === '42501';
+
 const CONFLICTS = new Set(['40001', '40P01']);
 
 /** Whether the whole transaction may simply be run again: a serialization failure, or it was a deadlock's victim. */
@@ -132,7 +135,8 @@ export function rejection(error: unknown): { readonly state: string; readonly by
   const { schema_name, table_name, constraint_name } = error as Partial<postgres.PostgresError>;
   const table = table_name === undefined ? null : `${schema_name}.${table_name}`;
   const by = [constraint_name, table].filter((name) => name !== undefined && name !== null).join(' of ');
-  return { state, by: by === '' ? 'a trigger or a limit' : by };
+  const unnamed = isPrivilegeLacking(state) ? 'a privilege that is lacking' : 'a trigger or a limit';
+  return { state, by: by === '' ? unnamed : by };
 }
 
 const MADE_MEANWHILE = new Set(['23505', '42710', '42P06', '42P07']);

@@ -5,7 +5,7 @@ import { applyAnswer } from '../../store/answer/apply.ts';
 import { storeFailedCall } from '../../store/call/call-lesson.ts';
 import { type Claim, type ClaimedSku, returnClaim, type ReturnOptions } from '../../store/ledger/due.ts';
 import { callPause } from '../../store/ledger/tasks.ts';
-import { quarantine } from '../../store/quarantine.ts';
+import { NO_PRIVILEGE, quarantine } from '../../store/quarantine.ts';
 import type { SyncContext } from '../context.ts';
 import { nextRefresh } from '../intervals.ts';
 import { type Failure, failureOf } from '../outcome.ts';
@@ -91,11 +91,14 @@ async function callRefused(
   ctx.emit({ event: 'bulk.failed', ...failureOf(error), because: error.kind, skus, ...sku, pausedMs: 0 });
 }
 
+/** Why a call failed as a whole; `lacksPrivilege`: where Postgres does not take its answer for that. */
+type WholeFailure = Failure & { readonly because: FailedKind; readonly lacksPrivilege?: boolean };
+
 /** Gives the SKUs of a failed call back, as callFailed says. */
 export async function returnFailedCall(
   ctx: SyncContext,
   claim: Claim,
-  failure: Failure & { readonly because: FailedKind },
+  { lacksPrivilege = false, ...failure }: WholeFailure,
   { failures, wanted, callSize }: PlannedCall,
 ): Promise<IterationResult> {
   const { sql, settings } = ctx;
@@ -107,7 +110,9 @@ export async function returnFailedCall(
   const alone = blames ? first : undefined;
   const isBlamed = alone !== undefined && (await settleAlone(ctx, claim, alone, { failures, blamedFrom: 1 }));
   if (alone !== undefined && because === 'not-stored')
-    await quarantine(sql, 'store', [{ reason: because, sku: alone.sku, sample: failure.problem ?? null }]);
+    await quarantine(sql, 'store', [
+      { reason: lacksPrivilege ? NO_PRIVILEGE : because, sku: alone.sku, sample: failure.problem ?? null },
+    ]);
   await storeFailedCall(sql, { claim, because, failures, ...effects });
   ctx.floors.reset();
   const sku = isBlamed ? { sku: alone.sku } : {};

@@ -5,7 +5,12 @@ import type { BulkAnswer } from '../../partner/client.ts';
 import { PartnerError } from '../../partner/errors.ts';
 import { type Applied, applyAnswer } from '../../store/answer/apply.ts';
 import { type CallInputs, readCallInputs } from '../../store/call/bulk-call.ts';
-import { isConnectionLost, rejection, storeFailure } from '../../store/connection/sql-errors.ts';
+import {
+  isConnectionLost,
+  isPrivilegeLacking,
+  rejection,
+  storeFailure,
+} from '../../store/connection/sql-errors.ts';
 import { claimDue } from '../../store/ledger/claim.ts';
 import type { Claim } from '../../store/ledger/due.ts';
 import type { LiveRefresh } from '../../store/live/refresh.ts';
@@ -277,4 +282,5 @@ const notStored = ({ state, by }: Rejection) =>
     because: 'not-stored',
     hint: 'see catalog_internal.quarantine for the SKU, and what rejects its rows in Postgres',
     problem: `Postgres rejects the rows of the answer: SQLSTATE ${state}, by ${by}`,
+    lacksPrivilege: isPrivilegeLacking(state),
   }) as const;

@@ -1,4 +1,5 @@
 import type { StopSignals, SyncContext } from '../context.ts';
+import { countingFaults } from './fault.ts';
 import type { IterationResult, Iteration } from './plan.ts';
 import { repriceOnce } from './reprice.ts';
 
@@ -114,7 +115,7 @@ export type CallOnce = (
 
 export function repriceSlices(ctx: SyncContext, requestTimeoutMs: number) {
   return createSlice(ctx, (iteration, signals, onSent) =>
-    repriceOnce(ctx, iteration, requestTimeoutMs, signals, onSent),
+    countingFaults(ctx, signals, () => repriceOnce(ctx, iteration, requestTimeoutMs, signals, onSent)),
   );
 }
 

@@ -1,0 +1,65 @@
+import { faultsOf, type Mutant } from './mutant.ts';
+
+const COUNTED = ['test/sync/call-faults.pg.test.ts'];
+const JUDGED = ['test/status/calls-failing.test.ts'];
+
+/** Each leaves something untold of bulk calls that Postgres refuses statements of, or tells of it for too long. */
+export const CALL_FAULTS: readonly Mutant[] = [
+  ...faultsOf('src/sync/reprice/fault.ts', COUNTED, [
+    'call faults: none is counted',
+    'if (kind !== null) await',
+    'if (kind === DEFECT) await',
+  ]),
+  ...faultsOf(
+    'src/sync/reprice/fault.ts',
+    ['test/sync/call-fault-kinds.test.ts'],
+    ['call faults: locks count', ' || isLockNotAvailable(error)', ''],
+    ['call faults: a Postgres that is away counts', 'isConnectionLost(error) || ', ''],
+  ),
+  ...faultsOf(
+    'src/store/call/call-lesson.ts',
+    COUNTED,
+    [
+      'call faults: an answer that is stored forgets none',
+      "progress = case when task <> 'reprice' then progress end",
+      'progress = progress',
+    ],
+    ['call faults: they are forgotten seconds later', 'or progress is not null ', ''],
+  ),
+  ...faultsOf(
+    'src/status/failing.ts',
+    JUDGED,
+    ['call faults: one is told of', 'const FAULTS_TOLD = 2;', 'const FAULTS_TOLD = 1;'],
+    ['call faults: privileges are named for whatever fails', 'isPrivilegeLacking(kind) && ', ''],
+    [
+      'call faults: privileges are named for whatever is rejected',
+      'lacksPrivilege === true ? lackingText',
+      'true ? lackingText',
+    ],
+  ),
+  ...faultsOf('src/sync/reprice/failed-call.ts', COUNTED, [
+    'privileges: one that is lacking is a trigger',
+    'lacksPrivilege ? NO_PRIVILEGE : because',
+    'because',
+  ]),
+  ...faultsOf('src/store/connection/sql-errors.ts', COUNTED, [
+    'privileges: what rejects the rows is a limit',
+    "isPrivilegeLacking(state) ? 'a privilege that is lacking' : 'a trigger or a limit'",
+    "'a trigger or a limit'",
+  ]),
+  ...faultsOf(
+    'src/store/setup/privileges.ts',
+    ['test/store/privileges.pg.test.ts'],
+    ['privileges: nobody misses DELETE', "'UPDATE', 'DELETE'] as const", "'UPDATE'] as const"],
+    ['privileges: one table is not asked for', "  'catalog_internal.tasks',\n", ''],
+  ),
+  ...faultsOf(
+    'src/cli/doctor/postgres.ts',
+    ['test/doctor/checks.test.ts'],
+    [
+      "privileges: doctor says of another role's tables what is lacking of each",
+      'owns ? lackingText(lacking) : null',
+      'lackingText(lacking)',
+    ],
+  ),
+];

@@ -1,0 +1,35 @@
+import { expect, test } from 'vitest';
+import { connect } from '../../src/store/connection/db.ts';
+import { OWN_TABLES, readLacking } from '../../src/store/setup/privileges.ts';
+import { actingLogins } from '../support/acting-login.ts';
+import { useStore } from './support.ts';
+
+const store = useStore();
+
+test('all tables of the mirror are asked for', async () => {
+  const tables = await store.sql<{ name: string }[]>`
+    select n.nspname || '.' || c.relname as name from pg_class c join pg_namespace n on n.oid = c.relnamespace
+    where n.nspname in ('catalog', 'catalog_internal') and c.relkind in ('r', 'p') and not c.relispartition
+    order by 1`;
+  expect(tables.map(({ name }) => name)).toEqual([...OWN_TABLES].toSorted());
+});
+
+test('a role that may do everything lacks nothing, and what is taken from it is named', async () => {
+  const { sql } = store;
+  await using logins = await actingLogins(sql, store.url);
+  const role = connect(await logins.login(), { max: 1 });
+  try {
+    expect(await readLacking(role)).toEqual([]);
+    await sql.unsafe(`
+      revoke insert, delete on catalog.prices from ${logins.owner};
+      revoke select on catalog_internal.tasks from ${logins.owner};
+      create table catalog.of_somebody_else (sku text)`);
+    expect(await readLacking(role)).toEqual([
+      { table: 'catalog.prices', privileges: ['INSERT', 'DELETE'] },
+      { table: 'catalog_internal.tasks', privileges: ['SELECT'] },
+    ]);
+  } finally {
+    await role.end({ timeout: 2 });
+    await sql`drop table if exists catalog.of_somebody_else`;
+  }
+});
