@@ -89,7 +89,8 @@ export class TooFewConnections extends Error {
   override readonly name = 'TooFewConnections';
   readonly kind = 'too-few-connections';
   readonly hint =
-    "raise the limit (of the role, of the database, or the server's max_connections), or lower DATABASE_POOL_MAX, down to 5";
+    'raise the limit (of the role: ALTER ROLE … CONNECTION LIMIT, of the database: ALTER DATABASE … CONNECTION LIMIT, ' +
+    "or the server's max_connections), or lower DATABASE_POOL_MAX, down to 5";
 
   constructor(most: number, left: number | null, cause?: unknown) {
     const there = left === null ? 'none left for this role' : `${left} for this role`;

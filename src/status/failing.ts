@@ -1,4 +1,5 @@
 import { formatAge } from '../lib/duration.ts';
+import { remedyOfKind } from '../store/connection/remedies.ts';
 import { FAILURES_BEFORE_PAUSE, type TaskName } from '../store/ledger/tasks.ts';
 import type { Facts } from './facts.ts';
 import { DOCTOR, failuresOf } from './progress.ts';
@@ -43,7 +44,13 @@ export function failingTasks({ tasks, pace, sync }: Facts): Reason[] {
   return [
     ...failing.flatMap((state) =>
       state.task === 'delta' || state.task === 'manifest'
-        ? [degraded(codes[state.task], `the ${state.task} failed ${failuresOf(state)}`, DOCTOR)]
+        ? [
+            degraded(
+              codes[state.task],
+              `the ${state.task} failed ${failuresOf(state)}`,
+              remedyOfKind(state.outcome)?.hint ?? DOCTOR,
+            ),
+          ]
         : [],
     ),
     ...held([
@@ -51,7 +58,8 @@ export function failingTasks({ tasks, pace, sync }: Facts): Reason[] {
         degraded(
           'task-failing',
           within.map((state) => `the task ${state.task} failed ${failuresOf(state)}`).join(', '),
-          `see ${lines} in the log for what Postgres objects to`,
+          within.map(({ outcome }) => remedyOfKind(outcome)?.hint ?? null).find((hint) => hint !== null) ??
+            `see ${lines} in the log for what Postgres objects to`,
         ),
     ]),
   ];

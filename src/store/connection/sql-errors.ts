@@ -3,7 +3,7 @@ import type postgres from 'postgres';
 /* What an error of Postgres, or of a driver on the way to it, means. By codes, and never by messages. */
 
 /** A text that a database error carries (also where a library has wrapped it), or null. */
-function carried(error: unknown, member: 'code' | 'routine'): string | null {
+export function carried(error: unknown, member: 'code' | 'routine'): string | null {
   for (let e = error; e instanceof Error; e = e.cause) {
     const text = (e as { readonly code?: unknown; readonly routine?: unknown })[member];
     if (typeof text === 'string') return text;
