@@ -136,7 +136,7 @@ export const STORE = {
   'database.waiting': line(
     'warn',
     'Postgres does not answer',
-    ['waitedSeconds', 'patienceSeconds', 'err'],
+    ['waitedSeconds', 'patienceSeconds', 'hint', 'err'],
     'it is retried four times a second for patienceSeconds; then the start fails with exit code 1',
   ),
   'database.pooler': line(

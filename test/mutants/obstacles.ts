@@ -37,6 +37,15 @@ export const OBSTACLES: readonly Mutant[] = [
     ['obstacles: tables that nobody can change are not named', '    ...unchangeableLines(facts),\n', ''],
   ),
   ...faultsOf(
+    'src/store/connection/startup.ts',
+    ['test/store/obstacles.pg.test.ts'],
+    [
+      'obstacles: a Postgres without a connection left is away',
+      'new DatabaseAway(reason, remedyOf(reason))',
+      'new DatabaseAway(reason)',
+    ],
+  ),
+  ...faultsOf(
     'src/queues/task-run.ts',
     ['test/store/obstacles.pg.test.ts'],
     ['obstacles: a task says that it was a fault', "obstacleOf(thrown) ?? 'fault'", "'fault'"],

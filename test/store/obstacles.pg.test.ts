@@ -6,6 +6,7 @@ import { systemClock } from '../../src/lib/clock.ts';
 import { runTask } from '../../src/queues/task-run.ts';
 import { connect } from '../../src/store/connection/db.ts';
 import { obstacleOf, remedyOf } from '../../src/store/connection/remedies.ts';
+import { waitForDatabase } from '../../src/store/connection/startup.ts';
 import { useStore } from './support.ts';
 
 /* What somebody has set in Postgres that the mirror's statements fail for, as Postgres says it. */
@@ -114,7 +115,8 @@ test('a role whose connections are used up is told from a server that has none l
     await pool.end({ timeout: 2 });
     await sql.unsafe(`drop role ${role}`);
   });
-  expect(remedyOf(await errorOf(pool`select 1`))?.hint).toMatch(
-    /^raise its limit \(ALTER ROLE … CONNECTION LIMIT/,
-  );
+  const hint = expect.stringMatching(/^raise its limit \(ALTER ROLE … CONNECTION LIMIT/) as string;
+  expect(remedyOf(await errorOf(pool`select 1`))).toMatchObject({ hint });
+  const away = await errorOf(waitForDatabase(pool, systemClock, 1000));
+  expect(away).toMatchObject({ message: 'the role in DATABASE_URL has no connection left', hint });
 });

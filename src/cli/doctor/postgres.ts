@@ -333,7 +333,7 @@ function connectionsLine(
   const text = `${free} of ${connectionsMost} free for the mirror; one daemon uses up to ${poolMax}`;
   const remedy =
     queues === 'postgres'
-      ? "raise max_connections or the role's limit, lower DATABASE_POOL_MAX, or move the queues to Redis"
-      : "raise max_connections or the role's limit, or lower DATABASE_POOL_MAX";
+      ? "raise max_connections or the role's limit (ALTER ROLE … CONNECTION LIMIT), lower DATABASE_POOL_MAX, or move the queues to Redis"
+      : "raise max_connections or the role's limit (ALTER ROLE … CONNECTION LIMIT), or lower DATABASE_POOL_MAX";
   return free >= poolMax ? ok('connections', text) : warn('connections', text, remedy);
 }

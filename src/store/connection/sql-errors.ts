@@ -218,13 +218,15 @@ export class DatabaseRefused extends Error {
   }
 }
 
-/** Postgres has not answered for as long as there was patience. */
+/** Postgres has not answered, or let nobody in, for as long as there was patience. */
 export class DatabaseAway extends Error {
   override readonly name = 'DatabaseAway';
   readonly kind = 'database-away';
-  readonly hint = 'check that it runs and that DATABASE_URL reaches it';
+  readonly hint: string;
 
-  constructor(cause: unknown) {
-    super('Postgres does not answer', { cause });
+  /** `known`: what it says is in the way, and what to do. */
+  constructor(cause: unknown, known: { readonly what: string; readonly hint: string } | null = null) {
+    super(known?.what ?? 'Postgres does not answer', { cause });
+    this.hint = known?.hint ?? 'check that it runs and that DATABASE_URL reaches it';
   }
 }
