@@ -7,6 +7,7 @@ import { paceLimits } from '../pace/policy.ts';
 import { OUTAGE_KINDS } from '../partner/errors.ts';
 import { otherSettings } from '../store/catalog/sync-state.ts';
 import type { Sql } from '../store/connection/db.ts';
+import { adviceOn, otherHint } from '../store/connection/remedies.ts';
 import { sqlState } from '../store/connection/sql-errors.ts';
 import { endCallPause } from '../store/ledger/tasks.ts';
 import { readScopeState } from '../store/sellers/scope.ts';
@@ -211,8 +212,8 @@ function unreachable(error: unknown): CheckResult {
     error instanceof Error && error.cause instanceof Error && error.cause.message !== ''
       ? `: ${error.cause.message}`
       : '';
-  const text = `${error instanceof Error ? error.message : 'no connection'} (${sqlState(error) ?? 'no code'})${cause}`;
-  const hint =
-    error instanceof Error && 'hint' in error && typeof error.hint === 'string' ? error.hint : null;
-  return fail('postgres', text, hint ?? 'check DATABASE_URL, and that the server is running');
+  const { what, hint } = adviceOn(error);
+  const message = error instanceof Error ? error.message : 'no connection';
+  const text = `${what === null ? '' : `${what}: `}${message} (${sqlState(error) ?? 'no code'})${cause}`;
+  return fail('postgres', text, hint ?? otherHint(error));
 }

@@ -1,5 +1,6 @@
 import { processSources, secretsOf } from '../config/config.ts';
 import { systemClock } from '../lib/clock.ts';
+import { adviceOn } from '../store/connection/remedies.ts';
 import { createScrubber } from '../telemetry/log/scrub.ts';
 import { scrubStderr } from './process.ts';
 
@@ -38,10 +39,12 @@ export function withoutSecrets(text: string): string {
 /** One message for a person: what is wrong, why, and what to do where the error says so. */
 export function explain(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
-  const lines = [messageOf(error)];
+  const { what, hint } = adviceOn(error);
+  const message = messageOf(error);
+  const lines = what === null ? [message] : [what, `  because: ${message}`];
   for (let cause = error.cause; cause instanceof Error; cause = cause.cause)
     lines.push(`  because: ${messageOf(cause)}`);
-  if ('hint' in error && typeof error.hint === 'string') lines.push(`  what to do: ${error.hint}`);
+  if (hint !== null) lines.push(`  what to do: ${hint}`);
   return lines.join('\n');
 }
 

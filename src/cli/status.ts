@@ -12,6 +12,7 @@ import { readStatus, type Status } from '../status/status.ts';
 import type { Terminal } from '../status/style.ts';
 import { readDaemonSettings } from '../store/catalog/sync-state.ts';
 import type { Sql } from '../store/connection/db.ts';
+import { adviceOn } from '../store/connection/remedies.ts';
 import { type Counting, readCounts } from '../store/status/counts-reader.ts';
 import { type Arguments, type Command, EXIT, problemsIn, UsageError } from './command.ts';
 import { NoTables, NotAllowed, withMirror } from './mirror.ts';
@@ -110,11 +111,9 @@ export async function readStatusOf(
 /** A mirror that cannot be read is as broken as one can be. */
 function away(error: unknown): Snapshot {
   const message = error instanceof Error ? error.message.replaceAll('\n', '; ') : String(error);
-  const remedy =
-    error instanceof Error && 'hint' in error && typeof error.hint === 'string'
-      ? error.hint
-      : '`catalog-mirror doctor` says what to do';
-  const unreadable = `${withoutSecrets(message)}; ${remedy}`;
+  const { what, hint } = adviceOn(error);
+  const said = what === null ? message : `${what}: ${message}`;
+  const unreadable = `${withoutSecrets(said)}; ${hint ?? '`catalog-mirror doctor` says what to do'}`;
   const health = judgeHealth(null, { ...NO_OWN_FACTS, unreadable });
   return { status: null, health, now: new Date(), which: null };
 }

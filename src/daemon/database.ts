@@ -7,6 +7,7 @@ import { createQueueBackend, type QueueBackend } from '../queues/backend.ts';
 import { ANSWER_WITHIN_MS, connect, type DatabaseUrl, type Sql } from '../store/connection/db.ts';
 import { readConnectionLimit } from '../store/connection/own-session.ts';
 import { PoolerError } from '../store/connection/pooler.ts';
+import { remedyOf } from '../store/connection/remedies.ts';
 import { storeFailure } from '../store/connection/sql-errors.ts';
 import { waitForDatabase } from '../store/connection/startup.ts';
 import { repairSequencesAtStart } from '../store/history/changes.ts';
@@ -89,7 +90,8 @@ export class TooFewConnections extends Error {
   override readonly name = 'TooFewConnections';
   readonly kind = 'too-few-connections';
   readonly hint =
-    "raise the limit (of the role, of the database, or the server's max_connections), or lower DATABASE_POOL_MAX, down to 5";
+    'raise the limit (of the role: ALTER ROLE … CONNECTION LIMIT, of the database: ALTER DATABASE … CONNECTION LIMIT, ' +
+    "or the server's max_connections), or lower DATABASE_POOL_MAX, down to 5";
 
   constructor(most: number, left: number | null, cause?: unknown) {
     const there = left === null ? 'none left for this role' : `${left} for this role`;
@@ -148,12 +150,15 @@ export async function openMirror(config: Config, { log, clock, onStop, giveUp, w
     signal: giveUp,
     onWait(err, ms) {
       told = true;
-      log.warn({
-        event: 'database.waiting',
+      const remedy = remedyOf(err);
+      const facts = {
+        event: 'database.waiting' as const,
         waitedSeconds: Math.round(ms / 1000),
         patienceSeconds: DATABASE_PATIENCE_MS / 1000,
         ...(err === undefined ? {} : { err }),
-      });
+      };
+      if (remedy === null) log.warn(facts);
+      else log.warn({ ...facts, hint: remedy.hint }, remedy.what);
     },
   }).catch(tellingOfPooler(log));
   if (told) log.info({ event: 'database.answers', waitedSeconds: Math.round(waitedMs / 1000) });

@@ -21,6 +21,7 @@ import { readStatus, type Status, type StatusSettings } from '../status/status.t
 import type { StatementAtWork } from '../store/connection/at-work.ts';
 import { type Sql, statementsAtWork } from '../store/connection/db.ts';
 import { isLockNotAvailable } from '../store/connection/locks.ts';
+import { remedyOf } from '../store/connection/remedies.ts';
 import {
   closedDatabase,
   isAnswer,
@@ -266,6 +267,8 @@ function unreadableText(error: unknown, atWork: readonly StatementAtWork[]): str
   if (isUntrusted(error)) return untrusted(error);
   const closed = closedDatabase(error);
   if (closed !== null) return `${closed.what} (${sqlState(error) ?? ''}): ${closed.hint}`;
+  const remedy = remedyOf(error);
+  if (remedy !== null) return `${remedy.what} (${sqlState(error) ?? ''}): ${remedy.hint}`;
   return isAnswer(error)
     ? `the mirror cannot be read: Postgres answers ${sqlState(error) ?? ''}; run \`catalog-mirror doctor\``
     : (busyText(atWork) ?? POSTGRES_AWAY);

@@ -136,7 +136,7 @@ export const STORE = {
   'database.waiting': line(
     'warn',
     'Postgres does not answer',
-    ['waitedSeconds', 'patienceSeconds', 'err'],
+    ['waitedSeconds', 'patienceSeconds', 'hint', 'err'],
     'it is retried four times a second for patienceSeconds; then the start fails with exit code 1',
   ),
   'database.pooler': line(
@@ -162,8 +162,8 @@ export const STORE = {
   'store.paused': line(
     ['warn', 'debug'],
     'Postgres rejects writes; the job is paused',
-    ['kind', 'job', 'retryInMs', ...REPEATED],
-    'one attempt follows after retryInMs, at most a minute; fix what `kind` names, such as a full disk',
+    ['kind', 'job', 'retryInMs', 'hint', ...REPEATED],
+    'one attempt follows after retryInMs, at most a minute; fix what `kind` names, as `hint` says',
   ),
   'store.locked': line(
     ['warn', 'debug'],

@@ -1,7 +1,8 @@
 import type { Clock } from '../lib/clock.ts';
 import { failpoint } from '../lib/failpoint.ts';
 import { freeNotifications, type Sql } from '../store/connection/db.ts';
-import { isConnectionLost, storeFailure } from '../store/connection/sql-errors.ts';
+import { obstacleOf, remedyOf } from '../store/connection/remedies.ts';
+import { isConnectionLost } from '../store/connection/sql-errors.ts';
 import { endTask, renewTask, startTask, type RunTask, type TaskRun } from '../store/ledger/tasks.ts';
 import { lostRetryInMs, type TaskOutcome, retryInMs } from '../sync/outcome.ts';
 
@@ -48,8 +49,8 @@ export async function runTask(
     outcome = {
       kind: 'failed',
       nextInMs: isConnectionLost(thrown) ? lostRetryInMs(run.failures) : retryInMs(run.failures, Infinity),
-      because: storeFailure(thrown) ?? 'fault',
-      hint: 'see `err` for the cause',
+      because: obstacleOf(thrown) ?? 'fault',
+      hint: remedyOf(thrown)?.hint ?? 'see `err` for the cause',
     };
   } finally {
     finished.abort();

@@ -1,5 +1,6 @@
 import { formatAge } from '../lib/duration.ts';
 import { count, plural } from '../lib/format.ts';
+import { remedyOfKind } from '../store/connection/remedies.ts';
 import { isPrivilegeLacking } from '../store/connection/sql-errors.ts';
 import { type CallFaults, callFaults, DEFECT } from '../store/ledger/call-faults.ts';
 import { FAILURES_BEFORE_PAUSE, type TaskName } from '../store/ledger/tasks.ts';
@@ -87,7 +88,13 @@ export function failingTasks({ tasks, pace, sync }: Facts): Reason[] {
   return [
     ...failing.flatMap((state) =>
       state.task === 'delta' || state.task === 'manifest'
-        ? [degraded(codes[state.task], `the ${state.task} failed ${failuresOf(state)}`, DOCTOR)]
+        ? [
+            degraded(
+              codes[state.task],
+              `the ${state.task} failed ${failuresOf(state)}`,
+              remedyOfKind(state.outcome)?.hint ?? DOCTOR,
+            ),
+          ]
         : [],
     ),
     ...held([
@@ -95,7 +102,8 @@ export function failingTasks({ tasks, pace, sync }: Facts): Reason[] {
         degraded(
           'task-failing',
           within.map((state) => `the task ${state.task} failed ${failuresOf(state)}`).join(', '),
-          `see ${lines} in the log for what Postgres objects to`,
+          within.map(({ outcome }) => remedyOfKind(outcome)?.hint ?? null).find((hint) => hint !== null) ??
+            `see ${lines} in the log for what Postgres objects to`,
         ),
     ]),
   ];

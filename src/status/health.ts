@@ -1,6 +1,7 @@
 import { formatAge } from '../lib/duration.ts';
 import { count, plural } from '../lib/format.ts';
 import { atWorkText, type StatementAtWork, waitsForStandby } from '../store/connection/at-work.ts';
+import { REMEDIES } from '../store/connection/remedies.ts';
 import type { StoreFailure } from '../store/connection/sql-errors.ts';
 import { holderRemedy, holderText, type LockHolder } from '../store/status/lock-holders.ts';
 import { snapshotHolderText } from '../store/status/snapshot-holder.ts';
@@ -92,18 +93,6 @@ export function unreadyReason({ reasons }: Health): Reason | null {
   return reasons.find(({ code }) => UNREADY.has(code)) ?? null;
 }
 
-const STORE_REMEDIES: Readonly<Record<StoreFailure, string>> = {
-  'disk-full': 'make room on its disk',
-  'out-of-memory': 'give its server more memory',
-  'too-many-connections': 'raise max_connections or close other connections',
-  'read-only':
-    'point DATABASE_URL at the primary; where it leads there, reset default_transaction_read_only (role, database, server)',
-  'notify-queue-full':
-    'end the session that has run LISTEN and left a transaction open; pg_stat_activity shows it as idle in transaction',
-  'out-of-transaction-ids':
-    'end old transactions, drop unused replication slots, and VACUUM the database that the log of its server names',
-};
-
 function ownReasons(facts: Facts | null, own: OwnFacts): Reason[] {
   const { unreadable, queues, storeFailure, refused, clock, silent } = own;
   const away: Reason = {
@@ -120,7 +109,7 @@ function ownReasons(facts: Facts | null, own: OwnFacts): Reason[] {
       broken(
         'store-paused',
         `Postgres rejects writes (${storeFailure}); sync is paused and retries by itself`,
-        STORE_REMEDIES[storeFailure],
+        REMEDIES[storeFailure].hint,
       ),
     refused !== null &&
       degraded('own-credential', refused, 'check PARTNER_API_KEY and PARTNER_SECRET of this daemon'),

@@ -1,6 +1,7 @@
 import { formatAge } from '../lib/duration.ts';
 import { count } from '../lib/format.ts';
 import type { CatalogDifference } from '../store/catalog/sync-state.ts';
+import { remedyOfKind } from '../store/connection/remedies.ts';
 import type { TaskName, TaskState } from '../store/ledger/tasks.ts';
 import type { Facts } from './facts.ts';
 import { secondsBetween } from './format.ts';
@@ -162,12 +163,16 @@ function noBaseline(facts: Facts): Reason {
   return broken(
     'no-baseline',
     `no baseline yet: the manifest failed ${failuresOf(manifest)}`,
-    'run `catalog-mirror doctor`, then `catalog-mirror refresh --manifest`',
+    remedyOfKind(manifest.outcome)?.hint ??
+      'run `catalog-mirror doctor`, then `catalog-mirror refresh --manifest`',
   );
 }
 
-export const failuresOf = ({ failures, outcome }: TaskState) =>
-  `${times(failures)} (${outcome ?? 'unknown'})`;
+/** How often a task has failed, and why: of what an operator has to do, also in words. */
+export function failuresOf({ failures, outcome }: TaskState): string {
+  const remedy = remedyOfKind(outcome);
+  return `${times(failures)} (${outcome ?? 'unknown'}${remedy === null ? '' : `: ${remedy.what}`})`;
+}
 
 /** Whether the task that comes next has its row, is not overdue, and is not put off further than any schedule does. */
 function scheduleReasons(facts: Facts, name: TaskName): Reason[] {

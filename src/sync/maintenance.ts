@@ -2,6 +2,7 @@ import { pruneSends } from '../pace/ledger.ts';
 import { readUnsteadyColumns } from '../store/answer/members.ts';
 import { pruneLeftTokens } from '../store/catalog/left-tokens.ts';
 import { isClockSteady } from '../store/clock.ts';
+import { remedyOf } from '../store/connection/remedies.ts';
 import { isAnswer, rejection, sqlState, storeFailure } from '../store/connection/sql-errors.ts';
 import { repairSequences } from '../store/history/changes.ts';
 import { keepDailyPrices } from '../store/history/daily.ts';
@@ -223,6 +224,11 @@ class Steps {
     return (await this.run(step, work)) ?? 0;
   }
 
+  #advice(): string {
+    const known = this.#failed.map(({ error }) => remedyOf(error)?.hint ?? null);
+    return known.find((hint) => hint !== null) ?? OBJECTS;
+  }
+
   /** The outcome that names the steps that failed; null where none did. */
   failure(nextInMs: number): TaskOutcome | null {
     if (this.#failed.length === 0) return null;
@@ -231,11 +237,13 @@ class Steps {
       kind: 'failed',
       nextInMs,
       because: this.#failed.map(({ step }) => step).join(', '),
-      hint: 'find what Postgres objects to: a foreign key or trigger of yours, or a lock; the other steps were done',
+      hint: `${this.#advice()}; the other steps were done`,
       problem,
     };
   }
 }
+
+const OBJECTS = 'find what Postgres objects to: a foreign key or trigger of yours, or a lock';
 
 /** What Postgres says of it, without values. */
 function problemOf(error: unknown): string {

@@ -41,6 +41,8 @@ const GOOD: PostgresFacts = {
   snapshotHolder: null,
   lacking: [],
   neighbours: [],
+  eventTriggers: [],
+  unchangeable: [],
   seesSessions: true,
 };
 
@@ -100,7 +102,11 @@ test.each<[string, Partial<PostgresFacts>, string[]]>([
   ],
   ['a standby', { inRecovery: true }, ['FAIL writes']],
   ['read-only', { readOnly: true }, ['FAIL writes']],
-  ['a full disk', { writeProblem: 'disk-full' }, ['FAIL writes']],
+  [
+    'a full disk',
+    { writeProblem: { said: 'could not extend file (53100)', kind: 'disk-full', remedy: null } },
+    ['FAIL writes'],
+  ],
   ['no rights yet', { migrated: false, mayCreate: false }, ['FAIL rights']],
   ['no right to migrate further', { mayCreate: false, pending: 1 }, ['WARN rights', 'WARN migrations']],
   ['no right any more, and nothing to create', { mayCreate: false }, []],

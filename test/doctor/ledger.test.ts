@@ -33,6 +33,8 @@ const SOUND: PostgresFacts = {
   snapshotHolder: null,
   lacking: [],
   neighbours: [],
+  eventTriggers: [],
+  unchangeable: [],
   seesSessions: true,
 };
 
@@ -55,7 +57,7 @@ test.each<[string, Partial<PostgresFacts>, RegExp | null]>([
   ['one of an older version', { pending: 1 }, /apply the pending migrations first/],
   ['a standby', { inRecovery: true }, /accepts no writes/],
   ['a read-only server', { readOnly: true }, /accepts no writes/],
-  ['a full disk', { writeProblem: 'no space left' }, /accepts no writes/],
+  ['a full disk', { writeProblem: { said: 'no space left', kind: null, remedy: null } }, /accepts no writes/],
 ])('the partner is asked through the ledger of %s', (_, facts, problem) => {
   const said = ledgerProblem({ ...SOUND, ...facts });
   if (problem === null) expect(said).toBeNull();

@@ -31,6 +31,7 @@ import { MASS_MOVES } from './mass-moves.ts';
 import type { Mutant } from './mutant.ts';
 import { NEIGHBOURS } from './neighbours.ts';
 import { OBJECTS } from './objects.ts';
+import { OBSTACLES } from './obstacles.ts';
 import { OCCUPIED } from './occupied.ts';
 import { PARTNER_CASES } from './partner-cases.ts';
 import { PAUSES } from './pauses.ts';
@@ -69,6 +70,7 @@ export const LISTS: Readonly<Record<string, readonly Mutant[]>> = {
   entries: ENTRIES,
   lagging: LAGGING_MANIFESTS,
   'late-prices': LATE_PRICES,
+  obstacles: OBSTACLES,
   'learned-names': LEARNED_NAMES,
   readings: READINGS,
   'manifest-answers': MANIFEST_ANSWERS,

@@ -9,8 +9,38 @@ export const LATE_PRICES: readonly Mutant[] = [
     ['second looks: a move that only the mirror has seen gets one', "told && standing !== 'own'", 'told'],
     [
       'second looks: an early answer stands for it',
-      "return moved || hasCome ? 'second' : 'early';",
+      "return hasCome ? 'second' : 'early';",
       "return 'second';",
+    ],
+    [
+      'second looks: an early answer stands for it where it finds a change',
+      "return hasCome ? 'second' : 'early';",
+      "return moved || hasCome ? 'second' : 'early';",
+    ],
+    [
+      'second looks: a change counts before it is known whether it was reported',
+      "return look === 'second' && !moved && standing === 'own' && kept === null ? false : null;",
+      "return look === 'second' && standing === 'own' && kept === null ? moved : null;",
+    ],
+    [
+      'second looks: a change counts that its next report may explain',
+      "if (isOpen(row) && row.kept === 'overdue' && !moved)",
+      'if (isOpen(row) && !moved)',
+    ],
+    [
+      'second looks: a change counts behind which another may hide',
+      "return row.keptOnce ? 'late' : 'none';",
+      "return 'late';",
+    ],
+    [
+      'second looks: any change without a report counts',
+      "  (againInSeconds !== null || askedBecause === 'again');",
+      '  true;',
+    ],
+    [
+      'second looks: their changes count as never reported',
+      "return look === 'late' || isDropped ? 'left' : findingOf(row, kind, moved);",
+      'return findingOf(row, kind, moved);',
     ],
     [
       'second looks: the late answer to an earlier report ends it',
@@ -39,12 +69,21 @@ export const LATE_PRICES: readonly Mutant[] = [
     ["second looks: are taken for the sweep's", "      when a.again_seconds is not null then 'again'\n", ''],
   ),
   ...faultsOf(
-    'src/store/answer/effects.ts',
+    'src/store/answer/lock.ts',
     ['test/store/second-looks.pg.test.ts'],
     [
-      'second looks: their changes count as never reported',
-      "look === 'second' && hasMoved ? 'masked' : row.standing",
-      'row.standing',
+      'second looks: nobody knows which change one has found',
+      'd.asked_because as "askedBecause"',
+      'null as "askedBecause"',
+    ],
+  ),
+  ...faultsOf(
+    'src/store/trust/calibration.ts',
+    ['test/store/calibration.pg.test.ts', 'test/store/second-looks.pg.test.ts'],
+    [
+      'second looks: what only settles one is shown as a look',
+      'counts.filter(({ looks }) => looks > 0)',
+      'counts',
     ],
   ),
   ...faultsOf(

@@ -179,13 +179,9 @@ describe.concurrent('commands beside a daemon', () => {
 
   test('status and refresh on a database without tables say what to do', async ({ expect }) => {
     await using stack = await createStack({ database: 'empty' });
-    for (const [name, exit] of [
-      ['status', 2],
-      ['refresh', 1],
-    ] as const) {
-      const args = name === 'refresh' ? [name, '--all'] : [name];
+    for (const args of [['status'], ['refresh', '--all']]) {
       const { code, stderr } = await runProgram(args, { DATABASE_URL: stack.databaseUrl });
-      expect([name, code]).toEqual([name, exit]);
+      expect([args, code]).toEqual([args, 78]);
       expect(stderr).toContain('catalog-mirror migrate');
     }
   });
@@ -272,7 +268,7 @@ describe.concurrent('commands beside a daemon', () => {
     const screen = await runProgram(['status'], env);
     expect(screen).toMatchObject({ code: 0, stderr: '' });
     expect(screen.stdout).toMatch(/^healthy: 30 SKUs, 0 due, delta checked \d+s ago\n\ncatalog {5}ok\n/);
-    expect(screen.stdout).toMatch(/^snapshot {4}\S+, generated 20/m);
+    expect(screen.stdout).toMatch(/^snapshot {4}\S+; the partner's newest was built 20/m);
     expect(screen.stdout).toMatch(/^SKUs +30 priced\/snapshot$/m);
     const json = JSON.parse((await runProgram(['status', '--json'], env)).stdout) as Record<string, unknown>;
     expect(json).toMatchObject({

@@ -57,6 +57,8 @@ export class Day {
   readonly health: HealthReader;
   readonly sql: Sql;
   readonly clock: Clock;
+  /** How many moves the market makes, and is built after, so often. */
+  market = { moves: 3, everyMs: SNAPSHOT_MS };
   /** Told each answer that the daemon gets. */
   onAnswer: (route: Route, raw: Raw) => void = () => undefined;
   readonly #rig: Rig;
@@ -137,8 +139,8 @@ export class Day {
   }
 
   /**
-   * Lets `hours` go by: the market moves and is built every five minutes, every job is triggered every minute, some
-   * more rarely.
+   * Lets `hours` go by: the market moves and is built every five minutes (`market`), every job is triggered every
+   * minute, some more rarely.
    */
   async pass(hours: number): Promise<void> {
     const { time, partner } = this.#rig;
@@ -147,9 +149,9 @@ export class Day {
     while (time.at < end) {
       const next = time.at + WAKE_MS;
       await this.#clocks.check().catch(() => {});
-      if (time.at - this.#snapshotAt >= SNAPSHOT_MS) {
+      if (time.at - this.#snapshotAt >= this.market.everyMs) {
         this.#snapshotAt = time.at;
-        partner.world.step(3);
+        partner.world.step(this.market.moves);
         partner.world.buildSnapshot();
       }
       const all = time.at - this.#seldomAt >= SELDOM_MS;

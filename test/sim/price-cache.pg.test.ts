@@ -1,5 +1,6 @@
 import { expect, onTestFinished, test } from 'vitest';
 import { connect } from '../../src/store/connection/db.ts';
+import { readLatePrices } from '../../src/store/trust/beliefs.ts';
 import { Day } from './day.ts';
 import { readActionable } from './mirror.ts';
 import { sayAll } from './progress.ts';
@@ -72,6 +73,19 @@ test('behind a cache of ten minutes no price is wrong and actionable for more th
   expect((await secondLooks()).found).toBeGreaterThan(10);
   expect(day.lines.map(({ event }) => event)).toContain('late-prices.began');
   expect((await sayAll(day)).reasons.map(({ code }) => code)).toEqual(['prices-lag']);
+}, 400_000);
+
+test('a correct partner whose SKUs all move every ten minutes has no prices that lag', async () => {
+  const day = await begun({ skus: 300 });
+  day.market = { moves: 30, everyMs: 60_000 };
+  for (let n = 0; n < 12; n += 1) {
+    await day.pass(0.25);
+    expect(await readLatePrices(rig.sql), `after ${n + 1} quarters of an hour`).toBeNull();
+  }
+  const [{ confirmed }] = await rig.sql<[{ confirmed: number }]>`
+    select reports_confirmed::int as confirmed from catalog.delta_audit`;
+  expect(confirmed).toBeGreaterThan(2000);
+  expect(day.lines.map(({ event }) => event)).not.toContain('late-prices.began');
 }, 400_000);
 
 test('a partner without a cache that reports needlessly is asked once more about sixty SKUs, and then a twentieth', async () => {

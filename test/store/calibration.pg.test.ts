@@ -26,6 +26,8 @@ const counted = (more: Partial<CalibrationBin> = {}): CalibrationBin => ({
   minutes: 500,
   missed: 0,
   leverage: 0,
+  judged: 0,
+  late: 0,
   ...more,
 });
 const beliefs = async () =>

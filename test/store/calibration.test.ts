@@ -66,6 +66,8 @@ describe('what refreshes have tested', () => {
       minutes: 20,
       missed: 1,
       leverage: 0,
+      judged: 0,
+      late: 0,
     });
   });
 
@@ -77,7 +79,17 @@ describe('what refreshes have tested', () => {
   });
 
   test('says how surprising it is, by the noise of what was claimed', () => {
-    const many = { cohort: 'live', bin: 9, looks: 100, right: 80, claimed: 90, minutes: 0, missed: 0 };
+    const many = {
+      cohort: 'live',
+      bin: 9,
+      looks: 100,
+      right: 80,
+      claimed: 90,
+      minutes: 0,
+      missed: 0,
+      judged: 0,
+      late: 0,
+    };
     expect(
       priorLessonOf([
         { ...many, leverage: 7 },
@@ -152,6 +164,8 @@ describe('a refresh', () => {
     random: false,
     moved: true,
     finding: null,
+    standing: 'own' as const,
+    kept: null,
     alpha: null,
     beta: null,
     priorMinutes: 30,

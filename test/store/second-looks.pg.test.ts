@@ -1,16 +1,30 @@
 import { describe, expect, test } from 'vitest';
 import { applyAnswer } from '../../src/store/answer/apply.ts';
+import { readDeltaAudit } from '../../src/store/catalog/audit.ts';
 import { adoptAccount } from '../../src/store/setup/account.ts';
 import { learnBeliefs, readLatePrices } from '../../src/store/trust/beliefs.ts';
-import { storeCalibration } from '../../src/store/trust/calibration.ts';
+import { type CalibrationBin, storeCalibration } from '../../src/store/trust/calibration.ts';
 import { lookingTwice, NEW, OLD } from './second-looks.ts';
 import { claimAll, found, mark, pricesOf, REFRESH, useStore } from './support.ts';
 
 const store = useStore();
-const { answer, report, reported, pass, priced, next } = lookingTwice(store);
+const { answer, report, reported, stands, pass, priced, next } = lookingTwice(store);
 
 const SWEEP = { reason: 'sweep', lane: 6, minutes: 1200, again: false };
 const AGAIN = { reason: 'again', lane: 5, minutes: 17, again: true };
+/** So many second looks, so many of which have shown that the answer before was late. */
+const looked = (looks: number, late = 0): CalibrationBin => ({
+  cohort: 'again',
+  bin: 10,
+  looks,
+  right: looks - late,
+  claimed: 0,
+  minutes: 0,
+  missed: 0,
+  leverage: 0,
+  judged: looks,
+  late,
+});
 const TRUSTED = { actionable: true, stale: false };
 
 describe('a SKU whose answer to a report has nothing new', () => {
@@ -24,16 +38,50 @@ describe('a SKU whose answer to a report has nothing new', () => {
     expect(await next('A')).toEqual({ ...SWEEP, ...TRUSTED });
   });
 
-  test('is left to its sweep once the second look has found the change, of which nobody has failed to report', async () => {
-    const { sql } = store;
-    await priced('A');
-    await reported('A', OLD);
-    await pass(17);
-    await answer([found('A', NEW)]);
-    expect(await next('A')).toEqual({ ...SWEEP, ...TRUSTED });
-    expect(await sql`select sku from catalog_internal.unreported_moves where reported_at is null`).toEqual(
-      [],
-    );
+  describe('and whose second look finds a change', () => {
+    /** The delta leads to a snapshot of which it is known when it was built at the latest. */
+    async function built() {
+      await reported('B', OLD, 1);
+      await stands();
+      await pass(5);
+    }
+    async function foundLater() {
+      await priced('A', 'B');
+      await built();
+      await reported('A', OLD);
+      await pass(17);
+      await answer([found('A', NEW)]);
+      expect(await next('A')).toEqual({ ...SWEEP, ...TRUSTED });
+      expect(await judgedLooks()).toEqual({ looks: 0, late: 0 });
+    }
+    const judgedLooks = async () =>
+      (
+        await store.sql`select again_new_looks as looks, again_new_found as late from catalog_internal.beliefs`
+      )[0];
+    const waiting = async () =>
+      await store.sql`select sku from catalog_internal.unreported_moves where reported_at is null`;
+
+    test('is asked once more after the delta that had to report it, and had the answer of a cache if that says nothing', async () => {
+      await foundLater();
+      await built();
+      await report('B');
+      expect(await next('A')).toMatchObject({ reason: 'changed', minutes: 0 });
+      await answer([found('A', NEW), found('B', OLD)], 1);
+      expect(await next('A')).toEqual({ ...SWEEP, ...TRUSTED });
+      expect(await judgedLooks()).toEqual({ looks: 1, late: 1 });
+      expect(await store.sql`select from catalog_internal.calibration_hours where looks = 0`).toHaveLength(0);
+      expect(await waiting()).toEqual([]);
+      expect((await readDeltaAudit(store.sql)).movesNeverReported).toBe(0);
+    });
+
+    test('says nothing of a cache where the change is reported: it came since', async () => {
+      await foundLater();
+      await report('A');
+      await answer([found('A', NEW)], 1);
+      expect(await next('A')).toEqual({ ...SWEEP, ...TRUSTED });
+      expect(await judgedLooks()).toEqual({ looks: 0, late: 0 });
+      expect(await waiting()).toEqual([]);
+    });
   });
 
   test('is not, where it is not of the part that is drawn', async () => {
@@ -46,7 +94,7 @@ describe('a SKU whose answer to a report has nothing new', () => {
     expect(await next('A')).toMatchObject(AGAIN);
   });
 
-  test('is asked at that time also where it is asked before, and finds nothing', async () => {
+  test('is asked at that time also where it is asked before, whatever that finds', async () => {
     await priced('A');
     await reported('A', OLD);
     await pass(5);
@@ -56,7 +104,7 @@ describe('a SKU whose answer to a report has nothing new', () => {
     await pass(2);
     await mark(store.sql, ['A'], 'refresh');
     await answer([found('A', NEW)]);
-    expect(await next('A')).toMatchObject(SWEEP);
+    expect(await next('A')).toMatchObject({ ...AGAIN, minutes: 10 });
   });
 
   test('is asked at once where another report comes, and once more after that, whatever it finds', async () => {
@@ -121,7 +169,6 @@ test('a change has no second look, nor has what the mirror asks of its own accor
 
 test('what second looks find decides how many there are, for all daemons', async () => {
   const { sql } = store;
-  const second = { cohort: 'again', bin: 10, claimed: 0, minutes: 0, missed: 0, leverage: 0 };
   const learned = async () => {
     await learnBeliefs(sql);
     const [row] = await sql<[{ share: number; waiting: number }]>`
@@ -129,21 +176,20 @@ test('what second looks find decides how many there are, for all daemons', async
     return row;
   };
   expect(await learned()).toEqual({ share: 1, waiting: 0 });
-  await storeCalibration(sql, [{ ...second, looks: 40, right: 40 }]);
-  await storeCalibration(sql, [{ ...second, looks: 30, right: 30 }]);
+  await storeCalibration(sql, [looked(40)]);
+  await storeCalibration(sql, [looked(30)]);
   expect(await learned()).toEqual({ share: 0.05, waiting: 0 });
-  await storeCalibration(sql, [{ ...second, looks: 1, right: 0 }]);
+  await storeCalibration(sql, [looked(1, 1)]);
   expect(await learned()).toEqual({ share: 1, waiting: 0 });
 });
 
 test('where second looks find changes, an answer without the reported change is not acted on before its own', async () => {
   const { sql } = store;
-  const second = { cohort: 'again', bin: 10, claimed: 0, minutes: 0, missed: 0, leverage: 0 };
   await priced('A', 'B');
   await reported('A', OLD);
   expect(await next('A')).toMatchObject({ actionable: true });
   expect(await readLatePrices(sql)).toBeNull();
-  await storeCalibration(sql, [{ ...second, looks: 20, right: 10 }]);
+  await storeCalibration(sql, [looked(20, 10)]);
   expect(await learnBeliefs(sql)).toEqual({ kind: 'began', looks: 17, found: 9 });
   expect(await learnBeliefs(sql)).toBeNull();
   expect(await readLatePrices(sql)).toMatchObject({ since: expect.any(Date) as Date });
@@ -153,7 +199,7 @@ test('where second looks find changes, an answer without the reported change is 
   expect(await next('A')).toMatchObject({ actionable: false });
   await answer([found('A', OLD)]);
   expect(await next('A')).toMatchObject({ actionable: true });
-  await storeCalibration(sql, [{ ...second, looks: 300, right: 300 }]);
+  await storeCalibration(sql, [looked(300)]);
   expect(await learnBeliefs(sql)).toEqual({ kind: 'ended', minutes: 0 });
   expect(await readLatePrices(sql)).toBeNull();
 });

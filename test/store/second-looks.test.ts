@@ -2,9 +2,11 @@ import { describe, expect, test } from 'vitest';
 import { testsOf } from '../../src/store/answer/calibration-tests.ts';
 import {
   againIn,
+  findingBeside,
   type HeldSecondLook,
   LONGEST_CACHED_SECONDS,
   secondLookOf,
+  wasLate,
 } from '../../src/store/answer/second-looks.ts';
 import type { Standing } from '../../src/store/catalog/audit.ts';
 import { secondLooksOf } from '../../src/store/trust/calibration.ts';
@@ -42,10 +44,54 @@ describe('what an answer is to the second look of its SKU', () => {
     expect(secondLookOf(row, 'record', false)).toBe(look);
   });
 
-  test('is the second one where it finds a change before its time, and nothing where it is no record', () => {
-    expect(secondLookOf({ ...SKU, againInSeconds: 60 }, 'record', true)).toBe('second');
+  test('is early before its time also where it finds a change, and nothing where it is no record', () => {
+    expect(secondLookOf({ ...SKU, againInSeconds: 60 }, 'record', true)).toBe('early');
     expect(secondLookOf(TOLD, 'not_found', false)).toBe('none');
   });
+
+  const FOUND = { ...SKU, kept: 'overdue', keptOnce: true, askedBecause: 'again' } as const;
+
+  test.each([
+    [
+      'says that the answer before was late, where no report has come of the change that was found',
+      FOUND,
+      'late',
+    ],
+    [
+      'also where that was found before its time',
+      { ...FOUND, askedBecause: 'refresh', againInSeconds: 60 },
+      'late',
+    ],
+    ['not where another change may hide behind it', { ...FOUND, keptOnce: false }, 'none'],
+    ['not as long as the report may come', { ...FOUND, kept: 'waiting' as const }, 'none'],
+    ['not where a report has come', { ...FOUND, ...TOLD, kept: 'reported' as const }, 'report'],
+    ['not where the change was found without a report', { ...FOUND, askedBecause: 'sweep' }, 'none'],
+    ['not where nobody knows what the delta has told', { ...FOUND, standing: 'masked' as const }, 'none'],
+  ])('%s', (_, row, look) => {
+    expect(secondLookOf(row, 'record', false)).toBe(look);
+  });
+
+  test('leaves the delta without blame for what it had reported', () => {
+    const found = (row: HeldSecondLook & Standing, moved = false) =>
+      findingBeside(secondLookOf(row, 'record', moved), row, 'record', moved);
+    expect(found(FOUND)).toBe('left');
+    expect(found({ ...FOUND, kept: 'waiting' })).toBe('left');
+    expect(found({ ...FOUND, askedBecause: 'sweep' })).toBe('overdue');
+    expect(found({ ...FOUND, kept: 'waiting', askedBecause: 'sweep' })).toBeNull();
+    expect(found({ ...FOUND, kept: 'waiting', againInSeconds: 60 })).toBeNull();
+    expect(found({ ...SKU, againInSeconds: 0 }, true)).toBe('seen');
+    expect(found(FOUND, true)).toBe('seen');
+  });
+});
+
+test('an answer before was late or not only where nothing else explains what a look has found', () => {
+  expect(wasLate('late', { ...SKU, kept: 'overdue' }, false)).toBe(true);
+  expect(wasLate('second', SKU, false)).toBe(false);
+  expect(wasLate('second', SKU, true)).toBeNull();
+  expect(wasLate('second', { ...SKU, kept: 'waiting' }, false)).toBeNull();
+  expect(wasLate('second', { ...SKU, standing: 'masked' }, false)).toBeNull();
+  for (const look of ['early', 'report', 'none'] as const)
+    for (const moved of [false, true]) expect(wasLate(look, SKU, moved)).toBeNull();
 });
 
 test('the longest cache is what the partner declares', () => expect(LONGEST_CACHED_SECONDS).toBe(1020));
@@ -121,30 +167,38 @@ test('second looks are counted by themselves, and those that come too early not 
     minutes: 17,
     random: false,
     finding: null,
+    standing: 'own',
+    kept: null,
     alpha: null,
     beta: null,
     priorMinutes: 30,
-  };
+  } as const;
   const tests = testsOf(
     [
       { ...refresh, sku: 'A', look: 'second', moved: true },
       { ...refresh, sku: 'B', look: 'early', moved: false },
+      { ...refresh, sku: 'B', look: 'early', moved: true },
+      { ...refresh, sku: 'D', look: 'second', moved: false },
+      { ...refresh, sku: 'E', look: 'late', moved: false, kept: 'overdue' },
       { ...refresh, sku: 'C', look: 'report', moved: false, cohort: 'reported' },
     ],
     new Map(),
   );
-  expect(tests.map(({ cohort, right }) => [cohort, right])).toEqual([
-    ['again', 0],
-    ['reported', 1],
-  ]);
-  const bin = { bin: 9, claimed: 0, minutes: 0, missed: 0, leverage: 0 };
+  expect(tests.map(({ cohort, looks, right, judged, late }) => [cohort, looks, right, judged, late])).toEqual(
+    [
+      ['again', 1, 0, 0, 0],
+      ['again', 1, 1, 1, 0],
+      ['again', 0, 0, 1, 1],
+      ['reported', 1, 1, undefined, undefined],
+    ],
+  );
+  const bin = { bin: 9, claimed: 0, minutes: 0, missed: 0, leverage: 0, judged: 0, late: 0 };
   const counts = [
-    { ...bin, cohort: 'again', looks: 7, right: 4 },
-    { ...bin, cohort: 'again', looks: 2, right: 2 },
-    { ...bin, cohort: 'again sizes', looks: 70, right: 4 },
+    { ...bin, cohort: 'again', looks: 7, right: 4, judged: 4 },
+    { ...bin, cohort: 'again', looks: 0, right: 0, judged: 3, late: 3 },
     { ...bin, cohort: 'reported', looks: 5, right: 1 },
   ];
-  expect(secondLooksOf(counts)).toEqual({ looks: 9, found: 3 });
+  expect(secondLooksOf(counts)).toEqual({ looks: 7, found: 3 });
 });
 
 describe('prices lag behind the reports', () => {

@@ -34,6 +34,12 @@ export function lookingTwice(store: TestStore) {
     await answer([found(sku, prices)], draw);
   }
 
+  /** A delta says that there is nothing newer than what the last one led to. */
+  async function stands(): Promise<void> {
+    const at = String(snapshot);
+    await applyDelta(store.sql, { since: at, toSnapshot: at, changed: [], nowLive: [], removed: [] });
+  }
+
   async function pass(minutes: number): Promise<void> {
     const { sql } = store;
     const by = sql`make_interval(secs => ${minutes * 60})`;
@@ -41,7 +47,11 @@ export function lookingTwice(store: TestStore) {
     await sql`
       update catalog.skus set asked_at = asked_at - ${by}, priced_at = priced_at - ${by}, reported_at = reported_at - ${by},
         first_priced_at = first_priced_at - ${by}`;
-    await sql`update catalog_internal.sync set manifest_applied_at = manifest_applied_at - ${by}`;
+    await sql`
+      update catalog_internal.sync set manifest_applied_at = manifest_applied_at - ${by}, token_at = token_at - ${by},
+        built_after = built_after - ${by}`;
+    await sql`update catalog_internal.unreported_moves set seen_at = seen_at - ${by}`;
+    await sql`update catalog.price_history set observed_at = observed_at - ${by}`;
   }
 
   /** SKUs whose prices are known, a day after the manifest. */
@@ -67,5 +77,5 @@ export function lookingTwice(store: TestStore) {
     return row;
   }
 
-  return { answer, report, reported, pass, priced, next };
+  return { answer, report, reported, stands, pass, priced, next };
 }

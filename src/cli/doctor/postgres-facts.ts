@@ -4,9 +4,10 @@ import { QUEUE_TABLES } from '../../queues/postgres-queues.ts';
 import { readLearnedNames } from '../../store/catalog/learned-names.ts';
 import { readSyncState } from '../../store/catalog/sync-state.ts';
 import { askingTwo, type Sql } from '../../store/connection/db.ts';
-import { readNeighbours } from '../../store/connection/neighbours.ts';
+import { readEventTriggers, readNeighbours, readUnchangeable } from '../../store/connection/neighbours.ts';
 import { readPooling } from '../../store/connection/pooler.ts';
-import { sqlState, storeFailure } from '../../store/connection/sql-errors.ts';
+import { obstacleOf, remedyOf } from '../../store/connection/remedies.ts';
+import { sqlState } from '../../store/connection/sql-errors.ts';
 import { countDaemons } from '../../store/setup/instance.ts';
 import { migrationState, readOccupied, readRights } from '../../store/setup/migrations.ts';
 import { OUR_SCHEMAS, readRoles } from '../../store/setup/occupied.ts';
@@ -32,6 +33,8 @@ type ServerRow = Omit<
   | 'snapshotHolder'
   | 'neighbours'
   | 'lacking'
+  | 'eventTriggers'
+  | 'unchangeable'
 > & {
   readonly at: number;
 };
@@ -95,6 +98,8 @@ export async function readPostgresFacts(sql: Sql, now: () => number): Promise<Po
     snapshotHolder: await readSnapshotHolder(sql),
     lacking: migrated ? await readLacking(sql) : [],
     neighbours: migrated ? await readNeighbours(sql) : [],
+    eventTriggers: await readEventTriggers(sql),
+    unchangeable: migrated ? await readUnchangeable(sql) : [],
   };
 }
 
@@ -122,7 +127,7 @@ async function creators(sql: Sql): Promise<PostgresFacts['creators']> {
 }
 
 /** A write that is taken back: what a full disk says shows here. */
-async function writeProblem(sql: Sql): Promise<string | null> {
+async function writeProblem(sql: Sql): Promise<PostgresFacts['writeProblem']> {
   const undone = new Error('taken back');
   try {
     await sql.begin(async (tx) => {
@@ -132,10 +137,8 @@ async function writeProblem(sql: Sql): Promise<string | null> {
     return null;
   } catch (error) {
     if (error === undone) return null;
-    return (
-      storeFailure(error) ??
-      `${error instanceof Error ? error.message : 'failed'} (${sqlState(error) ?? 'no code'})`
-    );
+    const said = `${error instanceof Error ? error.message : 'failed'} (${sqlState(error) ?? 'no code'})`;
+    return { said, kind: obstacleOf(error), remedy: remedyOf(error) };
   }
 }
 

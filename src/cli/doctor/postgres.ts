@@ -1,5 +1,7 @@
 import { type Neighbour, neighbourText } from '../../store/connection/neighbours.ts';
 import { type Pooling, poolingProblem } from '../../store/connection/pooler.ts';
+import type { Objection, Remedy } from '../../store/connection/remedies.ts';
+import type { StoreFailure } from '../../store/connection/sql-errors.ts';
 import { encodingProblem } from '../../store/setup/encoding.ts';
 import { type FoundRole, judgeRoles, type Occupied } from '../../store/setup/occupied.ts';
 import { grantOf, type Lacking, lackingText } from '../../store/setup/privileges.ts';
@@ -21,8 +23,12 @@ export interface PostgresFacts {
   readonly database: string;
   readonly inRecovery: boolean;
   readonly readOnly: boolean;
-  /** Message of a write that was tried and taken back; null: it went well. */
-  readonly writeProblem: string | null;
+  /** What Postgres said of a write that was tried and taken back, and what that is; null: it went well. */
+  readonly writeProblem: {
+    readonly said: string;
+    readonly kind: StoreFailure | Objection | null;
+    readonly remedy: Remedy | null;
+  } | null;
   readonly mayCreate: boolean;
   readonly mayTemp: boolean;
   readonly mayCreateRoles: boolean;
@@ -58,6 +64,10 @@ export interface PostgresFacts {
   readonly snapshotHolder: SnapshotHolder | null;
   /** Triggers and foreign keys of others on the mirror's tables. */
   readonly neighbours: readonly Neighbour[];
+  /** Event triggers of the database that run when tables are made. */
+  readonly eventTriggers: readonly string[];
+  /** Tables of the mirror that are published and have no replica identity. */
+  readonly unchangeable: readonly string[];
   /** Whether the sessions of other roles are shown to this one. */
   readonly seesSessions: boolean;
 }
@@ -79,6 +89,7 @@ export function judgePostgres(facts: PostgresFacts, settings: PostgresSettings):
     ...encodingLines(facts),
     ...poolerLines(facts),
     writeLine(facts),
+    ...unchangeableLines(facts),
     ...rightsLines(facts, settings),
     creatorsLine(facts),
     migrationsLine(facts),
@@ -145,7 +156,32 @@ function versionLine({ version, versionNumber }: PostgresFacts, { url }: Postgre
     : fail('postgres', text, 'upgrade to PostgreSQL 14 or newer');
 }
 
-function writeLine({ inRecovery, readOnly, writeProblem }: PostgresFacts): CheckResult {
+/** Postgres refuses UPDATE and DELETE of them (55000), whatever the publication is for. */
+function unchangeableLines({ unchangeable }: PostgresFacts): CheckResult[] {
+  if (unchangeable.length === 0) return [];
+  const remedy = unchangeable.map((table) => `ALTER TABLE ${table} REPLICA IDENTITY DEFAULT`).join('; ');
+  return [
+    fail(
+      'replica identity',
+      `rows cannot be changed, as these tables are in a publication and have none: ${unchangeable.join(', ')}`,
+      remedy,
+    ),
+  ];
+}
+
+/** The write that is tried makes a table, and so runs event triggers, which may fail in every way. */
+function writeRemedy(
+  { kind, remedy }: NonNullable<PostgresFacts['writeProblem']>,
+  eventTriggers: readonly string[],
+): string {
+  const named = eventTriggers.join(', ');
+  if (kind === 'refused-by-trigger' && named !== '')
+    return `have the owner of the event trigger let this role pass, or ALTER EVENT TRIGGER … DISABLE: ${named}`;
+  if (remedy !== null) return remedy.hint;
+  return `check the server's disk and log${named === '' ? '' : `, and the event triggers ${named}`}`;
+}
+
+function writeLine({ inRecovery, readOnly, writeProblem, eventTriggers }: PostgresFacts): CheckResult {
   if (inRecovery)
     return fail('writes', 'rejected: the server is a standby', 'set DATABASE_URL to the primary');
   if (readOnly)
@@ -154,8 +190,14 @@ function writeLine({ inRecovery, readOnly, writeProblem }: PostgresFacts): Check
       'rejected: transactions are read-only by default',
       'ALTER DATABASE … SET default_transaction_read_only = off, or for the role',
     );
-  if (writeProblem !== null)
-    return fail('writes', `rejected: ${writeProblem}`, "check the server's disk and log");
+  if (writeProblem !== null) {
+    const { said, remedy } = writeProblem;
+    return fail(
+      'writes',
+      `rejected: ${remedy === null ? '' : `${remedy.what}: `}${said}`,
+      writeRemedy(writeProblem, eventTriggers),
+    );
+  }
   return ok('writes', 'succeed');
 }
 
@@ -299,7 +341,7 @@ function connectionsLine(
   const text = `${free} of ${connectionsMost} free for the mirror; one daemon uses up to ${poolMax}`;
   const remedy =
     queues === 'postgres'
-      ? "raise max_connections or the role's limit, lower DATABASE_POOL_MAX, or move the queues to Redis"
-      : "raise max_connections or the role's limit, or lower DATABASE_POOL_MAX";
+      ? "raise max_connections or the role's limit (ALTER ROLE … CONNECTION LIMIT), lower DATABASE_POOL_MAX, or move the queues to Redis"
+      : "raise max_connections or the role's limit (ALTER ROLE … CONNECTION LIMIT), or lower DATABASE_POOL_MAX";
   return free >= poolMax ? ok('connections', text) : warn('connections', text, remedy);
 }

@@ -1,9 +1,9 @@
-import type { AuditFinding } from '../catalog/audit.ts';
+import type { AuditFinding, Standing } from '../catalog/audit.ts';
 import { priorLeverage, RATES_START_AS } from '../live/rate-prior.ts';
 import type { RefreshTest } from '../trust/calibration.ts';
 import { AGAIN } from '../trust/late-prices.ts';
 import type { PriceDifference } from './differences.ts';
-import type { SecondLook } from './second-looks.ts';
+import { type SecondLook, wasLate } from './second-looks.ts';
 import type { SkuResult } from './types.ts';
 
 /** What was held of a SKU's prices just before its refresh: columns of a locked SKU. */
@@ -66,21 +66,26 @@ const leverageOf = ({ alpha, beta, prior, priorMinutes }: HeldPrices, minutes: n
 
 /**
  * What refreshes test of what was held before them: for each SKU whether anything has moved, and of its sizes how
- * many have; once more for those drawn at random. One that comes before its second look and finds nothing tests
- * nothing: it would not have found it. Pure.
+ * many have; once more for those drawn at random. One that comes before its second look tests nothing: it may be out
+ * of the same cache. Nor does the one that settles what such a one has found: it looks for nothing else. Pure.
  */
 export function testsOf(
-  outcomes: readonly (HeldPrices & {
-    readonly moved: boolean;
-    readonly finding: AuditFinding | null;
-    /** Absent: none. */
-    readonly look?: SecondLook;
-  })[],
+  outcomes: readonly (HeldPrices &
+    Pick<Standing, 'standing' | 'kept'> & {
+      readonly moved: boolean;
+      readonly finding: AuditFinding | null;
+      /** Absent: none. */
+      readonly look?: SecondLook;
+    })[],
   sizes: ReadonlyMap<string, SizesFound>,
 ): RefreshTest[] {
   return outcomes.flatMap((outcome) => {
     const { sku, pRight, sizePRight, minutes, random, moved, finding, look } = outcome;
     if (pRight === null || sizePRight === null || minutes === null || look === 'early') return [];
+    const late = look === undefined ? null : wasLate(look, outcome, moved);
+    const judged = { judged: Number(late !== null), late: Number(late === true) };
+    if (look === 'late')
+      return [{ cohort: AGAIN, probability: pRight, looks: 0, right: 0, minutes: 0, ...judged }];
     const cohort = look === 'second' ? AGAIN : outcome.cohort;
     const { held, moved: sizesMoved } = sizes.get(sku) ?? { held: 0, moved: 0 };
     const missed = finding === 'overdue';
@@ -89,7 +94,13 @@ export function testsOf(
     const cohorts = random ? [cohort, 'random'] : [cohort];
     const leverage = BY_RATE.has(cohort) ? leverageOf(outcome, minutes) : 0;
     return cohorts.flatMap((of) => [
-      { cohort: of, ...skuTest, missed, leverage: of === cohort ? leverage : 0 },
+      {
+        cohort: of,
+        ...skuTest,
+        missed,
+        leverage: of === cohort ? leverage : 0,
+        ...(of === AGAIN ? judged : {}),
+      },
       ...(held > 0 ? [{ cohort: `${of} sizes`, ...sizeTest }] : []),
     ]);
   });

@@ -1,4 +1,4 @@
-import { type AuditFinding, findingOf, missedMoves, type Standing } from '../catalog/audit.ts';
+import { type AuditFinding, missedMoves, type Standing } from '../catalog/audit.ts';
 import type { FieldChange, FirstRecords, PriceMove, StateChange } from '../history/changes.ts';
 import type { HintTest, PredictionTest } from '../live/hint-state.ts';
 import type { LiveRefresh, LearnedRefresh } from '../live/refresh.ts';
@@ -11,7 +11,13 @@ import { changesBeside } from './first-records.ts';
 import { judgeAll, type SkuJudgement } from './judgements.ts';
 import { keyOf, membersAlone, type MemberWatch, type Moved } from './members.ts';
 import type { Losses, Oddity } from './plausibility.ts';
-import { againIn, type HeldSecondLook, type SecondLook, secondLookOf } from './second-looks.ts';
+import {
+  againIn,
+  findingBeside,
+  type HeldSecondLook,
+  type SecondLook,
+  secondLookOf,
+} from './second-looks.ts';
 import type { AnswerLearning, SkuResult, WeighedLine } from './types.ts';
 
 /** What an answer says that the mirror does not hold. */
@@ -147,9 +153,7 @@ function outcomesOf(
     if (row === undefined) return [];
     const hasMoved = moved.has(sku);
     const look = secondLookOf(row, kind, hasMoved);
-    // A change that a second look finds was reported.
-    const standing = look === 'second' && hasMoved ? 'masked' : row.standing;
-    return [{ ...row, look, moved: hasMoved, finding: findingOf({ ...row, standing }, kind, hasMoved) }];
+    return [{ ...row, look, moved: hasMoved, finding: findingBeside(look, row, kind, hasMoved) }];
   });
 }
 

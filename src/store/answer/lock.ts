@@ -80,7 +80,7 @@ export async function lockAnswered(
           and date_trunc('milliseconds', s.reported_at) <= ${claim.askedAt}
         then extract(epoch from clock_timestamp() - s.reported_at)::float8 end as "reportedSeconds",
       ${standingColumns(tx, claim.askedAt)}, (${heldPromise(tx)}) as promise,
-      extract(epoch from d.again_at - ${claim.askedAt})::float8 as "againInSeconds",
+      extract(epoch from d.again_at - ${claim.askedAt})::float8 as "againInSeconds", d.asked_because as "askedBecause",
       d.doubt, d.oddity, d.believed, v.vanished, v.minutes as "vanishedMinutes",
       (extract(epoch from ${claim.askedAt} - d.doubted_at) / 60)::float8 as "doubtMinutes"
     from unnest(${asked}::text[], ${generations}::int[]) as a(sku, generation)

@@ -1,4 +1,4 @@
-import type { Standing } from '../catalog/audit.ts';
+import { type AuditFinding, findingOf, type Standing } from '../catalog/audit.ts';
 import type { SkuResult } from './types.ts';
 
 /*
@@ -21,28 +21,67 @@ export interface HeldSecondLook {
   readonly live: boolean;
   /** From how many seconds after the request on an answer is the second look; absent or null: none is to come. */
   readonly againInSeconds?: number | null;
+  /** What its last refresh was for; absent or null: not known. */
+  readonly askedBecause?: string | null;
 }
 
 /**
  * What an answer is to its SKU's second look. `report`: it answers a report, so it is the first. `second`: it is
- * that look, or has found a change before it. `early`: it has found nothing, and may be out of the same cache. `none`:
- * no second look is to come, or it is not waited for any longer.
+ * that look. `early`: it comes before it, and may be out of the same cache. `late`: one has found a change, and no
+ * report of it has come since, so the answer before it was a cache's. `none`: no second look is to come, or it is not
+ * waited for any longer.
  */
-export type SecondLook = 'report' | 'second' | 'early' | 'none';
+export type SecondLook = 'report' | 'second' | 'early' | 'late' | 'none';
 
 /** Judges one answer. A time that is further away than any was planned is a wrong clock's: it has come. Pure. */
 export function secondLookOf(
-  { told = false, live, againInSeconds = null, standing, comparable }: HeldSecondLook & Standing,
+  row: HeldSecondLook & Standing,
   kind: SkuResult['kind'],
   moved: boolean,
 ): SecondLook {
+  const { told = false, live, againInSeconds = null, standing, comparable } = row;
   if (kind !== 'record' || live || !comparable) return 'none';
   if (standing === 'overtaken') return 'none';
   // `own`: asked for a move that the mirror has seen and no delta has reported.
   if (told && standing !== 'own') return 'report';
+  if (isOpen(row) && row.kept === 'overdue' && !moved) return row.keptOnce ? 'late' : 'none';
   if (againInSeconds === null) return 'none';
   const hasCome = againInSeconds <= 0 || againInSeconds > LONGEST_CACHED_SECONDS;
-  return moved || hasCome ? 'second' : 'early';
+  return hasCome ? 'second' : 'early';
+}
+
+/**
+ * Whether a second look has found a change that may be either: one that was reported, and that the answer before did
+ * not have, or one that came since and is still to be reported. In a lively market most are of the second kind.
+ */
+const isOpen = ({ standing, kept, againInSeconds = null, askedBecause = null }: HeldSecondLook & Standing) =>
+  standing === 'own' &&
+  (kept === 'waiting' || kept === 'overdue') &&
+  (againInSeconds !== null || askedBecause === 'again');
+
+/** What an answer finds, for the audit of the delta: nobody has failed to report what was reported early. Pure. */
+export function findingBeside(
+  look: SecondLook,
+  row: HeldSecondLook & Standing,
+  kind: SkuResult['kind'],
+  moved: boolean,
+): AuditFinding | null {
+  const isDropped = look === 'none' && isOpen(row) && row.kept === 'waiting' && kind === 'record' && !moved;
+  return look === 'late' || isDropped ? 'left' : findingOf(row, kind, moved);
+}
+
+/**
+ * What a second look says of the answers that have nothing new of what was reported: whether that before it was late;
+ * null: nothing. A change counts once it is known that no report of it comes, and not at all where one does: the SKU
+ * may have moved since. What finds none is left out as often, as reports of other moves end the wait. Pure.
+ */
+export function wasLate(
+  look: SecondLook,
+  { standing, kept }: Pick<Standing, 'standing' | 'kept'>,
+  moved: boolean,
+): boolean | null {
+  if (look === 'late') return true;
+  return look === 'second' && !moved && standing === 'own' && kept === null ? false : null;
 }
 
 /**

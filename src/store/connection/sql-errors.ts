@@ -3,7 +3,7 @@ import type postgres from 'postgres';
 /* What an error of Postgres, or of a driver on the way to it, means. By codes, and never by messages. */
 
 /** A text that a database error carries (also where a library has wrapped it), or null. */
-function carried(error: unknown, member: 'code' | 'routine'): string | null {
+export function carried(error: unknown, member: 'code' | 'routine'): string | null {
   for (let e = error; e instanceof Error; e = e.cause) {
     const text = (e as { readonly code?: unknown; readonly routine?: unknown })[member];
     if (typeof text === 'string') return text;
@@ -222,13 +222,15 @@ export class DatabaseRefused extends Error {
   }
 }
 
-/** Postgres has not answered for as long as there was patience. */
+/** Postgres has not answered, or let nobody in, for as long as there was patience. */
 export class DatabaseAway extends Error {
   override readonly name = 'DatabaseAway';
   readonly kind = 'database-away';
-  readonly hint = 'check that it runs and that DATABASE_URL reaches it';
+  readonly hint: string;
 
-  constructor(cause: unknown) {
-    super('Postgres does not answer', { cause });
+  /** `known`: what it says is in the way, and what to do. */
+  constructor(cause: unknown, known: { readonly what: string; readonly hint: string } | null = null) {
+    super(known?.what ?? 'Postgres does not answer', { cause });
+    this.hint = known?.hint ?? 'check that it runs and that DATABASE_URL reaches it';
   }
 }

@@ -2,6 +2,7 @@ import postgres from 'postgres';
 import type { Clock } from '../../lib/clock.ts';
 import { CONNECT_WITHIN_MS, endingLeftStatements, type Sql, urlOf, withoutTransactionTimeout } from './db.ts';
 import { startupRefused } from './pooler.ts';
+import { remedyOf } from './remedies.ts';
 import { sessionConnection } from './session.ts';
 import { DatabaseAway, DatabaseRefused, permanentConnectError } from './sql-errors.ts';
 
@@ -75,7 +76,7 @@ export async function waitForDatabase(
     }
   };
   const inTime = clock.sleep(timeoutMs, over).then(() => {
-    throw new DatabaseAway(reason);
+    throw new DatabaseAway(reason, remedyOf(reason));
   });
   const answered = async () => {
     while (!over.aborted) {

@@ -11,6 +11,7 @@ import {
   withoutTransactionTimeout,
 } from '../connection/db.ts';
 import { refusePooling } from '../connection/pooler.ts';
+import { remedyOf } from '../connection/remedies.ts';
 import { isMadeMeanwhile, sqlState } from '../connection/sql-errors.ts';
 import { refuseEncoding } from './encoding.ts';
 import {
@@ -279,7 +280,7 @@ async function migrationFailed(error: unknown, folder: string): Promise<Migratio
     `migrating the database failed${tag === null ? '' : ` in ${tag}`}; it is as it was before`,
     NAME_TAKEN.has(sqlState(error) ?? '')
       ? "something that is not the mirror's has a name that it needs: rename or drop that, and start again"
-      : 'the next start retries it',
+      : (remedyOf(error)?.hint ?? 'the next start retries it'),
     cause,
   );
 }

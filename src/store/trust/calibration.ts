@@ -1,7 +1,7 @@
 import type { Clock } from '../../lib/clock.ts';
 import type { Sql } from '../connection/db.ts';
 import type { PriorLesson } from '../live/rate-prior.ts';
-import { AGAIN, type SecondLooks } from './late-prices.ts';
+import type { SecondLooks } from './late-prices.ts';
 
 /*
  * How often what was said of a price was so. Each answered refresh is a test of the probability held just before it
@@ -20,6 +20,9 @@ export interface RefreshTest {
   readonly missed?: boolean;
   /** By how much the probability depends on the prior of rates (rate-prior.ts); 0 where it does not. */
   readonly leverage?: number;
+  /** Answers with nothing new of what was reported of which it is known now whether they were late, and that were. */
+  readonly judged?: number;
+  readonly late?: number;
 }
 
 /**
@@ -46,9 +49,11 @@ export interface CalibrationBin {
   minutes: number;
   missed: number;
   leverage: number;
+  judged: number;
+  late: number;
 }
 
-const SUMS = ['looks', 'right', 'claimed', 'minutes', 'missed', 'leverage'] as const;
+const SUMS = ['looks', 'right', 'claimed', 'minutes', 'missed', 'leverage', 'judged', 'late'] as const;
 
 /** Between two writings of the counts: each replaces some dozens of rows, and costs a round trip. */
 const WRITTEN_EVERY_MS = 10_000;
@@ -67,7 +72,9 @@ export class CalibrationCounts {
   }
 
   note(tests: readonly RefreshTest[]): void {
-    for (const { cohort, probability, looks, right, minutes, missed = false, leverage = 0 } of tests)
+    for (const test of tests) {
+      const { cohort, probability, looks, right, minutes } = test;
+      const { missed = false, leverage = 0, judged = 0, late = 0 } = test;
       this.#add({
         cohort,
         bin: binOf(probability),
@@ -77,7 +84,10 @@ export class CalibrationCounts {
         minutes: minutes * looks,
         missed: Number(missed),
         leverage,
+        judged,
+        late,
       });
+    }
   }
 
   /** Takes back what could not be written. */
@@ -109,7 +119,8 @@ export class CalibrationCounts {
  */
 export async function storeCalibration(sql: Sql, counts: readonly CalibrationBin[]): Promise<void> {
   if (counts.length === 0) return;
-  const numbers = (of: (counts: CalibrationBin) => number) => counts.map(of);
+  const shown = counts.filter(({ looks }) => looks > 0);
+  const numbers = (of: (counts: CalibrationBin) => number) => shown.map(of);
   const { surprise, leverage, noise } = priorLessonOf(counts);
   const again = secondLooksOf(counts);
   await sql`
@@ -121,7 +132,7 @@ export async function storeCalibration(sql: Sql, counts: readonly CalibrationBin
     )
     insert into catalog_internal.calibration_hours as h (hour, cohort, bin, looks, "right", claimed, minutes, missed)
     select date_trunc('hour', clock_timestamp()), n.*
-    from unnest(${counts.map(({ cohort }) => cohort)}::text[], ${numbers(({ bin }) => bin)}::smallint[],
+    from unnest(${shown.map(({ cohort }) => cohort)}::text[], ${numbers(({ bin }) => bin)}::smallint[],
       ${numbers(({ looks }) => looks)}::bigint[],
       ${numbers(({ right }) => right)}::bigint[], ${numbers(({ claimed }) => claimed)}::float8[],
       ${numbers(({ minutes }) => minutes)}::float8[],
@@ -143,11 +154,10 @@ export function priorLessonOf(counts: readonly CalibrationBin[]): PriorLesson {
   return lesson;
 }
 
-/** How many second looks are counted, and how many of them found a change. Pure. */
+/** How many second looks are judged, and how many of them show that the answer before was late. Pure. */
 export function secondLooksOf(counts: readonly CalibrationBin[]): Pick<SecondLooks, 'looks' | 'found'> {
-  const ofThem = counts.filter(({ cohort }) => cohort === AGAIN);
-  const sum = (of: (each: CalibrationBin) => number) => ofThem.reduce((n, each) => n + of(each), 0);
-  return { looks: sum(({ looks }) => looks), found: sum(({ looks, right }) => looks - right) };
+  const sum = (of: (each: CalibrationBin) => number) => counts.reduce((n, each) => n + of(each), 0);
+  return { looks: sum(({ judged }) => judged), found: sum(({ late }) => late) };
 }
 
 /** Drops counts that are older than the view catalog.calibration shows, and those of a clock that was ahead. */

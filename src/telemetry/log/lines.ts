@@ -5,6 +5,7 @@ import { redisCode } from '../../queues/backend.ts';
 import type { StoreEvent } from '../../queues/store-pause.ts';
 import type { TaskReport } from '../../queues/task-run.ts';
 import type { Notice } from '../../store/connection/db.ts';
+import { REMEDIES } from '../../store/connection/remedies.ts';
 import { isConnectionLost, sqlState } from '../../store/connection/sql-errors.ts';
 import type { TaskOutcome } from '../../sync/outcome.ts';
 import { type Log, throttled } from './logger.ts';
@@ -126,7 +127,14 @@ export function storeLines(log: Log, throttle: LogThrottle, inPostgres: boolean)
       pausedJobs.add(event.job);
       const { kind, job, ms } = event;
       const { say, ...facts } = throttle.again('writes', kind);
-      throttled(log, 'warn', say, { event: 'store.paused', kind, job, retryInMs: ms, ...facts });
+      throttled(log, 'warn', say, {
+        event: 'store.paused',
+        kind,
+        job,
+        retryInMs: ms,
+        hint: REMEDIES[kind].hint,
+        ...facts,
+      });
     },
     worked(job) {
       const back = throttle.over('store');

@@ -2,6 +2,7 @@ import { declared, type EventName } from '../../declared/log-events.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { formatAge } from '../../lib/duration.ts';
 import { count } from '../../lib/format.ts';
+import { adviceOn } from '../../store/connection/remedies.ts';
 import type { Log } from './logger.ts';
 import type { Scrubber } from './scrub.ts';
 
@@ -40,7 +41,8 @@ const filledIn = (text: string, fields: Fields): string =>
 function hintOf({ event, ...fields }: Fields): string | null {
   const { hint, err } = fields;
   if (typeof hint === 'string') return hint;
-  if (err instanceof Error && 'hint' in err && typeof err.hint === 'string') return err.hint;
+  const known = adviceOn(err).hint;
+  if (known !== null) return known;
   const { next } = declared(event);
   return next === null ? null : filledIn(next, { event, ...fields });
 }

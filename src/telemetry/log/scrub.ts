@@ -69,6 +69,23 @@ function forms(value: string): string[] {
   ];
 }
 
+/**
+ * A value shorter than this is hidden where it stands alone only, and not within words and numbers: it is guessed in no
+ * time, so a text gives nothing away with it, while without single letters no message can be read.
+ */
+const SHORTEST_WITHIN_WORDS = 4;
+
+/** A regular expression for a short value on its own, in any form. */
+function aloneForm(value: string): string {
+  const bytes = Buffer.from(value, 'utf8');
+  const encoded = [bytes.toString('base64'), bytes.toString('base64url')].map(literal);
+  const all = [escapedForm(value), literal(encodeUri(value)), ...encoded].join('|');
+  return `(?<!\\w)(?:${all})(?!\\w)`;
+}
+
+const formsOf = (value: string): string[] =>
+  value.length < SHORTEST_WITHIN_WORDS ? [aloneForm(value)] : forms(value);
+
 function encodeUri(value: string): string {
   try {
     return encodeURIComponent(value);
@@ -98,7 +115,7 @@ export function createScrubber(secrets: () => readonly string[]): Scrubber {
     const values = secrets().filter((value) => value !== '');
     const key = JSON.stringify(values);
     if (key !== compiledFor) {
-      const longestFirst = [...new Set(values.flatMap(forms))].toSorted((a, b) => b.length - a.length);
+      const longestFirst = [...new Set(values.flatMap(formsOf))].toSorted((a, b) => b.length - a.length);
       pattern = longestFirst.length > 0 ? new RegExp(longestFirst.join('|'), 'g') : null;
       compiledFor = key;
     }

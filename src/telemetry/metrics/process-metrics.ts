@@ -2,6 +2,7 @@ import { REQUEST_LANES, PACE_WAITS } from '../../pace/pacer.ts';
 import { kindsOf, ROUTES } from '../../partner/errors.ts';
 import { REJECTIONS } from '../../partner/manifest-lines.ts';
 import { jobOutcomes, QUEUES } from '../../queues/jobs.ts';
+import { OBJECTIONS } from '../../store/connection/remedies.ts';
 import { STORE_FAILURES } from '../../store/connection/sql-errors.ts';
 import { PROMISE_OUTCOMES } from '../../store/sellers/promises.ts';
 import { deltaRecovery } from '../../sync/delta.ts';
@@ -33,7 +34,10 @@ const RUN_ENDS = {
 const SYNC_ENDS = only(
   ['kind', 'outcome'],
   Object.entries(RUN_ENDS).flatMap(([kind, outcomes]) =>
-    [...new Set(['ok', ...outcomes, 'fault', ...STORE_FAILURES])].map((outcome) => ({ kind, outcome })),
+    [...new Set(['ok', ...outcomes, 'fault', ...STORE_FAILURES, ...OBJECTIONS])].map((outcome) => ({
+      kind,
+      outcome,
+    })),
   ),
 );
 

@@ -1,0 +1,130 @@
+import {
+  carried,
+  isAnswer,
+  LOCK_NOT_AVAILABLE,
+  sqlState,
+  STORE_FAILURES,
+  type StoreFailure,
+  storeFailure,
+} from './sql-errors.ts';
+
+/*
+ * What is in the way where Postgres answers and does not do what the mirror asks of it, and what whoever operates it
+ * does about that. By SQLSTATEs and functions of Postgres, and never by messages.
+ */
+
+/** What an operator has set or done that statements of the mirror fail for. Waiting helps with a lock alone. */
+export const OBJECTIONS = ['locked', 'replica-identity', 'temp-file-limit', 'refused-by-trigger'] as const;
+export type Objection = (typeof OBJECTIONS)[number];
+
+/** SQLSTATE object_not_in_prerequisite_state: many things, of which the function of Postgres tells. */
+const WRONG_STATE = '55000';
+const OBJECTION_OF: Readonly<Record<string, Objection>> = {
+  [LOCK_NOT_AVAILABLE]: 'locked',
+  // configuration_limit_exceeded: of those of Postgres, statements of the mirror only meet this one.
+  '53400': 'temp-file-limit',
+  // raise_exception: whatever the mirror's own functions raise has another one.
+  P0001: 'refused-by-trigger',
+};
+
+/** The objection that an error reports, or null. */
+export function objectionOf(error: unknown): Objection | null {
+  const state = sqlState(error) ?? '';
+  if (state === WRONG_STATE)
+    return carried(error, 'routine') === 'CheckCmdReplicaIdentity' ? 'replica-identity' : null;
+  return OBJECTION_OF[state] ?? null;
+}
+
+/** What is in the way, and what to do about it. */
+export interface Remedy {
+  readonly what: string;
+  readonly hint: string;
+}
+
+const CONNECTIONS =
+  'raise the limit that is reached, or close other connections: that of the role (ALTER ROLE … CONNECTION LIMIT), ' +
+  "of the database (ALTER DATABASE … CONNECTION LIMIT), or the server's max_connections";
+
+export const REMEDIES: Readonly<Record<StoreFailure | Objection, Remedy>> = {
+  'disk-full': { what: "the disk of Postgres's server is full", hint: 'make room on its disk' },
+  'out-of-memory': { what: 'Postgres has no memory left', hint: 'give its server more memory' },
+  'too-many-connections': { what: 'Postgres has no connection left', hint: CONNECTIONS },
+  'read-only': {
+    what: 'this database, role or server takes no writes (read-only)',
+    hint:
+      'point DATABASE_URL at the primary (`SELECT pg_is_in_recovery()` is true on a standby); where it leads there, ' +
+      'reset default_transaction_read_only (role, database, server: `\\drds` in psql and `SHOW` tell which)',
+  },
+  'notify-queue-full': {
+    what: 'the queue of notifications is full',
+    hint: 'end the session that has run LISTEN and left a transaction open; pg_stat_activity shows it as idle in transaction',
+  },
+  'out-of-transaction-ids': {
+    what: 'Postgres gives out no transaction ids',
+    hint: 'end old transactions, drop unused replication slots, and VACUUM the database that the log of its server names',
+  },
+  locked: {
+    what: 'somebody holds a lock that the mirror needs',
+    hint: 'end that transaction; `store.locked` in the log, and `catalog-mirror status` while it lasts, name who holds it',
+  },
+  'replica-identity': {
+    what: 'a table of the mirror is in a publication and has no replica identity, so its rows cannot be changed',
+    hint: 'ALTER TABLE … REPLICA IDENTITY DEFAULT; `catalog-mirror doctor` names the tables',
+  },
+  'temp-file-limit': {
+    what: 'temp_file_limit of Postgres is too low for the mirror',
+    hint: "raise it for the mirror's role: ALTER ROLE … SET temp_file_limit, as a superuser; SHOW temp_file_limit says what it is",
+  },
+  'refused-by-trigger': {
+    what: "a trigger that is not the mirror's refuses what it does",
+    hint:
+      "have its owner let the mirror's role pass: a trigger on a table, or an event trigger, which also runs when history or " +
+      'temporary tables are made; `catalog-mirror doctor` names those that are there',
+  },
+};
+
+/** The limit that is reached, by the function of Postgres that finds it so. */
+const LIMIT_REACHED: Readonly<Record<string, Remedy>> = {
+  InitializeSessionUserId: {
+    what: 'the role in DATABASE_URL has no connection left',
+    hint: 'raise its limit (ALTER ROLE … CONNECTION LIMIT, -1 is none), or lower DATABASE_POOL_MAX',
+  },
+  CheckMyDatabase: {
+    what: 'the database in DATABASE_URL has no connection left',
+    hint: 'raise its limit (ALTER DATABASE … CONNECTION LIMIT, -1 is none), or lower DATABASE_POOL_MAX',
+  },
+};
+
+const isKind = (text: string): text is StoreFailure | Objection =>
+  ([...STORE_FAILURES, ...OBJECTIONS] as string[]).includes(text);
+
+/** What stands behind a kind, as tasks and pauses have it; null where it is none. */
+export const remedyOfKind = (kind: string | null): Remedy | null =>
+  kind !== null && isKind(kind) ? REMEDIES[kind] : null;
+
+/** What an error of Postgres is about, as a kind; null where that is not known. */
+export const obstacleOf = (error: unknown): StoreFailure | Objection | null =>
+  storeFailure(error) ?? objectionOf(error);
+
+/** What is in the way and what to do, by an error of Postgres, wrapped or not; null where that is not known. */
+export function remedyOf(error: unknown): Remedy | null {
+  const kind = obstacleOf(error);
+  if (kind === null) return null;
+  const limit = kind === 'too-many-connections' ? LIMIT_REACHED[carried(error, 'routine') ?? ''] : undefined;
+  return limit ?? REMEDIES[kind];
+}
+
+/** What to say of an error, and what to do: as the mirror's own says it, by its kind, or else by Postgres's HINT. */
+export function adviceOn(error: unknown): { readonly what: string | null; readonly hint: string | null } {
+  const hint =
+    error instanceof Error && 'hint' in error && typeof error.hint === 'string' ? error.hint : null;
+  const isPostgres = error instanceof Error && 'severity' in error;
+  if (hint !== null && !isPostgres) return { what: null, hint };
+  return remedyOf(error) ?? { what: null, hint };
+}
+
+/** What to do where Postgres has answered with something else, and where it has not. */
+export const otherHint = (error: unknown): string =>
+  isAnswer(error)
+    ? 'Postgres answers and refuses: see its message, and its log'
+    : 'check DATABASE_URL, and that the server is running';

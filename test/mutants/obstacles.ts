@@ -1,0 +1,77 @@
+import { faultsOf, type Mutant } from './mutant.ts';
+
+/** Faults in how it is told what somebody has set in Postgres, and what to do about it. */
+export const OBSTACLES: readonly Mutant[] = [
+  ...faultsOf(
+    'src/store/connection/remedies.ts',
+    ['test/store/remedies.test.ts'],
+    ['obstacles: a trigger that raises is a fault', "  P0001: 'refused-by-trigger',\n", ''],
+    ['obstacles: a limit of temporary files is a fault', "  '53400': 'temp-file-limit',\n", ''],
+    ['obstacles: a lock is a fault', "  [LOCK_NOT_AVAILABLE]: 'locked',\n", ''],
+    [
+      'obstacles: any wrong state is a replica identity',
+      "carried(error, 'routine') === 'CheckCmdReplicaIdentity' ? 'replica-identity' : null",
+      "'replica-identity'",
+    ],
+    [
+      'obstacles: the limit of a role is that of the server',
+      'return limit ?? REMEDIES[kind];',
+      'return REMEDIES[kind];',
+    ],
+    ['obstacles: the HINT of Postgres goes first', 'if (hint !== null && !isPostgres)', 'if (hint !== null)'],
+  ),
+  ...faultsOf(
+    'src/store/connection/neighbours.ts',
+    ['test/store/obstacles.pg.test.ts'],
+    ['obstacles: a publication of new rows alone is in the way', 'and (p.pubupdate or p.pubdelete)', ''],
+    [
+      'obstacles: no table lacks its replica identity',
+      "c.relreplident in ('n', 'i')",
+      "c.relreplident = 'i'",
+    ],
+  ),
+  ...faultsOf(
+    'src/cli/doctor/postgres.ts',
+    ['test/store/obstacles.pg.test.ts'],
+    ['obstacles: the event trigger is not named', "kind === 'refused-by-trigger' && named !== ''", 'false'],
+    ['obstacles: tables that nobody can change are not named', '    ...unchangeableLines(facts),\n', ''],
+  ),
+  ...faultsOf(
+    'src/store/connection/startup.ts',
+    ['test/store/obstacles.pg.test.ts'],
+    [
+      'obstacles: a Postgres without a connection left is away',
+      'new DatabaseAway(reason, remedyOf(reason))',
+      'new DatabaseAway(reason)',
+    ],
+  ),
+  ...faultsOf(
+    'src/queues/task-run.ts',
+    ['test/store/obstacles.pg.test.ts'],
+    ['obstacles: a task says that it was a fault', "obstacleOf(thrown) ?? 'fault'", "'fault'"],
+  ),
+  ...faultsOf(
+    'src/status/progress.ts',
+    ['test/status/obstacles.test.ts'],
+    [
+      'obstacles: the state does not say what is in the way',
+      "remedy === null ? '' : `: ${remedy.what}`",
+      "''",
+    ],
+  ),
+  ...faultsOf(
+    'src/status/failing.ts',
+    ['test/status/obstacles.test.ts'],
+    ['obstacles: the state does not say what to do', 'remedyOfKind(state.outcome)?.hint ?? DOCTOR', 'DOCTOR'],
+  ),
+  ...faultsOf(
+    'src/telemetry/log/scrub.ts',
+    ['test/telemetry/short-secrets.test.ts'],
+    ['secrets: a letter is hidden in every word', 'value.length < SHORTEST_WITHIN_WORDS', 'false'],
+    [
+      'secrets: four characters are hidden where they stand alone only',
+      'SHORTEST_WITHIN_WORDS = 4',
+      'SHORTEST_WITHIN_WORDS = 5',
+    ],
+  ),
+];
