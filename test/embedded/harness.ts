@@ -109,6 +109,8 @@ export function run(program: string, dataDir: string, account: ServiceUser | nul
   onTestFinished(async () => {
     child.kill('SIGKILL');
     await exited;
+    // Its server is shut down by the watchdog, and writes to the folder until then, which is removed next.
+    await allGone(dataDir);
   });
   return {
     child,
