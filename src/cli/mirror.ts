@@ -8,7 +8,7 @@ import { Misconfigured } from '../lib/misconfigured.ts';
 import { connect, type Sql } from '../store/connection/db.ts';
 import { sqlState } from '../store/connection/sql-errors.ts';
 import { waitForDatabase } from '../store/connection/startup.ts';
-import { readLostRows } from '../store/setup/lost-rows.ts';
+import { readLostRows } from '../store/ledger/lost-rows.ts';
 import { namingHolder } from '../store/status/lock-holders.ts';
 import { NoMirror } from './no-mirror.ts';
 
@@ -203,33 +203,29 @@ export class RowsLost extends Error {
   }
 }
 
-/** What cannot be asked is no news beside the error at hand. */
-async function lostRows(url: string): Promise<readonly string[]> {
-  const sql = connect(url, { max: 1 });
-  try {
-    return await readLostRows(sql);
-  } catch {
-    return [];
-  } finally {
-    await sql.end({ timeout: 1 });
-  }
-}
-
+const lostRows = (url: string) => asking<readonly string[]>(url, readLostRows, []);
 const hasTables = (url: string) => ask(url, "to_regclass('catalog.skus') is not null");
 /** Whether the role may work on what is the mirror's own: what it may not do is then some other thing. */
 const isDaemons = (url: string) => ask(url, "has_schema_privilege('catalog_internal', 'usage')");
 
+const ask = (url: string, condition: string) =>
+  asking(
+    url,
+    async (sql) =>
+      (await sql.unsafe<{ holds: boolean }[]>(`select ${condition} as holds`))[0]?.holds !== false,
+    true,
+  );
+
 /**
- * Whether a condition holds, by a connection of its own: the work may have ended the other one. What cannot be asked
- * any more counts as true: it is no news beside the error at hand.
+ * Reads something by a connection of its own: the work may have ended the other one. `otherwise`: what counts where it
+ * cannot be asked any more, as no news beside the error at hand.
  */
-async function ask(url: string, condition: string): Promise<boolean> {
+async function asking<T>(url: string, read: (sql: Sql) => Promise<T>, otherwise: T): Promise<T> {
   const sql = connect(url, { max: 1 });
   try {
-    const [row] = await sql.unsafe<{ holds: boolean }[]>(`select ${condition} as holds`);
-    return row?.holds !== false;
+    return await read(sql);
   } catch {
-    return true;
+    return otherwise;
   } finally {
     await sql.end({ timeout: 1 });
   }

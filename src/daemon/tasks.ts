@@ -5,7 +5,7 @@ import { checkCatalog } from '../sync/catalog-check.ts';
 import type { StopSignals } from '../sync/context.ts';
 import { syncDelta } from '../sync/delta.ts';
 import { planLive } from '../sync/live/plan.ts';
-import { type Retention, maintain, syncMetadata } from '../sync/maintenance.ts';
+import { type Retention, maintain, syncMetadata, type RowsMemory } from '../sync/maintenance.ts';
 import { syncManifest } from '../sync/manifest.ts';
 import type { TaskOutcome } from '../sync/outcome.ts';
 import { repriceSlices } from '../sync/reprice/slice.ts';
@@ -39,7 +39,7 @@ export function handlersOf(
     historyMs: config.history.retentionMs,
     dailyMs: config.history.dailyRetentionMs,
   };
-  const ledger = { lookedUpTo: '' };
+  const memory: RowsMemory = { lookedUpTo: '', hadPrices: true };
 
   async function task(
     name: RunTask,
@@ -65,7 +65,7 @@ export function handlersOf(
       return (await slice(stopping, hard)).end;
     },
     metadata: () => task('metadata', () => syncMetadata(sync)),
-    maintenance: () => task('maintenance', () => maintain(sync, retention, ledger)),
+    maintenance: () => task('maintenance', () => maintain(sync, retention, memory)),
     'live-plan': () => task('live-plan', () => planLive(sync)),
   };
   const paused = Object.entries(jobs).map(([job, work]) => [job, () => pause.guard(job, work, 'enough')]);

@@ -178,13 +178,12 @@ export function failuresOf({ failures, outcome }: TaskState): string {
 function scheduleReasons(facts: Facts, name: TaskName): Reason[] {
   const { tasks, daemons, now, targets } = facts;
   const next = tasks.find(({ task }) => task === name);
-  const insert = `run as the owner: insert into catalog_internal.tasks (task) values ('${name}')`;
   if (next === undefined)
     return [
       broken(
         'task-missing',
         `the task ${name} is missing from catalog_internal.tasks and never runs`,
-        insert,
+        '`catalog-mirror migrate`, or a start of the daemon, makes it anew',
       ),
     ];
   // A lease outlives its daemon.

@@ -14,13 +14,13 @@ import {
   pruneMemberHistory,
 } from '../store/history/retention.ts';
 import { bringForward, promoteMetadata, endWaits, type Turns } from '../store/ledger/due.ts';
+import { hasPrices, restoreLedger, restoreLostRows, restorePrices } from '../store/ledger/lost-rows.ts';
 import { bringTasksForward } from '../store/ledger/tasks.ts';
 import { pruneLiveCalls, readLivePlan } from '../store/live/live.ts';
 import { pruneQuarantine } from '../store/quarantine.ts';
 import { pruneHints } from '../store/sellers/hints.ts';
 import { readScope, readScopeState } from '../store/sellers/scope.ts';
 import { forgetUnknown, readWatchlist } from '../store/sellers/watchlist.ts';
-import { restoreLedger, restoreLostRows, restorePrices } from '../store/setup/lost-rows.ts';
 import { pruneSamples } from '../store/status/samples.ts';
 import { pruneCalibration } from '../store/trust/calibration.ts';
 import type { SyncContext } from './context.ts';
@@ -60,6 +60,14 @@ export async function syncMetadata(ctx: SyncContext): Promise<TaskOutcome> {
   return { kind: 'done', nextInMs: promoted < AT_ONCE ? MAINTENANCE_EVERY_MS : 1000, counts: { promoted } };
 }
 
+/** What a daemon knows of rows that may be lost. */
+export interface RowsMemory {
+  /** The last SKU up to which it has compared the ledger with the catalog. */
+  lookedUpTo: string;
+  /** Whether there was any price. Where the partner has none, they are not lost anew each minute. */
+  hadPrices: boolean;
+}
+
 /** How long rows are kept, in milliseconds. */
 export interface Retention {
   /** Of the pacer: sends are needed for so long, and a multiple of it is kept. */
@@ -73,17 +81,17 @@ export interface Retention {
 /**
  * Sets sequences right that are behind their rows, frees what crashed workers left claimed, makes room ahead for
  * history, and drops what no one needs any more. While Postgres's clock jumps, nothing that cannot be had again is
- * dropped for its age. `ledger`: how far this daemon has compared the ledger with the catalog. A step that fails, as
+ * dropped for its age. `memory` is the daemon's, from one run to the next. A step that fails, as
  * where a seller's foreign key keeps a SKU from being forgotten, fails the run by its name, and the others are done.
  */
 export async function maintain(
   ctx: SyncContext,
   { windowMs, historyMs, dailyMs }: Retention,
-  ledger: { lookedUpTo: string } = { lookedUpTo: '' },
+  memory: RowsMemory = { lookedUpTo: '', hadPrices: true },
 ): Promise<TaskOutcome> {
   const { sql, settings } = ctx;
   const steps = new Steps();
-  const restored = await steps.count('lost-rows', () => restoreRows(ctx, ledger));
+  const restored = await steps.count('lost-rows', () => restoreRows(ctx, memory));
   await steps.run('sequences', () => repairSequences(sql));
   const released = await steps.count('release', () => endWaits(sql, AT_ONCE));
   const broughtForward = await steps.count('intervals', () => keepIntervals(ctx));
@@ -187,11 +195,13 @@ async function keepIntervals({ sql, settings }: SyncContext): Promise<number> {
  * one row, and those of the ledger in the next part of the catalog; and has all asked for where no price is left.
  * Returns of how many SKUs the ledger had lost its row: then the parts follow each other without a wait.
  */
-async function restoreRows({ sql, emit }: SyncContext, ledger: { lookedUpTo: string }): Promise<number> {
+async function restoreRows({ sql, emit }: SyncContext, memory: RowsMemory): Promise<number> {
   const tables = await restoreLostRows(sql);
-  const { upTo, restored } = await restoreLedger(sql, ledger.lookedUpTo, LOOKED_THROUGH);
-  ledger.lookedUpTo = upTo ?? '';
-  const unpriced = await restorePrices(sql, LOOKED_THROUGH);
+  const { upTo, restored } = await restoreLedger(sql, memory.lookedUpTo, LOOKED_THROUGH);
+  memory.lookedUpTo = upTo ?? '';
+  const hasSome = await hasPrices(sql);
+  const unpriced = memory.hadPrices && !hasSome ? await restorePrices(sql, LOOKED_THROUGH) : 0;
+  memory.hadPrices = hasSome;
   const skus = restored + unpriced;
   if (tables.length > 0 || skus > 0) emit({ event: 'rows.restored', tables, skus });
   return restored;

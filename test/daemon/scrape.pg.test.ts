@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { createHealth } from '../../src/daemon/health.ts';
 import { systemClock } from '../../src/lib/clock.ts';
-import { restoreLostRows } from '../../src/store/setup/lost-rows.ts';
+import { restoreLostRows } from '../../src/store/ledger/lost-rows.ts';
 import { createLogger } from '../../src/telemetry/log/logger.ts';
 import { createMetrics } from '../../src/telemetry/metrics/metrics.ts';
 import { useStore } from '../store/support.ts';

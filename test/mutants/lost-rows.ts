@@ -5,7 +5,7 @@ const TESTS = ['test/store/lost-rows.pg.test.ts'];
 /** Each leaves something lost that somebody has deleted, or has something trusted that was lost. */
 export const LOST_ROWS: readonly Mutant[] = [
   ...faultsOf(
-    'src/store/setup/lost-rows.ts',
+    'src/store/ledger/lost-rows.ts',
     TESTS,
     ['lost rows: a table of one row is left out', "  'mass_move',\n", ''],
     ['lost rows: sets that lack some are whole', 'where t.${column} = m)', 'where true)'],
@@ -18,8 +18,8 @@ export const LOST_ROWS: readonly Mutant[] = [
     ['lost rows: live SKUs become others', "end, price_source = 'live'\n", 'end, null\n'],
     [
       'lost rows: one price is none',
-      'not exists (select from catalog.prices)',
       'exists (select from catalog.prices)',
+      'not exists (select from catalog.prices)',
     ],
     [
       'lost rows: the first part of what has no price is all of it',
@@ -30,7 +30,8 @@ export const LOST_ROWS: readonly Mutant[] = [
   ...faultsOf(
     'src/sync/maintenance.ts',
     TESTS,
-    ['lost rows: each run looks at the same part', "ledger.lookedUpTo = upTo ?? '';", ''],
+    ['lost rows: each run looks at the same part', "memory.lookedUpTo = upTo ?? '';", ''],
+    ['lost rows: no price is news each minute', 'memory.hadPrices = hasSome;', ''],
     ['lost rows: the next part waits a minute', 'restored > 0 ? AT_ONCE : 0', '0'],
     ['lost rows: nobody is told', 'if (tables.length > 0 || skus > 0) emit', 'if (false) emit'],
   ),

@@ -2,12 +2,13 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { NO_TRACER } from '../../src/lib/tracer.ts';
 import {
+  hasPrices,
   readLostRows,
   restoreLedger,
   restoreLostRows,
   restorePrices,
   SINGLE_ROWS,
-} from '../../src/store/setup/lost-rows.ts';
+} from '../../src/store/ledger/lost-rows.ts';
 import type { SyncContext } from '../../src/sync/context.ts';
 import type { SyncEvent } from '../../src/sync/events.ts';
 import { maintain } from '../../src/sync/maintenance.ts';
@@ -160,7 +161,7 @@ describe('SKUs that the ledger has lost', () => {
       tracer: NO_TRACER,
       emit: (event: SyncEvent) => events.push(event),
     } as unknown as SyncContext;
-    const at = { lookedUpTo: 'D' };
+    const at = { lookedUpTo: 'D', hadPrices: true };
     const run = () => maintain(ctx, { windowMs: 60_000, historyMs: 0, dailyMs: 0 }, at);
     await run();
     expect([at.lookedUpTo, (await ledger(store.sql)).has('A')]).toEqual(['', false]);
@@ -171,15 +172,41 @@ describe('SKUs that the ledger has lost', () => {
 
   test('and where no price is left, all that had some are asked for, and are not actionable before', async () => {
     await catalogOfEight();
-    expect(await restorePrices(store.sql, 4)).toBe(0);
-    expect([...(await trustOf()).values()]).toContain(true);
+    expect([await hasPrices(store.sql), [...(await trustOf()).values()].includes(true)]).toEqual([
+      true,
+      true,
+    ]);
     await store.sql`truncate catalog.prices`;
     expect(await restorePrices(store.sql, 4)).toBe(6);
     expect([...(await trustOf()).values()]).not.toContain(true);
     const due = [...(await ledger(store.sql)).values()];
     expect(due.map(({ reason }) => reason)).toEqual([...Array<string>(6).fill('changed'), 'new', 'new']);
+    expect(await hasPrices(store.sql)).toBe(false);
     await answerAsked(store.sql, found('A', { 9: 90 }));
-    expect((await trustOf()).get('A')).toBe(true);
-    expect(await restorePrices(store.sql, 4)).toBe(0);
+    expect([await hasPrices(store.sql), (await trustOf()).get('A')]).toEqual([true, true]);
+  });
+
+  test('where the partner has no price, that is found once, and not each minute', async () => {
+    await catalogOfEight();
+    await store.sql`truncate catalog.prices`;
+    const told: SyncEvent[] = [];
+    const ctx = {
+      sql: store.sql,
+      settings: settingsWith(),
+      tracer: NO_TRACER,
+      emit: (event: SyncEvent) => told.push(event),
+    } as unknown as SyncContext;
+    const memory = { lookedUpTo: '', hadPrices: true };
+    const run = () => maintain(ctx, { windowMs: 60_000, historyMs: 0, dailyMs: 0 }, memory);
+    await run();
+    const once = [{ event: 'rows.restored', tables: [], skus: 6 }];
+    expect(told).toEqual(once);
+    await run();
+    expect(told).toEqual(once);
+    await answerAsked(store.sql, found('A', { 9: 90 }));
+    await run();
+    await store.sql`delete from catalog.prices`;
+    await run();
+    expect(told).toEqual([...once, ...once]);
   });
 });

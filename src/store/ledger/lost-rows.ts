@@ -1,5 +1,6 @@
 import type { Sql, Tx } from '../connection/db.ts';
 import { scanning, transaction } from '../connection/db.ts';
+import { TASKS } from './tasks.ts';
 
 /*
  * Rows that the mirror cannot do without, and that nobody but the mirror writes: a restore without them, a TRUNCATE or
@@ -30,7 +31,7 @@ export const SINGLE_ROWS = [
 const SETS = {
   tasks: {
     column: 'task',
-    missing: `unnest(array['manifest', 'delta', 'catalog-check', 'reprice', 'metadata', 'maintenance', 'live-plan'])`,
+    missing: `unnest(array[${TASKS.map((task) => `'${task}'`).join(', ')}])`,
   },
   refresh_places: { column: 'place', missing: 'generate_series(1, 20)' },
 } as const;
@@ -89,22 +90,23 @@ export async function restoreLedger(sql: Sql, after: string, most: number): Prom
   });
 }
 
+/** Whether there is any price. */
+export async function hasPrices(sql: Sql): Promise<boolean> {
+  const some = await scanning(sql`select where exists (select from catalog.prices)`);
+  return some.length > 0;
+}
+
 /**
- * Where the mirror has no price at all, although it has priced SKUs that have sizes, marks those as reported, `most`
- * at a time: till they are asked for none of them is actionable. Returns how many. Where some prices are gone and
- * others are there, the next sweep brings them back.
+ * Where all prices are gone: marks priced SKUs that have sizes as reported, `most` at a time. Till they are asked for
+ * none of them is actionable. Returns how many. Where others are there, the next sweep brings back those that are gone.
  */
 export async function restorePrices(sql: Sql, most: number): Promise<number> {
-  const priced = sql`state = 'priced' and sizes > 0`;
-  const lost = await scanning(
-    sql`select where not exists (select from catalog.prices) and exists (select from catalog.skus where ${priced})`,
-  );
   let marked = 0;
-  for (let after: string | null = lost.length > 0 ? '' : null; after !== null;) {
+  for (let after: string | null = ''; after !== null;) {
     const from: string = after;
     after = await transaction(sql, async (tx) => {
       const skus = await tx<{ sku: string }[]>`
-        select sku from catalog.skus where sku > ${from} and ${priced} order by sku limit ${most}`;
+        select sku from catalog.skus where sku > ${from} and state = 'priced' and sizes > 0 order by sku limit ${most}`;
       if (skus.length > 0)
         marked += await markLost(
           tx,
