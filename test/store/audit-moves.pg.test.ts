@@ -65,6 +65,21 @@ describe('a move that a refresh finds', () => {
     expect(await world.counts()).toEqual({ ...NOTHING, confirmed: 1 });
   });
 
+  test('from a price that only the refresh for a report saw, and no snapshot, is taken for one that was left out', async () => {
+    const world = await settled('A', 'B');
+    world.move('A');
+    await world.snapshot();
+    world.move('A');
+    await world.refresh('owed');
+    world.goBack('A');
+    for (let i = 0; i < 2; i += 1) await world.snapshot();
+    await world.refresh('sweep');
+    for (let i = 0; i < 2; i += 1) await world.snapshot();
+    await world.refresh('owed');
+    expect(await world.counts()).toEqual({ ...NOTHING, confirmed: 1, never: 1 });
+    expect(world).toMatchObject({ dropped: 0, swung: 1 });
+  });
+
   test('and that no later snapshot reports is never reported, once a refresh finds it still there', async () => {
     const world = await settled('A', 'B');
     world.move('A');

@@ -52,6 +52,12 @@ export class World {
   /** Reports that were dropped, and reports of SKUs whose price did not move at all between the two snapshots. */
   dropped = 0;
   noops = 0;
+  /**
+   * Prices that went back before any snapshot froze them, and that the refresh for a report had seen: to the mirror,
+   * which takes them for what was reported, the next move is one that no delta reports.
+   */
+  swung = 0;
+  readonly #seenForReports = new Set<string>();
   readonly #before = new Map<string, number>();
   readonly #moves = new Map<string, number>();
   readonly #store: TestStore;
@@ -81,6 +87,9 @@ export class World {
   goBack(sku: string): void {
     const before = this.#before.get(sku);
     if (before === undefined) return;
+    const price = this.prices.get(sku);
+    const isFrozen = this.snapshots.some(({ lines }) => lines.get(sku) === price);
+    if (!isFrozen && this.#seenForReports.has(`${sku} ${price}`)) this.swung += 1;
     this.prices.set(sku, before);
     this.#before.delete(sku);
     this.#moves.set(sku, (this.#moves.get(sku) ?? 0) + 1);
@@ -156,6 +165,8 @@ export class World {
     const prices = claim.skus.map(
       ({ sku }) => [sku, this.listed.has(sku) ? (this.prices.get(sku) ?? null) : null] as const,
     );
+    for (const { sku, reason } of claim.skus)
+      if (reason === 'changed') this.#seenForReports.add(`${sku} ${this.prices.get(sku)}`);
     const refresh = { claim, prices: new Map(prices) };
     this.underWay.push(refresh);
     return refresh;
