@@ -122,13 +122,30 @@ export function promisesLine(stats: PromiseStats): string | null {
   return `the ages of ${skusText(promises)}; ${fit}${day}`;
 }
 
+const ERROR_TEXTS: Readonly<Record<string, string>> = {
+  reported: 'the partner has it in `errors`',
+  omitted: 'the answer leaves it out',
+  contradictory: 'the answer has it twice, with different results',
+  unreadable: 'its record cannot be read',
+  'call-not-stored': 'Postgres rejects its rows',
+};
+
+/** Why a SKU's last answer was an error (catalog_internal.due.last_error), for people; null: not known. */
+export function errorText(error: string | null | undefined): string | null {
+  if (error === null || error === undefined) return null;
+  const known = ERROR_TEXTS[error];
+  return known ?? (error.startsWith('call-') ? `calls with it alone fail: ${error.slice(5)}` : error);
+}
+
 /** SKUs that the partner answers with errors, also where they are too few for a state; null: none. */
 export function failingLine({ due, failing }: Pick<MirrorStats, 'due' | 'failing'>): string | null {
   const all = sum(due.filter(({ reason }) => reason === 'error').map(({ count: n }) => n));
   if (all === 0 || failing.length === 0) return null;
   const named = failing.map(
-    ({ sku, failures, oldestAgeSeconds }) =>
-      `${sku} (${count(failures)} in a row, due for ${formatAge(oldestAgeSeconds)})`,
+    ({ sku, failures, oldestAgeSeconds, error }) =>
+      `${sku} (${[errorText(error), `${count(failures)} in a row`, `due for ${formatAge(oldestAgeSeconds)}`]
+        .filter((part) => part !== null)
+        .join(', ')})`,
   );
   const others = all - failing.length;
   const rest = others > 0 ? [`${count(others)} ${plural(others, 'other')}`] : [];

@@ -78,6 +78,7 @@ function explained(more: Parts = {}): Explained {
         held_until: null,
         deferrals: 0,
         failures: 0,
+        last_error: null,
         watched: null,
       },
       more.next,
@@ -191,7 +192,15 @@ describe('it tells', () => {
     [{ next: { look_at: null, due_at: null } }, 'no refresh is planned'],
     [
       { next: { deferrals: 2, failures: 1, is_due: true } },
-      'live, due, deferred 2 times in a row, failed 1 times in a row',
+      'live, due, deferred 2 times in a row, failed 1 time in a row',
+    ],
+    [
+      { next: { failures: 2, last_error: 'reported' } },
+      'failed 2 times in a row (the partner has it in `errors`)',
+    ],
+    [
+      { next: { failures: 3, last_error: 'call-timeout' } },
+      'failed 3 times in a row (calls with it alone fail: timeout)',
     ],
     [{ next: { look_at: minutesAgo(1) } }, 'expected now'],
     [{ next: { watched: 10 } }, 'watched with weight 10'],

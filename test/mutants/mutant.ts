@@ -25,11 +25,12 @@ const DEFINED = /CREATE OR REPLACE (?:VIEW|FUNCTION|PROCEDURE) ([\w.]+)/gi;
 
 /**
  * The mutant where it does something: a later migration may define the view or function of its place anew, and then
- * the fault belongs into the last one that does. `migrations`: the text of each, by path, in their order.
+ * the fault belongs into the last one that does. `migrations`: the text of each, by path, in their order; the place is
+ * as in the last of them that has it.
  */
 export function placed(mutant: Mutant, migrations: ReadonlyMap<string, string>): Mutant {
-  const text = migrations.get(mutant.file);
-  if (text === undefined) return mutant;
+  if (!migrations.has(mutant.file)) return mutant;
+  const [, text = ''] = [...migrations].findLast(([, other]) => other.includes(mutant.from)) ?? [];
   const name = [...text.slice(0, text.indexOf(mutant.from)).matchAll(DEFINED)].at(-1)?.[1];
   const redefining = [...migrations].filter(([, other]) =>
     [...other.matchAll(DEFINED)].some(([, defined]) => defined === name),

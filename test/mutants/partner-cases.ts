@@ -264,8 +264,8 @@ export const PARTNER_CASES: readonly Mutant[] = [
   {
     breaks: 'wire: what was cut off counts as failed',
     file: 'src/sync/reprice/reconciliation.ts',
-    from: "if (cut && skuAnswer.because === 'omitted')",
-    to: "if (cut && skuAnswer.because === 'alone')",
+    from: "if (cut && because === 'omitted')",
+    to: "if (cut && because === 'alone')",
     tests: ['test/sync/reconciliation.test.ts'],
   },
   {

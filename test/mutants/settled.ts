@@ -46,10 +46,20 @@ export const SETTLED: readonly Mutant[] = [
     ],
     [
       'answer: an answered SKU keeps its failures',
-      'deferrals = 0, failures = 0, largest_call = null,\n',
-      'deferrals = 0, largest_call = null,\n',
+      'deferrals = 0, failures = 0, last_error = null, largest_call = null,\n',
+      'deferrals = 0, last_error = null, largest_call = null,\n',
     ],
-    ['answer: an answered SKU stays suspected', 'failures = 0, largest_call = null,', 'failures = 0,'],
+    [
+      'answer: an answered SKU keeps its error',
+      'last_error = null, largest_call = null,',
+      'largest_call = null,',
+    ],
+    ['answer: why a SKU fails is not written down', 'last_error = h.because,', ''],
+    [
+      'answer: an answered SKU stays suspected',
+      'last_error = null, largest_call = null,',
+      'last_error = null,',
+    ],
     [
       'answer: a watched SKU that was removed is never asked again',
       "when s.state = 'removed' and not s.in_manifest\n        and not exists (select from catalog_internal.watched w where w.sku = s.sku and w.weight is not null)\n        then",

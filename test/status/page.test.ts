@@ -31,7 +31,7 @@ test('SKUs, names, sizes, outcomes and messages of others are text and nothing e
     stats: {
       snapshotId: EVIL,
       due: [EVIL, 'error'].map((reason) => ({ reason, count: 1, oldestAgeSeconds: 1 })),
-      failing: [{ sku: EVIL, failures: 1, oldestAgeSeconds: 1 }],
+      failing: [{ sku: EVIL, failures: 1, oldestAgeSeconds: 1, error: EVIL }],
       unsteadyColumns: [EVIL],
       skus: [{ state: EVIL, priceSource: 'live', count: 1 }],
       pace: { ...CASES['backing off'].stats.pace, refusal: EVIL },
@@ -46,7 +46,7 @@ test('SKUs, names, sizes, outcomes and messages of others are text and nothing e
       ...evil.stats,
       snapshotId: 'x',
       due: ['x', 'error'].map((reason) => ({ reason, count: 1, oldestAgeSeconds: 1 })),
-      failing: [{ sku: 'x', failures: 1, oldestAgeSeconds: 1 }],
+      failing: [{ sku: 'x', failures: 1, oldestAgeSeconds: 1, error: 'x' }],
       unsteadyColumns: ['x'],
       skus: [{ state: 'x', priceSource: 'live', count: 1 }],
       pace: { ...evil.stats.pace, refusal: 'x' },

@@ -65,8 +65,8 @@ test('what the partner names cannot command the terminal', () => {
 
 test('SKUs in errors are named, also where they are too few for a state, and columns that go back and forth', () => {
   const failing = [
-    { sku: 'A\nB', failures: 12, oldestAgeSeconds: 7200 },
-    { sku: 'C', failures: 1, oldestAgeSeconds: 60 },
+    { sku: 'A\nB', failures: 12, oldestAgeSeconds: 7200, error: 'reported' },
+    { sku: 'C', failures: 1, oldestAgeSeconds: 60, error: null },
   ];
   const shownWith = (errors: number, unsteadyColumns: readonly string[] = []) => {
     const due = [{ reason: 'error', count: errors, oldestAgeSeconds: 7200 }];
@@ -75,7 +75,7 @@ test('SKUs in errors are named, also where they are too few for a state, and col
   };
   expect(shownWith(2)[0]).toMatch(/^healthy: /);
   expect(shownWith(2)).toContain(
-    'failing     2 SKUs: A\uFFFDB (12 in a row, due for 2.0h), C (1 in a row, due for 60s); `catalog-mirror show SKU` tells more',
+    'failing     2 SKUs: A\uFFFDB (the partner has it in `errors`, 12 in a row, due for 2.0h), C (1 in a row, due for 60s); `catalog-mirror show SKU` tells more',
   );
   expect(shownWith(9).join()).toContain('C (1 in a row, due for 60s), 7 others; ');
   expect(shownWith(2, ['brand', 'model'])).toContain(

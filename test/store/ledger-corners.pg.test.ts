@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { applyAnswer } from '../../src/store/answer/apply.ts';
+import type { SkuResult } from '../../src/store/answer/types.ts';
 import { storeFailedCall, storeLesson } from '../../src/store/call/call-lesson.ts';
 import { claimDue } from '../../src/store/ledger/claim.ts';
 import { promoteMetadata, endWaits } from '../../src/store/ledger/due.ts';
@@ -94,6 +95,29 @@ describe('a row of the ledger', () => {
       expect(heldFor).toBeCloseTo(1, 1);
       await sql`update catalog_internal.due set held_until = null`;
     }
+  });
+
+  test('says why its last answer was an error, until one is none', async () => {
+    const { sql } = store;
+    await knownSkus(sql, ['A', 'B', 'C']);
+    const causes = async () => {
+      const rows = await sql<{ sku: string; why: string | null }[]>`
+        select sku, catalog.explain(sku) -> 'next' ->> 'last_error' as why from catalog.skus order by sku`;
+      return rows.map(({ why }) => why);
+    };
+    const ask = async (...results: readonly SkuResult[]) => {
+      await mark(sql, ['A', 'B', 'C'], 'changed');
+      await sql`update catalog_internal.due set held_until = null`;
+      await applyAnswer(sql, await claimAll(sql), results, REFRESH);
+    };
+    const error = (sku: string, because: string) =>
+      ({ sku, kind: 'error', waitMs: HOUR, because, blame: 'general' }) as const;
+    await ask(error('A', 'reported'), error('B', 'omitted'), error('C', 'unreadable'));
+    expect(await causes()).toEqual(['reported', 'omitted', 'unreadable']);
+    await ask(found('A'), { sku: 'B', kind: 'not_found' }, error('C', 'contradictory'));
+    expect(await causes()).toEqual([null, null, 'contradictory']);
+    await ask(found('A'), found('B'), { sku: 'C', kind: 'deferred', waitMs: HOUR });
+    expect(await causes()).toEqual([null, null, null]);
   });
 
   test('counts as live for no more than 64 answers, however often it was deferred', async () => {

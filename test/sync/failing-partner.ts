@@ -179,7 +179,12 @@ export function reprice(partner: Failing, hours: number): Outcome {
         dueAt: new Date(row.dueAt),
         reason: 'sweep',
       };
-      const result = skuResultOf(claimed, { kind: 'error', because }, settings, () => 0);
+      const result = skuResultOf(
+        claimed,
+        { kind: 'error', because, failure: 'service-fault' },
+        settings,
+        () => 0,
+      );
       row.heldUntil = now + ('waitMs' in result ? result.waitMs : 0);
       row.failures += 1;
       row.lane = 'error';

@@ -87,8 +87,9 @@ describe('errors of nearly all SKUs', () => {
     const [sku] = asked(7) as [ClaimedSku];
     const wait = (generalErrors: boolean) =>
       skuResultOf(sku, ERROR, SETTINGS, () => 1, { generalErrors, computes: true });
-    expect(wait(true)).toEqual({ sku: 'S0', kind: 'error', waitMs: 5.5 * MINUTE, blame: 'general' });
-    expect(wait(false)).toEqual({ sku: 'S0', kind: 'error', waitMs: 128 * MINUTE });
+    expect(wait(true)).toMatchObject({ sku: 'S0', kind: 'error', waitMs: 5.5 * MINUTE, blame: 'general' });
+    expect(wait(false)).toMatchObject({ sku: 'S0', kind: 'error', waitMs: 128 * MINUTE });
+    expect(wait(false)).not.toHaveProperty('blame');
   });
 });
 

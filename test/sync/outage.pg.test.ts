@@ -114,6 +114,9 @@ describe('a SKU that fails alone for the second time', () => {
     await (await send()).fail('bad-request');
     expect(await waits()).toEqual({ A: { minutes: 60, failures: 2 } });
     expect(named()).toEqual(['A']);
+    expect([...(await store.sql`select catalog.explain('A') -> 'next' ->> 'last_error' as why`)]).toEqual([
+      { why: 'call-bad-request' },
+    ]);
   });
 
   test('after another call that failed, and none that has worked since, may have met an outage: it waits as after any error', async () => {

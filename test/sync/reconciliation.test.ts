@@ -32,6 +32,16 @@ const anySku = constantFrom('A', 'B', 'C', 'D', 'E', '__proto__', 'constructor',
 const anyAsked = uniqueArray(anySku, { maxLength: 8 });
 const anyNamed = array(record({ sku: anySku, part: constantFrom(...PARTS) }), { maxLength: 20 });
 
+const FAILED = {
+  sku: 'A',
+  generation: 1,
+  deferrals: 0,
+  failures: 5,
+  live: false,
+  dueAt: new Date(0),
+  reason: 'changed',
+} as const;
+
 describe('a bulk answer', () => {
   test('gives every asked SKU exactly one answer, whatever it names, leaves out, doubles or contradicts', () => {
     assert(
@@ -163,17 +173,8 @@ describe('a limit that cuts silently', () => {
   test('counts as a failure of no SKU', () => {
     const omitted = { kind: 'error', because: 'omitted' } as const;
     const settings = settingsWith({});
-    const failed = {
-      sku: 'A',
-      generation: 1,
-      deferrals: 0,
-      failures: 5,
-      live: false,
-      dueAt: new Date(0),
-      reason: 'changed',
-    } as const;
     const known = { generalErrors: false, computes: false, cut: true };
-    const result = skuResultOf(failed, omitted, settings, () => 0, known);
+    const result = skuResultOf(FAILED, omitted, settings, () => 0, known);
     expect(result).toMatchObject({ kind: 'error', blame: 'general', waitMs: settings.intervals.errorMs });
   });
 });
@@ -188,3 +189,11 @@ test('an entry is unpriced where something is there that cannot be read', () => 
   ]);
   expect(unpriced({ ...RECORD, sizes })).toBe(1);
 });
+
+test.each(['reported', 'omitted', 'contradictory', 'unreadable'] as const)(
+  'an error that is %s says so',
+  (because) => {
+    const skuAnswer = { kind: 'error', because } as const;
+    expect(skuResultOf(FAILED, skuAnswer, settingsWith({}), () => 0)).toMatchObject({ because });
+  },
+);

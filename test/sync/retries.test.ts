@@ -69,7 +69,8 @@ describe('waiting longer after each failure', () => {
 
   test('of a SKU with which a call of its own failed: sixty times as long from the second time on', () => {
     const wait = (failures: number, because: 'alone' | 'alone-in-doubt') => {
-      const result = skuResultOf({ ...ASKED, failures }, { kind: 'error', because }, SETTINGS, () => 0.5);
+      const error = { kind: 'error', because, failure: 'service-fault' } as const;
+      const result = skuResultOf({ ...ASKED, failures }, error, SETTINGS, () => 0.5);
       return result.kind === 'error' ? [result.blame === 'alone', result.waitMs / MINUTE] : null;
     };
     expect([0, 1, 2, 9].map((failures) => wait(failures, 'alone'))).toEqual([

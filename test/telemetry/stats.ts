@@ -36,7 +36,7 @@ export const STATS: MirrorStats = {
     { reason: 'changed', count: 3, oldestAgeSeconds: 42 },
     { reason: 'watched', count: 1, oldestAgeSeconds: 2 },
   ],
-  failing: [{ sku: 'BROKEN', failures: 9, oldestAgeSeconds: 7200 }],
+  failing: [{ sku: 'BROKEN', failures: 9, oldestAgeSeconds: 7200, error: 'call-timeout' }],
   deferredSkus: 2,
   oldestDeferredAgeSeconds: 30,
   pace: {

@@ -82,6 +82,8 @@ export interface Explained {
     readonly held_until: string | null;
     readonly deferrals: number;
     readonly failures: number;
+    /** Why its last answer was an error (the words of errorText); null: it was none, or of an older daemon. */
+    readonly last_error: string | null;
     readonly watched: number | null;
   };
   /** How old its price may get by catalog.watchlist.max_age; null: nothing is promised. */

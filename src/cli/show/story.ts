@@ -1,5 +1,6 @@
 import { formatAge } from '../../lib/duration.ts';
-import { count, percent } from '../../lib/format.ts';
+import { count, percent, plural } from '../../lib/format.ts';
+import { errorText } from '../../status/format.ts';
 import type { Oddity } from '../../store/answer/plausibility.ts';
 import { tableOf } from '../table.ts';
 import type { Explained } from './explained.ts';
@@ -253,8 +254,15 @@ function nextOf(explained: Explained): string {
   const why =
     next.reason === null || next.due_at === null ? '' : `: ${next.reason}${next.is_due ? ', due' : ''}`;
   const waits = [
-    ...(next.deferrals > 0 ? [`deferred ${count(next.deferrals)} times in a row`] : []),
-    ...(next.failures > 0 ? [`failed ${count(next.failures)} times in a row`] : []),
+    ...(next.deferrals > 0
+      ? [`deferred ${count(next.deferrals)} ${plural(next.deferrals, 'time')} in a row`]
+      : []),
+    ...(next.failures > 0 ? [failedText(next)] : []),
   ];
   return [`${when}${why}`, ...waits].join(', ');
+}
+
+function failedText({ failures, last_error: error }: Explained['next']): string {
+  const text = errorText(error);
+  return `failed ${count(failures)} ${plural(failures, 'time')} in a row${text === null ? '' : ` (${text})`}`;
 }

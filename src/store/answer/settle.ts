@@ -71,7 +71,7 @@ export async function settleAnswered(
   await tx`
     update catalog_internal.due d set
       claim = null, asked_claim = d.claim, asked_because = case when d.generation = a.generation then d.reason end,
-      asked_generation = a.generation, deferrals = 0, failures = 0, largest_call = null,
+      asked_generation = a.generation, deferrals = 0, failures = 0, last_error = null, largest_call = null,
       held_until = case when a.doubted_seconds is not null and d.generation = a.generation
         then now() + make_interval(secs => a.doubted_seconds) end,
       live = d.live and (s.price_source is not distinct from 'live' or ${everythingLive} or d.live_left > 1),
@@ -161,11 +161,13 @@ export async function postpone(tx: Tx, claim: Claim, results: readonly SkuResult
       deferrals = d.deferrals + h.deferred::int,
       failures = case when h.deferred or h.blame = 'class' then d.failures
         when h.blame = 'general' then greatest(d.failures, 1) else d.failures + 1 end,
+      last_error = h.because,
       largest_call = case when h.blame = 'alone' then 1 end,
       lane = case when h.deferred and d.deferrals = 0 or h.blame in ('general', 'class') or d.lane = 0 then d.lane
         else catalog_internal.lane_of('error') end
     from unnest(${waiting.map(({ sku }) => sku)}::text[], ${waiting.map(({ kind }) => Number(kind === 'deferred'))}::int[]::boolean[],
       ${waiting.map((result) => ('blame' in result ? (result.blame ?? null) : null))}::text[],
-      ${waiting.map((result) => result.waitMs / 1000)}::float8[]) as h(sku, deferred, blame, wait)
+      ${waiting.map((result) => ('because' in result ? (result.because ?? null) : null))}::text[],
+      ${waiting.map((result) => result.waitMs / 1000)}::float8[]) as h(sku, deferred, blame, because, wait)
     where d.sku = h.sku and d.claim = ${claim.number}`;
 }

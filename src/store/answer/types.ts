@@ -38,6 +38,12 @@ export type SkuResult =
        * errors.
        */
       readonly blame?: 'alone' | 'general' | 'class';
+      /**
+       * Why, for whoever asks about the SKU; nothing is decided by it. `reported`: it is in the answer's `errors`,
+       * `omitted`: in none of its arrays, `contradictory`: in two; `unreadable`: its record is. `call-` and the kind of
+       * a failure: a call with it and no other failed.
+       */
+      readonly because?: string;
     };
 
 /** When a SKU's next refresh is due after an answer, in milliseconds. */

@@ -163,7 +163,7 @@ export async function adoptAccount(sql: Sql, account: Account): Promise<void> {
       update catalog.skus set hash = null, asked_at = null, reported_at = null, hash_before_live = null
       where hash is not null or asked_at is not null or reported_at is not null or hash_before_live is not null`);
     await scanning(tx`
-      update catalog_internal.due set claim = null, held_until = null, deferrals = 0, failures = 0, largest_call = null,
+      update catalog_internal.due set claim = null, held_until = null, deferrals = 0, failures = 0, last_error = null, largest_call = null,
         doubt = null, oddity = null, doubted_at = null, believed = null, again_at = null, missed_moves = null,
         live_marks = 0, live_left = 0, generation = generation + 1, due_at = least(due_at, now()),
         reason = case when reason = 'metadata' or due_at > now() then case when live then 'live' else 'sweep' end else reason end,
@@ -171,7 +171,7 @@ export async function adoptAccount(sql: Sql, account: Account): Promise<void> {
           case when reason = 'metadata' or due_at > now() then case when live then 'live' else 'sweep' end else reason end)
       where due_at < 'infinity'`);
     await scanning(tx`
-      update catalog_internal.due set claim = null, held_until = null, deferrals = 0, failures = 0, largest_call = null,
+      update catalog_internal.due set claim = null, held_until = null, deferrals = 0, failures = 0, last_error = null, largest_call = null,
         doubt = null, oddity = null, doubted_at = null, believed = null, again_at = null, missed_moves = null,
         live_marks = 0, live_left = 0, generation = generation + 1,
         reason = case when outside_due_at <= now() and reason <> 'metadata' then reason when live then 'live' else 'sweep' end,

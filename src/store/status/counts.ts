@@ -57,7 +57,12 @@ export async function scanCatalog(tx: Tx): Promise<CatalogCounts> {
     trust,
     failing: of('failing')
       .toSorted((a, b) => b.count - a.count)
-      .map(({ label, count, oldest }) => ({ sku: label, failures: count, oldestAgeSeconds: oldest })),
+      .map(({ label, count, oldest, error }) => ({
+        sku: label,
+        failures: count,
+        oldestAgeSeconds: oldest,
+        error,
+      })),
     due: of('due').map(({ label, count, oldest }) => ({ reason: label, count, oldestAgeSeconds: oldest })),
     deferredSkus: deferred?.count ?? 0,
     oldestDeferredAgeSeconds: deferred?.oldest ?? 0,
@@ -100,8 +105,19 @@ async function countSkus(tx: Tx, scoped: boolean): Promise<Group[]> {
     from aged group by 1, 2, 3`);
 }
 
+/** A SKU that is due for an error. */
+export interface FailingSku {
+  readonly sku: string;
+  readonly failures: number;
+  readonly oldestAgeSeconds: number;
+  /** Why its last answer was an error; null: an older daemon has not written it down. */
+  readonly error: string | null;
+}
+
 interface LedgerCount {
   readonly kind: 'due' | 'deferred' | 'failing' | 'stale' | 'unanswered';
+  /** Where failing: why the last answer was an error. */
+  readonly error: string | null;
   /** A reason where due, a price source where stale, the SKU where failing. */
   readonly label: string;
   /** SKUs; of one that is failing its failures. */
@@ -122,23 +138,23 @@ const NAMED_FAILING = 5;
 async function countLedger(tx: Tx): Promise<LedgerCount[]> {
   return await scanning(tx<LedgerCount[]>`
     with ledger as materialized (
-      select sku, reason, live, due_at, deferrals, failures, catalog_internal.put_off_by(d) as put_off,
+      select sku, reason, live, due_at, deferrals, failures, last_error, catalog_internal.put_off_by(d) as put_off,
         catalog_internal.is_waiting(d) as waits
       from catalog_internal.due d where due_at <= now() or outside_due_at is null and (deferrals > 0 or live and reason = 'live')
     )
     select 'due' as kind, coalesce(put_off, reason) as label,
-      count(*)::int as count, extract(epoch from now() - min(greatest(due_at, 'epoch')))::float8 as oldest
+      count(*)::int as count, extract(epoch from now() - min(greatest(due_at, 'epoch')))::float8 as oldest, null as error
     from ledger where due_at <= now() and not waits group by label
     union all
-    select 'deferred', '', count(*)::int, coalesce(extract(epoch from now() - min(greatest(due_at, 'epoch'))), 0)::float8
+    select 'deferred', '', count(*)::int, coalesce(extract(epoch from now() - min(greatest(due_at, 'epoch'))), 0)::float8, null
     from ledger where deferrals > 0
     union all
     (
-      select 'failing', sku, failures, extract(epoch from now() - greatest(due_at, 'epoch'))::float8
+      select 'failing', sku, failures, extract(epoch from now() - greatest(due_at, 'epoch'))::float8, last_error
       from ledger where due_at <= now() and put_off = 'error' order by failures desc, due_at, sku limit ${NAMED_FAILING}
     )
     union all
-    select 'stale', coalesce(s.price_source, 'unknown'), count(*)::int, 0
+    select 'stale', coalesce(s.price_source, 'unknown'), count(*)::int, 0, null
     from (${targets(tx)}) target, ledger d join catalog.skus s using (sku)
     where s.state = 'priced'
       and extract(epoch from now() - s.priced_at) <= case when ${unreported(tx)} then target.live else target.snapshot end
@@ -146,7 +162,7 @@ async function countLedger(tx: Tx): Promise<LedgerCount[]> {
         or d.live and d.reason = 'live' and extract(epoch from now() - s.priced_at) > target.live)
     group by s.price_source
     union all
-    select 'unanswered', '', count(*)::int, 0
+    select 'unanswered', '', count(*)::int, 0, null
     from ledger d join catalog.skus s using (sku) where s.state = 'pending' and d.failures > 0 and d.due_at <= now()
     order by kind, label`);
 }
@@ -275,7 +291,7 @@ export interface CatalogCounts {
   readonly metadataAge: AgeDistribution;
   readonly oldestMetadataAgeSeconds: number;
   /** Of the SKUs that are due for an error: those that have failed most often, first. */
-  readonly failing: readonly { sku: string; failures: number; oldestAgeSeconds: number }[];
+  readonly failing: readonly FailingSku[];
   readonly due: readonly { reason: string; count: number; oldestAgeSeconds: number }[];
   readonly deferredSkus: number;
   readonly oldestDeferredAgeSeconds: number;

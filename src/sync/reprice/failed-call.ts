@@ -85,7 +85,8 @@ async function callRefused(
   const skus = claim.skus.length;
   if (skus > 1) await release(ctx, claim, { largestCall: Math.ceil(skus / 2) });
   const isBlamed =
-    skus === 1 && (await settleAlone(ctx, claim, first, { failures, blamedFrom: BLAMED_REFUSAL }));
+    skus === 1 &&
+    (await settleAlone(ctx, claim, first, { failures, blamedFrom: BLAMED_REFUSAL, failure: error.kind }));
   if (!hadFailed) return;
   const sku = isBlamed ? { sku: first.sku } : {};
   ctx.emit({ event: 'bulk.failed', ...failureOf(error), because: error.kind, skus, ...sku, pausedMs: 0 });
@@ -108,7 +109,9 @@ export async function returnFailedCall(
   const { blames, ...effects } = afterFailedCall(call, callSize, settings);
   const [first] = claim.skus;
   const alone = blames ? first : undefined;
-  const isBlamed = alone !== undefined && (await settleAlone(ctx, claim, alone, { failures, blamedFrom: 1 }));
+  const isBlamed =
+    alone !== undefined &&
+    (await settleAlone(ctx, claim, alone, { failures, blamedFrom: 1, failure: because }));
   if (alone !== undefined && because === 'not-stored')
     await quarantine(sql, 'store', [
       { reason: lacksPrivilege ? NO_PRIVILEGE : because, sku: alone.sku, sample: failure.problem ?? null },
@@ -121,6 +124,14 @@ export async function returnFailedCall(
   return pauseMs > 0 ? { kind: 'wait', forMs: pauseMs, because } : { kind: 'called', skus: 0 };
 }
 
+interface AloneFailure {
+  readonly failure: FailedKind;
+  /** Failed calls immediately before it. */
+  readonly failures: number;
+  /** How often the SKU must have failed before. */
+  readonly blamedFrom: number;
+}
+
 /**
  * A SKU with which a call of its own failed waits like one in `errors`, and shares no call until one with it has
  * worked. Returns whether it is to blame, and waits longer: not the first time, which may be chance, nor where
@@ -130,11 +141,11 @@ async function settleAlone(
   { sql, settings, random }: SyncContext,
   claim: Claim,
   asked: ClaimedSku,
-  { failures, blamedFrom }: { readonly failures: number; readonly blamedFrom: number },
+  { failures, blamedFrom, failure }: AloneFailure,
 ): Promise<boolean> {
   const isBlamed = asked.failures >= blamedFrom && failures === 0 && (await callPause(sql)).failures === 0;
   const because = isBlamed ? 'alone' : 'alone-in-doubt';
-  const result = skuResultOf(asked, { kind: 'error', because }, settings, random);
+  const result = skuResultOf(asked, { kind: 'error', because, failure }, settings, random);
   await applyAnswer(sql, claim, [result], nextRefresh(settings));
   return isBlamed;
 }

@@ -3,11 +3,11 @@ import type { BulkAnswer, LowestRecord } from '../../partner/client.ts';
 import type { SkuResult } from '../../store/answer/types.ts';
 import type { ClaimedSku } from '../../store/ledger/due.ts';
 import type { SyncSettings } from '../settings.ts';
-import { OUTAGE_PAUSE_MAX_MS } from './call-size.ts';
+import { type FailedKind, OUTAGE_PAUSE_MAX_MS } from './call-size.ts';
 
 /**
  * What a bulk answer says about one asked SKU. An error says why: it was reported, the answer does not add up, or a
- * call with this SKU alone failed as a whole (in doubt: other calls were failing, too).
+ * call with this SKU alone failed as a whole (in doubt: other calls were failing, too), for which `failure` says how.
  */
 export type SkuAnswer =
   | { readonly kind: 'record'; readonly record: LowestRecord }
@@ -15,8 +15,9 @@ export type SkuAnswer =
   | { readonly kind: 'deferred' }
   | {
       readonly kind: 'error';
-      readonly because: 'reported' | 'omitted' | 'contradictory' | 'unreadable' | 'alone' | 'alone-in-doubt';
-    };
+      readonly because: 'reported' | 'omitted' | 'contradictory' | 'unreadable';
+    }
+  | { readonly kind: 'error'; readonly because: 'alone' | 'alone-in-doubt'; readonly failure: FailedKind };
 
 export interface Reconciliation {
   /** One answer for each asked SKU. */
@@ -159,21 +160,21 @@ export function skuResultOf(
     }
     case 'error': {
       const { errorMs } = settings.intervals;
-      if (cut && skuAnswer.because === 'omitted')
-        return { sku, kind: 'error', waitMs: errorMs, blame: 'general' };
+      const because = 'failure' in skuAnswer ? `call-${skuAnswer.failure}` : skuAnswer.because;
+      const failed = { sku, kind: 'error', because } as const;
+      if (cut && because === 'omitted') return { ...failed, waitMs: errorMs, blame: 'general' };
       if (liveFails && asked.live) {
         const waitMs = errorMs * (1 + JITTER * random());
-        return { sku, kind: 'error', waitMs, blame: 'class' };
+        return { ...failed, waitMs, blame: 'class' };
       }
       if (generalErrors) {
         const waitMs = Math.max(errorMs, OUTAGE_PAUSE_MAX_MS) * (1 + JITTER * random());
-        return { sku, kind: 'error', waitMs, blame: 'general' };
+        return { ...failed, waitMs, blame: 'general' };
       }
       const isBlamed = skuAnswer.because === 'alone' && asked.failures > 0;
       const firstMs = isBlamed ? (errorMs * ALONE_TIMES) / 2 : errorMs;
       const waitMs = doubling(firstMs, asked.failures + 1, SKU_ERROR_MAX_MS);
-      const wasAlone = skuAnswer.because === 'alone' || skuAnswer.because === 'alone-in-doubt';
-      return { sku, kind: 'error', waitMs, ...(wasAlone && { blame: 'alone' }) };
+      return { ...failed, waitMs, ...('failure' in skuAnswer && { blame: 'alone' }) };
     }
   }
 }
