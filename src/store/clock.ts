@@ -54,6 +54,16 @@ export const notingLateClock = (sql: Queryable, askedAt: Date) => sql`
   update catalog_internal.clock set high_water = greatest(high_water, clock_timestamp())
   where exists (select from catalog_internal.clock where ${isLate(sql, askedAt)} for update skip locked)`;
 
+/**
+ * SQL: raises the high-water mark for whoever dates by a clock that nobody has seen at this time for a minute: it may
+ * have been set ahead since. As notingLateClock otherwise.
+ */
+export const notingUnseenClock = (sql: Queryable) => sql`
+  update catalog_internal.clock set high_water = greatest(high_water, clock_timestamp())
+  where exists (
+    select from catalog_internal.clock where clock_timestamp() > high_water + ${sql.unsafe(LATE)} for update skip locked
+  )`;
+
 /** SKUs that are put right at a time. */
 const PIECE = 5000;
 

@@ -20,6 +20,13 @@ export const HOLES: readonly Mutant[] = [
     tests: ['test/store/clock-unseen.pg.test.ts'],
   },
   {
+    breaks: 'clock: a claim by a clock that jumped leaves no trace of it',
+    file: 'src/store/ledger/claim.ts',
+    from: 'noted as (${notingUnseenClock(sql)})',
+    to: 'noted as (select 1)',
+    tests: ['test/store/clock-unseen.pg.test.ts'],
+  },
+  {
     breaks: 'tasks: a lease runs out while its work goes on',
     file: 'src/queues/task-run.ts',
     from: 'const RENEW_EVERY_MS = 5000;',

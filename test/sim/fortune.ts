@@ -1,4 +1,5 @@
-import { armFailpoint, type Failpoint } from '../../src/lib/failpoint.ts';
+import { AsyncLocalStorage } from 'node:async_hooks';
+import { armFailpoints, type Failpoint } from '../../src/lib/failpoint.ts';
 import { type Draw, pick } from './faults.ts';
 import type { Rig } from './rig.ts';
 import { Crash, type Fortune } from './worker.ts';
@@ -47,16 +48,29 @@ const MANIFEST_POINTS: readonly Failpoint[] = [
   'manifest.committed',
 ];
 
+/** Rigs play side by side: where the process of one is to end, that of another passes. */
+const crashOf = new Map<Rig, Failpoint>();
+const playing = new AsyncLocalStorage<Rig>();
+
+armFailpoints((point) => {
+  const rig = playing.getStore();
+  if (rig === undefined || crashOf.get(rig) !== point) return;
+  rig.note('crash in a manifest');
+  crashOf.delete(rig);
+  throw new Crash();
+});
+
+/** Plays a history on a rig: what it arms ends no other rig's processes. */
+export async function playOn(rig: Rig, play: () => Promise<void>): Promise<void> {
+  await playing.run(rig, play);
+}
+
 /** A manifest has a connection of its own, which no worker sees: its process ends at a point of the code. */
 export function crashInManifest(draw: Draw, rig: Rig): void {
-  armFailpoint(pick(MANIFEST_POINTS, draw), () => {
-    rig.note('crash in a manifest');
-    crashNowhere();
-    throw new Crash();
-  });
+  crashOf.set(rig, pick(MANIFEST_POINTS, draw));
 }
 
 /** Takes that back. */
-export function crashNowhere(): void {
-  armFailpoint('task.worked', () => {});
+export function crashNowhere(rig: Rig): void {
+  crashOf.delete(rig);
 }

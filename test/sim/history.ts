@@ -4,6 +4,7 @@ import { timesAfter } from '../support/movable-clock.ts';
 import { expectHistoryIsAChain, expectMirrorIsTrue } from '../support/oracle.ts';
 import type { SettingsEnv } from '../support/settings.ts';
 import { Clocks, LONGEST_PLAN_MS, UNWATCHED_MS } from './clocks.ts';
+import { drawSettings, putInForce } from './differing.ts';
 import { arriving, type Draw, pick, pickWeighed, type Weighed } from './faults.ts';
 import { CALM, crashInManifest, crashNowhere, fortuneOf } from './fortune.ts';
 import { type Job, runJob } from './jobs.ts';
@@ -39,7 +40,10 @@ export class History {
   /** Those of each daemon, in the order of WORK. */
   readonly #workers: Working[] = [];
   readonly #settings: SettingsEnv;
+  /** Whether daemons have settings of their own. */
+  readonly #differ: boolean;
   readonly #paced: boolean;
+  readonly #count: number;
   /** What was done, for whoever reads a failure. */
   readonly log: string[] = [];
   readonly #unexpected: unknown[] = [];
@@ -52,14 +56,16 @@ export class History {
     this.#judge = new Judge(rig);
     this.#spells = new Spells(rig.partner, plan.draw);
     this.#settings = { BULK_MAX_SKUS: pick(['3', '8', '100'], plan.draw) };
+    this.#differ = plan.draw(3) === 1;
+    this.#count = plan.daemons;
     this.#clocks = plan.draw(4) === 0 ? new Clocks(rig, plan.draw) : null;
     // Sends tell of a clock that nobody has seen ahead.
     this.#paced = plan.draw(5) === 0 || this.#clocks !== null;
-    for (let nth = 0; nth < plan.daemons; nth += 1) this.#bear(nth);
   }
 
   /** The whole history: the faults, the rest after them, and the judgement. */
   async live(length: number): Promise<void> {
+    for (let nth = 0; nth < this.#count; nth += 1) await this.#bear(nth);
     if (this.#draw(3) === 0) crashInManifest(this.#draw, this.#rig);
     if (this.#draw(3) > 0) await this.#refreshSome();
     await this.#look();
@@ -80,7 +86,7 @@ export class History {
   async rest(): Promise<void> {
     const { world } = this.#rig.partner;
     for (const { worker } of this.#workers) await worker.end();
-    crashNowhere();
+    crashNowhere(this.#rig);
     await this.#judge.lookAtActionable();
     this.log.push('rest');
     await this.#clocks?.right(this.#daemons);
@@ -89,20 +95,25 @@ export class History {
     world.startBuilder();
     for (const { sku } of world.truth().values()) world.setFailing(sku, false);
     this.#snapshot();
-    this.#bear(0, CALM);
+    await this.#bear(0, CALM);
     await this.#lookAtClocks();
     if (this.#clocks !== null) await this.#nothingIsPutOff();
     await this.#untilAtRest();
     await this.#look();
   }
 
-  #bear(nth: number, fortune = fortuneOf(this.#draw, this.#rig)): void {
+  async #bear(nth: number, fortune = fortuneOf(this.#draw, this.#rig)): Promise<void> {
+    // The last one has the defaults: what others have planned by their settings comes to rest under these.
+    const differs = this.#differ && fortune !== CALM;
+    const settings = { ...this.#settings, ...(differs && drawSettings(this.#draw)) };
+    if (this.#differ) await putInForce(this.#rig.sql, settings);
     const daemon: Daemon = { alive: true, statements: 0, fortune, host: { ahead: 0 } };
     this.#daemons[nth] = daemon;
+    if (this.#differ) this.log.push(`daemon ${nth} has ${JSON.stringify(settings)}`);
     const works = this.#clocks === null ? 2 : WORK.length;
     for (let n = 0; n < works; n += 1) {
       const place = works * nth + n;
-      const [worker, ctx] = this.#rig.worker(place, daemon, this.#settings, this.#paced);
+      const [worker, ctx] = this.#rig.worker(place, daemon, settings, this.#paced);
       this.#workers[place] = { worker, ctx };
       if (WORK[n] === 'clocks') this.#clocks?.watch(worker, ctx);
     }

@@ -1,4 +1,5 @@
 import { seeded } from '../hostile/random.ts';
+import { playOn } from './fortune.ts';
 import { History } from './history.ts';
 import { countIn, type Rig } from './rig.ts';
 
@@ -53,7 +54,7 @@ async function playOne(rig: Rig, seed: number, daemons: number): Promise<void> {
   const history = new History(rig, { draw, daemons });
   const before = rig.count('delta.applied');
   try {
-    await history.live(length);
+    await playOn(rig, () => history.live(length));
   } catch (error) {
     const steps = history.log.map((step, n) => `${n + 1}. ${step}`).join('\n');
     throw new Error(`SEED=${seed} fails, after\n${steps}`, { cause: error });

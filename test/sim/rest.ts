@@ -38,7 +38,10 @@ export async function untilNothingIsDue(rig: Rig, left: Left): Promise<void> {
     // A ceiling on live refreshes that was learned tells no time: it is asked again.
     await rig.time.pass(Math.max(1, Number(owed.next ?? 20_000)));
   }
-  throw new Error(`it does not come to rest: ${JSON.stringify(await owedNow())}`);
+  const due = await rig.sql`select * from catalog_internal.due where due_at <= now()`;
+  throw new Error(
+    `it does not come to rest: ${JSON.stringify([await owedNow(), ...due], (_, value: unknown) => (typeof value === 'bigint' ? String(value) : value))}`,
+  );
 }
 
 /** Runs a job to its end. Whether it made a call. */

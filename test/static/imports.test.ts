@@ -59,7 +59,7 @@ const STORE_MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   connection: [],
   store: ['connection'],
   setup: ['connection'],
-  ledger: ['connection'],
+  ledger: ['connection', 'store'],
   live: ['connection', 'ledger'],
   schema: ['live'],
   history: ['connection', 'store'],

@@ -1,8 +1,9 @@
-import { beforeEach, expect, test } from 'vitest';
+import { beforeEach, describe, expect, test } from 'vitest';
 import { applyAnswer } from '../../src/store/answer/apply.ts';
 import type { SkuResult } from '../../src/store/answer/types.ts';
 import { storeFailedCall } from '../../src/store/call/call-lesson.ts';
 import { putClockRight, readClock } from '../../src/store/clock.ts';
+import type { Sql } from '../../src/store/connection/db.ts';
 import type { Claim } from '../../src/store/ledger/due.ts';
 import { setClockAhead, timesAfter } from '../support/movable-clock.ts';
 import { answerAsked, claimAll, found, knownSkus, mark, REFRESH, useStore } from './support.ts';
@@ -51,20 +52,32 @@ const ends: Readonly<Record<string, (claim: Claim) => Promise<unknown>>> = {
     }),
 };
 
-test.each(Object.keys(ends))(
-  '%s: what that clock has dated is put right by the next daemon',
-  async (name) => {
-    const claim = await claimAll(store.sql);
-    await setClockAhead(store.sql, 90 * DAY);
-    await ends[name]?.(claim);
-    await setClockAhead(store.sql, 0);
-    const [{ now }] = await store.sql<[{ now: Date }]>`select clock_timestamp() as now`;
-    const inTime = new Date(now.getTime() + 8 * DAY * 1000);
-    expect(await timesAfter(store.sql, inTime)).not.toEqual({});
-    expect((await putClockRight(store.sql))?.seconds).toBeCloseTo(90 * DAY, -1);
-    expect(await timesAfter(store.sql, inTime)).toEqual({});
-  },
-);
+describe.each([
+  ['while a call is under way', claimAll],
+  [
+    'before its claim',
+    async (sql: Sql) => {
+      await setClockAhead(sql, 90 * DAY);
+      return await claimAll(sql);
+    },
+  ],
+] as const)('set ahead %s', (when, claimed) => {
+  const claimIsAhead = when === 'before its claim';
+  test.each([...(claimIsAhead ? ['nothing more'] : []), ...Object.keys(ends)])(
+    '%s: what that clock has dated is put right by the next daemon',
+    async (name) => {
+      const claim = await claimed(store.sql);
+      await setClockAhead(store.sql, 90 * DAY);
+      await ends[name]?.(claim);
+      await setClockAhead(store.sql, 0);
+      const [{ now }] = await store.sql<[{ now: Date }]>`select clock_timestamp() as now`;
+      const inTime = new Date(now.getTime() + 8 * DAY * 1000);
+      expect(await timesAfter(store.sql, inTime)).not.toEqual({});
+      expect((await putClockRight(store.sql))?.seconds).toBeCloseTo(90 * DAY, -1);
+      expect(await timesAfter(store.sql, inTime)).toEqual({});
+    },
+  );
+});
 
 test('an answer in time notes nothing, and one that comes late by a clock that is right raises the mark to it and no further', async () => {
   const before = await readClock(store.sql);

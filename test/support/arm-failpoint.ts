@@ -1,4 +1,4 @@
-import { armFailpoint, type Failpoint } from '../../src/lib/failpoint.ts';
+import { armFailpoints } from '../../src/lib/failpoint.ts';
 
 /*
  * Loaded before the program (node --import): FAILPOINT=name:n ends the process by SIGKILL when it passes the point
@@ -7,7 +7,8 @@ import { armFailpoint, type Failpoint } from '../../src/lib/failpoint.ts';
 
 const [point, nth] = (process.env['FAILPOINT'] ?? '').split(':');
 let passed = 0;
-armFailpoint(point as Failpoint, () => {
+armFailpoints((at) => {
+  if (at !== point) return;
   passed += 1;
   if (passed === Number(nth)) process.kill(process.pid, 'SIGKILL');
 });

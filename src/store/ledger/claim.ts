@@ -1,3 +1,4 @@
+import { notingUnseenClock } from '../clock.ts';
 import type { Sql } from '../connection/db.ts';
 import { type LedgerFloors, NO_FLOORS } from './due-floors.ts';
 import {
@@ -95,7 +96,8 @@ export async function claimDue(
         claim.number as claim, claim.asked_at as "askedAt",
         d.due_at as "dueAt", d.reason
     ),
-    spent as (${spending(sql, spend)})
+    spent as (${spending(sql, spend)}),
+    noted as (${notingUnseenClock(sql)})
     select * from claimed`;
   const first = rows[0];
   if (first === undefined) return null;
