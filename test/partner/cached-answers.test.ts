@@ -70,6 +70,24 @@ test.each([
   expect((await client.manifest(permit)).isOld).toBe(isOld);
 });
 
+const RECORD = { code: '0000', message: 'success', size_map: { '9': 4200 }, product: {} };
+const BULK = { results: { A: RECORD }, not_found: [], deferred: [], errors: [], requested: 1, deduped: 1 };
+
+test.each([null, '0', '60', 'soon'])('a bulk answer with an Age of %s is read', async (age) => {
+  const { client, permit } = await clientOf(BULK, age);
+  expect([...(await client.bulk(permit, ['A'])).results.keys()]).toEqual(['A']);
+});
+
+test.each(['61', '0, 7200'])('the prices of a bulk answer with an Age of %s are none', async (age) => {
+  const { client, permit, outcomes } = await clientOf(BULK, age);
+  await expect(client.bulk(permit, ['A'])).rejects.toMatchObject({
+    kind: 'cached-answer',
+    route: 'bulk',
+    status: 200,
+  });
+  expect(outcomes).toEqual(['cached-answer']);
+});
+
 describe('the snapshot that a delta answer says it starts from', () => {
   test.each<[string, boolean, unknown, string?]>([
     ['the one that was asked with', true, { since: 's1' }],
