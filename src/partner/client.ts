@@ -16,6 +16,7 @@ import {
 } from './transport.ts';
 import {
   answersSince,
+  parseBulk,
   parseDelta,
   parseExact,
   parseRecords,
@@ -167,7 +168,7 @@ class HttpPartnerClient implements PartnerClient {
       path: '/partner/lowest/bulk',
       // fromEntries makes an own key of any name, `__proto__` included.
       body: Object.fromEntries([[this.#options.bodyKey, skus]]),
-      parse: parseRecords,
+      parse: parseBulk,
       signal,
     };
     const read = async (body: unknown, { ageSeconds }: AnswerHead) => {
