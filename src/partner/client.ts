@@ -31,7 +31,7 @@ export type { BulkAnswer, DeltaAnswer, LowestRecord, ManifestMeta } from './answ
 
 /**
  * One finished request, for metrics and the log: `ms` milliseconds, `waitedMs` before that for its permit; `skus` of
- * a bulk call; `date` is the upstream's Date header, for clock skew.
+ * a bulk call; `date`: the time at the partner, for clock skew.
  */
 export interface RequestObservation {
   route: Route;
