@@ -14,10 +14,19 @@ export interface SecretSource {
   refresh(): boolean;
 }
 
-/** A source that remembers every value it has had: a log line may still carry the one before a rotation. */
+/**
+ * A source that remembers its first value, which a driver may keep, and the last ones: a log line may still carry the
+ * one before a rotation.
+ */
 export interface KeptSecret extends SecretSource {
   readonly seen: ReadonlySet<string>;
 }
+
+/**
+ * Values of a source that are remembered. All of them are searched for in each line, and a database's password may be
+ * another one every few minutes.
+ */
+const MOST_SEEN = 8;
 
 /** A trailing newline is dropped, one only: the editor's, not the secret's. */
 const withoutNewline = (text: string): string => text.replace(/\r?\n$/, '');
@@ -42,7 +51,11 @@ function keepSecret(
       }
       if (next === value || !accepts(next)) return false;
       value = next;
+      // Behind those that have been seen since.
+      seen.delete(next);
       seen.add(next);
+      const oldest = [...seen].find((old) => old !== first);
+      if (seen.size > MOST_SEEN && oldest !== undefined) seen.delete(oldest);
       return true;
     },
   };

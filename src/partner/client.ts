@@ -16,6 +16,7 @@ import {
 } from './transport.ts';
 import {
   answersSince,
+  parseBulk,
   parseDelta,
   parseExact,
   parseRecords,
@@ -30,7 +31,7 @@ export type { BulkAnswer, DeltaAnswer, LowestRecord, ManifestMeta } from './answ
 
 /**
  * One finished request, for metrics and the log: `ms` milliseconds, `waitedMs` before that for its permit; `skus` of
- * a bulk call; `date` is the upstream's Date header, for clock skew.
+ * a bulk call; `date`: the time at the partner, for clock skew.
  */
 export interface RequestObservation {
   route: Route;
@@ -83,7 +84,8 @@ export interface PartnerClient {
   delta(permit: Permit, since: string, signal?: AbortSignal): Promise<DeltaAnswer>;
   /**
    * Records of up to 100 SKUs (partner rules 4.1, 2.5); kind 'no-skus-read' where the partner says that it was asked
-   * for none and answers none, as it ignores body keys that it does not know.
+   * for none and answers none, as it ignores body keys that it does not know; kind 'cached-answer' where a cache has
+   * kept it: its prices are of another time.
    */
   bulk(permit: Permit, skus: readonly string[], signal?: AbortSignal): Promise<BulkAnswer>;
   /** Record of one SKU (partner rules 4.1, 2.4); kind 'sku-not-found' for code 0009. May come from a cache. */
@@ -166,10 +168,12 @@ class HttpPartnerClient implements PartnerClient {
       path: '/partner/lowest/bulk',
       // fromEntries makes an own key of any name, `__proto__` included.
       body: Object.fromEntries([[this.#options.bodyKey, skus]]),
-      parse: parseRecords,
+      parse: parseBulk,
       signal,
     };
-    const read = async (body: unknown) => {
+    const read = async (body: unknown, { ageSeconds }: AnswerHead) => {
+      if (ageSeconds !== null && ageSeconds > BULK_KEPT_SECONDS)
+        throw new PartnerError('cached-answer', 'bulk', { status: 200, detail: `${ageSeconds} seconds ago` });
       const { answer, news } = await this.#forms.read((entryForm, alsoForm) =>
         bulkAnswerOf(body, { ...this.#names, entryForm, alsoForm }, skus.length),
       );
@@ -236,6 +240,8 @@ class HttpPartnerClient implements PartnerClient {
 /** Twice as long as the partner allows its answers to be kept (partner rules 8.cache): no cache that obeys is meant. */
 const DELTA_KEPT_SECONDS = 120;
 const MANIFEST_KEPT_SECONDS = 600;
+/** No cache may keep a bulk answer (partner rule 4.1.5): this is what an answer may be on its way. */
+const BULK_KEPT_SECONDS = 60;
 
 /** Whether a cache has kept an answer for longer than `mostSeconds`. */
 function oldnessOf({ ageSeconds }: AnswerHead, mostSeconds: number): { isOld?: true } {

@@ -85,7 +85,7 @@ const HINTS: Record<PartnerErrorKind, string> = {
   'no-skus-read':
     'the partner read no SKU of the bulk call: set PARTNER_BULK_BODY_KEY to the name that `doctor` finds',
   'cached-answer':
-    'a cache between here and the partner has sent what it had kept: have it keep nothing of the catalog routes',
+    'a cache between here and the partner has sent what it had kept: have it keep nothing of the catalog routes and of bulk answers',
   'not-a-route': 'there is no such route: check PARTNER_BASE_URL',
   unreadable: 'the answer does not have the documented shape: `doctor` names the field',
   'answer-too-large':
@@ -195,7 +195,7 @@ export function kindsOf(route: Route): PartnerErrorKind[] {
   if (route === 'manifest-file') return [...FILE_KINDS, ...NO_ANSWER];
   const elsewhere = new Set(FILE_KINDS);
   for (const { kind, routes } of CODES.values()) if (!routes.includes(route)) elsewhere.add(kind);
-  if (route !== 'delta') elsewhere.add('cached-answer');
+  if (route !== 'delta' && route !== 'bulk') elsewhere.add('cached-answer');
   return (Object.keys(HINTS) as PartnerErrorKind[]).filter((kind) => !elsewhere.has(kind));
 }
 

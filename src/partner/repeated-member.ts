@@ -4,7 +4,7 @@
  */
 
 /** What stands for no value, or for an empty list. */
-const NOTHING = /^(?:null|""|\[\s*\]|\{\s*\})$/;
+export const NOTHING = /^(?:null|""|\[\s*\]|\{\s*\})$/;
 /** A letter or an underscore that is written by its code: any name may be in there. */
 const ESCAPED_LETTER = /\\u00[4-7]/;
 
@@ -53,11 +53,12 @@ function valuesAtTop(text: string, names: readonly string[]): ReadonlyMap<string
 }
 
 /** Where the string ends that begins at `start`, at its closing quote. */
-function endOfString(text: string, start: number): number {
+export function endOfString(text: string, start: number): number {
   let at = start + 1;
   while (at < text.length && text.charAt(at) !== '"') at += text.charAt(at) === '\\' ? 2 : 1;
   return at;
 }
 
-const nameOf = (quoted: string): string =>
+/** The text that a string in JSON stands for. */
+export const nameOf = (quoted: string): string =>
   quoted.includes('\\') ? String(JSON.parse(quoted)) : quoted.slice(1, -1);

@@ -51,6 +51,7 @@ export interface ApiRequest {
 /** What the answer's head said, kept for observation even where the request fails later. */
 export interface AnswerHead {
   status: number | null;
+  /** The time at the partner, to the second. */
   date: Date | null;
   /** For how long a cache has kept the answer, in seconds; null where none says so. */
   ageSeconds: number | null;
@@ -162,8 +163,8 @@ class UndiciTransport implements Transport {
       throw fail(error);
     }
     head.status = response.statusCode;
-    head.date = dateOf(response.headers['date']);
     head.ageSeconds = ageOf(response.headers['age']);
+    head.date = dateOf(response.headers['date'], head.ageSeconds ?? 0);
     if (response.statusCode !== 200) throw await this.#refusal(route, response, head);
     return this.#read(request, response, fail);
   }
@@ -259,8 +260,10 @@ function isTooLarge(error: unknown): boolean {
   return failureCode(error) === 'ERR_BUFFER_TOO_LARGE' || error instanceof RangeError;
 }
 
-function dateOf(header: string | string[] | undefined): Date | null {
-  const date = new Date(typeof header === 'string' ? header : Number.NaN);
+/** The time at the partner: a cache sends the `Date` that an answer had when it got it. */
+function dateOf(header: string | string[] | undefined, keptSeconds: number): Date | null {
+  const sent = typeof header === 'string' ? Date.parse(header) : Number.NaN;
+  const date = new Date(sent + keptSeconds * 1000);
   return Number.isNaN(date.getTime()) ? null : date;
 }
 

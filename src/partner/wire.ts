@@ -4,6 +4,7 @@ import { isObject } from '../lib/json-object.ts';
 import type { BulkAnswer, DeltaAnswer, LowestRecord, UnreadableRecord } from './answers.ts';
 import { PartnerError } from './errors.ts';
 import { lostMember } from './repeated-member.ts';
+import { withoutUnclear } from './repeated-records.ts';
 import {
   type EntryForm,
   formOf,
@@ -308,6 +309,11 @@ const MANY_DIGITS = /\d{16}/;
 /** Text of an answer with records to a value; the slower, exact parse is taken only where a number may need it. */
 export function parseRecords(text: string): unknown {
   return MANY_DIGITS.test(text) ? parseExact(text) : JSON.parse(text);
+}
+
+/** The same for a bulk answer. A record of which another value was said, too, is null: it cannot be read. */
+export function parseBulk(text: string): unknown {
+  return withoutUnclear(parseRecords(text), text);
 }
 
 /**

@@ -219,6 +219,16 @@ export const ANSWER_SQL: readonly Mutant[] = [
   ),
   ...faultsOf(
     'src/store/answer/members.ts',
+    ['test/store/members-drawn.test.ts'],
+    [
+      'members: a SKU that is gone is followed for ever',
+      'this.#now() - oldest.at > FOLLOWED_MS',
+      'oldest.at < 0',
+    ],
+    ['members: there is no end of SKUs that are followed', 'if (!this.#hasRoom()) return false;', ''],
+  ),
+  ...faultsOf(
+    'src/store/answer/members.ts',
     ['test/store/volatile-members.pg.test.ts'],
     ['members: none is ever muted', 'if (!isMuted && again >=', 'if (isMuted && again >='],
     ['members: what is muted stays so', 'rest > HEARD_AT * again', 'rest > Infinity * (again + 1)'],

@@ -266,4 +266,15 @@ export const CATALOG_CHECKS: readonly Mutant[] = [
     ],
     ['delta_is_late: a snapshot that differs is reported', 's.catalog_differs_at IS NOT NULL OR ', ''],
   ),
+  ...faultsOf(
+    'src/partner/client.ts',
+    CACHED,
+    ['cached: prices that a cache has kept are fresh', 'ageSeconds > BULK_KEPT_SECONDS', 'ageSeconds < 0'],
+    ['cached: an answer on its way is one of a cache', 'BULK_KEPT_SECONDS = 60;', 'BULK_KEPT_SECONDS = 0;'],
+  ),
+  ...faultsOf('src/partner/transport.ts', CACHED, [
+    'cached: the partner has the time of when a cache got its answer',
+    'sent + keptSeconds * 1000',
+    'sent',
+  ]),
 ];

@@ -34,6 +34,17 @@ export const ENVIRONMENT: readonly Mutant[] = [
     ],
     ['env-file: a quote may stay open', 'value.length > 1 && value.endsWith(quote)', 'value.length > 0'],
   ),
+  ...faultsOf(
+    'src/config/secrets.ts',
+    ['test/config-rotations.test.ts'],
+    [
+      'rotations: every value is remembered',
+      'seen.size > MOST_SEEN && oldest !== undefined',
+      'seen.size < 0 && oldest !== undefined',
+    ],
+    ['rotations: the first value is forgotten', '(old) => old !== first', '() => true'],
+    ['rotations: a value that comes back is an old one', 'seen.delete(next);', ''],
+  ),
   ...faultsOf('src/cli/env-file.ts', FILE, [
     'env-file: words behind -- are options',
     'end < 0 || at < end',

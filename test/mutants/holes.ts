@@ -113,8 +113,8 @@ export const HOLES: readonly Mutant[] = [
   {
     breaks: 'calls: one that is not made keeps its place in the window',
     file: 'src/sync/reprice/reprice.ts',
-    from: '    await permit.cancel();\n    return planned.kind',
-    to: '    return planned.kind',
+    from: '    await permit.cancel();\n    return prepared.kind',
+    to: '    return prepared.kind',
     tests: ['test/sync/permits.pg.test.ts'],
   },
   {

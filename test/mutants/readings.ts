@@ -95,6 +95,15 @@ export const READINGS: readonly Mutant[] = [
     ['repeated: a name that is escaped is another', 'return ESCAPED_LETTER.test(text);', 'return false;'],
   ),
   ...faultsOf(
+    'src/partner/repeated-records.ts',
+    ['test/partner/repeated-records.test.ts'],
+    ['repeated: the last of two prices counts', 'countMembers(body) === countColons(text)', 'true'],
+    ['repeated: the same twice is unclear', 'before !== value &&', ''],
+    ['repeated: nothing is a value', '!NOTHING.test(before) &&', ''],
+    ['repeated: of two members results the last alone counts', 'areRecords ? this.#records : new', 'new'],
+    ['repeated: a member beside the records is one of them', "part === 'results' &&", ''],
+  ),
+  ...faultsOf(
     'src/partner/wire.ts',
     ['test/partner/repeated-member.test.ts'],
     [

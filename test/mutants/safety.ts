@@ -166,5 +166,12 @@ export const SAFETY: readonly Mutant[] = [
       '  await permit.cancel();\n  return await acquireTraced',
       '  return await acquireTraced',
     ],
+    ['permit: a claim that fails keeps it', 'orGivingBack(prepare, () => permit.cancel());', 'prepare();'],
+    ['permit: where none is to be had, SKUs stay claimed', '() => release(ctx, claim),', 'async () => {},'],
+    [
+      'permit: SKUs of a claim that is not cut down stay claimed',
+      'orGivingBack(cutDown, () => release(ctx, claimed));',
+      'cutDown();',
+    ],
   ),
 ];

@@ -7,12 +7,16 @@ import { answer, serve } from './server.ts';
 const DELTA = { changed: ['A'], removed: [], now_live: [], to_snapshot: 's2' };
 const NOTHING_NEW = { changed: [], removed: [], now_live: [], to_snapshot: 's1' };
 
+const DATE = 'Sat, 28 Nov 2026 12:00:00 GMT';
+
 /** A client of a partner that answers everything with this, with such an `Age`. */
 async function clientOf(body: object, age: string | null) {
   const baseUrl = await serve((_request, response) => {
+    response.setHeader('date', DATE);
     if (age !== null) response.setHeader('age', age);
     answer(response, 200, body);
   });
+  const dates: (Date | null)[] = [];
   const client = createPartnerClient({
     baseUrl,
     credentials: () => ({ apiKey: 'key', secret: 'secret' }),
@@ -23,6 +27,7 @@ async function clientOf(body: object, age: string | null) {
     allowInsecure: false,
     userAgent: 'catalog-mirror/test',
     clock: systemClock,
+    observe: ({ date }) => dates.push(date),
   });
   onTestFinished(() => client.close());
   const outcomes: string[] = [];
@@ -31,7 +36,7 @@ async function clientOf(body: object, age: string | null) {
       outcomes.push(outcome);
     },
   };
-  return { client, permit, outcomes };
+  return { client, permit, outcomes, dates };
 }
 
 test.each<[string, string | null, object, object]>([
@@ -68,6 +73,34 @@ test.each([
 ])('a manifest that was kept for %s seconds is old: %s', async (age, isOld) => {
   const { client, permit } = await clientOf({ snapshot_id: 's1', url: 'https://files.example/m.gz' }, age);
   expect((await client.manifest(permit)).isOld).toBe(isOld);
+});
+
+test.each([
+  [null, '12:00:00'],
+  ['0', '12:00:00'],
+  ['3, 95', '12:01:35'],
+])('the time at the partner that an answer with an Age of %s tells is %s', async (age, time) => {
+  const { client, permit, dates } = await clientOf(DELTA, age);
+  await client.delta(permit, 's1');
+  expect(dates.map((date) => date?.toISOString())).toEqual([`2026-11-28T${time}.000Z`]);
+});
+
+const RECORD = { code: '0000', message: 'success', size_map: { '9': 4200 }, product: {} };
+const BULK = { results: { A: RECORD }, not_found: [], deferred: [], errors: [], requested: 1, deduped: 1 };
+
+test.each([null, '0', '60', 'soon'])('a bulk answer with an Age of %s is read', async (age) => {
+  const { client, permit } = await clientOf(BULK, age);
+  expect([...(await client.bulk(permit, ['A'])).results.keys()]).toEqual(['A']);
+});
+
+test.each(['61', '0, 7200'])('the prices of a bulk answer with an Age of %s are none', async (age) => {
+  const { client, permit, outcomes } = await clientOf(BULK, age);
+  await expect(client.bulk(permit, ['A'])).rejects.toMatchObject({
+    kind: 'cached-answer',
+    route: 'bulk',
+    status: 200,
+  });
+  expect(outcomes).toEqual(['cached-answer']);
 });
 
 describe('the snapshot that a delta answer says it starts from', () => {

@@ -48,3 +48,23 @@ test('what changes once for each SKU, at any refresh, is not', () => {
     { numRuns: runs(50) },
   );
 });
+
+test('SKUs that are never refreshed again, as they are gone, keep others from being followed for two weeks', () => {
+  const DAY = 86_400_000;
+  let now = 0;
+  const watch = new MemberWatch(() => now);
+  const moved = (skus: readonly string[]) => skus.map((sku) => ({ sku, keys: new Set([KEY]) }));
+  watch.note(moved(Array.from({ length: 2000 }, (_, n) => `GONE-${n}`)), new Set());
+  const told = () => {
+    for (let refresh = 0; refresh < 40; refresh += 1)
+      if (watch.note(moved(SKUS), new Set()).muted.length > 0) return true;
+    return false;
+  };
+  now = 13 * DAY;
+  expect([told(), watch.follows('S0'), watch.follows('GONE-0')]).toEqual([false, false, true]);
+  // One that is refreshed, and still moves, is followed for as long again.
+  watch.note(moved(['GONE-0']), new Set());
+  now = 15 * DAY;
+  expect([watch.follows('S0'), told()]).toEqual([true, true]);
+  expect([watch.follows('GONE-0'), watch.follows('S0')]).toEqual([true, true]);
+});

@@ -178,3 +178,82 @@ test('what is given back is asked for again at once, however long it has been du
   for (const number of [1, 2]) await repriceOnce(ctx, { number, sinceLastCallMs: Infinity }, HOUR, signals);
   expect(asked).toEqual([['A'], ['A']]);
 });
+
+describe('where a statement of Postgres fails between permit and request', () => {
+  const LIMITS = { maxPerWindow: 1000, windowMs: 60_000, backoffMs: 60_000 };
+
+  /** A pool that fails the first statement with these words in it. */
+  function failing(words: string) {
+    let failures = 0;
+    return new Proxy(store.sql, {
+      apply(target, self, args: readonly unknown[]) {
+        const [texts] = args;
+        if (failures === 0 && Array.isArray(texts) && texts.join('').includes(words)) {
+          failures += 1;
+          return Promise.reject(new Error('lock timeout'));
+        }
+        return Reflect.apply(target as unknown as (...given: readonly unknown[]) => unknown, self, args);
+      },
+    });
+  }
+
+  /** Re-pricing of two SKUs with these parts fails. Out: what is claimed then, and what the pace has. */
+  async function failed(parts: Pick<SyncContext, 'sql' | 'pacer' | 'clock'>) {
+    const { sql } = store;
+    await knownSkus(sql, ['A', 'B']);
+    await mark(sql, ['A', 'B']);
+    const rest = {
+      floors: new DueFloors(systemClock),
+      recent: new RecentAnswers(),
+      settings: settingsWith(),
+      tracer: NO_TRACER,
+      random: () => 0.5,
+    };
+    const ctx = { ...parts, ...rest } as unknown as SyncContext;
+    const iteration = { number: 1, sinceLastCallMs: Infinity };
+    await expect(repriceOnce(ctx, iteration, HOUR, signals)).rejects.toThrow('lock timeout');
+    const [left] = await sql`
+      select (select count(*)::int from catalog_internal.due where claim is not null or held_until is not null) as claimed,
+        (select count(*)::int from catalog_internal.pace_sends where sent_at > now() - interval '1 minute') as sends,
+        half_open_sent_at as "halfOpen" from catalog_internal.pace`;
+    return left;
+  }
+
+  /** A pacer whose next permit is the half-open one, after so many refusals. */
+  async function afterRefusals(refusals: number): Promise<Pacer> {
+    const { sql } = store;
+    const pacer = createPacer(sql, systemClock, LIMITS);
+    const first = await pacer.acquire('reprice', 0);
+    if (first.kind !== 'granted') throw new Error('no permit');
+    await first.permit.settle('throttled-or-forbidden');
+    await sql`update catalog_internal.pace set backoff_until = now(), episodes = ${refusals}`;
+    await sql`update catalog_internal.pace_sends set sent_at = now() - interval '2 minutes'`;
+    return pacer;
+  }
+
+  test.each([
+    ['the claim', 1, 'claim_numbers'],
+    ['that SKUs are given back of which a half-open call has too many', 3, 'with claimed as materialized'],
+  ])('%s: permit and SKUs are given back', async (_, refusals, words) => {
+    const pacer = await afterRefusals(refusals);
+    expect(await failed({ sql: failing(words), pacer, clock: systemClock })).toEqual({
+      claimed: 0,
+      sends: 0,
+      halfOpen: null,
+    });
+  });
+
+  test('that a permit is given back which has lapsed: the SKUs are', async () => {
+    let at = 0;
+    const clock: Clock = { now: () => at, monotonic: () => at, sleep: async () => {} };
+    const pacer = createPacer(failing('delete from catalog_internal.pace_sends'), clock, LIMITS);
+    const late: Pacer = {
+      async acquire(...asked) {
+        const acquired = await pacer.acquire(...asked);
+        at += 10_000;
+        return acquired;
+      },
+    };
+    expect(await failed({ sql: store.sql, pacer: late, clock })).toMatchObject({ claimed: 0 });
+  });
+});

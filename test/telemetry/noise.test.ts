@@ -52,6 +52,21 @@ test('what libraries print and Node.js warns of is a scrubbed line; the same aga
   ]);
 });
 
+test('what differs in a number only is the same; of texts that differ each time a hundred are told', () => {
+  const { log, lines } = logged();
+  const tell = libraryLines(log, clock);
+  const told = () => lines.filter(({ level }) => level === 'warn').length;
+  for (let n = 0; n < 500; n += 1) tell('console.error', `Missing lock for job ${n}. moveToFinished`);
+  expect(told()).toBe(1);
+  for (let n = 0; n < 500; n += 1) tell('console.warn', `no such job: ${'x'.repeat(n % 450)}`);
+  expect(told()).toBeLessThanOrEqual(1 + 100);
+  tell('console.warn', 'something else');
+  expect(told()).toBeLessThanOrEqual(1 + 100);
+  at += 3_600_000;
+  tell('console.warn', 'something else');
+  expect(lines.at(-1)).toMatchObject({ level: 'warn', text: 'something else' });
+});
+
 test('warnings of Postgres are lines, the same one throttled; notices only at debug', () => {
   const { log, lines } = logged();
   const tell = noticeLines(log, clock);

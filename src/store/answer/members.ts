@@ -93,6 +93,8 @@ export interface MutedChange {
 
 /** SKUs that are followed at a time, and members that are counted. */
 const MAX_SKUS = 2000;
+/** A SKU that was not refreshed for so long, twice METADATA_INTERVAL's default, makes room for another. */
+const FOLLOWED_MS = 14 * 86_400_000;
 const MAX_MEMBERS = 200;
 /** A member is muted once it has moved again this often, and at least as often as it has rested. */
 const MUTED_FROM = 24;
@@ -115,7 +117,8 @@ interface Count {
 
 /** What one process has noticed of members. What is muted is stored, for all processes and after this one. */
 export class MemberWatch {
-  readonly #skus = new Map<string, ReadonlySet<string>>();
+  /** In order of their last refreshes. */
+  readonly #skus = new Map<string, { readonly keys: ReadonlySet<string>; readonly at: number }>();
   readonly #counts = new Map<string, Count>();
   readonly #renewedAt = new Map<string, number>();
   readonly #now: () => number;
@@ -127,22 +130,23 @@ export class MemberWatch {
 
   /** Whether the SKU is followed: then its entries are always stored, as its next refresh is compared with them. */
   follows(sku: string): boolean {
-    return this.#skus.has(sku) || this.#skus.size < MAX_SKUS;
+    return this.#skus.has(sku) || this.#hasRoom();
   }
 
   /** Takes in the SKUs of an answer, with what is muted at present. */
   note(refreshed: readonly Moved[], muted: ReadonlySet<string>): MutedChange {
     const turned = { muted: [] as Member[], unmuted: [] as Member[], renewed: [] as Member[] };
     for (const { sku, keys } of refreshed) {
-      const before = this.#skus.get(sku);
+      const before = this.#skus.get(sku)?.keys;
       for (const key of before ?? []) {
         this.#count(key, keys.has(key));
         if (muted.has(key) && keys.has(key) && this.#isTime(key)) turned.renewed.push(memberOf(key));
       }
       const kept = [...(before ?? [])].filter((key) => muted.has(key));
       const now = new Set([...keys, ...kept]);
-      if (now.size === 0) this.#skus.delete(sku);
-      else if (before !== undefined || this.#skus.size < MAX_SKUS) this.#skus.set(sku, now);
+      this.#skus.delete(sku);
+      if (now.size > 0 && (before !== undefined || this.#makeRoom()))
+        this.#skus.set(sku, { keys: now, at: this.#now() });
     }
     for (const [key, { again, rest }] of this.#counts) {
       if (again + rest < MUTED_FROM) continue;
@@ -154,6 +158,19 @@ export class MemberWatch {
       this.#renewedAt.delete(key);
     }
     return turned;
+  }
+
+  #hasRoom(): boolean {
+    const [oldest] = this.#skus.values();
+    return this.#skus.size < MAX_SKUS || (oldest !== undefined && this.#now() - oldest.at > FOLLOWED_MS);
+  }
+
+  /** Returns whether there is room for one more. */
+  #makeRoom(): boolean {
+    if (!this.#hasRoom()) return false;
+    const [oldest] = this.#skus.keys();
+    if (this.#skus.size >= MAX_SKUS && oldest !== undefined) this.#skus.delete(oldest);
+    return true;
   }
 
   /** Whether it is time to store that a member goes on to move. */

@@ -75,19 +75,32 @@ export async function repriceOnce(
   const { waited, permit } = acquired;
   const { halfOpen } = permit;
   // While this call waited, others may have claimed what it had planned, and something urgent may have come.
-  const planned = waited || halfOpen ? await planFor({ ...iteration, halfOpen }) : first;
-  const claim =
-    planned.kind === 'planned'
-      ? await steps.time('claim', () => claimPlanned(ctx, planned, permit, requestTimeoutMs))
-      : null;
-  if (planned.kind !== 'planned' || claim === null) {
+  const prepare = async () => {
+    const planned = waited || halfOpen ? await planFor({ ...iteration, halfOpen }) : first;
+    if (planned.kind !== 'planned') return planned;
+    const claim = await steps.time('claim', () => claimPlanned(ctx, planned, permit, requestTimeoutMs));
+    return { kind: 'prepared', planned, claim } as const;
+  };
+  const prepared = await orGivingBack(prepare, () => permit.cancel());
+  if (prepared.kind !== 'prepared' || prepared.claim === null) {
     await permit.cancel();
-    return planned.kind === 'planned' ? { kind: 'idle', nextInMs: OVERTAKEN_MS } : planned;
+    return prepared.kind === 'prepared' ? { kind: 'idle', nextInMs: OVERTAKEN_MS } : prepared;
   }
+  const { planned, claim } = prepared;
   failpoint('bulk.claimed');
   return await traceCall(ctx, steps, claim, (span) =>
     makeCall(ctx, { claim, planned, permit, span }, signals, onSent),
   );
+}
+
+/** What `work` comes to. Where it throws, nobody waits for what was taken for it: that is given back, if it can be. */
+async function orGivingBack<T>(work: () => Promise<T>, giveBack: () => Promise<void>): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    await giveBack().catch(() => {});
+    throw error;
+  }
 }
 
 /** A call that is about to be made. */
@@ -106,7 +119,10 @@ async function makeCall(
   onSent: () => void,
 ): Promise<IterationResult> {
   const skus = claim.skus.map(({ sku }) => sku);
-  const valid = await validPermit(ctx, first, signals.stopping);
+  const valid = await orGivingBack(
+    () => validPermit(ctx, first, signals.stopping),
+    () => release(ctx, claim),
+  );
   if (valid.kind === 'wait') {
     await release(ctx, claim);
     return valid;
@@ -189,10 +205,14 @@ async function claimPlanned(
 ): Promise<Claim | null> {
   const { sql, floors } = ctx;
   const claimed = await claimDue(sql, wanted, requestTimeoutMs + LEASE_SLACK_MS, spend, floors.floors);
-  const claim = claimed !== null && scopeMoved ? await withinScope(sql, claimed) : claimed;
-  return claim !== null && halfOpen
-    ? await keepSome(ctx, claim, skusOfHalfOpen(claim.skus.length, refusals))
-    : claim;
+  if (claimed === null) return null;
+  const cutDown = async () => {
+    const claim = scopeMoved ? await withinScope(sql, claimed) : claimed;
+    return claim !== null && halfOpen
+      ? await keepSome(ctx, claim, skusOfHalfOpen(claim.skus.length, refusals))
+      : claim;
+  };
+  return await orGivingBack(cutDown, () => release(ctx, claimed));
 }
 
 /** The permit, or another one where it has lapsed meanwhile. */

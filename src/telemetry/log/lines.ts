@@ -226,11 +226,12 @@ export function noticeLines(log: Log, clock: Clock): (notice: Notice) => void {
   };
 }
 
-/** What libraries print and Node.js warns of. The same text is throttled. */
+/** What libraries print and Node.js warns of. The same text is throttled, whatever numbers it has. */
 export function libraryLines(log: Log, clock: Clock): (from: string, text: string) => void {
   const throttle = createLogThrottle(clock);
   return (from, text) => {
-    const { say, ...facts } = throttle.again(`${from} ${text.slice(0, 200)}`, '');
+    // No text is a condition of its own: there may be no end of them.
+    const { say, ...facts } = throttle.again(from, text.slice(0, 200).replaceAll(/\d+/g, '#'));
     throttled(log, 'warn', say, { event: 'library.noise', from, text, ...facts });
   };
 }

@@ -111,7 +111,8 @@ export function createScrubber(secrets: () => readonly string[]): Scrubber {
   let compiledFor = '';
   let pattern: RegExp | null = null;
 
-  function current(): RegExp | null {
+  /** Takes in what the secrets are at present: once for each line, however many members that has. */
+  function compile(): void {
     const values = secrets().filter((value) => value !== '');
     const key = JSON.stringify(values);
     if (key !== compiledFor) {
@@ -119,17 +120,14 @@ export function createScrubber(secrets: () => readonly string[]): Scrubber {
       pattern = longestFirst.length > 0 ? new RegExp(longestFirst.join('|'), 'g') : null;
       compiledFor = key;
     }
-    return pattern;
   }
 
   function hides(text: string): boolean {
-    const own = current();
-    return own !== null && text.search(own) >= 0;
+    return pattern !== null && text.search(pattern) >= 0;
   }
 
   function scrubText(text: string): string {
-    const own = current();
-    let clean = own === null ? text : text.replace(own, HIDDEN);
+    let clean = pattern === null ? text : text.replace(pattern, HIDDEN);
     // Cut only when the secrets are out: the front half of one is known to no pattern. The patterns below know their
     // kind of value by its beginning.
     if (clean.length > LONGEST_TEXT) clean = `${clean.slice(0, LONGEST_TEXT)}… (${clean.length} characters)`;
@@ -151,8 +149,12 @@ export function createScrubber(secrets: () => readonly string[]): Scrubber {
   }
 
   return {
-    text: scrubText,
+    text(text) {
+      compile();
+      return scrubText(text);
+    },
     line(line) {
+      compile();
       let parsed: unknown;
       try {
         parsed = JSON.parse(line);

@@ -1,0 +1,131 @@
+import { isObject } from '../lib/json-object.ts';
+import { endOfString, nameOf, NOTHING } from './repeated-member.ts';
+
+/*
+ * A bulk answer that has a SKU twice, or a size or another member of a record, with different values: JSON.parse keeps
+ * the last, and nobody knows which of the prices is right.
+ */
+
+/**
+ * A bulk answer, parsed from `text`, with null in place of each record of which another value was said, too: null is a
+ * record that cannot be read. The same object where there is none.
+ */
+export function withoutUnclear(body: unknown, text: string): unknown {
+  if (!isObject(body) || !isObject(body['results']) || countMembers(body) === countColons(text)) return body;
+  const unclear = new Walk(text).unclear();
+  if (unclear.size === 0) return body;
+  const records = Object.entries(body['results']).map(([sku, record]): [string, unknown] => [
+    sku,
+    unclear.has(sku) ? null : record,
+  ]);
+  return { ...body, results: Object.fromEntries(records) };
+}
+
+/** Of all objects in a value. */
+function countMembers(value: unknown): number {
+  if (typeof value !== 'object' || value === null) return 0;
+  const inner: readonly unknown[] = Object.values(value);
+  return inner.reduce<number>(
+    (sum, each) => sum + countMembers(each),
+    Array.isArray(value) ? 0 : inner.length,
+  );
+}
+
+/** Outside of strings: one for each member. */
+function countColons(text: string): number {
+  let count = 0;
+  for (let at = 0; at < text.length; at += 1) {
+    const char = text.charCodeAt(at);
+    if (char === QUOTE) at = endOfString(text, at);
+    else if (char === COLON) count += 1;
+  }
+  return count;
+}
+
+const QUOTE = 0x22;
+const COLON = 0x3a;
+/** A number, true, false or null. */
+const SCALAR = /[-+.\w]+/y;
+/** Tab, line feed, carriage return and space. */
+const BLANKS: ReadonlySet<number> = new Set([0x09, 0x0a, 0x0d, 0x20]);
+
+/** Reads JSON once, from its beginning to its end. */
+class Walk {
+  readonly #text: string;
+  readonly #unclear = new Set<string>();
+  /** Records by SKU, of all members `results`. */
+  readonly #records = new Map<string, string>();
+  #at = 0;
+
+  constructor(text: string) {
+    this.#text = text;
+  }
+
+  /** SKUs of whose record more was said than its last value. */
+  unclear(): ReadonlySet<string> {
+    this.#value([]);
+    return this.#unclear;
+  }
+
+  #char(): string {
+    while (BLANKS.has(this.#text.charCodeAt(this.#at))) this.#at += 1;
+    return this.#text.charAt(this.#at);
+  }
+
+  #value(path: readonly string[]): void {
+    const char = this.#char();
+    if (char === '{') this.#members(path);
+    else if (char === '[') this.#elements(path);
+    else if (char === '"') this.#at = endOfString(this.#text, this.#at) + 1;
+    else this.#scalar();
+  }
+
+  #scalar(): void {
+    SCALAR.lastIndex = this.#at;
+    this.#at += SCALAR.exec(this.#text)?.[0].length ?? 1;
+  }
+
+  #elements(path: readonly string[]): void {
+    this.#at += 1;
+    for (let char = this.#char(); char !== ']' && char !== ''; char = this.#char()) {
+      if (char === ',') this.#at += 1;
+      else this.#value(path);
+    }
+    this.#at += 1;
+  }
+
+  #members(path: readonly string[]): void {
+    const areRecords = path.length === 1 && path[0] === 'results';
+    const seen = areRecords ? this.#records : new Map<string, string>();
+    this.#at += 1;
+    for (let char = this.#char(); char !== '}' && char !== ''; char = this.#char()) {
+      if (char !== '"') {
+        this.#at += 1;
+        continue;
+      }
+      const end = endOfString(this.#text, this.#at) + 1;
+      const name = nameOf(this.#text.slice(this.#at, end));
+      this.#at = end;
+      // The colon.
+      this.#char();
+      this.#at += 1;
+      this.#char();
+      const from = this.#at;
+      const inner = [...path, name];
+      this.#value(inner);
+      const value = this.#text.slice(from, this.#at);
+      const before = seen.get(name);
+      const [part, sku] = inner;
+      if (
+        before !== undefined &&
+        before !== value &&
+        !NOTHING.test(before) &&
+        part === 'results' &&
+        sku !== undefined
+      )
+        this.#unclear.add(sku);
+      seen.set(name, value);
+    }
+    this.#at += 1;
+  }
+}
