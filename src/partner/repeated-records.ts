@@ -2,8 +2,8 @@ import { isObject } from '../lib/json-object.ts';
 import { endOfString, nameOf, NOTHING } from './repeated-member.ts';
 
 /*
- * A bulk answer that has a SKU twice, or a size or another member of a record, with different values: JSON.parse keeps
- * the last, and nobody knows which of the prices is right.
+ * A bulk answer that has a SKU twice, or a size or a price of a record, with different values: JSON.parse keeps the
+ * last, and nobody knows which of the prices is right.
  */
 
 /**
@@ -30,6 +30,9 @@ function countMembers(value: unknown): number {
     Array.isArray(value) ? 0 : inner.length,
   );
 }
+
+/** Members of a record by which it has a price or none; of all others the last value does no harm. */
+const DECISIVE: ReadonlySet<string> = new Set(['code', 'size_map']);
 
 /** Outside of strings: one for each member. */
 function countColons(text: string): number {
@@ -115,14 +118,9 @@ class Walk {
       this.#value(inner);
       const value = this.#text.slice(from, this.#at);
       const before = seen.get(name);
-      const [part, sku] = inner;
-      if (
-        before !== undefined &&
-        before !== value &&
-        !NOTHING.test(before) &&
-        part === 'results' &&
-        sku !== undefined
-      )
+      const isLost = before !== undefined && before !== value && !NOTHING.test(before);
+      const [part, sku, member = ''] = inner;
+      if (isLost && part === 'results' && sku !== undefined && (inner.length === 2 || DECISIVE.has(member)))
         this.#unclear.add(sku);
       seen.set(name, value);
     }

@@ -157,6 +157,7 @@ function redisBackend(
   });
   connection.on('error', onError);
   const traced = tracedBy(options);
+  let pinging: Promise<unknown> | null = null;
   return {
     kind: 'redis',
     prepare: () => Promise.resolve(),
@@ -177,8 +178,12 @@ function redisBackend(
       connection.on('ready', listener);
     },
     ping: async (timeoutMs) => {
-      // A write: a Redis without memory still answers PING, and takes no job.
-      await within(connection.set(`${prefix}:ping`, '1', 'PX', PING_KEPT_MS), timeoutMs);
+      // A write: a Redis without memory still answers PING, and takes no job. One at a time: the driver keeps what is
+      // asked of an absent one, for as long as it is away.
+      pinging ??= connection.set(`${prefix}:ping`, '1', 'PX', PING_KEPT_MS).finally(() => {
+        pinging = null;
+      });
+      await within(pinging, timeoutMs);
     },
     describe: (error) => {
       const code = redisCode(error);

@@ -111,7 +111,11 @@ function createRuns({ handlers, clock, onTaken, onJob, onFault }: RunnerOptions)
 export function createRunner(options: RunnerOptions): Runner {
   const { backend, onError } = options;
   const queues = new Map<QueueName, JobQueue>();
-  const restoreSchedules = () => restore(options, queues);
+  const restoreSchedules = async () => {
+    // Of a store that is away nothing more is asked: its driver would keep each question until it is back.
+    await backend.ping(STORE_PATIENCE_MS);
+    await restore(options, queues);
+  };
   const workers: JobWorker[] = [];
   const runs = createRuns(options);
   const own = new OwnRuns(options, runs);

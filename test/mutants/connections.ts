@@ -261,6 +261,13 @@ export const CONNECTIONS: readonly Mutant[] = [
     tests: FILES,
   },
   {
+    breaks: 'queues: a Redis that is away is asked again and again',
+    file: 'src/queues/backend.ts',
+    from: 'pinging ??= connection',
+    to: 'pinging = connection',
+    tests: ['test/queues/redis-away.test.ts'],
+  },
+  {
     breaks: 'login: the file of the URL may lead some connections to another database',
     file: 'src/daemon/database.ts',
     from: "return `${scheme}${login === undefined ? '' : `${login}@`}${place}`;",

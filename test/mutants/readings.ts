@@ -99,9 +99,15 @@ export const READINGS: readonly Mutant[] = [
     ['test/partner/repeated-records.test.ts'],
     ['repeated: the last of two prices counts', 'countMembers(body) === countColons(text)', 'true'],
     ['repeated: the same twice is unclear', 'before !== value &&', ''],
-    ['repeated: nothing is a value', '!NOTHING.test(before) &&', ''],
+    ['repeated: nothing is a value', ' && !NOTHING.test(before)', ''],
     ['repeated: of two members results the last alone counts', 'areRecords ? this.#records : new', 'new'],
     ['repeated: a member beside the records is one of them', "part === 'results' &&", ''],
+    [
+      'repeated: a message that is said twice takes the price away',
+      '(inner.length === 2 || DECISIVE.has(member))',
+      'true',
+    ],
+    ['repeated: the last record of a SKU counts', 'inner.length === 2 ||', ''],
   ),
   ...faultsOf(
     'src/partner/wire.ts',

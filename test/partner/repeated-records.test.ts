@@ -28,7 +28,7 @@ describe('a record of which two values are said', () => {
     ['a size twice, once with its letters escaped', '', record(String.raw`{"9M":4200,"9\u004d":9900}`)],
     ['size_map twice', '', record('{"9":4200},"size_map":{}')],
     ['a price twice', '', record('{"9":{"price":4200,"price":9900}}')],
-    ['a member of a list twice', '', record('{"9":4200}', ',"x":[{"a":1,"a":2}]')],
+    ['a price within a list twice', '', record('{"9":[{"price":4200,"price":9900}]}')],
     ['its code twice', '', record('{"9":4200}', ',"code":"0009"')],
   ])('is none: %s', (_, before, said) => {
     expect(prices(`{"results":{${before}"A":${said} , "B":${record('{"8":5000}')}},"deferred":[]}`)).toEqual({
@@ -56,6 +56,11 @@ test.each([
   ['the same twice', record('{"9":4200,"9":4200}', ',"code":"0000"')],
   ['nothing, and then something', record('{"9":null,"9":4200}')],
   ['a size by the name of a member', record('{"9":4200}', ',"9":1')],
+  [
+    'another message, or another list',
+    record('{"9":4200}', ',"message":"a","message":"b","x":[{"a":1,"a":2}]'),
+  ],
+  ['another name of the product', record('{"9":4200}').replace('"name"', '"name":"y","name"')],
   ['colons in texts', record('{"9":4200}', String.raw`,"x":"a:\"b\":","y:z":":"`)],
 ])('a record that has %s is read', (_, said) => {
   expect(prices(`{"results":{"A":${said}},"not_found":["x:y"]}`)).toEqual({ A: { 9: 4200 } });
@@ -75,7 +80,7 @@ test('any answer without a repetition is the very object that was parsed', () =>
   );
 });
 
-test('any value that was said before is noticed, wherever it stands in a record', () => {
+test('any value that was said before is noticed, wherever it stands in a size_map', () => {
   const value = fc
     .jsonValue({ maxDepth: 3 })
     .filter((said) => !/^(?:null|""|\[\]|\{\})$/.test(JSON.stringify(said)));
@@ -84,7 +89,7 @@ test('any value that was said before is noticed, wherever it stands in a record'
       fc.pre(JSON.stringify(first) !== JSON.stringify(last));
       const twice = `{"k":${JSON.stringify(first)},"k":${JSON.stringify(last)}}`;
       const within = around.reduce((text, kind) => (kind === '{' ? `{"m":${text}}` : `[0,${text}]`), twice);
-      const text = `{"results":{"A":${within},"B":{"k":1}}}`;
+      const text = `{"results":{"A":{"size_map":${within}},"B":{"k":1}}}`;
       expect(withoutUnclear(JSON.parse(text), text)).toEqual({ results: { A: null, B: { k: 1 } } });
     }),
   );

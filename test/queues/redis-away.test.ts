@@ -1,0 +1,46 @@
+import { once } from 'node:events';
+import { type AddressInfo, createServer } from 'node:net';
+import { expect, onTestFinished, test } from 'vitest';
+import { createQueueBackend } from '../../src/queues/backend.ts';
+import { eventually } from '../support/eventually.ts';
+
+/** A Redis that says OK to everything, and counts what is set. */
+async function openRedis(port: number) {
+  let sets = 0;
+  const server = createServer((socket) => {
+    socket.on('error', () => {});
+    socket.on('data', (data) => {
+      const commands = data.toString().match(/\*\d+\r\n\$\d+\r\n[A-Za-z]+\r\n/g) ?? [];
+      for (const command of commands) {
+        if (/set\r\n$/i.test(command)) sets += 1;
+        socket.write(/info\r\n$/i.test(command) ? '$11\r\nloading:0\r\n\r\n' : '+OK\r\n');
+      }
+    });
+  });
+  server.listen(port, '127.0.0.1');
+  await once(server, 'listening');
+  onTestFinished(() => void server.close());
+  return { port: (server.address() as AddressInfo).port, sets: () => sets, close: () => server.close() };
+}
+
+test('however often an absent Redis is asked whether it answers, one question waits for it', async () => {
+  const { port, close } = await openRedis(0);
+  const closed = close();
+  await once(closed, 'close');
+  const backend = createQueueBackend({
+    redisUrl: () => `redis://127.0.0.1:${port}`,
+    databaseUrl: '',
+    connections: 1,
+    answerWithinMs: 5000,
+    prefix: 'test',
+    onError: () => {},
+  });
+  onTestFinished(() => backend.close());
+  for (let n = 0; n < 200; n += 1) await expect(backend.ping(1)).rejects.toMatchObject({ code: 'ETIMEDOUT' });
+  const back = await openRedis(port);
+  await eventually(() => backend.ping(1000));
+  expect(back.sets()).toBeLessThanOrEqual(3);
+  await backend.ping(1000);
+  await backend.ping(1000);
+  expect(back.sets()).toBeGreaterThanOrEqual(3);
+});
