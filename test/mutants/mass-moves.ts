@@ -88,4 +88,13 @@ export const MASS_MOVES: readonly Mutant[] = [
       'a.doubted_seconds is not null',
     ],
   ),
+  ...faultsOf(
+    'drizzle/0059_marks_end_doubted.sql',
+    ['test/store/accepted-doubts.pg.test.ts'],
+    [
+      'mark_due: a report is lost with the doubt that a seller ends',
+      "        WHEN d.reason = 'doubted' THEN excluded.reason\n",
+      '',
+    ],
+  ),
 ];
