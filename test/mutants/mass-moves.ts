@@ -97,4 +97,24 @@ export const MASS_MOVES: readonly Mutant[] = [
       '',
     ],
   ),
+  ...faultsOf(
+    'src/store/answer/mass-moves.ts',
+    ['test/store/masses-begin.pg.test.ts'],
+    [
+      'mass moves: what is being written when they begin is not doubted',
+      'm.since is not null and',
+      'false and',
+    ],
+    [
+      'mass moves: what is being committed when they begin is not doubted',
+      'await awaitChanges(sql).catch',
+      'await Promise.resolve().catch',
+    ],
+    ['mass moves: first prices in another unit are not doubted', ' or m.factor is not null)', ')'],
+    [
+      'mass moves: first prices are doubted with every move',
+      "n.believed <> '{}' or m.factor is not null",
+      'true',
+    ],
+  ),
 ];

@@ -1,6 +1,7 @@
-import type { Sql } from '../connection/db.ts';
+import type { Queryable, Sql, Tx } from '../connection/db.ts';
+import { awaitChanges, isLockNotAvailable } from '../connection/locks.ts';
 import { APART_MINUTES, type KnownMassMove } from './doubts.ts';
-import { type SkuJudgement } from './judgements.ts';
+import type { SkuJudgement, UndoubtedMove } from './judgements.ts';
 import {
   FAULT_KINDS,
   type HourOfMoves,
@@ -71,6 +72,10 @@ async function begin(sql: Sql, kind: MassMove['kind'], hourOfMoves: HourOfMoves)
       factor = ${factor}
     where (since is null or ${isFault(kind)} and kind <> all(${[...FAULT_KINDS]})) and ${unlocked(sql)}`;
   if (begun.count === 0) return null;
+  // Answers that were judged before, and are being written: the others see by themselves that it is so (doubtIfBegun).
+  await awaitChanges(sql).catch((error: unknown) => {
+    if (!isLockNotAvailable(error)) throw error;
+  });
   return { event: 'began', kind, skus: skus + (await doubtMoved(sql)), answers, implausible, move, factor };
 }
 
@@ -86,6 +91,35 @@ async function doubtMoved(sql: Sql): Promise<number> {
     after = piece.last;
   }
   return skus;
+}
+
+/**
+ * SQL: the assignments by which a SKU `d`, asked at `askedAt`, is doubted for moves in masses, and asked again. What is
+ * due already may be so for a report.
+ */
+const doubtingSql = (sql: Queryable, askedAt: ReturnType<Queryable>, believed: ReturnType<Queryable>) => sql`
+  doubt = 'mass-move', doubted_at = ${askedAt}, believed = ${believed}, oddity = null,
+  due_at = case when d.outside_due_at is null then least(d.due_at, clock_timestamp()) else d.due_at end,
+  outside_due_at = case when d.outside_due_at is not null then least(d.outside_due_at, clock_timestamp()) end,
+  held_until = case when d.held_until is null and coalesce(d.outside_due_at, d.due_at) > clock_timestamp()
+    then ${askedAt} + make_interval(mins => ${APART_MINUTES}) else d.held_until end,
+  reason = case when coalesce(d.outside_due_at, d.due_at) <= clock_timestamp() then d.reason else 'doubted' end,
+  lane = case when d.outside_due_at is not null or d.due_at <= clock_timestamp() then d.lane
+    else catalog_internal.lane_of('doubted') end`;
+
+/**
+ * Doubts what an answer has found moved, where prices have begun to move in masses since it was judged. Call this with
+ * the lock of changes held, as the last that a transaction writes: whoever has them begin waits for that lock, and
+ * doubts what was committed by then.
+ */
+export async function doubtIfBegun(tx: Tx, moved: readonly UndoubtedMove[], at: Date): Promise<void> {
+  if (moved.length === 0) return;
+  const believed = moved.map((each) => JSON.stringify(Object.fromEntries(each.believed)));
+  await tx`
+    update catalog_internal.due d set ${doubtingSql(tx, tx`${at}::timestamptz`, tx`n.believed`)}
+    from unnest(${moved.map(({ sku }) => sku)}::text[], ${believed}::text[]::jsonb[]) as n(sku, believed),
+      catalog_internal.mass_move m
+    where d.sku = n.sku and m.since is not null and (n.believed <> '{}' or m.factor is not null)`;
 }
 
 /**
@@ -107,16 +141,8 @@ const doubtPiece = (sql: Sql, after: string) => sql<[{ last: string | null; skus
     from piece join catalog.prices p using (sku) left join moved m using (sku, size) where is_new group by p.sku
   ),
   doubted as (
-    update catalog_internal.due d set doubt = 'mass-move', doubted_at = s.asked_at, believed = coalesce(b.prices, '{}'),
-      oddity = null, generation = generation + 1,
-      due_at = case when d.outside_due_at is null then least(d.due_at, clock_timestamp()) else d.due_at end,
-      outside_due_at = case when d.outside_due_at is not null then least(d.outside_due_at, clock_timestamp()) end,
-      -- What is due already may be so for a report.
-      held_until = case when d.held_until is null and coalesce(d.outside_due_at, d.due_at) > clock_timestamp()
-        then s.asked_at + make_interval(mins => ${APART_MINUTES}) else d.held_until end,
-      reason = case when coalesce(d.outside_due_at, d.due_at) <= clock_timestamp() then d.reason else 'doubted' end,
-      lane = case when d.outside_due_at is not null or d.due_at <= clock_timestamp() then d.lane
-        else catalog_internal.lane_of('doubted') end
+    update catalog_internal.due d set generation = generation + 1,
+      ${doubtingSql(sql, sql`s.asked_at`, sql`coalesce(b.prices, '{}')`)}
     from before b join catalog.skus s using (sku) where d.sku = b.sku and s.asked_at is not null
     returning d.outside_due_at is null as is_inside
   )
