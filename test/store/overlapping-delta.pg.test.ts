@@ -56,3 +56,20 @@ test('lines of a snapshot that it has passed over take back nothing that it repo
   expect(await stateOf(sql, 'removed')).toMatchObject({ state: 'removed' });
   expect(await marks(sql)).toEqual({ added: 'new', removed: 'removed', 'to-live': 'changed' });
 });
+
+test('lines of a snapshot that it has left take back nothing that it had reported before it broke off', async () => {
+  const { sql, url } = store;
+  const lines = [line('to-live'), line('other')];
+  await standing(store, ...lines);
+  // Of more SKUs than one transaction takes.
+  const removed = Array.from({ length: 5001 }, (_, n) => `R${n}`);
+  const delta = { since: 'm0', toSnapshot: 's2', changed: ['to-live'], nowLive: ['to-live'], removed };
+  await sql`alter table catalog.skus add constraint none_removed check (state <> 'removed')`;
+  await expect(applyDelta(sql, delta)).rejects.toMatchObject({ code: '23514' });
+  await sql`alter table catalog.skus drop constraint none_removed`;
+  expect((await readSyncState(sql)).snapshotId).toBe('m0');
+  await applyDelta(sql, delta);
+  await baseline(url, lines, { token: { snapshotId: 'm0' } });
+  expect((await readSyncState(sql)).snapshotId).toBe('s2');
+  expect(await skuRow(sql, 'to-live')).toMatchObject({ source: 'live', hash: null });
+});
