@@ -117,9 +117,10 @@ export async function doubtIfBegun(tx: Tx, moved: readonly UndoubtedMove[], at: 
   const believed = moved.map((each) => JSON.stringify(Object.fromEntries(each.believed)));
   await tx`
     update catalog_internal.due d set ${doubtingSql(tx, tx`${at}::timestamptz`, tx`n.believed`)}
-    from unnest(${moved.map(({ sku }) => sku)}::text[], ${believed}::text[]::jsonb[]) as n(sku, believed),
-      catalog_internal.mass_move m
-    where d.sku = n.sku and m.since is not null and (n.believed <> '{}' or m.factor is not null)`;
+    from unnest(${moved.map(({ sku }) => sku)}::text[], ${believed}::text[]::jsonb[]) as n(sku, believed)
+    -- Of no row: where they have not begun, nothing else is read.
+    where (select m.since from catalog_internal.mass_move m) is not null and d.sku = n.sku
+      and (n.believed <> '{}' or (select m.factor from catalog_internal.mass_move m) is not null)`;
 }
 
 /**
