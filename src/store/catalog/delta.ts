@@ -266,14 +266,14 @@ async function reportChanged(
     ),
     before as materialized (
       select r.sku, r.is_live, r.price_source, s.sku is null as is_new, s.state is null or s.state = 'pending' as unpriced,
-        s.price_source as was, ${isStillLive(tx)} as still_live,
+        s.price_source as was, ${isStillLive(tx)}
         -- A run that broke off has reported it since the token came: this one's token is left as of now (noteLeft).
-        ${moves} and coalesce(s.reported_at > y.token_at, false) as again
+          and not (${moves} and coalesce(s.reported_at > y.token_at, false)) as still_live
       from reported r cross join catalog_internal.sync y left join catalog.skus s using (sku)
     ),
     written as (
       insert into catalog.skus as s (sku, price_source, in_manifest, reported_at)
-      select sku, price_source, true, now() from before where not still_live or again order by sku
+      select sku, price_source, true, now() from before where not still_live order by sku
       on conflict (sku) do update set
         price_source = excluded.price_source, hash = null,
         hash_before_live = case when excluded.price_source = 'live' then coalesce(s.hash, s.hash_before_live) end, in_manifest = true,
