@@ -112,5 +112,6 @@ export const INCIDENTS: readonly Mutant[] = [
       "WHEN k.in_turn THEN date_trunc('milliseconds', s.reported_at) > s.asked_at ELSE",
       'WHEN k.in_turn THEN false ELSE',
     ],
+    ['trust: what the ledger has lost was not reported', 'WHEN d.sku IS NULL OR CASE', 'WHEN CASE'],
   ),
 ];

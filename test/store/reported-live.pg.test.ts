@@ -40,3 +40,14 @@ test('a price that was reported to have changed is not actionable before it is a
   await applyAnswer(sql, await claimAll(sql), [found('A', { 9: 95 })], REFRESH);
   expect(await trust()).toEqual({ doubt: null, actionable: true });
 });
+
+test('nor is one that the ledger knows nothing of, before its row is made anew', async () => {
+  const { sql } = store;
+  await standing(store, line('A'));
+  await answerAsked(sql, found('A', { 9: 90 }));
+  await sql`update catalog_internal.sync set delta_checked_at = now(), snapshot_generated_at = now()`;
+  expect(await trust()).toEqual({ doubt: null, actionable: true });
+  await applyDelta(sql, { since: 'm0', toSnapshot: 's1', changed: ['A'], removed: [], nowLive: [] });
+  await sql`delete from catalog_internal.due`;
+  expect(await trust()).toEqual({ doubt: 'owed', actionable: false });
+});
