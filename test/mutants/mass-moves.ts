@@ -106,6 +106,11 @@ export const MASS_MOVES: readonly Mutant[] = [
       'false and',
     ],
     [
+      'mass moves: what is doubted is read before its lock is there',
+      '      order by d.sku for update of d`;',
+      '      order by d.sku`;',
+    ],
+    [
       'mass moves: what is being committed when they begin is not doubted',
       'await awaitChanges(sql).catch',
       'await Promise.resolve().catch',

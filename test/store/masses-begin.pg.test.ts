@@ -13,7 +13,7 @@ import { claimAll, found, knownSkus, ledger, mark, REFRESH, useStore } from './s
 
 const store = useStore();
 
-const { priced, seen } = doubting(store);
+const { answer, passMinutes, priced, seen } = doubting(store);
 
 const times = (factor: number) =>
   Object.fromEntries(Object.entries(USUAL).map(([size, price]) => [size, Math.round(price * factor)]));
@@ -41,7 +41,14 @@ async function answeredMeanwhile(
     hour = FAR,
     reported = [],
     step = AT_LAST_LOCK,
-  }: { hour?: Partial<HourOfMoves>; reported?: readonly string[]; step?: Step } = {},
+    isWaitedFor = false,
+  }: {
+    hour?: Partial<HourOfMoves>;
+    reported?: readonly string[];
+    step?: Step;
+    /** Its SKUs have moved within the hour before, so that it keeps locked what is to be doubted first. */
+    isWaitedFor?: boolean;
+  } = {},
 ): Promise<void> {
   const { sql } = store;
   await mark(
@@ -60,7 +67,10 @@ async function answeredMeanwhile(
     });
     running.push(followMoves(sql, moves, [], NOTHING_KNOWN));
     await eventually(async () => {
-      expect(await sql`select from catalog_internal.mass_move where since is not null`).toHaveLength(1);
+      const begun = await sql`select from catalog_internal.mass_move where since is not null`;
+      const waiting = await sql`
+        select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`;
+      expect(isWaitedFor ? waiting.length : begun.length + 1).toBe(2);
     });
   });
   const [, begun] = await Promise.all(running);
@@ -91,6 +101,17 @@ test('what it has found moved is doubted, too, where only its commit is to come'
   };
   await answeredMeanwhile([found('A', times(0.6))], { step: AT_COMMIT });
   expect(await seen('A')).toMatchObject({ doubt: 'mass-move', actionable: false });
+});
+
+test('what has moved before, too, is doubted since the answer that was waited for', async () => {
+  const { sql } = store;
+  await priced('A');
+  await answer([found('A', times(1.02))]);
+  await passMinutes(10);
+  await sql`update catalog.price_history set observed_at = observed_at - interval '10 minutes'`;
+  await answeredMeanwhile([found('A', times(0.6))], { isWaitedFor: true });
+  expect(await seen('A')).toMatchObject({ doubt: 'mass-move', price: 2460 });
+  expect((await ledger(sql)).get('A')?.heldFor).toBeCloseTo(5 / 60, 2);
 });
 
 test('what was reported since it was asked for is asked again at once', async () => {

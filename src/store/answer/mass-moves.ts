@@ -1,4 +1,4 @@
-import type { Queryable, Sql, Tx } from '../connection/db.ts';
+import { type Queryable, type Sql, transaction, type Tx } from '../connection/db.ts';
 import { awaitChanges, isLockNotAvailable } from '../connection/locks.ts';
 import { APART_MINUTES, type KnownMassMove } from './doubts.ts';
 import type { SkuJudgement, UndoubtedMove } from './judgements.ts';
@@ -86,7 +86,7 @@ const PIECE = 5000;
 async function doubtMoved(sql: Sql): Promise<number> {
   let skus = 0;
   for (let after: string | null = ''; after !== null;) {
-    const [piece] = await doubtPiece(sql, after);
+    const piece = await doubtPiece(sql, after);
     skus += piece.skus;
     after = piece.last;
   }
@@ -125,29 +125,44 @@ export async function doubtIfBegun(tx: Tx, moved: readonly UndoubtedMove[], at: 
 
 /**
  * The next SKUs after `after`, locked in order of sku, as everyone locks the ledger. `last` is the last of them; null
- * where there was none.
+ * where there was none. Locked first, so that what is read of them has the answers that were waited for.
  */
-const doubtPiece = (sql: Sql, after: string) => sql<[{ last: string | null; skus: number }]>`
-  with moved as materialized (
-    select distinct on (sku, size) sku, size, old_price from catalog.price_history
-    where observed_at > clock_timestamp() - make_interval(secs => ${WINDOW_MS / 1000}) and sku > ${after} order by sku, size, id
-  ),
-  piece as materialized (
-    select d.sku, d.doubt is null as is_new from catalog_internal.due d
-    where d.sku in (select distinct sku from moved order by sku limit ${PIECE}) order by d.sku for update of d
-  ),
-  before as (
-    select p.sku, jsonb_object_agg(p.size, coalesce(m.old_price, p.price))
-      filter (where coalesce(m.old_price, p.price) is not null) as prices
-    from piece join catalog.prices p using (sku) left join moved m using (sku, size) where is_new group by p.sku
-  ),
-  doubted as (
-    update catalog_internal.due d set generation = generation + 1,
-      ${doubtingSql(sql, sql`s.asked_at`, sql`coalesce(b.prices, '{}')`)}
-    from before b join catalog.skus s using (sku) where d.sku = b.sku and s.asked_at is not null
-    returning d.outside_due_at is null as is_inside
-  )
-  select (select max(sku) from piece) as last, (select count(*) filter (where is_inside)::int from doubted) as skus`;
+async function doubtPiece(
+  sql: Sql,
+  after: string,
+): Promise<{ readonly last: string | null; readonly skus: number }> {
+  return await transaction(sql, async (tx) => {
+    const hour = tx`observed_at > clock_timestamp() - make_interval(secs => ${WINDOW_MS / 1000}) and sku > ${after}`;
+    const piece = await tx<{ sku: string }[]>`
+      select d.sku from catalog_internal.due d
+      where d.sku in (select distinct sku from catalog.price_history where ${hour} order by sku limit ${PIECE})
+      order by d.sku for update of d`;
+    const last = piece.at(-1)?.sku ?? null;
+    if (last === null) return { last, skus: 0 };
+    const [{ skus }] = await tx<[{ skus: number }]>`
+      with piece as materialized (
+        select d.sku from unnest(${piece.map(({ sku }) => sku)}::text[]) as p(sku) join catalog_internal.due d on d.sku = p.sku
+        where d.doubt is null
+      ),
+      moved as materialized (
+        select distinct on (sku, size) sku, size, old_price from catalog.price_history
+        where ${hour} and sku <= ${last} order by sku, size, id
+      ),
+      before as (
+        select p.sku, jsonb_object_agg(p.size, coalesce(m.old_price, p.price))
+          filter (where coalesce(m.old_price, p.price) is not null) as prices
+        from piece join catalog.prices p using (sku) left join moved m using (sku, size) group by p.sku
+      ),
+      doubted as (
+        update catalog_internal.due d set generation = generation + 1,
+          ${doubtingSql(tx, tx`s.asked_at`, tx`coalesce(b.prices, '{}')`)}
+        from before b join catalog.skus s using (sku) where d.sku = b.sku and s.asked_at is not null
+        returning d.outside_due_at is null as is_inside
+      )
+      select (count(*) filter (where is_inside))::int as skus from doubted`;
+    return { last, skus };
+  });
+}
 
 /**
  * Has SKUs asked again that have lost all their prices since an hour before `since`: the partner may have been wrong.
