@@ -238,6 +238,11 @@ export const DATABASES: readonly Mutant[] = [
       'if (rejected === null) throw error;',
       'throw error;',
     ],
+    [
+      'answers: who is locked is right all the same',
+      'if (first !== undefined) await markUnstored(ctx.sql, first.sku);',
+      '',
+    ],
   ),
   ...faultsOf(
     'src/sync/reprice/failed-call.ts',
@@ -247,6 +252,7 @@ export const DATABASES: readonly Mutant[] = [
       "if (alone !== undefined && because === 'not-stored')",
       'if (false)',
     ],
+    ['answers: who is not stored is right all the same', 'await markUnstored(sql, alone.sku);', ''],
   ),
   ...faultsOf(
     'src/store/setup/migrations.ts',

@@ -104,4 +104,14 @@ export const INCIDENTS: readonly Mutant[] = [
       'judgeIncident(from, evidence)',
     ],
   ),
+  ...faultsOf(
+    'drizzle/0060_reported_in_turn.sql',
+    ['test/store/reported-live.pg.test.ts'],
+    [
+      'incident: what was reported before it is right in its turn',
+      "WHEN k.in_turn THEN date_trunc('milliseconds', s.reported_at) > s.asked_at ELSE",
+      'WHEN k.in_turn THEN false ELSE',
+    ],
+    ['trust: what the ledger has lost was not reported', 'WHEN d.sku IS NULL OR CASE', 'WHEN CASE'],
+  ),
 ];

@@ -25,13 +25,40 @@ export const LAGGING_MANIFESTS: readonly Mutant[] = [
       "then y.token_at + interval '1 microsecond'",
       'then null',
     ],
-    ['lagging: reports from before the request are older', 'else l.left_at end)::text', 'end)::text'],
+    [
+      'lagging: reports from before the request are older',
+      'else least(l.left_at, r.left_at) end)::text',
+      'else r.left_at end)::text',
+    ],
     [
       'lagging: left tokens are kept for good',
       'where left_at < clock_timestamp() - make_interval',
       'where left_at > clock_timestamp() + make_interval',
     ],
     ['lagging: left tokens have no number', 'or left_at <= (', 'or false and left_at <= ('],
+  ),
+  ...faultsOf(
+    'src/store/catalog/left-tokens.ts',
+    ['test/store/overlapping-delta.pg.test.ts'],
+    [
+      'lagging: reports are dated by when their delta was committed',
+      'least(l.left_at, r.left_at)',
+      'l.left_at',
+    ],
+  ),
+  ...faultsOf(
+    'src/store/catalog/baseline.ts',
+    ['test/store/two-manifests.pg.test.ts'],
+    [
+      'baseline: a manifest that is being merged is not waited for',
+      "    await run('select from catalog_internal.sync for update');\n    const { rows: superseding }",
+      '    const { rows: superseding }',
+    ],
+    [
+      'baseline: a manifest was applied when its merge ended',
+      ' or manifest_applied_at::text is distinct from $2',
+      ' or false and manifest_applied_at::text is distinct from $2',
+    ],
   ),
   ...faultsOf('src/store/catalog/baseline.ts', LAGGING, [
     'lagging: the token goes back',
@@ -55,6 +82,15 @@ export const LAGGING_MANIFESTS: readonly Mutant[] = [
       'lagging: what stays live has a hash',
       'case when ${REPORTED_AS_LIVE} then null else s.hash end as hash',
       's.hash',
+    ],
+  ),
+  ...faultsOf(
+    'src/store/catalog/delta.ts',
+    ['test/store/overlapping-delta.pg.test.ts'],
+    [
+      'lagging: what a delta reports again keeps the time of a run that broke off',
+      'and not (${moves} and coalesce(s.reported_at > y.token_at, false)) as still_live',
+      'as still_live',
     ],
   ),
   ...faultsOf('src/store/catalog/delta.ts', LAGGING, [

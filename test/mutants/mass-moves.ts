@@ -88,4 +88,42 @@ export const MASS_MOVES: readonly Mutant[] = [
       'a.doubted_seconds is not null',
     ],
   ),
+  ...faultsOf(
+    'drizzle/0059_marks_end_doubted.sql',
+    ['test/store/accepted-doubts.pg.test.ts'],
+    [
+      'mark_due: a report is lost with the doubt that a seller ends',
+      "        WHEN d.reason = 'doubted' THEN excluded.reason\n",
+      '',
+    ],
+  ),
+  ...faultsOf(
+    'src/store/answer/mass-moves.ts',
+    ['test/store/masses-begin.pg.test.ts'],
+    [
+      'mass moves: what is being written when they begin is not doubted',
+      '(select m.since from catalog_internal.mass_move m) is not null and',
+      'false and',
+    ],
+    [
+      'mass moves: what is doubted is read before its lock is there',
+      '      order by d.sku for update of d`;',
+      '      order by d.sku`;',
+    ],
+    [
+      'mass moves: what is being committed when they begin is not doubted',
+      'await awaitChanges(sql).catch',
+      'await Promise.resolve().catch',
+    ],
+    [
+      'mass moves: first prices in another unit are not doubted',
+      ' or (select m.factor from catalog_internal.mass_move m) is not null)',
+      ')',
+    ],
+    [
+      'mass moves: first prices are doubted with every move',
+      "n.believed <> '{}' or (select m.factor from catalog_internal.mass_move m) is not null",
+      'true',
+    ],
+  ),
 ];

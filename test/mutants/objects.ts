@@ -157,6 +157,11 @@ export const OBJECTS: readonly Mutant[] = [
       "PERFORM setval('catalog_internal.dropped_positions', chunk.ends - 2)",
     ],
   ),
+  ...faultsOf('drizzle/0060_reported_in_turn.sql', TRUST, [
+    'trust: an owed price is actionable',
+    "> s.asked_at ELSE k.reprice_due END THEN 'owed'",
+    "> s.asked_at ELSE false END THEN 'owed'",
+  ]),
   ...faultsOf(
     IMPLAUSIBLE,
     TRUST,
@@ -164,11 +169,6 @@ export const OBJECTS: readonly Mutant[] = [
       'trust: a pending price is actionable',
       "WHEN s.state <> 'priced' THEN s.state",
       "WHEN s.state = 'removed' THEN s.state",
-    ],
-    [
-      'trust: an owed price is actionable',
-      "WHEN k.reprice_due AND NOT k.in_turn THEN 'owed'",
-      "WHEN k.reprice_due AND false THEN 'owed'",
     ],
     ['trust: a price past its target is actionable', 'ELSE b.past_target OR b.stale\n', 'ELSE b.stale\n'],
     [

@@ -33,7 +33,8 @@ describe('numbers that are hardly prices', () => {
     await passMinutes(6);
     await answer([found('A', POISON)]);
     expect(await seen('A')).toEqual({ doubt: null, actionable: true, price: 41_000 });
-    expect((await ledger(sql)).get('A')).toMatchObject({ reason: 'sweep' });
+    // Reported, and answered with nothing new.
+    expect((await ledger(sql)).get('A')).toMatchObject({ reason: 'again' });
   });
 
   test('that are gone with the next answer were none', async () => {

@@ -129,7 +129,7 @@ describe('prices that are suddenly gone', () => {
     await swept(found('B', NOTHING));
     await sql`update catalog.skus set reported_at = clock_timestamp() where sku = 'B'`;
     await mark(sql, ['B'], 'changed');
-    expect((await ledger(sql)).get('B')).toMatchObject({ reason: 'doubted', heldFor: null });
+    expect((await ledger(sql)).get('B')).toMatchObject({ reason: 'changed', heldFor: null });
     await applyAnswer(sql, await claimAll(sql), [found('B', NOTHING)], REFRESH);
     // Nothing that the report told of is new, so it is seen again, as after any report.
     expect(await doubtOf('B')).toMatchObject({ doubt: null, reason: 'again' });
@@ -173,8 +173,8 @@ describe('prices that are suddenly gone', () => {
     const due = async () => (await countCatalog(sql)).due.map(({ reason, count }) => [reason, count]);
     expect(await due()).toEqual([]);
     await mark(sql, ['A'], 'changed');
-    expect((await ledger(sql)).get('A')).toMatchObject({ reason: 'doubted', heldFor: null });
-    expect(await due()).toEqual([['doubted', 1]]);
+    expect((await ledger(sql)).get('A')).toMatchObject({ reason: 'changed', heldFor: null });
+    expect(await due()).toEqual([['changed', 1]]);
   });
 
   test('are no implausible numbers for moves in masses, and count once', async () => {

@@ -256,3 +256,51 @@ test('a watched SKU that Postgres does not take keeps no other from being asked 
   await untilIdle();
   expect(await priced()).toEqual([...skus, 'typo']);
 });
+
+test.each([
+  { turn: 'in its turn as a live one', source: 'live', due: { reason: 'live', lane: 2, live: true } },
+  { turn: 'to be seen again', source: 'snapshot', due: { reason: 'again', lane: 5, live: false } },
+] as const)('what was answered and is not stored is not actionable: asked $turn', async ({ source, due }) => {
+  const { sql } = store;
+  await sql`update catalog_internal.sync set manifest_applied_at = now(), snapshot_generated_at = now(), delta_checked_at = now()`;
+  await knownSkus(sql, ['A', 'B'], { priceSource: source });
+  await mark(sql, ['A', 'B'], 'new', due.live);
+  await untilIdle();
+  // It hardly ever moves.
+  await sql`delete from catalog_internal.live_rates`;
+  await sql`insert into catalog_internal.live_rates (sku, alpha, beta, prior_part) values ('A', 1, 100000, 0)`;
+  await sql`update catalog.skus set asked_at = asked_at - interval '5 minutes', priced_at = priced_at - interval '5 minutes'`;
+  await sql`update catalog_internal.due set ${sql(due)}, due_at = now() where sku = 'A'`;
+  const actionable = async () =>
+    (await sql`select actionable from catalog.current_prices where sku = 'A'`)[0]?.['actionable'] as boolean;
+  expect(await actionable()).toBe(true);
+  await sql`alter table catalog.prices add constraint no_rise check (sku <> 'A' or price <= 100)`;
+  try {
+    priceOf = () => 130;
+    await untilIdle();
+    expect((await ledger(sql)).get('A')).toMatchObject({ failures: 1, claim: null });
+    expect(await actionable()).toBe(false);
+  } finally {
+    await sql`alter table catalog.prices drop constraint no_rise`;
+  }
+  await sql`update catalog_internal.due set held_until = null where sku = 'A'`;
+  await untilIdle();
+  expect(await sql`select price from catalog.prices where sku = 'A'`).toEqual([{ price: 130 }]);
+  expect(await actionable()).toBe(true);
+});
+
+test('nor is one whose price somebody has locked', async () => {
+  const { sql } = store;
+  await sql`update catalog_internal.sync set manifest_applied_at = now(), snapshot_generated_at = now(), delta_checked_at = now()`;
+  await knownSkus(sql, ['A']);
+  await mark(sql, ['A'], 'new');
+  await untilIdle();
+  await sql`update catalog_internal.due set reason = 'again', due_at = now() where sku = 'A'`;
+  await using _ = await impatient();
+  priceOf = () => 130;
+  await sql.begin(async (tx) => {
+    await tx`select from catalog.prices where sku = 'A' for update`;
+    await untilIdle();
+    expect(await sql`select from catalog.current_prices where sku = 'A' and actionable`).toHaveLength(0);
+  });
+});

@@ -29,6 +29,8 @@ BEGIN
       lane = CASE WHEN d.outside_due_at IS NOT NULL THEN d.lane WHEN d.due_at <= now() THEN least(d.lane, excluded.lane) ELSE excluded.lane END,
       reason = CASE
         WHEN d.reason = 'scope' THEN d.reason
+        -- Who accepts a doubted price ends the wait for its second answer, and nothing else that its SKU is due for.
+        WHEN d.reason = 'doubted' THEN excluded.reason
         -- By this apply_scope tells that it was reported.
         WHEN d.lane = 0 AND excluded.reason IN ('new', 'changed') THEN excluded.reason
         WHEN d.lane = 0 AND d.outside_due_at <= now() AND catalog_internal.lane_of(d.reason) <= excluded.lane THEN d.reason

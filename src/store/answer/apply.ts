@@ -13,7 +13,7 @@ import { comparePrices, compareProducts } from './differences.ts';
 import { newlyDoubted, writeDoubts } from './doubted.ts';
 import { type AnswerContext, type AnswerEffects, effectsOf } from './effects.ts';
 import { type AnswerMoment, lockAnswered } from './lock.ts';
-import { followMoves } from './mass-moves.ts';
+import { doubtIfBegun, followMoves } from './mass-moves.ts';
 import { type Moved, type MutedChange, readMuted, storeMuted } from './members.ts';
 import type { MassMoved } from './move-counts.ts';
 import { type AnswerObservers, NO_OBSERVERS } from './observers.ts';
@@ -183,6 +183,7 @@ async function writeEffects(
     scoped ? sortByScope(tx, answered) : null,
     auditRefreshes(tx, findings, at),
     writeChanges(tx, effects, at),
+    doubtIfBegun(tx, effects.undoubted, at),
     late ? notingLateClock(tx, claim.askedAt) : null,
   ]);
 }

@@ -8,7 +8,7 @@ import { type HeldPrices, sizesFound, testsOf } from './calibration-tests.ts';
 import type { PriceDifference, ProductDifferences } from './differences.ts';
 import { type Doubt, type HeldDoubt, type KnownMassMove, type KnownSku, judgedAnswers } from './doubts.ts';
 import { changesBeside } from './first-records.ts';
-import { judgeAll, type SkuJudgement } from './judgements.ts';
+import { judgeAll, type SkuJudgement, type UndoubtedMove, undoubtedMoves } from './judgements.ts';
 import { keyOf, membersAlone, type MemberWatch, type Moved } from './members.ts';
 import type { Losses, Oddity } from './plausibility.ts';
 import {
@@ -70,6 +70,8 @@ export interface AnswerEffects {
   readonly tests: readonly RefreshTest[];
   /** What is to be thought of the prices of each record. */
   readonly judged: readonly SkuJudgement[];
+  /** Those that are doubted where prices have begun to move in masses meanwhile. */
+  readonly undoubted: readonly UndoubtedMove[];
   /** SKUs that had been drawn at random, and are refreshed now. */
   readonly drawn: readonly string[];
   readonly promises: readonly PromiseCase[];
@@ -130,7 +132,7 @@ export function effectsOf(
       outcomes.filter(({ seenBefore }) => seenBefore),
       sizes,
     ),
-    judged: judgements({ answered, prices, fields }, rowOf, massMove),
+    ...judgements({ answered, prices, fields }, rowOf, massMove),
     drawn: outcomes.flatMap(({ sku, random }) => (random ? [sku] : [])),
     promises: outcomes.flatMap(({ sku, promise }) => (promise === null ? [] : [judgePromise(sku, promise)])),
     again: new Map(
@@ -175,9 +177,10 @@ function judgements(
   { answered, prices, fields }: Pick<AnswerEffects, 'answered' | 'prices' | 'fields'>,
   rowOf: ReadonlyMap<string, LockedSku>,
   massMove: KnownMassMove,
-): SkuJudgement[] {
+): Pick<AnswerEffects, 'judged' | 'undoubted'> {
   const answers = judgedAnswers(answered, prices, renamedIn(fields), (sku) => knownOf(rowOf.get(sku)));
-  return judgeAll(answers, (sku) => doubtOf(rowOf.get(sku)), massMove);
+  const judged = judgeAll(answers, (sku) => doubtOf(rowOf.get(sku)), massMove);
+  return { judged, undoubted: undoubtedMoves(answers, judged, massMove) };
 }
 
 function lostFor({ sku, kind }: SkuResult, row: LockedSku | undefined): AnswerEffects['lost'] {

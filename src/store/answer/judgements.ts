@@ -7,7 +7,7 @@ import {
   type Judgement,
   type KnownMassMove,
 } from './doubts.ts';
-import { factorOf, isLoss, moveOf } from './plausibility.ts';
+import { factorOf, isLoss, moveOf, type SizePrices } from './plausibility.ts';
 
 /*
  * An answer's SKUs, judged each by itself (doubts.ts), and what each shows of the market as a whole (move-counts.ts).
@@ -56,6 +56,31 @@ export function judgeAll(
       againInMs: againIn(answer, judgement, held),
       sample: sampleOf(answer, judgement, held, massMove.accepted),
     };
+  });
+}
+
+/** A SKU that has moved, or has its first prices, and what was held of it before. */
+export interface UndoubtedMove {
+  readonly sku: string;
+  readonly believed: SizePrices;
+}
+
+/**
+ * What is not doubted only because nothing was known of moves in masses: it is, where they have begun meanwhile. First
+ * prices are, where nearly all move by a common factor. Pure.
+ */
+export function undoubtedMoves(
+  answers: readonly JudgedAnswer[],
+  judged: readonly SkuJudgement[],
+  massMove: KnownMassMove,
+): UndoubtedMove[] {
+  if (massMove.since !== null) return [];
+  const begun = { ...massMove, since: new Date(0), factor: 0 };
+  const undoubted = new Set(judged.flatMap(({ sku, judgement }) => (judgement.kind === 'none' ? [sku] : [])));
+  return answers.flatMap((answer) => {
+    if (!undoubted.has(answer.sku)) return [];
+    const judgement = judgePrices(answer, null, begun);
+    return judgement.kind === 'begins' ? [{ sku: answer.sku, believed: judgement.believed }] : [];
   });
 }
 

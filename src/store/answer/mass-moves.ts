@@ -1,6 +1,7 @@
-import type { Sql } from '../connection/db.ts';
+import { type Queryable, type Sql, transaction, type Tx } from '../connection/db.ts';
+import { awaitChanges, isLockNotAvailable } from '../connection/locks.ts';
 import { APART_MINUTES, type KnownMassMove } from './doubts.ts';
-import { type SkuJudgement } from './judgements.ts';
+import type { SkuJudgement, UndoubtedMove } from './judgements.ts';
 import {
   FAULT_KINDS,
   type HourOfMoves,
@@ -71,6 +72,10 @@ async function begin(sql: Sql, kind: MassMove['kind'], hourOfMoves: HourOfMoves)
       factor = ${factor}
     where (since is null or ${isFault(kind)} and kind <> all(${[...FAULT_KINDS]})) and ${unlocked(sql)}`;
   if (begun.count === 0) return null;
+  // Answers that were judged before, and are being written: the others see by themselves that it is so (doubtIfBegun).
+  await awaitChanges(sql).catch((error: unknown) => {
+    if (!isLockNotAvailable(error)) throw error;
+  });
   return { event: 'began', kind, skus: skus + (await doubtMoved(sql)), answers, implausible, move, factor };
 }
 
@@ -81,7 +86,7 @@ const PIECE = 5000;
 async function doubtMoved(sql: Sql): Promise<number> {
   let skus = 0;
   for (let after: string | null = ''; after !== null;) {
-    const [piece] = await doubtPiece(sql, after);
+    const piece = await doubtPiece(sql, after);
     skus += piece.skus;
     after = piece.last;
   }
@@ -89,38 +94,75 @@ async function doubtMoved(sql: Sql): Promise<number> {
 }
 
 /**
- * The next SKUs after `after`, locked in order of sku, as everyone locks the ledger. `last` is the last of them; null
- * where there was none.
+ * SQL: the assignments by which a SKU `d`, asked at `askedAt`, is doubted for moves in masses, and asked again. What is
+ * due already may be so for a report.
  */
-const doubtPiece = (sql: Sql, after: string) => sql<[{ last: string | null; skus: number }]>`
-  with moved as materialized (
-    select distinct on (sku, size) sku, size, old_price from catalog.price_history
-    where observed_at > clock_timestamp() - make_interval(secs => ${WINDOW_MS / 1000}) and sku > ${after} order by sku, size, id
-  ),
-  piece as materialized (
-    select d.sku, d.doubt is null as is_new from catalog_internal.due d
-    where d.sku in (select distinct sku from moved order by sku limit ${PIECE}) order by d.sku for update of d
-  ),
-  before as (
-    select p.sku, jsonb_object_agg(p.size, coalesce(m.old_price, p.price))
-      filter (where coalesce(m.old_price, p.price) is not null) as prices
-    from piece join catalog.prices p using (sku) left join moved m using (sku, size) where is_new group by p.sku
-  ),
-  doubted as (
-    update catalog_internal.due d set doubt = 'mass-move', doubted_at = s.asked_at, believed = coalesce(b.prices, '{}'),
-      oddity = null, generation = generation + 1,
-      due_at = case when d.outside_due_at is null then least(d.due_at, clock_timestamp()) else d.due_at end,
-      outside_due_at = case when d.outside_due_at is not null then least(d.outside_due_at, clock_timestamp()) end,
-      -- What is due already may be so for a report.
-      held_until = case when d.held_until is null and coalesce(d.outside_due_at, d.due_at) > clock_timestamp()
-        then s.asked_at + make_interval(mins => ${APART_MINUTES}) else d.held_until end,
-      reason = case when coalesce(d.outside_due_at, d.due_at) <= clock_timestamp() then d.reason else 'doubted' end,
-      lane = case when d.outside_due_at is not null or d.due_at <= clock_timestamp() then d.lane
-        else catalog_internal.lane_of('doubted') end
-    from before b join catalog.skus s using (sku) where d.sku = b.sku and s.asked_at is not null
-    returning d.outside_due_at is null as is_inside
-  )
-  select (select max(sku) from piece) as last, (select count(*) filter (where is_inside)::int from doubted) as skus`;
+const doubtingSql = (sql: Queryable, askedAt: ReturnType<Queryable>, believed: ReturnType<Queryable>) => sql`
+  doubt = 'mass-move', doubted_at = ${askedAt}, believed = ${believed}, oddity = null,
+  due_at = case when d.outside_due_at is null then least(d.due_at, clock_timestamp()) else d.due_at end,
+  outside_due_at = case when d.outside_due_at is not null then least(d.outside_due_at, clock_timestamp()) end,
+  held_until = case when d.held_until is null and coalesce(d.outside_due_at, d.due_at) > clock_timestamp()
+    then ${askedAt} + make_interval(mins => ${APART_MINUTES}) else d.held_until end,
+  reason = case when coalesce(d.outside_due_at, d.due_at) <= clock_timestamp() then d.reason else 'doubted' end,
+  lane = case when d.outside_due_at is not null or d.due_at <= clock_timestamp() then d.lane
+    else catalog_internal.lane_of('doubted') end`;
+
+/**
+ * Doubts what an answer has found moved, where prices have begun to move in masses since it was judged. Call this with
+ * the lock of changes held, as the last that a transaction writes: whoever has them begin waits for that lock, and
+ * doubts what was committed by then.
+ */
+export async function doubtIfBegun(tx: Tx, moved: readonly UndoubtedMove[], at: Date): Promise<void> {
+  if (moved.length === 0) return;
+  const believed = moved.map((each) => JSON.stringify(Object.fromEntries(each.believed)));
+  await tx`
+    update catalog_internal.due d set ${doubtingSql(tx, tx`${at}::timestamptz`, tx`n.believed`)}
+    from unnest(${moved.map(({ sku }) => sku)}::text[], ${believed}::text[]::jsonb[]) as n(sku, believed)
+    -- Of no row: where they have not begun, nothing else is read.
+    where (select m.since from catalog_internal.mass_move m) is not null and d.sku = n.sku
+      and (n.believed <> '{}' or (select m.factor from catalog_internal.mass_move m) is not null)`;
+}
+
+/**
+ * The next SKUs after `after`, locked in order of sku, as everyone locks the ledger. `last` is the last of them; null
+ * where there was none. Locked first, so that what is read of them has the answers that were waited for.
+ */
+async function doubtPiece(
+  sql: Sql,
+  after: string,
+): Promise<{ readonly last: string | null; readonly skus: number }> {
+  return await transaction(sql, async (tx) => {
+    const hour = tx`observed_at > clock_timestamp() - make_interval(secs => ${WINDOW_MS / 1000}) and sku > ${after}`;
+    const piece = await tx<{ sku: string }[]>`
+      select d.sku from catalog_internal.due d
+      where d.sku in (select distinct sku from catalog.price_history where ${hour} order by sku limit ${PIECE})
+      order by d.sku for update of d`;
+    const last = piece.at(-1)?.sku ?? null;
+    if (last === null) return { last, skus: 0 };
+    const [{ skus }] = await tx<[{ skus: number }]>`
+      with piece as materialized (
+        select d.sku from unnest(${piece.map(({ sku }) => sku)}::text[]) as p(sku) join catalog_internal.due d on d.sku = p.sku
+        where d.doubt is null
+      ),
+      moved as materialized (
+        select distinct on (sku, size) sku, size, old_price from catalog.price_history
+        where ${hour} and sku <= ${last} order by sku, size, id
+      ),
+      before as (
+        select p.sku, jsonb_object_agg(p.size, coalesce(m.old_price, p.price))
+          filter (where coalesce(m.old_price, p.price) is not null) as prices
+        from piece join catalog.prices p using (sku) left join moved m using (sku, size) group by p.sku
+      ),
+      doubted as (
+        update catalog_internal.due d set generation = generation + 1,
+          ${doubtingSql(tx, tx`s.asked_at`, tx`coalesce(b.prices, '{}')`)}
+        from before b join catalog.skus s using (sku) where d.sku = b.sku and s.asked_at is not null
+        returning d.outside_due_at is null as is_inside
+      )
+      select (count(*) filter (where is_inside))::int as skus from doubted`;
+    return { last, skus };
+  });
+}
 
 /**
  * Has SKUs asked again that have lost all their prices since an hour before `since`: the partner may have been wrong.

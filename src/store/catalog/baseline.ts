@@ -107,6 +107,8 @@ export class Baseline {
   #filled = 0;
   /** Rows on their way, so that lines are read here while Postgres stores the ones before them. */
   #sending = Promise.resolve();
+  /** When a manifest was last applied before this one was asked for; null: never, or that was not read. */
+  #appliedBefore: string | null = null;
   #sentRows = Buffer.allocUnsafeSlow(COPY_BYTES);
 
   private constructor(client: LoneClient, databaseUrl: DatabaseUrl) {
@@ -128,10 +130,12 @@ export class Baseline {
 
   /** Database time and the present token: read before the manifest is asked for. */
   async moment(): Promise<{ at: Date; token: string | null }> {
-    const { rows } = await this.#client.query<{ at: Date; token: string | null }>(
-      'select clock_timestamp() as at, snapshot_id as token from catalog_internal.sync',
+    const { rows } = await this.#client.query<{ at: Date; token: string | null; applied: string | null }>(
+      'select clock_timestamp() as at, snapshot_id as token, manifest_applied_at::text as applied from catalog_internal.sync',
     );
-    return rows[0] as { at: Date; token: string | null };
+    const { at, token, applied } = rows[0] as (typeof rows)[number];
+    this.#appliedBefore = applied;
+    return { at, token };
   }
 
   /** Stages lines, and the SKUs of rejected lines, whose rows are then left as they are, and asked about. */
@@ -225,13 +229,15 @@ export class Baseline {
     const run = (text: string, values: unknown[] = []) => this.#client.query(text, values);
     const { snapshotId, generatedAt, seenClaim, requestedAt, hinting } = token;
     await run('begin');
+    // Judged once the lock is there: by a condition of the locking statement itself whoever is merging would not be
+    // waited for, as its manifest is not seen yet. And not by times alone: one dates by its beginning.
+    await run('select from catalog_internal.sync for update');
     const { rows: superseding } = await run(
-      'select from catalog_internal.sync where manifest_applied_at > $1 for update',
-      [requestedAt],
+      'select from catalog_internal.sync where manifest_applied_at > $1 or manifest_applied_at::text is distinct from $2',
+      [requestedAt, this.#appliedBefore],
     );
     if (superseding.length > 0) throw new BaselineSuperseded();
-    await run('select from catalog_internal.sync for update');
-    const { rows: reported } = await run(REPORTED_SINCE, [snapshotId, requestedAt]);
+    const { rows: reported } = await run(REPORTED_SINCE, [snapshotId, requestedAt, token.tokenAtRequest]);
     const { since, lagSeconds } = reported[0] as ReportedSince;
     // Deltas have left its snapshot, as if it had been asked for before they did.
     const tokenAtRequest = lagSeconds === null ? token.tokenAtRequest : snapshotId;

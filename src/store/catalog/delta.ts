@@ -78,7 +78,8 @@ export async function applyDelta(sql: Sql, delta: DeltaChange): Promise<DeltaApp
     const counts = await transactionFor(sql, part, async (tx, around) => {
       const at = await atToken(tx, delta.since);
       if (at === null) return null;
-      const applied = await applyPart(tx, part, { nowLive, around, beganAt: reportedAt[0] ?? at });
+      const moves = delta.toSnapshot !== delta.since;
+      const applied = await applyPart(tx, part, { nowLive, around, moves, beganAt: reportedAt[0] ?? at });
       if (part.end !== undefined) failpoint('delta.token-moved');
       return { at, ...applied };
     });
@@ -154,6 +155,8 @@ interface Applying {
   readonly nowLive: ReadonlySet<string>;
   /** Prices of removed SKUs are deleted around what somebody objects to (removed-prices.ts). */
   readonly around: boolean;
+  /** It moves the token. */
+  readonly moves: boolean;
   /** When the delta's first part was applied. */
   readonly beganAt: Date;
 }
@@ -162,7 +165,7 @@ interface Applying {
 async function applyPart(
   tx: Tx,
   { reported, removed, end }: Part,
-  { nowLive, around, beganAt }: Applying,
+  { nowLive, around, moves, beganAt }: Applying,
 ): Promise<CrossingCounts> {
   const all = [...new Set([...reported, ...removed])];
   const isMarked = end === undefined ? tx`` : tx`union ${unreported(tx, end.toSnapshot)}`;
@@ -180,7 +183,7 @@ async function applyPart(
   const live = reported.filter((sku) => nowLive.has(sku));
   const seenFirst =
     all.length > 0 ? await auditReports(tx, { changed: reported, nowLive: live, removed }) : null;
-  const counts = reported.length > 0 ? await reportChanged(tx, reported, nowLive) : NOTHING;
+  const counts = reported.length > 0 ? await reportChanged(tx, reported, { nowLive, moves }) : NOTHING;
   if (removed.length > 0) await reportRemoved(tx, removed);
   if (end !== undefined) {
     await markUnreported(tx, end.toSnapshot);
@@ -253,7 +256,7 @@ type CrossingCounts = Pick<DeltaApplied, 'newSkus' | 'crossedToLive' | 'crossedT
 async function reportChanged(
   tx: Tx,
   reported: readonly string[],
-  nowLive: ReadonlySet<string>,
+  { nowLive, moves }: Pick<Applying, 'nowLive' | 'moves'>,
 ): Promise<CrossingCounts> {
   const [counts] = await tx<[CrossingCounts]>`
     with reported as materialized (
@@ -263,8 +266,10 @@ async function reportChanged(
     ),
     before as materialized (
       select r.sku, r.is_live, r.price_source, s.sku is null as is_new, s.state is null or s.state = 'pending' as unpriced,
-        s.price_source as was, ${isStillLive(tx)} as still_live
-      from reported r left join catalog.skus s using (sku)
+        s.price_source as was, ${isStillLive(tx)}
+        -- A run that broke off has reported it since the token came: this one's token is left as of now (noteLeft).
+          and not (${moves} and coalesce(s.reported_at > y.token_at, false)) as still_live
+      from reported r cross join catalog_internal.sync y left join catalog.skus s using (sku)
     ),
     written as (
       insert into catalog.skus as s (sku, price_source, in_manifest, reported_at)

@@ -27,15 +27,17 @@ export async function isLeft(sql: Sql, snapshotId: string): Promise<boolean> {
 
 /**
  * SQL, with the token locked: from when on (`since`) reports of deltas are newer than the snapshot $1, which was asked
- * for at $2; and by how many seconds it lags behind them, null where it is not known to. Of the present token's
- * snapshot those are newer that a delta has written whose last part is yet to come.
+ * for at $2, when the token was $3; and by how many seconds it lags behind them, null where it is not known to. Of the
+ * present token's snapshot those are newer that a delta has written whose last part is yet to come. A delta that has
+ * left $3 since may have dated its reports before $2, by when it began.
  */
 export const REPORTED_SINCE = `
   select least($2::timestamptz, case when y.snapshot_id is not distinct from $1 then y.token_at + interval '1 microsecond'
-      else l.left_at end)::text as since,
+      else least(l.left_at, r.left_at) end)::text as since,
     case when y.snapshot_id <> $1 and l.left_at is not null then greatest(0, extract(epoch from now() - l.left_at))::int end
       as "lagSeconds"
-  from catalog_internal.sync y left join catalog_internal.left_tokens l on l.token = $1`;
+  from catalog_internal.sync y left join catalog_internal.left_tokens l on l.token = $1
+  left join catalog_internal.left_tokens r on r.token = $3 and y.snapshot_id is distinct from $3`;
 
 export interface ReportedSince {
   readonly since: string;

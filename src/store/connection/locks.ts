@@ -66,3 +66,11 @@ export const isLockNotAvailable = (error: unknown): boolean => sqlState(error) =
 export async function lockNewSkus(tx: Tx): Promise<void> {
   await tx.unsafe(LOCK_NEW_SKUS);
 }
+
+/**
+ * Waits until whoever writes changes at the moment has committed them (catalog_internal.lock_changes): they are seen
+ * from then on.
+ */
+export async function awaitChanges(sql: Sql): Promise<void> {
+  await transaction(sql, (tx) => tx`lock table catalog_internal.lock_changes in share mode`);
+}

@@ -5,6 +5,7 @@ import { applyAnswer } from '../../store/answer/apply.ts';
 import { storeFailedCall } from '../../store/call/call-lesson.ts';
 import { type Claim, type ClaimedSku, returnClaim, type ReturnOptions } from '../../store/ledger/due.ts';
 import { callPause } from '../../store/ledger/tasks.ts';
+import { markUnstored } from '../../store/ledger/unstored.ts';
 import { NO_PRIVILEGE, quarantine } from '../../store/quarantine.ts';
 import type { SyncContext } from '../context.ts';
 import { nextRefresh } from '../intervals.ts';
@@ -112,10 +113,12 @@ export async function returnFailedCall(
   const isBlamed =
     alone !== undefined &&
     (await settleAlone(ctx, claim, alone, { failures, blamedFrom: 1, failure: because }));
-  if (alone !== undefined && because === 'not-stored')
+  if (alone !== undefined && because === 'not-stored') {
+    await markUnstored(sql, alone.sku);
     await quarantine(sql, 'store', [
       { reason: lacksPrivilege ? NO_PRIVILEGE : because, sku: alone.sku, sample: failure.problem ?? null },
     ]);
+  }
   await storeFailedCall(sql, { claim, because, failures, ...effects });
   ctx.floors.reset();
   const sku = isBlamed ? { sku: alone.sku } : {};

@@ -13,6 +13,7 @@ import {
 } from '../../store/connection/sql-errors.ts';
 import { claimDue } from '../../store/ledger/claim.ts';
 import type { Claim } from '../../store/ledger/due.ts';
+import { markUnstored } from '../../store/ledger/unstored.ts';
 import type { LiveRefresh } from '../../store/live/refresh.ts';
 import { takeRefreshes } from '../../store/sellers/refresh.ts';
 import { readScope, withinScope } from '../../store/sellers/scope.ts';
@@ -187,10 +188,14 @@ function reconciled({ recent }: SyncContext, { skus }: Claim, answer: BulkAnswer
  * alone waits as after any error.
  */
 async function returnUnstored(ctx: SyncContext, claim: Claim, error: unknown): Promise<void> {
+  const [first] = claim.skus;
   const skus = claim.skus.length;
   if (isConnectionLost(error) || storeFailure(error) !== null) await release(ctx, claim);
   else if (skus > 1) await release(ctx, claim, { largestCall: Math.ceil(skus / 2) });
-  else await release(ctx, claim, { largestCall: 1, holdMs: ctx.settings.intervals.errorMs });
+  else {
+    await release(ctx, claim, { largestCall: 1, holdMs: ctx.settings.intervals.errorMs });
+    if (first !== undefined) await markUnstored(ctx.sql, first.sku);
+  }
 }
 
 /**

@@ -1,0 +1,47 @@
+import { expect, test } from 'vitest';
+import { acceptDoubted } from '../../src/store/answer/mass-moves.ts';
+import { applyDelta } from '../../src/store/catalog/delta.ts';
+import { doubting, POISON, USUAL } from './doubting.ts';
+import { baseline, line, standing } from './manifest.ts';
+import { answerAsked, found, ledger, mark, useStore } from './support.ts';
+
+/* A seller accepts doubted prices: what has been said of their SKUs since is still to be asked. */
+
+const store = useStore();
+
+const { answer, priced, seen } = doubting(store);
+
+test('a report that came before the second answer is not lost where the seller accepts the price', async () => {
+  const { sql } = store;
+  await priced('A', 'B');
+  await answer([found('A', POISON), found('B', POISON)]);
+  await sql`update catalog_internal.sync set snapshot_id = 's1'`;
+  const nothing = { removed: [], nowLive: [] };
+  await applyDelta(sql, { since: 's1', toSnapshot: 's2', changed: ['A'], ...nothing });
+  expect(await acceptDoubted(sql, null)).toBe(2);
+  // Of B nothing has been said: it waits for its sweep.
+  expect(await seen('B')).toMatchObject({ doubt: null, actionable: true });
+  expect(await seen('A')).toMatchObject({ doubt: 'owed', actionable: false });
+  expect((await ledger(sql)).get('A')).toMatchObject({ reason: 'changed', lane: 1 });
+});
+
+test('nor is what a manifest has told since', async () => {
+  const { sql } = store;
+  await standing(store, line('A'));
+  await answerAsked(sql, found('A', USUAL));
+  await answer([found('A', POISON)]);
+  await baseline(store.url, [line('A', { hash: 'h2' })]);
+  await acceptDoubted(sql, ['A']);
+  expect(await seen('A')).toMatchObject({ doubt: 'owed', actionable: false });
+});
+
+test.each(['refresh', 'watched', 'absent', 'clock'])('nor a mark with the reason %s', async (reason) => {
+  const { sql } = store;
+  await priced('A');
+  await answer([found('A', POISON)]);
+  await mark(sql, ['A'], reason);
+  await acceptDoubted(sql, ['A']);
+  const row = (await ledger(sql)).get('A');
+  expect(row).toMatchObject({ reason, lane: 1 });
+  expect(row?.dueIn).toBeLessThanOrEqual(0);
+});

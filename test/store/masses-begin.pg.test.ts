@@ -1,0 +1,132 @@
+import { expect, test } from 'vitest';
+import { applyAnswer } from '../../src/store/answer/apply.ts';
+import { followMoves } from '../../src/store/answer/mass-moves.ts';
+import { type HourOfMoves, NO_MOVES } from '../../src/store/answer/move-counts.ts';
+import { NO_OBSERVERS } from '../../src/store/answer/observers.ts';
+import type { SkuResult } from '../../src/store/answer/types.ts';
+import type { Tx } from '../../src/store/connection/db.ts';
+import { eventually } from '../support/eventually.ts';
+import { doubting, USUAL } from './doubting.ts';
+import { claimAll, found, knownSkus, ledger, mark, REFRESH, useStore } from './support.ts';
+
+/* Prices begin to move in masses while an answer is being written that was judged before that was known. */
+
+const store = useStore();
+
+const { answer, passMinutes, priced, seen } = doubting(store);
+
+const times = (factor: number) =>
+  Object.fromEntries(Object.entries(USUAL).map(([size, price]) => [size, Math.round(price * factor)]));
+
+const NOTHING_KNOWN = { since: null, kind: null, usual: null, factor: null, accepted: null };
+const FAR = { answers: 300, moves: 300, move: 1 };
+const FACTOR = { answers: 300, implausible: 300, implausibleSkus: 64, factor: Math.log(100) };
+
+/** Somebody holds what an answer waits for at a step; `waits` counts the sessions that wait for it. */
+interface Step {
+  readonly hold: (tx: Tx) => PromiseLike<unknown>;
+  readonly waits: string;
+}
+const AT_LAST_LOCK: Step = {
+  hold: (tx) => tx`select catalog_internal.lock_changes()`,
+  waits: `relation = 'catalog_internal.lock_changes'::regclass`,
+};
+/** By a trigger of the test. */
+const AT_COMMIT: Step = { hold: (tx) => tx`select pg_advisory_xact_lock(1)`, waits: `locktype = 'advisory'` };
+
+/** Another daemon finds that they do, while the answer waits; `reported` are marked between its claim and that. */
+async function answeredMeanwhile(
+  results: readonly SkuResult[],
+  {
+    hour = FAR,
+    reported = [],
+    step = AT_LAST_LOCK,
+    isWaitedFor = false,
+  }: {
+    hour?: Partial<HourOfMoves>;
+    reported?: readonly string[];
+    step?: Step;
+    /** Its SKUs have moved within the hour before, so that it keeps locked what is to be doubted first. */
+    isWaitedFor?: boolean;
+  } = {},
+): Promise<void> {
+  const { sql } = store;
+  await mark(
+    sql,
+    results.map(({ sku }) => sku),
+  );
+  const claim = await claimAll(sql);
+  if (reported.length > 0) await mark(sql, reported);
+  const moves = { ...NO_OBSERVERS.moves, hour: () => ({ ...NO_MOVES, ...hour }) };
+  const running: Promise<unknown>[] = [];
+  await sql.begin(async (tx) => {
+    await step.hold(tx);
+    running.push(applyAnswer(sql, claim, results, REFRESH));
+    await eventually(async () => {
+      expect(await sql.unsafe(`select from pg_locks where ${step.waits} and not granted`)).toHaveLength(1);
+    });
+    running.push(followMoves(sql, moves, [], NOTHING_KNOWN));
+    await eventually(async () => {
+      const begun = await sql`select from catalog_internal.mass_move where since is not null`;
+      const waiting = await sql`
+        select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`;
+      expect(isWaitedFor ? waiting.length : begun.length + 1).toBe(2);
+    });
+  });
+  const [, begun] = await Promise.all(running);
+  expect(begun).toMatchObject({ event: 'began' });
+}
+
+test('what it has found moved is doubted, and asked again after five minutes', async () => {
+  await priced('A', 'B');
+  await answeredMeanwhile([found('A', times(0.6)), found('B', USUAL)]);
+  expect(await seen('A')).toEqual({ doubt: 'mass-move', actionable: false, price: 2460 });
+  expect(await seen('B')).toMatchObject({ doubt: null, actionable: true });
+  const row = (await ledger(store.sql)).get('A');
+  expect(row).toMatchObject({ reason: 'doubted', lane: 1, claim: null });
+  expect(row?.dueIn).toBeLessThanOrEqual(0);
+  expect(row?.heldFor).toBeCloseTo(5 / 60, 2);
+  const [held] = await store.sql`select believed from catalog_internal.due where sku = 'A'`;
+  expect(held).toEqual({ believed: USUAL });
+});
+
+test('what it has found moved is doubted, too, where only its commit is to come', async () => {
+  const { sql } = store;
+  await priced('A');
+  await sql.unsafe(`
+    create function public.hold() returns trigger language plpgsql as $$ begin perform pg_advisory_xact_lock(1); return null; end $$;
+    create constraint trigger hold after update on catalog.skus deferrable initially deferred for each row execute function public.hold()`);
+  await using _ = {
+    [Symbol.asyncDispose]: async () => void (await sql.unsafe('drop function public.hold cascade')),
+  };
+  await answeredMeanwhile([found('A', times(0.6))], { step: AT_COMMIT });
+  expect(await seen('A')).toMatchObject({ doubt: 'mass-move', actionable: false });
+});
+
+test('what has moved before, too, is doubted since the answer that was waited for', async () => {
+  const { sql } = store;
+  await priced('A');
+  await answer([found('A', times(1.02))]);
+  await passMinutes(10);
+  await sql`update catalog.price_history set observed_at = observed_at - interval '10 minutes'`;
+  await answeredMeanwhile([found('A', times(0.6))], { isWaitedFor: true });
+  expect(await seen('A')).toMatchObject({ doubt: 'mass-move', price: 2460 });
+  expect((await ledger(sql)).get('A')?.heldFor).toBeCloseTo(5 / 60, 2);
+});
+
+test('what was reported since it was asked for is asked again at once', async () => {
+  await priced('A');
+  await answeredMeanwhile([found('A', times(0.6))], { reported: ['A'] });
+  expect(await seen('A')).toMatchObject({ doubt: 'mass-move' });
+  expect((await ledger(store.sql)).get('A')).toMatchObject({ reason: 'changed', heldFor: null });
+});
+
+test.each([
+  { how: 'in another unit', hour: FACTOR, doubt: 'mass-move' },
+  { how: 'far', hour: FAR, doubt: null },
+])('of prices that move $how, first ones have the doubt $doubt', async ({ hour, doubt }) => {
+  await priced('A');
+  await knownSkus(store.sql, ['new']);
+  await answeredMeanwhile([found('new', USUAL)], { hour });
+  expect(await seen('new')).toMatchObject({ doubt });
+});

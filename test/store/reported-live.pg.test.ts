@@ -1,0 +1,53 @@
+import { expect, test } from 'vitest';
+import { applyAnswer } from '../../src/store/answer/apply.ts';
+import { applyDelta } from '../../src/store/catalog/delta.ts';
+import { scheduleLive, unscheduledLive } from '../../src/store/live/order.ts';
+import { rateOf } from '../../src/sync/live/rate.ts';
+import { line, standing } from './manifest.ts';
+import { answerAsked, claimAll, found, REFRESH, useStore } from './support.ts';
+
+/* An incident puts everything into the turns of live SKUs, also what was reported and not asked for yet. */
+
+const store = useStore();
+
+const trust = async () =>
+  (await store.sql`select doubt, actionable from catalog.sku_trust where sku = 'A'`)[0];
+
+test('a price that was reported to have changed is not actionable before it is asked for, whatever turn it gets', async () => {
+  const { sql } = store;
+  await standing(store, line('A'));
+  await answerAsked(sql, found('A', { 9: 90 }));
+  // It hardly ever moves.
+  await sql`update catalog.skus set first_priced_at = now() - interval '3 days'`;
+  await sql`update catalog_internal.sync set delta_checked_at = now(), snapshot_generated_at = now()`;
+  const delta = { changed: ['A'], removed: [] };
+  await applyDelta(sql, { since: 'm0', toSnapshot: 's1', ...delta, nowLive: [] });
+  expect(await trust()).toEqual({ doubt: 'owed', actionable: false });
+
+  await sql`update catalog_internal.live_plan set incident_since = now(), incident_because = 'live-count'`;
+  await applyDelta(sql, { since: 's1', toSnapshot: 's2', ...delta, nowLive: ['A'] });
+  const skus = await unscheduledLive(sql, { after: '', limit: 10, scheduled: true, incident: true });
+  expect(skus.map(({ sku }) => sku)).toEqual(['A']);
+  await scheduleLive(
+    sql,
+    skus.map((sku) => ({ ...sku, ...rateOf(sku), inMs: 7_200_000 })),
+  );
+  expect(await trust()).toEqual({ doubt: 'owed', actionable: false });
+  await sql`update catalog_internal.live_plan set incident_since = null, incident_because = null`;
+  expect(await trust()).toEqual({ doubt: 'owed', actionable: false });
+
+  await sql`update catalog_internal.due set due_at = now()`;
+  await applyAnswer(sql, await claimAll(sql), [found('A', { 9: 95 })], REFRESH);
+  expect(await trust()).toEqual({ doubt: null, actionable: true });
+});
+
+test('nor is one that the ledger knows nothing of, before its row is made anew', async () => {
+  const { sql } = store;
+  await standing(store, line('A'));
+  await answerAsked(sql, found('A', { 9: 90 }));
+  await sql`update catalog_internal.sync set delta_checked_at = now(), snapshot_generated_at = now()`;
+  expect(await trust()).toEqual({ doubt: null, actionable: true });
+  await applyDelta(sql, { since: 'm0', toSnapshot: 's1', changed: ['A'], removed: [], nowLive: [] });
+  await sql`delete from catalog_internal.due`;
+  expect(await trust()).toEqual({ doubt: 'owed', actionable: false });
+});
