@@ -147,7 +147,8 @@ async function withConnection<T>(
     if (named !== error) throw named;
     if (state === NO_PRIVILEGE && !(await isDaemons(url))) throw new NotAllowed(error);
     const lost = error instanceof RowsLost ? [] : await lostRows(url);
-    if (lost.length > 0) throw new RowsLost(lost, error);
+    // What stumbles over a row that is not there says nothing beside that.
+    if (lost.length > 0) throw new RowsLost(lost, error instanceof TypeError ? undefined : error);
     if (!NO_TABLES.has(state) || (await hasTables(url))) throw error;
     throw new NoTables(error);
   } finally {

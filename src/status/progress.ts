@@ -151,6 +151,13 @@ function deltaAgeSeconds({ sync, now }: Facts): number {
 
 function noBaseline(facts: Facts): Reason {
   if (facts.daemons === 0) return broken('no-baseline', `no baseline yet, and ${NO_DAEMON}`, START);
+  // How bad that is, and what to do, the refusal says.
+  if (facts.pace.refusal !== null)
+    return filling(
+      'no-baseline',
+      'no baseline yet: requests are rejected',
+      'the manifest is fetched by itself once they are not',
+    );
   const manifest = facts.tasks.find(({ task }) => task === 'manifest');
   if (manifest?.running === true)
     return filling(
@@ -168,10 +175,17 @@ function noBaseline(facts: Facts): Reason {
   );
 }
 
-/** How often a task has failed, and why: of what an operator has to do, also in words. */
+/** Why a task that is put off waits, as its outcome has it; it has failed for something else before. */
+const PUT_OFF: ReadonlyMap<string | null, string> = new Map([
+  ['silence', 'back-off: requests wait after one that was rejected'],
+  ['probe', 'back-off: requests wait for the answer to a test request'],
+]);
+
+/** How often a task has failed, and why: of what an operator has to do, and of what it waits for, in words. */
 export function failuresOf({ failures, outcome }: TaskState): string {
-  const remedy = remedyOfKind(outcome);
-  return `${times(failures)} (${outcome ?? 'unknown'}${remedy === null ? '' : `: ${remedy.what}`})`;
+  const what = remedyOfKind(outcome)?.what;
+  const why = PUT_OFF.get(outcome) ?? outcome ?? 'unknown';
+  return `${times(failures)} (${why}${what === undefined ? '' : `: ${what}`})`;
 }
 
 /** Whether the task that comes next has its row, is not overdue, and is not put off further than any schedule does. */

@@ -149,6 +149,9 @@ function rowLine(
   return drawn === '' && terminal.width !== null ? line.slice(0, terminal.width) : line;
 }
 
+const newestText = (builtAt: Date | null, ago: (at: Date | null) => string): string =>
+  builtAt === null ? 'the partner has named none yet' : `the partner's newest was built ${ago(builtAt)}`;
+
 function catalogParts({ stats, sync, daemons }: Status, ago: (at: Date | null) => string): Part[] {
   const byState = stats.skus.map((s) => `${count(s.count)} ${s.state}/${s.priceSource}`).join(', ');
   const fault = sync.catalogFault === null ? '' : ` (the catalog routes return ${sync.catalogFault})`;
@@ -165,7 +168,7 @@ function catalogParts({ stats, sync, daemons }: Status, ago: (at: Date | null) =
     },
     {
       label: 'snapshot',
-      text: `${stats.snapshotId ?? 'none'}; the partner's newest was built ${ago(stats.snapshotGeneratedAt)}`,
+      text: `${stats.snapshotId ?? 'none'}; ${newestText(stats.snapshotGeneratedAt, ago)}`,
     },
     {
       label: 'baseline',

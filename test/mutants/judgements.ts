@@ -35,7 +35,12 @@ export const JUDGEMENTS: readonly Mutant[] = [
   ),
   ...faultsOf(
     'src/status/progress.ts',
-    ['test/status/health.test.ts', 'test/status/progress.test.ts'],
+    ['test/status/health.test.ts', 'test/status/progress.test.ts', 'test/status/refused.test.ts'],
+    [
+      'health: a manifest that waits for a refusal to end has failed',
+      'if (facts.pace.refusal !== null)\n    return filling(',
+      'if (facts.pace.refusal === undefined)\n    return filling(',
+    ],
     [
       'health: sync that has stopped is degraded',
       'overdue > STOPPED_SECONDS ? broken : degraded',

@@ -53,11 +53,7 @@ export const OBSTACLES: readonly Mutant[] = [
   ...faultsOf(
     'src/status/progress.ts',
     ['test/status/obstacles.test.ts'],
-    [
-      'obstacles: the state does not say what is in the way',
-      "remedy === null ? '' : `: ${remedy.what}`",
-      "''",
-    ],
+    ['obstacles: the state does not say what is in the way', "what === undefined ? '' : `: ${what}`", "''"],
   ),
   ...faultsOf(
     'src/status/failing.ts',

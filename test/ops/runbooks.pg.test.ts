@@ -32,3 +32,20 @@ test.each(statements)('%s runs, read-only, as a reader where it says nothing els
   });
   expect(owner).toBe(text.includes('catalog_internal.'));
 });
+
+test('nothing-actionable.md tells of each doubt there is of a priced SKU', async () => {
+  const [{ meaning }] = await sql<[{ meaning: string }]>`
+    select col_description('catalog.sku_trust'::regclass, (
+      select attnum from pg_attribute where attrelid = 'catalog.sku_trust'::regclass and attname = 'doubt'
+    )) as meaning`;
+  const states = new Set(['pending', 'not_found', 'removed']);
+  const doubts = [...meaning.matchAll(/\b([a-z]+(?:[_-][a-z]+)*) \(/g)].map(([, doubt = '']) => doubt);
+  const book = readFileSync(new URL('nothing-actionable.md', RUNBOOKS), 'utf8');
+  const rows = [...book.matchAll(/^\| (`[^|]+`) \|/gm)].flatMap(
+    ([, cell = '']) => cell.match(/[\w-]+/g) ?? [],
+  );
+  expect(rows).toContain('clock');
+  const told = doubts.filter((doubt) => !states.has(doubt));
+  expect(told.length).toBeGreaterThan(8);
+  expect(told.filter((doubt) => !rows.includes(doubt))).toEqual([]);
+});

@@ -3,6 +3,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { readArguments } from '../../src/cli/command.ts';
 import { loadCommands } from '../../src/cli/commands.ts';
+import { REASON_CODES } from '../../src/status/reason.ts';
 import { SCAN_WITHIN_MS } from '../../src/store/connection/db.ts';
 import { SESSION } from '../../src/store/connection/session.ts';
 import { createMetrics } from '../../src/telemetry/metrics/metrics.ts';
@@ -92,6 +93,16 @@ test('no advice is to change a setting that each session of the mirror pins: tha
 test('what a count may take is what the driver grants a scan', () => {
   const [, book = ''] = books.find(([file]) => file === 'counts-old.md') ?? [];
   expect(book).toContain(`no answer for\n  ${SCAN_WITHIN_MS / 60_000} minutes`);
+});
+
+test('what breaks a mirror is in the runbook of that, by the code that status gives it', () => {
+  const page = readFileSync(new URL('../../docs/status.md', import.meta.url), 'utf8');
+  const rows = [...page.matchAll(/^\| `([a-z-]+)` \| ([^|]*) \|/gm)];
+  const breaking = rows.flatMap(([, code = '', states = '']) => (states.includes('`broken`') ? [code] : []));
+  const [, book = ''] = books.find(([file]) => file === 'broken.md') ?? [];
+  const named = [...book.matchAll(/^- `([a-z-]+)`:/gm)].map(([, code = '']) => code);
+  expect(named.toSorted()).toEqual(breaking.toSorted());
+  expect(named.filter((code) => !(REASON_CODES as readonly string[]).includes(code))).toEqual([]);
 });
 
 test('there is no other kind of command', () => {
