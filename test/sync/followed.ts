@@ -47,6 +47,9 @@ export function useFollowed(store: TestStore) {
     await knownSkus(sql, SKUS, { hash: 'h1' });
     await sql`
       update catalog.skus set state = 'priced', priced_at = now() - interval '1 hour', asked_at = now() - interval '1 hour'`;
+    await sql`
+      insert into catalog_internal.due (sku, lane, reason, live, due_at)
+      select sku, catalog_internal.lane_of('sweep'), 'sweep', false, now() + interval '30 days' from catalog.skus`;
     await run('delta');
     await run('catalog-check');
     await rest();
