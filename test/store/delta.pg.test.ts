@@ -10,6 +10,7 @@ import {
   found,
   HOUR,
   knownSkus,
+  settleKnown,
   ledger,
   answerAsked,
   REFRESH,
@@ -240,7 +241,7 @@ test('the delta counts as read once an answer brings nothing more: one that tell
   await knownSkus(sql, ['A', 'B']);
   await sql`update catalog_internal.sync set delta_checked_at = now() - interval '3 hours'`;
   await sql`update catalog.skus set state = 'priced', price_source = 'snapshot', priced_at = now() - interval '1 hour', asked_at = now() - interval '1 hour'`;
-  await sql`update catalog_internal.due set due_at = now() + interval '1 hour'`;
+  await settleKnown(sql);
   const doubtOfB = async () => {
     const [row] = await sql<[{ doubt: string | null }]>`select doubt from catalog.sku_trust where sku = 'B'`;
     return row.doubt;

@@ -111,6 +111,13 @@ export async function knownSkus(
     select sku, ${listed}, ${priceSource}, ${hash} from unnest(${skus as string[]}::text[]) as s(sku)`;
 }
 
+/** Gives known SKUs their rows in the ledger, as an answer leaves them: due in a month, for their sweep. */
+export async function settleKnown(sql: Queryable): Promise<void> {
+  await sql`
+    insert into catalog_internal.due (sku, lane, reason, live, due_at)
+    select sku, catalog_internal.lane_of('sweep'), 'sweep', false, now() + interval '30 days' from catalog.skus`;
+}
+
 export async function mark(
   sql: Sql,
   skus: readonly string[],

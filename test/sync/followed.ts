@@ -10,7 +10,7 @@ import { checkCatalog } from '../../src/sync/catalog-check.ts';
 import type { SyncContext } from '../../src/sync/context.ts';
 import { syncDelta } from '../../src/sync/delta.ts';
 import type { SyncEvent } from '../../src/sync/events.ts';
-import { knownSkus, type TestStore } from '../store/support.ts';
+import { knownSkus, settleKnown, type TestStore } from '../store/support.ts';
 import { settingsWith } from '../support/settings.ts';
 import { UNPACED } from '../support/unpaced.ts';
 
@@ -47,9 +47,7 @@ export function useFollowed(store: TestStore) {
     await knownSkus(sql, SKUS, { hash: 'h1' });
     await sql`
       update catalog.skus set state = 'priced', priced_at = now() - interval '1 hour', asked_at = now() - interval '1 hour'`;
-    await sql`
-      insert into catalog_internal.due (sku, lane, reason, live, due_at)
-      select sku, catalog_internal.lane_of('sweep'), 'sweep', false, now() + interval '30 days' from catalog.skus`;
+    await settleKnown(sql);
     await run('delta');
     await run('catalog-check');
     await rest();
