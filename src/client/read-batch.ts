@@ -16,8 +16,9 @@ export interface Batch {
 const ROWS_PER_SKU = 10;
 
 // By `sql.unsafe`, whose parameters are text: they need no types that the client may have changed.
+// Times as numeric, of which a session writes all digits.
 const COLUMNS = `position::text, kind, sku, size, old_price, new_price, field, old_value, new_value, meaning_changed,
-  (extract(epoch from observed_at) * 1000)::float8::text`;
+  (extract(epoch from observed_at) * 1000)::text`;
 
 /**
  * Reads the next batch, of `most` changes at most; a batch of a first copy has as many whole SKUs as that are about,

@@ -127,6 +127,11 @@ export const SELLERS: readonly Mutant[] = [
     ],
   ),
   ...faultsOf(
+    'src/client/read-batch.ts',
+    ['test/client/follow.pg.test.ts'],
+    ['clients: a time has as many digits as the session writes', '* 1000)::text', '* 1000)::float8::text'],
+  ),
+  ...faultsOf(
     'src/client/position.ts',
     ['test/client/restored.pg.test.ts', 'test/client/change.test.ts'],
     ['clients: what a copy has shown is asked after for ever', 'BigInt(seen) <= BigInt(position)', 'false'],
