@@ -159,4 +159,9 @@ export const SELLERS: readonly Mutant[] = [
       'await held.delivered(delivered.position, newest',
     ],
   ),
+  ...faultsOf(
+    'src/store/setup/account.ts',
+    ['test/store/account.pg.test.ts'],
+    ['account: an adopted one is deaf to members that moved in the other', "      'muted_members',\n", ''],
+  ),
 ];
