@@ -164,4 +164,14 @@ export const SELLERS: readonly Mutant[] = [
     ['test/store/account.pg.test.ts'],
     ['account: an adopted one is deaf to members that moved in the other', "      'muted_members',\n", ''],
   ),
+  ...faultsOf(
+    'src/follow/output.ts',
+    ['test/follow/output.test.ts'],
+    [
+      'followers: a half line of a killed process takes the next one with it',
+      '!isBegun && file.isCutOff()',
+      'false',
+    ],
+    ['followers: a line without its end is not found', "last.toString() !== '\\n'", 'false'],
+  ),
 ];
