@@ -138,6 +138,7 @@ class Run {
   /** Delivers a page in batches; null where following goes on. */
   async deliver(page: Page): Promise<End | null> {
     const { position, afterSku } = this.#kept.place;
+    if (page.shownTo !== undefined) this.#kept.place = { ...this.#kept.place, shownTo: page.shownTo };
     const isOver = afterSku !== null && page.copiedTo === null;
     if (isOver) {
       await this.#keep(position, null, null);
@@ -240,6 +241,14 @@ class Run {
   }
 
   #at(position: bigint, afterSku: string | null): void {
-    this.#kept.place = { position, afterSku, sendingTo: null, failures: 0, refusals: 0 };
+    const { shownTo } = this.#kept.place;
+    this.#kept.place = {
+      position,
+      afterSku,
+      sendingTo: null,
+      failures: 0,
+      refusals: 0,
+      ...(shownTo !== undefined && { shownTo }),
+    };
   }
 }

@@ -1,4 +1,4 @@
-import { fstatSync, ftruncateSync, writeSync } from 'node:fs';
+import { closeSync, fstatSync, ftruncateSync, openSync, readSync, writeSync } from 'node:fs';
 import type { Writable } from 'node:stream';
 import { errorCode } from '../lib/error-code.ts';
 import type { Batch } from './batch.ts';
@@ -50,13 +50,33 @@ export interface OutputFile {
   write(bytes: Uint8Array): number;
   size(): number;
   truncate(size: number): void;
+  /** Whether its last line has no end, as far as that can be read. */
+  isCutOff(): boolean;
 }
 
 const fileOf = (fd: number): OutputFile => ({
   write: (bytes) => writeSync(fd, bytes),
   size: () => fstatSync(fd).size,
   truncate: (size) => ftruncateSync(fd, size),
+  isCutOff: () => isCutOff(fd),
 });
+
+function isCutOff(fd: number): boolean {
+  const { size } = fstatSync(fd);
+  if (size === 0) return false;
+  try {
+    // Opened once more: a shell opens what it appends to for writing alone.
+    const reading = openSync(`/proc/self/fd/${fd}`, 'r');
+    try {
+      const last = Buffer.alloc(1);
+      return readSync(reading, last, 0, 1, size - 1) === 1 && last.toString() !== '\n';
+    } finally {
+      closeSync(reading);
+    }
+  } catch {
+    return false;
+  }
+}
 
 /**
  * Lines in a file. A batch counts as delivered when all of its bytes are taken: of what a disk has no room for, a
@@ -64,6 +84,7 @@ const fileOf = (fd: number): OutputFile => ({
  * the end.
  */
 export function createFileOutput(file: OutputFile): Sink {
+  let isBegun = false;
   let part: { readonly text: string; readonly bytes: Buffer; readonly from: number; taken: number } | null =
     null;
   return {
@@ -72,7 +93,8 @@ export function createFileOutput(file: OutputFile): Sink {
       const text = `${lines.join('\n')}\n`;
       try {
         // After a session that was lost it may be cut in another way: what there is of it is then a line of its own.
-        const isOther = part !== null && part.taken > 0 && part.text !== text;
+        // So is what a process has left that was killed.
+        const isOther = part === null || part.taken === 0 ? !isBegun && file.isCutOff() : part.text !== text;
         if (part?.text !== text)
           part = { text, bytes: Buffer.from(isOther ? `\n${text}` : text), from: file.size(), taken: 0 };
         const { bytes } = part;
@@ -85,6 +107,7 @@ export function createFileOutput(file: OutputFile): Sink {
         return { ...CLOSED, outcome: 'failed', said: failureOf(error) };
       }
       part = null;
+      isBegun = true;
       return DELIVERED;
     },
     async close() {

@@ -59,14 +59,21 @@ describe('a position', () => {
         const place = { at: 'copy', position: String(at), afterSku } as const;
         expect(readPlace(writePlace(place))).toEqual(place);
         expect(readPlace(at)).toEqual({ at: 'changes', position: String(at) });
+        const seen = String(at + 1n);
+        for (const behind of [{ ...place, seen }, { at: 'changes', position: String(at), seen } as const])
+          expect(readPlace(writePlace(behind))).toEqual(behind);
+        expect(writePlace({ ...place, seen: String(at) })).toBe(writePlace(place));
       }),
     );
     expect(['start', 'now'].map((text) => writePlace(readPlace(text)))).toEqual(['start', 'now']);
   });
 
-  test.each(['', '-1', '1.5', 'NaN', ' 1', '1\n', 'first', '12345678901234567890'])('is not %j', (text) => {
-    expect(() => readPlace(text)).toThrow(expect.objectContaining({ kind: 'invalid' }));
-  });
+  test.each(['', '-1', '1.5', 'NaN', ' 1', '1\n', 'first', '1-', '1-a', '12345678901234567890'])(
+    'is not %j',
+    (text) => {
+      expect(() => readPlace(text)).toThrow(expect.objectContaining({ kind: 'invalid' }));
+    },
+  );
 });
 
 const withCode = (code: string) => Object.assign(new Error('x'), { code });

@@ -1,5 +1,7 @@
+import postgres from 'postgres';
 import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { type Batch, type Change, follow, followInto, productAfter } from '../../src/client/follow.ts';
+import { readBatch } from '../../src/client/read-batch.ts';
 import { keepPosition } from '../../src/client/store.ts';
 import { connect } from '../../src/store/connection/db.ts';
 import { answerAsked, found, knownSkus, removeByDelta, useStore } from '../store/support.ts';
@@ -89,6 +91,26 @@ describe('follow', () => {
     await eventually(() => taken.includes('C'), { what: 'the change after the connection was lost' });
     stop.abort();
     await following;
+  });
+
+  test('knows when a change was, whatever the session writes of numbers and times', async () => {
+    const seen = async (settings: Readonly<Record<string, string>>) => {
+      const sql = postgres(store.url, { max: 1, connection: settings });
+      onTestFinished(() => sql.end({ timeout: 1 }));
+      const { changes } = await readBatch(sql, '0', 100);
+      return changes.map(({ observed_at }) => observed_at);
+    };
+    const [at] = await store.sql<[{ ms: number }]>`
+      select (extract(epoch from max(observed_at)) * 1000)::float8 as ms from catalog.changes(0)`;
+    const times = await seen({});
+    expect(times.at(-1)?.getTime()).toBe(Math.floor(at.ms));
+    const others = {
+      extra_float_digits: '-12',
+      DateStyle: 'German',
+      IntervalStyle: 'iso_8601',
+      TimeZone: 'Asia/Kabul',
+    };
+    expect(await seen(others)).toEqual(times);
   });
 
   test('says by kind what is wrong', async () => {

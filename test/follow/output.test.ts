@@ -1,6 +1,10 @@
-import { expect, test } from 'vitest';
+import { appendFileSync, closeSync, mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { PassThrough } from 'node:stream';
+import { expect, onTestFinished, test } from 'vitest';
 import { cut } from '../../src/follow/batch.ts';
-import { createFileOutput, type OutputFile } from '../../src/follow/output.ts';
+import { createFileOutput, type OutputFile, outputTo } from '../../src/follow/output.ts';
 import { changeAt } from './changes.ts';
 
 const [batch] = cut(
@@ -30,6 +34,7 @@ class SmallFile implements OutputFile {
   }
 
   size = () => this.bytes.length;
+  isCutOff = () => this.bytes.length > 0 && this.bytes.at(-1) !== 0x0a;
 
   truncate(size: number): void {
     this.bytes = this.bytes.subarray(0, size);
@@ -68,6 +73,24 @@ test('a batch that comes in another cut begins a line of its own', async () => {
   const [first = ''] = batch!.lines;
   expect(await output.deliver({ ...batch!, lines: [first] }, never)).toMatchObject({ outcome: 'delivered' });
   expect(file.text.split('\n').slice(1)).toEqual([first, '']);
+});
+
+test('what a process has left of a line that was killed on a full disk spoils no line of the next one', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'output-'));
+  onTestFinished(() => rmSync(folder, { recursive: true }));
+  const path = join(folder, 'changes.ndjson');
+  const follows = async () => {
+    // As a shell opens it for `>> file`: it cannot be read from.
+    const fd = openSync(path, 'a');
+    const stdout = Object.assign(new PassThrough(), { fd });
+    expect(await outputTo(stdout).deliver(batch!, never)).toMatchObject({ outcome: 'delivered' });
+    closeSync(fd);
+  };
+  await follows();
+  appendFileSync(path, '{"position":3,"ki');
+  await follows();
+  await follows();
+  expect(readFileSync(path, 'utf8')).toBe(`${TEXT}{"position":3,"ki\n${TEXT}${TEXT}`);
 });
 
 test('a file that takes nothing, and says nothing, is no reason to ask it for ever', async () => {

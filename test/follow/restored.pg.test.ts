@@ -4,6 +4,7 @@ import type { Follow } from '../../src/cli/follow/wanted.ts';
 import { parseFilters } from '../../src/follow/filter.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { connect, type Sql } from '../../src/store/connection/db.ts';
+import { knownSkus } from '../store/support.ts';
 import { createDatabase, type TestDatabase } from '../support/db.ts';
 import { eventually } from '../support/eventually.ts';
 import { movePrices, positionNow, positionsAfter } from './changes.ts';
@@ -46,7 +47,11 @@ async function withBackup({ known }: { readonly known: boolean }) {
 }
 
 /** Follows as a process does, until it ends by itself or is stopped. */
-function following(url: () => string | Promise<string>, more: Partial<Follow> = {}) {
+function following(
+  url: () => string | Promise<string>,
+  more: Partial<Follow> = {},
+  taking: () => Promise<void> = () => Promise.resolve(),
+) {
   const stop = new AbortController();
   onTestFinished(() => stop.abort());
   const seen: number[] = [];
@@ -54,8 +59,9 @@ function following(url: () => string | Promise<string>, more: Partial<Follow> = 
   const ended = followOn({
     wanted: { ...WANTED, ...more },
     sink: {
-      limits: { changes: 100, bytes: 100_000 },
+      limits: { changes: 1000, bytes: 100_000 },
       async deliver({ lines }) {
+        await taking();
         seen.push(...lines.map((line) => (JSON.parse(line) as { position: number }).position));
         return OK;
       },
@@ -81,7 +87,10 @@ function following(url: () => string | Promise<string>, more: Partial<Follow> = 
 
 const cutOff = (sql: Sql) => sql`
   select pg_terminate_backend(pid) from pg_stat_activity
-  where datname = current_database() and application_name = 'catalog-mirror follow shop'`;
+  where datname = current_database() and application_name like 'catalog-mirror follow%'`;
+
+/** More than a piece of a copy has. */
+const skuNames = Array.from({ length: 150 }, (_, n) => `S${n + 1000}`);
 
 test.each([
   ['as it was', { known: true, goesOn: false }],
@@ -136,6 +145,39 @@ test('a first copy that was further than the backup knows is no place to go on f
   url = backup.url;
   await cutOff(source.sql);
   await expect(ended).rejects.toMatchObject({ kind: 'position-lost' });
+});
+
+test.each([
+  ['under a name, nor for the next process', 'shop'],
+  ['without one', null],
+])('a backup that has not what a first copy has shown is no place to go on from %s', async (_, name) => {
+  const { source, backup } = await withBackup({ known: false });
+  await knownSkus(source.sql, skuNames);
+  let url = source.url;
+  const pieces: (() => void)[] = [];
+  const { begun, ended } = following(
+    () => url,
+    { name, from: 'start' },
+    async () => {
+      const { promise, resolve } = Promise.withResolvers<void>();
+      pieces.push(resolve);
+      await promise;
+    },
+  );
+  await begun;
+  await eventually(() => pieces.length === 1);
+  await movePrices(source.sql, 1);
+  pieces[0]?.();
+  await eventually(() => pieces.length === 2);
+  // So it was when the backup was made, before that change.
+  for (const kept of await source.sql`select name, position, delivery, after_sku from catalog_internal.followers`)
+    await backup.sql`insert into catalog_internal.followers ${backup.sql(kept)}`;
+  url = backup.url;
+  await cutOff(source.sql);
+  pieces[1]?.();
+  await expect(ended).rejects.toMatchObject({ kind: 'position-lost' });
+  if (name === null) return;
+  await expect(following(() => backup.url).ended).rejects.toMatchObject({ kind: 'position-lost' });
 });
 
 test('who is set back by hand while the session is lost goes back', async () => {

@@ -221,10 +221,14 @@ export const FOLLOWERS: readonly Mutant[] = [
     ['test/client/follow.pg.test.ts'],
     [
       'clients: the first copy goes on behind its beginning',
-      "return batchOf(changes, { at: 'copy', position, afterSku: last.sku }, true);",
+      "return batchOf(changes, { at: 'copy', position, afterSku: last.sku, seen: last.position }, true);",
       "return batchOf(changes, { at: 'changes', position }, true);",
     ],
-    ['clients: a batch is not all that was asked for', 'String(most),', 'String(most - 1),'],
+    [
+      'clients: a batch is not all that was asked for',
+      'const given = [position, String(most)];',
+      'const given = [position, String(most - 1)];',
+    ],
   ),
   ...faultsOf(
     'src/client/change.ts',

@@ -111,4 +111,67 @@ export const SELLERS: readonly Mutant[] = [
     ['test/status/health.test.ts'],
     ['health: maintenance fails in silence', "new Set(['maintenance', 'metadata',", "new Set(['metadata',"],
   ),
+  ...faultsOf(
+    'src/client/read-batch.ts',
+    ['test/client/restored.pg.test.ts'],
+    ['clients: what a copy has shown is not asked after', 'seen === undefined\n', 'true\n'],
+    [
+      'clients: what a copy has shown is forgotten',
+      'afterSku: last.sku, seen: last.position }',
+      'afterSku: last.sku }',
+    ],
+    [
+      'clients: what a copy has shown is forgotten at its end',
+      "{ at: 'changes', ...readingOf(place) }",
+      "{ at: 'changes', position }",
+    ],
+  ),
+  ...faultsOf(
+    'src/client/read-batch.ts',
+    ['test/client/follow.pg.test.ts'],
+    ['clients: a time has as many digits as the session writes', '* 1000)::text', '* 1000)::float8::text'],
+  ),
+  ...faultsOf(
+    'src/client/position.ts',
+    ['test/client/restored.pg.test.ts', 'test/client/change.test.ts'],
+    ['clients: what a copy has shown is asked after for ever', 'BigInt(seen) <= BigInt(position)', 'false'],
+  ),
+  ...faultsOf(
+    'src/follow/follower.ts',
+    ['test/follow/restored.pg.test.ts'],
+    [
+      'followers: what a first copy has shown is forgotten',
+      'if (page.shownTo !== undefined) this.#kept.place',
+      'if (false) this.#kept.place',
+    ],
+  ),
+  ...faultsOf(
+    'src/cli/follow/following.ts',
+    ['test/follow/restored.pg.test.ts'],
+    [
+      'followers: a copy without a name goes on in any database',
+      'if (known.place !== null) await checkNotSetBack(client, known.place, known.place);',
+      '',
+    ],
+    [
+      'followers: the next process does not know what a copy has shown',
+      'await held.delivered(newest, newest',
+      'await held.delivered(delivered.position, newest',
+    ],
+  ),
+  ...faultsOf(
+    'src/store/setup/account.ts',
+    ['test/store/account.pg.test.ts'],
+    ['account: an adopted one is deaf to members that moved in the other', "      'muted_members',\n", ''],
+  ),
+  ...faultsOf(
+    'src/follow/output.ts',
+    ['test/follow/output.test.ts'],
+    [
+      'followers: a half line of a killed process takes the next one with it',
+      '!isBegun && file.isCutOff()',
+      'false',
+    ],
+    ['followers: a line without its end is not found', "last.toString() !== '\\n'", 'false'],
+  ),
 ];

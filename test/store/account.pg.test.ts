@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
 import { ConfigError } from '../../src/config/config.ts';
+import { storeMuted } from '../../src/store/answer/members.ts';
 import { addressOf, adoptAccount, noteAccount, readAccount } from '../../src/store/setup/account.ts';
 import { answerAsked, found, knownSkus, ledger, mark, pricesOf, useStore } from './support.ts';
 
@@ -80,6 +81,8 @@ test('an adopted account begins with nothing that was learned of the other: all 
   ];
   expect(await trusted()).toEqual([{ sku: 'A' }, { sku: 'L' }]);
   await sql`insert into catalog_internal.left_tokens values ('m1', now())`;
+  // Of this partner it moves with each refresh, and is no history.
+  await storeMuted(sql, { muted: [{ part: 'product', path: '["views"]' }], unmuted: [], renewed: [] });
   await adoptAccount(sql, OTHER);
   expect(await noteAccount(sql, OTHER)).toBe('known');
   const [sync] = await sql`select to_jsonb(s) as row from catalog_internal.sync s`;
@@ -95,6 +98,7 @@ test('an adopted account begins with nothing that was learned of the other: all 
       (select count(*)::int from catalog_internal.live_rates) as rates,
       (select count(*)::int from catalog.calibration) as tests, (select count(*)::int from catalog_internal.random_looks) as drawn,
       (select count(*)::int from catalog_internal.left_tokens) as left,
+      (select count(*)::int from catalog_internal.muted_members) as muted,
       (select move_rate < 0.5 from catalog_internal.beliefs) as unlearned,
       (select count(*)::int from catalog_internal.tasks where failures > 0 or next_at > now()) as waiting`;
   expect(left).toEqual({
@@ -104,6 +108,7 @@ test('an adopted account begins with nothing that was learned of the other: all 
     tests: 0,
     drawn: 0,
     left: 0,
+    muted: 0,
     unlearned: true,
     waiting: 0,
   });

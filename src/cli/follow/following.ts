@@ -5,7 +5,7 @@ import { connectAlone, type LoneClient } from '../../store/connection/db.ts';
 import { isLockNotAvailable } from '../../store/connection/locks.ts';
 import { DEATH_NOTICED_WITHIN_MS } from '../../store/connection/own-session.ts';
 import { isConnectionLost, storeFailure } from '../../store/connection/sql-errors.ts';
-import { checkNotSetBack } from '../../store/history/feed.ts';
+import { checkNotSetBack, newestOf } from '../../store/history/feed.ts';
 import { NameHeld } from '../../store/history/follower-name.ts';
 import {
   beginningOf,
@@ -111,7 +111,9 @@ async function followOnce(life: Lifetime, known: Known, session: Session, begun:
  */
 async function goneOn(client: LoneClient, held: NameHeld, delivered: Place, kept: Place): Promise<void> {
   await checkNotSetBack(client, delivered, kept).catch(async (error: unknown) => {
-    if (error instanceof FollowerError) await held.delivered(delivered.position, delivered.afterSku, null);
+    const newest = newestOf(delivered);
+    if (error instanceof FollowerError)
+      await held.delivered(newest, newest > delivered.position ? null : delivered.afterSku, null);
     throw error;
   });
 }
@@ -121,6 +123,7 @@ async function placed(life: Lifetime, known: Known, client: LoneClient): Promise
   const { wanted, clock, stopped } = life;
   const { name, from } = wanted;
   if (name === null) {
+    if (known.place !== null) await checkNotSetBack(client, known.place, known.place);
     known.place ??= {
       position: await beginningOf(client, from),
       afterSku: from === 'start' ? '' : null,
@@ -144,7 +147,8 @@ async function placed(life: Lifetime, known: Known, client: LoneClient): Promise
     if ('position' in taken) {
       const held = new NameHeld(client, name, known.holder);
       if (known.place !== null) await goneOn(client, held, known.place, taken);
-      known.place = taken;
+      const shownTo = known.place?.shownTo;
+      known.place = { ...taken, ...(shownTo !== undefined && { shownTo }) };
       return held;
     }
     if (clock.monotonic() >= until || stopped.aborted)

@@ -40,6 +40,8 @@ export interface Page {
   readonly readTo: bigint;
   /** Of the first copy: the SKU up to which it was read; null: these are changes. */
   readonly copiedTo: string | null;
+  /** Of the first copy: the newest position when it was read. */
+  readonly shownTo?: bigint;
   /** Nothing more is there at present. */
   readonly isEnd: boolean;
 }
@@ -175,13 +177,19 @@ export async function readCopy(
     [afterSku, skus],
     filter,
   );
+  const last = rows.at(-1);
   return {
     changes: rows.filter(({ passes }) => passes).map((row) => changeOf(row, position, true)),
     readTo: position,
-    copiedTo: rows.at(-1)?.sku ?? null,
+    copiedTo: last?.sku ?? null,
+    ...(last !== undefined && { shownTo: BigInt(last.position) }),
     isEnd: false,
   };
 }
+
+/** The position up to which a receiver may have been told of changes, those that a first copy has shown among them. */
+export const newestOf = ({ position, shownTo = position }: Place): bigint =>
+  shownTo > position ? shownTo : position;
 
 /**
  * Checks that a place which is kept is still one to go on from, by what was delivered from it: a database that was
@@ -191,14 +199,15 @@ export async function readCopy(
  * @throws FollowerError `position-lost`
  */
 export async function checkNotSetBack(client: LoneClient, delivered: Place, kept: Place): Promise<void> {
-  if (kept.position < delivered.position)
-    await readChanges(client, delivered.position, 1, {
+  const newest = newestOf(delivered);
+  if (kept.position < newest)
+    await readChanges(client, newest, 1, {
       kinds: null,
       brands: null,
       skus: null,
       watchlist: false,
     });
-  else if (kept.position === delivered.position && isCopyBehind(delivered.afterSku, kept.afterSku))
+  if (kept.position === delivered.position && isCopyBehind(delivered.afterSku, kept.afterSku))
     throw positionLost();
 }
 

@@ -37,6 +37,8 @@ export interface Place {
   readonly sendingTo: bigint | null;
   readonly failures: number;
   readonly refusals: number;
+  /** Of a first copy: the position up to which it may have told of changes, as far as this process knows. */
+  readonly shownTo?: bigint;
 }
 
 export type Delivery = 'stdout' | 'webhook';

@@ -194,6 +194,7 @@ export async function adoptAccount(sql: Sql, account: Account): Promise<void> {
       'hint_sources',
       'learned_names',
       'left_tokens',
+      'muted_members',
     ])
       await scanning(tx`delete from ${tx(`catalog_internal.${table}`)}`);
     for (const table of [
