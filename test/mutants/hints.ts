@@ -221,10 +221,10 @@ export const HINTS: readonly Mutant[] = [
       'catalog_internal.hints IN ROW EXCLUSIVE MODE',
     ],
   ),
-  ...faultsOf('drizzle/0025_hints_beside.sql', BY_MANIFEST, [
+  ...faultsOf('drizzle/0062_sessions_of_sellers.sql', BY_MANIFEST, [
     'catalog.hint: names of the mirror’s own are taken',
-    "'^(manifest|delta)\\.'",
-    "'^(manifest)\\.'",
+    "'^(manifest|delta)[.]'",
+    "'^(manifest)[.]'",
   ]),
   ...faultsOf('src/sync/reprice/hints.ts', BY_MANIFEST, [
     'hints: the mirror’s own sources are announced',

@@ -1,7 +1,7 @@
 -- Everything that is known of one SKU and decides what its prices are worth, for whoever doubts one of them.
 -- Null: it is not known. With the owner's rights, as most of it is nobody's to read as a whole.
 CREATE OR REPLACE FUNCTION catalog.explain(sku text) RETURNS jsonb
-LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET extra_float_digits = 1 AS $$
   SELECT jsonb_build_object(
     'sku', s.sku,
     'at', statement_timestamp(),

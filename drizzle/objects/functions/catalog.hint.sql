@@ -8,7 +8,7 @@ DECLARE
   named text := btrim(hint.source, E' \t\r\n');
 BEGIN
   -- Names of the mirror's own sources are not a seller's to use.
-  IF named IS NULL OR length(named) NOT BETWEEN 1 AND 60 OR named ~ '^(manifest|delta)\.' OR NOT EXISTS (SELECT FROM catalog.skus s WHERE s.sku = hint.sku) THEN
+  IF named IS NULL OR length(named) NOT BETWEEN 1 AND 60 OR named ~ '^(manifest|delta)[.]' OR NOT EXISTS (SELECT FROM catalog.skus s WHERE s.sku = hint.sku) THEN
     RETURN false;
   END IF;
   BEGIN

@@ -3,7 +3,7 @@
 -- with an exception handler. It always does, and gives another reason where it would refuse any COMMIT: the
 -- same that it gives here, in a function, where none is possible.
 CREATE OR REPLACE FUNCTION catalog.refresh_begin(skus text[], timeout interval, refused text) RETURNS jsonb
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET extra_float_digits = 1 AS $$
 DECLARE
   longest CONSTANT integer := 600;
   seconds float8 := extract(epoch FROM refresh_begin.timeout);

@@ -3,7 +3,7 @@
 -- generation. Nothing is waited for of which the partner has said meanwhile that it needs longer than there
 -- is time (deferred, or an error).
 CREATE OR REPLACE FUNCTION catalog.refresh_wait(INOUT ticket jsonb, OUT waits boolean)
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET extra_float_digits = 1 AS $$
 DECLARE
   waited float8 := (ticket ->> 'waited')::float8;
   remaining float8 := (ticket ->> 'timeout')::float8 - waited;
