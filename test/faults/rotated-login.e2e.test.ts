@@ -57,7 +57,7 @@ describe('a login in DATABASE_URL_FILE that is rotated', () => {
           async () => {
             // Again and again: one that had logged in just before, and was not listed yet, would go on.
             await sql`select pg_terminate_backend(pid) from pg_stat_activity where usename = ${name}`;
-            return (await get(app, '/readyz')).text.includes('Postgres rejects the login (28');
+            expect((await get(app, '/readyz')).text).toContain('Postgres rejects the login (28');
           },
           {
             what: 'that it is said',
