@@ -31,7 +31,7 @@ import {
   sqlState,
 } from '../store/connection/sql-errors.ts';
 import { createCountsReader, storedCounts } from '../store/status/counts-reader.ts';
-import { type LockHolder, readLockHoldersAside } from '../store/status/lock-holders.ts';
+import { askLockHoldersAside, type LockHolder } from '../store/status/lock-holders.ts';
 import type { WrongClock } from '../sync/clocks.ts';
 import type { SyncContext } from '../sync/context.ts';
 import { type StatusLines, statusLines } from '../telemetry/log/lines.ts';
@@ -99,7 +99,7 @@ export function createHealth(
   const factsOf = factsReader(sql, limits);
   const statusOf = statusReader(sql, settings, statusLines(log, clock));
   const startedAt = clock.monotonic();
-  const lockedTextOf = createLockedReader(sql);
+  const askedAside = createAsideReader(sql);
   let queuesAnswer = true;
 
   /** What is wrong with the queues; null: they answer. */
@@ -118,7 +118,7 @@ export function createHealth(
       queuesFailure(),
       within(factsOf(), ANSWER_WITHIN_MS).catch(async (error: unknown) => {
         log.debug({ event: 'status.unread', err: error });
-        unreadable = (await lockedTextOf(error)) ?? unreadableText(error, atWork());
+        unreadable = (await askedAside(error)) ?? unreadableText(error, atWork());
         return null;
       }),
     ]);
@@ -184,17 +184,18 @@ function factsReader(sql: Sql, limits: PaceLimits): () => Promise<ReadFacts> {
 }
 
 /** Of what is left of an answer's time. */
-const LOCKS_WITHIN_MS = 1000;
+const ASIDE_WITHIN_MS = 1000;
 
 /**
- * Who has locked what facts are read from, where that is why they did not come in time or at all; null: nobody. One
- * question at a time, on a connection of its own: those of the pool may all be waiting.
+ * Why facts did not come in time or at all, where a connection of its own finds out: those of the pool may all be
+ * waiting. Who has locked what they are read from; or that Postgres lets nobody in, which it tells the pool once for
+ * each connection that it tries, and a statement behind many others not in time. Null: neither. One question at a time.
  */
-function createLockedReader(sql: Sql): (cause: unknown) => Promise<string | null> {
+function createAsideReader(sql: Sql): (cause: unknown) => Promise<string | null> {
   let asking: Promise<readonly LockHolder[]> | null = null;
   const ask = async () => {
     try {
-      return await readLockHoldersAside(sql, 'all');
+      return await askLockHoldersAside(sql, 'all');
     } finally {
       asking = null;
     }
@@ -202,8 +203,12 @@ function createLockedReader(sql: Sql): (cause: unknown) => Promise<string | null
   return async (cause) => {
     if (!isOutOfTime(cause) && !isLockNotAvailable(cause)) return null;
     asking ??= ask();
-    const [holder] = await within(asking, LOCKS_WITHIN_MS).catch(() => []);
-    return holder === undefined ? null : lockedText(holder);
+    try {
+      const [holder] = await within(asking, ASIDE_WITHIN_MS);
+      return holder === undefined ? null : lockedText(holder);
+    } catch (error) {
+      return remediedText(error);
+    }
   };
 }
 
@@ -259,16 +264,20 @@ const DATABASE_MISSING =
 const untrusted = (error: unknown): string =>
   `the certificate of Postgres is not trusted (${sqlState(error) ?? ''}): check sslmode and the file of sslrootcert in DATABASE_URL`;
 
-/** The page shows no driver messages: only the SQLSTATE of a refused statement, or that Postgres does not answer. */
-function unreadableText(error: unknown, atWork: readonly StatementAtWork[]): string {
-  if (error instanceof IncompleteMirror) return error.message;
+/** An error of Postgres that says what is to be done; null for any other. */
+function remediedText(error: unknown): string | null {
   if (isLoginRejected(error)) return loginRejected(error);
   if (isDatabaseMissing(error)) return DATABASE_MISSING;
   if (isUntrusted(error)) return untrusted(error);
-  const closed = closedDatabase(error);
-  if (closed !== null) return `${closed.what} (${sqlState(error) ?? ''}): ${closed.hint}`;
-  const remedy = remedyOf(error);
-  if (remedy !== null) return `${remedy.what} (${sqlState(error) ?? ''}): ${remedy.hint}`;
+  const known = closedDatabase(error) ?? remedyOf(error);
+  return known === null ? null : `${known.what} (${sqlState(error) ?? ''}): ${known.hint}`;
+}
+
+/** The page shows no driver messages: only the SQLSTATE of a refused statement, or that Postgres does not answer. */
+function unreadableText(error: unknown, atWork: readonly StatementAtWork[]): string {
+  if (error instanceof IncompleteMirror) return error.message;
+  const remedied = remediedText(error);
+  if (remedied !== null) return remedied;
   return isAnswer(error)
     ? `the mirror cannot be read: Postgres answers ${sqlState(error) ?? ''}; run \`catalog-mirror doctor\``
     : (busyText(atWork) ?? POSTGRES_AWAY);

@@ -107,19 +107,21 @@ export class Locked extends Error {
   }
 }
 
-/** The same on a connection of its own: all of the pool may be waiting. Empty where it cannot be asked. */
-export async function readLockHoldersAside(sql: Sql, unwaited?: Unwaited): Promise<LockHolder[]> {
+/** The same on a connection of its own: all of the pool may be waiting. Rejects where Postgres cannot be asked. */
+export async function askLockHoldersAside(sql: Sql, unwaited?: Unwaited): Promise<LockHolder[]> {
   const url = urlOf(sql);
   if (url === null) return [];
   const aside = connect(url, { max: 1 });
   try {
     return await readLockHolders(aside, unwaited);
-  } catch {
-    return [];
   } finally {
     void aside.end({ timeout: 0 });
   }
 }
+
+/** The same, empty where Postgres cannot be asked. */
+const readLockHoldersAside = (sql: Sql, unwaited?: Unwaited): Promise<LockHolder[]> =>
+  askLockHoldersAside(sql, unwaited).catch(() => []);
 
 /** The error, or one that names who holds the lock, where it says that a lock was not to be had in time. */
 export async function namingHolder(sql: Sql, error: unknown): Promise<unknown> {

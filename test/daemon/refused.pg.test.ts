@@ -1,0 +1,45 @@
+import { expect, test } from 'vitest';
+import { createHealth } from '../../src/daemon/health.ts';
+import { systemClock } from '../../src/lib/clock.ts';
+import { connect } from '../../src/store/connection/db.ts';
+import { createLogger } from '../../src/telemetry/log/logger.ts';
+import { createMetrics } from '../../src/telemetry/metrics/metrics.ts';
+import { useStore } from '../store/support.ts';
+import { settingsWith } from '../support/settings.ts';
+
+const store = useStore();
+
+const BEHIND = 300;
+
+test.each([
+  ['a login', () => Object.assign(new URL(store.url), { username: 'nobody_here', password: 'x' }), '(28'],
+  ['a database', () => Object.assign(new URL(store.url), { pathname: '/nowhere_here' }), '(3D000)'],
+])(
+  '%s that Postgres refuses is said behind hundreds of statements, each refused by a connection of its own',
+  async (_what, url, code) => {
+    const sql = connect(url().href, { max: 2 });
+    const waiting = Array.from({ length: BEHIND }, () => sql`select`.catch(() => {}));
+    const health = createHealth(
+      {
+        config: settingsWith(),
+        sync: { sql, clock: systemClock },
+        log: createLogger({ level: 'silent', secrets: () => [] }),
+        backend: { ping: () => Promise.resolve(), describe: () => '' },
+        metrics: createMetrics({ version: '1' }),
+        pause: { failure: () => null },
+        clocks: { wrong: () => null },
+        breaker: { explain: () => null },
+      },
+      { lastJobAt: () => null, silentMs: () => 0 },
+    );
+    try {
+      expect(await health.ready()).toMatchObject({
+        ok: false,
+        reason: expect.stringContaining(code) as unknown,
+      });
+    } finally {
+      await sql.end({ timeout: 0 });
+      await Promise.all(waiting);
+    }
+  },
+);
