@@ -16,7 +16,7 @@ import {
   KEEP_ALIVE_MS,
   SCAN_WITHIN_MS,
 } from '../store/connection/db.ts';
-import { sessionConnection, sessionUrl } from '../store/connection/session.ts';
+import { applicationName, sessionConnection, sessionUrl } from '../store/connection/session.ts';
 import { QUEUE_SCHEMA } from '../store/setup/occupied.ts';
 
 /** The means of all queues and workers of a process whose queues are in Postgres. */
@@ -56,7 +56,7 @@ export function createPostgresQueues({
     query_timeout: answerWithinMs,
     keepAlive: true,
     keepAliveInitialDelayMillis: KEEP_ALIVE_MS,
-    application_name: 'catalog-mirror queues',
+    application_name: applicationName('catalog-mirror queues', present()),
     // Where a pooler drops what a session starts with, this arrives all the same. The pool waits for it, which its
     // types do not say.
     onConnect: (client) => client.query(`set search_path = ${QUEUE_SCHEMA}`) as unknown as void,

@@ -247,6 +247,20 @@ export const CONNECTIONS: readonly Mutant[] = [
     tests: FILES,
   },
   {
+    breaks: 'names: sessions are called as DATABASE_URL says, and the mirror does not know its own',
+    file: 'src/store/connection/session.ts',
+    from: "return name === '' ? own : `${own} (${name})`;",
+    to: "return name === '' ? own : name;",
+    tests: ['test/daemon/sessions.e2e.test.ts'],
+  },
+  {
+    breaks: 'readyz: a rejected login is not said where many statements wait',
+    file: 'src/daemon/health.ts',
+    from: '    } catch (error) {\n      return remediedText(error);',
+    to: '    } catch (error) {\n      return error === null ? remediedText(error) : null;',
+    tests: ['test/daemon/refused.pg.test.ts'],
+  },
+  {
     breaks: 'tls: a file that is away ends the daemon as its queues connect',
     file: 'src/queues/postgres-queues.ts',
     from: 'connectionString: sessionUrl(present()),',

@@ -2,15 +2,16 @@ import fc from 'fast-check';
 import pg from 'pg';
 import postgres from 'postgres';
 import { expect, test } from 'vitest';
-import { SESSION, sessionConnection } from '../../src/store/connection/session.ts';
+import { applicationName, SESSION, sessionConnection } from '../../src/store/connection/session.ts';
 
 const pins = Object.keys(SESSION).length;
 
 test.each([
   ['postgres://h/db', 'postgres://h/db'],
   ['postgres://h/db?search_path=public', 'postgres://h/db'],
-  ['postgres://h/db?Search_Path=public&application_name=mine', 'postgres://h/db?application_name=mine'],
-  ['postgres://h/db?application_name=a&statement%5Ftimeout=5', 'postgres://h/db?application_name=a'],
+  ['postgres://h/db?Search_Path=public&connect_timeout=9', 'postgres://h/db?connect_timeout=9'],
+  ['postgres://h/db?connect_timeout=9&statement%5Ftimeout=5', 'postgres://h/db?connect_timeout=9'],
+  ['postgres://h/db?Application%5Fname=a', 'postgres://h/db'],
   ['postgres://u:p%3Fw@h/db?datestyle=German', 'postgres://u:p%3Fw@h/db'],
 ])('of %s the drivers get %s', (given, url) => {
   expect(sessionConnection(given).url).toBe(url);
@@ -59,4 +60,12 @@ test('whatever the name of a database, both drivers read the same from its URL, 
 test('a URL without a database leaves it to the drivers', () => {
   expect(sessionConnection('postgres://h')).not.toHaveProperty('database');
   expect(sessionConnection('postgres://h/?x=%41')).not.toHaveProperty('database');
+});
+
+test.each([
+  ['postgres://h/db', 'catalog-mirror'],
+  ['postgres://h/db?application_name=', 'catalog-mirror'],
+  ['postgres://h/db?x=1&Application%5FName=our%20shop', 'catalog-mirror (our shop)'],
+])('sessions of %s are called %s', (url, name) => {
+  expect(applicationName('catalog-mirror', url)).toBe(name);
 });

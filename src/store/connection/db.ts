@@ -6,6 +6,7 @@ import { endingDropped } from './dropped-sessions.ts';
 import { asLogin, readOwnSession } from './own-session.ts';
 import type { Ask } from './pooler.ts';
 import {
+  applicationName,
   CLIENT_CHECK,
   CLIENT_CHECK_PIN,
   NO_TRANSACTION_TIMEOUT,
@@ -68,7 +69,8 @@ export interface ConnectOptions {
 export function connect(url: DatabaseUrl, options: ConnectOptions = {}): Sql {
   if (!('settlesWhatIsLost' in postgres))
     throw new Error('postgres.js is without ops/patches: run npm ci with scripts, or npm run prepare');
-  const { url: bare, options: settings, ...connection } = sessionConnection(present(url));
+  const presentUrl = present(url);
+  const { url: bare, options: settings, ...connection } = sessionConnection(presentUrl);
   const { name = 'catalog-mirror', answerWithinMs, workWithinMs = SCAN_WITHIN_MS } = options;
   const work = watchWork({ open: () => connect(url, { max: 1, name }), pool: () => sql, workWithinMs });
   const sql: Sql = postgres(bare, {
@@ -85,7 +87,7 @@ export function connect(url: DatabaseUrl, options: ConnectOptions = {}): Sql {
     ...(typeof url === 'function' && { pass: () => presentPassword(sql, url) }),
     backoff: (failures) => Math.min(RECONNECT_MAX_SECONDS, 0.1 * 2 ** failures) * (0.5 + Math.random() / 2),
     connection: {
-      application_name: name,
+      application_name: applicationName(name, presentUrl),
       options: settings,
     },
   });
@@ -269,7 +271,8 @@ export interface LoneOptions {
  */
 export async function connectAlone(url: DatabaseUrl, options: LoneOptions): Promise<LoneClient> {
   const { checkIdleMs, answerWithinMs = ANSWER_WITHIN_MS, ...given } = options;
-  const { url: connectionString, ...session } = sessionConnection(present(url));
+  const presentUrl = present(url);
+  const { url: connectionString, ...session } = sessionConnection(presentUrl);
   const client = new pg.Client({
     connectionString,
     ...session,
@@ -277,6 +280,7 @@ export async function connectAlone(url: DatabaseUrl, options: LoneOptions): Prom
     keepAliveInitialDelayMillis: KEEP_ALIVE_MS,
     connectionTimeoutMillis: CONNECT_WITHIN_MS,
     ...given,
+    application_name: applicationName(given.application_name, presentUrl),
   });
   // An idle connection that breaks emits; the next statement reports it.
   client.on('error', () => {});

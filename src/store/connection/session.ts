@@ -68,7 +68,7 @@ export const CLIENT_CHECK_PIN = ` -c client_connection_check_interval=${CLIENT_C
 
 const PINNED: ReadonlySet<string> = new Set(Object.keys(SESSION).map((name) => name.toLowerCase()));
 
-/** `url`: without parameters of TLS, without `options`, and without those that SESSION has. */
+/** `url`: without parameters of TLS, `options`, `application_name`, and those that SESSION has. */
 export interface SessionConnection extends PostgresConnection {
   /** For a driver that takes settings as `options`: those of the URL, and then SESSION, which counts. */
   readonly options: string;
@@ -97,7 +97,9 @@ export function sessionUrl(databaseUrl: string): string {
     /^([^/]*\/\/[^/]*\/).*%.*$/s,
     (_, login: string) => login + encodeURI(databaseOf(url)),
   );
-  const kept = pairsOf(url).filter((pair) => !PINNED.has(nameOf(pair)) && !isOptions(pair));
+  const kept = pairsOf(url).filter(
+    (pair) => !PINNED.has(nameOf(pair)) && !isOptions(pair) && !isApplication(pair),
+  );
   return kept.length === 0 ? head : `${head}?${kept.join('&')}`;
 }
 
@@ -108,3 +110,14 @@ function pairsOf(url: string): string[] {
 
 const nameOf = (pair: string): string => (new URLSearchParams(pair).keys().next().value ?? '').toLowerCase();
 const isOptions = (pair: string): boolean => nameOf(pair) === 'options';
+const isApplication = (pair: string): boolean => nameOf(pair) === 'application_name';
+
+/**
+ * The application_name of a session: `own`, by which the mirror knows its sessions among all others, and behind it what
+ * DATABASE_URL calls them.
+ */
+export function applicationName(own: string, databaseUrl: string): string {
+  const given = pairsOf(databaseUrl).filter(isApplication).at(-1);
+  const name = given === undefined ? '' : (new URLSearchParams(given).values().next().value ?? '');
+  return name === '' ? own : `${own} (${name})`;
+}
