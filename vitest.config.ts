@@ -76,7 +76,7 @@ export const LONG = [
   'test/security/*.e2e.test.ts',
   'test/sim/{day,price-cache,quiet,standstill,weather}.pg.test.ts',
   'test/status/*.e2e.test.ts',
-  'test/store/{failover,old-statistics}.pg.test.ts',
+  'test/store/{deleted-by-hand,failover,old-statistics}.pg.test.ts',
 ];
 /** What draws several times as many histories there, or simulates more of them. */
 export const LONGER = [

@@ -1,0 +1,78 @@
+DROP FUNCTION catalog_internal.add_history_chunks(boolean);
+--> statement-breakpoint
+CREATE OR REPLACE FUNCTION catalog_internal.add_history_chunks(ahead boolean DEFAULT false, needed bigint DEFAULT 0) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  newest bigint;
+  chunk bigint;
+  called text;
+  patience text := current_setting('lock_timeout');
+BEGIN
+  SELECT last_value INTO newest FROM catalog_internal.change_positions;
+  -- Two, or one, and all that are needed.
+  FOR chunk IN SELECT n FROM generate_series(newest / 5000000, (newest + greatest(needed, CASE WHEN ahead THEN 5000000 ELSE 500000 END)) / 5000000) n LOOP
+    called := format('price_history_%s', chunk);
+    CONTINUE WHEN to_regclass('catalog_internal.' || called) IS NOT NULL;
+    PERFORM catalog_internal.lock_changes();
+    -- Made by another while this one waited: asked of the catalog itself, as a name once not found is remembered.
+    CONTINUE WHEN EXISTS (SELECT FROM pg_class WHERE relnamespace = 'catalog_internal'::regnamespace AND relname = called);
+    BEGIN
+      IF chunk > (newest + needed) / 5000000 THEN
+        PERFORM set_config('lock_timeout', '100ms', true);
+      END IF;
+      EXECUTE format('CREATE TABLE catalog_internal.%I (LIKE catalog.price_history INCLUDING DEFAULTS)', called);
+      EXECUTE format('ALTER TABLE catalog.price_history ATTACH PARTITION catalog_internal.%I FOR VALUES FROM (%s) TO (%s)',
+        called, chunk * 5000000, (chunk + 1) * 5000000);
+      INSERT INTO catalog_internal.history_milestones SELECT last_value, clock_timestamp() FROM catalog_internal.change_positions
+      ON CONFLICT DO NOTHING;
+      PERFORM set_config('lock_timeout', patience, true);
+    EXCEPTION WHEN OTHERS THEN
+      IF ahead OR chunk <= (newest + needed) / 5000000 THEN
+        RAISE;
+      END IF;
+    END;
+  END LOOP;
+END
+$$;
+--> statement-breakpoint
+REVOKE ALL ON FUNCTION catalog_internal.add_history_chunks(boolean, bigint) FROM PUBLIC;
+--> statement-breakpoint
+CREATE OR REPLACE FUNCTION catalog_internal.forget_with_skus() RETURNS trigger
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_custom_plan AS $$
+DECLARE
+  priced bigint;
+BEGIN
+  IF TG_OP = 'TRUNCATE' THEN
+    TRUNCATE catalog_internal.due, catalog_internal.unreported_moves, catalog_internal.live_rates, catalog_internal.random_looks, catalog_internal.live_backlog, catalog_internal.hints, catalog_internal.waiting_hints, catalog_internal.refresh_requests, catalog_internal.promise_cases, catalog.products, catalog.prices;
+    -- What a reader knows is gone, and nothing tells it: all positions are refused.
+    PERFORM catalog_internal.lock_changes();
+    -- Of prices from before nothing is known, and of those from now on everything.
+    INSERT INTO catalog_internal.history_milestones (position, at) VALUES (nextval('catalog_internal.change_positions'), clock_timestamp())
+    ON CONFLICT (position) DO UPDATE SET at = excluded.at;
+    PERFORM setval('catalog_internal.dropped_positions', last_value) FROM catalog_internal.change_positions;
+    RETURN NULL;
+  END IF;
+  PERFORM FROM catalog_internal.due WHERE sku IN (SELECT sku FROM gone) ORDER BY sku FOR UPDATE;
+  DELETE FROM catalog_internal.due USING gone WHERE due.sku = gone.sku;
+  DELETE FROM catalog_internal.unreported_moves USING gone WHERE unreported_moves.sku = gone.sku;
+  DELETE FROM catalog_internal.live_rates USING gone WHERE live_rates.sku = gone.sku;
+  DELETE FROM catalog_internal.random_looks USING gone WHERE random_looks.sku = gone.sku;
+  DELETE FROM catalog_internal.live_backlog USING gone WHERE live_backlog.sku = gone.sku;
+  DELETE FROM catalog_internal.hints USING gone WHERE hints.sku = gone.sku;
+  DELETE FROM catalog_internal.waiting_hints USING gone WHERE waiting_hints.sku = gone.sku;
+  DELETE FROM catalog_internal.refresh_requests USING gone WHERE refresh_requests.sku = gone.sku;
+  DELETE FROM catalog_internal.promise_cases USING gone WHERE promise_cases.sku = gone.sku;
+  DELETE FROM catalog.products USING gone WHERE products.sku = gone.sku;
+  SELECT count(*) INTO priced FROM catalog.prices JOIN gone USING (sku);
+  IF priced > 0 THEN
+    PERFORM catalog_internal.lock_changes(), catalog_internal.add_history_chunks(needed => priced);
+    WITH moved AS (DELETE FROM catalog.prices USING gone WHERE prices.sku = gone.sku RETURNING prices.sku, prices.size, prices.price)
+    INSERT INTO catalog.price_history (sku, size, old_price, new_price, observed_at)
+    SELECT sku, size, price, NULL, now() FROM moved WHERE price IS NOT NULL ORDER BY sku, size;
+  END IF;
+  PERFORM catalog_internal.add_changes('sku', g.skus, NULL, NULL, ARRAY['state'], ARRAY[g.state], ARRAY[NULL], now())
+  FROM (SELECT state, array_agg(sku ORDER BY sku) AS skus FROM gone GROUP BY state ORDER BY state) g;
+  PERFORM catalog_internal.notify_changes() WHERE EXISTS (SELECT FROM gone);
+  RETURN NULL;
+END
+$$;
