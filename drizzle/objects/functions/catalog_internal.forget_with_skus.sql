@@ -5,7 +5,7 @@
 CREATE OR REPLACE FUNCTION catalog_internal.forget_with_skus() RETURNS trigger
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_custom_plan AS $$
 DECLARE
-  priced bigint;
+  moves bigint;
 BEGIN
   IF TG_OP = 'TRUNCATE' THEN
     TRUNCATE catalog_internal.due, catalog_internal.unreported_moves, catalog_internal.live_rates, catalog_internal.random_looks, catalog_internal.live_backlog, catalog_internal.hints, catalog_internal.waiting_hints, catalog_internal.refresh_requests, catalog_internal.promise_cases, catalog.products, catalog.prices;
@@ -28,12 +28,12 @@ BEGIN
   DELETE FROM catalog_internal.refresh_requests USING gone WHERE refresh_requests.sku = gone.sku;
   DELETE FROM catalog_internal.promise_cases USING gone WHERE promise_cases.sku = gone.sku;
   DELETE FROM catalog.products USING gone WHERE products.sku = gone.sku;
-  SELECT count(*) INTO priced FROM catalog.prices JOIN gone USING (sku);
-  IF priced > 0 THEN
-    PERFORM catalog_internal.lock_changes(), catalog_internal.add_history_chunks(needed => priced);
-    WITH moved AS (DELETE FROM catalog.prices USING gone WHERE prices.sku = gone.sku RETURNING prices.sku, prices.size, prices.price)
+  SELECT count(*) INTO moves FROM catalog.prices JOIN gone USING (sku);
+  IF moves > 0 THEN
+    PERFORM catalog_internal.lock_changes(), catalog_internal.add_history_chunks(needed => moves);
+    WITH priced AS (DELETE FROM catalog.prices USING gone WHERE prices.sku = gone.sku RETURNING prices.sku, prices.size, prices.price)
     INSERT INTO catalog.price_history (sku, size, old_price, new_price, observed_at)
-    SELECT sku, size, price, NULL, now() FROM moved WHERE price IS NOT NULL ORDER BY sku, size;
+    SELECT sku, size, price, NULL, now() FROM priced WHERE price IS NOT NULL ORDER BY sku, size;
   END IF;
   PERFORM catalog_internal.add_changes('sku', g.skus, NULL, NULL, ARRAY['state'], ARRAY[g.state], ARRAY[NULL], now())
   FROM (SELECT state, array_agg(sku ORDER BY sku) AS skus FROM gone GROUP BY state ORDER BY state) g;
