@@ -27,6 +27,7 @@ import {
   isAnswer,
   isDatabaseMissing,
   isLoginRejected,
+  isTableMissing,
   isUntrusted,
   sqlState,
 } from '../store/connection/sql-errors.ts';
@@ -256,6 +257,10 @@ const loginRejected = (error: unknown): string =>
 const DATABASE_MISSING =
   'Postgres answers (3D000), and does not have this database: correct its name in DATABASE_URL, or create it';
 
+const tablesMissing = (error: unknown): string =>
+  `tables of the mirror are not in this database (${sqlState(error) ?? ''}): restore a backup; where all are gone, ` +
+  '`catalog-mirror migrate` makes them anew, and this daemon loads the catalog again';
+
 const untrusted = (error: unknown): string =>
   `the certificate of Postgres is not trusted (${sqlState(error) ?? ''}): check sslmode and the file of sslrootcert in DATABASE_URL`;
 
@@ -264,6 +269,7 @@ function unreadableText(error: unknown, atWork: readonly StatementAtWork[]): str
   if (error instanceof IncompleteMirror) return error.message;
   if (isLoginRejected(error)) return loginRejected(error);
   if (isDatabaseMissing(error)) return DATABASE_MISSING;
+  if (isTableMissing(error)) return tablesMissing(error);
   if (isUntrusted(error)) return untrusted(error);
   const closed = closedDatabase(error);
   if (closed !== null) return `${closed.what} (${sqlState(error) ?? ''}): ${closed.hint}`;

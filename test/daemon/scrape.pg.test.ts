@@ -87,6 +87,21 @@ test('rows that were deleted are named with what makes them anew, until they are
   expect((await reasons()).join()).not.toContain('cannot be read');
 });
 
+test('a database without the tables, made anew or restored without them, says so and what to do', async () => {
+  const { reasons } = daemon();
+  await store.sql`alter schema catalog_internal rename to elsewhere`;
+  try {
+    expect(await reasons()).toEqual([
+      expect.stringMatching(
+        /^tables of the mirror are not in this database \((?:42P01|3F000)\): restore a backup; where all are gone, `catalog-mirror migrate` /,
+      ),
+    ]);
+  } finally {
+    await store.sql`alter schema elsewhere rename to catalog_internal`;
+  }
+  expect((await reasons()).join()).not.toContain('not in this database');
+});
+
 test('one that takes longer than a second is waited for, as scrapes wait for their answer', async () => {
   const { shows } = daemon();
   const [{ result }] = await store.sql<[{ result: string }]>`
