@@ -35,7 +35,7 @@ import { createCountsReader, storedCounts } from '../store/status/counts-reader.
 import { type LockHolder, readLockHoldersAside } from '../store/status/lock-holders.ts';
 import type { WrongClock } from '../sync/clocks.ts';
 import type { SyncContext } from '../sync/context.ts';
-import { type StatusLines, statusLines } from '../telemetry/log/lines.ts';
+import { type CountLines, countLines, type StatusLines, statusLines } from '../telemetry/log/lines.ts';
 import type { ClockWatch } from './clock-watch.ts';
 import type { HealthAnswer } from './http/answer.ts';
 import type { Parts } from './parts.ts';
@@ -97,7 +97,7 @@ export function createHealth(
   const { liveBudget, maxSkus: bulkMaxSkus } = parts.config.bulk;
   const limits = paceLimits(parts.config);
   const settings: StatusSettings = { limits, bulkMaxSkus, liveBudget };
-  const factsOf = factsReader(sql, limits);
+  const factsOf = factsReader(sql, limits, countLines(log, clock));
   const statusOf = statusReader(sql, settings, statusLines(log, clock));
   const startedAt = clock.monotonic();
   const lockedTextOf = createLockedReader(sql);
@@ -176,9 +176,9 @@ export function readyAnswer(health: Health): HealthAnswer {
 }
 
 /** How this daemon reads facts: counts are those of this moment where counting is quick, else the last ones. */
-function factsReader(sql: Sql, limits: PaceLimits): () => Promise<ReadFacts> {
+function factsReader(sql: Sql, limits: PaceLimits, lines: CountLines): () => Promise<ReadFacts> {
   const paceOf = paceReader(limits);
-  const fresh = createCountsReader(sql);
+  const fresh = createCountsReader(sql, () => performance.now(), lines);
   const counts = () =>
     within(fresh(), COUNT_WITHIN_MS).catch(async () => (await storedCounts(sql))?.counts ?? null);
   return () => readFacts(sql, { windowMs: limits.windowMs, paceOf, counts });
