@@ -6,15 +6,13 @@ import { startEmbeddedPostgres } from '../embedded/postgres.ts';
 import { systemClock } from '../lib/clock.ts';
 import { Misconfigured } from '../lib/misconfigured.ts';
 import { connect, type Sql } from '../store/connection/db.ts';
-import { sqlState } from '../store/connection/sql-errors.ts';
+import { isTableMissing, sqlState } from '../store/connection/sql-errors.ts';
 import { waitForDatabase } from '../store/connection/startup.ts';
 import { readLostRows } from '../store/ledger/lost-rows.ts';
 import { namingHolder } from '../store/status/lock-holders.ts';
 import { NoMirror } from './no-mirror.ts';
 
 const PATIENCE_MS = 10_000;
-/** SQLSTATEs: no such table, no such schema. */
-const NO_TABLES = new Set(['42P01', '3F000']);
 /** SQLSTATE: insufficient privilege. */
 const NO_PRIVILEGE = '42501';
 
@@ -149,7 +147,7 @@ async function withConnection<T>(
     const lost = error instanceof RowsLost ? [] : await lostRows(url);
     // What stumbles over a row that is not there says nothing beside that.
     if (lost.length > 0) throw new RowsLost(lost, error instanceof TypeError ? undefined : error);
-    if (!NO_TABLES.has(state) || (await hasTables(url))) throw error;
+    if (!isTableMissing(error) || (await hasTables(url))) throw error;
     throw new NoTables(error);
   } finally {
     await sql.end({ timeout: 1 });

@@ -27,6 +27,7 @@ import {
   isAnswer,
   isDatabaseMissing,
   isLoginRejected,
+  isTableMissing,
   isUntrusted,
   sqlState,
 } from '../store/connection/sql-errors.ts';
@@ -34,7 +35,7 @@ import { createCountsReader, storedCounts } from '../store/status/counts-reader.
 import { askLockHoldersAside, type LockHolder } from '../store/status/lock-holders.ts';
 import type { WrongClock } from '../sync/clocks.ts';
 import type { SyncContext } from '../sync/context.ts';
-import { type StatusLines, statusLines } from '../telemetry/log/lines.ts';
+import { type CountLines, countLines, type StatusLines, statusLines } from '../telemetry/log/lines.ts';
 import type { ClockWatch } from './clock-watch.ts';
 import type { HealthAnswer } from './http/answer.ts';
 import type { Parts } from './parts.ts';
@@ -96,7 +97,7 @@ export function createHealth(
   const { liveBudget, maxSkus: bulkMaxSkus } = parts.config.bulk;
   const limits = paceLimits(parts.config);
   const settings: StatusSettings = { limits, bulkMaxSkus, liveBudget };
-  const factsOf = factsReader(sql, limits);
+  const factsOf = factsReader(sql, limits, countLines(log, clock));
   const statusOf = statusReader(sql, settings, statusLines(log, clock));
   const startedAt = clock.monotonic();
   const askedAside = createAsideReader(sql);
@@ -175,9 +176,9 @@ export function readyAnswer(health: Health): HealthAnswer {
 }
 
 /** How this daemon reads facts: counts are those of this moment where counting is quick, else the last ones. */
-function factsReader(sql: Sql, limits: PaceLimits): () => Promise<ReadFacts> {
+function factsReader(sql: Sql, limits: PaceLimits, lines: CountLines): () => Promise<ReadFacts> {
   const paceOf = paceReader(limits);
-  const fresh = createCountsReader(sql);
+  const fresh = createCountsReader(sql, () => performance.now(), lines);
   const counts = () =>
     within(fresh(), COUNT_WITHIN_MS).catch(async () => (await storedCounts(sql))?.counts ?? null);
   return () => readFacts(sql, { windowMs: limits.windowMs, paceOf, counts });
@@ -261,6 +262,10 @@ const loginRejected = (error: unknown): string =>
 const DATABASE_MISSING =
   'Postgres answers (3D000), and does not have this database: correct its name in DATABASE_URL, or create it';
 
+const tablesMissing = (error: unknown): string =>
+  `tables of the mirror are not in this database (${sqlState(error) ?? ''}): restore a backup; where all are gone, ` +
+  '`catalog-mirror migrate` makes them anew, and this daemon loads the catalog again';
+
 const untrusted = (error: unknown): string =>
   `the certificate of Postgres is not trusted (${sqlState(error) ?? ''}): check sslmode and the file of sslrootcert in DATABASE_URL`;
 
@@ -268,6 +273,7 @@ const untrusted = (error: unknown): string =>
 function remediedText(error: unknown): string | null {
   if (isLoginRejected(error)) return loginRejected(error);
   if (isDatabaseMissing(error)) return DATABASE_MISSING;
+  if (isTableMissing(error)) return tablesMissing(error);
   if (isUntrusted(error)) return untrusted(error);
   const known = closedDatabase(error) ?? remedyOf(error);
   return known === null ? null : `${known.what} (${sqlState(error) ?? ''}): ${known.hint}`;

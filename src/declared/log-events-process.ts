@@ -130,6 +130,14 @@ export const PROCESS = {
       'no answer in time means a slow or busy Postgres',
   ),
   'status.read': line(['info', 'debug'], 'the status is read from Postgres again', [...OVER]),
+  'counts.failed': line(
+    ['warn', 'debug'],
+    'the catalog could not be counted',
+    ['err', ...REPEATED],
+    'status, page and metrics show the counts of before, or no figures where there are none yet; it is counted again after ' +
+      'a rest, and sync goes on. `err` says why',
+  ),
+  'counts.recovered': line(['info', 'debug'], 'the catalog is counted again', [...OVER]),
 } as const;
 
 export const STORE = {

@@ -118,12 +118,12 @@ export const HOSTILE_SKUS: readonly string[] = [
 ];
 
 /** The size keys of each sizing system, smallest first. */
-const RUNS: Record<string, List<string>> = {
-  ALPHA: ['XS', 'S', 'M', 'L', 'XL', 'XXL'],
-  ONE: ['OS'],
-  EU: numberRun((n) => `EU ${32 + n}`),
-  CM: numberRun((n) => `${21 + n / 2}`),
-};
+const RUNS: ReadonlyMap<string, List<string>> = new Map([
+  ['ALPHA', ['XS', 'S', 'M', 'L', 'XL', 'XXL']],
+  ['ONE', ['OS']],
+  ['EU', numberRun((n) => `EU ${32 + n}`)],
+  ['CM', numberRun((n) => `${21 + n / 2}`)],
+]);
 const NUMBER_RUN = numberRun(String);
 
 function numberRun(name: (n: number) => string): List<string> {
@@ -131,7 +131,7 @@ function numberRun(name: (n: number) => string): List<string> {
 }
 
 function sizeRun(sizeType: string): List<string> {
-  return RUNS[sizeType] ?? NUMBER_RUN;
+  return RUNS.get(sizeType) ?? NUMBER_RUN;
 }
 
 /** Draws a SKU of one of the usual shapes. Not unique: the caller draws again on a clash. */

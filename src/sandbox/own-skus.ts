@@ -75,9 +75,18 @@ function problemsOf(line: Line): string[] {
   ];
 }
 
+/** Whether a SKU may have a size of this name: `size_type` is what the names mean, and none names no size. */
+export function isSizeKey(size: string): boolean {
+  return size !== 'size_type' && size !== '';
+}
+
+export function noSizeKey(size: string): string {
+  return `sizes must not have the key ${JSON.stringify(size)}`;
+}
+
 function sizeProblems(sizes: Line): string[] {
   return Object.entries(sizes).flatMap(([size, price]) => {
-    if (size === 'size_type' || size === '') return [`sizes must not have the key ${JSON.stringify(size)}`];
+    if (!isSizeKey(size)) return [noSizeKey(size)];
     const fits = price === null || (Number.isSafeInteger(price) && Number(price) >= 0);
     return fits
       ? []

@@ -108,7 +108,7 @@ function acceptsGzip(header = ''): boolean {
  * Sends an answer, bent by the fault's `headers`, `file` and `truncateAt`. Resolves once it is handed to the socket.
  */
 export async function send(response: ServerResponse, reply: Reply, fault: Fault | undefined): Promise<void> {
-  const headers = { ...reply.headers, ...fault?.headers };
+  const headers = replaced(reply.headers, fault?.headers ?? {});
   const whole = fault?.file !== undefined || fault?.truncateAt !== undefined;
   if (!whole && !Buffer.isBuffer(reply.body)) {
     response.writeHead(reply.status, headers);
@@ -118,10 +118,8 @@ export async function send(response: ServerResponse, reply: Reply, fault: Fault 
   if (fault?.file !== undefined) body = fault.file(body);
   const part = body.subarray(0, fault?.truncateAt ?? body.length);
   const clean = part.length === body.length || fault?.clean === true;
-  response.writeHead(reply.status, {
-    'Content-Length': String(clean ? part.length : body.length),
-    ...headers,
-  });
+  const length = { 'Content-Length': String(clean ? part.length : body.length) };
+  response.writeHead(reply.status, replaced(length, headers));
   if (clean) {
     response.end(part);
     return;
@@ -129,6 +127,16 @@ export async function send(response: ServerResponse, reply: Reply, fault: Fault 
   if (part.length > 0) await new Promise((resolve) => void response.write(part, resolve));
   else response.flushHeaders();
   response.socket?.destroySoon();
+}
+
+/** Headers, each in place of the one of its name, in whatever letters. */
+function replaced(
+  headers: Readonly<Record<string, string>>,
+  by: Readonly<Record<string, string>>,
+): Record<string, string> {
+  const names = new Set(Object.keys(by).map((name) => name.toLowerCase()));
+  const kept = Object.entries(headers).filter(([name]) => !names.has(name.toLowerCase()));
+  return Object.fromEntries([...kept, ...Object.entries(by)]);
 }
 
 async function collect(stream: Readable): Promise<Buffer> {

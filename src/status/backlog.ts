@@ -31,7 +31,11 @@ export function backlogReasons({ counts, sync }: Facts): Reason[] {
   const isNews = counts !== null && (counts.skus.length > 0 || counts.ofManifest !== null);
   if (!isNews)
     return [
-      filling('filling', 'initial load: the catalog is being counted for the first time', 'wait for it'),
+      filling(
+        'filling',
+        'initial load: the catalog is being counted for the first time',
+        'wait for it; if it lasts, see `counts.failed` in the log',
+      ),
     ];
   // That nothing is in scope is a reason of its own.
   if (isAllOutside(counts)) return [];

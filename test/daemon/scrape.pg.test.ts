@@ -87,6 +87,45 @@ test('rows that were deleted are named with what makes them anew, until they are
   expect((await reasons()).join()).not.toContain('cannot be read');
 });
 
+test('a count of the catalog that fails is told of with its reason, also where the last one is shown, and when it is over', async () => {
+  const { lines, isRead } = daemon();
+  const countLines = () => lines.filter(({ event }) => String(event).startsWith('counts.'));
+  const fails = 'catalog_internal.catalog_counts';
+  expect(await isRead()).toBe(true);
+  // Of a catalog that takes long to count, whose last counts are shown while new ones are made.
+  await store.sql`update ${store.sql(fails)} set counted_at = now() - interval '40 minutes', counted_in_ms = 60000`;
+  await store.sql`alter function catalog_internal.put_off_by(catalog_internal.due) rename to put_off_gone`;
+  try {
+    expect(await isRead()).toBe(true);
+    await eventually(() =>
+      expect(countLines()).toMatchObject([{ level: 'warn', event: 'counts.failed', err: { code: '42883' } }]),
+    );
+    await store.sql`delete from ${store.sql(fails)}`;
+    const { isRead: isReadAnew, lines: other } = daemon();
+    expect(await isReadAnew()).toBe(false);
+    expect(other).toMatchObject([{ event: 'counts.failed', err: { code: '42883' }, times: 1 }]);
+  } finally {
+    await store.sql`alter function catalog_internal.put_off_gone(catalog_internal.due) rename to put_off_by`;
+  }
+  await eventually(async () => expect(await isRead()).toBe(true));
+  expect(countLines().slice(1)).toMatchObject([{ level: 'info', event: 'counts.recovered' }]);
+});
+
+test('a database without the tables, made anew or restored without them, says so and what to do', async () => {
+  const { reasons } = daemon();
+  await store.sql`alter schema catalog_internal rename to elsewhere`;
+  try {
+    expect(await reasons()).toEqual([
+      expect.stringMatching(
+        /^tables of the mirror are not in this database \((?:42P01|3F000)\): restore a backup; where all are gone, `catalog-mirror migrate` /,
+      ),
+    ]);
+  } finally {
+    await store.sql`alter schema elsewhere rename to catalog_internal`;
+  }
+  expect((await reasons()).join()).not.toContain('not in this database');
+});
+
 test('one that takes longer than a second is waited for, as scrapes wait for their answer', async () => {
   const { shows } = daemon();
   const [{ result }] = await store.sql<[{ result: string }]>`

@@ -116,6 +116,21 @@ export const ENVIRONMENT: readonly Mutant[] = [
     ['livez: nobody notes whether the queues answer', 'queuesAnswer = failure === null;', ''],
   ),
   ...faultsOf(
+    'src/daemon/health.ts',
+    ['test/daemon/scrape.pg.test.ts'],
+    ['readyz: tables that are gone have no remedy', 'isTableMissing(error)', 'false'],
+  ),
+  ...faultsOf(
+    'src/store/status/counts-reader.ts',
+    ['test/daemon/scrape.pg.test.ts'],
+    ['counts: one that fails is told to nobody', 'told.failed(error);', ''],
+  ),
+  ...faultsOf(
+    'src/sandbox/control/orders.ts',
+    ['test/sandbox/control.test.ts'],
+    ['sandbox: an order moved by hand counts as confirmed', 'confirmed: false }', 'confirmed: true }'],
+  ),
+  ...faultsOf(
     'src/daemon/watches.ts',
     ['test/daemon/livez.test.ts'],
     ['livez: the queues are asked only where somebody asks', 'parts.health.askQueues()', 'Promise.resolve()'],

@@ -27,6 +27,21 @@ describe.concurrent('control: catalog, clock, reset', () => {
     expect((await caller.manifest()).json['code']).toBe('0012');
   });
 
+  it.for(['size_type', ''])(
+    'takes no size with the key "%s", as a catalog file does not',
+    async (size, { expect }) => {
+      const caller = await opened();
+      await using _ = caller.sandbox;
+      const before = await caller.lowest('DD1391-100');
+      const refused = await control(caller, 'PUT', '/skus/DD1391-100', { sizes: { '9': 4100, [size]: 50 } });
+      expect([refused.status, refused.json['message']]).toEqual([
+        400,
+        expect.stringContaining(`sizes must not have the key ${JSON.stringify(size)}`),
+      ]);
+      expect((await caller.lowest('DD1391-100')).json).toEqual(before.json);
+    },
+  );
+
   it('changes a SKU, adds one, has one fail, be refused and be removed', async ({ expect }) => {
     const caller = await opened();
     await using _ = caller.sandbox;

@@ -54,6 +54,32 @@ describe.concurrent('control: orders and account', () => {
     expect(await statuses()).toEqual(['failed', 'failed']);
   });
 
+  it('leaves an order as it was where it refuses the call', async ({ expect }) => {
+    const caller = await opened();
+    await using _ = caller.sandbox;
+    const { json: placed } = await control(caller, 'POST', '/orders', { status: 'process' });
+    const path = `/orders/${String(placed['order_id'])}`;
+    await caller.send('/partner/confirm/order', {
+      method: 'PUT',
+      body: JSON.stringify({ order_id: placed['order_id'] }),
+    });
+    const order = async () => {
+      const { json } = await control(caller, 'GET', '/orders');
+      return (json['orders'] as Json[]).find((each) => each['order_id'] === placed['order_id']);
+    };
+    const before = await order();
+    for (const body of [{ confirm_within: '5m' }, { status: 'settled', confirm_within: '5m' }]) {
+      const refused = await control(caller, 'PUT', path, body);
+      expect([refused.status, refused.json['message']]).toEqual([
+        400,
+        expect.stringContaining('does not wait for a confirmation'),
+      ]);
+      expect(await order()).toEqual(before);
+    }
+    const moved = await control(caller, 'PUT', path, { status: 'process', confirm_within: '5m' });
+    expect(moved.json).toMatchObject({ confirmed: false, confirm_by: '2026-01-01T00:05:00.000Z' });
+  });
+
   it('while none has to be confirmed, none fails for want of it', async ({ expect }) => {
     const caller = await opened({ orders: 0, confirmDeadlineMs: 60_000 });
     await using _ = caller.sandbox;

@@ -43,6 +43,20 @@ describe('faults', () => {
     }
   });
 
+  it('send a header once, in whatever letters its name is given', async () => {
+    caller = await start();
+    const headers = { 'CONTENT-TYPE': 'text/html', 'cache-control': 'no-store', date: 'yesterday' };
+    for (const body of [{ status: 200, body: {} }, {}]) {
+      caller.sandbox.faults.add({ route: 'manifest', ...body, headers });
+      const seen = await caller.manifest();
+      expect(Object.fromEntries(seen.headers)).toMatchObject({
+        'content-type': 'text/html',
+        'cache-control': 'no-store',
+        date: 'yesterday',
+      });
+    }
+  });
+
   it('send the body and headers they are given', async () => {
     caller = await start();
     caller.sandbox.faults.add({

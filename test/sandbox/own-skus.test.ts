@@ -42,6 +42,19 @@ describe('a catalog file', () => {
     }
   });
 
+  it.each(['constructor', '__proto__', 'toString'])(
+    'may have the size type %s, which nobody has: the market goes on',
+    async (sizeType) => {
+      const { skus } = readOwnSkus(lines({ sku: 'MY-1', size_type: sizeType }));
+      const caller = await start({ catalog: skus, skus: 0 });
+      await using _ = caller.sandbox;
+      const { sizeType: kept, sizeMap } = caller.sandbox.world.find('MY-1') ?? {};
+      expect(kept).toBe(sizeType);
+      expect(Object.keys(sizeMap ?? {}).length).toBeGreaterThan(0);
+      for (let step = 0; step < 300; step += 1) caller.sandbox.step();
+    },
+  );
+
   it('says what is wrong with each line, by its number', () => {
     const { problems } = readOwnSkus(
       lines(

@@ -54,6 +54,15 @@ describe('the state', () => {
     expect(lines).toContain('catalog_mirror_store_paused{because="read-only"} 1');
     expect(lines).toContain('catalog_mirror_store_paused{because="disk-full"} 0');
   });
+
+  test('why Postgres takes none, also while it cannot be read for it', async () => {
+    const metrics = createMetrics({ version: '1.2.3' });
+    metrics.setMirror(scrapeOf(null, { storeFailure: 'too-many-connections' }));
+    const paused = ofMetric(own(await metrics.text()), 'store_paused');
+    expect(paused.filter((line) => line.endsWith(' 1'))).toEqual([
+      'catalog_mirror_store_paused{because="too-many-connections"} 1',
+    ]);
+  });
 });
 
 test('the window: own requests, those of others, and how many there may be', async () => {

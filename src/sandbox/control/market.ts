@@ -1,4 +1,5 @@
 import type { AddOptions } from '../catalogue.ts';
+import { isSizeKey, noSizeKey } from '../own-skus.ts';
 import type { State } from '../state.ts';
 import {
   choice,
@@ -139,6 +140,8 @@ export const setSku: ControlHandler = ({ state }, { params, body }) => {
     refused: flag,
     removed: flag,
   });
+  const wrong = Object.keys(asked.sizes ?? {}).find((size) => !isSizeKey(size));
+  if (wrong !== undefined) throw new ControlProblem(400, noSizeKey(wrong));
   const { world } = state;
   const isNew = world.find(sku) === undefined;
   if (isNew) world.add(sku, looksOf(asked));

@@ -1,6 +1,12 @@
 import { LISTING_TYPES } from '../listings/handlers.ts';
 import type { Listing } from '../listings/listings.ts';
-import { expectedPayout, type Goods, type Order, type OrderStatus } from '../orders/order.ts';
+import {
+  awaitsConfirmation,
+  expectedPayout,
+  type Goods,
+  type Order,
+  type OrderStatus,
+} from '../orders/order.ts';
 import { createRng, mix } from '../rng.ts';
 import type { State } from '../state.ts';
 import { choice, ControlProblem, duration, flag, orNull, readMembers, text, whole } from './members.ts';
@@ -58,16 +64,19 @@ export const placeOrder: ControlHandler = ({ state }, { body }) => {
 export const moveOrder: ControlHandler = ({ state: { orders } }, { params, body }) => {
   const id = params['order_id'] ?? '';
   const asked = readMembers(body, { status, confirm_within: duration });
-  if (orders.find(id) === undefined)
-    throw new ControlProblem(404, `no order ${id}: GET /sandbox/orders lists them`);
+  const before = orders.find(id);
+  if (before === undefined) throw new ControlProblem(404, `no order ${id}: GET /sandbox/orders lists them`);
   if (Object.keys(asked).length === 0) throw new ControlProblem(400, 'send status or confirm_within');
-  if (asked.status !== undefined) orders.setStatus(id, asked.status);
   const within = asked.confirm_within;
-  if (within !== undefined && !orders.setDeadline(id, within))
+  // Moved by hand it is unconfirmed.
+  const after = asked.status === undefined ? before : { status: asked.status, confirmed: false };
+  if (within !== undefined && !awaitsConfirmation(after))
     throw new ControlProblem(
       400,
       `${id} does not wait for a confirmation: only an unconfirmed order in process or pre_order does`,
     );
+  if (asked.status !== undefined) orders.setStatus(id, asked.status);
+  if (within !== undefined) orders.setDeadline(id, within);
   const order = orders.find(id);
   return done(order === undefined ? {} : shown(order));
 };

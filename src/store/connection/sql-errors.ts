@@ -169,6 +169,10 @@ export const isUntrusted = (error: unknown): boolean => UNTRUSTED.has(sqlState(e
 const NO_DATABASE = '3D000';
 export const isDatabaseMissing = (error: unknown): boolean => sqlState(error) === NO_DATABASE;
 
+const NOT_THERE = new Set(['42P01', '3F000']);
+/** SQLSTATEs: a table, or the schema of something, is not there. */
+export const isTableMissing = (error: unknown): boolean => NOT_THERE.has(sqlState(error) ?? '');
+
 /**
  * Why a database that is there lets nobody in who has this login, or null: CONNECT was revoked, or it takes no
  * connections at all. By the end of a session alone, as statements fail with the same SQLSTATEs.

@@ -17,8 +17,11 @@ export async function countCatalog(sql: Sql): Promise<CatalogCounts> {
   return await cached(sql, await sql.begin(SNAPSHOT, scanCatalog));
 }
 
-/** The same, unless another connection is counting so at this moment: nothing is done then. */
-export async function countCatalogAlone(sql: Sql): Promise<void> {
+/**
+ * The same, unless another connection is counting so at this moment: nothing is done then. Returns whether it was
+ * counted.
+ */
+export async function countCatalogAlone(sql: Sql): Promise<boolean> {
   const counting = sql.begin(SNAPSHOT, async (tx) => {
     await lockAtOnce(tx, 'counts');
     return await scanCatalog(tx);
@@ -27,7 +30,9 @@ export async function countCatalogAlone(sql: Sql): Promise<void> {
     if (isLockNotAvailable(error)) return null;
     throw error;
   });
-  if (counts !== null) await cached(sql, counts);
+  if (counts === null) return false;
+  await cached(sql, counts);
+  return true;
 }
 
 /** Stores the counts if possible: they are needed most when the database takes no writes. */
@@ -143,8 +148,16 @@ export async function readCounts(sql: Sql, counting: Counting = 'now'): Promise<
   return plan === 'count' || isShort || soon ? await countCatalog(sql) : last.counts;
 }
 
+/** Takes what became of each count of a daemon. */
+export interface CountsTold {
+  readonly failed: (error: unknown) => void;
+  readonly counted: () => void;
+}
+
+const UNTOLD: CountsTold = { failed: () => {}, counted: () => {} };
+
 /** Counts as `count` does; one that has failed is not tried again before it has had the rest of one that has not. */
-function restingAfterFailure(now: () => number) {
+function restingAfterFailure(now: () => number, told: Pick<CountsTold, 'failed'>) {
   let failed: { readonly error: unknown; readonly until: number } | null = null;
   return async <T>(count: () => Promise<T>): Promise<T> => {
     const began = now();
@@ -154,6 +167,7 @@ function restingAfterFailure(now: () => number) {
       failed = null;
       return counted;
     } catch (error) {
+      told.failed(error);
       const ended = now();
       failed = { error, until: ended + (ended - began) * REST_OF_A_COUNT };
       throw error;
@@ -165,26 +179,34 @@ function restingAfterFailure(now: () => number) {
  * For a daemon, which is asked again and again. Reads the counts that take a scan of the catalog: new ones where that
  * is cheap, else the last ones, with the time they were taken at, while new ones are counted beside. Daemons share
  * them. Throws where Postgres does not answer or refuses to count, and for a while after that. `now`: monotonic ms.
+ * `told` is told of each count, which readers mostly do not wait for.
  */
 export function createCountsReader(
   sql: Sql,
   now: () => number = () => performance.now(),
+  told: CountsTold = UNTOLD,
 ): () => Promise<CatalogCounts> {
-  const unlessFailed = restingAfterFailure(now);
+  const unlessFailed = restingAfterFailure(now, told);
   let waited: Promise<CatalogCounts> | null = null;
   let beside: Promise<void> | null = null;
   return async () => {
     const last = await storedCounts(sql);
     const plan = planCounts(last && { ...last, countedInMs: last.counts.countedInMs });
     if (last === null || plan === 'count') {
-      waited ??= unlessFailed(() => countCatalog(sql)).finally(() => {
+      waited ??= unlessFailed(async () => {
+        const counts = await countCatalog(sql);
+        told.counted();
+        return counts;
+      }).finally(() => {
         waited = null;
       });
       return await waited;
     }
     if (plan === 'show-and-count')
       // Whatever keeps it from counting keeps the next reader's first statement from its answer, too.
-      beside ??= unlessFailed(() => countCatalogAlone(sql))
+      beside ??= unlessFailed(async () => {
+        if (await countCatalogAlone(sql)) told.counted();
+      })
         .catch(() => {})
         .finally(() => {
           beside = null;

@@ -5,6 +5,7 @@ import { redisCode } from '../../queues/backend.ts';
 import type { StoreEvent } from '../../queues/store-pause.ts';
 import type { TaskReport } from '../../queues/task-run.ts';
 import type { Notice } from '../../store/connection/db.ts';
+import { isLockNotAvailable } from '../../store/connection/locks.ts';
 import { REMEDIES } from '../../store/connection/remedies.ts';
 import { isConnectionLost, sqlState } from '../../store/connection/sql-errors.ts';
 import type { TaskOutcome } from '../../sync/outcome.ts';
@@ -212,6 +213,31 @@ export function statusLines(log: Log, clock: Clock): StatusLines {
       if (ended === null) return;
       const { say, ...facts } = ended;
       throttled(log, 'info', say, { event: 'status.read', ...facts });
+    },
+  };
+}
+
+/** Whether the catalog could be counted, which all figures of it need; the last ones are shown meanwhile. */
+export interface CountLines {
+  readonly failed: (error: unknown) => void;
+  readonly counted: () => void;
+}
+
+/** Lines on these counts. That Postgres is away, or a table locked, others tell. */
+export function countLines(log: Log, clock: Clock): CountLines {
+  const throttle = createLogThrottle(clock);
+  return {
+    failed(err) {
+      const isSilent = sqlState(err) === 'ANSWER_TIMEOUT';
+      if ((isAway(err) && !isSilent) || isLockNotAvailable(err)) return;
+      const { say, ...facts } = throttle.again('counts', fingerprintOf(err));
+      throttled(log, 'warn', say, { event: 'counts.failed', err, ...facts });
+    },
+    counted() {
+      const ended = throttle.over('counts');
+      if (ended === null) return;
+      const { say, ...facts } = ended;
+      throttled(log, 'info', say, { event: 'counts.recovered', ...facts });
     },
   };
 }

@@ -223,10 +223,10 @@ export const MIRROR_METRICS = {
     read: ({ health }) =>
       [...new Set(health?.reasons.map(({ code }) => code))].map((code) => ({ labels: { code }, value: 1 })),
   }),
-  store_paused: gauge({
+  store_paused: ownGauge({
     help: '1 while this daemon pauses jobs because Postgres rejects writes, by cause; else 0.',
     labels: each({ because: STORE_FAILURES }),
-    read: (_, { storeFailure }) => is('because', storeFailure),
+    read: ({ storeFailure }) => is('because', storeFailure),
   }),
   task_last_success_timestamp_seconds: gauge({
     help:
