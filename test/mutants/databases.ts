@@ -255,6 +255,15 @@ export const DATABASES: readonly Mutant[] = [
     ],
   ),
   ...faultsOf(
+    'src/store/connection/db.ts',
+    ['test/sync/unstored.pg.test.ts'],
+    [
+      'answers: what fails after what has failed is told in its place',
+      'errors.find((error) => sqlState(error) !== FAILED_BEFORE) ?? errors[0]',
+      'errors.at(-1)',
+    ],
+  ),
+  ...faultsOf(
     'src/store/ledger/unstored.ts',
     ['test/sync/unstored.pg.test.ts'],
     [

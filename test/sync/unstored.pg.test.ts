@@ -101,3 +101,25 @@ test('that an answer was not stored is no report: all prices gone are doubted as
     { doubt: 'implausible', oddity: 'no-prices', reason: 'doubted' },
   ]);
 });
+
+test.each([
+  { what: 'metadata', table: 'products' },
+  { what: 'state', table: 'skus' },
+])('what Postgres says of rows of $what is told, and not that nothing could follow', async ({ table }) => {
+  const { sql } = store;
+  await knownSkus(sql, skus);
+  await mark(sql, skus, 'new');
+  await sql.unsafe(`
+    create function public.object() returns trigger language plpgsql as $$
+      begin if new.sku = '${POISON}' then raise exception 'no' using errcode = '23514'; end if; return new; end $$;
+    create trigger object before insert or update on catalog.${table} for each row execute function public.object()`);
+  try {
+    await calls().untilIdle();
+    expect(calls().events.filter(({ event }) => event === 'bulk.failed')[0]).toMatchObject({
+      because: 'not-stored',
+    });
+    expect((await ledger(sql)).get(POISON)).toMatchObject({ failures: 1 });
+  } finally {
+    await sql`drop function public.object() cascade`;
+  }
+});
