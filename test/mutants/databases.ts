@@ -237,27 +237,46 @@ export const DATABASES: readonly Mutant[] = [
   ),
   ...faultsOf(
     'src/sync/reprice/reprice.ts',
-    ['test/sync/not-stored.pg.test.ts'],
+    ['test/sync/not-stored.pg.test.ts', 'test/sync/unstored.pg.test.ts'],
     [
       'answers: one that is never stored is asked for with each lease',
       'if (rejected === null) throw error;',
       'throw error;',
     ],
-    [
-      'answers: who is locked is right all the same',
-      'if (first !== undefined) await markUnstored(ctx.sql, first.sku);',
-      '',
-    ],
+    ['answers: who is locked is right all the same', 'await markUnstored(ctx.sql, claim);', ''],
   ),
   ...faultsOf(
     'src/sync/reprice/failed-call.ts',
-    ['test/sync/not-stored.pg.test.ts'],
+    ['test/sync/not-stored.pg.test.ts', 'test/sync/unstored.pg.test.ts'],
     [
       'answers: who is not stored is not named',
       "if (alone !== undefined && because === 'not-stored')",
       'if (false)',
     ],
-    ['answers: who is not stored is right all the same', 'await markUnstored(sql, alone.sku);', ''],
+    [
+      'answers: who is not stored is right all the same',
+      "if (because === 'not-stored') await markUnstored(sql, claim);",
+      '',
+    ],
+  ),
+  ...faultsOf(
+    'src/store/connection/db.ts',
+    ['test/sync/unstored.pg.test.ts'],
+    [
+      'answers: what fails after what has failed is told in its place',
+      'errors.find((error) => sqlState(error) !== FAILED_BEFORE) ?? errors[0]',
+      'errors.at(-1)',
+    ],
+  ),
+  ...faultsOf(
+    'src/store/ledger/unstored.ts',
+    ['test/sync/unstored.pg.test.ts'],
+    [
+      'answers: one that is not stored counts as reported',
+      "'metadata') then 'missed'",
+      "'metadata', 'sweep') then 'changed'",
+    ],
+    ['answers: a spare one that is not stored is right', 'least(d.due_at, clock_timestamp())', 'd.due_at'],
   ),
   ...faultsOf(
     'src/store/setup/migrations.ts',

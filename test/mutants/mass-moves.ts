@@ -111,6 +111,16 @@ export const MASS_MOVES: readonly Mutant[] = [
       '      order by d.sku`;',
     ],
     [
+      'mass moves: what came while they were being said is forgotten with the daemon',
+      'if (isUnfinished && known !== null) await doubtMeanwhile(sql, known, hour);',
+      '',
+    ],
+    [
+      'mass moves: what came while they were being said is doubted with each answer',
+      'set answers = ${answers}, implausible',
+      'set implausible',
+    ],
+    [
       'mass moves: what is being committed when they begin is not doubted',
       'await awaitChanges(sql).catch',
       'await Promise.resolve().catch',

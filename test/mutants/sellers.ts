@@ -52,11 +52,11 @@ export const SELLERS: readonly Mutant[] = [
     'src/sync/reprice/reprice.ts',
     NOT_STORED,
     ['watchlist: one SKU that is not taken ends all calls', '.catch(\n      rejectionOrThrow,\n    );', ';'],
-    ['locks: one SKU keeps its companions', '{ largestCall: Math.ceil(skus / 2) });\n  else', '{});\n  else'],
+    ['locks: one SKU keeps its companions', '{ largestCall: Math.ceil(skus / 2), holdMs }', '{ holdMs }'],
     [
       'locks: a SKU that is alone is asked for at once again',
-      '{ largestCall: 1, holdMs: ctx.settings.intervals.errorMs }',
-      '{ largestCall: 1 }',
+      'const holdMs = skus > 1 ? 0 : ctx.settings.intervals.errorMs;',
+      'const holdMs = 0;',
     ],
   ),
   ...faultsOf('src/store/answer/lock.ts', NOT_STORED, [

@@ -10,6 +10,7 @@ import { CALM, crashInManifest, crashNowhere, fortuneOf } from './fortune.ts';
 import { type Job, runJob } from './jobs.ts';
 import { Judge } from './judge.ts';
 import { moveOnce } from './market.ts';
+import { interfere, leaveAlone } from './neighbours.ts';
 import type { Pending } from './partner.ts';
 import { untilNothingIsDue, type Working } from './rest.ts';
 import type { Rig } from './rig.ts';
@@ -43,6 +44,8 @@ export class History {
   /** Whether daemons have settings of their own. */
   readonly #differ: boolean;
   readonly #paced: boolean;
+  /** Whether others work on its database, too. */
+  readonly #interfered: boolean;
   readonly #count: number;
   /** What was done, for whoever reads a failure. */
   readonly log: string[] = [];
@@ -61,6 +64,7 @@ export class History {
     this.#clocks = plan.draw(4) === 0 ? new Clocks(rig, plan.draw) : null;
     // Sends tell of a clock that nobody has seen ahead.
     this.#paced = plan.draw(5) === 0 || this.#clocks !== null;
+    this.#interfered = plan.draw(2) === 1;
   }
 
   /** The whole history: the faults, the rest after them, and the judgement. */
@@ -92,6 +96,7 @@ export class History {
     await this.#clocks?.right(this.#daemons);
     this.#clockSet();
     this.#spells.end();
+    await leaveAlone(this.#rig);
     world.startBuilder();
     for (const { sku } of world.truth().values()) world.setFailing(sku, false);
     this.#snapshot();
@@ -136,6 +141,7 @@ export class History {
       [5, 'world', () => disturb(this.#rig.partner.world, this.#draw)],
       [8, 'spell', () => this.#cast()],
       [4, 'watch', () => watchSome(this.#rig, this.#draw)],
+      [this.#interfered ? 25 : 0, 'neighbours', () => this.#interfere()],
       [this.#clocks === null ? 0 : 20, 'clock', () => this.#setClock()],
     ];
     for (const watched of this.#clocks?.ready() ?? [])
@@ -275,6 +281,14 @@ export class History {
   #snapshot(): void {
     this.#rig.partner.world.buildSnapshot();
     this.#judge.truth.snapshotBuilt(this.#rig.time.at);
+  }
+
+  async #interfere(): Promise<void> {
+    const what = await interfere(this.#rig, this.#draw);
+    this.log.push(what);
+    this.#rig.note(what);
+    if (what === 'rows of the ledger are deleted') this.#judge.truth.ledgerDeleted = true;
+    await this.#look();
   }
 
   /** The partner changes for a while. */

@@ -68,8 +68,8 @@ export async function readMirror(sql: Sql): Promise<Mirror> {
       extract(epoch from coalesce(delta_checked_at, manifest_applied_at))::float8 * 1000 as "checkedAt", (
       select json_agg(json_build_object('sku', k.sku, 'state', k.state, 'listed', k.in_manifest, 'source', k.price_source,
         'asked', d.asked_claim::text,
-        -- What was marked is due, also where a clock that was ahead has dated its mark.
-        'owed', d.due_at <= now() or d.lane in (1, 3, 4), 'deferrals', d.deferrals,
+        -- What was marked is due, also where a clock that was ahead has dated its mark. What is out of scope is as good as.
+        'owed', d.due_at <= now() or d.lane in (1, 3, 4) or d.outside_due_at is not null, 'deferrals', d.deferrals,
         'claim', d.claim::text, 'held', round(extract(epoch from d.held_until) * 1000),
         'prices', (select json_object_agg(size, price) from catalog.prices p where p.sku = k.sku)))
       from catalog.skus k left join catalog_internal.due d using (sku)) as rows

@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
 import { AMBIGUITIES } from '../../src/sandbox/index.ts';
 import { runs } from '../support/soak.ts';
+import { ACTS } from './neighbours.ts';
 import { fillMirror, playHistories, WITH_DELTA } from './play.ts';
 import { countIn, useRigs } from './rig.ts';
 import { SPELLS } from './spells.ts';
@@ -37,6 +38,7 @@ const AMONG_THEM = {
   'call too large': 3,
   'call refused for a SKU': 3,
   ...Object.fromEntries(Object.keys(SPELLS).map((spell) => [`${spell} begins`, 20])),
+  ...Object.fromEntries(Object.keys(ACTS).map((act) => [act, 8])),
   ...Object.fromEntries(Object.keys(AMBIGUITIES).map((kind) => [kind, 3])),
 };
 

@@ -12,6 +12,7 @@ import { RecentAnswers } from '../../src/sync/reprice/recent.ts';
 import { CREATE_REFILL } from '../support/seed.ts';
 import { type SettingsEnv, settingsWith } from '../support/settings.ts';
 import { UNPACED } from '../support/unpaced.ts';
+import { SELLERS_TRIGGER } from './neighbours.ts';
 import { SimPartner } from './partner.ts';
 import { createSimDatabase, type SimDatabase, SimTime } from './time.ts';
 import { Crash, type Daemon, Worker } from './worker.ts';
@@ -62,6 +63,7 @@ export class Rig {
   /** Opens it, and has `fill` bring the mirror to where every history begins. */
   async open(fill: () => Promise<void>): Promise<void> {
     this.#database = await createSimDatabase();
+    await this.sql.unsafe(SELLERS_TRIGGER);
     this.#time = new SimTime(this.sql);
     this.#pools = [0, 1, 2, 3, 4, 5].map(() => connect(this.#database?.url ?? '', { max: 1 }));
     await this.partner.open();
@@ -95,6 +97,7 @@ export class Rig {
 
   /** Back to the beginning: the filled mirror, its world, its time; `words` as in SimPartner.begin. */
   async reset(options: SandboxOptions, words: number | null = null): Promise<void> {
+    await this.sql`delete from sim.objected`;
     await this.sql.unsafe(this.#each((t) => `select seed.refill('${t}', '${t}')`));
     await this.time.set(this.#beginning);
     this.newWorld(options, words);

@@ -43,6 +43,10 @@ export class Truth {
   /** By so much prices may be older than Postgres's clock makes them, because it was wrong. */
   slackMs = 0;
 
+  /** Rows of the ledger have been deleted. */
+  ledgerDeleted = false;
+  readonly #lastAsked = new Map<string, string>();
+
   constructor(world: World, at: number) {
     this.#world = world;
     this.marketMoved(at);
@@ -87,6 +91,23 @@ export class Truth {
 
   /** What is wrong with a mirror that was `before` a moment ago; nothing, if all is well. */
   breaches(mirror: Mirror, before: Mirror | null): string[] {
+    const remembered = before === null ? null : this.#remembering(before);
+    return this.#breaches(this.#remembering(mirror), remembered);
+  }
+
+  /** Which answer a SKU has, where that went with its row of the ledger. */
+  #remembering(mirror: Mirror): Mirror {
+    const rows = [...mirror.rows].map(([sku, row]): [string, Row] => {
+      if (row.asked !== null) this.#lastAsked.set(sku, row.asked);
+      return [
+        sku,
+        { ...row, asked: row.asked ?? (this.ledgerDeleted ? (this.#lastAsked.get(sku) ?? null) : null) },
+      ];
+    });
+    return { ...mirror, rows: new Map(rows) };
+  }
+
+  #breaches(mirror: Mirror, before: Mirror | null): string[] {
     const found = [...this.#cursorAhead(mirror)];
     for (const { claim, asked } of mirror.rows.values()) {
       if (asked !== null && !this.#claims.has(asked)) this.#claims.set(asked, before?.at ?? 0);
@@ -94,7 +115,9 @@ export class Truth {
     }
     for (const row of mirror.rows.values()) {
       const was = before?.rows.get(row.sku);
-      if (row.owed === null) found.push(`${row.sku} has no row in the ledger`);
+      // Somebody may have deleted it.
+      if (row.owed === null && was?.owed !== null && !this.ledgerDeleted)
+        found.push(`${row.sku} has no row in the ledger`);
       if (was !== undefined && Number(was.asked) > Number(row.asked))
         found.push(`${row.sku}: an older answer took the place of a newer one`);
       if (

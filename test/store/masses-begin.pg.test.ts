@@ -42,12 +42,15 @@ async function answeredMeanwhile(
     reported = [],
     step = AT_LAST_LOCK,
     isWaitedFor = false,
+    isKilled = false,
   }: {
     hour?: Partial<HourOfMoves>;
     reported?: readonly string[];
     step?: Step;
     /** Its SKUs have moved within the hour before, so that it keeps locked what is to be doubted first. */
     isWaitedFor?: boolean;
+    /** It ends when it has said so, and waits for the answer. */
+    isKilled?: boolean;
   } = {},
 ): Promise<void> {
   const { sql } = store;
@@ -65,16 +68,24 @@ async function answeredMeanwhile(
     await eventually(async () => {
       expect(await sql.unsafe(`select from pg_locks where ${step.waits} and not granted`)).toHaveLength(1);
     });
-    running.push(followMoves(sql, moves, [], NOTHING_KNOWN));
+    const follows = followMoves(sql, moves, [], NOTHING_KNOWN);
+    follows.catch(() => {});
+    running.push(follows);
     await eventually(async () => {
       const begun = await sql`select from catalog_internal.mass_move where since is not null`;
       const waiting = await sql`
         select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`;
       expect(isWaitedFor ? waiting.length : begun.length + 1).toBe(2);
     });
+    if (isKilled) {
+      const waits = sql`relation = 'catalog_internal.lock_changes'::regclass and not granted`;
+      await eventually(async () => {
+        expect(await sql`select pg_terminate_backend(pid) from pg_locks where ${waits}`).toHaveLength(1);
+      });
+    }
   });
-  const [, begun] = await Promise.all(running);
-  expect(begun).toMatchObject({ event: 'began' });
+  const [, begun] = await Promise.allSettled(running);
+  expect(begun).toMatchObject(isKilled ? { status: 'rejected' } : { value: { event: 'began' } });
 }
 
 test('what it has found moved is doubted, and asked again after five minutes', async () => {
@@ -90,17 +101,33 @@ test('what it has found moved is doubted, and asked again after five minutes', a
   expect(held).toEqual({ believed: USUAL });
 });
 
-test('what it has found moved is doubted, too, where only its commit is to come', async () => {
+/** Answers wait at their commit where `AT_COMMIT` holds them. */
+async function holding(): Promise<AsyncDisposable> {
   const { sql } = store;
-  await priced('A');
   await sql.unsafe(`
     create function public.hold() returns trigger language plpgsql as $$ begin perform pg_advisory_xact_lock(1); return null; end $$;
     create constraint trigger hold after update on catalog.skus deferrable initially deferred for each row execute function public.hold()`);
-  await using _ = {
-    [Symbol.asyncDispose]: async () => void (await sql.unsafe('drop function public.hold cascade')),
-  };
+  return { [Symbol.asyncDispose]: async () => void (await sql.unsafe('drop function public.hold cascade')) };
+}
+
+test('what it has found moved is doubted, too, where only its commit is to come', async () => {
+  await priced('A');
+  await using _ = await holding();
   await answeredMeanwhile([found('A', times(0.6))], { step: AT_COMMIT });
   expect(await seen('A')).toMatchObject({ doubt: 'mass-move', actionable: false });
+});
+
+test('where the daemon that has said so ends before it has doubted what came meanwhile, the next answer has that done', async () => {
+  await priced('A', 'B');
+  await using _ = await holding();
+  await answeredMeanwhile([found('A', times(0.6))], { step: AT_COMMIT, isKilled: true });
+  await answer([found('B', USUAL)]);
+  expect(await seen('A')).toMatchObject({ doubt: 'mass-move', actionable: false });
+  // Once: what a second answer has said is believed.
+  await passMinutes(6);
+  await answer([found('A', times(0.6))]);
+  await answer([found('B', USUAL)]);
+  expect(await seen('A')).toMatchObject({ doubt: null, price: 2460 });
 });
 
 test('what has moved before, too, is doubted since the answer that was waited for', async () => {

@@ -1,7 +1,7 @@
 import { failpoint } from '../../lib/failpoint.ts';
 import { auditRefreshes } from '../catalog/audit.ts';
 import { notingLateClock } from '../clock.ts';
-import { type Sql, transaction, type Tx } from '../connection/db.ts';
+import { allSent, type Sql, transaction, type Tx } from '../connection/db.ts';
 import { correctedMeanings, hasChanges, writeChanges } from '../history/changes.ts';
 import type { Claim } from '../ledger/due.ts';
 import { forgetDrawn, forgetHazards, writeRates } from '../live/refresh.ts';
@@ -167,7 +167,7 @@ async function writeEffects(
   settling: Settling,
 ): Promise<void> {
   const { answered, overtaken, prices, ahead, findings, drawn, boosted } = effects;
-  await Promise.all([
+  await allSent([
     writePrices(tx, prices, at),
     writeDoubts(tx, effects.judged, at),
     writeProducts(tx, answered, effects, at),

@@ -37,6 +37,8 @@ export interface KnownMassMove {
   readonly usual: number | null;
   readonly factor: number | null;
   readonly accepted: number | null;
+  /** Not all that moved while it was being said is doubted yet. */
+  readonly isUnfinished?: boolean;
 }
 
 /**

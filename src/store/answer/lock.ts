@@ -21,7 +21,7 @@ export interface AnswerMoment {
 
 const readMoment = (tx: Tx, claim: Claim) => tx<[AnswerMoment & KnownMassMove & { againShare: number }]>`
   select least(${claim.askedAt}, clock_timestamp()) as at,
-    ${isLate(tx, claim.askedAt)} as late,
+    ${isLate(tx, claim.askedAt)} as late, since is not null and answers is null as "isUnfinished",
     since, kind, usual, factor, case when accepted_at > clock_timestamp() - interval '7 days' then accepted end as accepted,
     ${tx.unsafe(IS_SCOPED)} as scoped, again_share as "againShare"
   from catalog_internal.mass_move, catalog_internal.beliefs`;

@@ -26,11 +26,12 @@ export async function followMoves(
   sql: Sql,
   counts: AnswerObservers['moves'],
   judged: readonly SkuJudgement[],
-  { since, usual, kind: known }: KnownMassMove,
+  { since, usual, kind: known, isUnfinished = false }: KnownMassMove,
 ): Promise<MassMoved | null> {
   counts.follow(since !== null);
   counts.note(judged);
   const hour = counts.hour();
+  if (isUnfinished && known !== null) await doubtMeanwhile(sql, known, hour);
   const kind = isMassMove(hour, usual, since !== null);
   const begins = kind !== null && (since === null || (isFault(kind) && !isFault(known)));
   const ends = since !== null && kind === null && counts.areEnough(hour);
@@ -60,23 +61,42 @@ const noMassMoveSql = (sql: Sql) =>
 
 /** Moves in masses begin, or turn out to be a fault. */
 async function begin(sql: Sql, kind: MassMove['kind'], hourOfMoves: HourOfMoves): Promise<MassMoved | null> {
-  const { answers, lost, move } = hourOfMoves;
-  const factor = kind === 'factor' ? hourOfMoves.factor : null;
-  const implausible = kind === 'lost' ? lost : hourOfMoves.implausible;
+  const { answers, implausible, move, factor } = numbersOf(kind, hourOfMoves);
   // Before it is said, so that what fails here is tried again by the next answer; and once more for what moved
   // meanwhile.
   const skus = await doubtMoved(sql);
   const begun = await sql`
     update catalog_internal.mass_move
-    set since = coalesce(since, clock_timestamp()), kind = ${kind}, answers = ${answers}, implausible = ${implausible}, move = ${move},
-      factor = ${factor}
+    set since = coalesce(since, clock_timestamp()), kind = ${kind}, factor = ${factor}, answers = null, implausible = null, move = null
     where (since is null or ${isFault(kind)} and kind <> all(${[...FAULT_KINDS]})) and ${unlocked(sql)}`;
   if (begun.count === 0) return null;
+  const more = await doubtMeanwhile(sql, kind, hourOfMoves);
+  return { event: 'began', kind, skus: skus + more, answers, implausible, move, factor };
+}
+
+/** What an hour has shown of moves in masses. */
+const numbersOf = (kind: MassMove['kind'], { answers, lost, implausible, move, factor }: HourOfMoves) => ({
+  answers,
+  implausible: kind === 'lost' ? lost : implausible,
+  move,
+  factor: kind === 'factor' ? factor : null,
+});
+
+/**
+ * Doubts what moved while it was being said that prices do so in masses. It is said with its numbers once that is
+ * done: where this fails, or its process ends, the next answer does it, of whichever daemon. Returns of how many SKUs.
+ */
+async function doubtMeanwhile(sql: Sql, kind: MassMove['kind'], hourOfMoves: HourOfMoves): Promise<number> {
   // Answers that were judged before, and are being written: the others see by themselves that it is so (doubtIfBegun).
   await awaitChanges(sql).catch((error: unknown) => {
     if (!isLockNotAvailable(error)) throw error;
   });
-  return { event: 'began', kind, skus: skus + (await doubtMoved(sql)), answers, implausible, move, factor };
+  const skus = await doubtMoved(sql);
+  const { answers, implausible, move } = numbersOf(kind, hourOfMoves);
+  await sql`
+    update catalog_internal.mass_move set answers = ${answers}, implausible = ${implausible}, move = ${move}
+    where since is not null and answers is null and ${unlocked(sql)}`;
+  return skus;
 }
 
 /** SKUs that are doubted in one transaction, so that nobody waits long for the rows of the ledger. */

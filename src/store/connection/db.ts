@@ -220,6 +220,19 @@ export async function transaction<T>(
   }
 }
 
+/** What Postgres says of each statement of a transaction that has failed before. */
+const FAILED_BEFORE = '25P02';
+
+/**
+ * Waits for statements of a transaction that were sent in one go. Rejects with what Postgres says of the one that has
+ * failed, whichever is heard of first: of those behind it it says only that the transaction has.
+ */
+export async function allSent(statements: readonly (PromiseLike<unknown> | null)[]): Promise<void> {
+  const ended = await Promise.allSettled(statements.filter((one) => one !== null));
+  const errors = ended.flatMap((one): unknown[] => (one.status === 'rejected' ? [one.reason] : []));
+  if (errors.length > 0) throw errors.find((error) => sqlState(error) !== FAILED_BEFORE) ?? errors[0];
+}
+
 /**
  * After a transaction that had no room for its notification, has Postgres drop those that nobody waits for any more.
  * It does so behind one that it has room for, or when it is asked how full its queue is: a full one stays full after

@@ -1,12 +1,19 @@
 import type { Sql } from '../connection/db.ts';
+import { type Claim, lockingClaim } from './due.ts';
 
 /**
- * An answer about a SKU cannot be stored: what the mirror holds of it may be known to be wrong, so it counts as
- * reported until an answer is stored, whatever it was asked for.
+ * An answer about the SKUs of a claim cannot be stored: what the mirror holds of one of them may be known to be wrong,
+ * so all are due until an answer is stored, those too that came along in spare slots. Call this before the claim is
+ * given back. One that is alone is it: a re-price is due, whatever it was asked for, as where the delta has left out a
+ * move. That is no report: what the next answer has is judged as if nobody had told of it.
  */
-export async function markUnstored(sql: Sql, sku: string): Promise<void> {
+export async function markUnstored(sql: Sql, claim: Claim): Promise<void> {
+  const skus = claim.skus.map(({ sku }) => sku);
   await sql`
-    update catalog_internal.due d set reason = 'changed', due_at = least(d.due_at, clock_timestamp())
-    from catalog.skus s
-    where d.sku = ${sku} and s.sku = d.sku and s.state = 'priced' and d.claim is null and d.outside_due_at is null`;
+    with claimed as materialized (${lockingClaim(sql, claim.number, skus)})
+    update catalog_internal.due d set due_at = least(d.due_at, clock_timestamp()),
+      -- While due for these, a price is judged by its probability (view catalog.sku_trust).
+      reason = case when ${skus.length === 1} and d.reason in ('live', 'again', 'metadata') then 'missed' else d.reason end
+    from claimed c join catalog.skus s using (sku)
+    where d.sku = c.sku and s.state = 'priced' and d.outside_due_at is null`;
 }

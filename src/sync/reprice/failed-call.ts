@@ -110,15 +110,14 @@ export async function returnFailedCall(
   const { blames, ...effects } = afterFailedCall(call, callSize, settings);
   const [first] = claim.skus;
   const alone = blames ? first : undefined;
+  if (because === 'not-stored') await markUnstored(sql, claim);
   const isBlamed =
     alone !== undefined &&
     (await settleAlone(ctx, claim, alone, { failures, blamedFrom: 1, failure: because }));
-  if (alone !== undefined && because === 'not-stored') {
-    await markUnstored(sql, alone.sku);
+  if (alone !== undefined && because === 'not-stored')
     await quarantine(sql, 'store', [
       { reason: lacksPrivilege ? NO_PRIVILEGE : because, sku: alone.sku, sample: failure.problem ?? null },
     ]);
-  }
   await storeFailedCall(sql, { claim, because, failures, ...effects });
   ctx.floors.reset();
   const sku = isBlamed ? { sku: alone.sku } : {};

@@ -188,14 +188,11 @@ function reconciled({ recent }: SyncContext, { skus }: Claim, answer: BulkAnswer
  * alone waits as after any error.
  */
 async function returnUnstored(ctx: SyncContext, claim: Claim, error: unknown): Promise<void> {
-  const [first] = claim.skus;
   const skus = claim.skus.length;
-  if (isConnectionLost(error) || storeFailure(error) !== null) await release(ctx, claim);
-  else if (skus > 1) await release(ctx, claim, { largestCall: Math.ceil(skus / 2) });
-  else {
-    await release(ctx, claim, { largestCall: 1, holdMs: ctx.settings.intervals.errorMs });
-    if (first !== undefined) await markUnstored(ctx.sql, first.sku);
-  }
+  if (isConnectionLost(error) || storeFailure(error) !== null) return await release(ctx, claim);
+  await markUnstored(ctx.sql, claim);
+  const holdMs = skus > 1 ? 0 : ctx.settings.intervals.errorMs;
+  await release(ctx, claim, { largestCall: Math.ceil(skus / 2), holdMs });
 }
 
 /**
