@@ -69,14 +69,26 @@ export async function refuseOtherPartner(sql: Sql, account: Account): Promise<vo
   if (!there) return;
   const known = await readAccount(sql);
   if (compareAccount(known, account) !== 'other-partner') return;
-  if ((await hasMirror(sql)) || (await countDaemons(sql)) > 0)
-    throw new OtherPartner(known.address ?? '', account.baseUrl);
+  if (await isMirrored(sql)) throw new OtherPartner(known.address ?? '', account.baseUrl);
 }
+
+/** Whether something of the account that is known is here: what is stored of it, or a daemon. */
+const isMirrored = async (sql: Sql): Promise<boolean> =>
+  (await hasMirror(sql)) || (await countDaemons(sql)) > 0;
 
 /** The account that is mirrored, as far as it is known. The database is to be migrated. */
 export async function readAccount(sql: Sql): Promise<KnownAccount> {
   const [known] = await sql.unsafe<[KnownAccount]>(SELECT_KNOWN);
   return known;
+}
+
+/**
+ * The same, as far as it binds whoever starts next: of a database that has nothing of that account, and no daemon,
+ * none is known. An address may have been misspelled.
+ */
+export async function readMirroredAccount(sql: Sql): Promise<KnownAccount> {
+  const known = await readAccount(sql);
+  return (await isMirrored(sql)) ? known : { ...known, address: null };
 }
 
 /**
