@@ -9,6 +9,7 @@ import { otherSettings } from '../store/catalog/sync-state.ts';
 import type { Sql } from '../store/connection/db.ts';
 import { adviceOn, otherHint } from '../store/connection/remedies.ts';
 import { sqlState } from '../store/connection/sql-errors.ts';
+import { readLostRows } from '../store/ledger/lost-rows.ts';
 import { endCallPause } from '../store/ledger/tasks.ts';
 import { readScopeState } from '../store/sellers/scope.ts';
 import { readMirroredAccount } from '../store/setup/account.ts';
@@ -25,7 +26,7 @@ import { judgePostgres, type PostgresFacts } from './doctor/postgres.ts';
 import { checkRedis } from './doctor/redis.ts';
 import { reportJson, type Report, screenOf } from './doctor/report.ts';
 import { judgeScope } from './doctor/scope.ts';
-import { dataDirOf, withMirror } from './mirror.ts';
+import { dataDirOf, RowsLost, withMirror } from './mirror.ts';
 import { NoMirror } from './no-mirror.ts';
 import { terminalOf } from './terminal.ts';
 
@@ -159,6 +160,8 @@ async function examineMirror(config: Config, most: number): Promise<Examined> {
     const ledger = ledgerProblem(facts);
     const isReady = facts.migrated && ledger === null;
     const others = isReady ? await readOthers(sql, config) : null;
+    const lost = isReady ? await readLostRows(sql) : [];
+    if (lost.length > 0) throw new RowsLost(lost);
     const account = isReady ? [judgeAccount(config, await readMirroredAccount(sql), now())] : [];
     const isOthers = account.some(({ level }) => level === 'FAIL');
     // What the one partner rejects would pause the daemons of the other.
