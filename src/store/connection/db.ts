@@ -8,6 +8,7 @@ import type { Ask } from './pooler.ts';
 import {
   CLIENT_CHECK,
   CLIENT_CHECK_PIN,
+  loneUrl,
   NO_TRANSACTION_TIMEOUT,
   sessionConnection,
   sessionUrl,
@@ -269,9 +270,9 @@ export interface LoneOptions {
  */
 export async function connectAlone(url: DatabaseUrl, options: LoneOptions): Promise<LoneClient> {
   const { checkIdleMs, answerWithinMs = ANSWER_WITHIN_MS, ...given } = options;
-  const { url: connectionString, ...session } = sessionConnection(present(url));
+  const { url: _, ...session } = sessionConnection(present(url));
   const client = new pg.Client({
-    connectionString,
+    connectionString: loneUrl(present(url)),
     ...session,
     keepAlive: true,
     keepAliveInitialDelayMillis: KEEP_ALIVE_MS,
