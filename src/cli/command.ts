@@ -185,10 +185,20 @@ function tokensOf(options: ParseArgsOptionsConfig, argv: readonly string[]) {
     const taker = tokens.find(
       (token) => token.kind === 'option' && token.inlineValue === false && token.value.startsWith('--'),
     );
-    if (taker?.kind !== 'option') return { tokens, incomplete };
+    if (taker?.kind !== 'option') return { tokens: tokens.map((token) => asWord(token, args)), incomplete };
     incomplete.push(taker.name);
     args.splice(taker.index, 1);
   }
+}
+
+type Token = NonNullable<ReturnType<typeof parseArgs>['tokens']>[number];
+
+/** SQL that begins with a comment is a word: no option has a blank behind its dashes. Pure. */
+function asWord(token: Token, args: readonly string[]): Token {
+  const value = args[token.index] ?? '';
+  return token.kind === 'option' && /^--\s/.test(value)
+    ? { kind: 'positional', index: token.index, value }
+    : token;
 }
 
 /** A whole number option, or its default. Adds to `problems` what does not fit. */

@@ -69,7 +69,7 @@ export const demo: Command = {
       board.busy('starting');
       const sandbox = await startSandbox(options);
       try {
-        await withDemoDatabase(sandbox, board, (config) =>
+        await withDemoDatabase(sandbox, board, stopped.signal, (config) =>
           watch(config, { board, stopped: stopped.signal, once: args.values['once'] === true }),
         );
       } finally {
@@ -102,6 +102,7 @@ function sandboxOptions({ values }: Arguments) {
 async function withDemoDatabase(
   sandbox: Sandbox,
   board: Board,
+  stopped: AbortSignal,
   work: (config: Config) => Promise<void>,
 ): Promise<void> {
   const env = demoEnvironment(processSources.env, sandbox);
@@ -113,8 +114,11 @@ async function withDemoDatabase(
     logTo(board, config),
     dataDir,
   ).catch((error: unknown) => {
+    // A Ctrl-C in the terminal reaches initdb, too.
+    if (stopped.aborted) return null;
     throw error instanceof EmbeddedError && error.kind === 'in-use' ? new AnotherDemo(error) : error;
   });
+  if (database === null) return;
   try {
     const sql = connect(database.url, { max: 1 });
     await dropMirror(sql);

@@ -9,9 +9,10 @@ import { otherSettings } from '../store/catalog/sync-state.ts';
 import type { Sql } from '../store/connection/db.ts';
 import { adviceOn, otherHint } from '../store/connection/remedies.ts';
 import { sqlState } from '../store/connection/sql-errors.ts';
+import { readLostRows } from '../store/ledger/lost-rows.ts';
 import { endCallPause } from '../store/ledger/tasks.ts';
 import { readScopeState } from '../store/sellers/scope.ts';
-import { readAccount } from '../store/setup/account.ts';
+import { readMirroredAccount } from '../store/setup/account.ts';
 import { createScrubber } from '../telemetry/log/scrub.ts';
 import { type Arguments, type Command, EXIT, numberOption, problemsIn, UsageError } from './command.ts';
 import { judgeAccount } from './doctor/account.ts';
@@ -25,7 +26,7 @@ import { judgePostgres, type PostgresFacts } from './doctor/postgres.ts';
 import { checkRedis } from './doctor/redis.ts';
 import { reportJson, type Report, screenOf } from './doctor/report.ts';
 import { judgeScope } from './doctor/scope.ts';
-import { dataDirOf, withMirror } from './mirror.ts';
+import { dataDirOf, RowsLost, withMirror } from './mirror.ts';
 import { NoMirror } from './no-mirror.ts';
 import { terminalOf } from './terminal.ts';
 
@@ -156,10 +157,15 @@ async function examineMirror(config: Config, most: number): Promise<Examined> {
       poolMax: config.database.poolMax,
     };
     const findings = judgePostgres(facts, settings);
-    const blocked = ledgerProblem(facts);
-    const isReady = facts.migrated && blocked === null;
+    const ledger = ledgerProblem(facts);
+    const isReady = facts.migrated && ledger === null;
     const others = isReady ? await readOthers(sql, config) : null;
-    const account = isReady ? [judgeAccount(config, await readAccount(sql), now())] : [];
+    const lost = isReady ? await readLostRows(sql) : [];
+    if (lost.length > 0) throw new RowsLost(lost);
+    const account = isReady ? [judgeAccount(config, await readMirroredAccount(sql), now())] : [];
+    const isOthers = account.some(({ level }) => level === 'FAIL');
+    // What the one partner rejects would pause the daemons of the other.
+    const blocked = ledger ?? (isOthers ? OF_ANOTHER : null);
     const scope = isReady ? judgeScope(config, await readScopeState(sql)) : [];
     const otherwise = isReady ? await otherSettings(sql, config, paceLimits(config)) : [];
     const own = judgeSettings(otherwise, facts.daemons);
@@ -179,6 +185,8 @@ function noDatabaseYet(config: Config): CheckResult {
     'for production set DATABASE_URL to a Postgres that you back up',
   );
 }
+
+const OF_ANOTHER = 'requests are counted in Postgres, and this database mirrors another partner';
 
 /** Why requests cannot be counted in this database; null where they can. Pure. */
 export function ledgerProblem(facts: PostgresFacts): string | null {

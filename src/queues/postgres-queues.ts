@@ -16,7 +16,7 @@ import {
   KEEP_ALIVE_MS,
   SCAN_WITHIN_MS,
 } from '../store/connection/db.ts';
-import { applicationName, sessionConnection, sessionUrl } from '../store/connection/session.ts';
+import { applicationName, loneUrl, sessionConnection } from '../store/connection/session.ts';
 import { QUEUE_SCHEMA } from '../store/setup/occupied.ts';
 
 /** The means of all queues and workers of a process whose queues are in Postgres. */
@@ -65,7 +65,7 @@ export function createPostgresQueues({
         super({
           ...config,
           // The pool calls this where nobody hears an error: no file is read.
-          connectionString: sessionUrl(present()),
+          connectionString: loneUrl(present()),
           ssl,
           // BullMQ's statements name no schema. Of what is set twice, the last counts.
           options: `${options} -c search_path=${QUEUE_SCHEMA}`,

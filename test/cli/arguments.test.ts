@@ -136,3 +136,14 @@ test('follow names a URL that cannot be used beside values that do not fit', asy
     problems: [expect.stringMatching(/^--batch: /), '--webhook: expected an https:// URL'],
   });
 });
+
+test.each(['-- of one SKU\nSELECT 1', '--\tof one SKU\nSELECT 1', '--\nSELECT 1'])(
+  'a query that begins with a comment, as in the documents, is no option: %j',
+  (query) => {
+    const command = COMMANDS.get('sql');
+    if (command === undefined) throw new Error('no command sql');
+    for (const argv of [[query], ['--json', query], [query, '--json'], ['--', query]])
+      expect(readArguments(command, argv).positionals).toEqual([query]);
+    expect(problemsOf('sql', ['SELECT 1', query])).toEqual([]);
+  },
+);

@@ -168,3 +168,23 @@ test.each([
   await admin`drop database shut`;
   await admin`drop role shut`;
 });
+
+test('a role that may not create in its database is told what says which right it lacks', async () => {
+  const { url, sql } = await ownDatabase('lent', false);
+  await admin`alter database lent owner to current_user`;
+  try {
+    await expect(migrateDatabase(url)).rejects.toMatchObject({
+      kind: 'migration-failed',
+      hint: expect.stringMatching(/`catalog-mirror doctor` .* GRANT/) as string,
+    });
+    const { stdout } = await runProgram(['doctor', '--requests', '0'], {
+      PARTNER_BASE_URL: 'http://127.0.0.1:9',
+      PARTNER_API_KEY: 'k',
+      PARTNER_SECRET: 's',
+      DATABASE_URL: url,
+    });
+    expect(stdout).toContain('GRANT CREATE ON DATABASE "lent" TO "lent"');
+  } finally {
+    await sql.end({ timeout: 1 });
+  }
+});

@@ -263,7 +263,7 @@ export const CONNECTIONS: readonly Mutant[] = [
   {
     breaks: 'tls: a file that is away ends the daemon as its queues connect',
     file: 'src/queues/postgres-queues.ts',
-    from: 'connectionString: sessionUrl(present()),',
+    from: 'connectionString: loneUrl(present()),',
     to: 'connectionString: sessionConnection(present()).url,',
     tests: FILES,
   },

@@ -1,4 +1,4 @@
-import { chown, mkdir, realpath } from 'node:fs/promises';
+import { chown, mkdir, realpath, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, type TestContext, test } from 'vitest';
 import { clusterProcesses } from '../../src/embedded/processes.ts';
@@ -79,6 +79,32 @@ describe.concurrent('demo', () => {
     await isOpen(demo);
     expectStopped(await demo.end('SIGINT'), context.expect);
     await nothingRuns(join(folder, 'demo', 'postgres'));
+  });
+
+  test('ends with exit 0, and no words of initdb, at a Ctrl-C while that makes its Postgres', async (context) => {
+    const dataDir = join(await workplace(context), 'demo', 'postgres');
+    await using demo = startProgram(['demo', '--skus', '300'], { DATA_DIR: join(dataDir, '../..') }, nobody);
+    const initdb = await eventually(
+      async () => {
+        // Then it has a helper that makes the tables.
+        await stat(join(dataDir, 'base', '1', 'PG_VERSION'));
+        const pids = await clusterProcesses(await realpath(dataDir));
+        if (pids.length < 2) throw new Error('it has not begun');
+        return pids;
+      },
+      { what: 'initdb', every: 10 },
+    );
+    // A terminal tells all of them.
+    const ended = demo.end('SIGINT');
+    for (const pid of initdb)
+      try {
+        process.kill(pid, 'SIGINT');
+      } catch {
+        // A helper of initdb that has ended.
+      }
+    expectStopped(await ended, context.expect);
+    context.expect(demo.stderr).toEqual([]);
+    await nothingRuns(dataDir);
   });
 
   test('says at a Ctrl-C that reaches it twice, as it does under npm, what it has kept', async (context) => {

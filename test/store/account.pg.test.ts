@@ -1,7 +1,14 @@
 import { expect, test } from 'vitest';
 import { ConfigError } from '../../src/config/config.ts';
 import { storeMuted } from '../../src/store/answer/members.ts';
-import { addressOf, adoptAccount, noteAccount, readAccount } from '../../src/store/setup/account.ts';
+import { SINGLE_ROWS } from '../../src/store/ledger/lost-rows.ts';
+import {
+  addressOf,
+  adoptAccount,
+  noteAccount,
+  readAccount,
+  refuseOtherPartner,
+} from '../../src/store/setup/account.ts';
 import { answerAsked, found, knownSkus, ledger, mark, pricesOf, useStore } from './support.ts';
 
 const store = useStore();
@@ -62,6 +69,25 @@ test('before anything is mirrored, whoever starts next may correct address and k
   expect(await noteAccount(sql, { ...OTHER, apiKey: 'corrected' })).toBe('known');
   expect(await noteAccount(sql, OURS)).toBe('known');
   expect(await readAccount(sql)).toMatchObject({ address: OURS.baseUrl, keyReplaced: false });
+});
+
+test.each(SINGLE_ROWS)(
+  'a start that finds the row of %s gone gets as far as making it anew',
+  async (table) => {
+    const { sql } = store;
+    await noteAccount(sql, OURS);
+    await sql`delete from ${sql(`catalog_internal.${table}`)}`;
+    await refuseOtherPartner(sql, OURS);
+    await refuseOtherPartner(sql, OTHER);
+  },
+);
+
+test('prices of another partner are refused where nothing tells of a baseline any more', async () => {
+  const { sql } = store;
+  await mirrored();
+  await sql`delete from catalog_internal.sync`;
+  await refuseOtherPartner(sql, OURS);
+  await expect(refuseOtherPartner(sql, OTHER)).rejects.toThrow(ConfigError);
 });
 
 test('a mirror of before is taken for that of the first who starts, and after that for no other', async () => {

@@ -9,6 +9,7 @@ import {
   applicationName,
   CLIENT_CHECK,
   CLIENT_CHECK_PIN,
+  loneUrl,
   NO_TRANSACTION_TIMEOUT,
   sessionConnection,
   sessionUrl,
@@ -285,9 +286,9 @@ export interface LoneOptions {
 export async function connectAlone(url: DatabaseUrl, options: LoneOptions): Promise<LoneClient> {
   const { checkIdleMs, answerWithinMs = ANSWER_WITHIN_MS, ...given } = options;
   const presentUrl = present(url);
-  const { url: connectionString, ...session } = sessionConnection(presentUrl);
+  const { url: _, ...session } = sessionConnection(presentUrl);
   const client = new pg.Client({
-    connectionString,
+    connectionString: loneUrl(presentUrl),
     ...session,
     keepAlive: true,
     keepAliveInitialDelayMillis: KEEP_ALIVE_MS,

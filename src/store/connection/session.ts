@@ -1,3 +1,4 @@
+import postgres from 'postgres';
 import { databaseOf, type PostgresConnection, postgresConnection, withoutTls } from '../../lib/tls.ts';
 
 /**
@@ -101,6 +102,19 @@ export function sessionUrl(databaseUrl: string): string {
     (pair) => !PINNED.has(nameOf(pair)) && !isOptions(pair) && !isApplication(pair),
   );
   return kept.length === 0 ? head : `${head}?${kept.join('&')}`;
+}
+
+/**
+ * `sessionUrl` for `pg`, which finds a user that the URL does not name in another way than postgres.js: sessions of
+ * one daemon would be two roles', or half of them none's.
+ */
+export function loneUrl(databaseUrl: string): string {
+  const url = sessionUrl(databaseUrl);
+  const [, scheme = '', login = '', rest = ''] = /^([^:]+:\/\/)(?:([^/?#]*)@)?(.*)$/s.exec(url) ?? [];
+  if (!/^(?::|$)/.test(login)) return url;
+  // Of this machine's user and environment; a server's answer says it where there is none.
+  const user = postgres(url, { max: 1 }).options.user as string | undefined;
+  return user === undefined ? url : `${scheme}${encodeURIComponent(user)}${login}@${rest}`;
 }
 
 function pairsOf(url: string): string[] {

@@ -29,6 +29,14 @@ export interface KnownAccount {
   readonly keyReplaced: boolean;
 }
 
+const UNKNOWN: KnownAccount = {
+  address: null,
+  salt: null,
+  keyHash: null,
+  keySince: null,
+  keyReplaced: false,
+};
+
 /**
  * Origin and path of a base URL. Of this host the port is left out: whoever simulates a partner there takes a free one.
  */
@@ -69,14 +77,29 @@ export async function refuseOtherPartner(sql: Sql, account: Account): Promise<vo
   if (!there) return;
   const known = await readAccount(sql);
   if (compareAccount(known, account) !== 'other-partner') return;
-  if ((await hasMirror(sql)) || (await countDaemons(sql)) > 0)
-    throw new OtherPartner(known.address ?? '', account.baseUrl);
+  if (await isMirrored(sql)) throw new OtherPartner(known.address ?? '', account.baseUrl);
 }
 
-/** The account that is mirrored, as far as it is known. The database is to be migrated. */
+/** Whether something of the account that is known is here: what is stored of it, or a daemon. */
+const isMirrored = async (sql: Sql): Promise<boolean> =>
+  (await hasMirror(sql)) || (await countDaemons(sql)) > 0;
+
+/**
+ * The account that is mirrored, as far as it is known: not at all where its row is gone, which a start makes anew. The
+ * database is to be migrated.
+ */
 export async function readAccount(sql: Sql): Promise<KnownAccount> {
-  const [known] = await sql.unsafe<[KnownAccount]>(SELECT_KNOWN);
-  return known;
+  const [known] = await sql.unsafe<KnownAccount[]>(SELECT_KNOWN);
+  return known ?? UNKNOWN;
+}
+
+/**
+ * The same, as far as it binds whoever starts next: of a database that has nothing of that account, and no daemon,
+ * none is known. An address may have been misspelled.
+ */
+export async function readMirroredAccount(sql: Sql): Promise<KnownAccount> {
+  const known = await readAccount(sql);
+  return (await isMirrored(sql)) ? known : { ...known, address: null };
 }
 
 /**
@@ -102,8 +125,10 @@ export async function noteAccount(sql: Sql, account: Account): Promise<'known' |
 }
 
 async function hasMirror(tx: Sql | Tx): Promise<boolean> {
+  // Its one row may be gone.
   const [row] = await tx<[{ filled: boolean }]>`
-    select manifest_applied_at is not null or exists (select from catalog.prices) as filled from catalog_internal.sync`;
+    select exists (select from catalog_internal.sync where manifest_applied_at is not null)
+      or exists (select from catalog.prices) as filled`;
   return row.filled;
 }
 

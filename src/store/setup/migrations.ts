@@ -12,7 +12,7 @@ import {
 } from '../connection/db.ts';
 import { refusePooling } from '../connection/pooler.ts';
 import { remedyOf } from '../connection/remedies.ts';
-import { isMadeMeanwhile, sqlState } from '../connection/sql-errors.ts';
+import { isMadeMeanwhile, isPrivilegeLacking, sqlState } from '../connection/sql-errors.ts';
 import { refuseEncoding } from './encoding.ts';
 import {
   type Found,
@@ -269,6 +269,15 @@ export async function isMigratedPast(sql: Sql, newest: number): Promise<boolean>
 /** SQLSTATEs: there is such a schema, relation, function or other object already. */
 const NAME_TAKEN = new Set(['42P06', '42P07', '42723', '42710']);
 
+/** What to do about an error of the migrating transaction. */
+function hintOf(error: unknown): string {
+  if (NAME_TAKEN.has(sqlState(error) ?? ''))
+    return "something that is not the mirror's has a name that it needs: rename or drop that, and start again";
+  if (isPrivilegeLacking(sqlState(error)))
+    return '`catalog-mirror doctor` says which right the role in DATABASE_URL lacks, with the GRANT';
+  return remedyOf(error)?.hint ?? 'the next start retries it';
+}
+
 /** An error of the migrating transaction, saying which migration it came from. */
 async function migrationFailed(error: unknown, folder: string): Promise<MigrationError> {
   const query = error instanceof Error && 'query' in error ? String(error.query) : null;
@@ -278,9 +287,7 @@ async function migrationFailed(error: unknown, folder: string): Promise<Migratio
   return new MigrationError(
     'migration-failed',
     `migrating the database failed${tag === null ? '' : ` in ${tag}`}; it is as it was before`,
-    NAME_TAKEN.has(sqlState(error) ?? '')
-      ? "something that is not the mirror's has a name that it needs: rename or drop that, and start again"
-      : (remedyOf(error)?.hint ?? 'the next start retries it'),
+    hintOf(error),
     cause,
   );
 }
