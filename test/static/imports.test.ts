@@ -63,7 +63,7 @@ const STORE_MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   live: ['connection', 'ledger'],
   schema: ['live'],
   history: ['connection', 'store'],
-  sellers: ['connection', 'setup', 'ledger', 'live', 'history'],
+  sellers: ['connection', 'store', 'setup', 'ledger', 'live', 'history'],
   trust: ['connection', 'live'],
   catalog: ['connection', 'live', 'history', 'sellers'],
   call: ['connection', 'store', 'ledger', 'live', 'sellers', 'catalog'],

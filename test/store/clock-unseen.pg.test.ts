@@ -1,10 +1,12 @@
 import { beforeEach, describe, expect, test } from 'vitest';
 import { applyAnswer } from '../../src/store/answer/apply.ts';
+import { acceptDoubted } from '../../src/store/answer/mass-moves.ts';
 import type { SkuResult } from '../../src/store/answer/types.ts';
 import { storeFailedCall } from '../../src/store/call/call-lesson.ts';
 import { putClockRight, readClock } from '../../src/store/clock.ts';
 import type { Sql } from '../../src/store/connection/db.ts';
 import type { Claim } from '../../src/store/ledger/due.ts';
+import { refreshAll, refreshSkus } from '../../src/store/sellers/refresh.ts';
 import { setClockAhead, timesAfter } from '../support/movable-clock.ts';
 import { answerAsked, claimAll, found, knownSkus, mark, REFRESH, useStore } from './support.ts';
 
@@ -78,6 +80,27 @@ describe.each([
     },
   );
 });
+
+const COMMANDS: Readonly<Record<string, () => Promise<unknown>>> = {
+  'SKUs refreshed by name': () => refreshSkus(store.sql, ['A', 'NEW']),
+  'all prices refreshed': () => refreshAll(store.sql, 'prices'),
+  'doubts accepted': () => acceptDoubted(store.sql, null),
+};
+
+test.each(Object.keys(COMMANDS))(
+  'set ahead while no daemon is there, %s: the next daemon finds it',
+  async (name) => {
+    await store.sql`
+      update catalog_internal.due set due_at = 'infinity', doubt = 'implausible', reason = 'doubted' where sku = 'A'`;
+    await setClockAhead(store.sql, 90 * DAY);
+    await COMMANDS[name]?.();
+    await setClockAhead(store.sql, 0);
+    expect((await putClockRight(store.sql))?.seconds).toBeCloseTo(90 * DAY, -1);
+    const [{ now }] = await store.sql<[{ now: Date }]>`select clock_timestamp() as now`;
+    const late = await timesAfter(store.sql, new Date(now.getTime() + 8 * DAY * 1000));
+    expect(late).toEqual({});
+  },
+);
 
 test('an answer in time notes nothing, and one that comes late by a clock that is right raises the mark to it and no further', async () => {
   const before = await readClock(store.sql);

@@ -1,3 +1,4 @@
+import { notingUnseenClock } from '../clock.ts';
 import { type Queryable, type Sql, transaction, type Tx } from '../connection/db.ts';
 import { awaitChanges, isLockNotAvailable } from '../connection/locks.ts';
 import { APART_MINUTES, type KnownMassMove } from './doubts.ts';
@@ -303,5 +304,6 @@ export async function acceptDoubted(sql: Sql, skus: readonly string[] | null): P
           else catalog_internal.snapshot_target(g) end) as due_at
     ) n
     where d.sku = doubted.sku`;
+  await notingUnseenClock(sql);
   return accepted.count;
 }

@@ -1,3 +1,4 @@
+import { notingUnseenClock } from '../clock.ts';
 import { type Queryable, type Sql, transaction } from '../connection/db.ts';
 import { lockNewSkus } from '../connection/locks.ts';
 import { absentSku, writeSkuChanges } from '../history/changes.ts';
@@ -64,6 +65,7 @@ export async function refreshSkus(sql: Sql, skus: readonly string[]): Promise<Re
     const [{ outside, once }] = await tx<[{ outside: number; once: number }]>`
       select (count(*) filter (where reason <> 'scope'))::int as outside, (count(*) filter (where reason = 'scope'))::int as once
       from catalog_internal.due where sku = any(${wanted}) and outside_due_at is not null`;
+    await notingUnseenClock(tx);
     if (added.length > 0)
       await writeSkuChanges(
         tx,
@@ -97,6 +99,7 @@ export async function refreshAll(sql: Sql, what: 'prices' | 'metadata'): Promise
     after = piece.last;
   }
   const [{ resumed }] = await sql<[{ resumed: boolean }]>`select catalog_internal.resume_calls() as resumed`;
+  await notingUnseenClock(sql);
   return { due, added: [], released, resumed };
 }
 
