@@ -56,6 +56,12 @@ function readings(line: string): readonly string[] {
   return apart === line ? [line] : [line, apart];
 }
 
+/** Whether a text may have one: what has none as a whole need not be read line by line. */
+function isSuspect(text: string): boolean {
+  const read = readings(text);
+  return GONE.some(([word]) => read.some((reading) => word.test(reading)));
+}
+
 /** The private word that a line of the file has, each with what to say; none: an empty list. */
 function privateWords(path: string, line: string): string[] {
   const read = readings(line.replace(path.startsWith('src/status/') ? MEMBER : FIXED, ''));
@@ -72,6 +78,7 @@ test.each([
   ['a SKU that is owed', 'owed'],
   ['const nextLook = 1;', 'next Look'],
 ])('a private word is found in %j', (line, word) => {
+  expect(isSuspect(`one\n${line}\nthree`)).toBe(true);
   expect(privateWords('src/a.ts', line)[0]).toContain(word);
 });
 
@@ -81,10 +88,12 @@ test('names that users rely on are no private words', () => {
 
 test('private words do not occur in the code and the documents', () => {
   expect(files.length).toBeGreaterThan(100);
-  const found = files.flatMap((path) =>
-    readFileSync(path, 'utf8')
+  const found = files.flatMap((path) => {
+    const text = readFileSync(path, 'utf8');
+    if (!isSuspect(text)) return [];
+    return text
       .split('\n')
-      .flatMap((line, at) => privateWords(path, line).map((word) => `${path}:${at + 1}: ${word}`)),
-  );
+      .flatMap((line, at) => privateWords(path, line).map((word) => `${path}:${at + 1}: ${word}`));
+  });
   expect(found).toEqual([]);
 });
