@@ -1,5 +1,5 @@
--- What sellers call waits, and is answered, alike whatever isolation level their sessions begin transactions with; and a
--- row of the ledger that is deleted while somebody waits for its SKU is no answer.
+-- What sellers call waits, and is answered, alike whatever isolation level their sessions begin transactions with; a row of
+-- the ledger that is deleted while somebody waits for its SKU is no answer; and tables of one row are joined with nothing.
 CREATE OR REPLACE PROCEDURE catalog.refresh_now(skus text[], timeout interval DEFAULT '00:01:00'::interval)
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -204,3 +204,86 @@ BEGIN
   RETURN wait;
 END
 $$;
+--> statement-breakpoint
+CREATE OR REPLACE FUNCTION catalog_internal.ask_refresh(skus text[], waits boolean, OUT known text[], OUT generations integer[], OUT missing text[])
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET lock_timeout = '2s' AS $$
+DECLARE
+  most CONSTANT integer := 1000;
+  wanted text[] := ARRAY(SELECT DISTINCT w.sku FROM unnest(ask_refresh.skus) AS w(sku) WHERE w.sku IS NOT NULL);
+  asked text[];
+  others_at_once float8 := (SELECT g.bulk_max_skus FROM catalog_internal.settings g);
+  live_at_once float8 := coalesce((SELECT y.live_budget FROM catalog_internal.sync y), (SELECT g.bulk_live_budget FROM catalog_internal.settings g));
+  incident boolean := (SELECT l.incident_since IS NOT NULL FROM catalog_internal.live_plan l);
+  calls float8;
+  wait float8;
+BEGIN
+  IF cardinality(wanted) > most THEN
+    PERFORM nextval('catalog_internal.refreshes_refused');
+    RAISE EXCEPTION '% SKUs are too many for one call', cardinality(wanted)
+      USING ERRCODE = 'CM004', HINT = format('Ask for %s at a time.', most);
+  END IF;
+  SELECT array_agg(k.sku), array_agg(k.generation),
+    array_agg(k.sku) FILTER (WHERE NOT k.requested AND (ask_refresh.waits OR NOT k.next OR k.rank < 'Infinity')),
+    coalesce(sum(k.part) FILTER (WHERE NOT k.requested AND NOT k.next), 0)
+  INTO known, generations, asked, calls
+  FROM (
+    SELECT d.sku, d.generation, d.rank,
+      EXISTS (SELECT FROM catalog_internal.refresh_requests r WHERE r.sku = d.sku) AS requested,
+      d.lane = 1 AND d.due_at <= clock_timestamp() AND d.held_until IS NULL AND d.largest_call IS NULL AS next,
+      1 / greatest(1, CASE WHEN d.largest_call IS NOT NULL THEN d.largest_call WHEN d.live OR incident THEN live_at_once ELSE others_at_once END) AS part
+    FROM unnest(wanted) AS w(sku) JOIN catalog.skus s ON s.sku = w.sku JOIN catalog_internal.due d ON d.sku = w.sku
+    WHERE d.outside_due_at IS NULL
+  ) k;
+  known := coalesce(known, '{}');
+  missing := ARRAY(SELECT w.sku FROM unnest(wanted) AS w(sku) WHERE w.sku <> ALL (known) ORDER BY w.sku);
+  IF calls > 0 AND EXISTS (SELECT FROM catalog_internal.tasks t WHERE catalog_internal.calls_are_paused(t)) THEN
+    calls := greatest(calls, 1);
+  END IF;
+  wait := catalog_internal.pay_refreshes(calls, cardinality(known));
+  IF wait = 'Infinity' THEN
+    PERFORM nextval('catalog_internal.refreshes_refused');
+    RAISE EXCEPTION 'these % SKUs take more requests than refreshes from SQL have in a minute', cardinality(known)
+      USING ERRCODE = 'CM004', HINT = 'Ask for fewer at a time: about five live ones go into a request.';
+  ELSIF wait > 0 THEN
+    PERFORM nextval('catalog_internal.refreshes_refused');
+    RAISE EXCEPTION 'refreshes from SQL have used up their quarter of the requests'
+      USING ERRCODE = 'CM004', HINT = format('Try again in %s s.', ceil(wait));
+  END IF;
+  INSERT INTO catalog_internal.refresh_requests (sku) SELECT unnest(asked);
+END
+$$;
+--> statement-breakpoint
+CREATE OR REPLACE VIEW catalog.sync_status AS
+SELECT (s.one).snapshot_id, (s.one).snapshot_generated_at, (s.one).manifest_applied_at, (s.one).delta_checked_at,
+       k.skus, k.live_skus - o.live_skus AS live_skus, k.pending_skus - o.pending_skus AS pending_skus,
+       d.due_skus, d.deferred_skus, d.oldest_due_at,
+       catalog_internal.present_ceiling(p.one) AS requests_per_minute,
+       CASE WHEN (p.one).backoff_until > statement_timestamp() THEN (p.one).backoff_until END AS backing_off_until,
+       catalog_internal.catalog_state(s.one) AS catalog_state,
+       l.incident_since,
+       (p.one).refusal, (p.one).refused_since, coalesce((p.one).episodes, 0) AS refusals,
+       z.since AS paused_since, z.until AS paused_until,
+       k.skus - o.skus AS skus_in_scope
+FROM (SELECT y AS one FROM catalog_internal.sync y LIMIT 1) s
+CROSS JOIN (SELECT incident_since FROM catalog_internal.live_plan LIMIT 1) l
+LEFT JOIN (SELECT y AS one FROM catalog_internal.pace y LIMIT 1) p ON true
+LEFT JOIN (SELECT y.since, y.until FROM catalog_internal.pause y WHERE catalog_internal.pause_holds(y) LIMIT 1) z ON true
+CROSS JOIN (
+  SELECT count(*) AS skus,
+         count(*) FILTER (WHERE price_source = 'live') AS live_skus,
+         count(*) FILTER (WHERE state = 'pending') AS pending_skus
+  FROM catalog.skus
+) k
+CROSS JOIN (
+  SELECT count(*) FILTER (WHERE due_at <= statement_timestamp() AND NOT catalog_internal.is_waiting(l)) AS due_skus,
+         count(*) FILTER (WHERE deferrals > 0 AND outside_due_at IS NULL) AS deferred_skus,
+         min(due_at) FILTER (WHERE due_at <= statement_timestamp() AND NOT catalog_internal.is_waiting(l)) AS oldest_due_at
+  FROM catalog_internal.due l
+) d
+CROSS JOIN (
+  SELECT count(*) AS skus,
+         count(*) FILTER (WHERE s.price_source = 'live') AS live_skus,
+         count(*) FILTER (WHERE s.state = 'pending') AS pending_skus
+  FROM catalog_internal.due l JOIN catalog.skus s ON s.sku = l.sku
+  WHERE (SELECT scoped FROM catalog_internal.scoping) AND l.outside_due_at IS NOT NULL
+) o;

@@ -48,7 +48,7 @@ export const REFRESHES: readonly Mutant[] = [
   ),
   ...faultsOf(
     'drizzle/0064_calls_of_sellers.sql',
-    ['test/store/refresh-sessions.pg.test.ts'],
+    ['test/store/refresh-sessions.pg.test.ts', 'test/store/sellers-plans.pg.test.ts'],
     [
       'refresh_now: waits by the session’s isolation level',
       '  SET TRANSACTION ISOLATION LEVEL READ COMMITTED;\n',
@@ -68,6 +68,11 @@ export const REFRESHES: readonly Mutant[] = [
       'refresh_now: a SKU that is gone is waited for',
       'NOT EXISTS (SELECT FROM catalog.skus s WHERE s.sku = t.sku)\n      ELSE',
       'false\n      ELSE',
+    ],
+    [
+      'sync_status: a table of one row is joined as hundreds',
+      '(SELECT y AS one FROM catalog_internal.sync y LIMIT 1) s',
+      '(SELECT y AS one FROM catalog_internal.sync y) s',
     ],
   ),
   ...faultsOf('drizzle/0045_one_rule_once.sql', STORE, [
