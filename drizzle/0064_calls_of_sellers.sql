@@ -211,6 +211,7 @@ DECLARE
   most CONSTANT integer := 1000;
   wanted text[] := ARRAY(SELECT DISTINCT w.sku FROM unnest(ask_refresh.skus) AS w(sku) WHERE w.sku IS NOT NULL);
   asked text[];
+  apart boolean := current_setting('transaction_isolation') = 'serializable';
   others_at_once float8 := (SELECT g.bulk_max_skus FROM catalog_internal.settings g);
   live_at_once float8 := coalesce((SELECT y.live_budget FROM catalog_internal.sync y), (SELECT g.bulk_live_budget FROM catalog_internal.settings g));
   incident boolean := (SELECT l.incident_since IS NOT NULL FROM catalog_internal.live_plan l);
@@ -228,7 +229,7 @@ BEGIN
   INTO known, generations, asked, calls
   FROM (
     SELECT d.sku, d.generation, d.rank,
-      EXISTS (SELECT FROM catalog_internal.refresh_requests r WHERE r.sku = d.sku) AS requested,
+      CASE WHEN apart THEN false ELSE EXISTS (SELECT FROM catalog_internal.refresh_requests r WHERE r.sku = d.sku) END AS requested,
       d.lane = 1 AND d.due_at <= clock_timestamp() AND d.held_until IS NULL AND d.largest_call IS NULL AS next,
       1 / greatest(1, CASE WHEN d.largest_call IS NOT NULL THEN d.largest_call WHEN d.live OR incident THEN live_at_once ELSE others_at_once END) AS part
     FROM unnest(wanted) AS w(sku) JOIN catalog.skus s ON s.sku = w.sku JOIN catalog_internal.due d ON d.sku = w.sku
@@ -250,6 +251,41 @@ BEGIN
       USING ERRCODE = 'CM004', HINT = format('Try again in %s s.', ceil(wait));
   END IF;
   INSERT INTO catalog_internal.refresh_requests (sku) SELECT unnest(asked);
+END
+$$;
+--> statement-breakpoint
+CREATE OR REPLACE FUNCTION catalog.hint(sku text, source text) RETURNS boolean
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET enable_bitmapscan = off AS $$
+DECLARE
+  -- A hundred thousand have a tenth of that.
+  most_bytes CONSTANT bigint := 128 * 1024 * 1024;
+  named text := btrim(hint.source, E' \t\r\n');
+BEGIN
+  -- Names of the mirror's own sources are not a seller's to use.
+  IF named IS NULL OR length(named) NOT BETWEEN 1 AND 60 OR named ~ '^(manifest|delta)[.]' OR NOT EXISTS (SELECT FROM catalog.skus s WHERE s.sku = hint.sku) THEN
+    RETURN false;
+  END IF;
+  BEGIN
+    LOCK TABLE catalog_internal.hints IN ROW EXCLUSIVE MODE NOWAIT;
+  EXCEPTION WHEN lock_not_available THEN
+    RETURN false;
+  END;
+  IF current_setting('transaction_isolation') = 'serializable' THEN
+    IF pg_relation_size('catalog_internal.hints') >= most_bytes THEN
+      RETURN false;
+    END IF;
+    INSERT INTO catalog_internal.hints (sku, source, hinted_at) VALUES (hint.sku, named, clock_timestamp());
+    RETURN true;
+  END IF;
+  IF EXISTS (SELECT FROM catalog_internal.hints h WHERE h.sku = hint.sku AND h.source = named) THEN
+    RETURN true;
+  END IF;
+  -- As many as their ids are apart, at most: to count them would take longer with each.
+  IF (SELECT id FROM catalog_internal.hints ORDER BY id DESC LIMIT 1) - (SELECT id FROM catalog_internal.hints ORDER BY id LIMIT 1) >= 100000 THEN
+    RETURN false;
+  END IF;
+  INSERT INTO catalog_internal.hints (sku, source, hinted_at) VALUES (hint.sku, named, clock_timestamp());
+  RETURN true;
 END
 $$;
 --> statement-breakpoint

@@ -70,6 +70,16 @@ export const REFRESHES: readonly Mutant[] = [
       'false\n      ELSE',
     ],
     [
+      'hint: transactions that are serializable fail for each other',
+      "IF current_setting('transaction_isolation') = 'serializable' THEN\n    IF pg_relation_size",
+      'IF false THEN\n    IF pg_relation_size',
+    ],
+    [
+      'refresh: transactions that are serializable fail for each other',
+      'CASE WHEN apart THEN false ELSE',
+      'CASE WHEN false THEN false ELSE',
+    ],
+    [
       'sync_status: a table of one row is joined as hundreds',
       '(SELECT y AS one FROM catalog_internal.sync y LIMIT 1) s',
       '(SELECT y AS one FROM catalog_internal.sync y) s',

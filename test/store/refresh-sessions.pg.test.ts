@@ -65,6 +65,30 @@ describe.each(LEVELS)('sessions whose transactions are %s', (level) => {
   });
 });
 
+test('transactions that are serializable hint and ask for SKUs side by side, and none fails for another', async () => {
+  const { sql } = store;
+  const skus = ['A', 'B', 'C', 'D'];
+  await priced(...skus);
+  const isolation = String.raw`-c default_transaction_isolation=serializable`;
+  const all = Promise.withResolvers<null>();
+  let open = 0;
+  const ends = skus.map((sku) =>
+    sellerWith(isolation).begin(async (tx) => {
+      const said =
+        await tx`select catalog.hint(${sku}, 'orders') as hint, catalog.refresh(array[${sku}]) as refresh`;
+      expect([...said]).toEqual([{ hint: true, refresh: 1 }]);
+      open += 1;
+      if (open === skus.length) all.resolve(null);
+      await all.promise;
+    }),
+  );
+  // One that fails has the others fail, too, and not wait for it.
+  for (const end of ends) end.catch((error: unknown) => all.reject(error));
+  await Promise.all(ends);
+  expect(await requested(sql)).toEqual(skus);
+  expect(await sql`select from catalog_internal.hints`).toHaveLength(skus.length);
+});
+
 describe('a SKU whose row of the ledger goes while somebody waits for it', () => {
   const now = (timeout: string) =>
     outcome(store.sql`call catalog.refresh_now(array['A'], ${timeout}::text::interval)`);
