@@ -89,11 +89,20 @@ export const NEIGHBOURS: readonly Mutant[] = [
     'drizzle/0013_take_request_holds_nothing.sql',
     ['test/pace/others.pg.test.ts', 'test/pace/take-request.pg.test.ts'],
     ['take_request: keeps the lock', "    RAISE SQLSTATE 'CM000';\n", ''],
-    ['take_request: waits for the lock without end', " SET lock_timeout = '2s' AS", ' AS'],
+    [
+      'take_request: waits for the lock without end',
+      " SET lock_timeout = '2s' AS $$\nDECLARE\n  s ",
+      ' AS $$\nDECLARE\n  s ',
+    ],
     [
       'take_request: is let through where the transaction is old',
-      "IF current_setting('transaction_isolation') <> 'read committed' AND",
+      "IF current_setting('transaction_isolation') IN ('repeatable read', 'serializable') AND",
       'IF false AND',
+    ],
+    [
+      'take_request: services that are serializable fail for each other',
+      "IF wait = 0 AND current_setting('transaction_isolation') <> 'serializable' THEN",
+      'IF wait = 0 THEN',
     ],
     ['others_sent: counts each part once', 'THEN counted + 1 ELSE', 'THEN counted ELSE'],
     [

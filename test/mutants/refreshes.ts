@@ -37,7 +37,7 @@ export const REFRESHES: readonly Mutant[] = [
       'waits := NOT hopeless AND remaining > 0;',
       'waits := jsonb_array_length(skus) > 0 AND remaining > 0;',
     ],
-    ['refresh_now: no COMMIT in a round', '  LOOP\n    COMMIT;\n', '  COMMIT;\n  LOOP\n'],
+    ['refresh_now: no COMMIT in a round', '  LOOP\n    COMMIT AND CHAIN;\n', '  COMMIT;\n  LOOP\n'],
     [
       'refresh_now: a place is not renewed',
       "p SET until = clock_timestamp() + interval '10 seconds' WHERE",
@@ -45,6 +45,45 @@ export const REFRESHES: readonly Mutant[] = [
     ],
     ['refresh_now: a place is kept', '  IF NOT waits THEN\n    UPDATE', '  IF false THEN\n    UPDATE'],
     ['refresh_now: pg_catalog is not named', 'catalog.refresh_wait(held) AS w', 'refresh_wait(held) AS w'],
+  ),
+  ...faultsOf(
+    'drizzle/0064_calls_of_sellers.sql',
+    ['test/store/refresh-sessions.pg.test.ts', 'test/store/sellers-plans.pg.test.ts'],
+    [
+      'refresh_now: waits by the session’s isolation level',
+      '  SET TRANSACTION ISOLATION LEVEL READ COMMITTED;\n',
+      '',
+    ],
+    [
+      'refresh_now: a row that is gone is an answer',
+      'LEFT JOIN catalog_internal.due d ON d.sku = t.sku\n  WHERE d.asked_generation',
+      'JOIN catalog_internal.due d ON d.sku = t.sku\n  WHERE d.asked_generation',
+    ],
+    [
+      'refresh_now: a row that is made anew is never answered',
+      'CASE WHEN d.sku IS NULL THEN -1 ELSE w.after END',
+      'w.after',
+    ],
+    [
+      'refresh_now: a SKU that is gone is waited for',
+      'NOT EXISTS (SELECT FROM catalog.skus s WHERE s.sku = t.sku)\n      ELSE',
+      'false\n      ELSE',
+    ],
+    [
+      'hint: transactions that are serializable fail for each other',
+      "IF current_setting('transaction_isolation') = 'serializable' THEN\n    IF pg_relation_size",
+      'IF false THEN\n    IF pg_relation_size',
+    ],
+    [
+      'refresh: transactions that are serializable fail for each other',
+      'CASE WHEN apart THEN false ELSE',
+      'CASE WHEN false THEN false ELSE',
+    ],
+    [
+      'sync_status: a table of one row is joined as hundreds',
+      '(SELECT y AS one FROM catalog_internal.sync y LIMIT 1) s',
+      '(SELECT y AS one FROM catalog_internal.sync y) s',
+    ],
   ),
   ...faultsOf('drizzle/0045_one_rule_once.sql', STORE, [
     'refresh: an endless pause of an operator ends',

@@ -133,6 +133,31 @@ describe('catalog.take_request in a transaction that stays open', () => {
     });
     const young = await services.begin('isolation level serializable', (tx) => take(tx));
     expect(young).toBe(0);
+    // Another name for read committed.
+    const committed = await services.begin('isolation level read uncommitted', async (tx) => {
+      await tx`select pg_sleep(1.1)`;
+      return await take(tx);
+    });
+    expect(committed).toBe(0);
+  });
+
+  test('no service whose transactions are serializable fails for another one, and loses what was counted for it', async () => {
+    const served = await Promise.all(
+      Array.from({ length: 8 }, async () => {
+        const service = connect(database.url, { max: 1 });
+        try {
+          await service`set default_transaction_isolation = 'serializable'`;
+          const waits: number[] = [];
+          for (let call = 0; call < 4; call += 1) waits.push(await take(service));
+          return waits.filter((wait) => wait === 0).length;
+        } finally {
+          await service.end({ timeout: 2 });
+        }
+      }),
+    );
+    const granted = served.reduce((sum, calls) => sum + calls, 0);
+    expect(granted).toBe(32);
+    expect(await counted()).toBe(granted);
   });
 });
 

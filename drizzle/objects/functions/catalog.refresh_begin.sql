@@ -1,7 +1,8 @@
--- The first step of catalog.refresh_now: as catalog.refresh, and takes a place among those who wait. Returns
--- what it waits for, null where that is nothing. `refused` is how Postgres refused a COMMIT inside of a block
--- with an exception handler. It always does, and gives another reason where it would refuse any COMMIT: the
--- same that it gives here, in a function, where none is possible.
+-- The first steps of catalog.refresh_now. With `refused`, it only fails where the caller cannot wait: that is how
+-- Postgres refused a COMMIT inside of a block with an exception handler. It always does, and gives another reason
+-- where it would refuse any COMMIT: the same that it gives here, in a function, where none is possible. Without
+-- it: as catalog.refresh, and takes a place among those who wait. Returns what it waits for, null where that is
+-- nothing.
 CREATE OR REPLACE FUNCTION catalog.refresh_begin(skus text[], timeout interval, refused text) RETURNS jsonb
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET extra_float_digits = 1 AS $$
 DECLARE
@@ -10,14 +11,17 @@ DECLARE
   asked record;
   why text;
 BEGIN
-  BEGIN
-    COMMIT;
-  EXCEPTION WHEN invalid_transaction_termination THEN
-    IF SQLERRM = refused THEN
-      RAISE EXCEPTION 'catalog.refresh_now cannot wait inside of a transaction or a function' USING ERRCODE = 'active_sql_transaction',
-        HINT = 'Send CALL as a statement of its own, with autocommit. Inside of a transaction use SELECT catalog.refresh(…), which does not wait.';
-    END IF;
-  END;
+  IF refused IS NOT NULL THEN
+    BEGIN
+      COMMIT;
+    EXCEPTION WHEN invalid_transaction_termination THEN
+      IF SQLERRM = refused THEN
+        RAISE EXCEPTION 'catalog.refresh_now cannot wait inside of a transaction or a function' USING ERRCODE = 'active_sql_transaction',
+          HINT = 'Send CALL as a statement of its own, with autocommit. Inside of a transaction use SELECT catalog.refresh(…), which does not wait.';
+      END IF;
+    END;
+    RETURN NULL;
+  END IF;
   IF seconds IS NULL OR seconds NOT BETWEEN 0 AND longest THEN
     RAISE EXCEPTION 'timeout: expected an interval from 0 to 10 minutes' USING ERRCODE = 'invalid_parameter_value';
   END IF;

@@ -19,13 +19,14 @@ BEGIN
         count(*) FILTER (WHERE n.state = 'asked for'), count(*) FILTER (WHERE n.held_until IS NOT NULL), count(*) FILTER (WHERE n.state = 'due')))
   INTO named, why
   FROM (
-    SELECT t.place, d.sku, CASE WHEN d.claim IS NULL THEN d.held_until END AS held_until,
+    SELECT t.place, t.sku, CASE WHEN d.claim IS NULL THEN d.held_until END AS held_until,
       CASE WHEN d.claim IS NOT NULL THEN 'asked for'
         WHEN d.outside_due_at IS NOT NULL THEN 'out of scope'
+        WHEN d.sku IS NULL AND NOT EXISTS (SELECT FROM catalog.skus s WHERE s.sku = t.sku) THEN 'not in the catalog any longer'
         -- Also where the daemon has not read yet that it was asked for.
         WHEN d.held_until IS NULL THEN 'due'
         ELSE format('%s until %s', CASE WHEN d.failures > 0 THEN 'failed' ELSE 'deferred' END, to_char(d.held_until, iso)) END AS state
-    FROM jsonb_array_elements_text(ticket -> 'skus') WITH ORDINALITY AS t(sku, place) JOIN catalog_internal.due d ON d.sku = t.sku
+    FROM jsonb_array_elements_text(ticket -> 'skus') WITH ORDINALITY AS t(sku, place) LEFT JOIN catalog_internal.due d ON d.sku = t.sku
   ) n;
   RAISE EXCEPTION '% of % SKUs were answered within % s: %', (ticket ->> 'asked')::integer - missing, ticket ->> 'asked',
     round((ticket ->> 'waited')::numeric, 1), why

@@ -1,7 +1,8 @@
 -- SKUs are asked for now, and it returns when the partner's answers are committed. Each step is a transaction
--- of its own, so the wait holds no lock and no snapshot. A procedure that commits has its caller's rights and
--- search_path: hence nothing here is named without its schema, and no operator is used; all else is in
--- functions that run as the mirror.
+-- of its own, so the wait holds no lock and no snapshot; and each is READ COMMITTED, whatever the session begins
+-- its transactions with: those who wait write the same few rows, and one that goes by a snapshot would fail for
+-- what another has written. A procedure that commits has its caller's rights and search_path: hence nothing here
+-- is named without its schema, and no operator is used; all else is in functions that run as the mirror.
 CREATE OR REPLACE PROCEDURE catalog.refresh_now(skus text[], timeout interval DEFAULT '00:01:00'::interval)
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -14,13 +15,16 @@ BEGIN
   EXCEPTION WHEN invalid_transaction_termination THEN
     refused := SQLERRM;
   END;
-  held := catalog.refresh_begin(refresh_now.skus, refresh_now.timeout, refused);
+  PERFORM catalog.refresh_begin(NULL, NULL, refused);
+  COMMIT;
+  SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
+  held := catalog.refresh_begin(refresh_now.skus, refresh_now.timeout, NULL);
   LOOP
-    COMMIT;
+    COMMIT AND CHAIN;
     SELECT w.ticket, w.waits INTO held, waits FROM catalog.refresh_wait(held) AS w;
     EXIT WHEN NOT waits;
   END LOOP;
-  COMMIT;
+  COMMIT AND CHAIN;
   PERFORM catalog.refresh_end(held);
 END
 $$;

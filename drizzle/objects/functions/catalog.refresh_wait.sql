@@ -1,7 +1,8 @@
 -- A step of catalog.refresh_now: waits a moment, and says what is still to be waited for and whether to wait
 -- on. Answered is a SKU once an answer is committed to a request that was sent after the call: one of a later
 -- generation. Nothing is waited for of which the partner has said meanwhile that it needs longer than there
--- is time (deferred, or an error).
+-- is time (deferred, or an error), nor a SKU that the catalog has no longer. A row of the ledger that somebody
+-- has deleted is no answer; where it is made anew, every answer to it is to a request of after the call.
 CREATE OR REPLACE FUNCTION catalog.refresh_wait(INOUT ticket jsonb, OUT waits boolean)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET extra_float_digits = 1 AS $$
 DECLARE
@@ -22,13 +23,14 @@ BEGIN
   past := extract(epoch FROM clock_timestamp()) - (ticket ->> 'at')::float8;
   waited := waited + CASE WHEN past BETWEEN 0 AND 5 THEN past ELSE step END;
   remaining := (ticket ->> 'timeout')::float8 - waited;
-  SELECT coalesce(jsonb_agg(d.sku), '[]'), coalesce(jsonb_agg(w.after), '[]'), coalesce(bool_and(
-    d.claim IS NULL AND coalesce(d.held_until > clock_timestamp() + make_interval(secs => remaining), false)
-    AND NOT EXISTS (SELECT FROM catalog_internal.refresh_requests r WHERE r.sku = d.sku)), true)
+  SELECT coalesce(jsonb_agg(t.sku), '[]'), coalesce(jsonb_agg(CASE WHEN d.sku IS NULL THEN -1 ELSE w.after END), '[]'), coalesce(bool_and(
+    CASE WHEN d.sku IS NULL THEN NOT EXISTS (SELECT FROM catalog.skus s WHERE s.sku = t.sku)
+      ELSE d.claim IS NULL AND coalesce(d.held_until > clock_timestamp() + make_interval(secs => remaining), false)
+        AND NOT EXISTS (SELECT FROM catalog_internal.refresh_requests r WHERE r.sku = d.sku) END), true)
   INTO skus, after, hopeless
   FROM ROWS FROM (jsonb_array_elements_text(ticket -> 'skus'), jsonb_array_elements_text(ticket -> 'after') ) AS t(sku, number)
     CROSS JOIN LATERAL (SELECT t.number::integer AS after) w
-    JOIN catalog_internal.due d ON d.sku = t.sku
+    LEFT JOIN catalog_internal.due d ON d.sku = t.sku
   WHERE d.asked_generation IS NULL OR d.asked_generation <= w.after;
   waits := NOT hopeless AND remaining > 0;
   ticket := ticket || jsonb_build_object('skus', skus, 'after', after, 'waited', waited, 'at', extract(epoch FROM clock_timestamp()));

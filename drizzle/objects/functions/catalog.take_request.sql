@@ -2,7 +2,8 @@
 -- precedence: the mirror gives way down to rate_floor (src/pace/policy.ts, ownMost). The lock is the pacer's.
 -- It is taken in a subtransaction that is always rolled back, which frees it: the caller's transaction may
 -- stay open for hours. What is counted meanwhile stays counted (others_sent), also where the caller rolls
--- back: it may have sent by then.
+-- back: it may have sent by then. A SERIALIZABLE caller writes no row: services that each read pace_sends and
+-- add to it would make each other fail, with a request that was counted and that nobody sends.
 CREATE OR REPLACE FUNCTION catalog.take_request(lane text DEFAULT 'other') RETURNS integer
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET lock_timeout = '2s' AS $$
 DECLARE
@@ -16,7 +17,7 @@ DECLARE
   others record;
   wait float8;
 BEGIN
-  IF current_setting('transaction_isolation') <> 'read committed' AND transaction_timestamp() < clock_timestamp() - interval '1 second' THEN
+  IF current_setting('transaction_isolation') IN ('repeatable read', 'serializable') AND transaction_timestamp() < clock_timestamp() - interval '1 second' THEN
     RAISE EXCEPTION 'this transaction does not see what the mirror has sent since it began' USING ERRCODE = 'CM002',
       HINT = 'Call catalog.take_request outside of transactions, or in one whose isolation level is read committed.';
   END IF;
@@ -47,7 +48,7 @@ BEGIN
     -- A daemon that is frozen with the lock loses it within ten seconds.
     WHEN lock_not_available THEN RETURN 1000;
   END;
-  IF wait = 0 THEN
+  IF wait = 0 AND current_setting('transaction_isolation') <> 'serializable' THEN
     INSERT INTO catalog_internal.pace_sends (sent_at, lane, other_user) VALUES (moment, left(coalesce(take_request.lane, 'other'), 64), true);
   END IF;
   RETURN wait;

@@ -3,13 +3,20 @@
 -- has before: an answer to a later one was asked for after this. A SKU that somebody has asked for already
 -- costs nothing, nor one that the next call has anyway, and is not written down twice unless somebody waits
 -- for an answer. Any other costs its part of a call; while calls fail, one call at least, as it has them
--- tried again.
+-- tried again. Tables of one row are read apart: nothing ever analyzes some of them, so the planner takes them for
+-- hundreds of rows each, and joined with these a few SKUs for so many that it reads the whole ledger for them.
+-- A SERIALIZABLE caller does not read what others have asked for, and pays for it again: callers who read that
+-- and add to it would make each other fail.
 CREATE OR REPLACE FUNCTION catalog_internal.ask_refresh(skus text[], waits boolean, OUT known text[], OUT generations integer[], OUT missing text[])
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET lock_timeout = '2s' AS $$
 DECLARE
   most CONSTANT integer := 1000;
   wanted text[] := ARRAY(SELECT DISTINCT w.sku FROM unnest(ask_refresh.skus) AS w(sku) WHERE w.sku IS NOT NULL);
   asked text[];
+  apart boolean := current_setting('transaction_isolation') = 'serializable';
+  others_at_once float8 := (SELECT g.bulk_max_skus FROM catalog_internal.settings g);
+  live_at_once float8 := coalesce((SELECT y.live_budget FROM catalog_internal.sync y), (SELECT g.bulk_live_budget FROM catalog_internal.settings g));
+  incident boolean := (SELECT l.incident_since IS NOT NULL FROM catalog_internal.live_plan l);
   calls float8;
   wait float8;
 BEGIN
@@ -24,12 +31,10 @@ BEGIN
   INTO known, generations, asked, calls
   FROM (
     SELECT d.sku, d.generation, d.rank,
-      EXISTS (SELECT FROM catalog_internal.refresh_requests r WHERE r.sku = d.sku) AS requested,
+      CASE WHEN apart THEN false ELSE EXISTS (SELECT FROM catalog_internal.refresh_requests r WHERE r.sku = d.sku) END AS requested,
       d.lane = 1 AND d.due_at <= clock_timestamp() AND d.held_until IS NULL AND d.largest_call IS NULL AS next,
-      1 / greatest(1, CASE WHEN d.largest_call IS NOT NULL THEN d.largest_call WHEN d.live OR l.incident_since IS NOT NULL
-        THEN coalesce(y.live_budget, g.bulk_live_budget) ELSE g.bulk_max_skus END)::float8 AS part
+      1 / greatest(1, CASE WHEN d.largest_call IS NOT NULL THEN d.largest_call WHEN d.live OR incident THEN live_at_once ELSE others_at_once END) AS part
     FROM unnest(wanted) AS w(sku) JOIN catalog.skus s ON s.sku = w.sku JOIN catalog_internal.due d ON d.sku = w.sku
-      CROSS JOIN catalog_internal.settings g CROSS JOIN catalog_internal.sync y CROSS JOIN catalog_internal.live_plan l
     WHERE d.outside_due_at IS NULL
   ) k;
   known := coalesce(known, '{}');

@@ -1,20 +1,21 @@
 -- One row. The pacer makes its own row when it first starts, and the pause the first time that somebody asks
--- for one: hence the LEFT JOINs.
+-- for one: hence the LEFT JOINs. LIMIT 1, as the planner takes tables of one row that nothing has analyzed for
+-- hundreds of rows each: joined they are millions, and a server compiles the query for seconds (jit).
 CREATE OR REPLACE VIEW catalog.sync_status AS
-SELECT s.snapshot_id, s.snapshot_generated_at, s.manifest_applied_at, s.delta_checked_at,
+SELECT (s.one).snapshot_id, (s.one).snapshot_generated_at, (s.one).manifest_applied_at, (s.one).delta_checked_at,
        k.skus, k.live_skus - o.live_skus AS live_skus, k.pending_skus - o.pending_skus AS pending_skus,
        d.due_skus, d.deferred_skus, d.oldest_due_at,
-       catalog_internal.present_ceiling(p) AS requests_per_minute,
-       CASE WHEN p.backoff_until > statement_timestamp() THEN p.backoff_until END AS backing_off_until,
-       catalog_internal.catalog_state(s) AS catalog_state,
+       catalog_internal.present_ceiling(p.one) AS requests_per_minute,
+       CASE WHEN (p.one).backoff_until > statement_timestamp() THEN (p.one).backoff_until END AS backing_off_until,
+       catalog_internal.catalog_state(s.one) AS catalog_state,
        l.incident_since,
-       p.refusal, p.refused_since, coalesce(p.episodes, 0) AS refusals,
+       (p.one).refusal, (p.one).refused_since, coalesce((p.one).episodes, 0) AS refusals,
        z.since AS paused_since, z.until AS paused_until,
        k.skus - o.skus AS skus_in_scope
-FROM catalog_internal.sync s
-CROSS JOIN catalog_internal.live_plan l
-LEFT JOIN catalog_internal.pace p ON true
-LEFT JOIN catalog_internal.pause z ON catalog_internal.pause_holds(z)
+FROM (SELECT y AS one FROM catalog_internal.sync y LIMIT 1) s
+CROSS JOIN (SELECT incident_since FROM catalog_internal.live_plan LIMIT 1) l
+LEFT JOIN (SELECT y AS one FROM catalog_internal.pace y LIMIT 1) p ON true
+LEFT JOIN (SELECT y.since, y.until FROM catalog_internal.pause y WHERE catalog_internal.pause_holds(y) LIMIT 1) z ON true
 CROSS JOIN (
   SELECT count(*) AS skus,
          count(*) FILTER (WHERE price_source = 'live') AS live_skus,
