@@ -1,3 +1,4 @@
+import { setApartSince } from '../catalog/unreported.ts';
 import { type Queryable, type Sql, transaction, type Tx } from '../connection/db.ts';
 import { awaitChanges, isLockNotAvailable } from '../connection/locks.ts';
 import { APART_MINUTES, type KnownMassMove } from './doubts.ts';
@@ -229,6 +230,8 @@ async function end(sql: Sql): Promise<MassMoved | null> {
   // Before it is said, as what begins it.
   if (going?.kind === 'lost') await askLost(sql, going.since);
   if (isFault(going?.kind ?? null)) await askDoubted(sql);
+  // What has led to it was found within the hour before.
+  if (going !== undefined) await setApartSince(sql, new Date(going.since.getTime() - WINDOW_MS));
   const [ended] = await sql<{ seconds: number }[]>`
     with before as (select since from catalog_internal.mass_move where since is not null for update skip locked)
     update catalog_internal.mass_move m set ${noMassMoveSql(sql)}
