@@ -154,7 +154,7 @@ export function decide(
 }
 
 /**
- * State after the request sent at `sentAt` ended with `outcome` at `now`. Only the answer to the half-open request
+ * State after the request sent at `sentAt` ended with `outcome` at `now`. Only the answer to a half-open request
  * ends a back-off; refusals of requests that were already under way when it began do not lengthen it.
  */
 export function settled(
@@ -181,11 +181,15 @@ export function settled(
       resumeAt: refusals === 1 ? resumeAt : state.resumeAt,
     };
   }
-  if (state.backoffUntil === null || request.sentAt !== state.halfOpenSentAt) return state;
+  if (state.backoffUntil === null) return state;
+  const isLast = request.sentAt === state.halfOpenSentAt;
   // An answer that says nothing about the credential or the rate leaves the back-off, but lets another half-open
   // request go.
   if (saysNothing(request.outcome))
-    return { ...state, halfOpenSentAt: null, backoffUntil: now + limits.backoffMs / 6 };
+    return isLast ? { ...state, halfOpenSentAt: null, backoffUntil: now + limits.backoffMs / 6 } : state;
+  // One that took longer than HALF_OPEN_LOST_MS is no longer the last. What was sent since the refusal is half-open.
+  const isHalfOpen = isLast || (state.refusedAt !== null && request.sentAt > state.refusedAt);
+  if (!isHalfOpen) return state;
   return { ...initialPace(limits, now), ceiling: state.resumeAt ?? RESUME_FLOOR };
 }
 

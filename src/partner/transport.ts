@@ -104,8 +104,9 @@ async function readBody(body: Dispatcher.ResponseData['body'], cap: number): Pro
     if (size > cap) throw new RangeError('body over the limit');
     chunks.push(chunk);
   }
-  const raw = Buffer.concat(chunks);
-  const plain = isGzip(raw) ? await unzip(raw, { maxOutputLength: cap }) : raw;
+  let plain: Buffer = Buffer.concat(chunks);
+  // Twice: what the partner has compressed may be compressed once more by what stands in between.
+  for (let n = 0; n < 2 && isGzip(plain); n += 1) plain = await unzip(plain, { maxOutputLength: cap });
   return plain.toString('utf8').replace(BYTE_ORDER_MARK, '');
 }
 

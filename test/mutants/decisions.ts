@@ -125,10 +125,16 @@ export const DECISIONS: readonly Mutant[] = [
       'resumeAt: refusals === 1 ? resumeAt : state.resumeAt,',
       'resumeAt,',
     ],
+    ['pace: any answer ends a back-off', 'if (!isHalfOpen) return state;', ''],
     [
-      'pace: any answer ends a back-off',
-      'if (state.backoffUntil === null || request.sentAt !== state.halfOpenSentAt) return state;',
-      'if (state.backoffUntil === null) return state;',
+      'pace: a half-open request that takes long never ends a back-off',
+      'const isHalfOpen = isLast || (state.refusedAt !== null && request.sentAt > state.refusedAt);',
+      'const isHalfOpen = isLast;',
+    ],
+    [
+      'pace: a half-open request that takes long and says nothing lets another one go',
+      'return isLast ? { ...state, halfOpenSentAt: null, backoffUntil: now + limits.backoffMs / 6 } : state;',
+      'return { ...state, halfOpenSentAt: null, backoffUntil: now + limits.backoffMs / 6 };',
     ],
     [
       'pace: a half-open request without an answer ends the back-off',

@@ -136,4 +136,18 @@ export const MASS_MOVES: readonly Mutant[] = [
       'true',
     ],
   ),
+  ...faultsOf(
+    'src/store/answer/mass-moves.ts',
+    ['test/store/unreported.pg.test.ts'],
+    [
+      'mass moves: what led to them is learned from',
+      'new Date(going.since.getTime() - WINDOW_MS)',
+      'going.since',
+    ],
+    [
+      'mass moves: what they have shown is learned from once they are over',
+      'if (going !== undefined) await setApartSince(sql, ',
+      'if (going !== undefined) void (sql, ',
+    ],
+  ),
 ];

@@ -301,6 +301,31 @@ describe('a half-open request', () => {
     account.pass(1);
     expect(account.ask().go).toBe(true);
   });
+
+  test('that takes longer than that ends the back-off all the same, though another was sent meanwhile', () => {
+    const account = probing();
+    for (let n = 0; n < 2; n += 1) account.sendNext('ok', 150_000);
+    expect(account.state.backoffUntil).not.toBeNull();
+    account.pass(30_000);
+    expect(account.state.backoffUntil).toBeNull();
+  });
+
+  test('that takes longer than that says nothing of a refusal that came after it was sent', () => {
+    const account = probing();
+    account.sendNext('ok', 150_000);
+    account.sendNext(FORBIDDEN, 1000);
+    account.pass(60_000);
+    expect(account.state).toMatchObject({ refusals: 2 });
+    expect(account.state.backoffUntil).not.toBeNull();
+  });
+
+  test('that takes longer than that, and then says nothing, leaves the other one under way', () => {
+    const account = probing();
+    account.sendNext('timeout', 150_000);
+    account.sendNext('ok', 60_000);
+    account.pass(30_000);
+    expect(account.ask()).toMatchObject({ go: false, because: 'probe' });
+  });
 });
 
 test('the pacer is never stuck: after any history a sender whose requests work comes back to full speed', () => {

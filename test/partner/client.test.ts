@@ -192,10 +192,11 @@ describe('what is answered', () => {
     expect(permit.outcomes).toEqual(['unreadable']);
   });
 
-  test.each([['gzip'], ['none']])('a gzipped body, Content-Encoding %s', async (encoding) => {
+  test.each([['gzip'], ['none'], ['gzip, gzip']])('a gzipped body, Content-Encoding %s', async (encoding) => {
+    const once = gzipSync(JSON.stringify(DELTA));
     const base = await serve((_request, response) => {
-      if (encoding === 'gzip') response.setHeader('content-encoding', 'gzip');
-      response.end(gzipSync(JSON.stringify(DELTA)));
+      if (encoding !== 'none') response.setHeader('content-encoding', encoding);
+      response.end(encoding === 'gzip, gzip' ? gzipSync(once) : once);
     });
     const { client, permit } = clientOf(base);
     expect(await client.delta(permit, 's1')).toEqual({
@@ -289,7 +290,8 @@ describe('bounds', () => {
     ] as const) {
       const problem = { kind: 'answer-too-large', message: expect.stringContaining(says) };
       expect(await failedBulk((_request, response) => answer(response, 200, body))).toMatchObject(problem);
-      expect(await failedBulk((_request, response) => response.end(gzipSync(body)))).toMatchObject(problem);
+      for (const bomb of [gzipSync(body), gzipSync(gzipSync(body))])
+        expect(await failedBulk((_request, response) => response.end(bomb))).toMatchObject(problem);
     }
   });
 

@@ -1,10 +1,13 @@
 import { beforeEach, describe, expect, test } from 'vitest';
+import type { SkuJudgement } from '../../src/store/answer/judgements.ts';
+import { followMoves } from '../../src/store/answer/mass-moves.ts';
 import { applyDelta } from '../../src/store/catalog/delta.ts';
 import { learnBeliefs } from '../../src/store/trust/beliefs.ts';
+import { daemon } from './doubting.ts';
 import { line, baseline, standing } from './manifest.ts';
 import { useStore } from './support.ts';
 
-/* What refreshes have found while the delta led nowhere is set apart once that is over. */
+/* What refreshes have found while the delta led nowhere, or prices moved in masses, is set apart once that is over. */
 
 const store = useStore();
 let token: string;
@@ -110,6 +113,31 @@ describe('by a manifest', () => {
     await doubted(doubt);
     await manifest();
     expect(await found()).toEqual(after);
+  });
+});
+
+describe('by the end of moves in masses', () => {
+  const usual = { odd: false, onePrice: false, lost: false, untold: true, factor: null, move: null };
+  const judged = Array.from({ length: 200 }, (_, n): SkuJudgement => {
+    return { sku: `S${n}`, judgement: { kind: 'none' }, againInMs: null, sample: usual };
+  });
+  const lostSince = async () => {
+    const [{ since }] = await store.sql<[{ since: Date }]>`
+      update catalog_internal.mass_move set since = now() - interval '1 hour', kind = 'lost' returning since`;
+    return { since, kind: 'lost', usual: null, factor: null, accepted: null } as const;
+  };
+
+  test('from an hour before they began on', async () => {
+    const known = await lostSince();
+    const ended = await followMoves(store.sql, daemon(), judged, known);
+    expect(ended).toMatchObject({ event: 'ended' });
+    expect(await found()).toEqual(APART);
+  });
+
+  test('and not while they go on', async () => {
+    const known = await lostSince();
+    expect(await followMoves(store.sql, daemon(), judged.slice(1), known)).toBeNull();
+    expect(await found()).toEqual(UNTOUCHED);
   });
 });
 

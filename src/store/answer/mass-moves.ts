@@ -1,4 +1,8 @@
+<<<<<<< HEAD
 import { notingUnseenClock } from '../clock.ts';
+=======
+import { setApartSince } from '../catalog/unreported.ts';
+>>>>>>> 001dfbf1dea2a3016b6ca6534fb4f4a0263e090f
 import { type Queryable, type Sql, transaction, type Tx } from '../connection/db.ts';
 import { awaitChanges, isLockNotAvailable } from '../connection/locks.ts';
 import { APART_MINUTES, type KnownMassMove } from './doubts.ts';
@@ -230,6 +234,8 @@ async function end(sql: Sql): Promise<MassMoved | null> {
   // Before it is said, as what begins it.
   if (going?.kind === 'lost') await askLost(sql, going.since);
   if (isFault(going?.kind ?? null)) await askDoubted(sql);
+  // What has led to it was found within the hour before.
+  if (going !== undefined) await setApartSince(sql, new Date(going.since.getTime() - WINDOW_MS));
   const [ended] = await sql<{ seconds: number }[]>`
     with before as (select since from catalog_internal.mass_move where since is not null for update skip locked)
     update catalog_internal.mass_move m set ${noMassMoveSql(sql)}

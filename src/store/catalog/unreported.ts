@@ -1,10 +1,11 @@
-import type { Tx } from '../connection/db.ts';
+import type { Queryable, Tx } from '../connection/db.ts';
 
 /*
  * What refreshes of snapshot-priced SKUs find while the delta is known to report nothing says nothing of what a delta
  * that works leaves unreported, which p_right goes by (store/trust/beliefs.ts). It counts as long as nobody knows of
  * the outage, or the delta is distrusted, as then it may be all that shows that prices are wrong. Once the outage is
- * known, and over, it is set apart: the cohorts `unreported` keep the record of what was claimed and found.
+ * known, and over, it is set apart: the cohorts `unreported` keep the record of what was claimed and found. Likewise
+ * what they find while prices move in masses: where the price routes were wrong, no delta had anything to report.
  */
 
 /** SQL: since when the delta has led nowhere. $1: whether that it is distrusted is enough. */
@@ -18,14 +19,11 @@ const LED_NOWHERE_SINCE = `
     make_interval(secs => catalog_internal.delta_late_after(g)) as late(after),
     coalesce(delta_checked_at, manifest_applied_at) as read_at`;
 
-/**
- * SQL that sets apart the counts of whole hours, that in which the outage began included; before the token moves. Rows
- * in the order in which every process writes them.
- */
-export const SET_APART_UNREPORTED = `
+/** SQL that sets apart the counts of whole hours, that of `since` included. Rows in the order of every process. */
+const settingApart = (since: string) => `
   with taken as materialized (
     select h.* from catalog_internal.calibration_hours h
-    where hour >= (select date_trunc('hour', since) from (${LED_NOWHERE_SINCE}) outage)
+    where hour >= (select date_trunc('hour', since) from (${since}) outage)
       and cohort in ('snapshot', 'snapshot sizes', 'reported', 'reported sizes')
     order by hour, cohort, bin for update
   ),
@@ -41,7 +39,17 @@ export const SET_APART_UNREPORTED = `
   on conflict (hour, cohort, bin) do update set looks = h.looks + excluded.looks, "right" = h."right" + excluded."right",
     claimed = h.claimed + excluded.claimed, minutes = h.minutes + excluded.minutes, missed = h.missed + excluded.missed`;
 
+/** SQL that sets apart what was found since the outage of the delta began; before the token moves. */
+export const SET_APART_UNREPORTED = settingApart(LED_NOWHERE_SINCE);
+
 /** Sets apart what was found while the delta led nowhere, before it moves the token. */
 export async function setApartUnreported(tx: Tx): Promise<void> {
   await tx.unsafe(SET_APART_UNREPORTED, [true]);
+}
+
+const SET_APART_SINCE = settingApart('select $1::timestamptz as since');
+
+/** Sets apart what was found since a moment. */
+export async function setApartSince(sql: Queryable, since: Date): Promise<void> {
+  await sql.unsafe(SET_APART_SINCE, [since]);
 }
