@@ -98,7 +98,7 @@ export class SimTime implements Clock {
   /** Sets the clock, also back: a new history begins. */
   async set(at: number): Promise<void> {
     const { sql } = this;
-    await sql`select setval('sim.clock', ${at}), setval('sim.ahead', 0)`;
+    await sql`select setval('sim.clock', ${at}), setval('sim.ahead', 0), setval('sim.started', 1)`;
     this.at = at;
     this.ahead = 0;
   }
