@@ -1,3 +1,4 @@
+import { notingUnseenClock } from '../store/clock.ts';
 import { type Queryable, type Sql, transaction, type Tx } from '../store/connection/db.ts';
 import { waitForLock } from '../store/connection/locks.ts';
 import { type Pause, pauseJson } from '../store/sellers/pause.ts';
@@ -75,6 +76,7 @@ export async function readPace(sql: Queryable, spanMs: number): Promise<PaceView
 async function writePace(tx: Tx, s: PaceState): Promise<void> {
   const time = (ms: number | null) => (ms === null ? null : new Date(ms));
   await tx`
+    with noted as (${notingUnseenClock(tx)})
     insert into catalog_internal.pace as p
       (ceiling, raised_at, backoff_until, half_open_sent_at, episodes, refusal, refused_since, refused_at, occupancy,
        resume_at)

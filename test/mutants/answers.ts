@@ -46,8 +46,13 @@ export const ANSWER_SQL: readonly Mutant[] = [
     ],
     [
       'answer: to a claim that has run out counts',
-      'where d.claim = ${claim.number}\n    order by d.sku for update of d',
-      '\n    order by d.sku for update of d',
+      'where d.claim = ${claim.number}\n      and coalesce',
+      'where coalesce',
+    ],
+    [
+      'answer: to a claim of another server counts',
+      'coalesce(${claim.server ?? null}::text = ${presentServer(tx)}, true)',
+      'true',
     ],
   ),
   ...faultsOf(

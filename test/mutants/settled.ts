@@ -2,6 +2,7 @@ import { faultsOf, type Mutant } from './mutant.ts';
 
 /** Those that see most of what an answer does first. */
 export const APPLIED = [
+  'test/store/claims-of-another-server.pg.test.ts',
   'test/store/ledger-corners.pg.test.ts',
   'test/store/answer-corners.pg.test.ts',
   'test/store/answers.pg.test.ts',

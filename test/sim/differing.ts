@@ -15,6 +15,7 @@ const VALUES = {
   CATALOG_STALE_AFTER: ['1h', '24h'],
   ERROR_INTERVAL: ['10s', '1m', '10m'],
   BULK_LIVE_BUDGET: ['1', '3'],
+  BULK_MAX_SKUS: ['4', '20', '100'],
   ACTIONABLE_CONFIDENCE: ['0.5', '0.95'],
 } as const satisfies Record<string, readonly string[]>;
 

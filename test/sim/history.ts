@@ -7,10 +7,11 @@ import { Clocks, LONGEST_PLAN_MS, UNWATCHED_MS } from './clocks.ts';
 import { drawSettings, putInForce } from './differing.ts';
 import { arriving, type Draw, pick, pickWeighed, type Weighed } from './faults.ts';
 import { CALM, crashInManifest, crashNowhere, fortuneOf } from './fortune.ts';
+import { Hands } from './hands.ts';
 import { type Job, runJob } from './jobs.ts';
 import { Judge } from './judge.ts';
 import { moveOnce } from './market.ts';
-import { interfere, leaveAlone } from './neighbours.ts';
+import { leaveAlone } from './neighbours.ts';
 import type { Pending } from './partner.ts';
 import { untilNothingIsDue, type Working } from './rest.ts';
 import type { Rig } from './rig.ts';
@@ -44,8 +45,7 @@ export class History {
   /** Whether daemons have settings of their own. */
   readonly #differ: boolean;
   readonly #paced: boolean;
-  /** Whether others work on its database, too. */
-  readonly #interfered: boolean;
+  readonly #hands: Hands;
   readonly #count: number;
   /** What was done, for whoever reads a failure. */
   readonly log: string[] = [];
@@ -64,7 +64,15 @@ export class History {
     this.#clocks = plan.draw(4) === 0 ? new Clocks(rig, plan.draw) : null;
     // Sends tell of a clock that nobody has seen ahead.
     this.#paced = plan.draw(5) === 0 || this.#clocks !== null;
-    this.#interfered = plan.draw(2) === 1;
+    const { log } = this;
+    const look = () => this.#look();
+    const endAll = async () => {
+      for (const daemon of this.#daemons) await this.#end(daemon);
+    };
+    this.#hands = new Hands(
+      { rig, judge: this.#judge, draw: plan.draw, log, look, endAll },
+      this.#clocks === null,
+    );
   }
 
   /** The whole history: the faults, the rest after them, and the judgement. */
@@ -141,7 +149,7 @@ export class History {
       [5, 'world', () => disturb(this.#rig.partner.world, this.#draw)],
       [8, 'spell', () => this.#cast()],
       [4, 'watch', () => watchSome(this.#rig, this.#draw)],
-      [this.#interfered ? 25 : 0, 'neighbours', () => this.#interfere()],
+      ...this.#hands.ways(),
       [this.#clocks === null ? 0 : 20, 'clock', () => this.#setClock()],
     ];
     for (const watched of this.#clocks?.ready() ?? [])
@@ -283,14 +291,6 @@ export class History {
     this.#judge.truth.snapshotBuilt(this.#rig.time.at);
   }
 
-  async #interfere(): Promise<void> {
-    const what = await interfere(this.#rig, this.#draw);
-    this.log.push(what);
-    this.#rig.note(what);
-    if (what === 'rows of the ledger are deleted') this.#judge.truth.ledgerDeleted = true;
-    await this.#look();
-  }
-
   /** The partner changes for a while. */
   #cast(): void {
     const what = this.#spells.turn();
@@ -307,7 +307,7 @@ export class History {
 
   #answer(pending: Pending): void {
     pending.answer = arriving(pending, this.#draw);
-    pending.answeredAt = this.#rig.time.at;
+    pending.answeredAt = this.#rig.partner.saidAt;
     pending.slow = this.#draw(2) === 0;
   }
 

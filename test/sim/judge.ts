@@ -3,6 +3,7 @@ import { type Mirror, readActionable, readMirror } from './mirror.ts';
 import type { Pending } from './partner.ts';
 import type { Rig } from './rig.ts';
 import { Truth } from './truth.ts';
+import { Callers } from './waiting.ts';
 
 /** DEFERRED_INTERVAL, but for the milliseconds that statements take. */
 const DEFERRED_AT_MIN_MS = 4.9 * 60_000;
@@ -21,6 +22,9 @@ export class Judge {
   #checkedAt = 0;
   #looks = 0;
   clocksWentWrong = false;
+  readonly callers = new Callers();
+  /** As `#answeredAt` was when the mirror was backed up. */
+  #answeredBefore: readonly (readonly [string, number])[] = [];
   /** When the answer of a route that arrived last was given. */
   readonly #answeredAt = new Map<string, number>();
 
@@ -38,11 +42,41 @@ export class Judge {
     this.#waits.clear();
   }
 
+  /** Somebody wants SKUs refreshed, whatever they wait for. */
+  refreshWanted(): void {
+    this.#waits.clear();
+  }
+
+  /** All that is known of the mirror belongs to the backup, too. */
+  backedUp(): void {
+    this.#answeredBefore = [...this.#answeredAt];
+  }
+
+  /** The mirror is as it was when it was backed up; claims after this one never were. */
+  async restored(lastClaim: number): Promise<void> {
+    const mirror = await readMirror(this.#rig.sql);
+    this.#rig.time.at = mirror.at;
+    this.#before = mirror;
+    this.#checkedAt = mirror.checkedAt;
+    this.#waits.clear();
+    this.#answeredAt.clear();
+    for (const [route, at] of this.#answeredBefore) this.#answeredAt.set(route, at);
+    this.callers.leave();
+    this.truth.restored(lastClaim);
+    await this.look();
+  }
+
   /** What must hold after every step. */
   async look(): Promise<void> {
     const mirror = await readMirror(this.#rig.sql);
     this.#rig.time.at = mirror.at;
-    const breaches = [...this.truth.breaches(mirror, this.#before), ...this.#askedTooSoon(mirror)];
+    const answered = await this.callers.answered(this.#rig.sql);
+    this.#rig.note('answered to a seller', answered.length);
+    const breaches = [
+      ...this.truth.breaches(mirror, this.#before),
+      ...this.#askedTooSoon(mirror),
+      ...answered.flatMap(([sku, since]) => this.truth.notSince(mirror.rows.get(sku), since)),
+    ];
     if (breaches.length > 0) throw new Error(breaches.join('\n'));
     if (mirror.checkedAt !== this.#before?.checkedAt) this.#checkedAt = mirror.at;
     this.#before = mirror;

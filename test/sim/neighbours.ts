@@ -4,6 +4,7 @@ import { type HourOfMoves, NO_MOVES } from '../../src/store/answer/move-counts.t
 import { NO_OBSERVERS } from '../../src/store/answer/observers.ts';
 import type { Sql } from '../../src/store/connection/db.ts';
 import { restoreLedger } from '../../src/store/ledger/lost-rows.ts';
+import { pauseRequests, resumeRequests } from '../../src/store/sellers/pause.ts';
 import { refreshAll, refreshSkus } from '../../src/store/sellers/refresh.ts';
 import { readScope, storeScopeMode } from '../../src/store/sellers/scope.ts';
 import { type Draw, pick } from './faults.ts';
@@ -58,6 +59,16 @@ export const ACTS: Readonly<Record<string, Act>> = {
   'masses end': ({ sql }) => massesEnd(sql),
   'some doubts are accepted': ({ sql }, _, some) => acceptDoubted(sql, some()),
   'all doubts are accepted': ({ sql }) => acceptDoubted(sql, null),
+  'some are watched': ({ sql }, draw, some) => watch(sql, draw, some()),
+  'some are watched no more': ({ sql }, _, some) =>
+    sql`delete from catalog.watchlist where sku = any(${some()})`,
+  'a seller refreshes': ({ sql }, _, some) =>
+    sql`select catalog.refresh(${some()}::text[])`.catch((error: { code?: string }) => {
+      if (error.code !== 'CM004') throw error;
+    }),
+  'requests are paused': ({ sql }, draw) =>
+    pauseRequests(sql, { forMs: pick([60_000, 600_000, null], draw), by: 'somebody' }),
+  'requests go on': ({ sql }) => resumeRequests(sql, 'somebody'),
   'everything is refreshed': ({ sql }, draw) => refreshAll(sql, pick(['prices', 'metadata'], draw)),
   'some are refreshed': ({ sql }, _, some) => refreshSkus(sql, some()),
   'rows of the ledger are deleted': ({ sql }, _, some) =>
@@ -70,6 +81,17 @@ export const ACTS: Readonly<Record<string, Act>> = {
   'somebody hints': ({ sql }, draw, some) =>
     sql`select catalog.hint(sku, ${`source ${draw(2)}`}) from unnest(${some()}::text[]) as s(sku)`,
 };
+
+/** A seller wants these asked about as much, and no older than so. */
+async function watch(sql: Sql, draw: Draw, skus: readonly string[]): Promise<void> {
+  for (const sku of skus) {
+    const age = pick([null, '1 minute', '10 minutes', '2 hours'], draw);
+    const weight = pick([0.1, 1, 20], draw);
+    await sql`
+      insert into catalog.watchlist (sku, weight, max_age) values (${sku}, ${weight}, ${age}::interval)
+      on conflict (sku) do update set weight = excluded.weight, max_age = excluded.max_age`;
+  }
+}
 
 /** A seller wants, or does not want, what begins as these do. */
 async function addRules(sql: Sql, draw: Draw, skus: readonly string[]): Promise<void> {
@@ -92,6 +114,8 @@ export async function interfere(rig: Rig, draw: Draw): Promise<string> {
 /** All of it is over. */
 export async function leaveAlone({ sql }: Rig): Promise<void> {
   await sql`delete from sim.objected`;
+  await resumeRequests(sql, 'everybody');
+  await sql`delete from catalog.watchlist`;
   await massesEnd(sql);
   await sql`delete from catalog.scope`;
   await storeScopeMode(sql, false);

@@ -40,6 +40,14 @@ export interface Pending {
   readonly deliver: (raw: Raw) => Promise<void>;
 }
 
+interface Cached {
+  readonly raw: Raw;
+  readonly at: number;
+}
+
+/** So long a cache may have a delta (partner rules 8). */
+const DELTA_CACHED_MS = 60_000;
+
 type Of = Pick<Pending, 'skus' | 'since'>;
 
 const NAMES = { priceFields: ['price'], skuField: 'sku' };
@@ -54,6 +62,10 @@ export class SimPartner {
   /** What stands in place of its own answers for a while. */
   readonly bends = new Map<Route, (own: Raw) => Raw>();
   fileIsEmpty = false;
+  /** Answers of the delta route that a cache on the way has, by `since`; null where there is none. */
+  deltaCache: Map<string, Cached> | null = null;
+  /** When the last answer was given by the partner itself. */
+  saidAt = 0;
   /** Told what an answer shows. */
   note: (what: string) => void = () => undefined;
   readonly #presigner = new Presigner(new Signatures('simulated'));
@@ -88,6 +100,7 @@ export class SimPartner {
     this.pending = [];
     this.bends.clear();
     this.fileIsEmpty = false;
+    this.deltaCache = null;
     this.ambiguities = new Ambiguities(createRng(words ?? 0));
     this.ambiguities.enabled = false;
     // What the mirror was filled from is what it knows.
@@ -123,7 +136,7 @@ export class SimPartner {
         ask(
           permit,
           'delta',
-          () => answerDelta(this.#context(), since),
+          () => this.#delta(since),
           (body) => readable('delta', readDelta(body, NAMES)),
           { since },
         ),
@@ -152,8 +165,22 @@ export class SimPartner {
     };
   }
 
+  #delta(since: string): Raw {
+    const now = this.settings.now();
+    const known = this.deltaCache?.get(since);
+    if (known !== undefined && now - known.at < DELTA_CACHED_MS) {
+      this.note('delta cached');
+      this.saidAt = known.at;
+      return known.raw;
+    }
+    const raw = answerDelta(this.#context(), since);
+    if (raw.status === 200) this.deltaCache?.set(since, { raw, at: now });
+    return raw;
+  }
+
   /** The answer as the partner gives it at present. */
   #present(route: Route, compute: () => Raw): Raw {
+    this.saidAt = this.settings.now();
     const bend = this.bends.get(route);
     const raw = bend === undefined ? compute() : bend(compute());
     const shown = bend === undefined ? spellIn(route, raw) : `${route} bent`;

@@ -12,6 +12,7 @@ import { RecentAnswers } from '../../src/sync/reprice/recent.ts';
 import { CREATE_REFILL } from '../support/seed.ts';
 import { type SettingsEnv, settingsWith } from '../support/settings.ts';
 import { UNPACED } from '../support/unpaced.ts';
+import { BACKUPS } from './backups.ts';
 import { SELLERS_TRIGGER } from './neighbours.ts';
 import { SimPartner } from './partner.ts';
 import { createSimDatabase, type SimDatabase, SimTime } from './time.ts';
@@ -64,6 +65,7 @@ export class Rig {
   async open(fill: () => Promise<void>): Promise<void> {
     this.#database = await createSimDatabase();
     await this.sql.unsafe(SELLERS_TRIGGER);
+    await this.sql.unsafe(BACKUPS);
     this.#time = new SimTime(this.sql);
     this.#pools = [0, 1, 2, 3, 4, 5].map(() => connect(this.#database?.url ?? '', { max: 1 }));
     await this.partner.open();

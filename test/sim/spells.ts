@@ -42,6 +42,30 @@ export const SPELLS: Readonly<Record<string, Spell>> = {
   },
   'no delta': (partner) =>
     bending(partner, 'delta', () => ({ status: 500, body: { errorMessage: 'Internal Server Error' } })),
+  'deltas from a cache': (partner) => {
+    partner.deltaCache = new Map();
+    return () => {
+      partner.deltaCache = null;
+    };
+  },
+  // As of a server that lags behind: what it said before, when it had fewer snapshots.
+  'deltas that go back': (partner) => {
+    const said: Raw[] = [];
+    let isBack = false;
+    return bending(partner, 'delta', (own) => {
+      const before = said[0];
+      if ('failed' in own || own.status !== 200) return own;
+      said.push(own);
+      isBack = !isBack && before !== undefined;
+      return isBack && before !== undefined
+        ? withMember(before, { changed: [], removed: [], now_live: [] })
+        : own;
+    });
+  },
+  'an old manifest': (partner) => {
+    let first: Raw | undefined;
+    return bending(partner, 'manifest', (own) => (first ??= own));
+  },
   'a date of tomorrow': (partner) => {
     const ahead = () => new Date(partner.settings.now() + HOURS_23).toISOString();
     return bending(partner, 'manifest', (own) => withMember(own, { generated_at: ahead() }));

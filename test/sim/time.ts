@@ -10,7 +10,7 @@ const BEGINNING = Date.parse('2026-11-20T06:00:00Z');
  * Postgres on a clock of the simulation's own: `now()`, `statement_timestamp()` and `clock_timestamp()` of `pg_catalog`
  * are others, in this database alone. A sequence tells the time, since it is read at once by everybody and rolled back by nobody; reading
  * `clock_timestamp()` takes a millisecond where it may write. Another one tells by how much Postgres's clock is ahead
- * of it, which is wrong. Functions of the mirror that are parsed once mean these, too.
+ * of it, which is wrong. A third one tells which server this is, as a replica may take its place. Functions of the mirror that are parsed once mean these, too.
  */
 const CLOCK = `
   create schema sim;
@@ -29,6 +29,11 @@ const CLOCK = `
     $$ select to_timestamp((
       case current_setting('transaction_read_only') when 'on' then pg_sequence_last_value('sim.clock'::regclass) else nextval('sim.clock') end
       + pg_sequence_last_value('sim.ahead'::regclass)) / 1000.0) $$;
+  create sequence sim.started;
+  select nextval('sim.started');
+  alter function pg_catalog.pg_postmaster_start_time() rename to machine_postmaster_start_time;
+  create function pg_catalog.pg_postmaster_start_time() returns timestamptz language sql stable as
+    $$ select to_timestamp(pg_sequence_last_value('sim.started'::regclass)) $$;
   reset allow_system_table_mods`;
 
 export interface SimDatabase {
@@ -93,7 +98,7 @@ export class SimTime implements Clock {
   /** Sets the clock, also back: a new history begins. */
   async set(at: number): Promise<void> {
     const { sql } = this;
-    await sql`select setval('sim.clock', ${at}), setval('sim.ahead', 0)`;
+    await sql`select setval('sim.clock', ${at}), setval('sim.ahead', 0), setval('sim.started', 1)`;
     this.at = at;
     this.ahead = 0;
   }

@@ -183,14 +183,32 @@ export class Truth {
     });
   }
 
+  /** What is wrong with a SKU that is said to be answered by a request after `since`. */
+  notSince(row: Row | undefined, since: number): string[] {
+    // What somebody has deleted from the ledger is waited for no longer.
+    if (row === undefined || row.owed === null || row.state === 'removed') return [];
+    if (this.#wasTrueAfter(row, since)) return [];
+    return [`${row.sku} is said to be refreshed since ${since}, and was never so since: ${shown(row)}`];
+  }
+
+  /** The mirror is one of before, in which no claim has a greater number than this one. */
+  restored(lastClaim: number): void {
+    for (const claim of this.#claims.keys()) if (Number(claim) > lastClaim) this.#claims.delete(claim);
+    this.#lastAsked.clear();
+  }
+
   #trueWhenAsked(row: Row): boolean {
     // A removal takes the prices by itself.
     if (row.state === 'pending' || row.state === 'removed') return row.prices === null;
+    return this.#wasTrueAfter(row, this.#askedAt(row, Infinity));
+  }
+
+  /** Whether it has what the partner said at some moment from `at` on. */
+  #wasTrueAfter(row: Row, at: number): boolean {
     const versions = this.#versions.get(row.sku) ?? [{ from: 0, content: NOT_FOUND }];
-    return versions.some(({ content }, n) => {
-      const until = versions[n + 1]?.from ?? Infinity;
-      return content === contentIn(row) && until >= this.#askedAt(row, Infinity);
-    });
+    return versions.some(
+      ({ content }, n) => content === contentIn(row) && (versions[n + 1]?.from ?? Infinity) >= at,
+    );
   }
 
   /** When it was asked for what the mirror has of it. */

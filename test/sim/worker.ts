@@ -24,9 +24,14 @@ function storeError(code: string): Error {
   return Object.assign(new Error(`injected ${code}`), { code });
 }
 
+/** What is said of connections that a failover ends. */
+const ENDED: ReadonlySet<unknown> = new Set(['57P01', 'CONNECTION_CLOSED', 'CONNECTION_ENDED']);
+
 /** True for the errors that a replica was made to see. */
 export function isInjected(error: unknown): boolean {
-  return error instanceof Crash || (error instanceof Error && error.message.startsWith('injected '));
+  if (error instanceof Crash) return true;
+  if (!(error instanceof Error)) return false;
+  return error.message.startsWith('injected ') || ENDED.has((error as { code?: unknown }).code);
 }
 
 type Waiting = { readonly go: () => void };

@@ -1,4 +1,6 @@
 import { beforeEach, describe, expect, test } from 'vitest';
+import { systemClock } from '../../src/lib/clock.ts';
+import { createPacer } from '../../src/pace/pacer.ts';
 import { applyAnswer } from '../../src/store/answer/apply.ts';
 import { acceptDoubted } from '../../src/store/answer/mass-moves.ts';
 import type { SkuResult } from '../../src/store/answer/types.ts';
@@ -114,4 +116,22 @@ test('an answer in time notes nothing, and one that comes late by a clock that i
   expect(after?.highWater).toBeGreaterThan(before?.highWater ?? 0);
   expect(after?.highWater).toBeLessThanOrEqual(after?.now ?? 0);
   expect(await putClockRight(store.sql)).toBeNull();
+});
+
+test('set ahead while a request is under way that the partner refuses: no back-off lasts for as long as it was', async () => {
+  const pacer = createPacer(store.sql, systemClock, {
+    maxPerWindow: 120,
+    windowMs: 60_000,
+    backoffMs: 60_000,
+  });
+  const sent = await pacer.acquire('delta', 0);
+  if (sent.kind !== 'granted') throw new Error('no permit');
+  await setClockAhead(store.sql, 90 * DAY);
+  await sent.permit.settle('throttled-or-forbidden');
+  await setClockAhead(store.sql, 0);
+  expect((await pacer.acquire('delta', 0)).kind).toBe('wait');
+  expect((await putClockRight(store.sql))?.seconds).toBeCloseTo(90 * DAY, -1);
+  const waits = await pacer.acquire('delta', 0);
+  expect(waits).toMatchObject({ kind: 'wait', because: 'silence' });
+  expect(waits).toHaveProperty('forMs', expect.closeTo(60_000, -4));
 });

@@ -96,7 +96,9 @@ export async function applyAnswer(
     const known = { muted, massMove, watch: observers.members, isDrawn };
     const outcome = effectsOf(locked, settled, { prices, products }, learning, known);
     const comparedAt = performance.now();
-    last(writeEffects(tx, { claim, ...moment }, results, outcome, { next, everythingLive }));
+    const ours = new Set(locked.map(({ sku }) => sku));
+    const held = results.filter(({ sku }) => ours.has(sku));
+    last(writeEffects(tx, { claim, ...moment }, held, outcome, { next, everythingLive }));
     failpoint('bulk.written');
     return { locked, lockedAt, outcome, known, comparedAt };
   });

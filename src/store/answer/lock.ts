@@ -1,7 +1,7 @@
 import { standingColumns } from '../catalog/audit.ts';
 import { isLate } from '../clock.ts';
 import type { Tx } from '../connection/db.ts';
-import type { Claim } from '../ledger/due.ts';
+import { type Claim, presentServer } from '../ledger/due.ts';
 import { lineColumns } from '../live/lines.ts';
 import { heldMemories } from '../live/refresh.ts';
 import { hintsAt, hintsOf } from '../sellers/hints.ts';
@@ -39,8 +39,8 @@ const vanishedPrices = (tx: Tx, claim: Claim) => tx`
   where h.is_last and h.new_price is null and h.old_price is not null`;
 
 /**
- * Locks the asked SKUs and returns the state of each whose claim is still this one. Row locks in order of sku, SKUs
- * before ledger, as every transaction here takes them.
+ * Locks the asked SKUs and returns the state of each whose claim is still this one, and of this server. Row locks in
+ * order of sku, SKUs before ledger, as every transaction here takes them.
  */
 export async function lockAnswered(
   tx: Tx,
@@ -55,7 +55,6 @@ export async function lockAnswered(
   readonly againShare: number;
 }> {
   const asked = claim.skus.map(({ sku }) => sku);
-  const generations = claim.skus.map(({ generation }) => generation);
   // Sent in one go and in this order: the last is to see what was committed while the one before waited for its
   // locks. The driver sends a statement when it is first waited for, so none of them may be waited for earlier than
   // those before it.
@@ -83,7 +82,7 @@ export async function lockAnswered(
       extract(epoch from d.again_at - ${claim.askedAt})::float8 as "againInSeconds", d.asked_because as "askedBecause",
       d.doubt, d.oddity, d.believed, v.vanished, v.minutes as "vanishedMinutes",
       (extract(epoch from ${claim.askedAt} - d.doubted_at) / 60)::float8 as "doubtMinutes"
-    from unnest(${asked}::text[], ${generations}::int[]) as a(sku, generation)
+    from unnest(${asked}::text[], ${claim.skus.map(({ generation }) => generation)}::int[]) as a(sku, generation)
     join catalog_internal.due d using (sku) join catalog.skus s using (sku)
     left join catalog_internal.live_rates r using (sku) left join catalog_internal.watched w using (sku)
     left join catalog.products p0 on p0.sku = d.sku and s.price_source = 'live'
@@ -109,6 +108,7 @@ export async function lockAnswered(
         cross join lateral catalog_internal.past_moves(s.sku, s.first_priced_at) p
     ) past on true
     where d.claim = ${claim.number}
+      and coalesce(${claim.server ?? null}::text = ${presentServer(tx)}, true)
     order by d.sku for update of d`,
     hintsAt(tx, asked),
     readMoment(tx, claim),

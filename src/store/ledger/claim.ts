@@ -8,6 +8,7 @@ import {
   type DueSuspects,
   laneNumber,
   momentOf,
+  presentServer,
   PROMISED,
   promisedNow,
   type Quota,
@@ -49,7 +50,7 @@ export async function claimDue(
   const { named = [], suspects = [] } = wanted;
   const quotas = (wanted.quotas ?? []).filter((quota) => quota.count > 0);
   if (quotas.length + named.length + suspects.length === 0) return null;
-  const rows = await sql<(ClaimedSku & { claim: string; askedAt: Date })[]>`
+  const rows = await sql<(ClaimedSku & { claim: string; askedAt: Date; server: string })[]>`
     with quotas as materialized (
       ${quotaRows(sql, quotas, floors)}
     ),
@@ -98,10 +99,10 @@ export async function claimDue(
     ),
     spent as (${spending(sql, spend)}),
     noted as (${notingUnseenClock(sql)})
-    select * from claimed`;
+    select claimed.*, s.server from claimed, (select ${presentServer(sql)} as server) s`;
   const first = rows[0];
   if (first === undefined) return null;
-  return { number: first.claim, askedAt: first.askedAt, skus: [...rows] };
+  return { number: first.claim, askedAt: first.askedAt, server: first.server, skus: [...rows] };
 }
 
 function quotaRows(sql: Sql, quotas: readonly Quota[], floors: LedgerFloors) {

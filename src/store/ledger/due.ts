@@ -59,6 +59,8 @@ export interface Claim {
   readonly number: string;
   /** The database's time of the claim; the request is sent after it. */
   readonly askedAt: Date;
+  /** Which server has given out its number (`presentServer`); undefined: whichever is asked. */
+  readonly server?: string;
   readonly skus: readonly ClaimedSku[];
 }
 
@@ -117,6 +119,14 @@ export interface ReturnOptions {
   /** Milliseconds for which they are not claimed again. */
   readonly holdMs?: number;
 }
+
+/**
+ * SQL: what tells this server from a replica or a copy of it. One that lacks the last commits gives out numbers again
+ * that were given out before.
+ */
+export const presentServer = (sql: Queryable) => sql`
+  concat_ws('.', (select oid from pg_database where datname = current_database()),
+    'catalog_internal.claim_numbers'::regclass::oid, extract(epoch from pg_postmaster_start_time()))`;
 
 /** Gives a claim back: the call failed as a whole, its SKUs stay due as they were, but for `options`. */
 export async function returnClaim(
