@@ -146,8 +146,13 @@ export const MASS_MOVES: readonly Mutant[] = [
     ],
     [
       'mass moves: what they have shown is learned from once they are over',
-      'if (going !== undefined) await setApartSince(sql, ',
-      'if (going !== undefined) void (sql, ',
+      '    await setApartSince(sql, ',
+      '    void (sql, ',
+    ],
+    [
+      'mass moves: that no delta has reported far moves is forgotten',
+      "going !== undefined && going.kind !== 'far'",
+      'going !== undefined',
     ],
   ),
 ];

@@ -121,21 +121,28 @@ describe('by the end of moves in masses', () => {
   const judged = Array.from({ length: 200 }, (_, n): SkuJudgement => {
     return { sku: `S${n}`, judgement: { kind: 'none' }, againInMs: null, sample: usual };
   });
-  const lostSince = async () => {
+  const goingOn = async (kind: 'lost' | 'far') => {
     const [{ since }] = await store.sql<[{ since: Date }]>`
-      update catalog_internal.mass_move set since = now() - interval '1 hour', kind = 'lost' returning since`;
-    return { since, kind: 'lost', usual: null, factor: null, accepted: null } as const;
+      update catalog_internal.mass_move set since = now() - interval '1 hour', kind = ${kind} returning since`;
+    return { since, kind, usual: null, factor: null, accepted: null } as const;
   };
 
   test('from an hour before they began on', async () => {
-    const known = await lostSince();
+    const known = await goingOn('lost');
     const ended = await followMoves(store.sql, daemon(), judged, known);
     expect(ended).toMatchObject({ event: 'ended' });
     expect(await found()).toEqual(APART);
   });
 
+  test('but not where plausible prices have moved far: that no delta has reported them is to be known', async () => {
+    const known = await goingOn('far');
+    const ended = await followMoves(store.sql, daemon(), judged, known);
+    expect(ended).toMatchObject({ event: 'ended' });
+    expect(await found()).toEqual(UNTOUCHED);
+  });
+
   test('and not while they go on', async () => {
-    const known = await lostSince();
+    const known = await goingOn('lost');
     expect(await followMoves(store.sql, daemon(), judged.slice(1), known)).toBeNull();
     expect(await found()).toEqual(UNTOUCHED);
   });

@@ -1,8 +1,5 @@
-<<<<<<< HEAD
-import { notingUnseenClock } from '../clock.ts';
-=======
 import { setApartSince } from '../catalog/unreported.ts';
->>>>>>> 001dfbf1dea2a3016b6ca6534fb4f4a0263e090f
+import { notingUnseenClock } from '../clock.ts';
 import { type Queryable, type Sql, transaction, type Tx } from '../connection/db.ts';
 import { awaitChanges, isLockNotAvailable } from '../connection/locks.ts';
 import { APART_MINUTES, type KnownMassMove } from './doubts.ts';
@@ -234,8 +231,10 @@ async function end(sql: Sql): Promise<MassMoved | null> {
   // Before it is said, as what begins it.
   if (going?.kind === 'lost') await askLost(sql, going.since);
   if (isFault(going?.kind ?? null)) await askDoubted(sql);
-  // What has led to it was found within the hour before.
-  if (going !== undefined) await setApartSince(sql, new Date(going.since.getTime() - WINDOW_MS));
+  // What has led to it was found within the hour before. Prices that have moved far, and by nothing implausible, have
+  // moved: that no delta has reported them is to be known.
+  if (going !== undefined && going.kind !== 'far')
+    await setApartSince(sql, new Date(going.since.getTime() - WINDOW_MS));
   const [ended] = await sql<{ seconds: number }[]>`
     with before as (select since from catalog_internal.mass_move where since is not null for update skip locked)
     update catalog_internal.mass_move m set ${noMassMoveSql(sql)}
