@@ -232,7 +232,7 @@ describe('where a statement of Postgres fails between permit and request', () =>
   }
 
   test.each([
-    ['the claim', 1, 'claim_numbers'],
+    ['the claim', 1, "nextval('catalog_internal.claim_numbers')"],
     ['that SKUs are given back of which a half-open call has too many', 3, 'with claimed as materialized'],
   ])('%s: permit and SKUs are given back', async (_, refusals, words) => {
     const pacer = await afterRefusals(refusals);
