@@ -45,12 +45,12 @@ async function ask(sql: Sql): Promise<Record<string, number>> {
   let claim: Claim | null = null;
   const inputs = await timed(() => readCallInputs(sql, INPUTS));
   const claimed = await timed(async () => (claim = await claimDue(sql, { quotas: QUOTAS }, 60_000)));
-  const { number, skus: taken } = claim as unknown as Claim;
+  const { skus: taken, ...id } = claim as unknown as Claim;
   if (taken.length !== 100) throw new Error(`claimed ${taken.length} SKUs`);
   const release = await timed(() =>
     returnClaim(
       sql,
-      number,
+      id,
       taken.map(({ sku }) => sku),
     ),
   );

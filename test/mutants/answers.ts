@@ -44,16 +44,7 @@ export const ANSWER_SQL: readonly Mutant[] = [
       "s.state <> 'removed' or d.generation = a.generation as answerable",
       'true as answerable',
     ],
-    [
-      'answer: to a claim that has run out counts',
-      'where d.claim = ${claim.number}\n      and coalesce',
-      'where coalesce',
-    ],
-    [
-      'answer: to a claim of another server counts',
-      'coalesce(${claim.server ?? null}::text = ${presentServer(tx)}, true)',
-      'true',
-    ],
+    ['answer: to a claim that has run out counts', "where ${heldBy(tx, claim, 'd')}", 'where true'],
   ),
   ...faultsOf(
     'src/store/answer/differences.ts',

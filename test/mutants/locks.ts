@@ -9,8 +9,8 @@ export const LOCKS: readonly Mutant[] = [
   {
     breaks: 'locks: a call that is given back locks rows as they lie',
     file: 'src/store/ledger/due.ts',
-    from: 'and claim = ${claim} order by sku for update`;',
-    to: 'and claim = ${claim}`;',
+    from: 'and ${heldBy(sql, claim)} order by sku for update`;',
+    to: 'and ${heldBy(sql, claim)}`;',
     tests: RACES,
   },
   {

@@ -113,11 +113,16 @@ export const SQL: readonly Mutant[] = [
   ),
   ...faultsOf(
     'src/store/ledger/due.ts',
-    DUE,
+    ['test/store/claims-of-another-server.pg.test.ts', ...DUE],
+    [
+      'ledger: a claim of another server is held by this one',
+      ' and coalesce(${server ?? null}::text = ${presentServer(sql)}, true)`;',
+      '`;',
+    ],
     [
       'ledger: what a claim frees others hold',
-      'sku = any(${skus as string[]}) and claim = ${claim} order',
-      'sku = any(${skus as string[]}) and claim >= 0 + 0 * ${claim} order',
+      'sku = any(${skus as string[]}) and ${heldBy(sql, claim)} order',
+      'sku = any(${skus as string[]}) and claim >= 0 order',
     ],
     [
       'ledger: waits that are not over end',

@@ -146,7 +146,7 @@ describe('a process that reads the ledger from its floors', () => {
               if (step === 'give-back' && claim !== null) {
                 await returnClaim(
                   sql,
-                  claim.number,
+                  claim,
                   claim.skus.map(({ sku }) => sku),
                 );
                 floors.reset();

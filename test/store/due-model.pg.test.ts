@@ -132,7 +132,7 @@ async function run(steps: readonly Step[]): Promise<void> {
       if (claim === undefined) continue;
       await returnClaim(
         sql,
-        claim.number,
+        claim,
         claim.skus.map(({ sku }) => sku),
       );
       model.released(claim);

@@ -193,7 +193,7 @@ describe('claims', () => {
     const before = await ledger(sql);
     const claim = await claimAll(sql);
     expect(await claimDue(sql, { quotas: allDue(9) }, LEASE_MS)).toBeNull();
-    await returnClaim(sql, claim.number, ['A', 'B']);
+    await returnClaim(sql, claim, ['A', 'B']);
     const after = await ledger(sql);
     for (const [sku, row] of before) expect({ ...after.get(sku), dueIn: 0 }).toEqual({ ...row, dueIn: 0 });
   });
@@ -205,7 +205,7 @@ describe('claims', () => {
     await passHours(sql, 3);
     expect(await endWaits(sql, 10)).toBe(1);
     const next = await claimAll(sql);
-    await returnClaim(sql, late.number, ['A']);
+    await returnClaim(sql, late, ['A']);
     expect((await ledger(sql)).get('A')?.claim).toBe(next.number);
   });
 

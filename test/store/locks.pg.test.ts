@@ -68,7 +68,7 @@ function works(sql: Sql, draw: Draw): readonly (() => Promise<unknown>)[] {
       if (claim !== null)
         await returnClaim(
           sql,
-          claim.number,
+          claim,
           claim.skus.map(({ sku }) => sku),
         );
     },

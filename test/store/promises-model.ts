@@ -252,7 +252,7 @@ export class World {
     if (isGivenBack) {
       await returnClaim(
         sql,
-        claim.number,
+        claim,
         claim.skus.map(({ sku }) => sku),
       );
       this.#oracle.giveBack(claim.number);

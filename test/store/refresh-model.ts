@@ -119,7 +119,7 @@ export class World {
     const [ended] = this.#claims.splice(which % Math.max(1, this.#claims.length), 1);
     if (ended === undefined) return;
     const { claim, sku: one, at } = ended;
-    if (ending === 'released') return await returnClaim(this.#store.sql, claim.number, [one]);
+    if (ending === 'released') return await returnClaim(this.#store.sql, claim, [one]);
     const results: Record<Exclude<Ending, 'released'>, SkuResult> = {
       record: found(one, { 8: at }),
       not_found: { sku: one, kind: 'not_found' },

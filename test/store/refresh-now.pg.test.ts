@@ -73,7 +73,7 @@ describe('catalog.refresh_now', () => {
       await eventually(async () => expect(await requested(sql)).toEqual(['A']));
       // Left until the answer.
       expect([await came(), await takeRefreshes(sql)]).toEqual([false, 0]);
-      if (kind === 'released') await returnClaim(sql, before.number, ['A']);
+      if (kind === 'released') await returnClaim(sql, before, ['A']);
       else {
         const result: SkuResult = kind === 'record' ? found('A') : { sku: 'A', kind, waitMs: HOUR };
         await applyAnswer(sql, before, [result], REFRESH);
@@ -104,7 +104,7 @@ describe('catalog.refresh_now', () => {
     const call = now(['A']);
     await taken(sql, 'A');
     const lost = await claimAll(sql);
-    await returnClaim(sql, lost.number, ['A']);
+    await returnClaim(sql, lost, ['A']);
     const second = await claimAll(sql);
     expect((await applyAnswer(sql, lost, [found('A')], REFRESH)).accepted).toBe(0);
     expect(await hasEnded(call)).toBe(false);

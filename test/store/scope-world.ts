@@ -189,7 +189,7 @@ export class World {
     else if (what === 'claim' && this.claim !== null) {
       await returnClaim(
         sql,
-        this.claim.number,
+        this.claim,
         this.claim.skus.map(({ sku }) => sku),
       );
       this.claim = null;

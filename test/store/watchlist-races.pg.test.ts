@@ -179,7 +179,7 @@ describe('nobody is a deadlock’s victim where', () => {
   test('a seller changes weights of what a call had that is given back', async () => {
     await watchBoth();
     const claim = await claimAll(store.sql);
-    await besideWeights(() => returnClaim(store.sql, claim.number, ['A', 'B']));
+    await besideWeights(() => returnClaim(store.sql, claim, ['A', 'B']));
   });
 
   test('a seller changes weights of what a call had that has failed', async () => {

@@ -1,7 +1,7 @@
 import { standingColumns } from '../catalog/audit.ts';
 import { isLate } from '../clock.ts';
 import type { Tx } from '../connection/db.ts';
-import { type Claim, presentServer } from '../ledger/due.ts';
+import { type Claim, heldBy } from '../ledger/due.ts';
 import { lineColumns } from '../live/lines.ts';
 import { heldMemories } from '../live/refresh.ts';
 import { hintsAt, hintsOf } from '../sellers/hints.ts';
@@ -107,8 +107,7 @@ export async function lockAnswered(
       ) unknown
         cross join lateral catalog_internal.past_moves(s.sku, s.first_priced_at) p
     ) past on true
-    where d.claim = ${claim.number}
-      and coalesce(${claim.server ?? null}::text = ${presentServer(tx)}, true)
+    where ${heldBy(tx, claim, 'd')}
     order by d.sku for update of d`,
     hintsAt(tx, asked),
     readMoment(tx, claim),

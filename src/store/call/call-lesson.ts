@@ -46,7 +46,7 @@ export async function storeFailedCall(sql: Sql, failed: FailedCall): Promise<voi
   const { claim, because, failures, pauseMs } = failed;
   const skus = claim.skus.map(({ sku }) => sku);
   await sql`
-    with claimed as materialized (${lockingClaim(sql, claim.number, skus)}),
+    with claimed as materialized (${lockingClaim(sql, claim, skus)}),
     released as (${returningClaimed(sql, failed)} returning 1),
     sized as (${storingCallSize(sql, failed.callSize)}),
     noted as (${notingLateClock(sql, claim.askedAt)})

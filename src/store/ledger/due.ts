@@ -64,6 +64,9 @@ export interface Claim {
   readonly skus: readonly ClaimedSku[];
 }
 
+/** What tells a claim from all others. */
+export type ClaimId = Pick<Claim, 'number' | 'server'>;
+
 /**
  * The number of a lane in the ledger; the urgent one is 1, which the partial index of it names. What is promised is
  * no lane there: 0.
@@ -128,10 +131,16 @@ export const presentServer = (sql: Queryable) => sql`
   concat_ws('.', (select oid from pg_database where datname = current_database()),
     'catalog_internal.claim_numbers'::regclass::oid, extract(epoch from pg_postmaster_start_time()))`;
 
+/** SQL: a row of the ledger is still this claim's, and the claim is this server's. */
+export function heldBy(sql: Queryable, { number, server }: ClaimId, alias?: LedgerAlias) {
+  const row = sql.unsafe(alias === undefined ? '' : `${alias}.`);
+  return sql`${row}claim = ${number} and coalesce(${server ?? null}::text = ${presentServer(sql)}, true)`;
+}
+
 /** Gives a claim back: the call failed as a whole, its SKUs stay due as they were, but for `options`. */
 export async function returnClaim(
   sql: Sql,
-  claim: string,
+  claim: ClaimId,
   skus: readonly string[],
   options: ReturnOptions = {},
 ): Promise<void> {
@@ -153,9 +162,9 @@ export function returningClaimed(sql: Sql, { largestCall = null, holdMs = 0 }: R
  * SQL: the SKUs of a claim that are still its own, their rows of the ledger locked in order of sku, as everyone locks
  * them: an UPDATE by itself takes them as they lie, and a seller's commit could be a deadlock's victim.
  */
-export function lockingClaim(sql: Sql, claim: string, skus: readonly string[]) {
+export function lockingClaim(sql: Sql, claim: ClaimId, skus: readonly string[]) {
   return sql`
-    select sku from catalog_internal.due where sku = any(${skus as string[]}) and claim = ${claim} order by sku for update`;
+    select sku from catalog_internal.due where sku = any(${skus as string[]}) and ${heldBy(sql, claim)} order by sku for update`;
 }
 
 /**

@@ -10,7 +10,7 @@ import { type Claim, lockingClaim } from './due.ts';
 export async function markUnstored(sql: Sql, claim: Claim): Promise<void> {
   const skus = claim.skus.map(({ sku }) => sku);
   await sql`
-    with claimed as materialized (${lockingClaim(sql, claim.number, skus)})
+    with claimed as materialized (${lockingClaim(sql, claim, skus)})
     update catalog_internal.due d set due_at = least(d.due_at, clock_timestamp()),
       -- While due for these, a price is judged by its probability (view catalog.sku_trust).
       reason = case when ${skus.length === 1} and d.reason in ('live', 'again', 'metadata') then 'missed' else d.reason end

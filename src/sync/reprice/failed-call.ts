@@ -21,7 +21,7 @@ export async function release(
   options: ReturnOptions = {},
 ): Promise<void> {
   const skus = claim.skus.map(({ sku }) => sku);
-  await returnClaim(sql, claim.number, skus, options);
+  await returnClaim(sql, claim, skus, options);
   floors.reset();
 }
 
