@@ -143,6 +143,20 @@ export const PARTNER_CASES: readonly Mutant[] = [
     tests: ['test/store/answers.pg.test.ts', 'test/store/answers-model.pg.test.ts'],
   },
   {
+    breaks: 'F8: a SKU that still counts as live is swept',
+    file: 'src/store/answer/settle.ts',
+    from: "      when l.live and l.live_left > 1 then 'live'\n",
+    to: '',
+    tests: ['test/store/answers.pg.test.ts'],
+  },
+  {
+    breaks: 'F8: a SKU that still counts as live waits for its sweep',
+    file: 'src/store/answer/settle.ts',
+    from: 'case when a.missed > 0 or l.live and l.live_left > 1 then',
+    to: 'case when a.missed > 0 then',
+    tests: ['test/store/answers.pg.test.ts'],
+  },
+  {
     breaks: 'G1: nothing falls back where the delta is late',
     file: 'drizzle/0045_one_rule_once.sql',
     from: "    WHEN catalog_internal.delta_is_late(s, g) THEN 'stale'\n",

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { applyAnswer } from '../../src/store/answer/apply.ts';
+import type { SkuResult } from '../../src/store/answer/types.ts';
 import { endWaits } from '../../src/store/ledger/due.ts';
 import {
   everything,
@@ -194,6 +195,30 @@ test('a deferral counts a SKU that is not listed as live against the live budget
   expect(await countsAfter('deferred', 'record')).toEqual([true, false]);
   await store.sql`update catalog.skus set price_source = 'live'`;
   expect(await countsAfter('deferred', 'record', 'record')).toEqual([true, true, true]);
+});
+
+test('while it counts as live, a SKU that is not listed so has the turns of one that is', async () => {
+  const { sql } = store;
+  await knownSkus(sql, ['A']);
+  const after = async (result: SkuResult) => {
+    await answerAsked(sql, result);
+    const { live, reason, dueIn } = (await ledger(sql)).get('A')!;
+    await passHours(sql, 100);
+    await endWaits(sql, 9);
+    return { live, reason, dueIn: Math.round(dueIn) };
+  };
+  const hours = (ms: number) => ms / HOUR;
+  const swept = { live: false, reason: 'sweep', dueIn: hours(REFRESH.snapshotMs) };
+  const deferred: SkuResult = { sku: 'A', kind: 'deferred', waitMs: HOUR };
+  await after(deferred);
+  expect(await after(found('A', { '9': 100 }))).toEqual(swept);
+  await after(deferred);
+  expect(await after(found('A', { '9': 200 }))).toEqual({
+    live: true,
+    reason: 'live',
+    dueIn: hours(REFRESH.liveMs),
+  });
+  expect(await after(found('A', { '9': 300 }))).toEqual(swept);
 });
 
 describe('hostile text', () => {

@@ -45,6 +45,8 @@ export type Settling = { readonly next: NextRefresh } & Pick<AnswerLearning, 'ev
  * - Priced, but in no manifest: after `liveMs`, because nobody reports its moves. It takes a live slot only if it was
  *   last listed as live.
  * - Listed, but the delta has left out a move of it: after `liveMs` at most, for the same reason.
+ * - Listed as snapshot-priced, but still counted as live (postpone): in the turns of live SKUs, after `liveMs` at most. It
+ *   may be live by now, so its prices are judged as a live SKU's until it no longer counts as one.
  * - To be asked once more (second-looks.ts): then, or after `snapshotMs` where that is sooner.
  * - All others: after `snapshotMs`.
  *
@@ -97,12 +99,12 @@ export async function settleAnswered(
         ${answered.map(({ sku }) => secsOrNull(lostMs.get(sku)))}::float8[], ${answered.map(({ sku }) => again.get(sku) ?? null)}::float8[],
         ${answered.map(({ sku }) => missed.get(sku) ?? null)}::smallint[])
         as a(sku, generation, live_seconds, doubted_seconds, lost_seconds, again_seconds, missed)
-      join catalog.skus s using (sku)
+      join catalog.skus s using (sku) join catalog_internal.due l using (sku)
       cross join lateral (${nextRefresh(tx, at, settling)}) next
     where d.sku = a.sku and d.claim = ${claim.number}`;
 }
 
-/** SQL: when a SKU `s` with the answer `a` is due again, and why, if nothing has marked it since its claim. */
+/** SQL: when a SKU `s`, `l` in the ledger, with the answer `a` is due again, and why, if no mark came since its claim. */
 function nextRefresh(tx: Tx, at: Date, { next, everythingLive }: Settling) {
   const secs = (ms: number) => ms / 1000;
   return tx`
@@ -117,7 +119,7 @@ function nextRefresh(tx: Tx, at: Date, { next, everythingLive }: Settling) {
       when not s.in_manifest then now() + make_interval(secs => ${secs(next.liveMs)})
       else least(
         now() + make_interval(secs => ${secs(next.snapshotMs)}),
-        case when a.missed > 0 then now() + make_interval(secs => ${secs(next.liveMs)}) end,
+        case when a.missed > 0 or l.live and l.live_left > 1 then now() + make_interval(secs => ${secs(next.liveMs)}) end,
         ${at}::timestamptz + make_interval(secs => a.again_seconds))
     end as due_at,
     case
@@ -127,6 +129,7 @@ function nextRefresh(tx: Tx, at: Date, { next, everythingLive }: Settling) {
       when not s.in_manifest then 'unlisted'
       when a.again_seconds is not null then 'again'
       when a.missed > 0 then 'missed'
+      when l.live and l.live_left > 1 then 'live'
       else ${next.snapshotReason}
     end as reason`;
 }
