@@ -1,5 +1,5 @@
 import { notingUnseenClock } from '../store/clock.ts';
-import { type Queryable, type Sql, transaction, type Tx } from '../store/connection/db.ts';
+import { allSent, type Queryable, type Sql, transaction, type Tx } from '../store/connection/db.ts';
 import { waitForLock } from '../store/connection/locks.ts';
 import { type Pause, pauseJson } from '../store/sellers/pause.ts';
 import type { PaceState } from './policy.ts';
@@ -36,9 +36,9 @@ export async function withPace<T>(
   const { result, sendId } = await transaction(sql, async (tx, last) => {
     // The lock and the reading are sent in one go and in this order. They are separate statements: the clock must be
     // read after the wait for the lock.
-    const [, view] = await Promise.all([waitForLock(tx, 'pace'), readPace(tx, spanMs)]);
+    const [, view] = await allSent([waitForLock(tx, 'pace'), readPace(tx, spanMs)]);
     const { state, send, result } = update(view);
-    const writes = Promise.all([
+    const writes = allSent([
       state !== undefined && state !== view.state && writePace(tx, state),
       send === undefined ? null : logSend(tx, view.now, send),
     ]);

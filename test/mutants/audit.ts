@@ -11,11 +11,7 @@ export const AUDITS: readonly Mutant[] = [
   ...faultsOf(
     'src/store/answer/settle.ts',
     AUDIT,
-    [
-      'missed moves: the SKU waits for its sweep',
-      'case when a.missed > 0 then now() + make_interval(secs => ${secs(next.liveMs)}) end,',
-      'null,',
-    ],
+    ['missed moves: the SKU waits for its sweep', 'case when a.missed > 0 or l.live', 'case when l.live'],
     [
       'missed moves: its turns are those of the sweep',
       "when a.missed > 0 then 'missed'",

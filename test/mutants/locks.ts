@@ -41,4 +41,11 @@ export const LOCKS: readonly Mutant[] = [
     to: '`;',
     tests: RACES,
   },
+  {
+    breaks: 'locks: a victim of a deadlock is not run again',
+    file: 'src/store/connection/db.ts',
+    from: 'if (attempt >= TRANSACTION_TRIES || !isConflict(error)) throw error;',
+    to: 'throw error;',
+    tests: ['test/store/deadlock-victim.pg.test.ts'],
+  },
 ];

@@ -85,7 +85,7 @@ export async function applyAnswer(
   const settled = results.filter(({ kind }) => kind === 'record' || kind === 'not_found');
   const { everythingLive, random } = learning;
   const { locked, lockedAt, outcome, known, comparedAt } = await transaction(sql, async (tx, last) => {
-    const [{ locked, lockedAt, moment, massMove, againShare }, prices, products, muted] = await Promise.all([
+    const [{ locked, lockedAt, moment, massMove, againShare }, prices, products, muted] = await allSent([
       lockAnswered(tx, claim, everythingLive),
       comparePrices(tx, settled),
       compareProducts(tx, settled),

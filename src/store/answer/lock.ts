@@ -1,6 +1,6 @@
 import { standingColumns } from '../catalog/audit.ts';
 import { isLate } from '../clock.ts';
-import type { Tx } from '../connection/db.ts';
+import { allSent, type Tx } from '../connection/db.ts';
 import { type Claim, heldBy } from '../ledger/due.ts';
 import { lineColumns } from '../live/lines.ts';
 import { heldMemories } from '../live/refresh.ts';
@@ -58,7 +58,7 @@ export async function lockAnswered(
   // Sent in one go and in this order: the last is to see what was committed while the one before waited for its
   // locks. The driver sends a statement when it is first waited for, so none of them may be waited for earlier than
   // those before it.
-  const [, found, [{ hints }], [{ at, late, scoped, againShare, ...massMove }]] = await Promise.all([
+  const [, found, [{ hints }], [{ at, late, scoped, againShare, ...massMove }]] = await allSent([
     tx`select from catalog.skus where sku = any(${asked}) order by sku for no key update`,
     tx<Omit<LockedSku, 'hints'>[]>`
     select d.sku, s.state, s.state <> 'removed' or d.generation = a.generation as answerable,

@@ -45,8 +45,8 @@ export type Settling = { readonly next: NextRefresh } & Pick<AnswerLearning, 'ev
  * - Priced, but in no manifest: after `liveMs`, because nobody reports its moves. It takes a live slot only if it was
  *   last listed as live.
  * - Listed, but the delta has left out a move of it: after `liveMs` at most, for the same reason.
- * - Listed as snapshot-priced, but still counted as live (postpone): in the turns of live SKUs, after `liveMs` at most. It
- *   may be live by now, so its prices are judged as a live SKU's until it no longer counts as one.
+ * - Listed as snapshot-priced, but still counted as live (postpone): in the turns of live SKUs, after `liveMs` at
+ *   most. It may be live by now, so its prices are judged as a live SKU's until it no longer counts as one.
  * - To be asked once more (second-looks.ts): then, or after `snapshotMs` where that is sooner.
  * - All others: after `snapshotMs`.
  *
@@ -104,7 +104,7 @@ export async function settleAnswered(
     where d.sku = a.sku and d.claim = ${claim.number}`;
 }
 
-/** SQL: when a SKU `s`, `l` in the ledger, with the answer `a` is due again, and why, if no mark came since its claim. */
+/** SQL: when a SKU `s` (in the ledger `l`) with the answer `a` is due again, and why, if no mark came meanwhile. */
 function nextRefresh(tx: Tx, at: Date, { next, everythingLive }: Settling) {
   const secs = (ms: number) => ms / 1000;
   return tx`

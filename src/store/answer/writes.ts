@@ -1,5 +1,5 @@
 import { METADATA_COLUMNS } from '../../declared/metadata.ts';
-import type { Tx } from '../connection/db.ts';
+import { allSent, type Tx } from '../connection/db.ts';
 import type { PriceDifference } from './differences.ts';
 import type { AnswerEffects } from './effects.ts';
 import type { SkuResult } from './types.ts';
@@ -46,7 +46,7 @@ export async function writeProducts(
   const renewals = METADATA_COLUMNS.map(
     (column) => tx`, ${tx(column)} = coalesce(excluded.${tx(column)}, p.${tx(column)})`,
   );
-  await Promise.all([
+  await allSent([
     same.length > 0 && tx`update catalog.products set refreshed_at = ${at} where sku = any(${same})`,
     rows.length > 0 &&
       tx`

@@ -1,6 +1,6 @@
 import { setImmediate } from 'node:timers/promises';
 import { failpoint } from '../../lib/failpoint.ts';
-import { scanning, type Sql, transaction, type Tx } from '../connection/db.ts';
+import { allSent, scanning, type Sql, transaction, type Tx } from '../connection/db.ts';
 import { lockNewSkus } from '../connection/locks.ts';
 import { type SkuBefore, absentSku, writeSkuChanges } from '../history/changes.ts';
 import { deletePricesAround, isObjected } from '../history/removed-prices.ts';
@@ -170,7 +170,7 @@ async function applyPart(
   const all = [...new Set([...reported, ...removed])];
   const isMarked = end === undefined ? tx`` : tx`union ${unreported(tx, end.toSnapshot)}`;
   await lockNewSkus(tx);
-  const [before] = await Promise.all([
+  const [before] = await allSent([
     tx<SkuBefore[]>`
       select sku, state, price_source as "priceSource", in_manifest as listed from catalog.skus where sku = any(${all})
       order by sku for no key update`,

@@ -212,7 +212,7 @@ export async function transaction<T>(
     try {
       const result = (await sql.begin((tx) => work(tx, last))) as T;
       // COMMIT of a transaction that has failed is no error to Postgres, which rolls it back.
-      await Promise.all(sent);
+      await allSent(sent);
       return result;
     } catch (error) {
       await freeNotifications(sql, error);
@@ -225,13 +225,19 @@ export async function transaction<T>(
 const FAILED_BEFORE = '25P02';
 
 /**
- * Waits for statements of a transaction that were sent in one go. Rejects with what Postgres says of the one that has
- * failed, whichever is heard of first: of those behind it it says only that the transaction has.
+ * Sends statements of a transaction in one go and in this order, and waits for all, as Promise.all does. Rejects with
+ * what Postgres says of the one that has failed, whichever is heard of first: of those behind it it says only that the
+ * transaction has, and a group of statements is heard of later than a single one.
  */
-export async function allSent(statements: readonly (PromiseLike<unknown> | null)[]): Promise<void> {
-  const ended = await Promise.allSettled(statements.filter((one) => one !== null));
+export async function allSent<const T extends readonly unknown[]>(
+  statements: T,
+): Promise<{ -readonly [K in keyof T]: Awaited<T[K]> }> {
+  const ended = await Promise.allSettled(statements);
   const errors = ended.flatMap((one): unknown[] => (one.status === 'rejected' ? [one.reason] : []));
   if (errors.length > 0) throw errors.find((error) => sqlState(error) !== FAILED_BEFORE) ?? errors[0];
+  return ended.map((one) => (one.status === 'fulfilled' ? one.value : null)) as {
+    -readonly [K in keyof T]: Awaited<T[K]>;
+  };
 }
 
 /**

@@ -1,5 +1,5 @@
 import type { MetadataColumn } from '../../declared/metadata.ts';
-import type { Sql, Tx } from '../connection/db.ts';
+import { allSent, type Sql, type Tx } from '../connection/db.ts';
 import { deletePrices } from './removed-prices.ts';
 
 export interface PriceMove {
@@ -81,7 +81,7 @@ export async function writeChanges(
   if (!hasChanges({ moves, fields, states, first })) return;
   const corrected = correctedMeanings(fields);
   // Sent in one go. The chunk that is being written is made where it is missing; maintenance makes the next.
-  await Promise.all([
+  await allSent([
     tx`select catalog_internal.lock_changes(), catalog_internal.add_history_chunks()`,
     ...writeStateChanges(tx, states, at),
     ...writeFirstRecords(tx, first, at),
@@ -154,7 +154,7 @@ export async function writeSkuChanges(
   removed: readonly string[] = [],
 ): Promise<void> {
   const listed = before.map((sku) => (sku.listed === null ? null : Number(sku.listed)));
-  const [, [{ changed }], dropped] = await Promise.all([
+  const [, [{ changed }], dropped] = await allSent([
     tx`select catalog_internal.lock_changes(), catalog_internal.add_history_chunks()`,
     tx<[{ changed: number }]>`
       select catalog_internal.add_sku_changes(${before.map(({ sku }) => sku)}::text[], ${before.map(({ state }) => state)}::text[],

@@ -1,4 +1,4 @@
-import { scanning, type Sql, type Tx } from '../connection/db.ts';
+import { allSent, scanning, type Sql, type Tx } from '../connection/db.ts';
 import { IS_SCOPED } from '../sellers/scope.ts';
 
 /** Upper bounds of the age distributions, in seconds: from a minute to a month. */
@@ -32,7 +32,7 @@ export async function scanCatalog(tx: Tx): Promise<CatalogCounts> {
   // longer than counting.
   await tx`select set_config('work_mem', '64MB', true), set_config('jit', 'off', true)`;
   const [{ scoped }] = await tx<[{ scoped: boolean }]>`select ${tx.unsafe(IS_SCOPED)} as scoped`;
-  const [[begun], groups, ledger, trust, outOfScope, [ended]] = await Promise.all([
+  const [[begun], groups, ledger, trust, outOfScope, [ended]] = await allSent([
     tx<[{ at: Date; ofManifest: string | null }]>`
       select now() as at, manifest_applied_at::text as "ofManifest" from catalog_internal.sync`,
     countSkus(tx, scoped),

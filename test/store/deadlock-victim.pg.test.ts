@@ -1,0 +1,118 @@
+import { once } from 'node:events';
+import { type AddressInfo, connect as connectTo, createServer, type Server, type Socket } from 'node:net';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { applyAnswer } from '../../src/store/answer/apply.ts';
+import { applyDelta } from '../../src/store/catalog/delta.ts';
+import { connect, type Sql } from '../../src/store/connection/db.ts';
+import { eventually } from '../support/eventually.ts';
+import { answerAsked, claimAll, found, knownSkus, mark, pricesOf, REFRESH, useStore } from './support.ts';
+
+/*
+ * A neighbour locks rows in another order than the mirror, which becomes the deadlock's victim: the error is that of
+ * one statement among several that were sent in one go, and what it belongs to is run again. On a slow way from
+ * Postgres, all answers come at once: those of the statements behind it, too, which fail because it has.
+ */
+
+const store = useStore();
+const sockets: Socket[] = [];
+let gathering: Server;
+let mirror: Sql;
+
+beforeAll(async () => {
+  const { port, hostname } = new URL(store.url);
+  gathering = createServer((client) => {
+    const server = connectTo(Number(port || 5432), hostname);
+    sockets.push(client, server);
+    for (const socket of [client, server]) socket.on('error', () => {});
+    client.pipe(server);
+    const pieces: Buffer[] = [];
+    let waiting: NodeJS.Timeout | undefined;
+    server.on('data', (piece: Buffer) => {
+      pieces.push(piece);
+      clearTimeout(waiting);
+      waiting = setTimeout(() => client.write(Buffer.concat(pieces.splice(0))), 10);
+    });
+  }).listen(0, '127.0.0.1');
+  await once(gathering, 'listening');
+  const way = new URL(store.url);
+  way.hostname = '127.0.0.1';
+  way.port = String((gathering.address() as AddressInfo).port);
+  mirror = connect(way.href, { max: 1 });
+});
+
+afterAll(async () => {
+  await mirror.end({ timeout: 2 });
+  for (const socket of sockets) socket.destroy();
+  gathering.close();
+});
+
+const deadlocks = async () => {
+  const [row] = await store.sql<[{ deadlocks: number }]>`
+    select deadlocks::int from pg_stat_database where datname = current_database()`;
+  return row.deadlocks;
+};
+
+const work = {
+  'an answer': async () => {
+    const claim = await claimAll(store.sql);
+    return async () => {
+      const { accepted } = await applyAnswer(
+        mirror,
+        claim,
+        [found('A', { 9: 2 }), found('B', { 9: 2 })],
+        REFRESH,
+      );
+      expect(accepted).toBe(2);
+      expect(await pricesOf(store.sql, 'A')).toEqual({ 9: 2 });
+    };
+  },
+  'a delta': async () => {
+    await store.sql`update catalog_internal.sync set snapshot_id = '0'`;
+    return async () => {
+      await applyDelta(mirror, {
+        since: '0',
+        toSnapshot: '1',
+        changed: ['A', 'B'],
+        removed: [],
+        nowLive: [],
+      });
+      const [row] = await store.sql`select snapshot_id from catalog_internal.sync`;
+      expect(row).toEqual({ snapshot_id: '1' });
+    };
+  },
+};
+
+test.each([
+  ['an answer', 'catalog.skus'],
+  ['an answer', 'catalog_internal.due'],
+  ['an answer', 'catalog.products'],
+  ['an answer', 'catalog.prices'],
+  ['a delta', 'catalog.skus'],
+  ['a delta', 'catalog_internal.due'],
+] as const)('%s that is the victim of a deadlock in %s is applied', async (name, table) => {
+  const { sql } = store;
+  await knownSkus(sql, ['A', 'B']);
+  await answerAsked(sql, found('A', { 9: 1 }), found('B', { 9: 1 }));
+  await mark(sql, ['A', 'B']);
+  const apply = await work[name]();
+  const before = await deadlocks();
+  const neighbour = connect(store.url, { max: 1 });
+  // Whoever has waited for a second finds the deadlock, and is its victim; the neighbour never is.
+  await neighbour`set deadlock_timeout = '1h'`;
+  const under: Promise<void>[] = [];
+  await neighbour.begin(async (tx) => {
+    await tx.unsafe(`select from ${table} where sku = 'B' for update`);
+    const applied = apply();
+    applied.catch(() => {});
+    under.push(applied);
+    await eventually(async () => {
+      const waits = await sql`
+        select from pg_locks join pg_stat_activity using (pid) where not granted and datname = current_database()`;
+      expect(waits).toHaveLength(1);
+    });
+    await tx.unsafe(`select from ${table} where sku = 'A' for update`);
+  });
+  await Promise.all(under);
+  await neighbour.end({ timeout: 5 });
+  await eventually(async () => expect(await deadlocks()).toBe(before + 1));
+});
