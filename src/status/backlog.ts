@@ -9,8 +9,8 @@ import { isAllOutside } from './scope.ts';
 /** Above this part of SKUs still to be fetched the mirror is filling; below it they are the new ones of every day. */
 const FILLING_PART = 0.01;
 /**
- * SKUs in errors, as a number and as a part of all: more than both are no longer single SKUs that the partner has
- * trouble with.
+ * SKUs in errors, as a number and as a part of all: more than both are no longer single SKUs that the partner cannot
+ * answer for.
  */
 const FAILING_SKUS = 10;
 const FAILING_PART = 0.01;

@@ -189,7 +189,7 @@ type SkuCounts = Pick<
 
 /**
  * Sums groups up to what is shown; pure. A record brings prices and metadata alike, so the metadata of a priced SKU
- * is as old as its prices. Fresh is who is young and not among the stale.
+ * is as old as its prices. Fresh is what is within its target and not among the stale.
  */
 function countsOf(groups: readonly Group[], staleWithinTarget: BySource): SkuCounts {
   const priced = groups.filter(({ state }) => state === 'priced');
