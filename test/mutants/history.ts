@@ -56,4 +56,13 @@ export const HISTORY: readonly Mutant[] = [
       'WHERE m.position >= 0',
     ],
   ),
+  ...faultsOf(
+    'src/follow/message.ts',
+    ['test/follow/batch.test.ts', 'test/follow/follower.pg.test.ts'],
+    [
+      'followers: an id is of two bodies',
+      "${copy ? 'copy' : last}_${content}",
+      '${copy ? `copy_${content}` : last}',
+    ],
+  ),
 ];
