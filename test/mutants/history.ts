@@ -65,4 +65,9 @@ export const HISTORY: readonly Mutant[] = [
       '${copy ? `copy_${content}` : last}',
     ],
   ),
+  ...faultsOf(
+    'src/client/store.ts',
+    ['test/client/follow.pg.test.ts'],
+    ['programs: who may not wait for long fails', "new Set(['55P03', '57014'])", 'new Set([])'],
+  ),
 ];
