@@ -57,6 +57,29 @@ export const HISTORY: readonly Mutant[] = [
     ],
   ),
   ...faultsOf(
+    'drizzle/0066_positions_of_new_mirrors.sql',
+    ['test/store/lineage.pg.test.ts'],
+    [
+      'history: a new mirror has the positions of any other',
+      'IF known.database IS NULL OR present',
+      'IF present',
+    ],
+  ),
+  ...faultsOf(
+    'src/store/connection/sql-errors.ts',
+    ['test/store/refusals.test.ts'],
+    ['history: a chunk that is missing is the fault of the rows', '|| isRoomMissing(error)', ''],
+  ),
+  ...faultsOf(
+    'drizzle/0067_history_is_emptied.sql',
+    ['test/store/history-by-hand.pg.test.ts'],
+    [
+      'history: who empties it tells nobody',
+      "PERFORM setval('catalog_internal.dropped_positions', greatest(drawn.last_value, dropped.last_value))",
+      'PERFORM 1',
+    ],
+  ),
+  ...faultsOf(
     'src/follow/message.ts',
     ['test/follow/batch.test.ts', 'test/follow/follower.pg.test.ts'],
     [

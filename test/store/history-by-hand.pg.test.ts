@@ -93,3 +93,20 @@ test('after a TRUNCATE that was taken back prices of the past are known again, o
     select catalog_internal.history_known_from() <= now() + interval '1 hour' as soon`;
   expect(row.soon).toBe(true);
 });
+
+test.each(['catalog.price_history', 'catalog.product_history', 'catalog_internal.change_batches'])(
+  'after a TRUNCATE of %s nobody goes on behind what was in it, and nothing of before is known',
+  async (table) => {
+    const { sql } = store;
+    await sql.unsafe(`truncate ${table}`);
+    await expect(positionsAfter(sql, after[1]!)).rejects.toMatchObject(LOST);
+    const from = await oldest();
+    expect(await positionsAfter(sql, from)).toEqual([]);
+    await movePrices(sql, 1);
+    expect(await positionsAfter(sql, from)).toHaveLength(1);
+    const [row] = await sql<
+      [{ known: boolean }]
+    >`select catalog_internal.history_known_from() < now() as known`;
+    expect(row.known).toBe(false);
+  },
+);
