@@ -24,6 +24,11 @@ export class FollowError extends Error {
   }
 }
 
+/** Another process of the follower's name has its position, and this session waits no longer than it is allowed to. */
+export class PositionHeld extends Error {
+  override readonly name = 'PositionHeld';
+}
+
 /** An error of reading the feed, by its SQLSTATE; any other as it is. */
 export function readingError(error: unknown, position: string): unknown {
   switch (sqlState(error)) {
@@ -83,6 +88,7 @@ const PASSING = new Set([
 
 /** Whether it may work when it is tried again, with nothing changed. */
 export const isPassing = (error: unknown): boolean => {
+  if (error instanceof PositionHeld) return true;
   const code = sqlState(error) ?? '';
   return PASSING.has(code) || /^08[0-9A-Z]{3}$/.test(code);
 };

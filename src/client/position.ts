@@ -16,12 +16,15 @@ export type Place =
 
 const WRITTEN = /^(\d{1,19})(?:-(\d{1,19}))?(?:(\/)(.*))?$/s;
 
+/** What a bigint of Postgres has. */
+const LARGEST = 2n ** 63n - 1n;
+
 /** Reads what `writePlace` has written, or what a user begins with. Throws FollowError of kind `invalid`. */
 export function readPlace(text: string | bigint): Place {
   const written = String(text);
   if (written === 'start' || written === 'now') return { at: written };
   const [, position, seen, slash, afterSku = ''] = WRITTEN.exec(written) ?? [];
-  if (position === undefined)
+  if (position === undefined || [position, seen ?? '0'].some((digits) => BigInt(digits) > LARGEST))
     throw new FollowError(
       'invalid',
       `not a position: ${JSON.stringify(written.slice(0, 80))}`,

@@ -21,11 +21,10 @@ export function messageOf(
     `"changes":[${lines.join(',')}]`,
   ];
   const body = `{"type":"catalog.changes","timestamp":"${at.toISOString()}","data":{${data.join(',')}}}`;
-  // All of the first copy has one position: there the content tells batches apart.
-  const part = copy
-    ? `copy_${createHash('sha256').update(body).digest('base64url').slice(0, 22)}`
-    : String(last);
-  return { messageId: `msg_${follower}_${first}_${part}`, body };
+  // Of the same positions there may be more another time, by another filter: whoever knows the id would leave it out.
+  // And all of the first copy has one position.
+  const content = createHash('sha256').update(body).digest('base64url').slice(0, 22);
+  return { messageId: `msg_${follower}_${first}_${copy ? 'copy' : last}_${content}`, body };
 }
 
 /** One message, at one attempt. */

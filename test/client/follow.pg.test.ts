@@ -194,6 +194,34 @@ describe('followInto', () => {
     },
   );
 
+  test.each(['lock_timeout', 'statement_timeout'])(
+    'waits for another process of its name, however short the %s of its own is',
+    async (timeout) => {
+      const { sql } = store;
+      await sql`create table shop.follower (name text primary key, position text not null)`;
+      await sql`insert into shop.follower values ('default', 'start')`;
+      const impatient = postgres(store.url, { max: 3, connection: { [timeout]: 50 } });
+      onTestFinished(() => impatient.end({ timeout: 1 }));
+      const [waited, applied] = [Promise.withResolvers<unknown>(), Promise.withResolvers<void>()];
+      const stop = new AbortController();
+      let following = Promise.resolve();
+      await sql.begin(async (tx) => {
+        await tx`select from shop.follower for update`;
+        following = followInto({
+          sql: impatient,
+          table: 'shop.follower',
+          signal: stop.signal,
+          onRetry: (error) => waited.resolve(error),
+          apply: () => applied.resolve(),
+        });
+        await Promise.race([waited.promise, following]);
+      });
+      await Promise.race([applied.promise, following]);
+      stop.abort();
+      await following;
+    },
+  );
+
   test('rejects with what apply throws, also where that looks as if it might pass', async () => {
     const own = Object.assign(new Error('my service'), { code: 'ECONNREFUSED' });
     const options = { sql: client(), table: 'shop.follower' };

@@ -145,7 +145,8 @@ test('a message is the same at each attempt, and its id has no full stop', () =>
     { changes: 9, bytes: 9999 },
   );
   const { messageId, body } = messageOf('shop-1', batch!);
-  expect(messageId).toBe('msg_shop-1_3_5');
+  expect(messageId).toMatch(/^msg_shop-1_3_5_[\w-]{22}$/);
+  expect(messageOf('shop-1', batch!).messageId).toBe(messageId);
   expect(messageOf('shop-1', batch!).body).toBe(body);
   expect(JSON.parse(body)).toEqual({
     type: 'catalog.changes',
@@ -158,6 +159,15 @@ test('a message is the same at each attempt, and its id has no full stop', () =>
       changes: [JSON.parse(lineOf(changeAt(3n))), JSON.parse(lineOf(changeAt(5n)))],
     },
   });
+});
+
+test('messages that tell of other changes have other ids, though they begin and end with the same ones', () => {
+  const idOf = (...at: bigint[]) => {
+    const changes = at.map((position) => changeAt(position));
+    const [batch] = cut({ changes, readTo: 8n, copiedTo: null }, { changes: 9, bytes: 9999 });
+    return messageOf('shop', batch!).messageId;
+  };
+  expect(idOf(3n, 4n, 5n)).not.toBe(idOf(3n, 5n));
 });
 
 test('a post of several changes has no more than 96 KiB, all that is around them included', () => {

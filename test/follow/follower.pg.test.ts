@@ -107,6 +107,29 @@ describe('what is delivered', () => {
     expect((await only(store)).behind).toBe(0);
   });
 
+  test('has another id than one that may have come already, where it has more changes than that had', async () => {
+    const client = await session(store);
+    const { place, held } = await taken(client);
+    for (const sku of ['A', 'B', 'A']) await movePrices(store.sql, 1, sku);
+    const killed = new Error('killed, after the receiver has taken it');
+    const ids: string[] = [];
+    const taking = (batch: Batch) => void ids.push(messageOf('shop', batch).messageId);
+    const refuse = (batch: Batch) => {
+      taking(batch);
+      throw killed;
+    };
+    await expect(run(client, held, place, refuse, { filter: parseFilters(['sku=A'], []) })).rejects.toBe(
+      killed,
+    );
+    await client.end();
+    const next = await session(store);
+    const again = await taken(next);
+    const { positions } = await run(next, again.held, again.place, (batch) => (taking(batch), OK));
+    expect(positions).toHaveLength(3);
+    // Whoever leaves out an id that he knows has all changes.
+    expect(new Set(ids).size).toBe(2);
+  });
+
   test('is what passes the filter, and the position goes on behind the rest', async () => {
     const { sql } = store;
     await knownSkus(sql, ['A', 'B', 'C', 'D']);

@@ -1,6 +1,7 @@
 import { createServer } from 'node:net';
 import type { AddressInfo } from 'node:net';
 import { describe, expect, onTestFinished, test } from 'vitest';
+import { messageOf } from '../../src/follow/message.ts';
 import { refusedSays, type WebhookOptions, webhookProblem } from '../../src/follow/webhook.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { bodyText, type Listener, serve } from '../partner/server.ts';
@@ -34,18 +35,19 @@ describe('what is posted', () => {
     clock.now = () => 1_700_000_000_000;
     await sink.deliver(BATCH!, NEVER);
     const [first, again] = seen;
+    const id = messageOf('shop', BATCH!).messageId;
     expect(first).toMatchObject({
       url: '/hook?a=1',
       headers: {
         'content-type': 'application/json',
         'user-agent': 'catalog-mirror/test',
-        'webhook-id': 'msg_shop_3_5',
+        'webhook-id': id,
         'webhook-timestamp': '1800000000',
       },
     });
     expect(again).toMatchObject({
       body: first!.body,
-      headers: { 'webhook-id': 'msg_shop_3_5', 'webhook-timestamp': '1700000000' },
+      headers: { 'webhook-id': id, 'webhook-timestamp': '1700000000' },
     });
     for (const { headers, body } of seen)
       for (const secret of [SECRET, second]) expect(verified(headers, body, secret)).toBe(true);

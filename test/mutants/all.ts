@@ -15,6 +15,7 @@ import { ENTRIES } from './entries.ts';
 import { ENVIRONMENT } from './environment.ts';
 import { FOLLOWERS } from './followers.ts';
 import { HINTS } from './hints.ts';
+import { HISTORY } from './history.ts';
 import { HOLES } from './holes.ts';
 import { HTTP } from './http.ts';
 import { INCIDENTS } from './incidents.ts';
@@ -61,6 +62,7 @@ export const LISTS: Readonly<Record<string, readonly Mutant[]>> = {
   locks: LOCKS,
   safety: SAFETY,
   hints: HINTS,
+  history: HISTORY,
   holes: HOLES,
   http: HTTP,
   decisions: DECISIONS,

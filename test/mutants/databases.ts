@@ -12,8 +12,8 @@ export const DATABASES: readonly Mutant[] = [
     ['test/store/lineage.pg.test.ts', 'test/store/failover.pg.test.ts'],
     [
       'lineage: a copy of the database is the same one',
-      'IF present.database <> known.database OR present.system <> known.system OR present.timeline <> known.timeline OR',
-      'IF present.system <> known.system OR present.timeline <> known.timeline OR',
+      'IS NULL OR present.database <> known.database OR present.system',
+      'IS NULL OR present.system',
     ],
     [
       'lineage: a server that was started anew is the same one',
@@ -89,7 +89,11 @@ export const DATABASES: readonly Mutant[] = [
       'if (!isConnectionLost(error)) return null;',
       '',
     ],
-    ['errors: a number that is taken is the fault of the rows', 'if (isNumberTaken(error) || ', 'if ('],
+    [
+      'errors: a number that is taken is the fault of the rows',
+      'if (isNumberTaken(error) || isRoomMissing',
+      'if (isRoomMissing',
+    ],
     [
       'errors: a key of theirs is none',
       '/^(?:price_history(?:_\\d+)?|product_history|change_batches)_pkey$/',
@@ -231,8 +235,8 @@ export const DATABASES: readonly Mutant[] = [
     ['test/store/refusals.test.ts'],
     [
       'answers: what the disk of Postgres fails of is the fault of the SKUs',
-      " || FILES_OF_SERVER.has(carried(error, 'routine') ?? '')) return null;",
-      ') return null;',
+      "if (FILES_OF_SERVER.has(carried(error, 'routine') ?? '')) return null;",
+      '',
     ],
   ),
   ...faultsOf(

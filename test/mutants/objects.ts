@@ -132,31 +132,6 @@ export const OBJECTS: readonly Mutant[] = [
       '(statement_timestamp() - first_priced_at)',
     ],
   ),
-  ...faultsOf(
-    'drizzle/0041_retention_by_all_changes.sql',
-    ['test/store/history-chunks.pg.test.ts'],
-    [
-      'history: SKUs that appeared are dropped with a chunk without prices',
-      'WHERE last_id < $2',
-      'WHERE last_id < 0 * $2',
-    ],
-    ['history: metadata is dropped with a chunk without prices', 'WHERE id < $2', 'WHERE id < 0 * $2'],
-    [
-      'history: the newest of a chunk tells of all of it',
-      'ORDER BY last_id DESC LIMIT 100',
-      'ORDER BY last_id DESC LIMIT 1',
-    ],
-    [
-      'history: a chunk is dropped while it is written',
-      'IF chunk.ends > (SELECT last_value',
-      'IF chunk.ends < (SELECT last_value',
-    ],
-    [
-      'history: the oldest position is one too low',
-      "PERFORM setval('catalog_internal.dropped_positions', chunk.ends - 1)",
-      "PERFORM setval('catalog_internal.dropped_positions', chunk.ends - 2)",
-    ],
-  ),
   ...faultsOf('drizzle/0060_reported_in_turn.sql', TRUST, [
     'trust: an owed price is actionable',
     "> s.asked_at ELSE k.reprice_due END THEN 'owed'",

@@ -9,7 +9,7 @@ const OWN = [
   'watch_changed present_lineage follow_lineage mend_sequences forget_with_skus missing_rights grant_rights clock_is_steady set_back_clock',
   'hints_are_free lock_hint_sources hints_came refreshes_are_free refreshes_came nothing_leaves',
   'warn_of_promises weigh_promises scope_changed notify_changes history_known_from forget_days_ahead followers_now',
-  'resume_calls',
+  'resume_calls history_is_emptied',
 ].flatMap((names) => names.split(' '));
 
 /** Everything in the schema catalog. What is in the daemon's own schemas is nobody's, but for the functions below. */
@@ -94,6 +94,7 @@ export const DECIDED: Readonly<Record<string, Rights>> = {
   'function catalog_internal.merged(jsonb,jsonb,jsonb)': {},
   'function catalog_internal.position_before(timestamp with time zone)': {},
   'function catalog_internal.drop_history_chunk(double precision)': {},
+  'function catalog_internal.dropped_to(bigint)': {},
   'function catalog_internal.add_history_chunks(boolean,bigint)': {},
   'function catalog_internal.read_watchlist(boolean,integer)': {},
   'function catalog_internal.watched_to_ledger(integer)': {},

@@ -94,6 +94,7 @@ test('each restore is a gap of its own: of the restored, and of what was restore
 test('the gap is there also where the first who wrote after the restore was rolled back', async () => {
   const source = await newMirror();
   await change(source, 'a');
+  const known = await positionOf(source);
   const copy = await restored(source);
   const goesOn = await reopened(source);
   await change(goesOn, 'b', 'c');
@@ -104,5 +105,21 @@ test('the gap is there also where the first who wrote after the restore was roll
   }).catch(() => undefined);
   await change(copy, 'x', 'y', 'z');
   expect(await after(copy, beyond)).toBe('CM001');
-  expect(await after(copy, '1')).toEqual(['x', 'y', 'z']);
+  expect(await after(copy, known)).toEqual(['x', 'y', 'z']);
+});
+
+test('a position of another mirror is refused, whichever of the two is older and has more changes', async () => {
+  const older = await newMirror();
+  await change(older, 'a', 'b');
+  const younger = await newMirror();
+  await change(younger, 'x', 'y', 'z');
+  const positions = [await positionOf(older), await positionOf(younger)];
+  expect(await after(younger, positions[0]!)).toBe('CM001');
+  expect(await after(older, positions[1]!)).toBe('CM001');
+  // From the beginning a reader has all of either.
+  expect([await after(older, '0'), await after(younger, '0')]).toEqual([
+    ['a', 'b'],
+    ['x', 'y', 'z'],
+  ]);
+  expect(await after(younger, positions[1]!)).toEqual([]);
 });

@@ -53,6 +53,22 @@ test('a number that is taken already is no fault of the rows that were to have i
   expect(['prices_pkey', 'price_history_x_pkey', 'mine'].map(taken)).toEqual(['23505', '23505', '23505']);
 });
 
+test('a chunk of the history that is missing, or cannot be made, is no fault of the rows that belong there', () => {
+  const without = (table_name: string, more = {}) =>
+    rejection(Object.assign(failed('23514'), { schema_name: 'catalog_internal', table_name, ...more }))
+      ?.state ?? null;
+  expect([without('price_history', { schema_name: 'catalog' }), without('price_history_default')]).toEqual([
+    null,
+    null,
+  ]);
+  // A check of somebody's has a name; and a table of his own says nothing of the feed.
+  expect([
+    without('price_history_7', { constraint_name: 'mine' }),
+    without('price_history', { schema_name: 'shop' }),
+    without('due'),
+  ]).toEqual(['23514', '23514', '23514']);
+});
+
 test.each([
   ['53000', 'too many open files', 'BasicOpenFilePerm'],
   ['53400', 'more temporary files than are allowed', 'FileWriteV'],

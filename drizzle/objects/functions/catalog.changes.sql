@@ -6,6 +6,7 @@ RETURNS TABLE ("position" bigint, kind text, sku text, size text, old_price inte
 LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_column
 DECLARE
+  first bigint;
   start bigint;
   until bigint;
   bound bigint;
@@ -19,7 +20,8 @@ BEGIN
   IF after IS NULL OR most IS NULL OR most < 1 THEN
     RAISE EXCEPTION 'catalog.changes needs a position and a number of changes from 1 on' USING ERRCODE = 'invalid_parameter_value';
   END IF;
-  start := catalog_internal.id_before(after);
+  first := catalog_internal.id_before(after);
+  start := first;
   -- Up to here there are as many as are asked for, in one of the tables alone. A batch is read whole, so no more of them than that are.
   SELECT least(
     (SELECT h.id FROM catalog.price_history h WHERE h.id > start ORDER BY h.id OFFSET most - 1 LIMIT 1),
@@ -60,7 +62,7 @@ BEGIN
     EXIT WHEN left_over <= 0 OR until <= bound;
     start := bound;
   END LOOP;
-  SELECT catalog_internal.position_of(last_value) INTO oldest FROM catalog_internal.dropped_positions;
+  oldest := catalog_internal.position_of(catalog_internal.dropped_to(first));
   SELECT catalog_internal.position_of(last_value) INTO drawn FROM catalog_internal.change_positions;
   SELECT resumed_at INTO resumed FROM catalog_internal.position_gaps WHERE forked_at < after AND after < resumed_at;
   IF after < oldest THEN

@@ -1,9 +1,9 @@
--- The newest position that was dropped. A sequence holds it, because every snapshot sees the same of it.
+-- The newest position that was dropped.
 -- Never within a gap (follow_lineage).
 CREATE OR REPLACE FUNCTION catalog.changes_oldest() RETURNS bigint
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
   SELECT coalesce((SELECT resumed_at FROM catalog_internal.position_gaps WHERE forked_at < d.oldest AND d.oldest < resumed_at), d.oldest)
-  FROM (SELECT catalog_internal.position_of(last_value) AS oldest FROM catalog_internal.dropped_positions) d
+  FROM (SELECT catalog_internal.position_of(catalog_internal.dropped_to()) AS oldest) d
 $$;
 
 REVOKE ALL ON FUNCTION catalog.changes_oldest() FROM PUBLIC;

@@ -4,30 +4,42 @@
 -- cost no answer before the positions are there. Whoever writes more than an answer says how many positions
 -- are `needed`. Under the lock, because two sessions may find one missing at
 -- once. Each is made as a table of its own and then attached, which locks nobody out; for the next nobody who
--- waits for the lock of the changes waits long.
+-- waits for the lock of the changes waits long. One that somebody has detached is attached again, as what is
+-- written has to go somewhere. One that somebody has dropped is made anew: what was in it is told by nobody,
+-- so all positions before now are refused.
 CREATE OR REPLACE FUNCTION catalog_internal.add_history_chunks(ahead boolean DEFAULT false, needed bigint DEFAULT 0) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   newest bigint;
   chunk bigint;
   called text;
+  attached boolean;
   patience text := current_setting('lock_timeout');
 BEGIN
   SELECT last_value INTO newest FROM catalog_internal.change_positions;
   -- Two, or one, and all that are needed.
   FOR chunk IN SELECT n FROM generate_series(newest / 5000000, (newest + greatest(needed, CASE WHEN ahead THEN 5000000 ELSE 500000 END)) / 5000000) n LOOP
     called := format('price_history_%s', chunk);
-    CONTINUE WHEN to_regclass('catalog_internal.' || called) IS NOT NULL;
+    CONTINUE WHEN pg_partition_root(to_regclass('catalog_internal.' || called)) = 'catalog.price_history'::regclass;
     PERFORM catalog_internal.lock_changes();
     -- Made by another while this one waited: asked of the catalog itself, as a name once not found is remembered.
-    CONTINUE WHEN EXISTS (SELECT FROM pg_class WHERE relnamespace = 'catalog_internal'::regnamespace AND relname = called);
+    SELECT relispartition INTO attached FROM pg_class WHERE relnamespace = 'catalog_internal'::regnamespace AND relname = called;
+    CONTINUE WHEN attached;
     BEGIN
       IF chunk > (newest + needed) / 5000000 THEN
         PERFORM set_config('lock_timeout', '100ms', true);
       END IF;
-      EXECUTE format('CREATE TABLE catalog_internal.%I (LIKE catalog.price_history INCLUDING DEFAULTS)', called);
+      IF attached IS NULL THEN
+        EXECUTE format('CREATE TABLE catalog_internal.%I (LIKE catalog.price_history INCLUDING DEFAULTS)', called);
+      END IF;
       EXECUTE format('ALTER TABLE catalog.price_history ATTACH PARTITION catalog_internal.%I FOR VALUES FROM (%s) TO (%s)',
         called, chunk * 5000000, (chunk + 1) * 5000000);
+      IF attached IS NULL AND chunk * 5000000 <= newest AND EXISTS (SELECT FROM catalog_internal.history_chunks WHERE number = chunk) THEN
+        PERFORM setval('catalog_internal.dropped_positions', greatest(drawn.last_value, dropped.last_value))
+        FROM catalog_internal.change_positions drawn, catalog_internal.dropped_positions dropped;
+        RAISE WARNING 'catalog_internal.% was dropped by hand: who has not read all changes before now has to begin again', called;
+      END IF;
+      INSERT INTO catalog_internal.history_chunks VALUES (chunk) ON CONFLICT DO NOTHING;
       INSERT INTO catalog_internal.history_milestones SELECT last_value, clock_timestamp() FROM catalog_internal.change_positions
       ON CONFLICT DO NOTHING;
       PERFORM set_config('lock_timeout', patience, true);

@@ -37,7 +37,9 @@ BEGIN
     RETURN 'nothing old';
   END IF;
   EXECUTE format('DROP TABLE %s', chunk.name);
-  PERFORM setval('catalog_internal.dropped_positions', chunk.ends - 1);
+  DELETE FROM catalog_internal.history_chunks WHERE number < chunk.ends / 5000000;
+  -- Never back: what is behind may have been given up for another reason.
+  PERFORM setval('catalog_internal.dropped_positions', greatest(chunk.ends - 1, d.last_value)) FROM catalog_internal.dropped_positions d;
   RETURN 'dropped';
 EXCEPTION WHEN lock_not_available OR undefined_table THEN
   RETURN 'in use';

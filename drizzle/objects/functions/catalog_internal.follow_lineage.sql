@@ -27,7 +27,7 @@ BEGIN
   IF present.database <> known.database OR present.system <> known.system THEN
     PERFORM catalog_internal.mend_sequences();
   END IF;
-  IF present.database <> known.database OR present.system <> known.system OR present.timeline <> known.timeline OR present.started <> known.started THEN
+  IF known.database IS NULL OR present.database <> known.database OR present.system <> known.system OR present.timeline <> known.timeline OR present.started <> known.started THEN
     newest := catalog.changes_position();
     drawn := coalesce(pg_sequence_last_value('catalog_internal.change_positions'), 0);
     SELECT coalesce(max(shift), 0) + 1000000000 INTO shifted FROM catalog_internal.position_shifts;

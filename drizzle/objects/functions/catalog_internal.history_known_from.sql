@@ -1,15 +1,14 @@
 -- All changes since this moment are kept. Of dropped ones is known that they were observed before the first
 -- milestone behind them; the hour is that of position_before. A later milestone before that counts, too: the
 -- clock may have been set back meanwhile. To be asked after the history was read: how far it is dropped is
--- said by a sequence, which is the same in every snapshot, and what was read is not dropped before the
--- transaction ends.
+-- the same in every snapshot, and what was read is not dropped before the transaction ends.
 CREATE OR REPLACE FUNCTION catalog_internal.history_known_from() RETURNS timestamptz
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   dropped bigint;
   known timestamptz;
 BEGIN
-  SELECT last_value INTO dropped FROM catalog_internal.dropped_positions;
+  dropped := catalog_internal.dropped_to();
   IF dropped = 0 THEN
     RETURN '-infinity';
   END IF;

@@ -48,6 +48,12 @@ BEGIN
     END IF;
   END LOOP;
   PERFORM catalog_internal.add_history_chunks();
+  -- A TRUNCATE that is rolled back leaves how far is dropped, and takes back since when all is kept.
+  IF NOT EXISTS (SELECT FROM catalog_internal.history_milestones m, catalog_internal.dropped_positions d WHERE m.position >= d.last_value) THEN
+    PERFORM catalog_internal.lock_changes();
+    INSERT INTO catalog_internal.history_milestones SELECT last_value, clock_timestamp() FROM catalog_internal.change_positions
+    ON CONFLICT DO NOTHING;
+  END IF;
 END
 $$;
 

@@ -124,6 +124,21 @@ const isNumberTaken = (error: unknown): boolean =>
   NUMBERED.test((error as Partial<postgres.PostgresError>).constraint_name ?? '');
 
 /**
+ * Whether the history has no chunk for what comes next, or it cannot be made: somebody's default partition has rows of
+ * it. Partitions are told of as checks are, but for a name.
+ */
+function isRoomMissing(error: unknown): boolean {
+  const { schema_name = '', table_name = '', constraint_name } = error as Partial<postgres.PostgresError>;
+  const isOurs = schema_name === 'catalog' || schema_name === 'catalog_internal';
+  return (
+    sqlState(error) === '23514' &&
+    constraint_name === undefined &&
+    isOurs &&
+    table_name.startsWith('price_history')
+  );
+}
+
+/**
  * Why these rows are not stored, however often it is tried: the SQLSTATE and what rejects them; null where the error
  * is of another kind. That may be any SQLSTATE, as triggers of somebody's fail in every way. No value of theirs.
  */
@@ -131,7 +146,8 @@ export function rejection(error: unknown): { readonly state: string; readonly by
   const state = sqlState(error);
   if (!isAnswer(error) || state === null || NOT_OF_ROWS.test(state) || storeFailure(error) !== null)
     return null;
-  if (isNumberTaken(error) || FILES_OF_SERVER.has(carried(error, 'routine') ?? '')) return null;
+  if (isNumberTaken(error) || isRoomMissing(error)) return null;
+  if (FILES_OF_SERVER.has(carried(error, 'routine') ?? '')) return null;
   const { schema_name, table_name, constraint_name } = error as Partial<postgres.PostgresError>;
   const table = table_name === undefined ? null : `${schema_name}.${table_name}`;
   const by = [constraint_name, table].filter((name) => name !== undefined && name !== null).join(' of ');

@@ -21,6 +21,11 @@ export const historyMilestones = internal.table('history_milestones', {
   at: instant('at').notNull(),
 });
 
+/** Chunks of price_history that were made, and that retention has not dropped: who is missing was dropped by hand. */
+export const historyChunks = internal.table('history_chunks', {
+  number: bigint({ mode: 'bigint' }).primaryKey(),
+});
+
 export const changePositions = internal.sequence('change_positions');
 
 /**

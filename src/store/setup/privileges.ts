@@ -26,6 +26,7 @@ export const OWN_TABLES = [
   'catalog_internal.followers',
   'catalog_internal.hint_sources',
   'catalog_internal.hints',
+  'catalog_internal.history_chunks',
   'catalog_internal.history_milestones',
   'catalog_internal.instances',
   'catalog_internal.learned_names',

@@ -1,0 +1,39 @@
+CREATE OR REPLACE FUNCTION catalog_internal.follow_lineage() RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  known catalog_internal.lineage;
+  present record;
+  newest bigint;
+  drawn bigint;
+  shifted bigint;
+BEGIN
+  SELECT * INTO known FROM catalog_internal.lineage;
+  SELECT * INTO present FROM catalog_internal.present_lineage();
+  IF present.database = known.database AND present.started = known.started AND coalesce(present.system, known.system) IS NOT DISTINCT FROM known.system
+    AND coalesce(present.timeline, known.timeline) IS NOT DISTINCT FROM known.timeline THEN
+    RETURN;
+  END IF;
+  INSERT INTO catalog_internal.lineage AS l (system, database, timeline, started) VALUES (present.system, present.database, present.timeline, present.started)
+  ON CONFLICT (id) DO UPDATE SET system = coalesce(excluded.system, l.system), database = excluded.database,
+    timeline = coalesce(excluded.timeline, l.timeline), started = excluded.started;
+  -- Logical replication copies rows and no sequences, and those who write may never have been stopped.
+  IF present.database <> known.database OR present.system <> known.system THEN
+    PERFORM catalog_internal.mend_sequences();
+  END IF;
+  IF known.database IS NULL OR present.database <> known.database OR present.system <> known.system OR present.timeline <> known.timeline OR present.started <> known.started THEN
+    newest := catalog.changes_position();
+    drawn := coalesce(pg_sequence_last_value('catalog_internal.change_positions'), 0);
+    SELECT coalesce(max(shift), 0) + 1000000000 INTO shifted FROM catalog_internal.position_shifts;
+    -- Two that go on from one state must not go on alike: from the time on, in microseconds, which no history of changes keeps up with. Where the clock
+    -- was ahead before, from somewhere.
+    shifted := greatest(shifted + floor(random() * 1e9)::bigint, floor(extract(epoch FROM clock_timestamp() - '2026-01-01Z'::timestamptz) * 1e6)::bigint - drawn);
+    INSERT INTO catalog_internal.position_shifts AS s (first_id, shift) VALUES (drawn + 1, shifted)
+    ON CONFLICT (first_id) DO UPDATE SET shift = excluded.shift;
+    INSERT INTO catalog_internal.position_gaps AS g (forked_at, resumed_at) VALUES (newest, drawn + shifted)
+    ON CONFLICT (forked_at) DO UPDATE SET resumed_at = excluded.resumed_at;
+  END IF;
+  IF present.database <> known.database OR present.system <> known.system OR present.timeline <> known.timeline THEN
+    RAISE WARNING 'this database was restored, or its server was replaced: positions of catalog.changes go on after %', drawn + shifted;
+  END IF;
+END
+$$;

@@ -1,0 +1,96 @@
+import { faultsOf, type Mutant } from './mutant.ts';
+
+/** Each loses a change that is kept, keeps one for ever, or says of one that is lost that it is kept. */
+export const HISTORY: readonly Mutant[] = [
+  ...faultsOf(
+    'drizzle/0041_retention_by_all_changes.sql',
+    ['test/store/history-chunks.pg.test.ts'],
+    [
+      'history: SKUs that appeared are dropped with a chunk without prices',
+      'WHERE last_id < $2',
+      'WHERE last_id < 0 * $2',
+    ],
+    ['history: metadata is dropped with a chunk without prices', 'WHERE id < $2', 'WHERE id < 0 * $2'],
+    [
+      'history: the newest of a chunk tells of all of it',
+      'ORDER BY last_id DESC LIMIT 100',
+      'ORDER BY last_id DESC LIMIT 1',
+    ],
+    [
+      'history: a chunk is dropped while it is written',
+      'IF chunk.ends > (SELECT last_value',
+      'IF chunk.ends < (SELECT last_value',
+    ],
+    [
+      'history: the oldest position is one too low',
+      'greatest(chunk.ends - 1, d.last_value)',
+      'greatest(chunk.ends - 2, d.last_value)',
+    ],
+  ),
+  ...faultsOf(
+    'drizzle/0065_history_chunks_by_hand.sql',
+    ['test/store/history-by-hand.pg.test.ts'],
+    [
+      'history: what was given up is taken back by retention',
+      'greatest(chunk.ends - 1, d.last_value)',
+      'chunk.ends - 1',
+    ],
+    [
+      'history: a chunk that is gone is not missed',
+      "IS DISTINCT FROM 'catalog.price_history'::regclass",
+      'IS NULL AND false',
+    ],
+    [
+      'history: a chunk that is made anew was never there',
+      'attached IS NULL AND chunk * 5000000 <= newest',
+      'false',
+    ],
+    [
+      'history: a chunk that was detached is not taken back',
+      'CONTINUE WHEN attached;',
+      'CONTINUE WHEN attached IS NOT NULL;',
+    ],
+    [
+      'history: after a TRUNCATE that was taken back nothing is known',
+      'WHERE m.position >= d.last_value',
+      'WHERE m.position >= 0',
+    ],
+  ),
+  ...faultsOf(
+    'drizzle/0066_positions_of_new_mirrors.sql',
+    ['test/store/lineage.pg.test.ts'],
+    [
+      'history: a new mirror has the positions of any other',
+      'IF known.database IS NULL OR present',
+      'IF present',
+    ],
+  ),
+  ...faultsOf(
+    'src/store/connection/sql-errors.ts',
+    ['test/store/refusals.test.ts'],
+    ['history: a chunk that is missing is the fault of the rows', '|| isRoomMissing(error)', ''],
+  ),
+  ...faultsOf(
+    'drizzle/0067_history_is_emptied.sql',
+    ['test/store/history-by-hand.pg.test.ts'],
+    [
+      'history: who empties it tells nobody',
+      "PERFORM setval('catalog_internal.dropped_positions', greatest(drawn.last_value, dropped.last_value))",
+      'PERFORM 1',
+    ],
+  ),
+  ...faultsOf(
+    'src/follow/message.ts',
+    ['test/follow/batch.test.ts', 'test/follow/follower.pg.test.ts'],
+    [
+      'followers: an id is of two bodies',
+      "${copy ? 'copy' : last}_${content}",
+      '${copy ? `copy_${content}` : last}',
+    ],
+  ),
+  ...faultsOf(
+    'src/client/store.ts',
+    ['test/client/follow.pg.test.ts'],
+    ['programs: who may not wait for long fails', "new Set(['55P03', '57014'])", 'new Set([])'],
+  ),
+];
