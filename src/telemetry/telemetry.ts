@@ -29,6 +29,8 @@ export interface Telemetry {
   readonly onLocks: (holders: readonly LockHolder[]) => void;
   readonly onSlow: (statements: readonly StatementAtWork[]) => void;
   readonly onClock: (event: ClockEvent) => void;
+  /** The queues have brought a job; some are run without them. */
+  readonly onTaken: () => void;
   readonly onJob: (job: { queue: string; job: string; outcome: string; ms: number }) => void;
   readonly onFault: (job: string, error: unknown) => void;
   readonly onQueueError: (error: unknown) => void;

@@ -1,10 +1,10 @@
 import { ReplyError } from 'ioredis';
 import { expect, test } from 'vitest';
-import { storeLines } from '../../src/telemetry/log/lines.ts';
+import { type StoreLines, storeLines } from '../../src/telemetry/log/lines.ts';
 import { createLogger } from '../../src/telemetry/log/logger.ts';
 import { createLogThrottle } from '../../src/telemetry/log/throttle.ts';
 
-function said(errors: readonly unknown[]): string[] {
+function linesOf(work: (lines: StoreLines) => void): Record<string, unknown>[] {
   const lines: string[] = [];
   const log = createLogger({
     level: 'info',
@@ -12,9 +12,13 @@ function said(errors: readonly unknown[]): string[] {
     destination: { write: (line: string) => lines.push(line) },
   });
   const clock = { now: () => 0, monotonic: () => 0, sleep: () => Promise.resolve() };
-  const { onQueueError } = storeLines(log, createLogThrottle(clock), false);
-  for (const error of errors) onQueueError(error);
-  return lines.map((line) => (JSON.parse(line) as { err: { message: string } }).err.message);
+  work(storeLines(log, createLogThrottle(clock), false));
+  return lines.map((line) => JSON.parse(line) as Record<string, unknown>);
+}
+
+function said(errors: readonly unknown[]): string[] {
+  const lines = linesOf(({ onQueueError }) => errors.forEach(onQueueError));
+  return lines.map((line) => (line['err'] as { message: string }).message);
 }
 
 test('what Redis refuses for one reason is one error, whichever script met it', () => {
@@ -30,4 +34,21 @@ test('what Redis refuses for one reason is one error, whichever script met it', 
   const missing = (job: number) => new Error(`Missing key for job repeat:reprice:${job}. moveToFinished`);
   expect(said([missing(1795316104774), missing(1795316105774)])).toEqual([missing(1795316104774).message]);
   expect(said([new Error('one'), new Error('another'), new Error('one')])).toEqual(['one', 'another']);
+});
+
+test('queues work again once they bring a job, not when one ends that was run without them', () => {
+  const events = (work: (lines: StoreLines) => void) => linesOf(work).map(({ event }) => event);
+  const away = new Error('connect ECONNREFUSED');
+  expect(
+    events(({ onQueueError, worked }) => {
+      onQueueError(away);
+      worked('reprice');
+    }),
+  ).toEqual(['queues.error']);
+  expect(
+    events(({ onQueueError, onTaken }) => {
+      onQueueError(away);
+      onTaken();
+    }),
+  ).toEqual(['queues.error', 'queues.recovered']);
 });
