@@ -58,7 +58,7 @@ export function createTelemetry({
   const bulk = createBulkLines(log, throttle, clock, backlog);
   const taskLine = createTaskLines(log, throttle);
   const { passed, ...pace } = paceLines(log, throttle, clock);
-  const { worked, ...store } = storeLines(log, throttle, queuesInPostgres);
+  const { worked, unknownJob, ...store } = storeLines(log, throttle, queuesInPostgres);
   const syncLine = createSyncLines(log, throttle, clock, bulk);
 
   return {
@@ -75,7 +75,8 @@ export function createTelemetry({
     },
     onJob({ queue, job, outcome, ms }) {
       metrics.count({ event: 'job.ended', queue, outcome, ms });
-      if (outcome !== 'fault' && outcome !== 'paused') worked(job);
+      if (outcome === 'unknown-job') unknownJob(queue);
+      else if (outcome !== 'fault' && outcome !== 'paused') worked(job);
       bulk.tick();
     },
     pace: {

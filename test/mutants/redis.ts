@@ -29,4 +29,9 @@ export const REDIS: readonly Mutant[] = [
     ['redis: parameters are options of the driver', "name === 'family' && ", "name !== '' || "],
     ['redis: a path that is no number', '/^(\\/\\d*)?$/.test(url.pathname)', 'url.pathname.length < 99'],
   ),
+  ...faultsOf(
+    'src/telemetry/telemetry.ts',
+    ['test/telemetry/store-lines.test.ts'],
+    ["queues: somebody else's job is dropped without a word", 'unknownJob(queue);', '{}'],
+  ),
 ];

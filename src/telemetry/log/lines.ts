@@ -82,6 +82,8 @@ export interface StoreLines {
   readonly onStore: (event: StoreEvent) => void;
   /** A job has ended, not by throwing: what it needs is there, which the queues need not be. */
   readonly worked: (job: string) => void;
+  /** A job that is none of this program's. Its name is its owner's, and not told. */
+  readonly unknownJob: (queue: string) => void;
   /** The queues have brought a job. */
   readonly onTaken: () => void;
 }
@@ -141,6 +143,10 @@ export function storeLines(log: Log, throttle: LogThrottle, inPostgres: boolean)
       if (well?.say === true)
         log.info({ event: 'job.recovered', job, times: well.times, lastedSeconds: well.lastedSeconds });
       writes();
+    },
+    unknownJob(queue) {
+      const { say, ...facts } = throttle.again('unknown jobs', queue);
+      throttled(log, 'warn', say, { event: 'queues.unknown-job', queue, ...facts });
     },
     onTaken() {
       const ended = throttle.over('queues');
