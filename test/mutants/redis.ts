@@ -34,4 +34,15 @@ export const REDIS: readonly Mutant[] = [
     ['test/telemetry/store-lines.test.ts'],
     ["queues: somebody else's job is dropped without a word", 'unknownJob(queue);', '{}'],
   ),
+  ...faultsOf(
+    'src/queues/runner.ts',
+    ['test/queues/own-runs.pg.test.ts'],
+    ['own runs: one slice, and then a wait', "outcome !== 'over' ||", 'true ||'],
+    ['own runs: they go on beside the queues', '|| !this.#isQuiet(job)', ''],
+    [
+      'own runs: they go on while the process stops',
+      '|| this.#stopped || !this.#isQuiet',
+      '|| !this.#isQuiet',
+    ],
+  ),
 ];
