@@ -80,5 +80,8 @@ withRedisServer('a Redis that refuses', () => {
     await eventually(async () => (await pingFails(opened)) === null, { what: 'a Redis that answers' });
     await add('one');
     await eventually(() => taken.length === 1, { what: 'a job that is taken' });
+    // What it says nothing to afterwards is not refused any more.
+    await redis.command('CLIENT', 'PAUSE', '60000', 'ALL');
+    expect(await pingFails(opened)).toBe('the queues (redis) do not answer');
   });
 });
