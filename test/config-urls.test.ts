@@ -36,8 +36,18 @@ test.each([
   ],
   [
     'REDIS_URL',
-    ['redis://:p%23ss@[::1]:6379', 'rediss://u:p@h/1'],
-    ['redis://:pa#ss@h', 'rediss://u:50%off@h'],
+    ['redis://:p%23ss@[::1]:6379', 'rediss://u:p@h/1', 'redis://h/?family=0', 'rediss://h?sslmode=require'],
+    [
+      'redis://:pa#ss@h',
+      'rediss://u:50%off@h',
+      // No number of a database, and options of the driver that are the program's.
+      'redis://h/queues',
+      'redis://h/1/2',
+      'redis://h?db=1',
+      'redis://h?maxRetriesPerRequest=3',
+      'redis://h?keyPrefix=x',
+      'redis://h?family=x',
+    ],
   ],
 ])('%s takes %j and refuses %j', (name, good, bad) => {
   expect(good.map((value) => problemsOf({ [name]: value }))).toEqual(good.map(() => null));
@@ -52,7 +62,7 @@ test('one whose password is not percent-encoded is named, in a file too, and not
   );
   expect(problems).toEqual([
     `DATABASE_URL: expected a postgres:// or postgresql:// URL of one host, ${encoded}`,
-    `REDIS_URL_FILE: expected a file that holds a redis:// or rediss:// URL, ${encoded}, and nothing else, got "/run/redis"`,
+    `REDIS_URL_FILE: expected a file that holds a redis:// or rediss:// URL whose path is a database number or absent, without parameters but those of TLS and family (0, 4 or 6), ${encoded}, and nothing else, got "/run/redis"`,
   ]);
 });
 
@@ -68,6 +78,13 @@ function expectOneName(url: string): void {
   strictEqual(new pg.Client({ connectionString }).database, connection.database);
 }
 
+/** Of its path and parameters Redis's driver takes the number of a database, and no other option. */
+function expectDatabase(url: string): void {
+  const { db = 0 } = new Redis(url, { lazyConnect: true }).options;
+  const { pathname, search } = new URL(url);
+  if (search !== '' || (pathname.length > 1 && pathname !== `/${db}`)) throw new Error('other options');
+}
+
 const drivers: Record<string, { scheme: string; read: (url: string) => unknown }> = {
   DATABASE_URL: {
     scheme: 'postgres',
@@ -76,7 +93,7 @@ const drivers: Record<string, { scheme: string; read: (url: string) => unknown }
       expectOneName(url);
     },
   },
-  REDIS_URL: { scheme: 'redis', read: (url) => new Redis(url, { lazyConnect: true }) },
+  REDIS_URL: { scheme: 'redis', read: (url) => expectDatabase(url) },
 };
 test.each(Object.entries(drivers))(
   '%s takes what its driver can read, of one host, and nothing else',

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { formatDuration, parseDuration } from '../lib/duration.ts';
 import { hostName } from '../lib/host-name.ts';
-import { databaseOf } from '../lib/tls.ts';
+import { databaseOf, withoutTls } from '../lib/tls.ts';
 import { checkBaseUrl, parseFilesOrigin } from '../partner/origin.ts';
 import { parseProxy } from '../partner/proxy.ts';
 import { parseHeaderPairs } from './header-pairs.ts';
@@ -224,8 +224,22 @@ export const postgresUrl = () =>
     // One of the two drivers cannot read the name of such a database.
     .refine((text) => isDecodable(URL.parse(text)?.pathname ?? '') && !/[?#]/.test(databaseOf(text)));
 
-/** A URL that ioredis can read. */
-export const redisUrl = () => connectionUrl('a redis:// or rediss:// URL', /^rediss?:\/\/\S+$/iu);
+/**
+ * A URL that ioredis can read, and of which it reads no options that are the program's: any parameter would be one. Of
+ * a path that is no number it makes a database that there is not.
+ */
+export const redisUrl = () =>
+  connectionUrl(
+    'a redis:// or rediss:// URL whose path is a database number or absent, without parameters but those of TLS and family (0, 4 or 6)',
+    /^rediss?:\/\/\S+$/iu,
+  ).refine((text) => {
+    const url = URL.parse(withoutTls(text));
+    return (
+      url !== null &&
+      /^(\/\d*)?$/.test(url.pathname) &&
+      [...url.searchParams].every(([name, value]) => name === 'family' && /^[046]$/.test(value))
+    );
+  });
 
 /** A proxy's URL, which may hold a login: its value is never shown. */
 export const proxyUrl = () =>

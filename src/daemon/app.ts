@@ -208,7 +208,7 @@ function prepareRunner(parts: Parts, onStop: OnStop): Runner {
       hard: hard.signal,
       wake: (task) => runner.wake(task),
     }),
-    onTaken: () => pause.queuesWork(),
+    onTaken: () => (pause.queuesWork(), telemetry.onTaken()),
     onJob: telemetry.onJob,
     onError: telemetry.onQueueError,
     onFault: telemetry.onFault,

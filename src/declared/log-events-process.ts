@@ -222,6 +222,12 @@ export const STORE = {
     GO_ON,
   ),
   'queues.recovered': line('info', 'the queues work again', [...OVER]),
+  'queues.unknown-job': line(
+    ['warn', 'debug'],
+    "the queues brought somebody else's job, and it was dropped",
+    ['queue', ...REPEATED],
+    'another program, or another version, has the same QUEUE_PREFIX in this Redis: give each mirror and each program its own',
+  ),
   'job.failed': line(
     ['warn', 'debug'],
     'a job failed with an unexpected error',

@@ -94,6 +94,10 @@ const REFUSALS: Readonly<Record<string, string>> = {
   READONLY: 'it is a read-only replica (READONLY)',
   MISCONF: 'it cannot save to disk (MISCONF)',
   LOADING: 'it is still loading its data (LOADING)',
+  NOAUTH: 'it wants a password (NOAUTH)',
+  WRONGPASS: 'it rejects user or password (WRONGPASS)',
+  NOPERM: 'its ACL denies this user a command, a key or the database (NOPERM)',
+  ERR: 'it refuses a command (ERR); the log says which',
 };
 
 /** The code of an error that Redis replied with; null for any other. */
@@ -102,10 +106,39 @@ export function redisCode(error: unknown): string | null {
   return /^[A-Z]+/.exec(error.message)?.[0] ?? null;
 }
 
-/** A client of the Redis at this URL, which says whether and how it is spoken to by TLS. */
+/**
+ * A client of the Redis at this URL, which says whether and how it is spoken to by TLS. While Redis refuses the URL's
+ * database there is no connection: the driver would go on in the first one, which may be somebody else's.
+ */
 export function openRedis(url: string, options: RedisOptions): Redis {
   const { url: bare, tls } = rereadingConnection(url);
-  return new Redis(bare, { ...options, ...(tls !== null && { tls }) });
+  const redis = new Redis(bare, { ...options, ...(tls !== null && { tls }) });
+  const select = redis.select.bind(redis);
+  redis.select = async (db) => {
+    try {
+      return await select(db);
+    } catch (error) {
+      redis.disconnect(true);
+      throw error;
+    }
+  };
+  return redis;
+}
+
+/** What BullMQ reads of INFO where an ACL denies that (`-@dangerous` does): a version whose commands it may use. */
+const INFO_DENIED = 'redis_version:6.2.0';
+
+/** BullMQ asks each of its clients for INFO once, and remembers for ever that this was refused. */
+function answerInfo(redis: Redis): void {
+  const info = redis.info.bind(redis) as (...words: unknown[]) => Promise<string>;
+  redis.info = async (...words: unknown[]) => {
+    try {
+      return await info(...words);
+    } catch (error) {
+      if (redisCode(error) !== 'NOPERM') throw error;
+      return INFO_DENIED;
+    }
+  };
 }
 
 /**
@@ -127,6 +160,7 @@ function leavesReplicas(): (error: Error) => boolean {
 /** A client, and all that BullMQ makes like it, that logs in as the URL says at that moment. */
 function openRereadingRedis(url: () => string, options: RedisOptions): Redis {
   const redis = openRedis(url(), { ...options, lazyConnect: true, reconnectOnError: leavesReplicas() });
+  answerInfo(redis);
   const connect = redis.connect.bind(redis);
   redis.connect = (callback) => {
     // Nobody hears an error from here where the driver connects again: no file is read.
@@ -155,7 +189,13 @@ function redisBackend(
     // After a command: what is not answered is sent again on a new connection.
     socketTimeout: REDIS_BLOCKS_MS + answerWithinMs,
   });
-  connection.on('error', onError);
+  // What a connection was refused with; asked in vain, Redis says nothing until the next one is tried.
+  let refused: string | null = null;
+  connection.on('error', (error) => {
+    refused = redisCode(error);
+    onError(error);
+  });
+  connection.on('ready', () => (refused = null));
   const traced = tracedBy(options);
   let pinging: Promise<unknown> | null = null;
   return {
@@ -186,7 +226,7 @@ function redisBackend(
       await within(pinging, timeoutMs);
     },
     describe: (error) => {
-      const code = redisCode(error);
+      const code = redisCode(error) ?? refused;
       return code === null
         ? 'the queues (redis) do not answer'
         : `the queues (redis) accept no jobs: ${REFUSALS[code] ?? code}`;

@@ -176,18 +176,29 @@ class OwnRuns {
 
   async start(): Promise<void> {
     const { schedules, sql } = this.#options;
-    const quiet = schedules.flatMap(({ job, everyMs }) =>
-      this.#runs.isQuiet(job, Math.max(LEFT_TO_QUEUES_MS, 3 * everyMs)) && !this.#present.has(job)
-        ? [job]
-        : [],
+    const quiet = schedules.flatMap(({ job }) =>
+      this.#isQuiet(job) && !this.#present.has(job) ? [job] : [],
     );
     if (quiet.length === 0) return;
     for (const job of await overdueTasks(sql, quiet, LEFT_TO_QUEUES_MS)) {
       if (this.#stopped || this.#present.has(job)) continue;
       this.#present.set(
         job,
-        this.#runs.run(QUEUE_OF[job], job).finally(() => this.#present.delete(job)),
+        this.#untilEnded(job).finally(() => this.#present.delete(job)),
       );
+    }
+  }
+
+  #isQuiet(job: TaskName): boolean {
+    const everyMs = this.#options.schedules.find((schedule) => schedule.job === job)?.everyMs ?? 0;
+    return this.#runs.isQuiet(job, Math.max(LEFT_TO_QUEUES_MS, 3 * everyMs));
+  }
+
+  /** Runs a job, and again where only its time was over: the queues would bring the next one within a second. */
+  async #untilEnded(job: TaskName): Promise<JobOutcome> {
+    for (;;) {
+      const outcome = await this.#runs.run(QUEUE_OF[job], job);
+      if (outcome !== 'over' || this.#stopped || !this.#isQuiet(job)) return outcome;
     }
   }
 

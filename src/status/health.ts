@@ -115,7 +115,11 @@ function ownReasons(facts: Facts | null, own: OwnFacts): Reason[] {
       degraded('own-credential', refused, 'check PARTNER_API_KEY and PARTNER_SECRET of this daemon'),
     clock !== null && degraded('clock', clock, 'set the one that is wrong, and see to its time service'),
     silent !== null &&
-      degraded('queues-silent', silent, 'its schedules are put back; if it lasts, restart the daemon'),
+      degraded(
+        'queues-silent',
+        silent,
+        'its schedules are put back; if it lasts, `catalog-mirror doctor` says what the queues refuse, or restart the daemon',
+      ),
   ]);
 }
 

@@ -29,6 +29,8 @@ export interface Telemetry {
   readonly onLocks: (holders: readonly LockHolder[]) => void;
   readonly onSlow: (statements: readonly StatementAtWork[]) => void;
   readonly onClock: (event: ClockEvent) => void;
+  /** The queues have brought a job; some are run without them. */
+  readonly onTaken: () => void;
   readonly onJob: (job: { queue: string; job: string; outcome: string; ms: number }) => void;
   readonly onFault: (job: string, error: unknown) => void;
   readonly onQueueError: (error: unknown) => void;
@@ -56,7 +58,7 @@ export function createTelemetry({
   const bulk = createBulkLines(log, throttle, clock, backlog);
   const taskLine = createTaskLines(log, throttle);
   const { passed, ...pace } = paceLines(log, throttle, clock);
-  const { worked, ...store } = storeLines(log, throttle, queuesInPostgres);
+  const { worked, unknownJob, ...store } = storeLines(log, throttle, queuesInPostgres);
   const syncLine = createSyncLines(log, throttle, clock, bulk);
 
   return {
@@ -73,7 +75,8 @@ export function createTelemetry({
     },
     onJob({ queue, job, outcome, ms }) {
       metrics.count({ event: 'job.ended', queue, outcome, ms });
-      if (outcome !== 'fault' && outcome !== 'paused') worked(job);
+      if (outcome === 'unknown-job') unknownJob(queue);
+      else if (outcome !== 'fault' && outcome !== 'paused') worked(job);
       bulk.tick();
     },
     pace: {

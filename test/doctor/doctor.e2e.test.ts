@@ -2,8 +2,8 @@ import { describe, inject, test } from 'vitest';
 import type { SandboxOptions } from '../../src/sandbox/index.ts';
 import { certificate, tlsProxyTo } from '../security/tls-proxy.ts';
 import { createDatabase } from '../support/db.ts';
-import { fakeRedis } from '../support/net.ts';
 import { type Env, runProgram } from '../support/process.ts';
+import { hasRedisServer, startRedisServer } from '../support/redis-server.ts';
 import { createStack } from '../support/stack.ts';
 
 type CheckResult = { check: string; level: string; text: string; todo: string | null };
@@ -109,18 +109,43 @@ describe.concurrent('doctor', () => {
     });
   });
 
-  test('fails on a Redis that may evict jobs, and takes one that may not', async ({ expect }) => {
-    await using evicting = await fakeRedis('allkeys-lru');
-    const { code, findings } = await examined({}, { REDIS_URL: `redis://127.0.0.1:${evicting.port}` });
-    expect({ code, failures: failures(findings) }).toMatchObject({
+  const withRedisServer = hasRedisServer ? test : test.skip;
+  withRedisServer('fails on a Redis that may evict jobs, and takes one that may not', async ({ expect }) => {
+    await using redis = await startRedisServer();
+    const env = { REDIS_URL: redis.url };
+    const { findings } = await examined({}, env);
+    expect(failures(findings)).toEqual([]);
+    expect(findings).toContainEqual(expect.objectContaining({ check: 'redis jobs', level: 'OK' }));
+    expect(await redis.command('KEYS', '*')).toEqual([]);
+    await redis.command('CONFIG', 'SET', 'maxmemory-policy', 'allkeys-lru');
+    const evicting = await examined({}, env);
+    expect({ code: evicting.code, failures: failures(evicting.findings) }).toMatchObject({
       code: 1,
       failures: [{ check: 'redis policy', text: 'allkeys-lru', todo: expect.stringContaining('noeviction') }],
     });
-    const redis = inject('redisUrl');
-    if (redis === null) return;
-    expect((await examined({}, { REDIS_URL: redis })).findings).toContainEqual(
-      expect.objectContaining({ check: 'redis', level: 'OK' }),
-    );
+  });
+
+  withRedisServer('fails on a Redis that takes no job, however well it looks', async ({ expect }) => {
+    await using redis = await startRedisServer();
+    const asUser = async (...rules: string[]) => {
+      await redis.command('ACL', 'SETUSER', 'mirror', 'reset', 'on', '>secret', ...rules);
+      return await examined({}, { REDIS_URL: redis.url.replace('redis://', 'redis://mirror:secret@') });
+    };
+    const jobs = (text: string) => [{ check: 'redis jobs', text: expect.stringContaining(text) }];
+    const mute = await asUser('~*', '+@all', '-@scripting');
+    expect(failures(mute.findings)).toMatchObject(jobs('NOPERM'));
+    const partly = await asUser('~*', '+@all', '-xadd');
+    expect(failures(partly.findings)).toMatchObject(jobs("can't run this command"));
+    const silent = await asUser('~*', '+@all', '-@blocking');
+    expect(failures(silent.findings)).toMatchObject(jobs('bzpopmin'));
+    const fenced = await asUser('~other:*', '+@all');
+    expect(failures(fenced.findings)).toMatchObject(jobs('NOPERM'));
+    const usual = await asUser('~catalog-mirror:*', '~test-*', '+@all', '-@dangerous');
+    expect(failures(usual.findings)).toEqual([]);
+    expect(usual.findings).toContainEqual(expect.objectContaining({ check: 'redis', level: 'WARN' }));
+    await redis.command('CONFIG', 'SET', 'maxmemory', '1');
+    const full = await examined({}, { REDIS_URL: redis.url });
+    expect(failures(full.findings)).toMatchObject(jobs('OOM'));
   });
 
   test('warns of a clock that differs from the partner’s', async ({ expect }) => {

@@ -40,6 +40,7 @@ import { POOLERS } from './poolers.ts';
 import { PROMISES } from './promises.ts';
 import { PROXIES } from './proxies.ts';
 import { READINGS } from './readings.ts';
+import { REDIS } from './redis.ts';
 import { REFRESHES } from './refreshes.ts';
 import { REFUSED_CALLS } from './refused.ts';
 import { RELEASES } from './releases.ts';
@@ -95,6 +96,7 @@ export const LISTS: Readonly<Record<string, readonly Mutant[]>> = {
   poolers: POOLERS,
   pauses: PAUSES,
   proxies: PROXIES,
+  redis: REDIS,
   refreshes: REFRESHES,
   refused: REFUSED_CALLS,
   promises: PROMISES,

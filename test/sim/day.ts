@@ -120,7 +120,7 @@ export class Day {
       clock,
       schedules: schedules(5 * MINUTE),
       handlers,
-      onTaken: () => undefined,
+      onTaken: telemetry.onTaken,
       onJob: telemetry.onJob,
       onError: telemetry.onQueueError,
       onFault: telemetry.onFault,

@@ -45,17 +45,6 @@ export function deafPort(): Promise<Port> {
   return listen(() => {});
 }
 
-/** Answers INFO as a Redis with this eviction policy does, and everything else with OK. */
-export function fakeRedis(policy: string): Promise<Port> {
-  const info = `redis_version:7.2.0\r\nmaxmemory_policy:${policy}\r\naof_enabled:1\r\nloading:0\r\n`;
-  return listen((socket) => {
-    socket.on('data', (data) => {
-      for (const command of data.toString().split(/(?=\*\d+\r\n)/))
-        socket.write(/\r\ninfo\r\n/i.test(command) ? `$${info.length}\r\n${info}\r\n` : '+OK\r\n');
-    });
-  });
-}
-
 /** The way to a server whose clients hear all that it says but that it has closed the connection. */
 export async function holdingPort(url: string): Promise<Port> {
   const { hostname, port } = new URL(url);

@@ -1,20 +1,27 @@
 import { ReplyError } from 'ioredis';
 import { expect, test } from 'vitest';
-import { storeLines } from '../../src/telemetry/log/lines.ts';
-import { createLogger } from '../../src/telemetry/log/logger.ts';
+import { type StoreLines, storeLines } from '../../src/telemetry/log/lines.ts';
+import { createLogger, type Log } from '../../src/telemetry/log/logger.ts';
 import { createLogThrottle } from '../../src/telemetry/log/throttle.ts';
+import { createMetrics } from '../../src/telemetry/metrics/metrics.ts';
+import { createTelemetry } from '../../src/telemetry/telemetry.ts';
+
+const CLOCK = { now: () => 0, monotonic: () => 0, sleep: () => Promise.resolve() };
+
+function logged(work: (log: Log) => void): Record<string, unknown>[] {
+  const lines: string[] = [];
+  const destination = { write: (line: string) => lines.push(line) };
+  work(createLogger({ level: 'info', secrets: () => [], destination }));
+  return lines.map((line) => JSON.parse(line) as Record<string, unknown>);
+}
+
+function linesOf(work: (lines: StoreLines) => void): Record<string, unknown>[] {
+  return logged((log) => work(storeLines(log, createLogThrottle(CLOCK), false)));
+}
 
 function said(errors: readonly unknown[]): string[] {
-  const lines: string[] = [];
-  const log = createLogger({
-    level: 'info',
-    secrets: () => [],
-    destination: { write: (line: string) => lines.push(line) },
-  });
-  const clock = { now: () => 0, monotonic: () => 0, sleep: () => Promise.resolve() };
-  const { onQueueError } = storeLines(log, createLogThrottle(clock), false);
-  for (const error of errors) onQueueError(error);
-  return lines.map((line) => (JSON.parse(line) as { err: { message: string } }).err.message);
+  const lines = linesOf(({ onQueueError }) => errors.forEach(onQueueError));
+  return lines.map((line) => (line['err'] as { message: string }).message);
 }
 
 test('what Redis refuses for one reason is one error, whichever script met it', () => {
@@ -30,4 +37,40 @@ test('what Redis refuses for one reason is one error, whichever script met it', 
   const missing = (job: number) => new Error(`Missing key for job repeat:reprice:${job}. moveToFinished`);
   expect(said([missing(1795316104774), missing(1795316105774)])).toEqual([missing(1795316104774).message]);
   expect(said([new Error('one'), new Error('another'), new Error('one')])).toEqual(['one', 'another']);
+});
+
+test('queues work again once they bring a job, not when one ends that was run without them', () => {
+  const events = (work: (lines: StoreLines) => void) => linesOf(work).map(({ event }) => event);
+  const away = new Error('connect ECONNREFUSED');
+  expect(
+    events(({ onQueueError, worked }) => {
+      onQueueError(away);
+      worked('reprice');
+    }),
+  ).toEqual(['queues.error']);
+  expect(
+    events(({ onQueueError, onTaken }) => {
+      onQueueError(away);
+      onTaken();
+    }),
+  ).toEqual(['queues.error', 'queues.recovered']);
+});
+
+test("somebody else's job is told once, by its queue alone, and is no sign that a store is back", () => {
+  const lines = logged((log) => {
+    const { onJob, onFault } = createTelemetry({
+      log,
+      metrics: createMetrics({ version: 'test' }),
+      clock: CLOCK,
+      backlog: () => Promise.reject(new Error('nobody asks')),
+      queuesInPostgres: false,
+    });
+    onFault('delta', Object.assign(new Error('reset'), { code: 'ECONNRESET' }));
+    for (const ms of [1, 2]) onJob({ queue: 'reprice', job: 'canary', outcome: 'unknown-job', ms });
+  });
+  expect(lines).toMatchObject([
+    { event: 'store.lost' },
+    { event: 'queues.unknown-job', level: 'warn', queue: 'reprice' },
+  ]);
+  expect(JSON.stringify(lines)).not.toContain('canary');
 });

@@ -1,5 +1,9 @@
+import { randomBytes } from 'node:crypto';
+import { QueueKeys } from 'bullmq';
+import type { Redis } from 'ioredis';
 import type { MirrorConfig } from '../../config/config.ts';
-import { openRedis } from '../../queues/backend.ts';
+import { isOutOfTime, within } from '../../lib/within.ts';
+import { createQueueBackend, openRedis, redisCode } from '../../queues/backend.ts';
 import { fail, type CheckResult, ok, warn } from './check.ts';
 import { judgeEncryption } from './connection.ts';
 
@@ -7,6 +11,11 @@ import { judgeEncryption } from './connection.ts';
 const MIN_MAJOR = 5;
 const ADVISED = [6, 2] as const;
 const CONNECT_MS = 10_000;
+/** A job takes milliseconds more than it is delayed. */
+const JOB_WITHIN_MS = 5000;
+/** Longer than the worker takes to wait for it: schedules are of jobs that are waited for. */
+const JOB_DELAY_MS = 500;
+const CLOSE_WITHIN_MS = 1000;
 
 /** What INFO of a Redis says of its fitness for queues. `prefix`: QUEUE_PREFIX. */
 export function judgeRedis(info: string, prefix: string): CheckResult[] {
@@ -63,7 +72,64 @@ function persistence(value: (key: string) => string): CheckResult {
   );
 }
 
-/** Version, persistence, eviction and encryption of Redis, where the queues are there. */
+/** What INFO says, or that an ACL denies it, which is no matter to the queues. */
+async function examine(redis: Redis, prefix: string): Promise<CheckResult[]> {
+  try {
+    return judgeRedis(await redis.info(), prefix);
+  } catch (error) {
+    if (redisCode(error) !== 'NOPERM') throw error;
+    return [
+      warn(
+        'redis',
+        `key prefix ${prefix}:, and version, eviction and persistence are not known: INFO is denied`,
+        'add +info to the ACL of this user to have them checked',
+      ),
+    ];
+  }
+}
+
+/**
+ * Passes a job of its own through Redis, as daemons do all the time: what ACL, memory, disk or somebody else's keys
+ * forbid shows in nothing less.
+ */
+async function tryJob(redis: Redis, url: string, prefix: string): Promise<CheckResult> {
+  const own = `${prefix}:doctor-${randomBytes(4).toString('hex')}`;
+  const queueName = 'maintenance';
+  let lastError: Error | null = null;
+  const onError = (error: Error) => (lastError = error);
+  const backend = createQueueBackend({
+    redisUrl: () => url,
+    databaseUrl: '',
+    connections: 1,
+    answerWithinMs: CONNECT_MS,
+    prefix: own,
+    onError,
+  });
+  const { promise: taken, resolve: take } = Promise.withResolvers<void>();
+  const queue = await backend.openQueue(queueName);
+  const worker = await backend.openWorker(queueName, async () => take(), 1);
+  try {
+    void worker.run().catch(onError);
+    await within(Promise.all([queue.add('doctor', {}, { delay: JOB_DELAY_MS }), taken]), JOB_WITHIN_MS);
+    return ok('redis jobs', 'a job was added and taken');
+  } catch (error) {
+    const cause = ((isOutOfTime(error) ? lastError : null) ?? error) as Error;
+    return fail(
+      'redis jobs',
+      `a job does not get through: ${cause.message}`,
+      `correct that in Redis; BullMQ needs all commands but the dangerous ones, and the keys ${prefix}:*`,
+    );
+  } finally {
+    await within(
+      worker.close().then(() => queue.close()),
+      CLOSE_WITHIN_MS,
+    ).catch(() => {});
+    await redis.del(Object.values(new QueueKeys(own).getKeys(queueName))).catch(() => {});
+    await backend.close();
+  }
+}
+
+/** Version, persistence, eviction, a job, and encryption of Redis, where the queues are there. */
 export async function checkRedis(config: MirrorConfig): Promise<CheckResult[]> {
   const url = config.queues.redisUrl?.read();
   if (url === undefined) return [ok('queues', 'in Postgres')];
@@ -80,7 +146,9 @@ export async function checkRedis(config: MirrorConfig): Promise<CheckResult[]> {
   try {
     await redis.connect();
     const tls = judgeEncryption('redis tls', 'REDIS_URL', url);
-    return [...judgeRedis(await redis.info(), config.queues.prefix), ...(tls === null ? [] : [tls])];
+    const { prefix } = config.queues;
+    const findings = [...(await examine(redis, prefix)), await tryJob(redis, url, prefix)];
+    return [...findings, ...(tls === null ? [] : [tls])];
   } catch (error) {
     return [
       fail(

@@ -80,8 +80,12 @@ export interface StoreLines {
   readonly onQueueError: (error: unknown) => void;
   readonly onFault: (job: string, error: unknown) => void;
   readonly onStore: (event: StoreEvent) => void;
-  /** A job has ended, not by throwing: what it needs is there. */
+  /** A job has ended, not by throwing: what it needs is there, which the queues need not be. */
   readonly worked: (job: string) => void;
+  /** A job that is none of this program's. Its name is its owner's, and not told. */
+  readonly unknownJob: (queue: string) => void;
+  /** The queues have brought a job. */
+  readonly onTaken: () => void;
 }
 
 /** Lines on Postgres and the queues. `inPostgres`: the queues live there too, and are away with it. */
@@ -100,12 +104,6 @@ export function storeLines(log: Log, throttle: LogThrottle, inPostgres: boolean)
     if (ended === null) return;
     const { say, ...facts } = ended;
     throttled(log, 'info', say, { event: 'store.resumed', kind: resumed.kind, job: resumed.job, ...facts });
-  }
-
-  function queuesBack(): void {
-    const ended = throttle.over('queues');
-    if (ended?.say === true)
-      log.info({ event: 'queues.recovered', times: ended.times, lastedSeconds: ended.lastedSeconds });
   }
 
   return {
@@ -144,8 +142,16 @@ export function storeLines(log: Log, throttle: LogThrottle, inPostgres: boolean)
       const well = throttle.over(`job ${job}`);
       if (well?.say === true)
         log.info({ event: 'job.recovered', job, times: well.times, lastedSeconds: well.lastedSeconds });
-      queuesBack();
       writes();
+    },
+    unknownJob(queue) {
+      const { say, ...facts } = throttle.again('unknown jobs', queue);
+      throttled(log, 'warn', say, { event: 'queues.unknown-job', queue, ...facts });
+    },
+    onTaken() {
+      const ended = throttle.over('queues');
+      if (ended?.say === true)
+        log.info({ event: 'queues.recovered', times: ended.times, lastedSeconds: ended.lastedSeconds });
     },
   };
 }
