@@ -7,7 +7,7 @@ import { createPrinter } from './cli/printer.ts';
 import { endOnCrash } from './cli/process.ts';
 import { Stopped } from './cli/stopped.ts';
 import { ConfigError } from './config/config.ts';
-import { Misconfigured } from './lib/misconfigured.ts';
+import { Misconfigured } from './lib/errors.ts';
 import { VERSION } from './version.ts';
 
 const EXIT_GRACE_MS = 1000;

@@ -1,7 +1,7 @@
 import { resolve } from 'node:path';
 import { type Config, loadConfig, processSources } from '../config/config.ts';
 import { systemClock } from '../lib/clock.ts';
-import { shownJson } from '../lib/shown-json.ts';
+import { shownJson } from '../lib/json.ts';
 import { readPace } from '../pace/ledger.ts';
 import { paceLimits } from '../pace/policy.ts';
 import { OUTAGE_KINDS } from '../partner/errors.ts';

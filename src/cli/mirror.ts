@@ -4,7 +4,7 @@ import { EmbeddedError } from '../embedded/errors.ts';
 import { findEmbeddedPostgres, type FoundCluster } from '../embedded/find.ts';
 import { startEmbeddedPostgres } from '../embedded/postgres.ts';
 import { systemClock } from '../lib/clock.ts';
-import { Misconfigured } from '../lib/misconfigured.ts';
+import { Misconfigured } from '../lib/errors.ts';
 import { connect, type Sql } from '../store/connection/db.ts';
 import { isTableMissing, sqlState } from '../store/connection/sql-errors.ts';
 import { waitForDatabase } from '../store/connection/startup.ts';

@@ -1,5 +1,5 @@
 import { loadConfig, processSources } from '../config/config.ts';
-import { shownJson } from '../lib/shown-json.ts';
+import { shownJson } from '../lib/json.ts';
 import { harmless } from '../status/style.ts';
 import { type Arguments, type Command, EXIT, problemsIn, UsageError } from './command.ts';
 import { withMirror } from './mirror.ts';

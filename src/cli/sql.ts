@@ -1,6 +1,6 @@
 import { loadConfig, processSources } from '../config/config.ts';
 import { plural } from '../lib/format.ts';
-import { shownJson } from '../lib/shown-json.ts';
+import { shownJson } from '../lib/json.ts';
 import { harmless } from '../status/style.ts';
 import type { Sql, Tx } from '../store/connection/db.ts';
 import { sqlState } from '../store/connection/sql-errors.ts';

@@ -1,6 +1,6 @@
 import { type MirrorConfig, loadConfig, processSources } from '../config/config.ts';
 import { systemClock } from '../lib/clock.ts';
-import { shownJson } from '../lib/shown-json.ts';
+import { shownJson } from '../lib/json.ts';
 import { paceLimits } from '../pace/policy.ts';
 import { paceReader } from '../pace/view.ts';
 import { readFacts } from '../status/facts.ts';

@@ -1,7 +1,7 @@
 import { randomInt } from 'node:crypto';
 import { loadConfig, processSources } from '../config/config.ts';
 import { systemClock } from '../lib/clock.ts';
-import { shownJson } from '../lib/shown-json.ts';
+import { shownJson } from '../lib/json.ts';
 import { pauseStatus } from '../pace/pause.ts';
 import { untilText } from '../status/pause.ts';
 import { harmless } from '../status/style.ts';

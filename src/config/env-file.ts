@@ -1,4 +1,4 @@
-import { errorCode } from '../lib/error-code.ts';
+import { errorCode } from '../lib/errors.ts';
 import { type Environment, given, inOneSpelling, isThere, type ReadFile } from './environment.ts';
 
 /** An environment file that was read: its variables, and what is wrong with its lines. */

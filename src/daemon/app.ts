@@ -1,7 +1,6 @@
 import type { Config } from '../config/config.ts';
-import type { Clock } from '../lib/clock.ts';
+import { type Clock, within } from '../lib/clock.ts';
 import { mirrorName } from '../lib/host-name.ts';
-import { within } from '../lib/within.ts';
 import { createCircuitBreaker } from '../pace/circuit-breaker.ts';
 import { paceLimits } from '../pace/policy.ts';
 import { schedules } from '../queues/jobs.ts';

@@ -1,6 +1,6 @@
 import type { Config } from '../config/config.ts';
+import { isOutOfTime, within } from '../lib/clock.ts';
 import { formatAge } from '../lib/duration.ts';
-import { isOutOfTime, within } from '../lib/within.ts';
 import type { CircuitBreaker } from '../pace/circuit-breaker.ts';
 import { type PaceLimits, paceLimits } from '../pace/policy.ts';
 import { paceReader } from '../pace/view.ts';

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { type Clock, systemClock } from '../lib/clock.ts';
-import { errorCode } from '../lib/error-code.ts';
+import { errorCode } from '../lib/errors.ts';
 import { type Log, throttled } from '../telemetry/log/logger.ts';
 import { createLogThrottle } from '../telemetry/log/throttle.ts';
 import { type Answer, brief, json, send, unavailable } from './http/answer.ts';

@@ -12,7 +12,7 @@ import {
   symlink,
 } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
-import { errorCode } from '../lib/error-code.ts';
+import { errorCode } from '../lib/errors.ts';
 import { type ServiceUser, canEnter } from './command.ts';
 import { EmbeddedError, unless } from './errors.ts';
 import type { EmbeddedLog } from './events.ts';

@@ -1,4 +1,4 @@
-import { errorCode } from '../lib/error-code.ts';
+import { errorCode } from '../lib/errors.ts';
 
 /**
  * What went wrong with the embedded Postgres:

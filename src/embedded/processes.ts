@@ -1,7 +1,7 @@
 import { readdir, readFile, readlink, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Clock } from '../lib/clock.ts';
-import { errorCode } from '../lib/error-code.ts';
+import { errorCode } from '../lib/errors.ts';
 import { runCommand } from './command.ts';
 import { EmbeddedError, unless } from './errors.ts';
 import type { EmbeddedLog } from './events.ts';

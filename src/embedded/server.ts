@@ -4,7 +4,7 @@ import { open, readFile, rm } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { basename, join } from 'node:path';
 import type { Clock } from '../lib/clock.ts';
-import { errorCode } from '../lib/error-code.ts';
+import { errorCode } from '../lib/errors.ts';
 import type { Binaries } from './binaries.ts';
 import { type ServiceUser, CHILD_ENV } from './command.ts';
 import { EmbeddedError, unless } from './errors.ts';

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { eachColumn, METADATA, type Metadata } from '../declared/metadata.ts';
-import { isObject } from '../lib/json-object.ts';
+import { isObject } from '../lib/json.ts';
 import type { BulkAnswer, DeltaAnswer, LowestRecord, UnreadableRecord } from './answers.ts';
 import { PartnerError } from './errors.ts';
 import { lostMember } from './repeated-member.ts';

@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { shownJson } from '../../lib/shown-json.ts';
+import { shownJson } from '../../lib/json.ts';
 
 /** How the daemon is: `ok` decides between 200 and 503, all of it is the JSON body. */
 export interface HealthAnswer {

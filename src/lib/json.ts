@@ -1,3 +1,8 @@
+/** Whether the value is a JSON object (not an array, not null). */
+export function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
 /**
  * What a terminal may take for a command, or a reader for another direction or another line; JSON itself escapes C0
  * alone.
