@@ -2,7 +2,7 @@ import { type Config, ConfigError, loadConfig, processSources } from '../config/
 import { type App, startApp } from '../daemon/app.ts';
 import { openDatabase } from '../daemon/database.ts';
 import { ListenError } from '../daemon/http-server.ts';
-import { EmbeddedError } from '../embedded/errors.ts';
+import { EmbeddedError } from '../embedded/reports.ts';
 import { systemClock } from '../lib/clock.ts';
 import { count } from '../lib/format.ts';
 import { type Sandbox, startSandbox } from '../sandbox/index.ts';

@@ -1,8 +1,7 @@
 import { join, relative, resolve } from 'node:path';
 import type { MirrorConfig } from '../config/config.ts';
-import { EmbeddedError } from '../embedded/errors.ts';
-import { findEmbeddedPostgres, type FoundCluster } from '../embedded/find.ts';
-import { startEmbeddedPostgres } from '../embedded/postgres.ts';
+import { findEmbeddedPostgres, type FoundCluster, startEmbeddedPostgres } from '../embedded/postgres.ts';
+import { EmbeddedError } from '../embedded/reports.ts';
 import { systemClock } from '../lib/clock.ts';
 import { Misconfigured } from '../lib/errors.ts';
 import { connect, type Sql } from '../store/connection/db.ts';

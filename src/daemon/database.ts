@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import type { Config } from '../config/config.ts';
 import type { SecretSource } from '../config/secrets.ts';
-import type { EmbeddedLog } from '../embedded/events.ts';
+import type { EmbeddedLog } from '../embedded/reports.ts';
 import { type Clock, systemClock } from '../lib/clock.ts';
 import { createQueueBackend, type QueueBackend } from '../queues/backend.ts';
 import { ANSWER_WITHIN_MS, connect, type DatabaseUrl, type Sql } from '../store/connection/db.ts';

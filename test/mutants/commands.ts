@@ -21,7 +21,7 @@ export const COMMANDS: readonly Mutant[] = [
     ],
   ),
   ...faultsOf(
-    'src/embedded/find.ts',
+    'src/embedded/postgres.ts',
     ['test/cli/mirror.e2e.test.ts'],
     [
       'commands: what a crash has left behind is a server',

@@ -1,3 +1,4 @@
+import type { EventName, FieldOf } from '../declared/log-events.ts';
 import { errorCode } from '../lib/errors.ts';
 
 /**
@@ -12,7 +13,7 @@ import { errorCode } from '../lib/errors.ts';
  * - `init-failed`, `start-failed`: initdb or the server gave up; the message carries what they said
  * - `not-stopped`: a server survives every signal
  */
-export type EmbeddedErrorKind =
+type EmbeddedErrorKind =
   | 'unsupported-platform'
   | 'broken-install'
   | 'no-service-user'
@@ -46,3 +47,9 @@ export async function unless<T>(codes: readonly string[], promise: Promise<T>): 
     throw error;
   }
 }
+
+/** Takes what happens to the embedded Postgres: an event of the log, with its members. */
+export type EmbeddedLog = <E extends Extract<EventName, `embedded.${string}`>>(
+  event: E,
+  detail: { readonly [F in FieldOf<E>]: unknown },
+) => void;
