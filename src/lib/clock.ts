@@ -1,4 +1,5 @@
 import { setTimeout as timer } from 'node:timers/promises';
+import { errorCode } from './errors.ts';
 
 /** Time and sleep, passed in wherever code needs them, so that tests and simulations run on a clock of their own. */
 export interface Clock {
@@ -30,18 +31,17 @@ const LATE = 'ETIMEDOUT';
  * For clients that may wait forever, as that of Redis does while its server is down.
  */
 export async function within<T>(promise: Promise<T>, timeoutMs: number): Promise<T> {
-  let timer: NodeJS.Timeout | undefined;
+  let alarm: NodeJS.Timeout | undefined;
   const timeout = new Promise<never>((_, reject) => {
     const late = Object.assign(new Error(`no answer within ${timeoutMs} ms`), { code: LATE });
-    timer = setTimeout(() => reject(late), timeoutMs);
+    alarm = setTimeout(() => reject(late), timeoutMs);
   });
   try {
     return await Promise.race([promise, timeout]);
   } finally {
-    clearTimeout(timer);
+    clearTimeout(alarm);
   }
 }
 
 /** Whether it is that error. */
-export const isOutOfTime = (error: unknown): boolean =>
-  error instanceof Error && 'code' in error && error.code === LATE;
+export const isOutOfTime = (error: unknown): boolean => errorCode(error) === LATE;
