@@ -1,6 +1,6 @@
 import { type Environment, given, type ReadFile } from './environment.ts';
+import type { Setting } from './rules.ts';
 import { readSecret } from './secrets.ts';
-import type { Setting } from './setting.ts';
 import { SETTINGS } from './settings.ts';
 
 export const SOURCES = ['default', 'environment', 'env-file', 'secret-file'] as const;

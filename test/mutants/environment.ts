@@ -9,7 +9,7 @@ const SHOWN = ['test/config-effective.test.ts'];
  */
 export const ENVIRONMENT: readonly Mutant[] = [
   ...faultsOf(
-    'src/config/env-file.ts',
+    'src/config/environment.ts',
     FILE,
     [
       'env-file: an empty variable of the environment is none',
