@@ -31,12 +31,11 @@ import { createHealth, type HealthReader } from './health.ts';
 import { type HttpServer, pageUrl, startHttpServer } from './http-server.ts';
 import { keepNames } from './learned-names.ts';
 import type { Parts } from './parts.ts';
-import { askPostgres } from './stalled.ts';
 import { createStatusPages } from './status-page.ts';
 import { createSettingsWatch, storeOwnSettings } from './stored-settings.ts';
 import { createSync } from './sync.ts';
 import { handlersOf } from './tasks.ts';
-import { every, startWatches } from './watches.ts';
+import { askPostgres, every, startWatches } from './watches.ts';
 
 export interface App {
   readonly sql: Sql;

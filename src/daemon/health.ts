@@ -37,7 +37,7 @@ import type { WrongClock } from '../sync/clocks.ts';
 import type { SyncContext } from '../sync/context.ts';
 import { type CountLines, countLines, type StatusLines, statusLines } from '../telemetry/log/lines.ts';
 import type { ClockWatch } from './clock-watch.ts';
-import type { HealthAnswer } from './http/answer.ts';
+import type { HealthAnswer } from './http/routes.ts';
 import type { Parts } from './parts.ts';
 
 /** What health is judged from: the mirror, and what only this daemon knows of itself. */
