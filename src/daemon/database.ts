@@ -15,8 +15,8 @@ import { restoreLostRows } from '../store/ledger/lost-rows.ts';
 import { type Account, noteAccount, refuseOtherPartner } from '../store/setup/account.ts';
 import { registerInstance } from '../store/setup/instance.ts';
 import { migrateDatabase } from '../store/setup/migrations.ts';
-import { noticeLines } from '../telemetry/log/lines.ts';
 import { emitLine, type Log } from '../telemetry/log/logger.ts';
+import { noticeLines } from '../telemetry/log/store-lines.ts';
 import type { Tracing } from '../telemetry/traces/tracing.ts';
 
 /** How many connections to Postgres each part of a daemon may have. */

@@ -35,7 +35,7 @@ import { createCountsReader, storedCounts } from '../store/status/counts-reader.
 import { askLockHoldersAside, type LockHolder } from '../store/status/lock-holders.ts';
 import type { WrongClock } from '../sync/clocks.ts';
 import type { SyncContext } from '../sync/context.ts';
-import { type CountLines, countLines, type StatusLines, statusLines } from '../telemetry/log/lines.ts';
+import { type CountLines, countLines, type StatusLines, statusLines } from '../telemetry/log/store-lines.ts';
 import type { ClockWatch } from './clock-watch.ts';
 import type { HealthAnswer } from './http/routes.ts';
 import type { Parts } from './parts.ts';

@@ -1,7 +1,7 @@
 import { ReplyError } from 'ioredis';
 import { expect, test } from 'vitest';
-import { storeLines } from '../../src/telemetry/log/lines.ts';
 import { createLogger } from '../../src/telemetry/log/logger.ts';
+import { storeLines } from '../../src/telemetry/log/store-lines.ts';
 import { createLogThrottle } from '../../src/telemetry/log/throttle.ts';
 
 function said(errors: readonly unknown[]): string[] {
