@@ -7,7 +7,7 @@ import type { MirrorState } from './reason.ts';
  * server renders. Open details stay open, the focus stays where it is, a selection of text is kept, and times are
  * shown in the viewer's zone. The live region stays in the page, and its text changes with the state alone.
  */
-export const PAGE_SCRIPT = `
+const PAGE_SCRIPT = `
 const zoned = (root) => {
   const pad = (n) => String(n).padStart(2, '0');
   const clock = (at) => pad(at.getHours()) + ':' + pad(at.getMinutes());

@@ -1,7 +1,18 @@
-import type { Keyset } from '../answer.ts';
-import type { Settings } from '../options.ts';
-import type { Goods, ListingType } from '../orders/order.ts';
-import { createRng, mix, type Rng } from '../rng.ts';
+import {
+  type Answer,
+  type Call,
+  invalid,
+  type Keyset,
+  type Page,
+  pageOf,
+  readFields,
+  readObject,
+} from './answer.ts';
+import type { Dialect, Settings } from './options.ts';
+import { type Goods, type ListingType, notFound, type SupplierAccount } from './orders/order.ts';
+import { createRng, mix, type Rng } from './rng.ts';
+import { extra, type Json } from './wire.ts';
+import type { World } from './world.ts';
 
 /** Lowest price that a new listing is stored with, whole baht (partner rule 8.create-floor). */
 const MIN_NEW = 50;
@@ -118,4 +129,99 @@ export class Listings {
     );
     return [...own, ...foreign].toSorted((left, right) => left.createdAt - right.createdAt);
   }
+}
+
+// The partner documents `nextCursor`, the `order_id` of a creation and that vacation mode answers with `status` alone
+// (partner rules 2.3, 4.4). Every other name, shape and text is the sandbox's choice.
+
+/** The path parameter of the live listings, as the sandbox takes it. */
+export const LISTING_TYPES: readonly ListingType[] = ['ask', 'preorder'];
+
+const CREATION = { sku: 'text', size: 'text', price: 'whole', quantity: 'count?' } as const;
+
+const EDIT = { order_id: 'text', price: 'whole' } as const;
+
+/** One page of live listings (partner rules 2.3). */
+function listingPageBody(dialect: Dialect, type: ListingType, { rows, nextCursor }: Page<Listing>): Json {
+  return { type, listings: rows.map((listing) => listingBody(dialect, listing)), nextCursor };
+}
+
+function createdBody({ id }: Listing): Json {
+  return { order_id: id, status: 'created' };
+}
+
+/** The answer to a creation in vacation mode: nothing was created (partner rules 4.4). */
+const VACATION: Json = { status: 'vacation mode' };
+
+/** The answer to an edit: the price as it was stored. */
+function editedBody({ id, price }: Listing): Json {
+  return { order_id: id, price };
+}
+
+function listingBody(dialect: Dialect, listing: Listing): Json {
+  return {
+    order_id: listing.id,
+    sku: listing.sku,
+    size: listing.size,
+    price: listing.price,
+    quantity: listing.quantity,
+    created_at: new Date(listing.createdAt).toISOString(),
+    updated_at: new Date(listing.updatedAt).toISOString(),
+    ...extra(dialect, { condition: 'new' }),
+  };
+}
+
+/** What the answers are made from. */
+interface Listed {
+  readonly settings: Settings;
+  readonly world: World;
+  readonly account: SupplierAccount;
+  readonly listings: Listings;
+}
+
+const PAGE_SIZE = 500;
+
+/** GET /partner/live/listings/{type} (partner rules 4.3). */
+export function answerListings({ settings, listings }: Listed, { params, query }: Call): Answer {
+  const type = LISTING_TYPES.find((known) => known === params['type']);
+  if (type === undefined) return invalid('invalid listing type');
+  const rows = [...listings].filter((listing) => listing.own && listing.listingType === type);
+  const page = pageOf(rows, { endpoint: `listings:${type}`, cursor: query.get('cursor'), size: PAGE_SIZE });
+  if (page === null) return invalid('invalid cursor');
+  return { status: 200, body: listingPageBody(settings.dialect, type, page) };
+}
+
+/**
+ * POST /partner/list/ask and /partner/list/preorder (partner rules 4.4): every call creates, but in vacation mode no
+ * ask.
+ */
+export function answerCreate(
+  { world, account, listings }: Listed,
+  { text }: Call,
+  listingType: ListingType,
+): Answer {
+  const body = readObject(text);
+  const goods = typeof body === 'string' ? body : readFields(body, CREATION);
+  if (typeof goods === 'string') return invalid(goods);
+  const { sku, size, price, quantity = 1 } = goods;
+  if (!world.knows(sku)) return invalid(`unknown sku: ${sku}`);
+  if (listingType === 'ask' && account.vacation) return { status: 201, body: VACATION };
+  return {
+    status: 201,
+    body: createdBody(listings.create({ sku, size, price }, listingType, quantity)),
+  };
+}
+
+/**
+ * PUT /partner/edit/listing and /partner/edit/preorder (partner rules 4.4). A listing of the other type is not found.
+ */
+export function answerEdit({ listings }: Listed, { text }: Call, listingType: ListingType): Answer {
+  const body = readObject(text);
+  const edit = typeof body === 'string' ? body : readFields(body, EDIT);
+  if (typeof edit === 'string') return invalid(edit);
+  const listing = listings.find(edit.order_id);
+  if (listing === undefined || listing.listingType !== listingType) return invalid(notFound(edit.order_id));
+  if (!listing.own) return invalid('uid not match');
+  const edited = listings.edit(listing.id, edit.price);
+  return { status: 200, body: editedBody(edited ?? listing) };
 }
