@@ -13,9 +13,8 @@ import { changesOf, dropMirror, recentChanges, sampleRows } from '../store/statu
 import { createLogger, type Log } from '../telemetry/log/logger.ts';
 import { type Arguments, type Command, EXIT, numberOption, problemsIn, UsageError } from './command.ts';
 import { accessLines, keptLines, ownsDatabase } from './demo/access.ts';
-import { type Board, createBoard } from './demo/board.ts';
 import { demoEnvironment } from './demo/environment.ts';
-import { type DemoView, isLoading } from './demo/panel.ts';
+import { type Board, createBoard, type DemoView, isLoading } from './demo/panel.ts';
 import { dataDirOf } from './mirror.ts';
 import { stopSignal } from './process.ts';
 import { readStatusOf } from './status.ts';

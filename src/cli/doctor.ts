@@ -15,9 +15,14 @@ import { readScopeState } from '../store/sellers/scope.ts';
 import { readMirroredAccount } from '../store/setup/account.ts';
 import { createScrubber } from '../telemetry/log/scrub.ts';
 import { type Arguments, type Command, EXIT, numberOption, problemsIn, UsageError } from './command.ts';
-import { judgeAccount } from './doctor/account.ts';
 import { fail, type CheckResult, skipped, warn } from './doctor/check.ts';
-import { checkCredential, judgeSettings, judgeShare } from './doctor/configuration.ts';
+import {
+  checkCredential,
+  judgeAccount,
+  judgeScope,
+  judgeSettings,
+  judgeShare,
+} from './doctor/configuration.ts';
 import { checkPartnerReachable } from './doctor/connection.ts';
 import { askPartner, type PartnerReport } from './doctor/partner.ts';
 import { ledgerPermits, localPermits } from './doctor/permits.ts';
@@ -25,7 +30,6 @@ import { readPostgresFacts, readOwnMirror } from './doctor/postgres-facts.ts';
 import { judgePostgres, type PostgresFacts } from './doctor/postgres.ts';
 import { checkRedis } from './doctor/redis.ts';
 import { reportJson, type Report, screenOf } from './doctor/report.ts';
-import { judgeScope } from './doctor/scope.ts';
 import { dataDirOf, RowsLost, withMirror } from './mirror.ts';
 import { NoMirror } from './no-mirror.ts';
 import { terminalOf } from './terminal.ts';

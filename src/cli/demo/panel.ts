@@ -1,3 +1,4 @@
+import type { Environment } from '../../config/environment.ts';
 import { formatAge } from '../../lib/duration.ts';
 import { count, plural } from '../../lib/format.ts';
 import { estimateBacklog, secondsBetween, sum } from '../../status/format.ts';
@@ -6,6 +7,8 @@ import type { ReasonCode } from '../../status/reason.ts';
 import type { Status } from '../../status/status.ts';
 import { bar, harmless, painter, type Terminal, type Tint, wrap } from '../../status/style.ts';
 import type { ChangeRow, RecentChanges } from '../../store/status/demo.ts';
+import { textLine } from '../../telemetry/log/text.ts';
+import { createPanel, terminalOf } from '../terminal.ts';
 
 /** What the demo shows of the mirror at one moment. */
 export interface DemoView {
@@ -16,7 +19,7 @@ export interface DemoView {
 }
 
 /** How far the initial load is. */
-export interface Load {
+interface Load {
   readonly done: number;
   readonly all: number;
   /** Null: there is no estimate. */
@@ -43,7 +46,7 @@ export const isLoading = ({ health }: Pick<DemoView, 'health'>): boolean =>
   health.reasons.some(({ code }) => LOADING.has(code));
 
 /** How far the initial load is, from the status at one moment. Pure. */
-export function loadOf({ status, now }: Pick<DemoView, 'status' | 'now'>): Load {
+function loadOf({ status, now }: Pick<DemoView, 'status' | 'now'>): Load {
   const { skus } = status.stats;
   const all = sum(skus.map((row) => row.count));
   const pending = sum(skus.filter(({ state }) => state === 'pending').map((row) => row.count));
@@ -156,4 +159,71 @@ function changeWords(change: ChangeRow, now: Date, width: number, { ascii }: Ter
     `${shown.padEnd(LONGEST_SKU)} ${harmless(size).padEnd(8)} ${move.padEnd(16)} ` +
     `${formatAge(Math.max(0, secondsBetween(at, now)))} ago`;
   return whole.length <= width ? whole : `${shown} ${harmless(size)} ${price(from)} ${arrow} ${price(to)}`;
+}
+
+/** Where the demo shows itself: a panel on a terminal, lines anywhere else. */
+export interface Board {
+  /** `seconds`: since the demo was started. `isFilled`: the initial load was over before. */
+  show(view: DemoView, isFilled: boolean, seconds: number): void;
+  /** What has its place before there is a view. */
+  busy(what: string): void;
+  print(line: string): void;
+  /** Takes a line of the JSON log. */
+  log(json: string): void;
+  close(): void;
+}
+
+/** Where the demo shows itself: on a terminal a panel that is drawn over, elsewhere lines. */
+export function createBoard(stdout: NodeJS.WriteStream, env: Environment): Board {
+  const isPanel = stdout.isTTY && env['TERM'] !== 'dumb';
+  return isPanel ? panelBoard(stdout, env) : lineBoard(stdout, env);
+}
+
+function lineBoard(stdout: NodeJS.WriteStream, env: Environment): Board {
+  let step = '';
+  const print = (line: string) => void stdout.write(`${line}\n`);
+  return {
+    show(view, isFilled, seconds) {
+      const next = demoStep(view, isFilled);
+      if (next !== step) print(`${String(Math.round(seconds)).padStart(4)}s  ${demoLine(view, isFilled)}`);
+      step = next;
+    },
+    busy: print,
+    print,
+    log: (json) => print(logText(json, stdout, env)),
+    close() {},
+  };
+}
+
+function panelBoard(stdout: NodeJS.WriteStream, env: Environment): Board {
+  const panel = createPanel(stdout);
+  const close = () => panel.close();
+  // Whatever ends the process: a terminal without a cursor is left to nobody.
+  process.once('exit', close);
+  let note: string | null = null;
+  return {
+    show(view, isFilled) {
+      panel.draw(demoPanel(view, isFilled, note, terminalOf(stdout, env)));
+    },
+    busy: (what) => panel.draw([what]),
+    print: (line) => panel.print(line),
+    log(json) {
+      const { level, msg, sku, next } = JSON.parse(json) as Readonly<Record<string, unknown>>;
+      // A warning is news like any other; what is worse stays on the screen.
+      if (level !== 'warn') return panel.print(logText(json, stdout, env));
+      const about = typeof sku === 'string' ? ` (${sku})` : '';
+      const remedy = typeof next === 'string' ? `; ${next}` : '';
+      note = `${String(msg)}${about}${remedy}`;
+    },
+    close() {
+      process.off('exit', close);
+      close();
+    },
+  };
+}
+
+/** A line of the log, as text unless LOG_FORMAT wants JSON. */
+function logText(json: string, stdout: NodeJS.WriteStream, env: Environment): string {
+  const isJson = env['LOG_FORMAT']?.trim() === 'json';
+  return (isJson ? json : textLine(json, terminalOf(stdout, env).colour)).trimEnd();
 }
