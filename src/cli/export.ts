@@ -18,7 +18,7 @@ import {
 import { type Arguments, type Command, EXIT, problemsIn, UsageError } from './command.ts';
 import { createPendingFile, NotWritten, type PendingFile } from './export/pending-file.ts';
 import { withMirror } from './mirror.ts';
-import { cancelledBy, untilStopped } from './stopped.ts';
+import { cancelledBy, untilStopped } from './process.ts';
 
 const BATCH = 5000;
 const LOG_EVERY_MS = 5000;

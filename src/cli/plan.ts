@@ -13,7 +13,7 @@ import { MAX_UNDER_WAY } from '../sync/reprice/slice.ts';
 import { type Arguments, type Command, EXIT, numberOption, problemsIn, UsageError } from './command.ts';
 import { RowsLost, withMirror } from './mirror.ts';
 import { NoMirror } from './no-mirror.ts';
-import { gainLines, planScreen } from './plan/screen.ts';
+import { gainLines, planScreen } from './plan-screen.ts';
 
 const MORE_REQUESTS = 10;
 const WATCHED_SKUS = 100;

@@ -18,9 +18,8 @@ import { type Arguments, type Command, EXIT, problemsIn, UsageError } from './co
 import { NoTables, NotAllowed, withMirror } from './mirror.ts';
 import { NoMirror } from './no-mirror.ts';
 import { printError, withoutSecrets } from './print-error.ts';
-import type { Printer } from './printer.ts';
 import { stopSignal } from './process.ts';
-import { createCanvas, terminalOf } from './terminal.ts';
+import { createCanvas, type Printer, terminalOf } from './terminal.ts';
 
 const WATCH_SECONDS = 2;
 const LONGEST_WATCH_SECONDS = 86_400;

@@ -1,6 +1,6 @@
 import { array, assert, bigInt, integer, option, property, record, string } from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { BATCH_BYTES } from '../../src/cli/follow/receiver.ts';
+import { BATCH_BYTES } from '../../src/cli/follow/wanted.ts';
 import { cut } from '../../src/follow/batch.ts';
 import { lineOf, shownPosition } from '../../src/follow/change.ts';
 import { messageOf } from '../../src/follow/message.ts';

@@ -41,7 +41,7 @@ export const COMMANDS: readonly Mutant[] = [
     ],
   ),
   ...faultsOf(
-    'src/cli/stopped.ts',
+    'src/cli/process.ts',
     ['test/cli/sql.e2e.test.ts'],
     ['sql: Ctrl-C leaves the query running', "signal.addEventListener('abort', cancel);", ''],
   ),
@@ -114,7 +114,7 @@ export const COMMANDS: readonly Mutant[] = [
     ],
   ),
   ...faultsOf(
-    'src/cli/verify/asking.ts',
+    'src/cli/verify.ts',
     ['test/cli/asking.test.ts'],
     ['verify: waits anew for each hundred SKUs once the daemon is gone', ' && !isSilent; from', '; from'],
     [

@@ -1,7 +1,7 @@
-import { formatAge, formatDuration } from '../../lib/duration.ts';
-import { count, percent } from '../../lib/format.ts';
-import type { Capacity, CapacityInput, ClassCapacity } from '../../sync/live/capacity.ts';
-import type { Gains, WhatIf } from '../../sync/live/gains.ts';
+import { formatAge, formatDuration } from '../lib/duration.ts';
+import { count, percent } from '../lib/format.ts';
+import type { Capacity, CapacityInput, ClassCapacity } from '../sync/live/capacity.ts';
+import type { Gains, WhatIf } from '../sync/live/gains.ts';
 
 const SECOND_MS = 1000;
 const whole = (n: number) => count(Math.round(n));
