@@ -1,8 +1,7 @@
 import { didYouMean, EXIT, helpOf, helpOfAll, readArguments, UsageError } from './cli/command.ts';
 import { COMMAND_NAMES, loadCommand, loadCommands } from './cli/commands.ts';
 import { withEnvFiles } from './cli/env-file.ts';
-import { NoMirror } from './cli/no-mirror.ts';
-import { printError, scrubDebugOutput } from './cli/print-error.ts';
+import { NoMirror, printError, scrubDebugOutput } from './cli/errors.ts';
 import { endOnCrash, Stopped } from './cli/process.ts';
 import { createPrinter } from './cli/terminal.ts';
 import { ConfigError } from './config/config.ts';

@@ -30,8 +30,8 @@ import { readPostgresFacts, readOwnMirror } from './doctor/postgres-facts.ts';
 import { judgePostgres, type PostgresFacts } from './doctor/postgres.ts';
 import { checkRedis } from './doctor/redis.ts';
 import { reportJson, type Report, screenOf } from './doctor/report.ts';
+import { NoMirror } from './errors.ts';
 import { dataDirOf, RowsLost, withMirror } from './mirror.ts';
-import { NoMirror } from './no-mirror.ts';
 import { terminalOf } from './terminal.ts';
 
 const REQUESTS = 5;

@@ -9,7 +9,7 @@ import { isTableMissing, sqlState } from '../store/connection/sql-errors.ts';
 import { waitForDatabase } from '../store/connection/startup.ts';
 import { readLostRows } from '../store/ledger/lost-rows.ts';
 import { namingHolder } from '../store/status/lock-holders.ts';
-import { NoMirror } from './no-mirror.ts';
+import { NoMirror } from './errors.ts';
 
 const PATIENCE_MS = 10_000;
 /** SQLSTATE: insufficient privilege. */

@@ -3,8 +3,8 @@ import { shownJson } from '../lib/json.ts';
 import { harmless } from '../status/style.ts';
 import { type Arguments, type Command, EXIT, problemsIn, UsageError } from './command.ts';
 import { withMirror } from './mirror.ts';
-import type { Explained } from './show/explained.ts';
-import { storyOf } from './show/story.ts';
+import type { Explained } from './show-explained.ts';
+import { storyOf } from './show-story.ts';
 import { terminalOf } from './terminal.ts';
 
 export const show: Command = {

@@ -15,9 +15,8 @@ import type { Sql } from '../store/connection/db.ts';
 import { adviceOn } from '../store/connection/remedies.ts';
 import { type Counting, readCounts } from '../store/status/counts-reader.ts';
 import { type Arguments, type Command, EXIT, problemsIn, UsageError } from './command.ts';
+import { NoMirror, printError, withoutSecrets } from './errors.ts';
 import { NoTables, NotAllowed, withMirror } from './mirror.ts';
-import { NoMirror } from './no-mirror.ts';
-import { printError, withoutSecrets } from './print-error.ts';
 import { stopSignal } from './process.ts';
 import { createCanvas, type Printer, terminalOf } from './terminal.ts';
 

@@ -193,7 +193,7 @@ export const COMMANDS: readonly Mutant[] = [
     ],
   ),
   ...faultsOf(
-    'src/cli/demo/panel.ts',
+    'src/cli/demo-panel.ts',
     ['test/cli/demo-panel.test.ts'],
     ['panel: falls back to the load', '  const first = isFilled\n', '  const first = !isLoading(view)\n'],
     ['panel: as wide as it likes', 'whole.length <= width ? whole', 'width > 0 ? whole'],

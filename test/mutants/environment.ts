@@ -83,7 +83,7 @@ export const ENVIRONMENT: readonly Mutant[] = [
     ['urls: several hosts are taken', "!name.includes(',')", 'true'],
   ),
   ...faultsOf(
-    'src/cli/demo/environment.ts',
+    'src/cli/demo-environment.ts',
     ['test/cli/demo-environment.test.ts'],
     ['demo: its workers join those of production', "'queues', ", ''],
     ['demo: it has the scope of production', ", 'catalog.scope'", ''],

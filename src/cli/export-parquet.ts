@@ -1,6 +1,6 @@
 import type { FileHandle } from 'node:fs/promises';
 import { ByteWriter, ParquetWriter } from 'hyparquet-writer';
-import type { ColumnType, ExportColumn } from '../../store/history/export.ts';
+import type { ColumnType, ExportColumn } from '../store/history/export.ts';
 
 type Element = ConstructorParameters<typeof ParquetWriter>[0]['schema'][number];
 

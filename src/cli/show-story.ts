@@ -1,9 +1,9 @@
-import { formatAge } from '../../lib/duration.ts';
-import { count, percent, plural } from '../../lib/format.ts';
-import { errorText } from '../../status/format.ts';
-import type { Oddity } from '../../store/answer/plausibility.ts';
-import { tableOf } from '../table.ts';
-import type { Explained } from './explained.ts';
+import { formatAge } from '../lib/duration.ts';
+import { count, percent, plural } from '../lib/format.ts';
+import { errorText } from '../status/format.ts';
+import type { Oddity } from '../store/answer/plausibility.ts';
+import type { Explained } from './show-explained.ts';
+import { tableOf } from './table.ts';
 
 /** Why a SKU is, or was, refreshed; reasons of catalog.sku_trust. */
 const REASONS: Readonly<Record<string, string>> = {

@@ -1,14 +1,14 @@
-import type { Environment } from '../../config/environment.ts';
-import { formatAge } from '../../lib/duration.ts';
-import { count, plural } from '../../lib/format.ts';
-import { estimateBacklog, secondsBetween, sum } from '../../status/format.ts';
-import type { Health } from '../../status/health.ts';
-import type { ReasonCode } from '../../status/reason.ts';
-import type { Status } from '../../status/status.ts';
-import { bar, harmless, painter, type Terminal, type Tint, wrap } from '../../status/style.ts';
-import type { ChangeRow, RecentChanges } from '../../store/status/demo.ts';
-import { textLine } from '../../telemetry/log/text.ts';
-import { createPanel, terminalOf } from '../terminal.ts';
+import type { Environment } from '../config/environment.ts';
+import { formatAge } from '../lib/duration.ts';
+import { count, plural } from '../lib/format.ts';
+import { estimateBacklog, secondsBetween, sum } from '../status/format.ts';
+import type { Health } from '../status/health.ts';
+import type { ReasonCode } from '../status/reason.ts';
+import type { Status } from '../status/status.ts';
+import { bar, harmless, painter, type Terminal, type Tint, wrap } from '../status/style.ts';
+import type { ChangeRow, RecentChanges } from '../store/status/demo.ts';
+import { textLine } from '../telemetry/log/text.ts';
+import { createPanel, terminalOf } from './terminal.ts';
 
 /** What the demo shows of the mirror at one moment. */
 export interface DemoView {

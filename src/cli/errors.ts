@@ -1,8 +1,31 @@
-import { processSources, secretsOf } from '../config/config.ts';
+import { resolve } from 'node:path';
+import { type MirrorConfig, processSources, secretsOf } from '../config/config.ts';
 import { systemClock } from '../lib/clock.ts';
 import { adviceOn } from '../store/connection/remedies.ts';
 import { createScrubber } from '../telemetry/log/scrub.ts';
 import { scrubStderr } from './process.ts';
+
+/** There is no mirror to speak of: a setting is missing, so exit code 78. Its message has one line a reason. */
+export class NoMirror extends Error {
+  override readonly name = 'NoMirror';
+  readonly kind = 'no-mirror';
+  readonly hint =
+    'set DATABASE_URL; or run this where the daemon or the demo was started, or with the same DATA_DIR; or ' +
+    'start one: `catalog-mirror run`, `catalog-mirror demo`';
+
+  /** @param owners whose embedded Postgres would have done */
+  constructor(
+    { database, warnings }: Pick<MirrorConfig, 'database' | 'warnings'>,
+    owners: readonly string[],
+  ) {
+    super(
+      [
+        `no mirror here: DATABASE_URL is not set, and ${resolve(database.dataDir)} has no embedded Postgres of a ${owners.join(' or a ')}`,
+        ...warnings,
+      ].join('\n'),
+    );
+  }
+}
 
 /**
  * Says on stderr what went wrong, without what must not be shown: drivers put parts of their settings into messages.
