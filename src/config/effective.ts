@@ -3,7 +3,7 @@ import type { Setting } from './rules.ts';
 import { readSecret } from './secrets.ts';
 import { SETTINGS } from './settings.ts';
 
-export const SOURCES = ['default', 'environment', 'env-file', 'secret-file'] as const;
+const SOURCES = ['default', 'environment', 'env-file', 'secret-file'] as const;
 
 /** A setting as it is in force, for people. Nothing of it is secret. */
 export interface ShownSetting {

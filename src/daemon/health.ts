@@ -51,7 +51,7 @@ export type HealthParts = Pick<Parts, 'log' | 'metrics'> & {
 };
 
 /** One reading of the mirror. `status` is null where Postgres does not answer, or the catalog was never counted. */
-export interface HealthReading {
+interface HealthReading {
   readonly health: Health;
   /** The time of Postgres, or of this machine where it does not answer. */
   readonly now: Date;

@@ -168,7 +168,7 @@ export function exportLines(log: Log, clock: Clock): ExportLines {
 }
 
 /** An exporter that says how it gets on. */
-export function watched(exporter: SpanExporter, lines: ExportLines): SpanExporter {
+function watched(exporter: SpanExporter, lines: ExportLines): SpanExporter {
   return {
     export(spans: ReadableSpan[], done) {
       exporter.export(spans, (result) => {
