@@ -1,5 +1,4 @@
 import type { Config } from '../config/config.ts';
-import type { Clock } from '../lib/clock.ts';
 import type { Tracer } from '../lib/tracer.ts';
 import { createPacer } from '../pace/pacer.ts';
 import { type PaceLimits, sendsPerMinute } from '../pace/policy.ts';
@@ -11,11 +10,8 @@ import { DueFloors } from '../store/ledger/due-floors.ts';
 import type { SyncContext } from '../sync/context.ts';
 import { RecentAnswers } from '../sync/reprice/recent.ts';
 import type { Log } from '../telemetry/log/logger.ts';
-import type { Telemetry } from '../telemetry/telemetry.ts';
 import { VERSION } from '../version.ts';
-import type { ClockWatch } from './clock-watch.ts';
 import { followAccount, type OnStop } from './database.ts';
-import type { NamesKept } from './learned-names.ts';
 import type { Parts } from './parts.ts';
 
 /** What was opened before it; `onStop` takes what closes it. */
@@ -30,16 +26,16 @@ interface Opened {
 
 /** What sync works with in this process: the client and the pace of its requests, and what it counts. */
 export function createSync(
-  { config, clock, clocks, log, names, telemetry, breaker }: Omit<Parts, 'sync'>,
+  parts: Omit<Parts, 'sync'>,
   { sql, databaseUrl, limits, tracer, onStop }: Opened,
 ): SyncContext {
+  const { config, clock, log, telemetry, breaker } = parts;
   const rereadCredential = credentialReader(config, log, (isOtherKey) => {
     breaker.cleared();
     // Where this fails, the next start tells.
     if (isOtherKey) void followAccount(config, sql, log).catch(() => {});
   });
-  const observe = observerOf(telemetry, clocks);
-  const client = openClient(config, clock, names, telemetry.onSync, observe, rereadCredential);
+  const client = openClient(parts, rereadCredential);
   onStop(() => client.close());
   return {
     sql,
@@ -80,11 +76,7 @@ function credentialReader(
  * of the auth class have the credential read again.
  */
 function openClient(
-  config: Config,
-  clock: Clock,
-  { formKeeper, knownFields }: Pick<NamesKept, 'formKeeper' | 'knownFields'>,
-  onSync: Telemetry['onSync'],
-  observe: Telemetry['onRequest'],
+  { config, clock, clocks, names, telemetry }: Omit<Parts, 'sync'>,
   rereadCredential: () => void,
 ): PartnerClient {
   const { partner } = config;
@@ -101,22 +93,19 @@ function openClient(
     proxy: partner.proxy,
     userAgent: `catalog-mirror/${VERSION}`,
     clock,
-    formKeeper,
-    knownFields,
+    formKeeper: names.formKeeper,
+    knownFields: names.knownFields,
     onForm: ({ kind, field, instead }) =>
-      onSync({ event: kind === 'missing' ? 'price-form.missing' : 'price-form.let-go', field, instead }),
+      telemetry.onSync({
+        event: kind === 'missing' ? 'price-form.missing' : 'price-form.let-go',
+        field,
+        instead,
+      }),
     observe(observation) {
-      observe(observation);
-      const { outcome } = observation;
+      telemetry.onRequest(observation);
+      const { date, outcome } = observation;
+      if (date !== null) clocks.partnerAnswered(date);
       if (outcome !== 'ok' && AUTH_CLASS.has(outcome)) rereadCredential();
     },
   });
-}
-
-/** Requests are observed, and the time that the partner's answers name is compared with other clocks. */
-function observerOf(telemetry: Telemetry, clocks: ClockWatch): Telemetry['onRequest'] {
-  return (observation) => {
-    telemetry.onRequest(observation);
-    if (observation.date !== null) clocks.partnerAnswered(observation.date);
-  };
 }

@@ -122,8 +122,8 @@ export const LEARNED_NAMES: readonly Mutant[] = [
   ...faultsOf(
     'src/daemon/sync.ts',
     RESTARTED,
-    ['learned names: a restart reads another member', '    formKeeper,\n', ''],
-    ['learned names: a restart cannot read the manifest', '    knownFields,\n', ''],
+    ['learned names: a restart reads another member', '    formKeeper: names.formKeeper,\n', ''],
+    ['learned names: a restart cannot read the manifest', '    knownFields: names.knownFields,\n', ''],
   ),
   ...faultsOf(
     'src/cli/doctor/discovery/shapes.ts',
