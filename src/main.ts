@@ -1,13 +1,11 @@
 import { didYouMean, EXIT, helpOf, helpOfAll, readArguments, UsageError } from './cli/command.ts';
 import { COMMAND_NAMES, loadCommand, loadCommands } from './cli/commands.ts';
 import { withEnvFiles } from './cli/env-file.ts';
-import { NoMirror } from './cli/no-mirror.ts';
-import { printError, scrubDebugOutput } from './cli/print-error.ts';
-import { createPrinter } from './cli/printer.ts';
-import { endOnCrash } from './cli/process.ts';
-import { Stopped } from './cli/stopped.ts';
+import { NoMirror, printError, scrubDebugOutput } from './cli/errors.ts';
+import { endOnCrash, Stopped } from './cli/process.ts';
+import { createPrinter } from './cli/terminal.ts';
 import { ConfigError } from './config/config.ts';
-import { Misconfigured } from './lib/misconfigured.ts';
+import { Misconfigured } from './lib/errors.ts';
 import { VERSION } from './version.ts';
 
 const EXIT_GRACE_MS = 1000;

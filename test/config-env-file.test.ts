@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { UsageError } from '../src/cli/command.ts';
 import { takeEnvFiles } from '../src/cli/env-file.ts';
-import { addedByFiles, parseEnvFile, readEnvFiles } from '../src/config/env-file.ts';
+import { addedByFiles, parseEnvFile, readEnvFiles } from '../src/config/environment.ts';
 
 const valuesOf = (text: string) => Object.fromEntries(parseEnvFile(text).values);
 

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { loadConfig } from '../src/config/config.ts';
 import { shownSettings } from '../src/config/effective.ts';
-import { addedByFiles } from '../src/config/env-file.ts';
+import { addedByFiles } from '../src/config/environment.ts';
 import { createScrubber } from '../src/telemetry/log/scrub.ts';
 
 const CREDENTIAL = { PARTNER_BASE_URL: 'https://partner.example', PARTNER_API_KEY: 'k', PARTNER_SECRET: 's' };

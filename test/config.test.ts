@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { ConfigError, loadConfig, VARIABLES } from '../src/config/config.ts';
-import type { Setting } from '../src/config/setting.ts';
+import type { Setting } from '../src/config/rules.ts';
 import { SETTINGS } from '../src/config/settings.ts';
 
 const CREDENTIAL = {

@@ -1,4 +1,4 @@
-import type { Setting } from '../../src/config/setting.ts';
+import type { Setting } from '../../src/config/rules.ts';
 import { SETTINGS } from '../../src/config/settings.ts';
 
 const WIDTH = 110;

@@ -1,6 +1,6 @@
 import { parseArgs, type ParseArgsOptionsConfig } from 'node:util';
 import { nearest } from '../lib/nearest.ts';
-import type { Printer } from './printer.ts';
+import type { Printer } from './terminal.ts';
 
 /** Exit codes. `--help` and the README show those that a command names, with what `EXIT_SAYS` says of them. */
 export const EXIT = {

@@ -1,6 +1,6 @@
 import { ConfigError, envFileOf, loadConfig, processSources } from '../config/config.ts';
 import { type ShownSetting, shownSettings } from '../config/effective.ts';
-import { shownJson } from '../lib/shown-json.ts';
+import { shownJson } from '../lib/json.ts';
 import { harmless } from '../status/style.ts';
 import { type Command, EXIT } from './command.ts';
 import { tableOf } from './table.ts';

@@ -1,7 +1,7 @@
 import { resolve } from 'node:path';
 import { type Config, loadConfig, processSources } from '../config/config.ts';
 import { systemClock } from '../lib/clock.ts';
-import { shownJson } from '../lib/shown-json.ts';
+import { shownJson } from '../lib/json.ts';
 import { readPace } from '../pace/ledger.ts';
 import { paceLimits } from '../pace/policy.ts';
 import { OUTAGE_KINDS } from '../partner/errors.ts';
@@ -15,9 +15,14 @@ import { readScopeState } from '../store/sellers/scope.ts';
 import { readMirroredAccount } from '../store/setup/account.ts';
 import { createScrubber } from '../telemetry/log/scrub.ts';
 import { type Arguments, type Command, EXIT, numberOption, problemsIn, UsageError } from './command.ts';
-import { judgeAccount } from './doctor/account.ts';
 import { fail, type CheckResult, skipped, warn } from './doctor/check.ts';
-import { checkCredential, judgeSettings, judgeShare } from './doctor/configuration.ts';
+import {
+  checkCredential,
+  judgeAccount,
+  judgeScope,
+  judgeSettings,
+  judgeShare,
+} from './doctor/configuration.ts';
 import { checkPartnerReachable } from './doctor/connection.ts';
 import { askPartner, type PartnerReport } from './doctor/partner.ts';
 import { ledgerPermits, localPermits } from './doctor/permits.ts';
@@ -25,9 +30,8 @@ import { readPostgresFacts, readOwnMirror } from './doctor/postgres-facts.ts';
 import { judgePostgres, type PostgresFacts } from './doctor/postgres.ts';
 import { checkRedis } from './doctor/redis.ts';
 import { reportJson, type Report, screenOf } from './doctor/report.ts';
-import { judgeScope } from './doctor/scope.ts';
+import { NoMirror } from './errors.ts';
 import { dataDirOf, RowsLost, withMirror } from './mirror.ts';
-import { NoMirror } from './no-mirror.ts';
 import { terminalOf } from './terminal.ts';
 
 const REQUESTS = 5;

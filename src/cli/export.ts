@@ -16,9 +16,9 @@ import {
   lockExported,
 } from '../store/history/export.ts';
 import { type Arguments, type Command, EXIT, problemsIn, UsageError } from './command.ts';
-import { createPendingFile, NotWritten, type PendingFile } from './export/pending-file.ts';
+import { createPendingFile, NotWritten, type PendingFile } from './export-pending-file.ts';
 import { withMirror } from './mirror.ts';
-import { cancelledBy, untilStopped } from './stopped.ts';
+import { cancelledBy, untilStopped } from './process.ts';
 
 const BATCH = 5000;
 const LOG_EVERY_MS = 5000;
@@ -192,7 +192,7 @@ async function writeOne(
   signal: AbortSignal,
 ): Promise<number> {
   // Loaded by this command alone.
-  const { writeParquet } = await import('./export/parquet.ts');
+  const { writeParquet } = await import('./export-parquet.ts');
   const isWhole = since === null || !hasSince(what);
   const tell = progress(what, isWhole ? await estimateRows(tx, what) : null);
   try {

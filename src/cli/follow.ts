@@ -8,8 +8,16 @@ import { type Arguments, type Command, EXIT, problemsIn, UsageError } from './co
 import { followOn } from './follow/following.ts';
 import { discard, forget, listFollowers, listLetters, resend } from './follow/keeping.ts';
 import { followLines, lifeLines } from './follow/lines.ts';
-import { receiverOf, webhookProblems } from './follow/receiver.ts';
-import { ATTEMPTS, BATCH, FILTER_HELP, type Follow, type Wanted, wantedBy } from './follow/wanted.ts';
+import {
+  ATTEMPTS,
+  BATCH,
+  FILTER_HELP,
+  type Follow,
+  receiverOf,
+  type Wanted,
+  wantedBy,
+  webhookProblems,
+} from './follow/wanted.ts';
 import { openLog } from './log.ts';
 import { findMirror, withMirror } from './mirror.ts';
 import { stopSignal } from './process.ts';

@@ -1,7 +1,7 @@
 import { request } from 'undici';
 import { loadConfig, processSources } from '../config/config.ts';
 import { systemClock } from '../lib/clock.ts';
-import { errorCode } from '../lib/error-code.ts';
+import { errorCode } from '../lib/errors.ts';
 import { type Command, EXIT } from './command.ts';
 
 const ANSWER_WITHIN_MS = 5000;

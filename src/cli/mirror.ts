@@ -1,16 +1,15 @@
 import { join, relative, resolve } from 'node:path';
 import type { MirrorConfig } from '../config/config.ts';
-import { EmbeddedError } from '../embedded/errors.ts';
-import { findEmbeddedPostgres, type FoundCluster } from '../embedded/find.ts';
-import { startEmbeddedPostgres } from '../embedded/postgres.ts';
+import { findEmbeddedPostgres, type FoundCluster, startEmbeddedPostgres } from '../embedded/postgres.ts';
+import { EmbeddedError } from '../embedded/reports.ts';
 import { systemClock } from '../lib/clock.ts';
-import { Misconfigured } from '../lib/misconfigured.ts';
+import { Misconfigured } from '../lib/errors.ts';
 import { connect, type Sql } from '../store/connection/db.ts';
 import { isTableMissing, sqlState } from '../store/connection/sql-errors.ts';
 import { waitForDatabase } from '../store/connection/startup.ts';
 import { readLostRows } from '../store/ledger/lost-rows.ts';
 import { namingHolder } from '../store/status/lock-holders.ts';
-import { NoMirror } from './no-mirror.ts';
+import { NoMirror } from './errors.ts';
 
 const PATIENCE_MS = 10_000;
 /** SQLSTATE: insufficient privilege. */

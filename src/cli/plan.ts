@@ -11,9 +11,9 @@ import { type Capacity, type CapacityInput, capacityOf } from '../sync/live/capa
 import { gainsOf, type WhatIf } from '../sync/live/gains.ts';
 import { MAX_UNDER_WAY } from '../sync/reprice/slice.ts';
 import { type Arguments, type Command, EXIT, numberOption, problemsIn, UsageError } from './command.ts';
+import { NoMirror } from './errors.ts';
 import { RowsLost, withMirror } from './mirror.ts';
-import { NoMirror } from './no-mirror.ts';
-import { gainLines, planScreen } from './plan/screen.ts';
+import { gainLines, planScreen } from './plan-screen.ts';
 
 const MORE_REQUESTS = 10;
 const WATCHED_SKUS = 100;

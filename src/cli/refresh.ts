@@ -1,6 +1,6 @@
 import { loadConfig, processSources } from '../config/config.ts';
 import { plural } from '../lib/format.ts';
-import { shownJson } from '../lib/shown-json.ts';
+import { shownJson } from '../lib/json.ts';
 import { MAX_KEY_LENGTH } from '../partner/text.ts';
 import { harmless } from '../status/style.ts';
 import { acceptDoubted } from '../store/answer/mass-moves.ts';

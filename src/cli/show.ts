@@ -1,10 +1,10 @@
 import { loadConfig, processSources } from '../config/config.ts';
-import { shownJson } from '../lib/shown-json.ts';
+import { shownJson } from '../lib/json.ts';
 import { harmless } from '../status/style.ts';
 import { type Arguments, type Command, EXIT, problemsIn, UsageError } from './command.ts';
 import { withMirror } from './mirror.ts';
-import type { Explained } from './show/explained.ts';
-import { storyOf } from './show/story.ts';
+import type { Explained } from './show-explained.ts';
+import { storyOf } from './show-story.ts';
 import { terminalOf } from './terminal.ts';
 
 export const show: Command = {

@@ -1,15 +1,14 @@
 import { loadConfig, processSources } from '../config/config.ts';
 import { plural } from '../lib/format.ts';
-import { shownJson } from '../lib/shown-json.ts';
+import { shownJson } from '../lib/json.ts';
 import { harmless } from '../status/style.ts';
 import type { Sql, Tx } from '../store/connection/db.ts';
 import { sqlState } from '../store/connection/sql-errors.ts';
 import { type Arguments, type Command, EXIT, problemsIn, UsageError } from './command.ts';
 import { withMirror } from './mirror.ts';
-import type { Printer } from './printer.ts';
-import { cancelledBy, orStopped, untilStopped } from './stopped.ts';
+import { cancelledBy, orStopped, untilStopped } from './process.ts';
 import { gridOf } from './table.ts';
-import { terminalOf } from './terminal.ts';
+import { type Printer, terminalOf } from './terminal.ts';
 
 /** Rows that are fetched at a time, and the most that a table shows. */
 const BATCH = 1000;

@@ -1,6 +1,6 @@
 import { type MirrorConfig, loadConfig, processSources } from '../config/config.ts';
 import { systemClock } from '../lib/clock.ts';
-import { shownJson } from '../lib/shown-json.ts';
+import { shownJson } from '../lib/json.ts';
 import { paceLimits } from '../pace/policy.ts';
 import { paceReader } from '../pace/view.ts';
 import { readFacts } from '../status/facts.ts';
@@ -15,12 +15,10 @@ import type { Sql } from '../store/connection/db.ts';
 import { adviceOn } from '../store/connection/remedies.ts';
 import { type Counting, readCounts } from '../store/status/counts-reader.ts';
 import { type Arguments, type Command, EXIT, problemsIn, UsageError } from './command.ts';
+import { NoMirror, printError, withoutSecrets } from './errors.ts';
 import { NoTables, NotAllowed, withMirror } from './mirror.ts';
-import { NoMirror } from './no-mirror.ts';
-import { printError, withoutSecrets } from './print-error.ts';
-import type { Printer } from './printer.ts';
 import { stopSignal } from './process.ts';
-import { createCanvas, terminalOf } from './terminal.ts';
+import { createCanvas, type Printer, terminalOf } from './terminal.ts';
 
 const WATCH_SECONDS = 2;
 const LONGEST_WATCH_SECONDS = 86_400;

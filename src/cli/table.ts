@@ -1,4 +1,4 @@
-import { shownJson } from '../lib/shown-json.ts';
+import { shownJson } from '../lib/json.ts';
 import { harmless } from '../status/style.ts';
 
 /** A value as a cell shows it: times in ISO 8601, objects as JSON, nothing for null. */

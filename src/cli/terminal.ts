@@ -1,7 +1,31 @@
+import type { Writable } from 'node:stream';
 import type { WriteStream } from 'node:tty';
 import { stripVTControlCharacters } from 'node:util';
 import type { Environment } from '../config/environment.ts';
 import type { Terminal } from '../status/style.ts';
+
+/** What prints lines, and knows when they are taken. */
+export interface Printer {
+  readonly print: (line: string) => void;
+  /**
+   * Resolves once all that was printed is taken: a pipe takes no more than 64 kB before its reader reads, and the rest
+   * is in memory.
+   */
+  readonly printed: () => Promise<void>;
+}
+
+/** Prints on a stream. What becomes of one that fails is its listeners' matter. */
+export function createPrinter(stream: Pick<Writable, 'write'>): Printer {
+  let last = Promise.resolve();
+  return {
+    print(line) {
+      const { promise, resolve } = Promise.withResolvers<void>();
+      stream.write(`${line}\n`, () => resolve());
+      last = promise;
+    },
+    printed: () => last,
+  };
+}
 
 const CSI = '\u001B[';
 const OPEN = `${CSI}?1049h${CSI}?25l`;
@@ -52,7 +76,7 @@ export function createCanvas(output: Output): { draw: (text: string) => void; cl
 }
 
 /** Lines at the end of what is printed that are drawn over and over; what is printed meanwhile stands above them. */
-export interface Panel {
+interface Panel {
   draw(lines: readonly string[]): void;
   print(line: string): void;
   /** The last lines stay where they are. */

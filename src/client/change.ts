@@ -1,5 +1,5 @@
 import type { MetadataColumn } from '../declared/metadata.ts';
-import { isObject } from '../lib/json-object.ts';
+import { isObject } from '../lib/json.ts';
 import type { PRICE_SOURCES, SKU_STATES } from '../store/schema/catalog.ts';
 
 /** What all rows of catalog.changes() have. */

@@ -3,10 +3,17 @@ import type { z } from 'zod';
 import { connectionOf } from '../lib/tls.ts';
 import { isLoopbackUrl } from '../partner/origin.ts';
 import { combined } from './combinations.ts';
-import { addedByFiles, readEnvFiles } from './env-file.ts';
-import { type ConfigProblem, type Environment, given, type ReadFile, unknownNames } from './environment.ts';
+import {
+  addedByFiles,
+  type ConfigProblem,
+  type Environment,
+  given,
+  readEnvFiles,
+  type ReadFile,
+  unknownNames,
+} from './environment.ts';
+import type { Setting } from './rules.ts';
 import { headerSecrets, type KeptSecret, readSecret, type SecretSource, urlSecrets } from './secrets.ts';
-import type { Setting } from './setting.ts';
 import { SETTINGS } from './settings.ts';
 
 type Table = typeof SETTINGS;

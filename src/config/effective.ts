@@ -1,9 +1,9 @@
 import { type Environment, given, type ReadFile } from './environment.ts';
+import type { Setting } from './rules.ts';
 import { readSecret } from './secrets.ts';
-import type { Setting } from './setting.ts';
 import { SETTINGS } from './settings.ts';
 
-export const SOURCES = ['default', 'environment', 'env-file', 'secret-file'] as const;
+const SOURCES = ['default', 'environment', 'env-file', 'secret-file'] as const;
 
 /** A setting as it is in force, for people. Nothing of it is secret. */
 export interface ShownSetting {

@@ -1,4 +1,4 @@
-import { errorCode } from '../lib/error-code.ts';
+import { errorCode } from '../lib/errors.ts';
 import { parseProxy } from '../partner/proxy.ts';
 import { SHORTEST_SECRET } from '../partner/secret-url.ts';
 import { type ConfigProblem, type Environment, given, type ReadFile } from './environment.ts';

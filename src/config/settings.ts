@@ -1,62 +1,31 @@
-import { FIELD_SETTINGS } from './field-settings.ts';
-import { PROXY_SETTINGS } from './proxy-settings.ts';
+import { SERVER_SETTINGS, TRACE_SETTINGS } from './monitoring-settings.ts';
+import { FIELD_SETTINGS, PARTNER_SETTINGS } from './partner-settings.ts';
 import {
-  baseUrl,
   choice,
   duration,
   either,
-  filesOrigins,
   integer,
   pattern,
   postgresUrl,
   redisUrl,
   secretText,
+  type Setting,
   share,
   timer,
 } from './rules.ts';
-import { SERVER_SETTINGS } from './server-settings.ts';
-import type { Setting } from './setting.ts';
-import { TRACE_SETTINGS } from './trace-settings.ts';
-import { WEBHOOK_SETTINGS } from './webhook-settings.ts';
+
+const webhookSecret = () =>
+  secretText(
+    'whsec_ and 24 to 64 random bytes in base64, as of `echo whsec_$(openssl rand -base64 32)`',
+    /^whsec_[A-Za-z0-9+/]{32,86}={0,2}$/,
+  );
 
 /**
  * Every setting, in the order of the documentation. `Config`, its checks, the documents' tables and the tests' defaults
  * are made from it.
  */
 export const SETTINGS = {
-  PARTNER_BASE_URL: {
-    path: 'partner.baseUrl',
-    rule: baseUrl(),
-    meaning: '`{base_url}` of the partner API; plain http on a loopback host only',
-  },
-  PARTNER_ALLOW_INSECURE: {
-    path: 'partner.allowInsecure',
-    rule: either('true', 'false'),
-    default: 'false',
-    meaning: 'allows an http base URL on any host: the credential then travels in clear text',
-  },
-  PARTNER_FILES_ORIGINS: {
-    path: 'partner.filesOrigins',
-    rule: filesOrigins(),
-    default: 'public',
-    meaning:
-      'the only origins that manifest files may be downloaded from. `public`: ' +
-      'any https origin at a public address, or loopback if PARTNER_BASE_URL is on loopback. ' +
-      'Or a list such as `https://files.example.com,https://10.0.0.7:8443`; listed origins may be in a private network',
-  },
-  PARTNER_API_KEY: {
-    path: 'partner.apiKey',
-    rule: secretText('the api_key: no colon, no control characters', /^[^:]+$/u),
-    secret: true,
-    meaning: 'user name of the Basic credential',
-  },
-  PARTNER_SECRET: {
-    path: 'partner.secret',
-    rule: secretText('the secret: no control characters', /^.+$/u),
-    secret: true,
-    meaning: 'password of the Basic credential',
-  },
-  ...PROXY_SETTINGS,
+  ...PARTNER_SETTINGS,
   DATABASE_URL: {
     path: 'database.url',
     rule: postgresUrl(),
@@ -264,7 +233,36 @@ export const SETTINGS = {
       'how long days are kept in `catalog.daily_prices`, at least `HISTORY_RETENTION`; 0: keep forever',
   },
   ...FIELD_SETTINGS,
-  ...WEBHOOK_SETTINGS,
+  WEBHOOK_SECRET: {
+    path: 'webhook.secret',
+    rule: webhookSecret(),
+    unset: 'none',
+    secret: true,
+    meaning:
+      'secret that `follow --webhook` signs with, as Standard Webhooks has it: `whsec_` and base64. Its file is ' +
+      'read again before each delivery',
+  },
+  WEBHOOK_SECRET_PREVIOUS: {
+    path: 'webhook.previousSecret',
+    rule: webhookSecret(),
+    unset: 'none',
+    secret: true,
+    meaning: 'a second secret that is signed with, too, while receivers change from it to WEBHOOK_SECRET',
+  },
+  WEBHOOK_ALLOW_PRIVATE: {
+    path: 'webhook.allowPrivate',
+    rule: either('true', 'false'),
+    default: 'false',
+    meaning:
+      'lets `follow --webhook` post to this machine and to private networks (100.64.0.0/10 is one, too), there also over plain http; ' +
+      'link-local addresses and metadata services are never called',
+  },
+  WEBHOOK_TIMEOUT: {
+    path: 'webhook.timeoutMs',
+    rule: timer(),
+    default: '20s',
+    meaning: 'timeout of one delivery of `follow --webhook`',
+  },
   ...SERVER_SETTINGS,
   ...TRACE_SETTINGS,
 } as const satisfies Readonly<Record<string, Setting>>;

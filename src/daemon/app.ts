@@ -1,7 +1,6 @@
 import type { Config } from '../config/config.ts';
-import type { Clock } from '../lib/clock.ts';
+import { type Clock, within } from '../lib/clock.ts';
 import { mirrorName } from '../lib/host-name.ts';
-import { within } from '../lib/within.ts';
 import { createCircuitBreaker } from '../pace/circuit-breaker.ts';
 import { paceLimits } from '../pace/policy.ts';
 import { schedules } from '../queues/jobs.ts';
@@ -32,12 +31,11 @@ import { createHealth, type HealthReader } from './health.ts';
 import { type HttpServer, pageUrl, startHttpServer } from './http-server.ts';
 import { keepNames } from './learned-names.ts';
 import type { Parts } from './parts.ts';
-import { askPostgres } from './stalled.ts';
 import { createStatusPages } from './status-page.ts';
 import { createSettingsWatch, storeOwnSettings } from './stored-settings.ts';
 import { createSync } from './sync.ts';
 import { handlersOf } from './tasks.ts';
-import { every, startWatches } from './watches.ts';
+import { askPostgres, every, startWatches } from './watches.ts';
 
 export interface App {
   readonly sql: Sql;

@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import type { Config } from '../config/config.ts';
 import type { SecretSource } from '../config/secrets.ts';
-import type { EmbeddedLog } from '../embedded/events.ts';
+import type { EmbeddedLog } from '../embedded/reports.ts';
 import { type Clock, systemClock } from '../lib/clock.ts';
 import { createQueueBackend, type QueueBackend } from '../queues/backend.ts';
 import { ANSWER_WITHIN_MS, connect, type DatabaseUrl, type Sql } from '../store/connection/db.ts';
@@ -15,10 +15,33 @@ import { restoreLostRows } from '../store/ledger/lost-rows.ts';
 import { type Account, noteAccount, refuseOtherPartner } from '../store/setup/account.ts';
 import { registerInstance } from '../store/setup/instance.ts';
 import { migrateDatabase } from '../store/setup/migrations.ts';
-import { noticeLines } from '../telemetry/log/lines.ts';
 import { emitLine, type Log } from '../telemetry/log/logger.ts';
+import { noticeLines } from '../telemetry/log/store-lines.ts';
 import type { Tracing } from '../telemetry/traces/tracing.ts';
-import { divideConnections } from './connections.ts';
+
+/** How many connections to Postgres each part of a daemon may have. */
+interface ConnectionCounts {
+  readonly pool: number;
+  /** For the queues, where they are in Postgres; else 0. */
+  readonly queues: number;
+}
+
+/**
+ * The one that says that the daemon lives, and the one of a manifest. While a daemon starts, its migrations have as
+ * many.
+ */
+const LONE = 2;
+/** From here on one more for the queues is worth more than one more for the pool. */
+const ROOMY = 8;
+
+/**
+ * Divides DATABASE_POOL_MAX: together they open no more connections than that. Its least value, 5, leaves the pool
+ * two, so that a statement that waits for a lock does not hold up all others.
+ */
+function divideConnections(most: number, queuesInPostgres: boolean): ConnectionCounts {
+  const queues = queuesInPostgres ? (most < ROOMY ? 1 : 2) : 0;
+  return { pool: most - LONE - queues, queues };
+}
 
 /** How long the end waits for statements under way; what they belong to has been stopped before. */
 const END_WITHIN_SECONDS = 1;
@@ -86,7 +109,7 @@ export function presentUrl(source: SecretSource, onOther: () => void = () => {})
 }
 
 /** Postgres has fewer connections for this role than one daemon may open. */
-export class TooFewConnections extends Error {
+class TooFewConnections extends Error {
   override readonly name = 'TooFewConnections';
   readonly kind = 'too-few-connections';
   readonly hint =
@@ -167,7 +190,7 @@ export async function openMirror(config: Config, { log, clock, onStop, giveUp, w
   return { database, sql };
 }
 
-export interface QueuesOptions {
+interface QueuesOptions {
   readonly databaseUrl: DatabaseUrl;
   readonly onError: (error: Error) => void;
   readonly onStop: OnStop;
@@ -229,6 +252,6 @@ export async function migrateMirror(
 }
 
 /** What the embedded Postgres tells, as lines of the daemon's log. */
-export function embeddedLines(log: Log): EmbeddedLog {
+function embeddedLines(log: Log): EmbeddedLog {
   return (event, detail) => emitLine(log, { event, ...detail });
 }

@@ -1,6 +1,6 @@
 import type { Config } from '../config/config.ts';
+import { isOutOfTime, within } from '../lib/clock.ts';
 import { formatAge } from '../lib/duration.ts';
-import { isOutOfTime, within } from '../lib/within.ts';
 import type { CircuitBreaker } from '../pace/circuit-breaker.ts';
 import { type PaceLimits, paceLimits } from '../pace/policy.ts';
 import { paceReader } from '../pace/view.ts';
@@ -35,9 +35,9 @@ import { createCountsReader, storedCounts } from '../store/status/counts-reader.
 import { askLockHoldersAside, type LockHolder } from '../store/status/lock-holders.ts';
 import type { WrongClock } from '../sync/clocks.ts';
 import type { SyncContext } from '../sync/context.ts';
-import { type CountLines, countLines, type StatusLines, statusLines } from '../telemetry/log/lines.ts';
+import { type CountLines, countLines, type StatusLines, statusLines } from '../telemetry/log/store-lines.ts';
 import type { ClockWatch } from './clock-watch.ts';
-import type { HealthAnswer } from './http/answer.ts';
+import type { HealthAnswer } from './http/routes.ts';
 import type { Parts } from './parts.ts';
 
 /** What health is judged from: the mirror, and what only this daemon knows of itself. */
@@ -51,7 +51,7 @@ export type HealthParts = Pick<Parts, 'log' | 'metrics'> & {
 };
 
 /** One reading of the mirror. `status` is null where Postgres does not answer, or the catalog was never counted. */
-export interface HealthReading {
+interface HealthReading {
   readonly health: Health;
   /** The time of Postgres, or of this machine where it does not answer. */
   readonly now: Date;

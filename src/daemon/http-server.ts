@@ -2,13 +2,22 @@ import { once } from 'node:events';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { type Clock, systemClock } from '../lib/clock.ts';
-import { errorCode } from '../lib/error-code.ts';
+import { errorCode } from '../lib/errors.ts';
 import { type Log, throttled } from '../telemetry/log/logger.ts';
 import { createLogThrottle } from '../telemetry/log/throttle.ts';
-import { type Answer, brief, json, send, unavailable } from './http/answer.ts';
 import { createConnections } from './http/connections.ts';
 import { createGate, type Gate, type GateOptions } from './http/gate.ts';
-import { createRoutes, LONGEST_ANSWER_MS, type HttpRoute, type Sources } from './http/routes.ts';
+import {
+  type Answer,
+  brief,
+  createRoutes,
+  type HttpRoute,
+  json,
+  LONGEST_ANSWER_MS,
+  send,
+  type Sources,
+  unavailable,
+} from './http/routes.ts';
 
 export interface HttpServerOptions extends Sources, GateOptions {
   /** 0: any free port. */

@@ -1,8 +1,8 @@
 import { hostname } from 'node:os';
 import type { Config } from '../config/config.ts';
+import { within } from '../lib/clock.ts';
 import { mirrorName } from '../lib/host-name.ts';
-import { shownJson } from '../lib/shown-json.ts';
-import { within } from '../lib/within.ts';
+import { shownJson } from '../lib/json.ts';
 import { asPageJson } from '../status/json.ts';
 import type { Identity, PageView } from '../status/page.ts';
 import { readRecentChanges } from '../store/history/changes.ts';

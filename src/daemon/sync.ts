@@ -1,13 +1,17 @@
+import type { Config } from '../config/config.ts';
 import type { Tracer } from '../lib/tracer.ts';
 import { createPacer } from '../pace/pacer.ts';
 import { type PaceLimits, sendsPerMinute } from '../pace/policy.ts';
+import { createPartnerClient, type PartnerClient } from '../partner/client.ts';
+import { AUTH_CLASS } from '../partner/errors.ts';
 import { createObservers } from '../store/answer/observers.ts';
 import type { Sql } from '../store/connection/db.ts';
 import { DueFloors } from '../store/ledger/due-floors.ts';
 import type { SyncContext } from '../sync/context.ts';
 import { RecentAnswers } from '../sync/reprice/recent.ts';
+import type { Log } from '../telemetry/log/logger.ts';
+import { VERSION } from '../version.ts';
 import { followAccount, type OnStop } from './database.ts';
-import { credentialReader, observerOf, openClient } from './partner.ts';
 import type { Parts } from './parts.ts';
 
 /** What was opened before it; `onStop` takes what closes it. */
@@ -22,16 +26,16 @@ interface Opened {
 
 /** What sync works with in this process: the client and the pace of its requests, and what it counts. */
 export function createSync(
-  { config, clock, clocks, log, names, telemetry, breaker }: Omit<Parts, 'sync'>,
+  parts: Omit<Parts, 'sync'>,
   { sql, databaseUrl, limits, tracer, onStop }: Opened,
 ): SyncContext {
+  const { config, clock, log, telemetry, breaker } = parts;
   const rereadCredential = credentialReader(config, log, (isOtherKey) => {
     breaker.cleared();
     // Where this fails, the next start tells.
     if (isOtherKey) void followAccount(config, sql, log).catch(() => {});
   });
-  const observe = observerOf(telemetry, clocks);
-  const client = openClient(config, clock, names, telemetry.onSync, observe, rereadCredential);
+  const client = openClient(parts, rereadCredential);
   onStop(() => client.close());
   return {
     sql,
@@ -47,4 +51,61 @@ export function createSync(
     recent: new RecentAnswers(),
     tracer,
   };
+}
+
+/**
+ * Picks a rotated credential up from its files (partner rule 5.4). Read after an answer of the
+ * auth class, and again before the next request: a file may be written between the two, or have been read half written.
+ */
+function credentialReader(
+  { partner }: Config,
+  log: Log,
+  onChange: (isOtherKey: boolean) => void,
+): () => void {
+  return () => {
+    const isOtherKey = partner.apiKey.refresh();
+    const isOtherSecret = partner.secret.refresh();
+    if (!isOtherKey && !isOtherSecret) return;
+    log.info({ event: 'credential.changed' });
+    onChange(isOtherKey);
+  };
+}
+
+/**
+ * The client of the partner that the configuration names, which reads by what is known of undocumented names; answers
+ * of the auth class have the credential read again.
+ */
+function openClient(
+  { config, clock, clocks, names, telemetry }: Omit<Parts, 'sync'>,
+  rereadCredential: () => void,
+): PartnerClient {
+  const { partner } = config;
+  return createPartnerClient({
+    baseUrl: new URL(partner.baseUrl),
+    credentials: () => ({ apiKey: partner.apiKey.read(), secret: partner.secret.read() }),
+    timeoutMs: partner.timeoutMs,
+    bodyKey: partner.fields.bulkBodyKey,
+    priceFields: partner.fields.price,
+    skuField: partner.fields.sku,
+    manifestUrlField: partner.fields.manifestUrl ?? undefined,
+    snapshotIdField: partner.fields.snapshotId ?? undefined,
+    allowInsecure: partner.allowInsecure,
+    proxy: partner.proxy,
+    userAgent: `catalog-mirror/${VERSION}`,
+    clock,
+    formKeeper: names.formKeeper,
+    knownFields: names.knownFields,
+    onForm: ({ kind, field, instead }) =>
+      telemetry.onSync({
+        event: kind === 'missing' ? 'price-form.missing' : 'price-form.let-go',
+        field,
+        instead,
+      }),
+    observe(observation) {
+      telemetry.onRequest(observation);
+      const { date, outcome } = observation;
+      if (date !== null) clocks.partnerAnswered(date);
+      if (outcome !== 'ok' && AUTH_CLASS.has(outcome)) rereadCredential();
+    },
+  });
 }

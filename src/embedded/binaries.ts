@@ -3,8 +3,7 @@ import { createRequire } from 'node:module';
 import { basename, dirname, join, relative } from 'node:path';
 import { type ServiceUser, runCommand } from './command.ts';
 import { makeFolders } from './data-dir.ts';
-import { EmbeddedError, unless } from './errors.ts';
-import type { EmbeddedLog } from './events.ts';
+import { EmbeddedError, type EmbeddedLog, unless } from './reports.ts';
 
 /** A usable installation: the folder that holds `bin`, `lib` and `share`, and its major version. */
 export interface Binaries {

@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process';
 import { constants } from 'node:os';
-import { errorCode } from '../lib/error-code.ts';
-import { EmbeddedError } from './errors.ts';
+import { errorCode } from '../lib/errors.ts';
+import { EmbeddedError } from './reports.ts';
 
 /** The user that Postgres runs as where it cannot run as the user of this process. */
 export interface ServiceUser {

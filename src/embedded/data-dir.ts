@@ -12,10 +12,9 @@ import {
   symlink,
 } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
-import { errorCode } from '../lib/error-code.ts';
+import { errorCode } from '../lib/errors.ts';
 import { type ServiceUser, canEnter } from './command.ts';
-import { EmbeddedError, unless } from './errors.ts';
-import type { EmbeddedLog } from './events.ts';
+import { EmbeddedError, type EmbeddedLog, unless } from './reports.ts';
 
 /** The data directory and the files that belong to it but must not be inside: they stay with the owner's user. */
 export interface ClusterPaths {

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import type { Binaries } from './binaries.ts';
 import { type ServiceUser, runCommand } from './command.ts';
 import { type ClusterPaths, readState } from './data-dir.ts';
-import { EmbeddedError, unless } from './errors.ts';
+import { EmbeddedError, unless } from './reports.ts';
 
 /**
  * Makes sure that there is a cluster, with initdb where the data directory is empty or an initdb was cut off, and

@@ -1,8 +1,8 @@
 import { readFile, rm, writeFile } from 'node:fs/promises';
 import { DatabaseSync } from 'node:sqlite';
 import type { Clock } from '../lib/clock.ts';
-import { errorCode } from '../lib/error-code.ts';
-import { EmbeddedError } from './errors.ts';
+import { errorCode } from '../lib/errors.ts';
+import { EmbeddedError } from './reports.ts';
 
 export interface OwnerLock {
   release(): Promise<void>;

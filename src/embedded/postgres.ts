@@ -1,14 +1,22 @@
 import { readFile, realpath } from 'node:fs/promises';
 import { basename, dirname, join, resolve } from 'node:path';
-import { systemClock, type Clock } from '../lib/clock.ts';
+import { type Clock, systemClock } from '../lib/clock.ts';
 import { findPlatformPackage, prepareBinaries } from './binaries.ts';
 import { chooseAccount } from './command.ts';
-import { clusterPaths, makeFolders, onDisk, ownerOf, placeDataDir, type ClusterPaths } from './data-dir.ts';
-import type { EmbeddedLog } from './events.ts';
+import {
+  clusterPaths,
+  type ClusterPaths,
+  makeFolders,
+  onDisk,
+  ownerOf,
+  placeDataDir,
+  readState,
+} from './data-dir.ts';
 import { ensureCluster } from './initdb.ts';
 import { acquireOwnerLock, type OwnerLock } from './lock.ts';
-import { clearOrphans } from './processes.ts';
-import { startServer, type Server } from './server.ts';
+import { clearOrphans, clusterProcesses, parsePostmasterFile } from './processes.ts';
+import { type EmbeddedLog, unless } from './reports.ts';
+import { type Server, startServer } from './server.ts';
 import { startWatchdog, type Watchdog } from './watchdog.ts';
 
 export interface EmbeddedPostgres {
@@ -152,4 +160,38 @@ function own(parts: {
     stop,
     [Symbol.asyncDispose]: stop,
   };
+}
+
+/**
+ * What a data directory holds for those who only read: no cluster, one that is not running, or one that takes
+ * connections at `url`.
+ */
+export type FoundCluster =
+  | { readonly state: 'none' }
+  | { readonly state: 'stopped' }
+  | { readonly state: 'running'; readonly url: string };
+
+/**
+ * Finds the embedded Postgres of another process on this machine. Creates and changes nothing. A `postmaster.pid`
+ * that a crash has left behind does not count: the process has to be a Postgres of this directory.
+ *
+ * @throws EmbeddedError `data-dir` where the directory cannot be read, or holds something else
+ */
+export async function findEmbeddedPostgres(dataDir: string): Promise<FoundCluster> {
+  const asked = resolve(dataDir);
+  return await onDisk(asked, async () => {
+    const home = await unless(['ENOENT'], realpath(asked));
+    const paths = clusterPaths(asked);
+    if (home === undefined || (await readState(home, paths)) !== 'cluster') return { state: 'none' };
+    const text = await unless(['ENOENT'], readFile(join(home, 'postmaster.pid'), 'utf8'));
+    const server = text === undefined ? null : parsePostmasterFile(text);
+    if (text === undefined || server === null) return { state: 'stopped' };
+    if (!(await clusterProcesses(home)).includes(server.pid)) return { state: 'stopped' };
+    const password = (await readFile(paths.passwordFile, 'utf8')).trim();
+    // Fourth line: the port (PostgreSQL documentation, "postmaster.pid").
+    const port = Number(text.split('\n')[3]);
+    return port > 0
+      ? { state: 'running', url: `postgres://postgres:${password}@127.0.0.1:${port}/postgres` }
+      : { state: 'stopped' };
+  });
 }

@@ -1,11 +1,10 @@
 import { readdir, readFile, readlink, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Clock } from '../lib/clock.ts';
-import { errorCode } from '../lib/error-code.ts';
+import { errorCode } from '../lib/errors.ts';
 import { runCommand } from './command.ts';
-import { EmbeddedError, unless } from './errors.ts';
-import type { EmbeddedLog } from './events.ts';
 import { isAlive } from './lock.ts';
+import { EmbeddedError, type EmbeddedLog, unless } from './reports.ts';
 
 /** What `postmaster.pid` says: the server's pid, and whether it takes connections. */
 export interface PostmasterFile {

@@ -4,12 +4,11 @@ import { open, readFile, rm } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { basename, join } from 'node:path';
 import type { Clock } from '../lib/clock.ts';
-import { errorCode } from '../lib/error-code.ts';
+import { errorCode } from '../lib/errors.ts';
 import type { Binaries } from './binaries.ts';
 import { type ServiceUser, CHILD_ENV } from './command.ts';
-import { EmbeddedError, unless } from './errors.ts';
-import type { EmbeddedLog } from './events.ts';
 import { escalate, readPostmasterFile, STOP_STEPS, waitUntil } from './processes.ts';
+import { EmbeddedError, type EmbeddedLog, unless } from './reports.ts';
 import type { Watchdog } from './watchdog.ts';
 
 export interface ServerSpec {

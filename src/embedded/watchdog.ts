@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
 import { CHILD_ENV } from './command.ts';
-import type { EmbeddedLog } from './events.ts';
+import type { EmbeddedLog } from './reports.ts';
 
 /**
  * Ends the server when its owner is gone: stdin is a pipe that only the owner holds, so that its end of file is the

@@ -1,4 +1,4 @@
-import { shownJson } from '../lib/shown-json.ts';
+import { shownJson } from '../lib/json.ts';
 import type { Change } from '../store/history/feed.ts';
 
 /** A position as JSON has it: a number as long as every reader reads it exactly, from 2^53 on its digits as text. */

@@ -1,6 +1,6 @@
 import { closeSync, fstatSync, ftruncateSync, openSync, readSync, writeSync } from 'node:fs';
 import type { Writable } from 'node:stream';
-import { errorCode } from '../lib/error-code.ts';
+import { errorCode } from '../lib/errors.ts';
 import type { Batch } from './batch.ts';
 import type { Result } from './delivery.ts';
 import type { Sink } from './sink.ts';

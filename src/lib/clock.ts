@@ -1,4 +1,5 @@
 import { setTimeout as timer } from 'node:timers/promises';
+import { errorCode } from './errors.ts';
 
 /** Time and sleep, passed in wherever code needs them, so that tests and simulations run on a clock of their own. */
 export interface Clock {
@@ -22,3 +23,25 @@ export const systemClock: Clock = {
     }
   },
 };
+
+const LATE = 'ETIMEDOUT';
+
+/**
+ * The promise's result, or an error with code ETIMEDOUT after `timeoutMs`; what the promise waits for is not stopped.
+ * For clients that may wait forever, as that of Redis does while its server is down.
+ */
+export async function within<T>(promise: Promise<T>, timeoutMs: number): Promise<T> {
+  let alarm: NodeJS.Timeout | undefined;
+  const timeout = new Promise<never>((_, reject) => {
+    const late = Object.assign(new Error(`no answer within ${timeoutMs} ms`), { code: LATE });
+    alarm = setTimeout(() => reject(late), timeoutMs);
+  });
+  try {
+    return await Promise.race([promise, timeout]);
+  } finally {
+    clearTimeout(alarm);
+  }
+}
+
+/** Whether it is that error. */
+export const isOutOfTime = (error: unknown): boolean => errorCode(error) === LATE;

@@ -5,7 +5,7 @@ import {
   createSecureContext,
   type SecureContext,
 } from 'node:tls';
-import { errorCode } from './error-code.ts';
+import { errorCode } from './errors.ts';
 import { bareHost } from './host-name.ts';
 
 /**

@@ -68,7 +68,7 @@ export interface FormsFound {
  * Takes in the forms of an answer's entries (null: none has a price). Out: what is known then, the same object where
  * nothing has changed; and what is to be said of it. `now` in milliseconds. Pure.
  */
-export function noteForm(
+function noteForm(
   known: FormMemory,
   { form = null, also = null }: FormsFound,
   priceFields: readonly string[],

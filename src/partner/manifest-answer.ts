@@ -1,4 +1,4 @@
-import { isObject } from '../lib/json-object.ts';
+import { isObject } from '../lib/json.ts';
 import type { ManifestMeta } from './answers.ts';
 import { INT4_MAX } from './limits.ts';
 import {

@@ -27,7 +27,7 @@ import { factsOfWay, tunnelConnector } from './tunnel.ts';
 export type { ManifestLine, RejectedLine } from './manifest-lines.ts';
 
 /** Limits of one manifest file; beyond any of the first, second and last it is 'file-too-large'. */
-export interface ManifestFileCaps {
+interface ManifestFileCaps {
   /** Bytes over the wire; 8 GiB. */
   compressedBytes: number;
   /** Bytes after decompression; 64 GiB. */

@@ -1,10 +1,9 @@
 import { z } from 'zod';
 import { eachColumn, METADATA, type Metadata } from '../declared/metadata.ts';
-import { isObject } from '../lib/json-object.ts';
+import { isObject } from '../lib/json.ts';
 import type { BulkAnswer, DeltaAnswer, LowestRecord, UnreadableRecord } from './answers.ts';
 import { PartnerError } from './errors.ts';
-import { lostMember } from './repeated-member.ts';
-import { withoutUnclear } from './repeated-records.ts';
+import { lostMember, withoutUnclear } from './repeated-members.ts';
 import {
   type EntryForm,
   formOf,

@@ -9,8 +9,8 @@ import {
   Worker,
 } from 'bullmq';
 import { Redis, type RedisOptions, ReplyError } from 'ioredis';
+import { within } from '../lib/clock.ts';
 import { rereadingConnection, withoutTls } from '../lib/tls.ts';
-import { within } from '../lib/within.ts';
 import { type DatabaseUrl, KEEP_ALIVE_MS } from '../store/connection/db.ts';
 import { isLoginRejected } from '../store/connection/sql-errors.ts';
 import type { QueueName } from './jobs.ts';

@@ -1,6 +1,5 @@
 import type { Job } from 'bullmq';
-import type { Clock } from '../lib/clock.ts';
-import { within } from '../lib/within.ts';
+import { type Clock, within } from '../lib/clock.ts';
 import { type Sql, transaction } from '../store/connection/db.ts';
 import { waitForLock } from '../store/connection/locks.ts';
 import { overdueTasks, type TaskName } from '../store/ledger/tasks.ts';

@@ -37,12 +37,12 @@ export class Labels {
   }
 }
 
-export function orderOf(path: string): string | null {
+function orderOf(path: string): string | null {
   return /^\/files\/labels\/([^/]+)\.pdf$/.exec(path)?.[1] ?? null;
 }
 
 /** The label of an order, addressed to a buyer who does not exist: the same for the same seed and order. */
-export function labelPdf(seed: number, order: Order): Buffer {
+function labelPdf(seed: number, order: Order): Buffer {
   const rng = createRng(mix(mix(seed, 31), order.seq));
   return textPdf([
     'SHIPPING LABEL',
@@ -58,7 +58,7 @@ export function labelPdf(seed: number, order: Order): Buffer {
 }
 
 /** A one-page PDF (A6) that shows lines of text. What is not ASCII shows as a question mark. */
-export function textPdf(lines: readonly string[]): Buffer {
+function textPdf(lines: readonly string[]): Buffer {
   const shown = lines.map((line) => `(${escape(line)}) Tj T*`).join('\n');
   const content = `BT\n/F1 10 Tf\n16 TL\n24 380 Td\n${shown}\nET`;
   const objects = [

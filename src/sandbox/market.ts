@@ -2,15 +2,17 @@ import {
   type AddOptions,
   bornDetails,
   bornSizes,
+  type Details,
   drawSizes,
   drawSku,
+  EXAMPLES,
+  exampleSizes,
   HOSTILE_SKUS,
+  MIN_SKUS_WITH_EXAMPLES,
   movedSizes,
-  type Details,
   type Product,
   type Sizes,
 } from './catalogue.ts';
-import { EXAMPLES, exampleSizes, MIN_SKUS_WITH_EXAMPLES } from './examples.ts';
 import type { Settings } from './options.ts';
 import { createRng, mix, type Rng } from './rng.ts';
 
@@ -56,7 +58,7 @@ export class Market {
   readonly moved = new Set<Item>();
   /** Items that were withdrawn or removed, oldest first: candidates for a relisting. */
   readonly gone = new Set<Item>();
-  /** The items of examples.ts: no random move touches them. */
+  /** The examples of catalogue.ts: no random move touches them. */
   readonly examples = new Set<Item>();
   readonly failing = new Set<string>();
   readonly refused = new Set<string>();

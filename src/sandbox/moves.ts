@@ -1,4 +1,4 @@
-import { missingSize } from './catalogue.ts';
+import { CORRECTED, missingSize, MOVING } from './catalogue.ts';
 import type { Item, Market } from './market.ts';
 
 const TRIES = 64;
@@ -119,4 +119,132 @@ function renameProduct(market: Market): void {
       name: `${product.brand} ${product.model} ${market.rng.pick(PAINTS)} ${market.rng.int(1000)}`,
     });
   });
+}
+
+/*
+ * Products of one brand and model are a line: what is news for one is news for the others, and their prices move
+ * together.
+ */
+
+export interface ProductLine {
+  readonly brand: string;
+  readonly model: string;
+}
+
+export interface Released extends ProductLine {
+  /** SKUs whose prices moved. */
+  readonly skus: readonly string[];
+}
+
+/** Parts of a line's SKUs, and of the sizes of each, that move; and how far, as a part of the price. */
+const SKUS_PART = 0.7;
+const SIZES_PART = 0.8;
+const MIN_MOVE = 0.05;
+const MAX_MOVE = 0.3;
+const MIN_PRICE = 50;
+
+/**
+ * Most sizes of most SKUs of a line move, all in one direction. Null: there is none of these names with anything on
+ * offer.
+ */
+export function releaseLine(market: Market, wanted: Partial<ProductLine>): Released | null {
+  const line = largestLine(market, wanted);
+  if (line === null) return null;
+  const { rng, examples } = market;
+  const direction = rng.chance(0.5) ? 1 : -1;
+  const skus: string[] = [];
+  for (const item of line.items) {
+    if (examples.has(item) || !rng.chance(SKUS_PART)) continue;
+    skus.push(item.sku);
+    const sizes = [...market.sizesOf(item)];
+    // At least most of them, however few there are.
+    const unmoved = rng.int(Math.floor(sizes.length * (1 - SIZES_PART)) + 1);
+    for (const [size, price] of sizes.slice(unmoved)) {
+      if (price === null) continue;
+      const move = 1 + direction * (MIN_MOVE + rng.next() * (MAX_MOVE - MIN_MOVE));
+      const after = Math.max(MIN_PRICE, Math.round(price * move));
+      market.setPrice(item.sku, size, after === price ? price + 1 : after);
+    }
+  }
+  return { brand: line.brand, model: line.model, skus };
+}
+
+/** The line with the most live SKUs on offer, of those that are wanted. */
+function largestLine(
+  market: Market,
+  { brand, model }: Partial<ProductLine>,
+): (ProductLine & { readonly items: readonly Item[] }) | null {
+  const lines = new Map<string, ProductLine & { readonly items: Item[]; live: number }>();
+  for (const item of market.items) {
+    if (!item.rows || market.sizesOf(item).size === 0) continue;
+    const { product } = market.detailsOf(item);
+    if ((brand ?? product.brand) !== product.brand || (model ?? product.model) !== product.model) continue;
+    const key = JSON.stringify([product.brand, product.model]);
+    const line = lines.get(key) ?? { brand: product.brand, model: product.model, items: [], live: 0 };
+    line.items.push(item);
+    line.live += Number(market.isLive(item));
+    lines.set(key, line);
+  }
+  return [...lines.values()].toSorted((a, b) => b.live - a.live)[0] ?? null;
+}
+
+/** All below what size 9 costs at first by more than 3 %. */
+const PRICES_OF_9 = [4800, 4690, 4770, 4620, 4730] as const;
+const PRICES_OF_CORRECTED = [7500, 7400, 7450, 7350, 7550] as const;
+const CORRECTIONS = ['EU', 'UK', 'CM', 'US'] as const;
+
+/**
+ * Steps of the first moves: in each of the demo's first two snapshots one, so that a mirror soon has a history of
+ * them. Then seldom, as a mirror that has been told of a move, and not yet asked, has no price that is safe to use.
+ */
+const FIRST_TURNS: readonly number[] = [4, 11];
+const TURN_EVERY = 30;
+
+/** What happens to the examples, beside the random moves, which spare them. */
+export class ExampleMoves {
+  readonly #market: Market;
+  #steps = 0;
+  #turns = 0;
+  #corrections = 0;
+
+  constructor(market: Market) {
+    this.#market = market;
+  }
+
+  /** One step of the market. An example that was withdrawn or removed by hand stays so. */
+  step(): void {
+    this.#steps += 1;
+    if (!FIRST_TURNS.includes(this.#steps) && this.#steps % TURN_EVERY !== 0) return;
+    if (this.#isOffered(MOVING.sku)) this.#moveSizes();
+    if (this.#isOffered(CORRECTED.sku)) this.#correct();
+    this.#turns += 1;
+  }
+
+  #moveSizes(): void {
+    this.#market.setPrice(MOVING.sku, '9', nth(PRICES_OF_9, this.#turns));
+    if (this.#turns % 2 === 1) this.#market.dropSize(MOVING.sku, '11');
+    else this.#market.setPrice(MOVING.sku, '11', MOVING.sizes['11'] ?? null);
+  }
+
+  #correct(): void {
+    this.#market.setPrice(CORRECTED.sku, '8', nth(PRICES_OF_CORRECTED, this.#turns));
+    if (this.#turns % (this.#turns < 4 ? 2 : 8) !== 1) return;
+    this.#market.correctSizeType(CORRECTED.sku, nth(CORRECTIONS, this.#corrections));
+    this.#corrections += 1;
+  }
+
+  #isOffered(sku: string): boolean {
+    const item: Item | undefined = this.#market.find(sku);
+    return (
+      item !== undefined &&
+      this.#market.examples.has(item) &&
+      item.rows &&
+      item.priceable &&
+      this.#market.sizesOf(item).size > 0
+    );
+  }
+}
+
+function nth<T>(list: readonly [T, ...T[]], at: number): T {
+  return list[at % list.length] ?? list[0];
 }

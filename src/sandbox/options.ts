@@ -132,7 +132,7 @@ const DEFAULT_DIALECT: Dialect = {
 };
 
 /** Options that a sandbox cannot be started with. */
-export class SandboxOptionsError extends Error {
+class SandboxOptionsError extends Error {
   override readonly name = 'SandboxOptionsError';
   readonly kind = 'sandbox-options';
   /** One a line, by the option's name. */

@@ -2,7 +2,7 @@ import { answerBulk, answerDelta, answerLowest, answerManifest, manifestFile } f
 import type { RouteName } from './faults.ts';
 import { answerIntake } from './intake.ts';
 import { answerLabel, labelFile } from './labels.ts';
-import { answerCreate, answerEdit, answerListings } from './listings/handlers.ts';
+import { answerCreate, answerEdit, answerListings } from './listings.ts';
 import {
   answerConfirm,
   answerOrder,

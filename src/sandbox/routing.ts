@@ -32,7 +32,7 @@ export interface ApiRoute extends RouteBase {
 }
 
 /** A presigned file, or the sandbox's own page: no credential, no count. */
-export interface PlainRoute extends RouteBase {
+interface PlainRoute extends RouteBase {
   readonly origin: 'files' | 'page';
   handle(services: Services, call: PlainCall): Reply;
 }

@@ -7,7 +7,7 @@ import { Exchanges } from './exchange.ts';
 import type { Faults, Route } from './faults.ts';
 import { baseOf, urlOf } from './hosts.ts';
 import type { Intake } from './intake.ts';
-import type { Listings } from './listings/listings.ts';
+import type { Listings } from './listings.ts';
 import { resolveOptions, type SandboxOptions, type Settings } from './options.ts';
 import type { SupplierAccount } from './orders/order.ts';
 import type { Orders } from './orders/orders.ts';

@@ -4,7 +4,7 @@ import { Presigner, Signatures } from './files.ts';
 import { Gate, LiveLimiter } from './gate.ts';
 import { Intake } from './intake.ts';
 import { Labels } from './labels.ts';
-import { Listings } from './listings/listings.ts';
+import { Listings } from './listings.ts';
 import type { Settings } from './options.ts';
 import { SupplierAccount } from './orders/order.ts';
 import { Orders } from './orders/orders.ts';

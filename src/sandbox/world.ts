@@ -1,11 +1,9 @@
 import type { Details, Product, Sizes } from './catalogue.ts';
 import type { AddOptions } from './catalogue.ts';
-import { ExampleMoves } from './example-moves.ts';
 import { HintTeller, type ToldHints } from './hints.ts';
 import { Market, type Item, type PriceSource } from './market.ts';
-import { stepMarket } from './moves.ts';
+import { ExampleMoves, type ProductLine, type Released, releaseLine, stepMarket } from './moves.ts';
 import type { Settings } from './options.ts';
-import { type ProductLine, type Released, releaseLine } from './releases.ts';
 import type { Rng } from './rng.ts';
 import { SnapshotChain, type CatalogCode, type Delta, type Snapshot } from './snapshots.ts';
 

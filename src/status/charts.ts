@@ -2,11 +2,21 @@ import { formatAge } from '../lib/duration.ts';
 import { count } from '../lib/format.ts';
 import type { Targets } from '../store/catalog/sync-state.ts';
 import type { CohortSample, Sample } from '../store/status/samples.ts';
-import { chart, type ChartLine, type Mark } from './chart.ts';
+import {
+  chart,
+  type ChartLine,
+  columnsOf,
+  gapsOf,
+  isKnown,
+  type Mark,
+  type Range,
+  rangesAt,
+  spansOf,
+  valuesOf,
+} from './chart.ts';
 import { sum, targetSeconds } from './format.ts';
 import { html, type Html } from './html.ts';
 import { MIRROR_STATES, type MirrorState } from './reason.ts';
-import { columnsOf, gapsOf, isKnown, type Range, rangesAt, spansOf, valuesOf } from './series.ts';
 
 /* The charts of the status page, of the last hour and of the last day each. Pure. */
 

@@ -1,6 +1,7 @@
 import { formatAge } from '../lib/duration.ts';
 import { count, plural } from '../lib/format.ts';
 import type { TaskState } from '../store/ledger/tasks.ts';
+import { isKnown } from './chart.ts';
 import {
   ageChart,
   backlogChart,
@@ -25,7 +26,6 @@ import {
   targetSeconds,
 } from './format.ts';
 import { html, type Html } from './html.ts';
-import { isKnown } from './series.ts';
 import type { Status } from './status.ts';
 
 /* What the page shows of a status, a card each. Every card has its place, whatever is in it. */

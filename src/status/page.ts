@@ -19,8 +19,7 @@ import {
   prose,
   syncs,
 } from './page-sections.ts';
-import type { Reason } from './reason.ts';
-import { runbookOf } from './runbooks.ts';
+import { type Reason, runbookOf } from './reason.ts';
 import type { Status } from './status.ts';
 
 export interface ShownProblem {

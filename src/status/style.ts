@@ -1,5 +1,5 @@
 import { styleText } from 'node:util';
-import { UNSEEN } from '../lib/shown-json.ts';
+import { UNSEEN } from '../lib/json.ts';
 
 export interface Terminal {
   /** Columns; null: lines are as long as they are (a pipe, a file). */

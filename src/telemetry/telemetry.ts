@@ -8,12 +8,12 @@ import type { StatementAtWork } from '../store/connection/at-work.ts';
 import type { LockHolder } from '../store/status/lock-holders.ts';
 import type { ClockEvent } from '../sync/clocks.ts';
 import type { SyncEvent } from '../sync/events.ts';
-import { clockLines } from './log/clock-lines.ts';
-import { createTaskLines, paceLines, storeLines } from './log/lines.ts';
+import { clockLines, createTaskLines, paceLines } from './log/lines.ts';
 import type { Log } from './log/logger.ts';
+import { storeLines } from './log/store-lines.ts';
+import { waitLines } from './log/store-lines.ts';
 import { createBulkLines, createSyncLines, type BacklogCounts } from './log/sync-lines.ts';
 import { createLogThrottle } from './log/throttle.ts';
-import { waitLines } from './log/wait-lines.ts';
 import type { Metrics } from './metrics/metrics.ts';
 
 /*

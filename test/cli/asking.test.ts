@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { askAbout } from '../../src/cli/verify/asking.ts';
+import { askAbout } from '../../src/cli/verify.ts';
 import type { HeldSku } from '../../src/store/trust/verification.ts';
 
 const SKUS = Array.from({ length: 250 }, (_, at) => `S${at}`);

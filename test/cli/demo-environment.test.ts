@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { demoEnvironment } from '../../src/cli/demo/environment.ts';
+import { demoEnvironment } from '../../src/cli/demo-environment.ts';
 import { type Config, loadConfig } from '../../src/config/config.ts';
 import type { Environment } from '../../src/config/environment.ts';
 import { PRODUCTION } from '../support/production.ts';

@@ -1,7 +1,7 @@
 import { stripVTControlCharacters } from 'node:util';
 import { describe, expect, test } from 'vitest';
-import { accessLines, keptLines } from '../../src/cli/demo/access.ts';
-import { demoLine, demoPanel, demoStep, type DemoView, isLoading } from '../../src/cli/demo/panel.ts';
+import { accessLines, keptLines } from '../../src/cli/demo-environment.ts';
+import { demoLine, demoPanel, demoStep, type DemoView, isLoading } from '../../src/cli/demo-panel.ts';
 import { createPanel } from '../../src/cli/terminal.ts';
 import type { Terminal } from '../../src/status/style.ts';
 import { CASES, healthOf, NOW } from '../status/cases.ts';

@@ -2,9 +2,11 @@ import { readdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { chooseCluster } from '../../src/cli/mirror.ts';
-import { findEmbeddedPostgres } from '../../src/embedded/find.ts';
-import type { FoundCluster } from '../../src/embedded/find.ts';
-import { startEmbeddedPostgres } from '../../src/embedded/postgres.ts';
+import {
+  findEmbeddedPostgres,
+  type FoundCluster,
+  startEmbeddedPostgres,
+} from '../../src/embedded/postgres.ts';
 import { startSandbox } from '../../src/sandbox/index.ts';
 import { connect } from '../../src/store/connection/db.ts';
 import { noteAccount } from '../../src/store/setup/account.ts';

@@ -2,7 +2,7 @@ import { open, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { parquetMetadata, parquetReadObjects } from 'hyparquet';
 import { expect, test } from 'vitest';
-import { writeParquet } from '../../src/cli/export/parquet.ts';
+import { writeParquet } from '../../src/cli/export-parquet.ts';
 import type { ExportColumn } from '../../src/store/history/export.ts';
 import { temporaryFolder } from '../support/process.ts';
 

@@ -4,7 +4,7 @@ import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
-import { createPendingFile } from '../../src/cli/export/pending-file.ts';
+import { createPendingFile } from '../../src/cli/export-pending-file.ts';
 
 async function folderOf(): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'pending-'));

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { explain } from '../../src/cli/print-error.ts';
+import { explain } from '../../src/cli/errors.ts';
 
 test('an error is said with its causes, and with what to do', () => {
   const error = Object.assign(new Error('no answer', { cause: new Error('refused') }), { hint: 'start it' });

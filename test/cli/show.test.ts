@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
-import type { Explained } from '../../src/cli/show/explained.ts';
-import { storyOf } from '../../src/cli/show/story.ts';
+import type { Explained } from '../../src/cli/show-explained.ts';
+import { storyOf } from '../../src/cli/show-story.ts';
 
 const AT = '2026-11-21T12:00:00Z';
 const minutesAgo = (minutes: number) => new Date(Date.parse(AT) - minutes * 60_000).toISOString();

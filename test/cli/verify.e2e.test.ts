@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import type { Verification } from '../../src/cli/verify/report.ts';
+import type { Verification } from '../../src/cli/verify-report.ts';
 import type { App } from '../../src/daemon/app.ts';
 import { drawSample, markForVerification, readVerified } from '../../src/store/trust/verification.ts';
 import { runProgram } from '../support/process.ts';

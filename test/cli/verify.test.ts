@@ -1,7 +1,13 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { intervalOf, sharesOf, type Verified, verified } from '../../src/cli/verify/figures.ts';
-import { reportOf, verificationOf } from '../../src/cli/verify/report.ts';
+import {
+  intervalOf,
+  reportOf,
+  sharesOf,
+  verificationOf,
+  type Verified,
+  verified,
+} from '../../src/cli/verify-report.ts';
 import { createRng } from '../../src/sandbox/rng.ts';
 import type { HeldSku } from '../../src/store/trust/verification.ts';
 import { some } from '../support/soak.ts';

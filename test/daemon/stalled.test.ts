@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { watchJobs } from '../../src/daemon/stalled.ts';
+import { watchJobs } from '../../src/daemon/watches.ts';
 import type { Clock } from '../../src/lib/clock.ts';
 import type { Log } from '../../src/telemetry/log/logger.ts';
 

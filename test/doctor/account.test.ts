@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { judgeAccount } from '../../src/cli/doctor/account.ts';
+import { judgeAccount } from '../../src/cli/doctor/configuration.ts';
 import { loadConfig } from '../../src/config/config.ts';
 import type { KnownAccount } from '../../src/store/setup/account.ts';
 

@@ -21,7 +21,7 @@ export const COMMANDS: readonly Mutant[] = [
     ],
   ),
   ...faultsOf(
-    'src/embedded/find.ts',
+    'src/embedded/postgres.ts',
     ['test/cli/mirror.e2e.test.ts'],
     [
       'commands: what a crash has left behind is a server',
@@ -41,7 +41,7 @@ export const COMMANDS: readonly Mutant[] = [
     ],
   ),
   ...faultsOf(
-    'src/cli/stopped.ts',
+    'src/cli/process.ts',
     ['test/cli/sql.e2e.test.ts'],
     ['sql: Ctrl-C leaves the query running', "signal.addEventListener('abort', cancel);", ''],
   ),
@@ -114,7 +114,7 @@ export const COMMANDS: readonly Mutant[] = [
     ],
   ),
   ...faultsOf(
-    'src/cli/verify/asking.ts',
+    'src/cli/verify.ts',
     ['test/cli/asking.test.ts'],
     ['verify: waits anew for each hundred SKUs once the daemon is gone', ' && !isSilent; from', '; from'],
     [
@@ -193,7 +193,7 @@ export const COMMANDS: readonly Mutant[] = [
     ],
   ),
   ...faultsOf(
-    'src/cli/demo/panel.ts',
+    'src/cli/demo-panel.ts',
     ['test/cli/demo-panel.test.ts'],
     ['panel: falls back to the load', '  const first = isFilled\n', '  const first = !isLoading(view)\n'],
     ['panel: as wide as it likes', 'whole.length <= width ? whole', 'width > 0 ? whole'],

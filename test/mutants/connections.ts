@@ -118,7 +118,7 @@ export const CONNECTIONS: readonly Mutant[] = [
     ['slow statements: Postgres does not answer while it is at work', 'busyText(atWork) ?? ', ''],
   ),
   ...faultsOf(
-    'src/daemon/stalled.ts',
+    'src/daemon/watches.ts',
     ['test/daemon/stalled.test.ts'],
     ['slow statements: a daemon that waits for one is stalled', 'atWork().length === 0 && ', ''],
   ),
@@ -206,7 +206,7 @@ export const CONNECTIONS: readonly Mutant[] = [
   },
   {
     breaks: 'connections: one more than the setting says',
-    file: 'src/daemon/connections.ts',
+    file: 'src/daemon/database.ts',
     from: 'const LONE = 2;',
     to: 'const LONE = 1;',
     tests: FEW,
@@ -311,7 +311,7 @@ export const CONNECTIONS: readonly Mutant[] = [
   },
   {
     breaks: 'stalled: at the first look',
-    file: 'src/daemon/stalled.ts',
+    file: 'src/daemon/watches.ts',
     from: 'const CHECKS = 5;',
     to: 'const CHECKS = 1;',
     tests: ['test/daemon/stalled.test.ts'],

@@ -9,7 +9,7 @@ const SHOWN = ['test/config-effective.test.ts'];
  */
 export const ENVIRONMENT: readonly Mutant[] = [
   ...faultsOf(
-    'src/config/env-file.ts',
+    'src/config/environment.ts',
     FILE,
     [
       'env-file: an empty variable of the environment is none',
@@ -83,7 +83,7 @@ export const ENVIRONMENT: readonly Mutant[] = [
     ['urls: several hosts are taken', "!name.includes(',')", 'true'],
   ),
   ...faultsOf(
-    'src/cli/demo/environment.ts',
+    'src/cli/demo-environment.ts',
     ['test/cli/demo-environment.test.ts'],
     ['demo: its workers join those of production', "'queues', ", ''],
     ['demo: it has the scope of production', ", 'catalog.scope'", ''],

@@ -294,7 +294,7 @@ export const FOLLOWERS: readonly Mutant[] = [
     ['history: a day begins with its correction', 'AND NOT size_type_changed THEN first', 'THEN first'],
   ),
   ...faultsOf(
-    'src/telemetry/traces/export-lines.ts',
+    'src/telemetry/traces/sdk.ts',
     ['test/telemetry/tracing.test.ts'],
     ['traces: lost spans are told of once', 'lost += spans;', 'lost = spans;'],
     [

@@ -120,10 +120,10 @@ export const LEARNED_NAMES: readonly Mutant[] = [
     'WHERE missing_since > moment AND learned_at < moment;',
   ]),
   ...faultsOf(
-    'src/daemon/partner.ts',
+    'src/daemon/sync.ts',
     RESTARTED,
-    ['learned names: a restart reads another member', '    formKeeper,\n', ''],
-    ['learned names: a restart cannot read the manifest', '    knownFields,\n', ''],
+    ['learned names: a restart reads another member', '    formKeeper: names.formKeeper,\n', ''],
+    ['learned names: a restart cannot read the manifest', '    knownFields: names.knownFields,\n', ''],
   ),
   ...faultsOf(
     'src/cli/doctor/discovery/shapes.ts',

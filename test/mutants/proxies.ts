@@ -81,7 +81,7 @@ export const PROXIES: readonly Mutant[] = [
     'isToken ? MASK : login',
     'login',
   ]),
-  ...faultsOf('src/config/env-file.ts', SETTINGS, [
+  ...faultsOf('src/config/environment.ts', SETTINGS, [
     'proxies: a file outdoes the environment',
     'inOneSpelling(spelt)',
     'spelt',

@@ -87,7 +87,7 @@ export const READINGS: readonly Mutant[] = [
     ],
   ),
   ...faultsOf(
-    'src/partner/repeated-member.ts',
+    'src/partner/repeated-members.ts',
     ['test/partner/repeated-member.test.ts'],
     ['repeated: the last of two lists is all that counts', 'value !== all.at(-1) && ', 'value === null && '],
     ['repeated: a list that is empty first loses something', ' && !NOTHING.test(value)', ''],
@@ -95,7 +95,7 @@ export const READINGS: readonly Mutant[] = [
     ['repeated: a name that is escaped is another', 'return ESCAPED_LETTER.test(text);', 'return false;'],
   ),
   ...faultsOf(
-    'src/partner/repeated-records.ts',
+    'src/partner/repeated-members.ts',
     ['test/partner/repeated-records.test.ts'],
     ['repeated: the last of two prices counts', 'countMembers(body) === countColons(text)', 'true'],
     ['repeated: the same twice is unclear', 'before !== value &&', ''],

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { PartnerError } from '../../src/partner/errors.ts';
-import { lostMember } from '../../src/partner/repeated-member.ts';
+import { lostMember } from '../../src/partner/repeated-members.ts';
 import { parseDelta } from '../../src/partner/wire.ts';
 
 const NAMES = ['changed', 'removed', 'now_live', 'to_snapshot'];

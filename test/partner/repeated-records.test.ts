@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { withoutUnclear } from '../../src/partner/repeated-records.ts';
+import { withoutUnclear } from '../../src/partner/repeated-members.ts';
 import { parseBulk, readBulk } from '../../src/partner/wire.ts';
 
 const record = (sizes: string, more = '') =>

@@ -1,8 +1,17 @@
 import { assert, array, constant, double, integer, oneof, property } from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { type Chart, chart, stepsOf, topOf } from '../../src/status/chart.ts';
+import {
+  type Chart,
+  chart,
+  columnsOf,
+  gapsOf,
+  rangesAt,
+  spansOf,
+  stepsOf,
+  topOf,
+  valuesOf,
+} from '../../src/status/chart.ts';
 import { changesInHour, courseOf, latest, requestsChart, stateStrips } from '../../src/status/charts.ts';
-import { columnsOf, gapsOf, rangesAt, spansOf, valuesOf } from '../../src/status/series.ts';
 import { NOW } from './cases.ts';
 import { sampleAt, someDay } from './views.ts';
 

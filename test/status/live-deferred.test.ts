@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { judgeHealth } from '../../src/status/health.ts';
-import { runbookOf } from '../../src/status/runbooks.ts';
+import { runbookOf } from '../../src/status/reason.ts';
 import { NO_CEILING } from '../../src/store/live/ceiling.ts';
 import { nothingComputedSince } from '../../src/store/live/live.ts';
 import { factsOf, mirrorWith, NOW } from './cases.ts';

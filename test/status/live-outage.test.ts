@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { judgeHealth } from '../../src/status/health.ts';
-import { runbookOf } from '../../src/status/runbooks.ts';
+import { runbookOf } from '../../src/status/reason.ts';
 import { factsOf, mirrorWith, NOW } from './cases.ts';
 
 test('an outage of the live source is said, with its age and what to do', () => {

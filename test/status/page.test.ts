@@ -4,8 +4,7 @@ import { expect, test } from 'vitest';
 import { html } from '../../src/status/html.ts';
 import { POLICY } from '../../src/status/page-assets.ts';
 import { renderPage } from '../../src/status/page.ts';
-import { REASON_CODES } from '../../src/status/reason.ts';
-import { runbookOf } from '../../src/status/runbooks.ts';
+import { REASON_CODES, runbookOf } from '../../src/status/reason.ts';
 import { CASES, EVERYTHING, healthOf, mirrorWith, NOW } from './cases.ts';
 import { IDENTITY, pageView, sampleAt, someDay } from './views.ts';
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { judgeScope } from '../../src/cli/doctor/scope.ts';
+import { judgeScope } from '../../src/cli/doctor/configuration.ts';
 import { judgeHealth } from '../../src/status/health.ts';
 import { scopeText } from '../../src/status/scope.ts';
 import { screen } from '../../src/status/screen.ts';

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { Explained } from '../../src/cli/show/explained.ts';
+import type { Explained } from '../../src/cli/show-explained.ts';
 import { line, standing } from './manifest.ts';
 import { someCatalog } from './some-catalog.ts';
 import { answerAsked, found, HOUR, mark, removeByDelta, useStore } from './support.ts';

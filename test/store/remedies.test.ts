@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { explain } from '../../src/cli/print-error.ts';
+import { explain } from '../../src/cli/errors.ts';
 import {
   adviceOn,
   obstacleOf,

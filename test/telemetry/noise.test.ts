@@ -1,7 +1,8 @@
 import { afterEach, expect, test } from 'vitest';
 import { captureLibraryOutput } from '../../src/cli/process.ts';
-import { libraryLines, noticeLines } from '../../src/telemetry/log/lines.ts';
+import { libraryLines } from '../../src/telemetry/log/lines.ts';
 import { createLogger } from '../../src/telemetry/log/logger.ts';
+import { noticeLines } from '../../src/telemetry/log/store-lines.ts';
 
 let at = 0;
 const clock = { now: () => at, monotonic: () => at, sleep: () => Promise.resolve() };

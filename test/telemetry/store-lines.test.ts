@@ -1,7 +1,7 @@
 import { ReplyError } from 'ioredis';
 import { expect, test } from 'vitest';
-import { type StoreLines, storeLines } from '../../src/telemetry/log/lines.ts';
 import { createLogger, type Log } from '../../src/telemetry/log/logger.ts';
+import { type StoreLines, storeLines } from '../../src/telemetry/log/store-lines.ts';
 import { createLogThrottle } from '../../src/telemetry/log/throttle.ts';
 import { createMetrics } from '../../src/telemetry/metrics/metrics.ts';
 import { createTelemetry } from '../../src/telemetry/telemetry.ts';

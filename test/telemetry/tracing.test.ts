@@ -5,7 +5,7 @@ import { loadConfig } from '../../src/config/config.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { NO_TRACER } from '../../src/lib/tracer.ts';
 import { createLogger } from '../../src/telemetry/log/logger.ts';
-import { exportLines } from '../../src/telemetry/traces/export-lines.ts';
+import { exportLines } from '../../src/telemetry/traces/sdk.ts';
 import { openTracing, traceUrl } from '../../src/telemetry/traces/tracing.ts';
 import { eventually } from '../support/eventually.ts';
 import { startReceiver } from '../support/otlp-receiver.ts';

@@ -1,7 +1,10 @@
 import type { Config, MirrorConfig } from '../../config/config.ts';
-import { lintCredential, isBasicPair } from '../../config/secrets.ts';
+import { isBasicPair, lintCredential } from '../../config/secrets.ts';
 import { paceLimits, rateFloor, sendsPerWindow } from '../../pace/policy.ts';
-import { type CheckResult, ok, warn } from './check.ts';
+import { whyNothing } from '../../status/scope.ts';
+import type { Scope } from '../../store/sellers/scope.ts';
+import { addressOf, compareAccount, type KnownAccount } from '../../store/setup/account.ts';
+import { type CheckResult, fail, ok, warn } from './check.ts';
 
 /** Signs of a credential damaged on its way. What no credential can hold has ended the start already, by name. */
 export function checkCredential({ partner }: Pick<Config, 'partner'>): CheckResult[] {
@@ -79,4 +82,53 @@ export function judgeShare({ rate }: Pick<MirrorConfig, 'rate'>, others: number 
       ),
     );
   return [ok('request share', text), ...findings];
+}
+
+const ADOPT = 'run `catalog-mirror migrate --adopt-account`';
+/** For a week after PARTNER_API_KEY was replaced, doctor mentions it. */
+const NEWS_MS = 7 * 86_400_000;
+
+/** Whether the database mirrors the account of this configuration. Pure; `now` in epoch milliseconds. */
+export function judgeAccount(
+  { partner }: Pick<Config, 'partner'>,
+  known: KnownAccount,
+  now: number,
+): CheckResult {
+  const { baseUrl } = partner;
+  const replaced = (since: string) =>
+    warn(
+      'account',
+      `PARTNER_API_KEY ${since}, and an api_key identifies an account`,
+      `nothing if it is a new key of the same account; else stop all daemons and ${ADOPT}`,
+    );
+  switch (compareAccount(known, { baseUrl, apiKey: partner.apiKey.read() })) {
+    case 'first':
+      return ok('account', 'none is mirrored yet');
+    case 'other-partner':
+      return fail(
+        'account',
+        `this database mirrors ${known.address}, and PARTNER_BASE_URL is ${addressOf(baseUrl)}`,
+        `use another database, or stop all daemons and ${ADOPT}`,
+      );
+    case 'other-key':
+      return replaced('is another one than the mirror uses');
+    case 'same': {
+      const { keySince, keyReplaced } = known;
+      return keyReplaced && keySince !== null && now - keySince.getTime() < NEWS_MS
+        ? replaced(`was replaced at ${keySince.toISOString()}`)
+        : ok('account', `the mirror is that of ${known.address} and of this api_key`);
+    }
+  }
+}
+
+/** Judges MIRROR_SCOPE by the rules there are. Pure. */
+export function judgeScope({ catalog }: Pick<Config, 'catalog'>, stored: Scope): CheckResult[] {
+  const scoped = catalog.scope === 'scope';
+  const nothing = whyNothing({ ...stored, scoped }, null);
+  if (nothing !== null)
+    return [warn('scope', nothing, 'insert rules into catalog.scope, or set MIRROR_SCOPE=catalog')];
+  if (!scoped) return [];
+  return [
+    ok('scope', `MIRROR_SCOPE is scope: what the rules of catalog.scope say is priced (${stored.rules})`),
+  ];
 }

@@ -277,7 +277,7 @@ function remedy({ suspected, backoffLeftMs }: Refused, now: number): string {
  * The line for a request of this run that was refused: what the partner said, how long requests pause, what to do.
  * `now` in epoch milliseconds.
  */
-export function refusal(error: PartnerError, refused: Refused | null, now: number): CheckResult {
+function refusal(error: PartnerError, refused: Refused | null, now: number): CheckResult {
   if (error.kind === 'account-not-configured') return fail('credential', error.message, error.hint);
   const backoff =
     refused !== null && refused.backoffLeftMs > 0
@@ -290,7 +290,7 @@ export function refusal(error: PartnerError, refused: Refused | null, now: numbe
 /**
  * The line for a request that may not be sent for another `forMs`, and why: `because` is the pacer's reason to wait.
  */
-export function putOff(because: PutOff, forMs: number, refused: Refused | null, now: number): CheckResult {
+function putOff(because: PutOff, forMs: number, refused: Refused | null, now: number): CheckResult {
   if (because === 'paused')
     return warn(
       'partner',

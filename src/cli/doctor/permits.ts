@@ -36,10 +36,7 @@ export function ledgerPermits(sql: Sql, clock: Clock, limits: PaceLimits): Permi
 }
 
 /** What the ledger says of refusals; null while requests are let through. Pure. */
-export function refusedBy(
-  limits: PaceLimits,
-  { state, now }: Pick<PaceView, 'state' | 'now'>,
-): Refused | null {
+function refusedBy(limits: PaceLimits, { state, now }: Pick<PaceView, 'state' | 'now'>): Refused | null {
   const refusal = state === null ? null : refusalOf(limits, state);
   if (state === null || refusal === null) return null;
   return {

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { QueueKeys } from 'bullmq';
 import type { Redis } from 'ioredis';
 import type { MirrorConfig } from '../../config/config.ts';
-import { isOutOfTime, within } from '../../lib/within.ts';
+import { isOutOfTime, within } from '../../lib/clock.ts';
 import { createQueueBackend, openRedis, redisCode } from '../../queues/backend.ts';
 import { fail, type CheckResult, ok, warn } from './check.ts';
 import { judgeEncryption } from './connection.ts';

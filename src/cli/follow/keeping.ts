@@ -1,7 +1,7 @@
 import { processSources } from '../../config/config.ts';
 import type { createWebhook } from '../../follow/webhook.ts';
 import { plural } from '../../lib/format.ts';
-import { shownJson } from '../../lib/shown-json.ts';
+import { shownJson } from '../../lib/json.ts';
 import type { Sql } from '../../store/connection/db.ts';
 import {
   deleteLetter,

@@ -1,12 +1,81 @@
+import { hash, timingSafeEqual } from 'node:crypto';
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
+import { isIP, isIPv4, isIPv6 } from 'node:net';
 import type { SecretSource } from '../../config/secrets.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { hostName } from '../../lib/host-name.ts';
 import type { Log } from '../../telemetry/log/logger.ts';
-import type { LogThrottle } from '../../telemetry/log/throttle.ts';
-import { type Answer, json } from './answer.ts';
-import { hostJudge } from './hosts.ts';
-import { passwordJudge } from './password.ts';
+import { createInterval, type LogThrottle } from '../../telemetry/log/throttle.ts';
+import { type Answer, json } from './routes.ts';
+
+/** What an Authorization header holds. */
+type Credential = 'right' | 'wrong' | 'none';
+
+const REREAD_MS = 1000;
+const BASIC = /^basic +([a-z\d+/]+=*) *$/i;
+const BEARER = /^bearer +(\S+) *$/i;
+
+/** The password of Basic, whatever the user, or the token of Bearer; null for anything else. */
+function presented(authorization: string): string | null {
+  const token = BEARER.exec(authorization)?.[1];
+  if (token !== undefined) return token;
+  const pair = Buffer.from(BASIC.exec(authorization)?.[1] ?? '', 'base64').toString('utf8');
+  const colon = pair.indexOf(':');
+  return colon === -1 ? null : pair.slice(colon + 1);
+}
+
+/** In the same time, wherever the two differ and however long they are. */
+const isSame = (one: string, other: string): boolean =>
+  timingSafeEqual(hash('sha256', one, 'buffer'), hash('sha256', other, 'buffer'));
+
+/**
+ * Returns the judge of Authorization headers. The file of the password, if it is in one, is read again before it is
+ * compared, once a second at most: unlike a rejected credential of ours, one that was withdrawn would go on being
+ * accepted.
+ */
+function passwordJudge(
+  password: SecretSource,
+  clock: Pick<Clock, 'monotonic'>,
+): (authorization: string | undefined) => Credential {
+  const isTime = createInterval(clock, REREAD_MS);
+  return (authorization) => {
+    if (authorization === undefined) return 'none';
+    if (isTime()) password.refresh();
+    const given = presented(authorization);
+    return given !== null && isSame(given, password.read()) ? 'right' : 'wrong';
+  };
+}
+
+/** What the Host of a request says: a host of ours (or none at all), another one, or two at once. */
+type HostJudgement = 'known' | 'unknown' | 'ambiguous';
+
+const AUTHORITY = /^(\[[^\]]*\]|[^:[\]]*)(?::\d{0,5})?$/;
+
+/**
+ * Returns the judge of Host headers. In: the host that is listened on, and further names that lead here. A web page
+ * under a name that somebody has pointed at this machine (DNS rebinding) sends that name, so only these are known:
+ * addresses, which nobody can point elsewhere, `localhost`, and the given names, each with any port. The machine's
+ * own name is not among them: networks hand it out. No Host is known too, because every browser sends one (Node.js
+ * refuses HTTP/1.1 without).
+ */
+function hostJudge(
+  listensOn: string,
+  names: readonly string[],
+): (hosts: readonly string[] | undefined) => HostJudgement {
+  const known = new Set(['localhost', listensOn, ...names].filter((name) => isIP(name) === 0).map(hostName));
+  return (hosts = []) => {
+    if (hosts.length > 1) return 'ambiguous';
+    const [host] = hosts;
+    return host === undefined || isKnown(host) ? 'known' : 'unknown';
+  };
+
+  function isKnown(host: string): boolean {
+    const name = AUTHORITY.exec(host)?.[1] ?? '';
+    if (name.startsWith('[')) return isIPv6(name.slice(1, -1));
+    const canonical = hostName(name);
+    return canonical !== null && (isIPv4(canonical) || known.has(canonical));
+  }
+}
 
 export interface GateOptions {
   /** HTTP_HOST. */

@@ -2,16 +2,19 @@ import { type ArmedFault, type Fault, type Route, ROUTE_NAMES } from '../faults.
 import { lineOf, type RequestRecord } from '../requests.ts';
 import {
   choice,
+  type ControlHandler,
   ControlProblem,
   delay as delayKind,
+  done,
   flag,
   type Kind,
   mapOf,
+  newest,
   readMembers,
   text,
   whole,
-} from './members.ts';
-import { type ControlHandler, done, newest, written } from './target.ts';
+  written,
+} from './call.ts';
 
 /** An object is sent as JSON, a string as it is. */
 const body: Kind<object | string> = {

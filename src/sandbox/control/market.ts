@@ -3,7 +3,10 @@ import { isSizeKey, noSizeKey } from '../own-skus.ts';
 import type { State } from '../state.ts';
 import {
   choice,
+  type ControlHandler,
   ControlProblem,
+  type ControlTarget,
+  done,
   duration,
   flag,
   mapOf,
@@ -12,8 +15,8 @@ import {
   readMembers,
   text,
   whole,
-} from './members.ts';
-import { type ControlHandler, type ControlTarget, done, written } from './target.ts';
+  written,
+} from './call.ts';
 
 /** GET /sandbox/state: seed, clock, catalog, budget, and how much there is of everything. */
 export const showState: ControlHandler = (target) => done(stateOf(target));

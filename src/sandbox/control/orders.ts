@@ -1,5 +1,4 @@
-import { LISTING_TYPES } from '../listings/handlers.ts';
-import type { Listing } from '../listings/listings.ts';
+import { type Listing, LISTING_TYPES } from '../listings.ts';
 import {
   awaitsConfirmation,
   expectedPayout,
@@ -9,8 +8,20 @@ import {
 } from '../orders/order.ts';
 import { createRng, mix } from '../rng.ts';
 import type { State } from '../state.ts';
-import { choice, ControlProblem, duration, flag, orNull, readMembers, text, whole } from './members.ts';
-import { type ControlHandler, done, newest, written } from './target.ts';
+import {
+  choice,
+  type ControlHandler,
+  ControlProblem,
+  done,
+  duration,
+  flag,
+  newest,
+  orNull,
+  readMembers,
+  text,
+  whole,
+  written,
+} from './call.ts';
 
 const STATUSES = [
   'pending',

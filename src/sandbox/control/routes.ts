@@ -3,6 +3,7 @@ import { readBody } from '../requests.ts';
 import { createMatcher, decodeParams, lineOfRoute } from '../routing.ts';
 import type { State } from '../state.ts';
 import { type Example, withGoods } from '../try-it.ts';
+import { type ControlAnswer, type ControlHandler, ControlProblem, type ControlTarget, done } from './call.ts';
 import { armFault, clearFaults, clearRequests, disarmFault, listFaults, listRequests } from './faults.ts';
 import { refusalOf } from './guard.ts';
 import {
@@ -18,7 +19,6 @@ import {
   showState,
   step,
 } from './market.ts';
-import { ControlProblem } from './members.ts';
 import {
   listIntake,
   listListings,
@@ -28,7 +28,6 @@ import {
   rotateSecret,
   setAccount,
 } from './orders.ts';
-import { type ControlAnswer, type ControlHandler, type ControlTarget, done } from './target.ts';
 
 const PREFIX = '/sandbox';
 

@@ -1,16 +1,70 @@
-import { type Answer, type Call, invalid, pageOf, readFields, readObject, refused } from '../answer.ts';
-import type { Services } from '../routing.ts';
-import { isOpen, notFound, type Order, unauthorized } from './order.ts';
-import type { Orders } from './orders.ts';
 import {
-  CONFIRMATION,
-  confirmedBody,
-  orderBody,
-  orderPageBody,
-  payoutBody,
-  TRACKED,
-  TRACKING_DONE,
-} from './wire.ts';
+  type Answer,
+  type Call,
+  invalid,
+  type Page,
+  pageOf,
+  readFields,
+  readObject,
+  refused,
+} from '../answer.ts';
+import type { Dialect } from '../options.ts';
+import type { Services } from '../routing.ts';
+import { extra, type Json } from '../wire.ts';
+import { commissionOf, expectedPayout, isOpen, notFound, type Order, unauthorized } from './order.ts';
+import type { Orders } from './orders.ts';
+
+// The partner documents `order_id`, `status`, `expected_payout` and the page's three fields (partner rules 2.1, 2.2).
+// Every other name and shape is the sandbox's choice.
+
+const CONFIRMATION = { order_id: 'text' } as const;
+
+/** What each element of a tracking update's `orders` has to hold. */
+const TRACKED = { order_id: 'text', tracking_number: 'text', courier: 'text?' } as const;
+
+const TRACKING_DONE: Json = { message: 'success' };
+
+/** The order record (partner rules 2.2). */
+function orderBody(dialect: Dialect, order: Order): Json {
+  return {
+    order_id: order.id,
+    status: order.status,
+    expected_payout: expectedPayout(order),
+    sku: order.sku,
+    size: order.size,
+    price: order.price,
+    listing_type: order.listingType,
+    created_at: new Date(order.createdAt).toISOString(),
+    updated_at: new Date(order.updatedAt).toISOString(),
+    ...extra(dialect, { tracking_number: order.tracking?.number ?? null }),
+  };
+}
+
+/** The order list page (partner rules 2.1). */
+function orderPageBody(
+  dialect: Dialect,
+  type: 'processing' | 'settled',
+  { rows, nextCursor }: Page<Order>,
+): Json {
+  return { type, orders: rows.map((order) => orderBody(dialect, order)), nextCursor };
+}
+
+/** The answer to a confirmation: the status as it still is. */
+function confirmedBody({ id, status }: Order): Json {
+  return { order_id: id, status };
+}
+
+/** The payout of an order. `shipping_fee` is what was recorded, deducted or not. */
+function payoutBody(dialect: Dialect, order: Order): Json {
+  return {
+    order_id: order.id,
+    price: order.price,
+    commission_fee: commissionOf(order),
+    shipping_fee: order.shippingFees,
+    expected_payout: expectedPayout(order),
+    ...extra(dialect, { currency: 'THB' }),
+  };
+}
 
 const PAGE_SIZE = 100;
 
@@ -86,7 +140,7 @@ export function answerTracking({ orders }: Services, { text }: Call): Answer {
 }
 
 /** The answer about an order that has to exist and be the caller's (partner rule 7.4.1). */
-export function ofOwnOrder(orders: Orders, id = '', answer: (order: Readonly<Order>) => Answer): Answer {
+function ofOwnOrder(orders: Orders, id = '', answer: (order: Readonly<Order>) => Answer): Answer {
   const order = orders.find(id);
   if (order === undefined) return invalid(notFound(id));
   return order.own ? answer(order) : invalid('uid not match');

@@ -1,15 +1,15 @@
 import type { Settings } from '../options.ts';
 import { createRng, mix, type Rng } from '../rng.ts';
-import { bornOrders } from './born.ts';
 import {
   awaitsConfirmation,
-  type SupplierAccount,
+  bornOrders,
   type Goods,
   isOpen,
   type ListingType,
   type Order,
   type OrderStatus,
   SHIPPING_FEE,
+  type SupplierAccount,
 } from './order.ts';
 
 /** Where a confirmation takes an order, by the states in which it is accepted (partner rule 3.4). */

@@ -1,4 +1,4 @@
-import { isObject } from '../../lib/json-object.ts';
+import { isObject } from '../../lib/json.ts';
 import type { Sql, Tx } from '../connection/db.ts';
 
 /*

@@ -1,4 +1,4 @@
-import { Misconfigured } from '../../lib/misconfigured.ts';
+import { Misconfigured } from '../../lib/errors.ts';
 import { SESSION } from './session.ts';
 import { isConnectionLost, sqlState } from './sql-errors.ts';
 

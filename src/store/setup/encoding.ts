@@ -1,4 +1,4 @@
-import { Misconfigured } from '../../lib/misconfigured.ts';
+import { Misconfigured } from '../../lib/errors.ts';
 import type { Sql } from '../connection/db.ts';
 
 /** The only one in which Postgres stores all that a partner may write, and knows where a character ends. */

@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { ConfigError } from '../../config/config.ts';
-import { Misconfigured } from '../../lib/misconfigured.ts';
+import { Misconfigured } from '../../lib/errors.ts';
 import { PACKAGE } from '../../version.ts';
 import {
   connect,

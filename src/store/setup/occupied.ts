@@ -1,4 +1,4 @@
-import { Misconfigured } from '../../lib/misconfigured.ts';
+import { Misconfigured } from '../../lib/errors.ts';
 import type { Sql } from '../connection/db.ts';
 
 /* Whose the schemas and roles are that have the mirror's names: they are judged before anything is made or changed. */

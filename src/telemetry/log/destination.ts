@@ -1,8 +1,8 @@
 import { writeSync } from 'node:fs';
-import { errorCode } from '../../lib/error-code.ts';
+import { errorCode } from '../../lib/errors.ts';
 
 /** Lines that could not be written, and the code of the last one's error. */
-export interface Loss {
+interface Loss {
   readonly lines: number;
   readonly code: string;
 }

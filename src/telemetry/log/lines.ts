@@ -1,13 +1,8 @@
 import type { Clock } from '../../lib/clock.ts';
 import type { PacerEvents } from '../../pace/pacer.ts';
 import { refuses } from '../../pace/policy.ts';
-import { redisCode } from '../../queues/backend.ts';
-import type { StoreEvent } from '../../queues/store-pause.ts';
 import type { TaskReport } from '../../queues/task-run.ts';
-import type { Notice } from '../../store/connection/db.ts';
-import { isLockNotAvailable } from '../../store/connection/locks.ts';
-import { REMEDIES } from '../../store/connection/remedies.ts';
-import { isConnectionLost, sqlState } from '../../store/connection/sql-errors.ts';
+import type { ClockEvent } from '../../sync/clocks.ts';
 import type { TaskOutcome } from '../../sync/outcome.ts';
 import { type Log, throttled } from './logger.ts';
 import { createLogThrottle, type LogThrottle } from './throttle.ts';
@@ -50,109 +45,6 @@ export function paceLines(
     },
     resumed: ({ ceiling }) => over({ requestsPerWindow: Math.round(ceiling) }),
     passed: () => over({}),
-  };
-}
-
-/** Connection errors of the drivers beside those that mean the end of a connection. */
-const AWAY = new Set([
-  'ECONNREFUSED',
-  'ENOTFOUND',
-  'EAI_AGAIN',
-  'EHOSTUNREACH',
-  'CONNECT_TIMEOUT',
-  'CONNECTION_ENDED',
-]);
-
-function isAway(error: unknown): boolean {
-  return isConnectionLost(error) || AWAY.has(sqlState(error) ?? '');
-}
-
-/** The fingerprint of an error: a repetition needs no line of its own. */
-function fingerprintOf(error: unknown): string {
-  if (isAway(error)) return 'away';
-  if (!(error instanceof Error)) return typeof error;
-  // Messages of Redis have the hash of the script that met the error, those of BullMQ the number of the job.
-  return sqlState(error) ?? redisCode(error) ?? `${error.name} ${error.message.replaceAll(/\d+/g, '#')}`;
-}
-
-export interface StoreLines {
-  /** Errors of the queues and their connections: they come by the dozen while a store is down. */
-  readonly onQueueError: (error: unknown) => void;
-  readonly onFault: (job: string, error: unknown) => void;
-  readonly onStore: (event: StoreEvent) => void;
-  /** A job has ended, not by throwing: what it needs is there, which the queues need not be. */
-  readonly worked: (job: string) => void;
-  /** A job that is none of this program's. Its name is its owner's, and not told. */
-  readonly unknownJob: (queue: string) => void;
-  /** The queues have brought a job. */
-  readonly onTaken: () => void;
-}
-
-/** Lines on Postgres and the queues. `inPostgres`: the queues live there too, and are away with it. */
-export function storeLines(log: Log, throttle: LogThrottle, inPostgres: boolean): StoreLines {
-  const pausedJobs = new Set<string>();
-  let resumed: Extract<StoreEvent, { event: 'store.resumed' }> | null = null;
-
-  function lost(err: unknown, job?: string): void {
-    const { say, ...facts } = throttle.again('store', 'away');
-    throttled(log, 'warn', say, { event: 'store.lost', err, job, ...facts });
-  }
-
-  function writes(): void {
-    if (resumed === null || pausedJobs.size > 0) return;
-    const ended = throttle.over('writes');
-    if (ended === null) return;
-    const { say, ...facts } = ended;
-    throttled(log, 'info', say, { event: 'store.resumed', kind: resumed.kind, job: resumed.job, ...facts });
-  }
-
-  return {
-    onQueueError(err) {
-      if (inPostgres && isAway(err)) return lost(err);
-      const { say, ...facts } = throttle.again('queues', fingerprintOf(err));
-      throttled(log, 'warn', say, { event: 'queues.error', err, ...facts });
-    },
-    onFault(job, err) {
-      if (isAway(err)) return lost(err, job);
-      const { say, ...facts } = throttle.again(`job ${job}`, fingerprintOf(err));
-      throttled(log, 'warn', say, { event: 'job.failed', job, err, ...facts });
-    },
-    onStore(event) {
-      if (event.event === 'store.resumed') {
-        pausedJobs.delete(event.job);
-        resumed = event;
-        return writes();
-      }
-      pausedJobs.add(event.job);
-      const { kind, job, ms } = event;
-      const { say, ...facts } = throttle.again('writes', kind);
-      throttled(log, 'warn', say, {
-        event: 'store.paused',
-        kind,
-        job,
-        retryInMs: ms,
-        hint: REMEDIES[kind].hint,
-        ...facts,
-      });
-    },
-    worked(job) {
-      const back = throttle.over('store');
-      if (back?.say === true)
-        log.info({ event: 'store.back', times: back.times, lastedSeconds: back.lastedSeconds });
-      const well = throttle.over(`job ${job}`);
-      if (well?.say === true)
-        log.info({ event: 'job.recovered', job, times: well.times, lastedSeconds: well.lastedSeconds });
-      writes();
-    },
-    unknownJob(queue) {
-      const { say, ...facts } = throttle.again('unknown jobs', queue);
-      throttled(log, 'warn', say, { event: 'queues.unknown-job', queue, ...facts });
-    },
-    onTaken() {
-      const ended = throttle.over('queues');
-      if (ended?.say === true)
-        log.info({ event: 'queues.recovered', times: ended.times, lastedSeconds: ended.lastedSeconds });
-    },
   };
 }
 
@@ -200,64 +92,6 @@ export function createTaskLines(log: Log, throttle: LogThrottle): (report: TaskR
   };
 }
 
-/** Whether the statistics beside the facts could be read, which the page and all metrics from Postgres need. */
-export interface StatusLines {
-  readonly unread: (error: unknown) => void;
-  readonly read: () => void;
-}
-
-/** Lines on these readings: scrapes and samples read several times a minute. */
-export function statusLines(log: Log, clock: Clock): StatusLines {
-  const throttle = createLogThrottle(clock);
-  return {
-    unread(err) {
-      const { say, ...facts } = throttle.again('status', fingerprintOf(err));
-      throttled(log, 'warn', say, { event: 'status.unread', err, ...facts });
-    },
-    read() {
-      const ended = throttle.over('status');
-      if (ended === null) return;
-      const { say, ...facts } = ended;
-      throttled(log, 'info', say, { event: 'status.read', ...facts });
-    },
-  };
-}
-
-/** Whether the catalog could be counted, which all figures of it need; the last ones are shown meanwhile. */
-export interface CountLines {
-  readonly failed: (error: unknown) => void;
-  readonly counted: () => void;
-}
-
-/** Lines on these counts. That Postgres is away, or a table locked, others tell. */
-export function countLines(log: Log, clock: Clock): CountLines {
-  const throttle = createLogThrottle(clock);
-  return {
-    failed(err) {
-      const isSilent = sqlState(err) === 'ANSWER_TIMEOUT';
-      if ((isAway(err) && !isSilent) || isLockNotAvailable(err)) return;
-      const { say, ...facts } = throttle.again('counts', fingerprintOf(err));
-      throttled(log, 'warn', say, { event: 'counts.failed', err, ...facts });
-    },
-    counted() {
-      const ended = throttle.over('counts');
-      if (ended === null) return;
-      const { say, ...facts } = ended;
-      throttled(log, 'info', say, { event: 'counts.recovered', ...facts });
-    },
-  };
-}
-
-/** Postgres' asynchronous messages: warnings are logged, repetitions throttled; notices only at debug. */
-export function noticeLines(log: Log, clock: Clock): (notice: Notice) => void {
-  const throttle = createLogThrottle(clock);
-  return ({ severity, code, message: text }) => {
-    if (severity !== 'WARNING') return log.debug({ event: 'postgres.notice', severity, code, text });
-    const { say, ...facts } = throttle.again(code ?? '', text ?? '');
-    throttled(log, 'warn', say, { event: 'postgres.notice', severity, code, text, ...facts });
-  };
-}
-
 /** What libraries print and Node.js warns of. The same text is throttled, whatever numbers it has. */
 export function libraryLines(log: Log, clock: Clock): (from: string, text: string) => void {
   const throttle = createLogThrottle(clock);
@@ -265,5 +99,31 @@ export function libraryLines(log: Log, clock: Clock): (from: string, text: strin
     // No text is a condition of its own: there may be no end of them.
     const { say, ...facts } = throttle.again(from, text.slice(0, 200).replaceAll(/\d+/g, '#'));
     throttled(log, 'warn', say, { event: 'library.noise', from, text, ...facts });
+  };
+}
+
+/** Log lines of clocks that were set, or are wrong. */
+export function clockLines(log: Log, throttle: LogThrottle): (event: ClockEvent) => void {
+  return (event) => {
+    switch (event.event) {
+      case 'clock.jumped':
+        return log.warn({ event: 'clock.jumped', clock: event.clock, bySeconds: event.ms / 1000 });
+      case 'clock.set-back': {
+        const durationMs = Math.round(event.ms);
+        return log.warn({ event: 'clock.set-back', bySeconds: event.seconds, durationMs });
+      }
+      case 'clock.compared': {
+        if (event.wrong === null) {
+          const ended = throttle.over('clock');
+          if (ended?.say === true)
+            log.info({ event: 'clock.agrees', times: ended.times, lastedSeconds: ended.lastedSeconds });
+          return;
+        }
+        const { clock, aheadMs } = event.wrong;
+        const { say, ...facts } = throttle.again('clock', clock);
+        const aheadSeconds = Math.round(aheadMs / 1000);
+        throttled(log, 'warn', say, { event: 'clock.differs', clock, aheadSeconds, ...facts });
+      }
+    }
   };
 }

@@ -6,8 +6,8 @@ import {
   type AnyLine,
   declared,
   type EventAt,
-  type EventName,
   type EventLine,
+  type EventName,
 } from '../../declared/log-events.ts';
 import { mirrorName } from '../../lib/host-name.ts';
 import { type Destination, openDestination } from './destination.ts';
@@ -48,7 +48,7 @@ export function emitLine(log: Log, fields: AnyLine, say = true): void {
 }
 
 /** How a line is written. */
-export type LogForm = { readonly as: 'json' } | { readonly as: 'text'; readonly colour: boolean };
+type LogForm = { readonly as: 'json' } | { readonly as: 'text'; readonly colour: boolean };
 
 const STDOUT = 1;
 const JSON_FORM: LogForm = { as: 'json' };
@@ -182,5 +182,30 @@ function describe(thrown: unknown, withStacks: boolean, depth: number): Describe
     ...((withStacks || kind === undefined) && stack !== undefined && { stack }),
     ...(deeper && cause !== undefined && { cause: describeError(cause, withStacks, depth + 1) }),
     ...(errors.length > 0 && { errors: errors.map((error) => describeError(error, withStacks, depth + 1)) }),
+  };
+}
+
+/** The ids of the span that the caller is within; null where it is within none. */
+export type PresentSpan = () => { readonly traceId: string; readonly spanId: string } | null;
+
+/**
+ * The same log; lines that are written within a span have `trace_id` and `span_id`, the names that collectors of logs
+ * look for.
+ */
+export function withTraceIds(log: Log, present: PresentSpan): Log {
+  const within = <L extends keyof Log>(level: L): Log[L] => {
+    const write = log[level] as (fields: object, message?: string) => void;
+    return (fields: object, message?: string) => {
+      const span = present();
+      if (span === null) return write(fields, message);
+      write({ ...fields, trace_id: span.traceId, span_id: span.spanId }, message);
+    };
+  };
+  return {
+    debug: within('debug'),
+    info: within('info'),
+    warn: within('warn'),
+    error: within('error'),
+    fatal: within('fatal'),
   };
 }

@@ -1,5 +1,5 @@
 import type { EventName } from '../../declared/log-events.ts';
-import { shownJson } from '../../lib/shown-json.ts';
+import { shownJson } from '../../lib/json.ts';
 
 const UNREADABLE: EventName = 'log.unreadable';
 const HIDDEN = '[redacted]';

@@ -1,4 +1,4 @@
-import { shownJson } from '../../lib/shown-json.ts';
+import { shownJson } from '../../lib/json.ts';
 import { harmless, painter, type Tint } from '../../status/style.ts';
 
 const TINTS: Readonly<Record<string, Tint>> = {

@@ -14,7 +14,7 @@ const SETTLED_MS = 5 * MINUTE_MS;
 const MAX_FINGERPRINTS = 100;
 
 /** How often it was met since when: for the line, at its own level where `say`, else at debug. */
-export interface Again {
+interface Again {
   readonly say: boolean;
   readonly times: number;
   /** ISO 8601. */
@@ -22,7 +22,7 @@ export interface Again {
 }
 
 /** How often it was met, and for how long from the first time to the last. */
-export interface Over {
+interface Over {
   readonly say: boolean;
   readonly times: number;
   readonly lastedSeconds: number;

@@ -1,7 +1,7 @@
 import { hostname } from 'node:os';
 import { context, diag, DiagLogLevel, trace } from '@opentelemetry/api';
 import { AsyncLocalStorageContextManager } from '@opentelemetry/context-async-hooks';
-import { setGlobalErrorHandler } from '@opentelemetry/core';
+import { ExportResultCode, setGlobalErrorHandler } from '@opentelemetry/core';
 import {
   detectResources,
   envDetector,
@@ -13,6 +13,7 @@ import {
   AlwaysOnSampler,
   BatchSpanProcessor,
   ParentBasedSampler,
+  type ReadableSpan,
   type Sampler,
   type SpanExporter,
   TraceIdRatioBasedSampler,
@@ -22,16 +23,13 @@ import type { Telemetry as QueueTelemetry } from 'bullmq';
 import type { Config } from '../../config/config.ts';
 import { parseHeaderPairs } from '../../config/header-pairs.ts';
 import type { SecretSource } from '../../config/secrets.ts';
-import type { Clock } from '../../lib/clock.ts';
+import { type Clock, within } from '../../lib/clock.ts';
 import { mirrorName } from '../../lib/host-name.ts';
 import type { Tracer } from '../../lib/tracer.ts';
-import { within } from '../../lib/within.ts';
 import { VERSION } from '../../version.ts';
-import type { Log } from '../log/logger.ts';
-import type { PresentSpan } from '../log/trace-ids.ts';
-import { exportLines, watched } from './export-lines.ts';
-import { queueSpans } from './queue-spans.ts';
-import { createTracer } from './tracer.ts';
+import { type Log, type PresentSpan, throttled } from '../log/logger.ts';
+import { createLogThrottle } from '../log/throttle.ts';
+import { createTracer, errorType, queueSpans } from './tracer.ts';
 
 export type TraceConfig = Pick<Config, 'traces' | 'log'>;
 
@@ -135,4 +133,51 @@ function samplerOf({ sampler, ratio }: Config['traces']): Sampler {
   const name = sampler.replace('parentbased_', '') as keyof typeof roots;
   const root = roots[name]();
   return name === sampler ? root : new ParentBasedSampler({ root });
+}
+
+/** Log lines of the sending of spans. */
+export interface ExportLines {
+  readonly failed: (err: unknown, spans: number) => void;
+  readonly worked: () => void;
+  /** What the SDK has to say. */
+  readonly noise: (text: string) => void;
+}
+
+/** Log lines about spans that could not be sent, and what the SDK says; those that last are throttled. */
+export function exportLines(log: Log, clock: Clock): ExportLines {
+  const throttle = createLogThrottle(clock);
+  let lost = 0;
+  return {
+    failed(err, spans) {
+      lost += spans;
+      const { say, ...facts } = throttle.again('export', errorType(err));
+      throttled(log, 'warn', say, { event: 'traces.failed', err, lostSpans: lost, ...facts });
+      if (say) lost = 0;
+    },
+    worked() {
+      const ended = throttle.over('export');
+      if (ended?.say === true)
+        log.info({ event: 'traces.recovered', times: ended.times, lastedSeconds: ended.lastedSeconds });
+    },
+    noise(text) {
+      // Numbers in it count what is new each time.
+      const { say, ...facts } = throttle.again('noise', text.replaceAll(/\d+/g, '#').slice(0, 200));
+      throttled(log, 'warn', say, { event: 'library.noise', from: 'opentelemetry', text, ...facts });
+    },
+  };
+}
+
+/** An exporter that says how it gets on. */
+function watched(exporter: SpanExporter, lines: ExportLines): SpanExporter {
+  return {
+    export(spans: ReadableSpan[], done) {
+      exporter.export(spans, (result) => {
+        if (result.code === ExportResultCode.SUCCESS) lines.worked();
+        else lines.failed(result.error ?? new Error('the collector did not take them'), spans.length);
+        done(result);
+      });
+    },
+    forceFlush: async () => exporter.forceFlush?.(),
+    shutdown: () => exporter.shutdown(),
+  };
 }

@@ -2,8 +2,7 @@ import type { Telemetry as QueueTelemetry } from 'bullmq';
 import type { Config } from '../../config/config.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { NO_TRACER, type Tracer } from '../../lib/tracer.ts';
-import type { Log } from '../log/logger.ts';
-import { withTraceIds } from '../log/trace-ids.ts';
+import { type Log, withTraceIds } from '../log/logger.ts';
 import type { TraceConfig } from './sdk.ts';
 
 /** The traces of a daemon. */

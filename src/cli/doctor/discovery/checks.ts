@@ -2,8 +2,7 @@ import { manifestFaults, manifestFields } from '../../../partner/manifest-answer
 import { readDelta } from '../../../partner/wire.ts';
 import { harmless } from '../../../status/style.ts';
 import { fail, ok, warn } from '../check.ts';
-import { answered, type Discovered, type Part, several, shown } from './finding.ts';
-import type { FieldNames } from './names.ts';
+import { answered, type Discovered, type FieldNames, type Part, several, shown } from './names.ts';
 import { bodyKeyOf, confirmedToken, type Evidence, rejectedTokens } from './plan.ts';
 import { pricePart } from './prices.ts';
 import { bulkElements, deltaElements, type ElementShape } from './shapes.ts';

@@ -13,7 +13,7 @@ export interface SkuSample {
 }
 
 /** One bulk call and what came of it. `kind` is 'ok' or the error's. */
-export interface BulkTry {
+interface BulkTry {
   readonly sent: ReadonlyMap<string, readonly string[]>;
   readonly kind: string;
   readonly body: unknown;

@@ -1,0 +1,102 @@
+import { resolve } from 'node:path';
+import type { Environment } from '../config/environment.ts';
+import { SETTINGS } from '../config/settings.ts';
+
+/** Short intervals, so that the market visibly moves. The environment takes precedence. */
+const DEMO_SETTINGS: Readonly<Record<string, string>> = {
+  PARTNER_RATE_SHARE: '0.95',
+  DELTA_INTERVAL: '5s',
+  LIVE_INTERVAL: '2m',
+  DEFERRED_INTERVAL: '10s',
+  CATALOG_CHECK_INTERVAL: '5m',
+  LOG_LEVEL: 'warn',
+};
+
+/**
+ * By their place in the configuration: what says how the account's partner speaks and how much it may be asked (a
+ * sandbox has other names, limits and no proxy before it), where the daemon's queues and traces are (a demo's workers
+ * would join those of production), and receivers, which a demo has none of.
+ */
+const OF_PRODUCTION = ['partner', 'rate', 'queues', 'traces', 'webhook', 'catalog.scope'];
+const IGNORED: ReadonlySet<string> = new Set(
+  Object.entries(SETTINGS).flatMap(([name, { path }]) =>
+    OF_PRODUCTION.some((place) => path === place || path.startsWith(`${place}.`))
+      ? [name, `${name}_FILE`, name.toLowerCase()]
+      : [],
+  ),
+);
+
+/** A market of the demo's own. */
+interface DemoPartner {
+  readonly url: string;
+  readonly apiKey: string;
+  readonly secret: string;
+}
+
+/** The environment that a demo is configured by, from the shell's, which may be one of production. Pure. */
+export function demoEnvironment(env: Environment, partner: DemoPartner): Environment {
+  const own = Object.entries(env).filter(([name]) => !IGNORED.has(name));
+  return {
+    ...DEMO_SETTINGS,
+    ...Object.fromEntries(own),
+    PARTNER_BASE_URL: partner.url,
+    PARTNER_API_KEY: partner.apiKey,
+    PARTNER_SECRET: partner.secret,
+  };
+}
+
+/** What the first query of the README asks. */
+const QUERY = "SELECT size, price FROM catalog.current_prices WHERE sku = 'DD1391-100' AND actionable";
+
+/** Where the running demo is found. */
+interface DemoAddresses {
+  readonly httpPort: number;
+  readonly databaseUrl: string;
+}
+
+const isSet = (env: Environment, name: string): boolean => (env[name] ?? '') !== '';
+/** Whether the demo uses a database that was given to it. */
+export const ownsDatabase = (env: Environment): boolean =>
+  isSet(env, 'DATABASE_URL') || isSet(env, 'DATABASE_URL_FILE');
+
+/** How the program is called in another terminal, as it was called in this one. */
+function programIn(env: Environment): string {
+  const dataDir = env['DATA_DIR'] ?? '';
+  const settings =
+    dataDir === '' || ownsDatabase(env) ? '' : `DATA_DIR='${resolve(dataDir).replaceAll("'", `'\\''`)}' `;
+  const script = env['npm_lifecycle_event'] ?? '';
+  const program = script === 'npx' ? 'npx catalog-mirror' : script === '' ? 'catalog-mirror' : 'npm start --';
+  return `${settings}${program}`;
+}
+
+/** How to name the database to psql, in a shell: a configured URL has a password that is not the demo's to print. */
+function psqlTarget(env: Environment, databaseUrl: string): string {
+  if (isSet(env, 'DATABASE_URL')) return '"$DATABASE_URL"';
+  return isSet(env, 'DATABASE_URL_FILE') ? '"$(cat "$DATABASE_URL_FILE")"' : `'${databaseUrl}'`;
+}
+
+/** Every way to look at the running demo, a line each. */
+export function accessLines({ httpPort, databaseUrl }: DemoAddresses, env: Environment): string[] {
+  const page = `http://127.0.0.1:${httpPort}`;
+  const program = programIn(env);
+  return [
+    `  page      ${page}/`,
+    `  metrics   ${page}/metrics`,
+    `  psql      psql ${psqlTarget(env, databaseUrl)}`,
+    '  and in another terminal, without psql:',
+    `    ${program} sql "${QUERY}"`,
+    `    ${program} status --watch`,
+  ];
+}
+
+/** What is left of a demo that was stopped, and how to look at it again. `dataDir`: of its Postgres. */
+export function keptLines(dataDir: string, env: Environment): string[] {
+  const program = programIn(env);
+  if (ownsDatabase(env)) return ['stopped; the mirror is kept in the database of DATABASE_URL'];
+  return [
+    `stopped; the mirror is kept in ${resolve(dataDir)} until the next demo starts with an empty one`,
+    'look at it again:',
+    `  ${program} sql "SELECT * FROM catalog.price_history ORDER BY id DESC LIMIT 20"`,
+    `  ${program} status`,
+  ];
+}

@@ -1,0 +1,81 @@
+import { resolve } from 'node:path';
+import { type MirrorConfig, processSources, secretsOf } from '../config/config.ts';
+import { systemClock } from '../lib/clock.ts';
+import { adviceOn } from '../store/connection/remedies.ts';
+import { createScrubber } from '../telemetry/log/scrub.ts';
+import { scrubStderr } from './process.ts';
+
+/** There is no mirror to speak of: a setting is missing, so exit code 78. Its message has one line a reason. */
+export class NoMirror extends Error {
+  override readonly name = 'NoMirror';
+  readonly kind = 'no-mirror';
+  readonly hint =
+    'set DATABASE_URL; or run this where the daemon or the demo was started, or with the same DATA_DIR; or ' +
+    'start one: `catalog-mirror run`, `catalog-mirror demo`';
+
+  /** @param owners whose embedded Postgres would have done */
+  constructor(
+    { database, warnings }: Pick<MirrorConfig, 'database' | 'warnings'>,
+    owners: readonly string[],
+  ) {
+    super(
+      [
+        `no mirror here: DATABASE_URL is not set, and ${resolve(database.dataDir)} has no embedded Postgres of a ${owners.join(' or a ')}`,
+        ...warnings,
+      ].join('\n'),
+    );
+  }
+}
+
+/**
+ * Says on stderr what went wrong, without what must not be shown: drivers put parts of their settings into messages.
+ */
+export function printError(error: unknown): void {
+  process.stderr.write(`${withoutSecrets(explain(error))}\n`);
+}
+
+const SCRUBBED_WITHIN_MS = 1000;
+
+/**
+ * Has what libraries are told to say of their work by DEBUG or NODE_DEBUG scrubbed, where either is set. Secrets are
+ * read again at most once a second: there may be thousands of lines.
+ */
+export function scrubDebugOutput(): void {
+  const { env, readFile } = processSources;
+  if ((env['DEBUG'] ?? '') === '' && (env['NODE_DEBUG'] ?? '') === '') return;
+  let known: { readonly secrets: readonly string[]; readonly at: number } | null = null;
+  const secrets = () => {
+    const now = systemClock.monotonic();
+    if (known === null || now - known.at > SCRUBBED_WITHIN_MS)
+      known = { secrets: secretsOf(env, readFile), at: now };
+    return known.secrets;
+  };
+  const scrubber = createScrubber(secrets);
+  scrubStderr((text) => scrubber.text(text));
+}
+
+/** Text for people in which every secret of the environment that can be read is replaced. */
+export function withoutSecrets(text: string): string {
+  return createScrubber(() => secretsOf(processSources.env, processSources.readFile)).text(text);
+}
+
+/** One message for a person: what is wrong, why, and what to do where the error says so. */
+export function explain(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  const { what, hint } = adviceOn(error);
+  const message = messageOf(error);
+  const lines = what === null ? [message] : [what, `  because: ${message}`];
+  for (let cause = error.cause; cause instanceof Error; cause = cause.cause)
+    lines.push(`  because: ${messageOf(cause)}`);
+  if (hint !== null) lines.push(`  what to do: ${hint}`);
+  return lines.join('\n');
+}
+
+/** What an error says; of one that says nothing, the errors in it, its code or its name. */
+function messageOf(error: Error): string {
+  if (error.message !== '') return error.message;
+  const within: readonly unknown[] = error instanceof AggregateError ? error.errors : [];
+  const messages = within.filter((each) => each instanceof Error).map(messageOf);
+  if (messages.length > 0) return messages.join('; ');
+  return 'code' in error && typeof error.code === 'string' ? error.code : error.name;
+}
