@@ -15,7 +15,7 @@ export const REDIS: readonly Mutant[] = [
     ['redis: a login that was refused stays refused', "connection.on('ready', () => (refused = null));", ''],
   ),
   ...faultsOf(
-    'src/telemetry/log/lines.ts',
+    'src/telemetry/log/store-lines.ts',
     ['test/telemetry/store-lines.test.ts'],
     [
       'queues: back as soon as a job ends that was run without them',
