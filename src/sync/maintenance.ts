@@ -24,8 +24,8 @@ import { forgetUnknown, readWatchlist } from '../store/sellers/watchlist.ts';
 import { pruneSamples } from '../store/status/samples.ts';
 import { pruneCalibration } from '../store/trust/calibration.ts';
 import type { SyncContext } from './context.ts';
-import { nextRefresh } from './intervals.ts';
 import type { TaskOutcome } from './outcome.ts';
+import { nextRefresh } from './settings.ts';
 
 const AT_ONCE = 10_000;
 /** SKUs a run of which the ledger is compared: a million within two hours, in some ten milliseconds each. */

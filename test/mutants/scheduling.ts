@@ -145,7 +145,7 @@ export const SCHEDULING: readonly Mutant[] = [
     ],
   ),
   ...faultsOf(
-    'src/sync/intervals.ts',
+    'src/sync/settings.ts',
     ['test/sync/retries.test.ts', 'test/store/settings.pg.test.ts'],
     [
       'refreshes: without a sweep they are for prices',

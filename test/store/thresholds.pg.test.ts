@@ -8,8 +8,7 @@ import { clockReasons } from '../../src/status/progress.ts';
 import { readSyncState, readTargets } from '../../src/store/catalog/sync-state.ts';
 import { readClock } from '../../src/store/clock.ts';
 import { type Lane, DUE_LANES, laneNumber } from '../../src/store/ledger/due.ts';
-import { snapshotMs } from '../../src/sync/intervals.ts';
-import type { SyncSettings } from '../../src/sync/settings.ts';
+import { snapshotMs, type SyncSettings } from '../../src/sync/settings.ts';
 import { DASHBOARD } from '../ops/expressions.ts';
 import { useStore } from './support.ts';
 

@@ -3,10 +3,10 @@ import { describe, expect, test } from 'vitest';
 import { doubling } from '../../src/lib/duration.ts';
 import type { PartnerErrorKind } from '../../src/partner/errors.ts';
 import { deltaRecovery } from '../../src/sync/delta.ts';
-import { nextRefresh } from '../../src/sync/intervals.ts';
 import { retryInMs } from '../../src/sync/outcome.ts';
 import { earlyBy } from '../../src/sync/reprice/plan.ts';
 import { skuResultOf } from '../../src/sync/reprice/reconciliation.ts';
+import { nextRefresh } from '../../src/sync/settings.ts';
 import { settingsWith } from '../support/settings.ts';
 
 const MINUTE = 60_000;

@@ -12,9 +12,8 @@ import {
 import { scheduleLive, unscheduleSnapshot, unscheduledLive } from '../../store/live/order.ts';
 import { drawRandomRefreshes, learnBeliefs } from '../../store/trust/beliefs.ts';
 import type { SyncContext } from '../context.ts';
-import { nextRefresh } from '../intervals.ts';
 import type { TaskOutcome } from '../outcome.ts';
-import type { SyncSettings } from '../settings.ts';
+import { nextRefresh, type SyncSettings } from '../settings.ts';
 import { idleAfter, isBacklog, isBacklogNear, listedSkus, overdueMinutes } from './backlog.ts';
 import { setAside } from './boost.ts';
 import { liveCeilingAt, withoutIdleTime } from './ceiling.ts';

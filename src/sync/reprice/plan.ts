@@ -5,12 +5,11 @@ import type { SyncState } from '../../store/catalog/sync-state.ts';
 import type { LiveSpend, WantedSkus } from '../../store/ledger/claim.ts';
 import { type DueClass, PROMISED } from '../../store/ledger/due.ts';
 import type { LivePlan } from '../../store/live/live.ts';
-import { snapshotMs } from '../intervals.ts';
 import { type LiveCredit, liveCredit } from '../live/ceiling.ts';
 import { candidateOptions, chooseForQuota, earlyLiveSeconds } from '../live/choose.ts';
 import { trialSize } from '../live/incident.ts';
 import type { CallContext } from '../live/learn.ts';
-import type { SyncSettings } from '../settings.ts';
+import { snapshotMs, type SyncSettings } from '../settings.ts';
 import { type FailedKind, skusOfCall } from './call-size.ts';
 import { planBatch, type PlanLimits, planSuspects } from './packing.ts';
 

@@ -19,10 +19,10 @@ import { takeRefreshes } from '../../store/sellers/refresh.ts';
 import { readScope, withinScope } from '../../store/sellers/scope.ts';
 import { readWatchlist } from '../../store/sellers/watchlist.ts';
 import type { StopSignals, SyncContext } from '../context.ts';
-import { nextRefresh } from '../intervals.ts';
 import { learnRefresh } from '../live/learn-refresh.ts';
 import { weighLines } from '../live/lines.ts';
 import { PATIENCE_MS } from '../outcome.ts';
+import { nextRefresh } from '../settings.ts';
 import {
   acquireTraced,
   answerFacts,
