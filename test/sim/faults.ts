@@ -1,3 +1,4 @@
+import { gunzipSync, gzipSync } from 'node:zlib';
 import type { Pending, Raw } from './partner.ts';
 
 /** Draws of one history. */
@@ -55,6 +56,14 @@ const BENT: readonly ((envelope: Reconciliation, sku: string) => void)[] = [
     drop(envelope, sku);
     envelope.errors.push(sku);
   },
+  // Named as nobody has asked for it.
+  (envelope, sku) => {
+    const record = envelope.results[sku];
+    const other = sku === sku.toLowerCase() ? sku.toUpperCase() : sku.toLowerCase();
+    if (record === undefined || other === sku) return;
+    drop(envelope, sku);
+    envelope.results[other] = record;
+  },
   // A record that says nothing.
   (envelope, sku) => {
     drop(envelope, sku);
@@ -86,12 +95,25 @@ function bent(own: Raw, skus: readonly string[], draw: Draw): Raw {
   for (let n = 0; n < times; n += 1) pick(BENT, draw)(body, pick(skus, draw));
   // A SKU that nobody asked about.
   if (draw(2) === 0) body.not_found.push(`FOREIGN-${draw(3)}`);
-  return { status: 200, body };
+  return { status: 200, body: draw(2) === 0 ? reworded(body, draw) : body };
 }
 
+/** A file that ends within its compression, or within a line; or has a line twice. */
 function cut(own: Raw, draw: Draw): Raw {
   if ('failed' in own || !Buffer.isBuffer(own.body)) return own;
-  return { status: 200, body: own.body.subarray(0, draw(own.body.length)) };
+  if (draw(2) === 0) return { status: 200, body: own.body.subarray(0, draw(own.body.length)) };
+  const text = gunzipSync(own.body).toString();
+  const lines = text.split('\n').filter((line) => line !== '');
+  const body =
+    draw(2) === 0 || lines.length === 0 ? text.slice(0, draw(text.length + 1)) : twice(lines, draw);
+  return { status: 200, body: gzipSync(body, { level: 1 }) };
+}
+
+/** The lines in another order, one of them in the place of another. */
+function twice(lines: readonly string[], draw: Draw): string {
+  const all = lines.toReversed();
+  all[draw(all.length)] = pick(lines, draw);
+  return all.map((line) => `${line}\n`).join('');
 }
 
 export function pick<T>(list: readonly T[], draw: Draw): T {
@@ -110,6 +132,21 @@ export function pickWeighed<T extends readonly unknown[]>(list: readonly Weighed
   throw new Error('nothing to pick from');
 }
 
+/** Says the same otherwise: twice in a list, and in another order. */
+function reworded(body: Reconciliation, draw: Draw): Reconciliation {
+  const list = (skus: readonly string[]) => {
+    const all = draw(2) === 0 ? [...skus, ...skus.slice(0, 1)] : [...skus];
+    return draw(2) === 0 ? all.toReversed() : all;
+  };
+  return {
+    ...body,
+    results: Object.fromEntries(Object.entries(body.results).toReversed()),
+    not_found: list(body.not_found),
+    deferred: list(body.deferred),
+    errors: list(body.errors),
+  };
+}
+
 /** The SKUs that a bulk answer settles: in one of results and not_found, in nothing else, and readable. */
 export function settledBy(raw: Raw): ReadonlySet<string> {
   if ('failed' in raw || raw.status !== 200 || typeof raw.body !== 'object' || raw.body === null)
@@ -118,7 +155,8 @@ export function settledBy(raw: Raw): ReadonlySet<string> {
   const records = Object.entries(results).flatMap(([sku, record]) =>
     typeof record === 'object' && record !== null && 'size_map' in record ? [sku] : [],
   );
-  const named = [...Object.keys(results), ...not_found, ...deferred, ...errors];
+  // What a list says twice is not said otherwise.
+  const named = [Object.keys(results), not_found, deferred, errors].flatMap((part) => [...new Set(part)]);
   const once = new Set(named.filter((sku) => named.indexOf(sku) === named.lastIndexOf(sku)));
   return new Set([...records, ...not_found].filter((sku) => once.has(sku)));
 }

@@ -1,7 +1,10 @@
+import { refreshSkus } from '../../src/store/sellers/refresh.ts';
+import { endChunk, growOld } from './ages.ts';
 import { backUp, putBack } from './backups.ts';
 import { type Draw, pick, type Weighed } from './faults.ts';
+import { Follower } from './follower.ts';
 import type { Judge } from './judge.ts';
-import { interfere } from './neighbours.ts';
+import { interfere, pauseFor, resume } from './neighbours.ts';
 import type { Rig } from './rig.ts';
 
 /** What a history of others needs of the one of daemons. */
@@ -14,6 +17,8 @@ interface Played {
   readonly look: () => Promise<void>;
   /** All daemons end. */
   readonly endAll: () => Promise<void>;
+  /** Daemons go by the pace. */
+  readonly paced: boolean;
 }
 
 /** What sellers, neighbours and operators do to the database of a mirror in one history. */
@@ -23,12 +28,28 @@ export class Hands {
   readonly #interfered: boolean;
   /** Whether its database is put back to what it was before. */
   readonly #restored: boolean;
+  /** Whether histories grow so old that they are dropped. */
+  readonly #aged: boolean;
+  readonly #follower: Follower;
   #hasBackup = false;
 
   constructor(played: Played, mayRestore: boolean) {
+    const { draw, rig } = played;
     this.#played = played;
-    this.#interfered = played.draw(2) === 1;
-    this.#restored = mayRestore && played.draw(3) === 1;
+    this.#interfered = draw(2) === 1;
+    this.#restored = mayRestore && draw(3) === 1;
+    this.#aged = mayRestore && !this.#restored && draw(4) === 1;
+    this.#follower = new Follower(draw, (what) => rig.note(what));
+  }
+
+  /** Whether maintenance has more to do than usual. */
+  get aged(): boolean {
+    return this.#aged;
+  }
+
+  /** Whoever follows the changes has all of them. */
+  async followersCatchUp(): Promise<void> {
+    await this.#follower.catchUp(this.#played.rig.sql);
   }
 
   /** What may be done now. */
@@ -39,10 +60,39 @@ export class Hands {
     return [
       [this.#interfered ? 25 : 0, 'neighbours', () => this.#interfere()],
       [6, 'call', () => this.#call()],
+      [3, 'refresh', () => this.#refresh()],
+      [this.#aged ? 3 : this.#restored ? 30 : 6, 'follow', () => this.#follower.follow(this.#played.rig.sql)],
+      [this.#aged ? 12 : 0, 'a chunk ends', () => this.#endChunk()],
+      [this.#aged ? 12 : 0, 'ages', () => this.#growOld()],
+      [this.#played.paced ? 8 : 0, 'pause', () => this.#pause()],
+      [this.#played.paced ? 8 : 0, 'resume', () => resume(this.#played.rig)],
       [this.#restored ? 15 : 0, 'backup', () => this.#backUp()],
       [isBackedUp ? 10 : 0, 'restore', () => this.#restore()],
       [isBackedUp ? (isAsked ? 60 : 15) : 0, 'failover', () => this.#failOver()],
     ];
+  }
+
+  async #endChunk(): Promise<void> {
+    const { rig, draw } = this.#played;
+    // Often somebody has read what is about to grow old.
+    if (draw(2) === 0) await this.#follower.follow(rig.sql);
+    rig.hasAged = true;
+    rig.note('a chunk ends');
+    await endChunk(rig.sql);
+  }
+
+  async #growOld(): Promise<void> {
+    const { rig, draw, look } = this.#played;
+    rig.note('ages');
+    await growOld(rig, draw);
+    await look();
+  }
+
+  async #pause(): Promise<void> {
+    const { rig, draw, look } = this.#played;
+    rig.note('paused');
+    await pauseFor(rig, draw);
+    await look();
   }
 
   async #interfere(): Promise<void> {
@@ -65,6 +115,17 @@ export class Hands {
     await look();
   }
 
+  /** An operator, or a seller who waits for nothing, has SKUs refreshed. */
+  async #refresh(): Promise<void> {
+    const { rig, judge, draw, look } = this.#played;
+    const all = [...rig.partner.world.truth().keys()];
+    const some = [...new Set(Array.from({ length: 1 + draw(4) }, () => pick(all, draw)))];
+    if (draw(2) === 0) await refreshSkus(rig.sql, some);
+    else await rig.sql`select catalog.refresh(${some}::text[])`;
+    judge.refreshWanted(some);
+    await look();
+  }
+
   async #backUp(): Promise<void> {
     const { rig, judge, look } = this.#played;
     await look();
@@ -78,14 +139,18 @@ export class Hands {
     const { rig, judge, endAll } = this.#played;
     await endAll();
     rig.note('restore');
-    await judge.restored(await putBack(rig.sql, 0));
+    const claim = await putBack(rig.sql, 0);
+    rig.pause = null;
+    await judge.restored(claim);
   }
 
   /** A replica that lacks the last commits takes the place of the server; daemons go on with what they know. */
   async #failOver(): Promise<void> {
     const { rig, judge, draw, look } = this.#played;
     rig.note('failover');
-    await judge.restored(await putBack(rig.sql, draw(2) === 0 ? 0 : 32));
+    const claim = await putBack(rig.sql, draw(2) === 0 ? 0 : 32);
+    rig.pause = null;
+    await judge.restored(claim);
     await look();
   }
 }

@@ -1,10 +1,11 @@
 import { requestTask } from '../../src/store/ledger/tasks.ts';
-import { refreshAll, refreshSkus } from '../../src/store/sellers/refresh.ts';
+import { refreshSkus } from '../../src/store/sellers/refresh.ts';
 import { timesAfter } from '../support/movable-clock.ts';
-import { expectHistoryIsAChain, expectMirrorIsTrue } from '../support/oracle.ts';
+import { expectHistoryIsAChain } from '../support/oracle.ts';
 import type { SettingsEnv } from '../support/settings.ts';
 import { Clocks, LONGEST_PLAN_MS, UNWATCHED_MS } from './clocks.ts';
 import { drawSettings, putInForce } from './differing.ts';
+import { everythingTrue, makeGood, promisesAreKept, type Rested, untilAtRest } from './endings.ts';
 import { arriving, type Draw, pick, pickWeighed, type Weighed } from './faults.ts';
 import { CALM, crashInManifest, crashNowhere, fortuneOf } from './fortune.ts';
 import { Hands } from './hands.ts';
@@ -13,7 +14,7 @@ import { Judge } from './judge.ts';
 import { moveOnce } from './market.ts';
 import { leaveAlone } from './neighbours.ts';
 import type { Pending } from './partner.ts';
-import { untilNothingIsDue, type Working } from './rest.ts';
+import type { Left, Working } from './rest.ts';
 import type { Rig } from './rig.ts';
 import { disturb, Spells, watchSome } from './spells.ts';
 import { Crash, type Daemon, isInjected, type Worker } from './worker.ts';
@@ -70,7 +71,7 @@ export class History {
       for (const daemon of this.#daemons) await this.#end(daemon);
     };
     this.#hands = new Hands(
-      { rig, judge: this.#judge, draw: plan.draw, log, look, endAll },
+      { rig, judge: this.#judge, draw: plan.draw, log, look, endAll, paced: this.#paced },
       this.#clocks === null,
     );
   }
@@ -90,8 +91,10 @@ export class History {
       await act();
     }
     await this.rest();
-    if (this.#draw(4) === 0) await this.#everythingTrue();
+    if (this.#draw(6) === 0) await promisesAreKept(this.#rested());
+    if (this.#draw(4) === 0) await everythingTrue(this.#rested());
     await expectHistoryIsAChain(this.#rig.sql);
+    await this.#hands.followersCatchUp();
   }
 
   /** Brings the mirror to rest: one daemon without faults, until nothing is due. */
@@ -111,8 +114,9 @@ export class History {
     await this.#bear(0, CALM);
     await this.#lookAtClocks();
     if (this.#clocks !== null) await this.#nothingIsPutOff();
-    await this.#untilAtRest();
-    await this.#look();
+    await untilAtRest(this.#rested());
+    this.#judge.expectRefreshed();
+    await makeGood(this.#rested());
   }
 
   async #bear(nth: number, fortune = fortuneOf(this.#draw, this.#rig)): Promise<void> {
@@ -184,7 +188,7 @@ export class History {
         [this.#spells.incident ? 20 : 1, 'catalog-check'],
         [1, 'live-plan'],
         [1, 'metadata'],
-        [1, 'maintenance'],
+        [this.#hands.aged ? 25 : 1, 'maintenance'],
       ],
       clocks: [],
     };
@@ -331,17 +335,21 @@ export class History {
     if (this.#unexpected.length > 0) throw this.#unexpected[0];
   }
 
-  async #untilAtRest(): Promise<void> {
-    const [catalog, prices] = this.#workers;
-    if (catalog === undefined || prices === undefined) throw new Error('nobody is left');
-    await untilNothingIsDue(this.#rig, { catalog, prices, turn: () => (this.#turn += 1) });
+  #rested(): Rested {
+    return {
+      rig: this.#rig,
+      judge: this.#judge,
+      draw: this.#draw,
+      left: () => this.#left(),
+      move: () => this.#move(),
+      snapshot: () => this.#snapshot(),
+      look: () => this.#look(),
+    };
   }
 
-  async #everythingTrue(): Promise<void> {
-    const { sql, partner } = this.#rig;
-    await refreshAll(sql, 'prices');
-    await this.#untilAtRest();
-    await this.#look();
-    await expectMirrorIsTrue(sql, partner.world);
+  #left(): Left {
+    const [catalog, prices] = this.#workers;
+    if (catalog === undefined || prices === undefined) throw new Error('nobody is left');
+    return { catalog, prices, turn: () => (this.#turn += 1) };
   }
 }

@@ -15,6 +15,7 @@ export type Job = TaskName;
 
 const NEVER = new AbortController().signal;
 const REQUEST_TIMEOUT_MS = 30_000;
+const DAY_MS = 86_400_000;
 
 /** Runs one job as the daemon's handlers do; true where it was a bulk call. Rejects with what the job throws. */
 export async function runJob(ctx: SyncContext, job: Job, iteration: number): Promise<boolean> {
@@ -36,7 +37,7 @@ async function runOnce(ctx: SyncContext, task: Exclude<Job, 'reprice'>): Promise
     'catalog-check': (run) => checkCatalog(ctx, run),
     'live-plan': () => planLive(ctx),
     metadata: () => syncMetadata(ctx),
-    maintenance: () => maintain(ctx, { windowMs: 60_000, historyMs: 0, dailyMs: 0 }),
+    maintenance: () => maintain(ctx, { windowMs: 60_000, historyMs: DAY_MS, dailyMs: 2 * DAY_MS }),
   };
   let thrown: unknown;
   // Nobody renews a lease here: every run may be one whose process froze for longer.

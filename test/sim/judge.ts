@@ -23,6 +23,8 @@ export class Judge {
   #looks = 0;
   clocksWentWrong = false;
   readonly callers = new Callers();
+  /** When each SKU was last to be refreshed. */
+  readonly #wanted = new Map<string, number>();
   /** As `#answeredAt` was when the mirror was backed up. */
   #answeredBefore: readonly (readonly [string, number])[] = [];
   /** When the answer of a route that arrived last was given. */
@@ -31,6 +33,8 @@ export class Judge {
   constructor(rig: Rig) {
     this.#rig = rig;
     this.truth = new Truth(rig.partner.world, rig.time.at);
+    this.truth.omitted = rig.partner.omitted;
+    rig.partner.saidLate = (sku, sizes) => this.truth.saidLate(sku, sizes, rig.time.at);
   }
 
   /**
@@ -42,14 +46,25 @@ export class Judge {
     this.#waits.clear();
   }
 
-  /** Somebody wants SKUs refreshed, whatever they wait for. */
-  refreshWanted(): void {
+  /** Somebody wants SKUs refreshed, whatever they wait for; `skus`: and gets it, sooner or later. */
+  refreshWanted(skus: readonly string[] = []): void {
     this.#waits.clear();
+    for (const sku of skus) this.#wanted.set(sku, this.#rig.time.at);
+  }
+
+  /** At rest, whatever was to be refreshed has been, after that was asked for. */
+  expectRefreshed(): void {
+    const rows = this.#before?.rows;
+    const wrong = [...this.#wanted].flatMap(([sku, since]) => this.truth.notSince(rows?.get(sku), since));
+    if (wrong.length > 0) throw new Error(wrong.join('\n'));
+    this.#rig.note('refreshed as wanted', this.#wanted.size);
+    this.#wanted.clear();
   }
 
   /** All that is known of the mirror belongs to the backup, too. */
   backedUp(): void {
     this.#answeredBefore = [...this.#answeredAt];
+    this.truth.backedUp();
   }
 
   /** The mirror is as it was when it was backed up; claims after this one never were. */
@@ -62,6 +77,7 @@ export class Judge {
     this.#answeredAt.clear();
     for (const [route, at] of this.#answeredBefore) this.#answeredAt.set(route, at);
     this.callers.leave();
+    this.#wanted.clear();
     this.truth.restored(lastClaim);
     await this.look();
   }
@@ -92,6 +108,12 @@ export class Judge {
     const checked = this.clocksWentWrong ? this.#checkedAt : checkedAt;
     const late = Math.max(0, checked - (this.#answeredAt.get(route) ?? checked));
     const wrong = this.truth.wronglyActionable(rows, at, late);
+    if (wrong.length > 0) throw new Error(wrong.join('\n'));
+  }
+
+  /** At rest, with every report answered and seen again, nothing is wrong that the delta covers. */
+  async expectCoveredAreRight(): Promise<void> {
+    const wrong = this.truth.wrong(await readMirror(this.#rig.sql));
     if (wrong.length > 0) throw new Error(wrong.join('\n'));
   }
 

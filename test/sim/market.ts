@@ -3,6 +3,21 @@ import { type Draw, pick } from './faults.ts';
 
 const SYSTEMS = ['US', 'UK', 'EU', 'CM'];
 
+/** How else a size may be spelled; for many readers it is the same one. */
+const SPELLINGS: readonly ((size: string) => string)[] = [
+  (size) => size.toUpperCase(),
+  (size) => `${size} `,
+  (size) => ` ${size}`,
+  (size) => `US ${size}`,
+  (size) => size.replace('.', ','),
+  (size) => `${size}\u00e9`,
+  (size) => `${size}e\u0301`,
+  (size) => `${size}.0`,
+  () => '__proto__',
+  () => 'constructor',
+  () => '',
+];
+
 /** How each world began. */
 const BORN = new WeakMap<World, ReturnType<World['truth']>>();
 
@@ -37,7 +52,8 @@ export function moveOnce(world: World, draw: Draw, price: number, underWay: read
     world.setPrice(sku, pick(Object.keys(sizeMap), draw), none ? null : price);
   } else if (luck < 55 && sold.length > 0) {
     const { sku, sizeMap } = pick(sold, draw);
-    if (draw(2) === 0) world.dropSize(sku, pick(Object.keys(sizeMap), draw));
+    if (draw(3) === 0) spellAnew(world, draw, sku, price);
+    else if (draw(2) === 0) world.dropSize(sku, pick(Object.keys(sizeMap), draw));
     else world.setPrice(sku, `size ${draw(3)}`, price);
   } else if (luck < 72 && priced.length > 0) {
     const { sku, priceSource } = pick(priced, draw);
@@ -56,6 +72,16 @@ export function moveOnce(world: World, draw: Draw, price: number, underWay: read
   } else if (priced.length > 0) {
     world.correctSizeType(pick(priced, draw).sku, pick(SYSTEMS, draw));
   }
+}
+
+/** A size has another key from now on, also at the price of before; or there are both. */
+function spellAnew(world: World, draw: Draw, sku: string, price: number): void {
+  const sizes = world.find(sku)?.sizeMap ?? {};
+  const size = pick(Object.keys(sizes), draw);
+  const former = Object.entries(sizes).find(([name]) => name === size)?.[1] ?? price;
+  const spelled = pick(SPELLINGS, draw)(size);
+  if (draw(3) > 0 && spelled !== size) world.dropSize(sku, size);
+  world.setPrice(sku, spelled, draw(2) === 0 ? former : price);
 }
 
 function isEmpty(sizes: object): boolean {

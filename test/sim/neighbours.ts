@@ -66,9 +66,8 @@ export const ACTS: Readonly<Record<string, Act>> = {
     sql`select catalog.refresh(${some()}::text[])`.catch((error: { code?: string }) => {
       if (error.code !== 'CM004') throw error;
     }),
-  'requests are paused': ({ sql }, draw) =>
-    pauseRequests(sql, { forMs: pick([60_000, 600_000, null], draw), by: 'somebody' }),
-  'requests go on': ({ sql }) => resumeRequests(sql, 'somebody'),
+  'requests are paused': pauseFor,
+  'requests go on': resume,
   'everything is refreshed': ({ sql }, draw) => refreshAll(sql, pick(['prices', 'metadata'], draw)),
   'some are refreshed': ({ sql }, _, some) => refreshSkus(sql, some()),
   'rows of the ledger are deleted': ({ sql }, _, some) =>
@@ -81,6 +80,19 @@ export const ACTS: Readonly<Record<string, Act>> = {
   'somebody hints': ({ sql }, draw, some) =>
     sql`select catalog.hint(sku, ${`source ${draw(2)}`}) from unnest(${some()}::text[]) as s(sku)`,
 };
+
+/** Somebody keeps all requests back. */
+export async function pauseFor(rig: Rig, draw: Draw): Promise<void> {
+  const forMs = pick([60_000, 600_000, null], draw);
+  const { pause } = await pauseRequests(rig.sql, { forMs, by: 'somebody' });
+  rig.pause = { since: pause.setAt, until: pause.until ?? Infinity };
+}
+
+/** Nobody does so any longer. */
+export async function resume(rig: Rig): Promise<void> {
+  await resumeRequests(rig.sql, 'somebody');
+  rig.pause = null;
+}
 
 /** A seller wants these asked about as much, and no older than so. */
 async function watch(sql: Sql, draw: Draw, skus: readonly string[]): Promise<void> {
@@ -112,9 +124,10 @@ export async function interfere(rig: Rig, draw: Draw): Promise<string> {
 }
 
 /** All of it is over. */
-export async function leaveAlone({ sql }: Rig): Promise<void> {
+export async function leaveAlone(rig: Rig): Promise<void> {
+  const { sql } = rig;
   await sql`delete from sim.objected`;
-  await resumeRequests(sql, 'everybody');
+  await resume(rig);
   await sql`delete from catalog.watchlist`;
   await massesEnd(sql);
   await sql`delete from catalog.scope`;

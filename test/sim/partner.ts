@@ -50,6 +50,9 @@ const DELTA_CACHED_MS = 60_000;
 
 type Of = Pick<Pending, 'skus' | 'since'>;
 
+/** What stands in place of an answer; `since` is the token of a delta. */
+export type Bend = (own: Raw, since: string | null) => Raw;
+
 const NAMES = { priceFields: ['price'], skuField: 'sku' };
 
 /** The sandbox's answers without its server: workers ask, the scheduler says when they are answered and how. */
@@ -60,7 +63,11 @@ export class SimPartner {
   /** How it words its answers; plain until a history enables it. */
   ambiguities = new Ambiguities(createRng(0));
   /** What stands in place of its own answers for a while. */
-  readonly bends = new Map<Route, (own: Raw) => Raw>();
+  readonly bends = new Map<Route, Bend>();
+  /** SKUs whose changes a delta has left out. */
+  readonly omitted = new Set<string>();
+  /** Told what an answer says of a SKU that was so before, and is so no longer. */
+  saidLate: (sku: string, sizes: Record<string, number | null>) => void = () => undefined;
   fileIsEmpty = false;
   /** Answers of the delta route that a cache on the way has, by `since`; null where there is none. */
   deltaCache: Map<string, Cached> | null = null;
@@ -99,6 +106,7 @@ export class SimPartner {
     this.#ceiling = new LiveLimiter(this.settings.liveCeilingPerMinute);
     this.pending = [];
     this.bends.clear();
+    this.omitted.clear();
     this.fileIsEmpty = false;
     this.deltaCache = null;
     this.ambiguities = new Ambiguities(createRng(words ?? 0));
@@ -179,10 +187,10 @@ export class SimPartner {
   }
 
   /** The answer as the partner gives it at present. */
-  #present(route: Route, compute: () => Raw): Raw {
+  #present(route: Route, compute: () => Raw, since: string | null): Raw {
     this.saidAt = this.settings.now();
     const bend = this.bends.get(route);
-    const raw = bend === undefined ? compute() : bend(compute());
+    const raw = bend === undefined ? compute() : bend(compute(), since);
     const shown = bend === undefined ? spellIn(route, raw) : `${route} bent`;
     if (shown !== null) this.note(shown);
     return raw;
@@ -194,7 +202,7 @@ export class SimPartner {
     own: () => Raw,
     { skus = [], since = null }: Partial<Of> = {},
   ): Promise<Raw> {
-    const compute = () => this.#present(route, own);
+    const compute = () => this.#present(route, own, since);
     let mine: Pending | undefined;
     try {
       return await worker.answer<Raw>((deliver) => {

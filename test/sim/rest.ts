@@ -1,3 +1,4 @@
+import { requestTask } from '../../src/store/ledger/tasks.ts';
 import type { SyncContext } from '../../src/sync/context.ts';
 import { runJob } from './jobs.ts';
 import { readDue } from './mirror.ts';
@@ -44,8 +45,14 @@ export async function untilNothingIsDue(rig: Rig, left: Left): Promise<void> {
   );
 }
 
+/** Has the daemon that is left read the newest manifest, whether or not it needs it. */
+export async function readManifest(rig: Rig, left: Left): Promise<void> {
+  await requestTask(rig.sql, 'manifest');
+  await serve(rig, left, 'manifest');
+}
+
 /** Runs a job to its end. Whether it made a call. */
-async function serve(rig: Rig, left: Left, job: 'delta' | 'manifest' | 'reprice'): Promise<boolean> {
+export async function serve(rig: Rig, left: Left, job: 'delta' | 'manifest' | 'reprice'): Promise<boolean> {
   const { worker, ctx } = job === 'reprice' ? left.prices : left.catalog;
   let called = false;
   let thrown: unknown;

@@ -12,6 +12,7 @@ import { RecentAnswers } from '../../src/sync/reprice/recent.ts';
 import { CREATE_REFILL } from '../support/seed.ts';
 import { type SettingsEnv, settingsWith } from '../support/settings.ts';
 import { UNPACED } from '../support/unpaced.ts';
+import { CHUNKS } from './ages.ts';
 import { BACKUPS } from './backups.ts';
 import { SELLERS_TRIGGER } from './neighbours.ts';
 import { SimPartner } from './partner.ts';
@@ -46,6 +47,12 @@ export class Rig {
   #tables: readonly string[] = [];
   #filledAt = 0;
   #born = 0;
+  /** Chunks of the history, the last position drawn, and the last one dropped, as every history finds them. */
+  #chunks: readonly [number, string, string] = [0, '1', '0'];
+  /** The history has dropped chunks, or begun new ones. */
+  hasAged = false;
+  /** Whether requests are paused, and from when until when, as those know who have asked for it. */
+  pause: { readonly since: number; readonly until: number } | null = null;
 
   get sql(): Sql {
     if (this.#database === undefined) throw new Error('not open');
@@ -66,6 +73,7 @@ export class Rig {
     this.#database = await createSimDatabase();
     await this.sql.unsafe(SELLERS_TRIGGER);
     await this.sql.unsafe(BACKUPS);
+    await this.sql.unsafe(CHUNKS);
     this.#time = new SimTime(this.sql);
     this.#pools = [0, 1, 2, 3, 4, 5].map(() => connect(this.#database?.url ?? '', { max: 1 }));
     await this.partner.open();
@@ -79,6 +87,11 @@ export class Rig {
     this.newWorld({});
     await fill();
     this.#filledAt = this.time.at;
+    const [{ chunks, drawn, dropped }] = await this.sql<[{ chunks: number; drawn: string; dropped: string }]>`
+      select (select count(*)::int from pg_inherits where inhparent = 'catalog.price_history'::regclass) as chunks, p.last_value as drawn,
+        case when d.is_called then d.last_value else 0 end as dropped
+      from catalog_internal.change_positions p, catalog_internal.dropped_positions d`;
+    this.#chunks = [chunks, drawn, dropped];
     // An ambiguous partner dates its snapshots when building began, the first one too.
     await this
       .sql`update catalog_internal.sync set snapshot_generated_at = snapshot_generated_at - interval '6 minutes'`;
@@ -100,6 +113,10 @@ export class Rig {
   /** Back to the beginning: the filled mirror, its world, its time; `words` as in SimPartner.begin. */
   async reset(options: SandboxOptions, words: number | null = null): Promise<void> {
     await this.sql`delete from sim.objected`;
+    const [chunks, drawn, dropped] = this.#chunks;
+    if (this.hasAged) await this.sql`select sim.first_chunks(${chunks}, ${drawn}, ${dropped})`;
+    this.hasAged = false;
+    this.pause = null;
     await this.sql.unsafe(this.#each((t) => `select seed.refill('${t}', '${t}')`));
     await this.time.set(this.#beginning);
     this.newWorld(options, words);
@@ -140,7 +157,24 @@ export class Rig {
   }
 
   #pacer(worker: Worker, clock: Clock): Pacer {
-    return createPacer(worker.sql, clock, { maxPerWindow: 120, windowMs: 60_000, backoffMs: 60_000 });
+    const limits = { maxPerWindow: 120, windowMs: 60_000, backoffMs: 60_000 };
+    const pacer = createPacer(worker.sql, clock, limits);
+    return {
+      acquire: async (...asked) => {
+        const acquired = await pacer.acquire(...asked);
+        if (acquired.kind === 'granted') this.#permitted();
+        return acquired;
+      },
+    };
+  }
+
+  /** No permit is given while requests are paused. The simulation's time is known to within a second. */
+  #permitted(): void {
+    const { pause, time } = this;
+    if (pause === null || time.ahead !== 0) return;
+    const { since, until } = pause;
+    if (time.at >= since && time.at < until - 1000)
+      throw new Error(`a request is permitted at ${time.at}, and paused from ${since} to ${until}`);
   }
 
   /** Counts something that happened. */

@@ -1,6 +1,7 @@
 import type { World } from '../../src/sandbox/index.ts';
 import { type Draw, pick } from './faults.ts';
-import type { Raw, SimPartner } from './partner.ts';
+import { REWORDED } from './lists.ts';
+import type { Bend, Raw, SimPartner } from './partner.ts';
 import type { Rig } from './rig.ts';
 
 /** Begins what the partner does for a while, within its rules or out of order; gives back how it ends. */
@@ -75,6 +76,12 @@ export const SPELLS: Readonly<Record<string, Spell>> = {
       partner.fileIsEmpty = true;
       return withMember(own, { sku_count: 0, live_priced_sku_count: 0 });
     }),
+  ...Object.fromEntries(
+    Object.entries(REWORDED).map(([name, [route, bend]]): [string, Spell] => [
+      name,
+      (partner, draw) => bending(partner, route, bend(partner, draw)),
+    ]),
+  ),
 };
 
 /** The spells of one history: now and then one begins, or one ends. */
@@ -146,10 +153,10 @@ export function spellIn(route: string, raw: Raw): string | null {
   return errors.length > 0 ? 'SKU in errors' : null;
 }
 
-function bending(partner: SimPartner, route: 'delta' | 'manifest', bend: (own: Raw) => Raw): () => void {
+function bending(partner: SimPartner, route: 'bulk' | 'delta' | 'manifest', bend: Bend): () => void {
   partner.bends.set(route, bend);
   return () => {
-    partner.bends.delete(route);
+    if (partner.bends.get(route) === bend) partner.bends.delete(route);
     partner.fileIsEmpty = false;
   };
 }

@@ -43,9 +43,17 @@ export class Truth {
   /** By so much prices may be older than Postgres's clock makes them, because it was wrong. */
   slackMs = 0;
 
+  /** SKUs whose changes a delta has left out: of these nothing is promised until a manifest has come. */
+  omitted: ReadonlySet<string> = new Set();
+
+  /** What answers said of SKUs although it was no longer so. */
+  readonly #late = new Map<string, Version[]>();
+
   /** Rows of the ledger have been deleted. */
   ledgerDeleted = false;
   readonly #lastAsked = new Map<string, string>();
+  /** As it was when the mirror was backed up. */
+  #lastAskedBefore: readonly (readonly [string, string])[] = [];
 
   constructor(world: World, at: number) {
     this.#world = world;
@@ -73,6 +81,35 @@ export class Truth {
       const back = answer === 'record' && former.some(({ content }) => content === contentOf(sizeMap));
       return back && priceSource !== 'live' ? [sku] : [];
     });
+  }
+
+  /** An answer says of a SKU what was so before. */
+  saidLate(sku: string, sizes: Record<string, number | null>, at: number): void {
+    this.#late.set(sku, [...(this.#late.get(sku) ?? []), { from: at, content: contentOf(sizes) }]);
+  }
+
+  /** Covered SKUs that nothing is due of, and that are not as the partner has them. */
+  wrong({ rows }: Mirror): string[] {
+    return [...rows.values()].flatMap((row) => {
+      const present = this.#versions.get(row.sku)?.at(-1)?.content;
+      const isCovered = row.listed && row.source === 'snapshot' && row.owed === false;
+      return isCovered && present !== contentIn(row)
+        ? [`${row.sku} stays wrong: ${shown(row)} for ${present}`]
+        : [];
+    });
+  }
+
+  /** Whether any answer did so. */
+  get hasLate(): boolean {
+    return this.#late.size > 0;
+  }
+
+  /** When an answer last said that of the SKU although it was no longer so. */
+  #lastSaidLate(sku: string, content: string): number {
+    return Math.max(
+      -1,
+      ...(this.#late.get(sku) ?? []).flatMap((said) => (said.content === content ? [said.from] : [])),
+    );
   }
 
   /** To be called after every snapshot. */
@@ -114,6 +151,7 @@ export class Truth {
       if (claim !== null && !this.#claims.has(claim)) this.#claims.set(claim, mirror.at);
     }
     for (const row of mirror.rows.values()) {
+      if (!this.#versions.has(row.sku)) found.push(`${row.sku} is known to nobody else`);
       const was = before?.rows.get(row.sku);
       // Somebody may have deleted it.
       if (row.owed === null && was?.owed !== null && !this.ledgerDeleted)
@@ -146,6 +184,7 @@ export class Truth {
       return;
     }
     for (const sku of new Set([...present.keys(), ...rows.keys()])) {
+      if (this.omitted.has(sku)) continue;
       const row = rows.get(sku);
       const cohort = row?.listed === true ? row.source : null;
       // A manifest may have brought what the next delta will report.
@@ -157,7 +196,8 @@ export class Truth {
       if (row === undefined || line?.source !== 'snapshot' || cohort !== 'snapshot' || row.owed !== false)
         continue;
       const versions = this.#versions.get(sku)?.slice(line.version) ?? [];
-      if (!versions.some(({ content }) => content === contentIn(row)))
+      const isLate = this.#lastSaidLate(sku, contentIn(row)) >= 0;
+      if (!isLate && !versions.some(({ content }) => content === contentIn(row)))
         yield `${sku} is behind the token and not due: ${shown(row)}`;
     }
   }
@@ -165,17 +205,20 @@ export class Truth {
   /**
    * SKUs whose prices are said to be safe although they are wrong, for longer than is promised: a price that nothing
    * reports was right within its target age; one that the delta reports was right within LIVE_INTERVAL, or no
-   * snapshot has told of its move for half an hour, and `late`: what the answer took that the mirror goes by.
+   * snapshot has told of its move for half an hour, and `tookMs`: what the answer took that the mirror goes by.
    */
-  wronglyActionable(rows: readonly Actionable[], at: number, late: number): string[] {
+  wronglyActionable(rows: readonly Actionable[], at: number, tookMs: number): string[] {
     return rows.flatMap((row) => {
       const versions = this.#versions.get(row.sku) ?? [];
       const last = versions.findLastIndex(({ content }) => content === contentOf(row.prices));
-      const until = versions[last + 1]?.from ?? Infinity;
+      const late = this.#lastSaidLate(row.sku, contentOf(row.prices));
+      // What a report was answered with late is asked again with some probability, and at no moment of its own.
+      if (row.covered && (late >= 0 || this.omitted.has(row.sku))) return [];
+      const until = Math.max(late, versions[last + 1]?.from ?? Infinity);
       const told =
         this.#builds.find(({ versions: built }) => (built.get(row.sku) ?? 0) > last + 1)?.at ?? Infinity;
       const isPromised = row.covered
-        ? at - until <= HALF_AN_HOUR_MS + this.slackMs || at - told <= HALF_AN_HOUR_MS + this.slackMs + late
+        ? at - until <= HALF_AN_HOUR_MS + this.slackMs || at - told <= HALF_AN_HOUR_MS + this.slackMs + tookMs
         : at - until <= row.target + this.slackMs + 1000;
       return isPromised
         ? []
@@ -191,10 +234,16 @@ export class Truth {
     return [`${row.sku} is said to be refreshed since ${since}, and was never so since: ${shown(row)}`];
   }
 
+  /** All that is known of the mirror's answers belongs to the backup, too. */
+  backedUp(): void {
+    this.#lastAskedBefore = [...this.#lastAsked];
+  }
+
   /** The mirror is one of before, in which no claim has a greater number than this one. */
   restored(lastClaim: number): void {
     for (const claim of this.#claims.keys()) if (Number(claim) > lastClaim) this.#claims.delete(claim);
     this.#lastAsked.clear();
+    for (const [sku, asked] of this.#lastAskedBefore) this.#lastAsked.set(sku, asked);
   }
 
   #trueWhenAsked(row: Row): boolean {
@@ -206,8 +255,11 @@ export class Truth {
   /** Whether it has what the partner said at some moment from `at` on. */
   #wasTrueAfter(row: Row, at: number): boolean {
     const versions = this.#versions.get(row.sku) ?? [{ from: 0, content: NOT_FOUND }];
-    return versions.some(
-      ({ content }, n) => content === contentIn(row) && (versions[n + 1]?.from ?? Infinity) >= at,
+    return (
+      this.#lastSaidLate(row.sku, contentIn(row)) >= at ||
+      versions.some(
+        ({ content }, n) => content === contentIn(row) && (versions[n + 1]?.from ?? Infinity) >= at,
+      )
     );
   }
 

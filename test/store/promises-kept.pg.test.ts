@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { applyAnswer } from '../../src/store/answer/apply.ts';
+import { pauseRequests, resumeRequests } from '../../src/store/sellers/pause.ts';
 import { readPromises } from '../../src/store/sellers/promises.ts';
 import { readWatchlist } from '../../src/store/sellers/watchlist.ts';
 import { promising } from './promising.ts';
@@ -42,6 +43,20 @@ describe('what became of it', () => {
     }
     await readWatchlist(store.sql, { most: 100, everything: true });
     expect(await readPromises(store.sql)).toMatchObject({ cases: 10, kept: 2 });
+  });
+
+  test('of what was promised while all requests were paused, the pause is the hindrance', async () => {
+    await priced('A');
+    await pauseRequests(store.sql, { forMs: null, by: 'me' });
+    await store.sql`
+      update catalog_internal.pause set since = since - interval '200 seconds', set_at = set_at - interval '200 seconds'`;
+    await promise('1 minute', 'A');
+    await mark(store.sql, ['A']);
+    await passSeconds(190);
+    await resumeRequests(store.sql, 'me');
+    const claim = await claimAll(store.sql);
+    const { promises } = await applyAnswer(store.sql, claim, [found('A', { 42: 100 })], REFRESH);
+    expect(promises).toEqual({ kept: 0, hindered: 3, broken: 0 });
   });
 
   test('of what was old before it was promised is counted from then on', async () => {

@@ -1,0 +1,104 @@
+import type { Sql } from '../../src/store/connection/db.ts';
+import type { Draw } from './faults.ts';
+
+/** Positions that are no longer kept, or of another history, are refused with it. */
+const TOLD = 'CM001';
+
+interface Change {
+  readonly position: string;
+  readonly kind: string;
+  readonly sku: string;
+  readonly size: string | null;
+  readonly price: number | null;
+}
+
+/** A seller's program that follows `catalog.changes` with a copy of the prices, at its leisure. */
+export class Follower {
+  /** Null: it begins with a first copy. */
+  #position: bigint | null = null;
+  #prices = new Map<string, number>();
+  readonly #draw: Draw;
+  readonly #note: (what: string) => void;
+
+  constructor(draw: Draw, note: (what: string) => void) {
+    this.#draw = draw;
+    this.#note = note;
+  }
+
+  /** Reads on for a while. */
+  async follow(sql: Sql): Promise<void> {
+    for (let n = 1 + this.#draw(3); n > 0; n -= 1) if (!(await this.#readOn(sql, 1 + this.#draw(40)))) return;
+  }
+
+  /**
+   * Reads to the end, where its copy has every price of the mirror and no other.
+   *
+   * @throws Error where it has missed a change without being told
+   */
+  async catchUp(sql: Sql): Promise<void> {
+    // Once anew, where it is told to.
+    for (let n = 0; n < 2; n += 1) while (await this.#readOn(sql, 1000));
+    const rows = await sql<{ key: string; price: number }[]>`
+      select json_build_array(sku, size)::text as key, price from catalog.prices where price is not null`;
+    const mirror = new Map(rows.map(({ key, price }) => [keyOf(JSON.parse(key) as [string, string]), price]));
+    const differing = [...new Set([...mirror.keys(), ...this.#prices.keys()])].filter(
+      (key) => mirror.get(key) !== this.#prices.get(key),
+    );
+    if (differing.length > 0)
+      throw new Error(
+        `who follows from ${this.#position} on differs in ${differing.map((key) => `${key}: ${this.#prices.get(key)} for ${mirror.get(key)}`).join(', ')}`,
+      );
+    this.#note('a follower is up to date');
+  }
+
+  /** Whether there may be more. */
+  async #readOn(sql: Sql, most: number): Promise<boolean> {
+    if (this.#position === null) {
+      await this.#begin(sql);
+      return true;
+    }
+    const after = this.#position;
+    const dropped = await this.#dropped(sql);
+    try {
+      const rows = await sql<Change[]>`
+        select "position"::text, kind, sku, size, new_price as price from catalog.changes(${String(after)}::bigint, ${most})`;
+      if (after < dropped) throw new Error(`${after} is behind ${dropped}, and nobody says so`);
+      for (const row of rows) this.#apply(row);
+      return rows.length === most;
+    } catch (error) {
+      if ((error as { code?: unknown }).code !== TOLD) throw error;
+      this.#note(
+        after < dropped ? 'a follower is told that it is late' : 'a follower is told of another history',
+      );
+      this.#position = null;
+      return true;
+    }
+  }
+
+  async #begin(sql: Sql): Promise<void> {
+    const [here] = await sql<[{ position: string }]>`select catalog.changes_position()::text as position`;
+    const rows = await sql<Change[]>`
+      select "position"::text, kind, sku, size, new_price as price from catalog.changes_snapshot('', 10000)`;
+    this.#prices = new Map();
+    for (const { sku, size, price } of rows)
+      if (size !== null && price !== null) this.#prices.set(keyOf([sku, size]), price);
+    this.#position = BigInt(rows[0]?.position ?? here.position);
+  }
+
+  #apply({ position, kind, sku, size, price }: Change): void {
+    if (this.#position !== null && BigInt(position) <= this.#position)
+      throw new Error(`position ${position} comes after ${this.#position}`);
+    this.#position = BigInt(position);
+    if (kind !== 'price' || size === null) return;
+    if (price === null) this.#prices.delete(keyOf([sku, size]));
+    else this.#prices.set(keyOf([sku, size]), price);
+  }
+
+  async #dropped(sql: Sql): Promise<bigint> {
+    const [row] = await sql<[{ at: string }]>`
+      select catalog_internal.position_of(last_value)::text as at from catalog_internal.dropped_positions`;
+    return BigInt(row.at);
+  }
+}
+
+const keyOf = (of: readonly [sku: string, size: string]): string => JSON.stringify(of);
