@@ -10,13 +10,15 @@ interface Change {
   readonly sku: string;
   readonly size: string | null;
   readonly price: number | null;
+  readonly field: string | null;
+  readonly value: string | null;
 }
 
-/** A seller's program that follows `catalog.changes` with a copy of the prices, at its leisure. */
+/** A seller's program that follows `catalog.changes` with a copy of SKUs and prices, at its leisure. */
 export class Follower {
   /** Null: it begins with a first copy. */
   #position: bigint | null = null;
-  #prices = new Map<string, number>();
+  #copy = new Map<string, number | string>();
   readonly #draw: Draw;
   readonly #note: (what: string) => void;
 
@@ -31,22 +33,28 @@ export class Follower {
   }
 
   /**
-   * Reads to the end, where its copy has every price of the mirror and no other.
+   * Reads to the end, where its copy has every SKU and price of the mirror and no other.
    *
    * @throws Error where it has missed a change without being told
    */
   async catchUp(sql: Sql): Promise<void> {
     // Once anew, where it is told to.
     for (let n = 0; n < 2; n += 1) while (await this.#readOn(sql, 1000));
-    const rows = await sql<{ key: string; price: number }[]>`
-      select json_build_array(sku, size)::text as key, price from catalog.prices where price is not null`;
-    const mirror = new Map(rows.map(({ key, price }) => [keyOf(JSON.parse(key) as [string, string]), price]));
-    const differing = [...new Set([...mirror.keys(), ...this.#prices.keys()])].filter(
-      (key) => mirror.get(key) !== this.#prices.get(key),
+    const rows = await sql<{ key: string; price: number | string }[]>`
+      select json_build_array('price', sku, size)::text as key, to_json(price) as price from catalog.prices where price is not null
+      union all
+      select json_build_array('sku', sku, field)::text, to_json(value) from catalog.skus
+      cross join lateral (values ('state', state), ('price_source', price_source), ('in_manifest', in_manifest::text)) f(field, value)
+      where value is not null`;
+    const mirror = new Map(
+      rows.map(({ key, price }) => [keyOf(JSON.parse(key) as [string, string, string]), price]),
+    );
+    const differing = [...new Set([...mirror.keys(), ...this.#copy.keys()])].filter(
+      (key) => mirror.get(key) !== this.#copy.get(key),
     );
     if (differing.length > 0)
       throw new Error(
-        `who follows from ${this.#position} on differs in ${differing.map((key) => `${key}: ${this.#prices.get(key)} for ${mirror.get(key)}`).join(', ')}`,
+        `who follows from ${this.#position} on differs in ${differing.map((key) => `${key}: ${this.#copy.get(key)} for ${mirror.get(key)}`).join(', ')}`,
       );
     this.#note('a follower is up to date');
   }
@@ -61,7 +69,7 @@ export class Follower {
     const dropped = await this.#dropped(sql);
     try {
       const rows = await sql<Change[]>`
-        select "position"::text, kind, sku, size, new_price as price from catalog.changes(${String(after)}::bigint, ${most})`;
+        select "position"::text, kind, sku, size, new_price as price, field, new_value as value from catalog.changes(${String(after)}::bigint, ${most})`;
       if (after < dropped) throw new Error(`${after} is behind ${dropped}, and nobody says so`);
       for (const row of rows) this.#apply(row);
       return rows.length === most;
@@ -78,20 +86,27 @@ export class Follower {
   async #begin(sql: Sql): Promise<void> {
     const [here] = await sql<[{ position: string }]>`select catalog.changes_position()::text as position`;
     const rows = await sql<Change[]>`
-      select "position"::text, kind, sku, size, new_price as price from catalog.changes_snapshot('', 10000)`;
-    this.#prices = new Map();
-    for (const { sku, size, price } of rows)
-      if (size !== null && price !== null) this.#prices.set(keyOf([sku, size]), price);
+      select "position"::text, kind, sku, size, new_price as price, field, new_value as value from catalog.changes_snapshot('', 10000)`;
+    this.#copy = new Map();
+    for (const row of rows) this.#keep(row);
     this.#position = BigInt(rows[0]?.position ?? here.position);
   }
 
-  #apply({ position, kind, sku, size, price }: Change): void {
+  #apply(row: Change): void {
+    const { position } = row;
     if (this.#position !== null && BigInt(position) <= this.#position)
       throw new Error(`position ${position} comes after ${this.#position}`);
     this.#position = BigInt(position);
-    if (kind !== 'price' || size === null) return;
-    if (price === null) this.#prices.delete(keyOf([sku, size]));
-    else this.#prices.set(keyOf([sku, size]), price);
+    this.#keep(row);
+  }
+
+  /** Prices, and what is said of the SKU itself. */
+  #keep({ kind, sku, size, price, field, value }: Change): void {
+    if (kind !== 'price' && kind !== 'sku') return;
+    const key = keyOf([kind, sku, (kind === 'price' ? size : field) ?? '']);
+    const now = kind === 'price' ? price : value;
+    if (now === null) this.#copy.delete(key);
+    else this.#copy.set(key, now);
   }
 
   async #dropped(sql: Sql): Promise<bigint> {
@@ -101,4 +116,4 @@ export class Follower {
   }
 }
 
-const keyOf = (of: readonly [sku: string, size: string]): string => JSON.stringify(of);
+const keyOf = (of: readonly [kind: string, sku: string, size: string]): string => JSON.stringify(of);
