@@ -15,7 +15,7 @@ export const HELD_BACK_MS = 3 * 3_600_000;
 
 /**
  * Priced SKUs that are not actionable, although nothing is due. One that is judged by its rate of moves, as live ones
- * are, may be unlikely to be right: that is no doubt.
+ * are and those of which the delta has left out a move, may be unlikely to be right: that is no doubt.
  */
 export async function readHeldBack(sql: Sql): Promise<readonly HeldBack[]> {
   return await sql<HeldBack[]>`
@@ -24,6 +24,6 @@ export async function readHeldBack(sql: Sql): Promise<readonly HeldBack[]> {
     where t.state = 'priced' and not t.actionable
       and exists (select from catalog.prices p where p.sku = t.sku and p.price is not null) and (
       t.doubt is not null
-      or t.in_manifest and t.price_source = 'snapshot' and not d.live and coalesce(d.missed_moves, 0) = 0
+      or t.in_manifest and t.price_source = 'snapshot' and coalesce(d.missed_moves, 0) = 0
     )`;
 }

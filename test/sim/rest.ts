@@ -1,4 +1,5 @@
 import { requestTask } from '../../src/store/ledger/tasks.ts';
+import { refreshManifest } from '../../src/store/sellers/refresh.ts';
 import type { SyncContext } from '../../src/sync/context.ts';
 import { runJob } from './jobs.ts';
 import { readDue } from './mirror.ts';
@@ -32,6 +33,7 @@ export async function untilNothingIsDue(rig: Rig, left: Left): Promise<void> {
     if (owed.behind && !fetched) {
       fetched = true;
       await serve(rig, left, owed.broken ? 'manifest' : 'delta');
+      if (owed.broken) await acceptShrink(rig);
       continue;
     }
     if (!owed.behind && owed.free > 0 && (await serve(rig, left, 'reprice'))) continue;
@@ -43,6 +45,17 @@ export async function untilNothingIsDue(rig: Rig, left: Left): Promise<void> {
   throw new Error(
     `it does not come to rest: ${JSON.stringify([await owedNow(), ...due], (_, value: unknown) => (typeof value === 'bigint' ? String(value) : value))}`,
   );
+}
+
+/** Where a manifest is refused because so few of a small market are left, the operator says that this is so. */
+async function acceptShrink({ sql, partner }: Rig): Promise<void> {
+  const [{ refused, listed }] = await sql<[{ refused: string | null; listed: number }]>`
+    select manifest_refused as refused, (select count(*)::int from catalog.skus where in_manifest) as listed
+    from catalog_internal.sync`;
+  if (refused !== 'shrunk') return;
+  const left = [...partner.world.truth().values()].filter((row) => row.listed).length;
+  if (left * 2 >= listed) throw new Error(`${left} of ${listed} SKUs are left, and the manifest is refused`);
+  await refreshManifest(sql, true);
 }
 
 /** Has the daemon that is left read the newest manifest, whether or not it needs it. */

@@ -23,7 +23,7 @@ export class Callers {
   async call(sql: Sql, skus: readonly string[], at: number): Promise<boolean> {
     try {
       const [row] = await sql<[{ ticket: Ticket | null }]>`
-        select catalog.refresh_begin(${skus as string[]}, '0', '') as ticket`;
+        select catalog.refresh_begin(${skus as string[]}, '0', null) as ticket`;
       if (row.ticket !== null) this.#waiting.push({ since: at, ticket: row.ticket });
       return row.ticket !== null;
     } catch (error) {
