@@ -1,6 +1,6 @@
 import { formatAge } from '../lib/duration.ts';
 import { count, percent, plural } from '../lib/format.ts';
-import { errorText } from '../status/format.ts';
+import { errorText, refreshesText } from '../status/format.ts';
 import type { Oddity } from '../store/answer/plausibility.ts';
 import type { Explained } from './show-explained.ts';
 import { tableOf } from './table.ts';
@@ -239,7 +239,7 @@ function testedOf({ belief }: Explained): string {
   const { cohort, looks, right_share: right, claimed_share: claimed } = belief;
   if (looks === null || right === null || claimed === null)
     return `no refresh has tested the cohort "${cohort}" yet`;
-  return `cohort "${cohort}": ${percent(right)} right (claimed ${percent(claimed)}) in ${count(looks)} refreshes`;
+  return `cohort "${cohort}": ${percent(right)} right (claimed ${percent(claimed)}) in ${refreshesText(looks)}`;
 }
 
 function nextOf(explained: Explained): string {

@@ -13,6 +13,7 @@ import type { Status } from './status.ts';
 /* What the screen and the page both say. */
 
 export const skusText = (n: number): string => `${count(n)} ${plural(n, 'SKU')}`;
+export const refreshesText = (n: number): string => `${count(n)} ${plural(n, 'refresh', 'refreshes')}`;
 /** A part of a whole in percent, rounded down: nothing is whole before it is. `0 %` of nothing. */
 export const percentOf = (part: number, whole: number): string =>
   `${whole === 0 ? '0' : (Math.floor((1000 * part) / whole) / 10).toFixed(1)} %`;
@@ -81,7 +82,7 @@ export function calibrationLine(calibration: readonly CohortCalibration[]): stri
     .filter(({ cohort }) => !cohort.endsWith(' sizes'))
     .map(
       ({ cohort, looks, rightShare, claimedShare }) =>
-        `${cohort} ${percentOf(rightShare, 1)} right (claimed ${percentOf(claimedShare, 1)}) in ${count(looks)} refreshes`,
+        `${cohort} ${percentOf(rightShare, 1)} right (claimed ${percentOf(claimedShare, 1)}) in ${refreshesText(looks)}`,
     );
   return each.length === 0 ? 'no refresh has tested it yet' : each.join('; ');
 }
@@ -99,7 +100,7 @@ export function hintsLine({ unread, sources }: HintStats): string | null {
       .map(
         ({ source, hints, refreshesBroughtForward, precision, recall }) =>
           `${source} right ${percentOf(precision, 1)} of the time, told of ${percentOf(recall, 1)} of all moves ` +
-          `(${count(hints)} hints, ${count(refreshesBroughtForward)} refreshes brought forward)`,
+          `(${count(hints)} ${plural(hints, 'hint')}, ${refreshesText(refreshesBroughtForward)} brought forward)`,
       ),
     ...(others > 0 ? [`${others} other ${plural(others, 'source')}`] : []),
     ...(unread > 0 ? [`${count(unread)} not read yet`] : []),

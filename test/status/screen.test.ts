@@ -90,6 +90,12 @@ test('half of the share fills half of the bar', () => {
   expect(text).toMatch(/^ +used +█{20} +59\/118 of the share$/m);
 });
 
+test('what a single refresh has tested is said so', () => {
+  const calibration = [{ cohort: 'live', looks: 1, rightShare: 1, claimedShare: 0.988, error: 0.012 }];
+  const status = mirrorWith({ stats: { calibration } });
+  expect(screen(status, healthOf(status), NOW, PIPE)).toMatch(/^calibration live .* in 1 refresh$/m);
+});
+
 describe('hints', () => {
   const line = (hints: HintStats) => {
     const status = mirrorWith({ stats: { hints } });
@@ -113,6 +119,9 @@ describe('hints', () => {
     expect(line({ unread: 0, sources: [source('orders')] })).toBe(
       'hints       orders right 52.0 % of the time, told of 48.7 % of all moves (4,000 hints, 120 refreshes brought forward)',
     );
+    expect(
+      line({ unread: 0, sources: [{ ...source('new'), hints: 1, refreshesBroughtForward: 1 }] }),
+    ).toMatch(/\(1 hint, 1 refresh brought forward\)$/);
     const all = line({ unread: 2, sources: ['a', 'b', 'c', 'd\ne', 'f'].map(source) });
     expect(all?.match(/right/g)).toHaveLength(3);
     expect(all).toMatch(/; 2 other sources; 2 not read yet$/);
