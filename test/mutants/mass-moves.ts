@@ -46,8 +46,13 @@ export const MASS_MOVES: readonly Mutant[] = [
   ),
   ...faultsOf(
     'src/store/answer/mass-moves.ts',
-    ['test/store/lasting-faults.pg.test.ts'],
+    ['test/store/lasting-faults.pg.test.ts', 'test/store/accepted-doubts.pg.test.ts'],
     ['mass moves: a common factor is found at first or never', ' || (isFault(kind) && !isFault(known))', ''],
+    [
+      'doubts: who accepts one ends a wait that the partner has asked for',
+      'when waits and d.deferrals = 0 then null',
+      'when waits then null',
+    ],
     [
       'mass moves: what is still in another unit waits for its sweep',
       'if (isFault(going?.kind ?? null)) await askDoubted(sql);',

@@ -137,6 +137,8 @@ export class Judge {
   *#askedTooSoon(mirror: Mirror): Generator<string> {
     for (const { sku, deferrals, claim } of mirror.rows.values()) {
       const was = this.#before?.rows.get(sku);
+      // A refresh by name does not wait, whenever it was asked for.
+      if (was?.requested === true) this.#waits.delete(sku);
       if (claim !== null && claim !== was?.claim && mirror.at < (this.#waits.get(sku) ?? 0))
         yield `${sku} was asked again before its wait was over`;
       if (deferrals > (was?.deferrals ?? 0)) this.#waits.set(sku, mirror.at + DEFERRED_AT_MIN_MS);

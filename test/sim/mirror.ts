@@ -12,6 +12,8 @@ export interface Row {
   readonly deferrals: number;
   readonly claim: string | null;
   readonly held: number | null;
+  /** A seller has it refreshed, of which the daemon is still to hear. */
+  readonly requested: boolean;
   readonly prices: Record<string, number | null> | null;
 }
 
@@ -71,6 +73,7 @@ export async function readMirror(sql: Sql): Promise<Mirror> {
         -- What was marked is due, also where a clock that was ahead has dated its mark. What is out of scope is as good as.
         'owed', d.due_at <= now() or d.lane in (1, 3, 4) or d.outside_due_at is not null, 'deferrals', d.deferrals,
         'claim', d.claim::text, 'held', round(extract(epoch from d.held_until) * 1000),
+        'requested', exists (select from catalog_internal.refresh_requests r where r.sku = k.sku),
         'prices', (select json_object_agg(size, price) from catalog.prices p where p.sku = k.sku)))
       from catalog.skus k left join catalog_internal.due d using (sku)) as rows
     from catalog_internal.sync`;

@@ -1,9 +1,24 @@
 import { expect, test } from 'vitest';
+import { applyAnswer } from '../../src/store/answer/apply.ts';
 import { acceptDoubted } from '../../src/store/answer/mass-moves.ts';
 import { applyDelta } from '../../src/store/catalog/delta.ts';
+import { claimDue } from '../../src/store/ledger/claim.ts';
+import { endWaits } from '../../src/store/ledger/due.ts';
 import { doubting, POISON, USUAL } from './doubting.ts';
 import { baseline, line, standing } from './manifest.ts';
-import { answerAsked, found, ledger, mark, useStore } from './support.ts';
+import {
+  allDue,
+  answerAsked,
+  claimAll,
+  found,
+  HOUR,
+  LEASE_MS,
+  ledger,
+  mark,
+  passHours,
+  REFRESH,
+  useStore,
+} from './support.ts';
 
 /* A seller accepts doubted prices: what has been said of their SKUs since is still to be asked. */
 
@@ -44,4 +59,18 @@ test.each(['refresh', 'watched', 'absent', 'clock'])('nor a mark with the reason
   const row = (await ledger(sql)).get('A');
   expect(row).toMatchObject({ reason, lane: 1 });
   expect(row?.dueIn).toBeLessThanOrEqual(0);
+});
+
+test('nor does a SKU whose second answer was deferred wait for less', async () => {
+  const { sql } = store;
+  await priced('A');
+  await answer([found('A', POISON)]);
+  await passHours(sql, 0.2);
+  await endWaits(sql, 9);
+  await applyAnswer(sql, await claimAll(sql), [{ sku: 'A', kind: 'deferred', waitMs: HOUR }], REFRESH);
+  await acceptDoubted(sql, ['A']);
+  expect(await seen('A')).toMatchObject({ doubt: null, actionable: true });
+  await mark(sql, ['A']);
+  expect((await ledger(sql)).get('A')?.heldFor).toBeGreaterThan(0.9);
+  expect(await claimDue(sql, { quotas: allDue(9) }, LEASE_MS)).toBeNull();
 });

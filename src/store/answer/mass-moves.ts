@@ -278,8 +278,8 @@ type MassMoveRow = { readonly [Member in keyof MassMove]: MassMove[Member] | nul
 
 /**
  * Ends doubts: the seller says that these prices are the market's; null: all of them, and that prices move so in
- * masses, for a week also by their common factor. Their second answers are not waited for. What is doubted from then
- * on is doubted again. Returns of how many SKUs.
+ * masses, for a week also by their common factor. Their second answers are not waited for; where the partner has
+ * deferred one, its SKU waits on. What is doubted from then on is doubted again. Returns of how many SKUs.
  */
 export async function acceptDoubted(sql: Sql, skus: readonly string[] | null): Promise<number> {
   if (skus === null)
@@ -295,7 +295,7 @@ export async function acceptDoubted(sql: Sql, skus: readonly string[] | null): P
       order by sku for update
     )
     update catalog_internal.due d set doubt = null, oddity = null, doubted_at = null, believed = null,
-      held_until = case when waits then null else d.held_until end,
+      held_until = case when waits and d.deferrals = 0 then null else d.held_until end,
       due_at = case when waits and d.outside_due_at is null then n.due_at else d.due_at end,
       outside_due_at = case when waits and d.outside_due_at is not null then n.due_at else d.outside_due_at end,
       reason = case when waits then n.reason else d.reason end,
