@@ -34,6 +34,7 @@ export class Judge {
     this.#rig = rig;
     this.truth = new Truth(rig.partner.world, rig.time.at);
     this.truth.omitted = rig.partner.omitted;
+    this.truth.isUnreadable = () => (rig.partner.ambiguities.drawn.get('unreadable-field') ?? 0) > 0;
     rig.partner.saidLate = (sku, sizes) => this.truth.saidLate(sku, sizes, rig.time.at);
   }
 

@@ -45,6 +45,8 @@ export class Truth {
 
   /** SKUs whose changes a delta has left out: of these nothing is promised until a manifest has come. */
   omitted: ReadonlySet<string> = new Set();
+  /** Whether lines of a manifest could not be read: of a SKU that nothing else names nobody knows more than that. */
+  isUnreadable: () => boolean = () => false;
 
   /** What answers said of SKUs although it was no longer so. */
   readonly #late = new Map<string, Version[]>();
@@ -186,6 +188,8 @@ export class Truth {
     for (const sku of new Set([...present.keys(), ...rows.keys()])) {
       if (this.omitted.has(sku)) continue;
       const row = rows.get(sku);
+      // Due, and asked about from then on as one that no manifest lists.
+      if (row !== undefined && !row.listed && row.source === null && this.isUnreadable()) continue;
       const cohort = row?.listed === true ? row.source : null;
       // A manifest may have brought what the next delta will report.
       if (!since.some((lines) => (lines?.get(sku)?.source ?? null) === cohort)) {
