@@ -1,50 +1,16 @@
-import { once } from 'node:events';
-import { type AddressInfo, connect as connectTo, createServer, type Server, type Socket } from 'node:net';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { applyAnswer } from '../../src/store/answer/apply.ts';
 import { applyDelta } from '../../src/store/catalog/delta.ts';
-import { connect, type Sql } from '../../src/store/connection/db.ts';
+import { connect } from '../../src/store/connection/db.ts';
 import { eventually } from '../support/eventually.ts';
 import { answerAsked, claimAll, found, knownSkus, mark, pricesOf, REFRESH, useStore } from './support.ts';
 
 /*
  * A neighbour locks rows in another order than the mirror, which becomes the deadlock's victim: the error is that of
- * one statement among several that were sent in one go, and what it belongs to is run again. On a slow way from
- * Postgres, all answers come at once: those of the statements behind it, too, which fail because it has.
+ * one statement among several that were sent in one go, and what it belongs to is run again.
  */
 
 const store = useStore();
-const sockets: Socket[] = [];
-let gathering: Server;
-let mirror: Sql;
-
-beforeAll(async () => {
-  const { port, hostname } = new URL(store.url);
-  gathering = createServer((client) => {
-    const server = connectTo(Number(port || 5432), hostname);
-    sockets.push(client, server);
-    for (const socket of [client, server]) socket.on('error', () => {});
-    client.pipe(server);
-    const pieces: Buffer[] = [];
-    let waiting: NodeJS.Timeout | undefined;
-    server.on('data', (piece: Buffer) => {
-      pieces.push(piece);
-      clearTimeout(waiting);
-      waiting = setTimeout(() => client.write(Buffer.concat(pieces.splice(0))), 10);
-    });
-  }).listen(0, '127.0.0.1');
-  await once(gathering, 'listening');
-  const way = new URL(store.url);
-  way.hostname = '127.0.0.1';
-  way.port = String((gathering.address() as AddressInfo).port);
-  mirror = connect(way.href, { max: 1 });
-});
-
-afterAll(async () => {
-  await mirror.end({ timeout: 2 });
-  for (const socket of sockets) socket.destroy();
-  gathering.close();
-});
 
 const deadlocks = async () => {
   const [row] = await store.sql<[{ deadlocks: number }]>`
@@ -57,7 +23,7 @@ const work = {
     const claim = await claimAll(store.sql);
     return async () => {
       const { accepted } = await applyAnswer(
-        mirror,
+        store.sql,
         claim,
         [found('A', { 9: 2 }), found('B', { 9: 2 })],
         REFRESH,
@@ -69,7 +35,7 @@ const work = {
   'a delta': async () => {
     await store.sql`update catalog_internal.sync set snapshot_id = '0'`;
     return async () => {
-      await applyDelta(mirror, {
+      await applyDelta(store.sql, {
         since: '0',
         toSnapshot: '1',
         changed: ['A', 'B'],
