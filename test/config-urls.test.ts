@@ -22,7 +22,12 @@ function problemsOf(env: Record<string, string>, content: Record<string, string>
 test.each([
   [
     'DATABASE_URL',
-    ['postgres:///d?host=/run', 'postgres://u:p@%2Frun%2Fpostgresql/d', 'postgres://u:p%23ss@[::1]/d'],
+    [
+      'postgres:///d?host=/run',
+      'postgres://u:p@/d?host=/run&port=5433',
+      'postgres://u:p@%2Frun%2Fpostgresql/d',
+      'postgres://u:p%23ss@[::1]/d',
+    ],
     [
       'postgres://u:pa#ss@h/d',
       'postgres://u:pa/ss@h/d',

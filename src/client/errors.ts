@@ -64,6 +64,8 @@ const PASSING = new Set([
   // The network, and the driver when a connection ends. CONNECTION_ENDED is not among them: its owner has ended the
   // client.
   'ECONNREFUSED',
+  // A Unix socket, while its server restarts.
+  'ENOENT',
   'ECONNRESET',
   'EPIPE',
   'ETIMEDOUT',

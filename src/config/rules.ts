@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { formatDuration, parseDuration } from '../lib/duration.ts';
 import { hostName } from '../lib/host-name.ts';
-import { databaseOf, withoutTls } from '../lib/tls.ts';
+import { databaseOf, socketDirectory, withoutTls } from '../lib/tls.ts';
 import { checkBaseUrl, parseFilesOrigin } from '../partner/origin.ts';
 import { parseProxy } from '../partner/proxy.ts';
 import { parseHeaderPairs } from './header-pairs.ts';
@@ -206,7 +206,7 @@ export const secretText = (expected: string, allowed: RegExp) =>
  * name.
  */
 function hasReadableLogin(text: string): boolean {
-  const url = URL.parse(text);
+  const url = URL.parse(withoutTls(text));
   return url !== null && isDecodable(url.username) && isDecodable(url.password);
 }
 
@@ -224,6 +224,7 @@ function isDecodable(text: string): boolean {
  * can read none.
  */
 function hasOneHost(text: string): boolean {
+  if (socketDirectory(text) !== null) return true;
   const authority = text.slice(text.indexOf('://') + 3).split(/[?/]/, 1)[0] ?? '';
   const hosts = authority.slice(authority.indexOf('@') + 1);
   if (!isDecodable(hosts)) return false;
@@ -243,7 +244,9 @@ export const postgresUrl = () =>
   connectionUrl('a postgres:// or postgresql:// URL of one host', /^postgres(?:ql)?:\/\/\S+$/iu)
     .refine(hasOneHost)
     // One of the two drivers cannot read the name of such a database.
-    .refine((text) => isDecodable(URL.parse(text)?.pathname ?? '') && !/[?#]/.test(databaseOf(text)));
+    .refine(
+      (text) => isDecodable(URL.parse(withoutTls(text))?.pathname ?? '') && !/[?#]/.test(databaseOf(text)),
+    );
 
 /**
  * A URL that ioredis can read, and of which it reads no options that are the program's: any parameter would be one. Of

@@ -55,7 +55,8 @@ export function connectionOf(
   const bare = withoutTls(url);
   const parameters = new URLSearchParams(query);
   const mode = modeOf(parameters, isRedis(head), /^rediss:/i.test(head));
-  if (mode === 'disable') return { url: bare, tls: null };
+  // As with libpq, a Unix socket has none.
+  if (mode === 'disable' || socketDirectory(url) !== null) return { url: bare, tls: null };
   const host = bareHost(URL.parse(head)?.hostname ?? '');
   return { url: bare, tls: tlsOptions(mode, host, parameters, readFile) };
 }
@@ -99,26 +100,46 @@ export interface PostgresConnection {
   readonly ssl: ConnectionOptions | false;
   /** The database's name where the URL has it percent-encoded, which postgres.js takes as it is written. */
   readonly database?: string;
+  /** The directory of a Unix socket, which postgres.js does not find in a URL. */
+  readonly host?: string;
 }
 
 /** Throws TlsParameterError. */
 export function postgresConnection(url: string): PostgresConnection {
   const { url: bare, tls } = rereadingConnection(url);
   const name = databaseOf(url);
-  return { url: bare, ssl: tls ?? false, ...(name !== '' && { database: name }) };
+  const directory = socketDirectory(url);
+  return {
+    url: bare,
+    ssl: tls ?? false,
+    ...(name !== '' && { database: name }),
+    ...(directory !== null && { host: directory }),
+  };
+}
+
+/** The directory of the Unix socket by which a URL reaches Postgres; null: by TCP. Pure. */
+export function socketDirectory(url: string): string | null {
+  const host = URL.parse(partsOf(url).head)?.hostname ?? '';
+  return /^%2f/i.test(host) ? decoded(host) : null;
 }
 
 /** The database that a URL names, decoded where that can be; '' where it names none. Pure. */
 export function databaseOf(url: string): string {
-  const path = URL.parse(partsOf(url).head)?.pathname.slice(1) ?? '';
+  return decoded(URL.parse(partsOf(url).head)?.pathname.slice(1) ?? '');
+}
+
+function decoded(text: string): string {
   try {
-    return decodeURIComponent(path);
+    return decodeURIComponent(text);
   } catch {
-    return path;
+    return text;
   }
 }
 
-/** A connection URL without the parameters of TLS; redis:// in place of rediss://. Reads no file. */
+/**
+ * A connection URL without the parameters of TLS; redis:// in place of rediss://, and the directory of a Unix socket in
+ * the host's place (`%2Frun%2Fpostgresql`). Reads no file.
+ */
 export function withoutTls(url: string): string {
   const { head, query, fragment } = partsOf(url);
   const rest = query
@@ -131,7 +152,28 @@ export function withoutTls(url: string): string {
 
 function partsOf(url: string): { readonly head: string; readonly query: string; readonly fragment: string } {
   const [, head = url, query = '', fragment = ''] = /^([^?#]*)(?:\?([^#]*))?(#.*)?$/s.exec(url) ?? [];
-  return { head, query, fragment };
+  return { ...asAuthority(head, query), fragment };
+}
+
+/** A URL of Postgres up to its path: scheme, login, host, port, path. */
+const POSTGRES = /^(postgres(?:ql)?:\/\/)([^/@]*@)?([^/@]*?)(:\d+)?(\/.*)?$/is;
+
+/**
+ * libpq has two spellings of a Unix socket, `//login@/database?host=/directory&port=5432` and
+ * `//login@%2Fdirectory:5432/database`. Of the first, the second is made: the other is no URL where a login comes
+ * before no host.
+ */
+function asAuthority(head: string, query: string): { readonly head: string; readonly query: string } {
+  const parameters = new URLSearchParams(query);
+  const directory = parameters.get('host') ?? '';
+  const [, scheme, login = '', , port = '', path = ''] = POSTGRES.exec(head) ?? [];
+  if (scheme === undefined || !directory.startsWith('/')) return { head, query };
+  const given = parameters.get('port');
+  const rest = query.split('&').filter((pair) => !['host', 'port'].includes(nameOf(pair)));
+  return {
+    head: `${scheme}${login}${encodeURIComponent(directory)}${given === null ? port : `:${given}`}${path}`,
+    query: rest.join('&'),
+  };
 }
 
 const isRedis = (head: string): boolean => /^rediss?:/i.test(head);

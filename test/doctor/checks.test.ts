@@ -180,6 +180,8 @@ test.each<[string, string, string | null]>([
   ['encrypted and unchecked', 'postgres://u:p@db.example.com/x?sslmode=require', 'WARN'],
   ['checked', 'postgres://u:p@db.example.com/x?sslmode=verify-full', 'OK'],
   ['this host', 'postgres://u:p@localhost/x', null],
+  ['a Unix socket', 'postgres://u:p@/x?host=/run/postgresql', null],
+  ['a Unix socket in the host’s place', 'postgres://u:p@%2frun%2fpostgresql/x', null],
   ['a Redis in clear text', 'redis://cache.example.com', 'WARN'],
   ['a Redis by TLS', 'rediss://cache.example.com', 'OK'],
 ])('encryption: %s', (_name, url, level) => {

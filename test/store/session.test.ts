@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import pg from 'pg';
 import postgres from 'postgres';
 import { expect, test } from 'vitest';
-import { applicationName, SESSION, sessionConnection } from '../../src/store/connection/session.ts';
+import { applicationName, loneUrl, SESSION, sessionConnection } from '../../src/store/connection/session.ts';
 
 const pins = Object.keys(SESSION).length;
 
@@ -55,6 +55,42 @@ test('whatever the name of a database, both drivers read the same from its URL, 
       ],
     },
   );
+});
+
+test.each([
+  'postgres://u:p%2F@/my%20db?host=/run/pg%20sockets&port=5433&connect_timeout=9',
+  'postgresql://u:p%2F@db.example:1/my%20db?connect_timeout=9&port=5433&host=%2Frun%2Fpg%20sockets',
+  'postgres://u:p%2F@%2Frun%2Fpg%20sockets:5433/my%20db?connect_timeout=9',
+  'postgres://u:p%2F@:5433/my%20db?connect_timeout=9&sslmode=require&host=/run/pg%20sockets',
+])('both drivers take %s to the same Unix socket', (written) => {
+  const { url, options: _, ...connection } = sessionConnection(written);
+  expect(connection.ssl).toBe(false);
+  const { path, user, pass, database, connection: parameters } = postgres(url, connection).options as never;
+  expect({ path, user, pass, database, parameters }).toMatchObject({
+    path: '/run/pg sockets/.s.PGSQL.5433',
+    user: 'u',
+    pass: 'p/',
+    database: 'my db',
+  });
+  expect(parameters).not.toHaveProperty('host');
+  expect(new pg.Client({ connectionString: loneUrl(written) })).toMatchObject({
+    host: '/run/pg sockets',
+    port: 5433,
+    user: 'u',
+    password: 'p/',
+    database: 'my db',
+  });
+});
+
+test('Google’s proxy has colons in the name of its directory', () => {
+  const written = 'postgres://u:p@/db?host=/cloudsql/project:region:instance';
+  const { url, options: _, ...connection } = sessionConnection(written);
+  const { path } = postgres(url, connection).options as never;
+  expect(path).toBe('/cloudsql/project:region:instance/.s.PGSQL.5432');
+  expect(new pg.Client({ connectionString: loneUrl(written) })).toMatchObject({
+    host: '/cloudsql/project:region:instance',
+    port: 5432,
+  });
 });
 
 test('a URL without a database leaves it to the drivers', () => {

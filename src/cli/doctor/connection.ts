@@ -3,7 +3,7 @@ import { connect as connectTls, TLSSocket } from 'node:tls';
 import type { Config } from '../../config/config.ts';
 import { plural } from '../../lib/format.ts';
 import { bareHost } from '../../lib/host-name.ts';
-import { connectionOf } from '../../lib/tls.ts';
+import { connectionOf, socketDirectory } from '../../lib/tls.ts';
 import { failureCode } from '../../partner/errors.ts';
 import { isLoopbackUrl } from '../../partner/origin.ts';
 import { currentProxy, type HttpProxy, proxyFor } from '../../partner/proxy.ts';
@@ -106,9 +106,9 @@ async function reach(url: URL, proxy: HttpProxy | null): Promise<number | null> 
 /** What a connection URL means for those on the way: null where there is nothing to say. `check` names the line. */
 export function judgeEncryption(check: string, variable: string, text: string): CheckResult | null {
   const url = URL.parse(text);
-  const host = url?.searchParams.get('host') ?? url?.hostname ?? '';
-  if (url === null || host === '' || host.startsWith('/') || host.startsWith('%2F') || isLoopbackUrl(url))
+  if (url === null || url.hostname === '' || socketDirectory(text) !== null || isLoopbackUrl(url))
     return null;
+  const host = url.hostname;
   const isRedis = /^rediss?:/i.test(text);
   const { tls } = connectionOf(text);
   if (tls === null) {
