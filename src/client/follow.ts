@@ -36,8 +36,8 @@ interface Pace {
 export type FollowOptions = Source &
   Pace & {
     /**
-     * `'start'`: a first copy, then changes. `'now'`: changes from now on. Else the `position` of the last batch that
-     * you have applied.
+     * `'start'`: a first copy, then changes. `'now'`: changes from now on; the first batch has none, and the position
+     * to go on from should you end before one comes. Else the `position` of the last batch that you have applied.
      */
     readonly position: string | bigint;
   };
@@ -82,8 +82,9 @@ export async function* follow(options: FollowOptions): AsyncGenerator<Batch, voi
       const read = await turns.next(() => readBatch(sql, position, batch));
       if (read === null) return;
       const isAll = read.changes.length === 0 && read.position === position;
+      const isBegun = readPlace(position).at === 'now';
       position = read.position;
-      if (read.changes.length > 0) yield read;
+      if (read.changes.length > 0 || isBegun) yield read;
       else if (isAll) await turns.wait();
     }
   } finally {

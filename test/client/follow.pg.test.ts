@@ -66,6 +66,18 @@ describe('follow', () => {
     expect(seen.at(-1)?.isCopy).toBe(false);
   });
 
+  test('from now on has a position before the first change, from which a restart misses none', async () => {
+    const begun = follow({ url: store.url, position: 'now' });
+    const { value: first } = await begun.next();
+    expect(first).toMatchObject({ changes: [], isCopy: false });
+    await begun.return();
+    await answerAsked(store.sql, found('B', { 9: 75 }));
+    const resumed = follow({ url: store.url, position: first?.position ?? '' });
+    const { value: batch } = await resumed.next();
+    await resumed.return();
+    expect(batch?.changes.map(({ sku }) => sku)).toContain('B');
+  });
+
   test('is woken by changes, also after its connections were lost, and ends by its signal', async () => {
     const stop = new AbortController();
     const taken: string[] = [];
@@ -194,33 +206,34 @@ describe('followInto', () => {
     },
   );
 
-  test.each(['lock_timeout', 'statement_timeout'])(
-    'waits for another process of its name, however short the %s of its own is',
-    async (timeout) => {
-      const { sql } = store;
-      await sql`create table shop.follower (name text primary key, position text not null)`;
-      await sql`insert into shop.follower values ('default', 'start')`;
-      const impatient = postgres(store.url, { max: 3, connection: { [timeout]: 50 } });
-      onTestFinished(() => impatient.end({ timeout: 1 }));
-      const [waited, applied] = [Promise.withResolvers<unknown>(), Promise.withResolvers<void>()];
-      const stop = new AbortController();
-      let following = Promise.resolve();
-      await sql.begin(async (tx) => {
-        await tx`select from shop.follower for update`;
-        following = followInto({
-          sql: impatient,
-          table: 'shop.follower',
-          signal: stop.signal,
-          onRetry: (error) => waited.resolve(error),
-          apply: () => applied.resolve(),
-        });
-        await Promise.race([waited.promise, following]);
+  // Of the second, every statement has no longer, on a busy machine too.
+  test.each([
+    ['lock_timeout', 50],
+    ['statement_timeout', 2000],
+  ])('waits for another process of its name, longer than the %s of its own', async (timeout, ms) => {
+    const { sql } = store;
+    await sql`create table shop.follower (name text primary key, position text not null)`;
+    await sql`insert into shop.follower values ('default', 'start')`;
+    const impatient = postgres(store.url, { max: 3, connection: { [timeout]: ms } });
+    onTestFinished(() => impatient.end({ timeout: 1 }));
+    const [waited, applied] = [Promise.withResolvers<unknown>(), Promise.withResolvers<void>()];
+    const stop = new AbortController();
+    let following = Promise.resolve();
+    await sql.begin(async (tx) => {
+      await tx`select from shop.follower for update`;
+      following = followInto({
+        sql: impatient,
+        table: 'shop.follower',
+        signal: stop.signal,
+        onRetry: (error) => waited.resolve(error),
+        apply: () => applied.resolve(),
       });
-      await Promise.race([applied.promise, following]);
-      stop.abort();
-      await following;
-    },
-  );
+      await Promise.race([waited.promise, following]);
+    });
+    await Promise.race([applied.promise, following]);
+    stop.abort();
+    await following;
+  });
 
   test('rejects with what apply throws, also where that looks as if it might pass', async () => {
     const own = Object.assign(new Error('my service'), { code: 'ECONNREFUSED' });
