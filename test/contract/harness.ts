@@ -53,8 +53,12 @@ export async function taskOf(
   return row;
 }
 
-/** Lets a task's time come without forgetting how often it failed, and waits until that run has ended. */
+/**
+ * Lets a task's time come without forgetting how often it failed, and waits until that run has ended and the daemon has
+ * told of it: its line and its metrics come after what is in Postgres.
+ */
 export async function runNow(stack: Stack, app: App, task: TaskName): Promise<void> {
+  const from = stack.logs.length;
   const [begun] = await stack.sql<[{ at: Date }]>`
     update catalog_internal.tasks set next_at = clock_timestamp() where task = ${task}
     returning clock_timestamp() as at`;
@@ -64,6 +68,10 @@ export async function runNow(stack: Stack, app: App, task: TaskName): Promise<vo
       select coalesce(started_at >= ${begun.at} and running_until is null, false) as ended
       from catalog_internal.tasks where task = ${task}`;
     expect(row.ended).toBe(true);
+  });
+  const ends = ['done', 'failed', 'postponed'].map((end) => `${task}.${end}`);
+  await eventually(() => stack.logs.slice(from).some(({ event }) => ends.includes(event)), {
+    what: `a line of the end of ${task}`,
   });
 }
 
