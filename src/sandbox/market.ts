@@ -1,3 +1,5 @@
+import type { Settings } from './options.ts';
+import { createRng, mix, type Rng } from './rng.ts';
 import {
   type AddOptions,
   bornDetails,
@@ -12,9 +14,7 @@ import {
   movedSizes,
   type Product,
   type Sizes,
-} from './catalogue.ts';
-import type { Settings } from './options.ts';
-import { createRng, mix, type Rng } from './rng.ts';
+} from './skus.ts';
 
 /** Where a SKU's price comes from (partner rules 2.6). */
 export type PriceSource = 'snapshot' | 'live';
@@ -58,7 +58,7 @@ export class Market {
   readonly moved = new Set<Item>();
   /** Items that were withdrawn or removed, oldest first: candidates for a relisting. */
   readonly gone = new Set<Item>();
-  /** The examples of catalogue.ts: no random move touches them. */
+  /** The examples of skus.ts: no random move touches them. */
   readonly examples = new Set<Item>();
   readonly failing = new Set<string>();
   readonly refused = new Set<string>();

@@ -1,5 +1,5 @@
-import { CORRECTED, missingSize, MOVING } from './catalogue.ts';
 import type { Item, Market } from './market.ts';
+import { CORRECTED, missingSize, MOVING } from './skus.ts';
 
 const TRIES = 64;
 const PAINTS: readonly [string, ...string[]] = ['Retro', 'SE', 'Premium', 'PRM'];

@@ -1,4 +1,4 @@
-import type { AddOptions } from './catalogue.ts';
+import type { AddOptions } from './skus.ts';
 
 /** One SKU of a catalog file. */
 export interface OwnSku extends AddOptions {

@@ -1,7 +1,7 @@
-import { bornSizes, type Sizes } from './catalogue.ts';
 import type { FrozenLine, Item, Market } from './market.ts';
 import type { Settings } from './options.ts';
 import { createRng, fingerprint, mix, type Rng } from './rng.ts';
+import { bornSizes, type Sizes } from './skus.ts';
 
 const BORN_SPREAD_MS = 30 * 86_400_000;
 

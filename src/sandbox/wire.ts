@@ -1,5 +1,5 @@
-import type { Details, Sizes } from './catalogue.ts';
 import type { Dialect } from './options.ts';
+import type { Details, Sizes } from './skus.ts';
 import type { CatalogCode, Delta, Snapshot } from './snapshots.ts';
 import type { ManifestLine } from './world.ts';
 

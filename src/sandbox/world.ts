@@ -1,10 +1,10 @@
-import type { Details, Product, Sizes } from './catalogue.ts';
-import type { AddOptions } from './catalogue.ts';
 import { HintTeller, type ToldHints } from './hints.ts';
 import { Market, type Item, type PriceSource } from './market.ts';
 import { ExampleMoves, type ProductLine, type Released, releaseLine, stepMarket } from './moves.ts';
 import type { Settings } from './options.ts';
 import type { Rng } from './rng.ts';
+import type { Details, Product, Sizes } from './skus.ts';
+import type { AddOptions } from './skus.ts';
 import { SnapshotChain, type CatalogCode, type Delta, type Snapshot } from './snapshots.ts';
 
 const DRAW_TRIES = 64;

@@ -134,7 +134,7 @@ export async function read(response: Response): Promise<Seen> {
   return { status: response.status, headers: response.headers, text, json: json as Body };
 }
 
-/** SKUs of the present truth that fit, in catalogue order. */
+/** SKUs of the present truth that fit, in catalog order. */
 export function skusWhere(
   caller: Caller,
   fits: (row: { listed: boolean; priceSource: string | null; answer: string }) => boolean,

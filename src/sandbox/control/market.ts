@@ -1,5 +1,5 @@
-import type { AddOptions } from '../catalogue.ts';
 import { isSizeKey, noSizeKey } from '../own-skus.ts';
+import type { AddOptions } from '../skus.ts';
 import type { State } from '../state.ts';
 import {
   choice,
