@@ -3,10 +3,11 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { readArguments } from '../../src/cli/command.ts';
 import { loadCommands } from '../../src/cli/commands.ts';
-import { REASON_CODES } from '../../src/status/reason.ts';
+import { REASON_CODES, type ReasonCode, runbookOf } from '../../src/status/reason.ts';
 import { SCAN_WITHIN_MS } from '../../src/store/connection/db.ts';
 import { SESSION } from '../../src/store/connection/session.ts';
 import { createMetrics } from '../../src/telemetry/metrics/metrics.ts';
+import { ALERT_RULES } from './expressions.ts';
 
 const COMMANDS = await loadCommands();
 
@@ -103,6 +104,19 @@ test('what breaks a mirror is in the runbook of that, by the code that status gi
   const named = [...book.matchAll(/^- `([a-z-]+)`:/gm)].map(([, code = '']) => code);
   expect(named.toSorted()).toEqual(breaking.toSorted());
   expect(named.filter((code) => !(REASON_CODES as readonly string[]).includes(code))).toEqual([]);
+});
+
+test('a reason that an alert is about leads to the same runbook as the alert', () => {
+  const led = ALERT_RULES.flatMap(({ expr, annotations }) =>
+    [...expr.matchAll(/state_reason\{code=~?"([^"]+)"\}/g)].flatMap(([, codes = '']) =>
+      codes.split('|').map((code) => {
+        const file = /[\w-]+\.md$/.exec(annotations?.['runbook_url'] ?? '')?.[0];
+        return [code, file, runbookOf({ code: code as ReasonCode, level: 'degraded', text: '', hint: null })];
+      }),
+    ),
+  );
+  expect(led.length).toBeGreaterThan(5);
+  expect(led.filter(([, ofAlert, ofReason]) => ofAlert !== ofReason)).toEqual([]);
 });
 
 test('there is no other kind of command', () => {
