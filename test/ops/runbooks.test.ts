@@ -52,16 +52,24 @@ test.each(own)('%s: the program knows `%s`', (_, words) => {
 });
 
 test.each(commands.filter(([, line]) => line.startsWith('curl')))('%s: %s', async (_, line) => {
-  const [, url = '', pattern = ''] = /^curl -s (\S+)(?: \| grep (?:-E )?(.*))?$/.exec(line) ?? [];
+  const [, url = '', pattern = ''] = /^curl -sSf? (\S+)(?: \| grep (?:-E )?(.*))?$/.exec(line) ?? [];
   expect(PATHS.map((path) => ADDRESS + path)).toContain(url);
   if (pattern === '') return;
   const metrics = await createMetrics({ version: '1' }).text();
-  const said = spawnSync('bash', ['-c', line.replace(/^curl -s \S+ \| /, '')], {
+  const said = spawnSync('bash', ['-c', line.replace(/^curl -sSf \S+ \| /, '')], {
     input: metrics,
     encoding: 'utf8',
   });
   expect(said.stdout.split('\n').length).toBeGreaterThan(1);
 });
+
+test.each(commands.filter(([, line]) => line.startsWith('curl')))(
+  '%s: that nobody answers, or with an error, is seen behind a pipe, too: %s',
+  (_, line) => {
+    // The reasons of /readyz come with a 503.
+    expect(line).toMatch(line.includes('/readyz') ? /^curl -sS / : /^curl -sSf /);
+  },
+);
 
 /** Series that a sentence names: `jobs_total{queue="reprice"}`. */
 const series = books.flatMap(([file, book]) =>
@@ -120,6 +128,6 @@ test('a reason that an alert is about leads to the same runbook as the alert', (
 });
 
 test('there is no other kind of command', () => {
-  const others = commands.filter(([, line]) => !/^(?:npm start -- \w|curl -s )/.test(line));
+  const others = commands.filter(([, line]) => !/^(?:npm start -- \w|curl -sSf? )/.test(line));
   expect(others.map(([, line]) => line)).toEqual(["df -h    # on the database's host"]);
 });
