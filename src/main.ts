@@ -2,7 +2,7 @@ import { didYouMean, EXIT, helpOf, helpOfAll, readArguments, UsageError } from '
 import { COMMAND_NAMES, loadCommand, loadCommands } from './cli/commands.ts';
 import { withEnvFiles } from './cli/env-file.ts';
 import { NoMirror, printError, scrubDebugOutput } from './cli/errors.ts';
-import { endOnCrash, Stopped } from './cli/process.ts';
+import { endFirstProcess, endOnCrash, Stopped } from './cli/process.ts';
 import { createPrinter } from './cli/terminal.ts';
 import { ConfigError } from './config/config.ts';
 import { Misconfigured } from './lib/errors.ts';
@@ -37,6 +37,7 @@ process.stdout.on('error', (error) => {
   if ('code' in error && error.code === 'EPIPE') process.exit(EXIT.ok);
   throw error;
 });
+endFirstProcess();
 scrubDebugOutput();
 endOnCrash(printError);
 try {

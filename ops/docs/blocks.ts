@@ -82,12 +82,18 @@ function logEvents(): string {
   return table(['event', 'level', 'what happened', 'members', 'next'], rows);
 }
 
+/** How the series of several daemons become one: what events increment is each daemon's own. */
+const overDaemons = (metric: Metric) => ('on' in metric ? 'sum' : 'max');
+
 /** A row for each metric, in the order of their names. */
 const metrics = () =>
   table(
-    ['metric', 'type', 'labels', 'says'],
+    ['metric', 'type', 'labels', 'over daemons', 'says'],
     Object.entries<Metric>(METRICS)
-      .map(([name, { type, labels, help }]) => [code(name), type, list(labels.names), help])
+      .map(([name, metric]) => {
+        const { type, labels, help } = metric;
+        return [code(name), type, list(labels.names), code(overDaemons(metric)), help];
+      })
       .toSorted(([a = ''], [b = '']) => (a < b ? -1 : 1)),
   );
 

@@ -1,3 +1,4 @@
+import { constants } from 'node:os';
 import { format } from 'node:util';
 import { type Clock, systemClock } from '../lib/clock.ts';
 import type { Sql, Tx } from '../store/connection/db.ts';
@@ -50,6 +51,23 @@ interface Signals {
   readonly on: (signal: NodeJS.Signals, listener: NodeJS.SignalsListener) => unknown;
   readonly off: (signal: NodeJS.Signals, listener: NodeJS.SignalsListener) => unknown;
   readonly exit: (code: number) => unknown;
+}
+
+/**
+ * From here on, SIGTERM and SIGINT end a process 1 as they end any other, where nothing waits for them: the kernel has
+ * no default action for the first process of a container. The exit code is what a shell makes of the signal.
+ */
+export function endFirstProcess(
+  signals: Omit<Signals, 'off'> & {
+    readonly pid: number;
+    readonly listenerCount: (signal: NodeJS.Signals) => number;
+  } = process,
+): void {
+  if (signals.pid !== 1) return;
+  for (const signal of ['SIGTERM', 'SIGINT'] as const)
+    signals.on(signal, () => {
+      if (signals.listenerCount(signal) === 1) signals.exit(128 + constants.signals[signal]);
+    });
 }
 
 /**

@@ -75,18 +75,20 @@ async function runDaemon(
 ): Promise<number> {
   const signal = stopSignal(clock);
   const stopped = new AbortController();
-  void signal.promise.then(() => stopped.abort());
+  void signal.promise.then((name) => {
+    log.info({ event: 'app.stopping', signal: name });
+    stopped.abort();
+  });
   let code: number = once === null ? EXIT.ok : EXIT.failed;
   const app = await startApp(config, log, clock, stopped.signal).catch((error: unknown) => {
     if (stopped.signal.aborted) return null;
     throw error;
   });
-  if (app === null) return code;
   try {
+    if (app === null) return code;
     if (once === null) {
       const signalled = await Promise.race([signal.promise, app.stalled]);
       if (signalled === undefined) code = EXIT.failed;
-      else log.info({ event: 'app.stopping', signal: signalled });
     } else
       code = await Promise.race([
         untilCaughtUp(app, log, clock, once.timeoutMs),
@@ -94,7 +96,7 @@ async function runDaemon(
         app.stalled.then(() => EXIT.failed),
       ]);
   } finally {
-    await app.stop();
+    await app?.stop();
     signal.dispose();
     log.info({ event: 'app.stopped', code });
   }

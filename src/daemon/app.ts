@@ -88,28 +88,31 @@ export async function startApp(
       );
     }
   });
+  const over = new AbortController();
   try {
     const onStop: OnStop = (dispose) => disposal.push(dispose);
     const starting = start({ config, plainLog: log, clock, onStop, giveUp, waits });
     const started = await (giveUp === undefined
       ? starting
-      : Promise.race([starting, givenUp(clock, giveUp)]));
+      : Promise.race([starting, givenUp(clock, giveUp, over.signal)]));
     return Object.assign(started, { stop });
   } catch (error) {
     await stop();
     throw error;
+  } finally {
+    over.abort();
   }
 }
 
 /**
  * Rejects when a start has been told to give up and has not done so by itself for some seconds: a store may say
- * nothing.
+ * nothing. Once the start is `over`, nothing is waited for.
  */
-async function givenUp(clock: Clock, giveUp: AbortSignal): Promise<never> {
+async function givenUp(clock: Clock, giveUp: AbortSignal, over: AbortSignal): Promise<never> {
   await new Promise((resolve) => {
-    giveUp.addEventListener('abort', resolve, { once: true });
+    giveUp.addEventListener('abort', resolve, { once: true, signal: over });
   });
-  await clock.sleep(GIVE_UP_WITHIN_MS);
+  await clock.sleep(GIVE_UP_WITHIN_MS, over);
   throw new Error('the start was given up');
 }
 

@@ -83,6 +83,7 @@ const RUNBOOKS: Readonly<Partial<Record<ReasonCode, string>>> = {
   'store-paused': 'store-paused',
   paused: 'paused',
   locked: 'backlog-stuck',
+  'snapshot-held': 'snapshot-held',
   'no-baseline': 'manifest-failing',
   stopped: 'delta-stalled',
   stalled: 'backlog-stuck',
@@ -95,6 +96,7 @@ const RUNBOOKS: Readonly<Partial<Record<ReasonCode, string>>> = {
   incident: 'deferred-growing',
   'live-outage': 'deferred-growing',
   'live-deferred': 'deferred-growing',
+  'prices-lag': 'prices-lag',
   'mass-move': 'mass-move',
   'manifest-refused': 'manifest-failing',
   'delta-failing': 'delta-stalled',
@@ -102,6 +104,8 @@ const RUNBOOKS: Readonly<Partial<Record<ReasonCode, string>>> = {
   'task-failing': 'task-failing',
   'calls-failing': 'backlog-stuck',
   'backlog-late': 'freshness-burn',
+  empty: 'nothing-actionable',
+  'scope-empty': 'nothing-actionable',
 };
 
 /** The file of the runbook for a reason, such as `throttled.md`; null where there is none. */

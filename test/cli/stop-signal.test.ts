@@ -1,6 +1,6 @@
 import { EventEmitter } from 'node:events';
-import { expect, test } from 'vitest';
-import { stopSignal } from '../../src/cli/process.ts';
+import { describe, expect, test } from 'vitest';
+import { endFirstProcess, stopSignal } from '../../src/cli/process.ts';
 
 /** Signals by hand, at times by hand: what is waited for, and the codes with which the process would have ended. */
 function signalled() {
@@ -50,4 +50,40 @@ test('afterwards signals have their usual effect', () => {
   const { signal, emitter } = signalled();
   signal.dispose();
   expect(emitter.eventNames()).toEqual([]);
+});
+
+describe('a signal that nothing waits for', () => {
+  function process(pid: number) {
+    const ends: number[] = [];
+    const emitter = new EventEmitter();
+    endFirstProcess({
+      pid,
+      on: (name, listener) => emitter.on(name, listener),
+      listenerCount: (name) => emitter.listenerCount(name),
+      exit: (code) => ends.push(code),
+    });
+    return { emitter, ends };
+  }
+
+  test('ends the first process of a container, for which the kernel has no default action', () => {
+    const { emitter, ends } = process(1);
+    emitter.emit('SIGTERM', 'SIGTERM');
+    emitter.emit('SIGINT', 'SIGINT');
+    expect(ends).toEqual([143, 130]);
+  });
+
+  test('does so before and after a stop is waited for, and not meanwhile', () => {
+    const { emitter, ends } = process(1);
+    const stop = () => {};
+    emitter.on('SIGTERM', stop);
+    emitter.emit('SIGTERM', 'SIGTERM');
+    expect(ends).toEqual([]);
+    emitter.off('SIGTERM', stop);
+    emitter.emit('SIGTERM', 'SIGTERM');
+    expect(ends).toEqual([143]);
+  });
+
+  test('is left to the kernel in any other process', () => {
+    expect(process(2).emitter.eventNames()).toEqual([]);
+  });
 });

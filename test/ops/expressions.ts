@@ -53,6 +53,7 @@ interface Rule {
   readonly record?: string;
   readonly alert?: string;
   readonly expr: string;
+  readonly annotations?: Readonly<Record<string, string>>;
 }
 
 function rulesOf(file: string): Rule[] {

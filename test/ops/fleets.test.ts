@@ -49,6 +49,7 @@ function healthy(job: string, instance: string, minutes: number): Series[] {
   const always = (value: number) => `${value}x${minutes}`;
   const samples: readonly (readonly [metric: string, labels: string, values: string])[] = [
     ['up', '', always(1)],
+    ['process_start_time_seconds', '', always(1)],
     ['catalog_mirror_build_info', '', always(1)],
     ['catalog_mirror_mirror_stats_available', '', always(1)],
     ['catalog_mirror_catalog_counted_timestamp_seconds', '', now],

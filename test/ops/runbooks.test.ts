@@ -3,10 +3,11 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { readArguments } from '../../src/cli/command.ts';
 import { loadCommands } from '../../src/cli/commands.ts';
-import { REASON_CODES } from '../../src/status/reason.ts';
+import { REASON_CODES, type ReasonCode, runbookOf } from '../../src/status/reason.ts';
 import { SCAN_WITHIN_MS } from '../../src/store/connection/db.ts';
 import { SESSION } from '../../src/store/connection/session.ts';
 import { createMetrics } from '../../src/telemetry/metrics/metrics.ts';
+import { ALERT_RULES } from './expressions.ts';
 
 const COMMANDS = await loadCommands();
 
@@ -51,16 +52,24 @@ test.each(own)('%s: the program knows `%s`', (_, words) => {
 });
 
 test.each(commands.filter(([, line]) => line.startsWith('curl')))('%s: %s', async (_, line) => {
-  const [, url = '', pattern = ''] = /^curl -s (\S+)(?: \| grep (?:-E )?(.*))?$/.exec(line) ?? [];
+  const [, url = '', pattern = ''] = /^curl -sSf? (\S+)(?: \| grep (?:-E )?(.*))?$/.exec(line) ?? [];
   expect(PATHS.map((path) => ADDRESS + path)).toContain(url);
   if (pattern === '') return;
   const metrics = await createMetrics({ version: '1' }).text();
-  const said = spawnSync('bash', ['-c', line.replace(/^curl -s \S+ \| /, '')], {
+  const said = spawnSync('bash', ['-c', line.replace(/^curl -sSf \S+ \| /, '')], {
     input: metrics,
     encoding: 'utf8',
   });
   expect(said.stdout.split('\n').length).toBeGreaterThan(1);
 });
+
+test.each(commands.filter(([, line]) => line.startsWith('curl')))(
+  '%s: that nobody answers, or with an error, is seen behind a pipe, too: %s',
+  (_, line) => {
+    // The reasons of /readyz come with a 503.
+    expect(line).toMatch(line.includes('/readyz') ? /^curl -sS / : /^curl -sSf /);
+  },
+);
 
 /** Series that a sentence names: `jobs_total{queue="reprice"}`. */
 const series = books.flatMap(([file, book]) =>
@@ -105,7 +114,20 @@ test('what breaks a mirror is in the runbook of that, by the code that status gi
   expect(named.filter((code) => !(REASON_CODES as readonly string[]).includes(code))).toEqual([]);
 });
 
+test('a reason that an alert is about leads to the same runbook as the alert', () => {
+  const led = ALERT_RULES.flatMap(({ expr, annotations }) =>
+    [...expr.matchAll(/state_reason\{code=~?"([^"]+)"\}/g)].flatMap(([, codes = '']) =>
+      codes.split('|').map((code) => {
+        const file = /[\w-]+\.md$/.exec(annotations?.['runbook_url'] ?? '')?.[0];
+        return [code, file, runbookOf({ code: code as ReasonCode, level: 'degraded', text: '', hint: null })];
+      }),
+    ),
+  );
+  expect(led.length).toBeGreaterThan(5);
+  expect(led.filter(([, ofAlert, ofReason]) => ofAlert !== ofReason)).toEqual([]);
+});
+
 test('there is no other kind of command', () => {
-  const others = commands.filter(([, line]) => !/^(?:npm start -- \w|curl -s )/.test(line));
+  const others = commands.filter(([, line]) => !/^(?:npm start -- \w|curl -sSf? )/.test(line));
   expect(others.map(([, line]) => line)).toEqual(["df -h    # on the database's host"]);
 });

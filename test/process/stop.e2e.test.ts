@@ -96,6 +96,7 @@ describe.concurrent('a stop', () => {
     await using once = startProgram(['run', '--once'], stack.env);
     await eventually(() => hit('bulk')(stack), { what: 'a bulk call' });
     expect(await once.end('SIGTERM')).toMatchObject({ code: 1, signal: null });
+    expect(once.logged('app.stopping')).toMatchObject([{ signal: 'SIGTERM' }]);
   });
 
   test('does not wait for a Postgres that hangs', async ({ expect }) => {
@@ -105,5 +106,8 @@ describe.concurrent('a stop', () => {
     await using daemon = startProgram(['run'], { ...stack.env, DATABASE_URL: url });
     await eventually(() => deaf.connections > 0, { what: 'a connection attempt' });
     expectStopped(await daemon.end('SIGTERM'), expect);
+    // A stop while it starts is told as any other.
+    expect(daemon.logged('app.stopping')).toMatchObject([{ signal: 'SIGTERM' }]);
+    expect(daemon.logged('app.stopped')).toMatchObject([{ code: 0 }]);
   });
 });

@@ -54,7 +54,7 @@ export const runtime: Row = {
         },
       ],
       width: 8,
-      runbooks: ['absent'],
+      runbooks: ['absent', 'restarting'],
     }),
     series({
       title: 'Postgres could be read',
