@@ -84,6 +84,22 @@ function conclusion(input: CapacityInput, now: Capacity, more: Capacity): string
   ].join('\n');
 }
 
+/** Whose settings a plan is by, and which of them this environment has otherwise than the daemon. */
+export interface PlanSettings {
+  readonly of: 'daemon' | 'environment';
+  readonly otherHere: readonly string[];
+}
+
+/** Says where whoever asks has other settings than the daemon that the plan is of; nothing where both are alike. */
+export function settingsLines({ otherHere }: PlanSettings): string[] {
+  if (otherHere.length === 0) return [];
+  return [
+    '',
+    `This is by the settings of the daemon that was started last; this environment has others: ${otherHere.join(', ')}.`,
+    'With --skus, a plan is by those of this environment.',
+  ];
+}
+
 /** What would help live prices, each by itself. */
 export function gainLines(gains: Gains, { requests, hints, weight }: WhatIf): string[] {
   const points = (value: number) => {
