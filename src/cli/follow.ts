@@ -89,6 +89,7 @@ export const follow: Command = {
   ],
   positionals: false,
   problemsOf,
+  endsUnread: () => true,
   async run({ print, ...args }) {
     // A URL alone that cannot be used is printed together with what the configuration lacks for it.
     if (problemsIn(wantedBy)(args).length > 0) throw new UsageError(problemsOf(args));

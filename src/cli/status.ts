@@ -47,6 +47,7 @@ export const status: Command = {
   optionalValues: ['watch'],
   positionals: false,
   problemsOf: problemsIn(watchSeconds),
+  endsUnread: ({ values }) => values['watch'] !== undefined,
   async run(args) {
     const every = watchSeconds(args);
     const config = loadConfig(processSources.env, processSources.readFile, { need: 'database' });
