@@ -37,7 +37,8 @@ async function start(name: string, args: readonly string[]): Promise<number> {
 }
 
 const isUnread = (error: Error) => ['EPIPE', 'ERR_STREAM_DESTROYED'].includes(errorCode(error) ?? '');
-// `catalog-mirror sql … | head`: nobody reads on. What else has been begun is done all the same, and its exit code says it.
+// `catalog-mirror sql … | head`: nobody reads on. Whatever is more than printing is done all the same, and its exit
+// code says how it went.
 process.stdout.on('error', (error) => {
   if (!isUnread(error)) throw error;
   if (endsUnread) process.exit(EXIT.ok);

@@ -54,7 +54,7 @@ export interface Command {
    * nothing, and `run` finds the same.
    */
   readonly problemsOf?: (args: Arguments) => readonly string[];
-  /** Whether all that it does is to print, for as long as somebody reads: with its last reader it ends, by exit code 0. */
+  /** Whether all that it does is to print, for as long as somebody reads: with its reader it ends, by exit code 0. */
   readonly endsUnread?: (args: Arguments) => boolean;
   run(args: CommandArgs): Promise<number>;
 }
