@@ -5,12 +5,14 @@ import { NoMirror, printError, scrubDebugOutput } from './cli/errors.ts';
 import { endFirstProcess, endOnCrash, Stopped } from './cli/process.ts';
 import { createPrinter } from './cli/terminal.ts';
 import { ConfigError } from './config/config.ts';
-import { Misconfigured } from './lib/errors.ts';
+import { errorCode, Misconfigured } from './lib/errors.ts';
 import { VERSION } from './version.ts';
 
 const EXIT_GRACE_MS = 1000;
 
 const { print, printed } = createPrinter(process.stdout);
+let endsUnread = false;
+
 async function main(words: readonly string[]): Promise<number> {
   const argv = withEnvFiles(words);
   const [first = '--help', ...rest] = argv;
@@ -29,13 +31,20 @@ async function start(name: string, args: readonly string[]): Promise<number> {
     throw new UsageError([`${name}: no such command${didYouMean(name, COMMAND_NAMES)}; see --help`]);
   if (args.includes('--help') || args.includes('-h')) return (print(helpOf(name, command)), EXIT.ok);
   if (args.includes('--version')) return (print(VERSION), EXIT.ok);
-  return await command.run({ ...readArguments(command, args), print, printed });
+  const given = readArguments(command, args);
+  endsUnread = command.endsUnread?.(given) ?? false;
+  return await command.run({ ...given, print, printed });
 }
 
-// `catalog-mirror sql … | head`: nobody reads on.
+const isUnread = (error: Error) => ['EPIPE', 'ERR_STREAM_DESTROYED'].includes(errorCode(error) ?? '');
+// `catalog-mirror sql … | head`: nobody reads on. Whatever is more than printing is done all the same, and its exit
+// code says how it went.
 process.stdout.on('error', (error) => {
-  if ('code' in error && error.code === 'EPIPE') process.exit(EXIT.ok);
-  throw error;
+  if (!isUnread(error)) throw error;
+  if (endsUnread) process.exit(EXIT.ok);
+});
+process.stderr.on('error', (error) => {
+  if (!isUnread(error)) throw error;
 });
 endFirstProcess();
 scrubDebugOutput();

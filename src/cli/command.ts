@@ -54,6 +54,8 @@ export interface Command {
    * nothing, and `run` finds the same.
    */
   readonly problemsOf?: (args: Arguments) => readonly string[];
+  /** Whether all that it does is to print, for as long as somebody reads: with its reader it ends, by exit code 0. */
+  readonly endsUnread?: (args: Arguments) => boolean;
   run(args: CommandArgs): Promise<number>;
 }
 

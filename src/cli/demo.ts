@@ -52,6 +52,7 @@ export const demo: Command = {
   },
   positionals: false,
   problemsOf: problemsIn(sandboxOptions),
+  endsUnread: () => true,
   async run(args) {
     const { env } = processSources;
     const options = sandboxOptions(args);

@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { type FileHandle, open, rename, rm, stat } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
+import { errorCode } from '../lib/errors.ts';
 
 /** The file cannot be written; the cause is the system's. What was there before is as it was. */
 export class NotWritten extends Error {
@@ -13,6 +14,10 @@ export class NotWritten extends Error {
     this.hint = hint;
   }
 }
+
+/** NotWritten of a file that was begun: the system takes no more of it, or not under this name. */
+export const notWritten = (path: string, cause: unknown): NotWritten =>
+  new NotWritten(path, 'make room, or write elsewhere', cause);
 
 /** A file that is under its name once it is whole, and until then beside it under another. */
 export interface PendingFile {
@@ -50,13 +55,20 @@ export async function createPendingFile(path: string, replace: boolean): Promise
     handle,
     async finish() {
       const { size } = await handle.stat();
-      await handle.sync();
-      await close();
+      // Where what is written waits for its blocks, as on NFS, a full disk is told here.
+      await handle
+        .sync()
+        .then(close)
+        .catch((error: unknown) => {
+          throw notWritten(path, error);
+        });
       await mayBeMade(path, replace);
       return size;
     },
     async commit() {
-      await rename(hidden, path);
+      await rename(hidden, path).catch((error: unknown) => {
+        throw notWritten(path, error);
+      });
       await syncFolder(dirname(path));
     },
     async dispose() {
@@ -74,12 +86,15 @@ async function mayBeMade(path: string, replace: boolean): Promise<void> {
   if (!replace) throw new NotWritten(path, 'it exists: use another name, or --replace');
 }
 
+/** Of folders that may not be read, or whose file system writes none by request: the file is there all the same. */
+const UNSYNCED = new Set(['EACCES', 'EPERM', 'EINVAL', 'ENOTSUP']);
+
 /** A name is on the disk when its folder is. */
 async function syncFolder(folder: string): Promise<void> {
-  const handle = await open(folder, 'r');
   try {
+    await using handle = await open(folder, 'r');
     await handle.sync();
-  } finally {
-    await handle.close();
+  } catch (error) {
+    if (!UNSYNCED.has(errorCode(error) ?? '')) throw error;
   }
 }

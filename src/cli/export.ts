@@ -16,13 +16,14 @@ import {
   lockExported,
 } from '../store/history/export.ts';
 import { type Arguments, type Command, EXIT, problemsIn, UsageError } from './command.ts';
-import { createPendingFile, NotWritten, type PendingFile } from './export-pending-file.ts';
+import { createPendingFile, NotWritten, notWritten, type PendingFile } from './export-pending-file.ts';
 import { withMirror } from './mirror.ts';
 import { cancelledBy, untilStopped } from './process.ts';
 
 const BATCH = 5000;
 const LOG_EVERY_MS = 5000;
-const DAY = /^\d{4}-\d{2}-\d{2}$/;
+/** Before the year 1 Postgres writes dates in another way. */
+const DAY = /^(?!0000)\d{4}-\d{2}-\d{2}$/;
 
 export const exportFiles: Command = {
   summary: 'write prices, their history, daily prices and products as Parquet files, all of one moment',
@@ -206,7 +207,7 @@ async function writeOne(
       },
     );
   } catch (error) {
-    throw isOfFile(error) ? new NotWritten(path, 'make room, or write elsewhere', error) : error;
+    throw isOfFile(error) ? notWritten(path, error) : error;
   }
 }
 
@@ -215,7 +216,7 @@ async function writeOne(
  * another system call.
  */
 const isOfFile = (error: unknown): boolean =>
-  error instanceof Error && 'syscall' in error && ['write', 'fsync'].includes(String(error.syscall));
+  error instanceof Error && 'syscall' in error && error.syscall === 'write';
 
 const numberOf = (value: number): string => count(Math.round(value));
 

@@ -2,7 +2,8 @@ import { loadConfig, type MirrorConfig, processSources, type WebhookConfig } fro
 import { outputTo } from '../follow/output.ts';
 import type { Sink } from '../follow/sink.ts';
 import { systemClock } from '../lib/clock.ts';
-import { sqlState } from '../store/connection/sql-errors.ts';
+import { Misconfigured } from '../lib/errors.ts';
+import { isNameUnknown } from '../store/connection/sql-errors.ts';
 import { createLogThrottle } from '../telemetry/log/throttle.ts';
 import { type Arguments, type Command, EXIT, problemsIn, UsageError } from './command.ts';
 import { followOn } from './follow/following.ts';
@@ -19,13 +20,11 @@ import {
   webhookProblems,
 } from './follow/wanted.ts';
 import { openLog } from './log.ts';
-import { findMirror, withMirror } from './mirror.ts';
+import { EarlierVersion, findMirror, withMirror } from './mirror.ts';
 import { stopSignal } from './process.ts';
 
 /** So long what is being delivered may take when the process is told to stop. */
 const STOP_WITHIN_MS = 5000;
-/** SQLSTATEs: no such table, no such function. */
-const NOT_MIGRATED = new Set(['42P01', '42883']);
 
 export const follow: Command = {
   summary: 'print changes as they come, as lines of JSON, or post them to a webhook',
@@ -90,15 +89,14 @@ export const follow: Command = {
   ],
   positionals: false,
   problemsOf,
+  endsUnread: () => true,
   async run({ print, ...args }) {
     // A URL alone that cannot be used is printed together with what the configuration lacks for it.
     if (problemsIn(wantedBy)(args).length > 0) throw new UsageError(problemsOf(args));
     const wanted = wantedBy(args);
     return await run(wanted, print).catch((error: unknown) => {
-      if (!NOT_MIGRATED.has(sqlState(error) ?? '')) throw error;
-      throw Object.assign(new Error('the database is of an earlier version', { cause: error }), {
-        hint: 'start the daemon of this version, or run `catalog-mirror migrate`',
-      });
+      // What a reader's role may not find out, and it asks for nothing but what this version has.
+      throw !(error instanceof Misconfigured) && isNameUnknown(error) ? new EarlierVersion(error) : error;
     });
   },
 };

@@ -5,9 +5,10 @@ import { EmbeddedError } from '../embedded/reports.ts';
 import { systemClock } from '../lib/clock.ts';
 import { Misconfigured } from '../lib/errors.ts';
 import { connect, type Sql } from '../store/connection/db.ts';
-import { isTableMissing, sqlState } from '../store/connection/sql-errors.ts';
+import { isNameUnknown, isTableMissing, sqlState } from '../store/connection/sql-errors.ts';
 import { waitForDatabase } from '../store/connection/startup.ts';
 import { readLostRows } from '../store/ledger/lost-rows.ts';
+import { migrationState } from '../store/setup/migrations.ts';
 import { namingHolder } from '../store/status/lock-holders.ts';
 import { NoMirror } from './errors.ts';
 
@@ -146,8 +147,9 @@ async function withConnection<T>(
     const lost = error instanceof RowsLost ? [] : await lostRows(url);
     // What stumbles over a row that is not there says nothing beside that.
     if (lost.length > 0) throw new RowsLost(lost, error instanceof TypeError ? undefined : error);
-    if (!isTableMissing(error) || (await hasTables(url))) throw error;
-    throw new NoTables(error);
+    if (isTableMissing(error) && !(await hasTables(url))) throw new NoTables(error);
+    if (isNameUnknown(error) && (await isEarlier(url))) throw new EarlierVersion(error);
+    throw error;
   } finally {
     await sql.end({ timeout: 1 });
   }
@@ -162,6 +164,20 @@ export class NoTables extends Misconfigured {
     super(
       'the mirror has no tables yet',
       'start the daemon, or run `catalog-mirror migrate`; or correct DATABASE_URL',
+      cause,
+    );
+  }
+}
+
+/** The tables are those of an earlier version, by which a daemon of that version may be at work: nothing is broken. */
+export class EarlierVersion extends Misconfigured {
+  override readonly name = 'EarlierVersion';
+  readonly kind = 'earlier-version';
+
+  constructor(cause: unknown) {
+    super(
+      'the database is of an earlier version',
+      'start the daemon of this version, or run `catalog-mirror migrate`; until then use the commands of that version',
       cause,
     );
   }
@@ -201,6 +217,8 @@ export class RowsLost extends Error {
   }
 }
 
+/** Whether migrations are pending; a role that may not read which were applied does not know it. */
+const isEarlier = (url: string) => asking(url, async (sql) => (await migrationState(sql)).pending > 0, false);
 const lostRows = (url: string) => asking<readonly string[]>(url, readLostRows, []);
 const hasTables = (url: string) => ask(url, "to_regclass('catalog.skus') is not null");
 /** Whether the role may work on what is the mirror's own: what it may not do is then some other thing. */

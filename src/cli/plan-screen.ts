@@ -1,9 +1,16 @@
 import { formatAge, formatDuration } from '../lib/duration.ts';
 import { count, percent } from '../lib/format.ts';
-import type { Capacity, CapacityInput, ClassCapacity } from '../sync/live/capacity.ts';
+import {
+  type Capacity,
+  type CapacityInput,
+  type ClassCapacity,
+  liveGroupsOf,
+  refreshesWithin,
+} from '../sync/live/capacity.ts';
 import type { Gains, WhatIf } from '../sync/live/gains.ts';
 
 const SECOND_MS = 1000;
+const ROUNDING = 1e-6;
 const whole = (n: number) => count(Math.round(n));
 const part = (share: number) => percent(share, 2);
 
@@ -71,17 +78,41 @@ function conclusion(input: CapacityInput, now: Capacity, more: Capacity): string
   const interval = formatAge(input.liveMinutes * 60);
   if (now.meetsLiveInterval)
     return `The budget is enough to refresh every live SKU within LIVE_INTERVAL (${interval}).`;
-  const needed = Math.ceil(now.live.skus / input.liveMinutes / input.liveBudget);
-  const ceiling = input.liveCeiling !== null && input.liveCeiling < now.live.skus / input.liveMinutes;
-  const tooLow = ceiling
-    ? "the partner's ceiling on live computations is too low"
-    : `that takes ${needed} requests per minute`;
   const gain = ((more.live.freshness - now.live.freshness) * 100).toFixed(2);
   return [
-    `The budget is too small to refresh every live SKU within LIVE_INTERVAL (${interval}): ${tooLow}.`,
+    `${hindrance(input, now, `to refresh every live SKU within LIVE_INTERVAL (${interval})`)}.`,
     `Live SKUs are refreshed ${input.livePolicy === 'index' ? 'by expected gain' : 'in turn'}; ten more ` +
       `requests per minute add ${gain} points to the freshness of live prices.`,
   ].join('\n');
+}
+
+/** What there is too little of, and how much it takes. */
+function hindrance(input: CapacityInput, { live, underWay }: Capacity, what: string): string {
+  const refreshes = refreshesWithin(liveGroupsOf(input, live.skus), input.liveMinutes);
+  const calls = refreshes / input.liveBudget;
+  if (input.liveCeiling !== null && input.liveCeiling < refreshes)
+    return `The budget is too small ${what}: the partner's ceiling on live computations is too low`;
+  // Sums are exact to the last digits only.
+  const needed = Math.ceil(calls - ROUNDING);
+  return underWay !== null && underWay.limits && needed <= input.requestsPerMinute
+    ? `Answers are too long ${what}: that takes ${needed} calls per minute`
+    : `The budget is too small ${what}: that takes ${needed} requests per minute`;
+}
+
+/** Whose settings a plan is by, and which of them this environment has otherwise than the daemon. */
+export interface PlanSettings {
+  readonly of: 'daemon' | 'environment';
+  readonly otherHere: readonly string[];
+}
+
+/** Says where whoever asks has other settings than the daemon that the plan is of; nothing where both are alike. */
+export function settingsLines({ otherHere }: PlanSettings): string[] {
+  if (otherHere.length === 0) return [];
+  return [
+    '',
+    `This is by the settings of the daemon that was started last; this environment has others: ${otherHere.join(', ')}.`,
+    'With --skus, a plan is by those of this environment.',
+  ];
 }
 
 /** What would help live prices, each by itself. */

@@ -2,6 +2,7 @@ import { loadConfig, type MirrorConfig, processSources } from '../config/config.
 import { parseDuration } from '../lib/duration.ts';
 import { paceLimits, sendsPerMinute } from '../pace/policy.ts';
 import { promisesLine } from '../status/format.ts';
+import { otherSettings, readDaemonIntervals, readDaemonSettings } from '../store/catalog/sync-state.ts';
 import type { Sql } from '../store/connection/db.ts';
 import { readLostRows } from '../store/ledger/lost-rows.ts';
 import { type LearnedRates, readLearnedRates } from '../store/live/learned-rates.ts';
@@ -13,7 +14,7 @@ import { MAX_UNDER_WAY } from '../sync/reprice/slice.ts';
 import { type Arguments, type Command, EXIT, numberOption, problemsIn, UsageError } from './command.ts';
 import { NoMirror } from './errors.ts';
 import { RowsLost, withMirror } from './mirror.ts';
-import { gainLines, planScreen } from './plan-screen.ts';
+import { gainLines, type PlanSettings, planScreen, settingsLines } from './plan-screen.ts';
 
 const MORE_REQUESTS = 10;
 const WATCHED_SKUS = 100;
@@ -52,7 +53,7 @@ export const plan: Command = {
     json: { type: 'boolean' },
   },
   optionHelp: {
-    skus: 'number of SKUs (default: those in the mirror)',
+    skus: 'number of SKUs, for which settings are those of this environment (default: those in the mirror)',
     'live-share': 'share of SKUs that are live-priced (default: as in the mirror, or 0.05 with --skus)',
     requests: "requests per minute (default: the mirror's share by PARTNER_RATE_*)",
     'answer-time':
@@ -67,12 +68,17 @@ export const plan: Command = {
     'hint-precision': 'part of what it would tell of that are moves (default 0.5)',
     json: 'print JSON',
   },
+  moreHelp: [
+    'Without --skus, settings are those that the daemon that was started last has stored, and LIVE_POLICY and SWEEP_MIN_AGE',
+    'those of this environment. Where it has others, the last lines, and `settings` of --json, name them.',
+  ],
   positionals: false,
   problemsOf: problemsIn(readOptions),
   async run({ print, ...args }) {
     const asked = readOptions(args);
+    const isJson = args.values['json'] === true;
     const config = loadConfig(processSources.env, processSources.readFile, { need: 'database' });
-    const { input, isLearned, promises } = await inputOf(asked, config);
+    const { input, isLearned, promises, settings } = await inputOf(asked, config, isJson);
     const promised = promises === null ? null : promisesLine(promises);
     const [now, more] = [0, MORE_REQUESTS].map((extra) =>
       capacityOf({ ...input, requestsPerMinute: input.requestsPerMinute + extra }),
@@ -80,7 +86,7 @@ export const plan: Command = {
     const gains = gainsOf(input, asked.whatIf);
     const { liveGroups: _, ...shown } = input;
     print(
-      args.values['json'] === true
+      isJson
         ? JSON.stringify({
             input: { ...shown, isLearned },
             now,
@@ -88,11 +94,13 @@ export const plan: Command = {
             whatIf: asked.whatIf,
             gains,
             promises,
+            settings,
           })
         : [
             planScreen(input, now, more),
             ...(promised === null ? [] : ['', `Promised: ${promised}.`]),
             ...(gains === null ? [] : ['', ...gainLines(gains, asked.whatIf)]),
+            ...settingsLines(settings),
           ].join('\n'),
     );
     return EXIT.ok;
@@ -161,30 +169,70 @@ interface Learned {
   readonly promises: PromiseStats | null;
 }
 
-/** Reads the mirror's size, rates and promises, in one go. */
-async function readMirror(sql: Sql): Promise<CatalogSize & Learned> {
+/** Settings that a plan goes by. */
+interface GoneBy {
+  readonly requestsPerMinute: number;
+  readonly bulkMaxSkus: number;
+  /** Live SKUs a call until one is learned. */
+  readonly firstLiveBudget: number;
+  readonly intervals: MirrorConfig['intervals'];
+  readonly settings: PlanSettings;
+}
+
+const ownSettings = (config: MirrorConfig): GoneBy => ({
+  requestsPerMinute: sendsPerMinute(paceLimits(config)),
+  bulkMaxSkus: config.bulk.maxSkus,
+  firstLiveBudget: config.bulk.liveBudget,
+  intervals: config.intervals,
+  settings: { of: 'environment', otherHere: [] },
+});
+
+/** Those of the daemon, where one has stored them: whoever asks may have others. */
+async function readSettings(sql: Sql, config: MirrorConfig): Promise<GoneBy> {
+  const [limits, intervals, otherHere] = await Promise.all([
+    readDaemonSettings(sql),
+    readDaemonIntervals(sql),
+    otherSettings(sql, config, paceLimits(config)),
+  ]);
+  if (limits === null || intervals === null) return ownSettings(config);
+  return {
+    requestsPerMinute: sendsPerMinute({ ...paceLimits(config), ...limits }),
+    bulkMaxSkus: limits.bulkMaxSkus,
+    firstLiveBudget: limits.liveBudget,
+    intervals: { ...config.intervals, ...intervals },
+    settings: { of: 'daemon', otherHere },
+  };
+}
+
+/** Reads the mirror's size, rates and promises, and what its daemon goes by, in one go. */
+async function readMirror(sql: Sql, config: MirrorConfig): Promise<CatalogSize & Learned & GoneBy> {
   const lost = await readLostRows(sql);
   if (lost.length > 0) throw new RowsLost(lost);
-  const [size, rates, promises] = await Promise.all([
+  const [size, rates, promises, settings] = await Promise.all([
     readCatalogSize(sql),
     readLearnedRates(sql),
     readPromises(sql),
+    readSettings(sql, config),
   ]);
-  return { ...size, rates, promises };
+  return { ...size, rates, promises, ...settings };
 }
 
 async function inputOf(
   asked: Asked,
   config: MirrorConfig,
+  isJson: boolean,
 ): Promise<{
   readonly input: CapacityInput;
   readonly isLearned: boolean;
   readonly promises: PromiseStats | null;
+  readonly settings: PlanSettings;
 }> {
-  const { bulk, intervals } = config;
   const known =
     asked.skus === null
-      ? await withMirror(config, readMirror).catch(withoutMirror)
+      ? await withMirror(config, (sql, which) => {
+          if (which !== null && !isJson) process.stderr.write(`of ${which}:\n`);
+          return readMirror(sql, config);
+        }).catch(withoutMirror)
       : {
           skus: asked.skus,
           live: asked.skus * (asked.liveShare ?? 0.05),
@@ -192,18 +240,19 @@ async function inputOf(
           liveCeiling: null,
           rates: null,
           promises: null,
+          ...ownSettings(config),
         };
   if (known.skus === 0) throw new UsageError([`the mirror is empty: ${PASS_SKUS}`]);
-  const { rates } = known;
+  const { rates, intervals } = known;
   const isLearned = asked.liveMovesEvery === null && rates !== null && rates.knownPart >= KNOWN_PART;
   const input = {
     skus: known.skus,
     liveShare: asked.liveShare ?? known.live / known.skus,
-    requestsPerMinute: asked.requests ?? sendsPerMinute(paceLimits(config)),
+    requestsPerMinute: asked.requests ?? known.requestsPerMinute,
     answerSeconds: asked.answerSeconds,
     mostUnderWay: MAX_UNDER_WAY,
-    bulkMaxSkus: bulk.maxSkus,
-    liveBudget: Math.max(1, Math.floor(known.liveBudget ?? bulk.liveBudget)),
+    bulkMaxSkus: known.bulkMaxSkus,
+    liveBudget: Math.max(1, Math.floor(known.liveBudget ?? known.firstLiveBudget)),
     liveCeiling: asked.liveCeiling ?? known.liveCeiling,
     livePolicy: intervals.livePolicy,
     liveMinutes: intervals.liveMs / MINUTE_MS,
@@ -216,7 +265,7 @@ async function inputOf(
     liveMovesEvery: isLearned ? medianMinutes(rates.groups) : (asked.liveMovesEvery ?? LIVE_MOVES_EVERY),
     snapshotMovesEvery: asked.snapshotMovesEvery,
   };
-  return { input, isLearned, promises: known.promises };
+  return { input, isLearned, promises: known.promises, settings: known.settings };
 }
 
 /** Minutes between two moves of the SKU in the middle. */

@@ -131,6 +131,7 @@ export const sandbox: Command = {
   choices: { 'seller-shipping': YES_OR_NO },
   positionals: false,
   problemsOf: problemsIn(({ values, given }) => optionsOf(values, given)),
+  endsUnread: () => true,
   async run({ values, given, print }) {
     const options = optionsOf(values, given);
     const log = values['log'] === true ? (line: string) => void process.stderr.write(`${line}\n`) : null;

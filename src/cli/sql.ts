@@ -48,6 +48,7 @@ export const sql: Command = {
   optionHelp: { json: `print one JSON object per row; without it a table of at most ${BATCH} rows` },
   positionals: true,
   problemsOf: problemsIn(queryOf),
+  endsUnread: () => true,
   async run(args) {
     const query = queryOf(args);
     const config = loadConfig(processSources.env, processSources.readFile, { need: 'database' });

@@ -16,7 +16,7 @@ import { adviceOn } from '../store/connection/remedies.ts';
 import { type Counting, readCounts } from '../store/status/counts-reader.ts';
 import { type Arguments, type Command, EXIT, problemsIn, UsageError } from './command.ts';
 import { NoMirror, printError, withoutSecrets } from './errors.ts';
-import { NoTables, NotAllowed, withMirror } from './mirror.ts';
+import { EarlierVersion, NoTables, NotAllowed, withMirror } from './mirror.ts';
 import { stopSignal } from './process.ts';
 import { createCanvas, type Printer, terminalOf } from './terminal.ts';
 
@@ -47,6 +47,7 @@ export const status: Command = {
   optionalValues: ['watch'],
   positionals: false,
   problemsOf: problemsIn(watchSeconds),
+  endsUnread: ({ values }) => values['watch'] !== undefined,
   async run(args) {
     const every = watchSeconds(args);
     const config = loadConfig(processSources.env, processSources.readFile, { need: 'database' });
@@ -106,6 +107,9 @@ export async function readStatusOf(
   return { status, health: judgeHealth(facts), now: facts.now, which };
 }
 
+/** Reasons why nobody says that the mirror is broken. */
+const UNREAD = [NoMirror, NoTables, NotAllowed, EarlierVersion];
+
 /** A mirror that cannot be read is as broken as one can be. */
 function away(error: unknown): Snapshot {
   const message = error instanceof Error ? error.message.replaceAll('\n', '; ') : String(error);
@@ -119,8 +123,8 @@ function away(error: unknown): Snapshot {
 async function showOnce(config: MirrorConfig, show: Show, print: Printer['print']): Promise<number> {
   const seen = await withMirror(config, (sql, which) => readStatusOf(sql, config, 'now', which)).catch(
     (error: unknown) => {
-      // Nothing is broken where there is nothing, or nothing that this role may read.
-      if (error instanceof NoMirror || error instanceof NoTables || error instanceof NotAllowed) throw error;
+      // Nothing is broken where there is nothing, or nothing that this role or this version may read.
+      if (UNREAD.some((kind) => error instanceof kind)) throw error;
       printError(error);
       return away(error);
     },

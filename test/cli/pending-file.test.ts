@@ -76,3 +76,29 @@ test('a link to a file is replaced', async () => {
   await file.commit();
   expect(await readFile(join(folder, 'x'), 'utf8')).toBe('new');
 });
+
+test.each(['sync', 'close'] as const)(
+  'a disk that says at %s that it is full is told as one that says it before',
+  async (when) => {
+    const folder = await folderOf();
+    const file = await createPendingFile(join(folder, 'x'), false);
+    await file.handle.write('more than there is room for');
+    const full = Object.assign(new Error('ENOSPC: no space left on device, fsync'), { code: 'ENOSPC' });
+    const close = file.handle.close.bind(file.handle);
+    onTestFinished(close);
+    Object.assign(file.handle, { [when]: () => Promise.reject(full) });
+    await expect(file.finish()).rejects.toMatchObject({ kind: 'not-written', cause: full });
+    await file.dispose();
+    expect(await readdir(folder)).toEqual([]);
+  },
+);
+
+test('a name that a folder has taken since is told, and the folder is as it was', async () => {
+  const folder = await folderOf();
+  const file = await createPendingFile(join(folder, 'x'), true);
+  await file.finish();
+  await mkdir(join(folder, 'x'));
+  await expect(file.commit()).rejects.toMatchObject({ kind: 'not-written' });
+  await file.dispose();
+  expect(await readdir(folder)).toEqual(['x']);
+});

@@ -16,9 +16,42 @@ export const COMMANDS: readonly Mutant[] = [
     ['test/cli/reader.e2e.test.ts'],
     [
       'status: a mirror that this role may not read is broken',
-      'error instanceof NoTables || error instanceof NotAllowed',
-      'error instanceof NoTables',
+      'NotAllowed, EarlierVersion]',
+      'EarlierVersion]',
     ],
+  ),
+  ...faultsOf(
+    'src/cli/status.ts',
+    ['test/cli/earlier-version.e2e.test.ts'],
+    ['status: a mirror of an earlier version is broken', 'NotAllowed, EarlierVersion]', 'NotAllowed]'],
+  ),
+  ...faultsOf(
+    'src/cli/follow.ts',
+    ['test/cli/earlier-version.e2e.test.ts'],
+    [
+      'follow: a database without tables is of an earlier version',
+      '!(error instanceof Misconfigured) && ',
+      '',
+    ],
+  ),
+  ...faultsOf(
+    'src/cli/plan.ts',
+    ['test/cli/plan.e2e.test.ts'],
+    [
+      'plan: by the settings of whoever asks',
+      'intervals: { ...config.intervals, ...intervals }',
+      'intervals: config.intervals',
+    ],
+  ),
+  ...faultsOf(
+    'src/cli/plan-screen.ts',
+    ['test/cli/plan-screen.test.ts'],
+    ['plan: long answers are a small budget', ' && needed <= input.requestsPerMinute', ' && needed < 0'],
+  ),
+  ...faultsOf(
+    'src/main.ts',
+    ['test/cli/unread.e2e.test.ts'],
+    ['commands: end with the line that nobody reads', 'if (endsUnread) process', 'process'],
   ),
   ...faultsOf(
     'src/embedded/postgres.ts',

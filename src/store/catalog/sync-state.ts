@@ -227,6 +227,17 @@ export async function readDaemonSettings(sql: Sql): Promise<DaemonSettings | nul
   return row ?? null;
 }
 
+/** How often the last daemon to start asks anew; all in milliseconds. */
+export type DaemonIntervals = Pick<Config['intervals'], 'liveMs' | 'sweepMs' | 'metadataMs' | 'deltaMs'>;
+
+export async function readDaemonIntervals(sql: Sql): Promise<DaemonIntervals | null> {
+  const [row] = await sql<DaemonIntervals[]>`
+    select live_interval * 1000 as "liveMs", sweep_interval * 1000 as "sweepMs", metadata_interval * 1000 as "metadataMs",
+      delta_interval * 1000 as "deltaMs"
+    from catalog_internal.settings`;
+  return row ?? null;
+}
+
 /** What `run --once` still waits for; `baseline` and `delta` count only if they came after `since`. */
 export interface StillDue {
   readonly baseline: boolean;

@@ -189,6 +189,10 @@ const NOT_THERE = new Set(['42P01', '3F000']);
 /** SQLSTATEs: a table, or the schema of something, is not there. */
 export const isTableMissing = (error: unknown): boolean => NOT_THERE.has(sqlState(error) ?? '');
 
+const UNKNOWN_NAMES = new Set([...NOT_THERE, '42703', '42883']);
+/** The same, or a column or a function is not there: tables may be those of another version. */
+export const isNameUnknown = (error: unknown): boolean => UNKNOWN_NAMES.has(sqlState(error) ?? '');
+
 /**
  * Why a database that is there lets nobody in who has this login, or null: CONNECT was revoked, or it takes no
  * connections at all. By the end of a session alone, as statements fail with the same SQLSTATEs.

@@ -117,9 +117,7 @@ export function capacityOf(input: CapacityInput): Capacity {
   const groups = live === 0 ? [] : liveGroupsOf(input, live);
   const round = roundOf(groups, refreshes);
   const meets = round <= input.liveMinutes;
-  const perMinute = meets
-    ? groups.reduce((sum, group) => sum + group.count / promisedWait(group, input.liveMinutes), 0)
-    : refreshes;
+  const perMinute = meets ? refreshesWithin(groups, input.liveMinutes) : refreshes;
   const liveCalls = perMinute / liveBudget;
   const swept = sweepOf(input, rate, snapshot, live > 0 ? Math.min(liveCalls, rate) : 0);
   return {
@@ -135,6 +133,10 @@ export function capacityOf(input: CapacityInput): Capacity {
     callsPerMinute: swept.callsPerMinute,
   };
 }
+
+/** Refreshes a minute of which every SKU has one within so many minutes, or within what is promised of it. */
+export const refreshesWithin = (groups: readonly RateGroup[], minutes: number): number =>
+  groups.reduce((sum, group) => sum + group.count / promisedWait(group, minutes), 0);
 
 function liveCapacity(
   input: CapacityInput,

@@ -1,0 +1,45 @@
+import { expect, onTestFinished, test } from 'vitest';
+import { migrateDatabase } from '../../src/store/setup/migrations.ts';
+import { versionBefore } from '../migrations/support.ts';
+import { createDatabase } from '../support/db.ts';
+import { runProgram, temporaryFolder } from '../support/process.ts';
+
+test('in a database of an earlier version commands say so, and call nothing broken', async () => {
+  const database = await createDatabase('empty');
+  onTestFinished(() => database.drop());
+  await migrateDatabase(database.url, { folder: versionBefore(await temporaryFolder(), '0020_p_right') });
+  for (const command of [
+    'status',
+    'status --json',
+    'plan',
+    'show A',
+    'refresh --all',
+    'pause',
+    'resume',
+    'follow --list',
+  ]) {
+    const { code, stdout, stderr } = await runProgram(command.split(' '), { DATABASE_URL: database.url });
+    expect([command, code, stdout, stderr]).toEqual([
+      command,
+      78,
+      '',
+      expect.stringMatching(
+        /^the database is of an earlier version\n {2}because: .*\n {2}what to do: .*`catalog-mirror migrate`/,
+      ) as string,
+    ]);
+  }
+});
+
+test('a column that no version has is nothing but that', async () => {
+  const database = await createDatabase('migrated');
+  onTestFinished(() => database.drop());
+  const ran = await runProgram(['sql', 'select nothing from catalog.skus'], { DATABASE_URL: database.url });
+  expect(ran).toMatchObject({ code: 1, stderr: 'column "nothing" does not exist' });
+});
+
+test('follow takes a database without tables for no earlier version', async () => {
+  const database = await createDatabase('empty');
+  onTestFinished(() => database.drop());
+  const { code, stderr } = await runProgram(['follow', '--once'], { DATABASE_URL: database.url });
+  expect([code, stderr]).toEqual([78, expect.stringMatching(/^the mirror has no tables yet\n/)]);
+});
