@@ -112,6 +112,7 @@ async function baselineOnce(
       skuCount: meta.skuCount,
       livePricedSkuCount: meta.livePricedSkuCount,
       failures: run.failures,
+      lastRefusal: state.manifestRefused,
       shrinkConfirmed: state.shrinkConfirmed,
       minShare: ctx.settings.catalog.manifestMinShare,
     });
