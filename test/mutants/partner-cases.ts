@@ -81,7 +81,7 @@ export const PARTNER_CASES: readonly Mutant[] = [
   },
   {
     breaks: 'F4: a time without a zone is of the machine',
-    file: 'src/partner/manifest-answer.ts',
+    file: 'src/partner/times.ts',
     from: 'ZONELESS.test(value) ? `${value}Z` : value',
     to: 'ZONELESS.test(value) ? value : value',
     tests: ['test/partner/manifest-answer.test.ts'],
