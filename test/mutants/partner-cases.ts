@@ -71,8 +71,8 @@ export const PARTNER_CASES: readonly Mutant[] = [
   {
     breaks: 'F4: generated_at says when the snapshot was there',
     file: 'src/sync/manifest.ts',
-    from: '      seenClaim,\n',
-    to: "      seenClaim: '0',\n",
+    from: '      ...seen,\n',
+    to: "      ...seen,\n      seenClaim: '0',\n",
     tests: [
       'test/contract/broken-chain.e2e.test.ts',
       'test/store/rebaseline.pg.test.ts',
