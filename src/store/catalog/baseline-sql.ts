@@ -1,4 +1,4 @@
-import { LONGEST_CACHED_SECONDS } from '../answer/second-looks.ts';
+import { LONGEST_CACHED_SECONDS } from './cached-prices.ts';
 
 /*
  * The statements that merge a baseline, in the order they run. `diff` is made of `differing` (compare-sql.ts) once
@@ -27,7 +27,7 @@ export const REPORTED_UNSEEN = `
     and sku not in (select sku from differing)
   limit 1`;
 
-/** SQL: by how much an answer may be older than its request (second-looks.ts). */
+/** SQL: by how much an answer may be older than its request. */
 const LONGEST_CACHED = `interval '${LONGEST_CACHED_SECONDS} seconds'`;
 
 /** SQL, in DIFF: a delta has reported the SKU as live since $1. */
