@@ -64,6 +64,8 @@ async function merge(
       snapshotId: `s${edition}`,
       generatedAt: null,
       seenClaim: claimOf(seenMinutes),
+      // It is known that no cache of the partner's has any price.
+      seenAt: new Date(0),
       requestedAt: at,
       tokenAtRequest: token,
       lines: skus,

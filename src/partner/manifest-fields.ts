@@ -87,10 +87,13 @@ function has(given: readonly string[], any: readonly string[]): boolean {
   return given.some((word) => any.includes(word));
 }
 
+/** The leaf of this path, or the one of this name in an object; of several not that of another snapshot. */
 export function named(leaves: readonly Leaf[], field: string): Leaf | null {
+  const inner = leaves.filter((leaf) => leaf.path.endsWith(`.${field}`));
   return (
     leaves.find((leaf) => leaf.path === field) ??
-    leaves.find((leaf) => leaf.path.endsWith(`.${field}`)) ??
+    inner.find((leaf) => !has(leaf.parent, OTHER_SNAPSHOT_WORDS)) ??
+    inner[0] ??
     null
   );
 }

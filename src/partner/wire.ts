@@ -13,6 +13,7 @@ import {
   type SizeEntry,
 } from './size-map.ts';
 import { isReadableSize, isReadableSku, isReadableToken, toStorable, toStorableJson } from './text.ts';
+import { readTime } from './times.ts';
 
 /** The names that the partner does not document (partner rules 2.4.open, 2.5.open), as configured. */
 export interface WireNames {
@@ -277,6 +278,12 @@ const SINCE_MEMBERS = ['since', 'since_snapshot', 'sinceSnapshot', 'from_snapsho
 
 const DATE_TIME = /^\d{4}-\d\d-\d\d[T ]\d\d:\d\d/;
 
+/** Whether two texts are the same time, however each is written. */
+function isSameTime(one: string, other: string): boolean {
+  const [at, also] = [one, other].map((text) => (DATE_TIME.test(text) ? readTime(text) : null));
+  return at?.getTime() !== undefined && at.getTime() === also?.getTime();
+}
+
 /**
  * Whether a delta answer is one to this `since`: a cache may send what it has kept for another. An answer that does
  * not name any snapshot to start from may be; so may one that has a time there, as that of the snapshot's build.
@@ -287,7 +294,7 @@ export function answersSince(body: unknown, since: string): boolean {
     const named = Object.hasOwn(body, name) ? body[name] : undefined;
     if (typeof named === 'number') return String(named) === since || !Number.isSafeInteger(named);
     if (typeof named !== 'string' || named.trim() === '') return true;
-    return named === since || (DATE_TIME.test(named) && !DATE_TIME.test(since));
+    return named === since || isSameTime(named, since) || (DATE_TIME.test(named) && !DATE_TIME.test(since));
   });
 }
 

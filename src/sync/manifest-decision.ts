@@ -67,8 +67,9 @@ export interface DownloadedManifest {
   /** Accepted lines of live SKUs, and how many live SKUs the manifest response counts; null where unknown. */
   readonly live: number;
   readonly livePricedSkuCount: number | null;
-  /** Runs in a row that failed before this one. */
+  /** Runs in a row that failed before this one, for whatever reason, and why a manifest was last refused. */
   readonly failures: number;
+  readonly lastRefusal: string | null;
   readonly listedBefore: number;
   readonly shrinkConfirmed: boolean;
   readonly minShare: number;
@@ -103,6 +104,13 @@ const REJECTED_PART = 0.001;
 /** Then the partner counts live SKUs otherwise, and the mirror is not to go without a baseline for it. */
 const LIVE_COUNT_TRIES = 3;
 
+/** Whether it is: runs that failed for something else, as while the files origin is away, say nothing of the file. */
+const countsOtherwise = ({
+  failures,
+  lastRefusal,
+}: Pick<DownloadedManifest, 'failures' | 'lastRefusal'>): boolean =>
+  failures >= LIVE_COUNT_TRIES && lastRefusal === 'live-count-mismatch';
+
 /**
  * Whether the file has more or fewer live SKUs than its manifest response says, by more than the lines that are
  * rejected or double explain: a cache may have sent the file of another snapshot.
@@ -124,7 +132,7 @@ export function judgeDownload(m: DownloadedManifest): ManifestRefusal | null {
   if (m.rejected > REJECTED_TOLERATED && m.rejected > m.lines * REJECTED_PART)
     return 'too-many-rejected-lines';
   if (!m.shrinkConfirmed && isShrunk(m.skus, m.listedBefore, m.minShare)) return 'shrunk';
-  if (m.failures < LIVE_COUNT_TRIES && liveCountDiffers(m)) return 'live-count-mismatch';
+  if (!countsOtherwise(m) && liveCountDiffers(m)) return 'live-count-mismatch';
   return null;
 }
 

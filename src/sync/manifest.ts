@@ -97,7 +97,7 @@ async function baselineOnce(
     if (asked.kind === 'wait') return postponedBy(asked, run.failures);
     if (asked.kind === 'error') return await catalogFailed(ctx, run, asked);
     const meta = asked.value;
-    const seenClaim = await noteSnapshotSeen(ctx.sql, meta);
+    const seen = await noteSnapshotSeen(ctx.sql, meta);
     failpoint('manifest.answered');
     const state = await readSyncState(ctx.sql);
     const offerRefused = judgeOffer(meta, state);
@@ -106,23 +106,23 @@ async function baselineOnce(
     const downloaded = await timedDownload({ ctx, run, meta }, baseline, signal);
     const staged = await baseline.count();
     failpoint('manifest.staged');
+    const read = { ...downloaded, ...staged, livePricedSkuCount: meta.livePricedSkuCount };
     const downloadRefused = judgeDownload({
-      ...downloaded,
-      ...staged,
+      ...read,
       skuCount: meta.skuCount,
-      livePricedSkuCount: meta.livePricedSkuCount,
       failures: run.failures,
+      lastRefusal: state.manifestRefused,
       shrinkConfirmed: state.shrinkConfirmed,
       minShare: ctx.settings.catalog.manifestMinShare,
     });
     if (downloadRefused !== null) return await refused(ctx, run, downloadRefused);
-    warnOfLiveCount(ctx, { ...downloaded, ...staged, livePricedSkuCount: meta.livePricedSkuCount });
+    warnOfLiveCount(ctx, read);
     const records = await readManifestSources(ctx.sql);
     const counts = countsOf(downloaded, staged, meta);
     const applied = await baseline.merge({
       snapshotId: meta.snapshotId,
       generatedAt: meta.generatedAt,
-      seenClaim,
+      ...seen,
       requestedAt: moment.at,
       tokenAtRequest: moment.token,
       ...counts,

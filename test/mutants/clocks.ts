@@ -170,9 +170,15 @@ export const CLOCKS: readonly Mutant[] = [
     ['test/store/rebaseline.pg.test.ts'],
     [
       'baseline: by clock, not by claim',
-      'coalesce(l.asked_claim > $2::bigint, false) as asked_since',
-      "coalesce((select s.asked_at from catalog.skus s where s.sku = m.sku) > now() - interval '1 minute', false) as asked_since",
+      'coalesce(l.asked_claim > $2::bigint and (',
+      "coalesce((select s.asked_at from catalog.skus s where s.sku = m.sku) > now() - interval '1 minute' and (",
     ],
+    [
+      'baseline: what a cache may have had is newer than the snapshot',
+      'm.asked_at >= $5::timestamptz',
+      'm.asked_at is not null or m.asked_at >= $5::timestamptz',
+    ],
+    ['baseline: that caches have nothing spares nothing', 'e.again_share < 1 or ', ''],
   ),
   ...faultsOf(
     'drizzle/0019_marks_of_a_wrong_clock.sql',

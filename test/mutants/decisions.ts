@@ -198,13 +198,18 @@ export const DECISIONS: readonly Mutant[] = [
     ['test/sync/manifest-decision.test.ts'],
     [
       'manifest: any number of live SKUs is taken',
-      'if (m.failures < LIVE_COUNT_TRIES && liveCountDiffers(m))',
-      'if (m.failures < 0 && liveCountDiffers(m))',
+      'if (!countsOtherwise(m) && liveCountDiffers(m))',
+      'if (false && liveCountDiffers(m))',
     ],
     [
       'manifest: a partner that counts live SKUs otherwise has no baseline',
-      'if (m.failures < LIVE_COUNT_TRIES && liveCountDiffers(m))',
+      'if (!countsOtherwise(m) && liveCountDiffers(m))',
       'if (liveCountDiffers(m))',
+    ],
+    [
+      'manifest: any number of live SKUs is taken after failures of another kind',
+      " && lastRefusal === 'live-count-mismatch'",
+      '',
     ],
     [
       'incident: counts of a shrunken catalog are believed',

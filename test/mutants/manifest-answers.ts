@@ -74,11 +74,6 @@ export const MANIFEST_ANSWERS: readonly Mutant[] = [
       'return path ?? null;',
     ],
     [
-      'manifest answer: seconds are milliseconds',
-      'text < 100_000_000_000 ? text * 1000 : text',
-      'text < 100_000_000_000 ? text : text',
-    ],
-    [
       'manifest answer: an unreadable sku_count is none',
       'if (announced !== null && skuCount === null)',
       'if (announced === Infinity)',
@@ -89,6 +84,16 @@ export const MANIFEST_ANSWERS: readonly Mutant[] = [
       'count',
     ],
   ),
+  ...faultsOf('src/partner/times.ts', META, [
+    'manifest answer: seconds are milliseconds',
+    'text < 100_000_000_000 ? text * 1000 : text',
+    'text < 100_000_000_000 ? text : text',
+  ]),
+  ...faultsOf('src/partner/manifest-fields.ts', META, [
+    'manifest answer: counts are those of whatever comes first',
+    'inner.find((leaf) => !has(leaf.parent, OTHER_SNAPSHOT_WORDS)) ??',
+    '',
+  ]),
   ...faultsOf(
     'src/partner/text.ts',
     VALUES,

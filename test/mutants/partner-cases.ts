@@ -71,8 +71,8 @@ export const PARTNER_CASES: readonly Mutant[] = [
   {
     breaks: 'F4: generated_at says when the snapshot was there',
     file: 'src/sync/manifest.ts',
-    from: '      seenClaim,\n',
-    to: "      seenClaim: '0',\n",
+    from: '      ...seen,\n',
+    to: "      ...seen,\n      seenClaim: '0',\n",
     tests: [
       'test/contract/broken-chain.e2e.test.ts',
       'test/store/rebaseline.pg.test.ts',
@@ -81,7 +81,7 @@ export const PARTNER_CASES: readonly Mutant[] = [
   },
   {
     breaks: 'F4: a time without a zone is of the machine',
-    file: 'src/partner/manifest-answer.ts',
+    file: 'src/partner/times.ts',
     from: 'ZONELESS.test(value) ? `${value}Z` : value',
     to: 'ZONELESS.test(value) ? value : value',
     tests: ['test/partner/manifest-answer.test.ts'],

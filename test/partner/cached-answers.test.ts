@@ -122,6 +122,15 @@ describe('the snapshot that a delta answer says it starts from', () => {
       { since: '2026-11-20T10:00:00Z' },
       '2026-11-20T16:00:00Z',
     ],
+    ...['2026-11-20T10:00:00.000Z', '2026-11-20T17:00:00+07:00', '2026-11-20 10:00'].map(
+      (since): [string, boolean, unknown, string] => [
+        `the same time, written ${since}`,
+        true,
+        { since },
+        '2026-11-20T10:00:00Z',
+      ],
+    ),
+    ['another text that only looks like a time', false, { since: '2026-11-20T10:00x' }, '2026-11-20T10:00y'],
   ])('%s', (_, is, body, since = 's1') => {
     expect(answersSince(body, since)).toBe(is);
   });

@@ -110,7 +110,8 @@ describe('while a manifest is merged', () => {
       let merging: Promise<unknown> = Promise.resolve();
       await sql.begin(async (other) => {
         await other`update catalog.skus set sizes = 7, priced_at = now() where sku in ('A', 'gone')`;
-        const rest = { generatedAt: GENERATED_AT, seenClaim: '0', requestedAt: at, tokenAtRequest: token };
+        const seen = { seenClaim: '0', seenAt: new Date(0) };
+        const rest = { generatedAt: GENERATED_AT, ...seen, requestedAt: at, tokenAtRequest: token };
         merging = run.merge({ snapshotId: 'm1', lines: 1, livePricedSkuCount: null, ...rest });
         await untilItWaits(sql);
       });

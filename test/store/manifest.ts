@@ -63,6 +63,8 @@ export async function baseline(
       snapshotId: 'm1',
       generatedAt: GENERATED_AT,
       seenClaim,
+      // Long ago: no cache has anything from before.
+      seenAt: new Date(0),
       requestedAt: moment.at,
       tokenAtRequest: moment.token,
       lines: lines.length,

@@ -195,7 +195,7 @@ describe('a re-baseline', () => {
     // Long after what the partner's clock says of the snapshot: that is when it began to build, or is an hour off.
     await mark(sql, ['before']);
     await answerAsked(sql, found('before', { 9: 100 }));
-    const seenClaim = await noteSnapshotSeen(sql, { snapshotId: 'm1', generatedAt: GENERATED_AT });
+    const { seenClaim } = await noteSnapshotSeen(sql, { snapshotId: 'm1', generatedAt: GENERATED_AT });
     await mark(sql, ['since', 'crossed']);
     await answerAsked(sql, found('since', { 9: 100 }), found('crossed', { 9: 100 }));
     // The clock of Postgres was ahead when 'before' was asked about, and an hour behind when the others were.
@@ -210,9 +210,47 @@ describe('a re-baseline', () => {
     expect(await skuRow(store.sql, 'since')).toMatchObject({ hash: 'h2' });
   });
 
+  test.each([
+    [
+      'asks about what a cache of the partner may have had from before its snapshot was there',
+      1,
+      16,
+      'changed',
+    ],
+    ['spares what no cache can have had from before', 1, 18, undefined],
+    ['spares all that was claimed since, where caches are known to have nothing', 0.05, 1, undefined],
+  ])('%s', async (_, share, minutes, reason) => {
+    const { sql } = store;
+    await standing(store, line('A'));
+    await sql`update catalog_internal.beliefs set again_share = ${share}`;
+    const seen = await noteSnapshotSeen(sql, { snapshotId: 'm1', generatedAt: GENERATED_AT });
+    await mark(sql, ['A'], 'sweep');
+    await answerAsked(sql, found('A', { 9: 90 }));
+    await sql`update catalog.skus set asked_at = ${seen.seenAt}::timestamptz + make_interval(mins => ${minutes})`;
+    const { applied } = await baseline(store.url, [line('A', { hash: 'h2' })], { token: seen });
+    expect(applied).toMatchObject({ changed: 1, skipped: reason === undefined ? 1 : 0 });
+    expect((await marks(sql))['A']).toBe(reason);
+  });
+
+  test('knows since when its snapshot is named, also where it is built anew under its name', async () => {
+    const at = async (snapshotId: string, generatedAt: Date | null) => {
+      // Answers come at different times.
+      await store.sql`select pg_sleep(0.002)`;
+      return (await noteSnapshotSeen(store.sql, { snapshotId, generatedAt })).seenAt.getTime();
+    };
+    const first = await at('s1', GENERATED_AT);
+    expect(await at('s1', GENERATED_AT)).toBe(first);
+    const rebuilt = await at('s1', new Date());
+    expect(rebuilt).toBeGreaterThan(first);
+    const another = await at('s2', null);
+    expect(another).toBeGreaterThan(rebuilt);
+    expect(await at('s2', null)).toBe(another);
+    expect(await at('s1', GENERATED_AT)).toBeGreaterThan(another);
+  });
+
   test('knows its snapshot from the first answer that named it, with the time of its building', async () => {
-    const seen = (snapshotId: string, generatedAt: Date | null) =>
-      noteSnapshotSeen(store.sql, { snapshotId, generatedAt });
+    const seen = async (snapshotId: string, generatedAt: Date | null) =>
+      (await noteSnapshotSeen(store.sql, { snapshotId, generatedAt })).seenClaim;
     const next = async () => await store.sql`select nextval('catalog_internal.claim_numbers')`;
     const first = await seen('s1', GENERATED_AT);
     await next();

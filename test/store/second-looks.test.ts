@@ -4,11 +4,11 @@ import {
   againIn,
   findingBeside,
   type HeldSecondLook,
-  LONGEST_CACHED_SECONDS,
   secondLookOf,
   wasLate,
 } from '../../src/store/answer/second-looks.ts';
 import type { Standing } from '../../src/store/catalog/audit.ts';
+import { LONGEST_CACHED_SECONDS } from '../../src/store/catalog/cached-prices.ts';
 import { secondLooksOf } from '../../src/store/trust/calibration.ts';
 import {
   lateMovesOf,

@@ -1,4 +1,5 @@
 import { type AuditFinding, findingOf, type Standing } from '../catalog/audit.ts';
+import { LONGEST_CACHED_SECONDS } from '../catalog/cached-prices.ts';
 import type { SkuResult } from './types.ts';
 
 /*
@@ -6,13 +7,6 @@ import type { SkuResult } from './types.ts';
  * still answers the old one. Nothing reports the SKU again, so it would be wrong until its sweep. It is asked once
  * more when no cache can have the old price any longer. How many of them are is learned (store/trust/late-prices.ts).
  */
-
-/**
- * The longest that an answer may have been kept on its way by what the partner declares of single prices: 300 seconds
- * by the client (max-age), after 600 (s-maxage) and 120 more (stale-while-revalidate) in a shared cache. Bulk answers
- * are not cached (partner rule 4.1.5), but what they are made of may be.
- */
-export const LONGEST_CACHED_SECONDS = 300 + 600 + 120;
 
 /** What is known of a SKU's second look before an answer: columns of a locked SKU. */
 export interface HeldSecondLook {

@@ -1,3 +1,5 @@
+import { LONGEST_CACHED_SECONDS } from './cached-prices.ts';
+
 /*
  * The statements that merge a baseline, in the order they run. `diff` is made of `differing` (compare-sql.ts) once
  * its SKUs are locked. Everything after that works from `diff`, so that a manifest in which nothing moved writes
@@ -25,13 +27,16 @@ export const REPORTED_UNSEEN = `
     and sku not in (select sku from differing)
   limit 1`;
 
+/** SQL: by how much an answer may be older than its request. */
+const LONGEST_CACHED = `interval '${LONGEST_CACHED_SECONDS} seconds'`;
+
 /** SQL, in DIFF: a delta has reported the SKU as live since $1. */
 const REPORTED_AS_LIVE = `(m.price_source = 'live' and m.reported_at >= $1::timestamptz)`;
 
 /**
  * $1 when the manifest was asked for, or when deltas left its snapshot (left-tokens.ts), $2 the newest claim when its
- * snapshot was first seen, $3 the token at $1, $4 when the snapshot was built. Locks the SKUs that differ, in order of
- * sku.
+ * snapshot was first seen, $3 the token at $1, $4 when the snapshot was built, $5 when it was first seen. Locks the
+ * SKUs that differ, in order of sku.
  *
  * SKUs that a delta reported after $1 are left out, because the delta is newer. But if the manifest's token replaces
  * the delta's, or is the present one, later deltas start from the manifest: then its lines count, and the SKUs are
@@ -39,8 +44,8 @@ const REPORTED_AS_LIVE = `(m.price_source = 'live' and m.reported_at >= $1::time
  * - `kind`: what differs.
  * - `mark`: the reason to price the SKU; null if that is provably needless (partner rule 4.2.5: the hash covers price
  *   state). It is needless if neither hash nor cohort moved, or if the price was claimed after $2 and the SKU is not
- *   back from being removed. `sweep`: it left live with the hash it had before and without a move, so the schedule is
- *   enough.
+ *   back from being removed; until it is known that no cache of the partner answers, after the longest that one may
+ *   have kept it. `sweep`: it left live with the hash it had before and without a move, so the schedule is enough.
  * - `skipped`: only the claim after $2 makes it needless.
  * - `is_newer`, `may_be_resized`: the line of a live SKU says something that its last refresh cannot have shown
  *   (manifest-hints.ts).
@@ -60,13 +65,15 @@ export const DIFF = `
       not m.in_manifest as was_unlisted,
       s.sizes is distinct from m.sizes or s.updated_at is distinct from m.updated_at as rest_moved,
       -- Stands still while the SKU is locked: its answers lock that first.
-      coalesce(l.asked_claim > $2::bigint, false) as asked_since,
+      coalesce(l.asked_claim > $2::bigint and (e.again_share < 1 or m.asked_at >= $5::timestamptz + ${LONGEST_CACHED}), false)
+        as asked_since,
       sku in (select sku from duplicates) or coalesce(m.reported_at >= $1::timestamptz, false) as is_doubtful,
       m.state = 'priced' and m.in_manifest and m.price_source = 'live' and r.price_source = 'live' as stays_live,
       s.updated_at > m.updated_at as is_later, s.sizes is distinct from m.sizes as has_other_sizes, m.asked_at
     from differing s
     left join locked m using (sku)
     left join catalog_internal.due l using (sku)
+    cross join catalog_internal.beliefs e
     cross join lateral (
       select case when ${REPORTED_AS_LIVE} then 'live' else s.price_source end as price_source,
         case when ${REPORTED_AS_LIVE} then null else s.hash end as hash

@@ -21,6 +21,7 @@ import { type LearnedNames, REMEMBER_FIELDS } from './learned-names.ts';
 import { REPORTED_SINCE, type ReportedSince } from './left-tokens.ts';
 import { hintByManifest, type ManifestHinting } from './manifest-hints.ts';
 import { copyText, type StagedLine } from './staged-lines.ts';
+import type { SnapshotSeen } from './sync-state.ts';
 import { SET_APART_UNREPORTED } from './unreported.ts';
 
 export interface StagedCounts {
@@ -42,11 +43,9 @@ interface ComparedCounts {
   readonly unlistedLines: number;
 }
 
-export interface BaselineToken {
+export interface BaselineToken extends SnapshotSeen {
   readonly snapshotId: string;
   readonly generatedAt: Date | null;
-  /** The newest claim when the snapshot was there: a price that was claimed later is newer than the snapshot. */
-  readonly seenClaim: string;
   /** Database time at which the manifest was asked for: what deltas reported after it is newer than the manifest. */
   readonly requestedAt: Date;
   /** The token at that time: when deltas have moved it since, they are ahead of the manifest, and it stays. */
@@ -227,7 +226,7 @@ export class Baseline {
 
   async #mergeOnce(token: BaselineToken): Promise<BaselineApplied> {
     const run = (text: string, values: unknown[] = []) => this.#client.query(text, values);
-    const { snapshotId, generatedAt, seenClaim, requestedAt, hinting } = token;
+    const { snapshotId, generatedAt, seenClaim, seenAt, requestedAt, hinting } = token;
     await run('begin');
     // Judged once the lock is there: by a condition of the locking statement itself whoever is merging would not be
     // waited for, as its manifest is not seen yet. And not by times alone: one dates by its beginning.
@@ -245,7 +244,7 @@ export class Baseline {
     // In a few steps of two deltas and a broken chain: the lines of what they reported are not at hand any more.
     const { rows: missed } = await run(statements.REPORTED_UNSEEN, [requestedAt, tokenAtRequest]);
     if (missed.length > 0) throw new BaselineSuperseded();
-    await run(statements.DIFF, [since, seenClaim, tokenAtRequest, generatedAt]);
+    await run(statements.DIFF, [since, seenClaim, tokenAtRequest, generatedAt, seenAt]);
     await run('analyze diff');
     await run(statements.LOCK_LEDGER);
     await run(statements.INSERT_NEW);

@@ -68,20 +68,26 @@ export interface NamedSnapshot {
 /** Snapshots whose naming is remembered: those of four days, where one is built every six hours. */
 const NAMED_KEPT = 16;
 
+/** SQL: it is the snapshot that was named last. */
+const isSeen = (sql: Sql, { snapshotId, generatedAt }: NamedSnapshot) => sql`
+  seen_snapshot_id = ${snapshotId} and seen_generated_at is not distinct from ${generatedAt}::timestamptz`;
+
 /**
  * SQL: sets which claim was the newest when the newest snapshot was first named, which is by when it was built: its
  * `generated_at` is of another clock, and may be when its building began (partner rule 2.7.generated_at). Claims only
  * grow in number, while Postgres's own clock can be set back. An id with another time is another snapshot. When the
- * last ones were built is remembered beside it.
+ * last ones were built is remembered beside it, and since when that one is named (`seen`).
  */
 const seeing = (sql: Sql, { snapshotId, generatedAt }: NamedSnapshot) => sql`
   seen_snapshot_id = ${snapshotId}, seen_generated_at = ${generatedAt},
-  seen_claim = case when seen_snapshot_id = ${snapshotId} and seen_generated_at is not distinct from ${generatedAt}::timestamptz
+  seen_claim = case when ${isSeen(sql, { snapshotId, generatedAt })}
     then seen_claim else (select last_value from catalog_internal.claim_numbers) end,
   named_snapshots = (
     select jsonb_agg(entry order by nth) from (
       select 0 as nth, jsonb_build_object('id', ${snapshotId}::text, 'generated', ${generatedAt}::timestamptz, 'named',
-        coalesce((select n -> 'named' from jsonb_array_elements(named_snapshots) n where n ->> 'id' = ${snapshotId}), to_jsonb(now()))
+        coalesce((select n -> 'named' from jsonb_array_elements(named_snapshots) n where n ->> 'id' = ${snapshotId}), to_jsonb(now())),
+        'seen', coalesce((select n -> 'seen' from jsonb_array_elements(named_snapshots) n
+          where n ->> 'id' = ${snapshotId} and ${isSeen(sql, { snapshotId, generatedAt })}), to_jsonb(now()))
       ) as entry
       union all
       select nth, entry from jsonb_array_elements(named_snapshots) with ordinality as o (entry, nth) where entry ->> 'id' <> ${snapshotId}
@@ -89,14 +95,19 @@ const seeing = (sql: Sql, { snapshotId, generatedAt }: NamedSnapshot) => sql`
     ) kept
   )`;
 
-/**
- * Notes the snapshot that an answer of the manifest route names. Returns a claim: what is claimed later is asked
- * about when it was there.
- */
-export async function noteSnapshotSeen(sql: Sql, snapshot: NamedSnapshot): Promise<string> {
-  const [{ claim }] = await sql<[{ claim: string }]>`
-    update catalog_internal.sync set ${seeing(sql, snapshot)} returning coalesce(seen_claim, 9223372036854775807) as claim`;
-  return claim;
+/** What tells that something was asked about when a snapshot was there: it was claimed after this claim. */
+export interface SnapshotSeen {
+  readonly seenClaim: string;
+  /** When the snapshot was named first, by Postgres's clock. */
+  readonly seenAt: Date;
+}
+
+/** Notes the snapshot that an answer of the manifest route names. */
+export async function noteSnapshotSeen(sql: Sql, snapshot: NamedSnapshot): Promise<SnapshotSeen> {
+  const [seen] = await sql<[SnapshotSeen]>`
+    update catalog_internal.sync set ${seeing(sql, snapshot)}
+    returning coalesce(seen_claim, 9223372036854775807) as "seenClaim", (named_snapshots -> 0 ->> 'seen')::timestamptz as "seenAt"`;
+  return seen;
 }
 
 /**
