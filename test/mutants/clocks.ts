@@ -178,7 +178,11 @@ export const CLOCKS: readonly Mutant[] = [
       'm.asked_at >= $5::timestamptz',
       'm.asked_at is not null or m.asked_at >= $5::timestamptz',
     ],
-    ['baseline: that caches have nothing spares nothing', 'e.again_share < 1 or ', ''],
+    [
+      'baseline: that caches have nothing spares nothing',
+      '(select again_share from catalog_internal.beliefs) < 1 or ',
+      '',
+    ],
   ),
   ...faultsOf(
     'drizzle/0019_marks_of_a_wrong_clock.sql',
