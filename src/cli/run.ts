@@ -75,10 +75,10 @@ async function runDaemon(
 ): Promise<number> {
   const signal = stopSignal(clock);
   const stopped = new AbortController();
-  void signal.promise.then((name) => {
-    log.info({ event: 'app.stopping', signal: name });
+  void (async () => {
+    log.info({ event: 'app.stopping', signal: await signal.promise });
     stopped.abort();
-  });
+  })();
   let code: number = once === null ? EXIT.ok : EXIT.failed;
   const app = await startApp(config, log, clock, stopped.signal).catch((error: unknown) => {
     if (stopped.signal.aborted) return null;

@@ -166,32 +166,6 @@ test.each(
   }
 });
 
-test.each(['previous', 'previous_snapshot', 'delta'])(
-  'counts and times are those of the snapshot, and not what %s has of its own, whichever comes first',
-  (name) => {
-    const other = { id: 's0', generated_at: '2026-11-19T10:00:00Z', sku_count: 9, live_priced_sku_count: 8 };
-    const own = { id: 's1', generated_at: '2026-11-20T10:00:00Z', sku_count: 5, live_priced_sku_count: 4 };
-    for (const body of [
-      { [name]: other, snapshot: own, url: URL_TEXT },
-      { snapshot: own, [name]: other, url: URL_TEXT },
-    ])
-      expect(readManifestMeta(body, {})).toMatchObject({
-        ok: true,
-        value: {
-          snapshotId: 's1',
-          generatedAt: new Date(own.generated_at),
-          skuCount: 5,
-          livePricedSkuCount: 4,
-        },
-      });
-    expect(
-      readManifestMeta({ [name]: other, snapshot: own, url: URL_TEXT }, { snapshotIdField: 'id' }),
-    ).toMatchObject({
-      value: { snapshotId: 's1' },
-    });
-  },
-);
-
 test.each([
   ['base_snapshot_id', 'checksum_url'],
   ['last_snapshot_id', 'docs'],

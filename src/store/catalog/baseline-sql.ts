@@ -65,8 +65,10 @@ export const DIFF = `
       not m.in_manifest as was_unlisted,
       s.sizes is distinct from m.sizes or s.updated_at is distinct from m.updated_at as rest_moved,
       -- Stands still while the SKU is locked: its answers lock that first.
-      coalesce(l.asked_claim > $2::bigint and ((select again_share from catalog_internal.beliefs) < 1 or m.asked_at >= $5::timestamptz + ${LONGEST_CACHED}), false)
-        as asked_since,
+      coalesce(
+        l.asked_claim > $2::bigint
+          and ((select again_share from catalog_internal.beliefs) < 1 or m.asked_at >= $5::timestamptz + ${LONGEST_CACHED}),
+        false) as asked_since,
       sku in (select sku from duplicates) or coalesce(m.reported_at >= $1::timestamptz, false) as is_doubtful,
       m.state = 'priced' and m.in_manifest and m.price_source = 'live' and r.price_source = 'live' as stays_live,
       s.updated_at > m.updated_at as is_later, s.sizes is distinct from m.sizes as has_other_sizes, m.asked_at
