@@ -17,7 +17,8 @@ const anyKnown = record({
   hash: anyHash,
   sizes: constantFrom(3, 4, null),
   listed: constantFrom(true, true, true, false),
-  asked: constantFrom('before' as const, 'since' as const),
+  /** Before the snapshot was named, since then, or so soon after it that a cache may have had the answer. */
+  asked: constantFrom('before' as const, 'since' as const, 'soon' as const),
   reported: constantFrom('never' as const, 'never' as const, 'earlier' as const, 'since' as const),
   owed: boolean(),
   countsAsLive: boolean(),
@@ -40,6 +41,8 @@ const anyCase = record({
   deltas: constantFrom('go on' as const, 'go on' as const, 'broke off' as const),
   /** Whether they came before it was asked for already, and it is of the snapshot that they have left. */
   lags: boolean(),
+  /** Whether second looks have found that no cache of the partner has anything. */
+  cacheless: boolean(),
 });
 
 type Case = typeof anySku extends Arbitrary<infer T> ? T : never;
@@ -64,7 +67,10 @@ function before(known: Known): Seen {
 const hashBefore = ({ hash, reported }: Known) => (reported === 'since' ? null : hash);
 
 /** What a merge makes of one SKU: partner rules 4.2, in the order in which they take precedence. */
-function after({ known, listed, rejected }: Case, isReplaced: boolean): Seen | null {
+function after(
+  { known, listed, rejected }: Case,
+  { isReplaced, cacheless }: { readonly isReplaced: boolean; readonly cacheless: boolean },
+): Seen | null {
   if (known?.reported === 'since' && !isReplaced) return before(known);
   // What a line says that cannot be read is asked for.
   const unread = rejected ? (known === null || known.state === 'pending' ? 'new' : 'changed') : null;
@@ -81,7 +87,7 @@ function after({ known, listed, rejected }: Case, isReplaced: boolean): Seen | n
   const now = { source, hash: live ? null : listed.hash, sizes: listed.sizes, listed: true };
   if (known === null) return { state: 'pending', ...now, marked: 'new', live };
   const crossed = known.source !== source;
-  const marked = reasonToPrice(known, listed, crossed);
+  const marked = reasonToPrice(known, listed, { crossed, cacheless });
   // A SKU that did not cross keeps what its deferrals have taught, unless it begins anew.
   return {
     ...before(known),
@@ -108,13 +114,18 @@ function isLiveAsListed(known: Known, listed: NonNullable<Case['listed']>): bool
   return known.listed && lines === 1 && source === 'live' && known.source === 'live' && known.sizes === sizes;
 }
 
-function reasonToPrice(known: Known, listed: NonNullable<Case['listed']>, crossed: boolean): string | null {
+function reasonToPrice(
+  known: Known,
+  listed: NonNullable<Case['listed']>,
+  { crossed, cacheless }: { readonly crossed: boolean; readonly cacheless: boolean },
+): string | null {
   // Of two lines neither counts, and what a delta reported meanwhile is asked for, whichever of the two is newer.
   if (listed.lines > 1 || known.reported === 'since') return 'changed';
   if (known.state === 'pending') return crossed || !known.listed ? 'new' : null;
   if (crossed) return 'changed';
   const moved = listed.source === 'snapshot' && known.hash !== listed.hash;
-  const asked = known.asked === 'since' && known.state !== 'removed';
+  const isNewer = known.asked === 'since' || (known.asked === 'soon' && cacheless);
+  const asked = isNewer && known.state !== 'removed';
   return (moved || !known.listed) && !asked ? 'changed' : null;
 }
 
@@ -127,12 +138,14 @@ async function prepare({ sql }: TestStore, cases: Readonly<Record<string, Case>>
   for (const [sku, { known }] of Object.entries(cases)) {
     if (known === null) continue;
     // The newest claim is the first: none has been made.
-    const claim = known.asked === 'since' ? 2 : 1;
+    const claim = known.asked === 'before' ? 1 : 2;
+    // The snapshot was named at the beginning of time (manifest.ts).
+    const askedAt = known.asked === 'soon' ? new Date(60_000) : new Date();
     const { state, source, hash, sizes, listed } = known;
     await sql`
-      insert into catalog.skus (sku, state, price_source, hash, sizes, in_manifest, updated_at, reported_at)
+      insert into catalog.skus (sku, state, price_source, hash, sizes, in_manifest, updated_at, reported_at, asked_at)
       values (${sku}, ${state}, ${source}, ${hash}, ${sizes}, ${listed}, ${line(sku).updatedAt},
-        ${known.reported === 'earlier' ? new Date(0) : null})`;
+        ${known.reported === 'earlier' ? new Date(0) : null}, ${state === 'pending' ? null : askedAt})`;
     await sql`
       insert into catalog_internal.due (sku, lane, reason, live, due_at, generation, asked_claim)
       values (${sku}, 6, 'sweep', ${known.countsAsLive}, now() + make_interval(hours => ${known.owed ? -1 : 1}), 5,
@@ -150,8 +163,9 @@ async function seen({ sql }: TestStore): Promise<Record<string, Seen>> {
 
 test('whatever the mirror holds and whatever a manifest lists, the merge leaves exactly what the rules say', async () => {
   await assert(
-    asyncProperty(anyCase, async ({ skus: cases, deltas, lags }) => {
+    asyncProperty(anyCase, async ({ skus: cases, deltas, lags, cacheless }) => {
       await empty(store.sql);
+      await store.sql`update catalog_internal.beliefs set again_share = ${cacheless ? 0.05 : 1}`;
       await prepare(store, cases);
       const entries = Object.entries(cases);
       const lines = entries.flatMap(([sku, { listed }]): StagedLine[] =>
@@ -177,7 +191,7 @@ test('whatever the mirror holds and whatever a manifest lists, the merge leaves 
       });
       const { applied } = await merged;
       const wanted = entries.flatMap(([sku, of]) => {
-        const row = after(of, isReplaced);
+        const row = after(of, { isReplaced, cacheless });
         return row === null ? [] : [[sku, row] as const];
       });
       expect(await seen(store)).toEqual(Object.fromEntries(wanted));
