@@ -183,6 +183,25 @@ export class EarlierVersion extends Misconfigured {
   }
 }
 
+/** Postgres is a standby: the sessions of daemons are the primary's, so who works on the mirror is not known here. */
+export class OnStandby extends Misconfigured {
+  override readonly name = 'OnStandby';
+  readonly kind = 'standby';
+
+  constructor() {
+    super(
+      'this Postgres is a standby, where nobody sees whether a daemon is at work',
+      'point DATABASE_URL at the primary; `show`, `sql`, `plan` and `export` read a standby, too',
+    );
+  }
+}
+
+/** Throws OnStandby on a standby: for whoever has found no daemon. */
+export async function expectPrimary(sql: Sql): Promise<void> {
+  const [{ standby }] = await sql<[{ standby: boolean }]>`select pg_is_in_recovery() as standby`;
+  if (standby) throw new OnStandby();
+}
+
 /** The role of DATABASE_URL may not do what the command does: nothing is broken. */
 export class NotAllowed extends Misconfigured {
   override readonly name = 'NotAllowed';

@@ -16,7 +16,7 @@ import { adviceOn } from '../store/connection/remedies.ts';
 import { type Counting, readCounts } from '../store/status/counts-reader.ts';
 import { type Arguments, type Command, EXIT, problemsIn, UsageError } from './command.ts';
 import { NoMirror, printError, withoutSecrets } from './errors.ts';
-import { EarlierVersion, NoTables, NotAllowed, withMirror } from './mirror.ts';
+import { EarlierVersion, expectPrimary, NoTables, NotAllowed, OnStandby, withMirror } from './mirror.ts';
 import { stopSignal } from './process.ts';
 import { createCanvas, type Printer, terminalOf } from './terminal.ts';
 
@@ -103,12 +103,13 @@ export async function readStatusOf(
     counts: () => Promise.resolve(counts),
   });
   const { facts } = read;
+  if (facts.daemons === 0) await expectPrimary(sql);
   const status = await readStatus(sql, read, counts, { limits, bulkMaxSkus, liveBudget });
   return { status, health: judgeHealth(facts), now: facts.now, which };
 }
 
 /** Reasons why nobody says that the mirror is broken. */
-const UNREAD = [NoMirror, NoTables, NotAllowed, EarlierVersion];
+const UNREAD = [NoMirror, NoTables, NotAllowed, EarlierVersion, OnStandby];
 
 /** A mirror that cannot be read is as broken as one can be. */
 function away(error: unknown): Snapshot {
@@ -123,7 +124,7 @@ function away(error: unknown): Snapshot {
 async function showOnce(config: MirrorConfig, show: Show, print: Printer['print']): Promise<number> {
   const seen = await withMirror(config, (sql, which) => readStatusOf(sql, config, 'now', which)).catch(
     (error: unknown) => {
-      // Nothing is broken where there is nothing, or nothing that this role or this version may read.
+      // Nothing is broken where there is nothing, or nothing that may be read by this role, this version, or here.
       if (UNREAD.some((kind) => error instanceof kind)) throw error;
       printError(error);
       return away(error);

@@ -16,7 +16,7 @@ import {
   readVerified,
 } from '../store/trust/verification.ts';
 import { type Arguments, type Command, EXIT, numberOption, problemsIn, UsageError } from './command.ts';
-import { withMirror } from './mirror.ts';
+import { expectPrimary, withMirror } from './mirror.ts';
 import { stopSignal } from './process.ts';
 import { reportOf, verificationOf, type Verified, verified } from './verify-report.ts';
 
@@ -92,10 +92,12 @@ interface Sample {
 }
 
 async function verification(sql: Sql, { skus, seed, signal }: Sample) {
-  if ((await readDaemons(sql)).daemons === 0)
+  if ((await readDaemons(sql)).daemons === 0) {
+    await expectPrimary(sql);
     throw Object.assign(new Error('no daemon is running on this mirror, so nothing would be asked'), {
       hint: 'start the daemon, then try again',
     });
+  }
   const paused = await pausedLine(sql);
   if (paused !== null)
     throw Object.assign(new Error(`${paused}, so nothing would be asked`), {

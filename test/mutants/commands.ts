@@ -3,6 +3,17 @@ import { faultsOf, type Mutant } from './mutant.ts';
 /** Faults in what commands say of the mirror, and of which one. */
 export const COMMANDS: readonly Mutant[] = [
   ...faultsOf(
+    'src/cli/status.ts',
+    ['test/store/standby-read.pg.test.ts'],
+    ['status: a standby has no daemon', 'if (facts.daemons === 0) await expectPrimary(sql);', ''],
+    ['status: a standby is broken', 'EarlierVersion, OnStandby]', 'EarlierVersion]'],
+  ),
+  ...faultsOf(
+    'src/cli/verify.ts',
+    ['test/store/standby-read.pg.test.ts'],
+    ['verify: a standby has no daemon', 'await expectPrimary(sql);', ''],
+  ),
+  ...faultsOf(
     'src/cli/mirror.ts',
     ['test/cli/mirror.e2e.test.ts'],
     [

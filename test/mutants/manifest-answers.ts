@@ -89,7 +89,7 @@ export const MANIFEST_ANSWERS: readonly Mutant[] = [
     'text < 100_000_000_000 ? text * 1000 : text',
     'text < 100_000_000_000 ? text : text',
   ]),
-  ...faultsOf('src/partner/manifest-fields.ts', META, [
+  ...faultsOf('src/partner/manifest-fields.ts', VALUES, [
     'manifest answer: counts are those of whatever comes first',
     'inner.find((leaf) => !has(leaf.parent, OTHER_SNAPSHOT_WORDS)) ??',
     '',

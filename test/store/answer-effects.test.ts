@@ -35,6 +35,7 @@ const row = (sku: string, other: Partial<LockedSku> = {}): LockedSku => ({
   believed: null,
   vanished: null,
   vanishedMinutes: null,
+  reportedMinutes: null,
   ...other,
 });
 const answer = (sku: string, kind: 'record' | 'not_found' = 'record'): SkuResult =>
@@ -120,7 +121,7 @@ describe('what follows from an answer', () => {
     expect(heard).toEqual(['A false', 'B true']);
   });
 
-  test('is how long a SKU that is 0009 has had no price', () => {
+  test('is how long a SKU that is 0009 has had no price, and nobody has told of it', () => {
     const lost = (other: Partial<LockedSku>) =>
       effectsOf([row('A', other)], [answer('A', 'not_found')], differences([]), NO_LEARNING, KNOWN).lost.map(
         ({ minutes }) => minutes,
@@ -129,6 +130,9 @@ describe('what follows from an answer', () => {
     expect(lost({ state: 'pending', minutes: null })).toEqual([0]);
     expect(lost({ state: 'not_found', vanishedMinutes: 90 })).toEqual([90]);
     expect(lost({ state: 'not_found', minutes: 60 })).toEqual([120]);
-    expect(lost({ state: 'removed' })).toEqual([]);
+    expect(lost({ state: 'not_found', vanishedMinutes: 90, reportedMinutes: 30 })).toEqual([30]);
+    expect(lost({ state: 'not_found', vanishedMinutes: 90, reportedMinutes: 300 })).toEqual([90]);
+    expect(lost({ state: 'not_found', vanishedMinutes: 90, told: true })).toEqual([0]);
+    expect(lost({ state: 'removed', told: true })).toEqual([]);
   });
 });

@@ -166,9 +166,9 @@ describe('an answer that comes too late', () => {
 describe('a SKU of which the partner answers 0009', () => {
   const notFound = { sku: 'A', kind: 'not_found' } as const;
   const dueIn = async () => (await ledger(store.sql)).get('A')?.dueIn;
-  const askAgain = async () => {
-    await mark(store.sql, ['A']);
-    await answerAsked(store.sql, notFound);
+  const askAgain = async (reason = 'metadata') => {
+    await mark(store.sql, ['A'], reason);
+    await applyAnswer(store.sql, await claimAll(store.sql), [notFound], REFRESH);
   };
 
   test('though it was priced is asked again soon where the manifest lists it, and then each time after as long as it has had no price', async () => {
@@ -202,6 +202,30 @@ describe('a SKU of which the partner answers 0009', () => {
       await askAgain();
       expect(await dueIn()).toBeCloseTo(then, 1);
     }
+  });
+
+  test('is asked again soon, too, once a list has told of it, and then each time after as long as that is ago', async () => {
+    const { sql } = store;
+    await knownSkus(sql, ['A'], { hash: 'h' });
+    await answerAsked(sql, found('A', { 9: 90 }));
+    await askAgain();
+    await sql`update catalog.price_history set observed_at = now() - interval '1000 hours'`;
+    // A manifest whose hash is another one marks it, and dates no report.
+    await askAgain('changed');
+    expect(await dueIn()).toBeCloseTo(REFRESH.lostMs / HOUR, 1);
+    for (const [hours, then] of [
+      [0.1, REFRESH.lostMs / HOUR],
+      [7, 7],
+      [1000, REFRESH.notFoundMs / HOUR],
+    ] as const) {
+      await sql`update catalog.skus set reported_at = now() - make_interval(secs => ${hours * 3600})`;
+      await askAgain();
+      expect(await dueIn()).toBeCloseTo(then, 1);
+    }
+    // Of its removal nobody tells that it comes back.
+    await sql`update catalog.skus set reported_at = now() - interval '7 hours', removed_at = now() - interval '7 hours'`;
+    await askAgain();
+    expect(await dueIn()).toBeCloseTo(REFRESH.notFoundMs / HOUR, 1);
   });
 
   test('is not where nobody lists it', async () => {

@@ -190,12 +190,15 @@ function lostFor({ sku, kind }: SkuResult, row: LockedSku | undefined): AnswerEf
 }
 
 /**
- * How long a SKU that is 0009 has had no price. One without a price in its history was asked after as long as it had
- * none before, so that it is twice as long by now. Null where it was removed.
+ * How long a SKU that is 0009 has had no price, and nobody has told of it. One without a price in its history was asked
+ * after as long as it had none before, so that it is twice as long by now. Null where it was removed.
  */
-function minutesLost({ state, vanishedMinutes, minutes }: LockedSku): number | null {
+function minutesLost({ state, vanishedMinutes, minutes, told, reportedMinutes }: LockedSku): number | null {
   if (state === 'priced' || state === 'pending') return 0;
-  return vanishedMinutes ?? (state === 'not_found' && minutes !== null ? 2 * minutes : null);
+  const unpriced = vanishedMinutes ?? (state === 'not_found' && minutes !== null ? 2 * minutes : null);
+  if (unpriced === null || state === 'removed') return unpriced;
+  // One that comes back is reported once, and the price routes may learn of it later than the delta.
+  return told ? 0 : Math.min(unpriced, reportedMinutes ?? Infinity);
 }
 
 /** What the answer has found of SKUs whose prices move by rates of their own. */
@@ -322,6 +325,8 @@ export type LockedSku = Omit<LiveRefresh, 'sizes'> &
     readonly vanishedMinutes: number | null;
     /** How long ago a delta reported the SKU, where the request was the first to be sent since; else null. */
     readonly reportedSeconds: number | null;
+    /** How many minutes before the request a delta last told of it, but of its removal; null: it never has. */
+    readonly reportedMinutes: number | null;
     /** The promise of its age; null: there is none. */
     readonly promise: HeldPromise | null;
   };

@@ -78,6 +78,8 @@ export async function lockAnswered(
       case when s.removed_at is distinct from s.reported_at and s.reported_at > coalesce(s.asked_at, '-infinity')
           and date_trunc('milliseconds', s.reported_at) <= ${claim.askedAt}
         then extract(epoch from clock_timestamp() - s.reported_at)::float8 end as "reportedSeconds",
+      case when s.removed_at is distinct from s.reported_at
+        then greatest(0, extract(epoch from ${claim.askedAt} - s.reported_at)::float8 / 60) end as "reportedMinutes",
       ${standingColumns(tx, claim.askedAt)}, (${heldPromise(tx)}) as promise,
       extract(epoch from d.again_at - ${claim.askedAt})::float8 as "againInSeconds", d.asked_because as "askedBecause",
       d.doubt, d.oddity, d.believed, v.vanished, v.minutes as "vanishedMinutes",
