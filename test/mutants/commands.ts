@@ -27,14 +27,14 @@ export const COMMANDS: readonly Mutant[] = [
     ['test/cli/reader.e2e.test.ts'],
     [
       'status: a mirror that this role may not read is broken',
-      'NotAllowed, EarlierVersion]',
-      'EarlierVersion]',
+      'NotAllowed, EarlierVersion, ',
+      'EarlierVersion, ',
     ],
   ),
   ...faultsOf(
     'src/cli/status.ts',
     ['test/cli/earlier-version.e2e.test.ts'],
-    ['status: a mirror of an earlier version is broken', 'NotAllowed, EarlierVersion]', 'NotAllowed]'],
+    ['status: a mirror of an earlier version is broken', 'NotAllowed, EarlierVersion, ', 'NotAllowed, '],
   ),
   ...faultsOf(
     'src/cli/follow.ts',
