@@ -36,7 +36,7 @@ export const ANSWER_SQL: readonly Mutant[] = [
     APPLIED,
     [
       'answer: latency is told of reports that came after the request',
-      "and date_trunc('milliseconds', s.reported_at) <= ${claim.askedAt}\n        then",
+      "and date_trunc('milliseconds', s.reported_at) <= ${claim.askedAt}\n    then",
       'then',
     ],
     [

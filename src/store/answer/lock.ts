@@ -38,6 +38,14 @@ const vanishedPrices = (tx: Tx, claim: Claim) => tx`
     ) h
   where h.is_last and h.new_price is null and h.old_price is not null`;
 
+/** SQL: how long ago a delta reported the SKU `s`, but as removed: where nobody has asked since, and in any case. */
+const reportColumns = (tx: Tx, claim: Claim) => tx`
+  case when s.removed_at is distinct from s.reported_at and s.reported_at > coalesce(s.asked_at, '-infinity')
+      and date_trunc('milliseconds', s.reported_at) <= ${claim.askedAt}
+    then extract(epoch from clock_timestamp() - s.reported_at)::float8 end as "reportedSeconds",
+  case when s.removed_at is distinct from s.reported_at
+    then greatest(0, extract(epoch from ${claim.askedAt} - s.reported_at)::float8 / 60) end as "reportedMinutes"`;
+
 /**
  * Locks the asked SKUs and returns the state of each whose claim is still this one, and of this server. Row locks in
  * order of sku, SKUs before ledger, as every transaction here takes them.
@@ -75,11 +83,7 @@ export async function lockAnswered(
       d.reason = 'changed' or coalesce(s.reported_at > coalesce(s.asked_at, '-infinity'), false) as told,
       h.cohort, p."pRight", p."sizePRight",
       exists (select from catalog_internal.random_looks l where l.sku = d.sku and l.look_at <= ${claim.askedAt}) as random,
-      case when s.removed_at is distinct from s.reported_at and s.reported_at > coalesce(s.asked_at, '-infinity')
-          and date_trunc('milliseconds', s.reported_at) <= ${claim.askedAt}
-        then extract(epoch from clock_timestamp() - s.reported_at)::float8 end as "reportedSeconds",
-      case when s.removed_at is distinct from s.reported_at
-        then greatest(0, extract(epoch from ${claim.askedAt} - s.reported_at)::float8 / 60) end as "reportedMinutes",
+      ${reportColumns(tx, claim)},
       ${standingColumns(tx, claim.askedAt)}, (${heldPromise(tx)}) as promise,
       extract(epoch from d.again_at - ${claim.askedAt})::float8 as "againInSeconds", d.asked_because as "askedBecause",
       d.doubt, d.oddity, d.believed, v.vanished, v.minutes as "vanishedMinutes",
