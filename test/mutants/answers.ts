@@ -102,24 +102,20 @@ export const ANSWER_SQL: readonly Mutant[] = [
     ],
     [
       'answer: a SKU that is told of and still 0009 waits for as long as it has had no price',
-      'told ? 0 : Math.min(unpriced, reportedMinutes ?? Infinity)',
-      'unpriced',
+      'const untold = told ? 0 : reportedMinutes;',
+      'const untold = null;',
     ],
     [
       'answer: a SKU that was told of and is still 0009 waits for days after the second time',
-      'Math.min(unpriced, reportedMinutes ?? Infinity)',
-      'unpriced',
+      'const untold = told ? 0 : reportedMinutes;',
+      'const untold = told ? 0 : null;',
     ],
     [
       'answer: a SKU that was told of is asked for each hour, for ever',
-      'told ? 0 : Math.min(unpriced, reportedMinutes ?? Infinity)',
-      'told || reportedMinutes !== null ? 0 : unpriced',
+      'const untold = told ? 0 : reportedMinutes;',
+      'const untold = told || reportedMinutes !== null ? 0 : null;',
     ],
-    [
-      'answer: a removal tells that a SKU comes back',
-      " || state === 'removed') return unpriced",
-      ') return unpriced',
-    ],
+    ['answer: a SKU that is back from being removed waits for days', '(unpriced ?? untold)', 'unpriced'],
     ['history: first prices are moves', '&& rowOf.get(sku)?.seenBefore === true', '&& rowOf.has(sku)'],
     [
       'history: what an overtaken answer says',

@@ -133,6 +133,9 @@ describe('what follows from an answer', () => {
     expect(lost({ state: 'not_found', vanishedMinutes: 90, reportedMinutes: 30 })).toEqual([30]);
     expect(lost({ state: 'not_found', vanishedMinutes: 90, reportedMinutes: 300 })).toEqual([90]);
     expect(lost({ state: 'not_found', vanishedMinutes: 90, told: true })).toEqual([0]);
-    expect(lost({ state: 'removed', told: true })).toEqual([]);
+    expect(lost({ state: 'removed', vanishedMinutes: 90 })).toEqual([90]);
+    expect(lost({ state: 'removed', vanishedMinutes: 90, reportedMinutes: 30 })).toEqual([30]);
+    expect(lost({ state: 'removed', reportedMinutes: 30 })).toEqual([30]);
+    expect(lost({ state: 'removed', told: true })).toEqual([0]);
   });
 });

@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { eachColumn, METADATA_COLUMNS } from '../../src/declared/metadata.ts';
 import { applyAnswer } from '../../src/store/answer/apply.ts';
 import type { SkuResult } from '../../src/store/answer/types.ts';
+import { applyDelta } from '../../src/store/catalog/delta.ts';
 import { endWaits } from '../../src/store/ledger/due.ts';
 import {
   claimAll,
@@ -228,6 +229,22 @@ describe('a SKU of which the partner answers 0009', () => {
     expect(await dueIn()).toBeCloseTo(REFRESH.notFoundMs / HOUR, 1);
   });
 
+  test('is asked again soon, too, where it was removed and a delta lists it anew', async () => {
+    const { sql } = store;
+    await knownSkus(sql, ['A'], { hash: 'h' });
+    await answerAsked(sql, found('A', { 9: 90 }));
+    await removeByDelta(sql, 'A');
+    await askAgain('removed');
+    expect(await dueIn()).toBe(Infinity);
+    await sql`update catalog.price_history set observed_at = now() - interval '1000 hours'`;
+    await sql`update catalog.skus set removed_at = now() - interval '1000 hours'`;
+    await sql`update catalog_internal.sync set snapshot_id = 'token'`;
+    await applyDelta(sql, { since: 'token', toSnapshot: 'next', removed: [], changed: ['A'], nowLive: [] });
+    await applyAnswer(sql, await claimAll(sql), [notFound], REFRESH);
+    expect(await stateOf(sql, 'A')).toMatchObject({ state: 'removed' });
+    expect(await dueIn()).toBeCloseTo(REFRESH.lostMs / HOUR, 1);
+  });
+
   test('is not where nobody lists it', async () => {
     await knownSkus(store.sql, ['A'], { hash: 'h' });
     await store.sql`update catalog.skus set in_manifest = false`;
@@ -248,7 +265,7 @@ describe('a removed SKU', () => {
     expect((await ledger(sql)).get('A')?.dueIn).toBe(Infinity);
   });
 
-  test('that is listed again and 0009 still is asked again after a while, whatever its cohort', async () => {
+  test('that is listed again and 0009 still is asked again soon, whatever its cohort', async () => {
     const { sql } = store;
     await knownSkus(sql, ['A', 'B']);
     for (const sku of ['A', 'B']) await removeByDelta(sql, sku);
@@ -259,7 +276,7 @@ describe('a removed SKU', () => {
     const due = await ledger(sql);
     for (const sku of ['A', 'B']) {
       expect(await stateOf(sql, sku)).toMatchObject({ state: 'removed' });
-      expect(due.get(sku)?.dueIn).toBeCloseTo(REFRESH.notFoundMs / HOUR, 1);
+      expect(due.get(sku)?.dueIn).toBeCloseTo(REFRESH.lostMs / HOUR, 1);
     }
   });
 

@@ -190,15 +190,15 @@ function lostFor({ sku, kind }: SkuResult, row: LockedSku | undefined): AnswerEf
 }
 
 /**
- * How long a SKU that is 0009 has had no price, and nobody has told of it. One without a price in its history was asked
- * after as long as it had none before, so that it is twice as long by now. Null where it was removed.
+ * How long a SKU that is 0009 has had no price, and nobody has told of it: one that comes back is reported once, and
+ * the price routes may learn of it later than the delta. One without a price in its history was asked after as long as
+ * it had none before, so that it is twice as long by now. Null where it was removed and is not back.
  */
 function minutesLost({ state, vanishedMinutes, minutes, told, reportedMinutes }: LockedSku): number | null {
   if (state === 'priced' || state === 'pending') return 0;
   const unpriced = vanishedMinutes ?? (state === 'not_found' && minutes !== null ? 2 * minutes : null);
-  if (unpriced === null || state === 'removed') return unpriced;
-  // One that comes back is reported once, and the price routes may learn of it later than the delta.
-  return told ? 0 : Math.min(unpriced, reportedMinutes ?? Infinity);
+  const untold = told ? 0 : reportedMinutes;
+  return unpriced === null || untold === null ? (unpriced ?? untold) : Math.min(unpriced, untold);
 }
 
 /** What the answer has found of SKUs whose prices move by rates of their own. */
