@@ -72,7 +72,7 @@ export function explain(error: unknown): string {
 }
 
 /** What an error says; of one that says nothing, the errors in it, its code or its name. */
-function messageOf(error: Error): string {
+export function messageOf(error: Error): string {
   if (error.message !== '') return error.message;
   const within: readonly unknown[] = error instanceof AggregateError ? error.errors : [];
   const messages = within.filter((each) => each instanceof Error).map(messageOf);

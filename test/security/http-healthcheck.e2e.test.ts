@@ -22,3 +22,24 @@ test('healthcheck asks again where its connection is cut, and gives up in time w
     server.close();
   }
 });
+
+test('healthcheck says why there is no answer where localhost is two addresses and neither answers', async () => {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  server.close();
+  await once(server, 'close');
+  const bothAddresses = `import dns from 'node:dns';
+    dns.lookup = (name, options, done) =>
+      done(null, [{ address: '127.0.0.1', family: 4 }, { address: '127.0.0.2', family: 4 }]);`;
+  const { code, stdout } = await runProgram(['healthcheck'], {
+    HTTP_HOST: 'localhost',
+    HTTP_PORT: String(port),
+    NODE_OPTIONS: `--import data:text/javascript,${encodeURIComponent(bothAddresses)}`,
+  });
+  const refused = (address: string) => `connect ECONNREFUSED ${address}:${port}`;
+  expect([code, stdout]).toEqual([
+    1,
+    `http://localhost:${port}/livez: ${refused('127.0.0.1')}; ${refused('127.0.0.2')}`,
+  ]);
+});
