@@ -189,9 +189,7 @@ async function recover(
   const { error } = asked;
   const recovery = deltaRecovery(error, failuresBefore);
   if (recovery === 'fetch-manifest') return await fetchManifest(ctx, error, token, failuresBefore);
-  if (recovery === 'catalog-fault') {
-    await noteCatalogFault(ctx.sql, error.kind === 'no-snapshot' ? '0012' : '0014');
-  }
+  if (recovery === 'catalog-fault') await noteCatalogFault(ctx.sql, error);
   return {
     kind: 'failed',
     nextInMs: retryAfter(asked, failuresBefore, ctx.settings.intervals.deltaMs),

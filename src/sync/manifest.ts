@@ -238,8 +238,7 @@ export async function catalogFailed(
   asked: FailedRequest,
 ): Promise<TaskOutcome> {
   const { error } = asked;
-  if (error.kind === 'no-snapshot') await noteCatalogFault(ctx.sql, '0012');
-  if (error.kind === 'snapshot-stale') await noteCatalogFault(ctx.sql, '0014');
+  await noteCatalogFault(ctx.sql, error);
   const nextInMs = retryAfter(asked, run.failures, ctx.settings.intervals.manifestMs);
   return { kind: 'failed', nextInMs, ...failureOf(error) };
 }

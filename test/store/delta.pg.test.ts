@@ -225,7 +225,7 @@ describe('a delta', () => {
   test('with nothing to say is a check: a token that stays proves no fresh snapshot, one that moves does', async () => {
     const { sql } = store;
     await standAt('s1');
-    await noteCatalogFault(sql, '0014');
+    await noteCatalogFault(sql, { kind: 'snapshot-stale' });
     await delta({ toSnapshot: 's1' });
     expect(await readSyncState(sql)).toMatchObject({ snapshotMovedAt: null, catalogFault: null });
     expect((await readSyncState(sql)).deltaCheckedAt).not.toBeNull();

@@ -131,16 +131,16 @@ describe('catalog_state', () => {
 
   test('is none before the first baseline, even where the catalog has a fault', async () => {
     expect(await state()).toBe('none');
-    await noteCatalogFault(store.sql, '0012');
+    await noteCatalogFault(store.sql, { kind: 'no-snapshot' });
     expect(await state()).toBe('none');
   });
 
-  test.each(['0012', '0014'] as const)(
+  test.each(['no-snapshot', 'snapshot-stale'])(
     'is stale on %s, until a check or a delta is answered',
-    async (code) => {
+    async (kind) => {
       await standing(1);
       expect(await state()).toBe('ok');
-      await noteCatalogFault(store.sql, code);
+      await noteCatalogFault(store.sql, { kind });
       expect(await state()).toBe('stale');
       await noteCatalogCheck(store.sql, { snapshotId: 's1', generatedAt: null, livePricedSkuCount: null });
       expect(await state()).toBe('ok');
@@ -150,7 +150,7 @@ describe('catalog_state', () => {
   test('is stale while the delta route says so, whatever the manifest route answers', async () => {
     const { sql } = store;
     await standing(1);
-    await noteCatalogFault(sql, '0014');
+    await noteCatalogFault(sql, { kind: 'snapshot-stale' });
     await sql`update catalog_internal.tasks set failures = 1, outcome = 'snapshot-stale' where task = 'delta'`;
     const check = () =>
       noteCatalogCheck(sql, { snapshotId: 's1', generatedAt: new Date(), livePricedSkuCount: 1 });
@@ -159,7 +159,7 @@ describe('catalog_state', () => {
     await sql`update catalog_internal.tasks set failures = 2, outcome = 'network' where task = 'delta'`;
     await check();
     expect(await state()).toBe('ok');
-    await noteCatalogFault(sql, '0014');
+    await noteCatalogFault(sql, { kind: 'snapshot-stale' });
     await applyDelta(sql, { since: 's1', toSnapshot: 's1', changed: [], removed: [], nowLive: [] });
     expect(await state()).toBe('ok');
   });

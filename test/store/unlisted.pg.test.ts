@@ -192,7 +192,7 @@ describe('a SKU that nobody lists', () => {
 
   test('has the doubt of its age while the catalog reports nothing, as a live one', async () => {
     await unlistedU();
-    await noteCatalogFault(store.sql, '0014');
+    await noteCatalogFault(store.sql, { kind: 'snapshot-stale' });
     expect((await trust('U')).doubt).toBeNull();
     await pricedAgo(31);
     expect([(await trust('U')).doubt, (await trust('L')).doubt]).toEqual(['past_target', 'catalog_stale']);
@@ -231,15 +231,22 @@ describe('a SKU that is listed again', () => {
     expect((await trust('U')).minutes).toBe(24 * 60);
   });
 
-  test('by a manifest, and was asked since its snapshot, is swept a day after that', async () => {
-    await standing(store, line('U'), line('L'));
-    await baseline(store.url, [line('L')], { token: { snapshotId: 'm2' } });
-    await answerAsked(store.sql, found('U', { 9: 90 }));
-    await pricedAgo(20);
-    await baseline(store.url, [line('L'), line('U')], { token: { snapshotId: 'm3', seenClaim: '0' } });
-    expect(await marks(store.sql)).toEqual({});
-    const row = (await ledger(store.sql)).get('U');
-    expect(row).toMatchObject({ reason: 'sweep', lane: 6, live: false });
-    expect(row?.dueIn).toBeCloseTo(24 - 1 / 3, 1);
-  });
+  test.each([
+    ['swept a day', 24, 'sweep', 6],
+    ['without sweeps, asked for its metadata a week', 0, 'metadata', 5],
+  ])(
+    'by a manifest, and was asked since its snapshot, is %s after that',
+    async (_is, hours, reason, lane) => {
+      await store.sql`update catalog_internal.settings set sweep_interval = ${hours * 3600}`;
+      await standing(store, line('U'), line('L'));
+      await baseline(store.url, [line('L')], { token: { snapshotId: 'm2' } });
+      await answerAsked(store.sql, found('U', { 9: 90 }));
+      await pricedAgo(20);
+      await baseline(store.url, [line('L'), line('U')], { token: { snapshotId: 'm3', seenClaim: '0' } });
+      expect(await marks(store.sql)).toEqual({});
+      const row = (await ledger(store.sql)).get('U');
+      expect(row).toMatchObject({ reason, lane, live: false });
+      expect(row?.dueIn).toBeCloseTo((hours || 7 * 24) - 1 / 3, 1);
+    },
+  );
 });
