@@ -11,12 +11,8 @@ export const AUDITS: readonly Mutant[] = [
   ...faultsOf(
     'src/store/answer/settle.ts',
     AUDIT,
-    ['missed moves: the SKU waits for its sweep', 'case when a.missed > 0 or l.live', 'case when l.live'],
-    [
-      'missed moves: its turns are those of the sweep',
-      "when a.missed > 0 then 'missed'",
-      "when false then 'missed'",
-    ],
+    ['missed moves: the SKU waits for its sweep', 'a.missed > 0, ${after', 'false, ${after'],
+    ['missed moves: its turns are those of the sweep', "'missed'),", "'sweep'),"],
   ),
   ...faultsOf(
     'src/store/catalog/audit.ts',

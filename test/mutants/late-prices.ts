@@ -61,12 +61,12 @@ export const LATE_PRICES: readonly Mutant[] = [
   ...faultsOf(
     'src/store/answer/settle.ts',
     ['test/store/second-looks.pg.test.ts'],
+    ['second looks: the sweep waits for one', '(10, true,', '(10, a.again_seconds is null,'],
     [
-      'second looks: the sweep waits for one',
-      'else least(\n        now() + make_interval(secs => ${secs(next.snapshotMs)}),',
-      'else greatest(\n        now() + make_interval(secs => ${secs(next.snapshotMs)}),',
+      "second looks: are taken for the sweep's",
+      "secs => a.again_seconds), 'again')",
+      "secs => a.again_seconds), 'sweep')",
     ],
-    ["second looks: are taken for the sweep's", "      when a.again_seconds is not null then 'again'\n", ''],
   ),
   ...faultsOf(
     'src/store/answer/lock.ts',

@@ -145,15 +145,15 @@ export const PARTNER_CASES: readonly Mutant[] = [
   {
     breaks: 'F8: a SKU that still counts as live is swept',
     file: 'src/store/answer/settle.ts',
-    from: "      when l.live and l.live_left > 1 then 'live'\n",
-    to: '',
+    from: "l.live and l.live_left > 1, ${after(next.liveMs)}, 'live'",
+    to: "l.live and l.live_left > 1, ${after(next.liveMs)}, 'sweep'",
     tests: ['test/store/answers.pg.test.ts'],
   },
   {
     breaks: 'F8: a SKU that still counts as live waits for its sweep',
     file: 'src/store/answer/settle.ts',
-    from: 'case when a.missed > 0 or l.live and l.live_left > 1 then',
-    to: 'case when a.missed > 0 then',
+    from: 'l.live and l.live_left > 1, ${after',
+    to: 'false, ${after',
     tests: ['test/store/answers.pg.test.ts'],
   },
   {
@@ -215,8 +215,8 @@ export const PARTNER_CASES: readonly Mutant[] = [
   {
     breaks: 'D2: a SKU that nobody lists is asked as seldom as one that deltas report',
     file: 'src/store/answer/settle.ts',
-    from: 'when not s.in_manifest then now() + make_interval(secs => ${secs(next.liveMs)})',
-    to: 'when not s.in_manifest then now() + make_interval(secs => ${secs(next.snapshotMs)})',
+    from: 'not s.in_manifest, ${after(next.liveMs)}',
+    to: 'not s.in_manifest, ${after(next.snapshotMs)}',
     tests: ['test/store/unlisted.pg.test.ts'],
   },
   {

@@ -40,6 +40,15 @@ test('a report that came before the second answer is not lost where the seller a
   expect((await ledger(sql)).get('A')).toMatchObject({ reason: 'changed', lane: 1 });
 });
 
+test('an accepted SKU waits for its metadata where there are no sweeps', async () => {
+  const { sql } = store;
+  await sql`update catalog_internal.settings set sweep_interval = 0`;
+  await priced('A');
+  await answer([found('A', POISON)]);
+  await acceptDoubted(sql, null);
+  expect((await ledger(sql)).get('A')).toMatchObject({ reason: 'metadata', lane: 5 });
+});
+
 test('nor is what a manifest has told since', async () => {
   const { sql } = store;
   await standing(store, line('A'));

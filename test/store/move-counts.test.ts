@@ -9,7 +9,7 @@ const judgement = (
 ): SkuJudgement => ({
   sku: 'A',
   judgement: { kind: 'none' },
-  againInMs: null,
+  confirmInMs: null,
   sample: { odd, onePrice: false, lost: false, untold: false, move, factor: null, ...more },
 });
 const judgements = (count: number, odd: boolean, move: number | null) =>

@@ -138,7 +138,7 @@ describe('a SKU whose answer to a report has nothing new', () => {
     await priced('A');
     await report('A');
     await applyAnswer(sql, await claimAll(sql), [found('A', OLD)], { ...REFRESH, snapshotMs: 600_000 });
-    expect(await next('A')).toMatchObject({ ...AGAIN, minutes: 10 });
+    expect(await next('A')).toMatchObject({ again: true, reason: 'sweep', lane: 6, minutes: 10 });
   });
 
   test('is told of: what it waits for, and how such looks have come out', async () => {

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { testsOf } from '../../src/store/answer/calibration-tests.ts';
 import {
-  againIn,
+  secondLookIn,
   findingBeside,
   type HeldSecondLook,
   secondLookOf,
@@ -98,25 +98,25 @@ test('the longest cache is what the partner declares', () => expect(LONGEST_CACH
 
 describe('a SKU is asked once more', () => {
   test('after the longest cache where an answer to a report has nothing new, if it is drawn', () => {
-    expect(againIn('report', SKU, false, true)).toBe(1020);
-    expect(againIn('report', SKU, false, false)).toBeNull();
-    expect(againIn('report', SKU, true, true)).toBeNull();
+    expect(secondLookIn('report', SKU, false, true)).toBe(1020);
+    expect(secondLookIn('report', SKU, false, false)).toBeNull();
+    expect(secondLookIn('report', SKU, true, true)).toBeNull();
   });
 
   test('and only once', () => {
     for (const moved of [false, true])
-      expect(againIn('second', { ...SKU, againInSeconds: 0 }, moved, true)).toBeNull();
-    expect(againIn('none', SKU, false, true)).toBeNull();
+      expect(secondLookIn('second', { ...SKU, againInSeconds: 0 }, moved, true)).toBeNull();
+    expect(secondLookIn('none', SKU, false, true)).toBeNull();
   });
 
   test('at the time that was planned, where an answer before it finds nothing', () => {
-    expect(againIn('early', { ...SKU, againInSeconds: 300 }, false, false)).toBe(300);
+    expect(secondLookIn('early', { ...SKU, againInSeconds: 300 }, false, false)).toBe(300);
   });
 
   test('after another report that comes while it waits, whatever the answer: it may be the late one to the first', () => {
     const waits = { ...TOLD, againInSeconds: 300 };
-    for (const moved of [false, true]) expect(againIn('report', waits, moved, false)).toBe(1020);
-    expect(againIn('report', { ...TOLD, againInSeconds: -1 }, true, false)).toBe(1020);
+    for (const moved of [false, true]) expect(secondLookIn('report', waits, moved, false)).toBe(1020);
+    expect(secondLookIn('report', { ...TOLD, againInSeconds: -1 }, true, false)).toBe(1020);
   });
 });
 

@@ -119,7 +119,7 @@ describe('by a manifest', () => {
 describe('by the end of moves in masses', () => {
   const usual = { odd: false, onePrice: false, lost: false, untold: true, factor: null, move: null };
   const judged = Array.from({ length: 200 }, (_, n): SkuJudgement => {
-    return { sku: `S${n}`, judgement: { kind: 'none' }, againInMs: null, sample: usual };
+    return { sku: `S${n}`, judgement: { kind: 'none' }, confirmInMs: null, sample: usual };
   });
   const goingOn = async (kind: 'lost' | 'far') => {
     const [{ since }] = await store.sql<[{ since: Date }]>`

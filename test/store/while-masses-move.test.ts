@@ -119,7 +119,7 @@ describe('while prices move in masses', () => {
       const [judged] = judgeAll([{ sku: 'A', before: now, now, renamed: false }], () => jumped, byFactor);
       expect(judged?.sample?.odd).toBe(true);
       expect(judged?.sample?.factor).toBeCloseTo(factor, 3);
-      expect(judged?.againInMs).toBeNull();
+      expect(judged?.confirmInMs).toBeNull();
     });
   });
 });

@@ -156,7 +156,10 @@ function isOfFault(
   return moved === null ? believed.size === 0 : Math.abs(moved - factor) <= OF_FACTOR;
 }
 
-/** An answer that says what is doubted once more. A loss that a report has told of meanwhile needs none. */
+/**
+ * An answer after a doubted one that is not odd beside it. APART_MINUTES later it ends the doubt, whatever its
+ * numbers: what was doubted is their level. A loss that a report has told of meanwhile needs none.
+ */
 function secondAnswer(held: HeldDoubt, { losses }: Pick<JudgedAnswer, 'losses'>): Judgement {
   if (isLoss(held.oddity) && losses === 'told') return { kind: 'ends', back: false };
   if (held.minutes < 0) return { kind: 'begins', ...held };

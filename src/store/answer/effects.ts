@@ -12,7 +12,7 @@ import { judgeAll, type SkuJudgement, type UndoubtedMove, undoubtedMoves } from 
 import { keyOf, membersAlone, type MemberWatch, type Moved } from './members.ts';
 import type { Losses, Oddity } from './plausibility.ts';
 import {
-  againIn,
+  secondLookIn,
   findingBeside,
   type HeldSecondLook,
   type SecondLook,
@@ -137,7 +137,7 @@ export function effectsOf(
     promises: outcomes.flatMap(({ sku, promise }) => (promise === null ? [] : [judgePromise(sku, promise)])),
     again: new Map(
       outcomes.flatMap((outcome) => {
-        const seconds = againIn(outcome.look, outcome, moved.has(outcome.sku), isDrawn());
+        const seconds = secondLookIn(outcome.look, outcome, moved.has(outcome.sku), isDrawn());
         return seconds === null ? [] : [[outcome.sku, seconds]];
       }),
     ),

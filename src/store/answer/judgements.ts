@@ -36,7 +36,7 @@ export interface SkuJudgement {
   readonly sku: string;
   readonly judgement: Judgement;
   /** In how many milliseconds a second answer counts; null: none is waited for. */
-  readonly againInMs: number | null;
+  readonly confirmInMs: number | null;
   /** Null where nothing was held before. */
   readonly sample: MarketSample | null;
 }
@@ -53,7 +53,7 @@ export function judgeAll(
     return {
       sku: answer.sku,
       judgement,
-      againInMs: againIn(answer, judgement, held),
+      confirmInMs: confirmIn(answer, judgement, held),
       sample: sampleOf(answer, judgement, held, massMove.accepted),
     };
   });
@@ -113,7 +113,7 @@ function sampleOf(
 }
 
 /** In how many milliseconds a second answer counts, which is asked for then; null: none is waited for. */
-function againIn(
+function confirmIn(
   { before, now, isGone = false }: JudgedAnswer,
   judgement: Judgement,
   held: HeldDoubt | null,

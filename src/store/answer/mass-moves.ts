@@ -2,6 +2,7 @@ import { setApartSince } from '../catalog/unreported.ts';
 import { notingUnseenClock } from '../clock.ts';
 import { type Queryable, type Sql, transaction, type Tx } from '../connection/db.ts';
 import { awaitChanges, isLockNotAvailable } from '../connection/locks.ts';
+import { SNAPSHOT_REASON } from '../ledger/due.ts';
 import { APART_MINUTES, type KnownMassMove } from './doubts.ts';
 import type { SkuJudgement, UndoubtedMove } from './judgements.ts';
 import {
@@ -204,6 +205,7 @@ async function askLost(sql: Sql, since: Date): Promise<void> {
         where not exists (select from catalog.prices p where p.sku = l.sku and p.price is not null)
           and exists (select from catalog.skus s where s.sku = l.sku and s.state <> 'removed')
       )
+      -- The second is read so that it runs: Postgres leaves out a SELECT in WITH that nobody reads.
       select (select max(sku) from lost) as last, (select count(*) from marked)`;
     after = piece.last;
   }
@@ -220,6 +222,7 @@ async function askDoubted(sql: Sql): Promise<void> {
         order by sku limit ${PIECE}
       ),
       marked as (select catalog_internal.mark_due(array_agg(sku order by sku), 'doubted') from doubted)
+      -- As above.
       select (select max(sku) from doubted) as last, (select count(*) from marked)`;
     after = piece.last;
   }
@@ -303,7 +306,8 @@ export async function acceptDoubted(sql: Sql, skus: readonly string[] | null): P
     from doubted join catalog.skus s using (sku) cross join catalog_internal.settings g
     cross join lateral (
       select case
-          when s.price_source = 'live' then 'live' when not s.in_manifest then 'unlisted' when doubted.missed then 'missed' else 'sweep'
+          when s.price_source = 'live' then 'live' when not s.in_manifest then 'unlisted' when doubted.missed then 'missed'
+          else ${sql.unsafe(SNAPSHOT_REASON)}
         end as reason,
         now() + make_interval(secs => case when s.price_source = 'live' or not s.in_manifest or doubted.missed then g.live_interval
           else catalog_internal.snapshot_target(g) end) as due_at

@@ -83,7 +83,7 @@ export function wasLate(
  * part of SKUs that get a second look. Where an earlier report still waits for its own, an answer with a change may
  * be the late one to that report: it is asked once more, too. Pure.
  */
-export function againIn(
+export function secondLookIn(
   look: SecondLook,
   { againInSeconds = null }: HeldSecondLook,
   moved: boolean,

@@ -29,12 +29,15 @@ export async function writeStates(
 /** A SKU that is always computed live, but not listed as live, is deferred once in two to this power refreshes. */
 const MAX_LIVE_MARKS = 6;
 
+/** The first of the places in nextRefresh of which the soonest turn is taken. */
+const SOONEST = 7;
+
 /** What decides when the SKUs of an answer are refreshed next. */
 export type Settling = { readonly next: NextRefresh } & Pick<AnswerLearning, 'everythingLive'>;
 
 /**
- * Schedules the next refresh of answered SKUs. A mark that came after the claim leaves the SKU due. The cases, in the
- * order of the SQL `case`:
+ * Schedules the next refresh of answered SKUs. A mark that came after the claim leaves the SKU due. The first that
+ * applies; of the last four, the soonest (nextRefresh):
  * - Removed, in no manifest and not watched: it has had its one request, and is not asked until it is reported again.
  * - Listed, and without a price, now or ever: after as long as it has had none (at least `lostMs`, at most
  *   `notFoundMs`), because the price routes may not know it for hours.
@@ -44,11 +47,11 @@ export type Settling = { readonly next: NextRefresh } & Pick<AnswerLearning, 'ev
  * - Live: after the time that was learned for it.
  * - Priced, but in no manifest: after `liveMs`, because nobody reports its moves. It takes a live slot only if it was
  *   last listed as live.
- * - Listed, but the delta has left out a move of it: after `liveMs` at most, for the same reason.
- * - Listed as snapshot-priced, but still counted as live (postpone): in the turns of live SKUs, after `liveMs` at
- *   most. It may be live by now, so its prices are judged as a live SKU's until it no longer counts as one.
- * - To be asked once more (second-looks.ts): then, or after `snapshotMs` where that is sooner.
- * - All others: after `snapshotMs`.
+ * - Listed, but the delta has left out a move of it: after `liveMs`, for the same reason.
+ * - Listed as snapshot-priced, but still counted as live (postpone): in the turns of live SKUs, after `liveMs`. It
+ *   may be live by now, so its prices are judged as a live SKU's until it no longer counts as one.
+ * - To be asked once more (second-looks.ts): then.
+ * - Whatever it is: after `snapshotMs`.
  *
  * A promise of its age can bring a refresh forward (`promised_at`). All are settled as if they were in scope;
  * sortByScope then takes out those that are not.
@@ -62,7 +65,7 @@ export async function settleAnswered(
   const { next, everythingLive } = settling;
   const liveMs = new Map(ahead.map(({ sku, nextMs }) => [sku, nextMs]));
   const doubtedMs = new Map(
-    judged.flatMap(({ sku, againInMs }) => (againInMs === null ? [] : [[sku, againInMs]])),
+    judged.flatMap(({ sku, confirmInMs }) => (confirmInMs === null ? [] : [[sku, confirmInMs]])),
   );
   const generation = new Map(claim.skus.map((sku) => [sku.sku, sku.generation]));
   const secs = (ms: number) => ms / 1000;
@@ -104,34 +107,29 @@ export async function settleAnswered(
     where d.sku = a.sku and d.claim = ${claim.number}`;
 }
 
-/** SQL: when a SKU `s` (in the ledger `l`) with the answer `a` is due again, and why, if no mark came meanwhile. */
+/**
+ * SQL: when a SKU `s` (in the ledger `l`) with the answer `a` is due again, and why, if no mark came meanwhile: its
+ * first turn here that applies, and of those from SOONEST on the one that comes first.
+ */
 function nextRefresh(tx: Tx, at: Date, { next, everythingLive }: Settling) {
-  const secs = (ms: number) => ms / 1000;
+  const after = (ms: number) => tx`now() + make_interval(secs => ${ms / 1000})`;
   return tx`
-    select case
-      when s.state = 'removed' and not s.in_manifest
-        and not exists (select from catalog_internal.watched w where w.sku = s.sku and w.weight is not null)
-        then 'infinity'::timestamptz
-      when s.in_manifest and a.lost_seconds is not null then now() + make_interval(secs => a.lost_seconds)
-      when s.state in ('removed', 'not_found') then now() + make_interval(secs => ${secs(next.notFoundMs)})
-      when a.doubted_seconds is not null then now()
-      when s.price_source = 'live' or ${everythingLive} then now() + make_interval(secs => a.live_seconds)
-      when not s.in_manifest then now() + make_interval(secs => ${secs(next.liveMs)})
-      else least(
-        now() + make_interval(secs => ${secs(next.snapshotMs)}),
-        case when a.missed > 0 or l.live and l.live_left > 1 then now() + make_interval(secs => ${secs(next.liveMs)}) end,
-        ${at}::timestamptz + make_interval(secs => a.again_seconds))
-    end as due_at,
-    case
-      when s.state in ('removed', 'not_found') then 'metadata'
-      when a.doubted_seconds is not null then 'doubted'
-      when s.price_source = 'live' or ${everythingLive} then 'live'
-      when not s.in_manifest then 'unlisted'
-      when a.again_seconds is not null then 'again'
-      when a.missed > 0 then 'missed'
-      when l.live and l.live_left > 1 then 'live'
-      else ${next.snapshotReason}
-    end as reason`;
+    select turn.due_at, turn.reason from (values
+      (1, s.state = 'removed' and not s.in_manifest
+          and not exists (select from catalog_internal.watched w where w.sku = s.sku and w.weight is not null),
+        'infinity'::timestamptz, 'metadata'),
+      (2, s.in_manifest and a.lost_seconds is not null, now() + make_interval(secs => a.lost_seconds), 'metadata'),
+      (3, s.state in ('removed', 'not_found'), ${after(next.notFoundMs)}, 'metadata'),
+      (4, a.doubted_seconds is not null, now(), 'doubted'),
+      (5, s.price_source = 'live' or ${everythingLive}, now() + make_interval(secs => a.live_seconds), 'live'),
+      (6, not s.in_manifest, ${after(next.liveMs)}, 'unlisted'),
+      (${SOONEST}, a.missed > 0, ${after(next.liveMs)}, 'missed'),
+      (8, l.live and l.live_left > 1, ${after(next.liveMs)}, 'live'),
+      (9, a.again_seconds is not null, ${at}::timestamptz + make_interval(secs => a.again_seconds), 'again'),
+      (10, true, ${after(next.snapshotMs)}, ${next.snapshotReason})
+    ) as turn (place, applies, due_at, reason)
+    where turn.applies
+    order by least(turn.place, ${SOONEST}), turn.due_at, turn.place limit 1`;
 }
 
 /** Returns SKUs that their answer came too late for: it settles nothing, and they are asked again. */

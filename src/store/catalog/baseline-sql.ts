@@ -1,3 +1,4 @@
+import { SNAPSHOT_REASON } from '../ledger/due.ts';
 import { LONGEST_CACHED_SECONDS } from './cached-prices.ts';
 
 /*
@@ -184,8 +185,8 @@ export const MARK_DUE = `
  * until a sweep after it was asked, and no longer for its turn among the unlisted.
  */
 export const SWEEP_RELISTED = `
-  update catalog_internal.due l set reason = 'sweep',
-    lane = case when l.outside_due_at is null then catalog_internal.lane_of('sweep') else l.lane end,
+  update catalog_internal.due l set reason = ${SNAPSHOT_REASON},
+    lane = case when l.outside_due_at is null then catalog_internal.lane_of(${SNAPSHOT_REASON}) else l.lane end,
     due_at = greatest(l.due_at, s.asked_at + make_interval(secs => catalog_internal.snapshot_target(g))),
     outside_due_at = case when l.outside_due_at is not null
       then greatest(l.outside_due_at, s.asked_at + make_interval(secs => catalog_internal.snapshot_target(g))) end

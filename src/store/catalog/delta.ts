@@ -283,6 +283,7 @@ async function reportChanged(
       select catalog_internal.mark_due(array_agg(sku), case when unpriced then 'new' else 'changed' end, is_live)
       from before where not still_live group by unpriced, is_live
     )
+    -- The last is read so that it runs: Postgres leaves out a SELECT in WITH that nobody reads.
     select
       (select count(*) from before where is_new)::int as "newSkus",
       (select count(*) from before where was = 'snapshot' and is_live)::int as "crossedToLive",

@@ -13,6 +13,13 @@ export type Lane = (typeof DUE_LANES)[number];
 export const PROMISED = 'promised';
 export type ClaimedLane = typeof PROMISED | Lane;
 
+/**
+ * SQL: why a snapshot-priced SKU that nothing is said of has its next turn, after `snapshot_target`, by the settings
+ * `g`: for its sweep, or for its metadata where that comes first or there are no sweeps.
+ */
+export const SNAPSHOT_REASON =
+  "case when g.sweep_interval > 0 and g.sweep_interval <= g.metadata_interval then 'sweep' else 'metadata' end";
+
 /** One kind of due work: a lane and whether its SKUs count against the live budget. */
 export interface LaneClass {
   readonly lane: ClaimedLane;

@@ -67,8 +67,9 @@ const BLAMED_REFUSAL = 3;
 /**
  * A call that was refused, or broken off. Whether for its rate, its credential or one of its SKUs, the answer does
  * not say. Where its refusal began a back-off, others having been let through before it, its SKUs are suspected as
- * those of any failed call: the first call after the back-off has others, so one SKU is found in a few of them and
- * keeps nobody else waiting. That one refused, or calls that were under way with it, says nothing of their SKUs.
+ * those of any failed call. The first call after the back-off has other SKUs, so one that is itself refused is found
+ * within a few back-offs, and keeps nobody else waiting. The refusal of that first call, or of calls that were under
+ * way, says nothing of their SKUs.
  */
 async function callRefused(
   ctx: SyncContext,

@@ -20,7 +20,7 @@ export function faultKind(error: unknown): string | null {
   return isAnswer(error) ? sqlState(error) : DEFECT;
 }
 
-/** Has what `work` throws counted. What cannot be counted now is counted with the next one. */
+/** Has what `work` throws counted. A fault that cannot be counted is left out: the next one counts as one. */
 export async function countingFaults<T>(
   { sql }: Pick<SyncContext, 'sql'>,
   { stopping }: Pick<StopSignals, 'stopping'>,

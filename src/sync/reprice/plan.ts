@@ -3,7 +3,7 @@ import type { CallInputOptions, CallInputs, Early } from '../../store/call/bulk-
 import type { CallSize } from '../../store/call/call-size.ts';
 import type { SyncState } from '../../store/catalog/sync-state.ts';
 import type { LiveSpend, WantedSkus } from '../../store/ledger/claim.ts';
-import { type DueClass, PROMISED } from '../../store/ledger/due.ts';
+import { type DueClass, PROMISED, type Quota } from '../../store/ledger/due.ts';
 import type { LivePlan } from '../../store/live/live.ts';
 import { type LiveCredit, liveCredit } from '../live/ceiling.ts';
 import { candidateOptions, chooseForQuota, earlyLiveSeconds } from '../live/choose.ts';
@@ -91,20 +91,29 @@ export function planCall(
     scopeMoved,
   };
   const planned = { kind: 'planned', ...known } as const;
+  // Every second call is of suspects: half of them work, and the others' turns go on.
   const isSuspectsTurn = pause.failures === 0 && iteration.number % 2 === 1 && iteration.halfOpen !== true;
   if (suspects !== null && (quotas === null || isSuspectsTurn))
     return { ...planned, wanted: { suspects }, trial: false };
   if (quotas === null) return withoutCall(due, credit, nextDueMs);
   const linger = lingerMs(carried, limits, settings.callsPerMinute, iteration.sinceLastCallMs);
   if (linger > 0) return { kind: 'linger', forMs: linger };
-  const { trial } = limits;
-  const { untried } = inputs;
-  if (untried !== null && plan.ceiling.blockedAt !== null && !trial && quotas.some((quota) => quota.live))
-    return { ...planned, wanted: { quotas: quotas.filter((quota) => !quota.live), named: [untried] }, trial };
+  return { ...planned, wanted: wantedOf(quotas, inputs, limits.trial), trial: limits.trial };
+}
+
+/** What a call by quotas asks for: so many of each class, and where it matters which live SKUs, those by name. */
+function wantedOf(
+  quotas: readonly Quota[],
+  { livePlan: plan, untried, candidates }: CallInputs,
+  trial: boolean,
+): WantedSkus {
+  // The ceiling is met: one live SKU that was not deferred before tries whether it still is.
+  const triesCeiling = plan.ceiling.blockedAt !== null && !trial && quotas.some(({ live }) => live);
+  if (untried !== null && triesCeiling)
+    return { quotas: quotas.filter(({ live }) => !live), named: [untried] };
   const live = quotas.find((quota) => quota.live && quota.lane === 'live');
-  const named = live === undefined ? null : chooseForQuota(plan, inputs.candidates, live.count);
-  if (named === null) return { ...planned, wanted: { quotas }, trial };
-  return { ...planned, wanted: { quotas: quotas.filter((quota) => quota !== live), named }, trial };
+  const named = live === undefined ? null : chooseForQuota(plan, candidates, live.count);
+  return named === null ? { quotas } : { quotas: quotas.filter((quota) => quota !== live), named };
 }
 
 /** Whether the partner's live source fails. */
