@@ -63,19 +63,19 @@ export function withoutSecrets(text: string): string {
 export function explain(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   const { what, hint } = adviceOn(error);
-  const message = messageOf(error);
+  const message = saidBy(error);
   const lines = what === null ? [message] : [what, `  because: ${message}`];
   for (let cause = error.cause; cause instanceof Error; cause = cause.cause)
-    lines.push(`  because: ${messageOf(cause)}`);
+    lines.push(`  because: ${saidBy(cause)}`);
   if (hint !== null) lines.push(`  what to do: ${hint}`);
   return lines.join('\n');
 }
 
 /** What an error says; of one that says nothing, the errors in it, its code or its name. */
-export function messageOf(error: Error): string {
+export function saidBy(error: Error): string {
   if (error.message !== '') return error.message;
   const within: readonly unknown[] = error instanceof AggregateError ? error.errors : [];
-  const messages = within.filter((each) => each instanceof Error).map(messageOf);
+  const messages = within.filter((each) => each instanceof Error).map(saidBy);
   if (messages.length > 0) return messages.join('; ');
   return 'code' in error && typeof error.code === 'string' ? error.code : error.name;
 }

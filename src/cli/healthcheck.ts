@@ -3,7 +3,7 @@ import { loadConfig, processSources } from '../config/config.ts';
 import { systemClock } from '../lib/clock.ts';
 import { errorCode } from '../lib/errors.ts';
 import { type Command, EXIT } from './command.ts';
-import { messageOf } from './errors.ts';
+import { saidBy } from './errors.ts';
 
 const ANSWER_WITHIN_MS = 5000;
 const RETRY_AFTER_MS = 50;
@@ -46,7 +46,7 @@ export const healthcheck: Command = {
       print(`${url}: ${status} ${text}`);
       return status === 200 ? EXIT.ok : EXIT.unanswered;
     } catch (error) {
-      print(`${url}: ${error instanceof Error ? messageOf(error) : 'no answer'}`);
+      print(`${url}: ${error instanceof Error ? saidBy(error) : 'no answer'}`);
       return EXIT.unanswered;
     }
   },

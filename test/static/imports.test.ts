@@ -65,7 +65,7 @@ const STORE_MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   history: ['connection', 'store'],
   sellers: ['connection', 'store', 'setup', 'ledger', 'live', 'history'],
   trust: ['connection', 'live'],
-  catalog: ['connection', 'live', 'history', 'sellers'],
+  catalog: ['connection', 'ledger', 'live', 'history', 'sellers'],
   call: ['connection', 'store', 'ledger', 'live', 'sellers', 'catalog'],
   answer: ['connection', 'store', 'ledger', 'live', 'history', 'sellers', 'trust', 'catalog'],
   status: ['connection', 'sellers'],

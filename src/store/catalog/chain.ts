@@ -7,7 +7,7 @@ import { FORGET_SNAPSHOT_ID } from './learned-names.ts';
 /** The partner's codes of a fault of the catalog, by the kind of its error (partner rules 7.3.0012, 7.3.0014). */
 const FAULT_CODES = { 'no-snapshot': '0012', 'snapshot-stale': '0014' } as const;
 
-/** Notes a fault of the catalog as its state, until a delta or a manifest is applied; other errors say nothing of it. */
+/** Notes a fault of the catalog, until a delta or a manifest is applied; other errors say nothing of it. */
 export async function noteCatalogFault(sql: Sql, { kind }: { readonly kind: string }): Promise<void> {
   if (kind !== 'no-snapshot' && kind !== 'snapshot-stale') return;
   await sql`update catalog_internal.sync set catalog_fault = ${FAULT_CODES[kind]}`;
