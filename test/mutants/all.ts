@@ -48,7 +48,7 @@ import { SAFETY } from './safety.ts';
 import { SCHEDULING } from './scheduling.ts';
 import { SCOPE } from './scope.ts';
 import { SELLERS } from './sellers.ts';
-import { SETTLED } from './settled.ts';
+import { SETTLED, SPARE_SLOTS } from './settled.ts';
 import { SQL } from './sql.ts';
 import { STANDSTILLS } from './standstills.ts';
 
@@ -84,6 +84,7 @@ export const LISTS: Readonly<Record<string, readonly Mutant[]>> = {
   answers: ANSWER_SQL,
   columns: COLUMNS,
   settled: SETTLED,
+  'spare-slots': SPARE_SLOTS,
   calibration: CALIBRATION_FAULTS,
   sql: SQL,
   baselines: BASELINES,

@@ -15,6 +15,42 @@ export const APPLIED = [
   'test/store/answers-model.pg.test.ts',
 ];
 
+/** Faults in what a spare slot leaves of a SKU that was not due. */
+export const SPARE_SLOTS: readonly Mutant[] = faultsOf(
+  'src/store/answer/settle.ts',
+  ['test/store/spare-slots.pg.test.ts'],
+  [
+    'spare slots: an answer that nobody can read waits for the sweep',
+    'then least(d.due_at, clock_timestamp())\n        when h.deferred',
+    'then d.due_at\n        when h.deferred',
+  ],
+  [
+    'spare slots: a deferred SKU waits for its sweep',
+    'when h.deferred then least(d.due_at, clock_timestamp() + make_interval(secs => h.wait)) else',
+    'else',
+  ],
+  [
+    'spare slots: what nobody can read makes SKUs that are out of scope due',
+    'due_at = case when d.outside_due_at is not null then d.due_at\n        when h.because',
+    'due_at = case when h.because',
+  ],
+  [
+    'spare slots: an answer that nobody can read leaves a live price actionable',
+    "and d.reason in ('live', 'again', 'metadata') then 'missed' else d.reason end,\n      lane",
+    'and false then d.reason else d.reason end,\n      lane',
+  ],
+  [
+    'spare slots: an error that says nothing takes the SKU out of its lane',
+    "when h.blame is null and h.because in ('reported', 'omitted') and d.due_at > clock_timestamp() then d.lane",
+    'when false then d.lane',
+  ],
+  [
+    'spare slots: an erring SKU that is due stays in its lane',
+    "h.because in ('reported', 'omitted') and d.due_at > clock_timestamp() then",
+    "h.because in ('reported', 'omitted') then",
+  ],
+);
+
 /** Faults in how the ledger settles what was answered. */
 export const SETTLED: readonly Mutant[] = [
   ...faultsOf(
@@ -104,8 +140,8 @@ export const SETTLED: readonly Mutant[] = [
     ],
     [
       'answer: a deferred SKU goes to the lane of errors',
-      "lane = case when h.deferred and d.deferrals = 0 or h.blame in ('general', 'class') or d.lane = 0 then d.lane\n        else catalog_internal.lane_of('error') end",
-      "lane = case when h.blame in ('general', 'class') or d.lane = 0 then d.lane else catalog_internal.lane_of('error') end",
+      "lane = case when h.deferred and d.deferrals = 0 or h.blame in ('general', 'class') or d.lane = 0 then d.lane",
+      "lane = case when h.blame in ('general', 'class') or d.lane = 0 then d.lane",
     ],
     [
       'answer: a SKU that is deferred again keeps its place before all others',

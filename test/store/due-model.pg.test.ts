@@ -36,7 +36,7 @@ const SNAPSHOT = ['A', 'B', 'C', 'D'];
 const LIVE = ['L', 'M'];
 const UNLISTED = ['U', 'V'];
 const SKUS = [...SNAPSHOT, ...LIVE, ...UNLISTED];
-const RESULTS = ['record', 'not_found', 'deferred', 'error'] as const;
+const RESULTS = ['record', 'not_found', 'deferred', 'reported', 'unreadable'] as const;
 
 const anyMark = record({
   do: constant('mark' as const),
@@ -148,7 +148,9 @@ async function run(steps: readonly Step[]): Promise<void> {
 
 function skuResultOf(sku: string, kind: (typeof RESULTS)[number], waitHours: number): SkuResult {
   if (kind === 'record') return found(sku, { 9: 100 });
-  return kind === 'not_found' ? { sku, kind } : { sku, kind, waitMs: waitHours * HOUR };
+  if (kind === 'not_found') return { sku, kind };
+  const waitMs = waitHours * HOUR;
+  return kind === 'deferred' ? { sku, kind, waitMs } : { sku, kind: 'error', because: kind, waitMs };
 }
 
 test(

@@ -9,6 +9,7 @@ const LANE_OF: Readonly<Record<string, number>> = {
   refresh: 1,
   live: 2,
   unlisted: 2,
+  missed: 2,
   new: 3,
   absent: 3,
   error: 4,
@@ -150,14 +151,27 @@ export class LedgerModel {
         if (row.deferrals > 0) row.lane = LANE_OF['error'] ?? 0;
         Object.assign(row, { live: true, deferrals: row.deferrals + 1 });
         row.heldUntil = row.notBefore = this.now + result.waitMs / HOUR;
+        // A spare slot may have asked for it before its time.
+        row.dueAt = Math.min(row.dueAt, row.heldUntil);
       } else if (result.kind === 'error') {
-        Object.assign(row, { lane: LANE_OF['error'], failures: row.failures + 1 });
-        row.heldUntil = this.now + result.waitMs / HOUR;
+        this.#erred(result, row);
       } else {
         this.#looked(result, row, asked.generation);
       }
     }
     strictEqual(accepted, ours.size, 'accepted');
+  }
+
+  /** Nothing is said of a SKU in `errors`; of one that cannot be read, something else than is known. */
+  #erred(result: Extract<SkuResult, { kind: 'error' }>, row: Row): void {
+    if (result.because === 'unreadable') {
+      row.dueAt = Math.min(row.dueAt, this.now);
+      const isJudged = ['live', 'again', 'metadata'].includes(row.reason);
+      if (isJudged && this.#priced.has(result.sku)) row.reason = 'missed';
+    }
+    if (row.dueAt <= this.now) row.lane = LANE_OF['error'] ?? 0;
+    row.failures += 1;
+    row.heldUntil = this.now + result.waitMs / HOUR;
   }
 
   waitsOver(count: number): void {

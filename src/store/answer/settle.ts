@@ -140,12 +140,23 @@ export async function returnOvertaken(tx: Tx, claim: Claim, overtaken: readonly 
     where sku = any(${overtaken as string[]}) and claim = ${claim.number}`;
 }
 
+/** Errors of a SKU that was answered: what its answer says is not known, only that the mirror does not hold it. */
+const CONTRADICTING: readonly string[] = ['unreadable', 'contradictory'];
+
 /**
- * Deferred and erring SKUs stay due and wait, whatever marks came meanwhile.
+ * Deferred and erring SKUs stay due and wait, whatever marks came meanwhile. Of those that a spare slot has asked for
+ * before their time:
+ * - Deferred: due after its wait. While it counts as live, its price is judged as a live SKU's, which its own time may
+ *   be far from.
+ * - Answered, but unreadably or with contradictions (CONTRADICTING): due, and for a re-price. The partner has said
+ *   something else than the mirror holds.
+ * - In `errors`, or left out: nothing is said of it. It stays in its lane, where spare slots reach it.
+ *
+ * What is due:
  * - Deferred: it is computed live, or its call had too many live SKUs, so it counts against the live budget (partner
  *   rules 4.1.3 and 4.1.4). If it is not listed as live, it counts until its next answer; with each further deferral,
  *   for twice as many answers.
- * - Deferred again, or in `errors`: it moves to the `error` lane, and takes no more slots than that lane has.
+ * - Deferred again, or in error: it moves to the `error` lane, and takes no more slots than that lane has.
  * - An error that nearly all SKUs share is counted once, and leaves the lane as it was; one that all live SKUs share
  *   is not counted.
  */
@@ -164,11 +175,19 @@ export async function postpone(tx: Tx, claim: Claim, results: readonly SkuResult
         when h.blame = 'general' then greatest(d.failures, 1) else d.failures + 1 end,
       last_error = h.because,
       largest_call = case when h.blame = 'alone' then 1 end,
+      due_at = case when d.outside_due_at is not null then d.due_at
+        when h.because = any(${CONTRADICTING as string[]}) then least(d.due_at, clock_timestamp())
+        when h.deferred then least(d.due_at, clock_timestamp() + make_interval(secs => h.wait)) else d.due_at end,
+      -- While due for these, a price is judged by its probability (view catalog.sku_trust).
+      reason = case when s.state = 'priced' and d.outside_due_at is null and h.because = any(${CONTRADICTING as string[]})
+        and d.reason in ('live', 'again', 'metadata') then 'missed' else d.reason end,
       lane = case when h.deferred and d.deferrals = 0 or h.blame in ('general', 'class') or d.lane = 0 then d.lane
+        when h.blame is null and h.because in ('reported', 'omitted') and d.due_at > clock_timestamp() then d.lane
         else catalog_internal.lane_of('error') end
     from unnest(${waiting.map(({ sku }) => sku)}::text[], ${waiting.map(({ kind }) => Number(kind === 'deferred'))}::int[]::boolean[],
       ${waiting.map((result) => ('blame' in result ? (result.blame ?? null) : null))}::text[],
       ${waiting.map((result) => ('because' in result ? (result.because ?? null) : null))}::text[],
       ${waiting.map((result) => result.waitMs / 1000)}::float8[]) as h(sku, deferred, blame, because, wait)
+      join catalog.skus s using (sku)
     where d.sku = h.sku and d.claim = ${claim.number}`;
 }
