@@ -5,6 +5,11 @@ export const LATE_PRICES: readonly Mutant[] = [
   ...faultsOf(
     'src/store/answer/second-looks.ts',
     ['test/store/second-looks.test.ts'],
+    [
+      'second looks: none where a refresh had found the move before its report',
+      '!moved || kept !== null',
+      '!moved',
+    ],
     ['second looks: a wrong clock puts one off', ' || againInSeconds > LONGEST_CACHED_SECONDS', ''],
     ['second looks: a move that only the mirror has seen gets one', "told && standing !== 'own'", 'told'],
     [

@@ -84,6 +84,19 @@ describe('a SKU whose answer to a report has nothing new', () => {
     });
   });
 
+  test('is so, too, where a refresh had found the move before, and its answer has the price of before that', async () => {
+    await priced('A', 'B');
+    await reported('B', OLD, 1);
+    await mark(store.sql, ['A'], 'sweep');
+    await answer([found('A', NEW)]);
+    expect(await next('A')).toEqual({ ...SWEEP, ...TRUSTED });
+    await reported('A', OLD);
+    expect(await next('A')).toEqual({ ...AGAIN, ...TRUSTED });
+    await pass(17);
+    await answer([found('A', NEW)]);
+    expect(await next('A')).toEqual({ ...SWEEP, ...TRUSTED });
+  });
+
   test('is not, where it is not of the part that is drawn', async () => {
     const { sql } = store;
     await priced('A');
@@ -160,6 +173,11 @@ describe('a SKU whose answer to a report has nothing new', () => {
 
 test('a change has no second look, nor has what the mirror asks of its own accord', async () => {
   await priced('A', 'B');
+  // The prices of A are known to be of the snapshot that its report starts from.
+  await report();
+  await stands();
+  await pass(5);
+  await report();
   await reported('A', NEW);
   expect(await next('A')).toMatchObject(SWEEP);
   await mark(store.sql, ['B'], 'refresh');

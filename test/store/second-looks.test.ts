@@ -103,6 +103,14 @@ describe('a SKU is asked once more', () => {
     expect(secondLookIn('report', SKU, true, true)).toBeNull();
   });
 
+  test.each(['reported', 'waiting', 'overdue'] as const)(
+    'also where it has a change, and a refresh had found one before the report (%s): a cache has the price of before',
+    (kept) => {
+      expect(secondLookIn('report', { ...TOLD, kept }, true, true)).toBe(1020);
+      expect(secondLookIn('report', { ...TOLD, kept }, true, false)).toBeNull();
+    },
+  );
+
   test('and only once', () => {
     for (const moved of [false, true])
       expect(secondLookIn('second', { ...SKU, againInSeconds: 0 }, moved, true)).toBeNull();

@@ -81,16 +81,18 @@ export function wasLate(
 /**
  * In how many seconds after its request a SKU is asked once more; null: it is not. `isDrawn`: whether it is of the
  * part of SKUs that get a second look. Where an earlier report still waits for its own, an answer with a change may
- * be the late one to that report: it is asked once more, too. Pure.
+ * be the late one to that report: it is asked once more, too. And where a refresh had found the move before it was
+ * reported, a cache has not nothing new, but the price of before that move: it counts as nothing new. Pure.
  */
 export function secondLookIn(
   look: SecondLook,
-  { againInSeconds = null }: HeldSecondLook,
+  { againInSeconds = null, kept }: HeldSecondLook & Pick<Standing, 'kept'>,
   moved: boolean,
   isDrawn: boolean,
 ): number | null {
   if (look === 'early') return againInSeconds;
   if (look !== 'report') return null;
   const waits = againInSeconds !== null;
-  return (moved ? waits : waits || isDrawn) ? LONGEST_CACHED_SECONDS : null;
+  const mayBeOfBefore = !moved || kept !== null;
+  return waits || (mayBeOfBefore && isDrawn) ? LONGEST_CACHED_SECONDS : null;
 }
