@@ -12,6 +12,7 @@ import {
   initialPace,
   letsThrough,
   type PaceDecision,
+  LAPSES_AFTER_MS,
   type PaceLimits,
   type PaceWait,
   refuses,
@@ -24,10 +25,6 @@ export const REQUEST_LANES = ['reprice', 'delta', 'manifest'] as const;
 /** Labels of metrics, which stay as they are: the third is a back-off, the fourth a half-open request under way. */
 export const PACE_WAITS: readonly PaceWait[] = ['spacing', 'window', 'silence', 'probe', 'paused'];
 
-/**
- * From the decision to the sending of a request, which claims its SKUs in between: the window was read at the decision.
- */
-const LAPSES_AFTER_MS = 2000;
 /** A task that a process with an open circuit breaker gives back is postponed by this; then any process may take it. */
 const BREAKER_WAIT_MS = 1000;
 

@@ -62,6 +62,13 @@ export function guardMs(limits: PaceLimits): number {
   return Math.min(500, limits.windowMs / 20);
 }
 
+/**
+ * How long a request may take from its decision, at which it is logged, to its sending, while it claims its SKUs. One
+ * that takes longer is decided anew. What those before were late by, a window of a minute at the server holds more of
+ * those after them; up to this, the guard and the one call that sendsPerWindow leaves out make up for it.
+ */
+export const LAPSES_AFTER_MS = 1000;
+
 /** The most sends allowed in window + guard. A share of 120 a minute gives 118. */
 export function sendsPerWindow(limits: PaceLimits): number {
   const { maxPerWindow, windowMs } = limits;

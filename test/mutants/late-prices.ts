@@ -49,8 +49,8 @@ export const LATE_PRICES: readonly Mutant[] = [
     ],
     [
       'second looks: the late answer to an earlier report ends it',
-      '(moved ? waits : waits || isDrawn)',
-      '(!moved && isDrawn)',
+      'waits || (mayBeOfBefore && isDrawn)',
+      'mayBeOfBefore && isDrawn',
     ],
   ),
   ...faultsOf(

@@ -152,9 +152,18 @@ export const SAFETY: readonly Mutant[] = [
     ['limits: a text is read in one go', 'const PIECE = 2 * MIB', 'const PIECE = 2000 * MIB'],
   ),
   ...faultsOf(
+    'src/pace/policy.ts',
+    ['test/pace/policy.test.ts'],
+    [
+      'permit: lapses when a minute at the server has more than the share',
+      'LAPSES_AFTER_MS = 1000',
+      'LAPSES_AFTER_MS = 2000',
+    ],
+  ),
+  ...faultsOf(
     'src/pace/pacer.ts',
     ['test/sync/permits.pg.test.ts'],
-    ['permit: never lapses', 'const LAPSES_AFTER_MS = 2000;', 'const LAPSES_AFTER_MS = Infinity;'],
+    ['permit: never lapses', '- decidedAt > LAPSES_AFTER_MS', '- decidedAt > Infinity'],
     ['permit: none is had of a slow Postgres', 'if (hasLapsed || !ended.lapsed())', 'if (!ended.lapsed())'],
   ),
   ...faultsOf(
@@ -162,10 +171,11 @@ export const SAFETY: readonly Mutant[] = [
     ['test/sync/permits.pg.test.ts'],
     ['permit: is used however late', 'if (!permit.lapsed()) return {', 'if (permit !== null) return {'],
     [
-      'permit: one that lapsed keeps its place',
-      '  await permit.cancel();\n  return await acquireTraced',
-      '  return await acquireTraced',
+      'permit: a call of any size is the first after a back-off',
+      'again.permit.halfOpen === permit.halfOpen',
+      'again.permit !== permit',
     ],
+    ['permit: one that lapsed keeps its place', '  await permit.cancel();\n  const again', '  const again'],
     ['permit: a claim that fails keeps it', 'orGivingBack(prepare, () => permit.cancel());', 'prepare();'],
     ['permit: where none is to be had, SKUs stay claimed', '() => release(ctx, claim),', 'async () => {},'],
     [

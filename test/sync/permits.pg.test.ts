@@ -130,6 +130,41 @@ describe('a process that is stopped between permit and request', () => {
     expect(await sentSecondsAgo()).toHaveLength(1);
   });
 
+  test('a call that was not planned as the first after a back-off is not made where its next permit is that one', async () => {
+    const { sql } = store;
+    await knownSkus(sql, ['A']);
+    await mark(sql, ['A']);
+    const { clock, pass } = stoppable();
+    const pacer = createPacer(sql, clock, LIMITS);
+    let permits = 0;
+    const backedOffMeanwhile: Pacer = {
+      async acquire(...asked) {
+        const acquired = await pacer.acquire(...asked);
+        permits += 1;
+        if (permits === 1) pass(LONG);
+        if (permits === 1 || acquired.kind === 'wait') return acquired;
+        return { ...acquired, permit: { ...acquired.permit, halfOpen: true } };
+      },
+    };
+    const bulk = () => Promise.reject(new Error('nothing is to be asked'));
+    const ctx = {
+      sql,
+      pacer: backedOffMeanwhile,
+      clock,
+      floors: new DueFloors(systemClock),
+      recent: new RecentAnswers(),
+      client: { bulk },
+      settings: settingsWith(),
+      tracer: NO_TRACER,
+    } as unknown as SyncContext;
+    expect(await repriceOnce(ctx, { number: 1, sinceLastCallMs: Infinity }, HOUR, signals)).toMatchObject({
+      kind: 'wait',
+      because: 'probe',
+    });
+    expect(await sentSecondsAgo()).toHaveLength(0);
+    expect(await sql`select from catalog_internal.due where claim is not null`).toHaveLength(0);
+  });
+
   test('where Postgres always takes so long, requests leave all the same', async () => {
     const { clock, pass } = stoppable();
     const slow = new Proxy(store.sql, {

@@ -217,11 +217,17 @@ async function claimPlanned(
   return await orGivingBack(cutDown, () => release(ctx, claimed));
 }
 
-/** The permit, or another one where it has lapsed meanwhile. */
+/**
+ * The permit, or another one where it has lapsed meanwhile. Where that one has become half-open, it is none: the first
+ * call after a back-off is planned as such (skusOfHalfOpen).
+ */
 async function validPermit(ctx: SyncContext, permit: SentPermit, stopping: AbortSignal): Promise<Permitted> {
   if (!permit.lapsed()) return { kind: 'granted', permit };
   await permit.cancel();
-  return await acquireTraced(ctx, 'reprice', stopping);
+  const again = await acquireTraced(ctx, 'reprice', stopping);
+  if (again.kind === 'wait' || again.permit.halfOpen === permit.halfOpen) return again;
+  await again.permit.cancel();
+  return { kind: 'wait', forMs: OVERTAKEN_MS, because: 'probe' };
 }
 
 type Permitted =
