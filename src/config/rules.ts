@@ -1,7 +1,8 @@
 import { z } from 'zod';
+import { databaseOf, socketDirectory } from '../lib/connection-url.ts';
 import { formatDuration, parseDuration } from '../lib/duration.ts';
 import { hostName } from '../lib/host-name.ts';
-import { databaseOf, socketDirectory, withoutTls } from '../lib/tls.ts';
+import { withoutTls } from '../lib/tls.ts';
 import { checkBaseUrl, parseFilesOrigin } from '../partner/origin.ts';
 import { parseProxy } from '../partner/proxy.ts';
 import { parseHeaderPairs } from './header-pairs.ts';

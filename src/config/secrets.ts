@@ -1,3 +1,4 @@
+import { decoded } from '../lib/connection-url.ts';
 import { errorCode } from '../lib/errors.ts';
 import { parseProxy } from '../partner/proxy.ts';
 import { SHORTEST_SECRET } from '../partner/secret-url.ts';
@@ -131,14 +132,6 @@ function proxySecrets(url: string): string[] {
   const { username, password } = new URL(url);
   const names = password === '' ? [username, decoded(username)] : [];
   return [url, proxy.authorization.slice('Basic '.length), ...names];
-}
-
-function decoded(text: string): string {
-  try {
-    return decodeURIComponent(text);
-  } catch {
-    return text;
-  }
 }
 
 /**

@@ -3,6 +3,7 @@ import type { Config } from '../config/config.ts';
 import type { SecretSource } from '../config/secrets.ts';
 import type { EmbeddedLog } from '../embedded/reports.ts';
 import { type Clock, systemClock } from '../lib/clock.ts';
+import { loginOf } from '../lib/connection-url.ts';
 import { createQueueBackend, type QueueBackend } from '../queues/backend.ts';
 import { ANSWER_WITHIN_MS, connect, type DatabaseUrl, type Sql } from '../store/connection/db.ts';
 import { readConnectionLimit } from '../store/connection/own-session.ts';
@@ -89,19 +90,16 @@ export async function openDatabase(
   return { url: () => embedded.url, close: () => embedded.stop() };
 }
 
-/** A connection URL: its scheme, its user and password, and all the rest. */
-const LOGIN = /^([^:]+:\/\/)(?:([^/?#]*)@)?(.*)$/s;
-
 /**
  * The URL of this moment, with the user and password that its file has now, where it is in one, and all else as it was
  * first: connections of one daemon never lead to two places. `onOther` is told once of each URL that leads elsewhere.
  */
 export function presentUrl(source: SecretSource, onOther: () => void = () => {}): () => string {
-  const [, scheme = '', , place = ''] = LOGIN.exec(source.read()) ?? [];
+  const { scheme, place } = loginOf(source.read());
   let known = place;
   return () => {
     source.refresh();
-    const [, , login, present = ''] = LOGIN.exec(source.read()) ?? [];
+    const { login, place: present } = loginOf(source.read());
     if (present !== known && present !== place) onOther();
     known = present;
     return `${scheme}${login === undefined ? '' : `${login}@`}${place}`;

@@ -5,6 +5,7 @@ import {
   createSecureContext,
   type SecureContext,
 } from 'node:tls';
+import { databaseOf, nameOf, partsOf, socketDirectory } from './connection-url.ts';
 import { errorCode } from './errors.ts';
 import { bareHost } from './host-name.ts';
 
@@ -117,25 +118,6 @@ export function postgresConnection(url: string): PostgresConnection {
   };
 }
 
-/** The directory of the Unix socket by which a URL reaches Postgres; null: by TCP. Pure. */
-export function socketDirectory(url: string): string | null {
-  const host = URL.parse(partsOf(url).head)?.hostname ?? '';
-  return /^%2f/i.test(host) ? decoded(host) : null;
-}
-
-/** The database that a URL names, decoded where that can be; '' where it names none. Pure. */
-export function databaseOf(url: string): string {
-  return decoded(URL.parse(partsOf(url).head)?.pathname.slice(1) ?? '');
-}
-
-function decoded(text: string): string {
-  try {
-    return decodeURIComponent(text);
-  } catch {
-    return text;
-  }
-}
-
 /**
  * A connection URL without the parameters of TLS; redis:// in place of rediss://, and the directory of a Unix socket in
  * the host's place (`%2Frun%2Fpostgresql`). Reads no file.
@@ -150,35 +132,7 @@ export function withoutTls(url: string): string {
   return `${bare}${rest === '' ? '' : `?${rest}`}${fragment}`;
 }
 
-function partsOf(url: string): { readonly head: string; readonly query: string; readonly fragment: string } {
-  const [, head = url, query = '', fragment = ''] = /^([^?#]*)(?:\?([^#]*))?(#.*)?$/s.exec(url) ?? [];
-  return { ...asAuthority(head, query), fragment };
-}
-
-/** A URL of Postgres up to its path: scheme, login, host, port, path. */
-const POSTGRES = /^(postgres(?:ql)?:\/\/)([^/@]*@)?([^/@]*?)(:\d+)?(\/.*)?$/is;
-
-/**
- * libpq has two spellings of a Unix socket, `//login@/database?host=/directory&port=5432` and
- * `//login@%2Fdirectory:5432/database`. Of the first, the second is made: the other is no URL where a login comes
- * before no host.
- */
-function asAuthority(head: string, query: string): { readonly head: string; readonly query: string } {
-  const parameters = new URLSearchParams(query);
-  const directory = parameters.get('host') ?? '';
-  const [, scheme, login = '', , port = '', path = ''] = POSTGRES.exec(head) ?? [];
-  if (scheme === undefined || !directory.startsWith('/')) return { head, query };
-  const given = parameters.get('port');
-  const rest = query.split('&').filter((pair) => !['host', 'port'].includes(nameOf(pair)));
-  return {
-    head: `${scheme}${login}${encodeURIComponent(directory)}${given === null ? port : `:${given}`}${path}`,
-    query: rest.join('&'),
-  };
-}
-
 const isRedis = (head: string): boolean => /^rediss?:/i.test(head);
-
-const nameOf = (pair: string): string => [...new URLSearchParams(pair).keys()][0] ?? '';
 
 function modeOf(parameters: URLSearchParams, ofRedis: boolean, isRediss: boolean): Mode {
   const twice = PARAMETERS.find((name) => parameters.getAll(name).length > 1);

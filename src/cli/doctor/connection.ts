@@ -1,9 +1,10 @@
 import { connect as connectTcp, type Socket } from 'node:net';
 import { connect as connectTls, TLSSocket } from 'node:tls';
 import type { Config } from '../../config/config.ts';
+import { socketDirectory } from '../../lib/connection-url.ts';
 import { plural } from '../../lib/format.ts';
 import { bareHost } from '../../lib/host-name.ts';
-import { connectionOf, socketDirectory } from '../../lib/tls.ts';
+import { connectionOf } from '../../lib/tls.ts';
 import { failureCode } from '../../partner/errors.ts';
 import { isLoopbackUrl } from '../../partner/origin.ts';
 import { currentProxy, type HttpProxy, proxyFor } from '../../partner/proxy.ts';

@@ -1,5 +1,6 @@
 import postgres from 'postgres';
-import { databaseOf, type PostgresConnection, postgresConnection, withoutTls } from '../../lib/tls.ts';
+import { databaseOf, loginOf, nameOf } from '../../lib/connection-url.ts';
+import { type PostgresConnection, postgresConnection, withoutTls } from '../../lib/tls.ts';
 
 /**
  * A process that is frozen in the middle of a transaction (a paused container) loses it, so that its locks block no
@@ -99,7 +100,7 @@ export function sessionUrl(databaseUrl: string): string {
     (_, login: string) => login + encodeURI(databaseOf(url)),
   );
   const kept = pairsOf(url).filter(
-    (pair) => !PINNED.has(nameOf(pair)) && !isOptions(pair) && !isApplication(pair),
+    (pair) => !PINNED.has(nameOf(pair).toLowerCase()) && !isOptions(pair) && !isApplication(pair),
   );
   return kept.length === 0 ? head : `${head}?${kept.join('&')}`;
 }
@@ -110,11 +111,11 @@ export function sessionUrl(databaseUrl: string): string {
  */
 export function loneUrl(databaseUrl: string): string {
   const url = sessionUrl(databaseUrl);
-  const [, scheme = '', login = '', rest = ''] = /^([^:]+:\/\/)(?:([^/?#]*)@)?(.*)$/s.exec(url) ?? [];
+  const { scheme, login = '', place } = loginOf(url);
   if (!/^(?::|$)/.test(login)) return url;
   // Of this machine's user and environment; a server's answer says it where there is none.
   const user = postgres(url, { max: 1 }).options.user as string | undefined;
-  return user === undefined ? url : `${scheme}${encodeURIComponent(user)}${login}@${rest}`;
+  return user === undefined ? url : `${scheme}${encodeURIComponent(user)}${login}@${place}`;
 }
 
 function pairsOf(url: string): string[] {
@@ -122,9 +123,9 @@ function pairsOf(url: string): string[] {
   return query.split('&').filter((pair) => pair !== '');
 }
 
-const nameOf = (pair: string): string => (new URLSearchParams(pair).keys().next().value ?? '').toLowerCase();
-const isOptions = (pair: string): boolean => nameOf(pair) === 'options';
-const isApplication = (pair: string): boolean => nameOf(pair) === 'application_name';
+const isNamed = (pair: string, name: string): boolean => nameOf(pair).toLowerCase() === name;
+const isOptions = (pair: string): boolean => isNamed(pair, 'options');
+const isApplication = (pair: string): boolean => isNamed(pair, 'application_name');
 
 /**
  * The application_name of a session: `own`, by which the mirror knows its sessions among all others, and behind it what
