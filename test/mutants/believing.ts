@@ -188,7 +188,7 @@ export const BELIEVING: readonly Mutant[] = [
     ],
     [
       'short answers: a body key that is not read is blamed on one SKU after the other',
-      "this.#names = asked.some(({ sku }) => (answers.get(sku)?.kind ?? 'error') !== 'error');",
+      "this.#names = asked.some((each) => answerFor(each, answers).kind !== 'error');",
       'this.#names = true;',
     ],
     [

@@ -231,8 +231,8 @@ export const READINGS: readonly Mutant[] = [
     ],
     [
       'reconciliation: a SKU left out is not found',
-      "asked.map((sku) => [sku, { kind: 'error', because: 'omitted' }])",
-      "asked.map((sku) => [sku, { kind: 'not_found' }])",
+      "const OMITTED: SkuAnswer = { kind: 'error', because: 'omitted' };",
+      "const OMITTED: SkuAnswer = { kind: 'not_found' };",
     ],
     [
       'reconciliation: unexpected SKUs are counted each time',

@@ -1,5 +1,5 @@
 import type { ClaimedSku } from '../../store/ledger/due.ts';
-import type { Reconciliation, SkuAnswer } from './reconciliation.ts';
+import { answerFor, countAnswered, type Reconciliation } from './reconciliation.ts';
 
 /*
  * Whether SKUs in errors are themselves the reason, or the partner.
@@ -29,10 +29,8 @@ const RUN_SKUS = 3;
 
 /** The run after an answer. An answer that only defers changes nothing. Pure. */
 export function afterErrors(run: ErrorRun, asked: readonly ClaimedSku[], answers: Answers): ErrorRun {
-  const isKind = ({ sku }: ClaimedSku, ...kinds: readonly SkuAnswer['kind'][]) =>
-    kinds.includes(answers.get(sku)?.kind ?? 'error');
-  const answered = asked.filter((each) => isKind(each, 'record', 'not_found')).length;
-  const erring = asked.filter((each) => isKind(each, 'error'));
+  const answered = countAnswered(asked, answers, 'record', 'not_found');
+  const erring = asked.filter((each) => answerFor(each, answers).kind === 'error');
   const skus = answered + erring.length;
   const left = Math.min(1, Math.max(0, LAST_SKUS - skus) / Math.max(1, run.errors + run.answered));
   const last = { errors: left * run.errors + erring.length, answered: left * run.answered + answered };

@@ -18,7 +18,7 @@ import {
 import { sizeAfter } from './call-size.ts';
 import { followChangedLines, turnedLines } from './lines.ts';
 import type { PlannedCall } from './plan.ts';
-import type { Reconciliation, SkuAnswer } from './reconciliation.ts';
+import { countAnswered, type Reconciliation } from './reconciliation.ts';
 
 /**
  * Attempts to store what the call showed of the ceiling; then it is left out, as others have shown as much meanwhile.
@@ -110,8 +110,10 @@ async function listed({ sql }: SyncContext, asked: readonly ClaimedSku[]): Promi
   return asked.filter(({ sku }) => as.has(sku));
 }
 
-function shownOf(asked: readonly ClaimedSku[], skuAnswers: Reconciliation['skuAnswers']): AnswerCounts {
-  const count = (...kinds: readonly SkuAnswer['kind'][]) =>
-    asked.filter(({ sku }) => kinds.includes(skuAnswers.get(sku)?.kind ?? 'error')).length;
-  return { asked: asked.length, answered: count('record', 'not_found'), deferred: count('deferred') };
+function shownOf(asked: readonly ClaimedSku[], answers: Reconciliation['skuAnswers']): AnswerCounts {
+  return {
+    asked: asked.length,
+    answered: countAnswered(asked, answers, 'record', 'not_found'),
+    deferred: countAnswered(asked, answers, 'deferred'),
+  };
 }

@@ -5,7 +5,7 @@ import { requestTask } from '../../store/ledger/tasks.ts';
 import { beginOutage, endOutage, type OutageChange } from '../../store/live/outage.ts';
 import type { SyncEvent } from '../events.ts';
 import { afterErrors, areGeneral, type ErrorRun, NO_ERRORS } from './errors.ts';
-import type { Reconciliation, SkuAnswer } from './reconciliation.ts';
+import { answerFor, type Reconciliation, type SkuAnswer } from './reconciliation.ts';
 
 /*
  * An outage of the partner's live source: live SKUs are in errors, call after call, while the others of the calls are
@@ -55,7 +55,7 @@ export function judgeLiveSource(
     answers,
   );
   if (outageSince !== null) {
-    const kinds = live.map(({ sku }) => computed.get(sku)?.kind ?? 'error');
+    const kinds = live.map((each) => answerFor(each, computed).kind);
     const works = kinds.some((kind) => kind === 'record' || kind === 'not_found');
     const isOver = works || (kinds.length > 0 && !kinds.includes('error'));
     return { runs: { live: NO_ERRORS, others }, fails: !isOver, change: isOver ? 'ends' : null };

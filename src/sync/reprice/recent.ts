@@ -10,7 +10,7 @@ import {
 } from '../live/again.ts';
 import { afterErrors, areGeneral, NO_ERRORS } from './errors.ts';
 import { judgeLiveSource, type LiveSource, NO_RUNS } from './outage.ts';
-import type { Reconciliation } from './reconciliation.ts';
+import { answerFor, countAnswered, type Reconciliation } from './reconciliation.ts';
 
 /*
  * What recent answers to this process show about failing SKUs: is the SKU at fault, or the partner? In memory; a new
@@ -22,11 +22,9 @@ type Answers = Reconciliation['skuAnswers'];
 /** What a call's answer showed of its live SKUs. Pure. */
 export function liveAsks(asked: readonly ClaimedSku[], answers: Answers, at: number): LiveAsks {
   const asks = (from: number, to: number): Asks => {
-    const kinds = asked
-      .filter(({ live, deferrals }) => live && deferrals >= from && deferrals <= to)
-      .map(({ sku }) => answers.get(sku)?.kind ?? 'error');
-    const deferred = kinds.filter((kind) => kind === 'deferred').length;
-    return { asked: kinds.filter((kind) => kind !== 'error').length, deferred };
+    const those = asked.filter(({ live, deferrals }) => live && deferrals >= from && deferrals <= to);
+    const deferred = countAnswered(those, answers, 'deferred');
+    return { asked: deferred + countAnswered(those, answers, 'record', 'not_found'), deferred };
   };
   return { at, first: asks(0, 0), second: asks(1, 1), later: asks(2, Infinity) };
 }
@@ -97,7 +95,7 @@ export class RecentAnswers {
 
   /** Takes in an answer before it is applied. Returns whether the partner is at fault for its errors. */
   noteErrors(asked: readonly ClaimedSku[], answers: Answers): boolean {
-    this.#names = asked.some(({ sku }) => (answers.get(sku)?.kind ?? 'error') !== 'error');
+    this.#names = asked.some((each) => answerFor(each, answers).kind !== 'error');
     this.#works ||= this.#names;
     this.#errors = afterErrors(this.#errors, asked, answers);
     return areGeneral(this.#errors);

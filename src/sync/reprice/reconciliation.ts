@@ -30,6 +30,21 @@ export interface Reconciliation {
   readonly cut: boolean;
 }
 
+const OMITTED: SkuAnswer = { kind: 'error', because: 'omitted' };
+
+/** What was answered for a SKU; of one that was not asked for, as of one that is left out, nothing. Pure. */
+export const answerFor = (
+  { sku }: Pick<ClaimedSku, 'sku'>,
+  answers: Reconciliation['skuAnswers'],
+): SkuAnswer => answers.get(sku) ?? OMITTED;
+
+/** How many of `asked` were answered in one of these ways. Pure. */
+export const countAnswered = (
+  asked: readonly ClaimedSku[],
+  answers: Reconciliation['skuAnswers'],
+  ...kinds: readonly SkuAnswer['kind'][]
+): number => asked.filter((each) => kinds.includes(answerFor(each, answers).kind)).length;
+
 /** Of so few SKUs those that were not read are the last ones by chance, with this probability or less. */
 const LAST_BY_CHANCE = 0.2;
 
@@ -44,9 +59,7 @@ export function reconcile(
   answer: BulkAnswer,
   setBack: ReadonlySet<string> = new Set(),
 ): Reconciliation {
-  const skuAnswers = new Map<string, SkuAnswer>(
-    asked.map((sku) => [sku, { kind: 'error', because: 'omitted' }]),
-  );
+  const skuAnswers = new Map<string, SkuAnswer>(asked.map((sku) => [sku, OMITTED]));
   const unexpected = new Set<string>();
   const rule = (sku: string, skuAnswer: SkuAnswer) => {
     const present = skuAnswers.get(sku);

@@ -38,7 +38,7 @@ import { followHints } from './hints.ts';
 import { learnFrom } from './learn-call.ts';
 import { followOutage } from './outage.ts';
 import { inputOptions, type IterationResult, type Iteration, planCall, type PlannedCall } from './plan.ts';
-import { type Reconciliation, skuResultOf, reconcile, unpriced } from './reconciliation.ts';
+import { answerFor, type Reconciliation, skuResultOf, reconcile, unpriced } from './reconciliation.ts';
 import { tellApplied } from './tell.ts';
 
 /** A claim outlives the request's own timeout by this much, for the answer to be applied. */
@@ -274,7 +274,7 @@ async function settle(
       plan.computed > 0 || claim.skus.some(({ sku, live }) => live && skuAnswers.get(sku)?.kind === 'record'),
   };
   const results = claim.skus.map((asked) => {
-    const skuAnswer = skuAnswers.get(asked.sku) ?? { kind: 'error', because: 'omitted' };
+    const skuAnswer = answerFor(asked, skuAnswers);
     if (skuAnswer.kind === 'record') unpricedEntries += unpriced(skuAnswer.record);
     return skuResultOf(asked, skuAnswer, settings, random, meanwhile);
   });
