@@ -225,8 +225,8 @@ export const ANSWER_SQL: readonly Mutant[] = [
     ["doubts: another account's prices are believed", 'isOurs ? held : new Map()', 'held'],
     [
       'doubts: what was before is forgotten with other odd prices',
-      'oddity, believed: held.believed };',
-      'oddity, believed: before };',
+      'held.believed, now, massMove);',
+      'before, now, massMove);',
     ],
   ),
   ...faultsOf(

@@ -1,7 +1,12 @@
 import type { PriceDifference } from './differences.ts';
 import {
   factorOf,
+  type FaultOfMany,
+  hasOnePrice,
+  isFar,
   isLoss,
+  isOfMany,
+  levelOf,
   type Losses,
   lossOf,
   type Oddity,
@@ -67,8 +72,11 @@ export type Judgement =
     }
   /** `isFault`: what no market does goes on in masses, so a second answer that says the same is no evidence. */
   | { readonly kind: 'stays'; readonly isFault?: boolean }
-  /** `back`: the prices are as before the doubted answer. Else a second answer has said what is doubted. */
-  | { readonly kind: 'ends'; readonly back: boolean }
+  /**
+   * `back`: the prices are as before the doubted answer. Else a second answer has said what is doubted. `isRepaired`:
+   * what was doubted is what no market does, and is said no longer.
+   */
+  | { readonly kind: 'ends'; readonly back: boolean; readonly isRepaired?: boolean }
   | { readonly kind: 'none' };
 
 /** What one answer says of a SKU, beside what was held. */
@@ -97,7 +105,7 @@ export interface JudgedAnswer {
 /**
  * Judges one SKU of an answer. While prices move implausibly in masses, each move is doubted; while they do so as no
  * market does, by a common factor or to one price for all sizes, what has moved like that stays doubted whatever
- * further answers say, and by a factor first prices are doubted, too. Pure.
+ * further answers say, also once others no longer do, and by a factor first prices are doubted, too. Pure.
  */
 export function judgePrices(
   answer: Omit<JudgedAnswer, 'sku'>,
@@ -112,15 +120,34 @@ export function judgePrices(
   const oddity = oddOf(answer, massMove);
   if (held === null) {
     const odd = oddity ?? loss;
-    if (odd !== null) return { kind: 'begins', doubt: 'implausible', oddity: odd, believed: before };
+    if (odd !== null) return begun(odd, before, now, massMove);
     if (now.size > 0 && isMoved(before, now, massMove))
       return { kind: 'begins', doubt: 'mass-move', oddity: null, believed: before };
     return { kind: 'none' };
   }
-  if (isBack(held, now, massMove.usual ?? 0)) return { kind: 'ends', back: true };
+  const isRepaired = isOfMany(held.oddity) && { isRepaired: true };
+  if (isBack(held, now, massMove.usual ?? 0)) return { kind: 'ends', back: true, ...isRepaired };
   if (isOfFault(held, now, massMove)) return { kind: 'stays', isFault: true };
-  if (oddity !== null) return { kind: 'begins', doubt: 'implausible', oddity, believed: held.believed };
-  return secondAnswer(held, answer);
+  if (oddity !== null)
+    return begun(isOfMany(held.oddity) ? held.oddity : oddity, held.believed, now, massMove);
+  const judgement = secondAnswer(held, answer);
+  return judgement.kind === 'ends' ? { ...judgement, ...isRepaired } : judgement;
+}
+
+function begun(oddity: Oddity, believed: SizePrices, now: SizePrices, massMove: KnownMassMove): Judgement {
+  const ofMany = isLoss(oddity) ? null : faultOf(believed, now, massMove);
+  return { kind: 'begins', doubt: 'implausible', oddity: ofMany ?? oddity, believed };
+}
+
+/** As what no market does the move from `believed` to `now` is one of many at present; null: it is not. Pure. */
+export function faultOf(
+  believed: SizePrices,
+  now: SizePrices,
+  { kind, factor }: Pick<KnownMassMove, 'kind' | 'factor'>,
+): FaultOfMany | null {
+  if (kind === 'one-price') return hasOnePrice(believed, now) ? 'one-price-of-many' : null;
+  const moved = factor === null ? null : levelOf(believed, now);
+  return moved !== null && Math.abs(moved - (factor ?? 0)) <= OF_FACTOR ? 'unit-of-many' : null;
 }
 
 /** What is odd about an answer; a move by the factor that the seller has accepted is not. */
@@ -144,16 +171,16 @@ function isMoved(before: SizePrices, now: SizePrices, { since, factor, accepted 
   return before.size > 0 ? !samePrices(before, now) : factor !== null;
 }
 
-/** Whether what is doubted has moved as nearly all do in masses, and no market does, or cannot be told from it. */
-function isOfFault(
-  { believed, oddity }: HeldDoubt,
-  now: SizePrices,
-  { kind, factor }: KnownMassMove,
-): boolean {
-  if (kind === 'one-price') return oddityOf(believed, now) === 'one-price';
-  if (factor === null || isLoss(oddity)) return false;
-  const moved = factorOf(believed, now);
-  return moved === null ? believed.size === 0 : Math.abs(moved - factor) <= OF_FACTOR;
+/**
+ * Whether what is doubted has moved as nearly all do in masses, and no market does, or cannot be told from it. What
+ * has is so until it is as before, also where others move so no longer; the seller may have accepted it meanwhile.
+ */
+function isOfFault({ believed, oddity }: HeldDoubt, now: SizePrices, massMove: KnownMassMove): boolean {
+  if (isLoss(oddity)) return false;
+  if (oddity === 'one-price-of-many' && hasOnePrice(believed, now)) return true;
+  if (oddity === 'unit-of-many') return isFar(believed, now) && !isAccepted(believed, now, massMove.accepted);
+  if (massMove.factor !== null && believed.size === 0) return true;
+  return faultOf(believed, now, massMove) !== null;
 }
 
 /**
@@ -170,6 +197,8 @@ function secondAnswer(held: HeldDoubt, { losses }: Pick<JudgedAnswer, 'losses'>)
 function isBack({ oddity, believed }: HeldDoubt, now: SizePrices, usual: number): boolean {
   if (oddity === null || oddity === 'another-product') return samePrices(believed, now);
   if (isLoss(oddity) && lossOf(believed, now, 'all') !== null) return false;
+  // A size that was not there before is a multiple of the others.
+  if (oddity === 'unit-of-many' && isFar(believed, now)) return false;
   return oddityOf(believed, now, usual) === null;
 }
 

@@ -11,7 +11,8 @@ export type SizePrices = ReadonlyMap<string, number>;
  * What is odd about an answer: hardly one of its sizes was there; one number stands for many sizes; a price is a
  * multiple of what it was; all are; the same prices are on other sizes; most have moved by much, and each in its own
  * way, as prices of another product would; a price is far from those of all other sizes; name and model are another
- * product's; all prices are gone, or those of most sizes, and nothing has told of it (lossOf).
+ * product's; all prices are gone, or those of most sizes, and nothing has told of it (lossOf). Of many: it has moved
+ * by the factor that nearly all do in masses, or to one price for all sizes as most do, which no market does.
  */
 export type Oddity =
   | 'other-sizes'
@@ -23,7 +24,11 @@ export type Oddity =
   | 'unlike-siblings'
   | 'another-product'
   | 'no-prices'
-  | 'few-sizes';
+  | 'few-sizes'
+  | FaultOfMany;
+
+/** What no market does: a second answer that says the same is no evidence, whatever other SKUs do meanwhile. */
+export type FaultOfMany = 'unit-of-many' | 'one-price-of-many';
 
 /**
  * Which losses are worth a second look: `all`, where a report of the delta would tell of each; `unusual`, where none
@@ -33,6 +38,9 @@ export type Losses = 'all' | 'unusual' | 'told';
 
 /** Whether what is odd is not a number that is there, but prices that are not. */
 export const isLoss = (oddity: Oddity | null): boolean => oddity === 'no-prices' || oddity === 'few-sizes';
+
+export const isOfMany = (oddity: Oddity | null): oddity is FaultOfMany =>
+  oddity === 'unit-of-many' || oddity === 'one-price-of-many';
 
 /** Factor between a price and the one before, up or down, from which it is a `jump`. */
 const JUMP = 3;
@@ -74,7 +82,7 @@ export function oddityOf(before: SizePrices, now: SizePrices, usual = 0): Oddity
   });
   const logs = kept.map(({ log }) => log);
   if (otherSizes(before, now, kept.length)) return 'other-sizes';
-  if (onePrice(before, now)) return 'one-price';
+  if (hasOnePrice(before, now)) return 'one-price';
   if (logs.some((log) => Math.abs(log) >= Math.log(JUMP))) return 'jump';
   if (Math.abs(median(logs) ?? 0) >= Math.log(LEVEL)) return 'another-level';
   if (shuffled(kept)) return 'shuffled';
@@ -98,7 +106,8 @@ export function lossOf(before: SizePrices, now: SizePrices, losses: Losses): Odd
 const otherSizes = (before: SizePrices, now: SizePrices, kept: number): boolean =>
   Math.min(before.size, now.size) >= FEW && kept * 3 < Math.min(before.size, now.size);
 
-const onePrice = (before: SizePrices, now: SizePrices): boolean =>
+/** Whether there is one number for all sizes, where there were several before. */
+export const hasOnePrice = (before: SizePrices, now: SizePrices): boolean =>
   now.size >= FEW && new Set(now.values()).size === 1 && new Set(before.values()).size >= FEW;
 
 interface Kept {
@@ -147,6 +156,22 @@ export function factorOf(before: SizePrices, now: SizePrices): number | null {
     return old === undefined ? [] : [Math.log(price / old)];
   });
   return median(logs);
+}
+
+/** The same, or where no size is in both, by how much the medians of all have; null where one has none. */
+export function levelOf(before: SizePrices, now: SizePrices): number | null {
+  const [old, present] = [median([...before.values()]), median([...now.values()])];
+  return factorOf(before, now) ?? (old === null || present === null ? null : Math.log(present / old));
+}
+
+/** Whether a size is a multiple of what it was, or one that was not there of the median of those that were. */
+export function isFar(before: SizePrices, now: SizePrices): boolean {
+  const level = median([...before.values()]);
+  return [...now].some(([size, price]) => {
+    const old = before.get(size);
+    const [from, far] = old === undefined ? [level, UNLIKE] : [old, JUMP];
+    return from !== null && Math.abs(Math.log(price / from)) >= Math.log(far);
+  });
 }
 
 /** The median of how far the sizes that moved have moved. */
