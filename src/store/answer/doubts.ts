@@ -12,6 +12,7 @@ import {
   type Oddity,
   oddityOf,
   samePrices,
+  saysAnother,
   type SizePrices,
 } from './plausibility.ts';
 import type { SkuResult } from './types.ts';
@@ -114,7 +115,7 @@ export function judgePrices(
 ): Judgement {
   const { before, now, losses, isGone = false, isHollow = false } = answer;
   const loss = isHollow ? 'no-prices' : losses === undefined || isGone ? null : lossOf(before, now, losses);
-  if (held !== null && isLoss(held.oddity) && now.size === 0) return secondAnswer(held, answer);
+  if (held !== null && isLoss(held.oddity) && now.size === 0) return secondAnswer(held, answer, 0);
   // Without prices there is nothing to act on; what was doubted is, should it come back.
   if (held !== null && now.size === 0) return { kind: 'stays' };
   const oddity = oddOf(answer, massMove);
@@ -130,7 +131,7 @@ export function judgePrices(
   if (isOfFault(held, now, massMove)) return { kind: 'stays', isFault: true };
   if (oddity !== null)
     return begun(isOfMany(held.oddity) ? held.oddity : oddity, held.believed, now, massMove);
-  const judgement = secondAnswer(held, answer);
+  const judgement = secondAnswer(held, answer, massMove.usual ?? 0);
   return judgement.kind === 'ends' ? { ...judgement, ...isRepaired } : judgement;
 }
 
@@ -184,12 +185,20 @@ function isOfFault({ believed, oddity }: HeldDoubt, now: SizePrices, massMove: K
 }
 
 /**
- * An answer after a doubted one that is not odd beside it. APART_MINUTES later it ends the doubt, whatever its
- * numbers: what was doubted is their level. A loss that a report has told of meanwhile needs none.
+ * An answer after a doubted one that is not odd beside it. APART_MINUTES later it ends the doubt where it says about
+ * the same; other numbers are said for the first time, and what has only moved with many may move on. A loss that a
+ * report has told of meanwhile needs none.
  */
-function secondAnswer(held: HeldDoubt, { losses }: Pick<JudgedAnswer, 'losses'>): Judgement {
+function secondAnswer(
+  held: HeldDoubt,
+  { before, now, losses }: Omit<JudgedAnswer, 'sku'>,
+  usual: number,
+): Judgement {
   if (isLoss(held.oddity) && losses === 'told') return { kind: 'ends', back: false };
-  if (held.minutes < 0) return { kind: 'begins', ...held };
+  const { oddity, believed } = held;
+  const isOfNumbers = oddity !== null && !isLoss(oddity);
+  const isAnother = isOfNumbers && saysAnother({ doubted: before, believed }, now, usual);
+  if (held.minutes < 0 || isAnother) return { kind: 'begins', ...held };
   return held.minutes >= APART_MINUTES ? { kind: 'ends', back: false } : { kind: 'stays' };
 }
 

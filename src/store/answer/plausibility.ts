@@ -61,6 +61,8 @@ const PROFILES = [
   { sizes: 6, far: 0.15 },
 ] as const;
 const TIMES_USUAL = 3;
+/** A second answer says the same where no size is further (natural logarithm, or TIMES_USUAL) from what was doubted. */
+const SAME = 0.12;
 
 /** The mean of the two in the middle where none is; null of none. Pure. */
 export function median(numbers: readonly number[]): number | null {
@@ -171,6 +173,23 @@ export function isFar(before: SizePrices, now: SizePrices): boolean {
     const old = before.get(size);
     const [from, far] = old === undefined ? [level, UNLIKE] : [old, JUMP];
     return from !== null && Math.abs(Math.log(price / from)) >= Math.log(far);
+  });
+}
+
+/**
+ * Whether `now` has a price, of a size that is in `doubted`, that is near neither to that nor to what was believed:
+ * said for the first time. Pure.
+ */
+export function saysAnother(
+  { doubted, believed }: Readonly<Record<'doubted' | 'believed', SizePrices>>,
+  now: SizePrices,
+  usual: number,
+): boolean {
+  const far = Math.max(SAME, TIMES_USUAL * usual);
+  const isFrom = (price: number, other: number) => Math.abs(Math.log(price / other)) > far;
+  return [...now].some(([size, price]) => {
+    const [said, old] = [doubted.get(size), believed.get(size)];
+    return said !== undefined && isFrom(price, said) && (old === undefined || isFrom(price, old));
   });
 }
 
