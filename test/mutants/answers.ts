@@ -48,6 +48,41 @@ export const ANSWER_SQL: readonly Mutant[] = [
   ),
   ...faultsOf(
     'src/store/answer/differences.ts',
+    ['test/store/returned-sizes.pg.test.ts'],
+    [
+      'doubts: a size that is offered again may cost anything',
+      'old.price is null and new.price is not null',
+      'false',
+    ],
+    [
+      'doubts: an entry that had no price is no size that is offered again',
+      'when old.price is null and new.price',
+      'when old.sku is null and new.price',
+    ],
+    ['doubts: a wrong price that came and went is what a size cost', ' limit 4', ' limit 1'],
+  ),
+  ...faultsOf(
+    'src/store/answer/doubts.ts',
+    ['test/store/returned-sizes.pg.test.ts'],
+    ['doubts: the last price of a size may be a wrong one', '.at(-1) ?? null;', '.at(0) ?? null;'],
+    [
+      "doubts: another account's sizes are offered again",
+      'returned: isOurs ? returned : new Map()',
+      'returned',
+    ],
+    [
+      'doubts: what a size cost before is forgotten with its doubt',
+      'new Map([...before, ...returned]);\n    if',
+      'before;\n    if',
+    ],
+  ),
+  ...faultsOf(
+    'src/store/answer/judgements.ts',
+    ['test/store/returned-sizes.pg.test.ts'],
+    ['doubts: sizes that are offered again move in masses', ' || isLeft || isReturned)', ' || isLeft)'],
+  ),
+  ...faultsOf(
+    'src/store/answer/differences.ts',
     [...ANSWERS.slice(0, 2), ...CHANGES, ...ANSWERS.slice(2)],
     [
       'differences: a price that is null again is a move',
@@ -211,6 +246,7 @@ export const ANSWER_SQL: readonly Mutant[] = [
     'src/store/answer/plausibility.ts',
     ['test/store/plausibility.test.ts'],
     ['doubts: a jump is none', 'const JUMP = 3;', 'const JUMP = 30;'],
+    ['doubts: a new size of two may cost anything', '(now.size < FEW ? before : now)', '(now)'],
     [
       'doubts: a second answer with a size as before says other numbers',
       '(old === undefined || isFrom(price, old))',
@@ -235,8 +271,8 @@ export const ANSWER_SQL: readonly Mutant[] = [
     ["doubts: another account's prices are believed", 'isOurs ? held : new Map()', 'held'],
     [
       'doubts: what was before is forgotten with other odd prices',
-      'held.believed, now, massMove);',
-      'before, now, massMove);',
+      '[...returned, ...held.believed]',
+      '[...returned, ...before]',
     ],
   ),
   ...faultsOf(

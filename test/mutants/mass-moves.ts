@@ -98,7 +98,7 @@ export const MASS_MOVES: readonly Mutant[] = [
   ...faultsOf(
     'src/store/answer/judgements.ts',
     ['test/store/faults-outlast.pg.test.ts'],
-    ['faults of many: what is left of them begins them anew', ' || isCounted || isLeft)', ' || isCounted)'],
+    ['faults of many: what is left of them begins them anew', ' || isCounted || isLeft', ' || isCounted'],
   ),
   ...faultsOf(
     'src/store/answer/judgements.ts',

@@ -164,6 +164,15 @@ describe('what is odd', () => {
       prices(4000, 4100, 4300, 430),
       'unlike-siblings',
     ],
+    [
+      'a new size in the place of another',
+      prices(4000, 4100, 4300),
+      new Map([...prices(4000, 4100), ['50', 430_000]]),
+      'unlike-siblings',
+    ],
+    ['a new size of two', prices(4000), prices(4000, 41_000), 'unlike-siblings'],
+    ['another size alone', prices(100), new Map([['50', 400_000]]), 'unlike-siblings'],
+    ['nothing in a new size alone', prices(4000), new Map([['50', 9000]]), null],
   ] as const)('%s', (_, before, now, odd) => {
     expect(oddityOf(before, now)).toBe(odd);
   });

@@ -2,6 +2,7 @@ import type { PriceDifference } from './differences.ts';
 import {
   factorOf,
   type FaultOfMany,
+  hasJumped,
   hasOnePrice,
   isFar,
   isLoss,
@@ -85,6 +86,8 @@ export interface JudgedAnswer {
   readonly sku: string;
   readonly before: SizePrices;
   readonly now: SizePrices;
+  /** Sizes of `now` that the mirror had no price for, and what they cost before that; absent: none. */
+  readonly returned?: SizePrices;
   /** Whether name and model have both changed. */
   readonly renamed: boolean;
   /**
@@ -113,7 +116,7 @@ export function judgePrices(
   held: HeldDoubt | null,
   massMove: KnownMassMove,
 ): Judgement {
-  const { before, now, losses, isGone = false, isHollow = false } = answer;
+  const { before, now, returned = NO_PRICES, losses, isGone = false, isHollow = false } = answer;
   const loss = isHollow ? 'no-prices' : losses === undefined || isGone ? null : lossOf(before, now, losses);
   if (held !== null && isLoss(held.oddity) && now.size === 0) return secondAnswer(held, answer, 0);
   // Without prices there is nothing to act on; what was doubted is, should it come back.
@@ -121,7 +124,8 @@ export function judgePrices(
   const oddity = oddOf(answer, massMove);
   if (held === null) {
     const odd = oddity ?? loss;
-    if (odd !== null) return begun(odd, before, now, massMove);
+    const believed = isLoss(odd) ? before : new Map([...before, ...returned]);
+    if (odd !== null) return begun(odd, believed, now, massMove);
     if (now.size > 0 && isMoved(before, now, massMove))
       return { kind: 'begins', doubt: 'mass-move', oddity: null, believed: before };
     return { kind: 'none' };
@@ -129,8 +133,8 @@ export function judgePrices(
   const isRepaired = isOfMany(held.oddity) && { isRepaired: true };
   if (isBack(held, now, massMove.usual ?? 0)) return { kind: 'ends', back: true, ...isRepaired };
   if (isOfFault(held, now, massMove)) return { kind: 'stays', isFault: true };
-  if (oddity !== null)
-    return begun(isOfMany(held.oddity) ? held.oddity : oddity, held.believed, now, massMove);
+  const believed = new Map([...returned, ...held.believed]);
+  if (oddity !== null) return begun(isOfMany(held.oddity) ? held.oddity : oddity, believed, now, massMove);
   const judgement = secondAnswer(held, answer, massMove.usual ?? 0);
   return judgement.kind === 'ends' ? { ...judgement, ...isRepaired } : judgement;
 }
@@ -156,8 +160,9 @@ function oddOf(
   answer: Omit<JudgedAnswer, 'sku'>,
   { usual, accepted }: Pick<KnownMassMove, 'usual' | 'accepted'>,
 ): Oddity | null {
-  const { before, now } = answer;
-  const oddity = oddityOf(before, now, usual ?? 0);
+  const { now, returned = NO_PRICES } = answer;
+  const oddity = hasJumped(returned, now) ? 'jump' : oddityOf(answer.before, now, usual ?? 0);
+  const before = new Map([...answer.before, ...returned]);
   if (oddity !== null) return isAccepted(before, now, accepted) ? null : oddity;
   return isAnotherProduct(answer) ? 'another-product' : null;
 }
@@ -214,6 +219,8 @@ function isBack({ oddity, believed }: HeldDoubt, now: SizePrices, usual: number)
 const isAnotherProduct = ({ before, now, renamed }: Omit<JudgedAnswer, 'sku'>): boolean =>
   renamed && before.size > 0 && !samePrices(before, now);
 
+const NO_PRICES: SizePrices = new Map();
+
 /** What is known of a SKU before an answer. */
 export interface KnownSku {
   /** Whether its prices are this account's. */
@@ -244,15 +251,17 @@ export function judgedAnswers(
         prices.flatMap(({ size, price }) => (price === null ? [] : [[size, price] as const])),
       );
       const isUnpriced = result.kind === 'record' && now.size === 0;
-      return [result.sku, { now, before: new Map(now), isUnpriced }];
+      return [result.sku, { now, before: new Map(now), returned: new Map<string, number>(), isUnpriced }];
     }),
   );
-  for (const { sku, size, oldPrice } of differences) {
-    const before = records.get(sku)?.before;
+  for (const { sku, size, oldPrice, newPrice, lastPrices } of differences) {
+    const { before, returned } = records.get(sku) ?? {};
     if (oldPrice === null) before?.delete(size);
     else before?.set(size, oldPrice);
+    const last = lastPrices === undefined || newPrice === null ? null : farthest(lastPrices, newPrice);
+    if (last !== null) returned?.set(size, last);
   }
-  return [...records].map(([sku, { before, now, isUnpriced }]) => {
+  return [...records].map(([sku, { before, now, returned, isUnpriced }]) => {
     const { isOurs, vanished, vanishedMinutes, losses, sizesToCome } = known(sku);
     const isGone = before.size === 0 && vanished.size > 0;
     const held = isGone ? vanished : before;
@@ -261,6 +270,7 @@ export function judgedAnswers(
       sku,
       before: isOurs ? held : new Map(),
       now,
+      returned: isOurs ? returned : new Map(),
       renamed: renamed.has(sku),
       isReturn,
       isGone,
@@ -269,3 +279,7 @@ export function judgedAnswers(
     };
   });
 }
+
+/** The one of these prices that is furthest from this one: the last of them may be that of a wrong answer. */
+const farthest = (prices: readonly number[], from: number): number | null =>
+  prices.toSorted((a, b) => Math.abs(Math.log(a / from)) - Math.abs(Math.log(b / from))).at(-1) ?? null;

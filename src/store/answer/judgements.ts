@@ -7,7 +7,7 @@ import {
   type Judgement,
   type KnownMassMove,
 } from './doubts.ts';
-import { factorOf, isLoss, moveOf, type Oddity, type SizePrices } from './plausibility.ts';
+import { factorOf, hasJumped, isLoss, moveOf, type Oddity, type SizePrices } from './plausibility.ts';
 
 /*
  * An answer's SKUs, judged each by itself (doubts.ts), and what each shows of the market as a whole (move-counts.ts).
@@ -85,7 +85,7 @@ export function undoubtedMoves(
 }
 
 function sampleOf(
-  { before, now, losses, isReturn = false }: JudgedAnswer,
+  { before, now, returned = new Map(), losses, isReturn = false, isGone = false }: JudgedAnswer,
   judgement: Judgement,
   held: HeldDoubt | null,
   { since, accepted }: Pick<KnownMassMove, 'since' | 'accepted'>,
@@ -95,7 +95,9 @@ function sampleOf(
   const isCounted = held !== null && isLoss(held.oddity) && now.size === 0;
   // What is left of a fault that is over is none that begins.
   const isLeft = since === null && judgement.kind === 'stays' && judgement.isFault === true;
-  if (before.size === 0 || back || isReturn || isCounted || isLeft) return null;
+  // A single size that is offered again may cost what it likes, too.
+  const isReturned = !isGone && hasJumped(returned, now);
+  if (before.size === 0 || back || isReturn || isCounted || isLeft || isReturned) return null;
   const untold = losses === 'unusual';
   const begins =
     judgement.kind === 'begins' && judgement.doubt === 'implausible' && !isLoss(judgement.oddity);

@@ -85,12 +85,16 @@ export function oddityOf(before: SizePrices, now: SizePrices, usual = 0): Oddity
   const logs = kept.map(({ log }) => log);
   if (otherSizes(before, now, kept.length)) return 'other-sizes';
   if (hasOnePrice(before, now)) return 'one-price';
-  if (logs.some((log) => Math.abs(log) >= Math.log(JUMP))) return 'jump';
+  if (hasJumped(before, now)) return 'jump';
   if (Math.abs(median(logs) ?? 0) >= Math.log(LEVEL)) return 'another-level';
   if (shuffled(kept)) return 'shuffled';
   if (anotherProfile(logs, usual)) return 'another-profile';
   return unlikeSiblings(before, now) ? 'unlike-siblings' : null;
 }
+
+/** Whether a size is three times as dear as it was, or a third of it. */
+export const hasJumped = (before: SizePrices, now: SizePrices): boolean =>
+  [...now].some(([size, price]) => Math.abs(Math.log(price / (before.get(size) ?? price))) >= Math.log(JUMP));
 
 /**
  * Whether `now` has lost all prices of `before`, or those of most sizes. Where losses are told by nobody, single
@@ -137,12 +141,12 @@ function anotherProfile(logs: readonly number[], usual: number): boolean {
   return (off[Math.floor(off.length * 0.7)] ?? 0) >= Math.max(profile.far, TIMES_USUAL * usual);
 }
 
-/** A size that has no price before is judged by those that `now` has for the others. */
+/** A size that has no price before is judged by those that `now` has, or where these are few by those before. */
 function unlikeSiblings(before: SizePrices, now: SizePrices): boolean {
-  if (now.size < FEW || now.size === before.size) return false;
-  const level = Math.log(median([...now.values()]) ?? 1);
+  const level = median([...(now.size < FEW ? before : now).values()]);
+  if (level === null) return false;
   return [...now].some(
-    ([size, price]) => !before.has(size) && Math.abs(Math.log(price) - level) >= Math.log(UNLIKE),
+    ([size, price]) => !before.has(size) && Math.abs(Math.log(price / level)) >= Math.log(UNLIKE),
   );
 }
 
