@@ -48,41 +48,6 @@ export const ANSWER_SQL: readonly Mutant[] = [
   ),
   ...faultsOf(
     'src/store/answer/differences.ts',
-    ['test/store/returned-sizes.pg.test.ts'],
-    [
-      'doubts: a size that is offered again may cost anything',
-      'old.price is null and new.price is not null',
-      'false',
-    ],
-    [
-      'doubts: an entry that had no price is no size that is offered again',
-      'when old.price is null and new.price',
-      'when old.sku is null and new.price',
-    ],
-    ['doubts: a wrong price that came and went is what a size cost', ' limit 4', ' limit 1'],
-  ),
-  ...faultsOf(
-    'src/store/answer/doubts.ts',
-    ['test/store/returned-sizes.pg.test.ts'],
-    ['doubts: the last price of a size may be a wrong one', '.at(-1) ?? null;', '.at(0) ?? null;'],
-    [
-      "doubts: another account's sizes are offered again",
-      'returned: isOurs ? returned : new Map()',
-      'returned',
-    ],
-    [
-      'doubts: what a size cost before is forgotten with its doubt',
-      'new Map([...before, ...returned]);\n    if',
-      'before;\n    if',
-    ],
-  ),
-  ...faultsOf(
-    'src/store/answer/judgements.ts',
-    ['test/store/returned-sizes.pg.test.ts'],
-    ['doubts: sizes that are offered again move in masses', ' || isLeft || isReturned)', ' || isLeft)'],
-  ),
-  ...faultsOf(
-    'src/store/answer/differences.ts',
     [...ANSWERS.slice(0, 2), ...CHANGES, ...ANSWERS.slice(2)],
     [
       'differences: a price that is null again is a move',

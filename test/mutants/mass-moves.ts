@@ -1,6 +1,9 @@
 import { faultsOf, type Mutant } from './mutant.ts';
 
-/** Faults in what is made of prices that move implausibly in masses, or do not move although they are reported. */
+/**
+ * Faults in what is made of prices that move implausibly, in masses or in sizes that are offered again, or do not move
+ * although they are reported.
+ */
 export const MASS_MOVES: readonly Mutant[] = [
   ...faultsOf(
     'src/store/answer/move-counts.ts',
@@ -217,5 +220,40 @@ export const MASS_MOVES: readonly Mutant[] = [
       "going !== undefined && going.kind !== 'far'",
       'going !== undefined',
     ],
+  ),
+  ...faultsOf(
+    'src/store/answer/differences.ts',
+    ['test/store/returned-sizes.pg.test.ts'],
+    [
+      'doubts: a size that is offered again may cost anything',
+      'old.price is null and new.price is not null',
+      'false',
+    ],
+    [
+      'doubts: an entry that had no price is no size that is offered again',
+      'when old.price is null and new.price',
+      'when old.sku is null and new.price',
+    ],
+    ['doubts: a wrong price that came and went is what a size cost', ' limit 4', ' limit 1'],
+  ),
+  ...faultsOf(
+    'src/store/answer/doubts.ts',
+    ['test/store/returned-sizes.pg.test.ts'],
+    ['doubts: the last price of a size may be a wrong one', '.at(-1) ?? null;', '.at(0) ?? null;'],
+    [
+      "doubts: another account's sizes are offered again",
+      'returned: isOurs ? returned : new Map()',
+      'returned',
+    ],
+    [
+      'doubts: what a size cost before is forgotten with its doubt',
+      'new Map([...before, ...returned]);\n    if',
+      'before;\n    if',
+    ],
+  ),
+  ...faultsOf(
+    'src/store/answer/judgements.ts',
+    ['test/store/returned-sizes.pg.test.ts'],
+    ['doubts: sizes that are offered again move in masses', ' || isLeft || isReturned)', ' || isLeft)'],
   ),
 ];

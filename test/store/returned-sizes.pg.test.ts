@@ -38,6 +38,7 @@ describe('a size that is offered again', () => {
     await known(before);
     await answer([found('A', without)]);
     expect((await answer([found('A', now)])).doubted).toEqual([{ sku: 'A', oddity: 'jump' }]);
+    await answer([found('A', now)]);
     expect(await seen('A')).toMatchObject({ doubt: 'implausible', actionable: false });
     await passMinutes(6);
     await answer([found('A', now)]);
