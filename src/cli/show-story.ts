@@ -173,6 +173,8 @@ const ODDITIES: Readonly<Record<Oddity, string>> = {
   'another-product': 'name, model and prices have changed together',
   'no-prices': 'there are no prices, and nothing has told of that',
   'few-sizes': 'the prices of most sizes are gone, and nothing has told of it',
+  'unit-of-many': 'it has moved by one factor with many others, as in another unit or currency',
+  'one-price-of-many': 'all sizes have one price, as those of many others',
 };
 
 function oddLine(explained: Explained): [string, string][] {

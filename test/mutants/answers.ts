@@ -211,7 +211,17 @@ export const ANSWER_SQL: readonly Mutant[] = [
     'src/store/answer/plausibility.ts',
     ['test/store/plausibility.test.ts'],
     ['doubts: a jump is none', 'const JUMP = 3;', 'const JUMP = 30;'],
-    ['doubts: half of what is usual is odd', 'TIMES_USUAL * usual', 'usual / TIMES_USUAL'],
+    ['doubts: a new size of two may cost anything', '(now.size < FEW ? before : now)', '(now)'],
+    [
+      'doubts: a second answer with a size as before says other numbers',
+      '(old === undefined || isFrom(price, old))',
+      'true',
+    ],
+    [
+      'doubts: half of what is usual is odd',
+      'profile.far, TIMES_USUAL * usual',
+      'profile.far, usual / TIMES_USUAL',
+    ],
   ),
   ...faultsOf(
     'src/store/answer/doubts.ts',
@@ -222,11 +232,12 @@ export const ANSWER_SQL: readonly Mutant[] = [
       'held.minutes < 0',
       'held.minutes === Infinity',
     ],
+    ['doubts: a second answer may say other numbers', 'held.minutes < 0 || isAnother', 'held.minutes < 0'],
     ["doubts: another account's prices are believed", 'isOurs ? held : new Map()', 'held'],
     [
       'doubts: what was before is forgotten with other odd prices',
-      'oddity, believed: held.believed };',
-      'oddity, believed: before };',
+      '[...returned, ...held.believed]',
+      '[...returned, ...before]',
     ],
   ),
   ...faultsOf(

@@ -49,7 +49,7 @@ export const BELIEVING: readonly Mutant[] = [
     ],
     [
       'lost prices: the second answer decides nothing',
-      'if (held !== null && isLoss(held.oddity) && now.size === 0) return secondAnswer(held, answer);\n',
+      'if (held !== null && isLoss(held.oddity) && now.size === 0) return secondAnswer(held, answer, 0);\n',
       '',
     ],
     [

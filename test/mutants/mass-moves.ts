@@ -1,6 +1,9 @@
 import { faultsOf, type Mutant } from './mutant.ts';
 
-/** Faults in what is made of prices that move implausibly in masses, or do not move although they are reported. */
+/**
+ * Faults in what is made of prices that move implausibly, in masses or in sizes that are offered again, or do not move
+ * although they are reported.
+ */
 export const MASS_MOVES: readonly Mutant[] = [
   ...faultsOf(
     'src/store/answer/move-counts.ts',
@@ -39,6 +42,68 @@ export const MASS_MOVES: readonly Mutant[] = [
     ],
   ),
   ...faultsOf(
+    'src/store/answer/doubts.ts',
+    ['test/store/while-masses-move.test.ts'],
+    [
+      'doubts: what is of a fault of many is a price once others are as before',
+      'return isFar(believed, now) && !isAccepted(believed, now, massMove.accepted);',
+      'return false;',
+    ],
+    [
+      'doubts: what is of a fault of many waits though it is accepted',
+      'return isFar(believed, now) && !isAccepted(believed, now, massMove.accepted);',
+      'return isFar(believed, now);',
+    ],
+    [
+      'doubts: one price of many is right once others have several',
+      "if (oddity === 'one-price-of-many' && hasOnePrice(believed, now)) return true;",
+      '',
+    ],
+    [
+      'doubts: a fault of many is none where it begins while others have it',
+      'oddity: ofMany ?? oddity',
+      'oddity',
+    ],
+    [
+      'doubts: a fault of many is forgotten with other odd prices',
+      'isOfMany(held.oddity) ? held.oddity : oddity',
+      'oddity',
+    ],
+    [
+      'doubts: another unit on a size that was not there is back',
+      "if (oddity === 'unit-of-many' && isFar(believed, now)) return false;",
+      '',
+    ],
+  ),
+  ...faultsOf(
+    'src/store/answer/fault-doubts.ts',
+    ['test/store/faults-outlast.pg.test.ts'],
+    ['faults of many: are over while SKUs have them', 'if (recent >= GOING_SKUS) return false;', ''],
+    ['faults of many: are over once any answers are usual', 'repaired >= GOING_SKUS', 'repaired >= 0'],
+    ['faults of many: are over only once no SKU has them', 'repaired >= GOING_SKUS || ', ''],
+    ['faults of many: go on where another daemon has seen them end', ' || left < GOING_SKUS', ''],
+    ['faults of many: all SKUs are asked whether they go on', ' limit ${SAMPLE}', ''],
+  ),
+  ...faultsOf(
+    'src/store/answer/mass-moves.ts',
+    ['test/store/faults-outlast.pg.test.ts'],
+    [
+      'faults of many: what was doubted before they were known is a price',
+      '  await keepFaults(sql);\n  const {',
+      '  const {',
+    ],
+    [
+      'faults of many: what was being written when they were found is a price',
+      '    await keepFaults(sql);\n    await',
+      '    await',
+    ],
+  ),
+  ...faultsOf(
+    'src/store/answer/judgements.ts',
+    ['test/store/faults-outlast.pg.test.ts'],
+    ['faults of many: what is left of them begins them anew', ' || isCounted || isLeft', ' || isCounted'],
+  ),
+  ...faultsOf(
     'src/store/answer/judgements.ts',
     ['test/store/while-masses-move.test.ts'],
     ['doubts: another unit seems over', 'odd: begins || stays', 'odd: begins'],
@@ -53,11 +118,7 @@ export const MASS_MOVES: readonly Mutant[] = [
       'when waits and d.deferrals = 0 then null',
       'when waits then null',
     ],
-    [
-      'mass moves: what is still in another unit waits for its sweep',
-      'if (isFault(going?.kind ?? null)) await askDoubted(sql);',
-      '',
-    ],
+    ['mass moves: what is still in another unit waits for its sweep', '    await askDoubted(sql);', ''],
     ['mass moves: what led to them leads to them again', 'if (turned !== null) counts.follow(begins);', ''],
     [
       'mass moves: nothing is remembered of what was accepted',
@@ -159,5 +220,40 @@ export const MASS_MOVES: readonly Mutant[] = [
       "going !== undefined && going.kind !== 'far'",
       'going !== undefined',
     ],
+  ),
+  ...faultsOf(
+    'src/store/answer/differences.ts',
+    ['test/store/returned-sizes.pg.test.ts'],
+    [
+      'doubts: a size that is offered again may cost anything',
+      'old.price is null and new.price is not null',
+      'false',
+    ],
+    [
+      'doubts: an entry that had no price is no size that is offered again',
+      'when old.price is null and new.price',
+      'when old.sku is null and new.price',
+    ],
+    ['doubts: a wrong price that came and went is what a size cost', ' limit 4', ' limit 1'],
+  ),
+  ...faultsOf(
+    'src/store/answer/doubts.ts',
+    ['test/store/returned-sizes.pg.test.ts'],
+    ['doubts: the last price of a size may be a wrong one', '.at(-1) ?? null;', '.at(0) ?? null;'],
+    [
+      "doubts: another account's sizes are offered again",
+      'returned: isOurs ? returned : new Map()',
+      'returned',
+    ],
+    [
+      'doubts: what a size cost before is forgotten with its doubt',
+      'new Map([...before, ...returned]);\n    if',
+      'before;\n    if',
+    ],
+  ),
+  ...faultsOf(
+    'src/store/answer/judgements.ts',
+    ['test/store/returned-sizes.pg.test.ts'],
+    ['doubts: sizes that are offered again move in masses', ' || isLeft || isReturned)', ' || isLeft)'],
   ),
 ];

@@ -61,6 +61,9 @@ test('once they are over, what is still in that unit is asked again at once', as
   await passMinutes(20);
   await answer(all(100), moves);
   now += 61 * 60_000;
+  await passMinutes(61);
+  await sql`
+    update catalog_internal.due set reason = 'sweep', due_at = now() + interval '20 hours', again_at = null`;
   const ended = await answer(all(1, skus.slice(0, 30)), moves);
   expect(ended.massMoved).toBeNull();
   const over = await answer(all(1.01, skus.slice(0, 30)), moves);

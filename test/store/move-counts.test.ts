@@ -122,6 +122,15 @@ describe('what a process counts', () => {
     expect(areEnough()).toBe(true);
   });
 
+  test('are SKUs that are repaired, also where they are no sample', () => {
+    const { counts } = at();
+    const repaired = { kind: 'ends', back: true, isRepaired: true } as const;
+    const of = (sku: string): SkuJudgement => ({ sku, judgement: repaired, confirmInMs: null, sample: null });
+    counts.note([of('A'), of('B')]);
+    counts.note([of('A'), { ...of('C'), judgement: { kind: 'ends', back: true } }]);
+    expect(counts.hour()).toEqual({ ...NO_MOVES, repairedSkus: 2 });
+  });
+
   test('leaves out SKUs without prices before', () => {
     const { counts } = at();
     counts.note([{ ...judgement(true, 1), sample: null }]);

@@ -98,7 +98,7 @@ describe('trust is one reading everywhere', () => {
     await sql`update catalog_internal.sync set manifest_applied_at = now(), snapshot_generated_at = now()`;
     const well = await counts();
     expect([well.wrong, well.reported > 0, well.live > 0]).toEqual([0, true, true]);
-    await noteCatalogFault(sql, { kind: 'snapshot-stale' });
+    await staleCatalog();
     const faulty = await counts();
     // Nothing reports moves: by age, as live ones.
     expect(faulty).toMatchObject({ fresh: well.fresh, reported: well.young, live: well.live, wrong: 0 });
@@ -120,6 +120,8 @@ async function anHourAfter(happens: Promise<unknown>): Promise<void> {
 }
 
 /** What happens to a SKU 'A' that was refreshed just now, beside a live one 'L', and what is doubted then of each. */
+const staleCatalog = () => noteCatalogFault(store.sql, { kind: 'snapshot-stale' });
+
 const DOUBTS: [what: string, happens: () => Promise<unknown>, ofA: string | null, ofLive: string | null][] = [
   ['nothing', async () => {}, null, null],
   ['a report of the delta', () => mark(store.sql, ['A']), 'owed', null],
@@ -138,18 +140,8 @@ const DOUBTS: [what: string, happens: () => Promise<unknown>, ofA: string | null
   ['a day and more without a refresh', () => age(25), 'past_target', 'past_target'],
   ['a turn that has come', () => passHours(store.sql, 11), null, null],
   ['a sweep that has come', () => passHours(store.sql, 21), 'owed', null],
-  [
-    '0014 of the catalog, just asked',
-    () => noteCatalogFault(store.sql, { kind: 'snapshot-stale' }),
-    null,
-    null,
-  ],
-  [
-    '0014 of the catalog',
-    () => anHourAfter(noteCatalogFault(store.sql, { kind: 'snapshot-stale' })),
-    'catalog_stale',
-    'past_target',
-  ],
+  ['0014 of the catalog, just asked', staleCatalog, null, null],
+  ['0014 of the catalog', () => anHourAfter(staleCatalog()), 'catalog_stale', 'past_target'],
   [
     'an old snapshot',
     () =>

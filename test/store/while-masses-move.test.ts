@@ -57,6 +57,10 @@ describe('while prices move in masses', () => {
       kind: 'ends',
       back: false,
     });
+    expect(answered(USUAL, one(4000), null, onePrice)).toMatchObject({ oddity: 'one-price-of-many' });
+    const ofMany: HeldDoubt = { ...held, oddity: 'one-price-of-many' };
+    expect(answered(one(4000), one(4600), ofMany)).toEqual({ kind: 'stays', isFault: true });
+    expect(answered(one(4000), USUAL, ofMany)).toEqual({ kind: 'ends', back: true, isRepaired: true });
     const swapped: HeldDoubt = { ...held, oddity: 'shuffled', believed: one(4000) };
     expect(answered(USUAL, USUAL, swapped, onePrice)).toEqual({ kind: 'ends', back: true });
   });
@@ -73,6 +77,36 @@ describe('while prices move in masses', () => {
       const later = inSatang(moved);
       expect(answered(now, later, massMoved(600), byFactor)).toEqual({ kind: 'stays', isFault: true });
       expect(answered(now, later, jumped, going)).toEqual({ kind: 'ends', back: false });
+    });
+
+    test('one of many is so until it is as before, also once others no longer move by it', () => {
+      const now = inSatang(USUAL);
+      const first = answered(USUAL, now, null, byFactor);
+      expect(first).toMatchObject({ kind: 'begins', oddity: 'unit-of-many' });
+      const ofMany: HeldDoubt = { ...jumped, oddity: 'unit-of-many' };
+      expect(answered(now, now, ofMany)).toEqual({ kind: 'stays', isFault: true });
+      // Partly, or with other faults.
+      const half = new Map([...USUAL, ['41', 410_000], ['99', 4000]]);
+      expect(answered(now, half, ofMany)).toEqual({ kind: 'stays', isFault: true });
+      expect(
+        answered(prices(4000), new Map([['99', 400_000]]), { ...ofMany, believed: prices(4000) }),
+      ).toEqual({
+        kind: 'stays',
+        isFault: true,
+      });
+      const accepted = { ...QUIET, accepted: factor };
+      expect(answered(now, now, ofMany, accepted)).toEqual({ kind: 'ends', back: false, isRepaired: true });
+      expect(answered(now, moved, ofMany)).toEqual({ kind: 'ends', back: true, isRepaired: true });
+      const another = prices(5200, 3500, 5100, 3600, 5500, 4100, 5300, 3800, 5600, 4000);
+      expect(answered(now, another, ofMany)).toMatchObject({ kind: 'begins', oddity: 'unit-of-many' });
+      expect(answered(another, another, ofMany)).toMatchObject({ kind: 'ends', back: false });
+      const [judged] = judgeAll([{ sku: 'A', before: now, now, renamed: false }], () => ofMany, QUIET);
+      expect(judged).toMatchObject({ sample: null, confirmInMs: null });
+    });
+
+    test('where no size is there any longer, the level of all tells it', () => {
+      const others = new Map([...inSatang(USUAL)].map(([size, price]) => [`US ${size}`, price]));
+      expect(answered(USUAL, others, null, byFactor)).toMatchObject({ oddity: 'unit-of-many' });
     });
 
     test('an answer as before ends it, and what only moved ends with a second answer', () => {

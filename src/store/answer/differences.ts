@@ -12,6 +12,8 @@ export interface PriceDifference {
   readonly how: 'appeared' | 'gone' | 'moved' | 'entry';
   readonly oldPrice: number | null;
   readonly newPrice: number | null;
+  /** Of a size that the mirror has no price for, though of the SKU: those that it had last, the newest first. */
+  readonly lastPrices?: readonly number[];
   /** The partner's entry as JSON text; null where it was just the number. */
   readonly entry: string | null;
   /** Where nothing else than the entry differs: its members that do. */
@@ -35,10 +37,22 @@ interface PriceRowFound {
   readonly sku: string | null;
   readonly size: string | null;
   readonly oldPrice: number | null;
+  readonly lastPrices: readonly number[] | null;
   /** Where nothing but the entry differs. */
   readonly oldEntry: string | null;
   readonly how: PriceDifference['how'];
 }
+
+/**
+ * SQL: the last prices of the size `new`, by the SKU's last thousand moves: a wrong one may have come and gone between.
+ */
+const lastPrices = (tx: Tx) => tx`(
+  select array_agg(last.old_price) from (
+    select h.old_price from (
+      select size, old_price from catalog.price_history where sku = new.sku order by id desc limit 1000
+    ) h where h.size = new.size and h.old_price is not null limit 4
+  ) last
+)`;
 
 /**
  * Compares the prices of answered SKUs with the mirror's; a SKU that is not found loses all of its own. Call this
@@ -54,21 +68,28 @@ export async function comparePrices(tx: Tx, answered: readonly SkuResult[]): Pro
         ${rows.map((r) => r.price)}::int[], ${rows.map((r) => r.entry)}::text[]::jsonb[])
         with ordinality as n(sku, size, price, entry, position)
     ),
-    old as (select sku, size, price, entry from catalog.prices where sku = any(${answered.map(({ sku }) => sku)}))
+    old as (select sku, size, price, entry from catalog.prices where sku = any(${answered.map(({ sku }) => sku)})),
+    -- Read where a size appears alone.
+    seen as not materialized (
+      select sku from catalog.skus where sku = any(${answered.map(({ sku }) => sku)}) and first_priced_at is not null
+    )
     select position::int as position, case when position is null then sku end as sku, case when position is null then size end as size,
       old.price as "oldPrice", case when old.price is not distinct from new.price then old.entry::text end as "oldEntry",
+      case when old.price is null and new.price is not null and new.sku in (select sku from seen)
+        then ${lastPrices(tx)} end as "lastPrices",
       case when position is null then 'gone' when old.sku is null then 'appeared'
         when old.price is distinct from new.price then 'moved' else 'entry' end as how
     from new full join old using (sku, size)
     where position is null or old.sku is null or old.price is distinct from new.price or old.entry is distinct from new.entry`;
-  return found.map(({ position, sku, size, oldPrice, oldEntry, how }): PriceDifference => {
+  return found.map(({ position, sku, size, oldPrice, lastPrices, oldEntry, how }): PriceDifference => {
     const row = rows[(position ?? 0) - 1];
     if (row !== undefined) {
       const { entry } = row;
       const members = how === 'entry' && {
         members: memberChanges(JSON.parse(oldEntry ?? 'null'), JSON.parse(entry ?? 'null')),
       };
-      return { sku: row.sku, size: row.size, how, oldPrice, newPrice: row.price, entry, ...members };
+      const last = lastPrices !== null && { lastPrices };
+      return { sku: row.sku, size: row.size, how, oldPrice, newPrice: row.price, entry, ...last, ...members };
     }
     return { sku: sku ?? '', size: size ?? '', how, oldPrice, newPrice: null, entry: null };
   });

@@ -1,12 +1,19 @@
 import type { PriceDifference } from './differences.ts';
 import {
   factorOf,
+  type FaultOfMany,
+  hasJumped,
+  hasOnePrice,
+  isFar,
   isLoss,
+  isOfMany,
+  levelOf,
   type Losses,
   lossOf,
   type Oddity,
   oddityOf,
   samePrices,
+  saysAnother,
   type SizePrices,
 } from './plausibility.ts';
 import type { SkuResult } from './types.ts';
@@ -67,8 +74,11 @@ export type Judgement =
     }
   /** `isFault`: what no market does goes on in masses, so a second answer that says the same is no evidence. */
   | { readonly kind: 'stays'; readonly isFault?: boolean }
-  /** `back`: the prices are as before the doubted answer. Else a second answer has said what is doubted. */
-  | { readonly kind: 'ends'; readonly back: boolean }
+  /**
+   * `back`: the prices are as before the doubted answer. Else a second answer has said what is doubted. `isRepaired`:
+   * what was doubted is what no market does, and is said no longer.
+   */
+  | { readonly kind: 'ends'; readonly back: boolean; readonly isRepaired?: boolean }
   | { readonly kind: 'none' };
 
 /** What one answer says of a SKU, beside what was held. */
@@ -76,6 +86,8 @@ export interface JudgedAnswer {
   readonly sku: string;
   readonly before: SizePrices;
   readonly now: SizePrices;
+  /** Sizes of `now` that the mirror had no price for, and what they cost before that; absent: none. */
+  readonly returned?: SizePrices;
   /** Whether name and model have both changed. */
   readonly renamed: boolean;
   /**
@@ -97,30 +109,50 @@ export interface JudgedAnswer {
 /**
  * Judges one SKU of an answer. While prices move implausibly in masses, each move is doubted; while they do so as no
  * market does, by a common factor or to one price for all sizes, what has moved like that stays doubted whatever
- * further answers say, and by a factor first prices are doubted, too. Pure.
+ * further answers say, also once others no longer do, and by a factor first prices are doubted, too. Pure.
  */
 export function judgePrices(
   answer: Omit<JudgedAnswer, 'sku'>,
   held: HeldDoubt | null,
   massMove: KnownMassMove,
 ): Judgement {
-  const { before, now, losses, isGone = false, isHollow = false } = answer;
+  const { before, now, returned = NO_PRICES, losses, isGone = false, isHollow = false } = answer;
   const loss = isHollow ? 'no-prices' : losses === undefined || isGone ? null : lossOf(before, now, losses);
-  if (held !== null && isLoss(held.oddity) && now.size === 0) return secondAnswer(held, answer);
+  if (held !== null && isLoss(held.oddity) && now.size === 0) return secondAnswer(held, answer, 0);
   // Without prices there is nothing to act on; what was doubted is, should it come back.
   if (held !== null && now.size === 0) return { kind: 'stays' };
   const oddity = oddOf(answer, massMove);
   if (held === null) {
     const odd = oddity ?? loss;
-    if (odd !== null) return { kind: 'begins', doubt: 'implausible', oddity: odd, believed: before };
+    const believed = isLoss(odd) ? before : new Map([...before, ...returned]);
+    if (odd !== null) return begun(odd, believed, now, massMove);
     if (now.size > 0 && isMoved(before, now, massMove))
       return { kind: 'begins', doubt: 'mass-move', oddity: null, believed: before };
     return { kind: 'none' };
   }
-  if (isBack(held, now, massMove.usual ?? 0)) return { kind: 'ends', back: true };
+  const isRepaired = isOfMany(held.oddity) && { isRepaired: true };
+  if (isBack(held, now, massMove.usual ?? 0)) return { kind: 'ends', back: true, ...isRepaired };
   if (isOfFault(held, now, massMove)) return { kind: 'stays', isFault: true };
-  if (oddity !== null) return { kind: 'begins', doubt: 'implausible', oddity, believed: held.believed };
-  return secondAnswer(held, answer);
+  const believed = new Map([...returned, ...held.believed]);
+  if (oddity !== null) return begun(isOfMany(held.oddity) ? held.oddity : oddity, believed, now, massMove);
+  const judgement = secondAnswer(held, answer, massMove.usual ?? 0);
+  return judgement.kind === 'ends' ? { ...judgement, ...isRepaired } : judgement;
+}
+
+function begun(oddity: Oddity, believed: SizePrices, now: SizePrices, massMove: KnownMassMove): Judgement {
+  const ofMany = isLoss(oddity) ? null : faultOf(believed, now, massMove);
+  return { kind: 'begins', doubt: 'implausible', oddity: ofMany ?? oddity, believed };
+}
+
+/** As what no market does the move from `believed` to `now` is one of many at present; null: it is not. Pure. */
+export function faultOf(
+  believed: SizePrices,
+  now: SizePrices,
+  { kind, factor }: Pick<KnownMassMove, 'kind' | 'factor'>,
+): FaultOfMany | null {
+  if (kind === 'one-price') return hasOnePrice(believed, now) ? 'one-price-of-many' : null;
+  const moved = factor === null ? null : levelOf(believed, now);
+  return moved !== null && Math.abs(moved - (factor ?? 0)) <= OF_FACTOR ? 'unit-of-many' : null;
 }
 
 /** What is odd about an answer; a move by the factor that the seller has accepted is not. */
@@ -128,8 +160,9 @@ function oddOf(
   answer: Omit<JudgedAnswer, 'sku'>,
   { usual, accepted }: Pick<KnownMassMove, 'usual' | 'accepted'>,
 ): Oddity | null {
-  const { before, now } = answer;
-  const oddity = oddityOf(before, now, usual ?? 0);
+  const { now, returned = NO_PRICES } = answer;
+  const oddity = hasJumped(returned, now) ? 'jump' : oddityOf(answer.before, now, usual ?? 0);
+  const before = new Map([...answer.before, ...returned]);
   if (oddity !== null) return isAccepted(before, now, accepted) ? null : oddity;
   return isAnotherProduct(answer) ? 'another-product' : null;
 }
@@ -144,25 +177,33 @@ function isMoved(before: SizePrices, now: SizePrices, { since, factor, accepted 
   return before.size > 0 ? !samePrices(before, now) : factor !== null;
 }
 
-/** Whether what is doubted has moved as nearly all do in masses, and no market does, or cannot be told from it. */
-function isOfFault(
-  { believed, oddity }: HeldDoubt,
-  now: SizePrices,
-  { kind, factor }: KnownMassMove,
-): boolean {
-  if (kind === 'one-price') return oddityOf(believed, now) === 'one-price';
-  if (factor === null || isLoss(oddity)) return false;
-  const moved = factorOf(believed, now);
-  return moved === null ? believed.size === 0 : Math.abs(moved - factor) <= OF_FACTOR;
+/**
+ * Whether what is doubted has moved as nearly all do in masses, and no market does, or cannot be told from it. What
+ * has is so until it is as before, also where others move so no longer; the seller may have accepted it meanwhile.
+ */
+function isOfFault({ believed, oddity }: HeldDoubt, now: SizePrices, massMove: KnownMassMove): boolean {
+  if (isLoss(oddity)) return false;
+  if (oddity === 'one-price-of-many' && hasOnePrice(believed, now)) return true;
+  if (oddity === 'unit-of-many') return isFar(believed, now) && !isAccepted(believed, now, massMove.accepted);
+  if (massMove.factor !== null && believed.size === 0) return true;
+  return faultOf(believed, now, massMove) !== null;
 }
 
 /**
- * An answer after a doubted one that is not odd beside it. APART_MINUTES later it ends the doubt, whatever its
- * numbers: what was doubted is their level. A loss that a report has told of meanwhile needs none.
+ * An answer after a doubted one that is not odd beside it. APART_MINUTES later it ends the doubt where it says about
+ * the same; other numbers are said for the first time, and what has only moved with many may move on. A loss that a
+ * report has told of meanwhile needs none.
  */
-function secondAnswer(held: HeldDoubt, { losses }: Pick<JudgedAnswer, 'losses'>): Judgement {
+function secondAnswer(
+  held: HeldDoubt,
+  { before, now, losses }: Omit<JudgedAnswer, 'sku'>,
+  usual: number,
+): Judgement {
   if (isLoss(held.oddity) && losses === 'told') return { kind: 'ends', back: false };
-  if (held.minutes < 0) return { kind: 'begins', ...held };
+  const { oddity, believed } = held;
+  const isOfNumbers = oddity !== null && !isLoss(oddity);
+  const isAnother = isOfNumbers && saysAnother({ doubted: before, believed }, now, usual);
+  if (held.minutes < 0 || isAnother) return { kind: 'begins', ...held };
   return held.minutes >= APART_MINUTES ? { kind: 'ends', back: false } : { kind: 'stays' };
 }
 
@@ -170,11 +211,15 @@ function secondAnswer(held: HeldDoubt, { losses }: Pick<JudgedAnswer, 'losses'>)
 function isBack({ oddity, believed }: HeldDoubt, now: SizePrices, usual: number): boolean {
   if (oddity === null || oddity === 'another-product') return samePrices(believed, now);
   if (isLoss(oddity) && lossOf(believed, now, 'all') !== null) return false;
+  // A size that was not there before is a multiple of the others.
+  if (oddity === 'unit-of-many' && isFar(believed, now)) return false;
   return oddityOf(believed, now, usual) === null;
 }
 
 const isAnotherProduct = ({ before, now, renamed }: Omit<JudgedAnswer, 'sku'>): boolean =>
   renamed && before.size > 0 && !samePrices(before, now);
+
+const NO_PRICES: SizePrices = new Map();
 
 /** What is known of a SKU before an answer. */
 export interface KnownSku {
@@ -206,15 +251,17 @@ export function judgedAnswers(
         prices.flatMap(({ size, price }) => (price === null ? [] : [[size, price] as const])),
       );
       const isUnpriced = result.kind === 'record' && now.size === 0;
-      return [result.sku, { now, before: new Map(now), isUnpriced }];
+      return [result.sku, { now, before: new Map(now), returned: new Map<string, number>(), isUnpriced }];
     }),
   );
-  for (const { sku, size, oldPrice } of differences) {
-    const before = records.get(sku)?.before;
+  for (const { sku, size, oldPrice, newPrice, lastPrices } of differences) {
+    const { before, returned } = records.get(sku) ?? {};
     if (oldPrice === null) before?.delete(size);
     else before?.set(size, oldPrice);
+    const last = lastPrices === undefined || newPrice === null ? null : farthest(lastPrices, newPrice);
+    if (last !== null) returned?.set(size, last);
   }
-  return [...records].map(([sku, { before, now, isUnpriced }]) => {
+  return [...records].map(([sku, { before, now, returned, isUnpriced }]) => {
     const { isOurs, vanished, vanishedMinutes, losses, sizesToCome } = known(sku);
     const isGone = before.size === 0 && vanished.size > 0;
     const held = isGone ? vanished : before;
@@ -223,6 +270,7 @@ export function judgedAnswers(
       sku,
       before: isOurs ? held : new Map(),
       now,
+      returned: isOurs ? returned : new Map(),
       renamed: renamed.has(sku),
       isReturn,
       isGone,
@@ -231,3 +279,7 @@ export function judgedAnswers(
     };
   });
 }
+
+/** The one of these prices that is furthest from this one: the last of them may be that of a wrong answer. */
+const farthest = (prices: readonly number[], from: number): number | null =>
+  prices.toSorted((a, b) => Math.abs(Math.log(a / from)) - Math.abs(Math.log(b / from))).at(-1) ?? null;

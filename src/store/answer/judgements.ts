@@ -7,7 +7,7 @@ import {
   type Judgement,
   type KnownMassMove,
 } from './doubts.ts';
-import { factorOf, isLoss, moveOf, type SizePrices } from './plausibility.ts';
+import { factorOf, hasJumped, isLoss, moveOf, type Oddity, type SizePrices } from './plausibility.ts';
 
 /*
  * An answer's SKUs, judged each by itself (doubts.ts), and what each shows of the market as a whole (move-counts.ts).
@@ -54,7 +54,7 @@ export function judgeAll(
       sku: answer.sku,
       judgement,
       confirmInMs: confirmIn(answer, judgement, held),
-      sample: sampleOf(answer, judgement, held, massMove.accepted),
+      sample: sampleOf(answer, judgement, held, massMove),
     };
   });
 }
@@ -85,15 +85,19 @@ export function undoubtedMoves(
 }
 
 function sampleOf(
-  { before, now, losses, isReturn = false }: JudgedAnswer,
+  { before, now, returned = new Map(), losses, isReturn = false, isGone = false }: JudgedAnswer,
   judgement: Judgement,
   held: HeldDoubt | null,
-  accepted: number | null,
+  { since, accepted }: Pick<KnownMassMove, 'since' | 'accepted'>,
 ): MarketSample | null {
   const back = judgement.kind === 'ends' && judgement.back;
   // A loss is counted once, and with those of others: by itself it is no number that is hardly a price.
   const isCounted = held !== null && isLoss(held.oddity) && now.size === 0;
-  if (before.size === 0 || back || isReturn || isCounted) return null;
+  // What is left of a fault that is over is none that begins.
+  const isLeft = since === null && judgement.kind === 'stays' && judgement.isFault === true;
+  // A single size that is offered again may cost what it likes, too.
+  const isReturned = !isGone && hasJumped(returned, now);
+  if (before.size === 0 || back || isReturn || isCounted || isLeft || isReturned) return null;
   const untold = losses === 'unusual';
   const begins =
     judgement.kind === 'begins' && judgement.doubt === 'implausible' && !isLoss(judgement.oddity);
@@ -104,13 +108,15 @@ function sampleOf(
     return { odd: false, onePrice: false, lost: false, untold, factor: null, move: null };
   return {
     odd: begins || stays,
-    onePrice: (begins ? judgement.oddity : stays && held.oddity) === 'one-price',
+    onePrice: (begins && isOnePrice(judgement.oddity)) || (stays && isOnePrice(held.oddity)),
     lost: now.size === 0,
     untold,
     factor: factorOf(held?.believed ?? before, now),
     move: moveOf(before, now),
   };
 }
+
+const isOnePrice = (oddity: Oddity | null) => oddity === 'one-price' || oddity === 'one-price-of-many';
 
 /** In how many milliseconds a second answer counts, which is asked for then; null: none is waited for. */
 function confirmIn(

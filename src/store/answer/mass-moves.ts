@@ -4,6 +4,7 @@ import { type Queryable, type Sql, transaction, type Tx } from '../connection/db
 import { awaitChanges, isLockNotAvailable } from '../connection/locks.ts';
 import { SNAPSHOT_REASON } from '../ledger/due.ts';
 import { APART_MINUTES, type KnownMassMove } from './doubts.ts';
+import { askDoubted, isFaultOver, keepFaults, PIECE } from './fault-doubts.ts';
 import type { SkuJudgement, UndoubtedMove } from './judgements.ts';
 import {
   FAULT_KINDS,
@@ -39,7 +40,7 @@ export async function followMoves(
   const begins = kind !== null && (since === null || (isFault(kind) && !isFault(known)));
   const ends = since !== null && kind === null && counts.areEnough(hour);
   if (begins || ends) {
-    const turned = begins ? await begin(sql, kind, hour) : await end(sql);
+    const turned = begins ? await begin(sql, kind, hour) : await end(sql, hour);
     // What has led to it shows nothing of what follows.
     if (turned !== null) counts.follow(begins);
     return turned;
@@ -95,15 +96,13 @@ async function doubtMeanwhile(sql: Sql, kind: MassMove['kind'], hourOfMoves: Hou
     if (!isLockNotAvailable(error)) throw error;
   });
   const skus = await doubtMoved(sql);
+  await keepFaults(sql);
   const { answers, implausible, move } = numbersOf(kind, hourOfMoves);
   await sql`
     update catalog_internal.mass_move set answers = ${answers}, implausible = ${implausible}, move = ${move}
     where since is not null and answers is null and ${unlocked(sql)}`;
   return skus;
 }
-
-/** SKUs that are doubted in one transaction, so that nobody waits long for the rows of the ledger. */
-const PIECE = 5000;
 
 /** Doubts every SKU that has moved within the hour, and has it asked again. Returns how many. */
 async function doubtMoved(sql: Sql): Promise<number> {
@@ -211,29 +210,17 @@ async function askLost(sql: Sql, since: Date): Promise<void> {
   }
 }
 
-/** Has doubted SKUs asked again that no second answer is waited for any longer: the fault is over. */
-async function askDoubted(sql: Sql): Promise<void> {
-  for (let after: string | null = ''; after !== null;) {
-    const [piece]: [{ last: string | null }] = await sql`
-      with doubted as materialized (
-        select sku from catalog_internal.due
-        where doubt is not null and doubted_at < clock_timestamp() - make_interval(mins => ${APART_MINUTES})
-          and due_at > clock_timestamp() and sku > ${after}
-        order by sku limit ${PIECE}
-      ),
-      marked as (select catalog_internal.mark_due(array_agg(sku order by sku), 'doubted') from doubted)
-      -- As above.
-      select (select max(sku) from doubted) as last, (select count(*) from marked)`;
-    after = piece.last;
-  }
-}
-
-async function end(sql: Sql): Promise<MassMoved | null> {
+async function end(sql: Sql, hourOfMoves: HourOfMoves): Promise<MassMoved | null> {
   const [going] = await sql<{ since: Date; kind: MassMove['kind'] }[]>`
     select since, kind from catalog_internal.mass_move where since is not null`;
+  const wasFault = isFault(going?.kind ?? null);
+  if (wasFault && !(await isFaultOver(sql, hourOfMoves.repairedSkus))) return null;
   // Before it is said, as what begins it.
   if (going?.kind === 'lost') await askLost(sql, going.since);
-  if (isFault(going?.kind ?? null)) await askDoubted(sql);
+  if (wasFault) {
+    await keepFaults(sql);
+    await askDoubted(sql);
+  }
   // What has led to it was found within the hour before. Prices that have moved far, and by nothing implausible, have
   // moved: that no delta has reported them is to be known.
   if (going !== undefined && going.kind !== 'far')

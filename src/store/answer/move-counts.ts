@@ -27,7 +27,7 @@ const SOME = 20;
 const IMPLAUSIBLE = { part: 0.01, few: 5 } as const;
 const LOST = { part: 0.25, few: 10 } as const;
 /** SKUs that are still implausible show that it goes on: one or two have moved so far by themselves. */
-const GOING_SKUS = 3;
+export const GOING_SKUS = 3;
 /** Implausible SKUs that show that all sizes have one price, and the part of all of them. */
 const ONE_PRICE = { skus: 8, part: 0.5 } as const;
 /**
@@ -70,6 +70,8 @@ export interface HourOfMoves {
   readonly move: number | null;
   /** What nearly all implausible SKUs have moved by, a natural logarithm; null: by no common factor. */
   readonly factor: number | null;
+  /** SKUs that had been doubted for what no market does, and no longer say so. */
+  readonly repairedSkus: number;
 }
 
 /** What no market does: no second answer is evidence of anything, it waits for the seller's word. */
@@ -88,6 +90,7 @@ export const NO_MOVES: HourOfMoves = {
   moves: 0,
   move: null,
   factor: null,
+  repairedSkus: 0,
 };
 
 /** The factor that nearly all of these have in common, where that is another unit's; null: none. Pure. */
@@ -131,6 +134,7 @@ interface Slice {
   readonly steps: Uint32Array;
   readonly factors: number[];
   readonly skus: Set<string>;
+  readonly repaired: Set<string>;
 }
 
 /** What one process has seen of the moves of the last hour. */
@@ -149,8 +153,10 @@ export class MoveCounts {
 
   note(judged: readonly SkuJudgement[]): void {
     const samples = judged.flatMap(({ sku, sample }) => (sample === null ? [] : [{ sku, ...sample }]));
-    if (samples.length === 0) return;
+    const repaired = judged.filter(({ judgement }) => judgement.kind === 'ends' && judgement.isRepaired);
+    if (samples.length + repaired.length === 0) return;
     const slice = this.#slice();
+    for (const { sku } of repaired.slice(0, MOST_KEPT)) slice.repaired.add(sku);
     for (const { sku, odd, onePrice, lost, untold, move, factor } of samples) {
       slice.answers += 1;
       if (odd && slice.skus.size < MOST_KEPT) slice.skus.add(sku);
@@ -182,6 +188,7 @@ export class MoveCounts {
       steps: new Uint32Array(STEPS),
       factors: [],
       skus: new Set(),
+      repaired: new Set(),
     };
     this.#slices.push(slice);
     return slice;
@@ -211,6 +218,7 @@ export class MoveCounts {
       moves,
       move: moves === 0 ? null : moveAt(step),
       factor: commonFactor(slices.flatMap(({ factors }) => factors)),
+      repairedSkus: new Set(slices.flatMap(({ repaired }) => [...repaired])).size,
     };
   }
 

@@ -11,7 +11,8 @@ export type SizePrices = ReadonlyMap<string, number>;
  * What is odd about an answer: hardly one of its sizes was there; one number stands for many sizes; a price is a
  * multiple of what it was; all are; the same prices are on other sizes; most have moved by much, and each in its own
  * way, as prices of another product would; a price is far from those of all other sizes; name and model are another
- * product's; all prices are gone, or those of most sizes, and nothing has told of it (lossOf).
+ * product's; all prices are gone, or those of most sizes, and nothing has told of it (lossOf). Of many: it has moved
+ * by the factor that nearly all do in masses, or to one price for all sizes as most do, which no market does.
  */
 export type Oddity =
   | 'other-sizes'
@@ -23,7 +24,11 @@ export type Oddity =
   | 'unlike-siblings'
   | 'another-product'
   | 'no-prices'
-  | 'few-sizes';
+  | 'few-sizes'
+  | FaultOfMany;
+
+/** What no market does: a second answer that says the same is no evidence, whatever other SKUs do meanwhile. */
+export type FaultOfMany = 'unit-of-many' | 'one-price-of-many';
 
 /**
  * Which losses are worth a second look: `all`, where a report of the delta would tell of each; `unusual`, where none
@@ -33,6 +38,9 @@ export type Losses = 'all' | 'unusual' | 'told';
 
 /** Whether what is odd is not a number that is there, but prices that are not. */
 export const isLoss = (oddity: Oddity | null): boolean => oddity === 'no-prices' || oddity === 'few-sizes';
+
+export const isOfMany = (oddity: Oddity | null): oddity is FaultOfMany =>
+  oddity === 'unit-of-many' || oddity === 'one-price-of-many';
 
 /** Factor between a price and the one before, up or down, from which it is a `jump`. */
 const JUMP = 3;
@@ -53,6 +61,8 @@ const PROFILES = [
   { sizes: 6, far: 0.15 },
 ] as const;
 const TIMES_USUAL = 3;
+/** A second answer says the same where no size is further (natural logarithm, or TIMES_USUAL) from what was doubted. */
+const SAME = 0.12;
 
 /** The mean of the two in the middle where none is; null of none. Pure. */
 export function median(numbers: readonly number[]): number | null {
@@ -74,13 +84,17 @@ export function oddityOf(before: SizePrices, now: SizePrices, usual = 0): Oddity
   });
   const logs = kept.map(({ log }) => log);
   if (otherSizes(before, now, kept.length)) return 'other-sizes';
-  if (onePrice(before, now)) return 'one-price';
-  if (logs.some((log) => Math.abs(log) >= Math.log(JUMP))) return 'jump';
+  if (hasOnePrice(before, now)) return 'one-price';
+  if (hasJumped(before, now)) return 'jump';
   if (Math.abs(median(logs) ?? 0) >= Math.log(LEVEL)) return 'another-level';
   if (shuffled(kept)) return 'shuffled';
   if (anotherProfile(logs, usual)) return 'another-profile';
   return unlikeSiblings(before, now) ? 'unlike-siblings' : null;
 }
+
+/** Whether a size is three times as dear as it was, or a third of it. */
+export const hasJumped = (before: SizePrices, now: SizePrices): boolean =>
+  [...now].some(([size, price]) => Math.abs(Math.log(price / (before.get(size) ?? price))) >= Math.log(JUMP));
 
 /**
  * Whether `now` has lost all prices of `before`, or those of most sizes. Where losses are told by nobody, single
@@ -98,7 +112,8 @@ export function lossOf(before: SizePrices, now: SizePrices, losses: Losses): Odd
 const otherSizes = (before: SizePrices, now: SizePrices, kept: number): boolean =>
   Math.min(before.size, now.size) >= FEW && kept * 3 < Math.min(before.size, now.size);
 
-const onePrice = (before: SizePrices, now: SizePrices): boolean =>
+/** Whether there is one number for all sizes, where there were several before. */
+export const hasOnePrice = (before: SizePrices, now: SizePrices): boolean =>
   now.size >= FEW && new Set(now.values()).size === 1 && new Set(before.values()).size >= FEW;
 
 interface Kept {
@@ -126,12 +141,12 @@ function anotherProfile(logs: readonly number[], usual: number): boolean {
   return (off[Math.floor(off.length * 0.7)] ?? 0) >= Math.max(profile.far, TIMES_USUAL * usual);
 }
 
-/** A size that has no price before is judged by those that `now` has for the others. */
+/** A size that has no price before is judged by those that `now` has, or where these are few by those before. */
 function unlikeSiblings(before: SizePrices, now: SizePrices): boolean {
-  if (now.size < FEW || now.size === before.size) return false;
-  const level = Math.log(median([...now.values()]) ?? 1);
+  const level = median([...(now.size < FEW ? before : now).values()]);
+  if (level === null) return false;
   return [...now].some(
-    ([size, price]) => !before.has(size) && Math.abs(Math.log(price) - level) >= Math.log(UNLIKE),
+    ([size, price]) => !before.has(size) && Math.abs(Math.log(price / level)) >= Math.log(UNLIKE),
   );
 }
 
@@ -147,6 +162,39 @@ export function factorOf(before: SizePrices, now: SizePrices): number | null {
     return old === undefined ? [] : [Math.log(price / old)];
   });
   return median(logs);
+}
+
+/** The same, or where no size is in both, by how much the medians of all have; null where one has none. */
+export function levelOf(before: SizePrices, now: SizePrices): number | null {
+  const [old, present] = [median([...before.values()]), median([...now.values()])];
+  return factorOf(before, now) ?? (old === null || present === null ? null : Math.log(present / old));
+}
+
+/** Whether a size is a multiple of what it was, or one that was not there of the median of those that were. */
+export function isFar(before: SizePrices, now: SizePrices): boolean {
+  const level = median([...before.values()]);
+  return [...now].some(([size, price]) => {
+    const old = before.get(size);
+    const [from, far] = old === undefined ? [level, UNLIKE] : [old, JUMP];
+    return from !== null && Math.abs(Math.log(price / from)) >= Math.log(far);
+  });
+}
+
+/**
+ * Whether `now` has a price, of a size that is in `doubted`, that is near neither to that nor to what was believed:
+ * said for the first time. Pure.
+ */
+export function saysAnother(
+  { doubted, believed }: Readonly<Record<'doubted' | 'believed', SizePrices>>,
+  now: SizePrices,
+  usual: number,
+): boolean {
+  const far = Math.max(SAME, TIMES_USUAL * usual);
+  const isFrom = (price: number, other: number) => Math.abs(Math.log(price / other)) > far;
+  return [...now].some(([size, price]) => {
+    const [said, old] = [doubted.get(size), believed.get(size)];
+    return said !== undefined && isFrom(price, said) && (old === undefined || isFrom(price, old));
+  });
 }
 
 /** The median of how far the sizes that moved have moved. */

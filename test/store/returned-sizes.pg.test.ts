@@ -1,0 +1,96 @@
+import { describe, expect, test } from 'vitest';
+import { readDoubts } from '../../src/store/answer/mass-moves.ts';
+import { adoptAccount } from '../../src/store/setup/account.ts';
+import { daemon, doubting } from './doubting.ts';
+import { found, knownSkus, useStore } from './support.ts';
+
+/* A size sells out, and is offered again: it is compared with what it cost before. */
+
+const store = useStore();
+const { answer, passMinutes, seen } = doubting(store);
+
+type Prices = Readonly<Record<string, number | null>>;
+
+async function known(prices: Prices): Promise<void> {
+  const { sql } = store;
+  await sql`update catalog_internal.sync set manifest_applied_at = now(), snapshot_generated_at = now(), delta_checked_at = now()`;
+  await knownSkus(sql, ['A']);
+  await answer([found('A', prices)]);
+}
+
+describe('a size that is offered again', () => {
+  test.each<[string, Prices, Prices, Prices]>([
+    ['of two', { 9: 4000, 10: 4200 }, { 10: 4200 }, { 9: 400_000, 10: 4200 }],
+    [
+      'of two, its entry without a price',
+      { 9: 4000, 10: 4200 },
+      { 9: null, 10: 4200 },
+      { 9: 14_000, 10: 4200 },
+    ],
+    ['of two, cheaper', { 9: 4000, 10: 4200 }, { 10: 4200 }, { 9: 1300, 10: 4200 }],
+    [
+      'of many, as dear as others',
+      { 7: 1500, 8: 4000, 9: 4100, 10: 4200 },
+      { 8: 4000, 9: 4100, 10: 4200 },
+      { 7: 5000, 8: 4000, 9: 4100, 10: 4200 },
+    ],
+  ])('at three times its last price, or a third, is doubted: %s', async (_, before, without, now) => {
+    await known(before);
+    await answer([found('A', without)]);
+    expect((await answer([found('A', now)])).doubted).toEqual([{ sku: 'A', oddity: 'jump' }]);
+    await answer([found('A', now)]);
+    expect(await seen('A')).toMatchObject({ doubt: 'implausible', actionable: false });
+    await passMinutes(6);
+    await answer([found('A', now)]);
+    expect(await seen('A')).toMatchObject({ doubt: null, actionable: true });
+  });
+
+  test('about as before is not, nor does one at its old price leave a doubt', async () => {
+    await known({ 9: 4000, 10: 4200 });
+    await answer([found('A', { 10: 4200 })]);
+    expect((await answer([found('A', { 9: 8000, 10: 4200 })])).doubted).toEqual([]);
+    await answer([found('A', { 10: 4200 })]);
+    await answer([found('A', { 9: 40_000, 10: 4200 })]);
+    await answer([found('A', { 9: 40_000, 10: 4200 })]);
+    expect(await seen('A')).toMatchObject({ doubt: 'implausible' });
+    await answer([found('A', { 9: 4100, 10: 4200 })]);
+    expect(await seen('A')).toMatchObject({ doubt: null });
+  });
+
+  test('is compared with what it cost before a wrong price that was there for one answer, too', async () => {
+    const wrong = { 9: 400_000, 10: 4200 };
+    await known({ 9: 4000, 10: 4200 });
+    for (let time = 0; time < 3; time += 1) {
+      expect((await answer([found('A', wrong)])).doubted).toHaveLength(1);
+      await answer([found('A', { 10: 4200 })]);
+      expect(await seen('A')).toMatchObject({ doubt: null });
+    }
+  });
+
+  test('is so, too, where the SKU was without any price meanwhile', async () => {
+    const wrong = { 9: 400_000, 10: 4200 };
+    await known({ 9: 4000, 10: 4200 });
+    await answer([found('A', wrong)]);
+    await answer([found('A', { 10: 4200 })]);
+    await answer([found('A', {})]);
+    expect((await answer([found('A', wrong)])).doubted).toEqual([{ sku: 'A', oddity: 'jump' }]);
+    expect(await seen('A')).toMatchObject({ doubt: 'implausible', actionable: false });
+  });
+
+  test('tells nothing of moves in masses: it may cost what it likes', async () => {
+    const moves = daemon();
+    await known({ 9: 4000, 10: 4200 });
+    await answer([found('A', { 10: 4200 })]);
+    await answer([found('A', { 9: 40_000, 10: 4200 })], moves);
+    expect(moves.hour()).toMatchObject({ answers: 0, implausible: 0 });
+    expect(await readDoubts(store.sql)).toMatchObject({ implausible: 1 });
+  });
+
+  test("is not compared with another account's prices", async () => {
+    await known({ 7: 1500, 8: 4000, 9: 4100, 10: 4200 });
+    await answer([found('A', { 8: 4000, 9: 4100, 10: 4200 })]);
+    await adoptAccount(store.sql, { baseUrl: 'https://other.example', apiKey: 'k' });
+    const applied = await answer([found('A', { 7: 5000, 8: 4000, 9: 4100, 10: 4200 })]);
+    expect(applied.doubted).toEqual([]);
+  });
+});
