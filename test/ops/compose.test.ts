@@ -94,7 +94,7 @@ test('every variable of our own services is a setting, and has a value that the 
     const env = Object.fromEntries(
       Object.entries(environment).map(([variable, value]) => [
         variable,
-        value.replace(/^\$\{\w+:-(.*)\}$/, '$1') || 'https://partner.example',
+        value.replace(/\$\{\w+:-(.*?)\}/, '$1') || 'https://partner.example',
       ]),
     );
     if (Object.keys(env).length === 0) continue;

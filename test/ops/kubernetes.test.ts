@@ -95,7 +95,7 @@ const [service, monitor] = parseAllDocuments(text('kubernetes/service-monitor.ya
   document.toJS(),
 ) as unknown[];
 const deployment = codeBlocks('yaml')
-  .map((block) => parse(block.text) as Deployment)
+  .map((block) => parse(block.text, { logLevel: 'error' }) as Deployment)
   .find(({ kind }) => kind === 'Deployment');
 
 test('the PrometheusRule has the shipped rules, all of them and unchanged', () => {
