@@ -41,4 +41,24 @@ export const OPERATIONS: readonly Mutant[] = [
     ['test/ops/compose-settings.test.ts'],
     ['compose: mounts stay unreadable', 'chmod -R a+rX ../postgres ../prometheus ../grafana\n', ''],
   ),
+  ...faultsOf(
+    'Dockerfile',
+    ['test/ops/compose.test.ts'],
+    ['image: the value of an option is the command', '/^--env-file(=|$)/{/=/!n;$s/.*/run/p;d};', ''],
+    ['image: any argument is the command', 'd};p;q', 'd};p'],
+    ['image: without a command nobody asks the daemon', '/\\.js$/!d;$s/.*/run/p;d}', 'd}'],
+    ['image: a program that is not ours is a daemon', '/\\.js$/!d;$s', '$s'],
+  ),
+  ...faultsOf(
+    'Dockerfile',
+    ['test/ops/images.test.ts'],
+    ['image: has no IPv6', 'HTTP_HOST=::', 'HTTP_HOST=0.0.0.0'],
+  ),
+  ...faultsOf(
+    'src/daemon/http/listen.ts',
+    ['test/daemon/listen.test.ts'],
+    ['listen: without IPv6 there is no server', 'host !== EVERY || !NO', 'true || !NO'],
+    ['listen: another address takes the place of any', 'host !== EVERY || ', ''],
+    ['listen: whatever fails is IPv6', ' || !NO_IPV6.has(errorCode(error))', ''],
+  ),
 ];
