@@ -131,7 +131,9 @@ test('the NetworkPolicy is for these pods, and lets in only who is named, to the
   expect(policy?.spec.podSelector).toEqual(deployment?.spec.selector);
   expect(policy?.spec.policyTypes).toEqual(['Ingress', 'Egress']);
   for (const { from, ports } of policy?.spec.ingress ?? []) {
-    expect(from?.length).toBeGreaterThan(0);
+    // Prometheus, and for HTTP_ALLOWED_HOSTS the Ingress.
+    const env = deployment?.spec.template.spec.containers[0]?.env ?? [];
+    expect(from?.length).toBe(env.some(({ name }) => name === 'HTTP_ALLOWED_HOSTS') ? 2 : 1);
     expect(ports.map(({ port }) => port)).toEqual([
       deployment?.spec.template.spec.containers[0]?.ports[0]?.containerPort,
     ]);
