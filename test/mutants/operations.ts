@@ -61,4 +61,27 @@ export const OPERATIONS: readonly Mutant[] = [
     ['listen: another address takes the place of any', 'host !== EVERY || ', ''],
     ['listen: whatever fails is IPv6', ' || !NO_IPV6.has(errorCode(error))', ''],
   ),
+  ...faultsOf(
+    'ops/prometheus/recording.yml',
+    ['test/ops/rules.test.ts'],
+    [
+      'freshness: what each call takes is a breach',
+      '6 / (6 + max by (job, price_source) (catalog_mirror_price_age_target_seconds))',
+      '0 / (6 + max by (job, price_source) (catalog_mirror_price_age_target_seconds))',
+    ],
+    [
+      'freshness: without a known target there is no alert',
+      '                  or 0 * max by (job, price_source) (catalog_mirror_fresh_skus)\n',
+      '',
+    ],
+  ),
+  ...faultsOf(
+    'src/telemetry/metrics/mirror-metrics.ts',
+    ['test/telemetry/metrics.test.ts'],
+    [
+      'freshness: the target of live prices is that of the others',
+      'value: targets.liveSeconds',
+      'value: targets.snapshotSeconds',
+    ],
+  ),
 ];
