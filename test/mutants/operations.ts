@@ -84,4 +84,26 @@ export const OPERATIONS: readonly Mutant[] = [
       'value: targets.snapshotSeconds',
     ],
   ),
+  ...faultsOf(
+    'docs/steering.md',
+    ['test/docs/drop.pg.test.ts'],
+    ['drop: SKUs that it has listed stay', 'AND b.weight IS NULL AND', 'AND b.weight < 0 AND'],
+    [
+      'drop: what somebody has changed since is taken back',
+      "b.weight IS NOT NULL AND w.note = 'drop'",
+      'b.weight IS NOT NULL',
+    ],
+    ['drop: the note of a listed SKU is lost', ', note = b.note\n', '\n'],
+  ),
+  ...faultsOf(
+    'src/cli/doctor/report.ts',
+    ['test/doctor/json.test.ts'],
+    ['doctor: Docker keeps the quotes of a name', ': `${name}=${value}`', ": `${name}='${value}'`"],
+    ['doctor: a name is read in another way by systemd', '[\\\\\\p{Cc}]', '\\p{Cc}'],
+  ),
+  ...faultsOf(
+    'src/cli/refresh.ts',
+    ['test/cli/arguments.test.ts'],
+    ['refresh: the whole catalog is due beside one SKU', 'positionals.length > 0 && given.has(option)', 'false'],
+  ),
 ];
