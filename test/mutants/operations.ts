@@ -104,6 +104,24 @@ export const OPERATIONS: readonly Mutant[] = [
   ...faultsOf(
     'src/cli/refresh.ts',
     ['test/cli/arguments.test.ts'],
-    ['refresh: the whole catalog is due beside one SKU', 'positionals.length > 0 && given.has(option)', 'false'],
+    [
+      'refresh: the whole catalog is due beside one SKU',
+      'positionals.length > 0 && given.has(option)',
+      'false',
+    ],
+  ),
+  ...faultsOf(
+    'ops/prometheus/alerts.yml',
+    ['test/ops/rules.test.ts'],
+    [
+      'absent: a target that comes and goes is never absent for long',
+      'max_over_time(up{job=~"(.+/)?catalog-mirror.*"}[10m])',
+      'up{job=~"(.+/)?catalog-mirror.*"}',
+    ],
+    [
+      'live: a pause is an outage',
+      'live-outage|live-deferred"}) == 1\n            unless on (job) (catalog_mirror:paused == 1)',
+      'live-outage|live-deferred"}) == 1',
+    ],
   ),
 ];
