@@ -179,7 +179,7 @@ test('after the lines of ops/secrets/README.md every container’s user can read
       cwd: folder,
       encoding: 'utf8',
     });
-    expect([unreadable, closed], mount).toEqual(['', '']);
+    expect([unreadable, closed], `mount ${mount}`).toEqual(['', '']);
   }
   expect(statSync(join(folder, 'ops/secrets')).mode & 0o077).toBe(0);
   // The trial needs no secrets, and so not that page.

@@ -160,7 +160,10 @@ test('the image’s health check asks the sandbox or the daemon where that is wh
     ['--once'],
     [],
   ])
-    expect(await healthOf(args, closed.address.port), args.join(' ')).toEqual({ said: 'daemon\n', code: 1 });
+    expect(await healthOf(args, closed.address.port), `of ${args.join(' ')}`).toEqual({
+      said: 'daemon\n',
+      code: 1,
+    });
   for (const args of [
     ['follow', '--name', 'shop', '--webhook', 'https://shop.example'],
     ['follow', '--name', 'sandbox'],
@@ -168,7 +171,7 @@ test('the image’s health check asks the sandbox or the daemon where that is wh
     ['status', '--watch'],
     ['show', 'run'],
   ])
-    expect(await healthOf(args, closed.address.port), args.join(' ')).toEqual({ said: '', code: 0 });
+    expect(await healthOf(args, closed.address.port), `of ${args.join(' ')}`).toEqual({ said: '', code: 0 });
 });
 
 test('and of a container whose first process is an init, or the command of its PATH, or another program', async () => {

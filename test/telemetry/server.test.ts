@@ -218,7 +218,7 @@ test('every address, as in the image, is one of IPv4 and of IPv6', async () => {
     .map(({ address, family }) => (family === 'IPv6' ? `[${address}]` : address));
   expect(loopbacks).toContain('127.0.0.1');
   for (const address of loopbacks)
-    expect((await fetch(`http://${address}:${server.port}/livez`)).status, address).toBe(200);
+    expect((await fetch(`http://${address}:${server.port}/livez`)).status, `at ${address}`).toBe(200);
 });
 
 test('close ends although a client holds its connection open; a second close is harmless', async () => {
