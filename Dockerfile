@@ -34,7 +34,7 @@ RUN chmod -R a+rX . && \
 FROM ${NODE_IMAGE}
 WORKDIR /app
 ENV NODE_ENV=production \
-    HTTP_HOST=0.0.0.0
+    HTTP_HOST=::
 # The most stable layers come first, so that an update downloads little.
 COPY --from=app /app/node_modules ./node_modules
 COPY --from=app /app/package.json /app/LICENSE ./
@@ -46,12 +46,14 @@ COPY --from=app /usr/local/bin/catalog-mirror /usr/local/bin/catalog-mirror
 USER 10001:10001
 EXPOSE 9464
 # --start-interval, without which a daemon counts as starting for half a minute, needs Docker 25 or newer to build.
-# Process 1 tells what the container runs: the daemon, the sandbox on its usual port, or another command (follow), which listens nowhere.
+# The arguments of process 1 tell what the container runs: the daemon (also without a command), the sandbox on its usual port, or
+# another command (follow), which listens nowhere. Only the command counts, the first word that is neither --env-file nor its value.
 HEALTHCHECK --interval=30s --timeout=10s --start-period=60s --start-interval=2s --retries=3 \
-    CMD if grep -qaz '^sandbox$' /proc/1/cmdline; then \
-        exec node -e "fetch('http://127.0.0.1:8080/sandbox/state').then((r) => process.exit([200, 401].includes(r.status) ? 0 : 1), () => process.exit(1))"; \
-    fi; \
-    if grep -qaz '^run$' /proc/1/cmdline; then exec node dist/main.js healthcheck; fi
+    CMD case "$(tr '\0' '\n' </proc/1/cmdline | \
+        sed -nE '1,/(^|\/)dist\/(main|bin)\.js$/{/\.js$/!d;$s/.*/run/p;d};/^--env-file(=|$)/{/=/!n;$s/.*/run/p;d};p;q')" in \
+        sandbox) exec node -e "fetch('http://127.0.0.1:8080/sandbox/state').then((r) => process.exit([200, 401].includes(r.status) ? 0 : 1), () => process.exit(1))";; \
+        run | -*) exec node dist/main.js healthcheck;; \
+    esac
 # Exec form: node is process 1 and receives SIGTERM itself. With Node's default semi-space of 16 MB a manifest takes 40 MB more.
 # SIGUSR1 opens no debugger.
 ENTRYPOINT ["node", "--max-semi-space-size=4", "--disable-sigusr1", "--", "dist/main.js"]

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { UsageError } from '../src/cli/command.ts';
 import { takeEnvFiles } from '../src/cli/env-file.ts';
-import { addedByFiles, parseEnvFile, readEnvFiles } from '../src/config/environment.ts';
+import { addedByFiles, backslashWarnings, parseEnvFile, readEnvFiles } from '../src/config/environment.ts';
 
 const valuesOf = (text: string) => Object.fromEntries(parseEnvFile(text).values);
 
@@ -47,6 +47,17 @@ describe('an environment file', () => {
       'bad: EIO',
     ]);
   });
+});
+
+test('a backslash in the value of a file is told by the variable, as systemd reads it otherwise', () => {
+  const env = { SECRET: String.raw`can\ary`, END: 'canary\\', PLAIN: 'a/b', OF_THE_SHELL: 'a\\b' };
+  const fileOf = (name: string) => (name === 'OF_THE_SHELL' ? null : 'mirror.env');
+  const found = backslashWarnings(env, fileOf);
+  expect(found.map(({ variable }) => variable)).toEqual(['SECRET', 'END']);
+  for (const { variable, text } of found) {
+    expect(text).toContain(`${variable} of mirror.env has a backslash`);
+    expect(text).not.toContain('ary');
+  }
 });
 
 describe('what files add to the environment', () => {

@@ -36,7 +36,9 @@ export function environmentExample(): string {
     '# Settings of catalog-mirror. Copy this file, and fill in what is required:',
     '#   cp .env.example mirror.env && chmod 600 mirror.env',
     '#   catalog-mirror run --env-file mirror.env, docker run --env-file mirror.env …, or EnvironmentFile= of systemd.',
-    '# A value is the rest of its line; leave out quotes, which Docker keeps.',
+    '# For compose copy it to .env beside docker-compose.yml, and leave the credentials in their files (docs/running.md).',
+    '# A value is the rest of its line; leave out quotes, which Docker keeps. systemd takes a backslash for an escape, and at',
+    "# a line's end for a continuation: give a secret that has one as a file, by NAME_FILE.",
     '# What is commented out has the default that is shown. `npm run docs` writes this file.',
   ];
   return `${[head.join('\n'), ...Object.entries<Setting>(SETTINGS).map(entry)].join('\n\n')}\n`;

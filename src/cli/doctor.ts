@@ -1,5 +1,5 @@
 import { resolve } from 'node:path';
-import { type Config, loadConfig, processSources } from '../config/config.ts';
+import { type Config, envFileOf, loadConfig, processSources } from '../config/config.ts';
 import { systemClock } from '../lib/clock.ts';
 import { shownJson } from '../lib/json.ts';
 import { readPace } from '../pace/ledger.ts';
@@ -19,6 +19,7 @@ import { fail, type CheckResult, skipped, warn } from './doctor/check.ts';
 import {
   checkCredential,
   judgeAccount,
+  judgeEnvironment,
   judgeScope,
   judgeSettings,
   judgeShare,
@@ -107,7 +108,7 @@ async function examine(config: Config, most: number): Promise<Report> {
   const notReached = reachable ? [] : [skipped('partner', 'the base URL cannot be used')];
   return {
     findings: [
-      ...config.warnings.map((text) => warn('environment', text, 'correct the name, or remove the variable')),
+      ...judgeEnvironment(config.warnings, processSources.env, envFileOf),
       ...checkCredential(config),
       ...findings,
       ...redis,

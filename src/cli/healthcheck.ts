@@ -1,5 +1,6 @@
 import { request } from 'undici';
 import { loadConfig, processSources } from '../config/config.ts';
+import { reachedAt } from '../daemon/http/listen.ts';
 import { systemClock } from '../lib/clock.ts';
 import { errorCode } from '../lib/errors.ts';
 import { type Command, EXIT } from './command.ts';
@@ -38,8 +39,7 @@ export const healthcheck: Command = {
   positionals: false,
   async run({ print }) {
     const { http } = loadConfig(processSources.env, processSources.readFile, { need: 'http' });
-    // Listening on every address means answering on loopback too.
-    const host = http.host === '0.0.0.0' || http.host === '::' ? '127.0.0.1' : http.host;
+    const host = reachedAt(http.host);
     const url = `http://${host.includes(':') ? `[${host}]` : host}:${http.port}/livez`;
     try {
       const { status, text } = await ask(url);

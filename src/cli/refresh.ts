@@ -125,6 +125,9 @@ function wantedBy({ values, positionals, given }: Arguments) {
     problems.push('expected SKUs, --accept, --manifest, --all or --metadata');
   const accept = values['accept'] === true;
   if (accept && Object.keys(values).length > 1) problems.push('--accept: expected no other option with it');
+  for (const option of ['all', 'metadata'])
+    if (positionals.length > 0 && given.has(option))
+      problems.push(`--${option}: expected no SKUs with it, as it is of all`);
   const acceptShrink = values['accept-shrink'] === true;
   if (acceptShrink && !given.has('manifest')) problems.push('--accept-shrink: expected --manifest with it');
   if (problems.length > 0) throw new UsageError(problems);

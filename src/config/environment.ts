@@ -74,9 +74,10 @@ const NAME = /^[A-Za-z_][A-Za-z0-9_]*$/;
 const QUOTES = ['"', "'"];
 
 /**
- * Reads the lines of an environment file as Docker and systemd both read them: `NAME=value`, blank lines, and
- * comments that begin a line. A value is what stands behind the sign, without blanks around it; quotes around the
- * whole of it are dropped. Nothing else has a meaning: no escapes, no `$`, and a `#` inside a value is part of it.
+ * Reads the lines of an environment file, as Docker and systemd both read them but for a backslash
+ * (`backslashWarnings`): `NAME=value`, blank lines, and comments that begin a line. A value is what stands behind the
+ * sign, without blanks around it; quotes around the whole of it are dropped. Nothing else has a meaning: no escapes, no
+ * `$`, and a `#` inside a value is part of it.
  */
 export function parseEnvFile(text: string): EnvFile {
   const values = new Map<string, string>();
@@ -105,6 +106,22 @@ function unquoted(value: string): string | null {
   const quote = QUOTES.find((each) => value.startsWith(each));
   if (quote === undefined) return value;
   return value.length > 1 && value.endsWith(quote) ? value.slice(1, -1) : null;
+}
+
+/**
+ * Variables from files (`fileOf`) that systemd's EnvironmentFile= reads otherwise than Docker and this program: it
+ * drops a backslash, and joins a line that ends in one with the next. The value is not named: it may be a secret.
+ */
+export function backslashWarnings(
+  env: Environment,
+  fileOf: (variable: string) => string | null,
+): { readonly variable: string; readonly text: string }[] {
+  return Object.entries(env).flatMap(([variable, value]) => {
+    const file = value?.includes('\\') === true ? fileOf(variable) : null;
+    if (file === null) return [];
+    const text = `${variable} of ${file} has a backslash, which EnvironmentFile= of systemd takes for an escape`;
+    return [{ variable, text }];
+  });
 }
 
 const UNREADABLE: Readonly<Record<string, string>> = {

@@ -19,7 +19,8 @@ export const SERVER_SETTINGS = {
     path: 'http.host',
     rule: pattern('a host name or address', /^[^\s/]+$/),
     default: '127.0.0.1',
-    meaning: 'address of the metrics and health server',
+    meaning:
+      'address of the metrics and health server; `::`: every address, of IPv6 and IPv4, in the image the default',
   },
   HTTP_PORT: {
     path: 'http.port',

@@ -7,6 +7,7 @@ import { type Log, throttled } from '../telemetry/log/logger.ts';
 import { createLogThrottle } from '../telemetry/log/throttle.ts';
 import { createConnections } from './http/connections.ts';
 import { createGate, type Gate, type GateOptions } from './http/gate.ts';
+import { listenOn, reachedAt } from './http/listen.ts';
 import {
   type Answer,
   brief,
@@ -47,7 +48,7 @@ export class ListenError extends Error {
 
 /** Where a browser on this host finds the status page of a server that listens on `host`. */
 export function pageUrl(host: string, port: number): string {
-  const reached = host === '0.0.0.0' ? '127.0.0.1' : host === '::' ? '::1' : host;
+  const reached = reachedAt(host);
   return `http://${reached.includes(':') ? `[${reached}]` : reached}:${port}/`;
 }
 
@@ -154,9 +155,8 @@ export async function startHttpServer(options: HttpServerOptions): Promise<HttpS
   // Longer than an answer may take: a connection on which nothing moves is one whose answers nobody reads. Node.js
   // lets a write that is stuck pass once, so it is held for twice as long at most.
   server.setTimeout(LONGEST_ANSWER_MS + 1000);
-  server.listen(port, host);
   try {
-    await once(server, 'listening');
+    await listenOn(server, port, host);
   } catch (error) {
     throw new ListenError(host, port, error);
   }

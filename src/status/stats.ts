@@ -1,6 +1,7 @@
 import type { PaceStatus } from '../pace/view.ts';
 import type { Doubt } from '../store/answer/doubts.ts';
 import type { DeltaAudit } from '../store/catalog/audit.ts';
+import type { Targets } from '../store/catalog/sync-state.ts';
 import type { FollowerNow } from '../store/history/follower-list.ts';
 import type { TaskState } from '../store/ledger/tasks.ts';
 import type { IncidentCause } from '../store/live/incident.ts';
@@ -48,6 +49,8 @@ export interface MirrorStats extends CatalogCounts {
   /** Those who follow with a name (`catalog-mirror follow`). */
   readonly followers: readonly FollowerNow[];
   readonly tasks: readonly TaskState[];
+  /** Ages within which prices count as fresh. */
+  readonly targets: Pick<Targets, 'liveSeconds' | 'snapshotSeconds'>;
 }
 
 /**
@@ -55,7 +58,7 @@ export interface MirrorStats extends CatalogCounts {
  * call until one is learned. Pure.
  */
 export function statsOf(
-  { sync, tasks, pace, doubts, unsteadyColumns }: Facts,
+  { sync, tasks, pace, doubts, unsteadyColumns, targets }: Facts,
   counts: CatalogCounts,
   plan: LivePlan,
   found: Pick<MirrorStats, 'deltaAudit' | 'calibration' | 'hints' | 'refreshes' | 'promises' | 'followers'>,
@@ -74,6 +77,7 @@ export function statsOf(
     doubted: { implausible: doubts.implausible, 'mass-move': doubts.massMoved },
     unsteadyColumns,
     tasks,
+    targets,
     live: {
       computedPerMinute: plan.computed,
       ceilingPerMinute: plan.ceiling.perMinute,

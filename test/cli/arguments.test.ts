@@ -124,6 +124,15 @@ describe('refresh takes no word for a SKU that is hardly one: it would be mirror
     expect(refresh.problemsOf?.(args)).toEqual([said]);
   });
 
+  test('nor SKUs beside what is of the whole catalog', () => {
+    for (const option of ['--all', '--metadata']) {
+      const args = readArguments(refresh, ['DD1391-100', option]);
+      expect(refresh.problemsOf?.(args)).toEqual([`${option}: expected no SKUs with it, as it is of all`]);
+      expect(refresh.problemsOf?.(readArguments(refresh, [option]))).toEqual([]);
+    }
+    expect(refresh.problemsOf?.(readArguments(refresh, ['DD1391-100', '--manifest']))).toEqual([]);
+  });
+
   test('but one with a blank in it', () => {
     expect(refresh.problemsOf?.(readArguments(refresh, ['AIR 1 2']))).toEqual([]);
   });

@@ -27,7 +27,7 @@ describe.concurrent('catalog-mirror config', () => {
     const { expect } = context;
     const path = await fileWith(
       context,
-      `${REQUIRED}DATABASE_URL=postgres://mirror:url-canary@db/mirror\nDELTA_INTERVAL=7m\nBULK_MAX_SKUS=50\nPARTNER_RATE_LIMTI=3\n`,
+      `${REQUIRED}DATABASE_URL=postgres://mirror:url-canary@db/mirror\nDELTA_INTERVAL=7m\nBULK_MAX_SKUS=50\nPARTNER_RATE_LIMTI=3\nMIRROR_NAME=back\\slash\n`,
     );
     const env = { DELTA_INTERVAL: '9m' };
     const ran = [
@@ -48,6 +48,7 @@ describe.concurrent('catalog-mirror config', () => {
       });
       expect((JSON.parse(stdout) as { warnings: string[] }).warnings).toEqual([
         expect.stringContaining('PARTNER_RATE_LIMTI is not a variable'),
+        expect.stringContaining(`MIRROR_NAME of ${path} has a backslash`),
       ]);
     }
     const { stdout } = await runProgram(['config', '--env-file', path], env);

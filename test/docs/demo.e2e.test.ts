@@ -37,6 +37,7 @@ afterAll(async () => {
 /** What a block's statements may need to be: only what changes rights is the owner's. */
 function roleOf(block: string): string | null {
   if (/^GRANT\b/m.test(block)) return null;
+  if (/\bshop\./.test(block)) return 'your_service';
   const steers = /catalog\.(?:watchlist|scope|take_request|refresh\()/.test(block);
   if (steers && /\bFROM catalog\.(?:products|prices)\b/.test(block)) return 'your_service';
   return steers ? 'catalog_watcher' : 'catalog_reader';
@@ -65,7 +66,11 @@ async function rowsFound(block: string): Promise<number[]> {
   let found: number[] = [];
   const attempt = sql.begin(async (tx) => {
     await tx.unsafe('create role your_service in role catalog_reader, catalog_watcher');
+    await tx.unsafe('create schema shop authorization your_service');
     if (role !== null) await tx.unsafe(`set local role ${role}`);
+    // What an earlier block of the page has made.
+    for (const [, table] of block.matchAll(/^DROP TABLE (\S+);/gm))
+      await tx.unsafe(statements.find(({ text }) => text.includes(`CREATE TABLE ${table} AS`))?.text ?? '');
     const results = (await tx.unsafe(block)) as unknown as { command?: string; count: number }[];
     // Of one statement these are its rows, of several a list of such.
     const each = Array.isArray(results[0]) ? results : [results as unknown as (typeof results)[0]];

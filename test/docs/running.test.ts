@@ -66,7 +66,10 @@ test('every variable of the environment that a page names is a setting', () => {
   expect(named.filter((name) => !known.includes(name) && !OTHERS.includes(name))).toEqual([]);
 });
 
-const yaml = codeBlocks('yaml').map(({ page, text }) => [page, parse(text) as unknown] as const);
+// Without a word on compose's tags.
+const yaml = codeBlocks('yaml').map(
+  ({ page, text }) => [page, parse(text, { logLevel: 'error' }) as unknown] as const,
+);
 
 test('the Deployment fits the image: user, port, half-open requests, variables, mounts', () => {
   const [deployment] = yaml.map(([, text]) => text as Deployment).filter(({ kind }) => kind === 'Deployment');
@@ -128,7 +131,9 @@ test('the NetworkPolicy is for these pods, and lets in only who is named, to the
   expect(policy?.spec.podSelector).toEqual(deployment?.spec.selector);
   expect(policy?.spec.policyTypes).toEqual(['Ingress', 'Egress']);
   for (const { from, ports } of policy?.spec.ingress ?? []) {
-    expect(from?.length).toBeGreaterThan(0);
+    // Prometheus, and for HTTP_ALLOWED_HOSTS the Ingress.
+    const env = deployment?.spec.template.spec.containers[0]?.env ?? [];
+    expect(from?.length).toBe(env.some(({ name }) => name === 'HTTP_ALLOWED_HOSTS') ? 2 : 1);
     expect(ports.map(({ port }) => port)).toEqual([
       deployment?.spec.template.spec.containers[0]?.ports[0]?.containerPort,
     ]);

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { type CheckResult, judgeSkew } from '../../src/cli/doctor/check.ts';
-import { judgeSettings, judgeShare } from '../../src/cli/doctor/configuration.ts';
+import { judgeEnvironment, judgeSettings, judgeShare } from '../../src/cli/doctor/configuration.ts';
 import { judgeCertificate, judgeEncryption } from '../../src/cli/doctor/connection.ts';
 import { judgePostgres, type PostgresFacts } from '../../src/cli/doctor/postgres.ts';
 import { judgeRedis } from '../../src/cli/doctor/redis.ts';
@@ -252,6 +252,18 @@ test.each<[string, string[]]>([
 test('api_key and secret in base64 are known as such', () => {
   expect(isBasicPair(btoa('key:secret'), 'key')).toBe(true);
   expect(isBasicPair(btoa('other:secret'), 'key')).toBe(false);
+});
+
+test('a backslash of a file that systemd may read is a warning, with the way that is the same everywhere', () => {
+  const env = { PARTNER_SECRET: 'ab\\canary', MIRROR_NAME: 'shop\\a' };
+  const found = judgeEnvironment(['a misspelt name'], env, () => 'mirror.env');
+  expect(found.map(({ level, remedy }) => [level, remedy])).toEqual([
+    ['WARN', 'correct the name, or remove the variable'],
+    ['WARN', 'for systemd, give it by PARTNER_SECRET_FILE'],
+    ['WARN', 'for systemd, write it twice'],
+  ]);
+  expect(JSON.stringify(found)).not.toContain('canary');
+  expect(judgeEnvironment([], env, () => null)).toEqual([]);
 });
 
 test('warns where a daemon runs with other settings than this environment has, and only then', () => {

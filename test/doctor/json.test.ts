@@ -1,6 +1,8 @@
 import { readFileSync } from 'node:fs';
+import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { reportJson, envLine, type Report, screenOf } from '../../src/cli/doctor/report.ts';
+import { parseEnvFile } from '../../src/config/environment.ts';
 
 const REPORT: Report = {
   findings: [
@@ -57,6 +59,20 @@ test('no line is wider than the terminal', () => {
   expect(Math.max(...screen.split('\n').map((line) => line.length))).toBeLessThanOrEqual(40);
 });
 
-test('a name that a shell would take apart is quoted, and one that cannot be is left out', () => {
-  expect(['a.b', 'a b', "a'b"].map((value) => envLine('X', value))).toEqual(['X=a.b', "X='a b'", null]);
+test('a name stands as an environment file has it, without the quotes that Docker keeps', () => {
+  fc.assert(
+    fc.property(
+      fc.string({ unit: fc.constantFrom('a', '.', ' ', "'", '"', '#', '=', '$', 'é'), minLength: 1 }),
+      (value) => {
+        const line = envLine('X', value);
+        if (line === null) expect(value).toMatch(/^['" ]| $/);
+        else expect([line, parseEnvFile(line).values.get('X')]).toEqual([`X=${value}`, value]);
+      },
+    ),
+  );
+  expect(envLine('X', 'lowest price')).toBe('X=lowest price');
+});
+
+test('and is left out where such files are read in different ways', () => {
+  for (const value of [' a', 'a ', "'a'", '"a', 'a\\b', 'a\nb', '']) expect(envLine('X', value)).toBeNull();
 });

@@ -34,6 +34,7 @@ import { NEIGHBOURS } from './neighbours.ts';
 import { OBJECTS } from './objects.ts';
 import { OBSTACLES } from './obstacles.ts';
 import { OCCUPIED } from './occupied.ts';
+import { OPERATIONS } from './operations.ts';
 import { PARTNER_CASES } from './partner-cases.ts';
 import { PAUSES } from './pauses.ts';
 import { POOLERS } from './poolers.ts';
@@ -74,6 +75,7 @@ export const LISTS: Readonly<Record<string, readonly Mutant[]>> = {
   lagging: LAGGING_MANIFESTS,
   'late-prices': LATE_PRICES,
   obstacles: OBSTACLES,
+  operations: OPERATIONS,
   'learned-names': LEARNED_NAMES,
   readings: READINGS,
   'manifest-answers': MANIFEST_ANSWERS,

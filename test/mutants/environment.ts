@@ -32,6 +32,8 @@ export const ENVIRONMENT: readonly Mutant[] = [
       "value !== '' && other !== undefined",
       'other !== undefined',
     ],
+    ['env-file: a backslash of the shell is told, too', 'if (file === null) return [];', ''],
+    ['env-file: a backslash is read alike everywhere', "value?.includes('\\\\') === true", 'value === null'],
     ['env-file: a quote may stay open', 'value.length > 1 && value.endsWith(quote)', 'value.length > 0'],
   ),
   ...faultsOf(
@@ -44,6 +46,20 @@ export const ENVIRONMENT: readonly Mutant[] = [
     ],
     ['rotations: the first value is forgotten', '(old) => old !== first', '() => true'],
     ['rotations: a value that comes back is an old one', 'seen.delete(next);', ''],
+  ),
+  ...faultsOf(
+    'src/cli/config.ts',
+    ['test/cli/config.e2e.test.ts'],
+    [
+      'env-file: config is silent on backslashes',
+      ', ...backslashWarnings(env, envFileOf).map(({ text }) => text)',
+      '',
+    ],
+  ),
+  ...faultsOf(
+    'src/cli/doctor/configuration.ts',
+    ['test/doctor/checks.test.ts'],
+    ['env-file: any variable may be given as a file', 'secret && name === variable', 'name === variable'],
   ),
   ...faultsOf('src/cli/env-file.ts', FILE, [
     'env-file: words behind -- are options',

@@ -94,7 +94,7 @@ test('every variable of our own services is a setting, and has a value that the 
     const env = Object.fromEntries(
       Object.entries(environment).map(([variable, value]) => [
         variable,
-        value.replace(/^\$\{\w+:-(.*)\}$/, '$1') || 'https://partner.example',
+        value.replace(/\$\{\w+:-(.*?)\}/, '$1') || 'https://partner.example',
       ]),
     );
     if (Object.keys(env).length === 0) continue;
@@ -123,12 +123,12 @@ test('who is waited for comes with the same profile and can become healthy', () 
 });
 
 /** What the image's HEALTHCHECK has its shell do, of a container whose process 1 has these arguments. */
-async function healthOf(args: readonly string[], port: number) {
+async function healthOf(args: readonly string[], port: number, first = ['node', '--', 'dist/main.js']) {
   const dockerfile = readFileSync(new URL('Dockerfile', ROOT), 'utf8');
   const [, script = ''] = /^HEALTHCHECK .*\\\n {4}CMD ((?:.*\\\n)*.*)$/m.exec(dockerfile) ?? [];
   const folder = await mkdtemp(join(tmpdir(), 'catalog-mirror-health-'));
   const cmdline = join(folder, 'cmdline');
-  await writeFile(cmdline, `${['node', 'dist/main.js', ...args].join('\0')}\0`);
+  await writeFile(cmdline, `${[...first, ...args].join('\0')}\0`);
   const here = script
     .replaceAll('/proc/1/cmdline', cmdline)
     .replace('127.0.0.1:8080', `127.0.0.1:${port}`)
@@ -151,13 +151,39 @@ test('the image’s health check asks the sandbox or the daemon where that is wh
   expect([...open.requests, ...closed.requests]).toEqual([]);
   await open.close();
   expect(await healthOf(['sandbox'], open.address.port)).toEqual({ said: '', code: 1 });
-  for (const args of [['run'], ['run', '--name=sandbox'], ['--env-file', 'mirror.env', 'run']])
-    expect(await healthOf(args, closed.address.port)).toEqual({ said: 'daemon\n', code: 1 });
+  for (const args of [
+    ['run'],
+    ['run', '--once', '--timeout', 'sandbox'],
+    ['--env-file', 'sandbox', 'run'],
+    ['--env-file=sandbox', '--env-file', 'b.env'],
+    ['--env-file=a.env'],
+    ['--once'],
+    [],
+  ])
+    expect(await healthOf(args, closed.address.port), `of ${args.join(' ')}`).toEqual({
+      said: 'daemon\n',
+      code: 1,
+    });
   for (const args of [
     ['follow', '--name', 'shop', '--webhook', 'https://shop.example'],
+    ['follow', '--name', 'sandbox'],
+    ['--env-file', 'run', 'follow', '--name', 'run'],
     ['status', '--watch'],
+    ['show', 'run'],
   ])
-    expect(await healthOf(args, closed.address.port)).toEqual({ said: '', code: 0 });
+    expect(await healthOf(args, closed.address.port), `of ${args.join(' ')}`).toEqual({ said: '', code: 0 });
+});
+
+test('and of a container whose first process is an init, or the command of its PATH, or another program', async () => {
+  const node = ['node', '--max-semi-space-size=4', '--'];
+  for (const first of [
+    ['/sbin/docker-init', '--', ...node, 'dist/main.js'],
+    [...node, '/app/dist/bin.js'],
+  ]) {
+    expect(await healthOf(['run'], 1, first)).toEqual({ said: 'daemon\n', code: 1 });
+    expect(await healthOf(['follow', '--name', 'run'], 1, first)).toEqual({ said: '', code: 0 });
+  }
+  expect(await healthOf(['3600'], 1, ['sleep'])).toEqual({ said: '', code: 0 });
 });
 
 test('the sandbox of compose is reached from the host, and its options are the command line’s', () => {
@@ -174,7 +200,7 @@ test('the sandbox of compose is reached from the host, and its options are the c
 
 test('our own image has its health check: the daemon’s by default, another where it is not the daemon', () => {
   expect(readFileSync(new URL('Dockerfile', ROOT), 'utf8')).toMatch(
-    /^HEALTHCHECK (?:.*\\\n)*.* healthcheck; fi$/m,
+    /^HEALTHCHECK (?:.*\\\n)*.* healthcheck;; \\$/m,
   );
   const ours = Object.entries(compose.services).filter(([, { build }]) => build !== undefined);
   expect(ours.length).toBeGreaterThan(1);

@@ -64,6 +64,8 @@ function healthy(job: string, instance: string, minutes: number): Series[] {
     ['catalog_mirror_skus', 'state="priced", price_source="live"', always(100)],
     ['catalog_mirror_fresh_skus', 'price_source="snapshot"', always(990)],
     ['catalog_mirror_fresh_skus', 'price_source="live"', always(98)],
+    ['catalog_mirror_price_age_target_seconds', 'price_source="snapshot"', always(86_400)],
+    ['catalog_mirror_price_age_target_seconds', 'price_source="live"', always(1800)],
     ['catalog_mirror_due_skus', 'reason="changed"', always(3)],
     ['catalog_mirror_due_skus', 'reason="new"', always(0)],
     ['catalog_mirror_deferred_skus', '', always(0)],

@@ -28,6 +28,10 @@ test('every image of others is pinned by its exact version and its digest', () =
     if (build === undefined) expect(image, `service ${name}`).toMatch(PINNED);
 });
 
+test('the image is reached over IPv6, too: probes of an IPv6-only cluster would else kill it', () => {
+  expect(dockerfile).toMatch(/^ +HTTP_HOST=::$/m);
+});
+
 test('the image runs the Node.js that the lock file has', () => {
   const { optionalDependencies } = JSON.parse(read('package.json')) as {
     optionalDependencies: Record<string, string>;

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { parse, parseAllDocuments } from 'yaml';
 import { z } from 'zod';
 import { VARIABLES } from '../../src/config/config.ts';
-import { codeBlocks } from '../docs/markdown.ts';
+import { codeBlocks, read } from '../docs/markdown.ts';
 
 const OPS = new URL('../../ops/', import.meta.url);
 const text = (file: string) => readFileSync(new URL(file, OPS), 'utf8');
@@ -58,10 +58,12 @@ const SERVICE_MONITOR = z.strictObject({
         port: NAME,
         path: z.string(),
         interval: DURATION,
-        authorization: z.strictObject({
-          type: z.string(),
-          credentials: z.strictObject({ name: NAME, key: z.string() }),
-        }),
+        authorization: z
+          .strictObject({
+            type: z.string(),
+            credentials: z.strictObject({ name: NAME, key: z.string() }),
+          })
+          .optional(),
         relabelings: z.array(
           z.strictObject({
             sourceLabels: z.array(z.string()),
@@ -95,7 +97,7 @@ const [service, monitor] = parseAllDocuments(text('kubernetes/service-monitor.ya
   document.toJS(),
 ) as unknown[];
 const deployment = codeBlocks('yaml')
-  .map((block) => parse(block.text) as Deployment)
+  .map((block) => parse(block.text, { logLevel: 'error' }) as Deployment)
   .find(({ kind }) => kind === 'Deployment');
 
 test('the PrometheusRule has the shipped rules, all of them and unchanged', () => {
@@ -126,10 +128,22 @@ test('the ServiceMonitor finds that Service, with the password of that Deploymen
   expect(serves.ports.map(({ name }) => name)).toContain(endpoint?.port);
   expect(endpoint?.path).toBe('/metrics');
   const pod = deployment?.spec.template.spec;
-  expect(endpoint?.authorization.credentials.name).toBe(pod?.volumes[0]?.secret.secretName);
+  expect(endpoint?.authorization?.credentials.name).toBe(pod?.volumes[0]?.secret.secretName);
   const file = pod?.containers[0]?.env.find(({ name }) => name === 'HTTP_PASSWORD_FILE');
   expect(VARIABLES.find(({ name }) => name === 'HTTP_PASSWORD')?.secret).toBe(true);
-  expect(file?.value.split('/').at(-1)).toBe(endpoint?.authorization.credentials.key);
+  expect(file?.value.split('/').at(-1)).toBe(endpoint?.authorization?.credentials.key);
+});
+
+test('without the key of the password, the monitor without its line is whole, and both places say so', () => {
+  const without = text('kubernetes/service-monitor.yaml').replace(/^ +authorization: .*\n/m, '');
+  const [, open] = parseAllDocuments(without).map((document) => document.toJS() as unknown);
+  const endpoint = SERVICE_MONITOR.parse(open).spec.endpoints[0];
+  expect(endpoint).toEqual({ ...SERVICE_MONITOR.parse(monitor).spec.endpoints[0], authorization: undefined });
+  expect(without).toMatch(/Without that key take the line out/);
+  const [, bullet = ''] = read('docs/running.md').split(
+    "Without the secret's key `http_password`, leave out",
+  );
+  expect(bullet.split('\n- ')[0]).toContain('the line `authorization` of [service-monitor.yaml]');
 });
 
 test('the job is the namespace and the Service, so that mirrors of two namespaces are two jobs', () => {

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import type { MirrorStats } from '../../src/status/stats.ts';
-import { createMetrics } from '../../src/telemetry/metrics/metrics.ts';
+import type { Metric } from '../../src/telemetry/metrics/declaration.ts';
+import { createMetrics, METRICS } from '../../src/telemetry/metrics/metrics.ts';
 import { ages, NOW, own, scrapeOf, STATS } from './stats.ts';
 
 const UNKNOWN = { waitedMs: undefined, skus: undefined, status: null, date: null };
@@ -51,6 +52,12 @@ test('known label sets are there before anything happens', async () => {
   );
 });
 
+test('a metric that says it may have no series has no label sets that are filled with 0', () => {
+  const said = Object.entries<Metric>(METRICS).filter(([, { help }]) => /no series/i.test(help));
+  expect(said.length).toBeGreaterThan(5);
+  expect(said.filter(([, { labels }]) => labels.sets.length > 0).map(([name]) => name)).toEqual([]);
+});
+
 describe('the mirror at scrape time', () => {
   async function filled(stats: Partial<MirrorStats> = {}) {
     const metrics = create();
@@ -70,6 +77,8 @@ describe('the mirror at scrape time', () => {
         'catalog_mirror_fresh_skus{price_source="live"} 5',
         'catalog_mirror_fresh_skus{price_source="snapshot"} 0',
         'catalog_mirror_oldest_price_age_seconds{price_source="live"} 900',
+        'catalog_mirror_price_age_target_seconds{price_source="live"} 1800',
+        'catalog_mirror_price_age_target_seconds{price_source="snapshot"} 86400',
         'catalog_mirror_oldest_metadata_age_seconds 1234',
         'catalog_mirror_due_skus{reason="changed"} 3',
         'catalog_mirror_due_skus{reason="watched"} 1',

@@ -1,6 +1,7 @@
 import { once } from 'node:events';
 import { type IncomingMessage, request } from 'node:http';
 import { connect } from 'node:net';
+import { networkInterfaces } from 'node:os';
 import { afterEach, describe, expect, test } from 'vitest';
 import {
   type HttpServer,
@@ -207,6 +208,17 @@ test('an address in use is an error with kind, code and hint', async () => {
     code: 'EADDRINUSE',
     hint: expect.stringContaining('HTTP_PORT'),
   });
+});
+
+test('every address, as in the image, is one of IPv4 and of IPv6', async () => {
+  const { server } = await start({ host: '::' });
+  const loopbacks = Object.values(networkInterfaces())
+    .flatMap((addresses) => addresses ?? [])
+    .filter(({ internal }) => internal)
+    .map(({ address, family }) => (family === 'IPv6' ? `[${address}]` : address));
+  expect(loopbacks).toContain('127.0.0.1');
+  for (const address of loopbacks)
+    expect((await fetch(`http://${address}:${server.port}/livez`)).status, `at ${address}`).toBe(200);
 });
 
 test('close ends although a client holds its connection open; a second close is harmless', async () => {

@@ -122,6 +122,7 @@ export const STATS: MirrorStats = {
     },
   ],
   tasks: [],
+  targets: { liveSeconds: 1800, snapshotSeconds: 86_400 },
 };
 
 /** A scrape of these statistics by a daemon that says it is healthy; null: they could not be read. */

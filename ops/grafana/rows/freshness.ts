@@ -39,9 +39,12 @@ export const freshness: Row = {
     series({
       title: 'Oldest price',
       description:
-        'Age of the oldest price of each cohort. The default target of a snapshot-priced SKU is 24 h.',
+        'Age of the oldest price of each cohort, and the target within which its prices count as fresh.',
       unit: 's',
-      queries: [{ expr: read('oldest_price_age_seconds', 'price_source'), legend: '{{price_source}}' }],
+      queries: [
+        { expr: read('oldest_price_age_seconds', 'price_source'), legend: '{{price_source}}' },
+        { expr: read('price_age_target_seconds', 'price_source'), legend: '{{price_source}} target' },
+      ],
       width: 8,
     }),
     series({

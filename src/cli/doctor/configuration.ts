@@ -1,4 +1,5 @@
-import type { Config, MirrorConfig } from '../../config/config.ts';
+import { type Config, type MirrorConfig, VARIABLES } from '../../config/config.ts';
+import { backslashWarnings, type Environment } from '../../config/environment.ts';
 import { isBasicPair, lintCredential } from '../../config/secrets.ts';
 import { paceLimits, rateFloor, sendsPerWindow } from '../../pace/policy.ts';
 import { whyNothing } from '../../status/scope.ts';
@@ -23,6 +24,26 @@ export function checkCredential({ partner }: Pick<Config, 'partner'>): CheckResu
           ),
         ];
   });
+}
+
+const isSecret = (variable: string) => VARIABLES.some(({ name, secret }) => secret && name === variable);
+
+/** What is valid in the environment but looks like a mistake, or is read otherwise by who starts the daemon. */
+export function judgeEnvironment(
+  warnings: readonly string[],
+  env: Environment,
+  fileOf: (variable: string) => string | null,
+): CheckResult[] {
+  return [
+    ...warnings.map((text) => warn('environment', text, 'correct the name, or remove the variable')),
+    ...backslashWarnings(env, fileOf).map(({ variable, text }) =>
+      warn(
+        'environment',
+        text,
+        `for systemd, ${isSecret(variable) ? `give it by ${variable}_FILE` : 'write it twice'}`,
+      ),
+    ),
+  ];
 }
 
 /**

@@ -70,10 +70,12 @@ function settingsLines({ settings }: Report, paint: ReturnType<typeof painter>):
   return lines.length === 0 ? [] : ['', paint('bold', '# settings to pin'), ...lines];
 }
 
-/** `NAME=value` for an environment file and a shell; null where the value fits into neither. */
+/**
+ * `NAME=value` for an environment file, without quotes, which Docker keeps; null where such files are read in
+ * different ways (`parseEnvFile`).
+ */
 export function envLine(name: string, value: string): string | null {
-  if (/^[\w.,:@/+-]+$/.test(value)) return `${name}=${value}`;
-  return /['\p{Cc}]/u.test(value) ? null : `${name}='${value}'`;
+  return value === '' || /^['"\s]|\s$|[\\\p{Cc}]/u.test(value) ? null : `${name}=${value}`;
 }
 
 function requestsLine({ requests, most }: Report): string {

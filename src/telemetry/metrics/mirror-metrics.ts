@@ -99,6 +99,14 @@ export const MIRROR_METRICS = {
     read: (s) =>
       s.priceAge.map((row) => ({ labels: { price_source: row.priceSource }, value: row.oldestSeconds })),
   }),
+  price_age_target_seconds: gauge({
+    help: 'Age within which a price counts as fresh, by price source (LIVE_INTERVAL, SWEEP_INTERVAL): fresh_skus goes by it.',
+    labels: each({ price_source: PRICE_SOURCES }),
+    read: ({ targets }) => [
+      { labels: { price_source: 'snapshot' }, value: targets.snapshotSeconds },
+      { labels: { price_source: 'live' }, value: targets.liveSeconds },
+    ],
+  }),
   metadata_age_seconds: ages({
     help: 'Current age of the metadata of all priced SKUs. Counts may fall: do not use rate().',
     ages: (s) => [{ ages: s.metadataAge }],

@@ -1,0 +1,59 @@
+import { EventEmitter } from 'node:events';
+import { expect, test } from 'vitest';
+import { listenOn, reachedAt } from '../../src/daemon/http/listen.ts';
+
+/** A server of a host on which these addresses cannot be listened on. */
+function serverWhere(refused: Readonly<Record<string, string>>) {
+  const tried: string[] = [];
+  const server = Object.assign(new EventEmitter(), {
+    listen(_port: number, host: string) {
+      tried.push(host);
+      const code = refused[host];
+      queueMicrotask(() =>
+        code === undefined
+          ? server.emit('listening')
+          : server.emit('error', Object.assign(new Error('no'), { code })),
+      );
+    },
+  });
+  return { tried, listen: (host: string) => listenOn(server as never, 9464, host) };
+}
+
+test.each(['EAFNOSUPPORT', 'EADDRNOTAVAIL'])(
+  'every address is every one of IPv4 where there is no IPv6 (%s)',
+  async (code) => {
+    const { tried, listen } = serverWhere({ '::': code });
+    await listen('::');
+    expect(tried).toEqual(['::', '0.0.0.0']);
+  },
+);
+
+test('where there is IPv6, one socket is for both', async () => {
+  const { tried, listen } = serverWhere({});
+  await listen('::');
+  expect(tried).toEqual(['::']);
+});
+
+test('nothing else is listened on in its place', async () => {
+  for (const [host, code] of [
+    ['::', 'EADDRINUSE'],
+    ['::', 'EACCES'],
+    ['::1', 'EADDRNOTAVAIL'],
+    ['0.0.0.0', 'EADDRNOTAVAIL'],
+  ] as const) {
+    const { tried, listen } = serverWhere({ [host]: code });
+    await expect(listen(host)).rejects.toMatchObject({ code });
+    expect(tried).toEqual([host]);
+  }
+  const { listen } = serverWhere({ '::': 'EAFNOSUPPORT', '0.0.0.0': 'EADDRINUSE' });
+  await expect(listen('::')).rejects.toMatchObject({ code: 'EADDRINUSE' });
+});
+
+test('who listens everywhere is reached on loopback', () => {
+  expect(['::', '0.0.0.0', '::1', '10.0.0.7'].map(reachedAt)).toEqual([
+    '127.0.0.1',
+    '127.0.0.1',
+    '::1',
+    '10.0.0.7',
+  ]);
+});
