@@ -260,12 +260,15 @@ describe('a SKU’s row', () => {
     expect(await targets()).toEqual([1, 0.25]);
   });
 
-  test('of one SKU is read by its keys alone', async () => {
+  test.each([
+    ['itself', "select * from catalog.sku_trust where sku = 'A'"],
+    ['within a CTE', "with t as (select * from catalog.sku_trust) select * from t where sku = 'A'"],
+  ])('of one SKU is read by its keys alone: %s', async (_, query) => {
     const plan = await store.sql.begin(async (tx) => {
       // The tables hold a few rows, of which autovacuum may or may not know: only indexes are to be chosen from.
       await tx`set local enable_seqscan = off`;
       await tx`set local enable_bitmapscan = off`;
-      return await tx`explain select * from catalog.sku_trust where sku = 'A'`;
+      return await tx.unsafe(`explain ${query}`);
     });
     const lines = plan.map((row) => row['QUERY PLAN'] as string).filter((text) => text.includes('Scan'));
     const cheap =
