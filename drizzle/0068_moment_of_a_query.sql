@@ -596,3 +596,227 @@ COMMENT ON FUNCTION catalog.explain(text) IS 'Where each number of a SKU comes f
 DROP FUNCTION catalog_internal.trust_terms();
 DROP FUNCTION catalog_internal.is_waiting(catalog_internal.due);
 DROP FUNCTION catalog_internal.is_reported(catalog_internal.due);
+--> statement-breakpoint
+-- Whether a table of the feed was emptied, dropped, detached or written anew since the snapshot of the reader: its row
+-- in pg_class is the snapshot's, while functions tell of the present. To be asked after the history was read.
+CREATE OR REPLACE FUNCTION catalog_internal.history_was_taken() RETURNS boolean
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+  SELECT EXISTS (
+    SELECT FROM pg_class c
+    WHERE c.oid IN ('catalog.product_history'::regclass, 'catalog_internal.change_batches'::regclass)
+      AND pg_relation_filenode(c.oid) IS DISTINCT FROM c.relfilenode
+    UNION ALL
+    SELECT FROM pg_inherits JOIN pg_class c ON c.oid = inhrelid
+    WHERE inhparent = 'catalog.price_history'::regclass
+      AND (pg_relation_filenode(c.oid) IS DISTINCT FROM c.relfilenode OR pg_partition_root(c.oid) IS DISTINCT FROM inhparent::regclass)
+  )
+$$;
+
+REVOKE ALL ON FUNCTION catalog_internal.history_was_taken() FROM PUBLIC;
+--> statement-breakpoint
+-- The position from which a reader gets everything that is committed from now on. The newest row that this snapshot
+-- sees, not the newest position drawn: what is being committed right now comes after it. Where the history holds less
+-- than what was dropped, what was dropped is the position: not in a transaction whose snapshot is from before that,
+-- which does not see what came last.
+CREATE OR REPLACE FUNCTION catalog.changes_position() RETURNS bigint
+LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  newest bigint;
+  oldest bigint;
+BEGIN
+  newest := catalog_internal.position_of(greatest(
+    (SELECT id FROM catalog.price_history ORDER BY id DESC LIMIT 1),
+    (SELECT id FROM catalog.product_history ORDER BY id DESC LIMIT 1),
+    (SELECT last_id FROM catalog_internal.change_batches ORDER BY last_id DESC LIMIT 1)));
+  -- From the reading on nothing more can be emptied or dropped.
+  oldest := catalog.changes_oldest();
+  IF newest >= oldest THEN
+    RETURN newest;
+  END IF;
+  IF catalog_internal.history_was_taken() THEN
+    RAISE EXCEPTION 'the history of changes was emptied after this transaction began, which does not see what came before that'
+      USING ERRCODE = 'CM001', HINT = 'Begin a new transaction.';
+  END IF;
+  RETURN oldest;
+END
+$$;
+
+REVOKE ALL ON FUNCTION catalog.changes_position() FROM PUBLIC;
+DO $$
+BEGIN
+  IF to_regrole('catalog_reader') IS NOT NULL THEN
+    GRANT EXECUTE ON FUNCTION catalog.changes_position() TO catalog_reader;
+  END IF;
+END
+$$;
+
+COMMENT ON FUNCTION catalog.changes_position() IS 'The position to follow changes from now on from. Take it before you read the tables.';
+--> statement-breakpoint
+-- Drops the oldest partition of price_history where all of it is older than so many seconds, never the one
+-- that is being written. Its positions are those of the feed's other changes, too, which it may have alone: a
+-- first manifest of millions of SKUs moves no price. Of those the newest ones tell, a hundred because a late
+-- answer is written with the time at which it was asked for. One a transaction: setval on the last dropped
+-- position is not rolled back when the rest is. 'in use' means that somebody is reading the partition: it is
+-- dropped another time. 'referred to', by somebody's foreign key or view: it is dropped once nothing refers to
+-- it, and a warning says what does. It is detached first, as Postgres drops no table that a foreign key is on,
+-- be it an empty one, and detaches one of which no row is referred to. The lock timeout is short, because nobody else can read while this waits for the
+-- lock.
+CREATE OR REPLACE FUNCTION catalog_internal.drop_history_chunk(kept_seconds double precision) RETURNS text
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET lock_timeout = '100ms' AS $$
+DECLARE
+  chunk record;
+  is_old text;
+  old boolean;
+  said text;
+BEGIN
+  SELECT inhrelid::regclass AS name, substring(pg_get_expr(relpartbound, oid) FROM $re$ TO \('?(\d+)'?\)$re$)::bigint AS ends
+    INTO chunk
+    FROM pg_inherits JOIN pg_class ON oid = inhrelid WHERE inhparent = 'catalog.price_history'::regclass
+    ORDER BY ends LIMIT 1;
+  IF chunk.ends > (SELECT last_value FROM catalog_internal.change_positions) THEN
+    RETURN 'nothing old';
+  END IF;
+  is_old := format('SELECT NOT EXISTS (
+      SELECT FROM (SELECT observed_at FROM catalog_internal.change_batches WHERE last_id < $2 ORDER BY last_id DESC LIMIT 100) b
+      WHERE observed_at >= now() - make_interval(secs => $1)
+    ) AND NOT EXISTS (
+      SELECT FROM (SELECT observed_at FROM catalog.product_history WHERE id < $2 ORDER BY id DESC LIMIT 100) p
+      WHERE observed_at >= now() - make_interval(secs => $1)
+    ) AND NOT EXISTS (SELECT FROM %s WHERE observed_at >= now() - make_interval(secs => $1))', chunk.name);
+  EXECUTE is_old INTO old USING kept_seconds, chunk.ends;
+  IF old THEN
+    LOCK TABLE ONLY catalog.price_history IN ACCESS EXCLUSIVE MODE;
+    EXECUTE format('LOCK TABLE %s IN ACCESS EXCLUSIVE MODE', chunk.name);
+    -- Again: who was writing at the first check is done by now.
+    EXECUTE is_old INTO old USING kept_seconds, chunk.ends;
+  END IF;
+  IF NOT old THEN
+    RETURN 'nothing old';
+  END IF;
+  EXECUTE format('ALTER TABLE catalog.price_history DETACH PARTITION %s', chunk.name);
+  EXECUTE format('DROP TABLE %s', chunk.name);
+  DELETE FROM catalog_internal.history_chunks WHERE number < chunk.ends / 5000000;
+  -- Never back: what is behind may have been given up for another reason.
+  PERFORM setval('catalog_internal.dropped_positions', greatest(chunk.ends - 1, d.last_value)) FROM catalog_internal.dropped_positions d;
+  RETURN 'dropped';
+EXCEPTION
+  WHEN lock_not_available OR undefined_table THEN
+    RETURN 'in use';
+  WHEN foreign_key_violation OR dependent_objects_still_exist THEN
+    GET STACKED DIAGNOSTICS said = PG_EXCEPTION_DETAIL;
+    RAISE WARNING 'price_history is not dropped by HISTORY_RETENTION: something of yours refers to %', chunk.name
+      USING DETAIL = said;
+    RETURN 'referred to';
+END
+$$;
+
+REVOKE ALL ON FUNCTION catalog_internal.drop_history_chunk(double precision) FROM PUBLIC;
+--> statement-breakpoint
+-- Partition n of price_history holds the positions from 5,000,000 n on. Makes the one that is being written,
+-- where it is missing, and the next: for maintenance (`ahead`), which is told why it cannot be made, and for
+-- a writer who may come to its end. That one goes on without it: what forbids it, or holds the table, is to
+-- cost no answer before the positions are there. Whoever writes more than an answer says how many positions
+-- are `needed`. Under the lock, because two sessions may find one missing at
+-- once. Each is made as a table of its own and then attached, which locks nobody out; for the next nobody who
+-- waits for the lock of the changes waits long. One that somebody has detached is attached again, as what is
+-- written has to go somewhere. One that somebody has dropped is made anew: what was in it is told by nobody,
+-- so all positions before now are refused. What sellers have put upon price_history (a CHECK, a column that is
+-- generated) a new one has, too, or Postgres attaches it to none.
+CREATE OR REPLACE FUNCTION catalog_internal.add_history_chunks(ahead boolean DEFAULT false, needed bigint DEFAULT 0) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  newest bigint;
+  chunk bigint;
+  called text;
+  attached boolean;
+  patience text := current_setting('lock_timeout');
+BEGIN
+  SELECT last_value INTO newest FROM catalog_internal.change_positions;
+  -- Two, or one, and all that are needed.
+  FOR chunk IN SELECT n FROM generate_series(newest / 5000000, (newest + greatest(needed, CASE WHEN ahead THEN 5000000 ELSE 500000 END)) / 5000000) n LOOP
+    called := format('price_history_%s', chunk);
+    CONTINUE WHEN pg_partition_root(to_regclass('catalog_internal.' || called)) = 'catalog.price_history'::regclass;
+    PERFORM catalog_internal.lock_changes();
+    -- Made by another while this one waited: asked of the catalog itself, as a name once not found is remembered.
+    SELECT relispartition INTO attached FROM pg_class WHERE relnamespace = 'catalog_internal'::regnamespace AND relname = called;
+    CONTINUE WHEN attached;
+    BEGIN
+      IF chunk > (newest + needed) / 5000000 THEN
+        PERFORM set_config('lock_timeout', '100ms', true);
+      END IF;
+      IF attached IS NULL THEN
+        EXECUTE format('CREATE TABLE catalog_internal.%I (LIKE catalog.price_history INCLUDING DEFAULTS INCLUDING CONSTRAINTS INCLUDING GENERATED)', called);
+      END IF;
+      EXECUTE format('ALTER TABLE catalog.price_history ATTACH PARTITION catalog_internal.%I FOR VALUES FROM (%s) TO (%s)',
+        called, chunk * 5000000, (chunk + 1) * 5000000);
+      IF attached IS NULL AND chunk * 5000000 <= newest AND EXISTS (SELECT FROM catalog_internal.history_chunks WHERE number = chunk) THEN
+        PERFORM setval('catalog_internal.dropped_positions', greatest(drawn.last_value, dropped.last_value))
+        FROM catalog_internal.change_positions drawn, catalog_internal.dropped_positions dropped;
+        RAISE WARNING 'catalog_internal.% was dropped by hand: who has not read all changes before now has to begin again', called;
+      END IF;
+      INSERT INTO catalog_internal.history_chunks VALUES (chunk) ON CONFLICT DO NOTHING;
+      INSERT INTO catalog_internal.history_milestones SELECT last_value, clock_timestamp() FROM catalog_internal.change_positions
+      ON CONFLICT DO NOTHING;
+      PERFORM set_config('lock_timeout', patience, true);
+    EXCEPTION WHEN OTHERS THEN
+      IF ahead OR chunk <= (newest + needed) / 5000000 THEN
+        RAISE;
+      END IF;
+    END;
+  END LOOP;
+END
+$$;
+
+REVOKE ALL ON FUNCTION catalog_internal.add_history_chunks(boolean, bigint) FROM PUBLIC;
+--> statement-breakpoint
+-- Says at once to whoever asks for a promise that the account cannot keep: the statement's own rows count,
+-- and those of nobody else's open transaction. It writes nothing and waits for nobody but a migration. In a
+-- SERIALIZABLE transaction others' promises are those that the mirror has read: sellers who each read the
+-- watchlist and add to it would make each other fail.
+-- SECURITY DEFINER, because catalog_watcher has no rights on the daemon's tables.
+CREATE OR REPLACE FUNCTION catalog_internal.warn_of_promises() RETURNS trigger
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_custom_plan AS $$
+DECLARE
+  apart CONSTANT boolean := current_setting('transaction_isolation') = 'serializable';
+  c record;
+  n record;
+BEGIN
+  IF NOT EXISTS (SELECT FROM becomes WHERE max_age IS NOT NULL) THEN
+    RETURN NULL;
+  END IF;
+  SELECT * INTO c FROM catalog_internal.promise_capacity();
+  SELECT count(*) AS promises, count(*) FILTER (WHERE NOT f.fits) AS left_out, coalesce(sum(f.demand) FILTER (WHERE f.live), 0) AS live,
+         coalesce(sum(f.demand) FILTER (WHERE NOT f.live), 0) AS others
+  INTO n
+  FROM (
+    SELECT array_agg(sku) AS skus, array_agg(max_age) AS ages, array_agg(weight) AS weights FROM (
+      SELECT sku, extract(epoch FROM max_age)::double precision AS max_age, weight FROM catalog.watchlist WHERE NOT apart
+      UNION ALL
+      SELECT sku, extract(epoch FROM max_age)::double precision, weight FROM becomes WHERE apart
+      UNION ALL
+      SELECT w.sku, w.max_age, w.weight FROM catalog_internal.watched w WHERE apart AND NOT EXISTS (SELECT FROM becomes b WHERE b.sku = w.sku)
+    ) p WHERE max_age IS NOT NULL
+  ) a
+  CROSS JOIN LATERAL catalog_internal.promises_that_fit(a.skus, a.ages, a.weights) f;
+  IF n.left_out > 0 THEN
+    RAISE WARNING 'these promises need % requests a minute, % can be had for them: % of % are not kept',
+      ceil(c.requests * greatest(n.live / c.live, n.others / c.others)), floor(c.requests), n.left_out, n.promises
+    USING DETAIL = format('Refreshes a minute: live-priced SKUs need %s of %s, others %s of %s.', ceil(n.live), floor(c.live), ceil(n.others), floor(c.others)),
+      HINT = 'Promises of the greatest weight are kept first, and among equal ones those of the greatest max_age; catalog.promises says which. Give a longer max_age, or to fewer SKUs.';
+  END IF;
+  IF c.hindered IS NOT NULL THEN
+    RAISE WARNING 'no promise is kept at present: requests are %', CASE c.hindered WHEN 'calls are failing' THEN 'failing' ELSE c.hindered END;
+  END IF;
+  RETURN NULL;
+END
+$$;
+
+REVOKE ALL ON FUNCTION catalog_internal.warn_of_promises() FROM PUBLIC;
+
+CREATE OR REPLACE TRIGGER warn_of_promises AFTER INSERT ON catalog.watchlist
+REFERENCING NEW TABLE AS becomes FOR EACH STATEMENT EXECUTE FUNCTION catalog_internal.warn_of_promises();
+CREATE OR REPLACE TRIGGER warn_of_changed_promises AFTER UPDATE ON catalog.watchlist
+REFERENCING NEW TABLE AS becomes FOR EACH STATEMENT EXECUTE FUNCTION catalog_internal.warn_of_promises();
+
+-- Also where rows are put in as a replica does (session_replication_role): the server's log has it then.
+ALTER TABLE catalog.watchlist ENABLE ALWAYS TRIGGER warn_of_promises, ENABLE ALWAYS TRIGGER warn_of_changed_promises;
