@@ -300,24 +300,4 @@ export const OBJECTS: readonly Mutant[] = [
       'coalesce(coalesce(d.outside_due_at, d.due_at) <= t.moment, false) AS reprice_due',
     ],
   ),
-  ...faultsOf(
-    MOMENT,
-    ['test/store/old-transaction.pg.test.ts', 'test/store/trust.pg.test.ts'],
-    ['moment: that of the message', 'RETURN clock_timestamp();', 'RETURN statement_timestamp();'],
-    [
-      'moment: volatile, so that nothing is looked up through a CTE',
-      'RETURNS timestamptz\nLANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path',
-      'RETURNS timestamptz\nLANGUAGE plpgsql VOLATILE PARALLEL SAFE SET search_path',
-    ],
-    [
-      'trust: each worker has a moment of its own',
-      'trust_terms((SELECT catalog_internal.moment())) t',
-      'trust_terms() t',
-    ],
-    [
-      'sync_status: due is what is due when the message began',
-      'count(*) FILTER (WHERE due_at <= (SELECT moment FROM m) AND',
-      'count(*) FILTER (WHERE due_at <= statement_timestamp() AND',
-    ],
-  ),
 ];

@@ -115,6 +115,10 @@ describe('a transaction that has begun before the history is taken away', () => 
   test.each([
     { what: 'emptied', take: () => store.sql.unsafe('truncate catalog.price_history') },
     {
+      what: 'emptied beside the prices',
+      take: () => store.sql.unsafe('truncate catalog.product_history, catalog_internal.change_batches'),
+    },
+    {
       what: 'dropped',
       take: async () => {
         for (const n of [0, 1, 2]) await drop(n);
