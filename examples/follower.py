@@ -14,12 +14,15 @@ with db, db.cursor() as sql:
     sql.execute("""do $$ begin if to_regnamespace('shop') is null then create schema shop; end if; end $$;
       create table if not exists shop.offers (sku text, size text, price integer, primary key (sku, size));
       create table if not exists shop.position (one boolean primary key default true, position bigint, copied_to text);
+      alter table shop.position add column if not exists seen bigint;
       insert into shop.position values (true, catalog.changes_position(), '') on conflict do nothing""")
 
 def apply_next():  # One batch and its position in one transaction; first a copy in pieces, whose position stays.
     with db, db.cursor() as sql:
-        sql.execute("select position, copied_to from shop.position for update")
-        position, copied_to = sql.fetchone()
+        sql.execute("select position, copied_to, seen from shop.position for update")
+        position, copied_to, seen = sql.fetchone()
+        if seen is not None:  # The copy may tell of changes up to there, which a database that was restored since does not have.
+            sql.execute("select from catalog.changes(%s, 1)", (seen,))
         source = "catalog.changes(%s, 5000)" if copied_to is None else "catalog.changes_snapshot(%s, 500)"
         sql.execute(f"select position, sku, size, new_price, field, new_value from {source}", (position if copied_to is None else copied_to,))
         changes = sql.fetchall()
@@ -28,10 +31,13 @@ def apply_next():  # One batch and its position in one transaction; first a copy
                 sql.execute("delete from shop.offers where sku = %s and size = coalesce(%s, size)", (sku, size))
             if price is not None:
                 sql.execute("insert into shop.offers values (%s, %s, %s)", (sku, size, price))
-        last = changes[-1] if changes else (position, None)
-        at = (last[0], None) if copied_to is None else (position, last[1])
-        sql.execute("update shop.position set position = %s, copied_to = %s", at)
-        return bool(changes) or copied_to is not None
+        last, copying = changes[-1] if changes else (position, None), copied_to is not None
+        if copying:
+            copied_to, seen = last[1], last[0] if changes else seen
+        else:
+            position = last[0]
+        sql.execute("update shop.position set position = %s, copied_to = %s, seen = %s", (position, copied_to, seen if seen and seen > position else None))
+        return bool(changes) or copying
 
 news.cursor().execute("listen catalog_changes")
 while True:

@@ -24,10 +24,15 @@ export class FollowError extends Error {
   }
 }
 
-/** Another process of the follower's name has its position, and this session waits no longer than it is allowed to. */
-export class PositionHeld extends Error {
-  override readonly name = 'PositionHeld';
+/** A wait that this session's lock_timeout or statement_timeout has ended: for the position, or while it read. */
+export class WaitEnded extends Error {
+  override readonly name = 'WaitEnded';
 }
+
+/** SQLSTATEs of that; a database or a role may have either timeout. */
+const WAIT_ENDED = new Set(['55P03', '57014']);
+
+export const isWaitEnded = (error: unknown): boolean => WAIT_ENDED.has(sqlState(error) ?? '');
 
 /** An error of reading the feed, by its SQLSTATE; any other as it is. */
 export function readingError(error: unknown, position: string): unknown {
@@ -56,7 +61,9 @@ export function readingError(error: unknown, position: string): unknown {
         error,
       );
     default:
-      return error;
+      return isWaitEnded(error)
+        ? new WaitEnded('a timeout of this session has ended reading the feed', { cause: error })
+        : error;
   }
 }
 
@@ -81,6 +88,8 @@ const PASSING = new Set([
   '57P01',
   '57P02',
   '57P03',
+  // Nothing was asked for as long as idle_session_timeout is.
+  '57P05',
   '53300',
   '25006',
   // The victim of a conflict or a deadlock.
@@ -90,7 +99,7 @@ const PASSING = new Set([
 
 /** Whether it may work when it is tried again, with nothing changed. */
 export const isPassing = (error: unknown): boolean => {
-  if (error instanceof PositionHeld) return true;
+  if (error instanceof WaitEnded) return true;
   const code = sqlState(error) ?? '';
   return PASSING.has(code) || /^08[0-9A-Z]{3}$/.test(code);
 };

@@ -1,6 +1,6 @@
 import type { Sql, TransactionSql } from 'postgres';
-import { isMadeMeanwhile, sqlState } from '../store/connection/sql-errors.ts';
-import { FollowError, PositionHeld } from './errors.ts';
+import { isMadeMeanwhile } from '../store/connection/sql-errors.ts';
+import { FollowError, isWaitEnded, WaitEnded } from './errors.ts';
 
 /** Where a follower's position is kept: a table, with or without a schema before it, and the follower's name. */
 export interface Store {
@@ -13,9 +13,6 @@ const quoted = (table: string): string =>
     .split('.')
     .map((part) => `"${part.replaceAll('"', '""')}"`)
     .join('.');
-
-/** SQLSTATEs of a wait that lock_timeout or statement_timeout has ended; a database or a role may have either. */
-const WAIT_ENDED = new Set(['55P03', '57014']);
 
 export const keepPosition = {
   /** Creates the table and the row where they are missing. */
@@ -38,15 +35,15 @@ export const keepPosition = {
 
   /**
    * The position; nobody else applies anything for this follower before the end of the transaction. Throws
-   * FollowError of kind `invalid`, and PositionHeld.
+   * FollowError of kind `invalid`, and WaitEnded.
    */
   async lock(tx: TransactionSql, { table, name }: Store): Promise<string> {
     const rows = await tx
       .unsafe(`select position::text from ${quoted(table)} where name = $1::text for update`, [name])
       .values()
       .catch((error: unknown) => {
-        if (!WAIT_ENDED.has(sqlState(error) ?? '')) throw error;
-        throw new PositionHeld(`another process has the position of ${name} in ${table}`, { cause: error });
+        if (!isWaitEnded(error)) throw error;
+        throw new WaitEnded(`another process has the position of ${name} in ${table}`, { cause: error });
       });
     const position: unknown = rows[0]?.[0];
     if (typeof position !== 'string')

@@ -235,6 +235,29 @@ describe('followInto', () => {
     await following;
   });
 
+  test('waits for a table of the feed that somebody has locked, longer than the lock_timeout of its own', async () => {
+    const { sql } = store;
+    const impatient = postgres(store.url, { max: 3, connection: { lock_timeout: 50 } });
+    onTestFinished(() => impatient.end({ timeout: 1 }));
+    const [waited, applied] = [Promise.withResolvers<unknown>(), Promise.withResolvers<void>()];
+    const stop = new AbortController();
+    let following = Promise.resolve();
+    await sql.begin(async (tx) => {
+      await tx`lock table catalog.price_history in access exclusive mode`;
+      following = followInto({
+        sql: impatient,
+        table: 'shop.follower',
+        signal: stop.signal,
+        onRetry: (error) => waited.resolve(error),
+        apply: () => applied.resolve(),
+      });
+      await Promise.race([waited.promise, following]);
+    });
+    await Promise.race([applied.promise, following]);
+    stop.abort();
+    await following;
+  });
+
   test('rejects with what apply throws, also where that looks as if it might pass', async () => {
     const own = Object.assign(new Error('my service'), { code: 'ECONNREFUSED' });
     const options = { sql: client(), table: 'shop.follower' };

@@ -44,6 +44,36 @@ describe.skipIf(python === undefined)('examples/follower.py (needs psycopg2)', (
     expect((await lines('shop.offers')).length).toBe(2);
   });
 
+  test('goes on with no database that does not have what its copy has told of', async () => {
+    const { sql } = store;
+    await sql`drop schema if exists shop cascade`;
+    await knownSkus(sql, ['A', 'B']);
+    await answerAsked(sql, found('A', { 9: 90 }), found('B', { 9: 70 }));
+    const [{ begun }] = await sql<[{ begun: string }]>`select catalog.changes_position() as begun`;
+    await sql.unsafe(`create schema shop;
+      create table shop.position (one boolean primary key default true, position bigint, copied_to text);
+      create table shop.offers (sku text, size text, price integer, primary key (sku, size));
+      insert into shop.position values (true, ${begun}, '')`);
+    await answerAsked(sql, found('A', { 9: 95 }));
+    // A piece is copied, and nothing that comes after it can be.
+    await sql`create function shop.broken() returns trigger language plpgsql as $$ begin raise exception 'broken'; end $$`;
+    await sql`
+      create trigger broken after update of copied_to on shop.position for each row
+      when (old.copied_to is null) execute function shop.broken()`;
+    expect(run()).toHaveLength(1);
+    const [{ seen }] = await sql<[{ seen: string }]>`select seen from shop.position`;
+    expect(BigInt(seen)).toBeGreaterThan(BigInt(begun));
+    // As in a database from before that.
+    await sql`update shop.position set seen = seen + 1`;
+    expect(run()).toEqual([expect.stringContaining('of another history')]);
+    await sql`update shop.position set seen = seen - 1`;
+    await sql`drop trigger broken on shop.position`;
+    expect(run()).toEqual([]);
+    expect(await lines('shop.offers')).toEqual(await lines('catalog.prices'));
+    const [end] = await sql`select seen from shop.position`;
+    expect(end?.['seen']).toBeNull();
+  });
+
   test('needs no more than to read the mirror, and a schema of its own', async () => {
     const url = await shopOwner(store.sql, store.url);
     expect(run(url)).toEqual([]);

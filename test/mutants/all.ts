@@ -29,6 +29,7 @@ import { LOCKS } from './locks.ts';
 import { LOST_ROWS } from './lost-rows.ts';
 import { MANIFEST_ANSWERS } from './manifest-answers.ts';
 import { MASS_MOVES } from './mass-moves.ts';
+import { MOMENTS } from './moments.ts';
 import type { Mutant } from './mutant.ts';
 import { NEIGHBOURS } from './neighbours.ts';
 import { OBJECTS } from './objects.ts';
@@ -57,6 +58,7 @@ import { STANDSTILLS } from './standstills.ts';
 export const LISTS: Readonly<Record<string, readonly Mutant[]>> = {
   'partner-cases': PARTNER_CASES,
   'catalog-checks': CATALOG_CHECKS,
+  moments: MOMENTS,
   standstills: STANDSTILLS,
   audit: AUDITS,
   commands: COMMANDS,

@@ -89,8 +89,14 @@ export const HISTORY: readonly Mutant[] = [
     ],
   ),
   ...faultsOf(
-    'src/client/store.ts',
-    ['test/client/follow.pg.test.ts'],
+    'src/client/errors.ts',
+    ['test/client/change.test.ts', 'test/client/follow.pg.test.ts'],
     ['programs: who may not wait for long fails', "new Set(['55P03', '57014'])", 'new Set([])'],
+    [
+      'programs: a timeout while the feed is read ends following',
+      'return isWaitEnded(error)\n',
+      'return false\n',
+    ],
+    ['programs: an idle session that was ended ends following', "'57P05',", ''],
   ),
 ];

@@ -5,6 +5,7 @@ const DATABASES = 'drizzle/0016_strange_databases.sql';
 const PARAMETERS = 'drizzle/0042_parameters_and_corrections.sql';
 const CHANGES = 'drizzle/0030_whole_changes.sql';
 const STATEMENT_TIME = 'drizzle/0058_statement_time.sql';
+const MOMENT = 'drizzle/0068_moment_of_a_query.sql';
 const IMPLAUSIBLE = 'drizzle/0021_implausible.sql';
 const SCOPE = 'drizzle/0029_scope.sql';
 const BY_KEY = 'drizzle/0035_looked_up_by_key.sql';
@@ -152,19 +153,9 @@ export const OBJECTS: readonly Mutant[] = [
       "WHEN k.owed AND false THEN 'size_type'",
     ],
     [
-      'trust: an incident doubts nothing',
-      "WHEN t.incident AND s.priced_at < statement_timestamp() - t.live_target THEN 'incident'",
-      "WHEN t.incident AND false THEN 'incident'",
-    ],
-    [
       'trust: a live price is in doubt where deltas are late',
       "WHEN s.price_source IS DISTINCT FROM 'live'\n                AND",
       'WHEN s.sku IS NOT NULL\n                AND',
-    ],
-    [
-      'trust: young prices are in doubt where deltas are late',
-      'OR s.priced_at < statement_timestamp() - t.live_target) THEN t.catalog_doubt',
-      'OR true) THEN t.catalog_doubt',
     ],
     [
       'trust: a deferred SKU is in error',
@@ -205,7 +196,7 @@ export const OBJECTS: readonly Mutant[] = [
     ],
   ),
   ...faultsOf(
-    STATEMENT_TIME,
+    MOMENT,
     ['test/store/thresholds.pg.test.ts'],
     [
       'delta_is_late: a time to come is in time',
@@ -214,7 +205,7 @@ export const OBJECTS: readonly Mutant[] = [
     ],
     [
       'delta_is_late: never by its age',
-      'NOT BETWEEN statement_timestamp() - make_interval(secs => catalog_internal.delta_late_after(g))',
+      'NOT BETWEEN clock_timestamp() - make_interval(secs => catalog_internal.delta_late_after(g))',
       "NOT BETWEEN '-infinity'",
     ],
   ),
@@ -234,7 +225,7 @@ export const OBJECTS: readonly Mutant[] = [
     'WHEN catalog_internal',
   ]),
   ...faultsOf(
-    'drizzle/0026_pause.sql',
+    MOMENT,
     [
       'test/store/trust-corners.pg.test.ts',
       'test/store/schema.pg.test.ts',
@@ -242,8 +233,8 @@ export const OBJECTS: readonly Mutant[] = [
     ],
     [
       'sync_status: the oldest is the newest',
-      'min(due_at) FILTER (WHERE due_at <= statement_timestamp() AND',
-      'max(due_at) FILTER (WHERE due_at <= statement_timestamp() AND',
+      'min(due_at) FILTER (WHERE due_at <= (SELECT moment FROM m) AND',
+      'max(due_at) FILTER (WHERE due_at <= (SELECT moment FROM m) AND',
     ],
   ),
   ...faultsOf(
@@ -290,9 +281,23 @@ export const OBJECTS: readonly Mutant[] = [
     ['test/store/questions.pg.test.ts'],
     ['skus_past_target: the newest first', 'ORDER BY t.priced_at LIMIT', 'ORDER BY t.priced_at DESC LIMIT'],
   ),
-  ...faultsOf(STATEMENT_TIME, TRUST, [
-    'trust: metadata that is due makes prices stale',
-    "coalesce(coalesce(d.outside_due_at, d.due_at) <= statement_timestamp() AND d.reason NOT IN ('metadata', 'again'), false) AS reprice_due",
-    'coalesce(coalesce(d.outside_due_at, d.due_at) <= statement_timestamp(), false) AS reprice_due',
-  ]),
+  ...faultsOf(
+    MOMENT,
+    TRUST,
+    [
+      'trust: an incident doubts nothing',
+      "WHEN t.incident AND s.priced_at < t.moment - t.live_target THEN 'incident'",
+      "WHEN t.incident AND false THEN 'incident'",
+    ],
+    [
+      'trust: young prices are in doubt where deltas are late',
+      'OR s.priced_at < t.moment - t.live_target) THEN t.catalog_doubt',
+      'OR true) THEN t.catalog_doubt',
+    ],
+    [
+      'trust: metadata that is due makes prices stale',
+      "coalesce(coalesce(d.outside_due_at, d.due_at) <= t.moment AND d.reason NOT IN ('metadata', 'again'), false) AS reprice_due",
+      'coalesce(coalesce(d.outside_due_at, d.due_at) <= t.moment, false) AS reprice_due',
+    ],
+  ),
 ];

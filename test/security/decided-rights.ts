@@ -9,7 +9,7 @@ const OWN = [
   'watch_changed present_lineage follow_lineage mend_sequences forget_with_skus missing_rights grant_rights clock_is_steady set_back_clock',
   'hints_are_free lock_hint_sources hints_came refreshes_are_free refreshes_came nothing_leaves',
   'warn_of_promises weigh_promises scope_changed notify_changes history_known_from forget_days_ahead followers_now',
-  'resume_calls history_is_emptied',
+  'resume_calls history_is_emptied history_was_taken',
 ].flatMap((names) => names.split(' '));
 
 /** Everything in the schema catalog. What is in the daemon's own schemas is nobody's, but for the functions below. */
@@ -53,15 +53,16 @@ export const DECIDED: Readonly<Record<string, Rights>> = {
   // Called by the views as their reader; without USAGE on the schema nobody can name them.
   'function catalog_internal.catalog_state(catalog_internal.sync)': everyone('EXECUTE'),
   'function catalog_internal.present_ceiling(catalog_internal.pace)': everyone('EXECUTE'),
-  'function catalog_internal.trust_terms()': everyone('EXECUTE'),
+  'function catalog_internal.trust_terms(timestamp with time zone)': everyone('EXECUTE'),
   'function catalog_internal.believable_until()': everyone('EXECUTE'),
+  'function catalog_internal.moment()': everyone('EXECUTE'),
   'function catalog_internal.seconds_ahead()': everyone('EXECUTE'),
   'function catalog_internal.lane_names()': everyone('EXECUTE'),
   'function catalog_internal.price_beliefs()': everyone('EXECUTE'),
   'function catalog_internal.cohort_of(text,boolean,boolean,boolean)': everyone('EXECUTE'),
   'function catalog_internal.p_right(boolean,boolean,boolean,double precision,catalog_internal.live_rates,catalog_internal.held_beliefs)':
     everyone('EXECUTE'),
-  'function catalog_internal.is_waiting(catalog_internal.due)': everyone('EXECUTE'),
+  'function catalog_internal.is_waiting(catalog_internal.due,timestamp with time zone)': everyone('EXECUTE'),
   'function catalog_internal.pause_holds(catalog_internal.pause)': everyone('EXECUTE'),
   'function catalog_internal.promise_capacity()': everyone('EXECUTE'),
   'function catalog_internal.last_day(integer[],timestamp with time zone)': everyone('EXECUTE'),
@@ -74,7 +75,7 @@ export const DECIDED: Readonly<Record<string, Rights>> = {
   'function catalog_internal.delta_late_after(catalog_internal.settings)': {},
   'function catalog_internal.delta_is_late(catalog_internal.sync,catalog_internal.settings)': {},
   'function catalog_internal.calls_are_paused(catalog_internal.tasks)': {},
-  'function catalog_internal.is_reported(catalog_internal.due)': {},
+  'function catalog_internal.is_reported(catalog_internal.due,timestamp with time zone)': {},
   'function catalog_internal.put_off_by(catalog_internal.due)': {},
   'function catalog_internal.mark_due(text[],text,boolean)': {},
   'function catalog_internal.hints_at(text[])': {},

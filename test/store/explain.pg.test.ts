@@ -11,24 +11,34 @@ async function explained(sku: string): Promise<Explained> {
   return row.it;
 }
 
+/** Whether both say the same of a SKU. They have moments of their own: numbers may differ by what a query takes. */
+async function differs(sku: string): Promise<boolean> {
+  const [{ differing }] = await store.sql<[{ differing: boolean }]>`
+    select e->>'state' <> t.state
+      or num_nulls(e->'trust'->>'p_right', t.p_right::text) = 1 or abs((e->'trust'->>'p_right')::real - t.p_right) > 0.001
+      or num_nulls(e->'trust'->>'size_p_right', t.size_p_right::text) = 1
+      or abs((e->'trust'->>'size_p_right')::real - t.size_p_right) > 0.001
+      or (e->'trust'->>'actionable')::boolean <> t.actionable or e->'trust'->>'doubt' is distinct from t.doubt
+      or (e->'trust'->>'stale')::boolean <> t.stale or (e->'next'->>'is_due')::boolean <> t.owed
+      or num_nulls(e->'next'->>'look_at', t.next_look_at::text) = 1
+      or abs(extract(epoch from (e->'next'->>'look_at')::timestamptz - t.next_look_at)) > 60
+      or jsonb_array_length(e->'prices') <> (select count(*) from catalog.prices p where p.sku = t.sku)
+      or (select count(*) from jsonb_array_elements(e->'prices') p where (p->>'actionable')::boolean)
+        <> (select count(*) from catalog.current_prices c where c.sku = t.sku and c.actionable) as differing
+    from catalog.sku_trust t cross join lateral (select catalog.explain(t.sku) as e) x where t.sku = ${sku}`;
+  return differing;
+}
+
 test.each([0.61, 0.62])('is what the views say, for every SKU (seed %d)', async (seed) => {
   const { sql } = store;
   await someCatalog(sql, 500, seed);
   await sql`update catalog_internal.sync set manifest_applied_at = now(), snapshot_generated_at = now()`;
-  const [{ differing, priced, skus }] = await sql<[{ differing: number; priced: number; skus: number }]>`
-    select count(*)::int as skus, (count(*) filter (where t.p_right is not null))::int as priced,
-      (count(*) filter (where
-        e->>'state' <> t.state or (e->'trust'->>'p_right')::real is distinct from t.p_right
-        or (e->'trust'->>'size_p_right')::real is distinct from t.size_p_right
-        or (e->'trust'->>'actionable')::boolean <> t.actionable or e->'trust'->>'doubt' is distinct from t.doubt
-        or (e->'trust'->>'stale')::boolean <> t.stale or (e->'next'->>'is_due')::boolean <> t.owed
-        or (e->'next'->>'look_at')::timestamptz is distinct from t.next_look_at
-        or jsonb_array_length(e->'prices') <> (select count(*) from catalog.prices p where p.sku = t.sku)
-        or (select count(*) from jsonb_array_elements(e->'prices') p where (p->>'actionable')::boolean)
-          <> (select count(*) from catalog.current_prices c where c.sku = t.sku and c.actionable)))::int as differing
-    from catalog.sku_trust t cross join lateral (select catalog.explain(t.sku) as e) x`;
-  expect([differing, skus]).toEqual([0, 500]);
-  expect(priced).toBeGreaterThan(100);
+  const skus = await sql<{ sku: string; priced: boolean }[]>`
+    select sku, p_right is not null as priced from catalog.sku_trust`;
+  const differing: string[] = [];
+  for (const { sku } of skus) if (await differs(sku)) differing.push(sku);
+  expect([differing, skus.length]).toEqual([[], 500]);
+  expect(skus.filter(({ priced }) => priced).length).toBeGreaterThan(100);
 });
 
 test('tells which answer, why it was asked for, and what the one before said', async () => {

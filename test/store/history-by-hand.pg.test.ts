@@ -110,3 +110,58 @@ test.each(['catalog.price_history', 'catalog.product_history', 'catalog_internal
     expect(row.known).toBe(false);
   },
 );
+
+describe('a transaction that has begun before the history is taken away', () => {
+  test.each([
+    { what: 'emptied', take: () => store.sql.unsafe('truncate catalog.price_history') },
+    {
+      what: 'emptied beside the prices',
+      take: () => store.sql.unsafe('truncate catalog.product_history, catalog_internal.change_batches'),
+    },
+    {
+      what: 'dropped',
+      take: async () => {
+        for (const n of [0, 1, 2]) await drop(n);
+      },
+    },
+    {
+      what: 'detached',
+      take: async () => {
+        for (const n of [0, 1, 2]) await detach(n);
+      },
+    },
+  ])('gets no position for a copy of what it sees: $what', async ({ take }) => {
+    const { sql } = store;
+    const reader = await sql.reserve();
+    onTestFinished(() => reader.release());
+    await reader`begin isolation level repeatable read`;
+    await reader`select 1 from pg_class limit 1`;
+    await movePrices(sql, 1);
+    await take();
+    await reader`savepoint before`;
+    await expect(reader`select catalog.changes_position()`).rejects.toMatchObject(LOST);
+    await reader`rollback to before`;
+    await expect(reader`select * from catalog.changes_snapshot()`).rejects.toMatchObject(LOST);
+    await reader`rollback`;
+    expect(await positionNow(sql)).toBe(await oldest());
+  });
+
+  test('goes on where that is taken back, and so does one that begins then', async () => {
+    const { sql } = store;
+    const reader = await sql.reserve();
+    onTestFinished(() => reader.release());
+    await reader`begin isolation level repeatable read`;
+    await reader`select 1 from pg_class limit 1`;
+    const undone = new Error('taken back');
+    const taken = sql.begin(async (tx) => {
+      await tx`truncate catalog.price_history`;
+      throw undone;
+    });
+    await expect(taken).rejects.toBe(undone);
+    for (const session of [reader, sql]) {
+      const [row] = await session<[{ at: string }]>`select catalog.changes_position() as at`;
+      expect(BigInt(row.at)).toBe(await oldest());
+    }
+    await reader`rollback`;
+  });
+});

@@ -1,37 +1,55 @@
 import fc from 'fast-check';
-import { expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { connect, type Sql, type Tx } from '../../src/store/connection/db.ts';
+import { eventually } from '../support/eventually.ts';
 import { answerAsked, empty, found, mark, useStore } from './support.ts';
 
 const store = useStore();
 
-test('what is asked by sellers goes by the time of each statement, not by that of their transaction', async () => {
-  const objects = await store.sql<{ name: string; definition: string }[]>`
-    select c.oid::regclass::text as name, pg_get_viewdef(c.oid) as definition
+/** Functions that go by the time of the client's message, and why they may. */
+const OF_A_MESSAGE = [
+  // Beside the present time, for the planner.
+  'catalog.movers(interval,integer)',
+  // The daemon's own, whose messages are single statements; sellers' views pass another time to these two.
+  'catalog_internal.is_reported(catalog_internal.due,timestamp with time zone)',
+  'catalog_internal.is_waiting(catalog_internal.due,timestamp with time zone)',
+  'catalog_internal.past_moves(text,timestamp with time zone)',
+  'catalog_internal.scope_standing(text,text,text,timestamp with time zone)',
+];
+
+test('what is asked by sellers goes by the present time, not by that of their transaction or message', async () => {
+  const objects = await store.sql<{ name: string; definition: string; writes: boolean }[]>`
+    select c.oid::regclass::text as name, pg_get_viewdef(c.oid) as definition, false as writes
     from pg_class c where relkind = 'v' and relnamespace in ('catalog'::regnamespace, 'catalog_internal'::regnamespace)
     union all
-    select p.oid::regprocedure::text, pg_get_functiondef(p.oid)
-    from pg_proc p where provolatile <> 'v' and pronamespace in ('catalog'::regnamespace, 'catalog_internal'::regnamespace)`;
+    select replace(p.oid::regprocedure::text, ', ', ','), pg_get_functiondef(p.oid), provolatile = 'v'
+    from pg_proc p where pronamespace in ('catalog'::regnamespace, 'catalog_internal'::regnamespace)`;
   const timed =
     /\b(now\(|transaction_timestamp\(|current_timestamp|localtimestamp|current_date|current_time)/i;
+  const ofMessage = /\bstatement_timestamp\(/i;
   expect(objects.length).toBeGreaterThan(40);
-  expect(objects.filter(({ definition }) => timed.test(definition)).map(({ name }) => name)).toEqual([]);
+  const names = (of: (typeof objects)[number][]) => of.map(({ name }) => name).toSorted();
+  expect(names(objects.filter(({ definition, writes }) => !writes && timed.test(definition)))).toEqual([]);
+  expect(names(objects.filter(({ definition }) => ofMessage.test(definition)))).toEqual(OF_A_MESSAGE);
 });
 
 const SKUS = ['A', 'B', 'C', 'D'];
-/** Everything that judges prices, without ages, which grow from one statement to the next. */
+/** Everything that judges prices, without ages, which grow from one statement to the next: SQL that gives one jsonb. */
+const VERDICT = `jsonb_build_object(${[
+  `select sku, state, owed, owed_reason, past_target, stale, fresh, doubt, actionable, size_actionable, round(p_right::numeric, 2) as p
+    from catalog.sku_trust order by sku`,
+  'select sku, stale, actionable, round(p_right::numeric, 2) as p from catalog.current_prices order by sku',
+  "select sku, actionable from catalog.lowest_prices('9') order by sku",
+  'select sku from catalog.skus_past_target() order by sku',
+  'select sku, new_price from catalog.movers() order by sku',
+  'select due_skus, backing_off_until, catalog_state from catalog.sync_status',
+  "select sku, catalog.explain(sku) -> 'trust' ->> 'actionable' as actionable from catalog.skus order by sku",
+]
+  .map((query, i) => `'${i}', (select coalesce(jsonb_agg(q), '[]') from (${query}) q)`)
+  .join(', ')})`;
 async function judged(sql: Sql | Tx): Promise<unknown> {
-  return [
-    await sql`
-      select sku, state, owed, owed_reason, past_target, stale, fresh, doubt, actionable, size_actionable, round(p_right::numeric, 2) as p
-      from catalog.sku_trust order by sku`,
-    await sql`select sku, stale, actionable, round(p_right::numeric, 2) as p from catalog.current_prices order by sku`,
-    await sql`select sku, actionable from catalog.lowest_prices('9') order by sku`,
-    await sql`select sku from catalog.skus_past_target() order by sku`,
-    await sql`select sku, new_price from catalog.movers() order by sku`,
-    await sql`select due_skus, backing_off_until, catalog_state from catalog.sync_status`,
-    await sql`select sku, catalog.explain(sku) -> 'trust' ->> 'actionable' as actionable from catalog.skus order by sku`,
-  ].map((rows) => [...rows].map((row) => ({ ...row })));
+  const [row] = await sql.unsafe<[{ verdict: unknown }]>(`select ${VERDICT} as verdict`);
+  return row.verdict;
 }
 
 const price = fc.integer({ min: 100, max: 130 });
@@ -43,10 +61,9 @@ const event = fc.oneof(
   fc.record({ do: fc.constant('age' as const), hours: fc.integer({ min: 1, max: 60 }) }),
 );
 
-async function happens(
-  sql: Sql,
-  what: typeof event extends fc.Arbitrary<infer E> ? E : never,
-): Promise<void> {
+type Event = typeof event extends fc.Arbitrary<infer E> ? E : never;
+
+async function happens(sql: Sql, what: Event): Promise<void> {
   if (what.do === 'report') await mark(sql, what.skus, 'changed');
   else if (what.do === 'answer') await answerAsked(sql, ...SKUS.map((sku) => found(sku, { 9: what.price })));
   else if (what.do === 'refuse')
@@ -58,17 +75,22 @@ async function happens(
       update catalog.skus set priced_at = priced_at - make_interval(hours => ${what.hours}), asked_at = asked_at - make_interval(hours => ${what.hours})`;
 }
 
+/** Four priced SKUs, two of them live. */
+async function begin(): Promise<void> {
+  await empty(store.sql);
+  for (const sku of SKUS)
+    await store.sql`
+      insert into catalog.skus (sku, in_manifest, price_source, sizes) values (${sku}, true, ${sku < 'C' ? 'snapshot' : 'live'}, 1)`;
+  await mark(store.sql, SKUS, 'new');
+  await answerAsked(store.sql, ...SKUS.map((sku) => found(sku, { 9: 110 })));
+}
+
 test('whatever happens after a transaction has begun, each of its statements sees as much as one outside', async () => {
   const seller = connect(store.url, { max: 1 });
   try {
     await fc.assert(
       fc.asyncProperty(fc.array(event, { minLength: 1, maxLength: 6 }), async (events) => {
-        await empty(store.sql);
-        for (const sku of SKUS)
-          await store.sql`
-            insert into catalog.skus (sku, in_manifest, price_source, sizes) values (${sku}, true, ${sku < 'C' ? 'snapshot' : 'live'}, 1)`;
-        await mark(store.sql, SKUS, 'new');
-        await answerAsked(store.sql, ...SKUS.map((sku) => found(sku, { 9: 110 })));
+        await begin();
         await seller.begin(async (tx) => {
           await tx`select now()`;
           for (const each of events) {
@@ -82,4 +104,120 @@ test('whatever happens after a transaction has begun, each of its statements see
   } finally {
     await seller.end();
   }
+});
+
+/** Advisory locks of the steps of a message: `STEP` and the number. */
+const STEP = 4_200_000;
+const wait = (step: number) => `pg_advisory_xact_lock(${STEP + step})`;
+const see = (step: number) => `insert into seller.seen select ${step}, ${VERDICT}`;
+
+/** One message of a client whose steps each wait until they are let go. */
+const FORMS: Readonly<Record<string, (steps: readonly number[]) => string>> = {
+  'a query of several statements': (steps) =>
+    steps.map((step) => `select ${wait(step)}; ${see(step)}`).join(';'),
+  'a DO block': (steps) => `do $$ begin ${inPlpgsql(steps, '')} end $$`,
+  'a DO block that commits': (steps) => `do $$ begin ${inPlpgsql(steps, 'commit;')} end $$`,
+  'a function': (steps) =>
+    `create or replace function seller.reprice() returns void language plpgsql as $$ begin ${inPlpgsql(steps, '')} end $$;
+     select seller.reprice()`,
+};
+const inPlpgsql = (steps: readonly number[], after: string) =>
+  steps.map((step) => `perform ${wait(step)}; ${see(step)}; ${after}`).join('\n');
+
+/** Runs one message of a seller's, of which each step sees what an event has left; what a session of its own saw of that, too. */
+async function inOneMessage(seller: Sql, form: string, events: readonly Event[]): Promise<void> {
+  const steps = events.map((_, step) => step);
+  const gate = await store.sql.reserve();
+  try {
+    for (const step of steps) await gate`select pg_advisory_lock(${STEP + step})`;
+    const message = seller.unsafe(FORMS[form]?.(steps) ?? '').simple();
+    const whole = message.then(
+      () => null,
+      (error: unknown) => error,
+    );
+    const outside: unknown[] = [];
+    for (const [step, event] of events.entries()) {
+      await eventually(async () => {
+        const [{ waits }] = await store.sql<[{ waits: boolean }]>`
+          select exists (select from pg_locks where locktype = 'advisory' and objid = ${STEP + step} and not granted) as waits`;
+        expect(waits).toBe(true);
+      });
+      await happens(store.sql, event);
+      outside.push(await judged(store.sql));
+      await gate`select pg_advisory_unlock(${STEP + step})`;
+    }
+    expect(await whole).toBeNull();
+    const seen = await seller<{ verdict: unknown }[]>`select verdict from seller.seen order by step`;
+    expect(seen.map(({ verdict }) => verdict)).toEqual(outside);
+  } finally {
+    await gate`select pg_advisory_unlock_all()`;
+    gate.release();
+  }
+}
+
+describe('within one message of a client', () => {
+  let seller: Sql;
+  beforeAll(async () => {
+    seller = connect(store.url, { max: 1 });
+    await seller
+      .unsafe('create schema seller; create table seller.seen (step integer, verdict jsonb)')
+      .simple();
+  });
+  afterAll(async () => {
+    await seller.end();
+  });
+
+  test.each(Object.keys(FORMS))('%s sees as much as a statement of its own', async (form) => {
+    await fc.assert(
+      fc.asyncProperty(fc.array(event, { minLength: 1, maxLength: 4 }), async (events) => {
+        await begin();
+        await seller`truncate seller.seen`;
+        await inOneMessage(seller, form, events);
+      }),
+      { numRuns: 5, examples: [[[{ do: 'report', skus: ['A', 'C'] }]]] },
+    );
+  });
+
+  test('prices get older from one statement to the next', async () => {
+    await begin();
+    const age = "select extract(epoch from price_age)::float8 as age from catalog.sku_trust where sku = 'A'";
+    const [first, second] = (await seller.unsafe(`${age}; ${age}`).simple()) as unknown as {
+      age: number;
+    }[][];
+    expect(second?.[0]?.age).toBeGreaterThan(first?.[0]?.age ?? Infinity);
+  });
+});
+
+test('all rows of a query are judged at one moment, also by parallel workers', async () => {
+  await begin();
+  await store.sql`
+    insert into catalog.skus (sku, state, in_manifest, price_source, sizes, priced_at, asked_at)
+    select 'N' || n, 'priced', true, 'snapshot', 1, now(), now() from generate_series(1, 5000) n`;
+  await store.sql.begin(async (tx) => {
+    await tx.unsafe(
+      'set local parallel_setup_cost = 0; set local parallel_tuple_cost = 0; set local min_parallel_table_scan_size = 0',
+    );
+    const moments =
+      'select count(distinct priced_at + price_age)::int as moments, count(*)::int as skus from catalog.sku_trust';
+    const plan = await tx.unsafe(`explain ${moments}`);
+    expect(plan.map((row) => String(row['QUERY PLAN'])).join('\n')).toMatch(/Gather/);
+    expect([...(await tx.unsafe(moments))]).toEqual([{ moments: 1, skus: 5004 }]);
+  });
+});
+
+test.each([
+  ['itself', "select * from catalog.sku_trust where sku = 'A'"],
+  ['within a CTE', "with t as (select * from catalog.sku_trust) select * from t where sku = 'A'"],
+])('the row of one SKU is read by its keys alone: %s', async (_, query) => {
+  const plan = await store.sql.begin(async (tx) => {
+    // The tables hold a few rows, of which autovacuum may or may not know: only indexes are to be chosen from.
+    await tx`set local enable_seqscan = off`;
+    await tx`set local enable_bitmapscan = off`;
+    return await tx.unsafe(`explain ${query}`);
+  });
+  const lines = plan.map((row) => row['QUERY PLAN'] as string).filter((text) => text.includes('Scan'));
+  const cheap =
+    /Index Scan using (skus|due|live_rates)_pkey|Function Scan on (trust_terms|believable_until|price_beliefs)/;
+  expect(lines.filter((text) => !cheap.test(text))).toEqual([]);
+  expect(lines).toHaveLength(6);
 });

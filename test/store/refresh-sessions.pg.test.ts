@@ -89,6 +89,43 @@ test('transactions that are serializable hint and ask for SKUs side by side, and
   expect(await sql`select from catalog_internal.hints`).toHaveLength(skus.length);
 });
 
+test('transactions that are serializable promise side by side, none fails for another, and each is warned', async () => {
+  const { sql } = store;
+  const skus = ['A', 'B', 'C', 'D'];
+  await priced(...skus, 'E');
+  await sql`insert into catalog.watchlist (sku, max_age) values ('E', '1 hour')`;
+  const all = Promise.withResolvers<null>();
+  let open = 0;
+  const warnings: string[] = [];
+  const ends = skus.map(async (sku) => {
+    const seller = postgres(store.url, {
+      max: 1,
+      onnotice: ({ message }) => warnings.push(String(message)),
+      connection: { options: String.raw`-c default_transaction_isolation=serializable` },
+    });
+    onTestFinished(() => seller.end({ timeout: 1 }));
+    await seller.begin(async (tx) => {
+      await tx`insert into catalog.watchlist (sku, max_age) values (${sku}, '1 hour')`;
+      await tx`update catalog.watchlist set max_age = '2 hours' where sku = ${sku}`;
+      open += 1;
+      if (open === skus.length) all.resolve(null);
+      await all.promise;
+    });
+  });
+  for (const end of ends) end.catch((error: unknown) => all.reject(error));
+  await Promise.all(ends);
+  expect(await sql`select from catalog.watchlist`).toHaveLength(5);
+  // What it asks for itself, and what the mirror has read of others, is more than there is.
+  await sql`insert into catalog_internal.watched (sku, weight, max_age) select 'W' || n, 1, 30 from generate_series(1, 5000) n`;
+  warnings.length = 0;
+  const seller = postgres(store.url, { max: 1, onnotice: ({ message }) => warnings.push(String(message)) });
+  onTestFinished(() => seller.end({ timeout: 1 }));
+  await seller.begin('isolation level serializable', async (tx) => {
+    await tx`insert into catalog.watchlist (sku, max_age) values ('F', '30 s')`;
+  });
+  expect(warnings.join()).toMatch(/of 5001 are not kept/);
+});
+
 describe('a SKU whose row of the ledger goes while somebody waits for it', () => {
   const now = (timeout: string) =>
     outcome(store.sql`call catalog.refresh_now(array['A'], ${timeout}::text::interval)`);

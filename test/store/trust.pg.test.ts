@@ -251,20 +251,6 @@ describe('a SKU’s row', () => {
     await sql`update catalog_internal.settings set sweep_interval = 7200, metadata_interval = 3600, live_interval = 60 * 15`;
     expect(await targets()).toEqual([1, 0.25]);
   });
-
-  test('of one SKU is read by its keys alone', async () => {
-    const plan = await store.sql.begin(async (tx) => {
-      // The tables hold a few rows, of which autovacuum may or may not know: only indexes are to be chosen from.
-      await tx`set local enable_seqscan = off`;
-      await tx`set local enable_bitmapscan = off`;
-      return await tx`explain select * from catalog.sku_trust where sku = 'A'`;
-    });
-    const lines = plan.map((row) => row['QUERY PLAN'] as string).filter((text) => text.includes('Scan'));
-    const cheap =
-      /Index Scan using (skus|due|live_rates)_pkey|Function Scan on (trust_terms|believable_until|price_beliefs)/;
-    expect(lines.filter((text) => !cheap.test(text))).toEqual([]);
-    expect(lines).toHaveLength(6);
-  });
 });
 
 describe('the estimate of the next refresh', () => {

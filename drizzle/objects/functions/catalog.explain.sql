@@ -4,7 +4,7 @@ CREATE OR REPLACE FUNCTION catalog.explain(sku text) RETURNS jsonb
 LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET extra_float_digits = 1 AS $$
   SELECT jsonb_build_object(
     'sku', s.sku,
-    'at', statement_timestamp(),
+    'at', m.moment,
     'state', s.state,
     'price_source', s.price_source,
     'in_manifest', s.in_manifest,
@@ -75,8 +75,9 @@ LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog,
   LEFT JOIN catalog_internal.live_rates l ON l.sku = s.sku
   LEFT JOIN catalog_internal.watched w ON w.sku = s.sku
   CROSS JOIN catalog_internal.price_beliefs() e
+  CROSS JOIN catalog_internal.moment() AS m(moment)
   CROSS JOIN LATERAL (
-    SELECT catalog_internal.cohort_of(s.price_source, s.in_manifest AND d.missed_moves IS NULL, coalesce(d.live, false), catalog_internal.is_reported(d)) AS cohort
+    SELECT catalog_internal.cohort_of(s.price_source, s.in_manifest AND d.missed_moves IS NULL, coalesce(d.live, false), catalog_internal.is_reported(d, m.moment)) AS cohort
   ) c
   LEFT JOIN LATERAL (
     SELECT sum(looks)::bigint AS looks, sum(looks * right_share) / nullif(sum(looks), 0) AS right_share,

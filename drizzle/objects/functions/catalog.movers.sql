@@ -11,7 +11,9 @@ BEGIN ATOMIC
     SELECT h.sku, h.size, count(*) AS moves, max(h.observed_at) AS last_moved_at,
            (array_agg(h.old_price ORDER BY h.id))[1] AS old_price, (array_agg(h.new_price ORDER BY h.id DESC))[1] AS new_price
     FROM catalog.price_history h
-    WHERE h.observed_at > statement_timestamp() - within
+    WHERE h.observed_at > (SELECT catalog_internal.moment()) - within
+      -- Says the same of more: the planner knows what it is before it plans, and by it how few rows there are.
+      AND h.observed_at > statement_timestamp() - within
       -- Up to a correction of what the sizes mean, the prices were of other sizes. What they mean being known
       -- for the first time corrects nothing.
       AND NOT EXISTS (

@@ -6,7 +6,8 @@
 -- once. Each is made as a table of its own and then attached, which locks nobody out; for the next nobody who
 -- waits for the lock of the changes waits long. One that somebody has detached is attached again, as what is
 -- written has to go somewhere. One that somebody has dropped is made anew: what was in it is told by nobody,
--- so all positions before now are refused.
+-- so all positions before now are refused. What sellers have put upon price_history (a CHECK, a column that is
+-- generated) a new one has, too, or Postgres attaches it to none.
 CREATE OR REPLACE FUNCTION catalog_internal.add_history_chunks(ahead boolean DEFAULT false, needed bigint DEFAULT 0) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -30,7 +31,7 @@ BEGIN
         PERFORM set_config('lock_timeout', '100ms', true);
       END IF;
       IF attached IS NULL THEN
-        EXECUTE format('CREATE TABLE catalog_internal.%I (LIKE catalog.price_history INCLUDING DEFAULTS)', called);
+        EXECUTE format('CREATE TABLE catalog_internal.%I (LIKE catalog.price_history INCLUDING DEFAULTS INCLUDING CONSTRAINTS INCLUDING GENERATED)', called);
       END IF;
       EXECUTE format('ALTER TABLE catalog.price_history ATTACH PARTITION catalog_internal.%I FOR VALUES FROM (%s) TO (%s)',
         called, chunk * 5000000, (chunk + 1) * 5000000);

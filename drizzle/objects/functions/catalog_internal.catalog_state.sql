@@ -14,7 +14,7 @@ BEGIN
     WHEN s.catalog_fault IS NOT NULL THEN 'stale'
     WHEN s.chain_broken_at IS NOT NULL AND s.manifest_refused IS NOT NULL THEN 'stale'
     WHEN greatest(s.snapshot_generated_at, s.snapshot_moved_at)
-         < statement_timestamp() - make_interval(secs => g.catalog_stale_after) THEN 'stale'
+         < clock_timestamp() - make_interval(secs => g.catalog_stale_after) THEN 'stale'
     WHEN catalog_internal.delta_is_late(s, g) THEN 'stale'
     ELSE 'ok'
   END;

@@ -8,7 +8,7 @@ CREATE OR REPLACE FUNCTION catalog_internal.delta_is_late(s catalog_internal.syn
 LANGUAGE sql VOLATILE PARALLEL SAFE
 BEGIN ATOMIC
   SELECT s.delta_doubt IS NOT DISTINCT FROM 'behind' OR s.catalog_differs_at IS NOT NULL OR coalesce(s.delta_checked_at, s.manifest_applied_at)
-    NOT BETWEEN statement_timestamp() - make_interval(secs => catalog_internal.delta_late_after(g)) AND clock_timestamp() + interval '1 minute';
+    NOT BETWEEN clock_timestamp() - make_interval(secs => catalog_internal.delta_late_after(g)) AND clock_timestamp() + interval '1 minute';
 END;
 
 REVOKE ALL ON FUNCTION catalog_internal.delta_is_late(catalog_internal.sync, catalog_internal.settings) FROM PUBLIC;

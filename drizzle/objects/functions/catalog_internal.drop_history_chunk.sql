@@ -3,7 +3,9 @@
 -- first manifest of millions of SKUs moves no price. Of those the newest ones tell, a hundred because a late
 -- answer is written with the time at which it was asked for. One a transaction: setval on the last dropped
 -- position is not rolled back when the rest is. 'in use' means that somebody is reading the partition: it is
--- dropped another time. The lock timeout is short, because nobody else can read while this waits for the
+-- dropped another time. 'referred to', by somebody's foreign key or view: it is dropped once nothing refers to
+-- it, and a warning says what does. It is detached first, as Postgres drops no table that a foreign key is on,
+-- be it an empty one, and detaches one of which no row is referred to. The lock timeout is short, because nobody else can read while this waits for the
 -- lock.
 CREATE OR REPLACE FUNCTION catalog_internal.drop_history_chunk(kept_seconds double precision) RETURNS text
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET lock_timeout = '100ms' AS $$
@@ -11,6 +13,7 @@ DECLARE
   chunk record;
   is_old text;
   old boolean;
+  said text;
 BEGIN
   SELECT inhrelid::regclass AS name, substring(pg_get_expr(relpartbound, oid) FROM $re$ TO \('?(\d+)'?\)$re$)::bigint AS ends
     INTO chunk
@@ -36,13 +39,20 @@ BEGIN
   IF NOT old THEN
     RETURN 'nothing old';
   END IF;
+  EXECUTE format('ALTER TABLE catalog.price_history DETACH PARTITION %s', chunk.name);
   EXECUTE format('DROP TABLE %s', chunk.name);
   DELETE FROM catalog_internal.history_chunks WHERE number < chunk.ends / 5000000;
   -- Never back: what is behind may have been given up for another reason.
   PERFORM setval('catalog_internal.dropped_positions', greatest(chunk.ends - 1, d.last_value)) FROM catalog_internal.dropped_positions d;
   RETURN 'dropped';
-EXCEPTION WHEN lock_not_available OR undefined_table THEN
-  RETURN 'in use';
+EXCEPTION
+  WHEN lock_not_available OR undefined_table THEN
+    RETURN 'in use';
+  WHEN foreign_key_violation OR dependent_objects_still_exist THEN
+    GET STACKED DIAGNOSTICS said = PG_EXCEPTION_DETAIL;
+    RAISE WARNING 'price_history is not dropped by HISTORY_RETENTION: something of yours refers to %', chunk.name
+      USING DETAIL = said;
+    RETURN 'referred to';
 END
 $$;
 

@@ -4,7 +4,7 @@ CREATE OR REPLACE FUNCTION catalog_internal.last_day(ring integer[], hour timest
 LANGUAGE sql STABLE PARALLEL SAFE
 BEGIN ATOMIC
   SELECT coalesce(sum(n), 0)::bigint FROM unnest(ring) WITH ORDINALITY AS r(n, place)
-  WHERE place <= 24 - floor(extract(epoch FROM statement_timestamp() - hour) / 3600);
+  WHERE place <= 24 - floor(extract(epoch FROM clock_timestamp() - hour) / 3600);
 END;
 
 -- A view calls it as its reader; without USAGE on the schema nobody can name it.

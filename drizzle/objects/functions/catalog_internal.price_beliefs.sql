@@ -28,10 +28,10 @@ BEGIN
     WHEN s.manifest_applied_at IS NULL OR catalog_internal.catalog_state(s) = 'stale' THEN 'infinity'
     ELSE greatest(
       0,
-      (extract(epoch FROM statement_timestamp() - coalesce(s.delta_checked_at, s.manifest_applied_at)) - g.delta_interval) / 60,
-      CASE WHEN s.delta_doubt = 'distrusted' THEN (extract(epoch FROM statement_timestamp() - CASE WHEN s.seen_snapshot_id = s.snapshot_id
+      (extract(epoch FROM clock_timestamp() - coalesce(s.delta_checked_at, s.manifest_applied_at)) - g.delta_interval) / 60,
+      CASE WHEN s.delta_doubt = 'distrusted' THEN (extract(epoch FROM clock_timestamp() - CASE WHEN s.seen_snapshot_id = s.snapshot_id
         THEN greatest(s.token_at, s.catalog_checked_at) ELSE s.token_at END) - g.delta_interval) / 60 END,
-      extract(epoch FROM statement_timestamp() - l.incident_since) / 60
+      extract(epoch FROM clock_timestamp() - l.incident_since) / 60
     )
   END;
   held.confidence := g.actionable_confidence;

@@ -11,7 +11,7 @@ DECLARE
   live_per_second float8;
   lanes CONSTANT integer := cardinality(catalog_internal.lane_names());
 BEGIN
-  SELECT counts -> 'due' INTO backlog FROM catalog_internal.catalog_counts WHERE counted_at > statement_timestamp() - interval '5 minutes';
+  SELECT counts -> 'due' INTO backlog FROM catalog_internal.catalog_counts WHERE counted_at > clock_timestamp() - interval '5 minutes';
   SELECT * INTO g FROM catalog_internal.settings;
   SELECT * INTO p FROM catalog_internal.pace;
   cheap_per_second := g.bulk_max_skus * catalog_internal.present_ceiling(p) / 60;

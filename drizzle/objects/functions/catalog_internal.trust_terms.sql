@@ -1,9 +1,10 @@
--- What trust in a price depends on that is the same for all SKUs, computed once a query. PL/pgSQL plans a statement
+-- What trust in a price depends on that is the same for all SKUs, computed once a query; `moment` is that at which it
+-- judges (catalog_internal.moment). PL/pgSQL plans a statement
 -- once a session, and planning is most of the cost of reading one SKU. One SELECT a table, because the planner does
 -- not know that these tables have one row each, and prepares a join for millions. SECURITY DEFINER: the view calls it
 -- as its reader.
 CREATE OR REPLACE FUNCTION catalog_internal.trust_terms(
-  OUT live_target interval, OUT snapshot_target interval, OUT incident boolean, OUT catalog_doubt text,
+  INOUT moment timestamptz DEFAULT clock_timestamp(), OUT live_target interval, OUT snapshot_target interval, OUT incident boolean, OUT catalog_doubt text,
   OUT at_work boolean, OUT backoff_until timestamptz
 )
 LANGUAGE plpgsql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
@@ -27,11 +28,11 @@ BEGIN
   END;
   -- With a daemon there, this task ends every minute.
   at_work := p.refusal IS NULL AND paused_until IS DISTINCT FROM 'infinity'
-    AND coalesce((SELECT finished_at BETWEEN statement_timestamp() - interval '5 minutes' AND clock_timestamp() + interval '1 minute' FROM catalog_internal.tasks WHERE task = 'maintenance'), false);
+    AND coalesce((SELECT finished_at BETWEEN moment - interval '5 minutes' AND clock_timestamp() + interval '1 minute' FROM catalog_internal.tasks WHERE task = 'maintenance'), false);
   -- A pause that ends by itself is waited for as a back-off is.
-  backoff_until := greatest(CASE WHEN p.backoff_until > statement_timestamp() THEN p.backoff_until END, paused_until);
+  backoff_until := greatest(CASE WHEN p.backoff_until > moment THEN p.backoff_until END, paused_until);
 END
 $$;
 
 -- A view calls it as its reader; without USAGE on the schema nobody can name it.
-GRANT EXECUTE ON FUNCTION catalog_internal.trust_terms() TO PUBLIC;
+GRANT EXECUTE ON FUNCTION catalog_internal.trust_terms(timestamptz) TO PUBLIC;

@@ -1,9 +1,12 @@
 -- Says at once to whoever asks for a promise that the account cannot keep: the statement's own rows count,
--- and those of nobody else's open transaction. It writes nothing and waits for nobody but a migration.
+-- and those of nobody else's open transaction. It writes nothing and waits for nobody but a migration. In a
+-- SERIALIZABLE transaction others' promises are those that the mirror has read: sellers who each read the
+-- watchlist and add to it would make each other fail.
 -- SECURITY DEFINER, because catalog_watcher has no rights on the daemon's tables.
 CREATE OR REPLACE FUNCTION catalog_internal.warn_of_promises() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_custom_plan AS $$
 DECLARE
+  apart CONSTANT boolean := current_setting('transaction_isolation') = 'serializable';
   c record;
   n record;
 BEGIN
@@ -14,7 +17,15 @@ BEGIN
   SELECT count(*) AS promises, count(*) FILTER (WHERE NOT f.fits) AS left_out, coalesce(sum(f.demand) FILTER (WHERE f.live), 0) AS live,
          coalesce(sum(f.demand) FILTER (WHERE NOT f.live), 0) AS others
   INTO n
-  FROM (SELECT array_agg(sku) AS skus, array_agg(extract(epoch FROM max_age)::double precision) AS ages, array_agg(weight) AS weights FROM catalog.watchlist WHERE max_age IS NOT NULL) a
+  FROM (
+    SELECT array_agg(sku) AS skus, array_agg(max_age) AS ages, array_agg(weight) AS weights FROM (
+      SELECT sku, extract(epoch FROM max_age)::double precision AS max_age, weight FROM catalog.watchlist WHERE NOT apart
+      UNION ALL
+      SELECT sku, extract(epoch FROM max_age)::double precision, weight FROM becomes WHERE apart
+      UNION ALL
+      SELECT w.sku, w.max_age, w.weight FROM catalog_internal.watched w WHERE apart AND NOT EXISTS (SELECT FROM becomes b WHERE b.sku = w.sku)
+    ) p WHERE max_age IS NOT NULL
+  ) a
   CROSS JOIN LATERAL catalog_internal.promises_that_fit(a.skus, a.ages, a.weights) f;
   IF n.left_out > 0 THEN
     RAISE WARNING 'these promises need % requests a minute, % can be had for them: % of % are not kept',

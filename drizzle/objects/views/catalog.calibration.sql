@@ -7,7 +7,7 @@ SELECT c.cohort,
        (sum(c.claimed) / sum(c.looks))::real AS claimed_share,
        min(c.hour) AS since
 FROM catalog_internal.calibration_hours c
-WHERE c.hour > statement_timestamp() - interval '7 days' AND c.hour <= statement_timestamp()
+WHERE c.hour > (SELECT catalog_internal.moment()) - interval '7 days' AND c.hour <= (SELECT catalog_internal.moment())
 GROUP BY c.cohort, c.bin;
 
 COMMENT ON VIEW catalog.calibration IS 'How well p_right has held in the last seven days. Each answered refresh is a test of the probability held just before it; where right_share is claimed_share, it was right as often as it said.';

@@ -20,6 +20,7 @@ SELECT l.sku, l.max_age,
        END AS because
 FROM catalog.watchlist l
 CROSS JOIN catalog_internal.promise_capacity() c
+CROSS JOIN catalog_internal.moment() AS m(moment)
 LEFT JOIN catalog_internal.watched w ON w.sku = l.sku
 LEFT JOIN catalog.skus s ON s.sku = l.sku
 LEFT JOIN catalog_internal.due d ON d.sku = l.sku
@@ -27,7 +28,7 @@ LEFT JOIN catalog_internal.promise_cases p ON p.sku = l.sku
 CROSS JOIN LATERAL (SELECT coalesce(w.max_age = extract(epoch FROM l.max_age)::double precision, false) AND d.sku IS NOT NULL AS is_read) k
 CROSS JOIN LATERAL (
   SELECT CASE WHEN k.is_read AND s.state = 'priced'
-    THEN floor(extract(epoch FROM statement_timestamp() - greatest(s.priced_at, w.promised_since)) / w.max_age) END AS cases
+    THEN floor(extract(epoch FROM m.moment - greatest(s.priced_at, w.promised_since)) / w.max_age) END AS cases
 ) o
 WHERE l.max_age IS NOT NULL;
 

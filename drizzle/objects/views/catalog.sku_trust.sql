@@ -3,7 +3,7 @@
 -- whole, and what the sizes mean.
 CREATE OR REPLACE VIEW catalog.sku_trust AS
 SELECT s.sku, s.state, s.price_source, s.in_manifest, s.priced_at,
-       CASE WHEN s.state = 'priced' THEN greatest(statement_timestamp() - s.priced_at, interval '0') END AS price_age,
+       CASE WHEN s.state = 'priced' THEN greatest(t.moment - s.priced_at, interval '0') END AS price_age,
        CASE WHEN s.state = 'priced' THEN k.target END AS target_age,
        b.past_target,
        k.owed,
@@ -17,9 +17,9 @@ SELECT s.sku, s.state, s.price_source, s.in_manifest, s.priced_at,
        coalesce(d.deferrals, 0) AS deferrals,
        coalesce(d.failures, 0) AS failures,
        CASE WHEN NOT t.at_work OR d.due_at = 'infinity' THEN NULL
-            WHEN NOT k.owed THEN greatest(least(d.due_at, CASE WHEN d.promised_at > statement_timestamp() THEN d.promised_at WHEN d.promised_at <= statement_timestamp() THEN statement_timestamp() END), d.held_until, t.backoff_until)
-            WHEN d.held_until > statement_timestamp() THEN greatest(CASE WHEN d.claim IS NULL THEN d.held_until ELSE statement_timestamp() END, t.backoff_until)
-            ELSE greatest(statement_timestamp(), t.backoff_until)
+            WHEN NOT k.owed THEN greatest(least(d.due_at, CASE WHEN d.promised_at > t.moment THEN d.promised_at WHEN d.promised_at <= t.moment THEN t.moment END), d.held_until, t.backoff_until)
+            WHEN d.held_until > t.moment THEN greatest(CASE WHEN d.claim IS NULL THEN d.held_until ELSE t.moment END, t.backoff_until)
+            ELSE greatest(t.moment, t.backoff_until)
                    + make_interval(secs => (SELECT catalog_internal.seconds_ahead())[CASE WHEN d.live THEN cardinality(catalog_internal.lane_names()) + 1 ELSE d.lane END])
        END AS next_look_at,
        b.stale,
@@ -32,14 +32,14 @@ SELECT s.sku, s.state, s.price_source, s.in_manifest, s.priced_at,
 FROM catalog.skus s
 LEFT JOIN catalog_internal.due d ON d.sku = s.sku
 LEFT JOIN catalog_internal.live_rates l ON l.sku = s.sku
-CROSS JOIN catalog_internal.trust_terms() t
+CROSS JOIN catalog_internal.trust_terms((SELECT catalog_internal.moment())) t
 CROSS JOIN catalog_internal.price_beliefs() e
 CROSS JOIN catalog_internal.believable_until() AS u(believable_until)
 CROSS JOIN LATERAL (
-  SELECT coalesce(d.due_at <= statement_timestamp(), false) AS owed,
+  SELECT coalesce(d.due_at <= t.moment, false) AS owed,
          -- What is out of scope is asked for no more, and its prices are no fresher for that.
          -- Nothing says that it has moved where it is asked for its metadata, or to see an answer again.
-         coalesce(coalesce(d.outside_due_at, d.due_at) <= statement_timestamp() AND d.reason NOT IN ('metadata', 'again'), false) AS reprice_due,
+         coalesce(coalesce(d.outside_due_at, d.due_at) <= t.moment AND d.reason NOT IN ('metadata', 'again'), false) AS reprice_due,
          -- The plan has its turn come: nothing says that it has moved, and it was asked for (of this account) before.
          s.price_source IS NOT DISTINCT FROM 'live' AND d.reason IS NOT DISTINCT FROM 'live' AND s.asked_at IS NOT NULL AS in_turn,
          s.price_source IS NOT DISTINCT FROM 'live' OR coalesce(d.live AND d.reason = 'live', false)
@@ -51,8 +51,8 @@ CROSS JOIN LATERAL (
          END AS target
 ) k
 CROSS JOIN LATERAL (
-  SELECT s.state = 'priced' AND coalesce(s.priced_at, '-infinity') < statement_timestamp() - k.target AS past_target,
-         k.reprice_due OR (k.refreshed_as_live AND coalesce(s.priced_at, '-infinity') < statement_timestamp() - t.live_target) AS stale
+  SELECT s.state = 'priced' AND coalesce(s.priced_at, '-infinity') < t.moment - k.target AS past_target,
+         k.reprice_due OR (k.refreshed_as_live AND coalesce(s.priced_at, '-infinity') < t.moment - t.live_target) AS stale
 ) b
 CROSS JOIN LATERAL (
   SELECT CASE
@@ -64,22 +64,22 @@ CROSS JOIN LATERAL (
            -- Where somebody has deleted its row of the ledger, nobody knows what had been reported.
            WHEN d.sku IS NULL OR CASE WHEN k.in_turn THEN date_trunc('milliseconds', s.reported_at) > s.asked_at ELSE k.reprice_due END THEN 'owed'
            -- Within the plan, a live price is judged by its probability, and not by its age.
-           WHEN CASE WHEN k.in_turn THEN coalesce(s.priced_at, '-infinity') < statement_timestamp() - e.longest_wait
+           WHEN CASE WHEN k.in_turn THEN coalesce(s.priced_at, '-infinity') < t.moment - e.longest_wait
                      ELSE b.past_target OR b.stale
                 END THEN 'past_target'
            WHEN k.owed AND d.reason = 'metadata' THEN 'size_type'
-           WHEN t.incident AND s.priced_at < statement_timestamp() - t.live_target THEN 'incident'
+           WHEN t.incident AND s.priced_at < t.moment - t.live_target THEN 'incident'
            -- While nothing reports its moves, it is as good as a live one: by age.
            WHEN s.price_source IS DISTINCT FROM 'live'
-                AND (t.catalog_doubt = 'no_baseline' OR s.priced_at < statement_timestamp() - t.live_target) THEN t.catalog_doubt
+                AND (t.catalog_doubt = 'no_baseline' OR s.priced_at < t.moment - t.live_target) THEN t.catalog_doubt
          END AS doubt
 ) c
 CROSS JOIN LATERAL (
   SELECT s.state = 'priced' AND s.priced_at <= u.believable_until AS has_age,
-         greatest(0, date_part('epoch', statement_timestamp() - s.priced_at) / 60) AS minutes,
+         greatest(0, date_part('epoch', t.moment - s.priced_at) / 60) AS minutes,
          s.price_source IS NOT DISTINCT FROM 'live' OR NOT s.in_manifest OR coalesce(d.live OR d.missed_moves > 0, false) AS by_rate,
          -- Null while its answer to a report, which had nothing new, is to be seen again (p_right).
-         CASE WHEN coalesce(d.outside_due_at, d.due_at) <= statement_timestamp() AND d.reason = 'changed' THEN true WHEN d.again_at IS NULL THEN false END AS reported
+         CASE WHEN coalesce(d.outside_due_at, d.due_at) <= t.moment AND d.reason = 'changed' THEN true WHEN d.again_at IS NULL THEN false END AS reported
 ) h
 CROSS JOIN LATERAL (
   SELECT catalog_internal.p_right(h.by_rate, h.reported, false, h.minutes, l, e) AS p_right,

@@ -2,11 +2,13 @@
 -- for one: hence the LEFT JOINs. LIMIT 1, as the planner takes tables of one row that nothing has analyzed for
 -- hundreds of rows each: joined they are millions, and a server compiles the query for seconds (jit).
 CREATE OR REPLACE VIEW catalog.sync_status AS
+-- What is counted by it in one statement is counted at one moment.
+WITH m AS MATERIALIZED (SELECT catalog_internal.moment() AS moment)
 SELECT (s.one).snapshot_id, (s.one).snapshot_generated_at, (s.one).manifest_applied_at, (s.one).delta_checked_at,
        k.skus, k.live_skus - o.live_skus AS live_skus, k.pending_skus - o.pending_skus AS pending_skus,
        d.due_skus, d.deferred_skus, d.oldest_due_at,
        catalog_internal.present_ceiling(p.one) AS requests_per_minute,
-       CASE WHEN (p.one).backoff_until > statement_timestamp() THEN (p.one).backoff_until END AS backing_off_until,
+       CASE WHEN (p.one).backoff_until > (SELECT moment FROM m) THEN (p.one).backoff_until END AS backing_off_until,
        catalog_internal.catalog_state(s.one) AS catalog_state,
        l.incident_since,
        (p.one).refusal, (p.one).refused_since, coalesce((p.one).episodes, 0) AS refusals,
@@ -23,9 +25,9 @@ CROSS JOIN (
   FROM catalog.skus
 ) k
 CROSS JOIN (
-  SELECT count(*) FILTER (WHERE due_at <= statement_timestamp() AND NOT catalog_internal.is_waiting(l)) AS due_skus,
+  SELECT count(*) FILTER (WHERE due_at <= (SELECT moment FROM m) AND NOT catalog_internal.is_waiting(l, (SELECT moment FROM m))) AS due_skus,
          count(*) FILTER (WHERE deferrals > 0 AND outside_due_at IS NULL) AS deferred_skus,
-         min(due_at) FILTER (WHERE due_at <= statement_timestamp() AND NOT catalog_internal.is_waiting(l)) AS oldest_due_at
+         min(due_at) FILTER (WHERE due_at <= (SELECT moment FROM m) AND NOT catalog_internal.is_waiting(l, (SELECT moment FROM m))) AS oldest_due_at
   FROM catalog_internal.due l
 ) d
 CROSS JOIN (

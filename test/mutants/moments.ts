@@ -1,0 +1,81 @@
+import { faultsOf, type Mutant } from './mutant.ts';
+
+const MOMENT = 'drizzle/0068_moment_of_a_query.sql';
+
+/** Faults in when a query judges, in what may stand upon the history, and in what a snapshot does not see of it. */
+export const MOMENTS: readonly Mutant[] = [
+  ...faultsOf(
+    MOMENT,
+    ['test/store/old-transaction.pg.test.ts'],
+    ['moment: that of the message', 'RETURN clock_timestamp();', 'RETURN statement_timestamp();'],
+    [
+      'moment: volatile, so that nothing is looked up through a CTE',
+      'RETURNS timestamptz\nLANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path',
+      'RETURNS timestamptz\nLANGUAGE plpgsql VOLATILE PARALLEL SAFE SET search_path',
+    ],
+    [
+      'trust: judged by what is volatile, so that nothing is looked up through a CTE',
+      'trust_terms((SELECT catalog_internal.moment())) t',
+      'trust_terms((SELECT clock_timestamp())) t',
+    ],
+    [
+      'sync_status: due is what is due when the message began',
+      'count(*) FILTER (WHERE due_at <= (SELECT moment FROM m) AND',
+      'count(*) FILTER (WHERE due_at <= statement_timestamp() AND',
+    ],
+  ),
+  ...faultsOf(
+    MOMENT,
+    ['test/store/history-by-hand.pg.test.ts'],
+    [
+      'changes_position: also of a snapshot from before the history was emptied',
+      'IF catalog_internal.history_was_taken() THEN',
+      'IF false THEN',
+    ],
+    [
+      'history_was_taken: not where a chunk is detached',
+      'IS DISTINCT FROM c.relfilenode OR pg_partition_root(c.oid) IS DISTINCT FROM inhparent::regclass)',
+      'IS DISTINCT FROM c.relfilenode)',
+    ],
+    [
+      'history_was_taken: not where a chunk is emptied',
+      '(pg_relation_filenode(c.oid) IS DISTINCT FROM c.relfilenode OR pg_partition_root(c.oid)',
+      '(pg_partition_root(c.oid)',
+    ],
+    [
+      'history_was_taken: not where what is beside the prices is emptied',
+      "'catalog_internal.change_batches'::regclass)\n      AND pg_relation_filenode(c.oid) IS DISTINCT FROM c.relfilenode",
+      "'catalog_internal.change_batches'::regclass)\n      AND false",
+    ],
+  ),
+  ...faultsOf(
+    MOMENT,
+    ['test/store/history-of-sellers.pg.test.ts'],
+    [
+      'drop_history_chunk: a chunk on which a foreign key is stays',
+      "  EXECUTE format('ALTER TABLE catalog.price_history DETACH PARTITION %s', chunk.name);\n",
+      '',
+    ],
+    [
+      'drop_history_chunk: what refers to a chunk is an error',
+      'WHEN foreign_key_violation OR dependent_objects_still_exist THEN',
+      'WHEN division_by_zero THEN',
+    ],
+    ['add_history_chunks: without checks', ' INCLUDING CONSTRAINTS', ''],
+    ['add_history_chunks: without generated columns', ' INCLUDING GENERATED', ''],
+  ),
+  ...faultsOf(
+    MOMENT,
+    ['test/store/refresh-sessions.pg.test.ts'],
+    [
+      'warn_of_promises: serializable sellers make each other fail',
+      "apart CONSTANT boolean := current_setting('transaction_isolation') = 'serializable'",
+      'apart CONSTANT boolean := false',
+    ],
+    [
+      "warn_of_promises: a serializable seller's own promise does not count",
+      'FROM becomes WHERE apart',
+      'FROM becomes WHERE false',
+    ],
+  ),
+];
