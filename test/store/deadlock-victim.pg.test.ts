@@ -80,5 +80,6 @@ test.each([
   });
   await Promise.all(under);
   await neighbour.end({ timeout: 5 });
-  await eventually(async () => expect(await deadlocks()).toBe(before + 1));
+  // Once at least: what is run again may have the first of the rows before the neighbour has woken up.
+  await eventually(async () => expect(await deadlocks()).toBeGreaterThan(before));
 });
