@@ -6,7 +6,6 @@ import {
   decide,
   guardMs,
   initialPace,
-  LAPSES_AFTER_MS,
   type PaceLimits,
   refuses,
   sendsPerWindow,
@@ -41,45 +40,6 @@ const anyStep = record({
   ),
 });
 const anyHistory = array(anyStep, { maxLength: 250, size: 'max' });
-
-test('however late each request leaves after its decision, no minute at the server has more than the share', () => {
-  const anyPhase = record({
-    sends: integer({ min: 1, max: 200 }),
-    lateMs: integer({ min: 0, max: LAPSES_AFTER_MS }),
-  });
-  assert(
-    property(
-      integer({ min: 2, max: 200 }),
-      array(anyPhase, { minLength: 2, maxLength: 5 }),
-      (share, phases) => {
-        const account = new Account({ maxPerWindow: share, windowMs: MINUTE, backoffMs: MINUTE });
-        account.state = { ...account.state, ceiling: share };
-        const arrivals = phases.flatMap(({ sends, lateMs }) =>
-          Array.from({ length: sends }, () => {
-            account.sendNext('ok');
-            return account.now + lateMs;
-          }),
-        );
-        const times = arrivals.toSorted((one, other) => one - other);
-        const most = Math.max(
-          ...times.map((at, i) => times.slice(0, i + 1).filter((each) => each > at - MINUTE).length),
-        );
-        expect(most).toBeLessThanOrEqual(share);
-      },
-    ),
-    {
-      examples: [
-        [
-          200,
-          [
-            { sends: 200, lateMs: LAPSES_AFTER_MS },
-            { sends: 200, lateMs: 0 },
-          ],
-        ],
-      ],
-    },
-  );
-});
 
 test('whatever a clock that was ahead has written, nobody is to wait for longer than what is waited for can last', () => {
   const DAY = 86_400_000;

@@ -1,0 +1,45 @@
+import { array, assert, integer, property, record } from 'fast-check';
+import { expect, test } from 'vitest';
+import { LAPSES_AFTER_MS } from '../../src/pace/policy.ts';
+import { Account } from './account.ts';
+
+const MINUTE = 60_000;
+
+test('however late each request leaves after its decision, no minute at the server has more than the share', () => {
+  const anyPhase = record({
+    sends: integer({ min: 1, max: 200 }),
+    lateMs: integer({ min: 0, max: LAPSES_AFTER_MS }),
+  });
+  assert(
+    property(
+      integer({ min: 2, max: 200 }),
+      array(anyPhase, { minLength: 2, maxLength: 5 }),
+      (share, phases) => {
+        const account = new Account({ maxPerWindow: share, windowMs: MINUTE, backoffMs: MINUTE });
+        account.state = { ...account.state, ceiling: share };
+        const arrivals = phases.flatMap(({ sends, lateMs }) =>
+          Array.from({ length: sends }, () => {
+            account.sendNext('ok');
+            return account.now + lateMs;
+          }),
+        );
+        const times = arrivals.toSorted((one, other) => one - other);
+        const most = Math.max(
+          ...times.map((at, i) => times.slice(0, i + 1).filter((each) => each > at - MINUTE).length),
+        );
+        expect(most).toBeLessThanOrEqual(share);
+      },
+    ),
+    {
+      examples: [
+        [
+          200,
+          [
+            { sends: 200, lateMs: LAPSES_AFTER_MS },
+            { sends: 200, lateMs: 0 },
+          ],
+        ],
+      ],
+    },
+  );
+});
