@@ -1,6 +1,6 @@
 import { EventEmitter } from 'node:events';
 import { expect, test } from 'vitest';
-import { listenOn, reachedAt } from '../../src/daemon/http/listen.ts';
+import { listenOn, peerOf, reachedAt } from '../../src/daemon/http/listen.ts';
 
 /** A server of a host on which these addresses cannot be listened on. */
 function serverWhere(refused: Readonly<Record<string, string>>) {
@@ -56,4 +56,14 @@ test('who listens everywhere is reached on loopback', () => {
     '::1',
     '10.0.0.7',
   ]);
+});
+
+test.each([
+  ['::ffff:172.17.0.1', '172.17.0.1'],
+  ['172.17.0.1', '172.17.0.1'],
+  ['2001:db8::ffff:1', '2001:db8::ffff:1'],
+  ['::1', '::1'],
+  [undefined, undefined],
+])('a connection from %s is told as one from %s', (remoteAddress, peer) => {
+  expect(peerOf({ remoteAddress })).toBe(peer);
 });

@@ -1,6 +1,7 @@
 import { IncomingMessage, type ServerOptions, type ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Clock } from '../../lib/clock.ts';
+import { peerOf } from './listen.ts';
 
 /**
  * What a connection waits for: that its client has sent a whole request, that the daemon answers, or that the client
@@ -117,7 +118,7 @@ export function createConnections(
 
   return {
     opened(socket) {
-      const address = socket.remoteAddress ?? '';
+      const address = peerOf(socket) ?? '';
       const since = clock.monotonic();
       held.set(socket, { socket, address, phase: 'request', since, open: 0, made: 0 });
       socket.once('close', () => held.delete(socket));

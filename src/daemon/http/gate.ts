@@ -6,6 +6,7 @@ import type { Clock } from '../../lib/clock.ts';
 import { hostName } from '../../lib/host-name.ts';
 import type { Log } from '../../telemetry/log/logger.ts';
 import { createInterval, type LogThrottle } from '../../telemetry/log/throttle.ts';
+import { peerOf } from './listen.ts';
 import { type Answer, json } from './routes.ts';
 
 /** What an Authorization header holds. */
@@ -141,7 +142,7 @@ export function createGate(options: GateOptions, clock: Clock, log: Log, throttl
     // One fingerprint: whoever asks must not choose how many lines there are, or how long they get.
     const { say, ...facts } = throttle.again(refusal, '');
     if (!say) return;
-    const from = socket.remoteAddress;
+    const from = peerOf(socket);
     if (refusal === 'wrong-password') return log.warn({ event: 'http.wrong-password', from, ...facts });
     const host = hostName(headers.host?.replace(/:\d{0,5}$/, '') ?? '') ?? undefined;
     log.warn({ event: 'http.unknown-host', host, from, ...facts });

@@ -1,5 +1,6 @@
 import { once } from 'node:events';
 import type { Server } from 'node:http';
+import type { Socket } from 'node:net';
 import { errorCode } from '../../lib/errors.ts';
 
 /** What a system answers that has no IPv6: the first without the protocol, the second without its addresses. */
@@ -35,3 +36,7 @@ async function listening(server: Pick<Server, 'listen' | 'on'>, port: number, ho
 /** An address of this host at which a server is reached that listens on `host`. */
 export const reachedAt = (host: string): string =>
   host === EVERY_IPV4 || host === EVERY ? '127.0.0.1' : host;
+
+/** The address that a connection is from; that of IPv4 as it is written elsewhere, also where it came in by `::`. */
+export const peerOf = ({ remoteAddress }: Pick<Socket, 'remoteAddress'>): string | undefined =>
+  remoteAddress?.replace(/^::ffff:(?=[\d.]+$)/i, '');
