@@ -24,15 +24,6 @@ export const ANSWER_SQL: readonly Mutant[] = [
   ),
   ...faultsOf(
     'src/store/answer/lock.ts',
-    ['test/store/doubts.pg.test.ts'],
-    [
-      'doubts: entries without a readable number are prices to compare with',
-      'where held.sku = s.sku and held.price is not null) offset 0) gone',
-      'where held.sku = s.sku) offset 0) gone',
-    ],
-  ),
-  ...faultsOf(
-    'src/store/answer/lock.ts',
     APPLIED,
     [
       'answer: latency is told of reports that came after the request',
@@ -236,8 +227,8 @@ export const ANSWER_SQL: readonly Mutant[] = [
     ["doubts: another account's prices are believed", 'isOurs ? held : new Map()', 'held'],
     [
       'doubts: what was before is forgotten with other odd prices',
-      '[...returned, ...held.believed]',
-      '[...returned, ...before]',
+      '[...settled, ...held.believed]',
+      '[...settled, ...before]',
     ],
   ),
   ...faultsOf(

@@ -26,7 +26,7 @@ export const MASS_MOVES: readonly Mutant[] = [
     ['test/store/while-masses-move.test.ts', 'test/store/lasting-faults.pg.test.ts'],
     [
       'doubts: another unit is a price once two answers have it',
-      "if (isOfFault(held, now, massMove)) return { kind: 'stays', isFault: true };",
+      "if (isOfFault(held, answer, massMove)) return { kind: 'stays', isFault: true };",
       '',
     ],
     ['doubts: first prices in another unit are prices', ': factor !== null;', ': false;'],
@@ -46,18 +46,18 @@ export const MASS_MOVES: readonly Mutant[] = [
     ['test/store/while-masses-move.test.ts'],
     [
       'doubts: what is of a fault of many is a price once others are as before',
-      'return isFar(believed, now) && !isAccepted(believed, now, massMove.accepted);',
-      'return false;',
+      'return saysFault(oddity, { believed, before, now }) &&',
+      'return false &&',
     ],
     [
       'doubts: what is of a fault of many waits though it is accepted',
-      'return isFar(believed, now) && !isAccepted(believed, now, massMove.accepted);',
-      'return isFar(believed, now);',
+      ' && !isAccepted(believed, now, massMove.accepted);',
+      ';',
     ],
     [
       'doubts: one price of many is right once others have several',
-      "if (oddity === 'one-price-of-many' && hasOnePrice(believed, now)) return true;",
-      '',
+      '(hasOnePrice(believed, now) || saysOnePrice',
+      '(saysOnePrice',
     ],
     [
       'doubts: a fault of many is none where it begins while others have it',
@@ -69,19 +69,38 @@ export const MASS_MOVES: readonly Mutant[] = [
       'isOfMany(held.oddity) ? held.oddity : oddity',
       'oddity',
     ],
+  ),
+  ...faultsOf(
+    'src/store/answer/plausibility.ts',
+    ['test/store/while-masses-move.test.ts', 'test/store/faults-outlast.pg.test.ts'],
     [
       'doubts: another unit on a size that was not there is back',
-      "if (oddity === 'unit-of-many' && isFar(believed, now)) return false;",
-      '',
+      'old === undefined ? [level, 8]',
+      'old === undefined ? [null, 8]',
     ],
   ),
   ...faultsOf(
     'src/store/answer/fault-doubts.ts',
     ['test/store/faults-outlast.pg.test.ts'],
-    ['faults of many: are over while SKUs have them', 'if (recent >= GOING_SKUS) return false;', ''],
-    ['faults of many: are over once any answers are usual', 'repaired >= GOING_SKUS', 'repaired >= 0'],
-    ['faults of many: are over only once no SKU has them', 'repaired >= GOING_SKUS || ', ''],
-    ['faults of many: go on where another daemon has seen them end', ' || left < GOING_SKUS', ''],
+    ['faults of many: are over while SKUs have them', 'if (still >= GOING_SKUS) return false;', ''],
+    ['faults of many: are over once any answers are usual', '(repaired >= GOING_SKUS)', '(repaired >= 0)'],
+    ['faults of many: are over only once no SKU has them', 'if (repaired >= GOING_SKUS) return true;', ''],
+    [
+      'faults of many: go on where another daemon has seen them end',
+      'if (still + unseen < GOING_SKUS) return true;',
+      '',
+    ],
+    [
+      'faults of many: those that are sold out keep them going',
+      '      and exists (select from catalog.prices p where p.sku = d.sku and p.price is not null)`;',
+      '`;',
+    ],
+    [
+      'faults of many: those that are right again keep them going',
+      '(oddity, { believed: new',
+      '(oddity, { believed: 1 > 0 ? new Map() : new',
+    ],
+    ['faults of many: those that fail keep them going', '      and d.failures = 0 and d.deferrals = 0\n', ''],
     ['faults of many: all SKUs are asked whether they go on', ' limit ${SAMPLE}', ''],
   ),
   ...faultsOf(
@@ -99,6 +118,40 @@ export const MASS_MOVES: readonly Mutant[] = [
     ],
   ),
   ...faultsOf(
+    'src/store/answer/move-counts.ts',
+    ['test/store/faults-outlast.pg.test.ts', 'test/store/move-counts.test.ts'],
+    [
+      'faults of many: another one by another factor is none',
+      ' || Math.abs((found.factor ?? 0) - (known.factor ?? 0)) > OF_FACTOR',
+      '',
+    ],
+    ['faults of many: another one of another kind is none', 'found.kind !== known.kind || ', ''],
+  ),
+  ...faultsOf(
+    'src/store/answer/doubts.ts',
+    ['test/store/faults-outlast.pg.test.ts'],
+    [
+      'faults of many: one price is none where some of its sizes are sold',
+      ' || saysOnePrice(before, now)',
+      '',
+    ],
+    [
+      'faults of many: one price is over where it is in another unit',
+      '  if (isFar(believed, now)) return true;\n',
+      "  if (isFar(believed, now)) return oddity === 'unit-of-many';\n",
+    ],
+  ),
+  ...faultsOf(
+    'src/store/answer/judgements.ts',
+    ['test/store/returned-sizes.pg.test.ts', 'test/store/while-masses-move.test.ts'],
+    [
+      'mass moves: a size that is offered again hides them',
+      ' && oddityOf(before, others, usual ?? 0) === null',
+      '',
+    ],
+    ['mass moves: one SKU whose numbers go on changing begins them', ' && judgement.isAgain !== true', ''],
+  ),
+  ...faultsOf(
     'src/store/answer/judgements.ts',
     ['test/store/faults-outlast.pg.test.ts'],
     ['faults of many: what is left of them begins them anew', ' || isCounted || isLeft', ' || isCounted'],
@@ -112,7 +165,11 @@ export const MASS_MOVES: readonly Mutant[] = [
   ...faultsOf(
     'src/store/answer/mass-moves.ts',
     ['test/store/lasting-faults.pg.test.ts', 'test/store/accepted-doubts.pg.test.ts'],
-    ['mass moves: a common factor is found at first or never', ' || (isFault(kind) && !isFault(known))', ''],
+    [
+      'mass moves: a common factor is found at first or never',
+      ' || isAnotherFault({ kind, factor: hour.factor }, known)',
+      '',
+    ],
     [
       'doubts: who accepts one ends a wait that the partner has asked for',
       'when waits and d.deferrals = 0 then null',
@@ -178,7 +235,7 @@ export const MASS_MOVES: readonly Mutant[] = [
     ],
     [
       'mass moves: what came while they were being said is forgotten with the daemon',
-      'if (isUnfinished && known !== null) await doubtMeanwhile(sql, known, hour);',
+      'if (isUnfinished && known.kind !== null) await doubtMeanwhile(sql, known.kind, hour);',
       '',
     ],
     [
@@ -239,15 +296,20 @@ export const MASS_MOVES: readonly Mutant[] = [
   ...faultsOf(
     'src/store/answer/doubts.ts',
     ['test/store/returned-sizes.pg.test.ts'],
-    ['doubts: the last price of a size may be a wrong one', '.at(-1) ?? null;', '.at(0) ?? null;'],
+    [
+      'doubts: a wrong price of the past is believed',
+      '    if (!hasJumped(new Map([[size',
+      '    if (1 > 0 || !hasJumped(new Map([[size',
+    ],
+    ['doubts: the last price of a size may be a wrong one', '.at(-1) ?? from;', '.at(0) ?? from;'],
     [
       "doubts: another account's sizes are offered again",
-      'returned: isOurs ? returned : new Map()',
-      'returned',
+      '...(isOurs && { returned, settled })',
+      '...{ returned, settled }',
     ],
     [
       'doubts: what a size cost before is forgotten with its doubt',
-      'new Map([...before, ...returned]);\n    if',
+      'new Map([...before, ...settled]);\n    if',
       'before;\n    if',
     ],
   ),

@@ -30,6 +30,11 @@ export const SPARE_SLOTS: readonly Mutant[] = faultsOf(
     'else',
   ],
   [
+    'spare slots: what nobody can read of a SKU is forgotten while that is out of scope',
+    'then least(d.outside_due_at, clock_timestamp()) else',
+    'then d.outside_due_at else',
+  ],
+  [
     'spare slots: what nobody can read makes SKUs that are out of scope due',
     'due_at = case when d.outside_due_at is not null then d.due_at\n        when h.because',
     'due_at = case when h.because',

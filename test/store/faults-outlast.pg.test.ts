@@ -112,6 +112,83 @@ describe.each(Object.entries(FAULTS))('%s', (_, faulty) => {
   });
 });
 
+describe('another fault while one goes on', () => {
+  test.each([
+    ['another unit', times(1 / 36)],
+    ['one price for all sizes', { 40: 3000, 41: 3000, 42: 3000, 43: 3000 }],
+  ])('is known for one, too: %s', async (_, other) => {
+    const moves = daemon();
+    await priced(...bad, ...good);
+    await answer(all(bad, FAULTS['another unit']), moves);
+    await answer(all(good.slice(0, 100), USUAL), moves);
+    await answer(all(good.slice(100, 140), other), moves);
+    await passMinutes(6);
+    await answer(all(good.slice(100, 140), other), moves);
+    for (const sku of ['G100', 'G139', 'B000'])
+      expect(await seen(sku)).toMatchObject({ doubt: 'implausible', actionable: false });
+    await passMinutes(6);
+    await answer(all(bad, FAULTS['another unit']), moves);
+    expect(await seen('B000')).toMatchObject({ doubt: 'implausible', actionable: false });
+  });
+
+  test('of the same SKUs is not what ends the first', async () => {
+    const moves = daemon();
+    await priced(...bad, ...good);
+    await answer(all(bad, FAULTS['one price for all sizes']), moves);
+    await answer(all(good, USUAL), moves);
+    for (let time = 0; time < 2; time += 1) {
+      await answer(all(bad, FAULTS['another unit']), moves);
+      await passMinutes(6);
+    }
+    expect(await seen('B000')).toMatchObject({ doubt: 'implausible', actionable: false });
+    expect((await readDoubts(store.sql)).massMove).not.toBeNull();
+  });
+});
+
+test('one price for all sizes stays a fault where some of them are sold', async () => {
+  const moves = daemon();
+  await priced(...bad, ...good);
+  await answer(all(bad, FAULTS['one price for all sizes']), moves);
+  await answer(all(['B000'], { 40: 4000, 41: 4000 }), moves);
+  expect(await seen('B000')).toMatchObject({ doubt: 'implausible', actionable: false });
+  await answer(all(['B000'], { 40: 4000, 41: 4100 }), moves);
+  expect(await seen('B000')).toMatchObject({ doubt: null, actionable: true });
+});
+
+test.each([
+  ['are sold out', {}],
+  ['have a new size that is rare', { ...USUAL, 49: 16_000 }],
+  ['have a size that has really moved far', { ...USUAL, 43: 13_000 }],
+])('a fault is over although a few of its SKUs %s', async (_, prices) => {
+  let now = 0;
+  const moves = daemon(() => now);
+  const pass = async (minutes: number) => {
+    now += minutes * 60_000;
+    await passMinutes(minutes);
+  };
+  await priced(...bad, ...good);
+  await answer(all(bad, FAULTS['another unit']), moves);
+  await pass(70);
+  await answer([...all(bad.slice(4), USUAL), ...all(bad.slice(0, 4), prices)], moves);
+  await pass(70);
+  for (let hour = 0; hour < 4; hour += 1) {
+    await answer(all(good, USUAL), moves);
+    const asked = await dueForDoubt();
+    if (asked.length > 0) await answer(all(asked, prices), moves);
+    await pass(70);
+  }
+  expect((await readDoubts(store.sql)).massMove).toBeNull();
+});
+
+test('nor do those keep it going that the partner has only errors for', async () => {
+  await priced(...bad, ...good);
+  await answeredTwice(FAULTS['another unit']);
+  await passMinutes(70);
+  await store.sql`update catalog_internal.due set failures = 2 where sku like 'B%'`;
+  expect((await answer(all(good, USUAL), daemon())).massMoved).toMatchObject({ event: 'ended' });
+  expect(await seen('B000')).toMatchObject({ doubt: 'implausible', actionable: false });
+});
+
 /** What happens next; `part`: to which of the SKUs with the fault. */
 type Step =
   | { readonly kind: 'faulty' | 'right' | 'other'; readonly daemon: 0 | 1; readonly part: 0 | 1 | 2 }

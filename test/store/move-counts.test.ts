@@ -1,6 +1,12 @@
 import { describe, expect, test } from 'vitest';
 import type { SkuJudgement } from '../../src/store/answer/judgements.ts';
-import { commonFactor, isMassMove, MoveCounts, NO_MOVES } from '../../src/store/answer/move-counts.ts';
+import {
+  commonFactor,
+  isAnotherFault,
+  isMassMove,
+  MoveCounts,
+  NO_MOVES,
+} from '../../src/store/answer/move-counts.ts';
 
 const judgement = (
   odd: boolean,
@@ -164,3 +170,18 @@ describe('a common factor', () => {
     expect(commonFactor(factors)).toBe(factor);
   });
 });
+
+test.each([
+  ['factor', 4.6, 'implausible', null, true],
+  ['one-price', null, 'implausible', null, true],
+  ['one-price', null, 'factor', 4.6, true],
+  ['factor', -3.6, 'factor', 4.6, true],
+  ['factor', 4.5, 'factor', 4.6, false],
+  ['one-price', null, 'one-price', null, false],
+  ['lost', null, 'factor', 4.6, false],
+] as const)(
+  'moves of kind %s (%s) beside the known %s (%s) are another fault: %s',
+  (kind, factor, was, by, is) => {
+    expect(isAnotherFault({ kind, factor }, { kind: was, factor: by })).toBe(is);
+  },
+);

@@ -67,6 +67,33 @@ describe('a size that is offered again', () => {
     }
   });
 
+  test('leaves no wrong price of the past to be believed: the same number again is doubted again', async () => {
+    const [right, wrong] = [
+      { 9: 4000, 10: 4200 },
+      { 9: 400_000, 10: 4200 },
+    ];
+    await known(right);
+    for (const prices of [wrong, { 10: 4200 }, right, wrong]) await answer([found('A', prices)]);
+    expect(await seen('A')).toMatchObject({ doubt: 'implausible', actionable: false });
+    await answer([found('A', right)]);
+    expect(await seen('A')).toMatchObject({ doubt: null, actionable: true });
+  });
+
+  test('does not hide what the other sizes show of moves in masses', async () => {
+    const moves = daemon();
+    const skus = Array.from({ length: 20 }, (_, n) => `A${n}`);
+    const all = (prices: Prices) => skus.map((sku) => found(sku, prices));
+    await store.sql`update catalog_internal.sync set manifest_applied_at = now(), snapshot_generated_at = now(), delta_checked_at = now()`;
+    await knownSkus(store.sql, skus);
+    await answer(all({ 7: 4000, 8: 4100, 9: 4300, 10: 4200 }));
+    await answer(all({ 9: 4300, 10: 4200 }), moves);
+    const faulty = all({ 7: 400_000, 8: 410_000, 9: 430_000, 10: 420_000 });
+    expect((await answer(faulty, moves)).massMoved).toMatchObject({ event: 'began', kind: 'factor' });
+    await passMinutes(6);
+    await answer(faulty, moves);
+    expect(await seen('A0')).toMatchObject({ doubt: 'implausible', actionable: false });
+  });
+
   test('is so, too, where the SKU was without any price meanwhile', async () => {
     const wrong = { 9: 400_000, 10: 4200 };
     await known({ 9: 4000, 10: 4200 });

@@ -64,12 +64,15 @@ describe('an answer that is not the price of before, and that nobody can read', 
     expect(await trustOfA()).toEqual({ doubt: 'owed', actionable: false, owed_reason: 'missed' });
   });
 
-  test('leaves one that is out of scope alone', async () => {
+  test('leaves one that is out of scope alone until it is in scope again', async () => {
     await pricedAnHourAgo();
     const claim = await claimEarly();
     await store.sql`update catalog_internal.due set outside_due_at = due_at, due_at = 'infinity' where sku = 'A'`;
     await applyAnswer(store.sql, claim, [error('unreadable')], REFRESH);
     expect(await rowOfA()).toMatchObject({ dueIn: Infinity, reason: 'sweep' });
+    const [row] =
+      await store.sql`select outside_due_at <= now() as due from catalog_internal.due where sku = 'A'`;
+    expect(row).toEqual({ due: true });
   });
 });
 

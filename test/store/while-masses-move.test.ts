@@ -157,3 +157,19 @@ describe('while prices move in masses', () => {
     });
   });
 });
+
+test('a SKU whose numbers go on changing is doubted on, and shows masses nothing more', () => {
+  const usual = prices(4000, 4100, 4300);
+  const [dear, dearer] = [prices(12_600, 4100, 4300), prices(14_700, 4100, 4300)];
+  const judge = (before: SizePrices, now: SizePrices, held: HeldDoubt | null) =>
+    judgeAll([{ sku: 'A', before, now, renamed: false }], () => held, QUIET)[0];
+  expect(judge(usual, dear, null)?.sample).toMatchObject({ odd: true });
+  const held: HeldDoubt = { doubt: 'implausible', oddity: 'jump', minutes: 6, believed: usual };
+  for (const [before, now] of [
+    [dear, dearer],
+    [dearer, dear],
+  ] as const) {
+    expect(judge(before, now, held)).toMatchObject({ judgement: { kind: 'begins' }, sample: { odd: false } });
+  }
+  expect(judge(dear, dear, held)).toMatchObject({ judgement: { kind: 'ends' } });
+});

@@ -14,6 +14,7 @@ import {
   oddityOf,
   samePrices,
   saysAnother,
+  saysOnePrice,
   type SizePrices,
 } from './plausibility.ts';
 import type { SkuResult } from './types.ts';
@@ -52,7 +53,7 @@ export interface KnownMassMove {
  * Prices go on to move in another unit: so far (natural logarithm) from the factor, they are still in it. Less far than
  * the least odd move from none at all.
  */
-const OF_FACTOR = 0.3;
+export const OF_FACTOR = 0.3;
 
 /** A doubt that the ledger holds of a SKU. */
 export interface HeldDoubt {
@@ -71,6 +72,8 @@ export type Judgement =
       readonly doubt: Doubt;
       readonly oddity: Oddity | null;
       readonly believed: SizePrices;
+      /** It was doubted, and says other numbers than before. */
+      readonly isAgain?: boolean;
     }
   /** `isFault`: what no market does goes on in masses, so a second answer that says the same is no evidence. */
   | { readonly kind: 'stays'; readonly isFault?: boolean }
@@ -86,8 +89,13 @@ export interface JudgedAnswer {
   readonly sku: string;
   readonly before: SizePrices;
   readonly now: SizePrices;
-  /** Sizes of `now` that the mirror had no price for, and what they cost before that; absent: none. */
+  /**
+   * Sizes of `now` that the mirror had no price for, and of what they cost before that the price furthest from the
+   * present one; absent: none.
+   */
   readonly returned?: SizePrices;
+  /** Those among them whose former prices are near to each other, so that they may be believed; absent: all. */
+  readonly settled?: SizePrices;
   /** Whether name and model have both changed. */
   readonly renamed: boolean;
   /**
@@ -116,7 +124,8 @@ export function judgePrices(
   held: HeldDoubt | null,
   massMove: KnownMassMove,
 ): Judgement {
-  const { before, now, returned = NO_PRICES, losses, isGone = false, isHollow = false } = answer;
+  const { before, now, returned = NO_PRICES, settled = returned } = answer;
+  const { losses, isGone = false, isHollow = false } = answer;
   const loss = isHollow ? 'no-prices' : losses === undefined || isGone ? null : lossOf(before, now, losses);
   if (held !== null && isLoss(held.oddity) && now.size === 0) return secondAnswer(held, answer, 0);
   // Without prices there is nothing to act on; what was doubted is, should it come back.
@@ -124,16 +133,17 @@ export function judgePrices(
   const oddity = oddOf(answer, massMove);
   if (held === null) {
     const odd = oddity ?? loss;
-    const believed = isLoss(odd) ? before : new Map([...before, ...returned]);
+    const believed = isLoss(odd) ? before : new Map([...before, ...settled]);
     if (odd !== null) return begun(odd, believed, now, massMove);
     if (now.size > 0 && isMoved(before, now, massMove))
       return { kind: 'begins', doubt: 'mass-move', oddity: null, believed: before };
     return { kind: 'none' };
   }
   const isRepaired = isOfMany(held.oddity) && { isRepaired: true };
+  if (isOfMany(held.oddity) && isOfFault(held, answer, massMove)) return { kind: 'stays', isFault: true };
   if (isBack(held, now, massMove.usual ?? 0)) return { kind: 'ends', back: true, ...isRepaired };
-  if (isOfFault(held, now, massMove)) return { kind: 'stays', isFault: true };
-  const believed = new Map([...returned, ...held.believed]);
+  if (isOfFault(held, answer, massMove)) return { kind: 'stays', isFault: true };
+  const believed = new Map([...settled, ...held.believed]);
   if (oddity !== null) return begun(isOfMany(held.oddity) ? held.oddity : oddity, believed, now, massMove);
   const judgement = secondAnswer(held, answer, massMove.usual ?? 0);
   return judgement.kind === 'ends' ? { ...judgement, ...isRepaired } : judgement;
@@ -181,12 +191,25 @@ function isMoved(before: SizePrices, now: SizePrices, { since, factor, accepted 
  * Whether what is doubted has moved as nearly all do in masses, and no market does, or cannot be told from it. What
  * has is so until it is as before, also where others move so no longer; the seller may have accepted it meanwhile.
  */
-function isOfFault({ believed, oddity }: HeldDoubt, now: SizePrices, massMove: KnownMassMove): boolean {
+function isOfFault(
+  { believed, oddity }: HeldDoubt,
+  { before, now }: Pick<JudgedAnswer, 'before' | 'now'>,
+  massMove: KnownMassMove,
+): boolean {
   if (isLoss(oddity)) return false;
-  if (oddity === 'one-price-of-many' && hasOnePrice(believed, now)) return true;
-  if (oddity === 'unit-of-many') return isFar(believed, now) && !isAccepted(believed, now, massMove.accepted);
+  if (isOfMany(oddity))
+    return saysFault(oddity, { believed, before, now }) && !isAccepted(believed, now, massMove.accepted);
   if (massMove.factor !== null && believed.size === 0) return true;
   return faultOf(believed, now, massMove) !== null;
+}
+
+/** Whether a SKU that had such a fault still has it, or another one that no market has. Pure. */
+export function saysFault(
+  oddity: FaultOfMany,
+  { believed, before, now }: Readonly<Record<'believed' | 'before' | 'now', SizePrices>>,
+): boolean {
+  if (isFar(believed, now)) return true;
+  return oddity === 'one-price-of-many' && (hasOnePrice(believed, now) || saysOnePrice(before, now));
 }
 
 /**
@@ -203,7 +226,7 @@ function secondAnswer(
   const { oddity, believed } = held;
   const isOfNumbers = oddity !== null && !isLoss(oddity);
   const isAnother = isOfNumbers && saysAnother({ doubted: before, believed }, now, usual);
-  if (held.minutes < 0 || isAnother) return { kind: 'begins', ...held };
+  if (held.minutes < 0 || isAnother) return { kind: 'begins', ...held, isAgain: true };
   return held.minutes >= APART_MINUTES ? { kind: 'ends', back: false } : { kind: 'stays' };
 }
 
@@ -211,8 +234,6 @@ function secondAnswer(
 function isBack({ oddity, believed }: HeldDoubt, now: SizePrices, usual: number): boolean {
   if (oddity === null || oddity === 'another-product') return samePrices(believed, now);
   if (isLoss(oddity) && lossOf(believed, now, 'all') !== null) return false;
-  // A size that was not there before is a multiple of the others.
-  if (oddity === 'unit-of-many' && isFar(believed, now)) return false;
   return oddityOf(believed, now, usual) === null;
 }
 
@@ -251,17 +272,24 @@ export function judgedAnswers(
         prices.flatMap(({ size, price }) => (price === null ? [] : [[size, price] as const])),
       );
       const isUnpriced = result.kind === 'record' && now.size === 0;
-      return [result.sku, { now, before: new Map(now), returned: new Map<string, number>(), isUnpriced }];
+      const returned = new Map<string, number>();
+      return [
+        result.sku,
+        { now, before: new Map(now), returned, settled: new Map<string, number>(), isUnpriced },
+      ];
     }),
   );
   for (const { sku, size, oldPrice, newPrice, lastPrices } of differences) {
-    const { before, returned } = records.get(sku) ?? {};
+    const { before, returned, settled } = records.get(sku) ?? {};
     if (oldPrice === null) before?.delete(size);
     else before?.set(size, oldPrice);
-    const last = lastPrices === undefined || newPrice === null ? null : farthest(lastPrices, newPrice);
-    if (last !== null) returned?.set(size, last);
+    if (lastPrices === undefined || newPrice === null) continue;
+    const farthest = farthestOf(lastPrices, newPrice);
+    returned?.set(size, farthest);
+    if (!hasJumped(new Map([[size, Math.min(...lastPrices)]]), new Map([[size, Math.max(...lastPrices)]])))
+      settled?.set(size, farthest);
   }
-  return [...records].map(([sku, { before, now, returned, isUnpriced }]) => {
+  return [...records].map(([sku, { before, now, returned, settled, isUnpriced }]) => {
     const { isOurs, vanished, vanishedMinutes, losses, sizesToCome } = known(sku);
     const isGone = before.size === 0 && vanished.size > 0;
     const held = isGone ? vanished : before;
@@ -270,7 +298,7 @@ export function judgedAnswers(
       sku,
       before: isOurs ? held : new Map(),
       now,
-      returned: isOurs ? returned : new Map(),
+      ...(isOurs && { returned, settled }),
       renamed: renamed.has(sku),
       isReturn,
       isGone,
@@ -281,5 +309,5 @@ export function judgedAnswers(
 }
 
 /** The one of these prices that is furthest from this one: the last of them may be that of a wrong answer. */
-const farthest = (prices: readonly number[], from: number): number | null =>
-  prices.toSorted((a, b) => Math.abs(Math.log(a / from)) - Math.abs(Math.log(b / from))).at(-1) ?? null;
+const farthestOf = (prices: readonly number[], from: number): number =>
+  prices.toSorted((a, b) => Math.abs(Math.log(a / from)) - Math.abs(Math.log(b / from))).at(-1) ?? from;

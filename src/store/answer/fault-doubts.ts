@@ -1,5 +1,5 @@
 import { type Sql, transaction } from '../connection/db.ts';
-import { APART_MINUTES, faultOf, HOUR_MINUTES, type KnownMassMove } from './doubts.ts';
+import { APART_MINUTES, faultOf, HOUR_MINUTES, type KnownMassMove, saysFault } from './doubts.ts';
 import { FAULT_KINDS, GOING_SKUS } from './move-counts.ts';
 import type { FaultOfMany, Oddity } from './plausibility.ts';
 
@@ -65,21 +65,38 @@ interface DoubtedPrices {
   readonly prices: Readonly<Record<string, number>>;
 }
 
+/** Of so many SKUs of the fault that were answered within the hour it is seen whether they still have it. */
+const SEEN = 100;
+
+interface FaultyPrices extends DoubtedPrices {
+  readonly oddity: FaultOfMany;
+}
+
 /**
  * Whether the fault that goes on is over, where the answers of all SKUs are as usual: hardly one of its own was
- * answered with it within the hour, and several (`repaired`) are as before, or hardly one is left. Where too little is
- * known of them, some are asked.
+ * answered with it within the hour, and several (`repaired`) are as before, or hardly one is left that may have it.
+ * Where too little is known of them, some are asked. One without prices, or that is deferred or in errors, tells
+ * nothing.
  */
 export async function isFaultOver(sql: Sql, repaired: number): Promise<boolean> {
   const held = sql`
     from catalog_internal.due d join catalog.skus s using (sku)
-    where d.doubt is not null and d.oddity = any(${[...OF_MANY]}) and d.outside_due_at is null and s.state = 'priced'`;
+    where d.doubt is not null and d.oddity = any(${[...OF_MANY]}) and d.outside_due_at is null and s.state = 'priced'
+      and d.failures = 0 and d.deferrals = 0
+      and exists (select from catalog.prices p where p.sku = d.sku and p.price is not null)`;
   const recently = sql`s.asked_at > clock_timestamp() - make_interval(mins => ${HOUR_MINUTES})`;
-  const [{ recent, left }] = await sql<[{ recent: number; left: number }]>`
-    select (select count(*) from (select ${held} and ${recently} limit ${GOING_SKUS}) r)::int as recent,
-      (select count(*) from (select ${held} limit ${GOING_SKUS}) l)::int as left`;
-  if (recent >= GOING_SKUS) return false;
-  if (repaired >= GOING_SKUS || left < GOING_SKUS) return true;
+  const recent = await sql<FaultyPrices[]>`
+    select r.*, (select jsonb_object_agg(p.size, p.price) from catalog.prices p where p.sku = r.sku and p.price is not null) as prices
+    from (select d.sku, d.oddity, d.believed ${held} and ${recently} limit ${SEEN}) r`;
+  const still = recent.filter(({ oddity, believed, prices }) => {
+    const now = new Map(Object.entries(prices));
+    return saysFault(oddity, { believed: new Map(Object.entries(believed ?? {})), before: now, now });
+  }).length;
+  if (still >= GOING_SKUS) return false;
+  if (repaired >= GOING_SKUS) return true;
+  const [{ unseen }] = await sql<[{ unseen: number }]>`
+    select count(*)::int as unseen from (select ${held} and not ${recently} limit ${GOING_SKUS}) l`;
+  if (still + unseen < GOING_SKUS) return true;
   await sql`
     select catalog_internal.mark_due(array_agg(sku order by sku), 'doubted') from (
       select d.sku ${held} and not ${recently} and d.due_at > clock_timestamp() order by s.asked_at, d.sku limit ${SAMPLE}

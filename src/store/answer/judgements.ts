@@ -7,7 +7,15 @@ import {
   type Judgement,
   type KnownMassMove,
 } from './doubts.ts';
-import { factorOf, hasJumped, isLoss, moveOf, type Oddity, type SizePrices } from './plausibility.ts';
+import {
+  factorOf,
+  hasJumped,
+  isLoss,
+  moveOf,
+  type Oddity,
+  oddityOf,
+  type SizePrices,
+} from './plausibility.ts';
 
 /*
  * An answer's SKUs, judged each by itself (doubts.ts), and what each shows of the market as a whole (move-counts.ts).
@@ -88,19 +96,21 @@ function sampleOf(
   { before, now, returned = new Map(), losses, isReturn = false, isGone = false }: JudgedAnswer,
   judgement: Judgement,
   held: HeldDoubt | null,
-  { since, accepted }: Pick<KnownMassMove, 'since' | 'accepted'>,
+  { since, accepted, usual }: Pick<KnownMassMove, 'since' | 'accepted' | 'usual'>,
 ): MarketSample | null {
   const back = judgement.kind === 'ends' && judgement.back;
   // A loss is counted once, and with those of others: by itself it is no number that is hardly a price.
   const isCounted = held !== null && isLoss(held.oddity) && now.size === 0;
   // What is left of a fault that is over is none that begins.
   const isLeft = since === null && judgement.kind === 'stays' && judgement.isFault === true;
-  // A single size that is offered again may cost what it likes, too.
-  const isReturned = !isGone && hasJumped(returned, now);
+  // A single size that is offered again may cost what it likes, too; the others show what they do.
+  const others = new Map([...now].filter(([size]) => !returned.has(size)));
+  const isReturned = !isGone && hasJumped(returned, now) && oddityOf(before, others, usual ?? 0) === null;
   if (before.size === 0 || back || isReturn || isCounted || isLeft || isReturned) return null;
   const untold = losses === 'unusual';
-  const begins =
-    judgement.kind === 'begins' && judgement.doubt === 'implausible' && !isLoss(judgement.oddity);
+  // One whose numbers go on changing has been counted when it began.
+  const isNew = judgement.kind === 'begins' && judgement.isAgain !== true;
+  const begins = isNew && judgement.doubt === 'implausible' && !isLoss(judgement.oddity);
   // As long as answers have a fault that goes on in masses, each of them shows it; but first prices show nothing.
   const isFaulty = held !== null && held.believed.size > 0;
   const stays = isFaulty && judgement.kind === 'stays' && judgement.isFault === true;

@@ -3,12 +3,12 @@ import { notingUnseenClock } from '../clock.ts';
 import { type Queryable, type Sql, transaction, type Tx } from '../connection/db.ts';
 import { awaitChanges, isLockNotAvailable } from '../connection/locks.ts';
 import { SNAPSHOT_REASON } from '../ledger/due.ts';
-import { APART_MINUTES, type KnownMassMove } from './doubts.ts';
+import { APART_MINUTES, type KnownMassMove, OF_FACTOR } from './doubts.ts';
 import { askDoubted, isFaultOver, keepFaults, PIECE } from './fault-doubts.ts';
 import type { SkuJudgement, UndoubtedMove } from './judgements.ts';
 import {
-  FAULT_KINDS,
   type HourOfMoves,
+  isAnotherFault,
   isFault,
   isMassMove,
   type MassMove,
@@ -30,14 +30,15 @@ export async function followMoves(
   sql: Sql,
   counts: AnswerObservers['moves'],
   judged: readonly SkuJudgement[],
-  { since, usual, kind: known, isUnfinished = false }: KnownMassMove,
+  known: KnownMassMove,
 ): Promise<MassMoved | null> {
+  const { since, usual, isUnfinished = false } = known;
   counts.follow(since !== null);
   counts.note(judged);
   const hour = counts.hour();
-  if (isUnfinished && known !== null) await doubtMeanwhile(sql, known, hour);
+  if (isUnfinished && known.kind !== null) await doubtMeanwhile(sql, known.kind, hour);
   const kind = isMassMove(hour, usual, since !== null);
-  const begins = kind !== null && (since === null || (isFault(kind) && !isFault(known)));
+  const begins = kind !== null && (since === null || isAnotherFault({ kind, factor: hour.factor }, known));
   const ends = since !== null && kind === null && counts.areEnough(hour);
   if (begins || ends) {
     const turned = begins ? await begin(sql, kind, hour) : await end(sql, hour);
@@ -63,7 +64,7 @@ const unlocked = (sql: Sql) => sql`id in (select id from catalog_internal.mass_m
 const noMassMoveSql = (sql: Sql) =>
   sql`since = null, kind = null, answers = null, implausible = null, move = null, factor = null`;
 
-/** Moves in masses begin, or turn out to be a fault. */
+/** Moves in masses begin, or turn out to be a fault, or another one than that which goes on. */
 async function begin(sql: Sql, kind: MassMove['kind'], hourOfMoves: HourOfMoves): Promise<MassMoved | null> {
   const { answers, implausible, move, factor } = numbersOf(kind, hourOfMoves);
   // Before it is said, so that what fails here is tried again by the next answer; and once more for what moved
@@ -72,7 +73,7 @@ async function begin(sql: Sql, kind: MassMove['kind'], hourOfMoves: HourOfMoves)
   const begun = await sql`
     update catalog_internal.mass_move
     set since = coalesce(since, clock_timestamp()), kind = ${kind}, factor = ${factor}, answers = null, implausible = null, move = null
-    where (since is null or ${isFault(kind)} and kind <> all(${[...FAULT_KINDS]})) and ${unlocked(sql)}`;
+    where (since is null or ${isFault(kind)} and (kind <> ${kind} or abs(factor - ${factor}::float8) > ${OF_FACTOR})) and ${unlocked(sql)}`;
   if (begun.count === 0) return null;
   const more = await doubtMeanwhile(sql, kind, hourOfMoves);
   return { event: 'began', kind, skus: skus + more, answers, implausible, move, factor };

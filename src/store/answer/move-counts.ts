@@ -1,5 +1,5 @@
 import type { Clock } from '../../lib/clock.ts';
-import { HOUR_MINUTES, type MassMoveKind } from './doubts.ts';
+import { HOUR_MINUTES, type KnownMassMove, type MassMoveKind, OF_FACTOR } from './doubts.ts';
 import { type SkuJudgement } from './judgements.ts';
 import { median } from './plausibility.ts';
 
@@ -78,6 +78,14 @@ export interface HourOfMoves {
 export const FAULT_KINDS: readonly MassMoveKind[] = ['factor', 'one-price'];
 
 export const isFault = (kind: MassMoveKind | null): boolean => kind !== null && FAULT_KINDS.includes(kind);
+
+/** Whether moves in masses are a fault, and not the one that is known. Pure. */
+export const isAnotherFault = (
+  found: Pick<KnownMassMove, 'kind' | 'factor'>,
+  known: Pick<KnownMassMove, 'kind' | 'factor'>,
+): boolean =>
+  isFault(found.kind) &&
+  (found.kind !== known.kind || Math.abs((found.factor ?? 0) - (known.factor ?? 0)) > OF_FACTOR);
 
 /** An hour without any answer. */
 export const NO_MOVES: HourOfMoves = {

@@ -116,6 +116,10 @@ const otherSizes = (before: SizePrices, now: SizePrices, kept: number): boolean 
 export const hasOnePrice = (before: SizePrices, now: SizePrices): boolean =>
   now.size >= FEW && new Set(now.values()).size === 1 && new Set(before.values()).size >= FEW;
 
+/** Whether all sizes have the very number that all had before, of which some may be sold by now. */
+export const saysOnePrice = (before: SizePrices, now: SizePrices): boolean =>
+  now.size > 0 && new Set([...before.values(), ...now.values()]).size === 1;
+
 interface Kept {
   readonly old: number;
   readonly price: number;
@@ -170,12 +174,15 @@ export function levelOf(before: SizePrices, now: SizePrices): number | null {
   return factorOf(before, now) ?? (old === null || present === null ? null : Math.log(present / old));
 }
 
-/** Whether a size is a multiple of what it was, or one that was not there of the median of those that were. */
+/**
+ * Whether a size is as far from what it was as another unit is (move-counts.ts, less what prices move meanwhile), or
+ * one that was not there from the median of those that were: a rare size may cost a few times as much as others.
+ */
 export function isFar(before: SizePrices, now: SizePrices): boolean {
   const level = median([...before.values()]);
   return [...now].some(([size, price]) => {
     const old = before.get(size);
-    const [from, far] = old === undefined ? [level, UNLIKE] : [old, JUMP];
+    const [from, far] = old === undefined ? [level, 8] : [old, 3.5];
     return from !== null && Math.abs(Math.log(price / from)) >= Math.log(far);
   });
 }

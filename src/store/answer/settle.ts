@@ -178,8 +178,11 @@ export async function postpone(tx: Tx, claim: Claim, results: readonly SkuResult
       due_at = case when d.outside_due_at is not null then d.due_at
         when h.because = any(${CONTRADICTING as string[]}) then least(d.due_at, clock_timestamp())
         when h.deferred then least(d.due_at, clock_timestamp() + make_interval(secs => h.wait)) else d.due_at end,
+      -- Back in scope it is due at once.
+      outside_due_at = case when d.outside_due_at is not null and h.because = any(${CONTRADICTING as string[]})
+        then least(d.outside_due_at, clock_timestamp()) else d.outside_due_at end,
       -- While due for these, a price is judged by its probability (view catalog.sku_trust).
-      reason = case when s.state = 'priced' and d.outside_due_at is null and h.because = any(${CONTRADICTING as string[]})
+      reason = case when s.state = 'priced' and h.because = any(${CONTRADICTING as string[]})
         and d.reason in ('live', 'again', 'metadata') then 'missed' else d.reason end,
       lane = case when h.deferred and d.deferrals = 0 or h.blame in ('general', 'class') or d.lane = 0 then d.lane
         when h.blame is null and h.because in ('reported', 'omitted') and d.due_at > clock_timestamp() then d.lane
