@@ -33,7 +33,7 @@ export function brokenAnswers(good: string): BrokenAnswer[] {
     body('gzip cut to its header', zipped.subarray(0, 10)),
     body('gzip with a wrong sum', Buffer.concat([zipped.subarray(0, -8), Buffer.alloc(8)])),
     body('gzip with a bit turned', Buffer.from(zipped.map((byte, n) => (n === 30 ? byte ^ 4 : byte)))),
-    body('gzip in gzip', gzipSync(zipped)),
+    body('gzip in gzip in gzip', gzipSync(gzipSync(zipped))),
     body('two byte order marks', `\uFEFF\uFEFF${good}`),
     body('a NUL at the end', `${good}\0`),
     body('UTF-16', Buffer.from(good, 'utf16le')),
