@@ -46,8 +46,18 @@ export const OPERATIONS: readonly Mutant[] = [
     ['test/ops/compose.test.ts'],
     ['image: the value of an option is the command', '/^--env-file(=|$)/{/=/!n;$s/.*/run/p;d};', ''],
     ['image: any argument is the command', 'd};p;q', 'd};p'],
-    ['image: without a command nobody asks the daemon', '/\\.js$/!d;$s/.*/run/p;d}', 'd}'],
-    ['image: a program that is not ours is a daemon', '/\\.js$/!d;$s', '$s'],
+    ['image: without a command nobody asks the daemon', '/(\\.js|catalog-mirror)$/!d;$s/.*/run/p;d}', 'd}'],
+    ['image: a program that is not ours is a daemon', '/(\\.js|catalog-mirror)$/!d;$s', '$s'],
+    [
+      'image: the command of its PATH behind an init is no program of ours',
+      '(dist\\/(main|bin)\\.js|catalog-mirror)$/{',
+      'dist\\/(main|bin)\\.js$/{',
+    ],
+    [
+      'image: without a command the one of its PATH is no daemon',
+      '/(\\.js|catalog-mirror)$/!d',
+      '/\\.js$/!d',
+    ],
   ),
   ...faultsOf(
     'Dockerfile',
@@ -99,7 +109,9 @@ export const OPERATIONS: readonly Mutant[] = [
     'src/cli/doctor/report.ts',
     ['test/doctor/json.test.ts'],
     ['doctor: Docker keeps the quotes of a name', ': `${name}=${value}`', ": `${name}='${value}'`"],
-    ['doctor: a name is read in another way by systemd', '[\\\\\\p{Cc}]', '\\p{Cc}'],
+    ['doctor: a name is read in another way by systemd', '[\\\\$\\p{Cc}]', '[$\\p{Cc}]'],
+    ['doctor: compose puts a variable in the place of a name', '[\\\\$\\p{Cc}]', '[\\\\\\p{Cc}]'],
+    ['doctor: what stands behind a # is a comment to compose', '|\\s#', ''],
   ),
   ...faultsOf(
     'src/cli/refresh.ts',
