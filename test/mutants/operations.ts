@@ -76,13 +76,18 @@ export const OPERATIONS: readonly Mutant[] = [
     ['test/ops/rules.test.ts'],
     [
       'freshness: what each call takes is a breach',
-      '6 / (6 + max by (job, price_source) (catalog_mirror_price_age_target_seconds))',
-      '0 / (6 + max by (job, price_source) (catalog_mirror_price_age_target_seconds))',
+      '1 + 6 / max by (job, price_source) (catalog_mirror_price_age_target_seconds)',
+      '1 + 0 / max by (job, price_source) (catalog_mirror_price_age_target_seconds)',
     ],
     [
       'freshness: without a known target there is no alert',
-      '                  or 0 * max by (job, price_source) (catalog_mirror_fresh_skus)\n',
+      '                  or 1 + 0 * max by (job, price_source) (catalog_mirror_fresh_skus)\n',
       '',
+    ],
+    [
+      'freshness: a short target has never a page',
+      '              * on (job, price_source) (\n',
+      '              - on (job, price_source) (\n                -1 +\n',
     ],
   ),
   ...faultsOf(
@@ -134,6 +139,11 @@ export const OPERATIONS: readonly Mutant[] = [
       'live: a pause is an outage',
       'live-outage|live-deferred"}) == 1\n            unless on (job) (catalog_mirror:paused == 1)',
       'live-outage|live-deferred"}) == 1',
+    ],
+    [
+      'alerts: a live source that fails in two ways by turns is silent',
+      'max by (job) (catalog_mirror_state_reason{code=~"live-outage',
+      'max by (job, code) (catalog_mirror_state_reason{code=~"live-outage',
     ],
   ),
 ];
