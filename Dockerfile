@@ -47,10 +47,11 @@ USER 10001:10001
 EXPOSE 9464
 # --start-interval, without which a daemon counts as starting for half a minute, needs Docker 25 or newer to build.
 # The arguments of process 1 tell what the container runs: the daemon (also without a command), the sandbox on its usual port, or
-# another command (follow), which listens nowhere. Only the command counts, the first word that is neither --env-file nor its value.
+# another command (follow), which listens nowhere. Only the command counts, the first word that is neither --env-file nor its value
+# behind the program, which an init names as it was given: the file, or catalog-mirror of the PATH.
 HEALTHCHECK --interval=30s --timeout=10s --start-period=60s --start-interval=2s --retries=3 \
     CMD case "$(tr '\0' '\n' </proc/1/cmdline | \
-        sed -nE '1,/(^|\/)dist\/(main|bin)\.js$/{/\.js$/!d;$s/.*/run/p;d};/^--env-file(=|$)/{/=/!n;$s/.*/run/p;d};p;q')" in \
+        sed -nE '1,/(^|\/)(dist\/(main|bin)\.js|catalog-mirror)$/{/(\.js|catalog-mirror)$/!d;$s/.*/run/p;d};/^--env-file(=|$)/{/=/!n;$s/.*/run/p;d};p;q')" in \
         sandbox) exec node -e "fetch('http://127.0.0.1:8080/sandbox/state').then((r) => process.exit([200, 401].includes(r.status) ? 0 : 1), () => process.exit(1))";; \
         run | -*) exec node dist/main.js healthcheck;; \
     esac

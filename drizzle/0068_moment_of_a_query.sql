@@ -652,6 +652,44 @@ $$;
 
 COMMENT ON FUNCTION catalog.changes_position() IS 'The position to follow changes from now on from. Take it before you read the tables.';
 --> statement-breakpoint
+-- Says which row of others' tables refers to the partition of price_history whose positions end there; null: none does.
+-- What cannot be read may refer to it. By the key of the partition alone, which every foreign key has: the rest only
+-- has to be there (MATCH SIMPLE). The caller turns row_security off, so that a policy hides no row, but is an error.
+CREATE OR REPLACE FUNCTION catalog_internal.refers_to_history(chunk regclass, ends bigint) RETURNS text
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  reference record;
+  refers boolean;
+BEGIN
+  FOR reference IN
+    SELECT format('foreign key %I of %s', k.conname, k.conrelid::regclass) AS name, format(
+      'SELECT EXISTS (SELECT FROM %s %s r JOIN %s c ON c.id = r.%I WHERE r.%4$I >= $1 AND r.%4$I < $2 AND num_nulls(%5$s) = 0)',
+      -- A key of a table that others inherit from is of its own rows.
+      CASE t.relkind WHEN 'p' THEN '' ELSE 'ONLY' END, k.conrelid::regclass, chunk, own.id, own.columns) AS query
+    FROM pg_constraint k JOIN pg_class t ON t.oid = k.conrelid, LATERAL (
+      SELECT string_agg(format('r.%I', mine.attname), ', ') AS columns, max(mine.attname::text) FILTER (WHERE its.attname = 'id') AS id
+      FROM unnest(k.conkey, k.confkey) AS pair(mine, its)
+      JOIN pg_attribute mine ON mine.attrelid = k.conrelid AND mine.attnum = pair.mine
+      JOIN pg_attribute its ON its.attrelid = k.confrelid AND its.attnum = pair.its
+    ) own
+    WHERE k.contype = 'f' AND k.conparentid = 0 AND k.confrelid IN ('catalog.price_history'::regclass, chunk)
+  LOOP
+    BEGIN
+      EXECUTE reference.query INTO refers USING ends - 5000000, ends;
+    EXCEPTION WHEN insufficient_privilege THEN
+      RETURN format('whether %s refers to %s is not known (%s): grant %I USAGE on the schema and SELECT on the table, and BYPASSRLS where it has policies',
+        reference.name, chunk, SQLERRM, current_user);
+    END;
+    IF refers THEN
+      RETURN format('a row refers to %s by %s', chunk, reference.name);
+    END IF;
+  END LOOP;
+  RETURN NULL;
+END
+$$;
+
+REVOKE ALL ON FUNCTION catalog_internal.refers_to_history(regclass, bigint) FROM PUBLIC;
+--> statement-breakpoint
 -- Drops the oldest partition of price_history where all of it is older than so many seconds, never the one
 -- that is being written. Its positions are those of the feed's other changes, too, which it may have alone: a
 -- first manifest of millions of SKUs moves no price. Of those the newest ones tell, a hundred because a late
@@ -659,10 +697,12 @@ COMMENT ON FUNCTION catalog.changes_position() IS 'The position to follow change
 -- position is not rolled back when the rest is. 'in use' means that somebody is reading the partition: it is
 -- dropped another time. 'referred to', by somebody's foreign key or view: it is dropped once nothing refers to
 -- it, and a warning says what does. It is detached first, as Postgres drops no table that a foreign key is on,
--- be it an empty one, and detaches one of which no row is referred to. The lock timeout is short, because nobody else can read while this waits for the
--- lock.
+-- be it an empty one, and detaches one of which no row is referred to, for which it reads all that may refer to it by
+-- the rights of the caller, and by policies unless row_security is off. It does so under the lock, so a row that
+-- refers to it is looked for before. The lock timeout is short, because nobody else can read while this waits for
+-- the lock.
 CREATE OR REPLACE FUNCTION catalog_internal.drop_history_chunk(kept_seconds double precision) RETURNS text
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET lock_timeout = '100ms' AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET lock_timeout = '100ms' SET row_security = off AS $$
 DECLARE
   chunk record;
   is_old text;
@@ -685,6 +725,11 @@ BEGIN
     ) AND NOT EXISTS (SELECT FROM %s WHERE observed_at >= now() - make_interval(secs => $1))', chunk.name);
   EXECUTE is_old INTO old USING kept_seconds, chunk.ends;
   IF old THEN
+    said := catalog_internal.refers_to_history(chunk.name, chunk.ends);
+    IF said IS NOT NULL THEN
+      RAISE WARNING 'price_history is not dropped by HISTORY_RETENTION: %', said;
+      RETURN 'referred to';
+    END IF;
     LOCK TABLE ONLY catalog.price_history IN ACCESS EXCLUSIVE MODE;
     EXECUTE format('LOCK TABLE %s IN ACCESS EXCLUSIVE MODE', chunk.name);
     -- Again: who was writing at the first check is done by now.
@@ -812,11 +857,3 @@ END
 $$;
 
 REVOKE ALL ON FUNCTION catalog_internal.warn_of_promises() FROM PUBLIC;
-
-CREATE OR REPLACE TRIGGER warn_of_promises AFTER INSERT ON catalog.watchlist
-REFERENCING NEW TABLE AS becomes FOR EACH STATEMENT EXECUTE FUNCTION catalog_internal.warn_of_promises();
-CREATE OR REPLACE TRIGGER warn_of_changed_promises AFTER UPDATE ON catalog.watchlist
-REFERENCING NEW TABLE AS becomes FOR EACH STATEMENT EXECUTE FUNCTION catalog_internal.warn_of_promises();
-
--- Also where rows are put in as a replica does (session_replication_role): the server's log has it then.
-ALTER TABLE catalog.watchlist ENABLE ALWAYS TRIGGER warn_of_promises, ENABLE ALWAYS TRIGGER warn_of_changed_promises;

@@ -5,7 +5,7 @@ import { checkCatalog } from '../sync/catalog-check.ts';
 import type { StopSignals } from '../sync/context.ts';
 import { syncDelta } from '../sync/delta.ts';
 import { planLive } from '../sync/live/plan.ts';
-import { type Retention, maintain, syncMetadata, type RowsMemory } from '../sync/maintenance.ts';
+import { type Retention, maintain, newMemory, syncMetadata } from '../sync/maintenance.ts';
 import { syncManifest } from '../sync/manifest.ts';
 import type { TaskOutcome } from '../sync/outcome.ts';
 import { repriceSlices } from '../sync/reprice/slice.ts';
@@ -39,7 +39,7 @@ export function handlersOf(
     historyMs: config.history.retentionMs,
     dailyMs: config.history.dailyRetentionMs,
   };
-  const memory: RowsMemory = { lookedUpTo: '', hadPrices: true };
+  const memory = newMemory();
 
   async function task(
     name: RunTask,

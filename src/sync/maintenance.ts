@@ -7,6 +7,7 @@ import { isAnswer, rejection, sqlState, storeFailure } from '../store/connection
 import { repairSequences } from '../store/history/changes.ts';
 import { keepDailyPrices } from '../store/history/daily.ts';
 import {
+  type HistoryRest,
   prepareHistory,
   pruneBatches,
   pruneDays,
@@ -60,13 +61,22 @@ export async function syncMetadata(ctx: SyncContext): Promise<TaskOutcome> {
   return { kind: 'done', nextInMs: promoted < AT_ONCE ? MAINTENANCE_EVERY_MS : 1000, counts: { promoted } };
 }
 
-/** What a daemon knows of rows that may be lost. */
-export interface RowsMemory {
+/** What a daemon knows from one run to the next: of rows that may be lost, and of history that is referred to. */
+export interface MaintenanceMemory {
   /** The last SKU up to which it has compared the ledger with the catalog. */
   lookedUpTo: string;
   /** Whether there was any price. Where the partner has none, they are not lost anew each minute. */
   hadPrices: boolean;
+  /** By the monotonic clock. */
+  readonly historyRest: HistoryRest;
 }
+
+/** Of a daemon that has just started. */
+export const newMemory = (): MaintenanceMemory => ({
+  lookedUpTo: '',
+  hadPrices: true,
+  historyRest: { untilMs: 0 },
+});
 
 /** How long rows are kept, in milliseconds. */
 export interface Retention {
@@ -87,7 +97,7 @@ export interface Retention {
 export async function maintain(
   ctx: SyncContext,
   { windowMs, historyMs, dailyMs }: Retention,
-  memory: RowsMemory = { lookedUpTo: '', hadPrices: true },
+  memory: MaintenanceMemory = newMemory(),
 ): Promise<TaskOutcome> {
   const { sql, settings } = ctx;
   const steps = new Steps();
@@ -126,7 +136,7 @@ export async function maintain(
   // What is dropped can be counted to its day no more.
   const mayDrop = historyMs > 0 && isSteady && daily?.caughtUp === true;
   const historyChunksDropped = mayDrop
-    ? await steps.count('history-retention', () => pruneHistory(sql, { olderThanMs: historyMs }))
+    ? await steps.count('history-retention', () => dropHistory(ctx, historyMs, memory))
     : 0;
   const membersDropped = await steps.count('members', async () =>
     pruneMemberHistory(sql, { unsteady: await readUnsteadyColumns(sql), limit: AT_ONCE }),
@@ -153,6 +163,14 @@ export async function maintain(
     daysDropped,
   };
   return steps.failure(nextInMs) ?? { kind: 'done', nextInMs, counts };
+}
+
+async function dropHistory(
+  { sql, clock }: SyncContext,
+  olderThanMs: number,
+  { historyRest: rest }: MaintenanceMemory,
+): Promise<number> {
+  return await pruneHistory(sql, { olderThanMs }, { rest, nowMs: clock.monotonic() });
 }
 
 /**
@@ -195,7 +213,7 @@ async function keepIntervals({ sql, settings }: SyncContext): Promise<number> {
  * one row, and those of the ledger in the next part of the catalog; and has all asked for where no price is left.
  * Returns of how many SKUs the ledger had lost its row: then the parts follow each other without a wait.
  */
-async function restoreRows({ sql, emit }: SyncContext, memory: RowsMemory): Promise<number> {
+async function restoreRows({ sql, emit }: SyncContext, memory: MaintenanceMemory): Promise<number> {
   const tables = await restoreLostRows(sql);
   const { upTo, restored } = await restoreLedger(sql, memory.lookedUpTo, LOOKED_THROUGH);
   memory.lookedUpTo = upTo ?? '';

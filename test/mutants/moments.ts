@@ -61,8 +61,48 @@ export const MOMENTS: readonly Mutant[] = [
       'WHEN foreign_key_violation OR dependent_objects_still_exist THEN',
       'WHEN division_by_zero THEN',
     ],
+    [
+      'drop_history_chunk: what refers to a chunk is found under the lock alone',
+      'said := catalog_internal.refers_to_history(chunk.name, chunk.ends);',
+      'said := NULL;',
+    ],
+    ["drop_history_chunk: a seller's policy hides what refers to a chunk", ' SET row_security = off', ''],
+    [
+      'refers_to_history: what the daemon may not read is an error',
+      'EXCEPTION WHEN insufficient_privilege THEN\n      RETURN',
+      'EXCEPTION WHEN division_by_zero THEN\n      RETURN',
+    ],
+    [
+      'refers_to_history: a key that is null in part refers to a row',
+      'num_nulls(%5$s) = 0',
+      'num_nulls(%5$s) >= 0',
+    ],
+    [
+      'refers_to_history: not from a partitioned table',
+      "CASE t.relkind WHEN 'p' THEN '' ELSE 'ONLY' END",
+      "'ONLY'",
+    ],
     ['add_history_chunks: without checks', ' INCLUDING CONSTRAINTS', ''],
     ['add_history_chunks: without generated columns', ' INCLUDING GENERATED', ''],
+  ),
+  ...faultsOf(
+    'src/store/history/retention.ts',
+    ['test/store/history-of-sellers.pg.test.ts'],
+    [
+      'history retention: what is referred to is tried each minute',
+      "if (outcome === 'referred to') rest.untilMs = nowMs + REFERRED_REST_MS;",
+      '',
+    ],
+    ['history retention: never again once it was referred to', 'nowMs < rest.untilMs', 'rest.untilMs > 0'],
+  ),
+  ...faultsOf(
+    MOMENT,
+    ['test/migrations/sellers.pg.test.ts'],
+    [
+      'migration: locks the watchlist for triggers that stay as they are',
+      'REVOKE ALL ON FUNCTION catalog_internal.warn_of_promises() FROM PUBLIC;',
+      'ALTER TABLE catalog.watchlist ENABLE ALWAYS TRIGGER warn_of_promises;',
+    ],
   ),
   ...faultsOf(
     MOMENT,

@@ -46,8 +46,18 @@ export const OPERATIONS: readonly Mutant[] = [
     ['test/ops/compose.test.ts'],
     ['image: the value of an option is the command', '/^--env-file(=|$)/{/=/!n;$s/.*/run/p;d};', ''],
     ['image: any argument is the command', 'd};p;q', 'd};p'],
-    ['image: without a command nobody asks the daemon', '/\\.js$/!d;$s/.*/run/p;d}', 'd}'],
-    ['image: a program that is not ours is a daemon', '/\\.js$/!d;$s', '$s'],
+    ['image: without a command nobody asks the daemon', '/(\\.js|catalog-mirror)$/!d;$s/.*/run/p;d}', 'd}'],
+    ['image: a program that is not ours is a daemon', '/(\\.js|catalog-mirror)$/!d;$s', '$s'],
+    [
+      'image: the command of its PATH behind an init is no program of ours',
+      '(dist\\/(main|bin)\\.js|catalog-mirror)$/{',
+      'dist\\/(main|bin)\\.js$/{',
+    ],
+    [
+      'image: without a command the one of its PATH is no daemon',
+      '/(\\.js|catalog-mirror)$/!d',
+      '/\\.js$/!d',
+    ],
   ),
   ...faultsOf(
     'Dockerfile',
@@ -66,13 +76,18 @@ export const OPERATIONS: readonly Mutant[] = [
     ['test/ops/rules.test.ts'],
     [
       'freshness: what each call takes is a breach',
-      '6 / (6 + max by (job, price_source) (catalog_mirror_price_age_target_seconds))',
-      '0 / (6 + max by (job, price_source) (catalog_mirror_price_age_target_seconds))',
+      '1 + 6 / max by (job, price_source) (catalog_mirror_price_age_target_seconds)',
+      '1 + 0 / max by (job, price_source) (catalog_mirror_price_age_target_seconds)',
     ],
     [
       'freshness: without a known target there is no alert',
-      '                  or 0 * max by (job, price_source) (catalog_mirror_fresh_skus)\n',
+      '                  or 1 + 0 * max by (job, price_source) (catalog_mirror_fresh_skus)\n',
       '',
+    ],
+    [
+      'freshness: a short target has never a page',
+      '              * on (job, price_source) (\n',
+      '              - on (job, price_source) (\n                -1 +\n',
     ],
   ),
   ...faultsOf(
@@ -99,7 +114,9 @@ export const OPERATIONS: readonly Mutant[] = [
     'src/cli/doctor/report.ts',
     ['test/doctor/json.test.ts'],
     ['doctor: Docker keeps the quotes of a name', ': `${name}=${value}`', ": `${name}='${value}'`"],
-    ['doctor: a name is read in another way by systemd', '[\\\\\\p{Cc}]', '\\p{Cc}'],
+    ['doctor: a name is read in another way by systemd', '[\\\\$\\p{Cc}]', '[$\\p{Cc}]'],
+    ['doctor: compose puts a variable in the place of a name', '[\\\\$\\p{Cc}]', '[\\\\\\p{Cc}]'],
+    ['doctor: what stands behind a # is a comment to compose', '|\\s#', ''],
   ),
   ...faultsOf(
     'src/cli/refresh.ts',
@@ -122,6 +139,11 @@ export const OPERATIONS: readonly Mutant[] = [
       'live: a pause is an outage',
       'live-outage|live-deferred"}) == 1\n            unless on (job) (catalog_mirror:paused == 1)',
       'live-outage|live-deferred"}) == 1',
+    ],
+    [
+      'alerts: a live source that fails in two ways by turns is silent',
+      'max by (job) (catalog_mirror_state_reason{code=~"live-outage',
+      'max by (job, code) (catalog_mirror_state_reason{code=~"live-outage',
     ],
   ),
 ];

@@ -179,8 +179,13 @@ test('and of a container whose first process is an init, or the command of its P
   for (const first of [
     ['/sbin/docker-init', '--', ...node, 'dist/main.js'],
     [...node, '/app/dist/bin.js'],
+    ['/sbin/docker-init', '--', 'catalog-mirror'],
+    ['/usr/bin/tini', '--', '/usr/local/bin/catalog-mirror'],
+    ['/bin/sh', '/usr/local/bin/catalog-mirror'],
   ]) {
-    expect(await healthOf(['run'], 1, first)).toEqual({ said: 'daemon\n', code: 1 });
+    for (const args of [['run'], ['--env-file', 'a.env', 'run', '--once'], []])
+      expect(await healthOf(args, 1, first)).toEqual({ said: 'daemon\n', code: 1 });
+    expect(await healthOf(['sandbox'], 1, first)).toEqual({ said: '', code: 1 });
     expect(await healthOf(['follow', '--name', 'run'], 1, first)).toEqual({ said: '', code: 0 });
   }
   expect(await healthOf(['3600'], 1, ['sleep'])).toEqual({ said: '', code: 0 });

@@ -95,6 +95,7 @@ export const DECIDED: Readonly<Record<string, Rights>> = {
   'function catalog_internal.merged(jsonb,jsonb,jsonb)': {},
   'function catalog_internal.position_before(timestamp with time zone)': {},
   'function catalog_internal.drop_history_chunk(double precision)': {},
+  'function catalog_internal.refers_to_history(regclass,bigint)': {},
   'function catalog_internal.dropped_to(bigint)': {},
   'function catalog_internal.add_history_chunks(boolean,bigint)': {},
   'function catalog_internal.read_watchlist(boolean,integer)': {},

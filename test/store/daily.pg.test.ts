@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { systemClock } from '../../src/lib/clock.ts';
 import { NO_TRACER } from '../../src/lib/tracer.ts';
 import { keepDailyPrices } from '../../src/store/history/daily.ts';
 import { prepareHistory, pruneDays, pruneHistory } from '../../src/store/history/retention.ts';
@@ -214,7 +215,13 @@ describe('where chunks of the history are dropped', () => {
   });
 
   test('maintenance drops none that is not counted, and goes on at once until it is', async () => {
-    const ctx = { sql: store.sql, settings, tracer: NO_TRACER, emit: () => {} } as unknown as SyncContext;
+    const ctx = {
+      sql: store.sql,
+      clock: systemClock,
+      settings,
+      tracer: NO_TRACER,
+      emit: () => {},
+    } as unknown as SyncContext;
     const run = () => maintain(ctx, { windowMs: 60_000, historyMs: 7 * DAY_MS, dailyMs: 0 });
     await pricedSince('01-01 00:00');
     await enterNextChunk();

@@ -1,4 +1,5 @@
 import { beforeEach, expect, test } from 'vitest';
+import { systemClock } from '../../src/lib/clock.ts';
 import { connect } from '../../src/store/connection/db.ts';
 import { writeChanges } from '../../src/store/history/changes.ts';
 import { prepareHistory, pruneHistory } from '../../src/store/history/retention.ts';
@@ -237,7 +238,7 @@ test('moves since a moment are looked for after what was there when a chunk was 
 
 test('maintenance gives up what HISTORY_RETENTION says, and with 0 nothing', async () => {
   const settings = settingsWith();
-  const ctx = { sql: store.sql, settings } as unknown as SyncContext;
+  const ctx = { sql: store.sql, clock: systemClock, settings } as unknown as SyncContext;
   await fill(50, 0);
   await watchedForHours(store.sql);
   for (const [days, historyChunksDropped] of [

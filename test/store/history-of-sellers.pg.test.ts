@@ -1,8 +1,13 @@
+import { randomBytes } from 'node:crypto';
 import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
-import { connect } from '../../src/store/connection/db.ts';
+import { systemClock } from '../../src/lib/clock.ts';
+import { connect, type Sql } from '../../src/store/connection/db.ts';
 import { prepareHistory, pruneHistory } from '../../src/store/history/retention.ts';
+import type { SyncContext } from '../../src/sync/context.ts';
+import { maintain, newMemory } from '../../src/sync/maintenance.ts';
 import { movePrices } from '../follow/changes.ts';
-import { useStore } from './support.ts';
+import { settingsWith } from '../support/settings.ts';
+import { useStore, watchedForHours } from './support.ts';
 
 /* What sellers put upon the history: foreign keys to its rows, views, checks and columns of their own. */
 
@@ -37,6 +42,33 @@ const chunks = async () => {
     from pg_inherits where inhparent = 'catalog.price_history'::regclass`;
   return rows.map(({ n }) => Number(BigInt(n) - first)).toSorted((a, b) => a - b);
 };
+
+/** The daemon by a role that owns the history, and nothing of the seller's; `said`: its warnings. */
+async function daemonOfItsOwn(): Promise<{ role: string; daemon: Sql; said: string[] }> {
+  const { sql, url } = store;
+  const role = `daemon_${randomBytes(6).toString('hex')}`;
+  const own = async (owner: string) =>
+    await sql.unsafe(`do $$ declare t regclass; begin
+      for t in select 'catalog.price_history'::regclass union all
+        select inhrelid::regclass from pg_inherits where inhparent = 'catalog.price_history'::regclass
+      loop execute format('alter table %s owner to ${owner}', t); end loop; end $$`);
+  await sql.unsafe(`create role ${role} login password 'x'`);
+  for (const schema of ['catalog', 'catalog_internal'])
+    await sql.unsafe(`grant all on schema ${schema} to ${role}; grant all on all tables in schema ${schema} to ${role};
+      grant all on all sequences in schema ${schema} to ${role}; grant all on all functions in schema ${schema} to ${role}`);
+  await own(role);
+  const said: string[] = [];
+  const daemon = connect(Object.assign(new URL(url), { username: role, password: 'x' }).href, {
+    max: 1,
+    onNotice: ({ message, detail }) => said.push(`${message}: ${detail}`),
+  });
+  onTestFinished(async () => {
+    await daemon.end({ timeout: 2 });
+    await own('current_user');
+    await sql.unsafe(`drop owned by ${role}; drop role ${role}`);
+  });
+  return { role, daemon, said };
+}
 
 describe('what refers to the history', () => {
   /** A change of fifty days ago in a chunk of its own, and one of now in the next. */
@@ -93,6 +125,99 @@ describe('what refers to the history', () => {
     expect(said[0]).toContain(chunk);
     await store.sql.unsafe(drop);
     expect(await pruneHistory(daemon, { olderThanMs: 30 * DAY })).toBe(1);
+  });
+
+  const OWN_SCHEMA = `create schema shop; create table shop.notes (change bigint references catalog.price_history)`;
+
+  test('a foreign key of a schema that the daemon may not read keeps the chunk, and the rights are said that it needs', async () => {
+    await old();
+    await made(OWN_SCHEMA, 'drop schema shop cascade');
+    const { role, daemon, said } = await daemonOfItsOwn();
+    for (const grant of [`usage on schema shop`, `select on shop.notes`]) {
+      expect(await pruneHistory(daemon, { olderThanMs: 30 * DAY })).toBe(0);
+      await store.sql.unsafe(`grant ${grant} to ${role}`);
+    }
+    expect(await chunks()).toEqual([0, 1, 2]);
+    expect(said).toHaveLength(2);
+    for (const each of said) {
+      expect(each).toContain(`catalog_internal.price_history_${first}`);
+      expect(each).toContain('shop.notes');
+      expect(each).toContain(`grant ${role} USAGE on the schema and SELECT on the table`);
+    }
+    expect(await pruneHistory(daemon, { olderThanMs: 30 * DAY })).toBe(1);
+  });
+
+  test('rows that row-level security hides from the daemon keep their chunk', async () => {
+    await old();
+    await made(OWN_SCHEMA, 'drop schema shop cascade');
+    const { role, daemon, said } = await daemonOfItsOwn();
+    await store.sql.unsafe(`insert into shop.notes select min(id) from catalog.price_history;
+      alter table shop.notes enable row level security;
+      grant usage on schema shop to ${role}; grant select on shop.notes to ${role}`);
+    expect(await pruneHistory(daemon, { olderThanMs: 30 * DAY })).toBe(0);
+    expect(said).toEqual([expect.stringContaining('BYPASSRLS')]);
+    await store.sql.unsafe(`alter role ${role} bypassrls`);
+    expect(await pruneHistory(daemon, { olderThanMs: 30 * DAY })).toBe(0);
+    expect(said[1]).toContain('notes_change_fkey of shop.notes');
+    await store.sql`delete from shop.notes`;
+    expect(await pruneHistory(daemon, { olderThanMs: 30 * DAY })).toBe(1);
+  });
+
+  test.each([
+    { what: 'a table', of: 'change bigint references catalog.price_history' },
+    { what: 'an integer', of: 'change integer references catalog.price_history' },
+    {
+      what: 'two columns',
+      of: 'c text, change bigint, foreign key (c, change) references catalog.price_history (sku, id)',
+    },
+    {
+      what: 'a partitioned table',
+      of: 'change bigint references catalog.price_history) partition by hash (change',
+      and: 'create table shop.part partition of shop.notes for values with (modulus 1, remainder 0)',
+    },
+  ])('while a row of $what is referred to, nobody is locked out to find that', async ({ of, and = '' }) => {
+    const { sql } = store;
+    await old();
+    await sql.unsafe('create unique index own_key on catalog.price_history (sku, id)');
+    await made(
+      `create schema shop; create table shop.notes (${of}); ${and}`,
+      'drop schema shop cascade; drop index catalog.own_key',
+    );
+    const columns = of.startsWith('c text') ? '(c, change) select sku, id' : '(change) select id';
+    await sql.unsafe(`insert into shop.notes ${columns} from catalog.price_history order by id limit 1`);
+    const attempt = async () =>
+      (await sql`select catalog_internal.drop_history_chunk(${30 * 86_400}) as outcome`)[0];
+    await sql.begin(async (reader) => {
+      await reader`select from catalog.price_history`;
+      expect(await attempt()).toEqual({ outcome: 'referred to' });
+      await sql`delete from shop.notes`;
+      expect(await attempt()).toEqual({ outcome: 'in use' });
+    });
+    // A key that is null in part refers to nothing.
+    if (of.startsWith('c text'))
+      await sql`insert into shop.notes (change) select min(id) from catalog.price_history`;
+    expect(await attempt()).toEqual({ outcome: 'dropped' });
+  });
+
+  test('what is referred to is tried again after an hour', async () => {
+    await old();
+    await watchedForHours(store.sql);
+    await made(
+      `create table public.notes (change bigint references catalog.price_history);
+        insert into public.notes select min(id) from catalog.price_history`,
+      'drop table public.notes',
+    );
+    const memory = newMemory();
+    const maintained = async (minute: number) => {
+      const clock = { ...systemClock, monotonic: () => minute * 60_000 };
+      const ctx = { sql: store.sql, clock, settings: settingsWith() } as unknown as SyncContext;
+      const kept = { windowMs: 1000, historyMs: 30 * DAY, dailyMs: 0 };
+      return await maintain(ctx, kept, memory);
+    };
+    await maintained(1);
+    await store.sql`delete from public.notes`;
+    expect(await maintained(60)).toMatchObject({ counts: { historyChunksDropped: 0 } });
+    expect(await maintained(61)).toMatchObject({ counts: { historyChunksDropped: 1 } });
   });
 });
 

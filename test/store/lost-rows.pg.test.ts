@@ -11,7 +11,7 @@ import {
 } from '../../src/store/ledger/lost-rows.ts';
 import type { SyncContext } from '../../src/sync/context.ts';
 import type { SyncEvent } from '../../src/sync/events.ts';
-import { maintain } from '../../src/sync/maintenance.ts';
+import { maintain, newMemory } from '../../src/sync/maintenance.ts';
 import { settingsWith } from '../support/settings.ts';
 import { runs } from '../support/soak.ts';
 import { answerAsked, empty, found, ledger, mark, useStore } from './support.ts';
@@ -163,7 +163,7 @@ describe('SKUs that the ledger has lost', () => {
       tracer: NO_TRACER,
       emit: (event: SyncEvent) => events.push(event),
     } as unknown as SyncContext;
-    const at = { lookedUpTo: 'D', hadPrices: true };
+    const at = { ...newMemory(), lookedUpTo: 'D' };
     const run = () => maintain(ctx, { windowMs: 60_000, historyMs: 0, dailyMs: 0 }, at);
     await run();
     expect([at.lookedUpTo, (await ledger(store.sql)).has('A')]).toEqual(['', false]);
@@ -198,7 +198,7 @@ describe('SKUs that the ledger has lost', () => {
       tracer: NO_TRACER,
       emit: (event: SyncEvent) => told.push(event),
     } as unknown as SyncContext;
-    const memory = { lookedUpTo: '', hadPrices: true };
+    const memory = newMemory();
     const run = () => maintain(ctx, { windowMs: 60_000, historyMs: 0, dailyMs: 0 }, memory);
     await run();
     const once = [{ event: 'rows.restored', tables: [], skus: 6 }];

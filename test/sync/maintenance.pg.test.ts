@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { systemClock } from '../../src/lib/clock.ts';
 import { NO_TRACER } from '../../src/lib/tracer.ts';
 import { pruneQuarantine } from '../../src/store/quarantine.ts';
 import type { SyncContext } from '../../src/sync/context.ts';
@@ -8,7 +9,12 @@ import { type SettingsEnv, settingsWith } from '../support/settings.ts';
 
 const store = useStore();
 const context = (env: SettingsEnv = {}) =>
-  ({ sql: store.sql, settings: settingsWith(env), tracer: NO_TRACER }) as unknown as SyncContext;
+  ({
+    sql: store.sql,
+    clock: systemClock,
+    settings: settingsWith(env),
+    tracer: NO_TRACER,
+  }) as unknown as SyncContext;
 
 describe('metadata', () => {
   /** SKUs of a day's sweep that have been due for so many hours. */

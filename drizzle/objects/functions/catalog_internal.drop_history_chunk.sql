@@ -5,10 +5,12 @@
 -- position is not rolled back when the rest is. 'in use' means that somebody is reading the partition: it is
 -- dropped another time. 'referred to', by somebody's foreign key or view: it is dropped once nothing refers to
 -- it, and a warning says what does. It is detached first, as Postgres drops no table that a foreign key is on,
--- be it an empty one, and detaches one of which no row is referred to. The lock timeout is short, because nobody else can read while this waits for the
--- lock.
+-- be it an empty one, and detaches one of which no row is referred to, for which it reads all that may refer to it by
+-- the rights of the caller, and by policies unless row_security is off. It does so under the lock, so a row that
+-- refers to it is looked for before. The lock timeout is short, because nobody else can read while this waits for
+-- the lock.
 CREATE OR REPLACE FUNCTION catalog_internal.drop_history_chunk(kept_seconds double precision) RETURNS text
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET lock_timeout = '100ms' AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET lock_timeout = '100ms' SET row_security = off AS $$
 DECLARE
   chunk record;
   is_old text;
@@ -31,6 +33,11 @@ BEGIN
     ) AND NOT EXISTS (SELECT FROM %s WHERE observed_at >= now() - make_interval(secs => $1))', chunk.name);
   EXECUTE is_old INTO old USING kept_seconds, chunk.ends;
   IF old THEN
+    said := catalog_internal.refers_to_history(chunk.name, chunk.ends);
+    IF said IS NOT NULL THEN
+      RAISE WARNING 'price_history is not dropped by HISTORY_RETENTION: %', said;
+      RETURN 'referred to';
+    END IF;
     LOCK TABLE ONLY catalog.price_history IN ACCESS EXCLUSIVE MODE;
     EXECUTE format('LOCK TABLE %s IN ACCESS EXCLUSIVE MODE', chunk.name);
     -- Again: who was writing at the first check is done by now.

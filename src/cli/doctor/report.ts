@@ -72,10 +72,10 @@ function settingsLines({ settings }: Report, paint: ReturnType<typeof painter>):
 
 /**
  * `NAME=value` for an environment file, without quotes, which Docker keeps; null where such files are read in
- * different ways (`parseEnvFile`).
+ * different ways (`parseEnvFile`): to the .env of compose, `$` begins a variable, and a `#` behind a blank a comment.
  */
 export function envLine(name: string, value: string): string | null {
-  return value === '' || /^['"\s]|\s$|[\\\p{Cc}]/u.test(value) ? null : `${name}=${value}`;
+  return value === '' || /^['"\s]|\s$|\s#|[\\$\p{Cc}]/u.test(value) ? null : `${name}=${value}`;
 }
 
 function requestsLine({ requests, most }: Report): string {

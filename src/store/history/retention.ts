@@ -7,17 +7,32 @@ export async function prepareHistory(sql: Sql): Promise<void> {
   await sql`select catalog_internal.add_history_chunks(ahead => true)`;
 }
 
+/** Until when no chunk is tried, in milliseconds of the clock that `pruneHistory` is given. */
+export interface HistoryRest {
+  untilMs: number;
+}
+
+/** Each attempt reads the seller's table anew to find what refers to the chunk. */
+const REFERRED_REST_MS = 3_600_000;
+
 /**
  * Drops the chunks of price_history whose newest row is older than that, oldest first, each in a transaction of its
- * own; returns how many. One that is being read at the moment, and all after it, wait for the next call.
+ * own; returns how many. One that is being read at the moment, and all after it, wait for the next call; where a
+ * seller's rows refer to it, for the first one after an hour (`rest`, from one call to the next).
  */
 export async function pruneHistory(
   sql: Sql,
   { olderThanMs }: { readonly olderThanMs: number },
+  { rest, nowMs }: { readonly rest: HistoryRest; readonly nowMs: number } = {
+    rest: { untilMs: 0 },
+    nowMs: 0,
+  },
 ): Promise<number> {
+  if (nowMs < rest.untilMs) return 0;
   for (let dropped = 0; ; dropped += 1) {
     const [{ outcome }] = await sql<[{ outcome: string }]>`
       select catalog_internal.drop_history_chunk(${olderThanMs / 1000}) as outcome`;
+    if (outcome === 'referred to') rest.untilMs = nowMs + REFERRED_REST_MS;
     if (outcome !== 'dropped') return dropped;
   }
 }
