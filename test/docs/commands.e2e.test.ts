@@ -157,7 +157,8 @@ describe.concurrent('scripts of the documents', () => {
   }) => {
     skip(lacks(secrets?.text));
     const folder = await temporaryFolder(onTestFinished);
-    await mkdir(join(folder, 'ops/secrets'), { recursive: true });
+    for (const name of ['secrets', 'postgres', 'prometheus', 'grafana'])
+      await mkdir(join(folder, 'ops', name), { recursive: true });
     const { code, stderr, stdout } = await inShell(`${secrets?.text}\nhead -c 99 *`, folder);
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
     expect(stdout).toMatch(/postgres:\/\/catalog_mirror:[0-9a-f]{48}@postgres:5432\/catalog/);
