@@ -39,7 +39,7 @@ function mergeOf({ snapshotId, generatedAt, lines }: Manifest, token: string | n
     { text: 'select from catalog_internal.sync for update' },
     { text: LOCK_NEW_SKUS },
     { text: statements.REPORTED_UNSEEN, values: [requestedAt, token] },
-    { text: statements.DIFF, values: [requestedAt, NEWEST_CLAIM, token, generatedAt] },
+    { text: statements.DIFF, values: [requestedAt, NEWEST_CLAIM, token, generatedAt, requestedAt] },
     { text: 'analyze diff' },
     { text: statements.LOCK_LEDGER },
     { text: statements.INSERT_NEW },
