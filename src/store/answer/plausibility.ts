@@ -175,14 +175,18 @@ export function levelOf(before: SizePrices, now: SizePrices): number | null {
 }
 
 /**
- * Whether a size is as far from what it was as another unit is (move-counts.ts, less what prices move meanwhile), or
- * one that was not there from the median of those that were: a rare size may cost a few times as much as others.
+ * Factors from which a size still is in another unit: from what it was, a little less than the least that is another
+ * unit (FACTOR of move-counts.ts), as prices move meanwhile; of one that was not there, from the median of those that
+ * were, as a rare size may cost a few times as much as the others.
  */
+const STILL_FAR = { known: 3.5, rare: 8 } as const;
+
+/** Whether a size is as far from what was believed as another unit is. Pure. */
 export function isFar(before: SizePrices, now: SizePrices): boolean {
   const level = median([...before.values()]);
   return [...now].some(([size, price]) => {
     const old = before.get(size);
-    const [from, far] = old === undefined ? [level, 8] : [old, 3.5];
+    const [from, far] = old === undefined ? [level, STILL_FAR.rare] : [old, STILL_FAR.known];
     return from !== null && Math.abs(Math.log(price / from)) >= Math.log(far);
   });
 }
