@@ -1,5 +1,6 @@
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
+import { tmpdir } from 'node:os';
 import { Redis } from 'ioredis';
 import { eventually } from './eventually.ts';
 import { freePort } from './net.ts';
@@ -19,7 +20,19 @@ export interface RedisServer extends AsyncDisposable {
 export async function startRedisServer(): Promise<RedisServer> {
   const port = await freePort();
   const url = `redis://127.0.0.1:${port}`;
-  const options = ['--port', String(port), '--bind', '127.0.0.1', '--save', '', '--appendonly', 'no'];
+  // A file of its own: one that another server has written into its folder would be loaded.
+  const file = ['--dir', tmpdir(), '--dbfilename', `catalog-mirror-test-${port}.rdb`];
+  const options = [
+    ...file,
+    '--port',
+    String(port),
+    '--bind',
+    '127.0.0.1',
+    '--save',
+    '',
+    '--appendonly',
+    'no',
+  ];
   const boot = (): ChildProcess => spawn('redis-server', options, { stdio: 'ignore', cwd: '/' });
   const kill = async (child: ChildProcess) => {
     const exited = once(child, 'exit');
