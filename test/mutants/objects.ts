@@ -267,8 +267,8 @@ export const OBJECTS: readonly Mutant[] = [
     [...DUE, 'test/store/rank.pg.test.ts'],
     [
       'mark_due: a due SKU loses its reason',
-      'WHEN d.lane > 0 AND d.due_at <= now() AND d.lane <= excluded.lane THEN d.reason',
-      'WHEN d.lane > 0 AND d.due_at <= now() AND d.lane < excluded.lane THEN d.reason',
+      'WHEN o.is_owed AND o.lane <= excluded.lane THEN d.reason',
+      'WHEN o.is_owed AND o.lane < excluded.lane THEN d.reason',
     ],
     [
       'mark_due: a due SKU loses its place by age',

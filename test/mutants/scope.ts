@@ -11,8 +11,18 @@ export const SCOPE: readonly Mutant[] = [
     ['test/store/scope-model.pg.test.ts'],
     [
       'mark_due: what is reported during its call and then watched is watched alone',
-      'AND d.claim IS NOT NULL AND excluded.reason NOT IN',
-      'AND false AND excluded.reason NOT IN',
+      'AND (d.claim IS NOT NULL OR d.asked_claim IS NOT NULL)',
+      'AND false',
+    ],
+    [
+      'mark_due: what was reported during its call and is then watched is watched alone, once it was answered',
+      '(d.claim IS NOT NULL OR d.asked_claim IS NOT NULL)',
+      'd.claim IS NOT NULL',
+    ],
+    [
+      'mark_due: what is asked for at once is not known to be reported',
+      "WHEN excluded.reason = 'changed' OR excluded.reason = 'new' AND o.is_owed AND o.lane = 1 THEN 'changed'",
+      "WHEN excluded.reason = 'changed' AND NOT (o.is_owed AND o.lane = 1) THEN 'changed'",
     ],
   ),
   ...faultsOf(

@@ -35,6 +35,8 @@ interface Row {
   dueAt: number;
   generation: number;
   claim: string | null;
+  /** Whether it was answered before. */
+  answered: boolean;
   heldUntil: number | null;
   deferrals: number;
   failures: number;
@@ -68,6 +70,7 @@ export class LedgerModel {
       if (row === undefined) {
         const fresh = {
           claim: null,
+          answered: false,
           heldUntil: null,
           deferrals: 0,
           failures: 0,
@@ -82,10 +85,7 @@ export class LedgerModel {
         continue;
       }
       const owed = row.dueAt <= this.now;
-      // What was reported during its call stays reported.
-      const stays =
-        owed && row.claim !== null && row.reason === 'new' && !['changed', 'refresh'].includes(reason);
-      if (!owed || (lane < row.lane && !stays)) row.reason = reason;
+      row.reason = reasonOf(row, owed, reason);
       row.lane = owed ? Math.min(row.lane, lane) : lane;
       row.live = live ?? row.live;
       row.dueAt = Math.min(row.dueAt, this.now);
@@ -198,7 +198,7 @@ export class LedgerModel {
     if (result.kind === 'not_found') this.#notFound.add(result.sku);
     else this.#notFound.delete(result.sku);
     row.doubtedAt = this.#doubted(result, row);
-    Object.assign(row, { heldUntil: null, deferrals: 0, failures: 0 });
+    Object.assign(row, { answered: true, heldUntil: null, deferrals: 0, failures: 0 });
     if (!row.live) row.liveMarks = Math.max(0, row.liveMarks - 1);
     row.live &&= this.priceSource.get(result.sku) === 'live' || row.liveLeft > 1;
     row.liveLeft = Math.max(0, row.liveLeft - 1);
@@ -265,6 +265,16 @@ export class LedgerModel {
 }
 
 type Seen = Omit<DueRow, 'sku'>;
+
+/** Why a row is due once it is marked: that it was reported stays said until an answer to a later request. */
+function reasonOf({ lane, reason, claim, answered }: Row, owed: boolean, marked: string): string {
+  const atOnce = LANE_OF['changed'];
+  if (marked === 'changed') return marked;
+  if (marked === 'new') return owed && lane === atOnce ? 'changed' : marked;
+  const markedLane = LANE_OF[marked] ?? 6;
+  if (owed && reason === 'new' && markedLane === atOnce && (claim !== null || answered)) return 'changed';
+  return owed && lane <= markedLane ? reason : marked;
+}
 
 /** Hours to three minutes: the test itself takes less. */
 function rounded(row: DueRow): Seen {

@@ -4,7 +4,7 @@ import { applyDelta } from '../../src/store/catalog/delta.ts';
 import { scheduleLive, unscheduledLive } from '../../src/store/live/order.ts';
 import { rateOf } from '../../src/sync/live/rate.ts';
 import { line, standing } from './manifest.ts';
-import { answerAsked, claimAll, found, REFRESH, useStore } from './support.ts';
+import { answerAsked, claimAll, found, mark, REFRESH, useStore } from './support.ts';
 
 /* An incident puts everything into the turns of live SKUs, also what was reported and not asked for yet. */
 
@@ -51,3 +51,19 @@ test('nor is one that the ledger knows nothing of, before its row is made anew',
   await sql`delete from catalog_internal.due`;
   expect(await trust()).toEqual({ doubt: 'owed', actionable: false });
 });
+
+test.each(['watched', 'refresh'])(
+  'a price that is reported while it is due as %s is no likelier to be right than any other that was reported',
+  async (reason) => {
+    const { sql } = store;
+    await standing(store, line('A'), line('B'));
+    await answerAsked(sql, found('A', { 9: 90 }), found('B', { 9: 90 }));
+    await sql`update catalog_internal.sync set delta_checked_at = now(), snapshot_generated_at = now()`;
+    await mark(sql, ['A'], reason);
+    await applyDelta(sql, { since: 'm0', toSnapshot: 's1', changed: ['A', 'B'], removed: [], nowLive: [] });
+    const rows = await sql<{ p: number; doubt: string; reason: string }[]>`
+      select p_right as p, doubt, owed_reason as reason from catalog.sku_trust order by sku`;
+    expect(rows[0]).toEqual({ p: 0.1, doubt: 'owed', reason: 'changed' });
+    expect(rows[1]).toEqual({ p: 0.1, doubt: 'owed', reason: 'changed' });
+  },
+);

@@ -1,6 +1,6 @@
 import { deepStrictEqual } from 'node:assert/strict';
 import fc from 'fast-check';
-import { test } from 'vitest';
+import { describe, test } from 'vitest';
 import { storeScopeMode } from '../../src/store/sellers/scope.ts';
 import { runs } from '../support/soak.ts';
 import { SKUS, step } from './scope-steps.ts';
@@ -106,4 +106,54 @@ test('a SKU that is reported during its call, then watched, and is 0009 is asked
   await world.do({ do: 'answer', kinds: ['record', 'record', 'record', 'not_found'] });
   await world.do({ do: 'mode', scoped: true });
   await world.check();
+});
+
+/** A SKU that was asked for, and 0009: it is due for a reason that comes without a report, and then it is reported. */
+describe.each(['watch', 'refresh'] as const)('a SKU that is 0009, and due because of a %s,', (request) => {
+  const before = async () => {
+    await empty(store.sql);
+    const world = new World(store);
+    await storeScopeMode(store.sql, true);
+    await world.manifest(SKUS.slice(0, 5), 'h1');
+    await world.do({ do: 'mode', scoped: false });
+    await world.do({ do: 'rule', rule: { kind: 'brand', value: 'Nike' }, include: true });
+    await world.do({ do: 'answer', kinds: [] });
+    return world;
+  };
+
+  test('and is reported while it is, is asked for its metadata', async () => {
+    const world = await before();
+    await world.do({ do: request, skus: ['B1'] });
+    await world.do({ do: 'answer', kinds: ['not_found'] });
+    await world.do({ do: 'delta', changed: ['B1'], live: [], removed: [] });
+    await world.do({ do: 'mode', scoped: true });
+    await world.check();
+  });
+
+  test('and was reported before, during its call, is asked for its metadata', async () => {
+    const world = await before();
+    await world.do({ do: 'delta', changed: ['B1'], live: [], removed: [] });
+    await world.do({ do: 'answer', kinds: ['not_found'] });
+    await world.do({ do: request, skus: ['B1'] });
+    await world.do({ do: 'mode', scoped: true });
+    await world.check();
+  });
+
+  test('and was reported during its call, is asked for its metadata', async () => {
+    const world = await before();
+    await world.do({ do: 'delta', changed: ['B1'], live: [], removed: [] });
+    await world.do({ do: request, skus: ['B1'] });
+    await world.do({ do: 'answer', kinds: ['not_found'] });
+    await world.do({ do: 'mode', scoped: true });
+    await world.check();
+  });
+
+  test('and is reported during its call after that, is asked for its metadata', async () => {
+    const world = await before();
+    await world.do({ do: request, skus: ['B1'] });
+    await world.do({ do: 'delta', changed: ['B1'], live: [], removed: [] });
+    await world.do({ do: 'answer', kinds: ['not_found'] });
+    await world.do({ do: 'mode', scoped: true });
+    await world.check();
+  });
 });

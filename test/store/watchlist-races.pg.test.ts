@@ -70,7 +70,7 @@ describe('the rank of what is urgent is the weight that was committed last', () 
       await untilWaiting(1);
     });
     await marking;
-    expect(await dueNow(sql)).toEqual(['A watched 9']);
+    expect(await dueNow(sql)).toEqual(['A changed 9']);
   });
 
   test.each(['update catalog.watchlist set weight = 9', 'delete from catalog.watchlist'])(

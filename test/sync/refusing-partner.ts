@@ -29,8 +29,13 @@ export class RefusingPartner {
   /** What happens while a call is under way. */
   meanwhile: () => Promise<void> = async () => {};
   readonly events: SyncEvent[] = [];
-  /** Each call: its SKUs, and whether it was let through. */
-  readonly calls: { readonly skus: readonly string[]; readonly worked: boolean }[] = [];
+  /** Each call: its SKUs, whether it was let through, and whether the request before it was, of whatever route. */
+  readonly calls: {
+    readonly skus: readonly string[];
+    readonly worked: boolean;
+    readonly wasOpen: boolean;
+  }[] = [];
+  #isOpen = true;
   readonly ctx: SyncContext;
   readonly #sql: Sql;
 
@@ -53,7 +58,8 @@ export class RefusingPartner {
 
   readonly #bulk = async (permit: SentPermit, skus: readonly string[]): Promise<BulkAnswer> => {
     const worked = !this.refuses(skus);
-    this.calls.push({ skus, worked });
+    this.calls.push({ skus, worked, wasOpen: this.#isOpen });
+    this.#isOpen = worked;
     await this.meanwhile();
     await permit.settle(worked ? 'ok' : this.kind);
     if (!worked) throw new PartnerError(this.kind, 'bulk', { status: this.status });
@@ -81,7 +87,9 @@ export class RefusingPartner {
   /** Another route's request, and what came of it. */
   async otherRequest(outcome: RequestOutcome = 'ok'): Promise<void> {
     const acquired = await this.ctx.pacer.acquire('delta', MINUTE);
-    if (acquired.kind === 'granted') await acquired.permit.settle(outcome);
+    if (acquired.kind !== 'granted') return;
+    this.#isOpen = outcome === 'ok';
+    await acquired.permit.settle(outcome);
   }
 
   /**
@@ -108,6 +116,11 @@ export class RefusingPartner {
 
   get lost(): number {
     return this.calls.filter(({ worked }) => !worked).length;
+  }
+
+  /** Those that came when nothing was let through since the refusal before: of these nothing can be told. */
+  get unjudged(): number {
+    return this.calls.filter(({ worked, wasOpen }) => !worked && !wasOpen).length;
   }
 
   /** SKUs that were named to the operator, one mention each time. */

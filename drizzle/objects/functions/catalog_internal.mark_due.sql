@@ -27,18 +27,24 @@ BEGIN
     ORDER BY s COLLATE "C"
     ON CONFLICT (sku) DO UPDATE SET
       lane = CASE WHEN d.outside_due_at IS NOT NULL THEN d.lane WHEN d.due_at <= now() THEN least(d.lane, excluded.lane) ELSE excluded.lane END,
-      reason = CASE
-        WHEN d.reason = 'scope' THEN d.reason
-        -- Who accepts a doubted price ends the wait for its second answer, and nothing else that its SKU is due for.
-        WHEN d.reason = 'doubted' THEN excluded.reason
-        -- By this apply_scope tells that it was reported.
-        WHEN d.lane = 0 AND excluded.reason IN ('new', 'changed') THEN excluded.reason
-        WHEN d.lane = 0 AND d.outside_due_at <= now() AND catalog_internal.lane_of(d.reason) <= excluded.lane THEN d.reason
-        WHEN d.lane > 0 AND d.due_at <= now() AND d.lane <= excluded.lane THEN d.reason
-        -- It may have been reported since the call began, which the answer to that does not settle.
-        WHEN d.lane > 0 AND d.due_at <= now() AND d.reason = 'new' AND d.claim IS NOT NULL AND excluded.reason NOT IN ('changed', 'refresh') THEN d.reason
-        ELSE excluded.reason
-      END,
+      reason = (
+        SELECT CASE
+          WHEN d.reason = 'scope' THEN d.reason
+          -- Who accepts a doubted price ends the wait for its second answer, and nothing else that its SKU is due for.
+          WHEN d.reason = 'doubted' THEN excluded.reason
+          -- No other reason to ask at once hides that it was reported: apply_scope and p_right go by that.
+          WHEN excluded.reason = 'changed' OR excluded.reason = 'new' AND o.is_owed AND o.lane = 1 THEN 'changed'
+          WHEN excluded.reason = 'new' THEN excluded.reason
+          -- It may have been reported since its call began, which the answer to that does not settle.
+          WHEN d.reason = 'new' AND o.is_owed AND excluded.lane = 1 AND (d.claim IS NOT NULL OR d.asked_claim IS NOT NULL) THEN 'changed'
+          WHEN o.is_owed AND o.lane <= excluded.lane THEN d.reason
+          ELSE excluded.reason
+        END
+        FROM (
+          SELECT coalesce(d.outside_due_at, d.due_at) <= now() AS is_owed,
+            CASE WHEN d.lane > 0 THEN d.lane ELSE catalog_internal.lane_of(d.reason) END AS lane
+        ) o
+      ),
       live = coalesce(counts_as_live, d.live),
       due_at = CASE WHEN d.outside_due_at IS NULL THEN least(d.due_at, excluded.due_at) ELSE d.due_at END,
       outside_due_at = CASE WHEN d.outside_due_at IS NOT NULL THEN least(d.outside_due_at, excluded.due_at) END,
