@@ -5,7 +5,12 @@ import { EmbeddedError } from '../embedded/reports.ts';
 import { systemClock } from '../lib/clock.ts';
 import { Misconfigured } from '../lib/errors.ts';
 import { connect, type Sql } from '../store/connection/db.ts';
-import { isNameUnknown, isTableMissing, sqlState } from '../store/connection/sql-errors.ts';
+import {
+  isNameUnknown,
+  isPrivilegeLacking,
+  isTableMissing,
+  sqlState,
+} from '../store/connection/sql-errors.ts';
 import { waitForDatabase } from '../store/connection/startup.ts';
 import { readLostRows } from '../store/ledger/lost-rows.ts';
 import { migrationState } from '../store/setup/migrations.ts';
@@ -13,8 +18,6 @@ import { namingHolder } from '../store/status/lock-holders.ts';
 import { NoMirror } from './errors.ts';
 
 const PATIENCE_MS = 10_000;
-/** SQLSTATE: insufficient privilege. */
-const NO_PRIVILEGE = '42501';
 
 /** Whose embedded Postgres a command may work on where DATABASE_URL is not set. */
 const OWNERS = ['daemon', 'demo'] as const;
@@ -140,10 +143,9 @@ async function withConnection<T>(
     await waitForDatabase(sql, systemClock, PATIENCE_MS, { signal });
     return await work(sql);
   } catch (error) {
-    const state = sqlState(error) ?? '';
     const named = await namingHolder(sql, error);
     if (named !== error) throw named;
-    if (state === NO_PRIVILEGE && !(await isDaemons(url))) throw new NotAllowed(error);
+    if (isPrivilegeLacking(sqlState(error)) && !(await isDaemons(url))) throw new NotAllowed(error);
     const lost = error instanceof RowsLost ? [] : await lostRows(url);
     // What stumbles over a row that is not there says nothing beside that.
     if (lost.length > 0) throw new RowsLost(lost, error instanceof TypeError ? undefined : error);

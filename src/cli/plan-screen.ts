@@ -1,4 +1,4 @@
-import { formatAge, formatDuration } from '../lib/duration.ts';
+import { formatAge, formatDuration, SECOND_MS } from '../lib/duration.ts';
 import { count, percent } from '../lib/format.ts';
 import {
   type Capacity,
@@ -9,7 +9,6 @@ import {
 } from '../sync/live/capacity.ts';
 import type { Gains, WhatIf } from '../sync/live/gains.ts';
 
-const SECOND_MS = 1000;
 const ROUNDING = 1e-6;
 const whole = (n: number) => count(Math.round(n));
 const part = (share: number) => percent(share, 2);

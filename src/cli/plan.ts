@@ -1,5 +1,5 @@
 import { loadConfig, type MirrorConfig, processSources } from '../config/config.ts';
-import { parseDuration } from '../lib/duration.ts';
+import { MINUTE_MS, parseDuration, SECOND_MS } from '../lib/duration.ts';
 import { paceLimits, sendsPerMinute } from '../pace/policy.ts';
 import { promisesLine } from '../status/format.ts';
 import { otherSettings, readDaemonIntervals, readDaemonSettings } from '../store/catalog/sync-state.ts';
@@ -25,8 +25,6 @@ const HINTED_PART = 0.5;
 const KNOWN_PART = 0.5;
 const SNAPSHOT_MINUTES = 360;
 const LIVE_MOVES_EVERY = 360;
-const SECOND_MS = 1000;
-const MINUTE_MS = 60_000;
 
 export const plan: Command = {
   summary: 'estimate load time, price age and freshness for a request budget',

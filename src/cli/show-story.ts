@@ -164,10 +164,10 @@ function rightOf({ trust }: Explained): string {
 /** What is odd about a price, in a few words; src/store/answer/plausibility.ts finds it. */
 const ODDITIES: Readonly<Record<Oddity, string>> = {
   jump: 'a size is three times as dear as it was, or a third',
-  'another-level': 'all sizes are twice as dear as they were, or half',
+  'another-level': 'its sizes are more than twice as dear as they were, or less than half (their median)',
   'one-price': 'all sizes have one price',
   shuffled: 'the same prices are on other sizes',
-  'another-profile': 'most sizes have moved by much, each in its own way',
+  'another-profile': 'three in ten of its sizes or more have moved by much otherwise than the others',
   'other-sizes': 'hardly one of the sizes was there before',
   'unlike-siblings': 'a size is far from the price of all others',
   'another-product': 'name, model and prices have changed together',

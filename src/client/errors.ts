@@ -1,4 +1,4 @@
-import { sqlState } from '../store/connection/sql-errors.ts';
+import { LOCK_NOT_AVAILABLE, POSITION_LOST, sqlState } from '../store/connection/sql-errors.ts';
 
 /** What can be wrong beyond what Postgres and the network may do at any time. */
 export type FollowErrorKind =
@@ -30,14 +30,14 @@ export class WaitEnded extends Error {
 }
 
 /** SQLSTATEs of that; a database or a role may have either timeout. */
-const WAIT_ENDED = new Set(['55P03', '57014']);
+const WAIT_ENDED = new Set([LOCK_NOT_AVAILABLE, '57014']);
 
 export const isWaitEnded = (error: unknown): boolean => WAIT_ENDED.has(sqlState(error) ?? '');
 
 /** An error of reading the feed, by its SQLSTATE; any other as it is. */
 export function readingError(error: unknown, position: string): unknown {
   switch (sqlState(error)) {
-    case 'CM001':
+    case POSITION_LOST:
       return new FollowError(
         'position-lost',
         `the changes after position ${position} cannot be read`,

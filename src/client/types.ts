@@ -1,3 +1,4 @@
+import type { Column } from 'drizzle-orm';
 import type { asJson, asPageJson } from '../status/json.ts';
 import type {
   dailyPrices,
@@ -18,13 +19,31 @@ import type {
   skuTrust,
   syncStatus,
 } from '../store/schema/views.ts';
-import type { Row } from './rows.ts';
 
 /*
  * Types alone: what a query or a request returns. Rows have the names of SQL, and values as `postgres` and `pg`
  * return them: bigint as text, timestamptz and date as Date. (An interval is text to `postgres`, and an object to
  * `pg`; a date is midnight of UTC to `postgres`, and of the process's time zone to `pg`.)
  */
+
+/**
+ * What drivers return for a column: bigint as text, as it may be beyond 2^53, a date as Date, and everything else as
+ * Drizzle does.
+ */
+type Value<C extends Column> = C['_']['columnType'] extends 'PgBigInt64' | 'PgBigInt53'
+  ? string
+  : C['_']['columnType'] extends 'PgDateString'
+    ? Date
+    : C['_']['data'];
+
+/** A row of a table or view by the names of its columns in SQL, as `postgres` returns it. */
+type Row<Table> = {
+  readonly [
+    K in keyof Table as Table[K] extends Column ? Table[K]['_']['name'] : never
+  ]: Table[K] extends Column
+    ? Value<Table[K]> | (Table[K]['_']['notNull'] extends true ? never : null)
+    : never;
+};
 
 export type SkuRow = Row<typeof skus>;
 export type PriceRow = Row<typeof prices>;

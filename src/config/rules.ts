@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { databaseOf, socketDirectory } from '../lib/connection-url.ts';
-import { formatDuration, parseDuration } from '../lib/duration.ts';
+import { DAY_MS, formatDuration, parseDuration } from '../lib/duration.ts';
 import { hostName } from '../lib/host-name.ts';
 import { withoutTls } from '../lib/tls.ts';
 import { checkBaseUrl, parseFilesOrigin } from '../partner/origin.ts';
@@ -36,10 +36,9 @@ export interface Setting {
   readonly meaning: string;
 }
 
-const DAY = 86_400_000;
 /** setTimeout and AbortSignal.timeout fire at once beyond 2^31 - 1 ms: what becomes a timer stays below. */
-const LONGEST_TIMER = 24 * DAY;
-const LONGEST_AGE = 3650 * DAY;
+const LONGEST_TIMER = 24 * DAY_MS;
+const LONGEST_AGE = 3650 * DAY_MS;
 
 /** A duration, in milliseconds: more than 0 or at least `min`, 0 too with `zero`, and at most `max`. */
 export function duration({ zero = false, min, max = LONGEST_AGE }: DurationRange = {}) {

@@ -1,11 +1,11 @@
 import { isIP } from 'node:net';
 import { Agent, buildConnector, type Dispatcher } from 'undici';
 import type { Clock } from '../lib/clock.ts';
-import { bareHost } from '../lib/host-name.ts';
 import { failureCode } from '../partner/errors.ts';
 import {
   ADDRESS_REFUSED,
   guardedLookup,
+  hostOf,
   isReached,
   isLoopbackUrl,
   type Reach,
@@ -69,8 +69,6 @@ export function refusedSays(url: URL, allowPrivate: boolean): string {
     ? 'its name leads to an address that is not a private one, and plain http goes to private ones only: use https'
     : 'its name leads to an address that is never called, as those of metadata services and link-local ones';
 }
-
-const hostOf = (url: URL): string => bareHost(url.hostname).replace(/\.$/, '');
 
 function reachOf({ protocol }: URL, allowPrivate: boolean): Reach {
   if (!allowPrivate) return 'public';

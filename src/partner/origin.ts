@@ -59,7 +59,7 @@ function isLoopbackAddress(text: string): boolean {
 }
 
 /** The host of a URL without brackets and without the root's dot. */
-const hostOf = (url: URL): string => bareHost(url.hostname).replace(/\.$/, '');
+export const hostOf = (url: URL): string => bareHost(url.hostname).replace(/\.$/, '');
 
 /** Whether the URL's host is this machine by its very name: 127/8, ::1, localhost or a name under it. */
 export function isLoopbackUrl(url: URL): boolean {

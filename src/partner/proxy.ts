@@ -24,7 +24,7 @@ export interface HttpProxy {
   readonly shown: string;
 }
 
-function decoded(text: string): string | null {
+function decodedOrNull(text: string): string | null {
   try {
     return decodeURIComponent(text);
   } catch {
@@ -39,7 +39,7 @@ function decoded(text: string): string | null {
 export function parseProxy(text: string): HttpProxy | null {
   const url = /^https?:\/\/[^\s/?#\\]+\/?$/i.test(text) ? URL.parse(text) : null;
   if (url === null || url.hostname === '') return null;
-  const [user, password] = [decoded(url.username), decoded(url.password)];
+  const [user, password] = [decodedOrNull(url.username), decodedOrNull(url.password)];
   if (user === null || password === null || /\p{Cc}/u.test(user + password) || user.includes(':'))
     return null;
   const isTls = url.protocol === 'https:';

@@ -1,9 +1,8 @@
+import { MINUTE_MS } from '../lib/duration.ts';
 import type { Sample } from '../store/status/samples.ts';
 import { html, type Html } from './html.ts';
 
 /* Samples in columns of time, as charts show them. Pure; times in epoch milliseconds. */
-
-const MINUTE_MS = 60_000;
 
 /** What a chart covers: `columns` of `stepMs` each, of which the last one is still running. */
 export interface Range {

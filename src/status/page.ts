@@ -82,7 +82,7 @@ export function renderPage(view: PageView): string {
       <body>
         <div id="lost" role="alert" hidden>
           The daemon does not answer. This is the last known status, of
-          <time class="clock" datetime="${now.toISOString()}">${clockText(now)}</time>.
+          <time class="clock" datetime="${now.toISOString()}">${timeText(now)}</time>.
         </div>
         <p id="spoken" class="unseen" role="status" data-state="${health.state}">${spoken(view)}</p>
         ${head(view)}
@@ -116,7 +116,7 @@ function spoken({ identity, health }: PageView): string {
   return `${identity.name} is ${health.state}${worst === undefined ? '' : `: ${whatOf(worst)}`}`;
 }
 
-const clockText = (at: Date): string => `${at.toISOString().slice(0, 19).replace('T', ' ')} UTC`;
+const timeText = (at: Date): string => `${at.toISOString().slice(0, 19).replace('T', ' ')} UTC`;
 
 function head(view: PageView): Html {
   const { identity, health, status, now, runbookUrlBase } = view;
@@ -133,7 +133,7 @@ function head(view: PageView): Html {
       ${facts.map(([name, value]) => html`<li><span class="dim">${name}</span> <bdi>${value}</bdi></li>`)}
       <li>
         <span class="dim">as of</span>
-        <time class="clock" datetime="${now.toISOString()}">${clockText(now)}</time>
+        <time class="clock" datetime="${now.toISOString()}">${timeText(now)}</time>
       </li>
     </ul>
     ${state === 'filling' && status !== null ? fillProgress(status, now) : null}

@@ -91,7 +91,7 @@ export const HISTORY: readonly Mutant[] = [
   ...faultsOf(
     'src/client/errors.ts',
     ['test/client/change.test.ts', 'test/client/follow.pg.test.ts'],
-    ['programs: who may not wait for long fails', "new Set(['55P03', '57014'])", 'new Set([])'],
+    ['programs: who may not wait for long fails', "new Set([LOCK_NOT_AVAILABLE, '57014'])", 'new Set([])'],
     [
       'programs: a timeout while the feed is read ends following',
       'return isWaitEnded(error)\n',

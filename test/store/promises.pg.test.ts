@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { applyAnswer } from '../../src/store/answer/apply.ts';
 import { connect } from '../../src/store/connection/db.ts';
-import { PROMISED } from '../../src/store/ledger/due.ts';
+import { LONGEST_LEAD_SECONDS, PROMISED } from '../../src/store/ledger/due.ts';
 import { readPromises } from '../../src/store/sellers/promises.ts';
 import { readWatchlist } from '../../src/store/sellers/watchlist.ts';
 import { promising } from './promising.ts';
@@ -161,6 +161,7 @@ test('comes first by a fifth of its age earlier, at least 8 and at most 45 secon
   const rows = await store.sql`
     select catalog_internal.promised_interval(age)::float8 as seconds from unnest('{30,60,225,86400}'::float8[]) as a(age)`;
   expect(rows.map(({ seconds }) => seconds as number)).toEqual([22, 48, 180, 86_355]);
+  expect(86_400 - 86_355).toBe(LONGEST_LEAD_SECONDS);
 });
 
 describe('what cannot be kept', () => {

@@ -7,8 +7,8 @@ import type { Facts } from '../../src/status/facts.ts';
 import { clockReasons } from '../../src/status/progress.ts';
 import { readSyncState, readTargets } from '../../src/store/catalog/sync-state.ts';
 import { readClock } from '../../src/store/clock.ts';
-import { type Lane, DUE_LANES, laneNumber } from '../../src/store/ledger/due.ts';
-import { snapshotMs, type SyncSettings } from '../../src/sync/settings.ts';
+import { type Lane, DUE_LANES, laneNumber, SNAPSHOT_REASON } from '../../src/store/ledger/due.ts';
+import { nextRefresh, snapshotMs, type SyncSettings } from '../../src/sync/settings.ts';
 import { DASHBOARD } from '../ops/expressions.ts';
 import { useStore } from './support.ts';
 
@@ -45,6 +45,9 @@ test('the target age of snapshot-priced SKUs: SQL judges by what the next refres
       await store.sql`update catalog_internal.settings set sweep_interval = ${sweep}, metadata_interval = ${metadata}`;
       const intervals = { sweepMs: sweep * 1000, metadataMs: metadata * 1000 } as SyncSettings['intervals'];
       expect((await readTargets(store.sql)).snapshotSeconds * 1000).toBe(snapshotMs({ intervals }));
+      const [{ reason }] = await store.sql<[{ reason: string }]>`
+        select ${store.sql.unsafe(SNAPSHOT_REASON)} as reason from catalog_internal.settings g`;
+      expect(reason).toBe(nextRefresh({ intervals }).snapshotReason);
     }),
     { numRuns: 50 },
   );

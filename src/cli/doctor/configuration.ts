@@ -1,6 +1,7 @@
 import { type Config, type MirrorConfig, VARIABLES } from '../../config/config.ts';
 import { backslashWarnings, type Environment } from '../../config/environment.ts';
 import { isBasicPair, lintCredential } from '../../config/secrets.ts';
+import { MINUTE_MS } from '../../lib/duration.ts';
 import { paceLimits, rateFloor, sendsPerWindow } from '../../pace/policy.ts';
 import { whyNothing } from '../../status/scope.ts';
 import type { Scope } from '../../store/sellers/scope.ts';
@@ -62,7 +63,6 @@ export function judgeSettings(others: readonly string[], daemons: number): Check
 
 /** Requests that the partner documents for an account, a minute (partner rule 8.rate). */
 const DOCUMENTED_PER_MINUTE = 200;
-const MINUTE_MS = 60_000;
 
 /**
  * What the request share comes to. `others`: requests of the account's other users in the last window; null: not known.

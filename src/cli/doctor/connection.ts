@@ -2,6 +2,7 @@ import { connect as connectTcp, type Socket } from 'node:net';
 import { connect as connectTls, TLSSocket } from 'node:tls';
 import type { Config } from '../../config/config.ts';
 import { socketDirectory } from '../../lib/connection-url.ts';
+import { DAY_MS } from '../../lib/duration.ts';
 import { plural } from '../../lib/format.ts';
 import { bareHost } from '../../lib/host-name.ts';
 import { connectionOf } from '../../lib/tls.ts';
@@ -11,7 +12,6 @@ import { currentProxy, type HttpProxy, proxyFor } from '../../partner/proxy.ts';
 import { authorityOf, openTunnel, ProxyError } from '../../partner/tunnel.ts';
 import { fail, type CheckResult, ok, warn } from './check.ts';
 
-const DAY_MS = 86_400_000;
 const RENEW_WITHIN_MS = 14 * DAY_MS;
 const CONNECT_MS = 10_000;
 

@@ -10,7 +10,6 @@ import { countPromises, type PromiseCounts, writePromiseCases } from '../sellers
 import { sortByScope } from '../sellers/scope.ts';
 import { storeCalibration } from '../trust/calibration.ts';
 import { comparePrices, compareProducts } from './differences.ts';
-import { newlyDoubted, writeDoubts } from './doubted.ts';
 import { type AnswerContext, type AnswerEffects, effectsOf } from './effects.ts';
 import { type AnswerMoment, lockAnswered } from './lock.ts';
 import { doubtIfBegun, followMoves } from './mass-moves.ts';
@@ -26,7 +25,7 @@ import {
   type SkuResult,
   type WeighedLine,
 } from './types.ts';
-import { writePrices, writeProducts } from './writes.ts';
+import { newlyDoubted, writeDoubts, writePrices, writeProducts } from './writes.ts';
 
 /** What became of an answer: what it was applied to, what it has changed, and what that shows. */
 export interface Applied {

@@ -29,7 +29,7 @@ export async function writeStates(
 /** A SKU that is always computed live, but not listed as live, is deferred once in two to this power refreshes. */
 const MAX_LIVE_MARKS = 6;
 
-/** The first of the places in nextRefresh of which the soonest turn is taken. */
+/** The first of the places in nextTurn of which the soonest turn is taken. */
 const SOONEST = 7;
 
 /** What decides when the SKUs of an answer are refreshed next. */
@@ -37,7 +37,7 @@ export type Settling = { readonly next: NextRefresh } & Pick<AnswerLearning, 'ev
 
 /**
  * Schedules the next refresh of answered SKUs. A mark that came after the claim leaves the SKU due. The first that
- * applies; of the last four, the soonest (nextRefresh):
+ * applies; of the last four, the soonest (nextTurn):
  * - Removed, in no manifest and not watched: it has had its one request, and is not asked until it is reported again.
  * - Listed, and without a price, now or ever: after as long as it has had none (at least `lostMs`, at most
  *   `notFoundMs`), because the price routes may not know it for hours.
@@ -103,7 +103,7 @@ export async function settleAnswered(
         ${answered.map(({ sku }) => missed.get(sku) ?? null)}::smallint[])
         as a(sku, generation, live_seconds, doubted_seconds, lost_seconds, again_seconds, missed)
       join catalog.skus s using (sku) join catalog_internal.due l using (sku)
-      cross join lateral (${nextRefresh(tx, at, settling)}) next
+      cross join lateral (${nextTurn(tx, at, settling)}) next
     where d.sku = a.sku and d.claim = ${claim.number}`;
 }
 
@@ -111,7 +111,7 @@ export async function settleAnswered(
  * SQL: when a SKU `s` (in the ledger `l`) with the answer `a` is due again, and why, if no mark came meanwhile: its
  * first turn here that applies, and of those from SOONEST on the one that comes first.
  */
-function nextRefresh(tx: Tx, at: Date, { next, everythingLive }: Settling) {
+function nextTurn(tx: Tx, at: Date, { next, everythingLive }: Settling) {
   const after = (ms: number) => tx`now() + make_interval(secs => ${ms / 1000})`;
   return tx`
     select turn.due_at, turn.reason from (values

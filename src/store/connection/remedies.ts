@@ -6,6 +6,7 @@ import {
   STORE_FAILURES,
   type StoreFailure,
   storeFailure,
+  WRONG_STATE,
 } from './sql-errors.ts';
 
 /*
@@ -17,8 +18,6 @@ import {
 export const OBJECTIONS = ['locked', 'replica-identity', 'temp-file-limit', 'refused-by-trigger'] as const;
 export type Objection = (typeof OBJECTIONS)[number];
 
-/** SQLSTATE object_not_in_prerequisite_state: many things, of which the function of Postgres tells. */
-const WRONG_STATE = '55000';
 const OBJECTION_OF: Readonly<Record<string, Objection>> = {
   [LOCK_NOT_AVAILABLE]: 'locked',
   // configuration_limit_exceeded: of those of Postgres, statements of the mirror only meet this one.

@@ -82,6 +82,12 @@ export const isConflict = (error: unknown): boolean => CONFLICTS.has(sqlState(er
 /** SQLSTATE lock_not_available. */
 export const LOCK_NOT_AVAILABLE = '55P03';
 
+/** The mirror's own: the changes after a position are no longer kept, or the position is of another history. */
+export const POSITION_LOST = 'CM001';
+
+/** Object_not_in_prerequisite_state: many things, of which the function of Postgres tells. */
+export const WRONG_STATE = '55000';
+
 /** Whether Postgres itself has answered a statement so, and the connection lives. */
 export const isAnswer = (error: unknown): boolean =>
   error instanceof Error && 'severity' in error && error.severity === 'ERROR';
@@ -205,7 +211,7 @@ export function closedDatabase(error: unknown): { readonly what: string; readonl
         what: 'Postgres does not let this role connect to the database',
         hint: 'GRANT CONNECT ON DATABASE to the role in DATABASE_URL',
       };
-    case '55000':
+    case WRONG_STATE:
       return {
         what: 'the database takes no connections',
         hint: 'ALTER DATABASE … ALLOW_CONNECTIONS true, once whoever has closed it is done',

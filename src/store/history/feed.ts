@@ -1,6 +1,6 @@
 import type { LoneClient } from '../connection/db.ts';
-import { sqlState } from '../connection/sql-errors.ts';
-import { FollowerError, type Place, POSITION_LOST } from './followers.ts';
+import { POSITION_LOST, sqlState } from '../connection/sql-errors.ts';
+import { FollowerError, type Place } from './followers.ts';
 
 /** A change of the feed, as catalog.changes returns it; of the first copy, what is there as if it had just appeared. */
 export interface Change {

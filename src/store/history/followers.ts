@@ -1,6 +1,6 @@
 import type { LoneClient } from '../connection/db.ts';
 import { readOwnSession } from '../connection/own-session.ts';
-import { sqlState } from '../connection/sql-errors.ts';
+import { POSITION_LOST, sqlState } from '../connection/sql-errors.ts';
 
 /*
  * Positions of `catalog-mirror follow`, by name. A name is held by the session that its row has, as long as that is
@@ -10,8 +10,6 @@ import { sqlState } from '../connection/sql-errors.ts';
 
 /** More are hardly wanted, and each has series of its own in the metrics. */
 export const MAX_FOLLOWERS = 50;
-/** SQLSTATE: the changes after a position are no longer kept, or the position is of another history. */
-export const POSITION_LOST = 'CM001';
 
 export type FollowerProblem = 'held' | 'taken' | 'too-many' | 'unknown' | 'position-lost';
 

@@ -86,7 +86,7 @@ type LedgerAlias = 'd' | 'due' | 'l';
 
 /**
  * SQL: a row of the ledger that nobody holds and that may be in any call. This is the condition of the partial indexes
- * due_claim, due_urgent and due_promised (store/schema/internal.ts): they serve a statement only where it says so.
+ * due_claim, due_urgent and due_promised (store/schema/ledger.ts): they serve a statement only where it says so.
  */
 export function claimable(sql: Queryable, alias?: LedgerAlias) {
   const row = alias === undefined ? '' : `${alias}.`;
@@ -108,8 +108,8 @@ export function movable(sql: Queryable, alias: LedgerAlias) {
     and ${row}.outside_due_at is null`;
 }
 
-/** None comes first for its promise longer before that is broken (catalog_internal.promised_interval). */
-const LONGEST_LEAD_SECONDS = 45;
+/** None comes first for its promise longer before that is broken, as in catalog_internal.promised_interval. */
+export const LONGEST_LEAD_SECONDS = 45;
 
 /**
  * SQL: whether a row `d` comes first now for its promise. Its deadline is what the index is ordered by; the bound

@@ -100,8 +100,8 @@ export const products = catalog.table(
 );
 
 /**
- * Both histories draw their ids from one sequence, in the order of their commits: they are positions of
- * catalog.changes.
+ * Both histories, and change_batches, draw their ids from one sequence, in the order of their commits. Positions of
+ * catalog.changes are these, further by position_shifts.
  */
 const position = () =>
   bigint('id', { mode: 'bigint' })

@@ -1,3 +1,4 @@
+import { MINUTE_MS } from '../../lib/duration.ts';
 import type { AnswerCounts } from './learn.ts';
 
 /*
@@ -53,7 +54,6 @@ export const NOTHING_REMEMBERED: Remembered = {
 };
 
 const REMEMBERED_MS = 600_000;
-const MINUTE_MS = 60_000;
 /** What was computed in a minute is remembered for so long. */
 const PROVEN_MS = 30 * MINUTE_MS;
 /** Calls within this are remembered as one. */

@@ -1,5 +1,6 @@
 import { declared, type EventName } from '../../declared/log-events.ts';
 import type { Clock } from '../../lib/clock.ts';
+import { HOUR_MS, MINUTE_MS, SECOND_MS } from '../../lib/duration.ts';
 import type { SyncEvent } from '../../sync/events.ts';
 import { emitLine, type Log, throttled } from './logger.ts';
 import { createInterval, createSums, type LogThrottle } from './throttle.ts';
@@ -56,11 +57,8 @@ export interface BacklogCounts {
   readonly unfetched: number;
 }
 
-const SECOND_MS = 1000;
-const MINUTE_MS = 60 * SECOND_MS;
 const FIRST_PROGRESS_MS = 10 * SECOND_MS;
 const SUM_EVERY_MS = 10 * MINUTE_MS;
-const HOUR_MS = 60 * MINUTE_MS;
 const SAMPLE = 20;
 /** After a fill, fewer SKUs that were never fetched are what the delta reports as new, day by day. */
 const ANOTHER_FILL = 1000;

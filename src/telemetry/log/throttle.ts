@@ -1,4 +1,5 @@
 import type { Clock } from '../../lib/clock.ts';
+import { MINUTE_MS } from '../../lib/duration.ts';
 
 /*
  * Log de-duplication. An error that lasts recurs meanwhile, by every retry and in several jobs. It is logged at once
@@ -6,7 +7,6 @@ import type { Clock } from '../../lib/clock.ts';
  * over. One that comes back within half an hour is the same one: it is then over when it has stayed away for five.
  */
 
-const MINUTE_MS = 60_000;
 const GAPS_MS = [MINUTE_MS, 5 * MINUTE_MS, 15 * MINUTE_MS, 60 * MINUTE_MS];
 const SAME_WITHIN_MS = 30 * MINUTE_MS;
 const SETTLED_MS = 5 * MINUTE_MS;
