@@ -41,8 +41,8 @@ export const GLOSSARY: readonly (readonly [word: string, meaning: string])[] = [
     'of the last seven days, how many of the refreshes found the prices as they were held, beside how many ' +
       'should have by `p_right`; by what tells of their moves: `live` (by age), `unlisted` (in no manifest), ' +
       '`snapshot` (reported by the delta), `reported` (has been, not asked since), `random` (live, drawn at ' +
-      'random), `unreported` (the delta told of nothing), `again` (reported, answered with nothing new, and',
-    'asked once more)',
+      'random), `unreported` (the delta told of nothing), `again` (reported, answered with nothing new, and ' +
+      'asked once more)',
   ],
   [
     'audit',
