@@ -127,8 +127,8 @@ export const JUDGEMENTS: readonly Mutant[] = [
     ['configuration: a duration of nothing', '.min(min ?? 1)', '.min(min ?? 0)'],
     [
       'configuration: a timer beyond what one can wait',
-      'const LONGEST_TIMER = 24 * DAY;',
-      'const LONGEST_TIMER = 25 * DAY;',
+      'const LONGEST_TIMER = 24 * DAY_MS;',
+      'const LONGEST_TIMER = 25 * DAY_MS;',
     ],
     ['configuration: a query in the base URL is ignored', '!/[?#]/.test(text) &&', ''],
     ['configuration: a secret with a newline is taken', '.refine((text) => !UNCLEAN.test(text))', ''],

@@ -10,9 +10,10 @@ export type SizePrices = ReadonlyMap<string, number>;
 /**
  * What is odd about an answer: hardly one of its sizes was there; one number stands for many sizes; a price is a
  * multiple of what it was; all are; the same prices are on other sizes; three in ten have moved far from how the
- * others did, as prices of another product would; a price is far from those of all other sizes; name and model are another
- * product's; all prices are gone, or those of most sizes, and nothing has told of it (lossOf). Of many: it has moved
- * by the factor that nearly all do in masses, or to one price for all sizes as most do, which no market does.
+ * others did, as prices of another product would; a price is far from those of all other sizes; name and model are
+ * another product's; all prices are gone, or those of most sizes, and nothing has told of it (lossOf). Of many: it
+ * has moved by the factor that nearly all do in masses, or to one price for all sizes as most do, which no market
+ * does.
  */
 export type Oddity =
   | 'other-sizes'
