@@ -7,6 +7,7 @@ import { readManifestMeta } from './manifest-answer.ts';
 import type { KnownFields } from './manifest-fields.ts';
 import { checkBaseUrl } from './origin.ts';
 import type { ProxySettings } from './proxy.ts';
+import { bulkRequest, deltaRequest, manifestRequest } from './requests.ts';
 import {
   type AnswerHead,
   type ApiRequest,
@@ -17,8 +18,6 @@ import {
 import {
   answersSince,
   parseBulk,
-  parseDelta,
-  parseExact,
   parseRecords,
   readBulk,
   readDelta,
@@ -123,16 +122,8 @@ class HttpPartnerClient implements PartnerClient {
   }
 
   async manifest(permit: Permit, signal?: AbortSignal): Promise<ManifestMeta> {
-    const request: ApiRequest = {
-      route: 'manifest',
-      limits: limitsOf('manifest'),
-      method: 'GET',
-      path: '/partner/catalog/manifest',
-      parse: parseExact,
-      signal,
-    };
     const { manifestUrlField: urlField, snapshotIdField, knownFields } = this.#options;
-    return this.#ask(permit, request, (body, head) => {
+    return this.#ask(permit, { ...manifestRequest(), signal }, (body, head) => {
       const reading = readManifestMeta(body, { urlField, snapshotIdField, known: knownFields?.() });
       if (reading.ok) return { ...reading.value, ...oldnessOf(head, MANIFEST_KEPT_SECONDS) };
       throw new PartnerError('unreadable', 'manifest', {
@@ -144,10 +135,7 @@ class HttpPartnerClient implements PartnerClient {
   }
 
   async delta(permit: Permit, since: string, signal?: AbortSignal): Promise<DeltaAnswer> {
-    const path = `/partner/catalog/delta?${new URLSearchParams({ since }).toString()}`;
-    const limits = limitsOf('delta');
-    const request: ApiRequest = { route: 'delta', limits, method: 'GET', path, parse: parseDelta, signal };
-    return this.#ask(permit, request, (body, head) => {
+    return this.#ask(permit, { ...deltaRequest(since), signal }, (body, head) => {
       const answer = unwrap(readDelta(body, this.#names), 'delta');
       const oldness = oldnessOf(head, DELTA_KEPT_SECONDS);
       const problem = !answersSince(body, since)
@@ -161,16 +149,7 @@ class HttpPartnerClient implements PartnerClient {
   }
 
   async bulk(permit: Permit, skus: readonly string[], signal?: AbortSignal): Promise<BulkAnswer> {
-    const request: ApiRequest = {
-      route: 'bulk',
-      limits: limitsOf('bulk', skus.length),
-      method: 'POST',
-      path: '/partner/lowest/bulk',
-      // fromEntries makes an own key of any name, `__proto__` included.
-      body: Object.fromEntries([[this.#options.bodyKey, skus]]),
-      parse: parseBulk,
-      signal,
-    };
+    const request = { ...bulkRequest(new Map([[this.#options.bodyKey, skus]]), parseBulk), signal };
     const read = async (body: unknown, { ageSeconds }: AnswerHead) => {
       if (ageSeconds !== null && ageSeconds > BULK_KEPT_SECONDS)
         throw new PartnerError('cached-answer', 'bulk', { status: 200, detail: `${ageSeconds} seconds ago` });

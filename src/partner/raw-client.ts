@@ -1,8 +1,7 @@
 import type { Permit } from './client.ts';
 import { PartnerError, type RequestOutcome, type Route } from './errors.ts';
-import { limitsOf } from './limits.ts';
+import { bulkRequest, deltaRequest, manifestRequest } from './requests.ts';
 import { type AnswerHead, type ApiRequest, createTransport, type TransportOptions } from './transport.ts';
-import { parseDelta, parseExact } from './wire.ts';
 
 /** One answer as it came, for finding out how the partner spells what it does not document. */
 export interface RawAnswer {
@@ -50,31 +49,9 @@ export function createRawClient(options: TransportOptions, now: () => number): R
   }
 
   return {
-    manifest: (permit) =>
-      ask(permit, {
-        route: 'manifest',
-        limits: limitsOf('manifest'),
-        method: 'GET',
-        path: '/partner/catalog/manifest',
-        parse: parseExact,
-      }),
-    delta: (permit, since) =>
-      ask(permit, {
-        route: 'delta',
-        limits: limitsOf('delta'),
-        method: 'GET',
-        path: `/partner/catalog/delta?${new URLSearchParams({ since }).toString()}`,
-        parse: parseDelta,
-      }),
-    bulk: (permit, body) =>
-      ask(permit, {
-        route: 'bulk',
-        limits: limitsOf('bulk', [...body.values()].flat().length),
-        method: 'POST',
-        path: '/partner/lowest/bulk',
-        body: Object.fromEntries(body),
-        parse: JSON.parse,
-      }),
+    manifest: (permit) => ask(permit, manifestRequest()),
+    delta: (permit, since) => ask(permit, deltaRequest(since)),
+    bulk: (permit, body) => ask(permit, bulkRequest(body, JSON.parse)),
     close: () => transport.close(),
   };
 }
