@@ -1,6 +1,6 @@
 import type { Clock } from '../lib/clock.ts';
 import type { LoneClient } from '../store/connection/db.ts';
-import { type Filter, type Page, readChanges, readCopy } from '../store/history/feed.ts';
+import { type Filter, newestOf, type Page, readChanges, readCopy } from '../store/history/feed.ts';
 import type { NameHeld } from '../store/history/follower-name.ts';
 import type { Place } from '../store/history/followers.ts';
 import { type Batch, bytesOf, cut, exceeds, type Limits } from './batch.ts';
@@ -138,7 +138,7 @@ class Run {
   /** Delivers a page in batches; null where following goes on. */
   async deliver(page: Page): Promise<End | null> {
     const { position, afterSku } = this.#kept.place;
-    if (page.shownTo !== undefined) this.#kept.place = { ...this.#kept.place, shownTo: page.shownTo };
+    if (page.shownTo !== undefined) this.#shown(page.shownTo);
     const isOver = afterSku !== null && page.copiedTo === null;
     if (isOver) {
       await this.#keep(position, null, null);
@@ -180,6 +180,8 @@ class Run {
     const { sink, held, clock, random, stopped, patience, once, attempts, tell } = this.#of;
     for (;;) {
       await held?.sending(batch.to);
+      // The receiver may have it, and this session be lost before that is written.
+      this.#shown(batch.to);
       const begun = clock.monotonic();
       const result = await sink.deliver(batch, patience);
       if (result.outcome === 'delivered') {
@@ -238,6 +240,11 @@ class Run {
   async #keep(position: bigint, afterSku: string | null, result: Result | null): Promise<void> {
     await this.#of.held?.delivered(position, afterSku, result);
     this.#at(position, afterSku);
+  }
+
+  #shown(shownTo: bigint): void {
+    const { place } = this.#kept;
+    if (shownTo > newestOf(place)) this.#kept.place = { ...place, shownTo };
   }
 
   #at(position: bigint, afterSku: string | null): void {

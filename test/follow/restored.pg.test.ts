@@ -117,6 +117,29 @@ test.each([
   if (known) await expect(following(() => backup.url).ended).rejects.toMatchObject({ kind: 'position-lost' });
 });
 
+test.each([
+  ['under a name', 'shop'],
+  ['without one', null],
+])(
+  'a backup is none either where the session was lost before it was written that the receiver has it, %s',
+  async (_, name) => {
+    const { source, backup } = await withBackup({ known: true });
+    let url = source.url;
+    const { begun, seen, ended } = following(
+      () => url,
+      { name },
+      async () => {
+        url = backup.url;
+        await cutOff(source.sql);
+      },
+    );
+    await begun;
+    await movePrices(source.sql, 4);
+    await expect(ended).rejects.toMatchObject({ kind: 'position-lost' });
+    expect(seen).toHaveLength(4);
+  },
+);
+
 test('a backup that has all that was delivered is one', async () => {
   const { source, backup } = await withBackup({ known: true });
   let url = source.url;

@@ -141,9 +141,10 @@ export const SELLERS: readonly Mutant[] = [
     ['test/follow/restored.pg.test.ts'],
     [
       'followers: what a first copy has shown is forgotten',
-      'if (page.shownTo !== undefined) this.#kept.place',
-      'if (false) this.#kept.place',
+      'if (page.shownTo !== undefined) this.#shown(page.shownTo);',
+      '',
     ],
+    ['followers: what was delivered as the session was lost is forgotten', 'this.#shown(batch.to);', ''],
   ),
   ...faultsOf(
     'src/cli/follow/following.ts',

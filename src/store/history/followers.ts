@@ -35,7 +35,7 @@ export interface Place {
   readonly sendingTo: bigint | null;
   readonly failures: number;
   readonly refusals: number;
-  /** Of a first copy: the position up to which it may have told of changes, as far as this process knows. */
+  /** The position up to which the receiver may have been told of changes, as far as this process knows. */
   readonly shownTo?: bigint;
 }
 
