@@ -92,9 +92,11 @@ describe('follow', () => {
       for await (const { changes } of follow(options)) taken.push(...changes.map(({ sku }) => sku));
     })();
     const sessions = () => store.sql`
-      select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'catalog-mirror-follow' and query like 'listen %'`;
+      select pg_terminate_backend(pid) from pg_stat_activity
+      where datname = current_database() and application_name = 'catalog-mirror-follow' and query like 'listen %'`;
     const listens = () => store.sql<[{ n: number }]>`
-      select count(*)::int as n from pg_stat_activity where application_name = 'catalog-mirror-follow' and query like 'listen %'`;
+      select count(*)::int as n from pg_stat_activity
+      where datname = current_database() and application_name = 'catalog-mirror-follow' and query like 'listen %'`;
     await eventually(async () => (await listens())[0].n === 1, { what: 'it listens' });
     await answerAsked(store.sql, found('B', { 9: 71 }));
     await eventually(() => taken.includes('B'), { what: 'the first change' });

@@ -11,13 +11,21 @@ import { settingsWith } from '../support/settings.ts';
 
 const store = useStore({ movableClock: true });
 
+interface Line extends Record<string, unknown> {
+  readonly err?: { readonly code?: string };
+}
+
+/** Those on the function that is gone: on a busy machine a reading may also have failed for its time. */
+const onTheFunction = (lines: readonly Line[]) => lines.filter(({ err }) => err?.code === '42883');
+const named = (lines: readonly Line[], name: string) => lines.filter(({ event }) => event === name);
+
 /** What is scraped from a daemon on this database, and what it logs. */
 function daemon() {
-  const lines: Record<string, unknown>[] = [];
+  const lines: Line[] = [];
   const log = createLogger({
     level: 'info',
     secrets: () => [],
-    destination: { write: (line: string) => lines.push(JSON.parse(line) as Record<string, unknown>) },
+    destination: { write: (line: string) => lines.push(JSON.parse(line) as Line) },
   });
   const health = createHealth(
     {
@@ -66,14 +74,13 @@ test('a reading that fails is told of once, with its reason, and again when it i
   await rename('followers_now', 'followers_gone');
   try {
     for (let scrape = 0; scrape < 3; scrape += 1) expect(await isRead()).toBe(false);
-    expect(lines).toMatchObject([
-      { level: 'warn', event: 'status.unread', err: { code: '42883' }, times: 1 },
-    ]);
+    expect(onTheFunction(lines)).toMatchObject([{ level: 'warn', event: 'status.unread', times: 1 }]);
   } finally {
     await rename('followers_gone', 'followers_now');
   }
-  expect(await isRead()).toBe(true);
-  expect(lines.slice(1)).toMatchObject([{ level: 'info', event: 'status.read', times: 3 }]);
+  await shows('mirror_stats_available', '1');
+  expect(named(lines, 'status.read')).toMatchObject([{ level: 'info' }]);
+  expect(named(lines, 'status.read')[0]?.['times']).toBeGreaterThan(1);
 });
 
 test('rows that were deleted are named with what makes them anew, until they are there', async () => {
@@ -88,27 +95,31 @@ test('rows that were deleted are named with what makes them anew, until they are
 });
 
 test('a count of the catalog that fails is told of with its reason, also where the last one is shown, and when it is over', async () => {
-  const { lines, isRead } = daemon();
-  const countLines = () => lines.filter(({ event }) => String(event).startsWith('counts.'));
+  const { lines, shows } = daemon();
   const fails = 'catalog_internal.catalog_counts';
-  expect(await isRead()).toBe(true);
+  await shows('mirror_stats_available', '1');
   // Of a catalog that takes long to count, whose last counts are shown while new ones are made.
   await store.sql`update ${store.sql(fails)} set counted_at = now() - interval '40 minutes', counted_in_ms = 60000`;
   await store.sql`alter function catalog_internal.put_off_by(catalog_internal.due) rename to put_off_gone`;
   try {
-    expect(await isRead()).toBe(true);
+    await shows('mirror_stats_available', '1');
     await eventually(() =>
-      expect(countLines()).toMatchObject([{ level: 'warn', event: 'counts.failed', err: { code: '42883' } }]),
+      expect(onTheFunction(lines)).toMatchObject([{ level: 'warn', event: 'counts.failed' }]),
     );
     await store.sql`delete from ${store.sql(fails)}`;
     const { isRead: isReadAnew, lines: other } = daemon();
     expect(await isReadAnew()).toBe(false);
-    expect(other).toMatchObject([{ event: 'counts.failed', err: { code: '42883' }, times: 1 }]);
+    await eventually(() =>
+      expect(onTheFunction(other)).toMatchObject([{ event: 'counts.failed', times: 1 }]),
+    );
   } finally {
     await store.sql`alter function catalog_internal.put_off_gone(catalog_internal.due) rename to put_off_by`;
   }
-  await eventually(async () => expect(await isRead()).toBe(true));
-  expect(countLines().slice(1)).toMatchObject([{ level: 'info', event: 'counts.recovered' }]);
+  await shows('mirror_stats_available', '1');
+  const since = lines.indexOf(onTheFunction(lines)[0] ?? {});
+  await eventually(() =>
+    expect(named(lines.slice(since), 'counts.recovered')).toMatchObject([{ level: 'info' }]),
+  );
 });
 
 test('a database without the tables, made anew or restored without them, says so and what to do', async () => {

@@ -300,13 +300,13 @@ test('a session whose end is said but does not come is made again, with a batch 
     if (post > 1) return void response.end();
     void (async () => {
       // Between two statements: the driver is told, and says at the next one that it takes none.
-      await store.sql`select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'catalog-mirror follow shop'`;
-      await eventually(
-        async () =>
-          (
-            await store.sql`select from pg_stat_activity where application_name = 'catalog-mirror follow shop'`
-          ).length === 0,
-      );
+      await store.sql`select pg_terminate_backend(pid) from pg_stat_activity
+        where datname = current_database() and application_name = 'catalog-mirror follow shop'`;
+      await eventually(async () => {
+        const sessions = await store.sql`
+          select from pg_stat_activity where datname = current_database() and application_name = 'catalog-mirror follow shop'`;
+        return sessions.length === 0;
+      });
       await pause(200);
       response.end();
       heard.resolve();

@@ -50,10 +50,10 @@ const RANGES_OF: Readonly<Record<string, readonly [number, number]>> = {
 };
 const BURN = [0, 20] as const;
 
-/** As Grafana fills them in, for a Prometheus that scrapes every second. */
+/** As Grafana fills them in, for a Prometheus that scrapes every two seconds. */
 const filledIn = (expr: string) =>
   expr
-    .replaceAll('$__rate_interval', '5s')
+    .replaceAll('$__rate_interval', '10s')
     .replaceAll('$instance', '.+')
     .replaceAll(/\$job\b|\$\{job:regex\}/g, JOB);
 
@@ -62,7 +62,7 @@ let app: App;
 let prometheus: Prometheus;
 
 const has = async (expr: string) => (await prometheus.now(expr)).length > 0;
-const seen = (expr: string) => eventually(() => has(expr), { what: expr, within: 30_000 });
+const seen = (expr: string) => eventually(() => has(expr), { what: expr, within: 120_000 });
 
 /** Moves the prices of `count` snapshot-priced SKUs. */
 function move(count: number): void {
@@ -183,7 +183,7 @@ describe.skipIf(!hasPrometheus)('watched by Prometheus', () => {
     app = await stack.start();
     prometheus = await startPrometheus(`127.0.0.1:${app.httpPort}`);
     await live();
-  }, 150_000);
+  }, 600_000);
   afterAll(async () => {
     await prometheus?.[Symbol.asyncDispose]();
     await stack?.[Symbol.asyncDispose]();

@@ -113,7 +113,7 @@ describe('the shared pace', () => {
   });
 
   test('of a permit tells whether it had to be waited for, behind another one too', async () => {
-    const one = pacer(store.sql, { maxPerWindow: 20, windowMs: 4000, backoffMs: HOUR });
+    const one = pacer(store.sql, { maxPerWindow: 20, windowMs: 8000, backoffMs: HOUR });
     const waited = async () => {
       const acquired = await one.acquire('lane', HOUR);
       return acquired.kind === 'granted' && acquired.waited;
@@ -200,11 +200,13 @@ describe('the shared pace', () => {
 
 test('every wait for a turn is told: how long until it came, or what put it off', async () => {
   const waits: { lane: string; ms: number; putOff: string | null }[] = [];
-  const limits = { maxPerWindow: 8, windowMs: 1000, backoffMs: 60_000 };
+  const limits = { maxPerWindow: 8, windowMs: 4000, backoffMs: 60_000 };
   const one = pacer(store.sql, limits, { waited: (event) => waits.push(event) });
   const first = granted(await one.acquire('delta', 0));
   await one.acquire('reprice', 0);
+  const asked = performance.now();
   await one.acquire('reprice', HOUR);
+  const took = performance.now() - asked;
   await first.settle('throttled-or-forbidden');
   await one.acquire('manifest', 100);
   await one.acquire('manifest', 100, AbortSignal.abort());
@@ -214,8 +216,6 @@ test('every wait for a turn is told: how long until it came, or what put it off'
     ['reprice', null],
     ['manifest', 'silence'],
   ]);
-  const [at = 0, next = 0] = await sendTimes();
-  // Asked after the first was sent: it waited for less than what lies between the two.
   expect(waits[2]?.ms).toBeGreaterThan(100);
-  expect(waits[2]?.ms).toBeLessThan(next - at + 250);
+  expect(waits[2]?.ms).toBeLessThanOrEqual(took);
 });

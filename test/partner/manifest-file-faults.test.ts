@@ -1,6 +1,7 @@
 import { gzipSync } from 'node:zlib';
 import { describe, expect, test } from 'vitest';
 import type { ManifestFileOptions } from '../../src/partner/manifest-file.ts';
+import { eventually } from '../support/eventually.ts';
 import { all, failure, fileAt, fileOf, kindAt, lineText } from './manifest-reading.ts';
 import { serve, type Listener } from './server.ts';
 
@@ -141,16 +142,14 @@ describe('backpressure', () => {
     expect((await batches.next()).done).toBe(false);
     // Paused means: what was sent stops growing, far below what there is to send.
     let before = -1;
-    await expect
-      .poll(
-        () => {
-          const still = sent === before;
-          before = sent;
-          return still;
-        },
-        { interval: 100, timeout: 4000 },
-      )
-      .toBe(true);
+    await eventually(
+      () => {
+        const still = sent === before;
+        before = sent;
+        return still;
+      },
+      { what: 'that nothing more is sent', every: 100 },
+    );
     expect(sent).toBeLessThan(50 * 1024 * 1024);
     await batches.return(undefined);
     await closed;

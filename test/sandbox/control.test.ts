@@ -1,4 +1,5 @@
 import { describe, it } from 'vitest';
+import { eventually } from '../support/eventually.ts';
 import { control, type Json, opened } from './control-support.ts';
 
 describe.concurrent('control: orders and account', () => {
@@ -169,13 +170,20 @@ describe.concurrent('control: faults and requests', () => {
     await using _ = caller.sandbox;
     await control(caller, 'POST', '/faults', { route: 'list_ask', lost: 'hang' });
     const body = JSON.stringify({ sku: 'DD1391-100', size: '9', price: 900 });
-    const signal = AbortSignal.timeout(300);
-    await expect(caller.send('/partner/list/ask', { method: 'POST', body, signal })).rejects.toThrow(
-      'aborted',
+    const client = new AbortController();
+    const asked = caller.send('/partner/list/ask', { method: 'POST', body, signal: client.signal });
+    const gone = expect(asked).rejects.toThrow('aborted');
+    await eventually(async () =>
+      expect((await control(caller, 'GET', '/listings')).json['listings']).toContainEqual(
+        expect.objectContaining({ price: 900, own: true }),
+      ),
     );
-    expect((await control(caller, 'GET', '/listings')).json['listings']).toContainEqual(
-      expect.objectContaining({ price: 900, own: true }),
-    );
+    // An answer would be here before that of a request that came later.
+    expect((await control(caller, 'GET', '/requests?route=list_ask')).json['requests']).toMatchObject([
+      { status: 201, fault: 'lost' },
+    ]);
+    client.abort();
+    await gone;
   });
 
   it('answers as armed: the 500 of the service, a status, a delay, a cut; lists and clears them', async ({

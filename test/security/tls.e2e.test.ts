@@ -256,7 +256,7 @@ describe.concurrent('a mirror by TLS', () => {
           REDIS_URL: through(redisUrl, redis, 'localhost', files).replace('redis:', 'rediss:'),
         }),
       };
-      const ran = await runProgram(['run', '--once', '--timeout', '30s'], env);
+      const ran = await runProgram(['run', '--once', '--timeout', '2m'], env, { timeoutMs: 150_000 });
       expect({ code: ran.code, stderr: ran.stderr }).toEqual({ code: 0, stderr: '' });
       await expectMirrorIsTrue(stack.sql, stack.sandbox.world);
       const doctor = await runProgram(['doctor'], env);

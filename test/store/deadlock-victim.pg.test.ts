@@ -71,12 +71,20 @@ test.each([
     const applied = apply();
     applied.catch(() => {});
     under.push(applied);
-    await eventually(async () => {
-      const waits = await sql`
-        select from pg_locks join pg_stat_activity using (pid) where not granted and datname = current_database()`;
-      expect(waits).toHaveLength(1);
-    });
-    await tx.unsafe(`select from ${table} where sku = 'A' for update`);
+    // One message: Postgres looks for a deadlock once, a second after the mirror has begun to wait.
+    await tx
+      .unsafe(
+        `do $$ begin
+          while not exists (
+            select from pg_locks l join pg_stat_activity a using (pid)
+            where not l.granted and a.datname = current_database()
+          ) loop
+            perform pg_stat_clear_snapshot(), pg_sleep(0.002);
+          end loop;
+        end $$;
+        select from ${table} where sku = 'A' for update`,
+      )
+      .simple();
   });
   await Promise.all(under);
   await neighbour.end({ timeout: 5 });

@@ -142,17 +142,36 @@ test.each([
   });
 });
 
+/** Whoever is at work ends it as soon as somebody holds this advisory lock. */
+const WORKED = 4_300_000;
+const WORKING = `do $$ begin
+  while not exists (select from pg_locks where locktype = 'advisory' and objid = ${WORKED}) loop
+    perform pg_sleep(0.01);
+  end loop;
+end $$`;
+
 test('a session of the mirror is named only where it is frozen', async () => {
   const own = connect(store.url, { max: 1, name: 'catalog-mirror' });
   onTestFinished(() => own.end({ timeout: 1 }));
   await own.begin(async (tx) => {
+    await tx`set local idle_in_transaction_session_timeout = 0`;
     await tx`lock table catalog_internal.due in exclusive mode`;
-    const working = tx`select pg_sleep(2)`.execute();
+    const working = tx.unsafe(WORKING).execute();
     await store.sql`select pg_sleep(1.2)`;
     expect(await readLockHolders(store.sql)).toEqual([]);
-    await working;
+    await store.sql.begin(async (told) => {
+      await told`select pg_advisory_xact_lock(${WORKED})`;
+      await working;
+    });
     // Idle since just now: it goes on at once, as far as is known.
-    expect(await readLockHolders(store.sql)).toEqual([]);
+    const holders = await eventually(async () => {
+      const since = performance.now();
+      await tx`select`;
+      const found = await readLockHolders(store.sql);
+      expect(performance.now() - since, 'asked in time').toBeLessThan(1000);
+      return found;
+    });
+    expect(holders).toEqual([]);
     await store.sql`select pg_sleep(1.2)`;
     expect(await readLockHolders(store.sql)).toMatchObject([{ pid: await pidOf(tx) }]);
   });

@@ -58,7 +58,7 @@ const event = fc.oneof(
   fc.record({ do: fc.constant('answer' as const), price }),
   fc.record({ do: fc.constant('refuse' as const) }),
   // A day and more: beyond each target.
-  fc.record({ do: fc.constant('age' as const), hours: fc.integer({ min: 1, max: 60 }) }),
+  fc.record({ do: fc.constant('age' as const), hours: fc.integer({ min: 2, max: 60 }) }),
 );
 
 type Event = typeof event extends fc.Arbitrary<infer E> ? E : never;

@@ -150,7 +150,8 @@ describe('a SKU whose row of the ledger goes while somebody waits for it', () =>
     const [ticks] = await sql<[{ began: string }]>`select clock_timestamp()::text as began`;
     await eventually(async () => {
       const [row] = await sql`
-        select from pg_stat_activity where query like 'call catalog.refresh_now%' and xact_start > ${ticks.began}::text::timestamptz + interval '0.1 s'`;
+        select from pg_stat_activity
+        where datname = current_database() and query like 'call catalog.refresh_now%' and xact_start > ${ticks.began}::text::timestamptz + interval '0.1 s'`;
       expect(row).toBeDefined();
     });
     expect(await hasEnded(call)).toBe(false);

@@ -142,7 +142,7 @@ describe('neighbours', () => {
           await tx`truncate catalog.scope`;
           const began = performance.now();
           expect(await readScope(sql, { everything: false, pieces: 10 })).toBe(false);
-          expect(performance.now() - began).toBeLessThan(2000);
+          expect(performance.now() - began).toBeLessThan(8000);
           await mark(sql, ['A'], 'changed');
           expect(await askedFor(sql)).toEqual(['A']);
           throw new Error('rolled back');

@@ -37,7 +37,7 @@ test.for(backends())('a mirror is filled and followed by a Unix socket: queues i
   const url = `postgres://${login}@${tcp.pathname}?host=${socket.directory}`;
   const env = { ...stack.env, DATABASE_URL: url };
 
-  const ran = await runProgram(['run', '--once', '--timeout', '30s'], env);
+  const ran = await runProgram(['run', '--once', '--timeout', '2m'], env, { timeoutMs: 150_000 });
   expect({ code: ran.code, stderr: ran.stderr }).toEqual({ code: 0, stderr: '' });
   await expectMirrorIsTrue(stack.sql, stack.sandbox.world);
   const doctor = await runProgram(['doctor'], env);

@@ -16,9 +16,27 @@ export interface RedisServer extends AsyncDisposable {
   command(...words: readonly [string, ...string[]]): Promise<unknown>;
 }
 
+/** How often another port is tried, where somebody has taken the one that was free. */
+const PORTS = 5;
+
 /** Starts a Redis without persistence. */
 export async function startRedisServer(): Promise<RedisServer> {
-  const port = await freePort();
+  for (let tried = 0; tried < PORTS; tried += 1) {
+    const server = await startOn(await freePort());
+    if (server !== null) return server;
+  }
+  throw new Error(`no Redis could be started on any of ${PORTS} ports`);
+}
+
+interface Booted {
+  readonly child: ChildProcess;
+  readonly ended: Promise<unknown>;
+}
+
+const hasEnded = ({ child: { exitCode, signalCode } }: Booted) => exitCode !== null || signalCode !== null;
+
+/** Null: it ended before it had answered, as where the port is taken. */
+async function startOn(port: number): Promise<RedisServer | null> {
   const url = `redis://127.0.0.1:${port}`;
   // A file of its own: one that another server has written into its folder would be loaded.
   const file = ['--dir', tmpdir(), '--dbfilename', `catalog-mirror-test-${port}.rdb`];
@@ -33,11 +51,13 @@ export async function startRedisServer(): Promise<RedisServer> {
     '--appendonly',
     'no',
   ];
-  const boot = (): ChildProcess => spawn('redis-server', options, { stdio: 'ignore', cwd: '/' });
-  const kill = async (child: ChildProcess) => {
-    const exited = once(child, 'exit');
+  const boot = (): Booted => {
+    const child = spawn('redis-server', options, { stdio: 'ignore', cwd: '/' });
+    return { child, ended: once(child, 'exit') };
+  };
+  const kill = async ({ child, ended }: Booted) => {
     child.kill('SIGKILL');
-    await exited;
+    await ended;
   };
   async function command(...[name, ...rest]: readonly [string, ...string[]]): Promise<unknown> {
     const redis = new Redis(url, { lazyConnect: true, retryStrategy: () => null });
@@ -49,20 +69,33 @@ export async function startRedisServer(): Promise<RedisServer> {
       redis.disconnect();
     }
   }
-  const answers = () =>
-    command('PING').then(
-      () => true,
+  /** What is on the port may be another one, of another test, or something that never says a word. */
+  const answers = ({ child, ended }: Booted) => {
+    const isIt = command('INFO', 'server').then(
+      (said) => String(said).includes(`process_id:${child.pid}\r`),
       () => false,
     );
+    return Promise.race([isIt, ended.then(() => false)]);
+  };
   let server = boot();
-  await eventually(answers, { what: 'a Redis of its own' });
+  const isUp = await eventually(async () => (hasEnded(server) ? null : await answers(server)), {
+    what: 'a Redis of its own',
+  });
+  if (isUp === null) return null;
   return {
     url,
     command,
     async restart() {
       await kill(server);
       server = boot();
-      await eventually(answers, { what: 'a Redis that is back' });
+      await eventually(
+        () => {
+          // Its port may be somebody's for a moment, who asks for a free one.
+          if (hasEnded(server)) server = boot();
+          return answers(server);
+        },
+        { what: 'a Redis that is back' },
+      );
     },
     async [Symbol.asyncDispose]() {
       await kill(server);

@@ -33,7 +33,7 @@ describe('hints that somebody keeps locked', () => {
       await drain();
       await call(moved('L00'), moved('L01'), unmoved('L02'));
       await pruneHints(sql);
-      expect(performance.now() - before).toBeLessThan(1500);
+      expect(performance.now() - before).toBeLessThan(8000);
     });
     expect((await rate('L00'))?.['hazard']).toBeNull();
     await pruneHints(sql);

@@ -159,7 +159,7 @@ test('the list is in the order in which the planner chooses, also of SKUs that h
     fc.asyncProperty(
       fc.array(sku, { minLength: 1, maxLength: 20 }),
       fc.integer({ min: 1, max: 20 }),
-      fc.constantFrom(100, 1000, 5000),
+      fc.constantFrom(100, 1000, 2000),
       async (drawn, count, overdue) => {
         await sql`delete from catalog.skus`;
         await sql`delete from catalog_internal.watched`;

@@ -209,7 +209,7 @@ test('whoever keeps hints locked holds up no manifest', async () => {
       await tx.unsafe(statement);
       const before = performance.now();
       await manifest({ L00: { updatedAt: at(-20 + Math.random()) } });
-      expect(performance.now() - before).toBeLessThan(3000);
+      expect(performance.now() - before).toBeLessThan(8000);
     });
   expect(await queued()).toEqual([]);
 });
@@ -227,7 +227,7 @@ test('nor does whoever locks them while a manifest is under way', async () => {
     });
   const before = performance.now();
   await manifest({ L00: { updatedAt: NEWER } }, { beforeMerge });
-  expect(performance.now() - before).toBeLessThan(3000);
+  expect(performance.now() - before).toBeLessThan(8000);
   resolve();
   await locking;
   expect(await queued()).toEqual([]);
