@@ -39,6 +39,8 @@ export interface LowestRecord {
 /** A record that says nothing certain about its SKU; `unreadable` is why, in our words. */
 export interface UnreadableRecord {
   unreadable: string;
+  /** It makes no claim of its own: where a list of the answer names the SKU, that alone counts. */
+  isPlaceholder?: true;
 }
 
 /** A bulk answer (partner rules 2.5) as it came: whether it adds up to what was asked is the caller's to check. */

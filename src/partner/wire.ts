@@ -168,6 +168,23 @@ export function readRecord(
   return { sizes, metadata: readMetadata({ product: kept, size_map: sizeMap }), product: kept };
 }
 
+const isEmpty = (value: unknown): boolean =>
+  value === undefined ||
+  value === null ||
+  value === '' ||
+  (typeof value === 'object' && Object.keys(value).length === 0);
+
+/**
+ * Whether a value of `results` is there for a SKU that has its answer in a list: a map that was filled beforehand with
+ * what is empty, or the code that its single lookup would have, without any prices. Pure.
+ */
+function isPlaceholder(record: unknown): boolean {
+  if (isEmpty(record)) return true;
+  if (!isObject(record)) return false;
+  const { code, size_map: sizeMap } = record;
+  return typeof code === 'string' && code.trim() !== '' && code !== '0000' && isEmpty(sizeMap);
+}
+
 /** Distinct SKUs of a list; unreadable elements are skipped. */
 function readableSkus(elements: readonly unknown[], skuField: string): string[] {
   return [...new Set(elements.map((element) => readSku(element, skuField)).filter((sku) => sku !== null))];
@@ -192,7 +209,9 @@ export function readBulk(body: unknown, names: WireNames): Reading<BulkAnswer> {
   const entries = records.map(([, record]) => entriesOf(record));
   const form = formOf(entries.flat(), names.priceFields, names.entryForm);
   for (const [sku, record] of records) {
-    if (isReadableSku(sku)) results.set(sku, readRecord(record, names, names.entryForm ?? form));
+    if (!isReadableSku(sku)) continue;
+    const read = readRecord(record, names, names.entryForm ?? form);
+    results.set(sku, 'unreadable' in read && isPlaceholder(record) ? { ...read, isPlaceholder: true } : read);
   }
   const lists: string[][] = [];
   for (const [name, part] of Object.entries({ not_found, deferred, errors })) {
@@ -317,7 +336,7 @@ export function parseRecords(text: string): unknown {
   return MANY_DIGITS.test(text) ? parseExact(text) : JSON.parse(text);
 }
 
-/** The same for a bulk answer. A record of which another value was said, too, is null: it cannot be read. */
+/** The same for a bulk answer. A record of which another value was said, too, is a text: it cannot be read. */
 export function parseBulk(text: string): unknown {
   return withoutUnclear(parseRecords(text), text);
 }
