@@ -3,6 +3,7 @@ import { eachColumn, METADATA, type Metadata } from '../declared/metadata.ts';
 import { isObject } from '../lib/json.ts';
 import type { BulkAnswer, DeltaAnswer, LowestRecord, UnreadableRecord } from './answers.ts';
 import { PartnerError } from './errors.ts';
+import { pageMember } from './pages.ts';
 import { lostMember, withoutUnclear } from './repeated-members.ts';
 import {
   type EntryForm,
@@ -52,17 +53,8 @@ const deltaSchema = z.object({
 const MAX_EACH_ONCE = 50_000;
 export const DELTA_LISTS = ['changed', 'removed', 'now_live'] as const;
 const DELTA_MEMBERS = [...DELTA_LISTS, 'to_snapshot'];
-/** Members by which answers of this and of other APIs say that they are one page of several (partner rules 4.3). */
-const PAGE_MEMBERS = [
-  'nextCursor',
-  'next_cursor',
-  'nextPage',
-  'next_page',
-  'has_more',
-  'hasMore',
-  'truncated',
-  'is_truncated',
-];
+/** Members by which a delta answer may name the snapshot that it starts from (partner rule 2.8.open). */
+const SINCE_MEMBERS = ['since', 'since_snapshot', 'sinceSnapshot', 'from_snapshot', 'fromSnapshot'];
 const recordSchema = z.object({
   code: z.unknown().optional(),
   size_map: z.unknown().optional(),
@@ -236,8 +228,8 @@ export function readBulk(body: unknown, names: WireNames): Reading<BulkAnswer> {
 
 /** What a delta answer says besides its four members that forbids taking it for whole; null where there is nothing. */
 function incompleteness(body: Readonly<Record<string, unknown>>): string | null {
-  const page = PAGE_MEMBERS.find((name) => Boolean(body[name]));
-  if (page !== undefined) return `${page}: the answer is one page of several`;
+  const page = pageMember(body, new Set(['to_snapshot', ...SINCE_MEMBERS].map((name) => body[name])));
+  if (page !== null) return `${page.slice(0, 128)}: the answer is one page of several`;
   if (DELTA_LISTS.every((name) => body[name] !== undefined)) return null;
   // Absent lists are empty; but under another name they would be lost.
   const other = Object.entries(body).find(
@@ -291,9 +283,6 @@ export function readDelta(body: unknown, names: WireNames): Reading<DeltaAnswer>
   const [changed = [], removed = [], nowLive = []] = lists;
   return { ok: true, value: { changed, removed, nowLive, toSnapshot, skipped } };
 }
-
-/** Members by which a delta answer may name the snapshot that it starts from (partner rule 2.8.open). */
-const SINCE_MEMBERS = ['since', 'since_snapshot', 'sinceSnapshot', 'from_snapshot', 'fromSnapshot'];
 
 const DATE_TIME = /^\d{4}-\d\d-\d\d[T ]\d\d:\d\d/;
 
