@@ -325,6 +325,20 @@ export const PARTNER_CASES: readonly Mutant[] = [
     tests: ['test/partner/size-map.test.ts'],
   },
   {
+    breaks: 'D6: thousands after a point are decimals',
+    file: 'src/partner/size-map.ts',
+    from: '\\.\\d{1,2}',
+    to: '\\.\\d{1,3}',
+    tests: ['test/partner/size-map.test.ts'],
+  },
+  {
+    breaks: 'D6: an offer of nothing is unreadable where it has three decimals',
+    file: 'src/partner/size-map.ts',
+    from: '|0{1,20}\\.0{1,20}',
+    to: '',
+    tests: ['test/partner/size-map.test.ts'],
+  },
+  {
     breaks: 'D7: the manifest route clears a fault that the delta route has the last word on',
     file: 'src/store/catalog/sync-state.ts',
     from: ') then catalog_fault end`;',
