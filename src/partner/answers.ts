@@ -54,4 +54,6 @@ export interface BulkAnswer {
   form?: EntryForm | null;
   /** Where those records have theirs that have no entry of that form (otherFormOf); null where there are none. */
   also?: EntryForm | null;
+  /** Members of `size_map` that are no sizes, and are not documented (foundNoSizes). */
+  notSizes?: readonly string[];
 }

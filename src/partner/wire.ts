@@ -1,8 +1,9 @@
 import { z } from 'zod';
-import { eachColumn, METADATA, type Metadata } from '../declared/metadata.ts';
+import { eachColumn, type Metadata } from '../declared/metadata.ts';
 import { isObject } from '../lib/json.ts';
 import type { BulkAnswer, DeltaAnswer, LowestRecord, UnreadableRecord } from './answers.ts';
 import { PartnerError } from './errors.ts';
+import { entriesOf, foundNoSizes, NOT_SIZES } from './not-sizes.ts';
 import { pageMember } from './pages.ts';
 import { lostMember, withoutUnclear } from './repeated-members.ts';
 import {
@@ -26,6 +27,8 @@ export interface WireNames {
   alsoForm?: EntryForm | null | undefined;
   /** The SKU in list elements that are objects. */
   skuField: string;
+  /** Members of `size_map` that are no sizes; without it those that are documented. */
+  notSizes?: ReadonlySet<string> | undefined;
 }
 
 /** Result of reading a body: the value, or the field that could not be read (upstream names, never values). */
@@ -64,10 +67,6 @@ const recordSchema = z.object({
 /** A SKU has some dozens of sizes; each is a row, and thousands are no sizes. */
 const MAX_SIZES = 1000;
 
-/** Members of a `size_map` that are no sizes. */
-const NOT_SIZES = new Set<string>(
-  Object.values(METADATA).flatMap(([part, member]) => (part === 'size_map' ? [member] : [])),
-);
 const BULK_PARTS = ['results', 'not_found', 'deferred', 'errors'] as const;
 
 const isEmptyObject = (value: unknown): boolean => isObject(value) && Object.keys(value).length === 0;
@@ -105,13 +104,6 @@ function asText(value: unknown): string | null {
   return typeof value === 'number' || typeof value === 'boolean' ? String(value) : null;
 }
 
-/** Entries of a record's `size_map`, as they came. */
-function entriesOf(record: unknown): unknown[] {
-  const sizeMap = isObject(record) ? record['size_map'] : null;
-  if (!isObject(sizeMap)) return [];
-  return Object.entries(sizeMap).flatMap(([size, entry]) => (NOT_SIZES.has(size) ? [] : [entry]));
-}
-
 function readMetadata(
   parts: Readonly<Record<'product' | 'size_map', Readonly<Record<string, unknown>> | null>>,
 ): Metadata {
@@ -130,7 +122,7 @@ function readMetadata(
 export function readRecord(
   body: unknown,
   names: WireNames,
-  form = names.entryForm ?? formOf(entriesOf(body), names.priceFields),
+  form = names.entryForm ?? formOf(entriesOf(body, names.notSizes), names.priceFields),
 ): LowestRecord | UnreadableRecord {
   const parsed = recordSchema.safeParse(body);
   if (!parsed.success) return { unreadable: 'the record is not an object' };
@@ -138,11 +130,12 @@ export function readRecord(
   const sizeMap = Array.isArray(given) && given.length === 0 ? {} : given;
   if (code !== '0000') return { unreadable: 'code is not 0000' };
   if (!isObject(sizeMap)) return { unreadable: 'size_map is not an object' };
-  const formHere = formOfRecord(entriesOf(body), form, names.alsoForm ?? null);
+  const { notSizes = NOT_SIZES } = names;
+  const formHere = formOfRecord(entriesOf(body, notSizes), form, names.alsoForm ?? null);
   const sizes = new Map<string, SizeEntry>();
   if (Object.keys(sizeMap).length > MAX_SIZES) return { unreadable: `more than ${MAX_SIZES} sizes` };
   for (const [size, raw] of Object.entries(sizeMap)) {
-    if (NOT_SIZES.has(size)) continue;
+    if (notSizes.has(size)) continue;
     if (!isReadableSize(size)) return { unreadable: 'a size key is too long or not storable' };
     const entry = toStorableJson(raw);
     if (entry === undefined) return { unreadable: 'a size_map entry is nested too deep' };
@@ -198,11 +191,15 @@ export function readBulk(body: unknown, names: WireNames): Reading<BulkAnswer> {
   if (!emptyResults && !isObject(rawResults)) return { ok: false, problem: 'results is not an object' };
   const results = new Map<string, LowestRecord | UnreadableRecord>();
   const records = Object.entries(emptyResults ? {} : rawResults);
-  const entries = records.map(([, record]) => entriesOf(record));
-  const form = formOf(entries.flat(), names.priceFields, names.entryForm);
+  const all = records.map(([, record]) => entriesOf(record));
+  const flat = all.flat();
+  const form = formOf(flat, names.priceFields, names.entryForm);
+  const more = foundNoSizes(records, flat, form);
+  const by = more.length === 0 ? names : { ...names, notSizes: new Set([...NOT_SIZES, ...more]) };
+  const entries = more.length === 0 ? all : records.map(([, record]) => entriesOf(record, by.notSizes));
   for (const [sku, record] of records) {
     if (!isReadableSku(sku)) continue;
-    const read = readRecord(record, names, names.entryForm ?? form);
+    const read = readRecord(record, by, names.entryForm ?? form);
     results.set(sku, 'unreadable' in read && isPlaceholder(record) ? { ...read, isPlaceholder: true } : read);
   }
   const lists: string[][] = [];
@@ -222,6 +219,7 @@ export function readBulk(body: unknown, names: WireNames): Reading<BulkAnswer> {
       requested: readCount(requested),
       form,
       also: otherFormOf(entries, names.priceFields, form, names.alsoForm),
+      ...(more.length > 0 && { notSizes: more }),
     },
   };
 }

@@ -86,6 +86,27 @@ export const ENTRIES: readonly Mutant[] = [
     ],
   ),
   ...faultsOf(
+    'src/partner/not-sizes.ts',
+    ['test/partner/not-sizes.test.ts'],
+    ['not sizes: few records tell', 'const LEAST_RECORDS = 20;', 'const LEAST_RECORDS = 19;'],
+    ['not sizes: a member of some records is none', 'const NEARLY_ALL = 0.9;', 'const NEARLY_ALL = 0.5;'],
+    ['not sizes: prices of the other form are none', 'ofForm.length < members.length / 2', 'false'],
+    ['not sizes: text with a number beside numbers is none', ' || /\\d/.test(entry)', ''],
+    ['not sizes: a price in one record is overlooked', '&& others + silent === values.length ', ''],
+    ['not sizes: what says nothing in most records is none', '&& others >= values.length / 2', ''],
+    ['not sizes: zero is a price', 'others + silent === values.length', 'others === values.length'],
+  ),
+  ...faultsOf(
+    'src/partner/wire.ts',
+    ['test/partner/not-sizes.test.ts'],
+    ['not sizes: they are sizes all the same', 'new Set([...NOT_SIZES, ...more]) }', 'NOT_SIZES }'],
+    [
+      'not sizes: they are the other form of records',
+      'records.map(([, record]) => entriesOf(record, by.notSizes));',
+      'all;',
+    ],
+  ),
+  ...faultsOf(
     'src/partner/transport.ts',
     ['test/partner/client.test.ts'],
     ['transport: a byte order mark is a part of the JSON', ".replace(BYTE_ORDER_MARK, '')", ''],
