@@ -11,7 +11,7 @@ const NOTHING = /^(?:null|""|\[\s*\]|\{\s*\})$/;
 /** A letter or an underscore that is written by its code: any name may be in there. */
 const ESCAPED_LETTER = /\\u00[4-7]/;
 
-/** In place of a record of which two values are said: no record is a text, while null may stand for one that is none. */
+/** In place of a record of which two values are said: no record is a text, while null may be a placeholder. */
 const UNCLEAR = 'two values';
 
 /**

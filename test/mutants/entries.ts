@@ -86,6 +86,30 @@ export const ENTRIES: readonly Mutant[] = [
     ],
   ),
   ...faultsOf(
+    'src/partner/pages.ts',
+    ['test/partner/pages.test.ts'],
+    [
+      'pages: one that is told of in an object is the whole',
+      'if (inner !== undefined) return',
+      'if (false) return',
+    ],
+    [
+      'pages: a name with other letters or signs tells of none',
+      "name.toLowerCase().replaceAll(/[^a-z]/g, '')",
+      'name',
+    ],
+    ['pages: text that says no tells of another', 'return NO_TEXT.test(value);', "return value === '';"],
+    ['pages: where the answer ends is another', '&& !ends.has(value)', ''],
+    ['pages: one is several', 'Number(value) > 1', 'Number(value) > 0'],
+    ['pages: a map by SKU tells of another', '|| Object.keys(value).length > MAX_MEMBERS', ''],
+  ),
+  ...faultsOf(
+    'src/partner/size-map.ts',
+    WIRE,
+    ['decimals: thousands after a point are', '\\.\\d{1,2}', '\\.\\d{1,3}'],
+    ['decimals: nothing with three of them is something', '|0{1,20}\\.0{1,20}', ''],
+  ),
+  ...faultsOf(
     'src/partner/not-sizes.ts',
     ['test/partner/not-sizes.test.ts'],
     ['not sizes: few records tell', 'const LEAST_RECORDS = 20;', 'const LEAST_RECORDS = 19;'],

@@ -51,8 +51,8 @@ const LAST_BY_CHANCE = 0.2;
 
 /**
  * Reconciles a bulk answer with what was asked (partner rules 2.5: the four arrays exclude each other and add up to the
- * input). A SKU the answer leaves out, or names twice with different results, is an error of its own: it stays due. What
- * stands in `results` without a claim of its own counts only where no list names its SKU.
+ * input). A SKU the answer leaves out, or names twice with different results, is an error of its own: it stays due.
+ * What stands in `results` without a claim of its own counts only where no list names its SKU.
  * `setBack`: SKUs that have failed while others were answered; that the partner passes them over says nothing of the
  * call.
  */
