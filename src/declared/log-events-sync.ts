@@ -61,6 +61,13 @@ export const PARTNER = {
     ['entries'],
     'their prices are null; check PARTNER_PRICE_FIELDS with `catalog-mirror doctor`. Counts cover an hour',
   ),
+  'size-map.other-members': line(
+    ['info', 'debug'],
+    'size_map has members that are no sizes: they are in nearly every record, and never in the form of prices',
+    ['members'],
+    'nothing is stored of them; in answers of fewer than twenty SKUs they are not told apart, and count as sizes without a price',
+    HOUR_MS,
+  ),
   'price-form.missing': line(
     ['warn', 'debug'],
     'no size_map entry has the field that held the price; their records are unreadable and keep their prices',

@@ -39,6 +39,8 @@ export interface LowestRecord {
 /** A record that says nothing certain about its SKU; `unreadable` is why, in our words. */
 export interface UnreadableRecord {
   unreadable: string;
+  /** It makes no claim of its own: where a list of the answer names the SKU, that alone counts. */
+  isPlaceholder?: true;
 }
 
 /** A bulk answer (partner rules 2.5) as it came: whether it adds up to what was asked is the caller's to check. */
@@ -52,4 +54,6 @@ export interface BulkAnswer {
   form?: EntryForm | null;
   /** Where those records have theirs that have no entry of that form (otherFormOf); null where there are none. */
   also?: EntryForm | null;
+  /** Members of `size_map` that are no sizes, and are not documented (foundNoSizes). */
+  notSizes?: readonly string[];
 }

@@ -11,9 +11,12 @@ const NOTHING = /^(?:null|""|\[\s*\]|\{\s*\})$/;
 /** A letter or an underscore that is written by its code: any name may be in there. */
 const ESCAPED_LETTER = /\\u00[4-7]/;
 
+/** In place of a record of which two values are said: no record is a text, while null may be a placeholder. */
+const UNCLEAR = 'two values';
+
 /**
- * A bulk answer, parsed from `text`, with null in place of each record of which another value was said, too: null is a
- * record that cannot be read. The same object where there is none.
+ * A bulk answer, parsed from `text`, with a text in place of each record of which another value was said, too: a text
+ * is a record that cannot be read. The same object where there is none.
  */
 export function withoutUnclear(body: unknown, text: string): unknown {
   if (!isObject(body) || !isObject(body['results']) || countMembers(body) === countColons(text)) return body;
@@ -21,7 +24,7 @@ export function withoutUnclear(body: unknown, text: string): unknown {
   if (unclear.size === 0) return body;
   const records = Object.entries(body['results']).map(([sku, record]): [string, unknown] => [
     sku,
-    unclear.has(sku) ? null : record,
+    unclear.has(sku) ? UNCLEAR : record,
   ]);
   return { ...body, results: Object.fromEntries(records) };
 }

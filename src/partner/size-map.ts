@@ -11,12 +11,15 @@ export interface SizeEntry {
   unreadable?: true;
 }
 
+/** In text, three digits after a point may be thousands: no more than two are decimals, unless all is zero. */
+const NUMERIC = /^-?(?:\d{1,20}(?:\.\d{1,2})?|0{1,20}\.0{1,20})$/;
+
 /** Number of an entry's price as it came, or undefined where the value is neither a number nor numeric text. */
 function asNumber(value: unknown): number | undefined {
   if (typeof value === 'number') return value;
   if (typeof value !== 'string') return undefined;
   const text = value.trim();
-  return /^-?\d{1,20}(\.\d{1,20})?$/.test(text) ? Number(text) : undefined;
+  return NUMERIC.test(text) ? Number(text) : undefined;
 }
 
 /**

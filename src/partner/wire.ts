@@ -1,8 +1,10 @@
 import { z } from 'zod';
-import { eachColumn, METADATA, type Metadata } from '../declared/metadata.ts';
+import { eachColumn, type Metadata } from '../declared/metadata.ts';
 import { isObject } from '../lib/json.ts';
 import type { BulkAnswer, DeltaAnswer, LowestRecord, UnreadableRecord } from './answers.ts';
 import { PartnerError } from './errors.ts';
+import { entriesOf, foundNoSizes, NOT_SIZES } from './not-sizes.ts';
+import { pageMember } from './pages.ts';
 import { lostMember, withoutUnclear } from './repeated-members.ts';
 import {
   type EntryForm,
@@ -25,6 +27,8 @@ export interface WireNames {
   alsoForm?: EntryForm | null | undefined;
   /** The SKU in list elements that are objects. */
   skuField: string;
+  /** Members of `size_map` that are no sizes; without it those that are documented. */
+  notSizes?: ReadonlySet<string> | undefined;
 }
 
 /** Result of reading a body: the value, or the field that could not be read (upstream names, never values). */
@@ -52,17 +56,8 @@ const deltaSchema = z.object({
 const MAX_EACH_ONCE = 50_000;
 export const DELTA_LISTS = ['changed', 'removed', 'now_live'] as const;
 const DELTA_MEMBERS = [...DELTA_LISTS, 'to_snapshot'];
-/** Members by which answers of this and of other APIs say that they are one page of several (partner rules 4.3). */
-const PAGE_MEMBERS = [
-  'nextCursor',
-  'next_cursor',
-  'nextPage',
-  'next_page',
-  'has_more',
-  'hasMore',
-  'truncated',
-  'is_truncated',
-];
+/** Members by which a delta answer may name the snapshot that it starts from (partner rule 2.8.open). */
+const SINCE_MEMBERS = ['since', 'since_snapshot', 'sinceSnapshot', 'from_snapshot', 'fromSnapshot'];
 const recordSchema = z.object({
   code: z.unknown().optional(),
   size_map: z.unknown().optional(),
@@ -72,10 +67,6 @@ const recordSchema = z.object({
 /** A SKU has some dozens of sizes; each is a row, and thousands are no sizes. */
 const MAX_SIZES = 1000;
 
-/** Members of a `size_map` that are no sizes. */
-const NOT_SIZES = new Set<string>(
-  Object.values(METADATA).flatMap(([part, member]) => (part === 'size_map' ? [member] : [])),
-);
 const BULK_PARTS = ['results', 'not_found', 'deferred', 'errors'] as const;
 
 const isEmptyObject = (value: unknown): boolean => isObject(value) && Object.keys(value).length === 0;
@@ -113,13 +104,6 @@ function asText(value: unknown): string | null {
   return typeof value === 'number' || typeof value === 'boolean' ? String(value) : null;
 }
 
-/** Entries of a record's `size_map`, as they came. */
-function entriesOf(record: unknown): unknown[] {
-  const sizeMap = isObject(record) ? record['size_map'] : null;
-  if (!isObject(sizeMap)) return [];
-  return Object.entries(sizeMap).flatMap(([size, entry]) => (NOT_SIZES.has(size) ? [] : [entry]));
-}
-
 function readMetadata(
   parts: Readonly<Record<'product' | 'size_map', Readonly<Record<string, unknown>> | null>>,
 ): Metadata {
@@ -138,7 +122,7 @@ function readMetadata(
 export function readRecord(
   body: unknown,
   names: WireNames,
-  form = names.entryForm ?? formOf(entriesOf(body), names.priceFields),
+  form = names.entryForm ?? formOf(entriesOf(body, names.notSizes), names.priceFields),
 ): LowestRecord | UnreadableRecord {
   const parsed = recordSchema.safeParse(body);
   if (!parsed.success) return { unreadable: 'the record is not an object' };
@@ -146,11 +130,12 @@ export function readRecord(
   const sizeMap = Array.isArray(given) && given.length === 0 ? {} : given;
   if (code !== '0000') return { unreadable: 'code is not 0000' };
   if (!isObject(sizeMap)) return { unreadable: 'size_map is not an object' };
-  const formHere = formOfRecord(entriesOf(body), form, names.alsoForm ?? null);
+  const { notSizes = NOT_SIZES } = names;
+  const formHere = formOfRecord(entriesOf(body, notSizes), form, names.alsoForm ?? null);
   const sizes = new Map<string, SizeEntry>();
   if (Object.keys(sizeMap).length > MAX_SIZES) return { unreadable: `more than ${MAX_SIZES} sizes` };
   for (const [size, raw] of Object.entries(sizeMap)) {
-    if (NOT_SIZES.has(size)) continue;
+    if (notSizes.has(size)) continue;
     if (!isReadableSize(size)) return { unreadable: 'a size key is too long or not storable' };
     const entry = toStorableJson(raw);
     if (entry === undefined) return { unreadable: 'a size_map entry is nested too deep' };
@@ -166,6 +151,23 @@ export function readRecord(
     ? Object.fromEntries(Object.entries(product).filter(([, value]) => value !== null))
     : null;
   return { sizes, metadata: readMetadata({ product: kept, size_map: sizeMap }), product: kept };
+}
+
+const isEmpty = (value: unknown): boolean =>
+  value === undefined ||
+  value === null ||
+  value === '' ||
+  (typeof value === 'object' && Object.keys(value).length === 0);
+
+/**
+ * Whether a value of `results` is there for a SKU that has its answer in a list: a map that was filled beforehand with
+ * what is empty, or the code that its single lookup would have, without any prices. Pure.
+ */
+function isPlaceholder(record: unknown): boolean {
+  if (isEmpty(record)) return true;
+  if (!isObject(record)) return false;
+  const { code, size_map: sizeMap } = record;
+  return typeof code === 'string' && code.trim() !== '' && code !== '0000' && isEmpty(sizeMap);
 }
 
 /** Distinct SKUs of a list; unreadable elements are skipped. */
@@ -189,10 +191,16 @@ export function readBulk(body: unknown, names: WireNames): Reading<BulkAnswer> {
   if (!emptyResults && !isObject(rawResults)) return { ok: false, problem: 'results is not an object' };
   const results = new Map<string, LowestRecord | UnreadableRecord>();
   const records = Object.entries(emptyResults ? {} : rawResults);
-  const entries = records.map(([, record]) => entriesOf(record));
-  const form = formOf(entries.flat(), names.priceFields, names.entryForm);
+  const all = records.map(([, record]) => entriesOf(record));
+  const flat = all.flat();
+  const form = formOf(flat, names.priceFields, names.entryForm);
+  const more = foundNoSizes(records, flat, form);
+  const by = more.length === 0 ? names : { ...names, notSizes: new Set([...NOT_SIZES, ...more]) };
+  const entries = more.length === 0 ? all : records.map(([, record]) => entriesOf(record, by.notSizes));
   for (const [sku, record] of records) {
-    if (isReadableSku(sku)) results.set(sku, readRecord(record, names, names.entryForm ?? form));
+    if (!isReadableSku(sku)) continue;
+    const read = readRecord(record, by, names.entryForm ?? form);
+    results.set(sku, 'unreadable' in read && isPlaceholder(record) ? { ...read, isPlaceholder: true } : read);
   }
   const lists: string[][] = [];
   for (const [name, part] of Object.entries({ not_found, deferred, errors })) {
@@ -211,14 +219,15 @@ export function readBulk(body: unknown, names: WireNames): Reading<BulkAnswer> {
       requested: readCount(requested),
       form,
       also: otherFormOf(entries, names.priceFields, form, names.alsoForm),
+      ...(more.length > 0 && { notSizes: more }),
     },
   };
 }
 
 /** What a delta answer says besides its four members that forbids taking it for whole; null where there is nothing. */
 function incompleteness(body: Readonly<Record<string, unknown>>): string | null {
-  const page = PAGE_MEMBERS.find((name) => Boolean(body[name]));
-  if (page !== undefined) return `${page}: the answer is one page of several`;
+  const page = pageMember(body, new Set(['to_snapshot', ...SINCE_MEMBERS].map((name) => body[name])));
+  if (page !== null) return `${page.slice(0, 128)}: the answer is one page of several`;
   if (DELTA_LISTS.every((name) => body[name] !== undefined)) return null;
   // Absent lists are empty; but under another name they would be lost.
   const other = Object.entries(body).find(
@@ -273,9 +282,6 @@ export function readDelta(body: unknown, names: WireNames): Reading<DeltaAnswer>
   return { ok: true, value: { changed, removed, nowLive, toSnapshot, skipped } };
 }
 
-/** Members by which a delta answer may name the snapshot that it starts from (partner rule 2.8.open). */
-const SINCE_MEMBERS = ['since', 'since_snapshot', 'sinceSnapshot', 'from_snapshot', 'fromSnapshot'];
-
 const DATE_TIME = /^\d{4}-\d\d-\d\d[T ]\d\d:\d\d/;
 
 /** Whether two texts are the same time, however each is written. */
@@ -317,7 +323,7 @@ export function parseRecords(text: string): unknown {
   return MANY_DIGITS.test(text) ? parseExact(text) : JSON.parse(text);
 }
 
-/** The same for a bulk answer. A record of which another value was said, too, is null: it cannot be read. */
+/** The same for a bulk answer. A record of which another value was said, too, is a text: it cannot be read. */
 export function parseBulk(text: string): unknown {
   return withoutUnclear(parseRecords(text), text);
 }

@@ -7,7 +7,12 @@ import {
   readStanding,
   type CatalogStanding,
 } from '../store/catalog/standing.ts';
-import { type CatalogDifference, noteCatalogCheck, readSyncState } from '../store/catalog/sync-state.ts';
+import {
+  type CatalogDifference,
+  noteCatalogCheck,
+  readSyncState,
+  type SyncState,
+} from '../store/catalog/sync-state.ts';
 import { requestTask, type TaskRun } from '../store/ledger/tasks.ts';
 import { differenceOf, doubtAfter, isNewer, isRebuilt, nextCheckMs } from './catalog-standing.ts';
 import type { SyncContext } from './context.ts';
@@ -49,7 +54,8 @@ export async function checkCatalog(
   const isBelieved = isCounted(asked.value, state, ctx.settings.catalog.manifestMinShare);
   if (isBelieved) await weighCounts(ctx, asked.value, { miscount: standing.liveMiscount });
   const isBehind = await judgeDelta(ctx, asked.value, standing);
-  const differs = judgeOffer(asked.value, state) === null && (await compare(ctx, asked.value, standing));
+  const differs =
+    judgeOffer(asked.value, state) === null && (await compare(ctx, asked.value, standing, state));
   // While the delta does not say what has changed, the manifest does; and its token may be one that the delta answers.
   if (isBehind || differs || isAwaited(asked.value, { ...state, hasLeft: standing.hasLeft }))
     await requestTask(ctx.sql, 'manifest');
@@ -83,13 +89,23 @@ async function judgeDelta(
   return doubt === 'behind';
 }
 
-/** Compares what is said of the mirror's own snapshot with the mirror; whether it differs. */
-async function compare(ctx: SyncContext, named: ManifestMeta, standing: CatalogStanding): Promise<boolean> {
+/**
+ * Compares what is said of the mirror's own snapshot with the mirror; whether it differs. That it was built again holds
+ * until it is named with the time of before: then another server has dated it differently.
+ */
+async function compare(
+  ctx: SyncContext,
+  named: ManifestMeta,
+  standing: CatalogStanding,
+  { snapshotGeneratedAt }: SyncState,
+): Promise<boolean> {
   if (named.snapshotId !== standing.snapshotId || standing.chainBroken) return false;
   const { catalogCheckMs: firstMs, manifestMs: mostMs } = ctx.settings.intervals;
   const before = standing.difference;
+  const isAsBefore =
+    named.generatedAt !== null && named.generatedAt.getTime() === snapshotGeneratedAt?.getTime();
   const difference: CatalogDifference | null =
-    (before !== null && 'rebuilt' in before) || isRebuilt(named, standing, { firstMs, mostMs })
+    (before !== null && 'rebuilt' in before && !isAsBefore) || isRebuilt(named, standing, { firstMs, mostMs })
       ? { rebuilt: true }
       : differenceOf(named, await countCohorts(ctx.sql), standing);
   if (difference === null && before === null) return false;

@@ -106,6 +106,14 @@ const ODD_RECORDS: [string, unknown][] = [
   ['with members nobody knows', { ...recordOf(A), extra: deep(50), ...own('__proto__', {}) }],
 ];
 
+/** What a partner may write into `results` for a SKU that it answers in a list. */
+const PLACEHOLDERS: [string, unknown][] = [
+  ['null', null],
+  ['empty', {}],
+  ['the code of its single lookup', { message: 'SKU not found', code: '0009' }],
+  ['a code, and null for the rest', { message: 'later', code: '0500', size_map: null, product: null }],
+];
+
 /** Envelopes of which part is to be believed, and part is not. */
 export const BENT: readonly ReconcileCase[] = [
   bent('nothing bent', {}),
@@ -155,6 +163,24 @@ export const BENT: readonly ReconcileCase[] = [
   bent('SKUs with blanks around them', { not_found: [` ${D}`, `${D} `] }, { [D]: 'error' }),
   bent('SKUs in upper case', { not_found: [D.toUpperCase()] }, { [D]: 'error' }),
   ...BAD_RECORDS.map(([name, record]) => withResult(`a record ${name}`, A, record, 'error')),
+  ...PLACEHOLDERS.flatMap(([name, record]) => [
+    bent(`lists, and in results of their SKUs ${name}`, {
+      results: { ...results, [D]: record, [E]: record, [F]: record },
+    }),
+    bent(
+      `two lists, and in results ${name}`,
+      { results: { ...results, [D]: record }, deferred: [E, D] },
+      { [D]: 'error' },
+    ),
+  ]),
+  withResult(
+    'prices of another code for a SKU that is not_found',
+    D,
+    { ...recordOf(D), code: '0009' },
+    'error',
+  ),
+  withResult('a withdrawal of a SKU that is deferred', E, recordOf(E, {}), 'error'),
+  withResult('no record, but a text, for a SKU that is deferred', E, 'later', 'error'),
   ...ODD_RECORDS.map(([name, record]) => withResult(`a record ${name}`, A, record, 'record')),
 ];
 

@@ -39,6 +39,18 @@ function isRecord(value: unknown): boolean {
   return Object.values(sizes).some(isPrice) || Object.values(sizes).every(saysNothing);
 }
 
+/**
+ * In `results` for a SKU that a list answers: nothing, as in a map that was filled beforehand, or the code by which the
+ * single lookup refuses it. Neither names a price, so neither is another answer.
+ */
+function isOfNoWeight(value: unknown): boolean {
+  const isNone = (one: unknown) =>
+    one === undefined || ['null', '""', '[]', '{}'].includes(JSON.stringify(one));
+  if (isNone(value)) return true;
+  if (!isObject(value) || !isNone(value['size_map'])) return false;
+  return typeof value['code'] === 'string' && /\S/.test(value['code']) && value['code'] !== '0000';
+}
+
 function namedIn(list: unknown): unknown[] | null {
   if (list === undefined || list === null) return [];
   if (isObject(list)) return Object.keys(list);
@@ -63,8 +75,9 @@ export function resultsByPartnerRules(text: string): Record<string, SkuResult> |
   if (lists.some(([, named]) => named === null)) return null;
   const outcomes = ASKED.map((sku): [string, SkuResult] => {
     const said = new Set<SkuResult>();
-    if (Object.hasOwn(results, sku)) said.add(isRecord(results[sku]) ? 'record' : 'error');
     for (const [key, named] of lists) if (named?.includes(sku)) said.add(key === 'errors' ? 'error' : key);
+    const isGiven = Object.hasOwn(results, sku) && !(said.size > 0 && isOfNoWeight(results[sku]));
+    if (isGiven) said.add(isRecord(results[sku]) ? 'record' : 'error');
     const [only] = said;
     return [sku, said.size === 1 && only !== undefined ? only : 'error'];
   });

@@ -86,8 +86,14 @@ export const CATALOG_CHECKS: readonly Mutant[] = [
     ],
     [
       'catalog check: that a snapshot was built again is forgotten',
-      "(before !== null && 'rebuilt' in before) ||",
+      "(before !== null && 'rebuilt' in before && !isAsBefore) ||",
       '',
+    ],
+    ['catalog check: that a snapshot was built again is never taken back', ' && !isAsBefore) ||', ') ||'],
+    [
+      'catalog check: an answer without a time takes back that a snapshot was built again',
+      'named.generatedAt !== null && named.generatedAt.getTime() ===',
+      'named.generatedAt === null || named.generatedAt.getTime() ===',
     ],
   ),
   ...faultsOf(
@@ -199,6 +205,16 @@ export const CATALOG_CHECKS: readonly Mutant[] = [
       'catalog check: only the last named snapshot is known',
       'order by nth limit ${NAMED_KEPT}',
       'order by nth limit 1',
+    ],
+    [
+      'catalog check: a later time of the own snapshot has its manifest refused',
+      'case when ${isOwnNamedBefore(sql, meta)} then snapshot_generated_at',
+      'case when false then snapshot_generated_at',
+    ],
+    [
+      'catalog check: the own snapshot never has its time from the manifest route',
+      'case when ${isOwnNamedBefore(sql, meta)} then snapshot_generated_at',
+      'case when snapshot_id = ${meta.snapshotId} then snapshot_generated_at',
     ],
   ),
   ...faultsOf(

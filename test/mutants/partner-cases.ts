@@ -208,8 +208,8 @@ export const PARTNER_CASES: readonly Mutant[] = [
   {
     breaks: 'D1: one page of a delta is taken for the whole',
     file: 'src/partner/wire.ts',
-    from: 'const page = PAGE_MEMBERS.find((name) => Boolean(body[name]));',
-    to: 'const page = PAGE_MEMBERS.find((name) => body[name] === Infinity);',
+    from: 'if (page !== null) return',
+    to: 'if (page === null && false) return',
     tests: ['test/partner/wire.test.ts'],
   },
   {

@@ -15,7 +15,7 @@ export const READINGS: readonly Mutant[] = [
       "return { unreadable: 'no entry of size_map reads as a price' };",
       ';',
     ],
-    ['wire: the meaning of sizes is a size', 'if (NOT_SIZES.has(size)) continue;', ''],
+    ['wire: the meaning of sizes is a size', 'if (notSizes.has(size)) continue;', ''],
     [
       'wire: a list as size_map is a withdrawal',
       'if (!isObject(sizeMap)) return { unreadable',
@@ -108,6 +108,11 @@ export const READINGS: readonly Mutant[] = [
       'true',
     ],
     ['repeated: the last record of a SKU counts', 'inner.length === 2 ||', ''],
+    [
+      'repeated: a SKU of two records is a placeholder',
+      "const UNCLEAR = 'two values';",
+      'const UNCLEAR = null;',
+    ],
   ),
   ...faultsOf(
     'src/partner/wire.ts',
@@ -233,6 +238,16 @@ export const READINGS: readonly Mutant[] = [
       'reconciliation: a SKU left out is not found',
       "const OMITTED: SkuAnswer = { kind: 'error', because: 'omitted' };",
       "const OMITTED: SkuAnswer = { kind: 'not_found' };",
+    ],
+    [
+      'reconciliation: null in results contradicts the list that names the SKU',
+      'else if (result.isPlaceholder === true) placeholders.push(sku);',
+      'else if (false) placeholders.push(sku);',
+    ],
+    [
+      'reconciliation: null in results is nothing at all',
+      'if (isOmitted(skuAnswers.get(sku) ?? OMITTED)) rule(sku, UNREADABLE);',
+      'if (false) rule(sku, UNREADABLE);',
     ],
     [
       'reconciliation: unexpected SKUs are counted each time',

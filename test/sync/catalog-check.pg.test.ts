@@ -1,4 +1,6 @@
 import { describe, expect, test } from 'vitest';
+import { readSyncState } from '../../src/store/catalog/sync-state.ts';
+import { judgeOffer } from '../../src/sync/manifest-decision.ts';
 import { baseline, line } from '../store/manifest.ts';
 import { knownSkus, useStore } from '../store/support.ts';
 import { built, isDue, SKUS, useFollowed } from './followed.ts';
@@ -217,6 +219,45 @@ describe("the manifest route says of the mirror's own snapshot", () => {
     );
     await run('catalog-check');
     expect(await found()).toMatchObject({ catalogDifference: null, deltaLate: false });
+  });
+
+  test('a later build, and then the one that it has: two servers date it differently, and the difference is over', async () => {
+    const named = { ...partner.named };
+    partner.named = { ...named, generatedAt: built(7) };
+    await run('catalog-check');
+    await run('catalog-check');
+    expect(await found()).toEqual(differing({ rebuilt: true }));
+    const offered = judgeOffer({ snapshotId: 's6', generatedAt: built(6) }, await readSyncState(store.sql));
+    expect(offered).toBeNull();
+    partner.named = { ...named, generatedAt: null };
+    await run('catalog-check');
+    expect(await found()).toEqual(differing({ rebuilt: true }));
+    partner.named = { ...named, generatedAt: built(6) };
+    await run('catalog-check');
+    expect(await found()).toMatchObject({ catalogDifference: null, catalogState: 'ok', deltaLate: false });
+  });
+
+  test('an earlier build than that which its manifest has: it is older, and what was built again stays', async () => {
+    const lines = SKUS.map((sku) => line(sku));
+    await baseline(store.url, lines, { token: { snapshotId: 's6', generatedAt: built(7), lines: 20 } });
+    await run('delta');
+    await rest();
+    const named = { ...partner.named };
+    partner.named = { ...named, generatedAt: built(8) };
+    await run('catalog-check');
+    partner.named = { ...named, generatedAt: built(6) };
+    await run('catalog-check');
+    expect((await found()).catalogDifference).toEqual({ rebuilt: true });
+    const offered = judgeOffer({ snapshotId: 's6', generatedAt: built(6) }, await readSyncState(store.sql));
+    expect(offered).toBe('older-snapshot');
+  });
+
+  test('when it was built, for the first time since the delta led to it: it is as young as that', async () => {
+    partner.answers = (since) => (since === 's6' ? { toSnapshot: 's12' } : {});
+    await run('delta');
+    partner.named = { ...partner.named, ...S12 };
+    await run('catalog-check');
+    expect(await readSyncState(store.sql)).toMatchObject({ snapshotGeneratedAt: built(12) });
   });
 
   test('a later build each time: the time is of something else, and a manifest is asked for ever more seldom', async () => {

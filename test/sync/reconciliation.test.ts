@@ -10,7 +10,7 @@ const RECORD: LowestRecord = {
   metadata: eachColumn(() => null),
   product: null,
 };
-const PARTS = ['results', 'unreadable', 'notFound', 'deferred', 'errors'] as const;
+const PARTS = ['results', 'unreadable', 'placeholder', 'notFound', 'deferred', 'errors'] as const;
 type Part = (typeof PARTS)[number];
 
 /** An answer that names each SKU in the parts given, in any order and any number of times. */
@@ -20,6 +20,7 @@ function answerOf(named: readonly { sku: string; part: Part }[]): BulkAnswer {
     results: new Map<string, LowestRecord | UnreadableRecord>([
       ...skus('results').map((sku) => [sku, RECORD] as const),
       ...skus('unreadable').map((sku) => [sku, { unreadable: 'no size_map' }] as const),
+      ...skus('placeholder').map((sku) => [sku, { unreadable: 'null', isPlaceholder: true }] as const),
     ]),
     notFound: skus('notFound'),
     deferred: skus('deferred'),
@@ -63,12 +64,15 @@ describe('a bulk answer', () => {
         for (const sku of asked) {
           const answer = answerOf(named.filter((n) => n.sku === sku));
           const result = answer.results.get(sku);
-          const said = [
-            ...(result === undefined ? [] : ['sizes' in result ? 'record' : 'error']),
+          const listed = [
             ...answer.notFound.map(() => 'not_found'),
             ...answer.deferred.map(() => 'deferred'),
             ...answer.errors.map(() => 'error'),
           ];
+          const said =
+            result === undefined || ('isPlaceholder' in result && listed.length > 0)
+              ? listed
+              : [...listed, 'sizes' in result ? 'record' : 'error'];
           const agreed = new Set(said).size === 1 ? said[0] : 'error';
           expect(skuAnswers.get(sku)?.kind).toBe(agreed);
         }
@@ -87,6 +91,12 @@ describe('a bulk answer', () => {
     [['results', 'notFound'], { kind: 'error', because: 'contradictory' }],
     [['notFound', 'deferred'], { kind: 'error', because: 'contradictory' }],
     [['deferred', 'errors'], { kind: 'error', because: 'contradictory' }],
+    [['unreadable', 'deferred'], { kind: 'error', because: 'contradictory' }],
+    [['placeholder'], { kind: 'error', because: 'unreadable' }],
+    [['placeholder', 'notFound'], { kind: 'not_found' }],
+    [['placeholder', 'deferred'], { kind: 'deferred' }],
+    [['placeholder', 'errors'], { kind: 'error', because: 'reported' }],
+    [['placeholder', 'notFound', 'deferred'], { kind: 'error', because: 'contradictory' }],
   ])('that names a SKU in %j', (parts, skuAnswer) => {
     expect(skuAnswerOf(parts)).toEqual(skuAnswer);
   });

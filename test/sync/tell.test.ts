@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import type { Applied } from '../../src/store/answer/apply.ts';
 import type { SyncEvent } from '../../src/sync/events.ts';
-import { tellApplied } from '../../src/sync/reprice/tell.ts';
+import { tellApplied, tellNotSizes } from '../../src/sync/reprice/tell.ts';
 
 const NOTHING: Applied & { readonly unpricedEntries: number } = {
   lines: [],
@@ -40,5 +40,18 @@ test('members that are muted are told of as that, and columns as what goes on to
     { event: 'column.unsteady', path: '["brand"]' },
     { event: 'member.unmuted', ...member },
     { event: 'column.steady', path: '["brand"]' },
+  ]);
+});
+
+test('members of size_map that are no sizes are told of by the beginning of their names, some of them', () => {
+  const told: SyncEvent[] = [];
+  const answer = { results: new Map(), notFound: [], deferred: [], errors: [], requested: null };
+  const emit = (event: SyncEvent) => told.push(event);
+  tellNotSizes({ emit }, answer);
+  tellNotSizes({ emit }, { ...answer, notSizes: ['currency', 'x'.repeat(99)] });
+  tellNotSizes({ emit }, { ...answer, notSizes: Array.from({ length: 30 }, (_, n) => `m${n}`) });
+  expect(told).toEqual([
+    { event: 'size-map.other-members', members: ['currency', 'x'.repeat(64)] },
+    { event: 'size-map.other-members', members: Array.from({ length: 10 }, (_, n) => `m${n}`) },
   ]);
 });

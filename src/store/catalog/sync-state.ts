@@ -111,8 +111,18 @@ export async function noteSnapshotSeen(sql: Sql, snapshot: NamedSnapshot): Promi
 }
 
 /**
+ * SQL: it is the mirror's own snapshot, and when that was built is known. Another time, as of one of two servers that
+ * date it differently, would have the manifest refused for its age that the difference asks for.
+ */
+const isOwnNamedBefore = (sql: Sql, { snapshotId }: NamedSnapshot) => sql`
+  coalesce(snapshot_id = ${snapshotId}, false) and snapshot_generated_at is not null and exists (
+    select from jsonb_array_elements(named_snapshots) n where n ->> 'id' = ${snapshotId} and n ->> 'generated' is not null
+  )`;
+
+/**
  * Writes down what the manifest route said of the newest snapshot (partner rules 2.7), without any download. It ends
- * a fault of the catalog, but none that the delta route had the last word on: only a delta ends that.
+ * a fault of the catalog, but none that the delta route had the last word on: only a delta ends that. A later time of
+ * the mirror's own snapshot makes that no younger: only its manifest does.
  */
 export async function noteCatalogCheck(
   sql: Sql,
@@ -125,7 +135,8 @@ export async function noteCatalogCheck(
         select from jsonb_array_elements(named_snapshots) n
         where n ->> 'id' = ${meta.snapshotId} and (n ->> 'generated')::timestamptz = ${meta.generatedAt}
       ) then 0 else rebuilds end,
-      snapshot_generated_at = coalesce(greatest(snapshot_generated_at, ${meta.generatedAt}), snapshot_generated_at),
+      snapshot_generated_at = case when ${isOwnNamedBefore(sql, meta)} then snapshot_generated_at
+        else coalesce(greatest(snapshot_generated_at, ${meta.generatedAt}), snapshot_generated_at) end,
       live_priced_sku_count = coalesce(${meta.livePricedSkuCount}::int, live_priced_sku_count),
       snapshot_moved_at =
         case when ${meta.generatedAt}::timestamptz is null and snapshot_generated_at is not null then snapshot_moved_at end,

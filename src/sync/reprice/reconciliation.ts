@@ -31,6 +31,7 @@ export interface Reconciliation {
 }
 
 const OMITTED: SkuAnswer = { kind: 'error', because: 'omitted' };
+const UNREADABLE: SkuAnswer = { kind: 'error', because: 'unreadable' };
 
 /** What was answered for a SKU; of one that was not asked for, as of one that is left out, nothing. Pure. */
 export const answerFor = (
@@ -51,6 +52,7 @@ const LAST_BY_CHANCE = 0.2;
 /**
  * Reconciles a bulk answer with what was asked (partner rules 2.5: the four arrays exclude each other and add up to the
  * input). A SKU the answer leaves out, or names twice with different results, is an error of its own: it stays due.
+ * What stands in `results` without a claim of its own counts only where no list names its SKU.
  * `setBack`: SKUs that have failed while others were answered; that the partner passes them over says nothing of the
  * call.
  */
@@ -71,15 +73,16 @@ export function reconcile(
       skuAnswers.set(sku, { kind: 'error', because: 'contradictory' });
     }
   };
+  const placeholders: string[] = [];
   for (const [sku, result] of answer.results) {
-    rule(
-      sku,
-      'sizes' in result ? { kind: 'record', record: result } : { kind: 'error', because: 'unreadable' },
-    );
+    if ('sizes' in result) rule(sku, { kind: 'record', record: result });
+    else if (result.isPlaceholder === true) placeholders.push(sku);
+    else rule(sku, UNREADABLE);
   }
   for (const sku of answer.notFound) rule(sku, { kind: 'not_found' });
   for (const sku of answer.deferred) rule(sku, { kind: 'deferred' });
   for (const sku of answer.errors) rule(sku, { kind: 'error', because: 'reported' });
+  for (const sku of placeholders) if (isOmitted(skuAnswers.get(sku) ?? OMITTED)) rule(sku, UNREADABLE);
   const order = [...skuAnswers.keys()];
   const omitted = order.filter((sku) => isOmitted(skuAnswers.get(sku)));
   const read = order.length - omitted.length;

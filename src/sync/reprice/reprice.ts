@@ -39,7 +39,7 @@ import { learnFrom } from './learn-call.ts';
 import { followOutage } from './outage.ts';
 import { inputOptions, type IterationResult, type Iteration, planCall, type PlannedCall } from './plan.ts';
 import { answerFor, type Reconciliation, skuResultOf, reconcile, unpriced } from './reconciliation.ts';
-import { tellApplied } from './tell.ts';
+import { tellApplied, tellNotSizes } from './tell.ts';
 
 /** A claim outlives the request's own timeout by this much, for the answer to be applied. */
 const LEASE_SLACK_MS = 60_000;
@@ -170,7 +170,8 @@ function nothingRead({ recent }: SyncContext, claim: Claim, error: unknown): Bul
 }
 
 /** The reconciled answer, with what the answers before it say of how many SKUs the partner reads of a call. */
-function reconciled({ recent }: SyncContext, { skus }: Claim, answer: BulkAnswer): Reconciliation {
+function reconciled({ recent, emit }: SyncContext, { skus }: Claim, answer: BulkAnswer): Reconciliation {
+  tellNotSizes({ emit }, answer);
   const setBack = new Set(skus.flatMap((asked) => (asked.setBack === true ? [asked.sku] : [])));
   const found = reconcile(
     skus.map(({ sku }) => sku),

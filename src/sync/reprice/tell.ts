@@ -1,11 +1,14 @@
+import type { BulkAnswer } from '../../partner/answers.ts';
 import type { Applied } from '../../store/answer/apply.ts';
 import { isLoss } from '../../store/answer/plausibility.ts';
 import type { Claim } from '../../store/ledger/due.ts';
 import type { SyncContext } from '../context.ts';
 import { type Reconciliation, tally } from './reconciliation.ts';
 
-/** Doubted SKUs that a log line names. */
+/** Doubted SKUs, or members, that a log line names. */
 const MAX_NAMED = 10;
+/** So much of a member's name. */
+const MAX_NAME = 64;
 
 /**
  * Reports what an answer was applied to, and what it has shown. `unpricedEntries`: entries of its records without a
@@ -32,6 +35,13 @@ export function tellApplied(
   tellMembers({ emit }, applied.members);
   if (applied.sizeTypeChanges.length > 0) emit({ event: 'size-type.changed', skus: applied.sizeTypeChanges });
   tellDoubts({ emit }, applied);
+}
+
+/** Reports members of `size_map` that an answer shows to be no sizes. */
+export function tellNotSizes({ emit }: Pick<SyncContext, 'emit'>, { notSizes = [] }: BulkAnswer): void {
+  if (notSizes.length === 0) return;
+  const members = notSizes.slice(0, MAX_NAMED).map((name) => name.slice(0, MAX_NAME));
+  emit({ event: 'size-map.other-members', members });
 }
 
 function tellMembers(

@@ -1,0 +1,74 @@
+import { describe, expect, test } from 'vitest';
+import { readBulk } from '../../src/partner/wire.ts';
+
+const names = { priceFields: ['price', 'lowest_price'], skuField: 'sku' };
+const json = (text: string): unknown => JSON.parse(text);
+
+describe('a bulk answer in which nearly all records have a member that no size is like', () => {
+  const MANY = 25;
+  const skus = Array.from({ length: MANY }, (_, n) => `S${n}`);
+  /** The sizes of each record; null where it cannot be read. */
+  const sizesOf = (sizeMap: (n: number) => object, more: object = {}, records = MANY) => {
+    const results = Object.fromEntries(
+      skus
+        .slice(0, records)
+        .map((sku, n) => [sku, { code: '0000', size_map: { size_type: 'US', ...sizeMap(n) } }]),
+    );
+    const reading = readBulk({ results }, { ...names, ...more });
+    if (!reading.ok) throw new Error(reading.problem);
+    const { notSizes = [], also } = reading.value;
+    const sizes = [...reading.value.results.values()].map((read) =>
+      'sizes' in read ? [...read.sizes.keys()] : null,
+    );
+    return { notSizes, also, sizes };
+  };
+  const ALL = skus.map(() => ['9']);
+  const NONE_AT_0 = ALL.map((sizes, n) => (n === 0 ? [] : sizes));
+
+  test.each<[string, (n: number) => object, string]>([
+    ['a word beside numbers', () => ({ 9: 1200, currency: 'THB' }), 'currency'],
+    ['a word beside objects', () => ({ 9: { price: 1200 }, currency: 'THB' }), 'currency'],
+    ['a time beside objects', () => ({ 9: { price: 1200 }, updated: '2026-11-30' }), 'updated'],
+    ['a count beside objects', (n) => ({ 9: { price: 1200 }, listings: n * 10 }), 'listings'],
+    ['a larger one', (n) => ({ 9: { price: 1200 }, listings: 100 + n }), 'listings'],
+    [
+      'a word, which two of them lack',
+      (n) => ({ 9: 1200, ...(n > 22 ? {} : { currency: 'THB' }) }),
+      'currency',
+    ],
+  ])('it is no size: %s; a record with nothing else is a withdrawal', (_, sizeMap, name) => {
+    const withdrawn = (n: number) => ({ ...sizeMap(n), ...(n === 0 && { 9: undefined }) });
+    const parsed = (n: number) => json(JSON.stringify(withdrawn(n))) as object;
+    // While no form is held, a count in every record may be what most records have.
+    const held = name === 'listings' ? { entryForm: { field: 'price' } } : {};
+    expect(sizesOf(parsed, held)).toEqual({ notSizes: [name], also: null, sizes: NONE_AT_0 });
+  });
+
+  test.each<[string, (n: number) => object]>([
+    ['a price in one of them', (n) => ({ 9: 1200, x: n === 1 ? 900 : 'THB' })],
+    ['no word, but a price with a comma', () => ({ 9: 900, x: '1,500' })],
+    ['a number beside numbers', () => ({ 9: 1200, x: 57 })],
+    ['in too few', (n) => ({ 9: 1200, ...(n > 21 ? {} : { x: 'THB' }) })],
+    ['nothing in most', (n) => ({ 9: 1200, x: n > 10 ? '' : 'THB' })],
+    ['an object in one of them', (n) => ({ 9: { price: 1200 }, x: n === 1 ? { a: 'THB' } : 'THB' })],
+  ])('it is a size where there is %s', (_, sizeMap) => {
+    const { notSizes, sizes } = sizesOf(sizeMap);
+    expect(notSizes).toEqual([]);
+    expect(sizes[1]).toContain('x');
+  });
+
+  test('it is a size where most records have nothing beside it: their form may be another', () => {
+    const found = sizesOf((n) => (n < 2 ? { 8: { price: 1000 }, 10: { price: 1000 } } : { 9: 1200 }), {
+      entryForm: { field: 'price' },
+      alsoForm: { field: null },
+    });
+    expect(found).toMatchObject({ notSizes: [], also: { field: null } });
+    expect(found.sizes[5]).toEqual(['9']);
+  });
+
+  test('it is a size in fewer than twenty records', () => {
+    const sizeMap = () => ({ 9: 1200, x: 'THB' });
+    expect(sizesOf(sizeMap, {}, 20)).toMatchObject({ notSizes: ['x'] });
+    expect(sizesOf(sizeMap, {}, 19)).toMatchObject({ notSizes: [] });
+  });
+});
