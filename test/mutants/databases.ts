@@ -202,7 +202,6 @@ export const DATABASES: readonly Mutant[] = [
       'WHERE EXISTS (SELECT FROM aclexplode(acl) WHERE grantee = 0)',
       'WHERE false',
     ],
-    ["rights: what views call may be nobody's", "proname IN ('believable_until'", "proname IN ('mark_due'"],
   ),
   ...faultsOf(
     'src/store/setup/migrations.ts',

@@ -80,6 +80,11 @@ export const MOMENTS: readonly Mutant[] = [
   ),
   ...faultsOf(
     MOMENT,
+    ['test/migrations/roles.pg.test.ts'],
+    ["rights: what views call may be nobody's", "proname IN ('believable_until'", "proname IN ('mark_due'"],
+  ),
+  ...faultsOf(
+    MOMENT,
     ['test/store/failover.pg.test.ts'],
     [
       'changes: a standby that is behind is another history',

@@ -1,6 +1,5 @@
 import { array, assert, asyncProperty, boolean, constantFrom, integer, nat, record } from 'fast-check';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { eachColumn } from '../../src/declared/metadata.ts';
 import { applyAnswer } from '../../src/store/answer/apply.ts';
 import { applyDelta } from '../../src/store/catalog/delta.ts';
 import { connect, type Sql } from '../../src/store/connection/db.ts';
@@ -328,23 +327,3 @@ test.each(['answer', 'delta'])(
     expect(counted).toEqual({ deadlocks: 0, confirmed: 1, seen: 1 });
   },
 );
-
-test('a first copy has the fields of metadata, and no column that a seller has added', async () => {
-  const { sql } = store;
-  await knownSkus(sql, ['A']);
-  await answerAsked(
-    sql,
-    found('A', {}, { ...eachColumn((column) => `a ${column}`), product: '{"a":{"b":1}}' }),
-  );
-  await sql`alter table catalog.products add column mine text default 'mine'`;
-  try {
-    const copied = await sql<{ field: string; value: string }[]>`
-      select field, new_value as value from catalog.changes_snapshot() where kind = 'product'`;
-    expect(Object.fromEntries(copied.map(({ field, value }) => [field, value]))).toEqual({
-      ...eachColumn((column) => `a ${column}`),
-      product: '{"a": {"b": 1}}',
-    });
-  } finally {
-    await sql`alter table catalog.products drop column mine`;
-  }
-});
