@@ -10,7 +10,7 @@ import { eventually } from '../support/eventually.ts';
 import { movePrices, positionNow, positionsAfter } from './changes.ts';
 import { OK } from './session.ts';
 
-/* A follower that runs while its database is replaced by one of before, as by a backup or a standby that was behind. */
+/* A follower that runs while its database is replaced by one of before, as by a backup or a standby that was behind, or a table is rewritten. */
 
 const WANTED: Follow = {
   do: 'follow',
@@ -218,6 +218,28 @@ test('who is set back by hand while the session is lost goes back', async () => 
   away.resolve(source.url);
   await eventually(() => seen.length === 5);
   expect(seen).toEqual([...all, ...all.slice(1)]);
+  stop.abort();
+  await ended;
+});
+
+test('who waits for a table that is rewritten meanwhile reads the changes again', async () => {
+  const { source } = await withBackup({ known: true });
+  const { begun, seen, stop, ended } = following(() => source.url);
+  await begun;
+  const altering = await source.sql.reserve();
+  await altering`begin`;
+  await altering`alter table catalog.product_history add column made int generated always as (1 + 1) stored`;
+  await movePrices(source.sql, 3);
+  await eventually(async () => {
+    const waiting = await source.sql`
+      select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'
+        and application_name like 'catalog-mirror follow%'`;
+    return waiting.length === 1;
+  });
+  await altering`commit`;
+  altering.release();
+  await Promise.race([ended, eventually(() => seen.length === 3)]);
+  expect(seen).toHaveLength(3);
   stop.abort();
   await ended;
 });

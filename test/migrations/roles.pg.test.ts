@@ -5,7 +5,7 @@ import { startEmbeddedPostgres } from '../../src/embedded/postgres.ts';
 import { connect, type Sql } from '../../src/store/connection/db.ts';
 import { closedDatabase, sqlState } from '../../src/store/connection/sql-errors.ts';
 import { countDaemons, registerInstance } from '../../src/store/setup/instance.ts';
-import { migrateDatabase } from '../../src/store/setup/migrations.ts';
+import { migrateDatabase, readRights } from '../../src/store/setup/migrations.ts';
 import { readRoles } from '../../src/store/setup/occupied.ts';
 import { FAST_SETTINGS } from '../postgres/server.ts';
 import { runProgram } from '../support/process.ts';
@@ -84,6 +84,12 @@ test('migrating again makes roles and their rights whole, in a cluster that had 
   expect(await rights(sql)).toEqual(before);
   await sql`revoke execute on function catalog.changes(bigint, integer) from catalog_reader`;
   await sql`revoke insert on catalog.watchlist from catalog_watcher`;
+  await migrateDatabase(url);
+  expect(await rights(sql)).toEqual(before);
+  // What views call as their reader: by default nobody's in a hardened cluster.
+  expect(await readRights(sql)).toMatchObject({ whole: true });
+  await sql`revoke execute on all functions in schema catalog_internal from public`;
+  expect(await readRights(sql)).toMatchObject({ whole: false });
   await migrateDatabase(url);
   expect(await rights(sql)).toEqual(before);
   await withoutRoles(sql);

@@ -23,6 +23,16 @@ export const ANSWER_SQL: readonly Mutant[] = [
     ['answer: what is not applied stays claimed', '    returnOvertaken(tx, claim, overtaken),\n', ''],
   ),
   ...faultsOf(
+    'src/store/answer/apply.ts',
+    ['test/store/doubts.pg.test.ts'],
+    [
+      'answer: prices are written before what they are judged by',
+      'const { answered, overtaken, prices, ahead, findings, drawn, boosted } = effects;',
+      'const { answered, overtaken, ahead, findings, drawn, boosted } = effects;\n' +
+        '  const prices: typeof effects.prices = [];\n  void writePrices(tx, effects.prices, at);',
+    ],
+  ),
+  ...faultsOf(
     'src/store/answer/lock.ts',
     APPLIED,
     [

@@ -98,6 +98,7 @@ export const DECIDED: Readonly<Record<string, Rights>> = {
   'function catalog_internal.refers_to_history(regclass,bigint)': {},
   'function catalog_internal.dropped_to(bigint)': {},
   'function catalog_internal.add_history_chunks(boolean,bigint)': {},
+  'function catalog_internal.refuse_written_anew(regclass[])': {},
   'function catalog_internal.read_watchlist(boolean,integer)': {},
   'function catalog_internal.watched_to_ledger(integer)': {},
   'function catalog_internal.apply_scope(text[])': {},

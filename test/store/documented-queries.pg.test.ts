@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { connect } from '../../src/store/connection/db.ts';
 import { read } from '../docs/markdown.ts';
+import { doubting, MOVED, POISON } from './doubting.ts';
 import { answerAsked, found, knownSkus, mark, useStore } from './support.ts';
 
 /* What queries of the documents answer: that they run is tested of all of them. */
@@ -37,6 +38,35 @@ test('which sizes are no longer offered: those that went, once each, and neither
     'A 8 80',
     'B 8 70',
   ]);
+});
+
+test('what a repricer waits with: the prices of SKUs that are actionable, and of a doubted one once its doubt has ended', async () => {
+  const { sql } = store;
+  const { answer, passMinutes, priced } = doubting(store);
+  const [make = '', insert = '', take = ''] = queryAfter('docs/steering.md', 'by now:').split(/(?<=;).*\n/);
+  const session = await sql.reserve();
+  const taken = async () => {
+    const rows = await session.unsafe<{ sku: string; size: string | null; price: number | null }[]>(take);
+    return rows.filter(({ size }) => size === '41' || size === null).map(Object.values);
+  };
+  try {
+    await priced('A', 'B', 'C');
+    await session.unsafe(make);
+    await answer([found('A', POISON), found('B', MOVED), { sku: 'C', kind: 'not_found' }]);
+    await session.unsafe(insert);
+    expect(await taken()).toEqual([
+      ['B', '41', 4150],
+      ['C', null, null],
+    ]);
+    expect(await taken()).toEqual([]);
+    await passMinutes(6);
+    await answer([found('A', POISON)]);
+    expect(await taken()).toEqual([['A', '41', 41_000]]);
+    expect(await session`select from waiting`).toHaveLength(0);
+  } finally {
+    await session`drop table if exists waiting`;
+    session.release();
+  }
 });
 
 /** Zones whose clocks are set at midnight at some time of the year, and others. */

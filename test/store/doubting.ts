@@ -2,10 +2,15 @@ import { type Applied, applyAnswer } from '../../src/store/answer/apply.ts';
 import { MoveCounts } from '../../src/store/answer/move-counts.ts';
 import { NO_OBSERVERS } from '../../src/store/answer/observers.ts';
 import type { SkuResult } from '../../src/store/answer/types.ts';
-import { claimAll, found, knownSkus, mark, REFRESH, type TestStore } from './support.ts';
+import type { Sql } from '../../src/store/connection/db.ts';
+import { claimDue } from '../../src/store/ledger/claim.ts';
+import type { Claim } from '../../src/store/ledger/due.ts';
+import { allDue, claimAll, found, knownSkus, LEASE_MS, mark, REFRESH, type TestStore } from './support.ts';
 
 export const USUAL = { 40: 4000, 41: 4100, 42: 4300, 43: 4200 };
 export const POISON = { ...USUAL, 41: 41_000 };
+/** As prices move. */
+export const MOVED = { ...USUAL, 41: 4150 };
 
 /** What one daemon counts; its clock stands still unless it is given. */
 export const daemon = (monotonic = () => 0) => new MoveCounts({ monotonic });
@@ -51,4 +56,32 @@ export function doubting(store: TestStore) {
   }
 
   return { answer, passMinutes, seen, priced };
+}
+
+/** Claims what is not due yet, as spare slots do. */
+export async function claimEarly(sql: Sql): Promise<Claim> {
+  const quotas = allDue(10).map((quota) => ({ ...quota, earlySeconds: 30 * 86_400 }));
+  const claim = await claimDue(sql, { quotas }, LEASE_MS);
+  if (claim === null) throw new Error('nothing is to be had early');
+  return claim;
+}
+
+/** A seller's trigger on prices that notes, of each that is written, what current_prices says of it then. */
+export async function hearPrices(sql: Sql) {
+  await sql.unsafe(`
+    create table public.heard (sku text, size text, price int, actionable boolean);
+    create function public.hear() returns trigger language plpgsql as $$
+    begin
+      insert into public.heard select sku, size, price, actionable from catalog.current_prices where sku = new.sku and size = new.size;
+      return null;
+    end $$;
+    create trigger hear after insert or update on catalog.prices for each row execute function public.hear()`);
+  return {
+    rows: async () => await sql`select sku, size, price, actionable from public.heard order by sku, size`,
+    async [Symbol.asyncDispose]() {
+      await sql.unsafe(
+        'drop trigger hear on catalog.prices; drop function public.hear; drop table public.heard',
+      );
+    },
+  };
 }

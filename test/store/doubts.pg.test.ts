@@ -6,7 +6,7 @@ import type { SkuResult } from '../../src/store/answer/types.ts';
 import { stillDue } from '../../src/store/catalog/sync-state.ts';
 import { adoptAccount } from '../../src/store/setup/account.ts';
 import { countCatalog } from '../../src/store/status/counts-reader.ts';
-import { daemon, doubting, POISON, USUAL } from './doubting.ts';
+import { claimEarly, daemon, doubting, hearPrices, MOVED, POISON, USUAL } from './doubting.ts';
 import { claimAll, found, ledger, mark, REFRESH, removeByDelta, useStore } from './support.ts';
 
 const store = useStore();
@@ -100,6 +100,22 @@ describe('numbers that are hardly prices', () => {
       expect(moves.hour()).toMatchObject({ answers: count, implausible: count });
     },
   );
+
+  test.each([
+    { what: 'of a SKU that is asked for before its time', how: 'early' },
+    { what: 'of a reported SKU', how: 'reported' },
+  ])('are judged as such for a trigger on prices, and others not, $what', async ({ how }) => {
+    const { sql } = store;
+    await priced('A', 'B');
+    await using heard = await hearPrices(sql);
+    const results = [found('A', POISON), found('B', MOVED)];
+    if (how === 'early') await applyAnswer(sql, await claimEarly(sql), results, REFRESH);
+    else await answer(results);
+    expect(await heard.rows()).toEqual([
+      { sku: 'A', size: '41', price: 41_000, actionable: false },
+      { sku: 'B', size: '41', price: 4150, actionable: true },
+    ]);
+  });
 
   test('that the seller accepts are prices at once', async () => {
     const { sql } = store;

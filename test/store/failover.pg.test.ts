@@ -3,6 +3,7 @@ import { appendFile, chmod, mkdtemp, rename, rm, writeFile } from 'node:fs/promi
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { expect, onTestFinished, test } from 'vitest';
+import { isPassing } from '../../src/client/errors.ts';
 import { startEmbeddedPostgres } from '../../src/embedded/postgres.ts';
 import { connect, type Sql, transaction } from '../../src/store/connection/db.ts';
 import { repairSequencesAtStart, writeChanges } from '../../src/store/history/changes.ts';
@@ -11,10 +12,14 @@ import { FAST_SETTINGS } from '../postgres/server.ts';
 import { roomForFiles } from '../support/room.ts';
 
 /** A server in a folder, for as long as `work` takes. */
-async function serving<T>(folder: string, work: (sql: Sql, url: string) => Promise<T>): Promise<T> {
+async function serving<T>(
+  folder: string,
+  work: (sql: Sql, url: string) => Promise<T>,
+  hotStandby = 'off',
+): Promise<T> {
   await using server = await startEmbeddedPostgres({
     dataDir: join(folder, 'pg'),
-    settings: { ...FAST_SETTINGS, wal_level: 'replica', hot_standby: 'off' },
+    settings: { ...FAST_SETTINGS, wal_level: 'replica', hot_standby: hotStandby },
   });
   const sql = connect(server.url, { max: 1 });
   try {
@@ -96,4 +101,30 @@ test('so is one that is ahead of an image of the disk that was put back under th
     const chunks = await sql`select from pg_inherits where inhparent = 'catalog.price_history'::regclass`;
     expect(chunks).toHaveLength(2);
   });
+});
+
+test('a standby that is only behind says so, and refuses a position beyond it once it is promoted', async () => {
+  const folder = await emptyFolder();
+  const [primary, standby] = [join(folder, 'primary'), join(folder, 'standby')];
+  const shared = await serving(primary, async (sql, url) => {
+    await migrateDatabase(url);
+    return await change(sql, 'a', 'b');
+  });
+  await promisify(execFile)('cp', ['-a', primary, standby]);
+  // More than a sequence is ahead of itself on disk.
+  const skus = Array.from({ length: 40 }, (_, n) => `c${n}`);
+  const beyond = await serving(primary, (sql) => change(sql, ...skus));
+  await writeFile(join(standby, 'pg/standby.signal'), '');
+  await serving(
+    standby,
+    async (sql) => {
+      const behind = await sql`select from catalog.changes(${beyond})`.catch((error: unknown) => error);
+      expect(behind).toMatchObject({ code: '40001' });
+      expect(isPassing(behind)).toBe(true);
+      expect(await after(sql, shared)).toEqual([]);
+      await sql`select pg_promote()`;
+      expect(await after(sql, beyond)).toBe('CM001');
+    },
+    'on',
+  );
 });

@@ -1,8 +1,9 @@
 import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
-import { repairSequences } from '../../src/store/history/changes.ts';
+import { repairSequences, writeChanges } from '../../src/store/history/changes.ts';
 import { prepareHistory, pruneHistory } from '../../src/store/history/retention.ts';
 import { movePrices, positionNow, positionsAfter } from '../follow/changes.ts';
-import { useStore } from './support.ts';
+import { eventually } from '../support/eventually.ts';
+import { answerAsked, found, knownSkus, useStore } from './support.ts';
 
 /* What people do to the history by hand. */
 
@@ -34,6 +35,7 @@ const detach = async (n: number) => {
   await store.sql.unsafe(`alter table catalog.price_history detach partition ${chunk(n)}`);
   onTestFinished(async () => void (await drop(n)));
 };
+const empty = (n: number) => store.sql.unsafe(`truncate ${chunk(n)}`);
 const oldest = async () => {
   const [row] = await store.sql<[{ at: string }]>`select catalog.changes_oldest() as at`;
   return BigInt(row.at);
@@ -46,6 +48,9 @@ describe('a reader who has not read all of a chunk that somebody takes away is t
     { what: 'dropped between others', take: drop, n: 1 },
     { what: 'detached between others', take: detach, n: 1 },
     { what: 'dropped while it is being written', take: drop, n: 2 },
+    { what: 'emptied', take: empty, n: 0 },
+    { what: 'emptied between others', take: empty, n: 1 },
+    { what: 'emptied while it is being written', take: empty, n: 2 },
   ])('$what', async ({ take, n }) => {
     const { sql } = store;
     const before = after[0]! - 1n;
@@ -68,6 +73,30 @@ test('a chunk that is detached while it is being written is attached again, with
   await movePrices(sql, 1);
   const newest = Number(after[2]);
   expect(await positionsAfter(sql, after[1]!)).toEqual([newest, newest + 1]);
+});
+
+test('prices of the time of a chunk that is emptied are not known, however it is emptied', async () => {
+  const { sql } = store;
+  const isKnown = async () => {
+    const [row] = await sql<[{ is: boolean }]>`select catalog_internal.history_known_from() <= now() as is`;
+    return row.is;
+  };
+  await sql`update catalog_internal.history_milestones set at = at - interval '2 days'`;
+  expect(await isKnown()).toBe(true);
+  await sql.begin(async (tx) => {
+    await tx`set local session_replication_role = replica`;
+    await tx.unsafe(`truncate ${chunk(2)}`);
+  });
+  expect(await isKnown()).toBe(false);
+  await expect(positionsAfter(sql, after[2]! - 1n)).rejects.toMatchObject(LOST);
+});
+
+test('emptying a chunk that was detached before takes nothing from anybody', async () => {
+  await detach(0);
+  const from = await oldest();
+  await empty(0);
+  expect(await oldest()).toBe(from);
+  expect(await positionsAfter(store.sql, from)).toEqual(after.slice(1).map(Number));
 });
 
 test('positions from before a TRUNCATE are refused also when retention has dropped what is older', async () => {
@@ -110,6 +139,60 @@ test.each(['catalog.price_history', 'catalog.product_history', 'catalog_internal
     expect(row.known).toBe(false);
   },
 );
+
+describe('who waits for a table that is being rewritten reads it another time, and none of it as empty', () => {
+  /** What a reader gets that waits for the table: how many rows, or the error's code. */
+  async function readBehind(table: string, reading: (session: typeof store.sql) => Promise<unknown[]>) {
+    const { sql } = store;
+    const [altering, reader] = [await sql.reserve(), await sql.reserve()];
+    onTestFinished(async () => {
+      await altering`rollback`;
+      altering.release();
+      reader.release();
+      await sql.unsafe(`alter table ${table} drop column if exists made`);
+    });
+    const [{ pid }] = await reader<[{ pid: number }]>`select pg_backend_pid() as pid`;
+    await altering`begin`;
+    await altering.unsafe(`alter table ${table} add column made int generated always as (1 + 1) stored`);
+    const read = reading(reader).then(
+      (rows) => rows.length,
+      (error: { code: string }) => error.code,
+    );
+    await eventually(async () => {
+      const rows = await sql`select from pg_stat_activity where pid = ${pid} and wait_event_type = 'Lock'`;
+      return rows.length === 1;
+    });
+    await altering`commit`;
+    return await read;
+  }
+
+  test.each(['catalog.price_history', 'catalog.product_history', 'catalog_internal.change_batches'])(
+    'the changes: %s',
+    async (table) => {
+      const { sql } = store;
+      const from = after[2]!;
+      await movePrices(sql, 1);
+      const fields = [{ sku: 'A', field: 'brand', oldValue: 'a', newValue: 'b' } as const];
+      const states = [{ sku: 'A', oldState: 'pending', newState: 'priced' }];
+      await sql.begin((tx) => writeChanges(tx, { moves: [], fields }, null));
+      await sql.begin((tx) => writeChanges(tx, { moves: [], fields: [], states }, null));
+      expect(
+        await readBehind(table, (session) => session`select from catalog.changes(${String(from)})`.execute()),
+      ).toBe('40001');
+      expect(await positionsAfter(sql, from)).toHaveLength(3);
+    },
+  );
+
+  test.each(['catalog.skus', 'catalog.products', 'catalog.prices'])('a first copy: %s', async (table) => {
+    const { sql } = store;
+    await knownSkus(sql, ['A']);
+    await answerAsked(sql, found('A', { 9: 100 }, { brand: 'b' }));
+    const snapshot = (session: typeof sql) => session`select from catalog.changes_snapshot()`.execute();
+    const whole = (await snapshot(sql)).length;
+    expect(await readBehind(table, snapshot)).toBe('40001');
+    expect(await snapshot(sql)).toHaveLength(whole);
+  });
+});
 
 describe('a transaction that has begun before the history is taken away', () => {
   test.each([

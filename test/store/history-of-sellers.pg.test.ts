@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
+import { eachColumn } from '../../src/declared/metadata.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { connect, type Sql } from '../../src/store/connection/db.ts';
 import { prepareHistory, pruneHistory } from '../../src/store/history/retention.ts';
@@ -7,9 +8,9 @@ import type { SyncContext } from '../../src/sync/context.ts';
 import { maintain, newMemory } from '../../src/sync/maintenance.ts';
 import { movePrices } from '../follow/changes.ts';
 import { settingsWith } from '../support/settings.ts';
-import { useStore, watchedForHours } from './support.ts';
+import { answerAsked, found, knownSkus, useStore, watchedForHours } from './support.ts';
 
-/* What sellers put upon the history: foreign keys to its rows, views, checks and columns of their own. */
+/* What sellers put upon the history and its first copy: foreign keys to its rows, views, checks and columns of their own. */
 
 const store = useStore();
 const DAY = 86_400_000;
@@ -236,4 +237,23 @@ test.each([
   await enter(first + 3n);
   await movePrices(sql, 1);
   expect(await chunks()).toEqual(expect.arrayContaining([3, 4]));
+});
+
+test('a first copy has the fields of metadata, and no column that a seller has added', async () => {
+  const { sql } = store;
+  await knownSkus(sql, ['A']);
+  await answerAsked(
+    sql,
+    found('A', {}, { ...eachColumn((column) => `a ${column}`), product: '{"a":{"b":1}}' }),
+  );
+  await made(
+    "alter table catalog.products add column mine text default 'mine'",
+    'alter table catalog.products drop column mine',
+  );
+  const copied = await sql<{ field: string; value: string }[]>`
+      select field, new_value as value from catalog.changes_snapshot() where kind = 'product'`;
+  expect(Object.fromEntries(copied.map(({ field, value }) => [field, value]))).toEqual({
+    ...eachColumn((column) => `a ${column}`),
+    product: '{"a": {"b": 1}}',
+  });
 });

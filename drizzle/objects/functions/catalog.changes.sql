@@ -68,6 +68,9 @@ BEGIN
   IF after < oldest THEN
     RAISE EXCEPTION 'the changes after position % are no longer kept: the oldest position to go on from is %', after, oldest
       USING ERRCODE = 'CM001', HINT = 'Read the mirror afresh with catalog.changes_snapshot(), and follow from its position.';
+  ELSIF after > drawn AND pg_is_in_recovery() THEN
+    RAISE EXCEPTION 'position % is not here yet: the newest that this standby has received is %', after, drawn
+      USING ERRCODE = 'serialization_failure', HINT = 'Try again once the standby has come so far, or ask the primary.';
   ELSIF after > drawn THEN
     RAISE EXCEPTION 'position % is of another history: the newest of this one is %', after, drawn
       USING ERRCODE = 'CM001', HINT = 'The database was restored or made anew. Read the mirror afresh with catalog.changes_snapshot(), and follow from its position.';
@@ -75,6 +78,7 @@ BEGIN
     RAISE EXCEPTION 'position % is of another history: this database was restored from a state before it, or its server was replaced', after
       USING ERRCODE = 'CM001', HINT = 'Read the mirror afresh with catalog.changes_snapshot(), and follow from its position.';
   END IF;
+  PERFORM catalog_internal.refuse_written_anew('{catalog.price_history,catalog.product_history,catalog_internal.change_batches}');
 END
 $$;
 

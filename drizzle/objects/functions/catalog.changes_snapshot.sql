@@ -20,9 +20,11 @@ BEGIN
       FROM piece p CROSS JOIN LATERAL (VALUES ('state', p.state), ('price_source', p.price_source), ('in_manifest', p.in_manifest::text)) f(field, new_value)
       WHERE f.new_value IS NOT NULL
       UNION ALL
-      SELECT 'product', p.sku, NULL, NULL, NULL, f.key, NULL, f.value, false, d.changed_at
+      SELECT 'product', p.sku, NULL, NULL, NULL, f.field, NULL, f.value, false, d.changed_at
       FROM piece p JOIN catalog.products d ON d.sku = p.sku
-      CROSS JOIN LATERAL jsonb_each_text(to_jsonb(d) - '{sku,refreshed_at,changed_at}'::text[]) f
+      -- By name: a seller may have added columns.
+      CROSS JOIN LATERAL (VALUES ('name', d.name), ('model', d.model), ('brand', d.brand), ('gender_size', d.gender_size), ('size_type', d.size_type),
+        ('category', d.category), ('size_map_size_type', d.size_map_size_type), ('product', d.product::text)) f(field, value)
       WHERE f.value IS NOT NULL
       UNION ALL
       SELECT 'price', p.sku, d.size, NULL, d.price, NULL, NULL, NULL, false, d.changed_at
@@ -31,6 +33,7 @@ BEGIN
     ) c(kind, sku, size, old_price, new_price, field, old_value, new_value, meaning_changed, observed_at)
     -- The object last: a column keeps its value where the member of its name is no text any longer.
     ORDER BY c.sku, c.kind = 'price', c.kind = 'product', c.field = 'product', c.field DESC, c.size;
+  PERFORM catalog_internal.refuse_written_anew('{catalog.skus,catalog.products,catalog.prices}');
 END
 $$;
 

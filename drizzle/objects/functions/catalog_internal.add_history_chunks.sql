@@ -33,6 +33,10 @@ BEGIN
       IF attached IS NULL THEN
         EXECUTE format('CREATE TABLE catalog_internal.%I (LIKE catalog.price_history INCLUDING DEFAULTS INCLUDING CONSTRAINTS INCLUDING GENERATED)', called);
       END IF;
+      EXECUTE format('CREATE OR REPLACE TRIGGER history_is_emptied AFTER TRUNCATE ON catalog_internal.%I
+        FOR EACH STATEMENT EXECUTE FUNCTION catalog_internal.history_is_emptied()', called);
+      -- Also where it is emptied as a replica does (session_replication_role).
+      EXECUTE format('ALTER TABLE catalog_internal.%I ENABLE ALWAYS TRIGGER history_is_emptied', called);
       EXECUTE format('ALTER TABLE catalog.price_history ATTACH PARTITION catalog_internal.%I FOR VALUES FROM (%s) TO (%s)',
         called, chunk * 5000000, (chunk + 1) * 5000000);
       IF attached IS NULL AND chunk * 5000000 <= newest AND EXISTS (SELECT FROM catalog_internal.history_chunks WHERE number = chunk) THEN

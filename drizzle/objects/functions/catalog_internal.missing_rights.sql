@@ -1,6 +1,7 @@
 -- Statements that give catalog_reader and catalog_watcher what they are to have and lack: what a dump gave to
 -- roles that were not there when it was loaded is gone, and with it that nobody else may call the functions:
--- both are one command. Of a role that is not there nothing is said.
+-- both are one command. Of a role that is not there nothing is said. And what views call as their reader everybody
+-- is to have, whatever is by default given to nobody in this cluster.
 CREATE OR REPLACE FUNCTION catalog_internal.missing_rights() RETURNS SETOF text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
   WITH roles AS (
@@ -25,6 +26,11 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
   UNION ALL
   SELECT format('GRANT EXECUTE ON ROUTINE %s TO %I', oid::regprocedure, role) FROM roles JOIN functions USING (role)
   WHERE NOT EXISTS (SELECT FROM aclexplode(acl) WHERE grantee = to_regrole(role))
+  UNION ALL
+  SELECT format('GRANT EXECUTE ON ROUTINE %s TO PUBLIC', oid::regprocedure) FROM pg_proc
+  WHERE pronamespace = 'catalog_internal'::regnamespace AND proname IN ('believable_until', 'catalog_state', 'cohort_of', 'is_waiting', 'lane_names',
+      'last_day', 'moment', 'p_right', 'pause_holds', 'present_ceiling', 'price_beliefs', 'promise_capacity', 'seconds_ahead', 'trust_terms')
+    AND NOT EXISTS (SELECT FROM aclexplode(coalesce(proacl, acldefault('f', proowner))) WHERE grantee = 0)
   UNION ALL
   SELECT format('ALTER DEFAULT PRIVILEGES IN SCHEMA catalog GRANT SELECT ON TABLES TO %I', role) FROM roles
   WHERE role = 'catalog_reader' AND NOT EXISTS (

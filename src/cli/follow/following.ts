@@ -4,7 +4,7 @@ import { type End, follow, type Following } from '../../follow/follower.ts';
 import { connectAlone, type LoneClient } from '../../store/connection/db.ts';
 import { isLockNotAvailable } from '../../store/connection/locks.ts';
 import { DEATH_NOTICED_WITHIN_MS } from '../../store/connection/own-session.ts';
-import { isConnectionLost, storeFailure } from '../../store/connection/sql-errors.ts';
+import { isConflict, isConnectionLost, storeFailure } from '../../store/connection/sql-errors.ts';
 import { checkNotSetBack, newestOf } from '../../store/history/feed.ts';
 import { NameHeld } from '../../store/history/follower-name.ts';
 import {
@@ -78,6 +78,7 @@ function mayPass(error: unknown, { client, ended }: Session): boolean {
     ended ||
     isConnectionLost(error) ||
     storeFailure(error) !== null ||
+    isConflict(error) ||
     isLockNotAvailable(error)
   );
 }

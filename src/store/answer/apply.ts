@@ -169,7 +169,6 @@ async function writeEffects(
 ): Promise<void> {
   const { answered, overtaken, prices, ahead, findings, drawn, boosted } = effects;
   await allSent([
-    writePrices(tx, prices, at),
     writeDoubts(tx, effects.judged, at),
     writeProducts(tx, answered, effects, at),
     writeStates(tx, effects, at),
@@ -182,6 +181,8 @@ async function writeEffects(
     returnOvertaken(tx, claim, overtaken),
     postpone(tx, claim, results),
     scoped ? sortByScope(tx, answered) : null,
+    // After all that prices are judged by: a trigger of the seller's on catalog.prices reads whether to act on them.
+    writePrices(tx, prices, at),
     auditRefreshes(tx, findings, at),
     writeChanges(tx, effects, at),
     doubtIfBegun(tx, effects.undoubted, at),
