@@ -8,6 +8,7 @@ import {
   type EntryForm,
   formOf,
   formOfRecord,
+  formsHere,
   otherFormOf,
   readSizeEntry,
   type SizeEntry,
@@ -129,16 +130,26 @@ function readMetadata(
   });
 }
 
+/** The forms by which the records of an answer are read, and the one that its entries have (`found`). */
+function formsOf(
+  records: readonly (readonly unknown[])[],
+  { priceFields, entryForm = null, alsoForm = null }: WireNames,
+): Readonly<Record<'form' | 'also' | 'found', EntryForm | null>> {
+  const { held, also } = formsHere(records, priceFields, entryForm, alsoForm);
+  const found = formOf(records.flat(), priceFields, held);
+  return { form: held ?? found, also, found };
+}
+
 /**
  * A lowest-price record (partner rules 2.4, 7.3): the body of the single lookup and each value of a bulk answer.
  * Without code 0000 or without a `size_map` object it is unreadable: neither says that a SKU has no prices, while an
  * empty `size_map` does (partner rule 4.2.4). So it is where no entry has a price and some cannot be read: entries in
- * another form than before are no withdrawal. Never throws. `form`: of the entries of the answer that it is a part of.
+ * another form than before are no withdrawal. Never throws. `forms`: of the entries of the answer that it is a part of.
  */
 export function readRecord(
   body: unknown,
   names: WireNames,
-  form = names.entryForm ?? formOf(entriesOf(body), names.priceFields),
+  forms = formsOf([entriesOf(body)], names),
 ): LowestRecord | UnreadableRecord {
   const parsed = recordSchema.safeParse(body);
   if (!parsed.success) return { unreadable: 'the record is not an object' };
@@ -146,7 +157,7 @@ export function readRecord(
   const sizeMap = Array.isArray(given) && given.length === 0 ? {} : given;
   if (code !== '0000') return { unreadable: 'code is not 0000' };
   if (!isObject(sizeMap)) return { unreadable: 'size_map is not an object' };
-  const formHere = formOfRecord(entriesOf(body), form, names.alsoForm ?? null);
+  const form = formOfRecord(entriesOf(body), forms.form, forms.also);
   const sizes = new Map<string, SizeEntry>();
   if (Object.keys(sizeMap).length > MAX_SIZES) return { unreadable: `more than ${MAX_SIZES} sizes` };
   for (const [size, raw] of Object.entries(sizeMap)) {
@@ -154,7 +165,7 @@ export function readRecord(
     if (!isReadableSize(size)) return { unreadable: 'a size key is too long or not storable' };
     const entry = toStorableJson(raw);
     if (entry === undefined) return { unreadable: 'a size_map entry is nested too deep' };
-    sizes.set(size, readSizeEntry(entry, formHere));
+    sizes.set(size, readSizeEntry(entry, form));
   }
   const entries = [...sizes.values()];
   if (entries.some(({ unreadable }) => unreadable) && entries.every(({ price }) => price === null))
@@ -190,9 +201,9 @@ export function readBulk(body: unknown, names: WireNames): Reading<BulkAnswer> {
   const results = new Map<string, LowestRecord | UnreadableRecord>();
   const records = Object.entries(emptyResults ? {} : rawResults);
   const entries = records.map(([, record]) => entriesOf(record));
-  const form = formOf(entries.flat(), names.priceFields, names.entryForm);
+  const forms = formsOf(entries, names);
   for (const [sku, record] of records) {
-    if (isReadableSku(sku)) results.set(sku, readRecord(record, names, names.entryForm ?? form));
+    if (isReadableSku(sku)) results.set(sku, readRecord(record, names, forms));
   }
   const lists: string[][] = [];
   for (const [name, part] of Object.entries({ not_found, deferred, errors })) {
@@ -209,8 +220,8 @@ export function readBulk(body: unknown, names: WireNames): Reading<BulkAnswer> {
       deferred: deferredSkus,
       errors: errorSkus,
       requested: readCount(requested),
-      form,
-      also: otherFormOf(entries, names.priceFields, form, names.alsoForm),
+      form: forms.found,
+      also: otherFormOf(entries, names.priceFields, forms.found, forms.also),
     },
   };
 }
