@@ -23,8 +23,8 @@ export const deltaRequest = (since: string): ApiRequest => ({
 });
 
 /**
- * What SKUs cost now (partner rule 4.1.bulk): lists of them by the names under which they are sent. fromEntries makes an
- * own key of any name, `__proto__` included.
+ * What SKUs cost now (partner rule 4.1.bulk): lists of them by the names under which they are sent. fromEntries makes
+ * an own key of any name, `__proto__` included.
  */
 export const bulkRequest = (
   lists: ReadonlyMap<string, readonly string[]>,
