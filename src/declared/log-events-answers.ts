@@ -29,10 +29,11 @@ export const ANSWERS = {
   ),
   'mass-move.began': line(
     'warn',
-    'prices move implausibly in masses (`kind`): none that moved is actionable before a second answer says the same',
+    'prices move implausibly in masses (`kind`): none that moved is actionable before a second answer says the same; ' +
+      '`factor-of-some`: only those of SKUs that have moved by `factor` wait',
     ['kind', 'answers', 'implausible', 'move', 'factor', 'skus'],
     'look at some of them with `catalog-mirror show SKU`; if the market has moved, nothing, or `catalog-mirror ' +
-      'refresh --accept` to skip the second answers; else tell the partner. With `factor` nearly all have moved by it ' +
+      'refresh --accept` to skip the second answers; else tell the partner. With `factor` many have moved by it ' +
       '(natural logarithm), as after a change of unit or currency: second answers end nothing, `refresh --accept` does',
   ),
   'mass-move.ended': line('info', 'prices move as usual again', ['lastedSeconds']),

@@ -55,6 +55,16 @@ export function heldAlso(known: FormMemory, priceFields: readonly string[]): Ent
   return answers >= ALIKE && isAmong(form, priceFields) ? form : null;
 }
 
+/** Both, as an answer is to be read by them. */
+function heldForms(known: FormMemory, priceFields: readonly string[]) {
+  const shown = (form: EntryForm | null, missingSince: number | null | undefined) =>
+    form === null || (missingSince ?? null) === null ? form : { ...form, isMissing: true };
+  return {
+    held: shown(heldForm(known, priceFields), known.missingSince),
+    also: shown(heldAlso(known, priceFields), known.also?.missingSince),
+  };
+}
+
 const isAmong = ({ field }: EntryForm, priceFields: readonly string[]): boolean =>
   field === null || priceFields.includes(field);
 
@@ -151,9 +161,9 @@ function ownKeeper(): FormKeeper {
 
 /**
  * Holds the form by which the entries of size_map are read, so that a new member of theirs does not become the price:
- * a count, or what a shop once charged. Where all entries have changed, the old form is held for an hour, in which
- * their records are unreadable; then that of most entries takes its place. Records of another form beside it (live
- * SKUs, say) are read as soon as a few answers have had both.
+ * a count, or what a shop once charged. Where all entries have changed, or have null in the old field and their prices
+ * in another, the old form is held for an hour, in which their records are unreadable; then that of most entries takes
+ * its place. Records of another form beside it (live SKUs, say) are read as soon as a few answers have had both.
  */
 export class EntryForms {
   readonly #priceFields: readonly string[];
@@ -168,11 +178,11 @@ export class EntryForms {
   }
 
   get held(): EntryForm | null {
-    return heldForm(this.#keeper.known(), this.#priceFields);
+    return heldForms(this.#keeper.known(), this.#priceFields).held;
   }
 
   get also(): EntryForm | null {
-    return heldAlso(this.#keeper.known(), this.#priceFields);
+    return heldForms(this.#keeper.known(), this.#priceFields).also;
   }
 
   /**
@@ -185,7 +195,8 @@ export class EntryForms {
   ): Promise<{ readonly answer: Answer; readonly news: FormNews | null }> {
     for (let reads = 1; reads < READS; reads += 1) {
       const known = this.#keeper.known();
-      const answer = by(heldForm(known, this.#priceFields), heldAlso(known, this.#priceFields));
+      const { held, also } = heldForms(known, this.#priceFields);
+      const answer = by(held, also);
       const { memory, news } = noteForm(known, answer, this.#priceFields, this.#now());
       if (memory === known) return { answer, news };
       const kept = await this.#keeper.replace(known, memory).catch(() => null);

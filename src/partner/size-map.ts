@@ -34,6 +34,10 @@ const isPrice = (amount: number | undefined): amount is number =>
 /** Where entries carry their price: an object's member `field`, or null where the entry itself is the number. */
 export interface EntryForm {
   readonly field: string | null;
+  /** No entry of the last answers had a price in it any longer. */
+  readonly isMissing?: boolean;
+  /** Entries still have it, but their prices are elsewhere: that it is null says nothing of an offer. */
+  readonly isEmptied?: boolean;
 }
 
 /** The number that an entry has in this form, whatever it counts; undefined where there is none. */
@@ -43,14 +47,51 @@ export function readAmount(entry: unknown, { field }: EntryForm): number | undef
 }
 
 /** Whether an entry is of this form, with a number or without. */
-const isOfForm = (entry: unknown, { field }: EntryForm): boolean =>
-  isObject(entry) ? field !== null && Object.hasOwn(entry, field) : field === null && !isBlank(entry);
+const isOfForm = (entry: unknown, { field, isEmptied = false }: EntryForm): boolean =>
+  isObject(entry)
+    ? field !== null && !isEmptied && Object.hasOwn(entry, field)
+    : field === null && !isBlank(entry);
+
+const hasPrice = (entries: readonly unknown[], form: EntryForm): boolean =>
+  entries.some((entry) => isPrice(readAmount(entry, form)));
+
+/** Records of an answer from which on it shows that a field is emptied; of fewer all sizes may be sold. */
+const EMPTIED_RECORDS = 20;
+
+/**
+ * The form of earlier answers, and the one beside it, as an answer's records have them: a field is emptied where none
+ * has a price in it, and most have one in another field; one that is missing already, where none has.
+ */
+export function formsHere(
+  records: readonly (readonly unknown[])[],
+  priceFields: readonly string[],
+  held: EntryForm | null,
+  also: EntryForm | null,
+): { readonly held: EntryForm | null; readonly also: EntryForm | null } {
+  const rest = records.filter((entries) => held === null || !entries.some((entry) => isOfForm(entry, held)));
+  return { held: formHere(records, priceFields, held), also: formHere(rest, priceFields, also) };
+}
+
+function formHere(
+  records: readonly (readonly unknown[])[],
+  priceFields: readonly string[],
+  known: EntryForm | null,
+): EntryForm | null {
+  const filled = records.filter((entries) => entries.length > 0);
+  if (known === null || known.field === null || hasPrice(filled.flat(), known)) return known;
+  const others = priceFields.filter((field) => field !== known.field);
+  const isElsewhere = others.some(
+    (field) => filled.filter((entries) => hasPrice(entries, { field })).length * 2 > filled.length,
+  );
+  const isEmptied = known.isMissing === true || (filled.length >= EMPTIED_RECORDS && isElsewhere);
+  return isEmptied ? { ...known, isEmptied } : known;
+}
 
 /**
  * The form that the entries of one answer have. In: the entries, the fields that may hold the price, and the form of
  * earlier answers, which it is while any entry has it. Else it is the one that most entries have a price in; of
  * several such fields the first, and of a field and bare numbers the field; where there is no price at all, the first
- * that is there. Null where there is none.
+ * that is there. Null where there is none, or none but one that is emptied.
  */
 export function formOf(
   entries: readonly unknown[],
@@ -62,6 +103,7 @@ export function formOf(
   const priced = forms.map((form) => entries.filter((entry) => isPrice(readAmount(entry, form))).length);
   const most = Math.max(...priced);
   if (most > 0) return forms[priced.indexOf(most)] ?? null;
+  if (known?.isEmptied === true) return null;
   return forms.find((form) => form.field !== null && entries.some((entry) => isOfForm(entry, form))) ?? null;
 }
 
@@ -79,7 +121,7 @@ export function otherFormOf(
   if (form === null) return null;
   const rest = records.filter((entries) => !entries.some((entry) => isOfForm(entry, form))).flat();
   const other = formOf(rest, form.field === null ? priceFields : [], known);
-  return other !== null && rest.some((entry) => isPrice(readAmount(entry, other))) ? other : null;
+  return other !== null && hasPrice(rest, other) ? other : null;
 }
 
 /** The form of a record's entries: `also` where some have that and none has `form`. */
@@ -101,7 +143,7 @@ function isBlank(value: unknown): boolean {
 
 /** Whether an entry says that there is no offer: it is blank, or its price is. */
 function isWithoutOffer(entry: unknown, form: EntryForm | null): boolean {
-  const field = form?.field ?? null;
+  const field = form?.isEmptied === true ? null : (form?.field ?? null);
   return isObject(entry) && field !== null && Object.hasOwn(entry, field)
     ? isBlank(entry[field])
     : isBlank(entry);

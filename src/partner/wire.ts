@@ -10,6 +10,7 @@ import {
   type EntryForm,
   formOf,
   formOfRecord,
+  formsHere,
   otherFormOf,
   readSizeEntry,
   type SizeEntry,
@@ -113,16 +114,26 @@ function readMetadata(
   });
 }
 
+/** The forms by which the records of an answer are read, and the one that its entries have (`found`). */
+function formsOf(
+  records: readonly (readonly unknown[])[],
+  { priceFields, entryForm = null, alsoForm = null }: WireNames,
+): Readonly<Record<'form' | 'also' | 'found', EntryForm | null>> {
+  const { held, also } = formsHere(records, priceFields, entryForm, alsoForm);
+  const found = formOf(records.flat(), priceFields, held);
+  return { form: held ?? found, also, found };
+}
+
 /**
  * A lowest-price record (partner rules 2.4, 7.3): the body of the single lookup and each value of a bulk answer.
  * Without code 0000 or without a `size_map` object it is unreadable: neither says that a SKU has no prices, while an
  * empty `size_map` does (partner rule 4.2.4). So it is where no entry has a price and some cannot be read: entries in
- * another form than before are no withdrawal. Never throws. `form`: of the entries of the answer that it is a part of.
+ * another form than before are no withdrawal. Never throws. `forms`: of the entries of the answer that it is a part of.
  */
 export function readRecord(
   body: unknown,
   names: WireNames,
-  form = names.entryForm ?? formOf(entriesOf(body, names.notSizes), names.priceFields),
+  forms = formsOf([entriesOf(body, names.notSizes)], names),
 ): LowestRecord | UnreadableRecord {
   const parsed = recordSchema.safeParse(body);
   if (!parsed.success) return { unreadable: 'the record is not an object' };
@@ -131,7 +142,7 @@ export function readRecord(
   if (code !== '0000') return { unreadable: 'code is not 0000' };
   if (!isObject(sizeMap)) return { unreadable: 'size_map is not an object' };
   const { notSizes = NOT_SIZES } = names;
-  const formHere = formOfRecord(entriesOf(body, notSizes), form, names.alsoForm ?? null);
+  const form = formOfRecord(entriesOf(body, notSizes), forms.form, forms.also);
   const sizes = new Map<string, SizeEntry>();
   if (Object.keys(sizeMap).length > MAX_SIZES) return { unreadable: `more than ${MAX_SIZES} sizes` };
   for (const [size, raw] of Object.entries(sizeMap)) {
@@ -139,7 +150,7 @@ export function readRecord(
     if (!isReadableSize(size)) return { unreadable: 'a size key is too long or not storable' };
     const entry = toStorableJson(raw);
     if (entry === undefined) return { unreadable: 'a size_map entry is nested too deep' };
-    sizes.set(size, readSizeEntry(entry, formHere));
+    sizes.set(size, readSizeEntry(entry, form));
   }
   const entries = [...sizes.values()];
   if (entries.some(({ unreadable }) => unreadable) && entries.every(({ price }) => price === null))
@@ -192,14 +203,14 @@ export function readBulk(body: unknown, names: WireNames): Reading<BulkAnswer> {
   const results = new Map<string, LowestRecord | UnreadableRecord>();
   const records = Object.entries(emptyResults ? {} : rawResults);
   const all = records.map(([, record]) => entriesOf(record));
-  const flat = all.flat();
-  const form = formOf(flat, names.priceFields, names.entryForm);
-  const more = foundNoSizes(records, flat, form);
+  const formsOfAll = formsOf(all, names);
+  const more = foundNoSizes(records, all.flat(), formsOfAll.found);
   const by = more.length === 0 ? names : { ...names, notSizes: new Set([...NOT_SIZES, ...more]) };
   const entries = more.length === 0 ? all : records.map(([, record]) => entriesOf(record, by.notSizes));
+  const forms = more.length === 0 ? formsOfAll : formsOf(entries, names);
   for (const [sku, record] of records) {
     if (!isReadableSku(sku)) continue;
-    const read = readRecord(record, by, names.entryForm ?? form);
+    const read = readRecord(record, by, forms);
     results.set(sku, 'unreadable' in read && isPlaceholder(record) ? { ...read, isPlaceholder: true } : read);
   }
   const lists: string[][] = [];
@@ -217,8 +228,8 @@ export function readBulk(body: unknown, names: WireNames): Reading<BulkAnswer> {
       deferred: deferredSkus,
       errors: errorSkus,
       requested: readCount(requested),
-      form,
-      also: otherFormOf(entries, names.priceFields, form, names.alsoForm),
+      form: forms.found,
+      also: otherFormOf(entries, names.priceFields, forms.found, forms.also),
       ...(more.length > 0 && { notSizes: more }),
     },
   };

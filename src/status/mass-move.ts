@@ -13,10 +13,12 @@ export function massMoveReasons({
   const { since, kind } = massMove;
   const shown = shownOf(massMove);
   const age = formatAge(Math.max(0, (now.getTime() - since.getTime()) / 1000));
+  const what = kind === 'factor-of-some' ? 'prices of some SKUs have' : 'prices have';
+  const many = kind === 'factor-of-some' ? 'by one factor' : 'in masses';
   return [
     degraded(
       'mass-move',
-      `prices have moved implausibly in masses for ${age} (${shown}); ${count(implausible + massMoved)} SKUs ` +
+      `${what} moved implausibly ${many} for ${age} (${shown}); ${count(implausible + massMoved)} SKUs ` +
         `wait for ${isFault(kind) ? 'your word' : 'a second answer'}${last === null ? '' : `, last ${last}`}`,
       'if the market did move, run `catalog-mirror refresh --accept`; else tell the partner',
     ),
@@ -44,9 +46,11 @@ function shownOf({ kind, answers, implausible, move, factor }: MassMove): string
   if (kind === 'lost') return `${odd} SKUs that were asked within an hour have lost all their prices`;
   if (kind === 'far')
     return `half of the prices that moved within an hour did so by ${count(Math.round(100 * Math.expm1(move ?? 0)))} % or more`;
+  if (kind === 'factor-of-some')
+    return `several SKUs among the ${odd} answers are ${times(factor ?? 0)} what they were; no others wait`;
   const shown = `${odd} answers within an hour were hardly prices`;
   if (kind === 'one-price') return `${shown}, most of them one price for all sizes`;
-  return factor === null ? shown : `${shown}, nearly all ${times(factor)} what they were`;
+  return factor === null ? shown : `${shown}, many of them ${times(factor)} what they were`;
 }
 
 /** A factor (natural logarithm) as one says it: 100 times, 1/100 of. */

@@ -13,6 +13,7 @@ import { DATABASES } from './databases.ts';
 import { DECISIONS } from './decisions.ts';
 import { ENTRIES } from './entries.ts';
 import { ENVIRONMENT } from './environment.ts';
+import { FAULTS_OF_SOME } from './faults-of-some.ts';
 import { FOLLOWERS } from './followers.ts';
 import { HINTS } from './hints.ts';
 import { HISTORY } from './history.ts';
@@ -82,6 +83,7 @@ export const LISTS: Readonly<Record<string, readonly Mutant[]>> = {
   readings: READINGS,
   'manifest-answers': MANIFEST_ANSWERS,
   'mass-moves': MASS_MOVES,
+  'faults-of-some': FAULTS_OF_SOME,
   judgements: JUDGEMENTS,
   scheduling: SCHEDULING,
   inputs: INPUTS,

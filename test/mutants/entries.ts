@@ -4,6 +4,7 @@ const WIRE = [
   'test/partner/size-map.test.ts',
   'test/partner/wire.test.ts',
   'test/partner/entry-forms.test.ts',
+  'test/partner/emptied-field.test.ts',
   'test/partner/corners.test.ts',
 ];
 
@@ -30,8 +31,8 @@ export const ENTRIES: readonly Mutant[] = [
     ],
     [
       'forms: records of another form are read before answers have agreed',
-      'answers >= ALIKE && isAmong(form, priceFields) ? form : null;\n}\n\nconst',
-      'answers >= 1 && isAmong(form, priceFields) ? form : null;\n}\n\nconst',
+      'answers >= ALIKE && isAmong(form, priceFields) ? form : null;\n}\n\n/** Both',
+      'answers >= 1 && isAmong(form, priceFields) ? form : null;\n}\n\n/** Both',
     ],
     [
       'forms: an answer of the other form alone is a change of form',
@@ -147,6 +148,26 @@ export const ENTRIES: readonly Mutant[] = [
       'wire: any field of an entry may be its price',
       'if (known !== null && entries.some((entry) => isOfForm(entry, known))) return known;',
       '',
+    ],
+    [
+      'forms: a field that is emptied says that all is sold out',
+      'return isEmptied ? { ...known, isEmptied } : known;',
+      'return known;',
+    ],
+    [
+      'forms: a few records show that a field is emptied',
+      'filled.length >= EMPTIED_RECORDS && isElsewhere',
+      'isElsewhere',
+    ],
+    [
+      'forms: a field is emptied where nothing has taken its place',
+      'filled.length >= EMPTIED_RECORDS && isElsewhere',
+      'filled.length >= EMPTIED_RECORDS',
+    ],
+    [
+      'forms: null in a field that is missing is one that is there again',
+      'known.isMissing === true || (',
+      'false || (',
     ],
     [
       'forms: beside a field another one is a price, too',

@@ -11,6 +11,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
       does: fc.constant('answer' as const),
       by: process,
       entries: fc.array(fc.constantFrom(...KINDS), { minLength: 1, maxLength: 4 }),
+      records: fc.constantFrom(1, 1, 25),
     }),
   },
   {
@@ -19,7 +20,11 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   },
   {
     weight: 1,
-    arbitrary: fc.record({ does: fc.constant('renames' as const), to: fc.constantFrom(...FORMS) }),
+    arbitrary: fc.record({
+      does: fc.constant('renames' as const),
+      to: fc.constantFrom(...FORMS),
+      keeps: fc.boolean(),
+    }),
   },
   { weight: 2, arbitrary: fc.record({ does: fc.constant('restart' as const), which: process }) },
   {
@@ -55,7 +60,7 @@ test('a form that all entries have is held within an hour and five answers, what
         world.forgetMembers();
         // What one has not heard of yet it takes in with its next answer but one.
         world.pass(0);
-        await world.answer(0, ['offered']);
+        await world.answer(0, ['offered'], 25);
         world.pass(HOUR);
         for (const by of [1, 0, 1, 0]) await world.answer(by, ['offered', 'sold']);
         expect(world.held).toEqual({ field: last });

@@ -1,39 +1,8 @@
 import { describe, expect, test } from 'vitest';
-import { EntryForms, type FormMemory, heldForm, NOTHING_LEARNED } from '../../src/partner/entry-forms.ts';
+import { type FormMemory, heldForm, NOTHING_LEARNED } from '../../src/partner/entry-forms.ts';
 import { formOf } from '../../src/partner/size-map.ts';
-import { readBulk } from '../../src/partner/wire.ts';
+import { FIELDS, reader } from './form-reader.ts';
 import { keptForAll } from './kept-forms.ts';
-
-const FIELDS = ['price', 'lowest_price', 'lowest_ask', 'amount'];
-
-function reader(kept = keptForAll(), fields: readonly string[] = FIELDS) {
-  const clock = { now: 0 };
-  const forms = new EntryForms(fields, () => clock.now, kept.reader());
-  /** The prices of records with these entries, or that there are none; and what is said of their form. */
-  const readEach = async (...records: unknown[][]) => {
-    const results = records.map((entries, nth) => [
-      `SKU-${nth}`,
-      { code: '0000', size_map: Object.fromEntries(entries.map((entry, n) => [`S${n}`, entry])) },
-    ]);
-    const { answer, news } = await forms.read((entryForm, alsoForm) => {
-      const reading = readBulk(
-        { results: Object.fromEntries(results) },
-        { priceFields: fields, skuField: 'sku', entryForm, alsoForm },
-      );
-      if (!reading.ok) throw new Error(reading.problem);
-      return reading.value;
-    });
-    const prices = [...answer.results.values()].map((said) =>
-      'sizes' in said ? [...said.sizes.values()].map(({ price }) => price) : 'unreadable',
-    );
-    return { prices, news: news?.kind ?? null };
-  };
-  const read = async (...entries: unknown[]) => {
-    const { prices, news } = await readEach(entries);
-    return { prices: prices[0], news };
-  };
-  return { clock, read, readEach, forms };
-}
 
 test('a null in the price field is no offer, whatever other members say', async () => {
   const { read } = reader();

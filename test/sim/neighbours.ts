@@ -28,6 +28,7 @@ export const SELLERS_TRIGGER = `
 const HOURS: readonly Partial<HourOfMoves>[] = [
   { answers: 300, moves: 300, move: 1 },
   { answers: 300, implausible: 300, implausibleSkus: 64, factor: Math.log(100) },
+  { answers: 3000, implausible: 20, implausibleSkus: 20, factor: Math.log(100) },
   { answers: 300, implausible: 300, implausibleSkus: 64, onePrice: 300 },
   { answers: 300, lost: 300 },
 ];

@@ -286,6 +286,28 @@ describe('moves in masses', () => {
     expect(await waiting()).toEqual(gone.slice(1));
   });
 
+  test.each([
+    ['a fault', times(100), 'factor'],
+    ['other implausible numbers', POISON, 'implausible'],
+  ])('and are asked again where it is known as %s', async (_, prices, kind) => {
+    const { sql } = store;
+    let now = 0;
+    const moves = daemon(() => now);
+    await priced(...many);
+    const odd = many.slice(0, 8).map((sku) => found(sku, prices));
+    expect((await answer(odd, moves)).massMoved).toMatchObject({ event: 'began', kind });
+    const gone = many.slice(8, 88);
+    const others = many.slice(88).map((sku) => found(sku, USUAL));
+    await answer([...gone.map((sku) => found(sku, {})), ...others], moves);
+    now += 61 * 60_000;
+    await passMinutes(61);
+    const ended = await answer([...many.slice(0, 8).map((sku) => found(sku, USUAL)), ...others], moves);
+    expect(ended.massMoved).toMatchObject({ event: 'ended' });
+    const asked = await sql`
+      select sku from catalog_internal.due where due_at <= now() and reason = 'doubted' order by sku`;
+    expect(asked.map(({ sku }) => sku as string)).toEqual(gone);
+  });
+
   test('of a market that halves: every price gets through with its second answer', async () => {
     const moves = daemon();
     await priced(...many);

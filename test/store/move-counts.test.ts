@@ -1,20 +1,22 @@
 import { describe, expect, test } from 'vitest';
+import { commonFactor } from '../../src/store/answer/common-factor.ts';
 import type { SkuJudgement } from '../../src/store/answer/judgements.ts';
 import {
-  commonFactor,
   isAnotherFault,
   isMassMove,
   MoveCounts,
   NO_MOVES,
+  turnOf,
 } from '../../src/store/answer/move-counts.ts';
 
+const BEGINS = { kind: 'begins', doubt: 'implausible', oddity: 'jump', believed: new Map() } as const;
 const judgement = (
   odd: boolean,
   move: number | null,
   more: Partial<NonNullable<SkuJudgement['sample']>> = {},
 ): SkuJudgement => ({
   sku: 'A',
-  judgement: { kind: 'none' },
+  judgement: odd ? BEGINS : { kind: 'none' },
   confirmInMs: null,
   sample: { odd, onePrice: false, lost: false, untold: false, move, factor: null, ...more },
 });
@@ -31,6 +33,13 @@ describe('it is a mass move', () => {
     ['with more than a hundredth implausible', { ...HOUR, implausible: 11 }, 0.05, 'implausible'],
     ['not with a hundredth', { ...HOUR, implausible: 10 }, 0.05, null],
     ['by a common factor', { ...HOUR, implausible: 11, factor: 4.6 }, 0.05, 'factor'],
+    [
+      'of some SKUs by a common factor, however few of all they are',
+      { ...HOUR, answers: 100_000, implausible: 40, implausibleSkus: 40, factor: 4.6 },
+      0.05,
+      'factor-of-some',
+    ],
+    ['by a factor while SKUs vanish', { ...HOUR, lost: 251, factor: 4.6 }, 0.05, 'factor'],
     ['not with a few of few answers', { ...SMALL, implausible: 4 }, 0.05, null],
     ['by one price for all sizes', { ...HOUR, implausible: 16, onePrice: 8 }, 0.05, 'one-price'],
     ['not by those of a few', { ...HOUR, implausible: 14, onePrice: 7 }, 0.05, 'implausible'],
@@ -98,13 +107,16 @@ describe('what a process counts', () => {
       judgement(false, null, { untold: true, lost: true }),
       judgement(false, null, { untold: true }),
       judgement(false, null, { lost: true }),
-      ...Array.from({ length: 8 }, () => judgement(true, 4.6, { factor: 4.6 })),
+      ...Array.from({ length: 8 }, (_, n) => ({
+        ...judgement(true, 4.6, { factor: 4.6 }),
+        sku: `F${n}`,
+      })),
       ...Array.from({ length: 30 }, () => judgement(false, 0.1, { factor: 0.1 })),
     ]);
     expect(counts.hour()).toMatchObject({
       answers: 41,
       lost: 2,
-      implausibleSkus: 1,
+      implausibleSkus: 8,
       untold: { answers: 2, lost: 1 },
       factor: 4.6,
     });
@@ -113,7 +125,7 @@ describe('what a process counts', () => {
   test('are enough to end moves in masses once 200 have come since, or twenty in an hour', () => {
     const { clock, counts } = at();
     counts.note(judgements(200, true, 2));
-    counts.follow(true);
+    counts.follow({ kind: 'implausible', factor: null });
     const areEnough = () => counts.areEnough(counts.hour());
     expect(areEnough()).toBe(false);
     counts.note(judgements(199, false, null));
@@ -126,6 +138,25 @@ describe('what a process counts', () => {
     expect(areEnough()).toBe(false);
     counts.note(judgements(1, false, null));
     expect(areEnough()).toBe(true);
+  });
+
+  test('are factors by SKU: of one that is asked often one, and none of an answer that still has it', () => {
+    const { counts } = at();
+    const of = (sku: string, kind: 'begins' | 'stays'): SkuJudgement => ({
+      ...judgement(true, 4.6, { factor: 4.6 }),
+      sku,
+      judgement: kind === 'begins' ? BEGINS : { kind, isFault: true },
+    });
+    const seven = ['A', 'B', 'C', 'D', 'E', 'F', 'G'];
+    counts.note([...seven, ...seven].map((sku) => of(sku, 'begins')));
+    counts.note([of('H', 'stays')]);
+    expect(counts.hour().factor).toBeNull();
+    // Those of the first few are kept where many are implausible by then.
+    counts.follow({ kind: 'implausible', factor: null });
+    counts.note([of('H', 'begins')]);
+    expect(counts.hour()).toMatchObject({ answers: 1, factor: 4.6 });
+    counts.follow({ kind: 'factor', factor: 4.6 });
+    expect(counts.hour()).toEqual(NO_MOVES);
   });
 
   test('are SKUs that are repaired, also where they are no sample', () => {
@@ -159,17 +190,55 @@ describe('what a process counts', () => {
 
 describe('a common factor', () => {
   const all = (count: number, factor: number) => Array.from({ length: count }, () => factor);
+  const ODDS = Array.from({ length: 200 }, (_, n) => 1.1 + n / 200);
   test.each([
     ['is that of nearly all', [...all(8, 4.6), 1.2, -0.9], 4.6],
     ['of roundings as well', [...all(4, -3.55), ...all(4, -3.54)], -3.545],
     ['is none of a few', all(7, 4.6), null],
-    ['is none where a quarter moves by others', [...all(9, 4.6), 1, 1.2, 1.9], null],
+    ['is that of several, whatever moves by others', [...all(8, 4.6), ...ODDS], 4.6],
+    ['of two the one that most have', [...all(8, 4.6), ...all(9, -3.6)], -3.6],
+    ['is none where a quarter moves nearly as far', [...all(9, 4.6), 4.4, 4.5, 4.7], null],
+    ['is no fall of many to about a quarter', ODDS.map((odd) => -odd), null],
     ['is no crash of a market', all(100, Math.log(0.3)), null],
     ['is none of nothing', [], null],
   ])('%s', (_, factors, factor) => {
     expect(commonFactor(factors)).toBe(factor);
   });
 });
+
+test.each([
+  ['factor-of-some', 4.6, null, null, 'factor-of-some', 4.6],
+  ['lost', 4.6, null, null, 'lost', null],
+  ['factor-of-some', 4.6, 'lost', null, 'factor', 4.6],
+  ['factor-of-some', 4.6, 'factor', 4.5, null, null],
+  ['factor-of-some', -3.6, 'factor', 4.6, 'factor', -3.6],
+  ['factor-of-some', -3.6, 'factor-of-some', 4.6, 'factor-of-some', -3.6],
+  ['factor-of-some', 4.5, 'factor-of-some', 4.6, null, null],
+  ['factor', 4.6, 'factor-of-some', 4.6, 'factor', 4.6],
+  ['lost', null, 'factor-of-some', 4.6, 'factor', 4.6],
+  ['one-price', null, 'factor-of-some', 4.6, 'one-price', null],
+  ['lost', null, 'factor', 4.6, null, null],
+  [null, null, 'factor-of-some', 4.6, null, null],
+] as const)(
+  'an hour of kind %s (%s) beside the known %s (%s) turns it to %s (%s)',
+  (found, by, kind, known, to, factor) => {
+    expect(turnOf(found, { ...HOUR, factor: by }, { kind, factor: known })).toEqual(
+      to === null ? null : { kind: to, factor },
+    );
+  },
+);
+
+test.each([
+  ['factor', 4.6, null],
+  ['factor', -3.6, { kind: 'factor-of-some', factor: -3.6 }],
+  ['implausible', null, null],
+] as const)(
+  'a few answers of kind %s (%s) show nothing of others beside a fault of some SKUs',
+  (kind, factor, turn) => {
+    const known = { kind: 'factor-of-some', factor: 4.6 } as const;
+    expect(turnOf(kind, { answers: 199, factor }, known)).toEqual(turn);
+  },
+);
 
 test.each([
   ['factor', 4.6, 'implausible', null, true],

@@ -29,15 +29,16 @@ export const APART_MINUTES = 5;
 export const HOUR_MINUTES = 60;
 
 /**
- * What shows moves in masses: implausible answers, of those nearly all by one factor, or most with one price for all
- * sizes; SKUs that have lost all their prices; moves that go far beyond what is usual.
+ * What shows moves in masses: implausible answers, several of those by one factor, or most with one price for all
+ * sizes; SKUs that have lost all their prices; moves that go far beyond what is usual. Where only some SKUs have moved
+ * by one factor, and all others as ever, only those are doubted.
  */
-export type MassMoveKind = 'implausible' | 'factor' | 'one-price' | 'lost' | 'far';
+export type MassMoveKind = 'implausible' | 'factor' | 'factor-of-some' | 'one-price' | 'lost' | 'far';
 
 /**
  * What is known of moves in masses when an answer is judged: since when they go on, and how far prices usually move;
- * null: they do not, nobody knows. Factors are natural logarithms: the one that nearly all of them move by at present,
- * and the one that the seller has taken for the market's.
+ * null: they do not, nobody knows. Factors are natural logarithms: the one that many of them move by at present, and
+ * the one that the seller has taken for the market's.
  */
 export interface KnownMassMove {
   readonly since: Date | null;
@@ -48,6 +49,10 @@ export interface KnownMassMove {
   /** Not all that moved while it was being said is doubted yet. */
   readonly isUnfinished?: boolean;
 }
+
+/** Whether any move is doubted at present, and not only those of some SKUs by one factor. Pure. */
+export const isEachDoubted = ({ since, kind }: Pick<KnownMassMove, 'since' | 'kind'>): boolean =>
+  since !== null && kind !== 'factor-of-some';
 
 /**
  * Prices go on to move in another unit: so far (natural logarithm) from the factor, they are still in it. Less far than
@@ -117,7 +122,8 @@ export interface JudgedAnswer {
 /**
  * Judges one SKU of an answer. While prices move implausibly in masses, each move is doubted; while they do so as no
  * market does, by a common factor or to one price for all sizes, what has moved like that stays doubted whatever
- * further answers say, also once others no longer do, and by a factor first prices are doubted, too. Pure.
+ * further answers say, also once others no longer do, and where each move by a factor is, first prices are doubted,
+ * too. Pure.
  */
 export function judgePrices(
   answer: Omit<JudgedAnswer, 'sku'>,
@@ -182,9 +188,9 @@ export const isAccepted = (before: SizePrices, now: SizePrices, accepted: number
   accepted !== null && Math.abs((factorOf(before, now) ?? 0) - accepted) <= OF_FACTOR;
 
 /** Whether there is a move that is doubted only because many move. */
-function isMoved(before: SizePrices, now: SizePrices, { since, factor, accepted }: KnownMassMove): boolean {
-  if (since === null || isAccepted(before, now, accepted)) return false;
-  return before.size > 0 ? !samePrices(before, now) : factor !== null;
+function isMoved(before: SizePrices, now: SizePrices, massMove: KnownMassMove): boolean {
+  if (!isEachDoubted(massMove) || isAccepted(before, now, massMove.accepted)) return false;
+  return before.size > 0 ? !samePrices(before, now) : massMove.factor !== null;
 }
 
 /**
@@ -199,7 +205,7 @@ function isOfFault(
   if (isLoss(oddity)) return false;
   if (isOfMany(oddity))
     return saysFault(oddity, { believed, before, now }) && !isAccepted(believed, now, massMove.accepted);
-  if (massMove.factor !== null && believed.size === 0) return true;
+  if (massMove.factor !== null && believed.size === 0) return isEachDoubted(massMove);
   return faultOf(believed, now, massMove) !== null;
 }
 

@@ -2,6 +2,7 @@ import {
   APART_MINUTES,
   type HeldDoubt,
   isAccepted,
+  isEachDoubted,
   type JudgedAnswer,
   judgePrices,
   type Judgement,
@@ -82,8 +83,8 @@ export function undoubtedMoves(
   judged: readonly SkuJudgement[],
   massMove: KnownMassMove,
 ): UndoubtedMove[] {
-  if (massMove.since !== null) return [];
-  const begun = { ...massMove, since: new Date(0), factor: 0 };
+  if (isEachDoubted(massMove)) return [];
+  const begun: KnownMassMove = { ...massMove, since: new Date(0), kind: 'factor', factor: 0 };
   const undoubted = new Set(judged.flatMap(({ sku, judgement }) => (judgement.kind === 'none' ? [sku] : [])));
   return answers.flatMap((answer) => {
     if (!undoubted.has(answer.sku)) return [];
@@ -96,13 +97,14 @@ function sampleOf(
   { before, now, returned = new Map(), losses, isReturn = false, isGone = false }: JudgedAnswer,
   judgement: Judgement,
   held: HeldDoubt | null,
-  { since, accepted, usual }: Pick<KnownMassMove, 'since' | 'accepted' | 'usual'>,
+  massMove: KnownMassMove,
 ): MarketSample | null {
+  const { accepted, usual } = massMove;
   const back = judgement.kind === 'ends' && judgement.back;
   // A loss is counted once, and with those of others: by itself it is no number that is hardly a price.
   const isCounted = held !== null && isLoss(held.oddity) && now.size === 0;
-  // What is left of a fault that is over is none that begins.
-  const isLeft = since === null && judgement.kind === 'stays' && judgement.isFault === true;
+  // What is left of a fault that is over is none that begins, nor is one of some SKUs more with each of their answers.
+  const isLeft = !isEachDoubted(massMove) && judgement.kind === 'stays' && judgement.isFault === true;
   // A single size that is offered again may cost what it likes, too; the others show what they do.
   const others = new Map([...now].filter(([size]) => !returned.has(size)));
   const isReturned = !isGone && hasJumped(returned, now) && oddityOf(before, others, usual ?? 0) === null;

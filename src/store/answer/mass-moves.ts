@@ -3,23 +3,26 @@ import { notingUnseenClock } from '../clock.ts';
 import { type Queryable, type Sql, transaction, type Tx } from '../connection/db.ts';
 import { awaitChanges, isLockNotAvailable } from '../connection/locks.ts';
 import { SNAPSHOT_REASON } from '../ledger/due.ts';
-import { APART_MINUTES, type KnownMassMove, OF_FACTOR } from './doubts.ts';
+import { APART_MINUTES, faultOf, isEachDoubted, type KnownMassMove, OF_FACTOR } from './doubts.ts';
 import { askDoubted, isFaultOver, keepFaults, PIECE } from './fault-doubts.ts';
 import type { SkuJudgement, UndoubtedMove } from './judgements.ts';
 import {
+  type FoundMassMove,
+  GOING_SKUS,
   type HourOfMoves,
-  isAnotherFault,
   isFault,
   isMassMove,
   type MassMove,
   type MassMoved,
+  turnOf,
   WINDOW_MS,
 } from './move-counts.ts';
 import type { AnswerObservers } from './observers.ts';
 
 /*
  * While prices move implausibly in masses (move-counts.ts) every move is doubted: one row says that it is so, for all
- * processes, and what has moved within the hour before is doubted, too.
+ * processes, and what has moved within the hour before is doubted, too. Where some SKUs alone have moved by one factor,
+ * only they are.
  */
 
 /**
@@ -32,21 +35,22 @@ export async function followMoves(
   judged: readonly SkuJudgement[],
   known: KnownMassMove,
 ): Promise<MassMoved | null> {
-  const { since, usual, isUnfinished = false } = known;
-  counts.follow(since !== null);
+  const { since, usual, kind, factor, isUnfinished = false } = known;
+  counts.follow(known);
   counts.note(judged);
   const hour = counts.hour();
-  if (isUnfinished && known.kind !== null) await doubtMeanwhile(sql, known.kind, hour);
-  const kind = isMassMove(hour, usual, since !== null);
-  const begins = kind !== null && (since === null || isAnotherFault({ kind, factor: hour.factor }, known));
-  const ends = since !== null && kind === null && counts.areEnough(hour);
-  if (begins || ends) {
-    const turned = begins ? await begin(sql, kind, hour) : await end(sql, hour);
+  if (isUnfinished && kind !== null) await doubtMeanwhile(sql, { kind, factor }, hour);
+  const found = isMassMove(hour, usual, isEachDoubted(known));
+  const turn = turnOf(found, hour, known);
+  // That some have begun to have a fault within the hour tells nothing of whether they have it still.
+  const isUsual = found === null || (found === 'factor-of-some' && hour.repairedSkus >= GOING_SKUS);
+  if (turn !== null || (since !== null && isUsual && counts.areEnough(hour))) {
+    const turned = turn === null ? await end(sql, hour) : await begin(sql, turn, hour);
     // What has led to it shows nothing of what follows.
-    if (turned !== null) counts.follow(begins);
+    if (turned !== null) counts.follow(turn ?? NO_MASS_MOVE);
     return turned;
   }
-  const learned = kind === null && since === null ? counts.usualMove() : null;
+  const learned = isEachDoubted(known) ? null : counts.usualMove();
   // In a day or so, what has become usual is known.
   if (learned !== null)
     await sql`
@@ -54,6 +58,8 @@ export async function followMoves(
       where ${unlocked(sql)}`;
   return null;
 }
+
+const NO_MASS_MOVE = { kind: null, factor: null } as const;
 
 /**
  * SQL: nobody holds the row. A connection that has fallen silent may, and holds up no answer; the next one tries again.
@@ -65,51 +71,55 @@ const noMassMoveSql = (sql: Sql) =>
   sql`since = null, kind = null, answers = null, implausible = null, move = null, factor = null`;
 
 /** Moves in masses begin, or turn out to be a fault, or another one than that which goes on. */
-async function begin(sql: Sql, kind: MassMove['kind'], hourOfMoves: HourOfMoves): Promise<MassMoved | null> {
-  const { answers, implausible, move, factor } = numbersOf(kind, hourOfMoves);
+async function begin(sql: Sql, turn: FoundMassMove, hourOfMoves: HourOfMoves): Promise<MassMoved | null> {
+  const { kind, factor } = turn;
   // Before it is said, so that what fails here is tried again by the next answer; and once more for what moved
   // meanwhile.
-  const skus = await doubtMoved(sql);
+  const skus = await doubtMoved(sql, turn);
   const begun = await sql`
     update catalog_internal.mass_move
     set since = coalesce(since, clock_timestamp()), kind = ${kind}, factor = ${factor}, answers = null, implausible = null, move = null
-    where (since is null or ${isFault(kind)} and (kind <> ${kind} or abs(factor - ${factor}::float8) > ${OF_FACTOR})) and ${unlocked(sql)}`;
+    where (since is null or ${isFault(kind)} and (kind <> ${kind} or abs(factor - ${factor}::float8) > ${OF_FACTOR}))
+      -- Others may have found meanwhile that each move is to be doubted.
+      and (since is null or kind = 'factor-of-some' or ${kind !== 'factor-of-some'}) and ${unlocked(sql)}`;
   if (begun.count === 0) return null;
-  const more = await doubtMeanwhile(sql, kind, hourOfMoves);
-  return { event: 'began', kind, skus: skus + more, answers, implausible, move, factor };
+  const more = await doubtMeanwhile(sql, turn, hourOfMoves);
+  return { event: 'began', skus: skus + more, kind, factor, ...numbersOf(kind, hourOfMoves) };
 }
 
 /** What an hour has shown of moves in masses. */
-const numbersOf = (kind: MassMove['kind'], { answers, lost, implausible, move, factor }: HourOfMoves) => ({
+const numbersOf = (kind: MassMove['kind'], { answers, lost, implausible, move }: HourOfMoves) => ({
   answers,
   implausible: kind === 'lost' ? lost : implausible,
   move,
-  factor: kind === 'factor' ? factor : null,
 });
 
 /**
  * Doubts what moved while it was being said that prices do so in masses. It is said with its numbers once that is
  * done: where this fails, or its process ends, the next answer does it, of whichever daemon. Returns of how many SKUs.
  */
-async function doubtMeanwhile(sql: Sql, kind: MassMove['kind'], hourOfMoves: HourOfMoves): Promise<number> {
+async function doubtMeanwhile(sql: Sql, known: FoundMassMove, hourOfMoves: HourOfMoves): Promise<number> {
   // Answers that were judged before, and are being written: the others see by themselves that it is so (doubtIfBegun).
   await awaitChanges(sql).catch((error: unknown) => {
     if (!isLockNotAvailable(error)) throw error;
   });
-  const skus = await doubtMoved(sql);
+  const skus = await doubtMoved(sql, known);
   await keepFaults(sql);
-  const { answers, implausible, move } = numbersOf(kind, hourOfMoves);
+  const { answers, implausible, move } = numbersOf(known.kind, hourOfMoves);
   await sql`
     update catalog_internal.mass_move set answers = ${answers}, implausible = ${implausible}, move = ${move}
     where since is not null and answers is null and ${unlocked(sql)}`;
   return skus;
 }
 
-/** Doubts every SKU that has moved within the hour, and has it asked again. Returns how many. */
-async function doubtMoved(sql: Sql): Promise<number> {
+/**
+ * Doubts every SKU that has moved within the hour, of a fault of some only those that have it, and has it asked again.
+ * Returns how many.
+ */
+async function doubtMoved(sql: Sql, found: FoundMassMove): Promise<number> {
   let skus = 0;
   for (let after: string | null = ''; after !== null;) {
-    const piece = await doubtPiece(sql, after);
+    const piece = await doubtPiece(sql, found, after);
     skus += piece.skus;
     after = piece.last;
   }
@@ -141,8 +151,8 @@ export async function doubtIfBegun(tx: Tx, moved: readonly UndoubtedMove[], at: 
   await tx`
     update catalog_internal.due d set ${doubtingSql(tx, tx`${at}::timestamptz`, tx`n.believed`)}
     from unnest(${moved.map(({ sku }) => sku)}::text[], ${believed}::text[]::jsonb[]) as n(sku, believed)
-    -- Of no row: where they have not begun, nothing else is read.
-    where (select m.since from catalog_internal.mass_move m) is not null and d.sku = n.sku
+    -- Of no row: where they have not begun, nothing else is read. What has moved as some have is odd by itself.
+    where (select m.since from catalog_internal.mass_move m where m.kind is distinct from 'factor-of-some') is not null and d.sku = n.sku
       and (n.believed <> '{}' or (select m.factor from catalog_internal.mass_move m) is not null)`;
 }
 
@@ -152,6 +162,7 @@ export async function doubtIfBegun(tx: Tx, moved: readonly UndoubtedMove[], at: 
  */
 async function doubtPiece(
   sql: Sql,
+  found: FoundMassMove,
   after: string,
 ): Promise<{ readonly last: string | null; readonly skus: number }> {
   return await transaction(sql, async (tx) => {
@@ -162,7 +173,7 @@ async function doubtPiece(
       order by d.sku for update of d`;
     const last = piece.at(-1)?.sku ?? null;
     if (last === null) return { last, skus: 0 };
-    const [{ skus }] = await tx<[{ skus: number }]>`
+    const moved = await tx<MovedPrices[]>`
       with piece as materialized (
         select d.sku from unnest(${piece.map(({ sku }) => sku)}::text[]) as p(sku) join catalog_internal.due d on d.sku = p.sku
         where d.doubt is null
@@ -170,21 +181,30 @@ async function doubtPiece(
       moved as materialized (
         select distinct on (sku, size) sku, size, old_price from catalog.price_history
         where ${hour} and sku <= ${last} order by sku, size, id
-      ),
-      before as (
-        select p.sku, jsonb_object_agg(p.size, coalesce(m.old_price, p.price))
-          filter (where coalesce(m.old_price, p.price) is not null) as prices
-        from piece join catalog.prices p using (sku) left join moved m using (sku, size) group by p.sku
-      ),
-      doubted as (
-        update catalog_internal.due d set generation = generation + 1,
-          ${doubtingSql(tx, tx`s.asked_at`, tx`coalesce(b.prices, '{}')`)}
-        from before b join catalog.skus s using (sku) where d.sku = b.sku and s.asked_at is not null
-        returning d.outside_due_at is null as is_inside
       )
-      select (count(*) filter (where is_inside))::int as skus from doubted`;
-    return { last, skus };
+      select p.sku, jsonb_object_agg(p.size, coalesce(m.old_price, p.price))
+          filter (where coalesce(m.old_price, p.price) is not null) as before,
+        jsonb_object_agg(p.size, p.price) filter (where p.price is not null) as prices
+      from piece join catalog.prices p using (sku) left join moved m using (sku, size) group by p.sku`;
+    const ofFault = ({ before, prices }: MovedPrices) =>
+      faultOf(new Map(Object.entries(before ?? {})), new Map(Object.entries(prices ?? {})), found) !== null;
+    const doubted = found.kind === 'factor-of-some' ? moved.filter(ofFault) : moved;
+    const inside = await tx`
+      update catalog_internal.due d set generation = generation + 1, ${doubtingSql(tx, tx`s.asked_at`, tx`n.believed`)}
+      from unnest(${doubted.map(({ sku }) => sku)}::text[],
+          ${doubted.map(({ before }) => JSON.stringify(before ?? {}))}::text[]::jsonb[]) as n(sku, believed)
+        join catalog.skus s using (sku)
+      where d.sku = n.sku and s.asked_at is not null
+      returning d.outside_due_at is null as "isInside"`;
+    return { last, skus: inside.filter((row) => row['isInside'] === true).length };
   });
+}
+
+/** Prices of a SKU that has moved, as they were and as they are; null: it has none. */
+interface MovedPrices {
+  readonly sku: string;
+  readonly before: Readonly<Record<string, number>> | null;
+  readonly prices: Readonly<Record<string, number>> | null;
 }
 
 /**
@@ -217,7 +237,8 @@ async function end(sql: Sql, hourOfMoves: HourOfMoves): Promise<MassMoved | null
   const wasFault = isFault(going?.kind ?? null);
   if (wasFault && !(await isFaultOver(sql, hourOfMoves.repairedSkus))) return null;
   // Before it is said, as what begins it.
-  if (going?.kind === 'lost') await askLost(sql, going.since);
+  // Beside any other that doubts each move, SKUs may have lost their prices, before it was found or since.
+  if (going !== undefined && !['far', 'factor-of-some'].includes(going.kind)) await askLost(sql, going.since);
   if (wasFault) {
     await keepFaults(sql);
     await askDoubted(sql);

@@ -1,14 +1,15 @@
 import type { Clock } from '../../lib/clock.ts';
+import { commonFactor } from './common-factor.ts';
 import { HOUR_MINUTES, type KnownMassMove, type MassMoveKind, OF_FACTOR } from './doubts.ts';
 import { type SkuJudgement } from './judgements.ts';
-import { median } from './plausibility.ts';
 
 /*
  * Prices that move implausibly in masses: a fault of the partner, or a crash of the market. Nobody can tell these
- * apart by one answer, so while it goes on each move is doubted until a second answer says the same. Where most of
- * what is implausible moves by one and the same factor, it is another unit or currency, and where most of it is
+ * apart by one answer, so while it goes on each move is doubted until a second answer says the same. Where several
+ * SKUs move by one and the same factor, it is another unit or currency, and where most of what is implausible is
  * one price for all sizes, sizes are lost: no number of answers that say the same is evidence, that waits for the
- * seller's word. What is counted is what one process has seen within an hour.
+ * seller's word. A source of the partner's may have another unit for a few SKUs: these wait alone. What is counted is
+ * what one process has seen within an hour.
  */
 
 /** Moves are counted over this time. */
@@ -30,13 +31,7 @@ const LOST = { part: 0.25, few: 10 } as const;
 export const GOING_SKUS = 3;
 /** Implausible SKUs that show that all sizes have one price, and the part of all of them. */
 const ONE_PRICE = { skus: 8, part: 0.5 } as const;
-/**
- * Implausible SKUs that show a common factor, the part of them that has moved by it, how near (natural logarithm:
- * nearer than markets ever move together, farther than rounding to whole baht goes), and the least that is another
- * unit or currency, and no crash.
- */
-const FACTOR = { skus: 8, part: 0.8, near: 0.02, least: Math.log(4) } as const;
-/** Factors and implausible SKUs that are kept of each slice: more show nothing more. */
+/** Implausible SKUs, and factors of them, that are kept of each slice: more show nothing more. */
 const MOST_KEPT = 64;
 /**
  * Prices move far from this many times the usual move on. The least that is taken as usual, and what is far while
@@ -68,14 +63,14 @@ export interface HourOfMoves {
   readonly moves: number;
   /** Median; null without any. */
   readonly move: number | null;
-  /** What nearly all implausible SKUs have moved by, a natural logarithm; null: by no common factor. */
+  /** What several SKUs have begun to move by, implausibly, a natural logarithm; null: by no common factor. */
   readonly factor: number | null;
   /** SKUs that had been doubted for what no market does, and no longer say so. */
   readonly repairedSkus: number;
 }
 
 /** What no market does: no second answer is evidence of anything, it waits for the seller's word. */
-export const FAULT_KINDS: readonly MassMoveKind[] = ['factor', 'one-price'];
+export const FAULT_KINDS: readonly MassMoveKind[] = ['factor', 'factor-of-some', 'one-price'];
 
 export const isFault = (kind: MassMoveKind | null): boolean => kind !== null && FAULT_KINDS.includes(kind);
 
@@ -101,20 +96,19 @@ export const NO_MOVES: HourOfMoves = {
   repairedSkus: 0,
 };
 
-/** The factor that nearly all of these have in common, where that is another unit's; null: none. Pure. */
-export function commonFactor(factors: readonly number[]): number | null {
-  const middle = median(factors);
-  if (middle === null || factors.length < FACTOR.skus || Math.abs(middle) < FACTOR.least) return null;
-  const near = factors.filter((factor) => Math.abs(factor - middle) <= FACTOR.near).length;
-  return near >= FACTOR.part * factors.length ? middle : null;
+/**
+ * Whether this is more than chance, or an ordinary market, would bring. `going`: whether it goes on that each move is
+ * doubted, which less tells. Pure.
+ */
+export function isMassMove(hour: HourOfMoves, usual: number | null, going: boolean): MassMoveKind | null {
+  const kind = movesOfMany(hour, usual, going);
+  if (hour.factor === null) return kind;
+  return kind === null ? 'factor-of-some' : 'factor';
 }
 
-/**
- * Whether this is more than chance, or an ordinary market, would bring. `going`: whether it goes on, which less
- * tells. Pure.
- */
-export function isMassMove(
-  { answers, implausible, implausibleSkus, onePrice, lost, untold, moves, move, factor }: HourOfMoves,
+/** The same, whatever factor some have in common. */
+function movesOfMany(
+  { answers, implausible, implausibleSkus, onePrice, lost, untold, moves, move }: HourOfMoves,
   usual: number | null,
   going: boolean,
 ): MassMoveKind | null {
@@ -122,13 +116,41 @@ export function isMassMove(
   const isMany = (odd: number, all: number, { part, few }: typeof IMPLAUSIBLE | typeof LOST) =>
     odd > share * part * all && (all >= ENOUGH_SKUS || odd >= share * few);
   if (isMany(implausible, answers, IMPLAUSIBLE) && (!going || implausibleSkus >= GOING_SKUS)) {
-    const isOnePrice = onePrice >= Math.max(ONE_PRICE.skus, ONE_PRICE.part * implausible);
-    return factor !== null ? 'factor' : isOnePrice ? 'one-price' : 'implausible';
+    return onePrice >= Math.max(ONE_PRICE.skus, ONE_PRICE.part * implausible) ? 'one-price' : 'implausible';
   }
   if (isMany(lost, answers, LOST) || isMany(untold.lost, untold.answers, LOST)) return 'lost';
   const far = usual === null ? UNKNOWN_FAR : TIMES_USUAL * Math.max(MIN_USUAL, usual);
   const isFar = moves >= (going ? SOME : ENOUGH_SKUS) && (move ?? 0) > (going ? far / 2 : far);
   return isFar ? 'far' : null;
+}
+
+/** What moves in masses begin as, or turn to. */
+export interface FoundMassMove {
+  readonly kind: MassMoveKind;
+  readonly factor: number | null;
+}
+
+/**
+ * What moves in masses turn to in an hour of this kind; null: they stay what they are known as. A fault of some SKUs is
+ * one of all while each move is doubted, whatever for; and each is beside it only after answers enough, as the first
+ * that a daemon has after its start may be of such SKUs. Pure.
+ */
+export function turnOf(
+  kind: MassMoveKind | null,
+  { factor, answers }: Pick<HourOfMoves, 'factor' | 'answers'>,
+  known: Pick<KnownMassMove, 'kind' | 'factor'>,
+): FoundMassMove | null {
+  const isOfSome = known.kind === 'factor-of-some';
+  const isOfAll = known.kind !== null && !isOfSome;
+  const ofSome: MassMoveKind | null = factor === null ? null : isOfAll ? 'factor' : 'factor-of-some';
+  const found = kind === 'factor-of-some' || (isOfSome && answers < ENOUGH_SKUS) ? ofSome : kind;
+  if (found === null) return null;
+  if (isOfSome && !isFault(found)) return { kind: 'factor', factor: known.factor };
+  const turned: FoundMassMove = {
+    kind: found,
+    factor: found === 'factor' || found === 'factor-of-some' ? factor : null,
+  };
+  return known.kind === null || isAnotherFault(turned, known) ? turned : null;
 }
 
 interface Slice {
@@ -140,17 +162,31 @@ interface Slice {
   readonly untold: { answers: number; lost: number };
   moves: number;
   readonly steps: Uint32Array;
-  readonly factors: number[];
+  readonly factors: Map<string, number>;
   readonly skus: Set<string>;
   readonly repaired: Set<string>;
 }
+
+const emptySlice = (at: number): Slice => ({
+  at,
+  answers: 0,
+  implausible: 0,
+  onePrice: 0,
+  lost: 0,
+  untold: { answers: 0, lost: 0 },
+  moves: 0,
+  steps: new Uint32Array(STEPS),
+  factors: new Map(),
+  skus: new Set(),
+  repaired: new Set(),
+});
 
 /** What one process has seen of the moves of the last hour. */
 export class MoveCounts {
   readonly #clock: Pick<Clock, 'monotonic'>;
   #slices: Slice[] = [];
   #learnedAt: number;
-  #going = false;
+  #known: Pick<KnownMassMove, 'kind' | 'factor'> = { kind: null, factor: null };
   #turnedAt: number;
 
   constructor(clock: Pick<Clock, 'monotonic'>) {
@@ -160,12 +196,14 @@ export class MoveCounts {
   }
 
   note(judged: readonly SkuJudgement[]): void {
-    const samples = judged.flatMap(({ sku, sample }) => (sample === null ? [] : [{ sku, ...sample }]));
+    const samples = judged.flatMap(({ sku, sample, judgement }) =>
+      sample === null ? [] : [{ sku, ...sample, begins: judgement.kind === 'begins' }],
+    );
     const repaired = judged.filter(({ judgement }) => judgement.kind === 'ends' && judgement.isRepaired);
     if (samples.length + repaired.length === 0) return;
     const slice = this.#slice();
     for (const { sku } of repaired.slice(0, MOST_KEPT)) slice.repaired.add(sku);
-    for (const { sku, odd, onePrice, lost, untold, move, factor } of samples) {
+    for (const { sku, odd, onePrice, lost, untold, move, factor, begins } of samples) {
       slice.answers += 1;
       if (odd && slice.skus.size < MOST_KEPT) slice.skus.add(sku);
       slice.implausible += Number(odd);
@@ -173,7 +211,7 @@ export class MoveCounts {
       slice.lost += Number(lost);
       slice.untold.answers += Number(untold);
       slice.untold.lost += Number(untold && lost);
-      if (odd && factor !== null && slice.factors.length < MOST_KEPT) slice.factors.push(factor);
+      if (begins && odd && factor !== null && slice.factors.size < MOST_KEPT) slice.factors.set(sku, factor);
       if (move === null) continue;
       slice.moves += 1;
       slice.steps[stepOf(move)]! += 1;
@@ -185,19 +223,7 @@ export class MoveCounts {
     const last = this.#slices.at(-1);
     if (last?.at === at) return last;
     this.#slices = this.#slices.filter((slice) => slice.at > at - SLICES);
-    const slice: Slice = {
-      at,
-      answers: 0,
-      implausible: 0,
-      onePrice: 0,
-      lost: 0,
-      untold: { answers: 0, lost: 0 },
-      moves: 0,
-      steps: new Uint32Array(STEPS),
-      factors: [],
-      skus: new Set(),
-      repaired: new Set(),
-    };
+    const slice = emptySlice(at);
     this.#slices.push(slice);
     return slice;
   }
@@ -225,16 +251,23 @@ export class MoveCounts {
       },
       moves,
       move: moves === 0 ? null : moveAt(step),
-      factor: commonFactor(slices.flatMap(({ factors }) => factors)),
+      factor: commonFactor([...new Map(slices.flatMap(({ factors }) => [...factors])).values()]),
       repairedSkus: new Set(slices.flatMap(({ repaired }) => [...repaired])).size,
     };
   }
 
-  /** Whether moves in masses go on, as Postgres says: what was counted before that began, or ended, has led to it. */
-  follow(going: boolean): void {
-    if (going === this.#going) return;
-    this.#slices = [];
-    this.#going = going;
+  /**
+   * The moves in masses that go on, as Postgres says: what was counted before they began, turned or ended has led to
+   * it. Not so the factors of a few SKUs, where nobody has found what these have in common yet.
+   */
+  follow({ kind, factor }: Pick<KnownMassMove, 'kind' | 'factor'>): void {
+    const known = this.#known;
+    this.#known = { kind, factor };
+    if ((kind === null) === (known.kind === null) && !isAnotherFault({ kind, factor }, known)) return;
+    this.#slices =
+      kind === null || isFault(kind)
+        ? []
+        : this.#slices.map(({ at, factors }) => ({ ...emptySlice(at), factors }));
     this.#turnedAt = this.#clock.monotonic();
   }
 
@@ -259,7 +292,7 @@ export class MoveCounts {
 
 /**
  * Prices move implausibly in masses. `implausible`: of so many answers, or those that lost all prices (`lost`); with a
- * common `factor` (natural logarithm) it is of that kind.
+ * common `factor` (natural logarithm) it is of that kind, which may be of some SKUs alone.
  */
 export interface MassMove {
   readonly since: Date;

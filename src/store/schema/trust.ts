@@ -121,8 +121,8 @@ export const massMove = internal.table(
     since: instant('since'),
     /**
      * implausible, lost: of so many answers, too many were, or had lost all their prices; factor, one-price: too
-     * many were implausible, and nearly all of them by one factor, most by one price for all sizes; far: prices moved
-     * far beyond what is usual.
+     * many were implausible, and several of them by one factor, most by one price for all sizes; factor-of-some: not
+     * too many were, but several by one factor; far: prices moved far beyond what is usual.
      */
     kind: text(),
     answers: integer(),

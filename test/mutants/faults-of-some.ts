@@ -1,0 +1,88 @@
+import { faultsOf, type Mutant } from './mutant.ts';
+
+/** Faults in what is made of a factor that some SKUs have in common. */
+export const FAULTS_OF_SOME: readonly Mutant[] = [
+  ...faultsOf(
+    'src/store/answer/common-factor.ts',
+    ['test/store/move-counts.test.ts'],
+    ['mass moves: a crash is another unit', ' || Math.abs(factor) < FACTOR.least', ''],
+    ['mass moves: any moves have a common factor', ' || skus < FACTOR.part * all', ''],
+    ['mass moves: seven SKUs have a common factor', 'skus < FACTOR.skus ||', 'skus < 7 ||'],
+  ),
+  ...faultsOf(
+    'src/store/answer/move-counts.ts',
+    ['test/store/move-counts.test.ts'],
+    [
+      'mass moves: a factor of some is none',
+      "return kind === null ? 'factor-of-some' : 'factor';",
+      "return kind === null ? null : 'factor';",
+    ],
+    [
+      'mass moves: a factor of some doubts each move',
+      "return kind === null ? 'factor-of-some' : 'factor';",
+      "return 'factor';",
+    ],
+    ['mass moves: answers that have a fault still show another', 'if (begins && odd &&', 'if (odd &&'],
+    [
+      'mass moves: the first few of a factor are forgotten with the others',
+      'kind === null || isFault(kind)\n        ? []',
+      'kind !== undefined\n        ? []',
+    ],
+    [
+      'mass moves: a few answers beside a fault of some doubt each move',
+      ' || (isOfSome && answers < ENOUGH_SKUS)',
+      '',
+    ],
+  ),
+  ...faultsOf(
+    'src/store/answer/move-counts.ts',
+    ['test/store/lasting-faults.pg.test.ts', 'test/store/move-counts.test.ts'],
+    [
+      'mass moves: a common factor is found at first or never',
+      'known.kind === null || isAnotherFault(turned, known) ? turned',
+      'known.kind === null ? turned',
+    ],
+    [
+      'faults of some: are never those of all',
+      "if (isOfSome && !isFault(found)) return { kind: 'factor', factor: known.factor };",
+      '',
+    ],
+  ),
+  ...faultsOf(
+    'src/store/answer/doubts.ts',
+    ['test/store/faults-of-some.pg.test.ts'],
+    [
+      'faults of some: every move is doubted',
+      "since !== null && kind !== 'factor-of-some';",
+      'since !== null;',
+    ],
+  ),
+  ...faultsOf(
+    'src/store/answer/judgements.ts',
+    ['test/store/faults-of-some.pg.test.ts'],
+    [
+      'faults of some: their own answers make them one of all',
+      'const isLeft = !isEachDoubted(massMove) && judgement',
+      'const isLeft = massMove.since === null && judgement',
+    ],
+  ),
+  ...faultsOf(
+    'src/store/answer/mass-moves.ts',
+    ['test/store/faults-of-some.pg.test.ts'],
+    [
+      'faults of some: all that has moved within the hour is doubted',
+      "found.kind === 'factor-of-some' ? moved.filter(ofFault) : moved",
+      'moved',
+    ],
+    [
+      'faults of some: what was confirmed before they were known is a price',
+      "found.kind === 'factor-of-some' ? moved.filter(ofFault) : moved",
+      "found.kind === 'factor-of-some' ? [] : moved",
+    ],
+    [
+      'faults of some: go on for the hour in which they began',
+      "(found === 'factor-of-some' && hour.repairedSkus >= GOING_SKUS)",
+      'false',
+    ],
+  ),
+];

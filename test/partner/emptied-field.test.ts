@@ -1,0 +1,71 @@
+import { describe, expect, test } from 'vitest';
+import { reader } from './form-reader.ts';
+
+describe('a field that is kept without prices while another one has them', () => {
+  const RECORDS = 25;
+  const each = (...entries: unknown[]) => Array.from({ length: RECORDS }, () => entries);
+  const EMPTIED = { price: null, lowest_price: 2000 };
+  const learned = async () => {
+    const mirror = reader();
+    for (let n = 0; n < 3; n += 1)
+      await mirror.readEach([{ price: 2000, lowest_price: 1900 }, { price: null }]);
+    return mirror;
+  };
+
+  test.each([null, 0, ''])(
+    'is missing: nobody is sold out by it, and after an hour the other is read (%j)',
+    async (nothing) => {
+      const { clock, read, readEach } = await learned();
+      const emptied = { price: nothing, lowest_price: 2000 };
+      const sold = { price: nothing, lowest_price: null };
+      const unreadable = { prices: each().map(() => 'unreadable'), news: 'missing' };
+      expect(await readEach(...each(emptied, sold, sold))).toEqual(unreadable);
+      // By now one record shows it, too, and begins no hour anew.
+      clock.now += 3_599_999;
+      expect(await read(emptied)).toEqual({ prices: 'unreadable', news: 'missing' });
+      expect((await read(sold)).prices).toEqual([null]);
+      clock.now += 1;
+      expect((await readEach(...each(emptied))).news).toBe('let-go');
+      expect(await readEach(...each(emptied, sold))).toEqual({
+        prices: each().map(() => [2000, null]),
+        news: null,
+      });
+    },
+  );
+
+  test.each([
+    ['where one record has a price in it', [...each(EMPTIED), [{ price: 1900 }]]],
+    ['in a few records, which may be sold out', each(EMPTIED).slice(0, 19)],
+    ['where most have no price in the other either', [...each({ price: null }), ...each(EMPTIED)]],
+    ['where the other is none of the fields', each({ price: null, retail: 2000 })],
+  ])('says that there is no offer %s', async (_, records) => {
+    const { readEach } = await learned();
+    const { prices, news } = await readEach(...records);
+    expect(prices.flat().filter((price) => price !== null)).toEqual(
+      records.length === RECORDS + 1 ? [1900] : [],
+    );
+    expect(news).toBeNull();
+  });
+
+  test('is read again as soon as one record has a price in it', async () => {
+    const { clock, readEach } = await learned();
+    await readEach(...each(EMPTIED));
+    clock.now += 3_599_999;
+    expect((await readEach([EMPTIED], [{ price: 1900 }])).prices).toEqual([[null], [1900]]);
+    clock.now += 1;
+    expect((await readEach(...each(EMPTIED))).news).toBe('missing');
+  });
+
+  test('is so too where only records beside bare numbers have it', async () => {
+    const { clock, readEach } = reader();
+    const bare = each(2000);
+    for (let n = 0; n < 3; n += 1) await readEach(...bare, ...bare, ...each({ price: 900 }));
+    const moved = [...bare, ...bare, ...each({ price: null, lowest_price: 800 })];
+    const { prices, news } = await readEach(...moved);
+    expect([prices.filter((price) => price === 'unreadable').length, news]).toEqual([RECORDS, 'missing']);
+    clock.now += 3_600_000;
+    expect((await readEach(...moved)).news).toBe('let-go');
+    for (let n = 0; n < 3; n += 1) await readEach(...moved);
+    expect((await readEach(...moved)).prices.at(-1)).toEqual([800]);
+  });
+});

@@ -1,0 +1,29 @@
+import { expect, test } from 'vitest';
+import { judgeHealth } from '../../src/status/health.ts';
+import type { MassMove } from '../../src/store/answer/move-counts.ts';
+import { factsOf, mirrorWith, NOW } from './cases.ts';
+
+const HUNDRED: MassMove = {
+  since: new Date(NOW.getTime() - 720_000),
+  kind: 'factor',
+  answers: 1000,
+  implausible: 40,
+  move: 0.05,
+  factor: Math.log(100),
+};
+
+test.each([
+  [
+    'factor',
+    'prices have moved implausibly in masses for 12m (40 of 1,000',
+    'many of them 100 times what they were)',
+  ],
+  ['factor-of-some', 'prices of some SKUs have moved implausibly by one factor for 12m', 'no others wait'],
+] as const)('of moves of kind %s it is said who waits for whom, and the factor', (kind, text, more) => {
+  const facts = factsOf(mirrorWith({}));
+  const doubts = { implausible: 40, massMoved: 2, last: 'A', massMove: { ...HUNDRED, kind } };
+  const health = judgeHealth({ ...facts, doubts });
+  expect(health.reasons).toMatchObject([{ code: 'mass-move' }]);
+  for (const said of [text, more, '100 times', '42 SKUs wait for your word, last A'])
+    expect(health.reasons[0]?.text).toContain(said);
+});

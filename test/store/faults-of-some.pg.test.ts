@@ -1,0 +1,165 @@
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { acceptDoubted, readDoubts } from '../../src/store/answer/mass-moves.ts';
+import type { MassMoved } from '../../src/store/answer/move-counts.ts';
+import type { SkuResult } from '../../src/store/answer/types.ts';
+import { runs } from '../support/soak.ts';
+import { daemon, doubting, USUAL } from './doubting.ts';
+import { empty, found, useStore } from './support.ts';
+
+/*
+ * One source of the partner's has another unit for a few SKUs in a thousand. These wait for the seller's word, and all
+ * others are as ever.
+ */
+
+const store = useStore();
+const { answer: answerOne, passMinutes, seen, priced: pricedOne } = doubting(store);
+/** More than one bulk call may have. */
+const MOST = 900;
+
+const times = (factor: number) =>
+  Object.fromEntries(Object.entries(USUAL).map(([size, price]) => [size, Math.round(price * factor)]));
+const named = (letter: string, count: number) =>
+  Array.from({ length: count }, (_, n) => `${letter}${String(n).padStart(4, '0')}`);
+const all = (skus: readonly string[], factor: number) => skus.map((sku) => found(sku, times(factor)));
+
+const pieces = <T>(of: readonly T[]) =>
+  Array.from({ length: Math.ceil(of.length / MOST) }, (_, n) => of.slice(n * MOST, (n + 1) * MOST));
+
+/** What has become of moves in masses with several bulk answers. */
+async function answer(results: readonly SkuResult[], moves = daemon()): Promise<MassMoved | null> {
+  let turned: MassMoved | null = null;
+  for (const piece of pieces(results)) turned = (await answerOne(piece, moves)).massMoved ?? turned;
+  return turned;
+}
+
+async function priced(...skus: readonly string[]): Promise<void> {
+  for (const piece of pieces(skus)) await pricedOne(...piece);
+}
+
+/** How many SKUs named so have a price that may be acted on, and how many have none. */
+async function actionable(letter: string) {
+  const [row] = await store.sql<[{ yes: number; no: number }]>`
+    select (count(*) filter (where a))::int as yes, (count(*) filter (where not a))::int as no
+    from (select bool_or(actionable) as a from catalog.current_prices where sku like ${`${letter}%`} group by sku) s`;
+  return row;
+}
+
+test('are not actionable after any number of answers, and what moves beside them is', async () => {
+  const { sql } = store;
+  const moves = daemon();
+  const [bad, good] = [named('B', 23), named('G', 1985)];
+  await priced(...bad, ...good);
+  expect(await answer(all(good, 1.02), moves)).toBeNull();
+  const began = await answer(all(bad.slice(0, 15), 100), moves);
+  expect(began).toMatchObject({ event: 'began', kind: 'factor-of-some', skus: 0, implausible: 15 });
+  for (let look = 0; look < 3; look += 1) {
+    await passMinutes(6);
+    expect(await answer(all(bad, 100 + look), moves)).toBeNull();
+    expect(await answer(all(good, 1.03 + look / 100), moves)).toBeNull();
+    expect(await actionable('B')).toEqual({ yes: 0, no: 23 });
+    expect(await actionable('G')).toEqual({ yes: 1985, no: 0 });
+  }
+  expect(await readDoubts(sql)).toMatchObject({ implausible: 23, massMoved: 0 });
+  // First prices are prices.
+  await priced('N0000');
+  await answer(all(['N0000'], 1), moves);
+  expect(await actionable('N')).toEqual({ yes: 1, no: 0 });
+
+  expect(await answer(all(bad, 1.01), moves)).toMatchObject({ event: 'ended' });
+  expect(await actionable('B')).toEqual({ yes: 23, no: 0 });
+});
+
+test('those are found that two answers have confirmed before it was known, and those that come later, of any daemon', async () => {
+  const bad = named('B', 20);
+  await priced(...bad, ...named('G', 900));
+  const moves = daemon();
+  await answer(all(named('G', 900), 1.02), moves);
+  await answer(all(bad.slice(0, 3), 0.0285), moves);
+  await passMinutes(6);
+  await answer(all(bad.slice(0, 3), 0.0285), moves);
+  expect(await seen('B0000')).toMatchObject({ doubt: null, actionable: true });
+  await answer(all(named('G', 900), 1.03), moves);
+  const began = await answer(all(bad.slice(3, 8), 0.0285), moves);
+  expect(began).toMatchObject({ event: 'began', kind: 'factor-of-some', skus: 3 });
+  await answer(all(bad.slice(8), 0.0285), daemon());
+  await passMinutes(6);
+  await answer(all(bad, 0.0285), daemon());
+  expect(await actionable('B')).toEqual({ yes: 0, no: 20 });
+  expect(await actionable('G')).toEqual({ yes: 900, no: 0 });
+  expect(await acceptDoubted(store.sql, null)).toBe(20);
+  expect(await actionable('B')).toEqual({ yes: 20, no: 0 });
+});
+
+test('and where many more have it, or vanish, each move is doubted, until the fault is over', async () => {
+  let now = 0;
+  const moves = daemon(() => now);
+  const [bad, good] = [named('B', 10), named('G', 1200)];
+  await priced(...bad, ...good);
+  await answer(all(good, 1.02), moves);
+  await answer(all(bad, 100), moves);
+  const gone = good.slice(0, 400).map((sku) => found(sku, {}));
+  const began = await answer([...gone, ...all(good.slice(400), 1.03)], moves);
+  expect(began).toMatchObject({ event: 'began', kind: 'factor' });
+  expect(await seen('G0400')).toMatchObject({ doubt: 'mass-move', actionable: false });
+  await passMinutes(6);
+  await answer(all(bad, 100), moves);
+  expect(await seen('B0000')).toMatchObject({ actionable: false });
+  now += 61 * 60_000;
+  await passMinutes(61);
+  await answer(all(bad, 1), moves);
+  const ended = await answer(all(good.slice(400), 1.03), moves);
+  expect(ended).toMatchObject({ event: 'ended' });
+  const [asked] = await store.sql`
+    select count(*)::int from catalog_internal.due where sku < 'G0400' and sku like 'G%' and reason = 'doubted' and due_at <= now()`;
+  expect(asked).toEqual({ count: 400 });
+});
+
+/** What happens next, with the SKUs that have the fault or with others. */
+const step = fc.record({
+  kind: fc.constantFrom('faulty', 'faulty', 'others', 'restart', 'pass'),
+  daemon: fc.constantFrom<0 | 1>(0, 1),
+  part: fc.constantFrom<0 | 1 | 2>(0, 1, 2),
+  drift: fc.integer({ min: -3, max: 3 }),
+});
+
+test('no size of it, factor, order of answers, or restart makes one actionable, or another SKU wait', async () => {
+  await fc.assert(
+    fc.asyncProperty(
+      fc.record({
+        size: fc.integer({ min: 8, max: 14 }),
+        catalog: fc.integer({ min: 1500, max: 2000 }),
+        factor: fc.constantFrom(100, 1 / 100, 1 / 35, 36, 4.5, 10),
+        steps: fc.array(step, { minLength: 4, maxLength: 10 }),
+      }),
+      async ({ size, catalog, factor, steps }) => {
+        await empty(store.sql);
+        let now = 0;
+        const daemons = [daemon(() => now), daemon(() => now)];
+        const [bad, good] = [named('B', size), named('G', catalog)];
+        await priced(...bad, ...good);
+        await answer(all(good, 1), daemons[0]);
+        await answer(all(bad, factor), daemons[0]);
+        for (const { kind, daemon: by, part, drift } of steps) {
+          const others = good.filter((_, at) => at % 60 === part);
+          if (kind === 'restart') daemons[by] = daemon(() => now);
+          else if (kind === 'others') await answer(all(others, 1 + drift / 100), daemons[by]);
+          else if (kind === 'faulty') {
+            const some = bad.filter((_, at) => at % 3 === part);
+            await answer(all(some, factor * (1 + drift / 100)), daemons[by]);
+          } else {
+            now += 6 * 60_000;
+            await passMinutes(6);
+          }
+          expect(await actionable('B')).toMatchObject({ yes: 0 });
+          expect(await actionable('G')).toMatchObject({ no: 0 });
+        }
+        await answer(all(bad, 1), daemons[0]);
+        for (const each of daemons) await answer(all(good, 1), each);
+        expect(await actionable('B')).toMatchObject({ no: 0 });
+        expect(await readDoubts(store.sql)).toMatchObject({ implausible: 0, massMoved: 0, massMove: null });
+      },
+    ),
+    { numRuns: runs(3) },
+  );
+}, 300_000);
