@@ -37,7 +37,8 @@ BEGIN
           WHEN excluded.reason = 'new' THEN excluded.reason
           -- It may have been reported since its call began, which the answer to that does not settle.
           WHEN d.reason = 'new' AND o.is_owed AND excluded.lane = 1 AND (d.claim IS NOT NULL OR d.asked_claim IS NOT NULL) THEN 'changed'
-          WHEN o.is_owed AND o.lane <= excluded.lane THEN d.reason
+          -- What was reported stays so in the lane of errors, too, which is behind the one that it was marked for.
+          WHEN o.is_owed AND (d.reason = 'changed' OR o.lane <= excluded.lane) THEN d.reason
           ELSE excluded.reason
         END
         FROM (

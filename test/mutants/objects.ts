@@ -267,8 +267,8 @@ export const OBJECTS: readonly Mutant[] = [
     [...DUE, 'test/store/rank.pg.test.ts'],
     [
       'mark_due: a due SKU loses its reason',
-      'WHEN o.is_owed AND o.lane <= excluded.lane THEN d.reason',
-      'WHEN o.is_owed AND o.lane < excluded.lane THEN d.reason',
+      "(d.reason = 'changed' OR o.lane <= excluded.lane)",
+      "(d.reason = 'changed' OR o.lane < excluded.lane)",
     ],
     [
       'mark_due: a due SKU loses its place by age',

@@ -3,8 +3,8 @@ import { applyAnswer } from '../../src/store/answer/apply.ts';
 import { applyDelta } from '../../src/store/catalog/delta.ts';
 import { scheduleLive, unscheduledLive } from '../../src/store/live/order.ts';
 import { rateOf } from '../../src/sync/live/rate.ts';
-import { line, standing } from './manifest.ts';
-import { answerAsked, claimAll, found, mark, REFRESH, useStore } from './support.ts';
+import { baseline, line, standing } from './manifest.ts';
+import { answerAsked, claimAll, found, HOUR, ledger, mark, REFRESH, useStore } from './support.ts';
 
 /* An incident puts everything into the turns of live SKUs, also what was reported and not asked for yet. */
 
@@ -65,5 +65,26 @@ test.each(['watched', 'refresh'])(
       select p_right as p, doubt, owed_reason as reason from catalog.sku_trust order by sku`;
     expect(rows[0]).toEqual({ p: 0.1, doubt: 'owed', reason: 'changed' });
     expect(rows[1]).toEqual({ p: 0.1, doubt: 'owed', reason: 'changed' });
+  },
+);
+
+test.each(['watched', 'refresh', 'absent', 'clock', 'doubted'])(
+  'nor is one that could not be answered when it was asked for its report, and is then marked as %s',
+  async (reason) => {
+    const { sql } = store;
+    await standing(store, line('A'), line('B'));
+    await answerAsked(sql, found('A', { 9: 90 }), found('B', { 9: 90 }));
+    await sql`update catalog_internal.sync set delta_checked_at = now(), snapshot_generated_at = now()`;
+    await baseline(store.url, [line('A', { hash: 'h2' }), line('B', { hash: 'h2' })]);
+    const deferred = { sku: 'A', kind: 'deferred', waitMs: HOUR } as const;
+    const error = { sku: 'B', kind: 'error', waitMs: HOUR, because: 'reported' } as const;
+    await applyAnswer(sql, await claimAll(sql), [deferred, error], REFRESH);
+    await sql`update catalog_internal.due set held_until = null where sku = 'A'`;
+    await applyAnswer(sql, await claimAll(sql), [deferred], REFRESH);
+    const lanes = [...(await ledger(sql)).values()].map(({ lane }) => lane);
+    expect(lanes).toEqual([4, 4]);
+    await mark(sql, ['A', 'B'], reason, false);
+    const rows = await sql`select p_right as p, owed_reason as reason from catalog.sku_trust order by sku`;
+    expect([...rows]).toEqual(Array(2).fill({ p: 0.1, reason: 'changed' }));
   },
 );
