@@ -35,8 +35,18 @@ export const AUDITS: readonly Mutant[] = [
     ],
     [
       'missed moves: two of which one may have gone back are one',
-      "finding === 'overdue' && before.keptOnce)",
-      "finding === 'overdue')",
+      "finding === 'overdue' && before.keptOnce && !before.live)",
+      "finding === 'overdue' && !before.live)",
+    ],
+    [
+      'missed moves: more are counted in an incident',
+      'before.keptOnce && !before.live)',
+      'before.keptOnce)',
+    ],
+    [
+      'missed moves: they are forgotten in an incident',
+      'if (before.listedLive) return null;',
+      'if (before.live) return null;',
     ],
     [
       'missed moves: they are forgotten with any report',

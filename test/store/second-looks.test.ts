@@ -24,6 +24,7 @@ const SKU: HeldSecondLook & Standing = {
   kept: null,
   keptOnce: false,
   missedMoves: null,
+  listedLive: false,
 };
 const TOLD = { ...SKU, told: true, standing: 'report' } as const;
 
