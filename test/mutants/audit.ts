@@ -38,11 +38,7 @@ export const AUDITS: readonly Mutant[] = [
       "finding === 'overdue' && before.keptOnce && !before.live)",
       "finding === 'overdue' && !before.live)",
     ],
-    [
-      'missed moves: more are counted in an incident',
-      'before.keptOnce && !before.live)',
-      'before.keptOnce)',
-    ],
+    ['missed moves: more are counted in an incident', 'before.keptOnce && !before.live)', 'before.keptOnce)'],
     [
       'missed moves: they are forgotten in an incident',
       'if (before.listedLive) return null;',

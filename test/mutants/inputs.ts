@@ -194,6 +194,11 @@ export const INPUTS: readonly Mutant[] = [
       'order by sku\n      on conflict (sku) do update set alpha = excluded.alpha, beta = excluded.beta',
     ],
     [
+      'live order: what counts as live for its deferrals goes back to a sweep',
+      "d.reason = 'live' and d.live_left = 0 and",
+      "d.reason = 'live' and",
+    ],
+    [
       'live order: live SKUs go back to a sweep',
       "state = 'priced' and price_source is distinct from 'live' offset 0",
       "state = 'priced' offset 0",

@@ -179,7 +179,12 @@ describe('a move that a refresh finds', () => {
 
     test('goes on after an incident in which it was asked, and nothing had moved', async () => {
       const world = await missed();
-      const skus = await unscheduledLive(store.sql, { after: '', limit: 100, scheduled: true, incident: true });
+      const skus = await unscheduledLive(store.sql, {
+        after: '',
+        limit: 100,
+        scheduled: true,
+        incident: true,
+      });
       await scheduleLive(
         store.sql,
         skus.map((sku) => ({ ...sku, ...rateOf(sku), inMs: 0 })),

@@ -88,6 +88,7 @@ export class LedgerModel {
       row.reason = reasonOf(row, owed, reason);
       row.lane = owed ? Math.min(row.lane, lane) : lane;
       row.live = live ?? row.live;
+      if (live !== null) row.liveLeft = 0;
       row.dueAt = Math.min(row.dueAt, this.now);
       row.generation += 1;
       row.unsettled = true;

@@ -81,8 +81,10 @@ export async function scheduleLive(sql: Sql, scheduled: readonly Scheduled[]): P
 }
 
 /**
- * After an incident: the next priced SKUs after `after` that are not listed as live go back to their sweep, and those
- * whose moves no delta reports to their own turns. Returns the last SKU that went back; null when there are no more.
+ * After an incident, or an outage of the live source: the next priced SKUs after `after` that are not listed as live
+ * go back to their sweep, and those whose moves no delta reports to their own turns. One that its own deferrals have
+ * taught to be live is none of them, for as many answers as that holds. Returns the last SKU that went back; null when
+ * there are no more.
  */
 export async function unscheduleSnapshot(
   sql: Sql,
@@ -108,7 +110,7 @@ export async function unscheduleSnapshot(
         -- OFFSET 0: each by its key. Before its tables are analyzed a plan may read all of one for each row of the other.
         select * from catalog.skus where sku = d.sku and state = 'priced' and price_source is distinct from 'live' offset 0
       ) s
-      where d.sku > ${options.after} and d.reason = 'live' and d.deferrals = 0 and d.claim is null
+      where d.sku > ${options.after} and d.reason = 'live' and d.live_left = 0 and d.deferrals = 0 and d.claim is null
       order by d.sku limit ${options.limit} for update of d
     ),
     released as (
