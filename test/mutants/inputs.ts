@@ -180,8 +180,13 @@ export const INPUTS: readonly Mutant[] = [
     ],
     [
       'live order: a report takes its SKU out of the urgent lane',
-      "or (d.reason = 'changed' and s.price_source = 'live')",
-      "or (d.reason = 'changed')",
+      "(d.reason = 'changed' and s.price_source = 'live' and",
+      "(d.reason = 'changed' and",
+    ],
+    [
+      'live order: what was asked for by name waits for its turn, because it was reported, too',
+      "s.price_source = 'live' and d.rank < 'Infinity')",
+      "s.price_source = 'live')",
     ],
     [
       'live order: a mark of meanwhile is overwritten',

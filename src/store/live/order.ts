@@ -42,7 +42,8 @@ export async function unscheduledLive(
       and s.state = 'priced' and d.outside_due_at is null
       and ((${options.scheduled} and d.live and d.reason = 'live')
         or (${options.incident} and (d.reason in ('sweep', 'unlisted', 'missed', 'metadata')
-          or (d.reason = 'changed' and s.price_source = 'live'))))
+          -- One that was asked for by name, too, does not say so in its reason.
+          or (d.reason = 'changed' and s.price_source = 'live' and d.rank < 'Infinity'))))
     order by d.sku limit ${options.limit}`;
 }
 
