@@ -172,6 +172,7 @@ export const INPUTS: readonly Mutant[] = [
       'test/store/call-inputs.pg.test.ts',
       'test/sync/incident.pg.test.ts',
       'test/sync/live-plan.pg.test.ts',
+      'test/store/reported-live.pg.test.ts',
     ],
     [
       'live order: SKUs that are asked at the moment are moved',
@@ -185,8 +186,13 @@ export const INPUTS: readonly Mutant[] = [
     ],
     [
       'live order: what was asked for by name waits for its turn, because it was reported, too',
-      "s.price_source = 'live' and d.rank < 'Infinity')",
-      "s.price_source = 'live')",
+      "s.price_source = 'live' and d.rank < 'Infinity'",
+      "s.price_source = 'live'",
+    ],
+    [
+      'live order: what a manifest has told before it is forgotten with a crossing',
+      'coalesce(d.generation - d.asked_generation, 0) <= 1',
+      'true',
     ],
     [
       'live order: a mark of meanwhile is overwritten',

@@ -171,16 +171,6 @@ export const MASS_MOVES: readonly Mutant[] = [
       '',
     ],
     [
-      'doubts: who accepts one ends what its deferrals have taught',
-      'live and live_left > 0 as seems_live',
-      'false as seems_live',
-    ],
-    [
-      'doubts: who accepts one ends the wait for a second look',
-      '(5, doubted.again_at is not null,',
-      '(5, false,',
-    ],
-    [
       'doubts: who accepts one ends a wait that the partner has asked for',
       'when waits and d.deferrals = 0 then null',
       'when waits then null',

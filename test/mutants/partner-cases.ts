@@ -94,20 +94,6 @@ export const PARTNER_CASES: readonly Mutant[] = [
     tests: ['test/partner/manifest-lines.test.ts'],
   },
   {
-    breaks: 'baseline: a SKU that is listed again is swept, though the delta has left out a move of it',
-    file: 'src/store/catalog/baseline-sql.ts',
-    from: 'and l.missed_moves is null and l.live_left = 0',
-    to: 'and l.live_left = 0',
-    tests: ['test/store/unlisted.pg.test.ts'],
-  },
-  {
-    breaks: 'baseline: a SKU that is listed again is swept, though its deferrals say that it is live',
-    file: 'src/store/catalog/baseline-sql.ts',
-    from: 'and l.missed_moves is null and l.live_left = 0',
-    to: 'and l.missed_moves is null',
-    tests: ['test/store/unlisted.pg.test.ts'],
-  },
-  {
     breaks: 'F5: the SKU of a rejected line is owed nothing',
     file: 'src/store/catalog/baseline-sql.ts',
     from: 'from rejected_skus join catalog.skus s using (sku)\n      where (',

@@ -37,12 +37,12 @@ describe('what an answer is to the second look of its SKU', () => {
     ['nothing where the report came after it was asked', { ...TOLD, standing: 'overtaken' as const }, 'none'],
     [
       'an early one where that came during it',
-      { ...TOLD, standing: 'overtaken', againInSeconds: 60 },
+      { ...TOLD, standing: 'overtaken' as const, againInSeconds: 60 },
       'early',
     ],
     [
       'nothing where it came during the second',
-      { ...TOLD, standing: 'overtaken', againInSeconds: 0 },
+      { ...TOLD, standing: 'overtaken' as const, againInSeconds: 0 },
       'none',
     ],
     ['nothing of a live SKU', { ...TOLD, live: true }, 'none'],

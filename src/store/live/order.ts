@@ -16,7 +16,7 @@ export interface Unscheduled extends LiveCandidate {
 /**
  * The next SKUs after `after` that belong into the order of live refreshes: those there already (`scheduled`), and
  * during an incident everything that was priced once and has no better reason: swept, unlisted, due for metadata, or
- * reported as crossed.
+ * reported as crossed and nothing else that its doubt would forget.
  */
 export async function unscheduledLive(
   sql: Sql,
@@ -43,7 +43,9 @@ export async function unscheduledLive(
       and ((${options.scheduled} and d.live and d.reason = 'live')
         or (${options.incident} and (d.reason in ('sweep', 'unlisted', 'missed', 'metadata')
           -- One that was asked for by name, too, does not say so in its reason.
-          or (d.reason = 'changed' and s.price_source = 'live' and d.rank < 'Infinity'))))
+          or (d.reason = 'changed' and s.price_source = 'live' and d.rank < 'Infinity'
+            -- A first of two marks may say that its price has moved. Where that was a delta's, its doubt goes by reported_at.
+            and (coalesce(d.generation - d.asked_generation, 0) <= 1 or s.reported_at > s.asked_at)))))
     order by d.sku limit ${options.limit}`;
 }
 
