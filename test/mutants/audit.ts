@@ -8,6 +8,34 @@ const AUDIT = [
 
 /** Faults in what the mirror's own refreshes say of the delta. */
 export const AUDITS: readonly Mutant[] = [
+  {
+    breaks: 'baseline: a SKU that is listed again is swept, though the delta has left out a move of it',
+    file: 'src/store/catalog/baseline-sql.ts',
+    from: 'and l.missed_moves is null and l.live_left = 0',
+    to: 'and l.live_left = 0',
+    tests: ['test/store/unlisted.pg.test.ts'],
+  },
+  {
+    breaks: 'baseline: a SKU that is listed again is swept, though its deferrals say that it is live',
+    file: 'src/store/catalog/baseline-sql.ts',
+    from: 'and l.missed_moves is null and l.live_left = 0',
+    to: 'and l.missed_moves is null',
+    tests: ['test/store/unlisted.pg.test.ts'],
+  },
+  ...faultsOf(
+    'src/store/answer/mass-moves.ts',
+    ['test/store/accepted-doubts.pg.test.ts'],
+    [
+      'doubts: who accepts one ends what its deferrals have taught',
+      'live and live_left > 0 as seems_live',
+      'false as seems_live',
+    ],
+    [
+      'doubts: who accepts one ends the wait for a second look',
+      '(5, doubted.again_at is not null,',
+      '(5, false,',
+    ],
+  ),
   ...faultsOf(
     'src/store/answer/settle.ts',
     AUDIT,
@@ -35,8 +63,14 @@ export const AUDITS: readonly Mutant[] = [
     ],
     [
       'missed moves: two of which one may have gone back are one',
-      "finding === 'overdue' && before.keptOnce)",
-      "finding === 'overdue')",
+      "finding === 'overdue' && before.keptOnce && !before.live)",
+      "finding === 'overdue' && !before.live)",
+    ],
+    ['missed moves: more are counted in an incident', 'before.keptOnce && !before.live)', 'before.keptOnce)'],
+    [
+      'missed moves: they are forgotten in an incident',
+      'if (before.listedLive) return null;',
+      'if (before.live) return null;',
     ],
     [
       'missed moves: they are forgotten with any report',

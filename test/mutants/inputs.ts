@@ -172,6 +172,7 @@ export const INPUTS: readonly Mutant[] = [
       'test/store/call-inputs.pg.test.ts',
       'test/sync/incident.pg.test.ts',
       'test/sync/live-plan.pg.test.ts',
+      'test/store/reported-live.pg.test.ts',
     ],
     [
       'live order: SKUs that are asked at the moment are moved',
@@ -180,8 +181,18 @@ export const INPUTS: readonly Mutant[] = [
     ],
     [
       'live order: a report takes its SKU out of the urgent lane',
-      "or (d.reason = 'changed' and s.price_source = 'live')",
-      "or (d.reason = 'changed')",
+      "(d.reason = 'changed' and s.price_source = 'live' and",
+      "(d.reason = 'changed' and",
+    ],
+    [
+      'live order: what was asked for by name waits for its turn, because it was reported, too',
+      "s.price_source = 'live' and d.rank < 'Infinity'",
+      "s.price_source = 'live'",
+    ],
+    [
+      'live order: what a manifest has told before it is forgotten with a crossing',
+      'coalesce(d.generation - d.asked_generation, 0) <= 1',
+      'true',
     ],
     [
       'live order: a mark of meanwhile is overwritten',
@@ -192,6 +203,11 @@ export const INPUTS: readonly Mutant[] = [
       'live order: what was learned is overwritten',
       'order by sku\n      on conflict (sku) do nothing',
       'order by sku\n      on conflict (sku) do update set alpha = excluded.alpha, beta = excluded.beta',
+    ],
+    [
+      'live order: what counts as live for its deferrals goes back to a sweep',
+      "d.reason = 'live' and d.live_left = 0 and",
+      "d.reason = 'live' and",
     ],
     [
       'live order: live SKUs go back to a sweep',

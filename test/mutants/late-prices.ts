@@ -10,17 +10,22 @@ export const LATE_PRICES: readonly Mutant[] = [
       '!moved || kept !== null',
       '!moved',
     ],
-    ['second looks: a wrong clock puts one off', ' || againInSeconds > LONGEST_CACHED_SECONDS', ''],
+    ['second looks: a wrong clock puts one off', ' && againInSeconds <= LONGEST_CACHED_SECONDS', ''],
     ['second looks: a move that only the mirror has seen gets one', "told && standing !== 'own'", 'told'],
     [
       'second looks: an early answer stands for it',
-      "return hasCome ? 'second' : 'early';",
+      "return isEarly ? 'early' : 'second';",
       "return 'second';",
     ],
     [
       'second looks: an early answer stands for it where it finds a change',
-      "return hasCome ? 'second' : 'early';",
-      "return moved || hasCome ? 'second' : 'early';",
+      "return isEarly ? 'early' : 'second';",
+      "return isEarly && !moved ? 'early' : 'second';",
+    ],
+    [
+      'second looks: a report that comes during an early answer ends the wait of one before',
+      "return isEarly ? 'early' : 'none';",
+      "return 'none';",
     ],
     [
       'second looks: a change counts before it is known whether it was reported',

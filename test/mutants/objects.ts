@@ -46,6 +46,15 @@ export const OBJECTS: readonly Mutant[] = [
   ),
   ...faultsOf(
     BY_KEY,
+    ['test/store/live-order.pg.test.ts'],
+    [
+      'mark_due: what deferrals have taught outlives a report of what the SKU is',
+      'live_left = CASE WHEN counts_as_live IS NULL THEN d.live_left ELSE 0 END',
+      'live_left = d.live_left',
+    ],
+  ),
+  ...faultsOf(
+    BY_KEY,
     [...DUE, 'test/store/rank.pg.test.ts', 'test/store/watchlist.pg.test.ts'],
     [
       'mark_due: a SKU that is watched no longer keeps its rank',
@@ -267,8 +276,8 @@ export const OBJECTS: readonly Mutant[] = [
     [...DUE, 'test/store/rank.pg.test.ts'],
     [
       'mark_due: a due SKU loses its reason',
-      'WHEN o.is_owed AND o.lane <= excluded.lane THEN d.reason',
-      'WHEN o.is_owed AND o.lane < excluded.lane THEN d.reason',
+      "(d.reason = 'changed' OR o.lane <= excluded.lane)",
+      "(d.reason = 'changed' OR o.lane < excluded.lane)",
     ],
     [
       'mark_due: a due SKU loses its place by age',

@@ -20,6 +20,11 @@ export const SCOPE: readonly Mutant[] = [
       'd.claim IS NOT NULL',
     ],
     [
+      'mark_due: what was reported and is in the lane of errors is due for the next mark alone',
+      "(d.reason = 'changed' OR o.lane <= excluded.lane)",
+      'o.lane <= excluded.lane',
+    ],
+    [
       'mark_due: what is asked for at once is not known to be reported',
       "WHEN excluded.reason = 'changed' OR excluded.reason = 'new' AND o.is_owed AND o.lane = 1 THEN 'changed'",
       "WHEN excluded.reason = 'changed' AND NOT (o.is_owed AND o.lane = 1) THEN 'changed'",

@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
 import { applyAnswer } from '../../src/store/answer/apply.ts';
 import { acceptDoubted } from '../../src/store/answer/mass-moves.ts';
+import { LONGEST_CACHED_SECONDS } from '../../src/store/catalog/cached-prices.ts';
 import { applyDelta } from '../../src/store/catalog/delta.ts';
 import { claimDue } from '../../src/store/ledger/claim.ts';
 import { endWaits } from '../../src/store/ledger/due.ts';
@@ -47,6 +48,36 @@ test('an accepted SKU waits for its metadata where there are no sweeps', async (
   await answer([found('A', POISON)]);
   await acceptDoubted(sql, null);
   expect((await ledger(sql)).get('A')).toMatchObject({ reason: 'metadata', lane: 5 });
+});
+
+test('an accepted SKU that counts as live for its deferrals has its next turn as one', async () => {
+  const { sql } = store;
+  await sql`update catalog_internal.settings set live_interval = 1800`;
+  await priced('A');
+  const deferred = { sku: 'A', kind: 'deferred', waitMs: HOUR } as const;
+  await answer([deferred]);
+  await answer([found('A', { ...USUAL, 40: 4050 })]);
+  await answer([deferred]);
+  await answer([found('A', POISON)]);
+  expect(await seen('A')).toMatchObject({ doubt: 'implausible' });
+  await acceptDoubted(sql, ['A']);
+  const row = (await ledger(sql)).get('A');
+  expect(row).toMatchObject({ reason: 'live', lane: 2, live: true });
+  expect(row?.dueIn).toBeCloseTo(0.5, 1);
+});
+
+test('an accepted SKU has the second look that an earlier report is still to have', async () => {
+  const { sql } = store;
+  await priced('A');
+  await sql`update catalog_internal.sync set snapshot_id = 's1'`;
+  await applyDelta(sql, { since: 's1', toSnapshot: 's2', changed: ['A'], removed: [], nowLive: [] });
+  await answer([found('A', USUAL)]);
+  expect((await ledger(sql)).get('A')).toMatchObject({ reason: 'again' });
+  await answer([found('A', POISON)]);
+  await acceptDoubted(sql, ['A']);
+  const row = (await ledger(sql)).get('A');
+  expect(row).toMatchObject({ reason: 'again', lane: 5 });
+  expect(row?.dueIn).toBeCloseTo(LONGEST_CACHED_SECONDS / 3600, 2);
 });
 
 test('nor is what a manifest has told since', async () => {

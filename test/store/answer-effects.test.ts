@@ -24,6 +24,7 @@ const row = (sku: string, other: Partial<LockedSku> = {}): LockedSku => ({
   kept: null,
   keptOnce: false,
   missedMoves: null,
+  listedLive: false,
   cohort: 'snapshot',
   pRight: null,
   sizePRight: null,

@@ -1,10 +1,13 @@
 import { describe, expect, test } from 'vitest';
+import { applyAnswer } from '../../src/store/answer/apply.ts';
 import { acceptDoubted } from '../../src/store/answer/mass-moves.ts';
+import { NO_LEARNING } from '../../src/store/answer/types.ts';
 import { noteBrokenChain } from '../../src/store/catalog/chain.ts';
-import { unscheduleSnapshot } from '../../src/store/live/order.ts';
+import { scheduleLive, unscheduledLive, unscheduleSnapshot } from '../../src/store/live/order.ts';
+import { rateOf } from '../../src/sync/live/rate.ts';
 import { NOTHING, settledIn, type World } from './audit-world.ts';
 import { baseline, line } from './manifest.ts';
-import { HOUR, mark, REFRESH, useStore } from './support.ts';
+import { claimAll, found, HOUR, mark, REFRESH, useStore } from './support.ts';
 
 const store = useStore();
 const settled = settledIn(store);
@@ -117,6 +120,11 @@ describe('a move that a refresh finds', () => {
           (catalog.explain(d.sku) -> 'report' ->> 'missed_moves')::int as missed,
           catalog.explain(d.sku) -> 'belief' ->> 'cohort' as cohort
         from catalog_internal.due d order by sku`;
+    const next = {
+      liveMs: REFRESH.liveMs,
+      snapshotMs: REFRESH.snapshotMs,
+      snapshotReason: 'sweep',
+    } as const;
     const B = { sku: 'B', reason: 'sweep', lane: 'sweep', missed: 0, cohort: 'snapshot' };
 
     test('has its SKU asked and trusted as one whose moves nobody reports', async () => {
@@ -156,11 +164,6 @@ describe('a move that a refresh finds', () => {
       await missed();
       const of = async () => await store.sql`select reason, live from catalog_internal.due where sku = 'A'`;
       await store.sql`update catalog_internal.due set live = true, reason = 'live'`;
-      const next = {
-        liveMs: REFRESH.liveMs,
-        snapshotMs: REFRESH.snapshotMs,
-        snapshotReason: 'sweep',
-      } as const;
       expect(await unscheduleSnapshot(store.sql, { after: '', limit: 100, next })).toBe('B');
       expect(await ledgerOf()).toMatchObject([{ reason: 'missed', lane: 'live' }, B]);
       expect(await of()).toEqual([{ reason: 'missed', live: false }]);
@@ -172,6 +175,31 @@ describe('a move that a refresh finds', () => {
         select due_at < now() + (select make_interval(secs => live_interval) from catalog_internal.settings) as soon
         from catalog_internal.due order by sku`;
       expect(due).toEqual([{ soon: true }, { soon: false }]);
+    });
+
+    test('goes on after an incident in which it was asked, and nothing had moved', async () => {
+      const world = await missed();
+      const skus = await unscheduledLive(store.sql, {
+        after: '',
+        limit: 100,
+        scheduled: true,
+        incident: true,
+      });
+      await scheduleLive(
+        store.sql,
+        skus.map((sku) => ({ ...sku, ...rateOf(sku), inMs: 0 })),
+      );
+      expect((await ledgerOf()).map(({ reason }) => reason)).toEqual(['live', 'live']);
+      const claim = await claimAll(store.sql);
+      const results = claim.skus.map(({ sku }) => found(sku, { 9: world.prices.get(sku) ?? null }));
+      const learning = { ...NO_LEARNING, everythingLive: true };
+      await applyAnswer(store.sql, claim, results, REFRESH, { learning });
+      expect((await ledgerOf()).map(({ missed }) => missed)).toEqual([1, 0]);
+      await unscheduleSnapshot(store.sql, { after: '', limit: 100, next });
+      expect(await ledgerOf()).toEqual([
+        { sku: 'A', reason: 'missed', lane: 'live', missed: 1, cohort: 'unlisted' },
+        B,
+      ]);
     });
 
     test('does not end with a report of nothing, nor with moves that only refreshes see', async () => {

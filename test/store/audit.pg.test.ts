@@ -154,6 +154,7 @@ const refresh = (differs: Partial<Standing>): Standing => ({
   kept: null,
   keptOnce: false,
   missedMoves: null,
+  listedLive: false,
   ...differs,
 });
 
@@ -183,5 +184,9 @@ test('moves that the delta leaves out are counted until it reports one', () => {
   expect(left({ standing: 'report', missedMoves: 2 }, true)).toBeNull();
   expect(left({ standing: 'report', kept: 'reported', missedMoves: 2 })).toBeNull();
   expect(left({ standing: 'report', missedMoves: 2 }), 'a report of nothing').toBe(2);
-  expect(left({ missedMoves: 2 }, false, true), 'live').toBeNull();
+  expect(left({ missedMoves: 2, listedLive: true }, false, true), 'listed as live').toBeNull();
+  // In an incident.
+  expect(left({ missedMoves: 2 }, false, true)).toBe(2);
+  expect(left({ kept: 'overdue', keptOnce: true, missedMoves: 2 }, false, true)).toBe(2);
+  expect(left({ standing: 'report', missedMoves: 2 }, true, true)).toBeNull();
 });

@@ -88,6 +88,7 @@ export class LedgerModel {
       row.reason = reasonOf(row, owed, reason);
       row.lane = owed ? Math.min(row.lane, lane) : lane;
       row.live = live ?? row.live;
+      if (live !== null) row.liveLeft = 0;
       row.dueAt = Math.min(row.dueAt, this.now);
       row.generation += 1;
       row.unsettled = true;
@@ -273,7 +274,7 @@ function reasonOf({ lane, reason, claim, answered }: Row, owed: boolean, marked:
   if (marked === 'new') return owed && lane === atOnce ? 'changed' : marked;
   const markedLane = LANE_OF[marked] ?? 6;
   if (owed && reason === 'new' && markedLane === atOnce && (claim !== null || answered)) return 'changed';
-  return owed && lane <= markedLane ? reason : marked;
+  return owed && (reason === 'changed' || lane <= markedLane) ? reason : marked;
 }
 
 /** Hours to three minutes: the test itself takes less. */

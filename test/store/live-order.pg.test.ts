@@ -1,6 +1,16 @@
 import { expect, test } from 'vitest';
-import { scheduleLive } from '../../src/store/live/order.ts';
-import { HOUR, knownSkus, ledger, mark, useStore } from './support.ts';
+import { scheduleLive, unscheduleSnapshot } from '../../src/store/live/order.ts';
+import {
+  answerAsked,
+  found,
+  HOUR,
+  knownSkus,
+  ledger,
+  mark,
+  passHours,
+  REFRESH,
+  useStore,
+} from './support.ts';
 
 const store = useStore();
 const at = (sku: string, generation: number) => ({ sku, generation, alpha: 3, beta: 60, inMs: 2 * HOUR });
@@ -15,6 +25,48 @@ test('a SKU that was marked since its schedule was made keeps its mark', async (
   expect(rows.get('A')).toMatchObject({ reason: 'changed', lane: 1, live: false, generation: 2 });
   expect(rows.get('B')).toMatchObject({ reason: 'live', lane: 2, live: true });
   expect(rows.get('B')?.dueIn).toBeCloseTo(2, 1);
+});
+
+/** As after an incident. */
+const releaseSnapshots = () =>
+  unscheduleSnapshot(store.sql, {
+    after: '',
+    limit: 10,
+    next: { liveMs: REFRESH.liveMs, snapshotMs: REFRESH.snapshotMs, snapshotReason: 'sweep' },
+  });
+
+/** A snapshot-priced SKU that was deferred twice, so that it counts as live after its answer, too. */
+async function deferredTwice(sku: string): Promise<void> {
+  await knownSkus(store.sql, [sku]);
+  for (let times = 0; times < 2; times += 1) {
+    await answerAsked(store.sql, { sku, kind: 'deferred', waitMs: HOUR });
+    await passHours(store.sql, 2);
+    await store.sql`update catalog_internal.due set held_until = null`;
+    await answerAsked(store.sql, found(sku, { 9: 90 + times }));
+  }
+  expect((await ledger(store.sql)).get(sku)).toMatchObject({ reason: 'live', live: true });
+}
+
+test('a SKU that counts as live for its own deferrals still does after an incident, or an outage', async () => {
+  const { sql } = store;
+  await deferredTwice('A');
+  await knownSkus(sql, ['B']);
+  await answerAsked(sql, found('B', { 9: 90 }));
+  await scheduleLive(sql, [at('B', 1)]);
+  expect(await releaseSnapshots()).toBe('B');
+  const rows = await ledger(sql);
+  expect(rows.get('A')).toMatchObject({ reason: 'live', lane: 2, live: true });
+  expect(rows.get('B')).toMatchObject({ reason: 'sweep', live: false });
+});
+
+test('but not where a report has said since that it is snapshot-priced', async () => {
+  const { sql } = store;
+  await deferredTwice('A');
+  await mark(sql, ['A'], 'changed', false);
+  const { generation = 0 } = (await ledger(sql)).get('A') ?? {};
+  await scheduleLive(sql, [at('A', generation)]);
+  expect(await releaseSnapshots()).toBe('A');
+  expect((await ledger(sql)).get('A')).toMatchObject({ reason: 'sweep', live: false });
 });
 
 test('what was learned of a rate stands; of others it is what the past says', async () => {

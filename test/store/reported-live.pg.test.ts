@@ -3,8 +3,8 @@ import { applyAnswer } from '../../src/store/answer/apply.ts';
 import { applyDelta } from '../../src/store/catalog/delta.ts';
 import { scheduleLive, unscheduledLive } from '../../src/store/live/order.ts';
 import { rateOf } from '../../src/sync/live/rate.ts';
-import { line, standing } from './manifest.ts';
-import { answerAsked, claimAll, found, mark, REFRESH, useStore } from './support.ts';
+import { baseline, line, standing } from './manifest.ts';
+import { answerAsked, claimAll, found, HOUR, ledger, mark, REFRESH, useStore } from './support.ts';
 
 /* An incident puts everything into the turns of live SKUs, also what was reported and not asked for yet. */
 
@@ -41,6 +41,22 @@ test('a price that was reported to have changed is not actionable before it is a
   expect(await trust()).toEqual({ doubt: null, actionable: true });
 });
 
+test('nor does one wait for a turn where a manifest has told of its change before the next lists it as live', async () => {
+  const { sql, url } = store;
+  await standing(store, line('A'), line('B'), line('C'));
+  await answerAsked(sql, ...['A', 'B', 'C'].map((sku) => found(sku, { 9: 90 })));
+  const changed = line('C', { hash: 'h2' });
+  await baseline(url, [line('A'), line('B'), changed]);
+  await answerAsked(sql, found('C', { 9: 95 }));
+  await baseline(url, [line('A', { hash: 'h2' }), line('B'), changed], { token: { snapshotId: 'm1b' } });
+  const live = ['A', 'B', 'C'].map((sku) => line(sku, { priceSource: 'live' }));
+  await baseline(url, live, { token: { snapshotId: 'm2' } });
+  await sql`update catalog_internal.live_plan set incident_since = now(), incident_because = 'live-count'`;
+  const skus = await unscheduledLive(sql, { after: '', limit: 10, scheduled: true, incident: true });
+  expect(skus.map(({ sku }) => sku)).toEqual(['B', 'C']);
+  expect(await trust()).toEqual({ doubt: 'owed', actionable: false });
+});
+
 test('nor is one that the ledger knows nothing of, before its row is made anew', async () => {
   const { sql } = store;
   await standing(store, line('A'));
@@ -65,5 +81,27 @@ test.each(['watched', 'refresh'])(
       select p_right as p, doubt, owed_reason as reason from catalog.sku_trust order by sku`;
     expect(rows[0]).toEqual({ p: 0.1, doubt: 'owed', reason: 'changed' });
     expect(rows[1]).toEqual({ p: 0.1, doubt: 'owed', reason: 'changed' });
+  },
+);
+
+test.each(['watched', 'refresh', 'absent', 'clock', 'doubted'])(
+  'nor is one that could not be answered when it was asked for its report, and is then marked as %s',
+  async (reason) => {
+    const { sql } = store;
+    await standing(store, line('A'), line('B'));
+    await answerAsked(sql, found('A', { 9: 90 }), found('B', { 9: 90 }));
+    await sql`update catalog_internal.sync set delta_checked_at = now(), snapshot_generated_at = now()`;
+    await baseline(store.url, [line('A', { hash: 'h2' }), line('B', { hash: 'h2' })]);
+    const deferred = { sku: 'A', kind: 'deferred', waitMs: HOUR } as const;
+    const error = { sku: 'B', kind: 'error', waitMs: HOUR, because: 'reported' } as const;
+    await applyAnswer(sql, await claimAll(sql), [deferred, error], REFRESH);
+    await sql`update catalog_internal.due set held_until = null where sku = 'A'`;
+    await applyAnswer(sql, await claimAll(sql), [deferred], REFRESH);
+    const lanes = [...(await ledger(sql)).values()].map(({ lane }) => lane);
+    expect(lanes).toEqual([4, 4]);
+    await mark(sql, ['A', 'B'], reason, false);
+    const rows = await sql`select p_right as p, owed_reason as reason from catalog.sku_trust order by sku`;
+    expect(rows).toHaveLength(2);
+    for (const row of rows) expect(row).toEqual({ p: 0.1, reason: 'changed' });
   },
 );

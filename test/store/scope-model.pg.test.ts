@@ -156,4 +156,15 @@ describe.each(['watch', 'refresh'] as const)('a SKU that is 0009, and due becaus
     await world.do({ do: 'mode', scoped: true });
     await world.check();
   });
+
+  test('and was reported before and then in errors, is asked for its metadata', async () => {
+    const world = await before();
+    await world.do({ do: 'answer', kinds: ['not_found'] });
+    await world.do({ do: 'delta', changed: ['B1'], live: [], removed: [] });
+    await world.do({ do: 'answer', kinds: [] });
+    await world.do({ do: 'answer', kinds: ['error'] });
+    await world.do({ do: request, skus: ['B1'] });
+    await world.do({ do: 'mode', scoped: true });
+    await world.check();
+  });
 });

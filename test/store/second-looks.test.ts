@@ -24,6 +24,7 @@ const SKU: HeldSecondLook & Standing = {
   kept: null,
   keptOnce: false,
   missedMoves: null,
+  listedLive: false,
 };
 const TOLD = { ...SKU, told: true, standing: 'report' } as const;
 
@@ -34,6 +35,16 @@ describe('what an answer is to the second look of its SKU', () => {
     ['a first look where a manifest has, by the hash', { ...TOLD, standing: 'masked' as const }, 'report'],
     ['nothing where only the mirror has seen a move', { ...TOLD, standing: 'own' as const }, 'none'],
     ['nothing where the report came after it was asked', { ...TOLD, standing: 'overtaken' as const }, 'none'],
+    [
+      'an early one where that came during it',
+      { ...TOLD, standing: 'overtaken' as const, againInSeconds: 60 },
+      'early',
+    ],
+    [
+      'nothing where it came during the second',
+      { ...TOLD, standing: 'overtaken' as const, againInSeconds: 0 },
+      'none',
+    ],
     ['nothing of a live SKU', { ...TOLD, live: true }, 'none'],
     ['nothing of one that nobody lists', { ...TOLD, comparable: false }, 'none'],
     ['the second one at its time', { ...SKU, againInSeconds: 0 }, 'second'],

@@ -249,4 +249,18 @@ describe('a SKU that is listed again', () => {
       expect(row?.dueIn).toBeCloseTo((hours || 7 * 24) - 1 / 3, 1);
     },
   );
+
+  test.each([
+    ['the delta has left out a move of it', { missed_moves: 1 }],
+    ['it counts as live for its deferrals', { live: true, live_left: 1 }],
+  ])('by a manifest, and was asked since its snapshot, keeps its turn where %s', async (_where, held) => {
+    await standing(store, line('U'), line('L'));
+    await baseline(store.url, [line('L')], { token: { snapshotId: 'm2' } });
+    await answerAsked(store.sql, found('U', { 9: 90 }));
+    await store.sql`update catalog_internal.due set ${store.sql(held)} where sku = 'U'`;
+    await baseline(store.url, [line('L'), line('U')], { token: { snapshotId: 'm3', seenClaim: '0' } });
+    const row = (await ledger(store.sql)).get('U');
+    expect(row).toMatchObject({ reason: 'unlisted', lane: 2 });
+    expect(row?.dueIn).toBeCloseTo(REFRESH.liveMs / HOUR, 1);
+  });
 });

@@ -2,6 +2,7 @@ import { beforeEach, describe, expect, test } from 'vitest';
 import { NO_TRACER } from '../../src/lib/tracer.ts';
 import { storeLesson } from '../../src/store/call/call-lesson.ts';
 import { type LivePlan, readLivePlan } from '../../src/store/live/live.ts';
+import { refreshSkus } from '../../src/store/sellers/refresh.ts';
 import type { SyncContext } from '../../src/sync/context.ts';
 import type { SyncEvent } from '../../src/sync/events.ts';
 import { weighCounts, weighDeferrals } from '../../src/sync/incidents.ts';
@@ -100,7 +101,7 @@ describe('when everything is live-priced', () => {
     expect(rate).toEqual({ alpha: 15, beta: 60 });
   });
 
-  test('reports with a hash, watched, erring, waiting and unpriced SKUs keep their places; crossed ones do not', async () => {
+  test('reports with a hash, watched, asked for by name, erring, waiting and unpriced SKUs keep their places; crossed ones do not', async () => {
     await thousand();
     await store.sql`select catalog_internal.mark_due(array['S010', 'S011'], 'changed', false)`;
     await store.sql`update catalog.skus set price_source = 'live' where sku = 'S011'`;
@@ -109,7 +110,12 @@ describe('when everything is live-priced', () => {
     await store.sql`update catalog_internal.due set deferrals = 1, held_until = now() + interval '5 minutes' where sku = 'S014'`;
     await store.sql`update catalog_internal.due set failures = 1, held_until = now() + interval '5 minutes' where sku = 'S015'`;
     await store.sql`update catalog_internal.due set claim = 7, held_until = now() + interval '5 minutes' where sku = 'S016'`;
+    await store.sql`select catalog_internal.mark_due(array['S017'], 'changed', true)`;
+    await refreshSkus(store.sql, ['S017', 'S018']);
+    await store.sql`select catalog_internal.mark_due(array['S018'], 'changed', true)`;
+    await store.sql`update catalog.skus set price_source = 'live' where sku in ('S017', 'S018')`;
     await planLive(await begin());
+    for (const sku of ['S017', 'S018']) expect(await due(sku)).toMatchObject({ reason: 'changed', lane: 1 });
     expect(await due('S010')).toMatchObject({ reason: 'changed', lane: 1 });
     expect(await due('S011')).toMatchObject({ reason: 'live', lane: 2 });
     expect(await due('S012')).toMatchObject({ reason: 'watched', lane: 1 });

@@ -2,12 +2,13 @@
 -- earlier due_at and its better lane. Every mark moves the generation on, so that no answer to an earlier
 -- request settles it. The wait of a deferred SKU is not shortened, nor that of one with which a call of its
 -- own failed, while a SKU that waits after any other error, or for a second answer, is asked again at once.
--- counts_as_live null leaves the live flag as it is. What is out of scope is marked in outside_due_at and
--- stays unclaimed (apply_scope), and SKUs that the ledger does not know yet are sorted by the rules. A SKU
--- that was asked for by name (refresh_skus) stays ahead of all others until it is answered. Any other rank is
--- the weight as it stands once the rows are locked, because locking them may have waited for whoever tells
--- the ledger of another weight (watched_to_ledger). Hence PL/pgSQL, in which each statement sees what was
--- committed before it began; in a function in SQL all statements see the same.
+-- counts_as_live null leaves the live flag as it is; else it holds, whatever the SKU's deferrals had taught.
+-- What is out of scope is marked in outside_due_at and stays unclaimed (apply_scope), and SKUs that the
+-- ledger does not know yet are sorted by the rules. A SKU that was asked for by name (refresh_skus) stays
+-- ahead of all others until it is answered. Any other rank is the weight as it stands once the rows are
+-- locked, because locking them may have waited for whoever tells the ledger of another weight
+-- (watched_to_ledger). Hence PL/pgSQL, in which each statement sees what was committed before it began; in a
+-- function in SQL all statements see the same.
 CREATE OR REPLACE FUNCTION catalog_internal.mark_due(skus text[], reason text, counts_as_live boolean DEFAULT NULL) RETURNS bigint
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_column
@@ -37,7 +38,8 @@ BEGIN
           WHEN excluded.reason = 'new' THEN excluded.reason
           -- It may have been reported since its call began, which the answer to that does not settle.
           WHEN d.reason = 'new' AND o.is_owed AND excluded.lane = 1 AND (d.claim IS NOT NULL OR d.asked_claim IS NOT NULL) THEN 'changed'
-          WHEN o.is_owed AND o.lane <= excluded.lane THEN d.reason
+          -- What was reported stays so in the lane of errors, too, which is behind the one that it was marked for.
+          WHEN o.is_owed AND (d.reason = 'changed' OR o.lane <= excluded.lane) THEN d.reason
           ELSE excluded.reason
         END
         FROM (
@@ -46,6 +48,7 @@ BEGIN
         ) o
       ),
       live = coalesce(counts_as_live, d.live),
+      live_left = CASE WHEN counts_as_live IS NULL THEN d.live_left ELSE 0 END,
       due_at = CASE WHEN d.outside_due_at IS NULL THEN least(d.due_at, excluded.due_at) ELSE d.due_at END,
       outside_due_at = CASE WHEN d.outside_due_at IS NOT NULL THEN least(d.outside_due_at, excluded.due_at) END,
       generation = d.generation + 1,

@@ -302,7 +302,9 @@ export async function acceptDoubted(sql: Sql, skus: readonly string[] | null): P
       where since is not null`;
   const accepted = await sql`
     with doubted as (
-      select sku, reason = 'doubted' and claim is null as waits, missed_moves > 0 as missed from catalog_internal.due
+      select sku, reason = 'doubted' and claim is null as waits, missed_moves > 0 as missed, live and live_left > 0 as seems_live,
+        again_at
+      from catalog_internal.due
       where doubt is not null and (${skus === null} or sku = any(${[...(skus ?? [])]}))
       order by sku for update
     )
@@ -314,12 +316,18 @@ export async function acceptDoubted(sql: Sql, skus: readonly string[] | null): P
       lane = case when waits and d.outside_due_at is null then catalog_internal.lane_of(n.reason) else d.lane end
     from doubted join catalog.skus s using (sku) cross join catalog_internal.settings g
     cross join lateral (
-      select case
-          when s.price_source = 'live' then 'live' when not s.in_manifest then 'unlisted' when doubted.missed then 'missed'
-          else ${sql.unsafe(SNAPSHOT_REASON)}
-        end as reason,
-        now() + make_interval(secs => case when s.price_source = 'live' or not s.in_manifest or doubted.missed then g.live_interval
-          else catalog_internal.snapshot_target(g) end) as due_at
+      -- As nextTurn (settle.ts), with what the doubted answer has left.
+      select turn.reason, turn.due_at
+      from (select now() + make_interval(secs => g.live_interval) as soon) as at
+        cross join lateral (values
+          (1, s.price_source = 'live', 'live', at.soon),
+          (2, not s.in_manifest, 'unlisted', at.soon),
+          (3, doubted.missed, 'missed', at.soon),
+          (4, doubted.seems_live, 'live', at.soon),
+          (5, doubted.again_at is not null, 'again', doubted.again_at),
+          (6, true, ${sql.unsafe(SNAPSHOT_REASON)}, now() + make_interval(secs => catalog_internal.snapshot_target(g)))
+        ) as turn (place, applies, reason, due_at)
+      where turn.applies order by least(turn.place, 3), turn.due_at, turn.place limit 1
     ) n
     where d.sku = doubted.sku`;
   await notingUnseenClock(sql);

@@ -35,13 +35,14 @@ export function secondLookOf(
 ): SecondLook {
   const { told = false, live, againInSeconds = null, standing, comparable } = row;
   if (kind !== 'record' || live || !comparable) return 'none';
-  if (standing === 'overtaken') return 'none';
+  const isEarly = againInSeconds !== null && againInSeconds > 0 && againInSeconds <= LONGEST_CACHED_SECONDS;
+  // The answer to the report that came meanwhile may be the late one to the report before.
+  if (standing === 'overtaken') return isEarly ? 'early' : 'none';
   // `own`: asked for a move that the mirror has seen and no delta has reported.
   if (told && standing !== 'own') return 'report';
   if (isOpen(row) && row.kept === 'overdue' && !moved) return row.keptOnce ? 'late' : 'none';
   if (againInSeconds === null) return 'none';
-  const hasCome = againInSeconds <= 0 || againInSeconds > LONGEST_CACHED_SECONDS;
-  return hasCome ? 'second' : 'early';
+  return isEarly ? 'early' : 'second';
 }
 
 /**

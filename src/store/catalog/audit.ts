@@ -30,6 +30,7 @@ export interface Standing {
   readonly keptOnce: boolean;
   /** Moves of it that the delta has left out since it last reported one; null: none. */
   readonly missedMoves: number | null;
+  readonly listedLive: boolean;
 }
 
 export type AuditFinding = 'confirmed' | 'unchanged' | 'seen' | 'overtaken' | 'overdue' | 'left';
@@ -55,7 +56,7 @@ export function standingColumns(tx: Tx, askedAt: Date) {
     (select case when u.reported_at is not null then 'reported' when u.seen_at <= y.built_after then 'overdue' else 'waiting' end
      from catalog_internal.unreported_moves u, catalog_internal.sync y where u.sku = s.sku) as kept,
     coalesce((select u.moves = 1 from catalog_internal.unreported_moves u where u.sku = s.sku), false) as "keptOnce",
-    d.missed_moves as "missedMoves"`;
+    d.missed_moves as "missedMoves", s.price_source is not distinct from 'live' as "listedLive"`;
 }
 
 /** Kinds of results of an asked SKU. */
@@ -78,15 +79,17 @@ const MOST_MISSED = 1000;
 
 /**
  * How many moves of a SKU the delta is known to have left out after this answer, since it last reported one; null:
- * none. Whoever is refreshed as live is no case of it: no delta reports its moves.
+ * none. Whoever is listed as live is no case of it: no delta reports its moves. During an incident, in which everything
+ * is refreshed as `live`, no delta is known to leave out more, and what it left out before stays.
  */
 export function missedMoves(
   before: Standing & { readonly live: boolean },
   finding: AuditFinding | null,
   moved: boolean,
 ): number | null {
-  if (before.live) return null;
-  if (finding === 'overdue' && before.keptOnce) return Math.min(MOST_MISSED, (before.missedMoves ?? 0) + 1);
+  if (before.listedLive) return null;
+  if (finding === 'overdue' && before.keptOnce && !before.live)
+    return Math.min(MOST_MISSED, (before.missedMoves ?? 0) + 1);
   const isReported = before.standing === 'report' && (moved || before.kept === 'reported');
   return isReported ? null : before.missedMoves;
 }

@@ -182,7 +182,8 @@ export const MARK_DUE = `
 
 /**
  * SKUs that are listed again, and that need no refresh for it (DIFF): from now on deltas report them, so each waits
- * until a sweep after it was asked, and no longer for its turn among the unlisted.
+ * until a sweep after it was asked, and no longer for its turn among the unlisted. But not where deltas have left out a
+ * move of it, or its deferrals say that it may be live: it would have to be asked as soon in any case.
  */
 export const SWEEP_RELISTED = `
   update catalog_internal.due l set reason = ${SNAPSHOT_REASON},
@@ -191,7 +192,8 @@ export const SWEEP_RELISTED = `
     outside_due_at = case when l.outside_due_at is not null
       then greatest(l.outside_due_at, s.asked_at + make_interval(secs => catalog_internal.snapshot_target(g))) end
   from diff d join catalog.skus s using (sku) cross join catalog_internal.settings g
-  where d.skipped and l.sku = d.sku and l.reason = 'unlisted' and coalesce(l.outside_due_at, l.due_at) > now()`;
+  where d.skipped and l.sku = d.sku and l.reason = 'unlisted' and l.missed_moves is null and l.live_left = 0
+    and coalesce(l.outside_due_at, l.due_at) > now()`;
 
 /**
  * A SKU that the mirror knows from a rejected line alone. Whether it is live, so that no delta reports its moves, is

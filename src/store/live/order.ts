@@ -16,7 +16,7 @@ export interface Unscheduled extends LiveCandidate {
 /**
  * The next SKUs after `after` that belong into the order of live refreshes: those there already (`scheduled`), and
  * during an incident everything that was priced once and has no better reason: swept, unlisted, due for metadata, or
- * reported as crossed.
+ * reported as crossed and nothing else that its doubt would forget.
  */
 export async function unscheduledLive(
   sql: Sql,
@@ -42,7 +42,10 @@ export async function unscheduledLive(
       and s.state = 'priced' and d.outside_due_at is null
       and ((${options.scheduled} and d.live and d.reason = 'live')
         or (${options.incident} and (d.reason in ('sweep', 'unlisted', 'missed', 'metadata')
-          or (d.reason = 'changed' and s.price_source = 'live'))))
+          -- One that was asked for by name, too, does not say so in its reason.
+          or (d.reason = 'changed' and s.price_source = 'live' and d.rank < 'Infinity'
+            -- A first of two marks may say that its price has moved. Where that was a delta's, its doubt goes by reported_at.
+            and (coalesce(d.generation - d.asked_generation, 0) <= 1 or s.reported_at > s.asked_at)))))
     order by d.sku limit ${options.limit}`;
 }
 
@@ -81,8 +84,10 @@ export async function scheduleLive(sql: Sql, scheduled: readonly Scheduled[]): P
 }
 
 /**
- * After an incident: the next priced SKUs after `after` that are not listed as live go back to their sweep, and those
- * whose moves no delta reports to their own turns. Returns the last SKU that went back; null when there are no more.
+ * After an incident, or an outage of the live source: the next priced SKUs after `after` that are not listed as live
+ * go back to their sweep, and those whose moves no delta reports to their own turns. One that its own deferrals have
+ * taught to be live is none of them, for as many answers as that holds. Returns the last SKU that went back; null when
+ * there are no more.
  */
 export async function unscheduleSnapshot(
   sql: Sql,
@@ -108,7 +113,7 @@ export async function unscheduleSnapshot(
         -- OFFSET 0: each by its key. Before its tables are analyzed a plan may read all of one for each row of the other.
         select * from catalog.skus where sku = d.sku and state = 'priced' and price_source is distinct from 'live' offset 0
       ) s
-      where d.sku > ${options.after} and d.reason = 'live' and d.deferrals = 0 and d.claim is null
+      where d.sku > ${options.after} and d.reason = 'live' and d.live_left = 0 and d.deferrals = 0 and d.claim is null
       order by d.sku limit ${options.limit} for update of d
     ),
     released as (
