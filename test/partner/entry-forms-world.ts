@@ -123,10 +123,12 @@ export class World {
   async answer(by: number, kinds: readonly Kind[], records = 1): Promise<Answered> {
     const { forms } = this.#processes[by] ?? this.#start();
     const entries = kinds.map((kind) => this.#entry(kind));
-    const record = {
+    // Sizes of its own for each: what nearly all records have under one name, and never as prices are, is no size.
+    const recordOf = (sku: string) => ({
       code: '0000',
-      size_map: Object.fromEntries(entries.map((entry, n) => [`S${n}`, entry])),
-    };
+      size_map: Object.fromEntries(entries.map((entry, n) => [`${sku}-${n}`, entry])),
+    });
+    const skus = Array.from({ length: records }, (_, n) => `S${n}`);
     const before = this.held;
     const wasMissing = this.#kept.memory.missingSince !== null;
     const view = forms.held;
@@ -134,7 +136,7 @@ export class World {
     const { answer } = await forms.read((entryForm) => {
       used = entryForm;
       const reading = readBulk(
-        { results: Object.fromEntries(Array.from({ length: records }, (_, n) => [`S${n}`, record])) },
+        { results: Object.fromEntries(skus.map((sku) => [sku, recordOf(sku)])) },
         { priceFields: FIELDS, skuField: 'sku', entryForm },
       );
       if (!reading.ok) throw new Error(reading.problem);
