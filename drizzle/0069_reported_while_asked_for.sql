@@ -37,7 +37,7 @@ BEGIN
           WHEN excluded.reason = 'changed' OR excluded.reason = 'new' AND o.is_owed AND o.lane = 1 THEN 'changed'
           WHEN excluded.reason = 'new' THEN excluded.reason
           -- It may have been reported since its call began, which the answer to that does not settle.
-          WHEN d.reason = 'new' AND o.is_owed AND excluded.lane = 1 AND (d.claim IS NOT NULL OR d.asked_claim IS NOT NULL) THEN 'changed'
+          WHEN d.reason = 'new' AND o.is_owed AND excluded.lane < o.lane AND (d.claim IS NOT NULL OR d.asked_claim IS NOT NULL) THEN 'changed'
           -- What was reported stays so in the lane of errors, too, which is behind the one that it was marked for.
           WHEN o.is_owed AND (d.reason = 'changed' OR o.lane <= excluded.lane) THEN d.reason
           ELSE excluded.reason

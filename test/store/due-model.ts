@@ -273,7 +273,7 @@ function reasonOf({ lane, reason, claim, answered }: Row, owed: boolean, marked:
   if (marked === 'changed') return marked;
   if (marked === 'new') return owed && lane === atOnce ? 'changed' : marked;
   const markedLane = LANE_OF[marked] ?? 6;
-  if (owed && reason === 'new' && markedLane === atOnce && (claim !== null || answered)) return 'changed';
+  if (owed && reason === 'new' && markedLane < lane && (claim !== null || answered)) return 'changed';
   return owed && (reason === 'changed' || lane <= markedLane) ? reason : marked;
 }
 
