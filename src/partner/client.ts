@@ -136,7 +136,7 @@ class HttpPartnerClient implements PartnerClient {
 
   async delta(permit: Permit, since: string, signal?: AbortSignal): Promise<DeltaAnswer> {
     return this.#ask(permit, { ...deltaRequest(since), signal }, (body, head) => {
-      const answer = unwrap(readDelta(body, this.#names), 'delta');
+      const answer = unwrap(readDelta(body, this.#names, since), 'delta');
       const oldness = oldnessOf(head, DELTA_KEPT_SECONDS);
       const problem = !answersSince(body, since)
         ? 'it names another snapshot than it was asked with'

@@ -49,22 +49,31 @@ function saysNothing(value: unknown, depth = MAX_DEPTH): boolean {
 
 const isScalar = (value: unknown) => typeof value === 'string' || typeof value === 'number';
 
+/** Whether a value, or the address of a link, is where the answer begins or ends: from there the next poll goes on. */
+function isHere(value: unknown, ends: ReadonlySet<string>): boolean {
+  if (isObject(value)) return isHere(value['href'], ends);
+  if (!isScalar(value)) return false;
+  const text = String(value);
+  const [, query = ''] = text.split('?');
+  return ends.has(text) || ends.has(new URLSearchParams(query).get('since') ?? '');
+}
+
 /** Whether a member announces another page. */
-function announces(name: string, value: unknown, ends: ReadonlySet<unknown>): boolean {
+function announces(name: string, value: unknown, ends: ReadonlySet<string>): boolean {
   const plain = name.toLowerCase().replaceAll(/[^a-z]/g, '');
   if (MORE.has(plain)) return !saysNothing(value);
   if (plain === 'cursor' && isObject(value)) return false;
-  if (MORE_OR_HERE.has(plain)) return !saysNothing(value) && !ends.has(value);
+  if (MORE_OR_HERE.has(plain)) return !saysNothing(value) && !isHere(value, ends);
   return PAGES.has(plain) && isScalar(value) && Number(value) > 1;
 }
 
 /**
  * The member of an answer, or of an object in it such as `pagination`, by which it is one page of several; null where
- * there is none. `ends`: the tokens by which the answer names its own beginning and end. Pure.
+ * there is none. `ends`: the tokens of its own beginning and end. Pure.
  */
 export function pageMember(
   body: Readonly<Record<string, unknown>>,
-  ends: ReadonlySet<unknown>,
+  ends: ReadonlySet<string>,
 ): string | null {
   for (const [name, value] of Object.entries(body)) {
     if (announces(name, value, ends)) return name;

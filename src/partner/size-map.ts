@@ -78,8 +78,13 @@ function formHere(
   known: EntryForm | null,
 ): EntryForm | null {
   const filled = records.filter((entries) => entries.length > 0);
-  if (known === null || known.field === null || hasPrice(filled.flat(), known)) return known;
-  const others = priceFields.filter((field) => field !== known.field);
+  if (known === null || known.field === null) return known;
+  const { field: own } = known;
+  // What cannot be read there is a price in another spelling, perhaps: no other field stands for it.
+  const saysSomething = (entry: unknown) =>
+    isObject(entry) && Object.hasOwn(entry, own) && !isBlank(entry[own]);
+  if (filled.flat().some(saysSomething)) return known;
+  const others = priceFields.filter((field) => field !== own);
   const isElsewhere = others.some(
     (field) => filled.filter((entries) => hasPrice(entries, { field })).length * 2 > filled.length,
   );

@@ -236,8 +236,10 @@ export function readBulk(body: unknown, names: WireNames): Reading<BulkAnswer> {
 }
 
 /** What a delta answer says besides its four members that forbids taking it for whole; null where there is nothing. */
-function incompleteness(body: Readonly<Record<string, unknown>>): string | null {
-  const page = pageMember(body, new Set(['to_snapshot', ...SINCE_MEMBERS].map((name) => body[name])));
+function incompleteness(body: Readonly<Record<string, unknown>>, since: string | null): string | null {
+  const named = [since, ...['to_snapshot', ...SINCE_MEMBERS].map((name) => body[name])];
+  const ends = named.flatMap((end) => (end === undefined || end === null || end === '' ? [] : [String(end)]));
+  const page = pageMember(body, new Set(ends));
   if (page !== null) return `${page.slice(0, 128)}: the answer is one page of several`;
   if (DELTA_LISTS.every((name) => body[name] !== undefined)) return null;
   // Absent lists are empty; but under another name they would be lost.
@@ -259,7 +261,11 @@ function incompleteness(body: Readonly<Record<string, unknown>>): string | null 
  * that nothing is new. A SKU that no table could hold (NUL, lone surrogates, endless) is in no mirror: it is skipped
  * and counted, so that one of them does not stop the delta forever.
  */
-export function readDelta(body: unknown, names: WireNames): Reading<DeltaAnswer> {
+export function readDelta(
+  body: unknown,
+  names: WireNames,
+  since: string | null = null,
+): Reading<DeltaAnswer> {
   const parsed = deltaSchema.safeParse(body);
   if (!parsed.success || !isObject(body) || DELTA_MEMBERS.every((name) => body[name] === undefined)) {
     const fields = [...new Set(parsed.error?.issues.map((issue) => String(issue.path[0] ?? 'the body')))];
@@ -268,7 +274,7 @@ export function readDelta(body: unknown, names: WireNames): Reading<DeltaAnswer>
       problem: `missing or of the wrong type: ${fields.join(', ') || DELTA_MEMBERS.join(', ')}`,
     };
   }
-  const incomplete = incompleteness(body);
+  const incomplete = incompleteness(body, since);
   if (incomplete !== null) return { ok: false, problem: incomplete };
   const lists: string[][] = [];
   let reported = 0;

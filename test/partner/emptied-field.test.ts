@@ -47,6 +47,18 @@ describe('a field that is kept without prices while another one has them', () =>
     expect(news).toBeNull();
   });
 
+  test.each([['3200.000'], ['3,200'], [89.5], [35], [{ value: 3200 }]])(
+    'says %j, which is no price that can be read: then no other field stands for it, however long',
+    async (other) => {
+      const { clock, readEach } = await learned();
+      for (let hours = 0; hours < 4; hours += 2) {
+        const { prices, news } = await readEach(...each({ price: other, lowest_price: 2000 }));
+        expect([new Set(prices), news]).toEqual([new Set(['unreadable']), null]);
+        clock.now += 2 * 3_600_000;
+      }
+    },
+  );
+
   test('is read again as soon as one record has a price in it', async () => {
     const { clock, readEach } = await learned();
     await readEach(...each(EMPTIED));

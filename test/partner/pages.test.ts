@@ -44,6 +44,15 @@ test.each<[string, object]>([
     },
   ],
   ['where it begins and ends once more', { to_snapshot: 's2', since: 's1', cursor: 's1', next: 's2' }],
+  ['where it was asked to begin', { to_snapshot: 's2', cursor: 's1' }],
+  [
+    'where the next poll begins, as an address',
+    {
+      to_snapshot: 's2',
+      next: '/partner/catalog/delta?since=s2',
+      _links: { next: { href: 'https://partner.example/delta?since=s%32' } },
+    },
+  ],
   [
     'maps that have the name of such a member for a SKU',
     {
@@ -55,5 +64,10 @@ test.each<[string, object]>([
   ],
 ])('a delta answer may have %s', (_, body) => {
   const value = { changed: [], removed: [], nowLive: [], toSnapshot: 's2', skipped: 0 };
-  expect(readDelta(body, names)).toEqual({ ok: true, value });
+  expect(readDelta(body, names, 's1')).toEqual({ ok: true, value });
+});
+
+test('a delta answer may have its end once more as text, where that is a number', () => {
+  const read = readDelta({ changed: [], to_snapshot: 17, cursor: '17' }, names, '16');
+  expect(read).toMatchObject({ ok: true, value: { toSnapshot: '17' } });
 });

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { readSyncState } from '../../src/store/catalog/sync-state.ts';
+import { noteSnapshotSeen, readSyncState } from '../../src/store/catalog/sync-state.ts';
 import { judgeOffer } from '../../src/sync/manifest-decision.ts';
 import { baseline, line } from '../store/manifest.ts';
 import { knownSkus, useStore } from '../store/support.ts';
@@ -255,6 +255,15 @@ describe("the manifest route says of the mirror's own snapshot", () => {
   test('when it was built, for the first time since the delta led to it: it is as young as that', async () => {
     partner.answers = (since) => (since === 's6' ? { toSnapshot: 's12' } : {});
     await run('delta');
+    partner.named = { ...partner.named, ...S12 };
+    await run('catalog-check');
+    expect(await readSyncState(store.sql)).toMatchObject({ snapshotGeneratedAt: built(12) });
+  });
+
+  test('when it was built, first with a manifest that is then refused: it is as young as that, too', async () => {
+    partner.answers = (since) => (since === 's6' ? { toSnapshot: 's12' } : {});
+    await run('delta');
+    await noteSnapshotSeen(store.sql, S12);
     partner.named = { ...partner.named, ...S12 };
     await run('catalog-check');
     expect(await readSyncState(store.sql)).toMatchObject({ snapshotGeneratedAt: built(12) });
