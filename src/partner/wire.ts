@@ -238,7 +238,9 @@ export function readBulk(body: unknown, names: WireNames): Reading<BulkAnswer> {
 /** What a delta answer says besides its four members that forbids taking it for whole; null where there is nothing. */
 function incompleteness(body: Readonly<Record<string, unknown>>, since: string | null): string | null {
   const named = [since, ...['to_snapshot', ...SINCE_MEMBERS].map((name) => body[name])];
-  const ends = named.flatMap((end) => (end === undefined || end === null || end === '' ? [] : [String(end)]));
+  const ends = named.flatMap((end) =>
+    (typeof end === 'string' && end !== '') || typeof end === 'number' ? [String(end)] : [],
+  );
   const page = pageMember(body, new Set(ends));
   if (page !== null) return `${page.slice(0, 128)}: the answer is one page of several`;
   if (DELTA_LISTS.every((name) => body[name] !== undefined)) return null;

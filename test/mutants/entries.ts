@@ -100,7 +100,7 @@ export const ENTRIES: readonly Mutant[] = [
       'name',
     ],
     ['pages: text that says no tells of another', 'return NO_TEXT.test(value);', "return value === '';"],
-    ['pages: where the answer ends is another', '&& !ends.has(value)', ''],
+    ['pages: where the answer ends is another', '&& !isHere(value, ends)', ''],
     ['pages: one is several', 'Number(value) > 1', 'Number(value) > 0'],
     ['pages: a map by SKU tells of another', '|| Object.keys(value).length > MAX_MEMBERS', ''],
   ),

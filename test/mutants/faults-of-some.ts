@@ -25,8 +25,8 @@ export const FAULTS_OF_SOME: readonly Mutant[] = [
     ['mass moves: answers that have a fault still show another', 'if (begins && odd &&', 'if (odd &&'],
     [
       'mass moves: the first few of a factor are forgotten with the others',
-      'kind === null || isFault(kind)\n        ? []',
-      'kind !== undefined\n        ? []',
+      'kind !== null && (factor === null ? !isFault(kind) : isOfAnother(by, factor))',
+      'false',
     ],
     [
       'mass moves: a few answers beside a fault of some doubt each move',
@@ -83,6 +83,35 @@ export const FAULTS_OF_SOME: readonly Mutant[] = [
       'faults of some: go on for the hour in which they began',
       "(found === 'factor-of-some' && hour.repairedSkus >= GOING_SKUS)",
       'false',
+    ],
+  ),
+  ...faultsOf(
+    'src/store/answer/move-counts.ts',
+    ['test/store/faults-of-some.pg.test.ts'],
+    ['faults of some: one hides another, of fewer SKUs', 'commonFactor(others) ?? ', ''],
+    ['faults of some: the end of one is another', ' && Math.abs(factor + known) > OF_FACTOR', ''],
+  ),
+  ...faultsOf(
+    'src/store/answer/mass-moves.ts',
+    ['test/store/faults-of-some.pg.test.ts'],
+    [
+      'faults of some: all others wait for as long as they last',
+      "if (fault === 'lasts' && kind === 'factor' && hasStood) return await leaveToSome(sql, hourOfMoves);",
+      '',
+    ],
+    [
+      'faults of some: what has moved beside them is not asked again',
+      '  await askDoubted(sql);\n  return { event',
+      '  return { event',
+    ],
+  ),
+  ...faultsOf(
+    'src/store/answer/fault-doubts.ts',
+    ['test/store/faults-of-some.pg.test.ts'],
+    [
+      'faults of some: are over while nobody answers for them',
+      "kind === 'factor-of-some' ? sql",
+      'false ? sql',
     ],
   ),
 ];

@@ -80,12 +80,12 @@ export const MASS_MOVES: readonly Mutant[] = [
   ...faultsOf(
     'src/store/answer/fault-doubts.ts',
     ['test/store/faults-outlast.pg.test.ts'],
-    ['faults of many: are over while SKUs have them', 'if (still >= GOING_SKUS) return false;', ''],
+    ['faults of many: are over while SKUs have them', "if (still >= GOING_SKUS) return 'lasts';", ''],
     ['faults of many: are over once any answers are usual', '(repaired >= GOING_SKUS)', '(repaired >= 0)'],
-    ['faults of many: are over only once no SKU has them', 'if (repaired >= GOING_SKUS) return true;', ''],
+    ['faults of many: are over only once no SKU has them', "if (repaired >= GOING_SKUS) return 'over';", ''],
     [
       'faults of many: go on where another daemon has seen them end',
-      'if (still + unseen < GOING_SKUS) return true;',
+      "if (still + unseen < GOING_SKUS) return 'over';",
       '',
     ],
     [
@@ -98,7 +98,11 @@ export const MASS_MOVES: readonly Mutant[] = [
       '(oddity, { believed: new',
       '(oddity, { believed: 1 > 0 ? new Map() : new',
     ],
-    ['faults of many: those that fail keep them going', '      and d.failures = 0 and d.deferrals = 0\n', ''],
+    [
+      'faults of many: those that fail keep them going',
+      'sql`d.failures = 0 and d.deferrals = 0`',
+      'sql`true`',
+    ],
     ['faults of many: all SKUs are asked whether they go on', ' limit ${SAMPLE}', ''],
   ),
   ...faultsOf(
@@ -120,7 +124,7 @@ export const MASS_MOVES: readonly Mutant[] = [
     ['test/store/faults-outlast.pg.test.ts', 'test/store/move-counts.test.ts'],
     [
       'faults of many: another one by another factor is none',
-      ' || Math.abs((found.factor ?? 0) - (known.factor ?? 0)) > OF_FACTOR',
+      ' || isOfAnother(found.factor ?? 0, known.factor ?? 0)',
       '',
     ],
     ['faults of many: another one of another kind is none', 'found.kind !== known.kind || ', ''],
@@ -171,7 +175,7 @@ export const MASS_MOVES: readonly Mutant[] = [
     ['mass moves: what is still in another unit waits for its sweep', '    await askDoubted(sql);', ''],
     [
       'mass moves: what led to them leads to them again',
-      'if (turned !== null) counts.follow(turn ?? NO_MASS_MOVE);',
+      "if (turned !== null) counts.follow(turned.event === 'began' ? turned : NO_MASS_MOVE);",
       '',
     ],
     [

@@ -115,6 +115,82 @@ test('and where many more have it, or vanish, each move is doubted, until the fa
   expect(asked).toEqual({ count: 400 });
 });
 
+test('and where all others are as usual again, though it lasts, these wait for nothing', async () => {
+  let now = 0;
+  const moves = daemon(() => now);
+  const [bad, good] = [named('B', 8), named('G', 1780)];
+  await priced(...bad, ...good);
+  await answer(all(good, 1.02), moves);
+  await answer(all(bad, 100), moves);
+  const gone = good.slice(0, 550).map((sku) => found(sku, {}));
+  expect(await answer([...gone, ...all(good.slice(550), 1.03)], moves)).toMatchObject({ kind: 'factor' });
+  now += 61 * 60_000;
+  await passMinutes(61);
+  await answer(all(bad, 100), moves);
+  const left = await answer(all(good, 1.03), moves);
+  expect(left).toMatchObject({ event: 'began', kind: 'factor-of-some' });
+  await passMinutes(6);
+  await answer(all(good, 1.04), moves);
+  await priced('N0000');
+  await answer(all(['N0000'], 1), moves);
+  expect(await actionable('G')).toEqual({ yes: 1780, no: 0 });
+  expect(await actionable('N')).toEqual({ yes: 1, no: 0 });
+  expect(await actionable('B')).toEqual({ yes: 0, no: 8 });
+  await answer(all(bad, 1), moves);
+  expect(await actionable('B')).toEqual({ yes: 8, no: 0 });
+});
+
+test('a second one, of fewer SKUs, is known, too, whichever goes on', async () => {
+  const moves = daemon();
+  const [bad, other, good] = [named('B', 10), named('C', 8), named('G', 1950)];
+  await priced(...bad, ...other, ...good);
+  await answer(all(good, 1.02), moves);
+  await answer([...all(bad, 1 / 36), ...all(other, 4.3)], moves);
+  await answer(all(good, 1.03), moves);
+  await passMinutes(6);
+  await answer([...all(bad, 1 / 36), ...all(other, 4.3)], moves);
+  expect(await actionable('B')).toEqual({ yes: 0, no: 10 });
+  expect(await actionable('C')).toEqual({ yes: 0, no: 8 });
+  expect(await actionable('G')).toEqual({ yes: 1950, no: 0 });
+});
+
+test('the way back of SKUs that nobody had found is no other one', async () => {
+  const moves = daemon();
+  const [bad, early, good] = [named('B', 8), named('E', 12), named('G', 1300)];
+  await priced(...bad, ...early, ...good);
+  await answer(all(good, 1.02), moves);
+  // Confirmed by a second answer each, and longer ago than moves are doubted for.
+  for (let at = 0; at < early.length; at += 3) {
+    const few = daemon();
+    await answer(all(early.slice(at, at + 3), 100), few);
+    await passMinutes(6);
+    await answer(all(early.slice(at, at + 3), 100), few);
+  }
+  expect(await actionable('E')).toEqual({ yes: 12, no: 0 });
+  await store.sql`update catalog.price_history set observed_at = observed_at - interval '2 hours'`;
+  await answer(all(bad, 100), moves);
+  await answer(all(early, 1), moves);
+  await passMinutes(6);
+  await answer(all(early, 1), moves);
+  expect(await actionable('E')).toEqual({ yes: 12, no: 0 });
+  expect(await actionable('B')).toEqual({ yes: 0, no: 8 });
+});
+
+test('does not end while the partner has no answer for its SKUs', async () => {
+  const moves = daemon();
+  const [bad, good] = [named('B', 10), named('G', 1200)];
+  await priced(...bad, 'L0000', ...good);
+  await answer(all(good, 1.02), moves);
+  await answer(all(bad, 100), moves);
+  await store.sql`update catalog_internal.due set deferrals = 1 where sku like 'B%'`;
+  await answer(all(good, 1.03), moves);
+  expect((await readDoubts(store.sql)).massMove).toMatchObject({ kind: 'factor-of-some' });
+  await answer(all(['L0000'], 100), moves);
+  await passMinutes(6);
+  await answer(all(['L0000'], 100), moves);
+  expect(await actionable('L')).toEqual({ yes: 0, no: 1 });
+});
+
 /** What happens next, with the SKUs that have the fault or with others. */
 const step = fc.record({
   kind: fc.constantFrom('faulty', 'faulty', 'others', 'restart', 'pass'),

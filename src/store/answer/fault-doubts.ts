@@ -72,18 +72,26 @@ interface FaultyPrices extends DoubtedPrices {
   readonly oddity: FaultOfMany;
 }
 
+/** What is known of a fault that goes on; `asked`: too little, SKUs of it are asked. */
+export type FaultState = 'over' | 'lasts' | 'asked';
+
 /**
  * Whether the fault that goes on is over, where the answers of all SKUs are as usual: hardly one of its own was
  * answered with it within the hour, and several (`repaired`) are as before, or hardly one is left that may have it.
- * Where too little is known of them, some are asked. One without prices, or that is deferred or in errors, tells
- * nothing.
+ * Where too little is known of them, some are asked. One without prices tells nothing, nor does one that is deferred or
+ * in errors, which keeps a fault of some (`kind`) going, and none for which all others wait.
  */
-export async function isFaultOver(sql: Sql, repaired: number): Promise<boolean> {
-  const held = sql`
+export async function stateOfFault(
+  sql: Sql,
+  repaired: number,
+  kind: Pick<KnownMassMove, 'kind'>['kind'],
+): Promise<FaultState> {
+  const ofFault = sql`
     from catalog_internal.due d join catalog.skus s using (sku)
     where d.doubt is not null and d.oddity = any(${[...OF_MANY]}) and d.outside_due_at is null and s.state = 'priced'
-      and d.failures = 0 and d.deferrals = 0
       and exists (select from catalog.prices p where p.sku = d.sku and p.price is not null)`;
+  const isAnswered = sql`d.failures = 0 and d.deferrals = 0`;
+  const held = sql`${ofFault} and ${isAnswered}`;
   const recently = sql`s.asked_at > clock_timestamp() - make_interval(mins => ${HOUR_MINUTES})`;
   const recent = await sql<FaultyPrices[]>`
     select r.*, (select jsonb_object_agg(p.size, p.price) from catalog.prices p where p.sku = r.sku and p.price is not null) as prices
@@ -92,16 +100,21 @@ export async function isFaultOver(sql: Sql, repaired: number): Promise<boolean> 
     const now = new Map(Object.entries(prices));
     return saysFault(oddity, { believed: new Map(Object.entries(believed ?? {})), before: now, now });
   }).length;
-  if (still >= GOING_SKUS) return false;
-  if (repaired >= GOING_SKUS) return true;
+  if (still >= GOING_SKUS) return 'lasts';
+  if (repaired >= GOING_SKUS) return 'over';
+  // Where nobody else waits for them, those without an answer hold nobody up.
+  const isUnseen =
+    kind === 'factor-of-some'
+      ? sql`${ofFault} and not (${isAnswered} and ${recently})`
+      : sql`${held} and not ${recently}`;
   const [{ unseen }] = await sql<[{ unseen: number }]>`
-    select count(*)::int as unseen from (select ${held} and not ${recently} limit ${GOING_SKUS}) l`;
-  if (still + unseen < GOING_SKUS) return true;
+    select count(*)::int as unseen from (select ${isUnseen} limit ${GOING_SKUS}) l`;
+  if (still + unseen < GOING_SKUS) return 'over';
   await sql`
     select catalog_internal.mark_due(array_agg(sku order by sku), 'doubted') from (
       select d.sku ${held} and not ${recently} and d.due_at > clock_timestamp() order by s.asked_at, d.sku limit ${SAMPLE}
     ) sample`;
-  return false;
+  return 'asked';
 }
 
 /** Has doubted SKUs asked again that no second answer is waited for any longer: the fault is over. */

@@ -4,7 +4,7 @@ import { type Queryable, type Sql, transaction, type Tx } from '../connection/db
 import { awaitChanges, isLockNotAvailable } from '../connection/locks.ts';
 import { SNAPSHOT_REASON } from '../ledger/due.ts';
 import { APART_MINUTES, faultOf, isEachDoubted, type KnownMassMove, OF_FACTOR } from './doubts.ts';
-import { askDoubted, isFaultOver, keepFaults, PIECE } from './fault-doubts.ts';
+import { askDoubted, keepFaults, PIECE, stateOfFault } from './fault-doubts.ts';
 import type { SkuJudgement, UndoubtedMove } from './judgements.ts';
 import {
   type FoundMassMove,
@@ -45,9 +45,9 @@ export async function followMoves(
   // That some have begun to have a fault within the hour tells nothing of whether they have it still.
   const isUsual = found === null || (found === 'factor-of-some' && hour.repairedSkus >= GOING_SKUS);
   if (turn !== null || (since !== null && isUsual && counts.areEnough(hour))) {
-    const turned = turn === null ? await end(sql, hour) : await begin(sql, turn, hour);
+    const turned = turn === null ? await end(sql, hour, counts.hasStood()) : await begin(sql, turn, hour);
     // What has led to it shows nothing of what follows.
-    if (turned !== null) counts.follow(turn ?? NO_MASS_MOVE);
+    if (turned !== null) counts.follow(turned.event === 'began' ? turned : NO_MASS_MOVE);
     return turned;
   }
   const learned = isEachDoubted(known) ? null : counts.usualMove();
@@ -231,11 +231,15 @@ async function askLost(sql: Sql, since: Date): Promise<void> {
   }
 }
 
-async function end(sql: Sql, hourOfMoves: HourOfMoves): Promise<MassMoved | null> {
+/** `hasStood`: nothing has turned for an hour. */
+async function end(sql: Sql, hourOfMoves: HourOfMoves, hasStood: boolean): Promise<MassMoved | null> {
   const [going] = await sql<{ since: Date; kind: MassMove['kind'] }[]>`
     select since, kind from catalog_internal.mass_move where since is not null`;
-  const wasFault = isFault(going?.kind ?? null);
-  if (wasFault && !(await isFaultOver(sql, hourOfMoves.repairedSkus))) return null;
+  const kind = going?.kind ?? null;
+  const wasFault = isFault(kind);
+  const fault = wasFault ? await stateOfFault(sql, hourOfMoves.repairedSkus, kind) : 'over';
+  if (fault === 'lasts' && kind === 'factor' && hasStood) return await leaveToSome(sql, hourOfMoves);
+  if (fault !== 'over') return null;
   // Before it is said, as what begins it.
   // Beside any other that doubts each move, SKUs may have lost their prices, before it was found or since.
   if (going !== undefined && !['far', 'factor-of-some'].includes(going.kind)) await askLost(sql, going.since);
@@ -252,6 +256,31 @@ async function end(sql: Sql, hourOfMoves: HourOfMoves): Promise<MassMoved | null
     update catalog_internal.mass_move m set ${noMassMoveSql(sql)}
     from before returning extract(epoch from clock_timestamp() - before.since)::float8 as seconds`;
   return ended === undefined ? null : { event: 'ended', seconds: Math.round(ended.seconds) };
+}
+
+/**
+ * The answers of an hour are as usual, though SKUs of the fault have it still: from now on these wait alone, and what
+ * has moved beside them is asked again.
+ */
+async function leaveToSome(sql: Sql, hourOfMoves: HourOfMoves): Promise<MassMoved | null> {
+  const [going] = await sql<{ since: Date; factor: number }[]>`
+    select since, factor from catalog_internal.mass_move where kind = 'factor'`;
+  if (going === undefined) return null;
+  const { since, factor } = going;
+  await askLost(sql, since);
+  await keepFaults(sql);
+  const left = await sql`
+    update catalog_internal.mass_move set kind = 'factor-of-some'
+    where kind = 'factor' and abs(factor - ${factor}::float8) <= ${OF_FACTOR} and ${unlocked(sql)}`;
+  if (left.count === 0) return null;
+  await askDoubted(sql);
+  return {
+    event: 'began',
+    skus: 0,
+    kind: 'factor-of-some',
+    factor,
+    ...numbersOf('factor-of-some', hourOfMoves),
+  };
 }
 
 /** Doubted SKUs, and moves in masses where they go on. */

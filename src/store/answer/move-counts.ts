@@ -79,8 +79,11 @@ export const isAnotherFault = (
   found: Pick<KnownMassMove, 'kind' | 'factor'>,
   known: Pick<KnownMassMove, 'kind' | 'factor'>,
 ): boolean =>
-  isFault(found.kind) &&
-  (found.kind !== known.kind || Math.abs((found.factor ?? 0) - (known.factor ?? 0)) > OF_FACTOR);
+  isFault(found.kind) && (found.kind !== known.kind || isOfAnother(found.factor ?? 0, known.factor ?? 0));
+
+/** Whether SKUs have moved by another factor than the known one, and not back from it: that is its end. */
+const isOfAnother = (factor: number, known: number): boolean =>
+  Math.abs(factor - known) > OF_FACTOR && Math.abs(factor + known) > OF_FACTOR;
 
 /** An hour without any answer. */
 export const NO_MOVES: HourOfMoves = {
@@ -251,23 +254,33 @@ export class MoveCounts {
       },
       moves,
       move: moves === 0 ? null : moveAt(step),
-      factor: commonFactor([...new Map(slices.flatMap(({ factors }) => [...factors])).values()]),
+      factor: this.#commonFactor(slices),
       repairedSkus: new Set(slices.flatMap(({ repaired }) => [...repaired])).size,
     };
   }
 
+  /** The one that is known hides no other, of fewer SKUs. */
+  #commonFactor(slices: readonly Slice[]): number | null {
+    const { factor: known } = this.#known;
+    const factors = [...new Map(slices.flatMap((slice) => [...slice.factors])).values()];
+    const others = known === null ? [] : factors.filter((factor) => isOfAnother(factor, known));
+    return commonFactor(others) ?? commonFactor(factors);
+  }
+
   /**
    * The moves in masses that go on, as Postgres says: what was counted before they began, turned or ended has led to
-   * it. Not so the factors of a few SKUs, where nobody has found what these have in common yet.
+   * it. Not so the factors of a few SKUs, where nobody has found yet what these have in common.
    */
   follow({ kind, factor }: Pick<KnownMassMove, 'kind' | 'factor'>): void {
     const known = this.#known;
     this.#known = { kind, factor };
     if ((kind === null) === (known.kind === null) && !isAnotherFault({ kind, factor }, known)) return;
-    this.#slices =
-      kind === null || isFault(kind)
-        ? []
-        : this.#slices.map(({ at, factors }) => ({ ...emptySlice(at), factors }));
+    const isLeft = (by: number) =>
+      kind !== null && (factor === null ? !isFault(kind) : isOfAnother(by, factor));
+    this.#slices = this.#slices.map(({ at, factors }) => ({
+      ...emptySlice(at),
+      factors: new Map([...factors].filter(([, by]) => isLeft(by))),
+    }));
     this.#turnedAt = this.#clock.monotonic();
   }
 
@@ -277,7 +290,12 @@ export class MoveCounts {
    */
   areEnough({ answers }: HourOfMoves): boolean {
     if (answers >= ENOUGH_SKUS) return true;
-    return answers >= SOME && this.#clock.monotonic() - this.#turnedAt >= WINDOW_MS;
+    return answers >= SOME && this.hasStood();
+  }
+
+  /** Whether nothing has begun, turned or ended for an hour. */
+  hasStood(): boolean {
+    return this.#clock.monotonic() - this.#turnedAt >= WINDOW_MS;
   }
 
   /** Once an hour with enough moves: how far they went, for what is usual. */

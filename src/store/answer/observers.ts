@@ -13,7 +13,7 @@ export interface AnswerObservers {
   /** Counts what refreshes show of the sources of hints. */
   readonly hints: Pick<HintCounts, 'note' | 'take' | 'giveBack'>;
   /** Notices moves in masses. */
-  readonly moves: Pick<MoveCounts, 'follow' | 'note' | 'hour' | 'areEnough' | 'usualMove'>;
+  readonly moves: Pick<MoveCounts, 'follow' | 'note' | 'hour' | 'areEnough' | 'hasStood' | 'usualMove'>;
 }
 
 /** Those of one process, which begin with nothing. */
@@ -34,6 +34,7 @@ export const NO_OBSERVERS: AnswerObservers = {
     note: () => {},
     hour: () => NO_MOVES,
     areEnough: () => false,
+    hasStood: () => false,
     usualMove: () => null,
   },
 };
