@@ -1,6 +1,6 @@
 import { faultsOf, type Mutant } from './mutant.ts';
 
-/** Faults in what is made of a factor that some SKUs have in common. */
+/** Faults in what is made of a factor that some SKUs have in common, and of whether a fault is over. */
 export const FAULTS_OF_SOME: readonly Mutant[] = [
   ...faultsOf(
     'src/store/answer/common-factor.ts',
@@ -101,8 +101,8 @@ export const FAULTS_OF_SOME: readonly Mutant[] = [
     ],
     [
       'faults of some: what has moved beside them is not asked again',
-      '  await askDoubted(sql);\n  return { event',
-      '  return { event',
+      '  await askDoubted(sql);\n  return {',
+      '  return {',
     ],
   ),
   ...faultsOf(
@@ -113,5 +113,33 @@ export const FAULTS_OF_SOME: readonly Mutant[] = [
       "kind === 'factor-of-some' ? sql",
       'false ? sql',
     ],
+  ),
+  ...faultsOf(
+    'src/store/answer/fault-doubts.ts',
+    ['test/store/faults-outlast.pg.test.ts'],
+    ['faults of many: are over while SKUs have them', "if (still >= GOING_SKUS) return 'lasts';", ''],
+    ['faults of many: are over once any answers are usual', '(repaired >= GOING_SKUS)', '(repaired >= 0)'],
+    ['faults of many: are over only once no SKU has them', "if (repaired >= GOING_SKUS) return 'over';", ''],
+    [
+      'faults of many: go on where another daemon has seen them end',
+      "if (still + unseen < GOING_SKUS) return 'over';",
+      '',
+    ],
+    [
+      'faults of many: those that are sold out keep them going',
+      '      and exists (select from catalog.prices p where p.sku = d.sku and p.price is not null)`;',
+      '`;',
+    ],
+    [
+      'faults of many: those that are right again keep them going',
+      '(oddity, { believed: new',
+      '(oddity, { believed: 1 > 0 ? new Map() : new',
+    ],
+    [
+      'faults of many: those that fail keep them going',
+      'sql`d.failures = 0 and d.deferrals = 0`',
+      'sql`true`',
+    ],
+    ['faults of many: all SKUs are asked whether they go on', ' limit ${SAMPLE}', ''],
   ),
 ];

@@ -78,34 +78,6 @@ export const MASS_MOVES: readonly Mutant[] = [
     ],
   ),
   ...faultsOf(
-    'src/store/answer/fault-doubts.ts',
-    ['test/store/faults-outlast.pg.test.ts'],
-    ['faults of many: are over while SKUs have them', "if (still >= GOING_SKUS) return 'lasts';", ''],
-    ['faults of many: are over once any answers are usual', '(repaired >= GOING_SKUS)', '(repaired >= 0)'],
-    ['faults of many: are over only once no SKU has them', "if (repaired >= GOING_SKUS) return 'over';", ''],
-    [
-      'faults of many: go on where another daemon has seen them end',
-      "if (still + unseen < GOING_SKUS) return 'over';",
-      '',
-    ],
-    [
-      'faults of many: those that are sold out keep them going',
-      '      and exists (select from catalog.prices p where p.sku = d.sku and p.price is not null)`;',
-      '`;',
-    ],
-    [
-      'faults of many: those that are right again keep them going',
-      '(oddity, { believed: new',
-      '(oddity, { believed: 1 > 0 ? new Map() : new',
-    ],
-    [
-      'faults of many: those that fail keep them going',
-      'sql`d.failures = 0 and d.deferrals = 0`',
-      'sql`true`',
-    ],
-    ['faults of many: all SKUs are asked whether they go on', ' limit ${SAMPLE}', ''],
-  ),
-  ...faultsOf(
     'src/store/answer/mass-moves.ts',
     ['test/store/faults-outlast.pg.test.ts'],
     [
