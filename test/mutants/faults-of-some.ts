@@ -108,11 +108,7 @@ export const FAULTS_OF_SOME: readonly Mutant[] = [
   ...faultsOf(
     'src/store/answer/fault-doubts.ts',
     ['test/store/faults-of-some.pg.test.ts'],
-    [
-      'faults of some: are over while nobody answers for them',
-      "kind === 'factor-of-some' ? sql",
-      'false ? sql',
-    ],
+    ['faults of some: are over while nobody answers for them', "kind === 'factor-of-some'", 'kind === null'],
   ),
   ...faultsOf(
     'src/store/answer/fault-doubts.ts',
