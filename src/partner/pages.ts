@@ -55,7 +55,9 @@ function isHere(value: unknown, ends: ReadonlySet<string>): boolean {
   if (!isScalar(value)) return false;
   const text = String(value);
   const [, query = ''] = text.split('?');
-  return ends.has(text) || ends.has(new URLSearchParams(query).get('since') ?? '');
+  const asked = new URLSearchParams(query);
+  // Anything beside it, as a page or an offset, leads further.
+  return ends.has(text) || (asked.size === 1 && ends.has(asked.get('since') ?? ''));
 }
 
 /** Whether a member announces another page. */

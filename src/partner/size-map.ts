@@ -80,10 +80,12 @@ function formHere(
   const filled = records.filter((entries) => entries.length > 0);
   if (known === null || known.field === null) return known;
   const { field: own } = known;
-  // What cannot be read there is a price in another spelling, perhaps: no other field stands for it.
+  // What cannot be read there is a price in another spelling, perhaps, unless few say it: no other field stands for it.
   const saysSomething = (entry: unknown) =>
     isObject(entry) && Object.hasOwn(entry, own) && !isBlank(entry[own]);
-  if (filled.flat().some(saysSomething)) return known;
+  const isUsed = hasPrice(filled.flat(), known);
+  if (isUsed || filled.filter((entries) => entries.some(saysSomething)).length * 10 > filled.length)
+    return known;
   const others = priceFields.filter((field) => field !== own);
   const isElsewhere = others.some(
     (field) => filled.filter((entries) => hasPrice(entries, { field })).length * 2 > filled.length,

@@ -101,6 +101,7 @@ export const ENTRIES: readonly Mutant[] = [
     ],
     ['pages: text that says no tells of another', 'return NO_TEXT.test(value);', "return value === '';"],
     ['pages: where the answer ends is another', '&& !isHere(value, ends)', ''],
+    ['pages: the next one is where the answer begins', 'asked.size === 1 && ', ''],
     ['pages: one is several', 'Number(value) > 1', 'Number(value) > 0'],
     ['pages: a map by SKU tells of another', '|| Object.keys(value).length > MAX_MEMBERS', ''],
   ),

@@ -25,7 +25,7 @@ export const FAULTS_OF_SOME: readonly Mutant[] = [
     ['mass moves: answers that have a fault still show another', 'if (begins && odd &&', 'if (odd &&'],
     [
       'mass moves: the first few of a factor are forgotten with the others',
-      'kind !== null && (factor === null ? !isFault(kind) : isOfAnother(by, factor))',
+      'kind !== null && (factor === null ? !isFault(kind) : isOfAnother(by, { kind, factor }))',
       'false',
     ],
     [
@@ -89,7 +89,7 @@ export const FAULTS_OF_SOME: readonly Mutant[] = [
     'src/store/answer/move-counts.ts',
     ['test/store/faults-of-some.pg.test.ts'],
     ['faults of some: one hides another, of fewer SKUs', 'commonFactor(others) ?? ', ''],
-    ['faults of some: the end of one is another', ' && Math.abs(factor + known) > OF_FACTOR', ''],
+    ['faults of some: the end of one is another', ' || Math.abs(by + known) > OF_FACTOR', ' || true'],
   ),
   ...faultsOf(
     'src/store/answer/mass-moves.ts',
@@ -99,10 +99,11 @@ export const FAULTS_OF_SOME: readonly Mutant[] = [
       "if (fault === 'lasts' && kind === 'factor' && hasStood) return await leaveToSome(sql, hourOfMoves);",
       '',
     ],
+    ['faults of some: two take turns with each answer', ' && !counts.mayTurn()', ''],
     [
       'faults of some: what has moved beside them is not asked again',
-      '  await askDoubted(sql);\n  return {',
-      '  return {',
+      '  await askDoubted(sql);\n  const shown',
+      '  const shown',
     ],
   ),
   ...faultsOf(

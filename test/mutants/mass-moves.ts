@@ -96,7 +96,7 @@ export const MASS_MOVES: readonly Mutant[] = [
     ['test/store/faults-outlast.pg.test.ts', 'test/store/move-counts.test.ts'],
     [
       'faults of many: another one by another factor is none',
-      ' || isOfAnother(found.factor ?? 0, known.factor ?? 0)',
+      ' || isOfAnother(found.factor ?? 0, known)',
       '',
     ],
     ['faults of many: another one of another kind is none', 'found.kind !== known.kind || ', ''],
@@ -147,7 +147,7 @@ export const MASS_MOVES: readonly Mutant[] = [
     ['mass moves: what is still in another unit waits for its sweep', '    await askDoubted(sql);', ''],
     [
       'mass moves: what led to them leads to them again',
-      "if (turned !== null) counts.follow(turned.event === 'began' ? turned : NO_MASS_MOVE);",
+      "if (moved !== null) counts.follow(moved.event === 'began' ? moved : NO_MASS_MOVE);",
       '',
     ],
     [

@@ -59,6 +59,12 @@ describe('a field that is kept without prices while another one has them', () =>
     },
   );
 
+  test('is missing, too, where one record says something else in it', async () => {
+    const { readEach } = await learned();
+    const { prices, news } = await readEach(...each(EMPTIED), [{ price: 35, lowest_price: 2000 }]);
+    expect([new Set(prices), news]).toEqual([new Set(['unreadable']), 'missing']);
+  });
+
   test('is read again as soon as one record has a price in it', async () => {
     const { clock, readEach } = await learned();
     await readEach(...each(EMPTIED));

@@ -14,6 +14,8 @@ test.each([
   ['cursor', { ...good, cursor: 'p2' }],
   ['next', { ...good, next: { href: '/delta?page=2' } }],
   ['next', { ...good, next: json('['.repeat(100_000) + '1' + ']'.repeat(100_000)) }],
+  ['next', { ...good, next: '/partner/catalog/delta?since=s1&page=2' }],
+  ['next', { ...good, next: { href: '/partner/catalog/delta?since=s2&cursor=p2' } }],
   ['total_pages', { ...good, page: 1, total_pages: 3 }],
   ['pages', { ...good, pages: '2' }],
   ['pagination.next', { ...good, pagination: { next: 2, pages: 2 } }],
@@ -21,7 +23,7 @@ test.each([
   ['page.totalPages', { ...good, page: { number: 0, totalPages: 2 } }],
   ['paging.HasMore', { ...good, paging: { HasMore: 'true' } }],
 ])('a delta answer is unreadable as a whole for %s', (member, body) => {
-  expect(readDelta(body, names)).toEqual({
+  expect(readDelta(body, names, 's1')).toEqual({
     ok: false,
     problem: `${member}: the answer is one page of several`,
   });

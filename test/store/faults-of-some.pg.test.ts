@@ -45,6 +45,13 @@ async function actionable(letter: string) {
   return row;
 }
 
+/** Whether a SKU is asked for at once, to see whether its price is one. */
+async function isAsked(sku: string) {
+  const [row] = await store.sql<[{ asked: boolean }]>`
+    select reason = 'doubted' and due_at <= clock_timestamp() as asked from catalog_internal.due where sku = ${sku}`;
+  return row.asked;
+}
+
 test('are not actionable after any number of answers, and what moves beside them is', async () => {
   const { sql } = store;
   const moves = daemon();
@@ -124,11 +131,20 @@ test('and where all others are as usual again, though it lasts, these wait for n
   await answer(all(bad, 100), moves);
   const gone = good.slice(0, 550).map((sku) => found(sku, {}));
   expect(await answer([...gone, ...all(good.slice(550), 1.03)], moves)).toMatchObject({ kind: 'factor' });
+  await priced('F0000');
+  await passMinutes(6);
+  await answer(all(['F0000'], 1), moves);
+  expect(await actionable('F')).toEqual({ yes: 0, no: 1 });
+  // As its sweep: nobody waits for its second answer.
+  await store.sql`
+    update catalog_internal.due set claim = null, held_until = null, again_at = null, reason = 'sweep', due_at = now() + interval '20 hours'
+    where sku = 'F0000'`;
   now += 61 * 60_000;
   await passMinutes(61);
   await answer(all(bad, 100), moves);
   const left = await answer(all(good, 1.03), moves);
   expect(left).toMatchObject({ event: 'began', kind: 'factor-of-some' });
+  expect(await isAsked('F0000')).toBe(true);
   await passMinutes(6);
   await answer(all(good, 1.04), moves);
   await priced('N0000');
@@ -140,15 +156,19 @@ test('and where all others are as usual again, though it lasts, these wait for n
   expect(await actionable('B')).toEqual({ yes: 8, no: 0 });
 });
 
-test('a second one, of fewer SKUs, is known, too, whichever goes on', async () => {
-  const moves = daemon();
+test('a second one, of fewer SKUs, is known, too, whichever goes on; and they do not take turns at each answer', async () => {
+  let now = 0;
+  const moves = daemon(() => now);
   const [bad, other, good] = [named('B', 19), named('C', 8), named('G', 2800)];
   await priced(...bad, ...other, ...good);
   await answer(all(good, 1.02), moves);
   expect(await answer(all(bad.slice(0, 10), 1 / 36), moves)).toMatchObject({ kind: 'factor-of-some' });
-  await answer([...all(bad.slice(10), 1 / 36), ...all(other, 4.3)], moves);
-  await answer(all(good, 1.03), moves);
-  await passMinutes(6);
+  await answer(all(good, 1.025), moves);
+  expect(await answer([...all(bad.slice(10), 1 / 36), ...all(other, 4.3)], moves)).toBeNull();
+  now += 2 * 60_000;
+  await passMinutes(2);
+  expect(await answer(all(good, 1.03), moves)).toMatchObject({ event: 'began' });
+  await passMinutes(4);
   await answer([...all(bad, 1 / 36), ...all(other, 4.3)], moves);
   expect(await actionable('B')).toEqual({ yes: 0, no: 19 });
   expect(await actionable('C')).toEqual({ yes: 0, no: 8 });

@@ -117,9 +117,11 @@ describe('another fault while one goes on', () => {
     ['another unit', times(1 / 36)],
     ['one price for all sizes', { 40: 3000, 41: 3000, 42: 3000, 43: 3000 }],
   ])('is known for one, too: %s', async (_, other) => {
-    const moves = daemon();
+    let now = 0;
+    const moves = daemon(() => now);
     await priced(...bad, ...good);
     await answer(all(bad, FAULTS['another unit']), moves);
+    now += 3 * 60_000;
     await answer(all(good.slice(0, 100), USUAL), moves);
     await answer(all(good.slice(100, 140), other), moves);
     await passMinutes(6);

@@ -51,7 +51,8 @@ BEGIN
   IF wait = 0 AND current_setting('transaction_isolation') <> 'serializable' THEN
     INSERT INTO catalog_internal.pace_sends (sent_at, lane, other_user) VALUES (moment, left(coalesce(take_request.lane, 'other'), 64), true);
   END IF;
-  RETURN wait;
+  -- A clock that was ahead may have dated the end of a back-off by years.
+  RETURN least(wait, 2147483647);
 END
 $$;
 
@@ -64,4 +65,4 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION catalog.take_request(text) IS 'Leave to send one request to the partner: 0 = send it now, it is counted, even if your transaction is rolled back; else ask again after so many milliseconds. lane is a name of your choice, of 64 characters at most.';
+COMMENT ON FUNCTION catalog.take_request(text) IS 'Leave to send one request to the partner: 0 = send it now, it is counted, even if your transaction is rolled back; else ask again after so many milliseconds. lane is a name of your choice, of 64 characters at most. In a REPEATABLE READ or SERIALIZABLE transaction that is older than a second it fails with CM002.';

@@ -41,14 +41,16 @@ export async function followMoves(
   const hour = counts.hour();
   if (isUnfinished && kind !== null) await doubtMeanwhile(sql, { kind, factor }, hour);
   const found = isMassMove(hour, usual, isEachDoubted(known));
-  const turn = turnOf(found, hour, known);
+  const turned = turnOf(found, hour, known);
+  const isToAndFro = turned !== null && turned.kind === kind && !counts.mayTurn();
+  const turn = isToAndFro ? null : turned;
   // That some have begun to have a fault within the hour tells nothing of whether they have it still.
   const isUsual = found === null || (found === 'factor-of-some' && hour.repairedSkus >= GOING_SKUS);
   if (turn !== null || (since !== null && isUsual && counts.areEnough(hour))) {
-    const turned = turn === null ? await end(sql, hour, counts.hasStood()) : await begin(sql, turn, hour);
+    const moved = turn === null ? await end(sql, hour, counts.hasStood()) : await begin(sql, turn, hour);
     // What has led to it shows nothing of what follows.
-    if (turned !== null) counts.follow(turned.event === 'began' ? turned : NO_MASS_MOVE);
-    return turned;
+    if (moved !== null) counts.follow(moved.event === 'began' ? moved : NO_MASS_MOVE);
+    return moved;
   }
   const learned = isEachDoubted(known) ? null : counts.usualMove();
   // In a day or so, what has become usual is known.
@@ -269,18 +271,13 @@ async function leaveToSome(sql: Sql, hourOfMoves: HourOfMoves): Promise<MassMove
   const { since, factor } = going;
   await askLost(sql, since);
   await keepFaults(sql);
-  const left = await sql`
-    update catalog_internal.mass_move set kind = 'factor-of-some'
-    where kind = 'factor' and abs(factor - ${factor}::float8) <= ${OF_FACTOR} and ${unlocked(sql)}`;
-  if (left.count === 0) return null;
   await askDoubted(sql);
-  return {
-    event: 'began',
-    skus: 0,
-    kind: 'factor-of-some',
-    factor,
-    ...numbersOf('factor-of-some', hourOfMoves),
-  };
+  const shown = numbersOf('factor-of-some', hourOfMoves);
+  const left = await sql`
+    update catalog_internal.mass_move
+    set kind = 'factor-of-some', answers = ${shown.answers}, implausible = ${shown.implausible}, move = ${shown.move}
+    where kind = 'factor' and abs(factor - ${factor}::float8) <= ${OF_FACTOR} and ${unlocked(sql)}`;
+  return left.count === 0 ? null : { event: 'began', skus: 0, kind: 'factor-of-some', factor, ...shown };
 }
 
 /** Doubted SKUs, and moves in masses where they go on. */

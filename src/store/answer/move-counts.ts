@@ -17,6 +17,9 @@ export const WINDOW_MS = HOUR_MINUTES * 60_000;
 const SLICES = 60;
 const SLICE_MS = WINDOW_MS / SLICES;
 
+/** Before second answers have confirmed those that have begun to move by the other one since. */
+const TURNS_AFTER_MS = 120_000;
+
 /** Answered SKUs of the hour, and moved ones among them, from which on a part of them may show a mass move. */
 const ENOUGH_SKUS = 200;
 /** Moved SKUs of the hour that suffice to show that a mass move goes on; answered ones, that it is over. */
@@ -78,12 +81,16 @@ export const isFault = (kind: MassMoveKind | null): boolean => kind !== null && 
 export const isAnotherFault = (
   found: Pick<KnownMassMove, 'kind' | 'factor'>,
   known: Pick<KnownMassMove, 'kind' | 'factor'>,
-): boolean =>
-  isFault(found.kind) && (found.kind !== known.kind || isOfAnother(found.factor ?? 0, known.factor ?? 0));
+): boolean => isFault(found.kind) && (found.kind !== known.kind || isOfAnother(found.factor ?? 0, known));
 
-/** Whether SKUs have moved by another factor than the known one, and not back from it: that is its end. */
-const isOfAnother = (factor: number, known: number): boolean =>
-  Math.abs(factor - known) > OF_FACTOR && Math.abs(factor + known) > OF_FACTOR;
+/**
+ * Whether SKUs have moved by another factor than the known one. Of a fault of some the way back is none: of its SKUs
+ * that nobody has found. What so many move by that each move is doubted may be anything.
+ */
+function isOfAnother(by: number, { kind, factor }: Pick<KnownMassMove, 'kind' | 'factor'>): boolean {
+  const known = factor ?? 0;
+  return Math.abs(by - known) > OF_FACTOR && (kind !== 'factor-of-some' || Math.abs(by + known) > OF_FACTOR);
+}
 
 /** An hour without any answer. */
 export const NO_MOVES: HourOfMoves = {
@@ -261,9 +268,9 @@ export class MoveCounts {
 
   /** The one that is known hides no other, of fewer SKUs. */
   #commonFactor(slices: readonly Slice[]): number | null {
-    const { factor: known } = this.#known;
+    const known = this.#known;
     const factors = [...new Map(slices.flatMap((slice) => [...slice.factors])).values()];
-    const others = known === null ? [] : factors.filter((factor) => isOfAnother(factor, known));
+    const others = known.factor === null ? [] : factors.filter((factor) => isOfAnother(factor, known));
     return commonFactor(others) ?? commonFactor(factors);
   }
 
@@ -276,7 +283,7 @@ export class MoveCounts {
     this.#known = { kind, factor };
     if ((kind === null) === (known.kind === null) && !isAnotherFault({ kind, factor }, known)) return;
     const isLeft = (by: number) =>
-      kind !== null && (factor === null ? !isFault(kind) : isOfAnother(by, factor));
+      kind !== null && (factor === null ? !isFault(kind) : isOfAnother(by, { kind, factor }));
     this.#slices = this.#slices.map(({ at, factors }) => ({
       ...emptySlice(at),
       factors: new Map([...factors].filter(([, by]) => isLeft(by))),
@@ -291,6 +298,11 @@ export class MoveCounts {
   areEnough({ answers }: HourOfMoves): boolean {
     if (answers >= ENOUGH_SKUS) return true;
     return answers >= SOME && this.hasStood();
+  }
+
+  /** Whether it is time for another factor to take the place of one: two may take turns. */
+  mayTurn(): boolean {
+    return this.#clock.monotonic() - this.#turnedAt >= TURNS_AFTER_MS;
   }
 
   /** Whether nothing has begun, turned or ended for an hour. */

@@ -13,7 +13,10 @@ export interface AnswerObservers {
   /** Counts what refreshes show of the sources of hints. */
   readonly hints: Pick<HintCounts, 'note' | 'take' | 'giveBack'>;
   /** Notices moves in masses. */
-  readonly moves: Pick<MoveCounts, 'follow' | 'note' | 'hour' | 'areEnough' | 'hasStood' | 'usualMove'>;
+  readonly moves: Pick<
+    MoveCounts,
+    'follow' | 'note' | 'hour' | 'areEnough' | 'hasStood' | 'mayTurn' | 'usualMove'
+  >;
 }
 
 /** Those of one process, which begin with nothing. */
@@ -35,6 +38,7 @@ export const NO_OBSERVERS: AnswerObservers = {
     hour: () => NO_MOVES,
     areEnough: () => false,
     hasStood: () => false,
+    mayTurn: () => false,
     usualMove: () => null,
   },
 };
