@@ -144,8 +144,8 @@ export const BASELINES: readonly Mutant[] = [
     ],
     [
       'snapshot: gets older with an older answer',
-      'coalesce(greatest(snapshot_generated_at, ${generatedAt}), snapshot_generated_at)',
-      'coalesce(${generatedAt}, snapshot_generated_at)',
+      'coalesce(greatest(snapshot_generated_at, ${meta.generatedAt}), snapshot_generated_at)',
+      'coalesce(${meta.generatedAt}, snapshot_generated_at)',
     ],
     [
       'settings: the share is that of the account',

@@ -208,13 +208,13 @@ export const CATALOG_CHECKS: readonly Mutant[] = [
     ],
     [
       'catalog check: a later time of the own snapshot has its manifest refused',
-      'case when ${isOwnNamedBefore(sql, { snapshotId, generatedAt })} then snapshot_generated_at',
+      'case when ${isOwnNamedBefore(sql, meta)} then snapshot_generated_at',
       'case when false then snapshot_generated_at',
     ],
     [
       'catalog check: the own snapshot never has its time from the manifest route',
-      'case when ${isOwnNamedBefore(sql, { snapshotId, generatedAt })} then snapshot_generated_at',
-      'case when snapshot_id = ${snapshotId} then snapshot_generated_at',
+      'case when ${isOwnNamedBefore(sql, meta)} then snapshot_generated_at',
+      'case when snapshot_id = ${meta.snapshotId} then snapshot_generated_at',
     ],
   ),
   ...faultsOf(

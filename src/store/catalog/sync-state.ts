@@ -77,7 +77,9 @@ const isSeen = (sql: Sql, { snapshotId, generatedAt }: NamedSnapshot) => sql`
  * date it differently, would have the manifest refused for its age that the difference asks for.
  */
 const isOwnNamedBefore = (sql: Sql, { snapshotId }: NamedSnapshot) => sql`
-  coalesce(snapshot_id = ${snapshotId}, false) and snapshot_generated_at is not null and exists (
+  coalesce(snapshot_id = ${snapshotId}, false) and snapshot_generated_at is not null
+  -- Not since the delta led to it, though a manifest that was refused may have named it.
+  and snapshot_moved_at is null and exists (
     select from jsonb_array_elements(named_snapshots) n where n ->> 'id' = ${snapshotId} and n ->> 'generated' is not null
   )`;
 
@@ -85,8 +87,7 @@ const isOwnNamedBefore = (sql: Sql, { snapshotId }: NamedSnapshot) => sql`
  * SQL: sets which claim was the newest when the newest snapshot was first named, which is by when it was built: its
  * `generated_at` is of another clock, and may be when its building began (partner rule 2.7.generated_at). Claims only
  * grow in number, while Postgres's own clock can be set back. An id with another time is another snapshot. When the
- * last ones were built is remembered beside it, and since when that one is named (`seen`). Whoever names the newest one
- * first says how old the catalog is, also where its manifest is then refused.
+ * last ones were built is remembered beside it, and since when that one is named (`seen`).
  */
 const seeing = (sql: Sql, { snapshotId, generatedAt }: NamedSnapshot) => sql`
   seen_snapshot_id = ${snapshotId}, seen_generated_at = ${generatedAt},
@@ -103,9 +104,7 @@ const seeing = (sql: Sql, { snapshotId, generatedAt }: NamedSnapshot) => sql`
       select nth, entry from jsonb_array_elements(named_snapshots) with ordinality as o (entry, nth) where entry ->> 'id' <> ${snapshotId}
       order by nth limit ${NAMED_KEPT}
     ) kept
-  ),
-  snapshot_generated_at = case when ${isOwnNamedBefore(sql, { snapshotId, generatedAt })} then snapshot_generated_at
-    else coalesce(greatest(snapshot_generated_at, ${generatedAt}), snapshot_generated_at) end`;
+  )`;
 
 /** What tells that something was asked about when a snapshot was there: it was claimed after this claim. */
 export interface SnapshotSeen {
@@ -138,6 +137,8 @@ export async function noteCatalogCheck(
         select from jsonb_array_elements(named_snapshots) n
         where n ->> 'id' = ${meta.snapshotId} and (n ->> 'generated')::timestamptz = ${meta.generatedAt}
       ) then 0 else rebuilds end,
+      snapshot_generated_at = case when ${isOwnNamedBefore(sql, meta)} then snapshot_generated_at
+        else coalesce(greatest(snapshot_generated_at, ${meta.generatedAt}), snapshot_generated_at) end,
       live_priced_sku_count = coalesce(${meta.livePricedSkuCount}::int, live_priced_sku_count),
       snapshot_moved_at =
         case when ${meta.generatedAt}::timestamptz is null and snapshot_generated_at is not null then snapshot_moved_at end,
