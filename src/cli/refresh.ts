@@ -3,7 +3,7 @@ import { plural } from '../lib/format.ts';
 import { shownJson } from '../lib/json.ts';
 import { MAX_KEY_LENGTH } from '../partner/text.ts';
 import { harmless } from '../status/style.ts';
-import { acceptDoubted } from '../store/answer/mass-moves.ts';
+import { acceptDoubted } from '../store/answer/seller-doubts.ts';
 import {
   refreshAll,
   type Refreshed,

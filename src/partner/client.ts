@@ -1,5 +1,6 @@
 import type { Clock } from '../lib/clock.ts';
 import type { BulkAnswer, DeltaAnswer, LowestRecord, ManifestMeta } from './answers.ts';
+import { answersSince, readDelta } from './delta-answer.ts';
 import { EntryForms, type FormKeeper, type FormNews } from './entry-forms.ts';
 import { PartnerError, type RequestOutcome, type Route, safeCause } from './errors.ts';
 import { limitsOf } from './limits.ts';
@@ -15,16 +16,7 @@ import {
   type Credentials,
   type Transport,
 } from './transport.ts';
-import {
-  answersSince,
-  parseBulk,
-  parseRecords,
-  readBulk,
-  readDelta,
-  type Reading,
-  readRecord,
-  type WireNames,
-} from './wire.ts';
+import { parseBulk, parseRecords, readBulk, type Reading, readRecord, type WireNames } from './wire.ts';
 
 export type { BulkAnswer, DeltaAnswer, LowestRecord, ManifestMeta } from './answers.ts';
 

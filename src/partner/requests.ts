@@ -1,6 +1,7 @@
+import { parseDelta } from './delta-answer.ts';
 import { limitsOf } from './limits.ts';
 import type { ApiRequest } from './transport.ts';
-import { parseDelta, parseExact } from './wire.ts';
+import { parseExact } from './wire.ts';
 
 /* The three questions that the mirror asks the partner, as they go over the wire. */
 

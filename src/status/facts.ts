@@ -1,8 +1,8 @@
 import { plural } from '../lib/format.ts';
 import { readPace } from '../pace/ledger.ts';
 import type { PaceReader, PaceStatus } from '../pace/view.ts';
-import { type Doubts, readDoubts } from '../store/answer/mass-moves.ts';
 import { readUnsteadyColumns } from '../store/answer/members.ts';
+import { type Doubts, readDoubts } from '../store/answer/seller-doubts.ts';
 import { readSyncState, readTargets, type SyncState, type Targets } from '../store/catalog/sync-state.ts';
 import { type DatabaseClock, readClock } from '../store/clock.ts';
 import { type StatementAtWork, readSlowStatements } from '../store/connection/at-work.ts';

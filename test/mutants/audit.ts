@@ -22,8 +22,9 @@ export const AUDITS: readonly Mutant[] = [
     to: 'and l.missed_moves is null',
     tests: ['test/store/unlisted.pg.test.ts'],
   },
+  ...faultsOf('src/store/answer/mass-moves.ts', ['test/store/accepted-doubts.pg.test.ts']),
   ...faultsOf(
-    'src/store/answer/mass-moves.ts',
+    'src/store/answer/seller-doubts.ts',
     ['test/store/accepted-doubts.pg.test.ts'],
     [
       'doubts: who accepts one ends what its deferrals have taught',

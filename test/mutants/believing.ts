@@ -120,11 +120,7 @@ export const BELIEVING: readonly Mutant[] = [
       '(sizesToCome ?? 1) >= 0,',
     ],
   ),
-  ...faultsOf(
-    'src/store/answer/mass-moves.ts',
-    ['test/store/lost-prices.pg.test.ts'],
-    ['lost prices: are not counted among the doubted', "oddity in ('no-prices', 'few-sizes')", 'false'],
-  ),
+  ...faultsOf('src/store/answer/mass-moves.ts', ['test/store/lost-prices.pg.test.ts']),
   ...faultsOf(
     MIGRATION,
     ['test/store/lost-prices.pg.test.ts', 'test/store/due.pg.test.ts', 'test/store/doubts.pg.test.ts'],
@@ -148,6 +144,11 @@ export const BELIEVING: readonly Mutant[] = [
       "OR d.doubt IS NOT NULL OR d.reason = 'doubted') AND d.largest_call",
       ') AND d.largest_call',
     ],
+  ),
+  ...faultsOf(
+    'src/store/answer/seller-doubts.ts',
+    ['test/store/lost-prices.pg.test.ts'],
+    ['lost prices: are not counted among the doubted', "oddity in ('no-prices', 'few-sizes')", 'false'],
   ),
   ...faultsOf(
     'src/sync/reprice/reconciliation.ts',

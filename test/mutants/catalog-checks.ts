@@ -235,7 +235,7 @@ export const CATALOG_CHECKS: readonly Mutant[] = [
     'Number(seconds[0])',
   ]),
   ...faultsOf(
-    'src/partner/wire.ts',
+    'src/partner/delta-answer.ts',
     CACHED,
     [
       'cached answers: the time of a build is another token',

@@ -96,8 +96,8 @@ export const FAULTS_OF_SOME: readonly Mutant[] = [
     ['test/store/faults-of-some.pg.test.ts'],
     [
       'faults of some: all others wait for as long as they last',
-      "if (fault === 'lasts' && kind === 'factor' && hasStood) return await leaveToSome(sql, hourOfMoves);",
-      '',
+      'return await leaveToSome(sql, going, hourOfMoves);',
+      'return null;',
     ],
     ['faults of some: two take turns with each answer', ' && !counts.mayTurn()', ''],
     [

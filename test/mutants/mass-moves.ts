@@ -139,16 +139,20 @@ export const MASS_MOVES: readonly Mutant[] = [
   ...faultsOf(
     'src/store/answer/mass-moves.ts',
     ['test/store/lasting-faults.pg.test.ts', 'test/store/accepted-doubts.pg.test.ts'],
-    [
-      'doubts: who accepts one ends a wait that the partner has asked for',
-      'when waits and d.deferrals = 0 then null',
-      'when waits then null',
-    ],
     ['mass moves: what is still in another unit waits for its sweep', '    await askDoubted(sql);', ''],
     [
       'mass moves: what led to them leads to them again',
       "if (moved !== null) counts.follow(moved.event === 'began' ? moved : NO_MASS_MOVE);",
       '',
+    ],
+  ),
+  ...faultsOf(
+    'src/store/answer/seller-doubts.ts',
+    ['test/store/lasting-faults.pg.test.ts', 'test/store/accepted-doubts.pg.test.ts'],
+    [
+      'doubts: who accepts one ends a wait that the partner has asked for',
+      'when waits and d.deferrals = 0 then null',
+      'when waits then null',
     ],
     [
       'mass moves: nothing is remembered of what was accepted',

@@ -207,7 +207,7 @@ export const PARTNER_CASES: readonly Mutant[] = [
   },
   {
     breaks: 'D1: one page of a delta is taken for the whole',
-    file: 'src/partner/wire.ts',
+    file: 'src/partner/delta-answer.ts',
     from: 'if (page !== null) return',
     to: 'if (page === null && false) return',
     tests: ['test/partner/wire.test.ts'],
@@ -228,21 +228,21 @@ export const PARTNER_CASES: readonly Mutant[] = [
   },
   {
     breaks: 'D3: null for an empty list makes a delta unreadable',
-    file: 'src/partner/wire.ts',
+    file: 'src/partner/delta-answer.ts',
     from: 'const deltaList = z.custom<readonly unknown[]>(Array.isArray).nullish();',
     to: 'const deltaList = z.custom<readonly unknown[]>(Array.isArray).optional();',
     tests: ['test/partner/wire.test.ts'],
   },
   {
     breaks: 'D3: a list that is left out makes a delta unreadable',
-    file: 'src/partner/wire.ts',
+    file: 'src/partner/delta-answer.ts',
     from: 'const deltaList = z.custom<readonly unknown[]>(Array.isArray).nullish();',
     to: 'const deltaList = z.custom<readonly unknown[]>(Array.isArray).nullable();',
     tests: ['test/partner/wire.test.ts'],
   },
   {
     breaks: 'D3: a token that is left out makes a delta unreadable',
-    file: 'src/partner/wire.ts',
+    file: 'src/partner/delta-answer.ts',
     from: 'to_snapshot: z.union([z.string(), z.int()]).nullish(),',
     to: 'to_snapshot: z.union([z.string(), z.int()]),',
     tests: ['test/partner/wire.test.ts'],

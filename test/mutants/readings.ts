@@ -46,35 +46,21 @@ export const READINGS: readonly Mutant[] = [
       'Number.isSafeInteger(count) && count >= 0',
       'Number.isSafeInteger(count)',
     ],
-    ['wire: a delta with an unknown list is whole', 'if (other !== undefined)\n', "if (other?.[0] === '')\n"],
-    [
-      'wire: changes without now_live are covered',
-      "return reported && body['now_live'] === undefined ?",
-      "return reported && body['now_live'] === null ?",
-    ],
-    [
-      'wire: an element that is no SKU is skipped',
-      "if (typeof sku !== 'string') return { ok: false, problem: `${name} has an element that is no SKU` };",
-      "if (typeof sku !== 'string') continue;",
-    ],
-    [
-      'wire: an empty object for an empty list makes a delta unreadable',
-      '(isEmptyObject(value) ? [] : value)',
-      'value',
-    ],
     [
       'wire: any object for a list is an empty one',
       '&& Object.keys(value).length === 0;',
       '&& Object.keys(value).length >= 0;',
     ],
-    ['wire: an empty token makes a delta unreadable', "|| token === '' ?", '?'],
     [
       'wire: a list of prices as size_map is a withdrawal',
       'Array.isArray(given) && given.length === 0 ? {}',
       'Array.isArray(given) ? {}',
     ],
     ['wire: large integers of records are rounded', 'MANY_DIGITS.test(text) ? parseExact(text) : ', ''],
-    ['wire: skipped SKUs are not counted', 'else skipped += 1;', ''],
+  ),
+  ...faultsOf(
+    'src/partner/delta-answer.ts',
+    WIRE,
     [
       'wire: a delta without a token says nothing new, whatever it reports',
       'toSnapshot === null ? reported > 0 :',
@@ -85,6 +71,24 @@ export const READINGS: readonly Mutant[] = [
       "typeof token === 'number' && !Number.isSafeInteger(token) ? parseExact(text) : body",
       'body',
     ],
+    ['wire: skipped SKUs are not counted', 'else skipped += 1;', ''],
+    ['wire: an empty token makes a delta unreadable', "|| token === '' ?", '?'],
+    [
+      'wire: an empty object for an empty list makes a delta unreadable',
+      '(isEmptyObject(value) ? [] : value)',
+      'value',
+    ],
+    [
+      'wire: an element that is no SKU is skipped',
+      "if (typeof sku !== 'string') return { ok: false, problem: `${name} has an element that is no SKU` };",
+      "if (typeof sku !== 'string') continue;",
+    ],
+    [
+      'wire: changes without now_live are covered',
+      "return reported && body['now_live'] === undefined ?",
+      "return reported && body['now_live'] === null ?",
+    ],
+    ['wire: a delta with an unknown list is whole', 'if (other !== undefined)\n', "if (other?.[0] === '')\n"],
   ),
   ...faultsOf(
     'src/partner/repeated-members.ts',
@@ -115,7 +119,7 @@ export const READINGS: readonly Mutant[] = [
     ],
   ),
   ...faultsOf(
-    'src/partner/wire.ts',
+    'src/partner/delta-answer.ts',
     ['test/partner/repeated-member.test.ts'],
     [
       'repeated: a delta that has lost a list is read',

@@ -1,7 +1,7 @@
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { systemClock } from '../../src/lib/clock.ts';
 import { createPartnerClient, type Permit } from '../../src/partner/client.ts';
-import { answersSince } from '../../src/partner/wire.ts';
+import { answersSince } from '../../src/partner/delta-answer.ts';
 import { answer, serve } from './server.ts';
 
 const DELTA = { changed: ['A'], removed: [], now_live: [], to_snapshot: 's2' };

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
+import { readDelta } from '../../src/partner/delta-answer.ts';
 import { manifestFaults, readManifestMeta } from '../../src/partner/manifest-answer.ts';
 import { MAX_TOKEN_BYTES } from '../../src/partner/text.ts';
-import { readDelta } from '../../src/partner/wire.ts';
 
 const url = 'https://files.example.com/m.gz?X-Amz-Signature=canary';
 const NAMES = { priceFields: [], skuField: 'sku' };

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { readDelta } from '../../src/partner/wire.ts';
+import { readDelta } from '../../src/partner/delta-answer.ts';
 
 const names = { priceFields: ['price'], skuField: 'sku' };
 const json = (text: string): unknown => JSON.parse(text);

@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { parseDelta } from '../../src/partner/delta-answer.ts';
 import { PartnerError } from '../../src/partner/errors.ts';
 import { lostMember } from '../../src/partner/repeated-members.ts';
-import { parseDelta } from '../../src/partner/wire.ts';
 
 const NAMES = ['changed', 'removed', 'now_live', 'to_snapshot'];
 const lost = (text: string) => {

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { applyAnswer } from '../../src/store/answer/apply.ts';
-import { acceptDoubted } from '../../src/store/answer/mass-moves.ts';
+import { acceptDoubted } from '../../src/store/answer/seller-doubts.ts';
 import { LONGEST_CACHED_SECONDS } from '../../src/store/catalog/cached-prices.ts';
 import { applyDelta } from '../../src/store/catalog/delta.ts';
 import { claimDue } from '../../src/store/ledger/claim.ts';

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { applyAnswer } from '../../src/store/answer/apply.ts';
-import { acceptDoubted } from '../../src/store/answer/mass-moves.ts';
+import { acceptDoubted } from '../../src/store/answer/seller-doubts.ts';
 import { NO_LEARNING } from '../../src/store/answer/types.ts';
 import { noteBrokenChain } from '../../src/store/catalog/chain.ts';
 import { scheduleLive, unscheduledLive, unscheduleSnapshot } from '../../src/store/live/order.ts';

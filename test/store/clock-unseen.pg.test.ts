@@ -2,7 +2,7 @@ import { beforeEach, describe, expect, test } from 'vitest';
 import { systemClock } from '../../src/lib/clock.ts';
 import { createPacer } from '../../src/pace/pacer.ts';
 import { applyAnswer } from '../../src/store/answer/apply.ts';
-import { acceptDoubted } from '../../src/store/answer/mass-moves.ts';
+import { acceptDoubted } from '../../src/store/answer/seller-doubts.ts';
 import type { SkuResult } from '../../src/store/answer/types.ts';
 import { storeFailedCall } from '../../src/store/call/call-lesson.ts';
 import { putClockRight, readClock } from '../../src/store/clock.ts';

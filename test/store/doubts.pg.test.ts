@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { applyAnswer } from '../../src/store/answer/apply.ts';
-import { acceptDoubted, readDoubts } from '../../src/store/answer/mass-moves.ts';
 import { NO_OBSERVERS } from '../../src/store/answer/observers.ts';
+import { acceptDoubted, readDoubts } from '../../src/store/answer/seller-doubts.ts';
 import type { SkuResult } from '../../src/store/answer/types.ts';
 import { stillDue } from '../../src/store/catalog/sync-state.ts';
 import { adoptAccount } from '../../src/store/setup/account.ts';

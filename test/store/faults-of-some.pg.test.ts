@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { acceptDoubted, readDoubts } from '../../src/store/answer/mass-moves.ts';
 import type { MassMoved } from '../../src/store/answer/move-counts.ts';
+import { acceptDoubted, readDoubts } from '../../src/store/answer/seller-doubts.ts';
 import type { SkuResult } from '../../src/store/answer/types.ts';
 import { runs } from '../support/soak.ts';
 import { daemon, doubting, USUAL } from './doubting.ts';

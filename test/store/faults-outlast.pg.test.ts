@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { acceptDoubted, readDoubts } from '../../src/store/answer/mass-moves.ts';
+import { acceptDoubted, readDoubts } from '../../src/store/answer/seller-doubts.ts';
 import { runs } from '../support/soak.ts';
 import { daemon, doubting, USUAL } from './doubting.ts';
 import { empty, found, useStore } from './support.ts';

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { acceptDoubted, readDoubts } from '../../src/store/answer/mass-moves.ts';
+import { acceptDoubted, readDoubts } from '../../src/store/answer/seller-doubts.ts';
 import { daemon, doubting, USUAL } from './doubting.ts';
 import { found, useStore } from './support.ts';
 

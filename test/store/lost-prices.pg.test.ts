@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { type Applied, applyAnswer } from '../../src/store/answer/apply.ts';
-import { readDoubts } from '../../src/store/answer/mass-moves.ts';
 import { NO_OBSERVERS } from '../../src/store/answer/observers.ts';
+import { readDoubts } from '../../src/store/answer/seller-doubts.ts';
 import type { SkuResult } from '../../src/store/answer/types.ts';
 import { countCatalog } from '../../src/store/status/counts-reader.ts';
 import { daemon, doubting, POISON, USUAL } from './doubting.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { readDoubts } from '../../src/store/answer/mass-moves.ts';
+import { readDoubts } from '../../src/store/answer/seller-doubts.ts';
 import { adoptAccount } from '../../src/store/setup/account.ts';
 import { daemon, doubting } from './doubting.ts';
 import { found, knownSkus, useStore } from './support.ts';

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { systemClock } from '../../src/lib/clock.ts';
 import { applyAnswer } from '../../src/store/answer/apply.ts';
-import { acceptDoubted, readDoubts } from '../../src/store/answer/mass-moves.ts';
+import { acceptDoubted, readDoubts } from '../../src/store/answer/seller-doubts.ts';
 import { applyDelta } from '../../src/store/catalog/delta.ts';
 import { connect } from '../../src/store/connection/db.ts';
 import { unscheduleSnapshot, scheduleLive, unscheduledLive } from '../../src/store/live/order.ts';

@@ -7,6 +7,7 @@ import { median } from './plausibility.ts';
  * and the least that is another unit or currency, and no crash. How many others are implausible tells nothing of it.
  */
 const FACTOR = { skus: 8, part: 0.8, near: 0.02, least: Math.log(4) } as const;
+
 /**
  * The factor that several of these SKUs have in common, where that is another unit's; of more such factors that of most
  * SKUs; null: none. Pure.

@@ -84,7 +84,7 @@ export type FaultState = 'over' | 'lasts' | 'asked';
 export async function stateOfFault(
   sql: Sql,
   repaired: number,
-  kind: Pick<KnownMassMove, 'kind'>['kind'],
+  kind: KnownMassMove['kind'],
 ): Promise<FaultState> {
   const ofFault = sql`
     from catalog_internal.due d join catalog.skus s using (sku)

@@ -1,5 +1,5 @@
+import { readDelta } from '../../../partner/delta-answer.ts';
 import { manifestFaults, manifestFields } from '../../../partner/manifest-answer.ts';
-import { readDelta } from '../../../partner/wire.ts';
 import { harmless } from '../../../status/style.ts';
 import { fail, ok, warn } from '../check.ts';
 import { answered, type Discovered, type FieldNames, type Part, several, shown } from './names.ts';

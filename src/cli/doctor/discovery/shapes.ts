@@ -1,4 +1,5 @@
 import { isObject } from '../../../lib/json.ts';
+import { DELTA_LISTS } from '../../../partner/delta-answer.ts';
 import {
   type EntryForm,
   formOf,
@@ -8,7 +9,6 @@ import {
   readAmount,
   readSizeEntry,
 } from '../../../partner/size-map.ts';
-import { DELTA_LISTS } from '../../../partner/wire.ts';
 
 /*
  * What the shape of an answer shows of the names that the partner does not document (partner rules 2.4.open, 2.5.open).

@@ -1,0 +1,127 @@
+import { z } from 'zod';
+import { isObject } from '../lib/json.ts';
+import type { DeltaAnswer } from './answers.ts';
+import { PartnerError } from './errors.ts';
+import { pageMember } from './pages.ts';
+import { lostMember } from './repeated-members.ts';
+import { isReadableSku, isReadableToken } from './text.ts';
+import { readTime } from './times.ts';
+import { isEmptyObject, parseExact, type Reading, skuValue, type WireNames } from './wire.ts';
+
+/** Of a million elements z.array(z.unknown()) makes a copy, which takes longer than to read them. */
+const deltaList = z.custom<readonly unknown[]>(Array.isArray).nullish();
+/** Serialisers that have one type for lists and maps write {} or [] for either that is empty. */
+const emptyOrList = z.preprocess((value) => (isEmptyObject(value) ? [] : value), deltaList).optional();
+const deltaSchema = z.object({
+  changed: emptyOrList,
+  removed: emptyOrList,
+  now_live: emptyOrList,
+  to_snapshot: z.union([z.string(), z.int()]).nullish(),
+});
+/** Lists of more SKUs may name one twice. */
+const MAX_EACH_ONCE = 50_000;
+export const DELTA_LISTS = ['changed', 'removed', 'now_live'] as const;
+const DELTA_MEMBERS = [...DELTA_LISTS, 'to_snapshot'];
+/** Members by which a delta answer may name the snapshot that it starts from (partner rule 2.8.open). */
+const SINCE_MEMBERS = ['since', 'since_snapshot', 'sinceSnapshot', 'from_snapshot', 'fromSnapshot'];
+
+/** What a delta answer says besides its four members that forbids taking it for whole; null where there is nothing. */
+function incompleteness(body: Readonly<Record<string, unknown>>, since: string | null): string | null {
+  const named = [since, ...['to_snapshot', ...SINCE_MEMBERS].map((name) => body[name])];
+  const ends = named.flatMap((end) =>
+    (typeof end === 'string' && end !== '') || typeof end === 'number' ? [String(end)] : [],
+  );
+  const page = pageMember(body, new Set(ends));
+  if (page !== null) return `${page.slice(0, 128)}: the answer is one page of several`;
+  if (DELTA_LISTS.every((name) => body[name] !== undefined)) return null;
+  // Absent lists are empty; but under another name they would be lost.
+  const other = Object.entries(body).find(
+    ([name, value]) =>
+      !(DELTA_LISTS as readonly string[]).includes(name) && Array.isArray(value) && value.length > 0,
+  );
+  if (other !== undefined)
+    return `an unknown list ${other[0].slice(0, 64)} where a documented one is missing`;
+  const reported = Array.isArray(body['changed']) && body['changed'].length > 0;
+  return reported && body['now_live'] === undefined ? 'missing or of the wrong type: now_live' : null;
+}
+
+/**
+ * A delta answer (partner rules 2.8). All or nothing: an element that carries no SKU makes the whole answer
+ * unreadable, because skipping it would lose a change permanently once the token moves; so does anything that says
+ * that the answer is not whole. Lists that are null or absent are empty, but for a `now_live` that is absent beside
+ * changes: that would make live SKUs look covered (partner rule 4.2.7). Without a `to_snapshot` an empty answer says
+ * that nothing is new. A SKU that no table could hold (NUL, lone surrogates, endless) is in no mirror: it is skipped
+ * and counted, so that one of them does not stop the delta forever.
+ */
+export function readDelta(
+  body: unknown,
+  names: WireNames,
+  since: string | null = null,
+): Reading<DeltaAnswer> {
+  const parsed = deltaSchema.safeParse(body);
+  if (!parsed.success || !isObject(body) || DELTA_MEMBERS.every((name) => body[name] === undefined)) {
+    const fields = [...new Set(parsed.error?.issues.map((issue) => String(issue.path[0] ?? 'the body')))];
+    return {
+      ok: false,
+      problem: `missing or of the wrong type: ${fields.join(', ') || DELTA_MEMBERS.join(', ')}`,
+    };
+  }
+  const incomplete = incompleteness(body, since);
+  if (incomplete !== null) return { ok: false, problem: incomplete };
+  const lists: string[][] = [];
+  let reported = 0;
+  let skipped = 0;
+  for (const name of DELTA_LISTS) {
+    const readable: string[] = [];
+    for (const element of parsed.data[name] ?? []) {
+      const sku = skuValue(element, names.skuField);
+      if (typeof sku !== 'string') return { ok: false, problem: `${name} has an element that is no SKU` };
+      reported += 1;
+      if (isReadableSku(sku)) readable.push(sku);
+      else skipped += 1;
+    }
+    // A set of a million takes most of a second: whoever applies such a list does so in pieces, without.
+    lists.push(readable.length > MAX_EACH_ONCE ? readable : [...new Set(readable)]);
+  }
+  const { to_snapshot: token } = parsed.data;
+  const toSnapshot = token === undefined || token === null || token === '' ? null : String(token);
+  if (toSnapshot === null ? reported > 0 : !isReadableToken(toSnapshot))
+    return { ok: false, problem: 'to_snapshot is missing, empty, too long or not storable' };
+  const [changed = [], removed = [], nowLive = []] = lists;
+  return { ok: true, value: { changed, removed, nowLive, toSnapshot, skipped } };
+}
+
+const DATE_TIME = /^\d{4}-\d\d-\d\d[T ]\d\d:\d\d/;
+
+/** Whether two texts are the same time, however each is written. */
+function isSameTime(one: string, other: string): boolean {
+  const [at, also] = [one, other].map((text) => (DATE_TIME.test(text) ? readTime(text) : null));
+  return at?.getTime() !== undefined && at.getTime() === also?.getTime();
+}
+
+/**
+ * Whether a delta answer is one to this `since`: a cache may send what it has kept for another. An answer that does
+ * not name any snapshot to start from may be; so may one that has a time there, as that of the snapshot's build.
+ */
+export function answersSince(body: unknown, since: string): boolean {
+  if (!isObject(body)) return true;
+  return SINCE_MEMBERS.every((name) => {
+    const named = Object.hasOwn(body, name) ? body[name] : undefined;
+    if (typeof named === 'number') return String(named) === since || !Number.isSafeInteger(named);
+    if (typeof named !== 'string' || named.trim() === '') return true;
+    return named === since || isSameTime(named, since) || (DATE_TIME.test(named) && !DATE_TIME.test(since));
+  });
+}
+
+/**
+ * Text of a delta answer to a value; the slower, exact parse is taken only where `to_snapshot` needs it. Throws
+ * PartnerError, kind 'unreadable', where the value does not have all that the text says.
+ */
+export function parseDelta(text: string): unknown {
+  const body: unknown = JSON.parse(text);
+  const lost = isObject(body) ? lostMember(text, DELTA_MEMBERS) : null;
+  if (lost !== null)
+    throw new PartnerError('unreadable', 'delta', { status: 200, detail: `${lost} is there more than once` });
+  const token = isObject(body) ? body['to_snapshot'] : undefined;
+  return typeof token === 'number' && !Number.isSafeInteger(token) ? parseExact(text) : body;
+}

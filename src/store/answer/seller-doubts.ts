@@ -1,0 +1,87 @@
+import { notingUnseenClock } from '../clock.ts';
+import type { Sql } from '../connection/db.ts';
+import { SNAPSHOT_REASON } from '../ledger/due.ts';
+import { noMassMoveSql } from './mass-moves.ts';
+import type { MassMove } from './move-counts.ts';
+
+/* Doubts as sellers see them, and end them by their word. */
+
+/** Doubted SKUs, and moves in masses where they go on. */
+export interface Doubts {
+  readonly implausible: number;
+  readonly massMoved: number;
+  /** One of them, doubted most recently. */
+  readonly last: string | null;
+  readonly massMove: MassMove | null;
+}
+
+/** How many SKUs with a price are doubted at present, and the mass move that goes on. */
+export async function readDoubts(sql: Sql): Promise<Doubts> {
+  const [row] = await sql<
+    [MassMoveRow & { implausibleSkus: number; movedSkus: number; last: string | null }]
+  >`
+    select m.since, m.kind, m.answers, m.implausible, m.move, m.factor, d.*
+    from catalog_internal.mass_move m cross join (
+      select (count(*) filter (where doubt = 'implausible'))::int as "implausibleSkus",
+        (count(*) filter (where doubt = 'mass-move'))::int as "movedSkus", (array_agg(sku order by doubted_at desc, sku))[1] as last
+      from catalog_internal.due due
+      -- What has no price any longer is doubted only where it comes back, unless that is what is doubted.
+      where doubt is not null and outside_due_at is null
+        and (oddity in ('no-prices', 'few-sizes')
+          or exists (select from catalog.prices p where p.sku = due.sku and p.price is not null))
+    ) d`;
+  const { implausibleSkus, movedSkus, last, since, kind, answers, implausible, move, factor } = row;
+  const massMove =
+    since === null || kind === null
+      ? null
+      : { since, kind, answers: answers ?? 0, implausible: implausible ?? 0, move, factor };
+  return { implausible: implausibleSkus, massMoved: movedSkus, last, massMove };
+}
+
+type MassMoveRow = { readonly [Member in keyof MassMove]: MassMove[Member] | null };
+
+/**
+ * Ends doubts: the seller says that these prices are the market's; null: all of them, and that prices move so in
+ * masses, for a week also by their common factor. Their second answers are not waited for; where the partner has
+ * deferred one, its SKU waits on. What is doubted from then on is doubted again. Returns of how many SKUs.
+ */
+export async function acceptDoubted(sql: Sql, skus: readonly string[] | null): Promise<number> {
+  if (skus === null)
+    await sql`
+      update catalog_internal.mass_move set ${noMassMoveSql(sql)},
+        accepted = coalesce(factor, accepted),
+        accepted_at = case when factor is null then accepted_at else clock_timestamp() end
+      where since is not null`;
+  const accepted = await sql`
+    with doubted as (
+      select sku, reason = 'doubted' and claim is null as waits, missed_moves > 0 as missed, live and live_left > 0 as seems_live,
+        again_at
+      from catalog_internal.due
+      where doubt is not null and (${skus === null} or sku = any(${[...(skus ?? [])]}))
+      order by sku for update
+    )
+    update catalog_internal.due d set doubt = null, oddity = null, doubted_at = null, believed = null,
+      held_until = case when waits and d.deferrals = 0 then null else d.held_until end,
+      due_at = case when waits and d.outside_due_at is null then n.due_at else d.due_at end,
+      outside_due_at = case when waits and d.outside_due_at is not null then n.due_at else d.outside_due_at end,
+      reason = case when waits then n.reason else d.reason end,
+      lane = case when waits and d.outside_due_at is null then catalog_internal.lane_of(n.reason) else d.lane end
+    from doubted join catalog.skus s using (sku) cross join catalog_internal.settings g
+    cross join lateral (
+      -- As nextTurn (settle.ts), with what the doubted answer has left.
+      select turn.reason, turn.due_at
+      from (select now() + make_interval(secs => g.live_interval) as soon) as at
+        cross join lateral (values
+          (1, s.price_source = 'live', 'live', at.soon),
+          (2, not s.in_manifest, 'unlisted', at.soon),
+          (3, doubted.missed, 'missed', at.soon),
+          (4, doubted.seems_live, 'live', at.soon),
+          (5, doubted.again_at is not null, 'again', doubted.again_at),
+          (6, true, ${sql.unsafe(SNAPSHOT_REASON)}, now() + make_interval(secs => catalog_internal.snapshot_target(g)))
+        ) as turn (place, applies, reason, due_at)
+      where turn.applies order by least(turn.place, 3), turn.due_at, turn.place limit 1
+    ) n
+    where d.sku = doubted.sku`;
+  await notingUnseenClock(sql);
+  return accepted.count;
+}
