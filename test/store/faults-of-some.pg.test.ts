@@ -176,7 +176,8 @@ test('a second one, of fewer SKUs, is known, too, whichever goes on; and they do
 });
 
 test('the way back of SKUs that nobody had found is no other one', async () => {
-  const moves = daemon();
+  let now = 0;
+  const moves = daemon(() => now);
   const [bad, early, good] = [named('B', 8), named('E', 12), named('G', 1300)];
   await priced(...bad, ...early, ...good);
   await answer(all(good, 1.02), moves);
@@ -190,6 +191,8 @@ test('the way back of SKUs that nobody had found is no other one', async () => {
   expect(await actionable('E')).toEqual({ yes: 12, no: 0 });
   await store.sql`update catalog.price_history set observed_at = observed_at - interval '2 hours'`;
   await answer(all(bad, 100), moves);
+  await answer(all(good, 1.03), moves);
+  now += 3 * 60_000;
   await answer(all(early, 1), moves);
   await passMinutes(6);
   await answer(all(early, 1), moves);
