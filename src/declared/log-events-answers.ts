@@ -37,6 +37,13 @@ export const ANSWERS = {
       '(natural logarithm), as after a change of unit or currency: second answers end nothing, `refresh --accept` does',
   ),
   'mass-move.ended': line('info', 'prices move as usual again', ['lastedSeconds']),
+  'mass-move.failed': line(
+    ['warn', 'debug'],
+    'whether prices move implausibly in masses could not be said to Postgres; the next answer tries it again',
+    ['problem'],
+    'nothing if it happens once; else find what Postgres objects to: a lock, or a full disk',
+    TEN_MINUTES_MS,
+  ),
   'member.muted': line(
     'warn',
     "a member of products (or of prices' entries) moves with each refresh: its moves are no history and no changes from now on",

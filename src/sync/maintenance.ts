@@ -1,5 +1,6 @@
 import { pruneSends } from '../pace/ledger.ts';
 import { readUnsteadyColumns } from '../store/answer/members.ts';
+import { pruneOddMoves } from '../store/answer/odd-moves.ts';
 import { pruneLeftTokens } from '../store/catalog/left-tokens.ts';
 import { isClockSteady } from '../store/clock.ts';
 import { remedyOf } from '../store/connection/remedies.ts';
@@ -110,6 +111,7 @@ export async function maintain(
   );
   await steps.run('live-calls', () => pruneLiveCalls(sql));
   await steps.run('hints', () => pruneHints(sql));
+  await steps.run('odd-moves', () => pruneOddMoves(sql));
   await steps.run('quarantine', () => pruneQuarantine(sql, { keep: QUARANTINE_KEPT }));
   await steps.run('history-ahead', () => prepareHistory(sql));
   await steps.run('watchlist', () =>

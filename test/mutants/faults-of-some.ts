@@ -101,9 +101,43 @@ export const FAULTS_OF_SOME: readonly Mutant[] = [
     ],
     ['faults of some: two take turns with each answer', ' && !counts.mayTurn()', ''],
     [
+      'faults of some: what another daemon has seen begin is not known',
+      'counts.noteBegun(await readOddMoves(sql))',
+      'counts.noteBegun([])',
+    ],
+    [
       'faults of some: what has moved beside them is not asked again',
       '  await askDoubted(sql);\n  const shown',
       '  const shown',
+    ],
+  ),
+  ...faultsOf(
+    'src/store/answer/odd-moves.ts',
+    ['test/store/faults-of-some.pg.test.ts'],
+    [
+      'faults of some: what began yesterday counts',
+      'where begun_at between clock_timestamp() - make_interval(mins => ${HOUR_MINUTES}) and',
+      'where begun_at <',
+    ],
+    ['faults of some: what has shown the last shows the next', 'where ${factor === null} or', 'where'],
+  ),
+  ...faultsOf(
+    'src/store/answer/mass-moves.ts',
+    ['test/store/masses-begin.pg.test.ts'],
+    [
+      'mass moves: begin with each answer in flight',
+      'return await counts.alone(async () => {',
+      'return await (async (w: () => Promise<MassMoved | null>) => await w())(async () => {',
+    ],
+    [
+      'mass moves: begin again by an answer of before',
+      '.count === 0) return null;\n  // Before it is said',
+      '.count === 0) await null;\n  // Before it is said',
+    ],
+    [
+      'mass moves: the whole history is read',
+      'observed_at > ${from}::timestamptz and id > catalog_internal.position_before(${from}::timestamptz) and sku',
+      'observed_at > clock_timestamp() - make_interval(mins => 60) and ${from} is not null and sku',
     ],
   ),
   ...faultsOf(

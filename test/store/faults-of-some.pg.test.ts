@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import type { MassMoved } from '../../src/store/answer/move-counts.ts';
+import { pruneOddMoves } from '../../src/store/answer/odd-moves.ts';
 import { acceptDoubted, readDoubts } from '../../src/store/answer/seller-doubts.ts';
 import type { SkuResult } from '../../src/store/answer/types.ts';
 import { runs } from '../support/soak.ts';
@@ -98,6 +99,37 @@ test('those are found that two answers have confirmed before it was known, and t
   expect(await actionable('B')).toEqual({ yes: 20, no: 0 });
 });
 
+test('are found where each of two daemons has been answered half of them, or the one that was has ended', async () => {
+  const bad = named('B', 12);
+  await priced(...bad, ...named('G', 900));
+  expect(await answer(all(bad.slice(0, 4), 100), daemon())).toBeNull();
+  const other = daemon();
+  await answer(all(named('G', 900), 1.02), other);
+  const began = await answer(all(bad.slice(4), 100), other);
+  expect(began).toMatchObject({ event: 'began', kind: 'factor-of-some' });
+  await passMinutes(6);
+  await answer(all(bad, 100), daemon());
+  expect(await actionable('B')).toEqual({ yes: 0, no: 12 });
+  expect(await actionable('G')).toEqual({ yes: 900, no: 0 });
+  // What has shown it shows nothing of what follows.
+  await acceptDoubted(store.sql, null);
+  expect(await store.sql`select from catalog_internal.odd_moves`).toHaveLength(0);
+});
+
+test('are not found by what began more than an hour ago, nor by one SKU that begins with each answer', async () => {
+  const { sql } = store;
+  const bad = named('B', 12);
+  await priced(...bad, ...named('G', 1300));
+  await answer(all(bad.slice(0, 4), 100));
+  await sql`update catalog_internal.odd_moves set begun_at = begun_at - interval '61 minutes'`;
+  const moves = daemon();
+  await answer(all(named('G', 1300), 1.02), moves);
+  expect(await answer(all(bad.slice(4, 9), 100), moves)).toBeNull();
+  for (const factor of [3, 100, 3, 100]) expect(await answer(all(['B0009'], factor), moves)).toBeNull();
+  await pruneOddMoves(sql);
+  expect(await sql`select distinct sku from catalog_internal.odd_moves`).toHaveLength(6);
+});
+
 test('and where many more have it, or vanish, each move is doubted, until the fault is over', async () => {
   let now = 0;
   const moves = daemon(() => now);
@@ -187,6 +219,7 @@ test('the way back of SKUs that nobody had found is no other one', async () => {
     await answer(all(early.slice(at, at + 3), 100), few);
     await passMinutes(6);
     await answer(all(early.slice(at, at + 3), 100), few);
+    await store.sql`update catalog_internal.odd_moves set begun_at = begun_at - interval '2 hours'`;
   }
   expect(await actionable('E')).toEqual({ yes: 12, no: 0 });
   await store.sql`update catalog.price_history set observed_at = observed_at - interval '2 hours'`;

@@ -63,8 +63,10 @@ describe.each(Object.entries(FAULTS))('%s', (_, faulty) => {
   test('is not over for a daemon that is started anew, nor for another one, that sees other SKUs', async () => {
     await priced(...bad, ...good);
     await answeredTwice(faulty);
-    const another = daemon();
+    let now = 0;
+    const another = daemon(() => now);
     expect((await answer(all(good, USUAL), another)).massMoved).toBeNull();
+    now += 70 * 60_000;
     await passMinutes(70);
     // Some are asked, whose last answers are too old to tell.
     expect((await answer(all(good, USUAL), another)).massMoved).toBeNull();

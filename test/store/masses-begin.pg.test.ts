@@ -4,7 +4,7 @@ import { followMoves } from '../../src/store/answer/mass-moves.ts';
 import { type HourOfMoves, NO_MOVES } from '../../src/store/answer/move-counts.ts';
 import { NO_OBSERVERS } from '../../src/store/answer/observers.ts';
 import type { SkuResult } from '../../src/store/answer/types.ts';
-import type { Tx } from '../../src/store/connection/db.ts';
+import { connect, type Tx } from '../../src/store/connection/db.ts';
 import { eventually } from '../support/eventually.ts';
 import { doubting, USUAL } from './doubting.ts';
 import { claimAll, found, knownSkus, ledger, mark, REFRESH, useStore } from './support.ts';
@@ -157,3 +157,54 @@ test.each([
   await answeredMeanwhile([found('new', USUAL)], { hour });
   expect(await seen('new')).toMatchObject({ doubt });
 });
+
+test('begin once: an answer that was judged before it was known doubts nothing more, nor while another one has them begin', async () => {
+  const { sql } = store;
+  await priced('A');
+  await answer([found('A', times(0.6))]);
+  const hour = () => ({ ...NO_MOVES, ...FAR });
+  const busy = { ...NO_OBSERVERS.moves, hour, alone: () => Promise.resolve(null) };
+  expect(await followMoves(sql, busy, [], NOTHING_KNOWN)).toBeNull();
+  expect(await seen('A')).toMatchObject({ doubt: null });
+
+  const moves = { ...NO_OBSERVERS.moves, hour };
+  expect(await followMoves(sql, moves, [], NOTHING_KNOWN)).toMatchObject({
+    event: 'began',
+    kind: 'far',
+    skus: 1,
+  });
+  await sql`update catalog_internal.due set doubt = null where sku = 'A'`;
+  expect(await followMoves(sql, moves, [], NOTHING_KNOWN)).toBeNull();
+  expect(await sql`select doubt from catalog_internal.due`).toEqual([{ doubt: null }]);
+});
+
+test('what has moved within the hour is found without the history of the years before', async () => {
+  const { sql } = store;
+  await priced('A');
+  const old = 30_000;
+  await using one = oneSession();
+  await one.sql`
+    insert into catalog.price_history (sku, size, old_price, new_price, observed_at)
+    select 'A', '41', 4100, 4100, now() - interval '40 days' from generate_series(1, ${old}::int)`;
+  await sql`
+    insert into catalog_internal.history_milestones (position, at)
+    select max(id), now() - interval '30 days' from catalog.price_history`;
+  await answer([found('A', times(0.6))]);
+  await one.sql.unsafe('vacuum analyze catalog.price_history');
+  const read = async () => {
+    await one.sql`select pg_stat_force_next_flush()`;
+    const [row] = await one.sql<[{ rows: number }]>`
+      select sum(seq_tup_read + idx_tup_fetch)::int as rows from pg_stat_user_tables where relname like 'price_history%'`;
+    return row.rows;
+  };
+  const before = await read();
+  const moves = { ...NO_OBSERVERS.moves, hour: () => ({ ...NO_MOVES, ...FAR }) };
+  expect(await followMoves(one.sql, moves, [], NOTHING_KNOWN)).toMatchObject({ event: 'began', skus: 1 });
+  expect((await read()) - before).toBeLessThan(old / 2);
+});
+
+/** Its statistics are told when it is asked to. */
+function oneSession() {
+  const sql = connect(store.url, { max: 1 });
+  return { sql, [Symbol.asyncDispose]: async () => await sql.end() };
+}

@@ -159,6 +159,38 @@ describe('what a process counts', () => {
     expect(counts.hour()).toEqual(NO_MOVES);
   });
 
+  test('are factors that other processes have seen begin, for as long as their hour lasts', () => {
+    const { clock, counts } = at();
+    clock.now = 10 * 3_600_000;
+    const begun = (count: number, from: number, seconds: number) =>
+      Array.from({ length: count }, (_, n) => ({ sku: `F${from + n}`, factor: 4.6, seconds }));
+    counts.note([{ ...judgement(true, 4.6, { factor: 4.6 }), sku: 'F0' }]);
+    counts.noteBegun([...begun(4, 0, 2), ...begun(3, 4, 1800)]);
+    counts.noteBegun([...begun(4, 0, 2), ...begun(3, 4, 1800)]);
+    expect(counts.hour()).toMatchObject({ answers: 1, implausibleSkus: 1, factor: null });
+    counts.noteBegun(begun(1, 7, 0));
+    expect(counts.hour().factor).toBe(4.6);
+    clock.now += 1_860_000;
+    expect(counts.hour().factor).toBeNull();
+  });
+
+  test('are followed by one answer at a time, also where that fails; whether a fault is over is asked once a minute', async () => {
+    const { clock, counts } = at();
+    const { promise, resolve } = Promise.withResolvers<string>();
+    const first = counts.alone(() => promise);
+    expect(await counts.alone(() => Promise.resolve('second'))).toBeNull();
+    resolve('first');
+    expect(await first).toBe('first');
+    await expect(counts.alone(() => Promise.reject(new Error('refused')))).rejects.toThrow('refused');
+    expect(await counts.alone(() => Promise.resolve('third'))).toBe('third');
+
+    expect([counts.mayAsk(), counts.mayAsk()]).toEqual([true, false]);
+    clock.now += 60_000;
+    expect([counts.mayAsk(), counts.mayAsk()]).toEqual([true, false]);
+    counts.follow({ kind: 'factor', factor: 4.6 });
+    expect(counts.mayAsk()).toBe(true);
+  });
+
   test('are SKUs that are repaired, also where they are no sample', () => {
     const { counts } = at();
     const repaired = { kind: 'ends', back: true, isRepaired: true } as const;

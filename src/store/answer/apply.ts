@@ -2,6 +2,7 @@ import { failpoint } from '../../lib/failpoint.ts';
 import { auditRefreshes } from '../catalog/audit.ts';
 import { notingLateClock } from '../clock.ts';
 import { allSent, type Sql, transaction, type Tx } from '../connection/db.ts';
+import { sqlState } from '../connection/sql-errors.ts';
 import { correctedMeanings, hasChanges, writeChanges } from '../history/changes.ts';
 import type { Claim } from '../ledger/due.ts';
 import { forgetDrawn, forgetHazards, writeRates } from '../live/refresh.ts';
@@ -16,6 +17,7 @@ import { doubtIfBegun, followMoves } from './mass-moves.ts';
 import { type Moved, type MutedChange, readMuted, storeMuted } from './members.ts';
 import type { MassMoved } from './move-counts.ts';
 import { type AnswerObservers, NO_OBSERVERS } from './observers.ts';
+import { writeOddMoves } from './odd-moves.ts';
 import { postpone, returnOvertaken, settleAnswered, type Settling, writeStates } from './settle.ts';
 import {
   type AnswerLearning,
@@ -97,7 +99,7 @@ export async function applyAnswer(
     const comparedAt = performance.now();
     const ours = new Set(locked.map(({ sku }) => sku));
     const held = results.filter(({ sku }) => ours.has(sku));
-    last(writeEffects(tx, { claim, ...moment }, held, outcome, { next, everythingLive }));
+    last(writeEffects(tx, { claim, ...moment, massMove }, held, outcome, { next, everythingLive }));
     failpoint('bulk.written');
     return { locked, lockedAt, outcome, known, comparedAt };
   });
@@ -140,7 +142,10 @@ async function noteAnswer(
   hints.note(ofHints.tests, ofHints.moves, ofHints.predictionTests);
   const shown = hints.take();
   if (shown !== null && !(await storeHintTests(sql, shown).catch(() => false))) hints.giveBack(shown);
-  const massMoved = await followMoves(sql, moves, judged, massMove).catch(() => null);
+  const massMoved = await followMoves(sql, moves, judged, massMove).catch((error: unknown) => ({
+    event: 'failed' as const,
+    problem: `SQLSTATE ${sqlState(error)}`,
+  }));
   return { members: turned, massMoved };
 }
 
@@ -162,7 +167,13 @@ async function noteMembers(
 /** Sends everything that an outcome changes in one go; it is carried out in this order. */
 async function writeEffects(
   tx: Tx,
-  { claim, at, late, scoped }: { readonly claim: Claim } & AnswerMoment,
+  {
+    claim,
+    at,
+    late,
+    scoped,
+    massMove,
+  }: { readonly claim: Claim } & AnswerMoment & Pick<AnswerContext, 'massMove'>,
   results: readonly SkuResult[],
   effects: AnswerEffects,
   settling: Settling,
@@ -170,6 +181,7 @@ async function writeEffects(
   const { answered, overtaken, prices, ahead, findings, drawn, boosted } = effects;
   await allSent([
     writeDoubts(tx, effects.judged, at),
+    writeOddMoves(tx, effects.judged, massMove),
     writeProducts(tx, answered, effects, at),
     writeStates(tx, effects, at),
     writeRates(tx, ahead),

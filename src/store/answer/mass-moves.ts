@@ -16,6 +16,7 @@ import {
   WINDOW_MS,
 } from './move-counts.ts';
 import type { AnswerObservers } from './observers.ts';
+import { begunOddly, forgetOddMoves, readOddMoves } from './odd-moves.ts';
 
 /*
  * While prices move implausibly in masses (move-counts.ts) every move is doubted: one row says that it is so, for all
@@ -25,7 +26,8 @@ import type { AnswerObservers } from './observers.ts';
 
 /**
  * Counts what an answer has shown of moves, and begins or ends the time in which each is doubted; once an hour,
- * learns what is usual. Outside of the answer's transaction, as every lesson.
+ * learns what is usual. Outside of the answer's transaction, as every lesson. While one answer has that done, the
+ * others of the process only count: the next one after it sees to what they have shown.
  */
 export async function followMoves(
   sql: Sql,
@@ -36,27 +38,41 @@ export async function followMoves(
   const { since, usual, kind, factor, isUnfinished = false } = known;
   counts.follow(known);
   counts.note(judged);
-  const hour = counts.hour();
-  if (isUnfinished && kind !== null) await doubtMeanwhile(sql, { kind, factor }, hour);
-  const found = isMassMove(hour, usual, isEachDoubted(known));
-  const turned = turnOf(found, hour, known);
-  const isToAndFro = turned !== null && turned.kind === kind && !counts.mayTurn();
-  const turn = isToAndFro ? null : turned;
-  // That some have begun to have a fault within the hour tells nothing of whether they have it still.
-  const isUsual = found === null || (found === 'factor-of-some' && hour.repairedSkus >= GOING_SKUS);
-  if (turn !== null || (since !== null && isUsual && counts.areEnough(hour))) {
-    const moved = turn === null ? await end(sql, hour, counts.hasStood()) : await begin(sql, turn, hour);
-    // What has led to it shows nothing of what follows.
-    if (moved !== null) counts.follow(moved.event === 'began' ? moved : NO_MASS_MOVE);
-    return moved;
-  }
-  const learned = isEachDoubted(known) ? null : counts.usualMove();
-  // In a day or so, what has become usual is known.
-  if (learned !== null)
-    await sql`
-      update catalog_internal.mass_move set usual = coalesce(usual + (${learned}::real - usual) / 12, ${learned}::real)
-      where ${unlocked(sql)}`;
-  return null;
+  const isRepairing = judged.some(
+    ({ judgement }) => judgement.kind === 'ends' && judgement.isRepaired === true,
+  );
+  if (!isEachDoubted(known) && begunOddly(judged).length > 0) counts.noteBegun(await readOddMoves(sql));
+  return await counts.alone(async () => {
+    const hour = counts.hour();
+    if (isUnfinished && kind !== null) await doubtMeanwhile(sql, { kind, factor }, hour);
+    const found = isMassMove(hour, usual, isEachDoubted(known));
+    const turned = turnOf(found, hour, known);
+    const isToAndFro = turned !== null && turned.kind === kind && !counts.mayTurn();
+    const turn = isToAndFro ? null : turned;
+    // That some have begun to have a fault within the hour tells nothing of whether they have it still.
+    const isUsual = found === null || (found === 'factor-of-some' && hour.repairedSkus >= GOING_SKUS);
+    const mayEnd =
+      since !== null &&
+      isUsual &&
+      counts.areEnough(hour) &&
+      (!isFault(kind) || isRepairing || counts.mayAsk());
+    if (turn !== null || mayEnd) {
+      const moved = turn === null ? await end(sql, hour, counts.hasStood()) : await begin(sql, turn, hour);
+      // What has led to it shows nothing of what follows.
+      if (moved !== null) counts.follow(moved.event === 'began' ? moved : NO_MASS_MOVE);
+      return moved;
+    }
+    if (!isEachDoubted(known)) await learnUsual(sql, counts.usualMove());
+    return null;
+  });
+}
+
+/** Learns how far prices usually move; null: nothing new. In a day or so, what has become usual is known. */
+async function learnUsual(sql: Sql, move: number | null): Promise<void> {
+  if (move === null) return;
+  await sql`
+    update catalog_internal.mass_move set usual = coalesce(usual + (${move}::real - usual) / 12, ${move}::real)
+    where ${unlocked(sql)}`;
 }
 
 const NO_MASS_MOVE = { kind: null, factor: null } as const;
@@ -73,16 +89,20 @@ export const noMassMoveSql = (sql: Sql) =>
 /** Moves in masses begin, or turn out to be a fault, or another one than that which goes on. */
 async function begin(sql: Sql, turn: FoundMassMove, hourOfMoves: HourOfMoves): Promise<MassMoved | null> {
   const { kind, factor } = turn;
+  const isNew = sql`(since is null or ${isFault(kind)} and (kind <> ${kind} or abs(factor - ${factor}::float8) > ${OF_FACTOR}))
+    -- Others may have found meanwhile that each move is to be doubted.
+    and (since is null or kind = 'factor-of-some' or ${kind !== 'factor-of-some'})`;
+  // An answer that was judged before somebody has said it.
+  if ((await sql`select from catalog_internal.mass_move where ${isNew}`).count === 0) return null;
   // Before it is said, so that what fails here is tried again by the next answer; and once more for what moved
   // meanwhile.
   const skus = await doubtMoved(sql, turn);
   const begun = await sql`
     update catalog_internal.mass_move
     set since = coalesce(since, clock_timestamp()), kind = ${kind}, factor = ${factor}, answers = null, implausible = null, move = null
-    where (since is null or ${isFault(kind)} and (kind <> ${kind} or abs(factor - ${factor}::float8) > ${OF_FACTOR}))
-      -- Others may have found meanwhile that each move is to be doubted.
-      and (since is null or kind = 'factor-of-some' or ${kind !== 'factor-of-some'}) and ${unlocked(sql)}`;
+    where ${isNew} and ${unlocked(sql)}`;
   if (begun.count === 0) return null;
+  await forgetOddMoves(sql, turn);
   const more = await doubtMeanwhile(sql, turn, hourOfMoves);
   return { event: 'began', skus: skus + more, kind, factor, ...numbersOf(kind, hourOfMoves) };
 }
@@ -118,8 +138,11 @@ async function doubtMeanwhile(sql: Sql, known: FoundMassMove, hourOfMoves: HourO
  */
 async function doubtMoved(sql: Sql, found: FoundMassMove): Promise<number> {
   let skus = 0;
+  // A parameter, as no index serves a comparison with clock_timestamp().
+  const [{ from }] = await sql<[{ from: string }]>`
+    select (clock_timestamp() - make_interval(secs => ${WINDOW_MS / 1000}))::text as from`;
   for (let after: string | null = ''; after !== null;) {
-    const piece = await doubtPiece(sql, found, after);
+    const piece = await doubtPiece(sql, found, { from, after });
     skus += piece.skus;
     after = piece.last;
   }
@@ -163,10 +186,10 @@ export async function doubtIfBegun(tx: Tx, moved: readonly UndoubtedMove[], at: 
 async function doubtPiece(
   sql: Sql,
   found: FoundMassMove,
-  after: string,
+  { from, after }: { readonly from: string; readonly after: string },
 ): Promise<{ readonly last: string | null; readonly skus: number }> {
   return await transaction(sql, async (tx) => {
-    const hour = tx`observed_at > clock_timestamp() - make_interval(secs => ${WINDOW_MS / 1000}) and sku > ${after}`;
+    const hour = tx`observed_at > ${from}::timestamptz and id > catalog_internal.position_before(${from}::timestamptz) and sku > ${after}`;
     const piece = await tx<{ sku: string }[]>`
       select d.sku from catalog_internal.due d
       where d.sku in (select distinct sku from catalog.price_history where ${hour} order by sku limit ${PIECE})
@@ -211,11 +234,12 @@ interface MovedPrices {
  * Has SKUs asked again that have lost all their prices since an hour before `since`: the partner may have been wrong.
  */
 async function askLost(sql: Sql, since: Date): Promise<void> {
+  const from = new Date(since.getTime() - WINDOW_MS);
   for (let after: string | null = ''; after !== null;) {
     const [piece]: [{ last: string | null }] = await sql`
       with lost as materialized (
         select distinct sku from catalog.price_history
-        where observed_at > ${since}::timestamptz - make_interval(secs => ${WINDOW_MS / 1000})
+        where observed_at > ${from}::timestamptz and id > catalog_internal.position_before(${from}::timestamptz)
           and new_price is null
           and sku > ${after}
         order by sku limit ${PIECE}
@@ -252,6 +276,7 @@ async function end(sql: Sql, hourOfMoves: HourOfMoves, hasStood: boolean): Promi
   // moved: that no delta has reported them is to be known.
   if (going !== undefined && going.kind !== 'far')
     await setApartSince(sql, new Date(going.since.getTime() - WINDOW_MS));
+  await forgetOddMoves(sql, null);
   const [ended] = await sql<{ seconds: number }[]>`
     with before as (select since from catalog_internal.mass_move where since is not null for update skip locked)
     update catalog_internal.mass_move m set ${noMassMoveSql(sql)}

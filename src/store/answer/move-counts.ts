@@ -9,7 +9,7 @@ import { type SkuJudgement } from './judgements.ts';
  * SKUs move by one and the same factor, it is another unit or currency, and where most of what is implausible is
  * one price for all sizes, sizes are lost: no number of answers that say the same is evidence, that waits for the
  * seller's word. A source of the partner's may have another unit for a few SKUs: these wait alone. What is counted is
- * what one process has seen within an hour.
+ * what one process has seen within an hour; begun factors, what all have (odd-moves.ts).
  */
 
 /** Moves are counted over this time. */
@@ -19,6 +19,9 @@ const SLICE_MS = WINDOW_MS / SLICES;
 
 /** Before second answers have confirmed those that have begun to move by the other one since. */
 const TURNS_AFTER_MS = 120_000;
+
+/** Before a fault that was not over is asked after again. */
+const ASKED_AFTER_MS = 60_000;
 
 /** Answered SKUs of the hour, and moved ones among them, from which on a part of them may show a mass move. */
 const ENOUGH_SKUS = 200;
@@ -87,7 +90,7 @@ export const isAnotherFault = (
  * Whether SKUs have moved by another factor than the known one. Of a fault of some the way back is none: of its SKUs
  * that nobody has found. What so many move by that each move is doubted may be anything.
  */
-function isOfAnother(by: number, { kind, factor }: Pick<KnownMassMove, 'kind' | 'factor'>): boolean {
+export function isOfAnother(by: number, { kind, factor }: Pick<KnownMassMove, 'kind' | 'factor'>): boolean {
   const known = factor ?? 0;
   return Math.abs(by - known) > OF_FACTOR && (kind !== 'factor-of-some' || Math.abs(by + known) > OF_FACTOR);
 }
@@ -198,6 +201,8 @@ export class MoveCounts {
   #learnedAt: number;
   #known: Pick<KnownMassMove, 'kind' | 'factor'> = { kind: null, factor: null };
   #turnedAt: number;
+  #askedAt = -Infinity;
+  #isAtWork = false;
 
   constructor(clock: Pick<Clock, 'monotonic'>) {
     this.#clock = clock;
@@ -226,6 +231,20 @@ export class MoveCounts {
       slice.moves += 1;
       slice.steps[stepOf(move)]! += 1;
     }
+  }
+
+  /** What SKUs have begun to move by within the hour by the answers of all processes, so many seconds ago. */
+  noteBegun(
+    begun: readonly { readonly sku: string; readonly factor: number; readonly seconds: number }[],
+  ): void {
+    const now = Math.floor(this.#clock.monotonic() / SLICE_MS);
+    for (const { sku, factor, seconds } of begun) {
+      const at = now - Math.floor((seconds * 1000) / SLICE_MS);
+      const slice = this.#slices.find((each) => each.at === at) ?? emptySlice(at);
+      if (!this.#slices.includes(slice)) this.#slices.push(slice);
+      if (slice.factors.size < MOST_KEPT) slice.factors.set(sku, factor);
+    }
+    this.#slices.sort((a, b) => a.at - b.at);
   }
 
   #slice(): Slice {
@@ -289,6 +308,7 @@ export class MoveCounts {
       factors: new Map([...factors].filter(([, by]) => isLeft(by))),
     }));
     this.#turnedAt = this.#clock.monotonic();
+    this.#askedAt = -Infinity;
   }
 
   /**
@@ -303,6 +323,27 @@ export class MoveCounts {
   /** Whether it is time for another factor to take the place of one: two may take turns. */
   mayTurn(): boolean {
     return this.#clock.monotonic() - this.#turnedAt >= TURNS_AFTER_MS;
+  }
+
+  /**
+   * Whether it is time to ask once more whether a fault is over, which reads all its SKUs; if so, it is asked now.
+   */
+  mayAsk(): boolean {
+    const now = this.#clock.monotonic();
+    if (now - this.#askedAt < ASKED_AFTER_MS) return false;
+    this.#askedAt = now;
+    return true;
+  }
+
+  /** Has something done unless it is being done already, by another answer of the process: null. */
+  async alone<T>(work: () => Promise<T>): Promise<T | null> {
+    if (this.#isAtWork) return null;
+    this.#isAtWork = true;
+    try {
+      return await work();
+    } finally {
+      this.#isAtWork = false;
+    }
   }
 
   /** Whether nothing has begun, turned or ended for an hour. */
@@ -333,7 +374,11 @@ export interface MassMove {
   readonly factor: number | null;
 }
 
-/** Moves in masses that have begun, with what shows them, or ended after so many seconds. */
+/**
+ * Moves in masses that have begun, with what shows them, or ended after so many seconds; or one of these has failed,
+ * and the next answer tries it again.
+ */
 export type MassMoved =
   | ({ readonly event: 'began'; readonly skus: number } & Omit<MassMove, 'since'>)
-  | { readonly event: 'ended'; readonly seconds: number };
+  | { readonly event: 'ended'; readonly seconds: number }
+  | { readonly event: 'failed'; readonly problem: string };

@@ -15,7 +15,16 @@ export interface AnswerObservers {
   /** Notices moves in masses. */
   readonly moves: Pick<
     MoveCounts,
-    'follow' | 'note' | 'hour' | 'areEnough' | 'hasStood' | 'mayTurn' | 'usualMove'
+    | 'follow'
+    | 'note'
+    | 'noteBegun'
+    | 'hour'
+    | 'alone'
+    | 'areEnough'
+    | 'hasStood'
+    | 'mayAsk'
+    | 'mayTurn'
+    | 'usualMove'
   >;
 }
 
@@ -35,9 +44,12 @@ export const NO_OBSERVERS: AnswerObservers = {
   moves: {
     follow: () => {},
     note: () => {},
+    noteBegun: () => {},
     hour: () => NO_MOVES,
+    alone: async (work) => await work(),
     areEnough: () => false,
     hasStood: () => false,
+    mayAsk: () => true,
     mayTurn: () => false,
     usualMove: () => null,
   },

@@ -1,8 +1,10 @@
 import { notingUnseenClock } from '../clock.ts';
 import type { Sql } from '../connection/db.ts';
 import { SNAPSHOT_REASON } from '../ledger/due.ts';
+import { PIECE } from './fault-doubts.ts';
 import { noMassMoveSql } from './mass-moves.ts';
 import type { MassMove } from './move-counts.ts';
+import { forgetOddMoves } from './odd-moves.ts';
 
 /* Doubts as sellers see them, and end them by their word. */
 
@@ -46,19 +48,37 @@ type MassMoveRow = { readonly [Member in keyof MassMove]: MassMove[Member] | nul
  * deferred one, its SKU waits on. What is doubted from then on is doubted again. Returns of how many SKUs.
  */
 export async function acceptDoubted(sql: Sql, skus: readonly string[] | null): Promise<number> {
-  if (skus === null)
+  if (skus === null) {
     await sql`
       update catalog_internal.mass_move set ${noMassMoveSql(sql)},
         accepted = coalesce(factor, accepted),
         accepted_at = case when factor is null then accepted_at else clock_timestamp() end
       where since is not null`;
-  const accepted = await sql`
+    await forgetOddMoves(sql, null);
+  }
+  let accepted = 0;
+  for (let after: string | null = ''; after !== null;) {
+    const piece = await acceptPiece(sql, skus, after);
+    accepted += piece.skus;
+    after = piece.last;
+  }
+  await notingUnseenClock(sql);
+  return accepted;
+}
+
+/** The next doubts after `after`, as everyone goes through the ledger. `last` is the last of them; null: none. */
+async function acceptPiece(
+  sql: Sql,
+  skus: readonly string[] | null,
+  after: string,
+): Promise<{ readonly last: string | null; readonly skus: number }> {
+  const accepted = await sql<{ sku: string }[]>`
     with doubted as (
       select sku, reason = 'doubted' and claim is null as waits, missed_moves > 0 as missed, live and live_left > 0 as seems_live,
         again_at
       from catalog_internal.due
-      where doubt is not null and (${skus === null} or sku = any(${[...(skus ?? [])]}))
-      order by sku for update
+      where doubt is not null and sku > ${after} and (${skus === null} or sku = any(${[...(skus ?? [])]}))
+      order by sku limit ${PIECE} for update
     )
     update catalog_internal.due d set doubt = null, oddity = null, doubted_at = null, believed = null,
       held_until = case when waits and d.deferrals = 0 then null else d.held_until end,
@@ -81,7 +101,10 @@ export async function acceptDoubted(sql: Sql, skus: readonly string[] | null): P
         ) as turn (place, applies, reason, due_at)
       where turn.applies order by least(turn.place, 3), turn.due_at, turn.place limit 1
     ) n
-    where d.sku = doubted.sku`;
-  await notingUnseenClock(sql);
-  return accepted.count;
+    where d.sku = doubted.sku returning d.sku`;
+  const last = accepted.reduce<string | null>(
+    (far, { sku }) => (far === null || sku > far ? sku : far),
+    null,
+  );
+  return { last, skus: accepted.count };
 }

@@ -140,3 +140,17 @@ export const massMove = internal.table(
   },
   (t) => [check('mass_move_one_row', sql`${t.id}`)],
 );
+
+/**
+ * SKUs that have begun to move implausibly within the hour, and by what (natural logarithm), as answers have said
+ * (store/answer/odd-moves.ts).
+ */
+export const oddMoves = internal.table(
+  'odd_moves',
+  {
+    sku: key().notNull(),
+    factor: real().notNull(),
+    begunAt: instant('begun_at').notNull(),
+  },
+  (t) => [primaryKey({ columns: [t.sku, t.begunAt] })],
+);

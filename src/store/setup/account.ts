@@ -220,6 +220,7 @@ export async function adoptAccount(sql: Sql, account: Account): Promise<void> {
       'learned_names',
       'left_tokens',
       'muted_members',
+      'odd_moves',
     ])
       await scanning(tx`delete from ${tx(`catalog_internal.${table}`)}`);
     for (const table of [

@@ -48,6 +48,7 @@ export const OWN_TABLES = [
   'catalog_internal.mass_move',
   'catalog_internal.migrations',
   'catalog_internal.muted_members',
+  'catalog_internal.odd_moves',
   'catalog_internal.pace',
   'catalog_internal.pace_sends',
   'catalog_internal.pause',

@@ -69,4 +69,5 @@ function tellDoubts({ emit }: Pick<SyncContext, 'emit'>, { doubted, massMoved }:
     emit({ event: 'mass-move.began', kind, answers, implausible, move, factor, skus });
   }
   if (massMoved?.event === 'ended') emit({ event: 'mass-move.ended', lastedSeconds: massMoved.seconds });
+  if (massMoved?.event === 'failed') emit({ event: 'mass-move.failed', problem: massMoved.problem });
 }
