@@ -193,6 +193,8 @@ test('all rows of a query are judged at one moment, also by parallel workers', a
   await store.sql`
     insert into catalog.skus (sku, state, in_manifest, price_source, sizes, priced_at, asked_at)
     select 'N' || n, 'priced', true, 'snapshot', 1, now(), now() from generate_series(1, 5000) n`;
+  // Else what autovacuum has seen of them decides whether workers are worth it.
+  await store.sql`analyze catalog.skus`;
   await store.sql.begin(async (tx) => {
     await tx.unsafe(
       'set local parallel_setup_cost = 0; set local parallel_tuple_cost = 0; set local min_parallel_table_scan_size = 0',
