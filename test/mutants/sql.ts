@@ -68,8 +68,8 @@ export const SQL: readonly Mutant[] = [
     ],
     [
       'delta: counts as read while there is more',
-      'when snapshot_id = ${toSnapshot} or ${isEnd} then now()',
-      'when snapshot_id is not null or ${isEnd} then now()',
+      'when snapshot_id = ${toSnapshot} or ${isEnd} then ${checkedAt}',
+      'when snapshot_id is not null or ${isEnd} then ${checkedAt}',
     ],
   ),
   ...faultsOf(

@@ -11,6 +11,11 @@ import { setApartUnreported } from './unreported.ts';
 export interface DeltaChange {
   readonly since: string;
   readonly toSnapshot: string;
+  /**
+   * By Postgres's clock, a time before it was asked for; without it: now. The process may have been stopped between the
+   * answer and its COMMIT.
+   */
+  readonly askedAt?: Date;
   readonly changed: readonly string[];
   readonly removed: readonly string[];
   readonly nowLive: readonly string[];
@@ -207,16 +212,19 @@ function withNew(before: readonly SkuBefore[], skus: readonly string[]): SkuBefo
 
 async function moveToken(
   tx: Tx,
-  { toSnapshot, changed, isEnd = false, ownToken = false }: DeltaChange,
+  { toSnapshot, changed, askedAt, isEnd = false, ownToken = false }: DeltaChange,
 ): Promise<void> {
   const count = changed.length;
+  const saidAt = tx`least(now(), ${askedAt ?? null}::timestamptz)`;
+  // Others may have asked since; a time to come is of a clock that was wrong.
+  const checkedAt = tx`greatest(${saidAt}, case when delta_checked_at <= now() then delta_checked_at end)`;
   await tx`
     update catalog_internal.sync set
-      snapshot_moved_at = case when snapshot_id <> ${toSnapshot} then now() else snapshot_moved_at end,
+      snapshot_moved_at = case when snapshot_id <> ${toSnapshot} then ${saidAt} else snapshot_moved_at end,
       token_at = case when snapshot_id <> ${toSnapshot} then now() else token_at end,
       built_after = case when snapshot_id <> ${toSnapshot} and caught_up then token_at else built_after end,
       caught_up = snapshot_id = ${toSnapshot},
-      delta_checked_at = case when snapshot_id = ${toSnapshot} or ${isEnd} then now() else delta_checked_at end,
+      delta_checked_at = case when snapshot_id = ${toSnapshot} or ${isEnd} then ${checkedAt} else delta_checked_at end,
       -- It leads to what the manifest route named, or has at least moved by itself.
       delta_doubt = case when snapshot_id <> ${toSnapshot} and (seen_snapshot_id = ${toSnapshot} or delta_doubt = 'distrusted')
         then null else delta_doubt end,

@@ -5,6 +5,8 @@ import { WATCHLIST_MOVED } from '../sellers/watchlist.ts';
 
 /** What is stored about the upstream's catalog and our position in it. */
 export interface SyncState {
+  /** Postgres's time of reading it. */
+  readonly readAt: Date;
   readonly snapshotId: string | null;
   readonly snapshotGeneratedAt: Date | null;
   readonly manifestAppliedAt: Date | null;
@@ -38,7 +40,7 @@ export interface SyncState {
 
 export async function readSyncState(sql: Sql): Promise<SyncState> {
   const [row] = await sql<[SyncState]>`
-    select snapshot_id as "snapshotId", snapshot_generated_at as "snapshotGeneratedAt",
+    select clock_timestamp() as "readAt", snapshot_id as "snapshotId", snapshot_generated_at as "snapshotGeneratedAt",
       manifest_applied_at as "manifestAppliedAt", manifest_lines as "manifestLines",
       delta_checked_at as "deltaCheckedAt", snapshot_moved_at as "snapshotMovedAt",
       live_priced_sku_count as "livePricedSkuCount", catalog_fault as "catalogFault",
