@@ -4,6 +4,7 @@ import { allSent, scanning, type Sql, transaction, type Tx } from '../connection
 import { lockNewSkus } from '../connection/locks.ts';
 import { type SkuBefore, absentSku, writeSkuChanges } from '../history/changes.ts';
 import { deletePricesAround, isObjected } from '../history/removed-prices.ts';
+import { presentServer } from '../ledger/due.ts';
 import { auditReports, countSeenFirst, markUnreported, unreported } from './audit.ts';
 import { noteLeft } from './left-tokens.ts';
 import { setApartUnreported } from './unreported.ts';
@@ -26,7 +27,10 @@ export interface DeltaChange {
 }
 
 export interface DeltaApplied {
-  /** False where another replica has moved the token meanwhile: nothing was applied, the delta is asked for again. */
+  /**
+   * False where another replica has moved the token meanwhile, or the pool has led to another server: nothing was
+   * applied, or not all of it, and the delta is asked for again.
+   */
   readonly applied: boolean;
   readonly marked: number;
   readonly newSkus: number;
@@ -67,13 +71,14 @@ interface Part {
  *
  * One transaction, with the token; where the answer is large, several before it. Where those are all that was
  * committed, the token has not moved, and the same delta is applied again from its start, which changes nothing that
- * it has done.
+ * it has done. All of them are of one server: its name may lead to another one meanwhile, and both have the token.
  */
 export async function applyDelta(sql: Sql, delta: DeltaChange): Promise<DeltaApplied> {
   const nowLive = await setOf(delta.nowLive);
   const { parts, last, skus } = partsOf(delta, nowLive);
   const total = { ...NOTHING, applied: true };
   const reportedAt: Date[] = [];
+  let server: string | null = null;
   const add = (counts: CrossingCounts) => {
     total.newSkus += counts.newSkus;
     total.crossedToLive += counts.crossedToLive;
@@ -81,15 +86,17 @@ export async function applyDelta(sql: Sql, delta: DeltaChange): Promise<DeltaApp
   };
   for (const part of [...parts, { ...last, end: delta }]) {
     const counts = await transactionFor(sql, part, async (tx, around) => {
-      const at = await atToken(tx, delta.since);
-      if (at === null) return null;
+      const found = await atToken(tx, delta.since);
+      if (found === null || (server !== null && found.server !== server)) return null;
+      const { at } = found;
       const moves = delta.toSnapshot !== delta.since;
       const applied = await applyPart(tx, part, { nowLive, around, moves, beganAt: reportedAt[0] ?? at });
       if (part.end !== undefined) failpoint('delta.token-moved');
-      return { at, ...applied };
+      return { ...found, ...applied };
     });
     if (counts === null) return NOTHING;
     add(counts);
+    ({ server } = counts);
     reportedAt.push(counts.at);
   }
   return { ...total, marked: skus, removed: delta.removed.length, reportedAt };
@@ -148,12 +155,20 @@ async function transactionFor<T>(
   }
 }
 
-/** Locks the token; the transaction's time where it is this one, else null. */
-async function atToken(tx: Tx, token: string): Promise<Date | null> {
-  const [sync] = await tx<
-    [{ snapshot_id: string | null; at: Date }]
-  >`select snapshot_id, now() as at from catalog_internal.sync for update`;
-  return sync.snapshot_id === token ? sync.at : null;
+interface AtToken {
+  /** The transaction's time. */
+  readonly at: Date;
+  /** Which server it is of (`presentServer`). */
+  readonly server: string;
+}
+
+/** Locks the token; null where it is not this one. */
+async function atToken(tx: Tx, token: string): Promise<AtToken | null> {
+  // None where the one that was waited for is gone: an adopted account has a row of its own.
+  const [sync] = await tx<(AtToken & { token: string | null })[]>`
+    select snapshot_id as token, now() as at, ${presentServer(tx)} as server
+    from catalog_internal.sync for update`;
+  return sync?.token === token ? { at: sync.at, server: sync.server } : null;
 }
 
 interface Applying {

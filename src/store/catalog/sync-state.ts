@@ -1,5 +1,6 @@
 import type { Config } from '../../config/config.ts';
 import type { Sql } from '../connection/db.ts';
+import { presentServer } from '../ledger/due.ts';
 import { SCOPE_MOVED } from '../sellers/scope.ts';
 import { WATCHLIST_MOVED } from '../sellers/watchlist.ts';
 
@@ -113,13 +114,16 @@ export interface SnapshotSeen {
   readonly seenClaim: string;
   /** When the snapshot was named first, by Postgres's clock. */
   readonly seenAt: Date;
+  /** Whose claim and time these are (`presentServer`); undefined: whichever server is asked. */
+  readonly server?: string;
 }
 
 /** Notes the snapshot that an answer of the manifest route names. */
 export async function noteSnapshotSeen(sql: Sql, snapshot: NamedSnapshot): Promise<SnapshotSeen> {
   const [seen] = await sql<[SnapshotSeen]>`
     update catalog_internal.sync set ${seeing(sql, snapshot)}
-    returning coalesce(seen_claim, 9223372036854775807) as "seenClaim", (named_snapshots -> 0 ->> 'seen')::timestamptz as "seenAt"`;
+    returning coalesce(seen_claim, 9223372036854775807) as "seenClaim", (named_snapshots -> 0 ->> 'seen')::timestamptz as "seenAt",
+      ${presentServer(sql)} as server`;
   return seen;
 }
 
