@@ -13,6 +13,7 @@ import {
   TRANSACTION_TRIES,
 } from '../connection/db.ts';
 import { LOCK_NEW_SKUS } from '../connection/locks.ts';
+import { boundMirror, ownMirror, refuseMirror } from '../connection/own-mirror.ts';
 import { isConflict, isConnectionLost, sqlState } from '../connection/sql-errors.ts';
 import { PRESENT_SERVER } from '../ledger/due.ts';
 import { REBASE_AUDIT } from './audit.ts';
@@ -103,6 +104,8 @@ const isRetryable = (error: unknown): boolean => isConflict(error) || sqlState(e
 export class Baseline {
   readonly #client: LoneClient;
   readonly #databaseUrl: DatabaseUrl;
+  /** The daemon's pool, which is bound to the account that it mirrors. */
+  readonly #pool: Sql | undefined;
   #staged = 0;
   #live = 0;
   /** Rows in COPY's text format that are yet to be sent: the first `#filled` bytes. */
@@ -114,8 +117,9 @@ export class Baseline {
   #appliedBefore: string | null = null;
   #sentRows = Buffer.allocUnsafeSlow(COPY_BYTES);
 
-  private constructor(client: LoneClient, databaseUrl: DatabaseUrl) {
+  private constructor(client: LoneClient, databaseUrl: DatabaseUrl, pool: Sql | undefined) {
     this.#client = client;
+    this.#pool = pool;
     this.#databaseUrl = databaseUrl;
   }
 
@@ -128,7 +132,7 @@ export class Baseline {
     if (aside === undefined) client.answers.withinMs = SCAN_WITHIN_MS;
     else await askAfter(client, aside);
     await client.query(compare.CREATE_STAGING);
-    return new Baseline(client, databaseUrl);
+    return new Baseline(client, databaseUrl, aside);
   }
 
   /** Database time and the present token: read before the manifest is asked for. */
@@ -287,15 +291,17 @@ export class Baseline {
     };
   }
 
-  /** Refuses a manifest that is old news; returns which server it is merged on. */
+  /** Refuses the mirror of another account, and a manifest that is old news; returns which server it is merged on. */
   async #confirm(run: Run, { requestedAt, server: seenOn }: BaselineToken): Promise<string> {
+    const pool = this.#pool;
     const { rows } = await run(
-      `select ${PRESENT_SERVER} as server, exists (
+      `select ${PRESENT_SERVER} as server, ${ownMirror('$3')} as own, exists (
         select from catalog_internal.sync where manifest_applied_at > $1 or manifest_applied_at::text is distinct from $2
       ) as superseded`,
-      [requestedAt, this.#appliedBefore],
+      [requestedAt, this.#appliedBefore, pool === undefined ? null : boundMirror(pool)],
     );
-    const { server, superseded } = rows[0] as { server: string; superseded: boolean };
+    const { server, own, superseded } = rows[0] as { server: string; own: boolean; superseded: boolean };
+    if (pool !== undefined && !own) refuseMirror(pool);
     if (superseded || (seenOn ?? server) !== server) throw new BaselineSuperseded();
     return server;
   }

@@ -2,6 +2,7 @@ import { setImmediate } from 'node:timers/promises';
 import { failpoint } from '../../lib/failpoint.ts';
 import { allSent, scanning, type Sql, transaction, type Tx } from '../connection/db.ts';
 import { lockNewSkus } from '../connection/locks.ts';
+import { isOwnMirror, refuseMirror } from '../connection/own-mirror.ts';
 import { type SkuBefore, absentSku, writeSkuChanges } from '../history/changes.ts';
 import { deletePricesAround, isObjected } from '../history/removed-prices.ts';
 import { presentServer } from '../ledger/due.ts';
@@ -72,6 +73,8 @@ interface Part {
  * One transaction, with the token; where the answer is large, several before it. Where those are all that was
  * committed, the token has not moved, and the same delta is applied again from its start, which changes nothing that
  * it has done. All of them are of one server: its name may lead to another one meanwhile, and both have the token.
+ *
+ * Throws where the mirror has become another account's, which ends the daemon.
  */
 export async function applyDelta(sql: Sql, delta: DeltaChange): Promise<DeltaApplied> {
   const nowLive = await setOf(delta.nowLive);
@@ -86,7 +89,7 @@ export async function applyDelta(sql: Sql, delta: DeltaChange): Promise<DeltaApp
   };
   for (const part of [...parts, { ...last, end: delta }]) {
     const counts = await transactionFor(sql, part, async (tx, around) => {
-      const found = await atToken(tx, delta.since);
+      const found = await atToken(tx, sql, delta.since);
       if (found === null || (server !== null && found.server !== server)) return null;
       const { at } = found;
       const moves = delta.toSnapshot !== delta.since;
@@ -163,11 +166,12 @@ interface AtToken {
 }
 
 /** Locks the token; null where it is not this one. */
-async function atToken(tx: Tx, token: string): Promise<AtToken | null> {
-  // None where the one that was waited for is gone: an adopted account has a row of its own.
-  const [sync] = await tx<(AtToken & { token: string | null })[]>`
-    select snapshot_id as token, now() as at, ${presentServer(tx)} as server
+async function atToken(tx: Tx, pool: Sql, token: string): Promise<AtToken | null> {
+  // None where the one that was waited for is gone: another account has a row of its own.
+  const [sync] = await tx<(AtToken & { token: string | null; own: boolean })[]>`
+    select snapshot_id as token, now() as at, ${presentServer(tx)} as server, ${isOwnMirror(tx, pool)} as own
     from catalog_internal.sync for update`;
+  if (sync?.own === false) refuseMirror(pool);
   return sync?.token === token ? { at: sync.at, server: sync.server } : null;
 }
 

@@ -1,5 +1,6 @@
 import type { Config } from '../../config/config.ts';
 import type { Sql } from '../connection/db.ts';
+import { checkMirror, isOwnMirror } from '../connection/own-mirror.ts';
 import { presentServer } from '../ledger/due.ts';
 import { SCOPE_MOVED } from '../sellers/scope.ts';
 import { WATCHLIST_MOVED } from '../sellers/watchlist.ts';
@@ -120,11 +121,12 @@ export interface SnapshotSeen {
 
 /** Notes the snapshot that an answer of the manifest route names. */
 export async function noteSnapshotSeen(sql: Sql, snapshot: NamedSnapshot): Promise<SnapshotSeen> {
-  const [seen] = await sql<[SnapshotSeen]>`
-    update catalog_internal.sync set ${seeing(sql, snapshot)}
+  const noted = await sql<SnapshotSeen[]>`
+    update catalog_internal.sync set ${seeing(sql, snapshot)} where ${isOwnMirror(sql, sql)}
     returning coalesce(seen_claim, 9223372036854775807) as "seenClaim", (named_snapshots -> 0 ->> 'seen')::timestamptz as "seenAt",
       ${presentServer(sql)} as server`;
-  return seen;
+  if (noted.length === 0) await checkMirror(sql);
+  return noted[0] as SnapshotSeen;
 }
 
 /**
@@ -136,7 +138,7 @@ export async function noteCatalogCheck(
   sql: Sql,
   meta: NamedSnapshot & { readonly livePricedSkuCount: number | null },
 ): Promise<void> {
-  await sql`
+  const noted = await sql`
     update catalog_internal.sync set
       ${seeing(sql, meta)},
       rebuilds = case when exists (
@@ -152,7 +154,9 @@ export async function noteCatalogCheck(
       catalog_fault = case when exists (
         select from catalog_internal.tasks
         where task = 'delta' and failures > 0 and outcome in ('no-snapshot', 'snapshot-stale')
-      ) then catalog_fault end`;
+      ) then catalog_fault end
+    where ${isOwnMirror(sql, sql)}`;
+  if (noted.count === 0) await checkMirror(sql);
 }
 
 /** A fresh manifest was refused, and why (a short code); shown until one is applied. */
