@@ -140,7 +140,7 @@ const namingDatabase = (error: unknown): never => {
     {
       variable: 'DATABASE_URL',
       expected: "a database of the demo's own",
-      got: `the mirror of ${error.mirrored}`,
+      got: `the mirror of ${error.mirrored ?? 'another account'}`,
       but: 'it is as it was; unset it, and the demo has an embedded Postgres',
     },
   ]);

@@ -86,15 +86,18 @@ async function runDaemon(
   });
   try {
     if (app === null) return code;
-    if (once === null) {
-      const signalled = await Promise.race([signal.promise, app.stalled]);
-      if (signalled === undefined) code = EXIT.failed;
-    } else
-      code = await Promise.race([
-        untilCaughtUp(app, log, clock, once.timeoutMs),
-        signal.promise.then(() => EXIT.failed),
-        app.stalled.then(() => EXIT.failed),
-      ]);
+    const stalled = app.stalled.then((refusal) => {
+      if (refusal === null) return EXIT.failed;
+      code = EXIT.usage;
+      throw refusal;
+    });
+    code = await (once === null
+      ? Promise.race([signal.promise.then(() => EXIT.ok), stalled])
+      : Promise.race([
+          untilCaughtUp(app, log, clock, once.timeoutMs),
+          signal.promise.then(() => EXIT.failed),
+          stalled,
+        ]));
   } finally {
     await app?.stop();
     signal.dispose();

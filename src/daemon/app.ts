@@ -45,9 +45,10 @@ export interface App {
   readonly wake: (task: TaskName) => Promise<void>;
   /**
    * Resolves when only another process will go on: no job has ended for minutes although the stores answer, or a later
-   * version has migrated the database.
+   * version has migrated the database; or with the error of a start, which is refused: the mirror has become another
+   * account's.
    */
-  readonly stalled: Promise<void>;
+  readonly stalled: Promise<Error | null>;
   /**
    * Stops taking work, gives what is under way some seconds, and disposes of everything in reverse order of its start.
    */

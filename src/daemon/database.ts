@@ -13,7 +13,7 @@ import { storeFailure } from '../store/connection/sql-errors.ts';
 import { waitForDatabase } from '../store/connection/startup.ts';
 import { repairSequencesAtStart } from '../store/history/changes.ts';
 import { restoreLostRows } from '../store/ledger/lost-rows.ts';
-import { type Account, noteAccount, refuseOtherPartner } from '../store/setup/account.ts';
+import { type Account, noteAccount, noteKey, refuseOtherPartner } from '../store/setup/account.ts';
 import { registerInstance } from '../store/setup/instance.ts';
 import { migrateDatabase } from '../store/setup/migrations.ts';
 import { emitLine, type Log } from '../telemetry/log/logger.ts';
@@ -220,8 +220,16 @@ export async function openQueues(
  * Notes whose catalog is mirrored, and tells where the api_key is another one than before. Throws ConfigError where
  * it is another partner's.
  */
-export async function followAccount(config: Config, sql: Sql, log: Log): Promise<void> {
-  const how = await noteAccount(sql, accountOf(config));
+async function followAccount(config: Config, sql: Sql, log: Log): Promise<void> {
+  tellOfKey(log, await noteAccount(sql, accountOf(config)));
+}
+
+/** The same of a daemon that runs and has read another key. That the mirror is another account's ends the process. */
+export async function followKey(config: Config, sql: Sql, log: Log): Promise<void> {
+  tellOfKey(log, await noteKey(sql, accountOf(config)));
+}
+
+function tellOfKey(log: Log, how: Awaited<ReturnType<typeof noteAccount>>): void {
   if (how === 'key-replaced') log.warn({ event: 'credential.key-replaced' });
 }
 
@@ -243,7 +251,7 @@ export async function migrateMirror(
   const tables = await restoreLostRows(sql);
   if (tables.length > 0) emitLine(log, { event: 'rows.restored', tables, skus: 0 });
   await repairSequencesAtStart(sql);
-  const leave = await registerInstance(databaseUrl, systemClock, config.catalog.scope === 'scope');
+  const leave = await registerInstance(databaseUrl, systemClock, config.catalog.scope === 'scope', sql);
   onStop(leave);
   await followAccount(config, sql, log);
   return leave.number;

@@ -11,7 +11,7 @@ import type { SyncContext } from '../sync/context.ts';
 import { RecentAnswers } from '../sync/reprice/recent.ts';
 import type { Log } from '../telemetry/log/logger.ts';
 import { VERSION } from '../version.ts';
-import { followAccount, type OnStop } from './database.ts';
+import { followKey, type OnStop } from './database.ts';
 import type { Parts } from './parts.ts';
 
 /** What was opened before it; `onStop` takes what closes it. */
@@ -32,8 +32,8 @@ export function createSync(
   const { config, clock, log, telemetry, breaker } = parts;
   const rereadCredential = credentialReader(config, log, (isOtherKey) => {
     breaker.cleared();
-    // Where this fails, the next start tells.
-    if (isOtherKey) void followAccount(config, sql, log).catch(() => {});
+    // A refusal ends the process (own-mirror.ts). Where Postgres does not answer, the next start tells.
+    if (isOtherKey) void followKey(config, sql, log).catch(() => {});
   });
   const client = openClient(parts, rereadCredential);
   onStop(() => client.close());

@@ -1,3 +1,4 @@
+import { once } from 'node:events';
 import type { Clock } from '../lib/clock.ts';
 import { holds, pauseNews } from '../pace/pause.ts';
 import type { QueueBackend } from '../queues/backend.ts';
@@ -5,6 +6,7 @@ import type { Runner } from '../queues/runner.ts';
 import { sampleOf } from '../status/sample.ts';
 import type { StatementAtWork } from '../store/connection/at-work.ts';
 import { connectAlone, type DatabaseUrl, type Sql } from '../store/connection/db.ts';
+import { checkMirror, mirrorReplaced } from '../store/connection/own-mirror.ts';
 import { type Pause, readPause } from '../store/sellers/pause.ts';
 import { isMigratedPast, newestMigration } from '../store/setup/migrations.ts';
 import { readLockHolders } from '../store/status/lock-holders.ts';
@@ -36,9 +38,10 @@ export interface WatchedParts extends Pick<
 
 /**
  * Keeps an eye on locks, slow statements, clocks, learned names, stored settings, queues, jobs and the tables' version,
- * and samples of the status. Resolves when only another process will go on.
+ * and samples of the status. Resolves when only another process will go on: with an error where that is to be one of
+ * another configuration, else with null.
  */
-export function startWatches(parts: WatchedParts, runner: Runner, onStop: OnStop): Promise<void> {
+export function startWatches(parts: WatchedParts, runner: Runner, onStop: OnStop): Promise<Error | null> {
   const { clocks, names, telemetry, sync } = parts;
   every(WATCH_EVERY_MS, parts, onStop, async () => {
     // Where Postgres does not answer, others tell that.
@@ -52,7 +55,8 @@ export function startWatches(parts: WatchedParts, runner: Runner, onStop: OnStop
   // At once, so that a `run --once` of a second leaves one, too.
   every(SAMPLE_EVERY_MS, parts, onStop, createSampler(sync.sql, parts.health), 0);
   every(ASK_QUEUES_EVERY_MS, parts, onStop, () => parts.health.askQueues());
-  return Promise.race([watchJobs(parts, runner, onStop), watchVersion(parts, onStop)]);
+  const needsAnother = Promise.race([watchJobs(parts, runner, onStop), watchVersion(parts, onStop)]);
+  return Promise.race([watchMirror(parts, onStop), needsAnother.then(() => null)]);
 }
 
 /**
@@ -152,6 +156,21 @@ export function watchVersion(
     };
     void watch();
   });
+}
+
+/**
+ * Resolves, after a line in the log, with what refuses this daemon when the mirror has become another account's while
+ * it was away: whatever has met that, or at most a minute afterwards.
+ */
+export async function watchMirror(
+  { log, clock, sync: { sql } }: Pick<Parts, 'log' | 'clock'> & { readonly sync: { readonly sql: Sql } },
+  onStop: OnStop,
+): Promise<Error> {
+  every(ASK_VERSION_EVERY_MS, { clock }, onStop, () => checkMirror(sql));
+  const replaced = mirrorReplaced(sql);
+  if (!replaced.aborted) await once(replaced, 'abort');
+  log.fatal({ event: 'app.other-account' });
+  return replaced.reason as Error;
 }
 
 const CHECK_EVERY_MS = 15_000;

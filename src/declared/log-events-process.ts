@@ -29,6 +29,13 @@ export const PROCESS = {
     [],
     'the process takes no more work and exits with 1, and so does each start of this version. Run the later one everywhere',
   ),
+  'app.other-account': line(
+    'fatal',
+    'the database has become the mirror of another account while this daemon was away',
+    [],
+    'the process takes no more work and exits with 78, as does each start with another PARTNER_BASE_URL than the mirrored one. ' +
+      'Correct PARTNER_BASE_URL, PARTNER_API_KEY and PARTNER_SECRET, or DATABASE_URL',
+  ),
   'app.dispose-failed': line(
     'warn',
     'a component could not be closed during shutdown',

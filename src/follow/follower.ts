@@ -74,10 +74,11 @@ export async function follow(following: Following, at: { place: Place }): Promis
     const heard = wake();
     const { position } = at.place;
     const { copiedTo } = run;
+    const reading = { after: position, seen: newestOf(at.place) };
     const page =
       copiedTo === null
-        ? await readChanges(client, position, PAGE, filter)
-        : await readCopy(client, copiedTo, COPIED_SKUS, position, filter);
+        ? await readChanges(client, reading, PAGE, filter)
+        : await readCopy(client, copiedTo, COPIED_SKUS, reading, filter);
     const end = await run.deliver(page);
     if (end !== null) return end;
     if (!page.isEnd || page.readTo !== position) continue;

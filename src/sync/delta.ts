@@ -92,7 +92,13 @@ export async function syncDelta(
     const ownToken = empty >= (state.ownTokens ? MAX_OWN_HOPS : MAX_HOPS);
     // A token seen before in this run is a circle: what there is has been told. But what was kept is not the end.
     const isEnd = delta.isOld !== true && (ownToken || seen.has(delta.toSnapshot));
-    const applied = await applyDeltaTraced(ctx, { since: snapshotId, ...delta, isEnd, ownToken });
+    const applied = await applyDeltaTraced(ctx, {
+      since: snapshotId,
+      askedAt: state.readAt,
+      ...delta,
+      isEnd,
+      ownToken,
+    });
     failpoint('delta.committed');
     if (applied.applied && chainBrokenAt !== null)
       await noteChainRestored(ctx.sql, ctx.settings.intervals.manifestMs);

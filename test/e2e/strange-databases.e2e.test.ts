@@ -5,7 +5,7 @@ import { adoptAccount, DaemonsRunning } from '../../src/store/setup/account.ts';
 import { actingLogins } from '../support/acting-login.ts';
 import { moveMarket } from '../support/market.ts';
 import { expectHistoryIsAChain, expectMirrorIsTrue } from '../support/oracle.ts';
-import { runProgram } from '../support/process.ts';
+import { runProgram, startProgram } from '../support/process.ts';
 import { createStack, type Stack } from '../support/stack.ts';
 
 const SANDBOX = { skus: 120, liveShare: 0.1 };
@@ -75,6 +75,42 @@ describe.concurrent('a database that mirrors a partner', () => {
     await adopted.stop();
     await expectMirrorIsTrue(stack.sql, other.world);
     await expectHistoryIsAChain(stack.sql);
+  });
+
+  test('ends a daemon that was away when it became that of another account, which writes nothing of its own', async ({
+    expect,
+  }) => {
+    await using stack = await createStack({ sandbox: SANDBOX });
+    await stack.once();
+    await using away = startProgram(['run'], stack.env);
+    await away.until('app.started');
+    away.signal('SIGSTOP');
+    // As after some seconds without an answer of its host. What else it has of sessions is there when it comes back.
+    await stack.sql`
+      select pg_terminate_backend(pid, 10000) from pg_stat_activity
+      where datname = current_database() and application_name = 'catalog-mirror instance'`;
+    await using other = Object.assign(await otherAccount(stack.sandbox.world), {
+      [Symbol.asyncDispose]: () => other.close(),
+    });
+    const account = { baseUrl: otherName(other.url), apiKey: other.apiKey };
+    await adoptAccount(stack.sql, account);
+    await stack.start({
+      PARTNER_BASE_URL: account.baseUrl,
+      PARTNER_API_KEY: other.apiKey,
+      PARTNER_SECRET: other.secret,
+    });
+    await stack.caughtUp();
+    const [{ position }] = await stack.sql<
+      [{ position: string }]
+    >`select catalog.changes_position() as position`;
+    away.signal('SIGCONT');
+    await stack.everythingDue();
+    expect(await away.exited).toEqual({ code: 78, signal: null });
+    expect(away.logged('app.other-account')).toHaveLength(1);
+    expect(away.stderr.join('\n')).toMatch(/PARTNER_BASE_URL: expected .* mirrors by now/);
+    await stack.caughtUp();
+    expect(await stack.sql`select * from catalog.changes(${position})`).toEqual([]);
+    await expectMirrorIsTrue(stack.sql, other.world);
   });
 
   test('goes on with another api_key of the same partner, and tells of it once', async ({ expect }) => {

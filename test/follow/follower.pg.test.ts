@@ -16,6 +16,7 @@ import { movePrices, positionNow, positionsAfter } from './changes.ts';
 import { answer, OK, only, run, session, taken } from './session.ts';
 
 const store = useStore();
+const from = (after: bigint) => ({ after, seen: after });
 
 describe('what is delivered', () => {
   test('is every change, in order and at least once, whatever the receiver and the process do', async () => {
@@ -144,7 +145,7 @@ describe('what is delivered', () => {
     await answerAsked(sql, found('C', { 9: 100 }), found('D', { 9: 100 }));
     const skusOf = async (...filters: string[]) => {
       const problems: string[] = [];
-      const page = await readChanges(client, place.position, 1000, parseFilters(filters, problems));
+      const page = await readChanges(client, from(place.position), 1000, parseFilters(filters, problems));
       expect(problems).toEqual([]);
       expect(page.readTo).toBe(await positionNow(sql));
       return [...new Set(page.changes.map(({ kind, sku }) => `${kind} ${sku}`))]
@@ -159,7 +160,7 @@ describe('what is delivered', () => {
     // Whoever follows a brand hears that a SKU has left it.
     const before = await positionNow(sql);
     await answerAsked(sql, found('A', { 9: 100 }, { brand: 'Puma' }));
-    const left = await readChanges(client, before, 1000, parseFilters(['brand=nike'], []));
+    const left = await readChanges(client, from(before), 1000, parseFilters(['brand=nike'], []));
     expect(left.changes.map(({ field, newValue }) => [field, newValue])).toContainEqual(['brand', 'Puma']);
     const { positions, end } = await run(client, held, place, () => OK, {
       filter: parseFilters(['sku=nobody'], []),
@@ -183,7 +184,7 @@ describe('what is delivered', () => {
     );
     const client = await session(store);
     const readAfter = async (position: bigint) => {
-      const { changes } = await readChanges(client, position, 1000, parseFilters(filters, []));
+      const { changes } = await readChanges(client, from(position), 1000, parseFilters(filters, []));
       return changes.map(({ sku, size, newPrice }) => [sku, size, newPrice]);
     };
     const before = await positionNow(sql);

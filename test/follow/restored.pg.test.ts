@@ -51,6 +51,7 @@ function following(
   url: () => string | Promise<string>,
   more: Partial<Follow> = {},
   taking: () => Promise<void> = () => Promise.resolve(),
+  storeBack: () => void = () => {},
 ) {
   const stop = new AbortController();
   onTestFinished(() => stop.abort());
@@ -78,7 +79,7 @@ function following(
     url: async () => await url(),
     started: () => begun.resolve(),
     storeLost() {},
-    storeBack() {},
+    storeBack,
   });
   // A test that fails before it waits for this is not to fail twice.
   ended.catch(() => {});
@@ -89,15 +90,21 @@ const cutOff = (sql: Sql) => sql`
   select pg_terminate_backend(pid) from pg_stat_activity
   where datname = current_database() and application_name like 'catalog-mirror follow%'`;
 
+/** What a standby has of the sequence: the server before has written it down in advance. */
+const drawnAhead = (sql: Sql) =>
+  sql`select setval('catalog_internal.change_positions', last_value + 32) from catalog_internal.change_positions`;
+
 /** More than a piece of a copy has. */
 const skuNames = Array.from({ length: 150 }, (_, n) => `S${n + 1000}`);
 
 test.each([
-  ['as it was', { known: true, goesOn: false }],
-  ['that has gone on', { known: true, goesOn: true }],
-  ['that does not know the name', { known: false, goesOn: false }],
-  ['that does not know the name and has gone on', { known: false, goesOn: true }],
-])('a backup %s is no place to go on from for who has delivered more', async (_, { known, goesOn }) => {
+  ['as it was', { known: true, goesOn: false, ahead: false }],
+  ['that was a standby', { known: true, goesOn: false, ahead: true }],
+  ['that has gone on', { known: true, goesOn: true, ahead: false }],
+  ['that does not know the name', { known: false, goesOn: false, ahead: false }],
+  ['that does not know the name and has gone on', { known: false, goesOn: true, ahead: false }],
+])('a backup %s is no place to go on from for who has delivered more', async (_, given) => {
+  const { known, goesOn, ahead } = given;
   const { source, backup } = await withBackup({ known });
   let url = source.url;
   const { begun, seen, ended } = following(() => url);
@@ -105,6 +112,7 @@ test.each([
   await movePrices(source.sql, 4);
   await eventually(() => seen.length === 4);
   if (goesOn) await movePrices(backup.sql, 9);
+  if (ahead) await drawnAhead(backup.sql);
   url = backup.url;
   await cutOff(source.sql);
   await expect(ended).rejects.toMatchObject({
@@ -201,6 +209,36 @@ test.each([
   await expect(ended).rejects.toMatchObject({ kind: 'position-lost' });
   if (name === null) return;
   await expect(following(() => backup.url).ended).rejects.toMatchObject({ kind: 'position-lost' });
+});
+
+test('a standby that has not what a first copy has shown is no place to go on from without a name either, once it is written to', async () => {
+  const { source, backup } = await withBackup({ known: false });
+  await knownSkus(source.sql, skuNames);
+  let url = source.url;
+  const pieces: (() => void)[] = [];
+  const back = Promise.withResolvers<void>();
+  const { begun, ended } = following(
+    () => url,
+    { name: null, from: 'start' },
+    async () => {
+      const { promise, resolve } = Promise.withResolvers<void>();
+      pieces.push(resolve);
+      await promise;
+    },
+    back.resolve,
+  );
+  await begun;
+  await eventually(() => pieces.length === 1);
+  await movePrices(source.sql, 1);
+  pieces[0]?.();
+  await eventually(() => pieces.length === 2);
+  await drawnAhead(backup.sql);
+  url = backup.url;
+  await cutOff(source.sql);
+  pieces[1]?.();
+  await back.promise;
+  await movePrices(backup.sql, 1);
+  await expect(ended).rejects.toMatchObject({ kind: 'position-lost' });
 });
 
 test('who is set back by hand while the session is lost goes back', async () => {

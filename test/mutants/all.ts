@@ -37,6 +37,7 @@ import { OBJECTS } from './objects.ts';
 import { OBSTACLES } from './obstacles.ts';
 import { OCCUPIED } from './occupied.ts';
 import { OPERATIONS } from './operations.ts';
+import { OWN_MIRROR } from './own-mirror.ts';
 import { PARTNER_CASES } from './partner-cases.ts';
 import { PAUSES } from './pauses.ts';
 import { POOLERS } from './poolers.ts';
@@ -113,4 +114,5 @@ export const LISTS: Readonly<Record<string, readonly Mutant[]>> = {
   believing: BELIEVING,
   'call-faults': CALL_FAULTS,
   'lost-rows': LOST_ROWS,
+  'own-mirror': OWN_MIRROR,
 };

@@ -292,13 +292,13 @@ export const DATABASES: readonly Mutant[] = [
     ['test/e2e/strange-databases.e2e.test.ts', 'test/store/account.pg.test.ts'],
     [
       'account: another partner is taken where there is a mirror',
-      '(isMirror || (await countDaemons(tx)) > 1)',
-      '(await countDaemons(tx)) > 1',
+      '((await hasMirror(tx)) || (await countDaemons(tx)) > 1)',
+      '((await countDaemons(tx)) > 1)',
     ],
     [
       'account: replicas may have different partners',
-      '(isMirror || (await countDaemons(tx)) > 1)',
-      'isMirror',
+      '((await hasMirror(tx)) || (await countDaemons(tx)) > 1)',
+      '(await hasMirror(tx))',
     ],
     [
       'account: an adopted one begins with what is trusted',

@@ -51,8 +51,8 @@ export const LAGGING_MANIFESTS: readonly Mutant[] = [
     ['test/store/two-manifests.pg.test.ts'],
     [
       'baseline: a manifest that is being merged is not waited for',
-      "    await run('select from catalog_internal.sync for update');\n    const { rows: superseding }",
-      '    const { rows: superseding }',
+      "    await run('select from catalog_internal.sync for update');\n",
+      '',
     ],
     [
       'baseline: a manifest was applied when its merge ended',

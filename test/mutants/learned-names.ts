@@ -99,10 +99,14 @@ export const LEARNED_NAMES: readonly Mutant[] = [
     ['learned names: an adopted account is read by those of the other', "      'learned_names',\n", ''],
     [
       'learned names: a corrected address is read by those of the wrong one',
-      "if (how === 'other-partner') await",
-      "if (how === 'first') await",
+      '  await tx`delete from catalog_internal.learned_names`;\n',
+      '',
     ],
-    ['learned names: another key forgets them', "if (how === 'other-partner') await", 'await'],
+    [
+      'learned names: another key forgets them',
+      "if (compared === 'other-partner') await takeOver",
+      "if (compared !== 'same') await takeOver",
+    ],
   ),
   ...faultsOf('src/store/catalog/baseline.ts', KEPT, [
     'learned names: a manifest that is applied is not remembered',

@@ -292,8 +292,8 @@ export const PARTNER_CASES: readonly Mutant[] = [
   {
     breaks: 'D7: the manifest route clears a fault that the delta route has the last word on',
     file: 'src/store/catalog/sync-state.ts',
-    from: ') then catalog_fault end`;',
-    to: ') and false then catalog_fault end`;',
+    from: ') then catalog_fault end\n',
+    to: ') and false then catalog_fault end\n',
     tests: ['test/store/schema.pg.test.ts'],
   },
   {

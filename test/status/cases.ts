@@ -105,6 +105,7 @@ const task = (name: TaskState['task'], more: Partial<TaskState> = {}): TaskState
 const HEALTHY: Status = {
   stats: STATS,
   sync: {
+    readAt: ago(0),
     snapshotId: 'snap-0042',
     snapshotGeneratedAt: ago(7500),
     manifestAppliedAt: ago(3 * 86_400),

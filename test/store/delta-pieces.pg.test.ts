@@ -1,5 +1,7 @@
 import { expect, test } from 'vitest';
 import { applyDelta } from '../../src/store/catalog/delta.ts';
+import { connect, type Sql } from '../../src/store/connection/db.ts';
+import { createDatabase } from '../support/db.ts';
 import { knownSkus, useStore } from './support.ts';
 
 const store = useStore();
@@ -83,6 +85,28 @@ test('one is given up where another daemon moves the token in between', async ()
     expect(await applyDelta(store.sql, WHOLE)).toMatchObject({ applied: false });
   });
   expect(await standing()).toMatchObject({ token: 'theirs', history: 30_000 });
+});
+
+test('one whose pool leads to another server in between, with the same token, moves the token of neither', async () => {
+  const servers = [await createDatabase('migrated'), await createDatabase('migrated')];
+  const both = servers.map(({ url }) => connect(url, { max: 1 })) as [Sql, Sql];
+  for (const sql of both)
+    await sql`update catalog_internal.sync set snapshot_id = 's1', manifest_applied_at = now()`;
+  let begun = 0;
+  // The pool of a name that was switched while the server before was not stopped.
+  const pool = { begin: (work: never) => both[(begun += 1) % 2 === 0 ? 0 : 1].begin(work) } as unknown as Sql;
+  try {
+    const applied = await applyDelta(pool, { ...WHOLE, changed: REMOVED, nowLive: [], removed: [] });
+    expect(applied).toMatchObject({ applied: false });
+    for (const sql of both)
+      expect(await sql`select snapshot_id from catalog_internal.sync`).toEqual([{ snapshot_id: 's1' }]);
+    // Asked for again, of one that is there alone by now.
+    await applyDelta(both[0], { ...WHOLE, changed: REMOVED, nowLive: [], removed: [] });
+    expect(await both[0]`select count(*)::int as due from catalog_internal.due`).toEqual([{ due: 12_000 }]);
+  } finally {
+    for (const sql of both) await sql.end({ timeout: 2 });
+    for (const server of servers) await server.drop();
+  }
 });
 
 test('a first delta, of which Postgres has no statistics, takes as long as one on tables that are analyzed', async () => {

@@ -5,14 +5,14 @@ import {
   type StagedCounts,
 } from '../../src/store/catalog/baseline.ts';
 import type { StagedLine } from '../../src/store/catalog/staged-lines.ts';
-import { connectAlone, type Sql } from '../../src/store/connection/db.ts';
+import { connectAlone, type DatabaseUrl, type Sql } from '../../src/store/connection/db.ts';
 import { found, ledger, answerAsked, type TestStore } from './support.ts';
 
 /** When the manifest's snapshot was built: long before the test. */
 export const GENERATED_AT = new Date(Date.now() - 3 * 3_600_000);
 
 /** The newest claim, as the snapshot is named only by the manifest that is merged. */
-async function newestClaim(url: string): Promise<string> {
+async function newestClaim(url: DatabaseUrl): Promise<string> {
   const client = await connectAlone(url, { application_name: 'test' });
   try {
     const { rows } = await client.query<{ claim: string }>(
@@ -37,19 +37,21 @@ export interface ManifestRun {
   readonly meanwhile?: () => Promise<unknown>;
   /** What happens once all is staged and counted. */
   readonly beforeMerge?: () => Promise<unknown>;
+  /** Of the daemon whose it is. */
+  readonly pool?: Sql;
 }
 
 /** A baseline from its first to its last step, as syncManifest takes them. */
 export async function baseline(
-  url: string,
+  url: DatabaseUrl,
   lines: readonly StagedLine[],
-  { rejected = [], token = {}, meanwhile, beforeMerge }: ManifestRun = {},
+  { rejected = [], token = {}, meanwhile, beforeMerge, pool }: ManifestRun = {},
 ): Promise<{
   staged: StagedCounts;
   applied: Omit<BaselineApplied, 'lagSeconds'>;
   lagSeconds: number | null;
 }> {
-  const run = await Baseline.open(url);
+  const run = await Baseline.open(url, pool);
   try {
     const moment = await run.moment();
     const seenClaim = await newestClaim(url);

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { BaselineSuperseded } from '../../src/store/catalog/baseline.ts';
-import { readSyncState } from '../../src/store/catalog/sync-state.ts';
+import { noteSnapshotSeen, readSyncState } from '../../src/store/catalog/sync-state.ts';
 import { eventually } from '../support/eventually.ts';
 import { baseline, line, skuRow, standing } from './manifest.ts';
 import { useStore } from './support.ts';
@@ -70,6 +70,16 @@ test('a manifest that waits for another one to be merged is not merged after it'
     await untilWait(2);
   });
   expect(await late).toBeInstanceOf(BaselineSuperseded);
+  await expectNewer();
+});
+
+test('nor is one whose snapshot was noted on another server', async () => {
+  await standing(store, ...BEFORE);
+  const here = await noteSnapshotSeen(store.sql, { snapshotId: 'm2', generatedAt: null });
+  await expect(baseline(store.url, NEWER, { token: { ...here, server: 'another' } })).rejects.toThrow(
+    BaselineSuperseded,
+  );
+  await baseline(store.url, NEWER, { token: { ...here, snapshotId: 'm2' } });
   await expectNewer();
 });
 

@@ -5,7 +5,7 @@ import { connectAlone, type LoneClient } from '../../store/connection/db.ts';
 import { isLockNotAvailable } from '../../store/connection/locks.ts';
 import { DEATH_NOTICED_WITHIN_MS } from '../../store/connection/own-session.ts';
 import { isConflict, isConnectionLost, storeFailure } from '../../store/connection/sql-errors.ts';
-import { checkNotSetBack, newestOf } from '../../store/history/feed.ts';
+import { checkNotSetBack, newestOf, noteLineage } from '../../store/history/feed.ts';
 import { NameHeld } from '../../store/history/follower-name.ts';
 import {
   beginningOf,
@@ -111,6 +111,7 @@ async function followOnce(life: Lifetime, known: Known, session: Session, begun:
  * the same.
  */
 async function goneOn(client: LoneClient, held: NameHeld, delivered: Place, kept: Place): Promise<void> {
+  if (kept.position < newestOf(delivered)) await noteLineage(client);
   await checkNotSetBack(client, delivered, kept).catch(async (error: unknown) => {
     const newest = newestOf(delivered);
     if (error instanceof FollowerError)

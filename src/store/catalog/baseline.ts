@@ -13,7 +13,9 @@ import {
   TRANSACTION_TRIES,
 } from '../connection/db.ts';
 import { LOCK_NEW_SKUS } from '../connection/locks.ts';
+import { boundMirror, ownMirror, refuseMirror } from '../connection/own-mirror.ts';
 import { isConflict, isConnectionLost, sqlState } from '../connection/sql-errors.ts';
+import { PRESENT_SERVER } from '../ledger/due.ts';
 import { REBASE_AUDIT } from './audit.ts';
 import * as statements from './baseline-sql.ts';
 import * as compare from './compare-sql.ts';
@@ -75,7 +77,7 @@ export interface BaselineApplied {
 
 /**
  * Another replica applied a manifest after this one was asked for, or deltas went on and broke off meanwhile: it is
- * old news.
+ * old news. Or its snapshot was noted on another server, to which the name leads, too: claims there have other numbers.
  */
 export class BaselineSuperseded extends Error {
   override readonly name = 'BaselineSuperseded';
@@ -88,6 +90,9 @@ export class BaselineSuperseded extends Error {
 
 const COPY_BYTES = 256 * 1024;
 const UNIQUE_VIOLATION = '23505';
+/** Sends a statement of the merge. */
+type Run = (text: string, values?: unknown[]) => Promise<pg.QueryResult>;
+
 /** A conflict, or a SKU inserted without our locks: by an older daemon, or manually. */
 const isRetryable = (error: unknown): boolean => isConflict(error) || sqlState(error) === UNIQUE_VIOLATION;
 
@@ -99,6 +104,8 @@ const isRetryable = (error: unknown): boolean => isConflict(error) || sqlState(e
 export class Baseline {
   readonly #client: LoneClient;
   readonly #databaseUrl: DatabaseUrl;
+  /** The daemon's pool, which is bound to the account that it mirrors. */
+  readonly #pool: Sql | undefined;
   #staged = 0;
   #live = 0;
   /** Rows in COPY's text format that are yet to be sent: the first `#filled` bytes. */
@@ -110,8 +117,9 @@ export class Baseline {
   #appliedBefore: string | null = null;
   #sentRows = Buffer.allocUnsafeSlow(COPY_BYTES);
 
-  private constructor(client: LoneClient, databaseUrl: DatabaseUrl) {
+  private constructor(client: LoneClient, databaseUrl: DatabaseUrl, pool: Sql | undefined) {
     this.#client = client;
+    this.#pool = pool;
     this.#databaseUrl = databaseUrl;
   }
 
@@ -124,7 +132,7 @@ export class Baseline {
     if (aside === undefined) client.answers.withinMs = SCAN_WITHIN_MS;
     else await askAfter(client, aside);
     await client.query(compare.CREATE_STAGING);
-    return new Baseline(client, databaseUrl);
+    return new Baseline(client, databaseUrl, aside);
   }
 
   /** Database time and the present token: read before the manifest is asked for. */
@@ -225,17 +233,13 @@ export class Baseline {
   }
 
   async #mergeOnce(token: BaselineToken): Promise<BaselineApplied> {
-    const run = (text: string, values: unknown[] = []) => this.#client.query(text, values);
+    const run: Run = (text, values = []) => this.#client.query(text, values);
     const { snapshotId, generatedAt, seenClaim, seenAt, requestedAt, hinting } = token;
     await run('begin');
     // Judged once the lock is there: by a condition of the locking statement itself whoever is merging would not be
     // waited for, as its manifest is not seen yet. And not by times alone: one dates by its beginning.
     await run('select from catalog_internal.sync for update');
-    const { rows: superseding } = await run(
-      'select from catalog_internal.sync where manifest_applied_at > $1 or manifest_applied_at::text is distinct from $2',
-      [requestedAt, this.#appliedBefore],
-    );
-    if (superseding.length > 0) throw new BaselineSuperseded();
+    const server = await this.#confirm(run, token);
     const { rows: reported } = await run(REPORTED_SINCE, [snapshotId, requestedAt, token.tokenAtRequest]);
     const { since, lagSeconds } = reported[0] as ReportedSince;
     // Deltas have left its snapshot, as if it had been asked for before they did.
@@ -276,7 +280,7 @@ export class Baseline {
       await run('commit');
     } catch (error) {
       const answered = error instanceof pg.DatabaseError && !isConnectionLost(error);
-      if (answered || !(await this.#committed(id).catch(() => false))) throw error;
+      if (answered || !(await this.#committed(id, server).catch(() => false))) throw error;
     }
     const counts = rows[0] as Omit<BaselineApplied, 'lagSeconds'>;
     return {
@@ -287,8 +291,23 @@ export class Baseline {
     };
   }
 
+  /** Refuses the mirror of another account, and a manifest that is old news; returns which server it is merged on. */
+  async #confirm(run: Run, { requestedAt, server: seenOn }: BaselineToken): Promise<string> {
+    const pool = this.#pool;
+    const { rows } = await run(
+      `select ${PRESENT_SERVER} as server, ${ownMirror('$3')} as own, exists (
+        select from catalog_internal.sync where manifest_applied_at > $1 or manifest_applied_at::text is distinct from $2
+      ) as superseded`,
+      [requestedAt, this.#appliedBefore, pool === undefined ? null : boundMirror(pool)],
+    );
+    const { server, own, superseded } = rows[0] as { server: string; own: boolean; superseded: boolean };
+    if (pool !== undefined && !own) refuseMirror(pool);
+    if (superseded || (seenOn ?? server) !== server) throw new BaselineSuperseded();
+    return server;
+  }
+
   async #markRejected(
-    run: (text: string, values?: unknown[]) => Promise<pg.QueryResult>,
+    run: Run,
     since: string,
     tokenAtRequest: string | null,
   ): Promise<{ readonly added: number; readonly marked: number }> {
@@ -297,16 +316,20 @@ export class Baseline {
     return { added, marked: (rows[0] as { marked: number }).marked };
   }
 
-  /** What became of a transaction whose COMMIT went unanswered, read over a connection of its own. */
-  async #committed(transaction: string): Promise<boolean> {
+  /**
+   * Whether a transaction whose COMMIT went unanswered was carried out, read over a connection of its own. Of another
+   * server, as of a standby that was promoted since, it is not known: the number may be another transaction's there.
+   */
+  async #committed(transaction: string, server: string): Promise<boolean> {
     const client = await openManifestConnection(this.#databaseUrl);
     try {
       // Its row lock, which it took first, is gone only when it has ended one way or the other.
       await client.query('select from catalog_internal.sync for share');
-      const { rows } = await client.query<{ status: string }>('select pg_xact_status($1::xid8) as status', [
-        transaction,
-      ]);
-      return rows[0]?.status === 'committed';
+      const { rows } = await client.query<{ committed: boolean }>(
+        `select case when ${PRESENT_SERVER} = $2 then pg_xact_status($1::xid8) = 'committed' end as committed`,
+        [transaction, server],
+      );
+      return rows[0]?.committed === true;
     } finally {
       await client.end().catch(() => {});
     }

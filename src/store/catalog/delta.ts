@@ -2,8 +2,10 @@ import { setImmediate } from 'node:timers/promises';
 import { failpoint } from '../../lib/failpoint.ts';
 import { allSent, scanning, type Sql, transaction, type Tx } from '../connection/db.ts';
 import { lockNewSkus } from '../connection/locks.ts';
+import { isOwnMirror, refuseMirror } from '../connection/own-mirror.ts';
 import { type SkuBefore, absentSku, writeSkuChanges } from '../history/changes.ts';
 import { deletePricesAround, isObjected } from '../history/removed-prices.ts';
+import { presentServer } from '../ledger/due.ts';
 import { auditReports, countSeenFirst, markUnreported, unreported } from './audit.ts';
 import { noteLeft } from './left-tokens.ts';
 import { setApartUnreported } from './unreported.ts';
@@ -11,6 +13,11 @@ import { setApartUnreported } from './unreported.ts';
 export interface DeltaChange {
   readonly since: string;
   readonly toSnapshot: string;
+  /**
+   * By Postgres's clock, a time before it was asked for; without it: now. The process may have been stopped between the
+   * answer and its COMMIT.
+   */
+  readonly askedAt?: Date;
   readonly changed: readonly string[];
   readonly removed: readonly string[];
   readonly nowLive: readonly string[];
@@ -21,7 +28,10 @@ export interface DeltaChange {
 }
 
 export interface DeltaApplied {
-  /** False where another replica has moved the token meanwhile: nothing was applied, the delta is asked for again. */
+  /**
+   * False where another replica has moved the token meanwhile, or the pool has led to another server: nothing was
+   * applied, or not all of it, and the delta is asked for again.
+   */
   readonly applied: boolean;
   readonly marked: number;
   readonly newSkus: number;
@@ -62,13 +72,16 @@ interface Part {
  *
  * One transaction, with the token; where the answer is large, several before it. Where those are all that was
  * committed, the token has not moved, and the same delta is applied again from its start, which changes nothing that
- * it has done.
+ * it has done. All of them are of one server: its name may lead to another one meanwhile, and both have the token.
+ *
+ * Throws where the mirror has become another account's, which ends the daemon.
  */
 export async function applyDelta(sql: Sql, delta: DeltaChange): Promise<DeltaApplied> {
   const nowLive = await setOf(delta.nowLive);
   const { parts, last, skus } = partsOf(delta, nowLive);
   const total = { ...NOTHING, applied: true };
   const reportedAt: Date[] = [];
+  let server: string | null = null;
   const add = (counts: CrossingCounts) => {
     total.newSkus += counts.newSkus;
     total.crossedToLive += counts.crossedToLive;
@@ -76,15 +89,17 @@ export async function applyDelta(sql: Sql, delta: DeltaChange): Promise<DeltaApp
   };
   for (const part of [...parts, { ...last, end: delta }]) {
     const counts = await transactionFor(sql, part, async (tx, around) => {
-      const at = await atToken(tx, delta.since);
-      if (at === null) return null;
+      const found = await atToken(tx, sql, delta.since);
+      if (found === null || (server !== null && found.server !== server)) return null;
+      const { at } = found;
       const moves = delta.toSnapshot !== delta.since;
       const applied = await applyPart(tx, part, { nowLive, around, moves, beganAt: reportedAt[0] ?? at });
       if (part.end !== undefined) failpoint('delta.token-moved');
-      return { at, ...applied };
+      return { ...found, ...applied };
     });
     if (counts === null) return NOTHING;
     add(counts);
+    ({ server } = counts);
     reportedAt.push(counts.at);
   }
   return { ...total, marked: skus, removed: delta.removed.length, reportedAt };
@@ -143,12 +158,21 @@ async function transactionFor<T>(
   }
 }
 
-/** Locks the token; the transaction's time where it is this one, else null. */
-async function atToken(tx: Tx, token: string): Promise<Date | null> {
-  const [sync] = await tx<
-    [{ snapshot_id: string | null; at: Date }]
-  >`select snapshot_id, now() as at from catalog_internal.sync for update`;
-  return sync.snapshot_id === token ? sync.at : null;
+interface AtToken {
+  /** The transaction's time. */
+  readonly at: Date;
+  /** Which server it is of (`presentServer`). */
+  readonly server: string;
+}
+
+/** Locks the token; null where it is not this one. */
+async function atToken(tx: Tx, pool: Sql, token: string): Promise<AtToken | null> {
+  // None where the one that was waited for is gone: another account has a row of its own.
+  const [sync] = await tx<(AtToken & { token: string | null; own: boolean })[]>`
+    select snapshot_id as token, now() as at, ${presentServer(tx)} as server, ${isOwnMirror(tx, pool)} as own
+    from catalog_internal.sync for update`;
+  if (sync?.own === false) refuseMirror(pool);
+  return sync?.token === token ? { at: sync.at, server: sync.server } : null;
 }
 
 interface Applying {
@@ -207,16 +231,19 @@ function withNew(before: readonly SkuBefore[], skus: readonly string[]): SkuBefo
 
 async function moveToken(
   tx: Tx,
-  { toSnapshot, changed, isEnd = false, ownToken = false }: DeltaChange,
+  { toSnapshot, changed, askedAt, isEnd = false, ownToken = false }: DeltaChange,
 ): Promise<void> {
   const count = changed.length;
+  const saidAt = tx`least(now(), ${askedAt ?? null}::timestamptz)`;
+  // Others may have asked since; a time to come is of a clock that was wrong.
+  const checkedAt = tx`greatest(${saidAt}, case when delta_checked_at <= now() then delta_checked_at end)`;
   await tx`
     update catalog_internal.sync set
-      snapshot_moved_at = case when snapshot_id <> ${toSnapshot} then now() else snapshot_moved_at end,
+      snapshot_moved_at = case when snapshot_id <> ${toSnapshot} then ${saidAt} else snapshot_moved_at end,
       token_at = case when snapshot_id <> ${toSnapshot} then now() else token_at end,
       built_after = case when snapshot_id <> ${toSnapshot} and caught_up then token_at else built_after end,
       caught_up = snapshot_id = ${toSnapshot},
-      delta_checked_at = case when snapshot_id = ${toSnapshot} or ${isEnd} then now() else delta_checked_at end,
+      delta_checked_at = case when snapshot_id = ${toSnapshot} or ${isEnd} then ${checkedAt} else delta_checked_at end,
       -- It leads to what the manifest route named, or has at least moved by itself.
       delta_doubt = case when snapshot_id <> ${toSnapshot} and (seen_snapshot_id = ${toSnapshot} or delta_doubt = 'distrusted')
         then null else delta_doubt end,

@@ -1,4 +1,5 @@
 import type { Sql } from '../connection/db.ts';
+import { isOwnMirror } from '../connection/own-mirror.ts';
 
 /*
  * What answers have shown of the names that the partner does not document, for all daemons and after them
@@ -63,7 +64,8 @@ interface LearnedFieldChange extends LearnedField {
 
 /**
  * Stores it as the step after `step` (0: nothing was learned). False, with nothing changed, where another daemon has
- * stored that already. One statement: its lock is held by nobody who may fall silent.
+ * stored that already, or the mirror has become another account's. One statement: its lock is held by nobody who may
+ * fall silent.
  */
 export async function storeLearnedPrice(
   sql: Sql,
@@ -73,7 +75,8 @@ export async function storeLearnedPrice(
   const stored = await sql`
     with stored as (
       insert into catalog_internal.learned_names as l (name, value, answers, missing_since, step)
-      values (${PRICE}, ${value}, ${answers}, case when ${isMissing} then clock_timestamp() end, ${step + 1})
+      select ${PRICE}, ${value}, ${answers}, case when ${isMissing} then clock_timestamp() end, ${step + 1}
+      where ${isOwnMirror(sql, sql)}
       on conflict (name) do update set value = excluded.value, answers = excluded.answers, step = excluded.step,
         missing_since = excluded.missing_since,
         learned_at = case when (l.value, l.answers) is distinct from (excluded.value, excluded.answers)

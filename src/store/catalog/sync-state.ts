@@ -1,10 +1,14 @@
 import type { Config } from '../../config/config.ts';
 import type { Sql } from '../connection/db.ts';
+import { checkMirror, isOwnMirror } from '../connection/own-mirror.ts';
+import { presentServer } from '../ledger/due.ts';
 import { SCOPE_MOVED } from '../sellers/scope.ts';
 import { WATCHLIST_MOVED } from '../sellers/watchlist.ts';
 
 /** What is stored about the upstream's catalog and our position in it. */
 export interface SyncState {
+  /** Postgres's time of reading it. */
+  readonly readAt: Date;
   readonly snapshotId: string | null;
   readonly snapshotGeneratedAt: Date | null;
   readonly manifestAppliedAt: Date | null;
@@ -38,7 +42,7 @@ export interface SyncState {
 
 export async function readSyncState(sql: Sql): Promise<SyncState> {
   const [row] = await sql<[SyncState]>`
-    select snapshot_id as "snapshotId", snapshot_generated_at as "snapshotGeneratedAt",
+    select clock_timestamp() as "readAt", snapshot_id as "snapshotId", snapshot_generated_at as "snapshotGeneratedAt",
       manifest_applied_at as "manifestAppliedAt", manifest_lines as "manifestLines",
       delta_checked_at as "deltaCheckedAt", snapshot_moved_at as "snapshotMovedAt",
       live_priced_sku_count as "livePricedSkuCount", catalog_fault as "catalogFault",
@@ -111,14 +115,18 @@ export interface SnapshotSeen {
   readonly seenClaim: string;
   /** When the snapshot was named first, by Postgres's clock. */
   readonly seenAt: Date;
+  /** Whose claim and time these are (`presentServer`); undefined: whichever server is asked. */
+  readonly server?: string;
 }
 
 /** Notes the snapshot that an answer of the manifest route names. */
 export async function noteSnapshotSeen(sql: Sql, snapshot: NamedSnapshot): Promise<SnapshotSeen> {
-  const [seen] = await sql<[SnapshotSeen]>`
-    update catalog_internal.sync set ${seeing(sql, snapshot)}
-    returning coalesce(seen_claim, 9223372036854775807) as "seenClaim", (named_snapshots -> 0 ->> 'seen')::timestamptz as "seenAt"`;
-  return seen;
+  const noted = await sql<SnapshotSeen[]>`
+    update catalog_internal.sync set ${seeing(sql, snapshot)} where ${isOwnMirror(sql, sql)}
+    returning coalesce(seen_claim, 9223372036854775807) as "seenClaim", (named_snapshots -> 0 ->> 'seen')::timestamptz as "seenAt",
+      ${presentServer(sql)} as server`;
+  if (noted.length === 0) await checkMirror(sql);
+  return noted[0] as SnapshotSeen;
 }
 
 /**
@@ -130,7 +138,7 @@ export async function noteCatalogCheck(
   sql: Sql,
   meta: NamedSnapshot & { readonly livePricedSkuCount: number | null },
 ): Promise<void> {
-  await sql`
+  const noted = await sql`
     update catalog_internal.sync set
       ${seeing(sql, meta)},
       rebuilds = case when exists (
@@ -146,7 +154,9 @@ export async function noteCatalogCheck(
       catalog_fault = case when exists (
         select from catalog_internal.tasks
         where task = 'delta' and failures > 0 and outcome in ('no-snapshot', 'snapshot-stale')
-      ) then catalog_fault end`;
+      ) then catalog_fault end
+    where ${isOwnMirror(sql, sql)}`;
+  if (noted.count === 0) await checkMirror(sql);
 }
 
 /** A fresh manifest was refused, and why (a short code); shown until one is applied. */

@@ -90,23 +90,38 @@ function passing({ kinds, brands, skus, watchlist }: Filter) {
   };
 }
 
-/** Rows of the feed that pass, and its last row in any case: it says how far was read. */
+/** Where is read, and what else the database has to have: the position that a receiver may have been told of. */
+interface Reading {
+  readonly after: bigint;
+  readonly seen: bigint;
+}
+
+/**
+ * Rows of the feed that pass, and its last row in any case: it says how far was read. Where a receiver has been told of
+ * more than what is read after, they are only read of a database that has it, too: in one statement, or it could be
+ * replaced in between; and each time, for a promoted standby tells only once somebody has written there.
+ */
 async function readRows(
   client: LoneClient,
-  source: string,
+  source: (most: string) => string,
   given: readonly [string, number],
+  { after, seen }: Reading,
   filter: Filter,
 ): Promise<Row[]> {
   const { joins, condition, values } = passing(filter);
+  const checked = seen > after;
+  const most = checked
+    ? '$2::int + 0 * (select count(*) from catalog.changes($6::bigint, 1))::int'
+    : '$2::int';
   try {
     const { rows } = await client.query<Row>(
       `select * from (
          select ${COLUMNS.split(', ')
            .map((column) => `c.${column}`)
            .join(', ')}, n, coalesce(${condition}, false) as passes, (count(*) over ())::int as total
-         from ${source} with ordinality as c(${COLUMNS}, n) ${joins}
+         from ${source(most)} with ordinality as c(${COLUMNS}, n) ${joins}
        ) read where passes or n = total order by n`,
-      [...given, ...values],
+      [...given, ...values, ...(checked ? [String(seen)] : [])],
     );
     return rows;
   } catch (error) {
@@ -146,11 +161,13 @@ const changeOf = (row: Row, position: bigint, copy: boolean): Change => ({
  */
 export async function readChanges(
   client: LoneClient,
-  after: bigint,
+  reading: Reading,
   most: number,
   filter: Filter,
 ): Promise<Page> {
-  const rows = await readRows(client, 'catalog.changes($1::bigint, $2::int)', [String(after), most], filter);
+  const { after } = reading;
+  const source = (limit: string) => `catalog.changes($1::bigint, ${limit})`;
+  const rows = await readRows(client, source, [String(after), most], reading, filter);
   const last = rows.at(-1);
   return {
     changes: rows.filter(({ passes }) => passes).map((row) => changeOf(row, BigInt(row.position), false)),
@@ -161,22 +178,21 @@ export async function readChanges(
 }
 
 /**
- * Reads what is there of the next so many SKUs as if it had just appeared (catalog.changes_snapshot). `position`:
+ * Reads what is there of the next so many SKUs as if it had just appeared (catalog.changes_snapshot). `reading.after`:
  * where changes follow from when the copy is over; all of it has that one.
+ *
+ * @throws FollowerError `position-lost`
  */
 export async function readCopy(
   client: LoneClient,
   afterSku: string,
   skus: number,
-  position: bigint,
+  reading: Reading,
   filter: Filter,
 ): Promise<Page> {
-  const rows = await readRows(
-    client,
-    'catalog.changes_snapshot($1::text, $2::int)',
-    [afterSku, skus],
-    filter,
-  );
+  const position = reading.after;
+  const source = (limit: string) => `catalog.changes_snapshot($1::text, ${limit})`;
+  const rows = await readRows(client, source, [afterSku, skus], reading, filter);
   const last = rows.at(-1);
   return {
     changes: rows.filter(({ passes }) => passes).map((row) => changeOf(row, position, true)),
@@ -192,6 +208,15 @@ export const newestOf = ({ position, shownTo = position }: Place): bigint =>
   shownTo > position ? shownTo : position;
 
 /**
+ * Has a database that was restored, or a standby that was promoted, note that it is another one, as who writes there
+ * first does: until then its sequence may be ahead of what it has, as far as the other one has logged it in advance,
+ * and positions in between pass for its own. Does nothing in the database of before. Takes writes, and the right to.
+ */
+export async function noteLineage(client: LoneClient): Promise<void> {
+  await client.query('select catalog_internal.lock_changes()');
+}
+
+/**
  * Checks that a place which is kept is still one to go on from, by what was delivered from it: a database that was
  * restored, or a standby that was behind, has the place of before, and the changes that are lost are told by none
  * that follow. One who was set back otherwise hears them again.
@@ -201,7 +226,7 @@ export const newestOf = ({ position, shownTo = position }: Place): bigint =>
 export async function checkNotSetBack(client: LoneClient, delivered: Place, kept: Place): Promise<void> {
   const newest = newestOf(delivered);
   if (kept.position < newest)
-    await readChanges(client, newest, 1, {
+    await readChanges(client, { after: newest, seen: newest }, 1, {
       kinds: null,
       brands: null,
       skus: null,

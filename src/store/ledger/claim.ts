@@ -1,5 +1,6 @@
 import { notingUnseenClock } from '../clock.ts';
 import type { Sql } from '../connection/db.ts';
+import { isOwnMirror, refuseMirror } from '../connection/own-mirror.ts';
 import { type LedgerFloors, NO_FLOORS } from './due-floors.ts';
 import {
   claimable,
@@ -38,7 +39,7 @@ export interface LiveSpend {
  * rows pass each other by; a worker that dies leaves its claim to run out. The generation at the claim comes along: a
  * mark made later moves it on, and the answer to this claim then does not settle that mark. `spend`: what each live
  * SKU takes under the ceiling on live computations. `floors`: nothing of a class is claimed that is due before its
- * own.
+ * own. Nothing is claimed where the mirror has become another account's: that ends the daemon.
  */
 export async function claimDue(
   sql: Sql,
@@ -50,8 +51,9 @@ export async function claimDue(
   const { named = [], suspects = [] } = wanted;
   const quotas = (wanted.quotas ?? []).filter((quota) => quota.count > 0);
   if (quotas.length + named.length + suspects.length === 0) return null;
-  const rows = await sql<(ClaimedSku & { claim: string; askedAt: Date; server: string })[]>`
-    with quotas as materialized (
+  const rows = await sql<(ClaimedRow | { readonly sku: null; readonly own: boolean })[]>`
+    with mirror as materialized (select ${isOwnMirror(sql, sql)} as own),
+    quotas as materialized (
       ${quotaRows(sql, quotas, floors)}
     ),
     by_promise as materialized (${claimedByPromise(sql)}),
@@ -86,23 +88,41 @@ export async function claimDue(
       where ctid = any(array(select ctid from catalog_internal.live_backlog where sku = any(${named as string[]}) for update skip locked))
     ),
     claim as materialized (select nextval('catalog_internal.claim_numbers') as number, clock_timestamp() as asked_at),
-    claimed as (
-      -- By their row ids, locked above: whatever the planner expects of the quotas, it reads no other row.
-      update catalog_internal.due d
-      set claim = claim.number, held_until = claim.asked_at + make_interval(secs => ${leaseMs / 1000})
-      from claim
-      where d.ctid = any(array(select ctid from by_promise union select ctid from by_rank union select ctid from by_age
-        union select ctid from by_name union select ctid from suspects))
-      returning d.sku, d.generation, d.deferrals, d.failures, d.live, d.lane = ${laneNumber('error')} as "setBack",
-        claim.number as claim, claim.asked_at as "askedAt",
-        d.due_at as "dueAt", d.reason
-    ),
+    claimed as (${claiming(sql, leaseMs)}),
     spent as (${spending(sql, spend)}),
     noted as (${notingUnseenClock(sql)})
-    select claimed.*, s.server from claimed, (select ${presentServer(sql)} as server) s`;
-  const first = rows[0];
-  if (first === undefined) return null;
-  return { number: first.claim, askedAt: first.askedAt, server: first.server, skus: [...rows] };
+    select claimed.*, mirror.own, (select ${presentServer(sql)}) as server from mirror left join claimed on true`;
+  const [first] = rows;
+  if (first?.own === false) refuseMirror(sql);
+  if (first === undefined || first.sku === null) return null;
+  return {
+    number: first.claim,
+    askedAt: first.askedAt,
+    server: first.server,
+    skus: rows.filter((row) => row.sku !== null),
+  };
+}
+
+/** A SKU that was claimed; without any there is one row, which says whose the mirror is. */
+interface ClaimedRow extends ClaimedSku {
+  readonly own: boolean;
+  readonly claim: string;
+  readonly askedAt: Date;
+  readonly server: string;
+}
+
+/** SQL: claims what was chosen. */
+function claiming(sql: Sql, leaseMs: number) {
+  return sql`
+    -- By their row ids, locked above: whatever the planner expects of the quotas, it reads no other row.
+    update catalog_internal.due d
+    set claim = claim.number, held_until = claim.asked_at + make_interval(secs => ${leaseMs / 1000})
+    from claim, mirror
+    where mirror.own and d.ctid = any(array(select ctid from by_promise union select ctid from by_rank union select ctid from by_age
+      union select ctid from by_name union select ctid from suspects))
+    returning d.sku, d.generation, d.deferrals, d.failures, d.live, d.lane = ${laneNumber('error')} as "setBack",
+      claim.number as claim, claim.asked_at as "askedAt",
+      d.due_at as "dueAt", d.reason`;
 }
 
 function quotaRows(sql: Sql, quotas: readonly Quota[], floors: LedgerFloors) {

@@ -131,12 +131,15 @@ export interface ReturnOptions {
 }
 
 /**
- * SQL: what tells this server from a replica or a copy of it. One that lacks the last commits gives out numbers again
- * that were given out before.
+ * SQL: what tells this server from a replica or a copy of it, and the account that is mirrored from the one before. A
+ * server that lacks the last commits gives out numbers again that were given out before.
  */
-export const presentServer = (sql: Queryable) => sql`
+export const PRESENT_SERVER = `
   concat_ws('.', (select oid from pg_database where datname = current_database()),
-    'catalog_internal.claim_numbers'::regclass::oid, extract(epoch from pg_postmaster_start_time()))`;
+    'catalog_internal.claim_numbers'::regclass::oid, extract(epoch from pg_postmaster_start_time()),
+    (select a.salt from catalog_internal.account a))`;
+
+export const presentServer = (sql: Queryable) => sql.unsafe(PRESENT_SERVER);
 
 /** SQL: a row of the ledger is still this claim's, and the claim is this server's. */
 export function heldBy(sql: Queryable, { number, server }: ClaimId, alias?: LedgerAlias) {

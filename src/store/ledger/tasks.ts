@@ -1,4 +1,5 @@
 import type { Sql } from '../connection/db.ts';
+import { isOwnMirror } from '../connection/own-mirror.ts';
 
 /** What the daemon does by itself; each has a row in catalog_internal.tasks. */
 export const TASKS = [
@@ -25,7 +26,7 @@ export interface TaskRun {
 
 /**
  * Takes a due task for `leaseMs` (renewed while it runs); null when it is not due or another worker has it. Any
- * number of queue jobs may wake it: one runs.
+ * number of queue jobs may wake it: one runs. None where the mirror has become another account's.
  */
 export async function startTask(sql: Sql, task: TaskName, leaseMs: number): Promise<TaskRun | null> {
   const [row] = await sql<TaskRun[]>`
@@ -33,7 +34,7 @@ export async function startTask(sql: Sql, task: TaskName, leaseMs: number): Prom
       run = nextval('catalog_internal.claim_numbers'), started_at = clock_timestamp(),
       running_until = clock_timestamp() + make_interval(secs => ${leaseMs / 1000}), progress = null
     where task = ${task} and next_at <= clock_timestamp()
-      and (running_until is null or running_until <= clock_timestamp())
+      and (running_until is null or running_until <= clock_timestamp()) and ${isOwnMirror(sql, sql)}
     returning run, failures`;
   return row ?? null;
 }

@@ -4,13 +4,14 @@ import { ConfigError } from '../../config/config.ts';
 import { plural } from '../../lib/format.ts';
 import { scanning, type Sql, transaction, type Tx } from '../connection/db.ts';
 import { lockNewSkus } from '../connection/locks.ts';
+import { bindMirror, boundMirror, refuseMirror } from '../connection/own-mirror.ts';
 import { countDaemons } from './instance.ts';
 
 /*
  * Whose catalog a database mirrors. Prices, token and pace of one partner or account say nothing of another's, and
  * snapshots of two may have the same name: then a delta would say that nothing is new. The base URL tells partners
  * apart. The api_key identifies the account (partner rule 5.2), but may be issued anew for the same one: so another
- * key is told of, and another base URL refused.
+ * key is told of, and another base URL refused. A daemon that runs goes by the salt, which stays with the account.
  */
 
 export interface Account {
@@ -102,27 +103,76 @@ export async function readMirroredAccount(sql: Sql): Promise<KnownAccount> {
   return (await isMirrored(sql)) ? known : { ...known, address: null };
 }
 
+/** What noting an account has come to, and the salt that it has. */
+interface Noted {
+  readonly how: 'known' | 'key-replaced';
+  readonly salt: string;
+}
+
 /**
- * Notes whose catalog is mirrored here. Returns whether the api_key is another one than before.
+ * Notes whose catalog is mirrored here, and binds the pool of the daemon that starts to that. Returns whether the
+ * api_key is another one than before.
  *
  * @throws OtherPartner where the mirror is another partner's: something of that is stored, or another daemon is
  * running. A database without both is whoever's starts next: an address may have been misspelled.
  */
-export async function noteAccount(sql: Sql, account: Account): Promise<'known' | 'key-replaced'> {
-  return await transaction(sql, async (tx) => {
-    const [known] = await tx.unsafe<[KnownAccount]>(`${SELECT_KNOWN} for update`);
-    const how = compareAccount(known, account);
-    if (how === 'same') return 'known';
-    const isMirror = await hasMirror(tx);
-    if (how === 'other-partner' && (isMirror || (await countDaemons(tx)) > 1))
-      throw new OtherPartner(known.address ?? '', account.baseUrl);
-    // What answers of a misspelled address have shown of names says nothing of this partner's.
-    if (how === 'other-partner') await tx`delete from catalog_internal.learned_names`;
-    const isReplaced = how === 'other-key' && isMirror;
-    await storeAccount(tx, account, isReplaced);
-    return isReplaced ? 'key-replaced' : 'known';
+export async function noteAccount(sql: Sql, account: Account): Promise<Noted['how']> {
+  const { how, salt } = await transaction(sql, async (tx) => {
+    const known = await lockAccount(tx);
+    const compared = compareAccount(known, account);
+    if (compared === 'other-partner') await takeOver(tx, known, account);
+    return await noteCompared(tx, known, account, compared);
   });
+  bindTo(sql, account, salt);
+  return how;
 }
+
+/**
+ * Notes the api_key that a daemon reads while it runs, and returns the same.
+ *
+ * @throws OtherPartner where the mirror is no longer the one that the daemon has found at its start
+ */
+export async function noteKey(sql: Sql, account: Account): Promise<Noted['how']> {
+  const { how, salt } = await transaction(sql, async (tx): Promise<Noted> => {
+    const known = await lockAccount(tx);
+    if (known.salt !== null && known.salt !== boundMirror(sql)) refuseMirror(sql);
+    return await noteCompared(tx, known, account, compareAccount(known, account));
+  });
+  bindTo(sql, account, salt);
+  return how;
+}
+
+async function lockAccount(tx: Tx): Promise<KnownAccount> {
+  const [known] = await tx.unsafe<KnownAccount[]>(`${SELECT_KNOWN} for update`);
+  return known ?? UNKNOWN;
+}
+
+/** Refuses to take a database over from another partner that has something there. */
+async function takeOver(tx: Tx, { address }: KnownAccount, { baseUrl }: Account): Promise<void> {
+  if ((await hasMirror(tx)) || (await countDaemons(tx)) > 1) throw new OtherPartner(address ?? '', baseUrl);
+  // What answers of a misspelled address have shown of names says nothing of this partner's.
+  await tx`delete from catalog_internal.learned_names`;
+}
+
+async function noteCompared(
+  tx: Tx,
+  { salt }: KnownAccount,
+  account: Account,
+  compared: ReturnType<typeof compareAccount>,
+): Promise<Noted> {
+  if (compared === 'same' && salt !== null) return { how: 'known', salt };
+  const isReplaced = compared === 'other-key' && (await hasMirror(tx));
+  const stored = await storeAccount(tx, account, {
+    keyReplaced: isReplaced,
+    // Another key of the same account, as far as anybody can tell.
+    salt: compared === 'other-key' ? salt : null,
+  });
+  return { how: isReplaced ? 'key-replaced' : 'known', salt: stored };
+}
+
+/** The mirror may be another account's by the time that the refusal is made. */
+const bindTo = (sql: Sql, { baseUrl }: Account, salt: string): void =>
+  bindMirror(sql, salt, () => new OtherPartner(null, baseUrl));
 
 async function hasMirror(tx: Sql | Tx): Promise<boolean> {
   // Its one row may be gone.
@@ -132,23 +182,38 @@ async function hasMirror(tx: Sql | Tx): Promise<boolean> {
   return row.filled;
 }
 
-async function storeAccount(tx: Tx, { baseUrl, apiKey }: Account, keyReplaced: boolean): Promise<void> {
-  const salt = randomBytes(16).toString('hex');
+interface StoredAs {
+  readonly keyReplaced: boolean;
+  /** The one that it has; null: a new one. */
+  readonly salt: string | null;
+}
+
+/** Stores the account; returns its salt. */
+async function storeAccount(
+  tx: Tx,
+  { baseUrl, apiKey }: Account,
+  { keyReplaced, salt: known }: StoredAs,
+): Promise<string> {
+  const salt = known ?? randomBytes(16).toString('hex');
   await tx`
     update catalog_internal.account set base_url = ${addressOf(baseUrl)}, salt = ${salt}, key_hash = ${hashOf(salt, apiKey)},
       key_since = now(), key_replaced = ${keyReplaced}`;
+  return salt;
 }
 
 /** The database has the mirror of another partner than the configured one. */
 export class OtherPartner extends ConfigError {
-  /** Address of the partner that is mirrored. */
-  readonly mirrored: string;
+  /** Address of the partner that is mirrored; null: another account, since this daemon has started. */
+  readonly mirrored: string | null;
 
-  constructor(mirrored: string, baseUrl: string) {
+  constructor(mirrored: string | null, baseUrl: string) {
     super([
       {
         variable: 'PARTNER_BASE_URL',
-        expected: `${mirrored}, whose catalog this database mirrors`,
+        expected:
+          mirrored === null
+            ? 'the partner and the account whose catalog this database mirrors by now'
+            : `${mirrored}, whose catalog this database mirrors`,
         got: addressOf(baseUrl),
         but: 'use another database, or run `catalog-mirror migrate --adopt-account`, after which all prices are requested anew',
       },
@@ -176,7 +241,7 @@ export class DaemonsRunning extends Error {
  * @throws DaemonsRunning
  */
 export async function adoptAccount(sql: Sql, account: Account): Promise<void> {
-  await transaction(sql, async (tx) => {
+  const salt = await transaction(sql, async (tx) => {
     await tx`lock table catalog_internal.instances in share row exclusive mode`;
     const daemons = await countDaemons(tx);
     if (daemons > 0) throw new DaemonsRunning(daemons);
@@ -237,6 +302,7 @@ export async function adoptAccount(sql: Sql, account: Account): Promise<void> {
     }
     await tx`
       update catalog_internal.tasks set next_at = now(), run = null, running_until = null, failures = 0, outcome = null, progress = null`;
-    await storeAccount(tx, account, false);
+    return await storeAccount(tx, account, { keyReplaced: false, salt: null });
   });
+  bindTo(sql, account, salt);
 }

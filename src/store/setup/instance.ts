@@ -1,6 +1,7 @@
 import type pg from 'pg';
 import { type Clock, systemClock } from '../../lib/clock.ts';
-import { connectAlone, type DatabaseUrl, type Queryable } from '../connection/db.ts';
+import { connectAlone, type DatabaseUrl, type Queryable, type Sql } from '../connection/db.ts';
+import { boundMirror, ownMirror, refuseMirror } from '../connection/own-mirror.ts';
 import { DEATH_NOTICED_WITHIN_MS, type OwnSession, readOwnSession } from '../connection/own-session.ts';
 
 /**
@@ -14,9 +15,13 @@ export const ALIVE = `exists (
   where a.pid = i.pid and a.datname = current_database()
     and (a.backend_start = i.backend_start or a.backend_start is null and i.backend_start >= pg_postmaster_start_time())
 )`;
-/** Of this connection; again after it was lost, and where somebody has taken the daemon for dead meanwhile. */
+/**
+ * Of this connection; again after it was lost, and where somebody has taken the daemon for dead meanwhile. No row where
+ * the mirror has become another account's since.
+ */
 const REGISTER = `
-  insert into catalog_internal.instances as i (number, pid, backend_start, scoped) values ($1, $2, $3, $4)
+  insert into catalog_internal.instances as i (number, pid, backend_start, scoped)
+  select $1::bigint, $2::integer, $3::timestamptz, $4::boolean where ${ownMirror('$5')}
   on conflict (number) do update set pid = excluded.pid, backend_start = excluded.backend_start, scoped = excluded.scoped`;
 const RECHECK_MS = 250;
 /** Delay before an instance reconnects after its connection was lost, or an attempt failed. */
@@ -30,6 +35,8 @@ interface Instance {
   readonly at: Date;
   /** Whether its MIRROR_SCOPE is `scope`, for others to see; null: nobody says. */
   readonly scoped: boolean | null;
+  /** The daemon's pool, bound to the account that it mirrors once that is known; none in tests. */
+  readonly pool: Sql | undefined;
 }
 
 /** Ends a daemon's being there. Of two daemons the one that was started later has the higher number. */
@@ -46,13 +53,14 @@ export async function registerInstance(
   databaseUrl: DatabaseUrl,
   clock: Clock = systemClock,
   scoped: boolean | null = null,
+  pool?: Sql,
 ): Promise<Registration> {
   const connection = await connect(databaseUrl);
   const { client } = connection;
-  const { rows } = await client.query<Omit<Instance, 'scoped'>>(
+  const { rows } = await client.query<Pick<Instance, 'number' | 'at'>>(
     "select nextval('catalog_internal.claim_numbers')::text as number, clock_timestamp() as at",
   );
-  const instance: Instance = { ...(rows as [Omit<Instance, 'scoped'>])[0], scoped };
+  const instance: Instance = { ...(rows as [Pick<Instance, 'number' | 'at'>])[0], scoped, pool };
   const alone = await freeWhenAlone(connection, instance);
   const leaving = new AbortController();
   const rechecking = alone ? Promise.resolve() : recheck(connection, instance, clock, leaving.signal);
@@ -113,8 +121,10 @@ async function connect(databaseUrl: DatabaseUrl): Promise<Connection> {
   }
 }
 
-async function register({ client, session }: Connection, { number, scoped }: Instance): Promise<void> {
-  await client.query(REGISTER, [number, session.pid, session.began, scoped]);
+async function register({ client, session }: Connection, { number, scoped, pool }: Instance): Promise<void> {
+  const salt = pool === undefined ? null : boundMirror(pool);
+  const { rowCount } = await client.query(REGISTER, [number, session.pid, session.began, scoped, salt]);
+  if (pool !== undefined && rowCount === 0) refuseMirror(pool);
 }
 
 /** Is there again, and frees nothing: what is claimed is this daemon's own work or that of others that live. */

@@ -1,0 +1,57 @@
+import type { Queryable, Sql } from './db.ts';
+
+/*
+ * Whose mirror a daemon has found at its start, by its pool. The database may become another account's while a daemon
+ * that counts as dead is only away (a suspended machine, a network that was cut), or be replaced by another's. So what
+ * a daemon writes of its partner it writes only where this is still so.
+ */
+
+interface Own {
+  /** Salt of catalog_internal.account: another one for each account, and the same for a key that is issued anew. */
+  salt: string;
+  /** What is thrown where the mirror is another account's. */
+  refusal: () => Error;
+  readonly replaced: AbortController;
+}
+
+const OWN = new WeakMap<Sql, Own>();
+
+/** Notes whose mirror the daemon of this pool works on from now on. */
+export function bindMirror(sql: Sql, salt: string, refusal: () => Error): void {
+  const known = OWN.get(sql);
+  if (known === undefined) OWN.set(sql, { salt, refusal, replaced: new AbortController() });
+  else Object.assign(known, { salt, refusal });
+}
+
+/** By what the mirror of this pool's daemon is known; null: it is bound to none. */
+export const boundMirror = (sql: Sql): string | null => OWN.get(sql)?.salt ?? null;
+
+/** Aborts, with the refusal as its reason, once this pool's daemon has met the mirror of another account. */
+export const mirrorReplaced = (sql: Sql): AbortSignal =>
+  OWN.get(sql)?.replaced.signal ?? new AbortController().signal;
+
+/**
+ * SQL: the mirror is still the one that a daemon is bound to, of which `salt` is the text of a parameter. Also where
+ * it is bound to none, and where nothing is known of the account: somebody has deleted its row.
+ */
+export const ownMirror = (salt: string): string =>
+  `coalesce((select a.salt from catalog_internal.account a) = ${salt}::text, true)`;
+
+/** SQL: the same, of the daemon of a pool. */
+export const isOwnMirror = (to: Queryable, pool: Sql) =>
+  to`coalesce((select a.salt from catalog_internal.account a) = ${boundMirror(pool)}::text, true)`;
+
+/** Has the process of this pool's daemon end, and throws why: the mirror is another account's. */
+export function refuseMirror(pool: Sql): never {
+  const own = OWN.get(pool);
+  if (own === undefined) throw new Error('bound to no mirror');
+  const refusal = own.refusal();
+  own.replaced.abort(refusal);
+  throw refusal;
+}
+
+/** Asks whether the mirror is still this daemon's, and refuses it where it is not. */
+export async function checkMirror(pool: Sql): Promise<void> {
+  const [{ own }] = await pool<[{ own: boolean }]>`select ${isOwnMirror(pool, pool)} as own`;
+  if (!own) refuseMirror(pool);
+}
