@@ -12,6 +12,7 @@ import {
   type Delivery,
   drawHolder,
   FollowerError,
+  noteLineage,
   type Place,
   takeName,
 } from '../../store/history/followers.ts';
@@ -123,6 +124,7 @@ async function goneOn(client: LoneClient, held: NameHeld, delivered: Place, kept
 async function placed(life: Lifetime, known: Known, client: LoneClient): Promise<NameHeld | null> {
   const { wanted, clock, stopped } = life;
   const { name, from } = wanted;
+  await noteLineage(client);
   if (name === null) {
     if (known.place !== null) await checkNotSetBack(client, known.place, known.place);
     known.place ??= {
