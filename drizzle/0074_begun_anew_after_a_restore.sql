@@ -201,3 +201,116 @@ END
 $$;
 
 COMMENT ON FUNCTION catalog.changes(bigint, integer) IS 'All changes of the mirror after a position, in the order of their commits, at most so many: of prices, products and SKUs. Remember the last position. Fails with SQLSTATE CM001 where changes after the position are no longer kept, or the position is none of this database.';
+--> statement-breakpoint
+-- Statements that give catalog_reader and catalog_watcher what they are to have and lack: what a dump gave to
+-- roles that were not there when it was loaded is gone, and with it that nobody else may call the functions:
+-- both are one command. Of a role that is not there nothing is said. And what views call as their reader everybody
+-- is to have, whatever is by default given to nobody in this cluster. Of what others own in the schema nothing is said:
+-- only they may give it.
+CREATE OR REPLACE FUNCTION catalog_internal.missing_rights() RETURNS SETOF text
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+  WITH roles AS (
+    SELECT rolname::text AS role FROM pg_roles WHERE rolname IN ('catalog_reader', 'catalog_watcher')
+  ), relations AS (
+    SELECT oid, relname FROM pg_class WHERE relnamespace = 'catalog'::regnamespace AND relkind IN ('r', 'p', 'v', 'm')
+      AND pg_has_role(relowner, 'USAGE')
+  ), functions AS (
+    SELECT oid, coalesce(proacl, acldefault('f', proowner)) AS acl, CASE WHEN proname IN ('take_request', 'hint') OR proname LIKE 'refresh%' THEN 'catalog_watcher' ELSE 'catalog_reader' END AS role
+    FROM pg_proc WHERE pronamespace = 'catalog'::regnamespace AND pg_has_role(proowner, 'USAGE')
+  )
+  SELECT format('GRANT USAGE ON SCHEMA catalog TO %I', role) FROM roles WHERE NOT has_schema_privilege(role, 'catalog', 'USAGE')
+  UNION ALL
+  SELECT format('GRANT SELECT ON %s TO %I', oid::regclass, role) FROM roles, relations
+  WHERE (role = 'catalog_reader' OR relname = 'promises') AND NOT has_table_privilege(role, oid, 'SELECT')
+  UNION ALL
+  SELECT format('GRANT %s ON %s TO %I', privilege, oid::regclass, role)
+  FROM roles, relations, unnest(ARRAY['SELECT', 'INSERT', 'UPDATE', 'DELETE']) AS privilege
+  WHERE role = 'catalog_watcher' AND relname IN ('watchlist', 'scope') AND NOT has_table_privilege(role, oid, privilege)
+  UNION ALL
+  SELECT format('REVOKE ALL ON ROUTINE %s FROM PUBLIC', oid::regprocedure) FROM functions
+  WHERE EXISTS (SELECT FROM aclexplode(acl) WHERE grantee = 0)
+  UNION ALL
+  SELECT format('GRANT EXECUTE ON ROUTINE %s TO %I', oid::regprocedure, role) FROM roles JOIN functions USING (role)
+  WHERE NOT EXISTS (SELECT FROM aclexplode(acl) WHERE grantee = to_regrole(role))
+  UNION ALL
+  SELECT format('GRANT EXECUTE ON ROUTINE %s TO PUBLIC', oid::regprocedure) FROM pg_proc
+  WHERE pronamespace = 'catalog_internal'::regnamespace AND proname IN ('believable_until', 'catalog_state', 'cohort_of', 'is_waiting', 'lane_names',
+      'last_day', 'moment', 'p_right', 'pause_holds', 'present_ceiling', 'price_beliefs', 'promise_capacity', 'seconds_ahead', 'trust_terms')
+    AND NOT EXISTS (SELECT FROM aclexplode(coalesce(proacl, acldefault('f', proowner))) WHERE grantee = 0)
+  UNION ALL
+  SELECT format('ALTER DEFAULT PRIVILEGES IN SCHEMA catalog GRANT SELECT ON TABLES TO %I', role) FROM roles
+  WHERE role = 'catalog_reader' AND NOT EXISTS (
+    SELECT FROM pg_default_acl, aclexplode(defaclacl)
+    WHERE defaclnamespace = 'catalog'::regnamespace AND defaclobjtype = 'r' AND grantee = to_regrole(role) AND privilege_type = 'SELECT'
+  )
+$$;
+
+REVOKE ALL ON FUNCTION catalog_internal.missing_rights() FROM PUBLIC;
+--> statement-breakpoint
+-- Sets every sequence that numbers rows to what the rows have: logical replication and a copy of tables leave
+-- sequences behind. Each that a column draws from is found in the catalog; numbers of claims are drawn by the
+-- daemon. Of tables in the schema catalog only the two of the mirror that have such a column, as others are of sellers; elsewhere
+-- those that this role may read and set. Positions that were dropped reach up to the oldest chunk. The claims of answers are read only where
+-- the sequence is known to be behind, as that reads the whole ledger. Under the lock of the changes where one
+-- is behind, so that a look costs nobody anything; one that is not behind is left alone, as others draw from
+-- it.
+CREATE OR REPLACE FUNCTION catalog_internal.mend_sequences() RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  drawn record;
+  newest bigint;
+  upcoming bigint;
+BEGIN
+  FOR drawn IN
+    WITH tables AS (
+      SELECT oid FROM pg_class WHERE NOT relispartition AND has_table_privilege(oid, 'SELECT') AND (
+        relnamespace::regnamespace::text IN ('catalog_internal', 'catalog_queue')
+        OR oid IN ('catalog.price_history'::regclass, 'catalog.product_history'::regclass))
+    ), sequences AS (
+      SELECT oid FROM pg_class
+      WHERE relnamespace::regnamespace::text IN ('catalog', 'catalog_internal', 'catalog_queue') AND CASE relkind WHEN 'S' THEN has_sequence_privilege(oid, 'UPDATE') END
+    )
+    SELECT s.oid::regclass AS sequence, format('SELECT max(%I) FROM %s', a.attname, t.oid::regclass) AS query
+    FROM sequences s
+    JOIN pg_depend d ON d.refclassid = 'pg_class'::regclass AND d.refobjid = s.oid AND d.classid = 'pg_attrdef'::regclass
+    JOIN pg_attrdef f ON f.oid = d.objid
+    JOIN tables t ON t.oid = f.adrelid
+    JOIN pg_attribute a ON a.attrelid = t.oid AND a.attnum = f.adnum
+    UNION
+    SELECT s.oid::regclass, format('SELECT max(%I) FROM %s', a.attname, t.oid::regclass)
+    FROM sequences s
+    JOIN pg_depend d ON d.classid = 'pg_class'::regclass AND d.objid = s.oid AND d.refclassid = 'pg_class'::regclass AND d.deptype IN ('a', 'i')
+    JOIN tables t ON t.oid = d.refobjid
+    JOIN pg_attribute a ON a.attrelid = t.oid AND a.attnum = d.refobjsubid
+    UNION VALUES
+      ('catalog_internal.change_positions'::regclass, 'SELECT max(last_id) FROM catalog_internal.change_batches'),
+      ('catalog_internal.claim_numbers', 'SELECT greatest(
+        (SELECT max(claim) FROM catalog_internal.due WHERE held_until IS NOT NULL), (SELECT max(run) FROM catalog_internal.tasks),
+        (SELECT max(number) FROM catalog_internal.instances), (SELECT max(holder) FROM catalog_internal.followers), (SELECT seen_claim FROM catalog_internal.sync),
+        (SELECT max(d.asked_claim) FROM catalog_internal.due d
+         WHERE (SELECT seen_claim FROM catalog_internal.sync) > coalesce(pg_sequence_last_value(''catalog_internal.claim_numbers''), 0)))'),
+      ('catalog_internal.dropped_positions'::regclass, $query$SELECT
+        min(substring(pg_get_expr(relpartbound, oid) FROM $re$FROM \('?(\d+)'?\)$re$)::bigint) - 1
+        FROM pg_inherits JOIN pg_class ON oid = inhrelid WHERE inhparent = 'catalog.price_history'::regclass$query$)
+  LOOP
+    EXECUTE drawn.query INTO newest;
+    -- Of one that was never drawn from, too: its last value is the next.
+    EXECUTE format('SELECT last_value + is_called::int FROM %s', drawn.sequence) INTO upcoming;
+    IF newest >= upcoming THEN
+      PERFORM catalog_internal.lock_changes();
+      -- Another may have set it while this one waited.
+      PERFORM setval(drawn.sequence, greatest(newest, pg_sequence_last_value(drawn.sequence)));
+      RAISE WARNING 'the sequence % was behind its rows: set to %', drawn.sequence, newest;
+    END IF;
+  END LOOP;
+  PERFORM catalog_internal.add_history_chunks();
+  -- A TRUNCATE that is rolled back leaves how far is dropped, and takes back since when all is kept.
+  IF NOT EXISTS (SELECT FROM catalog_internal.history_milestones m, catalog_internal.dropped_positions d WHERE m.position >= d.last_value) THEN
+    PERFORM catalog_internal.lock_changes();
+    INSERT INTO catalog_internal.history_milestones SELECT last_value, clock_timestamp() FROM catalog_internal.change_positions
+    ON CONFLICT DO NOTHING;
+  END IF;
+END
+$$;
+
+REVOKE ALL ON FUNCTION catalog_internal.mend_sequences() FROM PUBLIC;
