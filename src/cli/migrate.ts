@@ -10,6 +10,7 @@ import { migrateDatabase } from '../store/setup/migrations.ts';
 import { namingHolder } from '../store/status/lock-holders.ts';
 import type { Log } from '../telemetry/log/logger.ts';
 import { type Command, EXIT } from './command.ts';
+import { saidBy } from './errors.ts';
 import { openLog } from './log.ts';
 import { findMirror } from './mirror.ts';
 
@@ -39,13 +40,19 @@ export const migrate: Command = {
       if (which !== null) print(`in ${which}:`);
       const sql = connect(database.url, { max: 1 });
       await waitForDatabase(sql, systemClock, PATIENCE_MS);
-      const { rolesMissing } = await migrateDatabase(database.url).catch(async (error: unknown) => {
-        throw await namingHolder(sql, error);
-      });
+      const { rolesMissing, notGranted } = await migrateDatabase(database.url).catch(
+        async (error: unknown) => {
+          throw await namingHolder(sql, error);
+        },
+      );
       if (config.queues.redisUrl === null) await prepareTables(database.url);
       print('migrations applied');
       const restored = await restoreLostRows(sql);
       if (restored.length > 0) print(`rows that somebody had deleted are made anew: ${restored.join(', ')}`);
+      if (notGranted !== null)
+        print(
+          `Postgres refuses to grant what catalog_reader and catalog_watcher lack: ${saidBy(notGranted)}`,
+        );
       if (rolesMissing.length > 0) print(missingRolesText(rolesMissing));
       if (adopting !== null) {
         await adoptAccount(sql, { baseUrl: adopting.baseUrl, apiKey: adopting.apiKey.read() });

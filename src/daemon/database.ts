@@ -245,9 +245,10 @@ export async function migrateMirror(
   databaseUrl: DatabaseUrl,
   { log, onStop }: Pick<DatabaseParts, 'log' | 'onStop'>,
 ): Promise<string> {
-  await migrateDatabase(databaseUrl, {
+  const { notGranted } = await migrateDatabase(databaseUrl, {
     refuse: (migrating) => refuseOtherPartner(migrating, accountOf(config)),
   }).catch(tellingOfPooler(log));
+  if (notGranted !== null) log.warn({ event: 'rights.not-granted', err: notGranted });
   const tables = await restoreLostRows(sql);
   if (tables.length > 0) emitLine(log, { event: 'rows.restored', tables, skus: 0 });
   await repairSequencesAtStart(sql);

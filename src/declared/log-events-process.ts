@@ -62,6 +62,12 @@ export const PROCESS = {
     'the daemon continues with the prices it has. If the key belongs to another account, stop all daemons and ' +
       'run `catalog-mirror migrate --adopt-account`',
   ),
+  'rights.not-granted': line(
+    'warn',
+    'Postgres refuses to grant what catalog_reader or catalog_watcher lacks',
+    ['err'],
+    'the daemon goes on; whoever reads by these roles may lack something. err says what is refused; `catalog-mirror migrate` tries again',
+  ),
   'settings.differ': line(
     'warn',
     'daemons on this database have different settings, and SQL goes by those of the one that was started last',

@@ -273,7 +273,8 @@ class Steps {
   }
 }
 
-const OBJECTS = 'find what Postgres objects to: a foreign key or trigger of yours, or a lock';
+const OBJECTS =
+  'find what Postgres objects to: a foreign key or trigger of yours, a privilege that is lacking, or a lock';
 
 /** What Postgres says of it, without values. */
 function problemOf(error: unknown): string {

@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto';
 import { expect, onTestFinished, test } from 'vitest';
 import { followOn } from '../../src/cli/follow/following.ts';
 import type { Follow } from '../../src/cli/follow/wanted.ts';
@@ -239,6 +240,57 @@ test('a standby that has not what a first copy has shown is no place to go on fr
   await back.promise;
   await movePrices(backup.sql, 1);
   await expect(ended).rejects.toMatchObject({ kind: 'position-lost' });
+});
+
+test('who begins anew after a restore copies at positions beyond all that the receiver has of what was lost', async () => {
+  const { source, backup } = await withBackup({ known: true });
+  await knownSkus(backup.sql, ['S1']);
+  const { begun, seen, stop, ended } = following(() => source.url);
+  await begun;
+  await movePrices(source.sql, 4);
+  await eventually(() => seen.length === 4);
+  stop.abort();
+  await ended;
+  // Nothing has been written to it since, as where the partner has what the backup has.
+  const anew = following(() => backup.url, { from: 'start', reset: true, once: true });
+  await anew.ended;
+  expect(anew.seen.length).toBeGreaterThan(0);
+  expect(Math.min(...anew.seen)).toBeGreaterThan(Math.max(...seen));
+  await movePrices(backup.sql, 2);
+  const on = following(() => backup.url, { once: true });
+  await on.ended;
+  expect(on.seen).toHaveLength(2);
+});
+
+test.each([
+  ['under a name', 'shop'],
+  ['without one', null],
+])(
+  'a promoted standby, whose sequences are ahead of its rows, is no place to go on from either, %s',
+  async (_, name) => {
+    const { source, backup } = await withBackup({ known: true });
+    await backup.sql`select setval('catalog_internal.change_positions', last_value + 32) from catalog_internal.change_positions`;
+    let url = source.url;
+    const { begun, seen, ended } = following(() => url, { name });
+    await begun;
+    await movePrices(source.sql, 4);
+    await eventually(() => seen.length === 4);
+    url = backup.url;
+    await cutOff(source.sql);
+    await expect(ended).rejects.toMatchObject({ kind: 'position-lost' });
+  },
+);
+
+test('whose role only reads follows a restored database, too', async () => {
+  const { backup } = await withBackup({ known: true });
+  await knownSkus(backup.sql, ['S1']);
+  const role = `reader_${randomBytes(4).toString('hex')}`;
+  await backup.sql.unsafe(`create role ${role} login password 'x' in role catalog_reader`);
+  const url = Object.assign(new URL(backup.url), { username: role, password: 'x' }).href;
+  const { seen, ended } = following(() => url, { name: null, from: 'start', once: true });
+  expect((await ended).end).toBe('caught-up');
+  expect(seen.length).toBeGreaterThan(0);
+  await backup.sql.unsafe(`drop role ${role}`);
 });
 
 test('who is set back by hand while the session is lost goes back', async () => {

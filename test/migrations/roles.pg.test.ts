@@ -1,9 +1,10 @@
 import { chmod, mkdtemp, rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 import { startEmbeddedPostgres } from '../../src/embedded/postgres.ts';
 import { connect, type Sql } from '../../src/store/connection/db.ts';
 import { closedDatabase, sqlState } from '../../src/store/connection/sql-errors.ts';
+import { repairSequences, repairSequencesAtStart } from '../../src/store/history/changes.ts';
 import { countDaemons, registerInstance } from '../../src/store/setup/instance.ts';
 import { migrateDatabase, readRights } from '../../src/store/setup/migrations.ts';
 import { readRoles } from '../../src/store/setup/occupied.ts';
@@ -80,7 +81,7 @@ test('migrating again makes roles and their rights whole, in a cluster that had 
   const before = await rights(sql);
   expect(before.length).toBeGreaterThan(15);
   await withoutRoles(sql);
-  expect(await migrateDatabase(url)).toEqual({ rolesMissing: [] });
+  expect(await migrateDatabase(url)).toEqual({ rolesMissing: [], notGranted: null });
   expect(await rights(sql)).toEqual(before);
   await sql`revoke execute on function catalog.changes(bigint, integer) from catalog_reader`;
   await sql`revoke insert on catalog.watchlist from catalog_watcher`;
@@ -92,6 +93,61 @@ test('migrating again makes roles and their rights whole, in a cluster that had 
   expect(await readRights(sql)).toMatchObject({ whole: false });
   await migrateDatabase(url);
   expect(await rights(sql)).toEqual(before);
+  await withoutRoles(sql);
+  await sql.end({ timeout: 2 });
+});
+
+/** As a superuser, or whoever else may create in the database of another. */
+async function asAdmin(database: string): Promise<Sql> {
+  const there = connect(Object.assign(new URL(server.url), { pathname: `/${database}` }).href, { max: 1 });
+  onTestFinished(() => there.end({ timeout: 2 }));
+  return there;
+}
+
+test("what others have made in the mirror's schema stops neither a start nor its sequences, and is left alone", async () => {
+  const { url, sql } = await ownDatabase('shared_schema', true);
+  await migrateDatabase(url);
+  const there = await asAdmin('shared_schema');
+  await there.unsafe(`
+    create table catalog.margins (id bigint generated always as identity, sku text);
+    create view catalog.of_margins as select * from catalog.margins;
+    create function catalog.margin() returns int language sql as 'select 1';
+    create table catalog_internal.of_admin (id bigint generated always as identity);
+    insert into catalog.margins (id, sku) overriding system value values (70, 'A')`);
+  // One of a program that has the mirror's own role.
+  await sql.unsafe(
+    'create table catalog.orders (id bigserial, sku text); insert into catalog.orders (id) values (70)',
+  );
+  await repairSequences(sql);
+  await repairSequencesAtStart(sql);
+  const [next] = await there`
+    select nextval('catalog.margins_id_seq')::int as margins, nextval('catalog.orders_id_seq')::int as orders`;
+  expect(next).toEqual({ margins: 1, orders: 1 });
+  expect(await migrateDatabase(url)).toEqual({ rolesMissing: [], notGranted: null });
+  expect(await readRights(sql)).toMatchObject({ whole: true });
+  await withoutRoles(sql);
+  await sql.end({ timeout: 2 });
+});
+
+test('where what the roles lack cannot be granted, a start goes on and says so', async () => {
+  const { url, sql } = await ownDatabase('no_grants', true);
+  await migrateDatabase(url);
+  await sql`revoke insert on catalog.watchlist from catalog_watcher`;
+  const there = await asAdmin('no_grants');
+  await there.unsafe(`
+    create function refuse() returns event_trigger language plpgsql as $$ begin raise 'nothing is granted here'; end $$;
+    create event trigger no_grants on ddl_command_start when tag in ('GRANT') execute function refuse()`);
+  expect(await migrateDatabase(url)).toMatchObject({
+    notGranted: { message: expect.stringContaining('nothing is granted here') as string },
+  });
+  const migrated = await runProgram(['migrate'], {
+    DATABASE_URL: url,
+    PARTNER_BASE_URL: 'http://127.0.0.1:9',
+    PARTNER_API_KEY: 'key',
+    PARTNER_SECRET: 'secret',
+  });
+  expect(migrated).toMatchObject({ code: 0, stdout: expect.stringContaining('nothing is granted here') });
+  await there`drop event trigger no_grants`;
   await withoutRoles(sql);
   await sql.end({ timeout: 2 });
 });
@@ -111,7 +167,7 @@ test('where the mirror may not create roles, migrate and doctor say what to run,
   expect(doctor.stdout).toMatch(new RegExp(`WARN +roles[^]*${create}; then run \`catalog-mirror migrate\``));
   // The right to create schemas is needed for the first migration only.
   await admin.unsafe('alter database may_not_create owner to postgres');
-  expect(await migrateDatabase(url)).toEqual({ rolesMissing: ['catalog_reader', 'catalog_watcher'] });
+  expect(await migrateDatabase(url)).toMatchObject({ rolesMissing: ['catalog_reader', 'catalog_watcher'] });
   await admin.unsafe('alter database may_not_create owner to may_not_create');
   await admin.unsafe(create);
   const granting = await runProgram(['migrate'], env);

@@ -154,6 +154,7 @@ export const FOLLOWERS: readonly Mutant[] = [
       'if (known.place !== null) await goneOn(client, held, known.place, taken);',
       '',
     ],
+    ['followers: a restored database is not known as one', '  await noteLineage(client);\n', ''],
     ['followers: what is to be tried again ends them', '    isConflict(error) ||\n', ''],
     ['followers: who is not known any more begins anew', 'known.place === null ? from : null', 'from'],
   ),

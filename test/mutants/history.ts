@@ -99,4 +99,43 @@ export const HISTORY: readonly Mutant[] = [
     ],
     ['programs: an idle session that was ended ends following', "'57P05',", ''],
   ),
+  ...faultsOf(
+    'drizzle/0074_begun_anew_after_a_restore.sql',
+    ['test/store/lineage.pg.test.ts'],
+    [
+      'lineage: one begins before the end of a gap that nothing has come behind',
+      'RETURN greatest(newest, resumed);',
+      'RETURN newest;',
+    ],
+    [
+      'lineage: the end of a gap is refused',
+      '(SELECT max(resumed_at) FROM catalog_internal.position_gaps))\n  INTO drawn',
+      'NULL)\n  INTO drawn',
+    ],
+  ),
+  ...faultsOf(
+    'drizzle/0074_begun_anew_after_a_restore.sql',
+    ['test/store/changes-behind.pg.test.ts'],
+    [
+      'changes: all batches behind a reader are read with each of its readings',
+      'WHERE b.last_id >= least(until, bound);',
+      'WHERE false;',
+    ],
+  ),
+  ...faultsOf(
+    'drizzle/0074_begun_anew_after_a_restore.sql',
+    ['test/migrations/roles.pg.test.ts'],
+    ["roles: another's table stops a start", "      AND pg_has_role(relowner, 'USAGE')\n", ''],
+    ["roles: another's function stops a start", " AND pg_has_role(proowner, 'USAGE')\n", '\n'],
+    [
+      "sequences: a seller's own are set, too",
+      "OR oid IN ('catalog.price_history'::regclass, 'catalog.product_history'::regclass))",
+      "OR relnamespace = 'catalog'::regnamespace)",
+    ],
+  ),
+  ...faultsOf(
+    'src/store/setup/migrations.ts',
+    ['test/migrations/roles.pg.test.ts'],
+    ['roles: a grant that is refused stops a start', '    notGranted = error;', '    throw error;'],
+  ),
 ];

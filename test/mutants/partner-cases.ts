@@ -297,6 +297,13 @@ export const PARTNER_CASES: readonly Mutant[] = [
     tests: ['test/store/schema.pg.test.ts'],
   },
   {
+    breaks: 'D7: it does where the delta was put off since',
+    file: 'src/store/catalog/sync-state.ts',
+    from: "'snapshot-stale', ...WAITS]",
+    to: "'snapshot-stale']",
+    tests: ['test/store/schema.pg.test.ts'],
+  },
+  {
     breaks: 'D8: a 413 of a gateway breaks the chain',
     file: 'src/sync/delta.ts',
     from: "return error.status === 400 ? 'fetch-manifest' : 'retry';",

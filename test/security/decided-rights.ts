@@ -9,7 +9,7 @@ const OWN = [
   'watch_changed present_lineage follow_lineage mend_sequences forget_with_skus missing_rights grant_rights clock_is_steady set_back_clock',
   'hints_are_free lock_hint_sources hints_came refreshes_are_free refreshes_came nothing_leaves',
   'warn_of_promises weigh_promises scope_changed notify_changes history_known_from forget_days_ahead followers_now',
-  'resume_calls history_is_emptied history_was_taken',
+  'resume_calls history_is_emptied history_was_taken lineage_holds',
 ].flatMap((names) => names.split(' '));
 
 /** Everything in the schema catalog. What is in the daemon's own schemas is nobody's, but for the functions below. */

@@ -155,10 +155,9 @@ async function holds(steps: readonly Step[], most: number): Promise<void> {
   await copied.readAll(most);
   await expectCopied(sql, copied.copy);
   const faults = [beginning, copied].flatMap((reader) => [...reader.faults, ...reader.copy.faults]);
-  expect({ faults, ends: [beginning.position, copied.position] }).toEqual({
-    faults: [],
-    ends: [await positionNow(sql), await positionNow(sql)],
-  });
+  // Not by the newest position: after a restart that may be one that nothing has come behind.
+  const left = [beginning, copied].map(async ({ position }) => await changesAfter(sql, position, 1));
+  expect({ faults, left: await Promise.all(left) }).toEqual({ faults: [], left: [[], []] });
 }
 
 test('who reads nothing but the feed has the mirror, from the beginning on and from a copy in pieces', async () => {

@@ -31,8 +31,8 @@ const TABLES = [
 ];
 
 /**
- * Histories, the sellers' own list and what is copied of it, SKUs of which a rule has changed, and lines that could
- * not be read.
+ * Histories, the sellers' own list and what is copied of it, SKUs of which a rule has changed, lines that could not be
+ * read, and an hour's implausible moves, which show a fault of the partner whoever has them.
  */
 const KEPT = [
   'catalog.daily_prices',
@@ -41,6 +41,7 @@ const KEPT = [
   'catalog.watchlist',
   'catalog_internal.watched',
   'catalog_internal.scope_pending',
+  'catalog_internal.odd_moves',
   'catalog_internal.quarantine',
 ];
 

@@ -1,6 +1,6 @@
 import { onTestFinished, expect, test } from 'vitest';
 import { connect, type Sql, transaction } from '../../src/store/connection/db.ts';
-import { type PriceMove, writeChanges } from '../../src/store/history/changes.ts';
+import { type PriceMove, repairSequencesAtStart, writeChanges } from '../../src/store/history/changes.ts';
 import { createDatabase, type TestDatabase } from '../support/db.ts';
 
 /** A mirror, and the position of a reader that has read everything of it. */
@@ -106,6 +106,27 @@ test('the gap is there also where the first who wrote after the restore was roll
   await change(copy, 'x', 'y', 'z');
   expect(await after(copy, beyond)).toBe('CM001');
   expect(await after(copy, known)).toEqual(['x', 'y', 'z']);
+});
+
+test('where nothing was written yet but which database this is, one begins behind all that may be lost', async () => {
+  const source = await newMirror();
+  await change(source, 'a', 'b');
+  const copy = await restored(source);
+  const goesOn = await reopened(source);
+  await change(goesOn, 'c', 'd', 'e');
+  const beyond = await positionOf(goesOn);
+  const places: string[] = [];
+  for (const _ of [1, 2]) {
+    await repairSequencesAtStart(copy.sql);
+    places.push(await positionOf(copy));
+    await copy.sql`update catalog_internal.lineage set started = started || '.'`;
+  }
+  expect(BigInt(places[0]!)).toBeGreaterThan(BigInt(beyond));
+  expect(BigInt(places[1]!)).toBeGreaterThan(BigInt(places[0]!));
+  for (const place of places) expect(await after(copy, place)).toEqual([]);
+  await change(copy, 'x', 'y');
+  for (const place of places) expect(await after(copy, place)).toEqual(['x', 'y']);
+  expect(await after(copy, beyond)).toBe('CM001');
 });
 
 test('a position of another mirror is refused, whichever of the two is older and has more changes', async () => {

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { PACE_WAITS, type PutOff } from '../../src/pace/pacer.ts';
 import { paceLimits } from '../../src/pace/policy.ts';
 import { noteBrokenChain, noteCatalogFault } from '../../src/store/catalog/chain.ts';
 import { applyDelta } from '../../src/store/catalog/delta.ts';
@@ -156,6 +157,11 @@ describe('catalog_state', () => {
       noteCatalogCheck(sql, { snapshotId: 's1', generatedAt: new Date(), livePricedSkuCount: 1 });
     await check();
     expect(await state()).toBe('stale');
+    for (const putOff of [...PACE_WAITS, 'stopping' satisfies PutOff]) {
+      await sql`update catalog_internal.tasks set outcome = ${putOff} where task = 'delta'`;
+      await check();
+      expect([putOff, await state()]).toEqual([putOff, 'stale']);
+    }
     await sql`update catalog_internal.tasks set failures = 2, outcome = 'network' where task = 'delta'`;
     await check();
     expect(await state()).toBe('ok');

@@ -10,6 +10,7 @@ DECLARE
   start bigint;
   until bigint;
   bound bigint;
+  ending bigint;
   here bigint;
   found integer;
   left_over integer := most;
@@ -36,6 +37,9 @@ BEGIN
     FROM (SELECT 0::bigint AS first_id, 0::bigint AS shift UNION ALL SELECT s.first_id, s.shift FROM catalog_internal.position_shifts s) s ORDER BY s.first_id
   LOOP
     CONTINUE WHEN bound <= start;
+    -- Batches do not overlap: the last that is read is the first to end there or later. By this its end has two bounds, and
+    -- an index finds them; by the end of one and the beginning of another all before or all behind would be read.
+    SELECT min(b.last_id) INTO ending FROM catalog_internal.change_batches b WHERE b.last_id >= least(until, bound);
     RETURN QUERY
       SELECT a.id + here, a.kind, a.sku, a.size, a.old_price, a.new_price, a.field, a.old_value, a.new_value, a.meaning_changed, a.observed_at FROM (
         SELECT h.id, 'price', h.sku, h.size, h.old_price, h.new_price, NULL::text, NULL::text, NULL::text, h.size_type_changed, h.observed_at
@@ -49,12 +53,12 @@ BEGIN
         FROM catalog_internal.change_batches b
         CROSS JOIN LATERAL unnest(b.skus) WITH ORDINALITY AS s(sku, n)
         CROSS JOIN LATERAL unnest(b.fields, b.old_values, b.new_values) WITH ORDINALITY AS f(field, old_value, new_value, n)
-        WHERE b.kind = 'sku' AND b.last_id > start AND b.id <= least(until, bound)
+        WHERE b.kind = 'sku' AND b.last_id > start AND b.last_id <= coalesce(ending, 9223372036854775807) AND b.id <= least(until, bound)
         UNION ALL
         SELECT b.id + e.n - 1, b.kind, e.sku, e.size, NULL, e.price, e.field, NULL, e.new_value, false, b.observed_at
         FROM catalog_internal.change_batches b
         CROSS JOIN LATERAL unnest(b.skus, b.sizes, b.prices, b.fields, b.new_values) WITH ORDINALITY AS e(sku, size, price, field, new_value, n)
-        WHERE b.kind <> 'sku' AND b.last_id > start AND b.id <= least(until, bound)
+        WHERE b.kind <> 'sku' AND b.last_id > start AND b.last_id <= coalesce(ending, 9223372036854775807) AND b.id <= least(until, bound)
       ) a(id, kind, sku, size, old_price, new_price, field, old_value, new_value, meaning_changed, observed_at)
       WHERE a.id > start ORDER BY a.id LIMIT left_over;
     GET DIAGNOSTICS found = ROW_COUNT;
@@ -63,7 +67,9 @@ BEGIN
     start := bound;
   END LOOP;
   oldest := catalog_internal.position_of(catalog_internal.dropped_to(first));
-  SELECT catalog_internal.position_of(last_value) INTO drawn FROM catalog_internal.change_positions;
+  -- The end of a gap is given out before a position behind it is drawn (changes_position).
+  SELECT greatest(catalog_internal.position_of(last_value), (SELECT max(resumed_at) FROM catalog_internal.position_gaps))
+  INTO drawn FROM catalog_internal.change_positions;
   SELECT resumed_at INTO resumed FROM catalog_internal.position_gaps WHERE forked_at < after AND after < resumed_at;
   IF after < oldest THEN
     RAISE EXCEPTION 'the changes after position % are no longer kept: the oldest position to go on from is %', after, oldest

@@ -1,27 +1,30 @@
 -- The position from which a reader gets everything that is committed from now on. The newest row that this snapshot
 -- sees, not the newest position drawn: what is being committed right now comes after it. Where the history holds less
 -- than what was dropped, what was dropped is the position: not in a transaction whose snapshot is from before that,
--- which does not see what came last.
+-- which does not see what came last. And never before the end of a gap (follow_lineage), also while nothing has come
+-- after it: the database before may have given out any position below that.
 CREATE OR REPLACE FUNCTION catalog.changes_position() RETURNS bigint
 LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   newest bigint;
   oldest bigint;
+  resumed bigint;
 BEGIN
   newest := catalog_internal.position_of(greatest(
     (SELECT id FROM catalog.price_history ORDER BY id DESC LIMIT 1),
     (SELECT id FROM catalog.product_history ORDER BY id DESC LIMIT 1),
     (SELECT last_id FROM catalog_internal.change_batches ORDER BY last_id DESC LIMIT 1)));
+  SELECT coalesce(max(resumed_at), 0) INTO resumed FROM catalog_internal.position_gaps;
   -- From the reading on nothing more can be emptied or dropped.
   oldest := catalog.changes_oldest();
   IF newest >= oldest THEN
-    RETURN newest;
+    RETURN greatest(newest, resumed);
   END IF;
   IF catalog_internal.history_was_taken() THEN
     RAISE EXCEPTION 'the history of changes was emptied after this transaction began, which does not see what came before that'
       USING ERRCODE = 'CM001', HINT = 'Begin a new transaction.';
   END IF;
-  RETURN oldest;
+  RETURN greatest(oldest, resumed);
 END
 $$;
 

@@ -14,12 +14,11 @@ DECLARE
   drawn bigint;
   shifted bigint;
 BEGIN
-  SELECT * INTO known FROM catalog_internal.lineage;
-  SELECT * INTO present FROM catalog_internal.present_lineage();
-  IF present.database = known.database AND present.started = known.started AND coalesce(present.system, known.system) IS NOT DISTINCT FROM known.system
-    AND coalesce(present.timeline, known.timeline) IS NOT DISTINCT FROM known.timeline THEN
+  IF catalog_internal.lineage_holds() THEN
     RETURN;
   END IF;
+  SELECT * INTO known FROM catalog_internal.lineage;
+  SELECT * INTO present FROM catalog_internal.present_lineage();
   INSERT INTO catalog_internal.lineage AS l (system, database, timeline, started) VALUES (present.system, present.database, present.timeline, present.started)
   ON CONFLICT (id) DO UPDATE SET system = coalesce(excluded.system, l.system), database = excluded.database,
     timeline = coalesce(excluded.timeline, l.timeline), started = excluded.started;

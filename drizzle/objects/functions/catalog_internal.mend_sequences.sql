@@ -1,6 +1,7 @@
 -- Sets every sequence that numbers rows to what the rows have: logical replication and a copy of tables leave
 -- sequences behind. Each that a column draws from is found in the catalog; numbers of claims are drawn by the
--- daemon. Positions that were dropped reach up to the oldest chunk. The claims of answers are read only where
+-- daemon. Of tables in the schema catalog only the two of the mirror that have such a column, as others are of sellers; elsewhere
+-- those that this role may read and set. Positions that were dropped reach up to the oldest chunk. The claims of answers are read only where
 -- the sequence is known to be behind, as that reads the whole ledger. Under the lock of the changes where one
 -- is behind, so that a look costs nobody anything; one that is not behind is left alone, as others draw from
 -- it.
@@ -12,20 +13,26 @@ DECLARE
   upcoming bigint;
 BEGIN
   FOR drawn IN
+    WITH tables AS (
+      SELECT oid FROM pg_class WHERE NOT relispartition AND has_table_privilege(oid, 'SELECT') AND (
+        relnamespace::regnamespace::text IN ('catalog_internal', 'catalog_queue')
+        OR oid IN ('catalog.price_history'::regclass, 'catalog.product_history'::regclass))
+    ), sequences AS (
+      SELECT oid FROM pg_class
+      WHERE relnamespace::regnamespace::text IN ('catalog', 'catalog_internal', 'catalog_queue') AND CASE relkind WHEN 'S' THEN has_sequence_privilege(oid, 'UPDATE') END
+    )
     SELECT s.oid::regclass AS sequence, format('SELECT max(%I) FROM %s', a.attname, t.oid::regclass) AS query
-    FROM pg_class s
+    FROM sequences s
     JOIN pg_depend d ON d.refclassid = 'pg_class'::regclass AND d.refobjid = s.oid AND d.classid = 'pg_attrdef'::regclass
     JOIN pg_attrdef f ON f.oid = d.objid
-    JOIN pg_class t ON t.oid = f.adrelid AND NOT t.relispartition
+    JOIN tables t ON t.oid = f.adrelid
     JOIN pg_attribute a ON a.attrelid = t.oid AND a.attnum = f.adnum
-    WHERE s.relkind = 'S' AND s.relnamespace::regnamespace::text IN ('catalog', 'catalog_internal', 'catalog_queue')
     UNION
     SELECT s.oid::regclass, format('SELECT max(%I) FROM %s', a.attname, t.oid::regclass)
-    FROM pg_class s
+    FROM sequences s
     JOIN pg_depend d ON d.classid = 'pg_class'::regclass AND d.objid = s.oid AND d.refclassid = 'pg_class'::regclass AND d.deptype IN ('a', 'i')
-    JOIN pg_class t ON t.oid = d.refobjid
+    JOIN tables t ON t.oid = d.refobjid
     JOIN pg_attribute a ON a.attrelid = t.oid AND a.attnum = d.refobjsubid
-    WHERE s.relkind = 'S' AND s.relnamespace::regnamespace::text IN ('catalog', 'catalog_internal', 'catalog_queue')
     UNION VALUES
       ('catalog_internal.change_positions'::regclass, 'SELECT max(last_id) FROM catalog_internal.change_batches'),
       ('catalog_internal.claim_numbers', 'SELECT greatest(

@@ -1,16 +1,18 @@
 -- Statements that give catalog_reader and catalog_watcher what they are to have and lack: what a dump gave to
 -- roles that were not there when it was loaded is gone, and with it that nobody else may call the functions:
 -- both are one command. Of a role that is not there nothing is said. And what views call as their reader everybody
--- is to have, whatever is by default given to nobody in this cluster.
+-- is to have, whatever is by default given to nobody in this cluster. Of what others own in the schema nothing is said:
+-- only they may give it.
 CREATE OR REPLACE FUNCTION catalog_internal.missing_rights() RETURNS SETOF text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
   WITH roles AS (
     SELECT rolname::text AS role FROM pg_roles WHERE rolname IN ('catalog_reader', 'catalog_watcher')
   ), relations AS (
     SELECT oid, relname FROM pg_class WHERE relnamespace = 'catalog'::regnamespace AND relkind IN ('r', 'p', 'v', 'm')
+      AND pg_has_role(relowner, 'USAGE')
   ), functions AS (
     SELECT oid, coalesce(proacl, acldefault('f', proowner)) AS acl, CASE WHEN proname IN ('take_request', 'hint') OR proname LIKE 'refresh%' THEN 'catalog_watcher' ELSE 'catalog_reader' END AS role
-    FROM pg_proc WHERE pronamespace = 'catalog'::regnamespace
+    FROM pg_proc WHERE pronamespace = 'catalog'::regnamespace AND pg_has_role(proowner, 'USAGE')
   )
   SELECT format('GRANT USAGE ON SCHEMA catalog TO %I', role) FROM roles WHERE NOT has_schema_privilege(role, 'catalog', 'USAGE')
   UNION ALL

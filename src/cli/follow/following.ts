@@ -5,13 +5,14 @@ import { connectAlone, type LoneClient } from '../../store/connection/db.ts';
 import { isLockNotAvailable } from '../../store/connection/locks.ts';
 import { DEATH_NOTICED_WITHIN_MS } from '../../store/connection/own-session.ts';
 import { isConflict, isConnectionLost, storeFailure } from '../../store/connection/sql-errors.ts';
-import { checkNotSetBack, newestOf, noteLineage } from '../../store/history/feed.ts';
+import { checkNotSetBack, newestOf } from '../../store/history/feed.ts';
 import { NameHeld } from '../../store/history/follower-name.ts';
 import {
   beginningOf,
   type Delivery,
   drawHolder,
   FollowerError,
+  noteLineage,
   type Place,
   takeName,
 } from '../../store/history/followers.ts';
@@ -111,7 +112,6 @@ async function followOnce(life: Lifetime, known: Known, session: Session, begun:
  * the same.
  */
 async function goneOn(client: LoneClient, held: NameHeld, delivered: Place, kept: Place): Promise<void> {
-  if (kept.position < newestOf(delivered)) await noteLineage(client);
   await checkNotSetBack(client, delivered, kept).catch(async (error: unknown) => {
     const newest = newestOf(delivered);
     if (error instanceof FollowerError)
@@ -124,6 +124,7 @@ async function goneOn(client: LoneClient, held: NameHeld, delivered: Place, kept
 async function placed(life: Lifetime, known: Known, client: LoneClient): Promise<NameHeld | null> {
   const { wanted, clock, stopped } = life;
   const { name, from } = wanted;
+  await noteLineage(client);
   if (name === null) {
     if (known.place !== null) await checkNotSetBack(client, known.place, known.place);
     known.place ??= {

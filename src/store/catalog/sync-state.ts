@@ -129,6 +129,14 @@ export async function noteSnapshotSeen(sql: Sql, snapshot: NamedSnapshot): Promi
   return noted[0] as SnapshotSeen;
 }
 
+/** Why a request was put off, as outcomes of tasks have it. */
+const WAITS = ['spacing', 'window', 'silence', 'probe', 'paused', 'stopping'];
+/**
+ * Outcomes of the delta's task by which the delta route has had the last word on a fault of the catalog: it tells of
+ * one, or the next request was put off, and so has told nothing.
+ */
+const OF_THE_DELTA = ['no-snapshot', 'snapshot-stale', ...WAITS];
+
 /**
  * Writes down what the manifest route said of the newest snapshot (partner rules 2.7), without any download. It ends
  * a fault of the catalog, but none that the delta route had the last word on: only a delta ends that. A later time of
@@ -153,7 +161,7 @@ export async function noteCatalogCheck(
       catalog_checked_at = now(),
       catalog_fault = case when exists (
         select from catalog_internal.tasks
-        where task = 'delta' and failures > 0 and outcome in ('no-snapshot', 'snapshot-stale')
+        where task = 'delta' and failures > 0 and outcome = any(${OF_THE_DELTA}::text[])
       ) then catalog_fault end
     where ${isOwnMirror(sql, sql)}`;
   if (noted.count === 0) await checkMirror(sql);

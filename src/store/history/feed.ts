@@ -208,15 +208,6 @@ export const newestOf = ({ position, shownTo = position }: Place): bigint =>
   shownTo > position ? shownTo : position;
 
 /**
- * Has a database that was restored, or a standby that was promoted, note that it is another one, as who writes there
- * first does: until then its sequence may be ahead of what it has, as far as the other one has logged it in advance,
- * and positions in between pass for its own. Does nothing in the database of before. Takes writes, and the right to.
- */
-export async function noteLineage(client: LoneClient): Promise<void> {
-  await client.query('select catalog_internal.lock_changes()');
-}
-
-/**
  * Checks that a place which is kept is still one to go on from, by what was delivered from it: a database that was
  * restored, or a standby that was behind, has the place of before, and the changes that are lost are told by none
  * that follow. One who was set back otherwise hears them again.

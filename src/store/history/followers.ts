@@ -1,6 +1,6 @@
 import type { LoneClient } from '../connection/db.ts';
 import { readOwnSession } from '../connection/own-session.ts';
-import { POSITION_LOST, sqlState } from '../connection/sql-errors.ts';
+import { isPrivilegeLacking, POSITION_LOST, sqlState } from '../connection/sql-errors.ts';
 
 /*
  * Positions of `catalog-mirror follow`, by name. A name is held by the session that its row has, as long as that is
@@ -73,6 +73,23 @@ const placeOf = (row: Row): Place => ({
   failures: row.failures,
   refusals: row.refusals,
 });
+
+/**
+ * Notes which database this is, where it is another than the one that was last written to, as after a restore: before
+ * a position is judged or given out. Else one from before the restore may pass for one of here, until something is
+ * written, and a copy would have a position that is older than what the receiver has of changes that are lost. A
+ * reader's role may not; the daemon does when it starts.
+ */
+export async function noteLineage(client: LoneClient): Promise<void> {
+  await client
+    .query(
+      `select catalog_internal.lock_changes()
+       where current_setting('transaction_read_only') = 'off' and not catalog_internal.lineage_holds()`,
+    )
+    .catch((error: unknown) => {
+      if (!isPrivilegeLacking(sqlState(error))) throw error;
+    });
+}
 
 /**
  * The position that a beginning means now.

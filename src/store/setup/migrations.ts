@@ -12,7 +12,13 @@ import {
 } from '../connection/db.ts';
 import { refusePooling } from '../connection/pooler.ts';
 import { remedyOf } from '../connection/remedies.ts';
-import { isMadeMeanwhile, isPrivilegeLacking, sqlState } from '../connection/sql-errors.ts';
+import {
+  isAnswer,
+  isMadeMeanwhile,
+  isPrivilegeLacking,
+  sqlState,
+  storeFailure,
+} from '../connection/sql-errors.ts';
 import { refuseEncoding } from './encoding.ts';
 import {
   type Found,
@@ -41,6 +47,8 @@ export interface MigrateOptions {
 export interface Migrated {
   /** Roles for sellers that are not there, because this role may not create them. */
   readonly rolesMissing: readonly string[];
+  /** Why Postgres refused to give these roles what they lack, or null. The mirror itself needs none of it. */
+  readonly notGranted: Error | null;
 }
 
 interface Entry {
@@ -65,7 +73,7 @@ export class MigrationError extends Error {
 /**
  * Applies pending migrations in one transaction, one session at a time, so that replicas starting together apply them
  * once. Where none is pending it waits for nobody. Then makes roles and grants whole: where a dump was loaded into a
- * new cluster, they are missing.
+ * new cluster, they are missing. What Postgres refuses of that stops nobody.
  *
  * @throws PoolerError where sessions are not kept
  * @throws OccupiedError before anything is made, where schemas or roles with the mirror's names are somebody else's
@@ -78,6 +86,7 @@ export async function migrateDatabase(url: DatabaseUrl, options: MigrateOptions 
   const one = { max: 1, name: 'catalog-mirror migrate', answerWithinMs: SCAN_WITHIN_MS };
   const sql = connect(url, one);
   const lockSession = connect(url, one);
+  let isMigrated = false;
   try {
     await Promise.all([withoutTransactionTimeout(sql), withoutTransactionTimeout(lockSession)]);
     await refusePooling(
@@ -90,14 +99,12 @@ export async function migrateDatabase(url: DatabaseUrl, options: MigrateOptions 
     const pending = await refuseNewer(sql, folder);
     await refuse?.(sql);
     if (pending > 0) await alone(sql, lockSession, () => migrate(sql, found, folder, lockTimeoutMs));
-    const rights = await readRights(sql);
-    if (rights.known && !rights.whole)
-      await locked(lockSession, () => sql`select catalog_internal.grant_rights()`.execute());
-    return { rolesMissing: rights.whole ? [] : (await readRights(sql)).rolesMissing };
+    isMigrated = true;
+    return await makeRightsWhole(sql, lockSession);
   } catch (error) {
     throw error instanceof MigrationError || error instanceof Misconfigured || error instanceof ConfigError
       ? error
-      : await migrationFailed(error, folder);
+      : await migrationFailed(error, folder, isMigrated);
   } finally {
     await Promise.all([sql.end({ timeout: 5 }), lockSession.end({ timeout: 5 })]);
   }
@@ -178,10 +185,23 @@ async function locked(lockSession: Sql, work: () => Promise<unknown>): Promise<v
   });
 }
 
+async function makeRightsWhole(sql: Sql, lockSession: Sql): Promise<Migrated> {
+  const { known, whole, rolesMissing } = await readRights(sql);
+  if (!known || whole) return { rolesMissing, notGranted: null };
+  let notGranted: Error | null = null;
+  try {
+    await locked(lockSession, () => sql`select catalog_internal.grant_rights()`.execute());
+  } catch (error) {
+    if (!(error instanceof Error && isAnswer(error)) || storeFailure(error) !== null) throw error;
+    notGranted = error;
+  }
+  return { rolesMissing: (await readRights(sql)).rolesMissing, notGranted };
+}
+
 /** The roles for sellers: whether they and all their rights are there. Not known to a version before. */
 export async function readRights(
   sql: Sql,
-): Promise<Migrated & { readonly known: boolean; readonly whole: boolean }> {
+): Promise<Pick<Migrated, 'rolesMissing'> & { readonly known: boolean; readonly whole: boolean }> {
   const [{ known, rolesMissing }] = await sql<[{ known: boolean; rolesMissing: string[] }]>`
     select to_regproc('catalog_internal.missing_rights') is not null as known,
       array(select r from unnest(array['catalog_reader', 'catalog_watcher']) r where to_regrole(r) is null) as "rolesMissing"`;
@@ -279,14 +299,16 @@ function hintOf(error: unknown): string {
 }
 
 /** An error of the migrating transaction, saying which migration it came from. */
-async function migrationFailed(error: unknown, folder: string): Promise<MigrationError> {
+async function migrationFailed(error: unknown, folder: string, isMigrated: boolean): Promise<MigrationError> {
   const query = error instanceof Error && 'query' in error ? String(error.query) : null;
   const tag = query === null ? null : await tagOf(query, folder);
   // The library's own message is the whole statement; what Postgres said is its cause.
   const cause = query !== null && error instanceof Error && error.cause !== undefined ? error.cause : error;
   return new MigrationError(
     'migration-failed',
-    `migrating the database failed${tag === null ? '' : ` in ${tag}`}; it is as it was before`,
+    isMigrated
+      ? 'completing the privileges of catalog_reader and catalog_watcher failed; all migrations are applied'
+      : `migrating the database failed${tag === null ? '' : ` in ${tag}`}; it is as it was before`,
     hintOf(error),
     cause,
   );
