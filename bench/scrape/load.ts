@@ -38,3 +38,21 @@ export async function loadMirror(sql: Sql, skus: number): Promise<void> {
     'vacuum analyze catalog.skus, catalog.products, catalog_internal.due, catalog_internal.live_rates',
   );
 }
+
+/**
+ * One in ten of the priced SKUs has moved as no market does: it is doubted, waits, and has a price, without which
+ * nobody is told of it.
+ */
+export async function doubtSome(sql: Sql): Promise<void> {
+  await sql`
+    insert into catalog.prices (sku, size, price, changed_at)
+    select sku, '42', 41000, now() from catalog.skus where state = 'priced' and substr(sku, 5)::int % 10 = 9`;
+  await sql`
+    update catalog_internal.due d set lane = catalog_internal.lane_of('doubted'), reason = 'doubted', due_at = now(),
+      held_until = now() + interval '1 hour', doubt = 'implausible', oddity = 'jump', believed = '{"42": 4100}',
+      doubted_at = now() - make_interval(secs => substr(d.sku, 5)::int % 300)
+    from catalog.prices p where p.sku = d.sku`;
+  await sql`
+    update catalog_internal.mass_move set since = now(), kind = 'implausible', answers = 5000, implausible = 500`;
+  await sql.unsafe('vacuum analyze catalog.prices, catalog_internal.due');
+}

@@ -1,6 +1,7 @@
 import type { Config } from '../config/config.ts';
 import { isOutOfTime, within } from '../lib/clock.ts';
 import { formatAge } from '../lib/duration.ts';
+import { sharedInFlight } from '../lib/in-flight.ts';
 import type { CircuitBreaker } from '../pace/circuit-breaker.ts';
 import { type PaceLimits, paceLimits } from '../pace/policy.ts';
 import { paceReader } from '../pace/view.ts';
@@ -72,6 +73,8 @@ export interface HealthReader {
 
 /** A connection that drops all packets would block a statement forever; an HTTP answer has five seconds. */
 const ANSWER_WITHIN_MS = 3000;
+/** When nobody waits for a statement any longer, and what it makes of that is heard by nobody. */
+const END_AFTER_MS = ANSWER_WITHIN_MS + 500;
 /** All of a reading: less than an answer may take, whose text has yet to be made. Scrapes wait for ten seconds. */
 const READ_WITHIN_MS = 4500;
 /** What is left of that for the statistics, at least. */
@@ -97,7 +100,8 @@ export function createHealth(
   const { liveBudget, maxSkus: bulkMaxSkus } = parts.config.bulk;
   const limits = paceLimits(parts.config);
   const settings: StatusSettings = { limits, bulkMaxSkus, liveBudget };
-  const factsOf = factsReader(sql, limits, countLines(log, clock));
+  const facts = factsReader(sql, limits, countLines(log, clock));
+  const factsOf = sharedInFlight(facts, ANSWER_WITHIN_MS, () => clock.monotonic());
   const statusOf = statusReader(sql, settings, statusLines(log, clock));
   const startedAt = clock.monotonic();
   const askedAside = createAsideReader(sql);
@@ -181,7 +185,7 @@ function factsReader(sql: Sql, limits: PaceLimits, lines: CountLines): () => Pro
   const fresh = createCountsReader(sql, () => performance.now(), lines);
   const counts = () =>
     within(fresh(), COUNT_WITHIN_MS).catch(async () => (await storedCounts(sql))?.counts ?? null);
-  return () => readFacts(sql, { windowMs: limits.windowMs, paceOf, counts });
+  return () => readFacts(sql, { windowMs: limits.windowMs, paceOf, counts, endAfterMs: END_AFTER_MS });
 }
 
 /** Of what is left of an answer's time. */

@@ -2,14 +2,14 @@ import { plural } from '../lib/format.ts';
 import { readPace } from '../pace/ledger.ts';
 import type { PaceReader, PaceStatus } from '../pace/view.ts';
 import { readUnsteadyColumns } from '../store/answer/members.ts';
-import { type Doubts, readDoubts } from '../store/answer/seller-doubts.ts';
+import { type Doubts, readDoubts, withCounted } from '../store/answer/seller-doubts.ts';
 import { readSyncState, readTargets, type SyncState, type Targets } from '../store/catalog/sync-state.ts';
 import { type DatabaseClock, readClock } from '../store/clock.ts';
 import { type StatementAtWork, readSlowStatements } from '../store/connection/at-work.ts';
-import type { Sql } from '../store/connection/db.ts';
+import { allSent, type Sql } from '../store/connection/db.ts';
 import { type Idle, readIdle } from '../store/ledger/idle.ts';
 import { readTasks, type TaskState } from '../store/ledger/tasks.ts';
-import { isLiveDeferred, type LivePlan, nothingComputedSince, readLivePlan } from '../store/live/live.ts';
+import { type LivePlan, nothingComputedSince, readLivePlan } from '../store/live/live.ts';
 import { type NotStored, readNotStored } from '../store/quarantine.ts';
 import { readScopeState, type Scope } from '../store/sellers/scope.ts';
 import { readLeftOut } from '../store/sellers/watchlist.ts';
@@ -75,6 +75,8 @@ export interface FactReaders {
   readonly windowMs: number;
   readonly paceOf: PaceReader;
   readonly counts: () => Promise<CatalogCounts | null>;
+  /** After how long Postgres ends statements on tables of the catalog's size: nobody waits for them; absent: never. */
+  readonly endAfterMs?: number;
 }
 
 /** Postgres answers, but tables that have exactly one row from their migration on are empty. */
@@ -108,6 +110,23 @@ async function readShown(sql: Sql): Promise<Pick<Facts, 'latePrices' | 'unsteady
   return { latePrices, unsteadyColumns };
 }
 
+/**
+ * What is read of tables that are as large as the catalog, by their indexes. Should one take long all the same, it is
+ * ended: whoever stops waiting for it stops no statement by that, and asks again.
+ */
+async function readLedger(sql: Sql, endAfterMs: number) {
+  return await sql.begin('read only', async (tx) => {
+    const [, idle, notStored, doubts] = await allSent([
+      // Sent before the others, and not when it is waited for.
+      tx`select set_config('statement_timeout', ${String(Math.ceil(endAfterMs))}, true)`.execute(),
+      readIdle(tx),
+      readNotStored(tx),
+      readDoubts(tx),
+    ]);
+    return { idle, notStored, doubts };
+  });
+}
+
 /** Facts, and the plan of live SKUs that was read with them. */
 export interface ReadFacts {
   readonly facts: Facts;
@@ -118,7 +137,10 @@ export interface ReadFacts {
  * Reads the facts in one round of small statements: no scan of the catalog, unless `counts` makes one. Throws where
  * Postgres does not answer, or has not the tables and their one row.
  */
-export async function readFacts(sql: Sql, { windowMs, paceOf, counts }: FactReaders): Promise<ReadFacts> {
+export async function readFacts(
+  sql: Sql,
+  { windowMs, paceOf, counts, endAfterMs = 0 }: FactReaders,
+): Promise<ReadFacts> {
   const [
     sync,
     tasks,
@@ -126,16 +148,13 @@ export async function readFacts(sql: Sql, { windowMs, paceOf, counts }: FactRead
     plan,
     targets,
     daemons,
-    idle,
+    { idle, notStored, doubts },
     clock,
     lockHolders,
     slowStatements,
     snapshotHolder,
     watchlistLeftOut,
     scope,
-    notStored,
-    doubts,
-    isDeferred,
     shown,
     lacking,
     counted,
@@ -146,16 +165,13 @@ export async function readFacts(sql: Sql, { windowMs, paceOf, counts }: FactRead
     readLivePlan(sql),
     readTargets(sql),
     readDaemons(sql),
-    readIdle(sql),
+    readLedger(sql, endAfterMs),
     readClock(sql),
     readLockHolders(sql),
     readSlowStatements(sql),
     readSnapshotHolder(sql),
     readLeftOut(sql),
     readScopeState(sql),
-    readNotStored(sql),
-    readDoubts(sql),
-    isLiveDeferred(sql),
     readShown(sql),
     readLacking(sql),
     counts(),
@@ -167,7 +183,7 @@ export async function readFacts(sql: Sql, { windowMs, paceOf, counts }: FactRead
     sync,
     tasks,
     pace: paceOf(pace),
-    ...liveOf(plan, isDeferred),
+    ...liveOf(plan, counted?.liveDeferred ?? false),
     ...daemons,
     idle,
     windowSeconds: windowMs / 1000,
@@ -178,7 +194,7 @@ export async function readFacts(sql: Sql, { windowMs, paceOf, counts }: FactRead
     watchlistLeftOut,
     scope,
     notStored,
-    doubts,
+    doubts: withCounted(doubts, counted?.doubted ?? null),
     ...shown,
     lacking,
     failedCalls: tasks.find(({ task }) => task === 'reprice')?.failures ?? 0,

@@ -1,5 +1,4 @@
 import type { PaceStatus } from '../pace/view.ts';
-import type { Doubt } from '../store/answer/doubts.ts';
 import type { DeltaAudit } from '../store/catalog/audit.ts';
 import type { Targets } from '../store/catalog/sync-state.ts';
 import type { FollowerNow } from '../store/history/follower-list.ts';
@@ -34,8 +33,6 @@ export interface MirrorStats extends CatalogCounts {
   /** While the partner answers live SKUs with errors, and others as usual. */
   readonly liveOutage?: { readonly since: Date } | null;
   readonly deltaAudit: DeltaAudit;
-  /** SKUs whose prices wait for a second answer, by doubt. */
-  readonly doubted: Readonly<Record<Doubt, number>>;
   /** Columns of metadata that change with each refresh of many SKUs. */
   readonly unsteadyColumns: readonly string[];
   /** How well p_right has held, by cohort. */

@@ -34,7 +34,7 @@ export interface NotStored {
 }
 
 /** How many SKUs wait at present because Postgres rejects their rows. */
-export async function readNotStored(sql: Sql): Promise<NotStored> {
+export async function readNotStored(sql: Queryable): Promise<NotStored> {
   const [row] = await sql<[NotStored]>`
     select count(distinct q.sku)::int as skus, (array_agg(q.sku order by q.id desc))[1] as last,
       (array_agg(q.sample order by q.id desc))[1] as sample,

@@ -9,11 +9,13 @@ import { repairSequences } from '../store/history/changes.ts';
 import { keepDailyPrices } from '../store/history/daily.ts';
 import {
   type HistoryRest,
+  NOTHING_PRUNED,
   prepareHistory,
   pruneBatches,
   pruneDays,
   pruneHistory,
   pruneMemberHistory,
+  type PrunedMembers,
 } from '../store/history/retention.ts';
 import { bringForward, promoteMetadata, endWaits, type Turns } from '../store/ledger/due.ts';
 import { hasPrices, restoreLedger, restoreLostRows, restorePrices } from '../store/ledger/lost-rows.ts';
@@ -43,6 +45,13 @@ const QUARANTINE_KEPT = 1000;
 /** A manifest lags by hours, and a token is left every few minutes. */
 const LEFT_TOKENS = { keep: 10_000, olderThanMs: 14 * 24 * 3_600_000 };
 const MAINTENANCE_EVERY_MS = 60_000;
+/** How often all SKUs are read to find those that may be forgotten. */
+const FORGETTING_EVERY_MS = 600_000;
+/**
+ * How often turns are looked through again of which none was too far away: a daemon's own are never, but another one
+ * may have longer intervals.
+ */
+const TURNS_EVERY_MS = 3_600_000;
 const SENDS_KEPT_WINDOWS = 10;
 /** The page shows a day, from the start of its first minutes. */
 const SAMPLES_KEPT_MS = 26 * 3_600_000;
@@ -70,6 +79,11 @@ export interface MaintenanceMemory {
   hadPrices: boolean;
   /** By the monotonic clock. */
   readonly historyRest: HistoryRest;
+  /** Until when nothing is forgotten, and turns for metadata are left alone, by the same clock. */
+  forgottenUntilMs: number;
+  turnsUntilMs: number;
+  /** How far members' history was pruned. */
+  prunedMembers: PrunedMembers;
 }
 
 /** Of a daemon that has just started. */
@@ -77,6 +91,9 @@ export const newMemory = (): MaintenanceMemory => ({
   lookedUpTo: '',
   hadPrices: true,
   historyRest: { untilMs: 0 },
+  forgottenUntilMs: 0,
+  turnsUntilMs: 0,
+  prunedMembers: NOTHING_PRUNED,
 });
 
 /** How long rows are kept, in milliseconds. */
@@ -105,7 +122,7 @@ export async function maintain(
   const restored = await steps.count('lost-rows', () => restoreRows(ctx, memory));
   await steps.run('sequences', () => repairSequences(sql));
   const released = await steps.count('release', () => endWaits(sql, AT_ONCE));
-  const broughtForward = await steps.count('intervals', () => keepIntervals(ctx));
+  const broughtForward = await steps.count('intervals', () => keepIntervals(ctx, memory));
   const pruned = await steps.count('sends', () =>
     pruneSends(sql, { olderThanMs: Math.max(windowMs * SENDS_KEPT_WINDOWS, 600_000) }),
   );
@@ -122,7 +139,7 @@ export async function maintain(
     await tellScope(ctx);
   });
   const forgotten = await steps.count('unknown-skus', async () => {
-    const done = await forgetUnknown(sql, AT_ONCE);
+    const done = await forgetSometimes(ctx, memory);
     if (done.rejected !== null) steps.fail('unknown-skus', done.rejected);
     return done.forgotten;
   });
@@ -140,9 +157,7 @@ export async function maintain(
   const historyChunksDropped = mayDrop
     ? await steps.count('history-retention', () => dropHistory(ctx, historyMs, memory))
     : 0;
-  const membersDropped = await steps.count('members', async () =>
-    pruneMemberHistory(sql, { unsteady: await readUnsteadyColumns(sql), limit: AT_ONCE }),
-  );
+  const membersDropped = await steps.count('members', () => pruneMembers(ctx, memory));
   const batchesDropped = await steps.count('changes', () => pruneBatches(sql, { limit: AT_ONCE }));
   const most = Math.max(
     released,
@@ -175,11 +190,34 @@ async function dropHistory(
   return await pruneHistory(sql, { olderThanMs }, { rest, nowMs: clock.monotonic() });
 }
 
+async function pruneMembers({ sql }: SyncContext, memory: MaintenanceMemory): Promise<number> {
+  const limits = { unsteady: await readUnsteadyColumns(sql), limit: AT_ONCE };
+  const { dropped, pruned } = await pruneMemberHistory(sql, limits, memory.prunedMembers);
+  memory.prunedMembers = pruned;
+  return dropped;
+}
+
+/** Forgets SKUs as `forgetUnknown` does, and after all were read rests, unless one was kept that is to be told of. */
+async function forgetSometimes(
+  { sql, clock }: SyncContext,
+  memory: MaintenanceMemory,
+): ReturnType<typeof forgetUnknown> {
+  if (clock.monotonic() < memory.forgottenUntilMs) return { forgotten: 0, rejected: null };
+  const done = await forgetUnknown(sql, AT_ONCE);
+  if (done.forgotten < AT_ONCE && done.rejected === null)
+    memory.forgottenUntilMs = clock.monotonic() + FORGETTING_EVERY_MS;
+  return done;
+}
+
 /**
  * Brings turns of SKUs and tasks forward that were set by longer intervals than those that are configured now. Live
- * SKUs have such turns where they are refreshed in rotation.
+ * SKUs have such turns where they are refreshed in rotation. For their metadata wait SKUs that are not found, longer
+ * than any others: to pass over them each time would take as long as there are many.
  */
-async function keepIntervals({ sql, settings }: SyncContext): Promise<number> {
+async function keepIntervals(
+  { sql, clock, settings }: SyncContext,
+  memory: MaintenanceMemory,
+): Promise<number> {
   const { incident, refreshThreshold } = await readLivePlan(sql);
   const { liveMs, snapshotMs, snapshotReason } = nextRefresh(settings);
   const inRotation = incident === null && refreshThreshold === null;
@@ -188,13 +226,6 @@ async function keepIntervals({ sql, settings }: SyncContext): Promise<number> {
       lane: 'sweep',
       live: false,
       reasons: ['sweep'],
-      intervalSeconds: snapshotMs / 1000,
-      as: snapshotReason,
-    },
-    {
-      lane: 'metadata',
-      live: false,
-      reasons: ['metadata'],
       intervalSeconds: snapshotMs / 1000,
       as: snapshotReason,
     },
@@ -207,7 +238,18 @@ async function keepIntervals({ sql, settings }: SyncContext): Promise<number> {
   const tasks = { delta: deltaMs, manifest: manifestMs, 'catalog-check': catalogCheckMs };
   let moved = (await bringTasksForward(sql, tasks)).length;
   for (const each of turns) moved += await bringForward(sql, each, AT_ONCE);
-  return moved;
+  if (clock.monotonic() < memory.turnsUntilMs) return moved;
+  const intervalSeconds = snapshotMs / 1000;
+  const forMetadata = {
+    lane: 'metadata',
+    live: false,
+    reasons: ['metadata'],
+    intervalSeconds,
+    as: snapshotReason,
+  } as const;
+  const broughtForward = await bringForward(sql, forMetadata, AT_ONCE);
+  if (broughtForward < AT_ONCE) memory.turnsUntilMs = clock.monotonic() + TURNS_EVERY_MS;
+  return moved + broughtForward;
 }
 
 /**

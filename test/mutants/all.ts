@@ -9,6 +9,7 @@ import { CLOCKS } from './clocks.ts';
 import { COLUMNS } from './columns.ts';
 import { COMMANDS } from './commands.ts';
 import { CONNECTIONS } from './connections.ts';
+import { COSTS_OF_MANY } from './costs.ts';
 import { DATABASES } from './databases.ts';
 import { DECISIONS } from './decisions.ts';
 import { ENTRIES } from './entries.ts';
@@ -90,6 +91,7 @@ export const LISTS: Readonly<Record<string, readonly Mutant[]>> = {
   inputs: INPUTS,
   answers: ANSWER_SQL,
   columns: COLUMNS,
+  costs: COSTS_OF_MANY,
   settled: SETTLED,
   'spare-slots': SPARE_SLOTS,
   calibration: CALIBRATION_FAULTS,

@@ -41,20 +41,9 @@ export const DATABASES: readonly Mutant[] = [
     CHUNKS,
     ['test/store/sequences.pg.test.ts'],
     [
-      'sequences: what was dropped is forgotten',
-      'IF newest >= upcoming THEN',
-      "IF newest >= upcoming AND drawn.query NOT LIKE '%pg_inherits%' THEN",
-    ],
-    ['sequences: one that is not behind is set', 'IF newest >= upcoming THEN', 'IF newest > 0 THEN'],
-    [
       'sequences: a writer in another database goes on with those that it finds',
       'PERFORM catalog_internal.mend_sequences();',
       'NULL;',
-    ],
-    [
-      'sequences: a look at those that are not behind waits for writers',
-      'EXECUTE drawn.query INTO newest;',
-      'EXECUTE drawn.query INTO newest; PERFORM catalog_internal.lock_changes();',
     ],
   ),
   ...faultsOf(
@@ -144,20 +133,6 @@ export const DATABASES: readonly Mutant[] = [
       'followers: a first copy is behind by the first change that waits',
       'IF f.after_sku IS NOT NULL AND behind > 0 THEN',
       'IF false THEN',
-    ],
-  ),
-  ...faultsOf(
-    PARAMETERS,
-    ['test/store/sequences.pg.test.ts'],
-    [
-      'sequences: those of claims stay behind',
-      "coalesce(pg_sequence_last_value(''catalog_internal.claim_numbers''), 0)))'",
-      "coalesce(pg_sequence_last_value(''catalog_internal.claim_numbers''), 0))) - 1'",
-    ],
-    [
-      'sequences: claims of answers count for nothing',
-      '(SELECT max(d.asked_claim) FROM catalog_internal.due d',
-      '(SELECT max(d.claim) FROM catalog_internal.due d',
     ],
   ),
   ...faultsOf(

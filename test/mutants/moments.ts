@@ -149,7 +149,7 @@ export const MOMENTS: readonly Mutant[] = [
     ],
   ),
   ...faultsOf(
-    MOMENT,
+    'drizzle/0075_cost_of_many.sql',
     ['test/store/refresh-sessions.pg.test.ts'],
     [
       'warn_of_promises: serializable sellers make each other fail',

@@ -119,15 +119,6 @@ export const OWN_MIRROR: readonly Mutant[] = [
     ],
   ),
   ...faultsOf(
-    'src/cli/follow/following.ts',
-    ['test/follow/restored.pg.test.ts'],
-    [
-      'follow: a promoted standby is believed before it is written to',
-      '  if (kept.position < newestOf(delivered)) await noteLineage(client);\n',
-      '',
-    ],
-  ),
-  ...faultsOf(
     'src/store/history/feed.ts',
     ['test/follow/restored.pg.test.ts'],
     [

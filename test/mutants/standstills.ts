@@ -107,12 +107,12 @@ export const STANDSTILLS: readonly Mutant[] = [
     ['standstill: an outage of the live source is told twice', '|| outageSince !== null', ''],
   ),
   ...faultsOf(
-    'src/store/live/live.ts',
+    'src/store/status/counts.ts',
     ['test/sim/standstill.pg.test.ts'],
     [
       'standstill: deferred live SKUs are not looked for',
-      'and live and deferrals > 0',
-      'and live and deferrals > 99',
+      'where deferrals > 0 and live and held',
+      'where deferrals > 99 and live and held',
     ],
   ),
 ];

@@ -52,6 +52,7 @@ describe('what was sent a window ago', () => {
       for (const age of ages) await sent(1, age);
       const ctx = {
         sql: store.sql,
+        clock: systemClock,
         settings: settingsWith(),
         tracer: NO_TRACER,
       } as unknown as SyncContext;

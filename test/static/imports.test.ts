@@ -68,7 +68,7 @@ const STORE_MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   catalog: ['connection', 'ledger', 'live', 'history', 'sellers'],
   call: ['connection', 'store', 'ledger', 'live', 'sellers', 'catalog'],
   answer: ['connection', 'store', 'ledger', 'live', 'history', 'sellers', 'trust', 'catalog'],
-  status: ['connection', 'sellers'],
+  status: ['connection', 'sellers', 'answer'],
 };
 
 const SRC = resolve(import.meta.dirname, '../../src');

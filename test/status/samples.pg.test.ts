@@ -1,6 +1,7 @@
 import { beforeEach, describe, expect, test } from 'vitest';
 import type { HealthReader } from '../../src/daemon/health.ts';
 import { createSampler } from '../../src/daemon/watches.ts';
+import { systemClock } from '../../src/lib/clock.ts';
 import { quantile, sampleOf } from '../../src/status/sample.ts';
 import { type NewSample, readSamples, writeSample } from '../../src/store/status/samples.ts';
 import { maintain } from '../../src/sync/maintenance.ts';
@@ -89,6 +90,7 @@ describe('samples in Postgres', () => {
   test('maintenance keeps a day and a bit, and drops nothing while the clock is not to be trusted', async () => {
     const ctx = {
       sql: store.sql,
+      clock: systemClock,
       settings: settingsWith(),
     } as unknown as Parameters<typeof maintain>[0];
     const all = async () =>

@@ -273,6 +273,7 @@ test('days older than DAILY_RETENTION go, so many at a time, and what is left sa
 test('maintenance drops days only by DAILY_RETENTION, and by a clock that was watched', async () => {
   const ctx = {
     sql: store.sql,
+    clock: systemClock,
     settings: settingsWith({}),
     tracer: NO_TRACER,
     emit: () => {},

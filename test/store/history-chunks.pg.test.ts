@@ -180,7 +180,11 @@ test.each(OBSTACLES)(
     const { sql } = store;
     const settings = settingsWith();
     const maintained = () =>
-      maintain({ sql, settings } as unknown as SyncContext, { windowMs: 1000, historyMs: 0, dailyMs: 0 });
+      maintain({ sql, settings, clock: systemClock } as unknown as SyncContext, {
+        windowMs: 1000,
+        historyMs: 0,
+        dailyMs: 0,
+      });
     const write = (sku: string) =>
       sql.begin((tx) =>
         writeChanges(tx, { moves: [{ sku, size: '9', oldPrice: 1, newPrice: 2 }], fields: [] }, null),

@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { systemClock } from '../../src/lib/clock.ts';
 import { NO_TRACER } from '../../src/lib/tracer.ts';
 import {
   hasPrices,
@@ -137,6 +138,7 @@ describe('SKUs that the ledger has lost', () => {
     const events: SyncEvent[] = [];
     const ctx = {
       sql: store.sql,
+      clock: systemClock,
       settings: settingsWith(),
       tracer: NO_TRACER,
       emit: (event: SyncEvent) => events.push(event),
@@ -159,6 +161,7 @@ describe('SKUs that the ledger has lost', () => {
     const events: SyncEvent[] = [];
     const ctx = {
       sql: store.sql,
+      clock: systemClock,
       settings: settingsWith(),
       tracer: NO_TRACER,
       emit: (event: SyncEvent) => events.push(event),
@@ -194,6 +197,7 @@ describe('SKUs that the ledger has lost', () => {
     const told: SyncEvent[] = [];
     const ctx = {
       sql: store.sql,
+      clock: systemClock,
       settings: settingsWith(),
       tracer: NO_TRACER,
       emit: (event: SyncEvent) => told.push(event),

@@ -26,6 +26,7 @@ export const STATS: MirrorStats = {
   catalogState: 'stale',
   outOfScope: null,
   unanswered: 0,
+  liveDeferred: false,
   skus: [{ state: 'priced', priceSource: 'live', count: 7 }],
   priceAge: [{ priceSource: 'live', ages, oldestSeconds: 900 }],
   freshSkus: [{ priceSource: 'live', count: 5 }],

@@ -2,9 +2,9 @@
 -- sequences behind. Each that a column draws from is found in the catalog; numbers of claims are drawn by the
 -- daemon. Of tables in the schema catalog only the two of the mirror that have such a column, as others are of sellers; elsewhere
 -- those that this role may read and set. Positions that were dropped reach up to the oldest chunk. The claims of answers are read only where
--- the sequence is known to be behind, as that reads the whole ledger. Under the lock of the changes where one
--- is behind, so that a look costs nobody anything; one that is not behind is left alone, as others draw from
--- it.
+-- the sequence is known to be behind, as that reads the whole ledger (by CASE: a volatile condition of WHERE
+-- is asked of each row). Under the lock of the changes where one is behind, so that a look costs nobody
+-- anything; one that is not behind is left alone, as others draw from it.
 CREATE OR REPLACE FUNCTION catalog_internal.mend_sequences() RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -38,8 +38,8 @@ BEGIN
       ('catalog_internal.claim_numbers', 'SELECT greatest(
         (SELECT max(claim) FROM catalog_internal.due WHERE held_until IS NOT NULL), (SELECT max(run) FROM catalog_internal.tasks),
         (SELECT max(number) FROM catalog_internal.instances), (SELECT max(holder) FROM catalog_internal.followers), (SELECT seen_claim FROM catalog_internal.sync),
-        (SELECT max(d.asked_claim) FROM catalog_internal.due d
-         WHERE (SELECT seen_claim FROM catalog_internal.sync) > coalesce(pg_sequence_last_value(''catalog_internal.claim_numbers''), 0)))'),
+        CASE WHEN (SELECT seen_claim FROM catalog_internal.sync) > coalesce(pg_sequence_last_value(''catalog_internal.claim_numbers''), 0)
+          THEN (SELECT max(d.asked_claim) FROM catalog_internal.due d) END)'),
       ('catalog_internal.dropped_positions'::regclass, $query$SELECT
         min(substring(pg_get_expr(relpartbound, oid) FROM $re$FROM \('?(\d+)'?\)$re$)::bigint) - 1
         FROM pg_inherits JOIN pg_class ON oid = inhrelid WHERE inhparent = 'catalog.price_history'::regclass$query$)

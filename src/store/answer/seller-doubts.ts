@@ -1,6 +1,7 @@
 import { notingUnseenClock } from '../clock.ts';
-import type { Sql } from '../connection/db.ts';
+import { type Queryable, scanning, type Sql, type Tx } from '../connection/db.ts';
 import { SNAPSHOT_REASON } from '../ledger/due.ts';
+import type { Doubt } from './doubts.ts';
 import { PIECE } from './fault-doubts.ts';
 import { noMassMoveSql } from './mass-moves.ts';
 import type { MassMove } from './move-counts.ts';
@@ -17,27 +18,65 @@ export interface Doubts {
   readonly massMove: MassMove | null;
 }
 
-/** How many SKUs with a price are doubted at present, and the mass move that goes on. */
-export async function readDoubts(sql: Sql): Promise<Doubts> {
+/**
+ * SQL: whether a doubted row of the ledger counts. What has no price any longer is doubted only where it comes back,
+ * unless that is what is doubted. OFFSET: each is looked up, and not all prices read for some doubts.
+ */
+const isShown = (sql: Queryable) => sql`
+  due.outside_due_at is null and (due.oddity in ('no-prices', 'few-sizes')
+    or exists (select from catalog.prices p where p.sku = due.sku and p.price is not null offset 0))`;
+
+/** Doubted SKUs that each reading counts: of more than these only a count of the catalog says how many there are. */
+const COUNTED_AT_ONCE = 1000;
+
+/** How many SKUs with a price are doubted, all of them: as many rows are read as are doubted, and as many prices. */
+export async function countDoubts(tx: Tx): Promise<Readonly<Record<Doubt, number>>> {
+  const [row] = await scanning(tx<[Record<Doubt, number>]>`
+    select (count(*) filter (where doubt = 'implausible'))::int as implausible,
+      (count(*) filter (where doubt = 'mass-move'))::int as "mass-move"
+    from catalog_internal.due due where doubt is not null and ${isShown(tx)}`);
+  return row;
+}
+
+/**
+ * The mass move that goes on, and how many SKUs with a price are doubted at present: at least as many as the newest of
+ * them, where there are more than are counted here (`areAll`).
+ */
+export async function readDoubts(sql: Queryable): Promise<Doubts & { readonly areAll: boolean }> {
   const [row] = await sql<
-    [MassMoveRow & { implausibleSkus: number; movedSkus: number; last: string | null }]
+    [MassMoveRow & { implausibleSkus: number; movedSkus: number; last: string | null; areAll: boolean }]
   >`
-    select m.since, m.kind, m.answers, m.implausible, m.move, m.factor, d.*
+    with newest as materialized (
+      select sku, doubt, oddity, doubted_at, outside_due_at from catalog_internal.due where doubt is not null
+      order by doubted_at desc limit ${COUNTED_AT_ONCE}
+    )
+    select m.since, m.kind, m.answers, m.implausible, m.move, m.factor, d.*,
+      (select count(*) from newest) < ${COUNTED_AT_ONCE} as "areAll"
     from catalog_internal.mass_move m cross join (
       select (count(*) filter (where doubt = 'implausible'))::int as "implausibleSkus",
         (count(*) filter (where doubt = 'mass-move'))::int as "movedSkus", (array_agg(sku order by doubted_at desc, sku))[1] as last
-      from catalog_internal.due due
-      -- What has no price any longer is doubted only where it comes back, unless that is what is doubted.
-      where doubt is not null and outside_due_at is null
-        and (oddity in ('no-prices', 'few-sizes')
-          or exists (select from catalog.prices p where p.sku = due.sku and p.price is not null))
+      from newest due where ${isShown(sql)}
     ) d`;
-  const { implausibleSkus, movedSkus, last, since, kind, answers, implausible, move, factor } = row;
+  const { implausibleSkus, movedSkus, last, areAll, since, kind, answers, implausible, move, factor } = row;
   const massMove =
     since === null || kind === null
       ? null
       : { since, kind, answers: answers ?? 0, implausible: implausible ?? 0, move, factor };
-  return { implausible: implausibleSkus, massMoved: movedSkus, last, massMove };
+  return { implausible: implausibleSkus, massMoved: movedSkus, last, massMove, areAll };
+}
+
+/** What was read at once, with the numbers of the last count where those are of more SKUs. Pure. */
+export function withCounted(
+  { areAll, ...read }: Awaited<ReturnType<typeof readDoubts>>,
+  counted: Readonly<Record<Doubt, number>> | null,
+): Doubts {
+  if (areAll || counted === null) return read;
+  const { implausible, massMoved } = read;
+  return {
+    ...read,
+    implausible: Math.max(implausible, counted.implausible),
+    massMoved: Math.max(massMoved, counted['mass-move']),
+  };
 }
 
 type MassMoveRow = { readonly [Member in keyof MassMove]: MassMove[Member] | null };

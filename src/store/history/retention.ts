@@ -50,25 +50,48 @@ export async function pruneBatches(sql: Sql, { limit }: { readonly limit: number
   return dropped.count;
 }
 
+/** Up to which position members' history was pruned, and of which columns: before it nothing is left to prune. */
+export interface PrunedMembers {
+  readonly upTo: string;
+  readonly unsteady: readonly string[];
+}
+
+/** Nothing was, or nobody knows. */
+export const NOTHING_PRUNED: PrunedMembers = { upTo: '0', unsteady: [] };
+
 /**
  * Deletes rows of members' history that are older than what is kept of price history: positions behind its last
  * dropped chunk, which catalog.changes refuses already. So it does with those of columns that go back and forth, but
- * for what says what the size keys of old prices meant. `unsteady`: those columns. At most `limit`; returns how many.
+ * for what says what the size keys of old prices meant. `unsteady`: those columns. At most `limit`; returns how many,
+ * and how far it has come. What it keeps of the others stays for ever, and is not read again: `pruned` is what it
+ * returned last, and counts unless other columns go back and forth by now, or a copy of the database is at an earlier
+ * position.
  */
 export async function pruneMemberHistory(
   sql: Sql,
   { unsteady, limit }: { readonly unsteady: readonly string[]; readonly limit: number },
-): Promise<number> {
-  const dropped = await sql`
-    delete from catalog.product_history where id in (
-      select id from catalog.product_history
-      where id <= (select last_value from catalog_internal.dropped_positions) and (
-        field = 'product'
-        or field = any (${unsteady as string[]}::text[]) and field not in ('size_type', 'size_map_size_type')
+  pruned: PrunedMembers = NOTHING_PRUNED,
+): Promise<{ readonly dropped: number; readonly pruned: PrunedMembers }> {
+  const after = unsteady.every((column) => pruned.unsteady.includes(column)) ? pruned.upTo : '0';
+  const [{ dropped, upTo }] = await sql<[{ dropped: number; upTo: string }]>`
+    with span as materialized (
+      select case when last_value < ${after}::bigint then 0 else ${after}::bigint end as after, last_value as up_to
+      from catalog_internal.dropped_positions
+    ),
+    gone as (
+      delete from catalog.product_history where id in (
+        select id from catalog.product_history
+        where id > (select after from span) and id <= (select up_to from span) and (
+          field = 'product'
+          or field = any (${unsteady as string[]}::text[]) and field not in ('size_type', 'size_map_size_type')
+        )
+        order by id limit ${limit}
       )
-      order by id limit ${limit}
-    )`;
-  return dropped.count;
+      returning id
+    )
+    select g.dropped, case when g.dropped < ${limit} then up_to else g.last end as "upTo"
+    from span, (select count(*)::int as dropped, max(id) as last from gone) g`;
+  return { dropped, pruned: { upTo, unsteady } };
 }
 
 /**

@@ -1,4 +1,4 @@
-import type { Sql } from '../connection/db.ts';
+import type { Queryable, Sql } from '../connection/db.ts';
 import { claimable } from './due.ts';
 
 /** How many SKUs are due now, and how many of them a fill has still to fetch: never priced, and not failed either. */
@@ -21,7 +21,7 @@ export interface Idle {
 }
 
 /** Whether work is due that nobody does, and since when; for the judge of health. */
-export async function readIdle(sql: Sql): Promise<Idle> {
+export async function readIdle(sql: Queryable): Promise<Idle> {
   const [row] = await sql<[Idle]>`
     with answered as materialized (select succeeded_at as at from catalog_internal.tasks where task = 'reprice')
     select (select extract(epoch from clock_timestamp() - at)::float8 from answered) as "answeredSeconds",

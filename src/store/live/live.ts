@@ -166,13 +166,6 @@ export async function rateGroups(
     group by round(log(2, lambda::numeric) * 2), round(log(2, weight::numeric) * 2), round(log(2, promised::numeric) * 2)`);
 }
 
-/** Whether a live SKU waits because the partner has deferred it. */
-export async function isLiveDeferred(sql: Sql): Promise<boolean> {
-  const [row] = await sql<[{ is: boolean }]>`
-    select exists (select from catalog_internal.due where held_until > now() and live and deferrals > 0) as is`;
-  return row.is;
-}
-
 /**
  * Since when the partner has computed no live SKU while it defers those that are asked for, in epoch milliseconds. Null
  * where none waits for that, or nobody knows when one was computed; an outage of the live source is told as such.

@@ -50,7 +50,7 @@ async function store(sql: Sql, { countedAt, countedInMs, ...counts }: CatalogCou
 }
 
 /** A daemon of an older version, which may have counted last, knows nothing of them. */
-type Later = 'trust' | 'ofManifest' | 'outOfScope' | 'unanswered' | 'failing';
+type Later = 'trust' | 'ofManifest' | 'outOfScope' | 'unanswered' | 'failing' | 'doubted' | 'liveDeferred';
 
 /**
  * Counts, how long ago by the database's clock, and whether they are not those of the manifest that was applied last.
@@ -87,6 +87,8 @@ export async function storedCounts(sql: Queryable): Promise<StoredCounts | null>
       outOfScope: null,
       unanswered: 0,
       failing: [],
+      doubted: { implausible: 0, 'mass-move': 0 },
+      liveDeferred: false,
       ...counts,
     },
     ageMs,

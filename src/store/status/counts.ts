@@ -1,3 +1,5 @@
+import type { Doubt } from '../answer/doubts.ts';
+import { countDoubts } from '../answer/seller-doubts.ts';
 import { allSent, scanning, type Sql, type Tx } from '../connection/db.ts';
 import { IS_SCOPED } from '../sellers/scope.ts';
 
@@ -32,13 +34,14 @@ export async function scanCatalog(tx: Tx): Promise<CatalogCounts> {
   // longer than counting.
   await tx`select set_config('work_mem', '64MB', true), set_config('jit', 'off', true)`;
   const [{ scoped }] = await tx<[{ scoped: boolean }]>`select ${tx.unsafe(IS_SCOPED)} as scoped`;
-  const [[begun], groups, ledger, trust, outOfScope, [ended]] = await allSent([
+  const [[begun], groups, ledger, trust, outOfScope, doubted, [ended]] = await allSent([
     tx<[{ at: Date; ofManifest: string | null }]>`
       select now() as at, manifest_applied_at::text as "ofManifest" from catalog_internal.sync`,
     countSkus(tx, scoped),
     countLedger(tx),
     countTrusted(tx, scoped),
     scoped ? countOutside(tx) : null,
+    countDoubts(tx),
     tx<[{ ms: number }]>`select (extract(epoch from clock_timestamp() - now()) * 1000)::float8 as ms`,
   ]);
   const of = (kind: LedgerCount['kind']) => ledger.filter((row) => row.kind === kind);
@@ -64,6 +67,8 @@ export async function scanCatalog(tx: Tx): Promise<CatalogCounts> {
         error,
       })),
     due: of('due').map(({ label, count, oldest }) => ({ reason: label, count, oldestAgeSeconds: oldest })),
+    doubted,
+    liveDeferred: of('live-deferred').length > 0,
     deferredSkus: deferred?.count ?? 0,
     oldestDeferredAgeSeconds: deferred?.oldest ?? 0,
   };
@@ -115,7 +120,7 @@ export interface FailingSku {
 }
 
 interface LedgerCount {
-  readonly kind: 'due' | 'deferred' | 'failing' | 'stale' | 'unanswered';
+  readonly kind: 'due' | 'deferred' | 'live-deferred' | 'failing' | 'stale' | 'unanswered';
   /** Where failing: why the last answer was an error. */
   readonly error: string | null;
   /** A reason where due, a price source where stale, the SKU where failing. */
@@ -130,16 +135,16 @@ const NAMED_FAILING = 5;
 
 /**
  * Counts the due ledger in one scan. due: due now, by reason; whoever was deferred or waits for a second answer is so
- * once the wait is over. deferred: waiting or due again. failing: those in errors that have failed most often. stale:
- * prices no older than their class's target that are stale all the same (as catalog.current_prices has it), because a
- * re-price is due, or because the SKU is refreshed as a live one and the price is older than that allows. unanswered:
- * never priced, and has failed when it was asked.
+ * once the wait is over. deferred: waiting or due again; live-deferred: live ones that wait. failing: those in errors
+ * that have failed most often. stale: prices no older than their class's target that are stale all the same (as
+ * catalog.current_prices has it), because a re-price is due, or because the SKU is refreshed as a live one and the
+ * price is older than that allows. unanswered: never priced, and has failed when it was asked.
  */
 async function countLedger(tx: Tx): Promise<LedgerCount[]> {
   return await scanning(tx<LedgerCount[]>`
     with ledger as materialized (
       select sku, reason, live, due_at, deferrals, failures, last_error, catalog_internal.put_off_by(d) as put_off,
-        catalog_internal.is_waiting(d) as waits
+        catalog_internal.is_waiting(d) as waits, coalesce(held_until > now(), false) as held
       from catalog_internal.due d where due_at <= now() or outside_due_at is null and (deferrals > 0 or live and reason = 'live')
     )
     select 'due' as kind, coalesce(put_off, reason) as label,
@@ -148,6 +153,9 @@ async function countLedger(tx: Tx): Promise<LedgerCount[]> {
     union all
     select 'deferred', '', count(*)::int, coalesce(extract(epoch from now() - min(greatest(due_at, 'epoch'))), 0)::float8, null
     from ledger where deferrals > 0
+    union all
+    select 'live-deferred', '', count(*)::int, 0, null
+    from ledger where deferrals > 0 and live and held having count(*) > 0
     union all
     (
       select 'failing', sku, failures, extract(epoch from now() - greatest(due_at, 'epoch'))::float8, last_error
@@ -293,6 +301,10 @@ export interface CatalogCounts {
   /** Of the SKUs that are due for an error: those that have failed most often, first. */
   readonly failing: readonly FailingSku[];
   readonly due: readonly { reason: string; count: number; oldestAgeSeconds: number }[];
+  /** SKUs whose prices wait for a second answer, by doubt. */
+  readonly doubted: Readonly<Record<Doubt, number>>;
+  /** Whether a live SKU waits because the partner has deferred it. */
+  readonly liveDeferred: boolean;
   readonly deferredSkus: number;
   readonly oldestDeferredAgeSeconds: number;
 }

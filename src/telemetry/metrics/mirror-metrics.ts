@@ -160,7 +160,7 @@ export const MIRROR_METRICS = {
   doubted_skus: gauge({
     help:
       'SKUs whose prices are not actionable before a second answer: implausible = hardly prices, or suddenly ' +
-      'none, mass-move = moved while many did.',
+      'none, mass-move = moved while many did. Of more than 1,000 as of catalog_counted_timestamp_seconds.',
     labels: each({ doubt: ['implausible', 'mass-move'] }),
     read: ({ doubted }) => Object.entries(doubted).map(([doubt, value]) => ({ labels: { doubt }, value })),
   }),

@@ -1,0 +1,56 @@
+import { expect, test } from 'vitest';
+import { sharedInFlight } from '../../src/lib/in-flight.ts';
+
+/** Readings that end when they are told to, on a clock that stands still. */
+function readings() {
+  const begun: PromiseWithResolvers<number>[] = [];
+  let now = 0;
+  const ask = sharedInFlight(
+    () => {
+      const one = Promise.withResolvers<number>();
+      begun.push(one);
+      return one.promise;
+    },
+    3000,
+    () => now,
+  );
+  return { begun, ask, pass: (ms: number) => (now += ms) };
+}
+
+test('whoever asks while a reading is on its way gets that one, and later a new one', async () => {
+  const { begun, ask } = readings();
+  const asked = [ask(), ask()];
+  begun[0]?.resolve(1);
+  expect(await Promise.all(asked)).toEqual([1, 1]);
+  const next = ask();
+  expect(begun).toHaveLength(2);
+  begun[1]?.resolve(2);
+  expect(await next).toBe(2);
+});
+
+test('one that fails fails all who wait for it, and no other', async () => {
+  const { begun, ask } = readings();
+  const asked = [ask(), ask()];
+  begun[0]?.reject(new Error('gone'));
+  expect((await Promise.allSettled(asked)).map(({ status }) => status)).toEqual(['rejected', 'rejected']);
+  const next = ask();
+  begun[1]?.resolve(2);
+  expect(await next).toBe(2);
+});
+
+test('one that takes too long keeps nobody from another, and does not end that when it comes', async () => {
+  const { begun, ask, pass } = readings();
+  const lost = ask();
+  pass(2999);
+  void ask();
+  expect(begun).toHaveLength(1);
+  pass(1);
+  const other = ask();
+  expect(begun).toHaveLength(2);
+  begun[0]?.resolve(1);
+  expect(await lost).toBe(1);
+  void ask();
+  expect(begun).toHaveLength(2);
+  begun[1]?.resolve(2);
+  expect(await other).toBe(2);
+});

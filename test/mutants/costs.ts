@@ -1,0 +1,129 @@
+import { faultsOf, type Mutant } from './mutant.ts';
+
+const COSTS = 'drizzle/0075_cost_of_many.sql';
+
+/** Faults in what is read again and again, and grows with what there is instead of what changes. */
+export const COSTS_OF_MANY: readonly Mutant[] = [
+  ...faultsOf(
+    'src/store/answer/seller-doubts.ts',
+    ['test/status/many-doubts.pg.test.ts'],
+    ['doubts: all are read each time', 'const COUNTED_AT_ONCE = 1000;', 'const COUNTED_AT_ONCE = 1_000_000;'],
+    [
+      'doubts: all prices are read for some of them',
+      'p.price is not null offset 0))',
+      'p.price is not null))',
+    ],
+    [
+      'doubts: no more than are read at once are told of',
+      'if (areAll || counted === null) return read;',
+      'if (areAll || counted !== null) return read;',
+    ],
+  ),
+  ...faultsOf(
+    'src/lib/in-flight.ts',
+    ['test/lib/in-flight.test.ts'],
+    ['readings: each asks for itself', 'last !== null && now() - last.begunAt < freshMs', 'false'],
+    ['readings: one that is lost is waited for', 'now() - last.begunAt < freshMs', 'true'],
+    ['readings: one that was lost ends another', 'if (last === mine) last = null;', 'last = null;'],
+  ),
+  ...faultsOf(
+    'src/status/facts.ts',
+    ['test/daemon/readings.pg.test.ts'],
+    ['facts: statements that nobody waits for go on', '}, true)`.execute(),', '}, true)`,'],
+  ),
+  ...faultsOf(
+    'src/sync/maintenance.ts',
+    ['test/sync/maintenance-cost.pg.test.ts'],
+    [
+      'maintenance: a SKU that cannot be forgotten is told of once',
+      'done.forgotten < AT_ONCE && done.rejected === null',
+      'done.forgotten < AT_ONCE',
+    ],
+    [
+      'maintenance: all SKUs are read each minute',
+      'const FORGETTING_EVERY_MS = 600_000;',
+      'const FORGETTING_EVERY_MS = 0;',
+    ],
+    [
+      'maintenance: turns for metadata are read each minute',
+      'const TURNS_EVERY_MS = 3_600_000;',
+      'const TURNS_EVERY_MS = 0;',
+    ],
+    ['maintenance: history is read from its beginning', 'memory.prunedMembers = pruned;', ''],
+  ),
+  ...faultsOf(
+    'src/store/history/retention.ts',
+    ['test/sync/maintenance-cost.pg.test.ts'],
+    [
+      'retention: what other columns have left is not pruned',
+      'unsteady.every((column) => pruned.unsteady.includes(column)) ? pruned.upTo',
+      'true ? pruned.upTo',
+    ],
+    [
+      'retention: at an earlier position nothing is pruned',
+      'case when last_value < ${after}::bigint then 0 else ${after}::bigint end',
+      '${after}::bigint',
+    ],
+    [
+      'retention: what a limit has left is not pruned',
+      'case when g.dropped < ${limit} then up_to else g.last end',
+      'up_to',
+    ],
+  ),
+  ...faultsOf(
+    COSTS,
+    ['test/store/promises-many.pg.test.ts'],
+    [
+      'warn_of_promises: all are weighed for a promise that does not change',
+      "TG_OP <> 'UPDATE' OR NOT EXISTS",
+      "TG_OP <> 'NOTHING' OR NOT EXISTS",
+    ],
+    [
+      'warn_of_promises: all are weighed each time',
+      'fits := n.live <= c.live AND n.others <= c.others;',
+      'fits := false;',
+    ],
+    [
+      'warn_of_promises: a few always fit',
+      'fits := n.live <= c.live AND n.others <= c.others;',
+      'fits := true;',
+    ],
+    ['warn_of_promises: what is remembered counts for ever', 'BETWEEN 0 AND 10 THEN', '>= 0 THEN'],
+  ),
+  ...faultsOf(
+    COSTS,
+    ['test/sync/maintenance-cost.pg.test.ts'],
+    [
+      'sequences: the ledger is read each minute',
+      `CASE WHEN (SELECT seen_claim FROM catalog_internal.sync) > coalesce(pg_sequence_last_value(''catalog_internal.claim_numbers''), 0)
+          THEN (SELECT max(d.asked_claim) FROM catalog_internal.due d) END)'`,
+      `(SELECT max(d.asked_claim) FROM catalog_internal.due d
+          WHERE (SELECT seen_claim FROM catalog_internal.sync) > coalesce(pg_sequence_last_value(''catalog_internal.claim_numbers''), 0)))'`,
+    ],
+  ),
+  ...faultsOf(
+    COSTS,
+    ['test/store/sequences.pg.test.ts'],
+    [
+      'sequences: what was dropped is forgotten',
+      'IF newest >= upcoming THEN',
+      "IF newest >= upcoming AND drawn.query NOT LIKE '%pg_inherits%' THEN",
+    ],
+    ['sequences: one that is not behind is set', 'IF newest >= upcoming THEN', 'IF newest > 0 THEN'],
+    [
+      'sequences: a look at those that are not behind waits for writers',
+      'EXECUTE drawn.query INTO newest;',
+      'EXECUTE drawn.query INTO newest; PERFORM catalog_internal.lock_changes();',
+    ],
+    [
+      'sequences: those of claims stay behind',
+      'THEN (SELECT max(d.asked_claim) FROM catalog_internal.due d) END)',
+      'THEN (SELECT max(d.asked_claim) FROM catalog_internal.due d) END) - 1',
+    ],
+    [
+      'sequences: claims of answers count for nothing',
+      '(SELECT max(d.asked_claim) FROM catalog_internal.due d',
+      '(SELECT max(d.claim) FROM catalog_internal.due d',
+    ],
+  ),
+];
