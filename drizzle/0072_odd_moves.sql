@@ -53,3 +53,7 @@ BEGIN
   RETURN NULL;
 END
 $$;
+
+REVOKE ALL ON FUNCTION catalog_internal.forget_with_skus() FROM PUBLIC;
+
+ALTER TABLE catalog.skus ENABLE ALWAYS TRIGGER forget_with_skus;

@@ -140,7 +140,7 @@ export const DATABASES: readonly Mutant[] = [
     ['test/store/forgotten-skus.pg.test.ts'],
     [
       'deleted SKUs: their work stays',
-      '  DELETE FROM catalog_internal.due USING gone WHERE due.sku = gone.sku;\n',
+      '  DELETE FROM catalog_internal.due WHERE due.sku = ANY (deleted);\n',
       '',
     ],
     [

@@ -123,7 +123,7 @@ export const REFRESHES: readonly Mutant[] = [
     ['test/store/forgotten-skus.pg.test.ts'],
     [
       'forgotten: requests stay',
-      '  DELETE FROM catalog_internal.refresh_requests USING gone WHERE refresh_requests.sku = gone.sku;\n',
+      '  DELETE FROM catalog_internal.refresh_requests WHERE refresh_requests.sku = ANY (deleted);\n',
       '',
     ],
   ),
