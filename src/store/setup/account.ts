@@ -219,6 +219,8 @@ export async function adoptAccount(sql: Sql, account: Account): Promise<void> {
       'hint_sources',
       'learned_names',
       'left_tokens',
+      'idle_manifests',
+      'unread_lines',
       'muted_members',
     ])
       await scanning(tx`delete from ${tx(`catalog_internal.${table}`)}`);
