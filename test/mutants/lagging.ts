@@ -184,7 +184,7 @@ export const LAGGING_MANIFESTS: readonly Mutant[] = [
     [
       'built again: manifests of snapshots that were left are not counted',
       ' or $6::boolean then rebuilds + 1',
-      ' then rebuilds + 1',
+      ' or $6::boolean and false then rebuilds + 1',
     ],
   ),
   ...faultsOf(

@@ -152,6 +152,8 @@ describe("the mirror's own snapshot was built again", () => {
   const WAITS = { firstMs: HOUR_MS, mostMs: 5 * HOUR_MS };
   test.each<[string, boolean, Partial<typeof AGAIN> | { generatedAt: null }, Partial<CatalogStanding>]>([
     ['where its time is later', true, {}, {}],
+    ['where its time is later, and a newer one was named since', true, {}, { appliedGeneratedAt: at(9) }],
+    ['where the check before has named it, and could not store that', true, {}, { tokenGeneratedAt: at(7) }],
     ['not where it is the same', false, { generatedAt: at(6) }, {}],
     ['not where it is earlier, as in a cache', false, { generatedAt: at(5) }, {}],
     ['not where it is unknown', false, { generatedAt: null }, {}],
