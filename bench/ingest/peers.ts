@@ -7,6 +7,7 @@ import { from as copyFrom } from 'pg-copy-streams';
 import { REBASE_AUDIT } from '../../src/store/catalog/audit.ts';
 import * as statements from '../../src/store/catalog/baseline-sql.ts';
 import * as compare from '../../src/store/catalog/compare-sql.ts';
+import * as unread from '../../src/store/catalog/unread-lines.ts';
 import { LOCK_NEW_SKUS } from '../../src/store/connection/locks.ts';
 
 /** What a manifest brings with it, and its two files. */
@@ -51,8 +52,10 @@ function mergeOf({ snapshotId, generatedAt, lines }: Manifest, token: string | n
     { text: statements.MARK_NEW },
     { text: statements.MARK_DUE },
     { text: statements.SWEEP_RELISTED },
-    { text: statements.INSERT_REJECTED },
-    { text: statements.MARK_REJECTED, values: [requestedAt, token] },
+    { text: unread.INSERT_REJECTED },
+    { text: unread.MARK_REJECTED, values: [requestedAt, token] },
+    { text: unread.DISTRUST_UNREAD, values: [requestedAt, token] },
+    { text: unread.TRUST_READ },
     { text: REBASE_AUDIT, values: [snapshotId, token] },
     { text: statements.COUNT_DIFF },
     moveToken({ snapshotId, generatedAt, lines }, token),

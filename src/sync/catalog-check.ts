@@ -2,6 +2,7 @@ import type { ManifestMeta } from '../partner/client.ts';
 import { PartnerError } from '../partner/errors.ts';
 import {
   countCohorts,
+  noteCountsRight,
   noteDeltaDoubt,
   noteDifference,
   readStanding,
@@ -14,7 +15,7 @@ import {
   type SyncState,
 } from '../store/catalog/sync-state.ts';
 import { requestTask, type TaskRun } from '../store/ledger/tasks.ts';
-import { differenceOf, doubtAfter, isNewer, isRebuilt, nextCheckMs } from './catalog-standing.ts';
+import { differenceOf, doubtAfter, isCompared, isNewer, isRebuilt, nextCheckMs } from './catalog-standing.ts';
 import type { SyncContext } from './context.ts';
 import { weighCounts } from './incidents.ts';
 import { isAwaited, isCounted, judgeOffer } from './manifest-decision.ts';
@@ -100,15 +101,21 @@ async function compare(
   { snapshotGeneratedAt }: SyncState,
 ): Promise<boolean> {
   if (named.snapshotId !== standing.snapshotId || standing.chainBroken) return false;
-  const { catalogCheckMs: firstMs, manifestMs: mostMs } = ctx.settings.intervals;
+  const { catalogCheckMs, manifestMs } = ctx.settings.intervals;
+  const waits = { firstMs: catalogCheckMs, mostMs: manifestMs };
   const before = standing.difference;
   const isAsBefore =
     named.generatedAt !== null && named.generatedAt.getTime() === snapshotGeneratedAt?.getTime();
   const difference: CatalogDifference | null =
-    (before !== null && 'rebuilt' in before && !isAsBefore) || isRebuilt(named, standing, { firstMs, mostMs })
+    (before !== null && 'rebuilt' in before && !isAsBefore) || isRebuilt(named, standing, waits)
       ? { rebuilt: true }
-      : differenceOf(named, await countCohorts(ctx.sql), standing);
-  if (difference === null && before === null) return false;
+      : isCompared(standing, waits)
+        ? differenceOf(named, await countCohorts(ctx.sql), standing)
+        : null;
+  if (difference === null && before === null) {
+    if (standing.idleManifests > 0 && isCompared(standing, waits)) await noteCountsRight(ctx.sql);
+    return false;
+  }
   const isStored = await noteDifference(ctx.sql, standing, difference);
   if (difference === null || !isStored) return false;
   if (before === null)

@@ -14,7 +14,7 @@ import type { NamedSnapshot } from '../store/catalog/sync-state.ts';
  * Whether the named snapshot is newer than that of the token. By what the manifest route has told of both; of a token
  * that it has not named, by when the token came: what was built, or was named, before then is older, or the same by
  * another name. A manifest route that lags behind the delta, which has left what that names, and tokens that are of
- * each answer's own, are no evidence.
+ * each answer's own, are no evidence; but what was built again after deltas had left its id is.
  */
 export function isNewer(named: NamedSnapshot, standing: CatalogStanding): boolean {
   const { snapshotId, tokenGeneratedAt, tokenAt, firstNamedAt, hasLeft } = standing;
@@ -72,18 +72,41 @@ export function nextCheckMs(
  * since the last one, they may be of something else than the build, such as the answer: then the next one counts the
  * later after the last manifest, `firstMs` at first and `mostMs` at most.
  */
-export function isRebuilt(
-  named: NamedSnapshot,
-  standing: CatalogStanding,
-  { firstMs, mostMs }: { readonly firstMs: number; readonly mostMs: number },
-): boolean {
-  const { snapshotId, tokenGeneratedAt, now, manifestAppliedAt, rebuilds } = standing;
+export function isRebuilt(named: NamedSnapshot, standing: CatalogStanding, waits: Waits): boolean {
+  const { snapshotId, tokenGeneratedAt, appliedGeneratedAt, manifestAppliedAt, rebuilds } = standing;
   if (named.snapshotId !== snapshotId || named.generatedAt === null || tokenGeneratedAt === null)
     return false;
-  if (named.generatedAt <= tokenGeneratedAt || manifestAppliedAt === null) return false;
-  const waitMs = rebuilds === 0 ? 0 : doubling(firstMs, rebuilds, mostMs);
-  return now.getTime() - manifestAppliedAt.getTime() >= waitMs;
+  if (manifestAppliedAt === null) return false;
+  // A check before this one may have named it, and not have stored that, as a delta ran.
+  const isLater =
+    named.generatedAt > tokenGeneratedAt ||
+    (appliedGeneratedAt !== null && named.generatedAt > appliedGeneratedAt);
+  return isLater && hasWaited(standing, rebuilds, waits);
 }
+
+/** How long after a manifest the next may be asked for that is likely to have nothing new, either. */
+interface Waits {
+  readonly firstMs: number;
+  readonly mostMs: number;
+}
+
+/** Whether the last manifest is long enough ago, where so many had nothing new. */
+function hasWaited(
+  { now, manifestAppliedAt }: Pick<CatalogStanding, 'now' | 'manifestAppliedAt'>,
+  times: number,
+  { firstMs, mostMs }: Waits,
+): boolean {
+  if (times === 0 || manifestAppliedAt === null) return true;
+  return now.getTime() - manifestAppliedAt.getTime() >= doubling(firstMs, times, mostMs);
+}
+
+/**
+ * Whether counts are to be compared. Where manifests that were asked for other counts have listed nothing else, they
+ * may be of the answer and not of the snapshot: then as rarely as in isRebuilt, but what differs does so until a
+ * manifest is applied.
+ */
+export const isCompared = (standing: CatalogStanding, waits: Waits): boolean =>
+  standing.difference !== null || hasWaited(standing, standing.idleManifests, waits);
 
 /** SKUs by which counts may differ without a meaning, as a number and as a part of all: the larger counts. */
 const COUNT_SLACK = 5;

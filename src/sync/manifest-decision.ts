@@ -20,11 +20,10 @@ export interface PresentSnapshot {
 
 /**
  * May this snapshot be downloaded at all? Not when it is the one whose token the delta has just rejected (fetching it
- * again and again would be a loop), and not when it is older than the one applied last.
+ * again and again would be a loop) and was not built again since, and not when it is older than the one applied last.
  */
 export function judgeOffer(offered: OfferedSnapshot, present: PresentSnapshot): ManifestRefusal | null {
-  if (present.chainBrokenAt !== null && offered.snapshotId === present.rejectedSnapshotId)
-    return 'rejected-token';
+  if (present.chainBrokenAt !== null && isRejected(offered, present)) return 'rejected-token';
   const { generatedAt } = offered;
   if (
     generatedAt !== null &&
@@ -36,8 +35,17 @@ export function judgeOffer(offered: OfferedSnapshot, present: PresentSnapshot): 
   return null;
 }
 
+/** Whether it is the snapshot whose token the delta has rejected, and not another one that was built under its id. */
+function isRejected(
+  { snapshotId, generatedAt }: OfferedSnapshot,
+  { rejectedSnapshotId, snapshotGeneratedAt: before }: Omit<PresentSnapshot, 'chainBrokenAt'>,
+): boolean {
+  const isLater = generatedAt !== null && before !== null && generatedAt > before;
+  return snapshotId === rejectedSnapshotId && !isLater;
+}
+
 /** Where the mirror stands while its delta does not say what has changed. */
-export interface WaitingMirror extends Pick<PresentSnapshot, 'chainBrokenAt' | 'rejectedSnapshotId'> {
+export interface WaitingMirror extends PresentSnapshot {
   readonly snapshotId: string | null;
   readonly deltaLate: boolean | null;
   readonly manifestRefused: string | null;
@@ -50,10 +58,10 @@ export interface WaitingMirror extends Pick<PresentSnapshot, 'chainBrokenAt' | '
  * and none that deltas have left, while the delta is late; or, where the chain is broken and the manifest was refused
  * because it offered the rejected token, another one than that.
  */
-export function isAwaited({ snapshotId }: OfferedSnapshot, waiting: WaitingMirror): boolean {
+export function isAwaited(offered: OfferedSnapshot, waiting: WaitingMirror): boolean {
   if (waiting.chainBrokenAt === null)
-    return waiting.deltaLate === true && snapshotId !== waiting.snapshotId && !waiting.hasLeft;
-  return waiting.manifestRefused === 'rejected-token' && snapshotId !== waiting.rejectedSnapshotId;
+    return waiting.deltaLate === true && offered.snapshotId !== waiting.snapshotId && !waiting.hasLeft;
+  return waiting.manifestRefused === 'rejected-token' && !isRejected(offered, waiting);
 }
 
 export interface DownloadedManifest {

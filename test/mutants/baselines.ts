@@ -29,6 +29,25 @@ export const BASELINES: readonly Mutant[] = [
     ],
   ),
   ...faultsOf(
+    'src/store/catalog/unread-lines.ts',
+    BASELINE,
+    [
+      'baseline: a SKU that no line could be read of is believed like one that deltas report',
+      'select distinct sku, false from rejected_skus',
+      'select distinct sku, true from rejected_skus',
+    ],
+    [
+      'baseline: a known SKU that no line could be read of is believed as before',
+      'l set missed_moves = 1',
+      'l set missed_moves = null',
+    ],
+    [
+      'baseline: a SKU whose line is read again is believed no more than before',
+      'l set missed_moves = null from gone',
+      'l set missed_moves = 1 from gone',
+    ],
+  ),
+  ...faultsOf(
     'src/store/catalog/baseline-sql.ts',
     BASELINE,
     [
@@ -50,11 +69,6 @@ export const BASELINES: readonly Mutant[] = [
       'baseline: a removed SKU that is listed again and was asked since is not asked about',
       "(not asked_since or state = 'removed') then",
       'not asked_since then',
-    ],
-    [
-      'baseline: a SKU that no line could be read of is believed like one that deltas report',
-      'select distinct sku, false from rejected_skus',
-      'select distinct sku, true from rejected_skus',
     ],
     [
       'baseline: prices asked for before the snapshot are spared',

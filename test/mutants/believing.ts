@@ -49,7 +49,7 @@ export const BELIEVING: readonly Mutant[] = [
     ],
     [
       'lost prices: the second answer decides nothing',
-      'if (held !== null && isLoss(held.oddity) && now.size === 0) return secondAnswer(held, answer, 0);\n',
+      'if (held !== null && isLoss(held.oddity) && now.size === 0) return secondAnswer(held, answer, massMove);\n',
       '',
     ],
     [
@@ -73,13 +73,31 @@ export const BELIEVING: readonly Mutant[] = [
     ],
     [
       'lost prices: where a number was doubted before, it is never asked again',
-      'return before.size === 0 || isGone ? null : APART_MINUTES * 60_000;',
+      'return before.size === 0 || isGone ? null : apart * 60_000;',
       'return null;',
     ],
     [
       'lost prices: where a number was doubted before, it is asked again for ever',
-      'return before.size === 0 || isGone ? null : APART_MINUTES * 60_000;',
-      'return APART_MINUTES * 60_000;',
+      'return before.size === 0 || isGone ? null : apart * 60_000;',
+      'return apart * 60_000;',
+    ],
+  ),
+  ...faultsOf(
+    'src/store/answer/doubts.ts',
+    ['test/store/lagging-doubts.pg.test.ts'],
+    [
+      'doubts: a second answer may be of the same cache while prices lag',
+      'pricesLag ? LATE_APART_MINUTES : APART_MINUTES',
+      'APART_MINUTES',
+    ],
+  ),
+  ...faultsOf(
+    'src/store/answer/judgements.ts',
+    ['test/store/lagging-doubts.pg.test.ts'],
+    [
+      'doubts: a second answer is asked for too early while prices lag',
+      'confirmIn(answer, judgement, held, apartMinutes(massMove))',
+      'confirmIn(answer, judgement, held, 5)',
     ],
   ),
   ...faultsOf(

@@ -35,13 +35,13 @@ export const CATALOG_CHECKS: readonly Mutant[] = [
     ],
     [
       'catalog check: a snapshot that is built again is the same',
-      'named.generatedAt <= tokenGeneratedAt ||',
+      'named.generatedAt > tokenGeneratedAt ||',
       '',
     ],
     [
       'catalog check: the time of an answer is a build, each time',
-      'rebuilds === 0 ? 0 : doubling',
-      'rebuilds >= 0 ? 0 : doubling',
+      'isLater && hasWaited(standing, rebuilds, waits)',
+      'isLater',
     ],
     ['catalog check: counts may differ by nothing', 'Math.abs(listed) > most', 'Math.abs(listed) > 0'],
     [
@@ -182,6 +182,16 @@ export const CATALOG_CHECKS: readonly Mutant[] = [
       'when false then null end',
     ],
     ['catalog check: snapshots that are built again are not counted', 'then rebuilds + 1', 'then rebuilds'],
+    [
+      'catalog check: manifests for counts of answers are not counted',
+      "where catalog_difference ? 'listed' and not ${LISTS_OTHERS}`",
+      'where false`',
+    ],
+    [
+      'catalog check: manifests that had what counts said are counted',
+      'from catalog_internal.sync) and ${LISTS_OTHERS}',
+      'from catalog_internal.sync) and false',
+    ],
     [
       'catalog check: a manifest leaves the difference',
       'catalog_differs_at = null, catalog_difference = null',

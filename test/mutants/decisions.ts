@@ -228,8 +228,8 @@ export const DECISIONS: readonly Mutant[] = [
     ],
     [
       'manifest: a rejected token is downloaded again',
-      'if (present.chainBrokenAt !== null && offered',
-      'if (present.chainBrokenAt === null && offered',
+      'if (present.chainBrokenAt !== null && isRejected',
+      'if (present.chainBrokenAt === null && isRejected',
     ],
     [
       'manifest: ten rejected lines refuse a small one',

@@ -35,6 +35,12 @@ export const LAGGING_MANIFESTS: readonly Mutant[] = [
       'where left_at < clock_timestamp() - make_interval',
       'where left_at > clock_timestamp() + make_interval',
     ],
+    [
+      'built again: what was built after its id was left is older',
+      "l.left_at + interval '1 hour' or y.rebuilds > 0",
+      "l.left_at + interval '1000 hours' or y.rebuilds > 0",
+    ],
+    ['built again: the time of an answer is a build', ' or y.rebuilds > 0, true)', ', true)'],
     ['lagging: left tokens have no number', 'or left_at <= (', 'or false and left_at <= ('],
   ),
   ...faultsOf(
@@ -129,7 +135,7 @@ export const LAGGING_MANIFESTS: readonly Mutant[] = [
   ...faultsOf(
     'src/store/catalog/standing.ts',
     ['test/sync/rejected-token.pg.test.ts'],
-    ['lagging: nobody asks whether the snapshot was left', 'await isLeft(sql, named.snapshotId)', 'false'],
+    ['lagging: nobody asks whether the snapshot was left', 'await isLeft(sql, named)', 'false'],
   ),
   ...faultsOf(
     'src/sync/catalog-standing.ts',
@@ -138,6 +144,47 @@ export const LAGGING_MANIFESTS: readonly Mutant[] = [
       'lagging: a snapshot that deltas have left is newer than theirs',
       ' || hasLeft) return false;',
       ') return false;',
+    ],
+  ),
+  ...faultsOf(
+    'src/store/catalog/standing.ts',
+    ['test/sync/built-again.pg.test.ts'],
+    [
+      'built again: an id that was left counts as named when the other one of it was',
+      'case when not exists (select from catalog_internal.left_tokens',
+      'case when true or not exists (select from catalog_internal.left_tokens',
+    ],
+    [
+      'built again: a distrusted delta is never behind of an id that was named before',
+      'and ${isOfTime} then (n ->>',
+      'and false then (n ->>',
+    ],
+  ),
+  ...faultsOf(
+    'src/sync/manifest-decision.ts',
+    ['test/sync/manifest-decision.test.ts'],
+    [
+      'built again: the id of a rejected token is refused for good',
+      'snapshotId === rejectedSnapshotId && !isLater',
+      'snapshotId === rejectedSnapshotId',
+    ],
+  ),
+  ...faultsOf(
+    'src/sync/catalog-standing.ts',
+    ['test/sync/built-again.pg.test.ts'],
+    [
+      'built again: what a check could not store is forgotten',
+      '(appliedGeneratedAt !== null && named.generatedAt > appliedGeneratedAt)',
+      'false',
+    ],
+  ),
+  ...faultsOf(
+    'src/store/catalog/baseline-sql.ts',
+    ['test/sync/built-again.pg.test.ts'],
+    [
+      'built again: manifests of snapshots that were left are not counted',
+      ' or $6::boolean then rebuilds + 1',
+      ' or $6::boolean and false then rebuilds + 1',
     ],
   ),
   ...faultsOf(

@@ -95,14 +95,14 @@ export const PARTNER_CASES: readonly Mutant[] = [
   },
   {
     breaks: 'F5: the SKU of a rejected line is owed nothing',
-    file: 'src/store/catalog/baseline-sql.ts',
-    from: 'from rejected_skus join catalog.skus s using (sku)\n      where (',
-    to: 'from rejected_skus join catalog.skus s using (sku)\n      where $1::timestamptz is null and (',
+    file: 'src/store/catalog/unread-lines.ts',
+    from: 'from rejected_skus join catalog.skus s using (sku)\n      where ',
+    to: 'from rejected_skus join catalog.skus s using (sku)\n      where $1::timestamptz is null and ',
     tests: ['test/store/baseline-model.pg.test.ts', 'test/store/rebaseline.pg.test.ts'],
   },
   {
     breaks: 'F5: a SKU that only a rejected line names is not mirrored',
-    file: 'src/store/catalog/baseline-sql.ts',
+    file: 'src/store/catalog/unread-lines.ts',
     from: 'from rejected_skus r where not exists',
     to: 'from rejected_skus r where false and not exists',
     tests: ['test/store/baseline-model.pg.test.ts', 'test/contract/bad-lines.e2e.test.ts'],

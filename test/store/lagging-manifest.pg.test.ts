@@ -197,8 +197,20 @@ describe('what is remembered of left tokens', () => {
   test('is not whether the present token was left before', async () => {
     await standing(store, line('A'));
     for (const token of ['s1', 'm0']) await delta(token);
-    expect(await isLeft(store.sql, 'm0')).toBe(false);
-    expect(await isLeft(store.sql, 's1')).toBe(true);
-    expect(await isLeft(store.sql, 's9')).toBe(false);
+    const left = async (snapshotId: string) => await isLeft(store.sql, { snapshotId, generatedAt: null });
+    expect([await left('m0'), await left('s1'), await left('s9')]).toEqual([false, true, false]);
+  });
+
+  test('is of what was built by then: a later time is of another one, unless no time stands still', async () => {
+    await standing(store, line('A'));
+    for (const token of ['s1', 's2']) await delta(token);
+    const [{ leftAt }] = await store.sql<[{ leftAt: Date }]>`
+      update catalog_internal.left_tokens set left_at = date_trunc('milliseconds', left_at) where token = 's1'
+      returning left_at as "leftAt"`;
+    const left = async (afterMs: number) =>
+      await isLeft(store.sql, { snapshotId: 's1', generatedAt: new Date(leftAt.getTime() + afterMs) });
+    expect([await left(HOUR), await left(HOUR + 1)]).toEqual([true, false]);
+    await store.sql`update catalog_internal.sync set rebuilds = 1`;
+    expect(await left(HOUR + 1)).toBe(true);
   });
 });

@@ -171,6 +171,27 @@ describe('a re-baseline', () => {
     expect(await skuRow(sql, 'unheard')).toMatchObject({ listed: true, hash: 'h1' });
   });
 
+  test('asks and judges the SKU of a line that was not read as one that nobody lists, until one is', async () => {
+    const { sql } = store;
+    await standing(store, line('A'), line('bad'));
+    const judged = async () =>
+      (
+        await sql`select catalog.explain('bad') -> 'belief' ->> 'cohort' as as, sku from catalog.skus where sku = 'bad'`
+      )[0];
+    expect(await judged()).toMatchObject({ as: 'snapshot' });
+    await baseline(store.url, [line('A')], { rejected: ['bad'] });
+    await answerAsked(sql, found('bad', { 9: 91 }));
+    expect((await ledger(sql)).get('bad')).toMatchObject({ reason: 'missed' });
+    expect((await ledger(sql)).get('bad')?.dueIn).toBeCloseTo(REFRESH.liveMs / HOUR, 1);
+    expect(await judged()).toMatchObject({ as: 'unlisted' });
+    await baseline(store.url, [line('A'), line('bad')], { token: { snapshotId: 'm2' } });
+    expect(await judged()).toMatchObject({ as: 'snapshot' });
+    // One of two lines is enough.
+    await baseline(store.url, [line('A')], { rejected: ['bad'], token: { snapshotId: 'm3' } });
+    await baseline(store.url, [line('A'), line('bad')], { rejected: ['bad'], token: { snapshotId: 'm4' } });
+    expect(await judged()).toMatchObject({ as: 'reported' });
+  });
+
   test('lists again what was unlisted, and prices it', async () => {
     await standing(store, line('A'), line('B'));
     await baseline(store.url, [line('A')]);

@@ -292,6 +292,30 @@ describe("the manifest route says of the mirror's own snapshot", () => {
     expect((await found()).catalogDifference).toEqual({ rebuilt: true });
   });
 
+  test('other counts, of which its manifests have nothing: they are of the answer, and one is asked for ever more seldom', async () => {
+    const [other = line('A00'), ...lines] = SKUS.map((sku) => line(sku));
+    const asked: boolean[] = [];
+    const checked = async (livePricedSkuCount: number, listed = [other, ...lines]) => {
+      partner.named = { ...partner.named, livePricedSkuCount };
+      await run('catalog-check');
+      const { catalogDifference } = await found();
+      if (catalogDifference !== null)
+        await baseline(store.url, listed, { token: { snapshotId: 's6', generatedAt: built(6), lines: 20 } });
+      await minutesLater(61);
+      return catalogDifference !== null;
+    };
+    for (let hour = 0; hour < 8; hour += 1) asked.push(await checked(10 + hour));
+    expect(asked).toEqual([true, true, false, true, false, false, false, true]);
+    // Then not for eight hours; and where they are right once, for four.
+    for (let hour = 0; hour < 7; hour += 1) expect(await checked(10)).toBe(false);
+    expect(await checked(0)).toBe(false);
+    expect(await checked(10)).toBe(true);
+    // What its manifest has is no such count.
+    await store.sql`update catalog_internal.sync set manifest_applied_at = manifest_applied_at - interval '7 days'`;
+    expect(await checked(10, [{ ...other, priceSource: 'live', hash: null }, ...lines])).toBe(true);
+    expect([...(await store.sql`select from catalog_internal.idle_manifests`)]).toEqual([]);
+  });
+
   test('counts that the manifest had wrong, or that its unreadable lines explain: nothing follows', async () => {
     await baseline(
       store.url,

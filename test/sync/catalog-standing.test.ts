@@ -18,6 +18,7 @@ const FOLLOWING: CatalogStanding = {
   snapshotId: 's6',
   manifestAppliedAt: at(0.1),
   tokenGeneratedAt: at(6),
+  appliedGeneratedAt: at(6),
   tokenAt: at(6.05),
   firstNamedAt: at(13),
   hasLeft: false,
@@ -29,6 +30,7 @@ const FOLLOWING: CatalogStanding = {
   deltaLateAfterMs: HOUR_MS / 2,
   difference: null,
   rebuilds: 0,
+  idleManifests: 0,
   unclear: 0,
   liveMiscount: 0,
 };
@@ -38,12 +40,7 @@ describe('a snapshot that the manifest route names is newer than that of the tok
   test.each<[string, boolean, Partial<typeof S12> | { generatedAt: null }, Partial<CatalogStanding>]>([
     ['where it was built later', true, {}, {}],
     ['not where it is the same, whatever its time', false, { snapshotId: 's6' }, {}],
-    [
-      'not where deltas have left it: it was built again, or its time is of the answer',
-      false,
-      {},
-      { hasLeft: true },
-    ],
+    ['not where deltas have left it', false, {}, { hasLeft: true }],
     ['not where it was built earlier: the manifest route lags behind', false, { generatedAt: at(0) }, {}],
     ['where it was built after a token that was never named', true, {}, { tokenGeneratedAt: null }],
     [
@@ -155,6 +152,8 @@ describe("the mirror's own snapshot was built again", () => {
   const WAITS = { firstMs: HOUR_MS, mostMs: 5 * HOUR_MS };
   test.each<[string, boolean, Partial<typeof AGAIN> | { generatedAt: null }, Partial<CatalogStanding>]>([
     ['where its time is later', true, {}, {}],
+    ['where its time is later, and a newer one was named since', true, {}, { appliedGeneratedAt: at(9) }],
+    ['where the check before has named it, and could not store that', true, {}, { tokenGeneratedAt: at(7) }],
     ['not where it is the same', false, { generatedAt: at(6) }, {}],
     ['not where it is earlier, as in a cache', false, { generatedAt: at(5) }, {}],
     ['not where it is unknown', false, { generatedAt: null }, {}],

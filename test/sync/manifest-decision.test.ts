@@ -27,8 +27,16 @@ describe('an offered snapshot', () => {
 
   test('whose token the delta has just rejected is refused, and any other is the remedy', () => {
     const broken = { ...STANDING, chainBrokenAt: at(7), rejectedSnapshotId: 's1' };
-    expect(judgeOffer({ snapshotId: 's1', generatedAt: at(12) }, broken)).toBe('rejected-token');
+    for (const generatedAt of [at(6), null])
+      expect(judgeOffer({ snapshotId: 's1', generatedAt }, broken)).toBe('rejected-token');
+    const undated = { ...broken, snapshotGeneratedAt: null };
+    expect(judgeOffer({ snapshotId: 's1', generatedAt: at(12) }, undated)).toBe('rejected-token');
     expect(judgeOffer({ snapshotId: 's2', generatedAt: at(12) }, broken)).toBeNull();
+  });
+
+  test('of that id is taken where it was built since: the name of another one', () => {
+    const broken = { ...STANDING, chainBrokenAt: at(7), rejectedSnapshotId: 's1' };
+    expect(judgeOffer({ snapshotId: 's1', generatedAt: at(12) }, broken)).toBeNull();
   });
 
   test('rejected once is taken again when the chain holds', () => {
@@ -45,6 +53,7 @@ describe('a snapshot that the manifest route names', () => {
     deltaLate: false,
     chainBrokenAt: null,
     rejectedSnapshotId: null,
+    snapshotGeneratedAt: at(6),
     manifestRefused: null,
     hasLeft: false,
   };
@@ -65,6 +74,7 @@ describe('a snapshot that the manifest route names', () => {
     expect(isAwaited(offered, refused)).toBe(true);
     expect(isAwaited(offered, { ...refused, hasLeft: true })).toBe(true);
     expect(isAwaited(offered, { ...refused, rejectedSnapshotId: 's2' })).toBe(false);
+    expect(isAwaited({ snapshotId: 's1', generatedAt: at(12) }, refused)).toBe(true);
   });
 });
 

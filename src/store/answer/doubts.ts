@@ -1,3 +1,4 @@
+import { LONGEST_CACHED_SECONDS } from '../catalog/cached-prices.ts';
 import type { PriceDifference } from './differences.ts';
 import {
   factorOf,
@@ -25,6 +26,9 @@ export type Doubt = 'implausible' | 'mass-move';
 /** A second answer counts only this long after the first: until then it may come from the same cache. */
 export const APART_MINUTES = 5;
 
+/** It counts only after as long as a cache may keep a price, while it is known that prices lag (late-prices.ts). */
+export const LATE_APART_MINUTES = LONGEST_CACHED_SECONDS / 60;
+
 /** Mass moves are counted over this time. */
 export const HOUR_MINUTES = 60;
 
@@ -48,7 +52,13 @@ export interface KnownMassMove {
   readonly accepted: number | null;
   /** Not all that moved while it was being said is doubted yet. */
   readonly isUnfinished?: boolean;
+  /** Whether it is known that prices lag behind reports, so that a second answer counts later. */
+  readonly pricesLag?: boolean;
 }
+
+/** How many minutes after a doubted answer a second one counts. Pure. */
+export const apartMinutes = ({ pricesLag = false }: Pick<KnownMassMove, 'pricesLag'>): number =>
+  pricesLag ? LATE_APART_MINUTES : APART_MINUTES;
 
 /** Whether any move is doubted at present, and not only those of some SKUs by one factor. Pure. */
 export const isEachDoubted = ({ since, kind }: Pick<KnownMassMove, 'since' | 'kind'>): boolean =>
@@ -133,7 +143,7 @@ export function judgePrices(
   const { before, now, returned = NO_PRICES, settled = returned } = answer;
   const { losses, isGone = false, isHollow = false } = answer;
   const loss = isHollow ? 'no-prices' : losses === undefined || isGone ? null : lossOf(before, now, losses);
-  if (held !== null && isLoss(held.oddity) && now.size === 0) return secondAnswer(held, answer, 0);
+  if (held !== null && isLoss(held.oddity) && now.size === 0) return secondAnswer(held, answer, massMove);
   // Without prices there is nothing to act on; what was doubted is, should it come back.
   if (held !== null && now.size === 0) return { kind: 'stays' };
   const oddity = oddOf(answer, massMove);
@@ -151,7 +161,7 @@ export function judgePrices(
   if (isOfFault(held, answer, massMove)) return { kind: 'stays', isFault: true };
   const believed = new Map([...settled, ...held.believed]);
   if (oddity !== null) return begun(isOfMany(held.oddity) ? held.oddity : oddity, believed, now, massMove);
-  const judgement = secondAnswer(held, answer, massMove.usual ?? 0);
+  const judgement = secondAnswer(held, answer, massMove);
   return judgement.kind === 'ends' ? { ...judgement, ...isRepaired } : judgement;
 }
 
@@ -219,21 +229,21 @@ export function saysFault(
 }
 
 /**
- * An answer after a doubted one that is not odd beside it. APART_MINUTES later it ends the doubt where it says about
+ * An answer after a doubted one that is not odd beside it. Long enough after that it ends the doubt where it says about
  * the same; other numbers are said for the first time, and what has only moved with many may move on. A loss that a
  * report has told of meanwhile needs none.
  */
 function secondAnswer(
   held: HeldDoubt,
   { before, now, losses }: Omit<JudgedAnswer, 'sku'>,
-  usual: number,
+  massMove: KnownMassMove,
 ): Judgement {
   if (isLoss(held.oddity) && losses === 'told') return { kind: 'ends', back: false };
   const { oddity, believed } = held;
   const isOfNumbers = oddity !== null && !isLoss(oddity);
-  const isAnother = isOfNumbers && saysAnother({ doubted: before, believed }, now, usual);
+  const isAnother = isOfNumbers && saysAnother({ doubted: before, believed }, now, massMove.usual ?? 0);
   if (held.minutes < 0 || isAnother) return { kind: 'begins', ...held, isAgain: true };
-  return held.minutes >= APART_MINUTES ? { kind: 'ends', back: false } : { kind: 'stays' };
+  return held.minutes >= apartMinutes(massMove) ? { kind: 'ends', back: false } : { kind: 'stays' };
 }
 
 /** Where nothing is odd about the numbers themselves, nothing less than those of before says that they were none. */

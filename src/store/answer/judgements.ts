@@ -1,5 +1,5 @@
 import {
-  APART_MINUTES,
+  apartMinutes,
   type HeldDoubt,
   isAccepted,
   isEachDoubted,
@@ -62,7 +62,7 @@ export function judgeAll(
     return {
       sku: answer.sku,
       judgement,
-      confirmInMs: confirmIn(answer, judgement, held),
+      confirmInMs: confirmIn(answer, judgement, held, apartMinutes(massMove)),
       sample: sampleOf(answer, judgement, held, massMove),
     };
   });
@@ -135,11 +135,12 @@ function confirmIn(
   { before, now, isGone = false }: JudgedAnswer,
   judgement: Judgement,
   held: HeldDoubt | null,
+  apart: number,
 ): number | null {
-  if (judgement.kind === 'begins') return APART_MINUTES * 60_000;
+  if (judgement.kind === 'begins') return apart * 60_000;
   // What stays as faulty as all are is refreshed as if nothing were.
   if (judgement.kind !== 'stays' || judgement.isFault === true) return null;
   if (now.size === 0 && !isLoss(held?.oddity ?? null))
-    return before.size === 0 || isGone ? null : APART_MINUTES * 60_000;
-  return Math.max(0, APART_MINUTES - (held?.minutes ?? 0)) * 60_000;
+    return before.size === 0 || isGone ? null : apart * 60_000;
+  return Math.max(0, apart - (held?.minutes ?? 0)) * 60_000;
 }

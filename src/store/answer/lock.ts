@@ -23,7 +23,7 @@ const readMoment = (tx: Tx, claim: Claim) => tx<[AnswerMoment & KnownMassMove & 
   select least(${claim.askedAt}, clock_timestamp()) as at,
     ${isLate(tx, claim.askedAt)} as late, since is not null and answers is null as "isUnfinished",
     since, kind, usual, factor, case when accepted_at > clock_timestamp() - interval '7 days' then accepted end as accepted,
-    ${tx.unsafe(IS_SCOPED)} as scoped, again_share as "againShare"
+    late_since is not null as "pricesLag", ${tx.unsafe(IS_SCOPED)} as scoped, again_share as "againShare"
   from catalog_internal.mass_move, catalog_internal.beliefs`;
 
 /** SQL: the prices that a SKU `s` without any price had last, by size, and the minutes since they vanished. */

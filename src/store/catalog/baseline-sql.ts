@@ -1,5 +1,6 @@
 import { SNAPSHOT_REASON } from '../ledger/due.ts';
 import { LONGEST_CACHED_SECONDS } from './cached-prices.ts';
+import { tellsOf } from './left-tokens.ts';
 
 /*
  * The statements that merge a baseline, in the order they run. `diff` is made of `differing` (compare-sql.ts) once
@@ -10,7 +11,7 @@ import { LONGEST_CACHED_SECONDS } from './cached-prices.ts';
 /**
  * SQL: deltas have moved the token since the manifest was asked for, and go on from there: what they report is newer.
  */
-const isBehindDeltas = (tokenAtRequest: string) =>
+export const isBehindDeltas = (tokenAtRequest: string) =>
   `(select snapshot_id is distinct from ${tokenAtRequest} and chain_broken_at is null from catalog_internal.sync)`;
 
 /**
@@ -111,6 +112,7 @@ export const LOCK_LEDGER = `
   select from catalog_internal.due l where sku in (
     select sku from diff where kind is distinct from 'new' and (mark is not null or skipped)
     union select sku from rejected_skus union select sku from catalog_internal.unreported_moves where reported_at is null
+    union select sku from catalog_internal.unread_lines
   ) order by sku for update of l`;
 
 /**
@@ -195,34 +197,6 @@ export const SWEEP_RELISTED = `
   where d.skipped and l.sku = d.sku and l.reason = 'unlisted' and l.missed_moves is null and l.live_left = 0
     and coalesce(l.outside_due_at, l.due_at) > now()`;
 
-/**
- * A SKU that the mirror knows from a rejected line alone. Whether it is live, so that no delta reports its moves, is
- * not known: until a line of it is read it counts as one that nobody lists, and is asked and judged as those are.
- */
-export const INSERT_REJECTED = `
-  with unread as (
-    insert into catalog.skus (sku, in_manifest)
-    select distinct sku, false from rejected_skus r where not exists (select from catalog.skus s where s.sku = r.sku) order by sku
-    returning sku
-  )
-  insert into diff (sku, kind) select sku, 'unread' from unread`;
-
-/**
- * What a rejected line would have told of its SKU is unknown: the price routes tell. $1 as in DIFF, $2 the token then.
- */
-export const MARK_REJECTED = `
-  select coalesce(sum(catalog_internal.mark_due(skus, mark)), 0)::int as marked
-  from (
-    select array_agg(sku order by sku) as skus, mark
-    from (
-      select distinct sku, case when s.state = 'pending' then 'new' else 'changed' end as mark
-      from rejected_skus join catalog.skus s using (sku)
-      where (s.reported_at is null or s.reported_at < $1::timestamptz or not ${isBehindDeltas('$2')})
-        and sku not in (select sku from diff where mark is not null)
-    ) rejected
-    group by mark order by mark
-  ) marks`;
-
 export const COUNT_DIFF = `
   select count(*) filter (where kind = 'new')::int as added, count(*) filter (where kind = 'changed')::int as changed,
     count(*) filter (where crossed)::int as crossed, count(*) filter (where kind = 'absent')::int as absent,
@@ -296,16 +270,31 @@ export const MOVE_TOKEN = `
     catalog_fault = null, chain_broken_at = null, rejected_snapshot_id = null, manifest_refused = null,
     shrink_confirmed = false`;
 
+/** SQL: the manifest lists other SKUs, or lists them in other cohorts. */
+const LISTS_OTHERS = `exists (
+  select from diff where kind in ('new', 'absent') or crossed or kind = 'changed' and was_unlisted
+)`;
+
+/** Where other counts have asked for the manifest, which is before END_DOUBTS: whether it lists anything else. */
+export const NOTE_IDLE = `
+  with gone as (
+    delete from catalog_internal.idle_manifests
+    where (select catalog_difference ? 'listed' from catalog_internal.sync) and ${LISTS_OTHERS}
+  )
+  insert into catalog_internal.idle_manifests
+  select now() from catalog_internal.sync where catalog_difference ? 'listed' and not ${LISTS_OTHERS}`;
+
 /**
  * What the mirror now has is the manifest's: nothing that was found of the delta holds any more, but that the delta was
  * behind is remembered until it moves by itself. $1 lines that were rejected or doubled, $2 by how much live SKUs were
- * miscounted. A snapshot $3 that deltas had left before it was asked for ($4) refutes nothing.
+ * miscounted. A snapshot $3, built at $5, that deltas had left before it was asked for ($4) refutes nothing. $6 whether
+ * it was built again since.
  */
 export const END_DOUBTS = `
-  update catalog_internal.sync set
+  update catalog_internal.sync y set
     delta_doubt = case when delta_doubt in ('behind', 'distrusted') then 'distrusted' end, behind_since = null,
-    rebuilds = case when catalog_difference ? 'rebuilt' then rebuilds + 1 else rebuilds end,
+    rebuilds = case when catalog_difference ? 'rebuilt' or $6::boolean then rebuilds + 1 else rebuilds end,
     catalog_differs_at = null, catalog_difference = null, manifest_unclear = $1, manifest_live_miscount = $2
   where snapshot_id = $3 or not exists (
-    select from catalog_internal.left_tokens where token = $3 and left_at < $4::timestamptz
+    select from catalog_internal.left_tokens l where token = $3 and left_at < $4::timestamptz and ${tellsOf('$5')}
   )`;

@@ -24,6 +24,7 @@ import { REPORTED_SINCE, type ReportedSince } from './left-tokens.ts';
 import { hintByManifest, type ManifestHinting } from './manifest-hints.ts';
 import { copyText, type StagedLine } from './staged-lines.ts';
 import type { SnapshotSeen } from './sync-state.ts';
+import * as unread from './unread-lines.ts';
 import { SET_APART_UNREPORTED } from './unreported.ts';
 
 export interface StagedCounts {
@@ -240,8 +241,9 @@ export class Baseline {
     // waited for, as its manifest is not seen yet. And not by times alone: one dates by its beginning.
     await run('select from catalog_internal.sync for update');
     const server = await this.#confirm(run, token);
-    const { rows: reported } = await run(REPORTED_SINCE, [snapshotId, requestedAt, token.tokenAtRequest]);
-    const { since, lagSeconds } = reported[0] as ReportedSince;
+    const asked = [snapshotId, requestedAt, token.tokenAtRequest, generatedAt];
+    const { rows: reported } = await run(REPORTED_SINCE, asked);
+    const { since, lagSeconds, isBuiltAgain } = reported[0] as ReportedSince;
     // Deltas have left its snapshot, as if it had been asked for before they did.
     const tokenAtRequest = lagSeconds === null ? token.tokenAtRequest : snapshotId;
     await run(LOCK_NEW_SKUS);
@@ -260,7 +262,7 @@ export class Baseline {
     await run(byScope === 1 ? statements.MARK_NEW_BY_SCOPE : statements.MARK_NEW);
     await run(statements.MARK_DUE);
     await run(statements.SWEEP_RELISTED);
-    const unread = await this.#markRejected(run, since, tokenAtRequest);
+    const rejected = await this.#markRejected(run, since, tokenAtRequest);
     failpoint('manifest.marked');
     await run(REBASE_AUDIT, [snapshotId, tokenAtRequest]);
     const { rows } = await run(statements.COUNT_DIFF);
@@ -270,7 +272,15 @@ export class Baseline {
     await run(SET_APART_UNREPORTED, [false]);
     await run(statements.MOVE_TOKEN, [snapshotId, generatedAt, tokenAtRequest, lines, livePricedSkuCount]);
     const { unclear = 0, liveMiscount = 0 } = token;
-    await run(statements.END_DOUBTS, [unclear, liveMiscount, snapshotId, requestedAt]);
+    await run(statements.NOTE_IDLE);
+    await run(statements.END_DOUBTS, [
+      unclear,
+      liveMiscount,
+      snapshotId,
+      requestedAt,
+      generatedAt,
+      isBuiltAgain,
+    ]);
     // Last: who holds the lock of the changes waits for no other.
     await run(statements.ADD_CHANGES);
     const { rows: transactions } = await run('select pg_current_xact_id()::text as id');
@@ -285,8 +295,8 @@ export class Baseline {
     const counts = rows[0] as Omit<BaselineApplied, 'lagSeconds'>;
     return {
       ...counts,
-      added: counts.added + unread.added,
-      marked: counts.marked + unread.marked,
+      added: counts.added + rejected.added,
+      marked: counts.marked + rejected.marked,
       lagSeconds,
     };
   }
@@ -311,8 +321,10 @@ export class Baseline {
     since: string,
     tokenAtRequest: string | null,
   ): Promise<{ readonly added: number; readonly marked: number }> {
-    const added = (await run(statements.INSERT_REJECTED)).rowCount ?? 0;
-    const { rows } = await run(statements.MARK_REJECTED, [since, tokenAtRequest]);
+    const added = (await run(unread.INSERT_REJECTED)).rowCount ?? 0;
+    const { rows } = await run(unread.MARK_REJECTED, [since, tokenAtRequest]);
+    await run(unread.DISTRUST_UNREAD, [since, tokenAtRequest]);
+    await run(unread.TRUST_READ);
     return { added, marked: (rows[0] as { marked: number }).marked };
   }
 

@@ -13,21 +13,25 @@ export interface CatalogStanding {
   readonly manifestAppliedAt: Date | null;
   /** When the snapshot of the token was built, by the manifest route; null where it has not said so. */
   readonly tokenGeneratedAt: Date | null;
+  /** The same by what the mirror has applied; null: the delta has led to it since. */
+  readonly appliedGeneratedAt: Date | null;
   readonly tokenAt: Date | null;
-  /** When the named snapshot was named for the first time. */
+  /** When the named snapshot was named for the first time; where deltas have left its id, with its present time. */
   readonly firstNamedAt: Date;
-  /** Whether deltas have left the named snapshot behind. */
+  /** Whether deltas have left the named snapshot behind, and it was not built again since. */
   readonly hasLeft: boolean;
   readonly chainBroken: boolean;
   readonly doubt: DeltaDoubt | null;
   readonly behindSince: Date | null;
-  /** When the first snapshot since the token came was named; null: none was. */
+  /** When the first snapshot since the token came was named, or the named one with its present time; null: none was. */
   readonly newerNamedAt: Date | null;
   readonly deltaCheckedAt: Date | null;
   readonly deltaLateAfterMs: number;
   readonly difference: CatalogDifference | null;
   /** Manifests of snapshots that were built again, since a build time last stood still. */
   readonly rebuilds: number;
+  /** Manifests that were applied for other counts and listed nothing else, less the times that counts were right. */
+  readonly idleManifests: number;
   /** Lines of the last manifest that were rejected or doubled, and by how much it miscounted its live SKUs. */
   readonly unclear: number;
   readonly liveMiscount: number;
@@ -35,21 +39,27 @@ export interface CatalogStanding {
 
 /** Where the mirror stands; call this before the naming of the snapshot is noted. */
 export async function readStanding(sql: Sql, named: NamedSnapshot): Promise<CatalogStanding> {
+  const { snapshotId, generatedAt } = named;
+  const isOfTime = sql`(n ->> 'generated')::timestamptz is not distinct from ${generatedAt}::timestamptz`;
   const [row] = await sql<[Omit<CatalogStanding, 'hasLeft'>]>`
     select now() as now, snapshot_id as "snapshotId", manifest_applied_at as "manifestAppliedAt",
       (select (n ->> 'generated')::timestamptz from jsonb_array_elements(named_snapshots) n
         where n ->> 'id' = snapshot_id) as "tokenGeneratedAt",
-      token_at as "tokenAt",
-      coalesce((select (n ->> 'named')::timestamptz from jsonb_array_elements(named_snapshots) n
-        where n ->> 'id' = ${named.snapshotId}), now()) as "firstNamedAt",
-      (select min((n ->> 'named')::timestamptz) from jsonb_array_elements(named_snapshots) n
-        where n ->> 'id' <> snapshot_id and (n ->> 'named')::timestamptz > token_at) as "newerNamedAt",
+      case when snapshot_moved_at is null then snapshot_generated_at end as "appliedGeneratedAt", token_at as "tokenAt",
+      coalesce((select (case when not exists (select from catalog_internal.left_tokens where token = n ->> 'id') then n ->> 'named'
+          when ${isOfTime} then n ->> 'seen' end)::timestamptz
+        from jsonb_array_elements(named_snapshots) n where n ->> 'id' = ${snapshotId}), now()) as "firstNamedAt",
+      (select min(at) from jsonb_array_elements(named_snapshots) n
+        cross join lateral (values ((n ->> 'named')::timestamptz),
+          (case when n ->> 'id' = ${snapshotId} and ${isOfTime} then (n ->> 'seen')::timestamptz end)) named(at)
+        where n ->> 'id' <> snapshot_id and at > token_at) as "newerNamedAt",
       chain_broken_at is not null as "chainBroken", delta_doubt as doubt, behind_since as "behindSince",
       delta_checked_at as "deltaCheckedAt", catalog_internal.delta_late_after(g) * 1000 as "deltaLateAfterMs",
-      catalog_difference as difference, rebuilds, manifest_unclear as unclear,
+      catalog_difference as difference, rebuilds,
+      (select count(*)::int from catalog_internal.idle_manifests) as "idleManifests", manifest_unclear as unclear,
       manifest_live_miscount as "liveMiscount"
     from catalog_internal.sync, catalog_internal.settings g`;
-  return { ...row, hasLeft: await isLeft(sql, named.snapshotId) };
+  return { ...row, hasLeft: await isLeft(sql, named) };
 }
 
 /** How many SKUs the mirror has as listed, and how many of them as live. Reads the whole catalog. */
@@ -103,4 +113,11 @@ export async function noteDifference(
     )
     returning 1`;
   return stored.length > 0;
+}
+
+/** Counts of the manifest route are those of the mirror: other ones are believed sooner. */
+export async function noteCountsRight(sql: Sql): Promise<void> {
+  await sql`
+    delete from catalog_internal.idle_manifests
+    where applied_at = (select max(applied_at) from catalog_internal.idle_manifests)`;
 }

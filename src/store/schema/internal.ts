@@ -137,6 +137,22 @@ export const leftTokens = internal.table('left_tokens', {
   leftAt: instant('left_at').notNull(),
 });
 
+/**
+ * Manifests that were applied for other counts than the mirror's and listed nothing else; one fewer for each check
+ * since in which the counts were right (sync/catalog-standing.ts).
+ */
+export const idleManifests = internal.table('idle_manifests', {
+  appliedAt: instant('applied_at').primaryKey(),
+});
+
+/**
+ * SKUs that count as those of which the delta has left out a move (`missed_moves`) although none is known: the
+ * manifest's line of each could not be read (store/catalog/unread-lines.ts).
+ */
+export const unreadLines = internal.table('unread_lines', {
+  sku: key().primaryKey(),
+});
+
 /** What sellers have done to catalog.watchlist and the mirror has not read yet (store/sellers/watchlist.ts). */
 export const watchChanges = internal.table('watch_changes', {
   id: bigint({ mode: 'bigint' }).primaryKey().generatedAlwaysAsIdentity(),

@@ -284,6 +284,8 @@ export async function adoptAccount(sql: Sql, account: Account): Promise<void> {
       'hint_sources',
       'learned_names',
       'left_tokens',
+      'idle_manifests',
+      'unread_lines',
       'muted_members',
       'odd_moves',
     ])
