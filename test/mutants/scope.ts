@@ -152,6 +152,47 @@ export const SCOPE: readonly Mutant[] = [
       "d.reason in ('watched', 'scope')",
     ],
   ),
+  ...faultsOf(
+    'src/store/trust/beliefs.ts',
+    ['test/store/move-rate.pg.test.ts'],
+    [
+      'beliefs: SKUs out of scope dilute how often one moves',
+      'and d.outside_due_at is not null)\n    )',
+      'and false)\n    )',
+    ],
+  ),
+  ...faultsOf(
+    'src/store/sellers/hints.ts',
+    ['test/sync/manifest-hints.pg.test.ts'],
+    [
+      'hints: those at SKUs out of scope wait for a refresh',
+      's.asked_at is not null and l.outside_due_at is null',
+      's.asked_at is not null',
+    ],
+    [
+      'hints: those at SKUs that have left the scope keep their places',
+      's.asked_at >= q.hinted_at or d.outside_due_at is not null',
+      's.asked_at >= q.hinted_at',
+    ],
+  ),
+  ...faultsOf(
+    'src/store/catalog/sync-state.ts',
+    ['test/store/spare-slots.pg.test.ts'],
+    [
+      'once: what a spare slot has brought as deferred is not due',
+      'or deferrals > 0 and outside_due_at is null',
+      '',
+    ],
+  ),
+  ...faultsOf(
+    'src/store/catalog/sync-state.ts',
+    ['test/store/refresh-asked.pg.test.ts'],
+    [
+      'once: what sellers have asked for is not due before it is marked',
+      "union all select 'refresh', 1 where",
+      "union all select 'refresh', 1 where false and",
+    ],
+  ),
   ...faultsOf('src/store/answer/apply.ts', STORE, [
     'scope: an answer sorts nothing',
     'scoped ? sortByScope(',
