@@ -26,7 +26,8 @@ export const SERVER_SETTINGS = {
     path: 'http.port',
     rule: integer(0, 65_535),
     default: '9464',
-    meaning: 'port of the metrics and health server; 0: any free port, printed in the log',
+    meaning:
+      'port of the metrics and health server; 0: any free port, printed in the log, which `healthcheck` does not find',
   },
   HTTP_ALLOWED_HOSTS: {
     path: 'http.allowedHosts',

@@ -17,7 +17,7 @@ export const GLOSSARY: readonly (readonly [word: string, meaning: string])[] = [
     'a refresh of the SKU is pending. By reason: `new` (never priced), `changed` (reported by the delta), ' +
       '`live` and `sweep` (by age), `unlisted` (in no manifest), `missed` (the delta has left ' +
       'out a change of it), `deferred` and `error` (asked again later), ' +
-      '`metadata`, `scope` (asked once, because a rule of `catalog.scope` needs its metadata)',
+      '`metadata`, `scope` (asked because a rule of `catalog.scope` needs its metadata)',
   ],
   ['deferred', 'the partner put the SKU off; it is asked again after `DEFERRED_INTERVAL`'],
   ['back-off', 'all requests pause after a rejected one (`PARTNER_BACKOFF`), and resume at a lower rate'],

@@ -144,13 +144,13 @@ export const BELIEVING: readonly Mutant[] = [
     ['test/store/lost-prices.pg.test.ts', 'test/store/due.pg.test.ts', 'test/store/doubts.pg.test.ts'],
     [
       'mark_due: a SKU that fails alone is tried at once',
-      "d.reason = 'doubted') AND d.largest_call IS NULL THEN NULL",
-      "d.reason = 'doubted') THEN NULL",
+      'AND d.due_at > now()) AND d.largest_call IS NULL THEN NULL',
+      'AND d.due_at > now()) THEN NULL',
     ],
     [
       'mark_due: a report waits for what a second answer waits for',
-      "(d.failures > 0 OR d.doubt IS NOT NULL OR d.reason = 'doubted')",
-      'd.failures > 0',
+      "(d.failures > 0 OR d.doubt IS NOT NULL OR d.reason = 'doubted' OR",
+      '(d.failures > 0 OR',
     ],
     [
       'doubts: a SKU that waits to be asked again counts as due',
@@ -159,8 +159,8 @@ export const BELIEVING: readonly Mutant[] = [
     ],
     [
       'lost prices: a mark has them wait for the second answer',
-      "OR d.doubt IS NOT NULL OR d.reason = 'doubted') AND d.largest_call",
-      ') AND d.largest_call',
+      "OR d.doubt IS NOT NULL OR d.reason = 'doubted' OR d.reason",
+      'OR d.reason',
     ],
   ),
   ...faultsOf(

@@ -166,11 +166,7 @@ export const HINTS: readonly Mutant[] = [
       'any(${skus as string[]}) for update skip locked',
       'any(${skus as string[]}) for update',
     ],
-    [
-      'hints: those that a refresh has left behind stay',
-      'where s.asked_at >= q.hinted_at\n          or ',
-      'where ',
-    ],
+    ['hints: those that a refresh has left behind stay', 'where s.asked_at >= q.hinted_at or ', 'where '],
     [
       'hints: what waits of a forgotten source does not count',
       'full join (select source, count(*)',

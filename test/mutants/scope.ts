@@ -1,8 +1,13 @@
 import { faultsOf, type Mutant } from './mutant.ts';
 
-const STORE = ['test/store/scope.pg.test.ts', 'test/store/scope-moves.pg.test.ts'];
+const STORE = [
+  'test/store/scope.pg.test.ts',
+  'test/store/scope-moves.pg.test.ts',
+  'test/store/scope-metadata.pg.test.ts',
+];
 const JUDGE = ['test/status/scope.test.ts'];
 const MIGRATION = 'drizzle/0029_scope.sql';
+const METADATA_MIGRATION = 'drizzle/0073_metadata_that_never_came.sql';
 
 /** Each has something asked for that is out of scope, or something in it forgotten, or the wrong thing said of it. */
 export const SCOPE: readonly Mutant[] = [
@@ -54,13 +59,8 @@ export const SCOPE: readonly Mutant[] = [
       'btrim(value, E\' \\t\\r\\n\') COLLATE "C"',
     ],
     [
-      'scope: what was reported since is not asked for',
-      "OR reason IN ('new', 'changed') AND kept <= statement_timestamp() THEN",
-      'THEN',
-    ],
-    [
       'scope: a mark brings what is outside in',
-      'due_at = CASE WHEN d.outside_due_at IS NULL THEN least(d.due_at, excluded.due_at) ELSE d.due_at END,\n      outside',
+      "due_at = CASE WHEN d.outside_due_at IS NULL OR d.reason = 'scope' THEN least(d.due_at, excluded.due_at) ELSE d.due_at END,\n      outside",
       'due_at = least(d.due_at, excluded.due_at),\n      outside',
     ],
     [
@@ -98,6 +98,99 @@ export const SCOPE: readonly Mutant[] = [
       'scope: it is trusted outside',
       "WHEN d.outside_due_at IS NOT NULL THEN 'out_of_scope'",
       "WHEN false THEN 'out_of_scope'",
+    ],
+  ),
+  ...faultsOf(
+    METADATA_MIGRATION,
+    ['test/store/scope-metadata.pg.test.ts', 'test/store/scope-model.pg.test.ts'],
+    [
+      'scope: metadata that an answer did not have is never asked for again',
+      "WHEN state <> 'pending' AND kept = 'infinity' THEN 'out'",
+      "WHEN state <> 'pending' THEN 'out'",
+    ],
+    [
+      'scope: what was reported since waits for its metadata',
+      "l.reason IN ('new', 'changed', 'watched', 'refresh') AND k.kept <= now()",
+      'false',
+    ],
+    [
+      'scope: a record without metadata is asked for in each call',
+      'greatest(d.held_until, n.asks_at) ELSE d.held_until END',
+      'd.held_until ELSE d.held_until END',
+    ],
+    [
+      'scope: a report does not end the wait for metadata',
+      "OR d.reason = 'scope' AND d.due_at > now())",
+      ')',
+    ],
+    [
+      'scope: what has waited for its metadata waits on in scope',
+      "WHEN n.was = 'asked' AND d.due_at > now() THEN",
+      'WHEN false THEN',
+    ],
+  ),
+  ...faultsOf(
+    METADATA_MIGRATION,
+    ['test/store/unknown-skus.pg.test.ts'],
+    [
+      'scope: a rejected line that named it does not keep what was watched',
+      "d.reason = 'scope' AND d.generation = 1",
+      "d.reason = 'scope'",
+    ],
+    [
+      'scope: who names it to refresh does not keep what was watched',
+      "AND d.rank < 'Infinity'\n    AND d.claim IS NULL",
+      'AND d.claim IS NULL',
+    ],
+  ),
+  ...faultsOf(
+    'src/store/sellers/watchlist.ts',
+    ['test/store/unknown-skus.pg.test.ts'],
+    [
+      'scope: what was never asked for its metadata is forgotten',
+      "d.reason = 'watched'",
+      "d.reason in ('watched', 'scope')",
+    ],
+  ),
+  ...faultsOf(
+    'src/store/trust/beliefs.ts',
+    ['test/store/move-rate.pg.test.ts'],
+    [
+      'beliefs: SKUs out of scope dilute how often one moves',
+      'and d.outside_due_at is not null)\n    )',
+      'and false)\n    )',
+    ],
+  ),
+  ...faultsOf(
+    'src/store/sellers/hints.ts',
+    ['test/sync/manifest-hints.pg.test.ts'],
+    [
+      'hints: those at SKUs out of scope wait for a refresh',
+      's.asked_at is not null and l.outside_due_at is null',
+      's.asked_at is not null',
+    ],
+    [
+      'hints: those at SKUs that have left the scope keep their places',
+      's.asked_at >= q.hinted_at or d.outside_due_at is not null',
+      's.asked_at >= q.hinted_at',
+    ],
+  ),
+  ...faultsOf(
+    'src/store/catalog/sync-state.ts',
+    ['test/store/spare-slots.pg.test.ts'],
+    [
+      'once: what a spare slot has brought as deferred is not due',
+      'or deferrals > 0 and outside_due_at is null',
+      '',
+    ],
+  ),
+  ...faultsOf(
+    'src/store/catalog/sync-state.ts',
+    ['test/store/refresh-asked.pg.test.ts'],
+    [
+      'once: what sellers have asked for is not due before it is marked',
+      "union all select 'refresh', 1 where",
+      "union all select 'refresh', 1 where false and",
     ],
   ),
   ...faultsOf('src/store/answer/apply.ts', STORE, [

@@ -13,6 +13,7 @@ import {
   storeCalibration,
 } from '../../src/store/trust/calibration.ts';
 import { line, standing } from './manifest.ts';
+import { snapshotPriced } from './priced.ts';
 import { allDue, callInputs, failing, found, LEASE_MS, mark, REFRESH, useStore } from './support.ts';
 
 const store = useStore();
@@ -276,7 +277,7 @@ describe('what is believed', () => {
 
   test('comes to what is found, by what each refresh tests', async () => {
     const { sql } = store;
-    await sql`update catalog_internal.sync set manifest_lines = 2000, live_priced_sku_count = 1000`;
+    await snapshotPriced(sql, 'S', 1000);
     await storeCalibration(sql, [
       counted({ cohort: 'reported', bin: 1, looks: 10_000, right: 3000, claimed: 1000, minutes: 1e6 }),
       counted({

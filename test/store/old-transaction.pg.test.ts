@@ -14,7 +14,6 @@ const OF_A_MESSAGE = [
   'catalog_internal.is_reported(catalog_internal.due,timestamp with time zone)',
   'catalog_internal.is_waiting(catalog_internal.due,timestamp with time zone)',
   'catalog_internal.past_moves(text,timestamp with time zone)',
-  'catalog_internal.scope_standing(text,text,text,timestamp with time zone)',
 ];
 
 test('what is asked by sellers goes by the present time, not by that of their transaction or message', async () => {

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { applyAnswer } from '../../src/store/answer/apply.ts';
+import { stillDue } from '../../src/store/catalog/sync-state.ts';
 import { claimDue } from '../../src/store/ledger/claim.ts';
 import { REFRESHES_CAME, takeRefreshes } from '../../src/store/sellers/refresh.ts';
 import { askedFor, requested } from './refreshing.ts';
@@ -142,4 +143,16 @@ describe('catalog.refresh', () => {
     expect(await requested(sql)).toEqual([]);
     expect((await ledger(sql)).has('A')).toBe(false);
   });
+});
+
+test('what was asked for and is not marked yet is still due for whoever waits until nothing is', async () => {
+  const { sql } = store;
+  await knownSkus(sql, ['A']);
+  await answerAsked(sql, found('A', { 9: 90 }));
+  const due = async () => (await stillDue(sql, new Date(0))).due;
+  expect(await due()).toEqual([]);
+  await sql`select catalog.refresh(array['A'])`;
+  expect(await due()).toEqual([{ reason: 'refresh', count: 1 }]);
+  await takeRefreshes(sql);
+  expect(await due()).toEqual([{ reason: 'refresh', count: 1 }]);
 });

@@ -1,4 +1,4 @@
-import { deepStrictEqual } from 'node:assert/strict';
+import { deepStrictEqual, strictEqual } from 'node:assert/strict';
 import fc from 'fast-check';
 import { describe, test } from 'vitest';
 import { storeScopeMode } from '../../src/store/sellers/scope.ts';
@@ -68,7 +68,7 @@ test('a SKU that was removed outside, watched there, and is then reported is ask
   await world.check();
 });
 
-test('a SKU that is watched during its call and is 0009 is asked for its metadata once more, and no more', async () => {
+test('a SKU that is watched during its call and is 0009 is asked for its metadata once more, and then waits', async () => {
   await empty(store.sql);
   const world = new World(store);
   const reason = async () =>
@@ -90,7 +90,9 @@ test('a SKU that is watched during its call and is 0009 is asked for its metadat
   await world.do({ do: 'answer', kinds: [] });
   await world.do({ do: 'answer', kinds: ['not_found'] });
   await world.check();
-  deepStrictEqual(await reason(), { reason: 'metadata', inside: false });
+  deepStrictEqual(await reason(), { reason: 'scope', inside: false });
+  await world.do({ do: 'answer', kinds: [] });
+  strictEqual(world.claim?.skus.some(({ sku }) => sku === 'B1') ?? false, false);
 });
 
 test('a SKU that is reported during its call, then watched, and is 0009 is asked for its metadata', async () => {

@@ -1,6 +1,5 @@
 import { describe, expect, test } from 'vitest';
 import { systemClock } from '../../src/lib/clock.ts';
-import { applyAnswer } from '../../src/store/answer/apply.ts';
 import { acceptDoubted, readDoubts } from '../../src/store/answer/seller-doubts.ts';
 import { applyDelta } from '../../src/store/catalog/delta.ts';
 import { connect } from '../../src/store/connection/db.ts';
@@ -10,21 +9,10 @@ import { adoptAccount } from '../../src/store/setup/account.ts';
 import { registerInstance } from '../../src/store/setup/instance.ts';
 import { baseline, line } from './manifest.ts';
 import { addRules, askedFor, onlyScope, sortAll, standings } from './scoping.ts';
-import {
-  answerAsked,
-  claimAll,
-  found,
-  knownSkus,
-  mark,
-  passHours,
-  pricesOf,
-  REFRESH,
-  useStore,
-} from './support.ts';
+import { answerAsked, found, knownSkus, mark, REFRESH, useStore } from './support.ts';
 import { watchNow } from './watching.ts';
 
 const store = useStore();
-const NIKE = { brand: 'Nike', model: 'Dunk', category: 'shoes' };
 
 /** A mirror of SKUs that are all due for their first price. */
 async function known(...skus: readonly string[]): Promise<void> {
@@ -37,80 +25,6 @@ async function delta(changed: readonly string[], more: { nowLive?: string[]; rem
   const { nowLive = [], removed = [] } = more;
   await applyDelta(store.sql, { since: 'token', toSnapshot: 'token', changed, nowLive, removed });
 }
-
-describe('metadata', () => {
-  test('is asked for once, and only where a rule that includes SKUs needs it', async () => {
-    const { sql } = store;
-    await known('A', 'B', 'C', 'X');
-    await onlyScope(sql, ['sku', 'A'], ['prefix', 'B'], ['brand', 'Nike', false]);
-    expect(await askedFor(sql)).toEqual(['A', 'B']);
-    await addRules(sql, ['brand', 'Puma'], ['prefix', 'X', false]);
-    await sortAll(sql);
-    expect(await standings(sql)).toEqual({ A: 'in new', B: 'in new', C: 'asked', X: 'out' });
-    const claim = await claimAll(sql);
-    expect(claim.skus.map(({ sku }) => sku)).toEqual(['A', 'B', 'C']);
-    await applyAnswer(
-      sql,
-      claim,
-      [found('A', { 9: 1 }, NIKE), found('B', { 9: 1 }, NIKE), found('C', { 9: 1 }, { brand: 'puma' })],
-      REFRESH,
-    );
-    expect(await standings(sql)).toEqual({ A: 'in sweep', B: 'out', C: 'in sweep', X: 'out' });
-  });
-
-  test('of a SKU that is not found is asked for again only after a report', async () => {
-    const { sql } = store;
-    await known('A');
-    await onlyScope(sql, ['brand', 'Nike']);
-    await applyAnswer(sql, await claimAll(sql), [{ sku: 'A', kind: 'not_found' }], REFRESH);
-    expect(await standings(sql)).toEqual({ A: 'out' });
-    await passHours(sql, 100);
-    await sql`update catalog_internal.due set outside_due_at = now() - interval '1 hour'`;
-    await addRules(sql, ['model', 'x']);
-    await sortAll(sql);
-    expect(await askedFor(sql)).toEqual([]);
-    await delta(['A']);
-    expect(await standings(sql)).toEqual({ A: 'asked' });
-    await applyAnswer(sql, await claimAll(sql), [found('A', { 9: 1 }, NIKE)], REFRESH);
-    expect(await standings(sql)).toEqual({ A: 'in sweep' });
-  });
-
-  test('that changes moves a SKU in and out', async () => {
-    const { sql } = store;
-    await knownSkus(sql, ['A']);
-    await answerAsked(sql, found('A', { 9: 1 }, NIKE));
-    await onlyScope(sql, ['brand', 'nike']);
-    await answerAsked(sql, found('A', { 9: 2 }, { ...NIKE, brand: 'Jordan' }));
-    expect(await standings(sql)).toEqual({ A: 'out' });
-    expect(await pricesOf(sql, 'A')).toEqual({ 9: 2 });
-  });
-
-  test('fails to come: the SKU waits as any other does, and is asked for again', async () => {
-    const { sql } = store;
-    await known('A', 'B');
-    await onlyScope(sql, ['brand', 'Nike']);
-    await applyAnswer(
-      sql,
-      await claimAll(sql),
-      [
-        { sku: 'A', kind: 'error', waitMs: 1 },
-        { sku: 'B', kind: 'deferred', waitMs: 1 },
-      ],
-      REFRESH,
-    );
-    expect(await standings(sql)).toEqual({ A: 'asked', B: 'asked' });
-    await passHours(sql, 1);
-    await sql`update catalog_internal.due set held_until = null`;
-    expect(await askedFor(sql)).toEqual(['A', 'B']);
-    await sql`delete from catalog.scope`;
-    await sortAll(sql);
-    expect(await askedFor(sql)).toEqual([]);
-    await addRules(sql, ['prefix', 'A']);
-    await sortAll(sql);
-    expect(await standings(sql)).toEqual({ A: 'in new', B: 'out' });
-    expect(await askedFor(sql)).toEqual(['A']);
-  });
-});
 
 describe('new SKUs', () => {
   test('are sorted as they appear: by manifest, delta and watchlist', async () => {

@@ -9,14 +9,16 @@ const anyRule = fc.oneof(
   fc.record({ kind: fc.constant('prefix'), value: fc.constantFrom('', 'A', 'AB', 'C') }),
   fc.record({ kind: fc.constantFrom('brand', 'model', 'category'), value: fc.constantFrom(...NAMES) }),
 );
-const answerKind = fc.constantFrom('record', 'record', 'not_found', 'deferred', 'error', 'omitted');
+const answerKind = fc.constantFrom('record', 'record', 'bare', 'not_found', 'deferred', 'error', 'omitted');
 /** One of the things that may happen, in whatever order. */
 export const step = fc.oneof(
   { weight: 5, arbitrary: fc.record({ do: fc.constant('rule'), rule: anyRule, include: fc.boolean() }) },
   { weight: 2, arbitrary: fc.record({ do: fc.constant('unrule'), rule: anyRule }) },
   {
     weight: 1,
-    arbitrary: fc.record({ do: fc.constantFrom('truncate', 'read', 'sweep', 'pass', 'all', 'forget') }),
+    arbitrary: fc.record({
+      do: fc.constantFrom('truncate', 'read', 'sweep', 'pass', 'all', 'metadata', 'forget'),
+    }),
   },
   { weight: 1, arbitrary: fc.record({ do: fc.constant('mode'), scoped: fc.boolean() }) },
   { weight: 2, arbitrary: fc.record({ do: fc.constant('claim') }) },

@@ -24,6 +24,7 @@ interface Seen {
   readonly model: string | null;
   readonly category: string | null;
   readonly known: boolean;
+  readonly isListed: boolean;
 }
 
 /** One mirror, what the partner would answer, and what of it has been reported and answered: the model. */
@@ -35,11 +36,11 @@ export class World {
   );
   /** SKUs that were reported, or appeared, and have not been answered since. */
   readonly reported = new Set<string>();
-  /** Those that may still be asked for their metadata. */
+  /** Those that may be asked for their metadata: not asked for yet, or reported or waited for long enough since. */
   readonly unread = new Set<string>();
   /** Those that the partner has reported since the claim. */
   readonly #since = new Set<string>();
-  /** Answered 0009, and not reported since: asking once more would bring no metadata either. */
+  /** Answered 0009, and not reported since: asked for again only once they have waited. */
   readonly #nowhere = new Set<string>();
   claim: Claim | null = null;
   manifests = 0;
@@ -51,7 +52,7 @@ export class World {
   async see(): Promise<Seen[]> {
     return await this.#store.sql<Seen[]>`
       select d.sku, s.state, d.reason, d.outside_due_at is null as inside, d.due_at <= now() as "isDue", p.brand, p.model, p.category,
-        p.sku is not null as known
+        coalesce(p.brand, p.model, p.category) is not null as known, s.in_manifest as "isListed"
       from catalog_internal.due d join catalog.skus s using (sku) left join catalog.products p using (sku) order by d.sku`;
   }
 
@@ -99,7 +100,7 @@ export class World {
     return byMetadata && !known ? 'unknown' : 'out';
   }
 
-  /** Nothing is asked for that is out of scope, but for the one request that a rule needs. */
+  /** Nothing is asked for that is out of scope, but for the requests that a rule needs. */
   async take(): Promise<void> {
     await readScope(this.#store.sql, { everything: false, pieces: 1 });
     this.claim = await claimInScope(this.#store.sql);
@@ -120,6 +121,7 @@ export class World {
       const kind = kinds[n % kinds.length];
       const name = this.names.get(sku) ?? null;
       if (kind === 'record') return found(sku, { 9: 90 }, { brand: name, model: 'M', category: name });
+      if (kind === 'bare') return found(sku, { 9: 90 });
       if (kind === 'not_found') return { sku, kind };
       return { sku, kind: kind === 'deferred' ? 'deferred' : 'error', waitMs: 3_600_000 };
     });
@@ -132,7 +134,10 @@ export class World {
       ).map(({ sku, generation }) => [sku, generation]),
     );
     for (const [n, { sku, generation }] of claim.skus.entries())
-      if (['record', 'not_found'].includes(results[n]?.kind ?? '') && generations.get(sku) === generation)
+      if (
+        ['record', 'bare', 'not_found'].includes(results[n]?.kind ?? '') &&
+        generations.get(sku) === generation
+      )
         this.#read(sku);
     for (const { sku, kind } of results)
       if (kind === 'not_found' && !this.#since.has(sku)) this.#nowhere.add(sku);
@@ -147,6 +152,9 @@ export class World {
       const where = `${seen.sku} (${seen.state}, ${seen.reason})`;
       strictEqual(seen.inside, place === 'in', where);
       if (place === 'out') strictEqual(seen.isDue, false, where);
+      // Of what was removed, and is on no list, nothing more is asked.
+      if (place === 'unknown' && (seen.isListed || seen.state !== 'removed'))
+        strictEqual(seen.reason, 'scope', `${where} is never asked for again`);
       const isAsked = place === 'in' || (place === 'unknown' && !this.#nowhere.has(seen.sku));
       if (isAsked && this.reported.has(seen.sku)) ok(seen.isDue, `${where} is forgotten`);
     }
@@ -177,6 +185,9 @@ export class World {
     else await this.other(step.do);
     // What is new to the mirror has not been asked for.
     for (const { sku, state } of await this.see()) if (state === 'pending') this.#appear(sku);
+    // Their waits are over, or ended by who refreshes or watches them.
+    if (['sweep', 'all', 'metadata', 'watch', 'refresh'].includes(step.do))
+      for (const sku of SKUS) this.unread.add(sku);
   }
 
   async other(what: string): Promise<void> {
@@ -185,6 +196,7 @@ export class World {
     else if (what === 'read') await readScope(sql, { everything: true, pieces: 1 });
     else if (what === 'sweep') await passHours(sql, 50);
     else if (what === 'all') await refreshAll(sql, 'prices');
+    else if (what === 'metadata') await refreshAll(sql, 'metadata');
     else if (what === 'forget') await forgetUnknown(sql, 10);
     else if (what === 'claim' && this.claim !== null) {
       await returnClaim(

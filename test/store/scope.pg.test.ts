@@ -71,7 +71,7 @@ describe('rules', () => {
       found('A', { 9: 1 }, { brand: ' NIKE', model: 'x' }),
       found('B', { 9: 1 }, { brand: 'Adidas', model: 'Dunk Low' }),
       found('C', { 9: 1 }, { brand: 'Adidas', category: 'Kids' }),
-      found('D', { 9: 1 }, {}),
+      found('D', { 9: 1 }, { model: 'Low' }),
     );
     await onlyScope(sql, ['brand', 'nike '], ['model', 'dunk low'], ['category', 'KIDS']);
     expect(await standings(sql)).toEqual({ A: 'in sweep', B: 'in sweep', C: 'in sweep', D: 'out' });
@@ -267,7 +267,7 @@ describe('what is outside', () => {
   test('by name is asked for once where a rule needs its metadata, and said to be', async () => {
     const { sql } = store;
     await knownSkus(sql, ['A']);
-    await answerAsked(sql, found('A', { 9: 90 }));
+    await answerAsked(sql, found('A', { 9: 90 }, { brand: 'Puma' }));
     await onlyScope(sql, ['brand', 'Nike']);
     const refreshed = await refreshSkus(sql, ['A', 'C']);
     expect(refreshed).toMatchObject({ due: 0, added: ['C'], outside: 1, once: 1 });

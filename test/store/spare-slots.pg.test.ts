@@ -1,9 +1,11 @@
 import { describe, expect, test } from 'vitest';
 import { applyAnswer } from '../../src/store/answer/apply.ts';
 import type { SkuResult } from '../../src/store/answer/types.ts';
+import { stillDue } from '../../src/store/catalog/sync-state.ts';
 import { claimDue } from '../../src/store/ledger/claim.ts';
 import { type Claim, endWaits } from '../../src/store/ledger/due.ts';
 import { baseline, line } from './manifest.ts';
+import { onlyScope } from './scoping.ts';
 import {
   answerAsked,
   claimAll,
@@ -103,4 +105,15 @@ test('and one that is due is set back', async () => {
   await passHours(store.sql, 24);
   await applyAnswer(store.sql, await claimAll(store.sql), [error('reported')], REFRESH);
   expect(await rowOfA()).toMatchObject({ lane: 4, failures: 1 });
+});
+
+test('what it has brought as deferred is still due for whoever waits until nothing is, but not out of scope', async () => {
+  const { sql } = store;
+  const due = async () => (await stillDue(sql, new Date(0))).due;
+  await pricedAnHourAgo();
+  expect(await due()).toEqual([]);
+  await applyAnswer(sql, await claimEarly(), [deferred], REFRESH);
+  expect(await due()).toEqual([{ reason: 'deferred', count: 1 }]);
+  await onlyScope(sql, ['sku', 'B']);
+  expect(await due()).toEqual([]);
 });

@@ -3,6 +3,7 @@ import { applyAnswer } from '../../src/store/answer/apply.ts';
 import { refreshSkus } from '../../src/store/sellers/refresh.ts';
 import { forgetUnknown } from '../../src/store/sellers/watchlist.ts';
 import { baseline, line, standing } from './manifest.ts';
+import { askedFor, onlyScope, standings } from './scoping.ts';
 import { answerAsked, claimAll, followWatchlist, found, HOUR, ledger, REFRESH, useStore } from './support.ts';
 import { dueNow, watch } from './watching.ts';
 
@@ -77,6 +78,37 @@ describe('a SKU that nobody lists or watches, and that never had a price,', () =
     await refreshSkus(sql, ['B']);
     expect(await forgetUnknown(sql, 100)).toEqual({ forgotten: 1, rejected: null });
     expect(await known()).toEqual(['B']);
+  });
+
+  test('is kept until it is asked for, where a rule needs its metadata, but not for a watch that is no more', async () => {
+    const { sql, url } = store;
+    await onlyScope(sql, ['brand', 'Nike']);
+    await baseline(url, [line('listed')], { rejected: ['in a broken line', 'in one, and watched'] });
+    await refreshSkus(sql, ['named', 'named, and watched']);
+    await watch(sql, 'watched', 'watched still', 'in one, and watched', 'named, and watched', 'asked for');
+    await followWatchlist(sql);
+    await sql`update catalog_internal.due set claim = nextval('catalog_internal.claim_numbers'), held_until = now() where sku = 'asked for'`;
+    expect(await forgetUnknown(sql, 100)).toEqual({ forgotten: 0, rejected: null });
+    await sql`delete from catalog.watchlist where sku <> 'watched still'`;
+    await followWatchlist(sql);
+    expect(await standings(sql)).toMatchObject({ watched: 'out', 'watched still': 'asked', named: 'asked' });
+    await sql`update catalog_internal.due set claim = null, held_until = null`;
+    expect(await forgetUnknown(sql, 100)).toEqual({ forgotten: 1, rejected: null });
+    const kept = [
+      'asked for',
+      'in a broken line',
+      'in one, and watched',
+      'listed',
+      'named',
+      'named, and watched',
+      'watched still',
+    ];
+    expect(await known()).toEqual(kept);
+    expect(await askedFor(sql)).toEqual(kept);
+    await answerAsked(sql, ...kept.map((sku) => ({ sku, kind: 'not_found' as const })));
+    await later();
+    expect(await forgetUnknown(sql, 100)).toEqual({ forgotten: 5, rejected: null });
+    expect(await known()).toEqual(['listed', 'watched still']);
   });
 
   test(

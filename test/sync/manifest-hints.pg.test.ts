@@ -2,8 +2,10 @@ import { beforeEach, describe, expect, test } from 'vitest';
 import { applyDelta } from '../../src/store/catalog/delta.ts';
 import { readManifestSources } from '../../src/store/catalog/manifest-hints.ts';
 import type { StagedLine } from '../../src/store/catalog/staged-lines.ts';
+import { pruneHints } from '../../src/store/sellers/hints.ts';
 import { mostByManifest } from '../../src/sync/live/manifest-hints.ts';
 import { baseline, line, type ManifestRun } from '../store/manifest.ts';
+import { onlyScope } from '../store/scoping.ts';
 import { found } from '../store/support.ts';
 import { LIVE, moved, unmoved, useHints } from './hinting.ts';
 
@@ -244,4 +246,21 @@ test('names of the mirror’s own sources are not a seller’s, who may have fif
   expect(await source('manifest.updated_at')).toMatchObject({ hints: 1 });
   expect(await source('source 49')).toMatchObject({ hints: 1 });
   expect(await source('other')).toMatchObject({ hints: 1 });
+});
+
+test('nothing hints at what is out of scope, nor does it keep a place of those who do', async () => {
+  const { sql } = store;
+  await manifest({ L00: { updatedAt: NEWER }, L01: { updatedAt: NEWER } }, {});
+  await hint('L02');
+  await hint('L03');
+  await drain();
+  expect(await waiting()).toHaveLength(4);
+  await onlyScope(sql, ['sku', 'L01'], ['sku', 'L03']);
+  await pruneHints(sql);
+  expect(await waiting()).toEqual(['L01 manifest.updated_at', 'L03 orders']);
+  await hint('L04');
+  await manifest({ L05: { updatedAt: at(-10) }, L06: { sizes: 2 }, L01: { updatedAt: at(-10) } });
+  expect(await queued()).toEqual(['L01 manifest.updated_at', 'L04 orders']);
+  await drain();
+  expect(await waiting()).toEqual(['L01 manifest.updated_at', 'L03 orders']);
 });

@@ -44,6 +44,9 @@ test('known label sets are there before anything happens', async () => {
       'catalog_mirror_partner_requests_total{route="bulk",outcome="ok"} 0',
       'catalog_mirror_partner_request_duration_seconds_count{route="delta"} 0',
       'catalog_mirror_syncs_total{kind="delta",outcome="ok"} 0',
+      ...['snapshot-expired', 'since-missing', 'delta-too-large'].map(
+        (outcome) => `catalog_mirror_syncs_total{kind="delta",outcome="${outcome}"} 0`,
+      ),
       'catalog_mirror_price_changes_total 0',
       'catalog_mirror_unpriced_entries_total 0',
       'catalog_mirror_mirror_stats_available 0',

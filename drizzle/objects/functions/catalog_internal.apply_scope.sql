@@ -1,10 +1,12 @@
 -- Sorts SKUs by the rules, and returns how many stand otherwise than before. Call it with their rows of the
 -- ledger locked, after all that is written of them. What leaves the scope keeps all that is known of it: in
 -- outside_due_at when it would be due, which marks move on; its lane is 0, which nobody claims. What comes
--- into it is due then, or now where that is past: since now it is late. The lock holds back whoever changes
--- the rules until this transaction has ended, so that all SKUs that were sorted by the old ones are seen by
--- the pass that follows (follow_scope). Planned each time: a plan from when there were few rules would read
--- all of them for each SKU.
+-- into it is due then, or now where that is past: since now it is late. What is asked for its metadata, and
+-- was answered without any, waits: for what the price routes do not know as long as in scope; where a record
+-- had none, an hour, then as long as it has had none, METADATA_INTERVAL at most. held_until keeps spare slots
+-- from asking before. The lock holds back whoever changes the rules until this transaction has ended, so that
+-- all SKUs that were sorted by the old ones are seen by the pass that follows (follow_scope). Planned each
+-- time: a plan from when there were few rules would read all of them for each SKU.
 CREATE OR REPLACE FUNCTION catalog_internal.apply_scope(skus text[]) RETURNS bigint
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_custom_plan AS $$
 DECLARE
@@ -13,7 +15,14 @@ BEGIN
   LOCK TABLE catalog_internal.lock_scope IN ROW EXCLUSIVE MODE;
   UPDATE catalog_internal.due d SET
     outside_due_at = CASE WHEN n.standing <> 'in' THEN n.kept END,
-    due_at = CASE n.standing WHEN 'out' THEN 'infinity' WHEN 'asked' THEN now() ELSE greatest(n.kept, now()) END,
+    due_at = CASE n.standing WHEN 'out' THEN 'infinity' WHEN 'asked' THEN n.asks_at ELSE greatest(n.kept, now()) END,
+    held_until = CASE
+      WHEN d.claim IS NOT NULL THEN d.held_until
+      WHEN n.standing = 'asked' THEN CASE WHEN n.asks_at > now() THEN greatest(d.held_until, n.asks_at) ELSE d.held_until END
+      -- What it has waited for is no longer asked; a second answer counts as soon as it would have.
+      WHEN n.was = 'asked' AND d.due_at > now() THEN CASE WHEN d.doubt IS NOT NULL THEN least(d.held_until, d.doubted_at + interval '5 minutes') END
+      ELSE d.held_until
+    END,
     reason = n.reason,
     lane = CASE
       WHEN n.standing = 'out' THEN 0
@@ -23,20 +32,36 @@ BEGIN
     -- One that was asked for by name stays ahead of all others.
     rank = CASE WHEN d.rank < 'Infinity' THEN coalesce(n.weight, 1) ELSE d.rank END
   FROM (
-    SELECT l.sku, l.failures, k.kept, t.standing, w.weight,
+    SELECT l.sku, l.failures, k.kept, t.standing, b.was, w.weight, a.asks_at,
       CASE
         WHEN t.standing = 'asked' THEN 'scope'
         WHEN l.reason <> 'scope' THEN l.reason
-        WHEN coalesce(s.state, 'pending') = 'pending' THEN 'new'
-        ELSE 'changed'
+        WHEN k.state = 'pending' THEN 'new'
+        -- Marked since it was answered.
+        WHEN l.generation IS DISTINCT FROM l.asked_generation THEN 'changed'
+        WHEN k.state <> 'priced' THEN 'metadata'
+        WHEN l.doubt IS NOT NULL THEN 'doubted'
+        WHEN l.live THEN 'live'
+        WHEN NOT s.in_manifest THEN 'unlisted'
+        WHEN g.sweep_interval > 0 AND g.sweep_interval <= g.metadata_interval THEN 'sweep'
+        ELSE 'metadata'
       END AS reason
-    FROM unnest(apply_scope.skus) AS a(sku) JOIN catalog_internal.due l ON l.sku = a.sku
+    FROM unnest(apply_scope.skus) AS u(sku) JOIN catalog_internal.due l ON l.sku = u.sku
     -- One that the same statement inserts is not to be seen here.
-    LEFT JOIN catalog.skus s ON s.sku = a.sku LEFT JOIN catalog.products p ON p.sku = a.sku LEFT JOIN catalog_internal.watched w ON w.sku = a.sku
-    CROSS JOIN LATERAL catalog_internal.scope_of(l.sku, p.brand, p.model, p.category, p.sku IS NOT NULL) o
-    CROSS JOIN LATERAL (SELECT coalesce(l.outside_due_at, l.due_at) AS kept) k
-    CROSS JOIN LATERAL (SELECT catalog_internal.scope_standing(o.place, coalesce(s.state, 'pending'), l.reason, k.kept) AS standing) t
-    WHERE t.standing <> CASE WHEN l.outside_due_at IS NULL THEN 'in' WHEN l.reason = 'scope' THEN 'asked' ELSE 'out' END
+    LEFT JOIN catalog.skus s ON s.sku = u.sku LEFT JOIN catalog.products p ON p.sku = u.sku LEFT JOIN catalog_internal.watched w ON w.sku = u.sku
+    CROSS JOIN catalog_internal.settings g
+    CROSS JOIN LATERAL catalog_internal.scope_of(l.sku, p.brand, p.model, p.category, coalesce(p.brand, p.model, p.category) IS NOT NULL) o
+    CROSS JOIN LATERAL (SELECT coalesce(l.outside_due_at, l.due_at) AS kept, coalesce(s.state, 'pending') AS state) k
+    CROSS JOIN LATERAL (SELECT catalog_internal.scope_standing(o.place, k.state, l.reason, k.kept) AS standing) t
+    CROSS JOIN LATERAL (SELECT CASE WHEN l.outside_due_at IS NULL THEN 'in' WHEN l.reason = 'scope' THEN 'asked' ELSE 'out' END AS was) b
+    CROSS JOIN LATERAL (
+      SELECT greatest(now(), CASE
+        WHEN k.state = 'pending' OR l.reason IN ('new', 'changed', 'watched', 'refresh') AND k.kept <= now() THEN now()
+        WHEN k.state <> 'priced' THEN k.kept
+        ELSE s.asked_at + least(make_interval(secs => g.metadata_interval), greatest(interval '1 hour', s.asked_at - p.changed_at))
+      END) AS asks_at
+    ) a
+    WHERE t.standing <> b.was
   ) n
   WHERE d.sku = n.sku;
   GET DIAGNOSTICS moved = ROW_COUNT;

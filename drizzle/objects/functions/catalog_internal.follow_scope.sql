@@ -25,7 +25,7 @@ BEGIN
         CASE WHEN l.outside_due_at IS NULL THEN 'in' WHEN l.reason = 'scope' THEN 'asked' ELSE 'out' END AS was
       FROM (SELECT * FROM catalog_internal.due WHERE sku >= pass.from_sku ORDER BY sku LIMIT most) l
       LEFT JOIN catalog.skus s ON s.sku = l.sku LEFT JOIN catalog.products p ON p.sku = l.sku
-      CROSS JOIN LATERAL catalog_internal.scope_of(l.sku, p.brand, p.model, p.category, p.sku IS NOT NULL) o
+      CROSS JOIN LATERAL catalog_internal.scope_of(l.sku, p.brand, p.model, p.category, coalesce(p.brand, p.model, p.category) IS NOT NULL) o
     ) n;
     IF is_over THEN
       DELETE FROM catalog_internal.scope_passes WHERE id = pass.id;

@@ -3,8 +3,8 @@
 -- request settles it. The wait of a deferred SKU is not shortened, nor that of one with which a call of its
 -- own failed, while a SKU that waits after any other error, or for a second answer, is asked again at once.
 -- counts_as_live null leaves the live flag as it is; else it holds, whatever the SKU's deferrals had taught.
--- What is out of scope is marked in outside_due_at and stays unclaimed (apply_scope), and SKUs that the
--- ledger does not know yet are sorted by the rules. A SKU that was asked for by name (refresh_skus) stays
+-- What is out of scope is marked in outside_due_at and stays unclaimed (apply_scope), what is asked for its
+-- metadata waits for that no longer, and SKUs that the ledger does not know yet are sorted by the rules. A SKU that was asked for by name (refresh_skus) stays
 -- ahead of all others until it is answered. Any other rank is the weight as it stands once the rows are
 -- locked, because locking them may have waited for whoever tells the ledger of another weight
 -- (watched_to_ledger). Hence PL/pgSQL, in which each statement sees what was committed before it began; in a
@@ -49,10 +49,10 @@ BEGIN
       ),
       live = coalesce(counts_as_live, d.live),
       live_left = CASE WHEN counts_as_live IS NULL THEN d.live_left ELSE 0 END,
-      due_at = CASE WHEN d.outside_due_at IS NULL THEN least(d.due_at, excluded.due_at) ELSE d.due_at END,
+      due_at = CASE WHEN d.outside_due_at IS NULL OR d.reason = 'scope' THEN least(d.due_at, excluded.due_at) ELSE d.due_at END,
       outside_due_at = CASE WHEN d.outside_due_at IS NOT NULL THEN least(d.outside_due_at, excluded.due_at) END,
       generation = d.generation + 1,
-      held_until = CASE WHEN d.claim IS NULL AND d.deferrals = 0 AND (d.failures > 0 OR d.doubt IS NOT NULL OR d.reason = 'doubted') AND d.largest_call IS NULL THEN NULL ELSE d.held_until END
+      held_until = CASE WHEN d.claim IS NULL AND d.deferrals = 0 AND (d.failures > 0 OR d.doubt IS NOT NULL OR d.reason = 'doubted' OR d.reason = 'scope' AND d.due_at > now()) AND d.largest_call IS NULL THEN NULL ELSE d.held_until END
     RETURNING sku, rank, is_scoped AND (generation = 1 OR outside_due_at IS NOT NULL) AS is_unsorted
   )
   SELECT count(*), array_agg(sku) FILTER (WHERE rank <> 1), array_agg(sku) FILTER (WHERE is_unsorted)

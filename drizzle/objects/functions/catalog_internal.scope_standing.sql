@@ -1,13 +1,14 @@
--- How a row of the ledger is to stand by scope_of: `in`; `out`: not asked for; `asked`: asked for once,
--- because a rule needs its metadata. A SKU that was answered without a record is asked for again only where
--- it was reported since. `kept`: when it was, or would be, due.
+-- How a row of the ledger is to stand by scope_of: `in`; `out`: not asked for; `asked`: asked for its metadata,
+-- because a rule needs that, and no answer has had any. What would never be due in scope, as it was removed and has
+-- had its request, is not. `kept`: when it was, or would be, due. Nothing goes by `reason`: daemons of earlier
+-- versions give it.
 CREATE OR REPLACE FUNCTION catalog_internal.scope_standing(place text, state text, reason text, kept timestamptz) RETURNS text
 LANGUAGE sql STABLE PARALLEL SAFE
 BEGIN ATOMIC
   SELECT CASE
     WHEN place <> 'unknown' THEN place
-    WHEN state = 'pending' OR reason = 'scope' OR reason IN ('new', 'changed') AND kept <= statement_timestamp() THEN 'asked'
-    ELSE 'out'
+    WHEN state <> 'pending' AND kept = 'infinity' THEN 'out'
+    ELSE 'asked'
   END;
 END;
 

@@ -50,6 +50,13 @@ BEGIN
     OR EXISTS (SELECT FROM catalog_internal.watched w WHERE w.sku = d.sku AND w.feasible AND w.max_age IS NOT NULL));
   DELETE FROM catalog_internal.promise_cases p USING catalog_internal.watched w
   WHERE w.sku = ANY (told) AND w.max_age IS NULL AND p.sku = w.sku;
+  -- Nobody but the watchlist has named it, nor has it been asked for: it is forgotten as one in scope (forgetUnknown),
+  -- and not asked for its metadata.
+  UPDATE catalog_internal.due d SET reason = 'watched', lane = 0, due_at = 'infinity'
+  FROM catalog.skus s, catalog_internal.watched w
+  WHERE w.sku = ANY (told) AND w.weight IS NULL AND s.sku = w.sku AND s.state = 'pending' AND NOT s.in_manifest
+    AND d.sku = w.sku AND d.reason = 'scope' AND d.generation = 1 AND d.rank < 'Infinity'
+    AND d.claim IS NULL AND d.deferrals = 0 AND d.failures = 0;
   DELETE FROM catalog_internal.watched WHERE sku = ANY (told) AND weight IS NULL;
   UPDATE catalog_internal.watched SET pending = NULL WHERE sku = ANY (told);
   IF catalog_internal.add_sku_changes(added, NULL, NULL, NULL) > 0 THEN

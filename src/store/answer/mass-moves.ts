@@ -159,7 +159,7 @@ const doubtingSql = (sql: Queryable, askedAt: ReturnType<Queryable>, believed: R
   outside_due_at = case when d.outside_due_at is not null then least(d.outside_due_at, clock_timestamp()) end,
   held_until = case when d.held_until is null and coalesce(d.outside_due_at, d.due_at) > clock_timestamp()
     then ${askedAt} + make_interval(mins => ${APART_MINUTES}) else d.held_until end,
-  reason = case when coalesce(d.outside_due_at, d.due_at) <= clock_timestamp() then d.reason else 'doubted' end,
+  reason = case when d.reason = 'scope' or coalesce(d.outside_due_at, d.due_at) <= clock_timestamp() then d.reason else 'doubted' end,
   lane = case when d.outside_due_at is not null or d.due_at <= clock_timestamp() then d.lane
     else catalog_internal.lane_of('doubted') end`;
 

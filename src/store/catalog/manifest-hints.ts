@@ -40,6 +40,7 @@ export async function readManifestSources(sql: Sql): Promise<ManifestRecords | n
   return rows === null ? null : new Map(rows.map(({ source, ...record }) => [source, record]));
 }
 
+/** Of all lines, also of those out of scope: whether a source says anything is known by the whole manifest. */
 const COUNT_HINTABLE = `
   select count(*) filter (where is_newer)::int as newer,
     count(*) filter (where may_be_resized and has_other_sizes)::int as resized
@@ -48,16 +49,20 @@ const COUNT_HINTABLE = `
 /**
  * $1, $2 how many of either source, $3 a seed, $4 when the snapshot was built. Dated by what they tell of, so that a
  * refresh since then leaves nothing of them. Prices are counted of so many SKUs only as it takes to find some whose
- * number differs; those whose line has just changed its number come first.
+ * number differs; those whose line has just changed its number come first. Nothing refreshes what is out of scope.
  */
 const INSERT_HINTS = `
+  with inside as not materialized (
+    select * from diff where not exists (
+      select from catalog_internal.due d where d.sku = diff.sku and d.outside_due_at is not null)
+  )
   insert into catalog_internal.hints (sku, source, hinted_at)
   select sku, source, least(at, clock_timestamp()) from (
-    (select sku, 'manifest.updated_at' as source, updated_at as at from diff where is_newer
+    (select sku, 'manifest.updated_at' as source, updated_at as at from inside where is_newer
       order by hashtextextended(sku, $3::bigint) limit $1::int)
     union all
     (select sku, 'manifest.sizes', coalesce($4::timestamptz, updated_at, clock_timestamp()) from (
-        select sku, sizes, updated_at from diff where may_be_resized
+        select sku, sizes, updated_at from inside where may_be_resized
         order by has_other_sizes desc, hashtextextended(sku, $3::bigint) limit least(2 * $2::int, 5000)
       ) line where sizes <> (select count(*) from catalog.prices p where p.sku = line.sku)
       limit $2::int)

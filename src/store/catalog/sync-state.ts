@@ -2,6 +2,7 @@ import type { Config } from '../../config/config.ts';
 import type { Sql } from '../connection/db.ts';
 import { checkMirror, isOwnMirror } from '../connection/own-mirror.ts';
 import { presentServer } from '../ledger/due.ts';
+import { REFRESHES_CAME } from '../sellers/refresh.ts';
 import { SCOPE_MOVED } from '../sellers/scope.ts';
 import { WATCHLIST_MOVED } from '../sellers/watchlist.ts';
 
@@ -296,8 +297,9 @@ export async function databaseNow(sql: Sql): Promise<Date> {
 
 /**
  * Whether the mirror is caught up: a baseline is applied, a delta poll begun after `since` succeeded (none is
- * requested), and no SKU is due: deferred and erring SKUs are due, a live SKU with a due time in the future is not,
- * nor one that was answered and waits for the time when a second answer counts.
+ * requested), and no SKU is due: deferred and erring SKUs are due (a spare slot may have asked for a deferred one
+ * before its time), a live SKU with a due time in the future is not, nor one that was answered and waits for the time
+ * when a second answer counts. What sellers have asked for and nobody has marked yet is due.
  */
 export async function stillDue(sql: Sql, since: Date): Promise<StillDue> {
   const [sync] = await sql<[{ baseline: boolean; delta: boolean }]>`
@@ -310,8 +312,9 @@ export async function stillDue(sql: Sql, since: Date): Promise<StillDue> {
   const due = await sql<{ reason: string; count: number }[]>`
     select coalesce(catalog_internal.put_off_by(d), reason) as reason, count(*)::int as count
     from catalog_internal.due d
-    where due_at <= now() and (deferrals > 0 or not catalog_internal.is_waiting(d))
+    where due_at <= now() and (deferrals > 0 or not catalog_internal.is_waiting(d)) or deferrals > 0 and outside_due_at is null
     group by 1
+    union all select 'refresh', 1 where ${sql.unsafe(REFRESHES_CAME)}
     union all select 'watchlist', 1 where ${sql.unsafe(WATCHLIST_MOVED)}
     union all select 'scope', 1 where ${sql.unsafe(SCOPE_MOVED)}
     order by 2 desc`;

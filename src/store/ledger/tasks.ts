@@ -186,6 +186,7 @@ export async function endCallPause(sql: Sql, after: readonly string[] | null): P
       select sku from catalog_internal.due
       where exists (select from catalog_internal.tasks t where ${paused})
         and held_until > now() and claim is null and failures = 0 and deferrals = 0
+        and not (reason = 'scope' and due_at > now())
       order by sku for update
     ),
     released as (

@@ -57,7 +57,7 @@ export interface KnownSource extends HintRecord {
   readonly waiting: number;
 }
 
-/** A hint that was read; `sku` is null where it says nothing of a live SKU since its last refresh. */
+/** A hint that was read; `sku` is null where it says nothing of a live SKU in scope since its last refresh. */
 export interface ReadHint {
   readonly source: string;
   readonly hintedAt: string;
@@ -108,7 +108,7 @@ export async function takeHints(tx: Tx, limit: number): Promise<HintPiece> {
     live as materialized (
       select s.sku, s.asked_at, l.due_at, (${movable(tx, 'l')} and isfinite(l.due_at)) as movable
       from locked l join catalog.skus s using (sku)
-      where s.price_source = 'live' and s.state = 'priced' and s.asked_at is not null
+      where s.price_source = 'live' and s.state = 'priced' and s.asked_at is not null and l.outside_due_at is null
     ),
     named as (
       select t.source, t.hinted_at, case when t.hinted_at > l.asked_at then t.sku end as sku
@@ -215,13 +215,14 @@ export async function forgetHints(tx: Tx, skus: readonly string[]): Promise<void
       select ctid from catalog_internal.waiting_hints where sku = any(${skus as string[]}) for update skip locked))`;
 }
 
-/** Forgets hints that a refresh has left behind, and those that are a week old. */
+/** Forgets hints that a refresh has left behind, that are at SKUs out of scope, and those that are a week old. */
 export async function pruneHints(sql: Sql): Promise<void> {
   await withHints(sql, async (tx) => {
     await tx`
       delete from catalog_internal.waiting_hints where ctid = any(array(
-        select q.ctid from catalog_internal.waiting_hints q left join catalog.skus s using (sku)
-        where s.asked_at >= q.hinted_at
+        select q.ctid from catalog_internal.waiting_hints q
+        left join catalog.skus s using (sku) left join catalog_internal.due d using (sku)
+        where s.asked_at >= q.hinted_at or d.outside_due_at is not null
           or q.hinted_at not between clock_timestamp() - interval '7 days' and clock_timestamp() + interval '7 days'
         for update of q skip locked))`;
   });

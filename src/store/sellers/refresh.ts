@@ -123,8 +123,8 @@ async function refreshPiece(
       update catalog_internal.due d set
         due_at = least(due_at, now()), generation = generation + 1,
         held_until = case when claim is null then null else held_until end,
-        reason = case when ${what} = 'metadata' and is_early then 'metadata' else d.reason end,
-        lane = case when ${what} = 'metadata' and is_early then catalog_internal.lane_of('metadata') else d.lane end
+        reason = case when ${what} = 'metadata' and is_early and d.reason <> 'scope' then 'metadata' else d.reason end,
+        lane = case when ${what} = 'metadata' and is_early and d.reason <> 'scope' then catalog_internal.lane_of('metadata') else d.lane end
       from piece p where d.sku = p.sku
     )
     select max(sku) as last, (count(*) filter (where is_early))::int as due, (count(*) filter (where waits))::int as released

@@ -95,7 +95,7 @@ const isUnknown = (sql: Queryable) => sql`
   and (
     s.state = 'not_found' and s.asked_at < now() - make_interval(hours => ${KEPT_UNFOUND_HOURS})
     or s.state = 'pending' and (
-      d.reason in ('watched', 'scope')
+      d.reason = 'watched'
       or d.failures > 0 and s.first_seen_at < now() - make_interval(hours => ${KEPT_FAILING_HOURS})
     )
   )`;

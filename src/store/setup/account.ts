@@ -252,13 +252,14 @@ export async function adoptAccount(sql: Sql, account: Account): Promise<void> {
     await scanning(tx`
       update catalog.skus set hash = null, asked_at = null, reported_at = null, hash_before_live = null
       where hash is not null or asked_at is not null or reported_at is not null or hash_before_live is not null`);
+    const turned = tx`
+      case when reason = 'scope' or reason <> 'metadata' and due_at <= now() then reason when live then 'live' else 'sweep' end`;
     await scanning(tx`
       update catalog_internal.due set claim = null, held_until = null, deferrals = 0, failures = 0, last_error = null, largest_call = null,
         doubt = null, oddity = null, doubted_at = null, believed = null, again_at = null, missed_moves = null,
         live_marks = 0, live_left = 0, generation = generation + 1, due_at = least(due_at, now()),
-        reason = case when reason = 'metadata' or due_at > now() then case when live then 'live' else 'sweep' end else reason end,
-        lane = catalog_internal.lane_of(
-          case when reason = 'metadata' or due_at > now() then case when live then 'live' else 'sweep' end else reason end)
+        outside_due_at = case when outside_due_at is not null then least(outside_due_at, now()) end,
+        reason = ${turned}, lane = catalog_internal.lane_of(${turned})
       where due_at < 'infinity'`);
     await scanning(tx`
       update catalog_internal.due set claim = null, held_until = null, deferrals = 0, failures = 0, last_error = null, largest_call = null,

@@ -46,7 +46,10 @@ export async function learnBeliefs(sql: Sql): Promise<LatePricesChange | null> {
       select sum(sizes_seen)::float8 as seen, sum(sizes_moved)::float8 as moved from catalog_internal.live_rates
     ),
     catalog as materialized (
-      select greatest(1, coalesce(manifest_lines, 0) - coalesce(live_priced_sku_count, 0))::float8 as skus from catalog_internal.sync
+      -- Those of which refreshes find moves, and not what a manifest says of its lines.
+      select greatest(1, count(*))::float8 as skus from catalog.skus s
+      where s.in_manifest and s.price_source = 'snapshot' and s.state = 'priced'
+        and not exists (select from catalog_internal.due d where d.sku = s.sku and d.outside_due_at is not null)
     )
     update catalog_internal.beliefs set
       live_moved_part = (20 + coalesce(live.moved, 0)) / (20 + coalesce(live.seen, 0)),

@@ -5,7 +5,6 @@ import { jobOutcomes, QUEUES } from '../../queues/jobs.ts';
 import { OBJECTIONS } from '../../store/connection/remedies.ts';
 import { STORE_FAILURES } from '../../store/connection/sql-errors.ts';
 import { PROMISE_OUTCOMES } from '../../store/sellers/promises.ts';
-import { deltaRecovery } from '../../sync/delta.ts';
 import { REFUSAL_HINTS } from '../../sync/manifest-decision.ts';
 import { REBASELINE_CAUSES } from '../../sync/manifest.ts';
 import { counter, each, histogram, only } from './declaration.ts';
@@ -26,10 +25,10 @@ const REQUEST_ENDS = only(
   ['route', 'outcome'],
   ROUTES.flatMap((route) => ['ok', ...kindsOf(route)].map((outcome) => ({ route, outcome }))),
 );
-/** How the run of a manifest or a delta can end; a broken chain is no end, but a manifest's cause. */
+/** How the run of a manifest or a delta can end; also by a broken chain, if a manifest has mended nothing. */
 const RUN_ENDS = {
   manifest: [...kindsOf('manifest'), ...kindsOf('manifest-file'), ...Object.keys(REFUSAL_HINTS)],
-  delta: kindsOf('delta').filter((kind) => deltaRecovery({ kind, status: undefined }) !== 'fetch-manifest'),
+  delta: kindsOf('delta'),
 };
 const SYNC_ENDS = only(
   ['kind', 'outcome'],
