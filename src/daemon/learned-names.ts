@@ -18,14 +18,17 @@ export interface NamesKept {
 }
 
 /** The memory of a client of the partner: `now` is the client's clock. Pure. */
-export function memoryOf({ price, also }: Pick<LearnedNames, 'price' | 'also'>, now: number): FormMemory {
-  if (price === null || price.answers === 0) return NOTHING_LEARNED;
+export function memoryOf(
+  { price, also, others }: Pick<LearnedNames, 'price' | 'also' | 'others'>,
+  now: number,
+): FormMemory {
+  if (price === null || price.answers === 0) return { ...NOTHING_LEARNED, others };
   const heldOf = ({ value, answers, missingMs }: Pick<LearnedPrice, 'value' | 'answers' | 'missingMs'>) => ({
     form: { field: value },
     answers,
     missingSince: missingMs === null ? null : now - missingMs,
   });
-  return { ...heldOf(price), also: also === null ? null : heldOf(also) };
+  return { ...heldOf(price), also: also === null ? null : heldOf(also), others };
 }
 
 const changeOf = ({
@@ -64,10 +67,11 @@ export function keepNames(sql: Sql, clock: Clock): NamesKept {
       known: () => memory,
       async replace(before, by) {
         if (memory !== before) return false;
-        const { also } = by;
+        const { also, others } = by;
         const change = {
           ...changeOf(by),
           also: also === null ? null : changeOf(also),
+          others: others === before.others ? null : others,
         };
         const of = step;
         if (await storeLearnedPrice(sql, change, of)) {

@@ -63,9 +63,9 @@ export const PARTNER = {
   ),
   'size-map.other-members': line(
     ['info', 'debug'],
-    'size_map has members that are no sizes: they are in nearly every record, and never in the form of prices',
+    'size_map has members that are no sizes: twenty records had them beside prices, and none in the form of prices',
     ['members'],
-    'nothing is stored of them; in answers of fewer than twenty SKUs they are not told apart, and count as sizes without a price',
+    'nothing is stored of them, and a record with nothing else is a withdrawal; one that gets a price is a size again',
     HOUR_MS,
   ),
   'price-form.missing': line(

@@ -1,5 +1,6 @@
 import type { Metadata } from '../declared/metadata.ts';
 import type { KnownFields } from './manifest-fields.ts';
+import type { OtherMember } from './not-sizes.ts';
 import type { SecretUrl } from './secret-url.ts';
 import type { EntryForm, SizeEntry } from './size-map.ts';
 
@@ -54,6 +55,8 @@ export interface BulkAnswer {
   form?: EntryForm | null;
   /** Where those records have theirs that have no entry of that form (otherFormOf); null where there are none. */
   also?: EntryForm | null;
-  /** Members of `size_map` that are no sizes, and are not documented (foundNoSizes). */
+  /** What is known, after it, of members of `size_map` that are no sizes (noteOthers). */
+  others?: readonly OtherMember[];
+  /** Names of those that were left out of its records. */
   notSizes?: readonly string[];
 }

@@ -145,8 +145,8 @@ class HttpPartnerClient implements PartnerClient {
     const read = async (body: unknown, { ageSeconds }: AnswerHead) => {
       if (ageSeconds !== null && ageSeconds > BULK_KEPT_SECONDS)
         throw new PartnerError('cached-answer', 'bulk', { status: 200, detail: `${ageSeconds} seconds ago` });
-      const { answer, news } = await this.#forms.read((entryForm, alsoForm) =>
-        bulkAnswerOf(body, { ...this.#names, entryForm, alsoForm }, skus.length),
+      const { answer, news } = await this.#forms.read((entryForm, alsoForm, others) =>
+        bulkAnswerOf(body, { ...this.#names, entryForm, alsoForm, others }, skus.length),
       );
       if (news !== null) this.#options.onForm?.(news);
       return answer;
@@ -160,8 +160,8 @@ class HttpPartnerClient implements PartnerClient {
     const limits = limitsOf('lowest');
     const request: ApiRequest = { route: 'lowest', limits, method: 'GET', path, parse: parseRecords, signal };
     const read = (body: unknown) => {
-      const { held: entryForm, also: alsoForm } = this.#forms;
-      const record = readRecord(body, { ...this.#names, entryForm, alsoForm });
+      const { held: entryForm, also: alsoForm, others } = this.#forms;
+      const record = readRecord(body, { ...this.#names, entryForm, alsoForm, others });
       if ('sizes' in record) return record;
       throw new PartnerError('unreadable', 'lowest', { status: 200, detail: record.unreadable });
     };

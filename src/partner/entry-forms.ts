@@ -1,3 +1,4 @@
+import type { OtherMember } from './not-sizes.ts';
 import type { EntryForm } from './size-map.ts';
 
 /** Answers in a row that have to agree before a form is held. */
@@ -17,6 +18,8 @@ export interface FormMemory {
   readonly missingSince: number | null;
   /** That of records beside it that have no entry of it; null: there was none. */
   readonly also: OtherForm | null;
+  /** Members of `size_map` that are no sizes, whatever the form. */
+  readonly others: readonly OtherMember[];
 }
 
 interface OtherForm {
@@ -27,7 +30,13 @@ interface OtherForm {
   readonly missingSince: number | null;
 }
 
-export const NOTHING_LEARNED: FormMemory = { form: null, answers: 0, missingSince: null, also: null };
+export const NOTHING_LEARNED: FormMemory = {
+  form: null,
+  answers: 0,
+  missingSince: null,
+  also: null,
+  others: [],
+};
 
 /**
  * What an answer has shown of a form that is held, or is held beside another: no entry has it any longer, or has had it
@@ -68,10 +77,12 @@ function heldForms(known: FormMemory, priceFields: readonly string[]) {
 const isAmong = ({ field }: EntryForm, priceFields: readonly string[]): boolean =>
   field === null || priceFields.includes(field);
 
-/** The forms of an answer's entries, as readBulk finds them. */
+/** The forms of an answer's entries, and what is no size in it, as readBulk finds them. */
 export interface FormsFound {
   readonly form?: EntryForm | null;
   readonly also?: EntryForm | null;
+  /** As known before, where it shows nothing new. */
+  readonly others?: readonly OtherMember[];
 }
 
 /**
@@ -79,18 +90,19 @@ export interface FormsFound {
  * nothing has changed; and what is to be said of it. `now` in milliseconds. Pure.
  */
 function noteForm(
-  known: FormMemory,
-  { form = null, also = null }: FormsFound,
+  before: FormMemory,
+  { form = null, also = null, others = before.others }: FormsFound,
   priceFields: readonly string[],
   now: number,
 ): { readonly memory: FormMemory; readonly news: FormNews | null } {
+  const known = others === before.others ? before : { ...before, others };
   if (form === null) return { memory: known, news: null };
   const held = heldForm(known, priceFields);
   if (held === null) {
     const isSame = known.form?.field === form.field;
     const { beside } = besideIt(isSame ? known.also : null, also, priceFields, now);
     const answers = isSame ? known.answers + 1 : 1;
-    return { memory: { form, answers, missingSince: null, also: beside }, news: null };
+    return { memory: { form, answers, missingSince: null, also: beside, others }, news: null };
   }
   const { missingSince } = known;
   if (form.field === held.field) {
@@ -103,7 +115,7 @@ function noteForm(
   if (isOther && also === null) return { memory: known, news: null };
   const news = { field: held.field, instead: isOther && also !== null ? also.field : form.field };
   if (missingSince !== null && now - missingSince >= HELD_MS)
-    return { memory: NOTHING_LEARNED, news: { kind: 'let-go', ...news } };
+    return { memory: { ...NOTHING_LEARNED, others }, news: { kind: 'let-go', ...news } };
   const memory = missingSince === null ? { ...known, missingSince: now } : known;
   return { memory, news: { kind: 'missing', ...news } };
 }
@@ -185,24 +197,28 @@ export class EntryForms {
     return heldForms(this.#keeper.known(), this.#priceFields).also;
   }
 
+  get others(): readonly OtherMember[] {
+    return this.#keeper.known().others;
+  }
+
   /**
    * Reads an answer by the form that is held, and takes in that of its entries. Again, where another has learned
    * something meanwhile: what was read before a form was held may be another member's number. Where what it shows
    * cannot be kept, the next answer shows it again.
    */
   async read<Answer extends FormsFound>(
-    by: (held: EntryForm | null, also: EntryForm | null) => Answer,
+    by: (held: EntryForm | null, also: EntryForm | null, others: readonly OtherMember[]) => Answer,
   ): Promise<{ readonly answer: Answer; readonly news: FormNews | null }> {
     for (let reads = 1; reads < READS; reads += 1) {
       const known = this.#keeper.known();
       const { held, also } = heldForms(known, this.#priceFields);
-      const answer = by(held, also);
+      const answer = by(held, also, known.others);
       const { memory, news } = noteForm(known, answer, this.#priceFields, this.#now());
       if (memory === known) return { answer, news };
       const kept = await this.#keeper.replace(known, memory).catch(() => null);
       if (kept === true) return { answer, news };
       if (kept === null) return { answer, news: null };
     }
-    return { answer: by(this.held, this.also), news: null };
+    return { answer: by(this.held, this.also, this.others), news: null };
   }
 }

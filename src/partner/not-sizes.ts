@@ -1,67 +1,75 @@
 import { METADATA } from '../declared/metadata.ts';
 import { isObject } from '../lib/json.ts';
-import { type EntryForm, readAmount, readSizeEntry } from './size-map.ts';
+import { type EntryForm, isBlank, mayBePrice } from './size-map.ts';
 
 /** Members of a `size_map` that are documented, and are no sizes. */
-export const NOT_SIZES: ReadonlySet<string> = new Set<string>(
+const NOT_SIZES: ReadonlySet<string> = new Set<string>(
   Object.values(METADATA).flatMap(([part, member]) => (part === 'size_map' ? [member] : [])),
 );
 
-/** Of so many records a size has a price in some. */
-const LEAST_RECORDS = 20;
-const NEARLY_ALL = 0.9;
+/** A member of `size_map` that is not documented, and has stood beside prices as no size does. */
+export interface OtherMember {
+  readonly name: string;
+  /** Records in which it has: from `ENOUGH` on it is no size. */
+  readonly records: number;
+  /** As a number: that is no price, from the first record on. */
+  readonly isNumber: boolean;
+  /** It has been a size since; only many records of one answer show it to be none after all. */
+  readonly isSize: boolean;
+}
 
-const sizeMapOf = (record: unknown): Readonly<Record<string, unknown>> => {
+export const ENOUGH = 20;
+
+/** Names and values of a record's `size_map` as they came, without those that are documented to be no sizes. */
+export function membersOf(record: unknown): (readonly [name: string, value: unknown])[] {
   const sizeMap = isObject(record) ? record['size_map'] : null;
-  return isObject(sizeMap) ? sizeMap : {};
-};
-
-/** Entries of a record's `size_map`, as they came, without those of `notSizes`. */
-export function entriesOf(record: unknown, notSizes = NOT_SIZES): unknown[] {
-  return Object.entries(sizeMapOf(record)).flatMap(([size, entry]) => (notSizes.has(size) ? [] : [entry]));
+  if (!isObject(sizeMap)) return [];
+  return Object.entries(sizeMap).filter(([name]) => !NOT_SIZES.has(name));
 }
 
-/** Whether an entry says something, and as none of this form does: as a word, or as text or number beside objects. */
-function isOther(entry: unknown, form: EntryForm): boolean {
-  if (typeof entry === 'object') return false;
-  if (form.field === null && (typeof entry !== 'string' || /\d/.test(entry))) return false;
-  return readSizeEntry(entry, form).unreadable === true;
+/** Whether a value has a member that may hold a price, with or without one in it. */
+export const hasField = (value: unknown, priceFields: readonly string[]): boolean =>
+  isObject(value) && priceFields.some((field) => Object.hasOwn(value, field));
+
+/** What is no size in records, as it is known of their members. */
+export interface NoSizes {
+  /** Whether a member is left out. */
+  readonly isNone: (name: string, value: unknown) => boolean;
+  /** Whether it has a number that is no price, though it may be a size. */
+  readonly isNoPrice: (name: string, value: unknown) => boolean;
 }
 
-/** Whether a value says nothing, neither as a size nor as anything else. */
-const isSilent = (value: unknown, form: EntryForm): boolean =>
-  (typeof value !== 'object' || value === null) &&
-  readAmount(value, form) === undefined &&
-  readSizeEntry(value, form).unreadable !== true;
+/** Whether all prices are known to be bare numbers: then a few that stand beside objects are prices, too. */
+export const isBareAlone = (held: EntryForm | null, also: EntryForm | null): boolean =>
+  held !== null && held.field === null && also === null;
 
 /**
- * Members of `size_map` that are no sizes, beside those that are documented: they are in nearly all of many records of
- * an answer, say something in most of them, and never anything in the form of entries, which most of these records
- * have beside them. `entries`: those of all records. Pure.
+ * What is no size by these members, `ofBare` where all prices are bare numbers. Whatever its name is, what may be a
+ * price is left in: a name that was taken for none by mistake costs no price, and lets no SKU sell out. Pure.
  */
-export function foundNoSizes(
-  records: readonly (readonly [sku: string, record: unknown])[],
-  entries: readonly unknown[],
-  form: EntryForm | null,
-): readonly string[] {
-  // Nearly always there is none: this is all that it may cost then.
-  if (form === null || records.length < LEAST_RECORDS) return [];
-  if (!entries.some((entry) => isOther(entry, form))) return [];
-  const members = records
-    .map(([, record]) => Object.entries(sizeMapOf(record)))
-    .filter((all) => all.length > 0);
-  const ofForm = members.filter((all) => all.some(([, entry]) => readAmount(entry, form) !== undefined));
-  if (members.length < LEAST_RECORDS || ofForm.length < members.length / 2) return [];
-  const byName = new Map<string, unknown[]>();
-  for (const [name, value] of members.flat()) {
-    const values = byName.get(name);
-    if (values === undefined) byName.set(name, [value]);
-    else values.push(value);
-  }
-  return [...byName].flatMap(([name, values]) => {
-    const others = values.filter((value) => isOther(value, form)).length;
-    const silent = values.filter((value) => isSilent(value, form)).length;
-    const isNone = values.length >= NEARLY_ALL * members.length && others >= values.length / 2;
-    return isNone && others + silent === values.length && !NOT_SIZES.has(name) ? [name] : [];
-  });
+export function noSizes(
+  others: readonly OtherMember[],
+  priceFields: readonly string[],
+  ofBare = false,
+): NoSizes {
+  const known = new Map(others.filter(({ isSize }) => !isSize).map((member) => [member.name, member]));
+  return {
+    isNone: (name, value) => {
+      if (NOT_SIZES.has(name)) return true;
+      const member = known.get(name);
+      if (member === undefined || member.records < ENOUGH || hasField(value, priceFields)) return false;
+      return member.isNumber || !mayBePrice(value);
+    },
+    isNoPrice: (name, value) => !ofBare && !isObject(value) && known.get(name)?.isNumber === true,
+  };
 }
+
+/** Entries of a record's `size_map` by which it can be told in which form its prices are. */
+export function entriesOf(record: unknown, { isNone, isNoPrice }: NoSizes): unknown[] {
+  return membersOf(record).flatMap(([name, value]) =>
+    isNone(name, value) || isNoPrice(name, value) ? [] : [value],
+  );
+}
+
+/** Whether nothing in a record says anything but its numbers that are no prices. */
+export const saysNothingElse = (entries: readonly unknown[]): boolean => entries.every(isBlank);

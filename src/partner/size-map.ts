@@ -31,6 +31,23 @@ export const MIN_PRICE = 50;
 const isPrice = (amount: number | undefined): amount is number =>
   amount !== undefined && Number.isInteger(amount) && amount >= MIN_PRICE && amount <= INT4_MAX;
 
+/** Digits with what separates thousands and decimals, a currency's word or sign before or behind: a price, perhaps. */
+const PRICE_LIKE = /^[^\d\p{L}]*\p{L}{0,8}[^\d\p{L}]*\d[\d.,'’\s]*[^\d\p{L}]*\p{L}{0,8}[^\d\p{L}]*$/u;
+/** A longer text is no price in any spelling. */
+const MOST_SIGNS = 40;
+
+const isPriceLike = (value: unknown): boolean =>
+  typeof value === 'string' && value.length <= MOST_SIGNS && PRICE_LIKE.test(value);
+
+/** Whether a value without members is a price, or may be one in a spelling that cannot be read. */
+export function mayBePrice(value: unknown): boolean {
+  const amount = asNumber(value);
+  return amount === undefined ? isPriceLike(value) : isPrice(amount);
+}
+
+/** Whether a value without members says a number, whatever it counts. */
+export const saysNumber = (value: unknown): boolean => (asNumber(value) ?? 0) !== 0 || mayBePrice(value);
+
 /** Where entries carry their price: an object's member `field`, or null where the entry itself is the number. */
 export interface EntryForm {
   readonly field: string | null;
@@ -50,10 +67,14 @@ export function readAmount(entry: unknown, { field }: EntryForm): number | undef
 const isOfForm = (entry: unknown, { field, isEmptied = false }: EntryForm): boolean =>
   isObject(entry)
     ? field !== null && !isEmptied && Object.hasOwn(entry, field)
-    : field === null && !isBlank(entry);
+    : field === null && saysNumber(entry);
 
 const hasPrice = (entries: readonly unknown[], form: EntryForm): boolean =>
   entries.some((entry) => isPrice(readAmount(entry, form)));
+
+/** Whether an entry has a price in any of these fields. */
+export const hasFieldPrice = (entry: unknown, priceFields: readonly string[]): boolean =>
+  isObject(entry) && priceFields.some((field) => isPrice(readAmount(entry, { field })));
 
 /** Records of an answer from which on it shows that a field is emptied; of fewer all sizes may be sold. */
 const EMPTIED_RECORDS = 20;
@@ -142,7 +163,7 @@ export function formOfRecord(
 }
 
 /** What serialisers write where there is nothing: null, zero, and what is empty. */
-function isBlank(value: unknown): boolean {
+export function isBlank(value: unknown): boolean {
   if (value === undefined || value === null || value === false || asNumber(value) === 0) return true;
   if (typeof value === 'string') return value.trim() === '';
   return typeof value === 'object' && Object.values(value).every(isBlank);

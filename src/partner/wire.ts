@@ -2,7 +2,16 @@ import { z } from 'zod';
 import { eachColumn, type Metadata } from '../declared/metadata.ts';
 import { isObject } from '../lib/json.ts';
 import type { BulkAnswer, LowestRecord, UnreadableRecord } from './answers.ts';
-import { entriesOf, foundNoSizes, NOT_SIZES } from './not-sizes.ts';
+import {
+  entriesOf,
+  isBareAlone,
+  membersOf,
+  noSizes,
+  type NoSizes,
+  type OtherMember,
+  saysNothingElse,
+} from './not-sizes.ts';
+import { leftOut, noteOthers } from './other-members.ts';
 import { withoutUnclear } from './repeated-members.ts';
 import {
   type EntryForm,
@@ -25,8 +34,8 @@ export interface WireNames {
   alsoForm?: EntryForm | null | undefined;
   /** The SKU in list elements that are objects. */
   skuField: string;
-  /** Members of `size_map` that are no sizes; without it those that are documented. */
-  notSizes?: ReadonlySet<string> | undefined;
+  /** Members of `size_map` that are no sizes, from earlier answers. */
+  others?: readonly OtherMember[] | undefined;
 }
 
 /** Result of reading a body: the value, or the field that could not be read (upstream names, never values). */
@@ -95,26 +104,35 @@ function readMetadata(
   });
 }
 
+/** By what the records of an answer are read. */
+interface ReadBy extends Readonly<Record<'form' | 'also' | 'found', EntryForm | null>> {
+  readonly none: NoSizes;
+  /** Their entries, as they say in which form their prices are. */
+  readonly entries: readonly (readonly unknown[])[];
+}
+
 /** The forms by which the records of an answer are read, and the one that its entries have (`found`). */
 function formsOf(
-  records: readonly (readonly unknown[])[],
-  { priceFields, entryForm = null, alsoForm = null }: WireNames,
-): Readonly<Record<'form' | 'also' | 'found', EntryForm | null>> {
-  const { held, also } = formsHere(records, priceFields, entryForm, alsoForm);
-  const found = formOf(records.flat(), priceFields, held);
-  return { form: held ?? found, also, found };
+  records: readonly unknown[],
+  { priceFields, entryForm = null, alsoForm = null, others = [] }: WireNames,
+): ReadBy {
+  const none = noSizes(others, priceFields, isBareAlone(entryForm, alsoForm));
+  const entries = records.map((record) => entriesOf(record, none));
+  const { held, also } = formsHere(entries, priceFields, entryForm, alsoForm);
+  const found = formOf(entries.flat(), priceFields, held);
+  return { form: held ?? found, also, found, none, entries };
 }
 
 /**
  * A lowest-price record (partner rules 2.4, 7.3): the body of the single lookup and each value of a bulk answer.
  * Without code 0000 or without a `size_map` object it is unreadable: neither says that a SKU has no prices, while an
  * empty `size_map` does (partner rule 4.2.4). So it is where no entry has a price and some cannot be read: entries in
- * another form than before are no withdrawal. Never throws. `forms`: of the entries of the answer that it is a part of.
+ * another form than before are no withdrawal. Never throws. `by`: as all records of its answer are read.
  */
 export function readRecord(
   body: unknown,
   names: WireNames,
-  forms = formsOf([entriesOf(body, names.notSizes)], names),
+  by: ReadBy = formsOf([body], names),
 ): LowestRecord | UnreadableRecord {
   const parsed = recordSchema.safeParse(body);
   if (!parsed.success) return { unreadable: 'the record is not an object' };
@@ -122,19 +140,22 @@ export function readRecord(
   const sizeMap = Array.isArray(given) && given.length === 0 ? {} : given;
   if (code !== '0000') return { unreadable: 'code is not 0000' };
   if (!isObject(sizeMap)) return { unreadable: 'size_map is not an object' };
-  const { notSizes = NOT_SIZES } = names;
-  const form = formOfRecord(entriesOf(body, notSizes), forms.form, forms.also);
+  const { none } = by;
+  const entries = entriesOf(body, none);
+  const form = formOfRecord(entries, by.form, by.also);
+  // Among bare numbers they are prices all the same, until more records show them to be none, or this one has no other.
+  const isPrice = by.found?.field === null && !saysNothingElse(entries);
   const sizes = new Map<string, SizeEntry>();
   if (Object.keys(sizeMap).length > MAX_SIZES) return { unreadable: `more than ${MAX_SIZES} sizes` };
-  for (const [size, raw] of Object.entries(sizeMap)) {
-    if (notSizes.has(size)) continue;
+  for (const [size, raw] of membersOf(body)) {
+    if (none.isNone(size, raw)) continue;
     if (!isReadableSize(size)) return { unreadable: 'a size key is too long or not storable' };
     const entry = toStorableJson(raw);
     if (entry === undefined) return { unreadable: 'a size_map entry is nested too deep' };
-    sizes.set(size, readSizeEntry(entry, form));
+    sizes.set(size, readSizeEntry(entry, !isPrice && none.isNoPrice(size, raw) ? null : form));
   }
-  const entries = [...sizes.values()];
-  if (entries.some(({ unreadable }) => unreadable) && entries.every(({ price }) => price === null))
+  const read = [...sizes.values()];
+  if (read.some(({ unreadable }) => unreadable) && read.every(({ price }) => price === null))
     return { unreadable: 'no entry of size_map reads as a price' };
   const product = toStorableJson(parsed.data.product ?? null);
   if (product === undefined) return { unreadable: 'product is nested too deep' };
@@ -183,15 +204,14 @@ export function readBulk(body: unknown, names: WireNames): Reading<BulkAnswer> {
   if (!emptyResults && !isObject(rawResults)) return { ok: false, problem: 'results is not an object' };
   const results = new Map<string, LowestRecord | UnreadableRecord>();
   const records = Object.entries(emptyResults ? {} : rawResults);
-  const all = records.map(([, record]) => entriesOf(record));
-  const formsOfAll = formsOf(all, names);
-  const more = foundNoSizes(records, all.flat(), formsOfAll.found);
-  const by = more.length === 0 ? names : { ...names, notSizes: new Set([...NOT_SIZES, ...more]) };
-  const entries = more.length === 0 ? all : records.map(([, record]) => entriesOf(record, by.notSizes));
-  const forms = more.length === 0 ? formsOfAll : formsOf(entries, names);
+  const all = records.map(([, record]) => record);
+  const { priceFields, entryForm: held = null, alsoForm: also = null } = names;
+  const others = noteOthers(names.others ?? [], all, { priceFields, held, also });
+  const by = formsOf(all, { ...names, others });
+  const notSizes = leftOut(all, others, priceFields);
   for (const [sku, record] of records) {
     if (!isReadableSku(sku)) continue;
-    const read = readRecord(record, by, forms);
+    const read = readRecord(record, names, by);
     results.set(sku, 'unreadable' in read && isPlaceholder(record) ? { ...read, isPlaceholder: true } : read);
   }
   const lists: string[][] = [];
@@ -209,9 +229,10 @@ export function readBulk(body: unknown, names: WireNames): Reading<BulkAnswer> {
       deferred: deferredSkus,
       errors: errorSkus,
       requested: readCount(requested),
-      form: forms.found,
-      also: otherFormOf(entries, names.priceFields, forms.found, forms.also),
-      ...(more.length > 0 && { notSizes: more }),
+      form: by.found,
+      also: otherFormOf(by.entries, priceFields, by.found, by.also),
+      others,
+      ...(notSizes.length > 0 && { notSizes }),
     },
   };
 }

@@ -8,6 +8,12 @@ const WIRE = [
   'test/partner/corners.test.ts',
 ];
 
+const OTHERS = [
+  'test/partner/not-sizes.test.ts',
+  'test/partner/other-members.test.ts',
+  'test/partner/size-maps-model.test.ts',
+];
+
 /** Faults in how prices are read from the entries of size_map, and answers before they are parsed. */
 export const ENTRIES: readonly Mutant[] = [
   ...faultsOf(
@@ -82,7 +88,7 @@ export const ENTRIES: readonly Mutant[] = [
     ],
     [
       'forms: what an hour without it has let go is held',
-      "return { memory: NOTHING_LEARNED, news: { kind: 'let-go', ...news } };",
+      "return { memory: { ...NOTHING_LEARNED, others }, news: { kind: 'let-go', ...news } };",
       "return { memory: known, news: { kind: 'let-go', ...news } };",
     ],
   ),
@@ -113,23 +119,77 @@ export const ENTRIES: readonly Mutant[] = [
   ),
   ...faultsOf(
     'src/partner/not-sizes.ts',
-    ['test/partner/not-sizes.test.ts'],
-    ['not sizes: few records tell', 'const LEAST_RECORDS = 20;', 'const LEAST_RECORDS = 19;'],
-    ['not sizes: a member of some records is none', 'const NEARLY_ALL = 0.9;', 'const NEARLY_ALL = 0.5;'],
-    ['not sizes: prices of the other form are none', 'ofForm.length < members.length / 2', 'false'],
-    ['not sizes: text with a number beside numbers is none', ' || /\\d/.test(entry)', ''],
-    ['not sizes: a price in one record is overlooked', '&& others + silent === values.length ', ''],
-    ['not sizes: what says nothing in most records is none', '&& others >= values.length / 2', ''],
-    ['not sizes: zero is a price', 'others + silent === values.length', 'others === values.length'],
+    OTHERS,
+    ['not sizes: few records tell', 'export const ENOUGH = 20;', 'export const ENOUGH = 19;'],
+    [
+      'not sizes: a name is none whatever it says',
+      'return member.isNumber || !mayBePrice(value);',
+      'return true;',
+    ],
+    [
+      'not sizes: what is an entry is left out for its name',
+      'member.records < ENOUGH || hasField(value, priceFields)',
+      'member.records < ENOUGH',
+    ],
+    [
+      'not sizes: a number beside objects is the form of those that are sold out',
+      'isNone(name, value) || isNoPrice(name, value) ? [] : [value]',
+      'isNone(name, value) ? [] : [value]',
+    ],
+  ),
+  ...faultsOf(
+    'src/partner/other-members.ts',
+    OTHERS,
+    [
+      'not sizes: what says nothing in most records is none',
+      'others > 0 && others >= beside / 2',
+      'others > 0',
+    ],
+    ['not sizes: a price in one record is overlooked', 'if (formed > 0) return', 'if (formed > 1) return'],
+    [
+      'not sizes: each answer begins to count anew',
+      'Math.min(ENOUGH, known.records + (isNone ? others : 0))',
+      'Math.min(ENOUGH, isNone ? others : 0)',
+    ],
+    [
+      'not sizes: bare numbers are none beside a summary of them',
+      'const isTold = found.size <= sizes.size && (',
+      'const isTold = (',
+    ],
+    [
+      'not sizes: one record among bare numbers makes them none',
+      '(!isBareAlone(held, also) || ofObjects.length >= ENOUGH)',
+      'true',
+    ],
+    ['not sizes: a number that has become a size is none', '&& !isSize && !sizes.has(name)', '&& !isSize'],
   ),
   ...faultsOf(
     'src/partner/wire.ts',
-    ['test/partner/not-sizes.test.ts'],
-    ['not sizes: they are sizes all the same', 'new Set([...NOT_SIZES, ...more]) }', 'NOT_SIZES }'],
+    OTHERS,
+    ['not sizes: they are sizes all the same', 'if (none.isNone(size, raw)) continue;', ''],
     [
-      'not sizes: they are the other form of records',
-      'records.map(([, record]) => entriesOf(record, by.notSizes));',
-      'all;',
+      'not sizes: a number beside objects is a price among bare numbers',
+      'by.found?.field === null && !saysNothingElse(entries)',
+      'by.found?.field === null',
+    ],
+    [
+      'not sizes: what earlier answers have shown is forgotten',
+      'noteOthers(names.others ?? [], all,',
+      'noteOthers([], all,',
+    ],
+  ),
+  ...faultsOf(
+    'src/partner/size-map.ts',
+    OTHERS,
+    [
+      'not sizes: any text with a digit may be a price',
+      'value.length <= MOST_SIGNS && PRICE_LIKE.test(value)',
+      '/\\d/.test(value)',
+    ],
+    [
+      'not sizes: a word is of the form of bare numbers',
+      'field === null && saysNumber(entry);',
+      'field === null && !isBlank(entry);',
     ],
   ),
   ...faultsOf(

@@ -15,7 +15,6 @@ export const READINGS: readonly Mutant[] = [
       "return { unreadable: 'no entry of size_map reads as a price' };",
       ';',
     ],
-    ['wire: the meaning of sizes is a size', 'if (notSizes.has(size)) continue;', ''],
     [
       'wire: a list as size_map is a withdrawal',
       'if (!isObject(sizeMap)) return { unreadable',

@@ -223,6 +223,7 @@ describe('what is kept', () => {
       answers: 3,
       missingSince: null,
       also: null,
+      others: [],
     });
     expect(heldForm(of('price'), ['price', 'amount'])).toEqual({ field: 'price' });
     expect(heldForm(of('price'), ['amount'])).toBeNull();

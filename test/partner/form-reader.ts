@@ -14,10 +14,10 @@ export function reader(kept = keptForAll(), fields: readonly string[] = FIELDS) 
       `SKU-${nth}`,
       { code: '0000', size_map: Object.fromEntries(entries.map((entry, n) => [`S${n}`, entry])) },
     ]);
-    const { answer, news } = await forms.read((entryForm, alsoForm) => {
+    const { answer, news } = await forms.read((entryForm, alsoForm, others) => {
       const reading = readBulk(
         { results: Object.fromEntries(results) },
-        { priceFields: fields, skuField: 'sku', entryForm, alsoForm },
+        { priceFields: fields, skuField: 'sku', entryForm, alsoForm, others },
       );
       if (!reading.ok) throw new Error(reading.problem);
       return reading.value;

@@ -28,12 +28,21 @@ describe('a bulk answer in which nearly all records have a member that no size i
   test.each<[string, (n: number) => object, string]>([
     ['a word beside numbers', () => ({ 9: 1200, currency: 'THB' }), 'currency'],
     ['a word beside objects', () => ({ 9: { price: 1200 }, currency: 'THB' }), 'currency'],
+    ['a time beside numbers', () => ({ 9: 1200, updated_at: '2026-01-10T09:30:00Z' }), 'updated_at'],
+    ['a date beside numbers', () => ({ 9: 1200, updated: '2026-01-10' }), 'updated'],
+    ['an address beside numbers', () => ({ 9: 1200, image: 'https://cdn.example/1/9.png' }), 'image'],
+    ['a flag beside numbers', () => ({ 9: 1200, in_stock: true }), 'in_stock'],
+    ['a flag beside objects', () => ({ 9: { price: 1200 }, in_stock: true }), 'in_stock'],
+    ['an object beside numbers', () => ({ 9: 1200, brand: { id: 3 } }), 'brand'],
+    ['an object beside objects', () => ({ 9: { price: 1200 }, brand: { id: 3 } }), 'brand'],
+    ['a list beside objects', () => ({ 9: { price: 1200 }, tags: ['new'] }), 'tags'],
+    ['a number that is no price beside numbers', (n) => ({ 9: 1200, rating: 4 + n / 100 }), 'rating'],
     ['a time beside objects', () => ({ 9: { price: 1200 }, updated: '2026-11-30' }), 'updated'],
     ['a count beside objects', (n) => ({ 9: { price: 1200 }, listings: n * 10 }), 'listings'],
     ['a larger one', (n) => ({ 9: { price: 1200 }, listings: 100 + n }), 'listings'],
     [
       'a word, which two of them lack',
-      (n) => ({ 9: 1200, ...(n > 22 ? {} : { currency: 'THB' }) }),
+      (n) => ({ 9: 1200, ...(n > 20 ? {} : { currency: 'THB' }) }),
       'currency',
     ],
   ])('it is no size: %s; a record with nothing else is a withdrawal', (_, sizeMap, name) => {
@@ -48,9 +57,9 @@ describe('a bulk answer in which nearly all records have a member that no size i
     ['a price in one of them', (n) => ({ 9: 1200, x: n === 1 ? 900 : 'THB' })],
     ['no word, but a price with a comma', () => ({ 9: 900, x: '1,500' })],
     ['a number beside numbers', () => ({ 9: 1200, x: 57 })],
-    ['in too few', (n) => ({ 9: 1200, ...(n > 21 ? {} : { x: 'THB' }) })],
+    ['nothing of it in more', (n) => ({ 9: 1200, ...(n > 18 ? {} : { x: 'THB' }) })],
     ['nothing in most', (n) => ({ 9: 1200, x: n > 10 ? '' : 'THB' })],
-    ['an object in one of them', (n) => ({ 9: { price: 1200 }, x: n === 1 ? { a: 'THB' } : 'THB' })],
+    ['an entry in one of them', (n) => ({ 9: { price: 1200 }, x: n === 1 ? { price: null } : 'THB' })],
   ])('it is a size where there is %s', (_, sizeMap) => {
     const { notSizes, sizes } = sizesOf(sizeMap);
     expect(notSizes).toEqual([]);

@@ -154,6 +154,7 @@ describe('a bulk answer', () => {
       requested: 7,
       form: { field: null },
       also: null,
+      others: [],
     });
   });
 

@@ -210,6 +210,23 @@ describe('the field that entries have their price in', () => {
     expect((await daemon()).forms.also).toEqual({ field: 'lowest_ask' });
   });
 
+  test('is kept with what is no size beside it, which outlives the form', async () => {
+    const member = { name: 'currency', records: 20, isNumber: false, isSize: false };
+    const one = await daemon();
+    await one.forms.read(() => ({ form: { field: 'price' }, others: [member] }));
+    await learn(one, { price: 900 });
+    expect((await daemon()).forms.others).toEqual([member]);
+    await one.answered({ amount: 900 });
+    await setClockAhead(store.sql, HOUR + 60);
+    const two = await daemon();
+    expect((await two.answered({ amount: 900 })).news).toBe('let-go');
+    expect((await daemon()).forms).toMatchObject({ held: null, others: [member] });
+    await (await daemon()).forms.read(() => ({ others: [] }));
+    expect((await daemon()).forms.others).toEqual([]);
+    await store.sql`update catalog_internal.learned_names set value = '{"of":1}' where name = 'other_members'`;
+    expect((await daemon()).forms.others).toEqual([]);
+  });
+
   test('begins anew where its row was deleted', async () => {
     const one = await daemon();
     await learn(one, { price: 900 });

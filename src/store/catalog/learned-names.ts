@@ -1,10 +1,12 @@
+import { z } from 'zod';
 import type { Sql } from '../connection/db.ts';
 import { isOwnMirror } from '../connection/own-mirror.ts';
 
 /*
  * What answers have shown of the names that the partner does not document, for all daemons and after them
- * (catalog_internal.learned_names): the field that entries of size_map have their price in, and those by which the last
- * applied manifest was read. What follows from them is partner/entry-forms.ts and partner/manifest-fields.ts.
+ * (catalog_internal.learned_names): the field that entries of size_map have their price in, its members that are no
+ * sizes, and the fields by which the last applied manifest was read. What follows from them is partner/entry-forms.ts,
+ * partner/other-members.ts and partner/manifest-fields.ts.
  */
 
 /** A field that entries have their price in. */
@@ -27,17 +29,25 @@ export interface LearnedPrice extends HeldField {
   readonly step: number;
 }
 
+const learnedMembers = z
+  .array(z.object({ name: z.string(), records: z.number(), isNumber: z.boolean(), isSize: z.boolean() }))
+  .readonly();
+/** Members of `size_map` that are no sizes, with what has shown it. */
+type LearnedMembers = z.infer<typeof learnedMembers>;
+
 export interface LearnedNames {
   /** Null: nothing is learned. */
   readonly price: LearnedPrice | null;
   /** That of records without any entry of it, and the answers that had both; null: there were none. */
   readonly also: HeldField | null;
+  readonly others: LearnedMembers;
   /** Paths in the manifest response; null: none is known. */
   readonly manifest: { readonly url: string | null; readonly snapshotId: string | null };
 }
 
 const PRICE = 'price';
 const ALSO = 'price_also';
+const OTHERS = 'other_members';
 const MANIFEST_URL = 'manifest_url';
 const SNAPSHOT_ID = 'snapshot_id';
 
@@ -50,12 +60,28 @@ export async function readLearnedNames(sql: Sql): Promise<LearnedNames> {
     select name, value, answers, step, ${sql.unsafe(MISSING_MS)} as "missingMs" from catalog_internal.learned_names`;
   const of = (name: string) => rows.find((row) => row.name === name) ?? null;
   const url = of(MANIFEST_URL)?.value ?? null;
-  return { price: of(PRICE), also: of(ALSO), manifest: { url, snapshotId: of(SNAPSHOT_ID)?.value ?? null } };
+  return {
+    price: of(PRICE),
+    also: of(ALSO),
+    others: membersOf(of(OTHERS)?.value),
+    manifest: { url, snapshotId: of(SNAPSHOT_ID)?.value ?? null },
+  };
+}
+
+/** What a later version may have stored in another way is learned anew. */
+function membersOf(text: string | null | undefined): LearnedMembers {
+  try {
+    return learnedMembers.safeParse(JSON.parse(text ?? '[]')).data ?? [];
+  } catch {
+    return [];
+  }
 }
 
 /** What is to be known of the field from now on; `isMissing`: no answer has it any longer. */
 export interface LearnedPriceChange extends LearnedFieldChange {
   readonly also: LearnedFieldChange | null;
+  /** Null: nothing has changed. */
+  readonly others: LearnedMembers | null;
 }
 
 interface LearnedFieldChange extends LearnedField {
@@ -69,7 +95,7 @@ interface LearnedFieldChange extends LearnedField {
  */
 export async function storeLearnedPrice(
   sql: Sql,
-  { value, answers, isMissing, also }: LearnedPriceChange,
+  { value, answers, isMissing, also, others }: LearnedPriceChange,
   step: number,
 ): Promise<boolean> {
   const stored = await sql`
@@ -93,6 +119,11 @@ export async function storeLearnedPrice(
         learned_at = case when excluded.missing_since is null then excluded.learned_at else l.learned_at end
       where (l.value, l.answers, l.missing_since is null)
         is distinct from (excluded.value, excluded.answers, excluded.missing_since is null)
+    ),
+    members as (
+      insert into catalog_internal.learned_names as l (name, value)
+      select ${OTHERS}, ${others === null ? null : JSON.stringify(others)} from stored where ${others !== null}
+      on conflict (name) do update set value = excluded.value, learned_at = excluded.learned_at
     ),
     alone as (
       delete from catalog_internal.learned_names where name = ${ALSO} and ${also === null} and exists (select from stored)

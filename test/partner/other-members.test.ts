@@ -1,0 +1,140 @@
+import { describe, expect, test } from 'vitest';
+import { keptForAll } from './kept-forms.ts';
+import { mapReader, type SizeMap } from './map-reader.ts';
+
+const times = (records: number, sizeMap: (n: number) => SizeMap): SizeMap[] =>
+  Array.from({ length: records }, (_, n) => ({ size_type: 'US', ...sizeMap(n) }));
+
+describe('a number beside objects', () => {
+  const MEMBER = { retail_price: 5900 };
+  const offered = (n: number) => ({ ...MEMBER, [`${8 + (n % 5)}`]: { price: 5200 + n } });
+  const sold = () => MEMBER;
+
+  test('is never the price of a SKU that is sold out, in calls of any size, nor the form of any', async () => {
+    const { read, forms } = mapReader();
+    for (let n = 0; n < 20; n += 1) {
+      const { sizes, notSizes } = await read(...times(90, offered), ...times(10, sold));
+      expect(notSizes).toEqual(['retail_price']);
+      expect(sizes.slice(90)).toEqual(times(10, () => ({})).map(() => ({})));
+    }
+    for (let n = 0; n < 4; n += 1) {
+      const { sizes } = await read(...times(10, offered), ...times(1, sold));
+      expect(sizes[10]).toEqual({});
+    }
+    const { sizes } = await read(...times(100, sold));
+    expect(sizes).toEqual(Array.from({ length: 100 }, () => ({})));
+    expect(forms).toMatchObject({ held: { field: 'price' }, also: null });
+  });
+
+  test('is no price before it is known either, and a withdrawal after twenty records, however they came', async () => {
+    const kept = keptForAll();
+    for (let n = 0; n < 10; n += 1)
+      expect((await mapReader(kept).read(...times(2, offered), ...times(1, sold))).sizes[2]).toEqual(
+        n < 9 ? 'unreadable' : {},
+      );
+    const { read, forms } = mapReader(kept);
+    expect((await read(...times(3, sold))).sizes).toEqual([{}, {}, {}]);
+    expect(forms.also).toBeNull();
+  });
+
+  test('is not the form of the first answers, though more records have it than a price', async () => {
+    const { read, forms } = mapReader();
+    const oneSize = (n: number) => ({ views: 50 + n, ...(n < 65 && { OS: { price: 5200 } }) });
+    for (let n = 0; n < 3; n += 1) {
+      const { sizes } = await read(...times(100, oneSize));
+      expect(sizes).toEqual(times(100, oneSize).map((_, nth) => (nth < 65 ? { OS: 5200 } : {})));
+    }
+    expect(forms).toMatchObject({ held: { field: 'price' }, also: null });
+  });
+});
+
+describe('a word beside numbers', () => {
+  const offered = (n: number) => ({ currency: 'THB', [`${8 + (n % 5)}`]: 5200 + n });
+  const sold = () => ({ currency: 'THB' });
+
+  test('is no size after twenty records of small calls, over restarts, nor in a call of sold-out SKUs alone', async () => {
+    const kept = keptForAll();
+    for (let n = 0; n < 2; n += 1)
+      expect((await mapReader(kept).read(...times(12, offered), ...times(1, sold))).sizes[12]).toEqual(
+        n < 1 ? 'unreadable' : {},
+      );
+    expect((await mapReader(kept).read(...times(3, sold))).sizes).toEqual([{}, {}, {}]);
+  });
+
+  test('is no size where one back end of two has it', async () => {
+    const { read } = mapReader();
+    const { sizes } = await read(
+      ...times(80, (n) => ({ 8: 900 + n })),
+      ...times(20, offered),
+      ...times(1, sold),
+    );
+    expect(sizes[100]).toEqual({});
+  });
+
+  test('is a size again as soon as it has a price, and is no withdrawal where that cannot be read', async () => {
+    const { read } = mapReader();
+    await read(...times(30, offered));
+    expect((await read({ currency: '1,500' })).sizes).toEqual(['unreadable']);
+    const other = mapReader();
+    await other.read(...times(30, offered));
+    expect((await other.read({ currency: 1500 })).sizes).toEqual([{ currency: 1500 }]);
+    expect((await other.read({ ...sold(), 8: 900 })).sizes).toEqual([{ currency: null, 8: 900 }]);
+  });
+
+  test('does not keep bare numbers the form, where prices have moved into objects', async () => {
+    const { clock, read } = mapReader();
+    for (let n = 0; n < 3; n += 1) await read(...times(3, (nth) => ({ [`${8 + nth}`]: 5200 })));
+    const moved = times(3, () => ({ currency: 'THB', 8: { price: 5200 } }));
+    expect((await read(...moved)).news).toBe('missing');
+    clock.now += 3_600_000;
+    expect((await read(...moved)).news).toBe('let-go');
+    expect((await read(...moved)).sizes[0]).toMatchObject({ 8: 5200 });
+  });
+});
+
+describe('bare numbers are prices', () => {
+  const bare = (n: number) => ({ 8: 5200 + n, 9: 5300, 10: 5400 });
+
+  test('beside a summary of them, that has a field of prices', async () => {
+    const { read, forms } = mapReader();
+    for (let n = 0; n < 4; n += 1) {
+      const { sizes } = await read(
+        ...times(25, (nth) => ({ ...bare(nth), summary: { lowest_price: 5200 } })),
+      );
+      expect(sizes[3]).toEqual({ 8: 5203, 9: 5300, 10: 5400, summary: null });
+    }
+    expect(forms.held).toEqual({ field: null });
+  });
+
+  test('whatever a single record has beside them', async () => {
+    const { read } = mapReader();
+    for (let n = 0; n < 3; n += 1) await read(...times(3, () => ({ 8: 5200 })));
+    for (let n = 0; n < 25; n += 1) await read({ 8: 5200, 9: { price: 5300 } });
+    expect((await read(...times(2, () => ({ 8: 5200 })))).sizes).toEqual([{ 8: 5200 }, { 8: 5200 }]);
+  });
+});
+
+test('a number beside objects is no price of those that are sold out among bare numbers', async () => {
+  const { read, forms } = mapReader();
+  const bare = times(3, (n) => ({ [`${8 + n}`]: 5200 }));
+  const objects = times(2, (n) => ({ retail: 9900, [`${8 + n}`]: { price: 5200 } }));
+  for (let n = 0; n < 4; n += 1) await read(...bare, ...objects);
+  expect(forms).toMatchObject({ held: { field: null }, also: { field: 'price' } });
+  expect((await read(...bare, { retail: 9900 })).sizes[3]).toBe('unreadable');
+  expect((await read({ retail: 9900 })).sizes).toEqual(['unreadable']);
+});
+
+test('a second form that was learned from numbers beside objects prices nobody once they are known', async () => {
+  const kept = keptForAll();
+  kept.memory = {
+    form: { field: 'price' },
+    answers: 3,
+    missingSince: null,
+    also: { form: { field: null }, answers: 3, missingSince: null },
+    others: [],
+  };
+  const { read } = mapReader(kept);
+  const offered = (n: number) => ({ retail: 9900, [`${8 + (n % 5)}`]: { price: 5200 } });
+  const { sizes } = await read(...times(20, offered), { retail: 9900 });
+  expect(sizes[20]).toEqual({});
+});
