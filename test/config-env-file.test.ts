@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { UsageError } from '../src/cli/command.ts';
 import { takeEnvFiles } from '../src/cli/env-file.ts';
 import { addedByFiles, backslashWarnings, parseEnvFile, readEnvFiles } from '../src/config/environment.ts';
+import { trustAlso } from '../src/lib/authorities.ts';
 
 const valuesOf = (text: string) => Object.fromEntries(parseEnvFile(text).values);
 
@@ -118,4 +119,25 @@ describe('--env-file', () => {
       expect(() => takeEnvFiles(argv)).toThrow(UsageError);
     },
   );
+});
+
+describe('certificate authorities for Node.js', () => {
+  const files: Record<string, string> = { '/no.pem': 'no certificate' };
+  const readFile = (path: string) => {
+    const text = files[path];
+    if (text === undefined) throw Object.assign(new Error('none'), { code: 'ENOENT' });
+    return text;
+  };
+  const trusting = (values: Record<string, string>) => trustAlso((name) => values[name] ?? '', readFile);
+
+  test.each([
+    ['/nowhere.pem', 'the path of a readable file of certificates in PEM (ENOENT)'],
+    ['/no.pem', 'the path of a readable file of certificates in PEM'],
+  ])('%s is none', (path, expected) => {
+    expect(trusting({ NODE_EXTRA_CA_CERTS: path })).toEqual({ variable: 'NODE_EXTRA_CA_CERTS', expected });
+  });
+
+  test('where none are named, there is nothing to do', () => {
+    expect(trusting({ NODE_USE_SYSTEM_CA: '0', NODE_EXTRA_CA_CERTS: '' })).toBeNull();
+  });
 });

@@ -37,6 +37,10 @@ test.each([
       'postgres://u:p@a:5432,b:5433/d',
       'postgres://a,b/d?target_session_attrs=read-write',
       'postgres://a%2Cb/d',
+      'postgres:///d?host=a,b',
+      // Without brackets, the port could be any of its ends.
+      'postgres://u:p@::1/d',
+      'postgres://u:p@fd00::1:5432/d',
     ],
   ],
   [

@@ -1,6 +1,6 @@
 import { ConfigError, envFileOf, loadConfig, processSources } from '../config/config.ts';
 import { type ShownSetting, shownSettings } from '../config/effective.ts';
-import { backslashWarnings } from '../config/environment.ts';
+import { backslashWarnings, lateWarnings } from '../config/environment.ts';
 import { shownJson } from '../lib/json.ts';
 import { harmless } from '../status/style.ts';
 import { type Command, EXIT } from './command.ts';
@@ -29,7 +29,11 @@ export const config: Command = {
     const { env, readFile } = processSources;
     const settings = shownSettings(env, readFile, envFileOf);
     const { problems, warnings: looksWrong } = checked();
-    const warnings = [...looksWrong, ...backslashWarnings(env, envFileOf).map(({ text }) => text)];
+    const warnings = [
+      ...looksWrong,
+      ...lateWarnings(env, envFileOf).map(({ text, remedy }) => `${text}; ${remedy}`),
+      ...backslashWarnings(env, envFileOf).map(({ text }) => text),
+    ];
     if (values['json'] === true) print(shownJson({ settings, warnings, problems }));
     else {
       for (const line of tableOf(

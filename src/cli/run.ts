@@ -1,4 +1,5 @@
-import { type Config, loadConfig, processSources } from '../config/config.ts';
+import { type Config, envFileOf, loadConfig, processSources } from '../config/config.ts';
+import { lateWarnings } from '../config/environment.ts';
 import { type App, startApp } from '../daemon/app.ts';
 import { type Clock, systemClock } from '../lib/clock.ts';
 import { parseDuration } from '../lib/duration.ts';
@@ -36,7 +37,8 @@ export const run: Command = {
     const log = openLog(config);
     endOnCrash((error) => log.fatal({ event: 'app.crashed', err: error }));
     captureLibraryOutput(libraryLines(log, systemClock));
-    for (const warning of [...config.warnings, ...unprotected(config)])
+    const late = lateWarnings(processSources.env, envFileOf).map(({ text, remedy }) => `${text}; ${remedy}`);
+    for (const warning of [...config.warnings, ...late, ...unprotected(config)])
       log.warn({ event: 'config.warning', warning });
     return await runDaemon(config, log, systemClock, args.values['once'] === true ? { timeoutMs } : null);
   },

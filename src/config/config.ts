@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import type { z } from 'zod';
+import { trustAlso } from '../lib/authorities.ts';
 import { connectionOf } from '../lib/tls.ts';
 import { isLoopbackUrl } from '../partner/origin.ts';
 import { combined } from './combinations.ts';
@@ -113,18 +114,22 @@ const envFiles = new Map<string, string>();
 export const envFileOf = (variable: string): string | null => envFiles.get(variable) ?? null;
 
 /**
- * Adds the variables of these files to the process's environment, which takes precedence over them. Returns what is
- * wrong with the files.
+ * Adds the variables of these files to the process's environment, which takes precedence over them, and trusts the
+ * certificate authorities that they name for Node.js. Returns what is wrong with the files.
  */
 export function useEnvFiles(paths: readonly string[]): string[] {
   const { env, readFile } = processSources;
   const { files, problems } = readEnvFiles(paths, readFile);
   const secrets = VARIABLES.filter(({ secret }) => secret).map(({ name }) => name);
-  for (const [name, { value, path }] of addedByFiles(env, files, secrets)) {
+  const added = addedByFiles(env, files, secrets);
+  for (const [name, { value, path }] of added) {
     process.env[name] = value;
     envFiles.set(name, path);
   }
-  return problems;
+  const untrusted = trustAlso((name) => added.get(name)?.value ?? '', readFile);
+  if (untrusted === null) return problems;
+  const { variable, expected } = untrusted;
+  return [...problems, `${envFileOf(variable)}: ${variable}: expected ${expected}`];
 }
 
 /** Which commands need a setting, by the first parts of its path; where nothing is said, those that use the mirror. */

@@ -124,6 +124,23 @@ export function backslashWarnings(
   });
 }
 
+/** What Node.js and its OpenSSL read before any program does, and no program can make up for. */
+const READ_BEFORE = ['NODE_OPTIONS', 'OPENSSL_CONF'];
+
+/** Variables from files (`fileOf`) that come too late, and how they come in time. */
+export function lateWarnings(
+  env: Environment,
+  fileOf: (variable: string) => string | null,
+): { readonly text: string; readonly remedy: string }[] {
+  const late = READ_BEFORE.map((variable) => ({ variable, file: given(env, variable) && fileOf(variable) }));
+  return late
+    .filter(({ file }) => typeof file === 'string')
+    .map(({ variable, file }) => ({
+      text: `${variable} of ${file} is ignored: Node.js reads it before it starts the program`,
+      remedy: 'set it in the shell, by `docker run --env-file` or by EnvironmentFile= of systemd',
+    }));
+}
+
 const UNREADABLE: Readonly<Record<string, string>> = {
   ENOENT: 'there is no such file',
   EACCES: 'it may not be read by this user',

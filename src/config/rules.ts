@@ -225,11 +225,12 @@ function isDecodable(text: string): boolean {
  */
 function hasOneHost(text: string): boolean {
   if (socketDirectory(text) !== null) return true;
-  const authority = text.slice(text.indexOf('://') + 3).split(/[?/]/, 1)[0] ?? '';
+  const bare = withoutTls(text);
+  const authority = bare.slice(bare.indexOf('://') + 3).split(/[?/]/, 1)[0] ?? '';
   const hosts = authority.slice(authority.indexOf('@') + 1);
   if (!isDecodable(hosts)) return false;
   // Where a login is not encoded, the driver and the URL do not find the same.
-  const named = [decodeURIComponent(hosts), URL.parse(text)?.hostname ?? ''];
+  const named = [decodeURIComponent(hosts), URL.parse(bare)?.hostname ?? ''];
   return named.every((name) => !name.includes(','));
 }
 

@@ -20,7 +20,7 @@ import {
 } from '../status/health.ts';
 import { readStatus, type Status, type StatusSettings } from '../status/status.ts';
 import type { StatementAtWork } from '../store/connection/at-work.ts';
-import { type Sql, statementsAtWork } from '../store/connection/db.ts';
+import { isClear, type Sql, statementsAtWork } from '../store/connection/db.ts';
 import { isLockNotAvailable } from '../store/connection/locks.ts';
 import { remedyOf } from '../store/connection/remedies.ts';
 import {
@@ -28,8 +28,10 @@ import {
   isAnswer,
   isDatabaseMissing,
   isLoginRejected,
+  isNotLetIn,
   isTableMissing,
   isUntrusted,
+  notLetIn,
   sqlState,
 } from '../store/connection/sql-errors.ts';
 import { createCountsReader, storedCounts } from '../store/status/counts-reader.ts';
@@ -123,7 +125,7 @@ export function createHealth(
       queuesFailure(),
       within(factsOf(), ANSWER_WITHIN_MS).catch(async (error: unknown) => {
         log.debug({ event: 'status.unread', err: error });
-        unreadable = (await askedAside(error)) ?? unreadableText(error, atWork());
+        unreadable = (await askedAside(error)) ?? unreadableText(error, sql, atWork());
         return null;
       }),
     ]);
@@ -212,7 +214,7 @@ function createAsideReader(sql: Sql): (cause: unknown) => Promise<string | null>
       const [holder] = await within(asking, ASIDE_WITHIN_MS);
       return holder === undefined ? null : lockedText(holder);
     } catch (error) {
-      return remediedText(error);
+      return remediedText(error, sql);
     }
   };
 }
@@ -274,19 +276,19 @@ const untrusted = (error: unknown): string =>
   `the certificate of Postgres is not trusted (${sqlState(error) ?? ''}): check sslmode and the file of sslrootcert in DATABASE_URL`;
 
 /** An error of Postgres that says what is to be done; null for any other. */
-function remediedText(error: unknown): string | null {
+function remediedText(error: unknown, sql: Sql): string | null {
   if (isLoginRejected(error)) return loginRejected(error);
   if (isDatabaseMissing(error)) return DATABASE_MISSING;
   if (isTableMissing(error)) return tablesMissing(error);
   if (isUntrusted(error)) return untrusted(error);
-  const known = closedDatabase(error) ?? remedyOf(error);
+  const known = isNotLetIn(error) ? notLetIn(isClear(sql)) : (closedDatabase(error) ?? remedyOf(error));
   return known === null ? null : `${known.what} (${sqlState(error) ?? ''}): ${known.hint}`;
 }
 
 /** The page shows no driver messages: only the SQLSTATE of a refused statement, or that Postgres does not answer. */
-function unreadableText(error: unknown, atWork: readonly StatementAtWork[]): string {
+function unreadableText(error: unknown, sql: Sql, atWork: readonly StatementAtWork[]): string {
   if (error instanceof IncompleteMirror) return error.message;
-  const remedied = remediedText(error);
+  const remedied = remediedText(error, sql);
   if (remedied !== null) return remedied;
   return isAnswer(error)
     ? `the mirror cannot be read: Postgres answers ${sqlState(error) ?? ''}; run \`catalog-mirror doctor\``

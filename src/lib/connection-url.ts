@@ -1,8 +1,10 @@
+import { bareHost } from './host-name.ts';
+
 /* How connection URLs of Postgres and Redis are written: what TLS is asked for is in tls.ts. */
 
 /**
- * A connection URL up to its query, the query, and the fragment. The directory of a Unix socket is in the host's place
- * (`%2Frun%2Fpostgresql`), whichever of libpq's spellings it has. Pure.
+ * A connection URL up to its query, the query, and the fragment. Host and port are in their place, the directory of a
+ * Unix socket too (`%2Frun%2Fpostgresql`), whichever of libpq's spellings they have. Pure.
  */
 export function partsOf(url: string): {
   readonly head: string;
@@ -14,25 +16,37 @@ export function partsOf(url: string): {
 }
 
 /** A URL of Postgres up to its path: scheme, login, host, port, path. */
-const POSTGRES = /^(postgres(?:ql)?:\/\/)([^/@]*@)?([^/@]*?)(:\d+)?(\/.*)?$/is;
+const POSTGRES = /^(postgres(?:ql)?:\/\/)([^/]*@)?([^/@]*?)(:\d+)?(\/.*)?$/is;
+
+/** Postgres's own port: an IPv6 address and its port are given to one of the drivers apart from the URL. */
+const USUAL_PORT = 5432;
 
 /**
- * libpq has two spellings of a Unix socket, `//login@/database?host=/directory&port=5432` and
- * `//login@%2Fdirectory:5432/database`. Of the first, the second is made: the other is no URL where a login comes
- * before no host.
+ * libpq has two spellings of a host, `//login@/database?host=/directory&port=5432` and
+ * `//login@%2Fdirectory:5432/database`; what a parameter says counts. Of the first, the second is made: the other is
+ * no URL where a login comes before no host, and each driver reads it in another way.
  */
 function asAuthority(head: string, query: string): { readonly head: string; readonly query: string } {
   const parameters = new URLSearchParams(query);
-  const directory = parameters.get('host') ?? '';
-  const [, scheme, login = '', , port = '', path = ''] = POSTGRES.exec(head) ?? [];
-  if (scheme === undefined || !directory.startsWith('/')) return { head, query };
-  const given = parameters.get('port');
+  const [, scheme, login = '', written = '', writtenPort = '', path = ''] = POSTGRES.exec(head) ?? [];
+  if (scheme === undefined) return { head, query };
+  const named = parameters.get('host') ?? '';
+  const host = named === '' ? written : hostOfParameter(named);
+  // A port beside no host is none of a URL.
+  if (host === '') return { head, query };
+  const givenPort = parameters.get('port') ?? '';
+  const port = givenPort === '' ? writtenPort : `:${givenPort}`;
+  const isAddress = host.startsWith('[');
   const rest = query.split('&').filter((pair) => !['host', 'port'].includes(nameOf(pair)));
   return {
-    head: `${scheme}${login}${encodeURIComponent(directory)}${given === null ? port : `:${given}`}${path}`,
+    head: `${scheme}${login}${host}${port === '' && isAddress ? `:${USUAL_PORT}` : port}${path}`,
     query: rest.join('&'),
   };
 }
+
+/** A host as a URL has it. Only an IPv6 address has colons, and no directory begins otherwise than with a slash. */
+const hostOfParameter = (host: string): string =>
+  host.includes(':') && !host.startsWith('/') ? `[${bareHost(host)}]` : encodeURIComponent(host);
 
 /** The name of one pair of a query. Pure. */
 export const nameOf = (pair: string): string => [...new URLSearchParams(pair).keys()][0] ?? '';
@@ -54,6 +68,13 @@ export function loginOf(url: string): {
 export function socketDirectory(url: string): string | null {
   const host = URL.parse(partsOf(url).head)?.hostname ?? '';
   return /^%2f/i.test(host) ? decoded(host) : null;
+}
+
+/** The IPv6 address, without brackets, by which a URL reaches Postgres, and its port; null: by something else. Pure. */
+export function ipv6Place(url: string): { readonly host: string; readonly port: number } | null {
+  const parsed = URL.parse(partsOf(url).head);
+  if (parsed?.hostname.startsWith('[') !== true) return null;
+  return { host: bareHost(parsed.hostname), port: Number(parsed.port || USUAL_PORT) };
 }
 
 /** The database that a URL names, decoded where that can be; '' where it names none. Pure. */

@@ -5,7 +5,7 @@ import {
   createSecureContext,
   type SecureContext,
 } from 'node:tls';
-import { databaseOf, nameOf, partsOf, socketDirectory } from './connection-url.ts';
+import { databaseOf, ipv6Place, nameOf, partsOf, socketDirectory } from './connection-url.ts';
 import { errorCode } from './errors.ts';
 import { bareHost } from './host-name.ts';
 
@@ -101,20 +101,26 @@ export interface PostgresConnection {
   readonly ssl: ConnectionOptions | false;
   /** The database's name where the URL has it percent-encoded, which postgres.js takes as it is written. */
   readonly database?: string;
-  /** The directory of a Unix socket, which postgres.js does not find in a URL. */
+  /** The directory of a Unix socket, which postgres.js does not find in a URL, or an IPv6 address (`asList`). */
   readonly host?: string;
+  readonly port?: number;
 }
+
+/** Of an IPv6 address postgres.js takes what is before a colon, unless it is in a list; its types know only of one. */
+const asList = <T>(value: T): T => [value] as unknown as T;
 
 /** Throws TlsParameterError. */
 export function postgresConnection(url: string): PostgresConnection {
   const { url: bare, tls } = rereadingConnection(url);
   const name = databaseOf(url);
   const directory = socketDirectory(url);
+  const address = ipv6Place(url);
   return {
     url: bare,
     ssl: tls ?? false,
     ...(name !== '' && { database: name }),
     ...(directory !== null && { host: directory }),
+    ...(address !== null && { host: asList(address.host), port: asList(address.port) }),
   };
 }
 

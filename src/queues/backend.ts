@@ -12,7 +12,7 @@ import { Redis, type RedisOptions, ReplyError } from 'ioredis';
 import { within } from '../lib/clock.ts';
 import { rereadingConnection, withoutTls } from '../lib/tls.ts';
 import { type DatabaseUrl, KEEP_ALIVE_MS } from '../store/connection/db.ts';
-import { isLoginRejected } from '../store/connection/sql-errors.ts';
+import { isLoginRejected, isNotLetIn } from '../store/connection/sql-errors.ts';
 import type { QueueName } from './jobs.ts';
 import { createPostgresQueues, prepareTables } from './postgres-queues.ts';
 
@@ -269,10 +269,14 @@ function postgresBackend(options: QueueBackendOptions): QueueBackend {
       ).on('error', onError),
     // Postgres keeps what was committed: nothing to put back after an outage.
     onReconnect: () => {},
-    describe: (error) =>
-      isLoginRejected(error)
-        ? 'the queues (postgres) do not answer: Postgres rejects the login'
-        : 'the queues (postgres) do not answer',
+    describe: (error) => {
+      const refused = isNotLetIn(error)
+        ? ': its pg_hba.conf lets no such connection in'
+        : isLoginRejected(error)
+          ? ': Postgres rejects the login'
+          : '';
+      return `the queues (postgres) do not answer${refused}`;
+    },
     ping: async (timeoutMs) => {
       await within(pool.query('select 1'), timeoutMs);
     },

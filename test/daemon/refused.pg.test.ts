@@ -1,17 +1,28 @@
-import { expect, test } from 'vitest';
+import { afterAll, beforeAll, expect, test } from 'vitest';
 import { createHealth } from '../../src/daemon/health.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { connect } from '../../src/store/connection/db.ts';
 import { createLogger } from '../../src/telemetry/log/logger.ts';
 import { createMetrics } from '../../src/telemetry/metrics/metrics.ts';
 import { useStore } from '../store/support.ts';
+import { type Port, refusingSettings, through } from '../support/net.ts';
 import { settingsWith } from '../support/settings.ts';
 
 const store = useStore();
 
 const BEHIND = 300;
 
+/** As a server answers who has no entry in its pg_hba.conf. */
+const NO_ENTRY = { S: 'FATAL', C: '28000', M: 'no pg_hba.conf entry', R: 'ClientAuthentication' };
+
+let closed: Port;
+beforeAll(async () => {
+  closed = await refusingSettings(store.url, NO_ENTRY);
+});
+afterAll(() => closed[Symbol.asyncDispose]());
+
 test.each([
+  ['a connection without TLS', () => new URL(through(store.url, closed)), '(28000): it is not encrypted'],
   ['a login', () => Object.assign(new URL(store.url), { username: 'nobody_here', password: 'x' }), '(28'],
   ['a database', () => Object.assign(new URL(store.url), { pathname: '/nowhere_here' }), '(3D000)'],
 ])(

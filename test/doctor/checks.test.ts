@@ -266,6 +266,17 @@ test('a backslash of a file that systemd may read is a warning, with the way tha
   expect(judgeEnvironment([], env, () => null)).toEqual([]);
 });
 
+test('what Node.js reads before the program is told where it comes from a file, and where it does not, is not', () => {
+  const env = { NODE_OPTIONS: '--max-old-space-size=512', NODE_ENV: 'production' };
+  const [found, ...others] = judgeEnvironment([], env, () => 'mirror.env');
+  expect([found?.text, others]).toEqual([
+    'NODE_OPTIONS of mirror.env is ignored: Node.js reads it before it starts the program',
+    [],
+  ]);
+  expect(judgeEnvironment([], env, () => null)).toEqual([]);
+  expect(judgeEnvironment([], {}, () => 'mirror.env')).toEqual([]);
+});
+
 test('warns where a daemon runs with other settings than this environment has, and only then', () => {
   expect(bad(judgeSettings(['DELTA_INTERVAL', 'SWEEP_INTERVAL'], 1))).toEqual(['WARN settings']);
   expect(judgeSettings(['DELTA_INTERVAL', 'SWEEP_INTERVAL'], 1)[0]?.text).toContain(

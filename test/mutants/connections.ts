@@ -256,8 +256,8 @@ export const CONNECTIONS: readonly Mutant[] = [
   {
     breaks: 'readyz: a rejected login is not said where many statements wait',
     file: 'src/daemon/health.ts',
-    from: '    } catch (error) {\n      return remediedText(error);',
-    to: '    } catch (error) {\n      return error === null ? remediedText(error) : null;',
+    from: '    } catch (error) {\n      return remediedText(error, sql);',
+    to: '    } catch (error) {\n      return error === null ? remediedText(error, sql) : null;',
     tests: ['test/daemon/refused.pg.test.ts'],
   },
   {

@@ -52,7 +52,7 @@ export const ENVIRONMENT: readonly Mutant[] = [
     ['test/cli/config.e2e.test.ts'],
     [
       'env-file: config is silent on backslashes',
-      ', ...backslashWarnings(env, envFileOf).map(({ text }) => text)',
+      '      ...backslashWarnings(env, envFileOf).map(({ text }) => text),\n',
       '',
     ],
   ),
@@ -60,6 +60,20 @@ export const ENVIRONMENT: readonly Mutant[] = [
     'src/cli/doctor/configuration.ts',
     ['test/doctor/checks.test.ts'],
     ['env-file: any variable may be given as a file', 'secret && name === variable', 'name === variable'],
+  ),
+  ...faultsOf(
+    'src/lib/authorities.ts',
+    ['test/doctor/authorities.e2e.test.ts'],
+    ['env-file: authorities of a file are not trusted', ', ...system, ...extra]', ', ...system]'],
+  ),
+  ...faultsOf(
+    'src/config/environment.ts',
+    ['test/doctor/checks.test.ts'],
+    [
+      'env-file: what came in time is told to be late',
+      'given(env, variable) && fileOf(variable)',
+      "'mirror.env'",
+    ],
   ),
   ...faultsOf('src/cli/env-file.ts', FILE, [
     'env-file: words behind -- are options',

@@ -1,7 +1,31 @@
 import { faultsOf, type Mutant } from './mutant.ts';
 
-/** Faults in noticing that sessions of Postgres are not kept on the way. */
+/** Faults in the way to Postgres: its address, who it lets in, and noticing that sessions are not kept on it. */
 export const POOLERS: readonly Mutant[] = [
+  ...faultsOf(
+    'src/lib/tls.ts',
+    ['test/store/session.test.ts'],
+    ['addresses: the pool reads an IPv6 address up to its first colon', '[value] as unknown as T', 'value'],
+  ),
+  ...faultsOf(
+    'src/lib/connection-url.ts',
+    ['test/store/session.test.ts'],
+    [
+      'addresses: an IPv6 address without a port has that of PGPORT for one driver alone',
+      "port === '' && isAddress ? `:${USUAL_PORT}` : port",
+      'port',
+    ],
+    ['addresses: a host among the parameters is none', "named === '' ? written", "named !== '/' ? written"],
+  ),
+  ...faultsOf(
+    'src/store/connection/sql-errors.ts',
+    ['test/store/refusals.test.ts'],
+    [
+      'login: who comes without TLS is told of the password',
+      "carried(error, 'routine') === 'ClientAuthentication'",
+      'error === null',
+    ],
+  ),
   ...faultsOf(
     'src/store/connection/pooler.ts',
     ['test/store/pooler.test.ts'],

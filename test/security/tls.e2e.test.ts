@@ -1,3 +1,5 @@
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { describe, inject, test } from 'vitest';
 import { createQueueBackend } from '../../src/queues/backend.ts';
 import { Baseline } from '../../src/store/catalog/baseline.ts';
@@ -8,7 +10,7 @@ import { migrateDatabase } from '../../src/store/setup/migrations.ts';
 import { createDatabase } from '../support/db.ts';
 import { eventually } from '../support/eventually.ts';
 import { expectMirrorIsTrue } from '../support/oracle.ts';
-import { runProgram } from '../support/process.ts';
+import { runProgram, temporaryFolder } from '../support/process.ts';
 import { backends, createStack } from '../support/stack.ts';
 import { certificate, type TlsProxy, tlsProxyTo, type TlsProxyOptions } from './tls-proxy.ts';
 
@@ -286,13 +288,19 @@ describe.concurrent('a mirror by TLS', () => {
     expect(proxy.passed).toBe(0);
   });
 
-  test('takes NODE_EXTRA_CA_CERTS where the URL names no authority', async ({ expect }) => {
+  test('takes NODE_EXTRA_CA_CERTS, of a file too, where the URL names no authority', async ({
+    expect,
+    onTestFinished,
+  }) => {
     await using stack = await createStack({ sandbox: { skus: 20 } });
     await using proxy = await tlsProxyTo(stack.databaseUrl, { protocol: 'postgres' });
     const url = through(stack.databaseUrl, proxy, 'localhost', { sslmode: 'verify-full' });
-    const env = { ...stack.env, DATABASE_URL: url, NODE_EXTRA_CA_CERTS: CA };
-    const migrated = await runProgram(['migrate'], env);
+    const env = { ...stack.env, DATABASE_URL: url };
+    const migrated = await runProgram(['migrate'], { ...env, NODE_EXTRA_CA_CERTS: CA });
     expect({ code: migrated.code, stderr: migrated.stderr }).toEqual({ code: 0, stderr: '' });
     expect([proxy.secured > 0, proxy.clear]).toEqual([true, '']);
+    const file = join(await temporaryFolder(onTestFinished), 'mirror.env');
+    await writeFile(file, `NODE_EXTRA_CA_CERTS=${CA}\n`);
+    expect(await runProgram(['status', '--env-file', file], env)).toMatchObject({ stderr: '' });
   });
 });

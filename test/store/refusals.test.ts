@@ -1,5 +1,11 @@
 import { expect, test } from 'vitest';
-import { permanentConnectError, rejection, storeFailure } from '../../src/store/connection/sql-errors.ts';
+import {
+  isLoginRejected,
+  isNotLetIn,
+  permanentConnectError,
+  rejection,
+  storeFailure,
+} from '../../src/store/connection/sql-errors.ts';
 
 const failed = (code: string, routine?: string) =>
   Object.assign(new Error('of a driver'), { severity: 'ERROR', code, routine });
@@ -10,7 +16,7 @@ test.each([
   ['3D000', 'Postgres answers, and does not have this database', 'CREATE DATABASE'],
   ['CERT_HAS_EXPIRED', 'the certificate of Postgres is not trusted', 'sslrootcert'],
 ])('%s is an end, and not a wait: %s', (code, what, hint) => {
-  expect(permanentConnectError(new Error('wrapped', { cause: failed(code) }))).toEqual({
+  expect(permanentConnectError(new Error('wrapped', { cause: failed(code) }), true)).toEqual({
     what,
     hint: expect.stringContaining(hint),
   });
@@ -21,12 +27,29 @@ test.each([
   ['55000', 'the database takes no connections', 'ALLOW_CONNECTIONS'],
 ])('%s at a login is an end, and says nothing where a statement fails so: %s', (code, what, hint) => {
   const ended = Object.assign(failed(code), { severity: 'FATAL' });
-  expect(permanentConnectError(ended)).toEqual({ what, hint: expect.stringContaining(hint) });
-  expect(permanentConnectError(failed(code))).toBeNull();
+  expect(permanentConnectError(ended, true)).toEqual({ what, hint: expect.stringContaining(hint) });
+  expect(permanentConnectError(failed(code), true)).toBeNull();
 });
 
+test.each([
+  [true, 'sslmode=verify-full'],
+  [false, 'ask'],
+])(
+  'a connection that pg_hba.conf has no entry for is none of user or password: in the clear %s',
+  (isClear, told) => {
+    const refused = failed('28000', 'ClientAuthentication');
+    expect(permanentConnectError(refused, isClear)).toEqual({
+      what: "the server's pg_hba.conf lets no such connection in",
+      hint: expect.stringMatching(told) as unknown,
+    });
+    expect([isLoginRejected(refused), isNotLetIn(refused)]).toEqual([false, true]);
+    const unknown = failed('28000', 'InitializeSessionUserId');
+    expect([isLoginRejected(unknown), isNotLetIn(unknown)]).toEqual([true, false]);
+  },
+);
+
 test.each(['ECONNREFUSED', '57P03', '53300', 'CONNECT_TIMEOUT'])('%s may pass', (code) => {
-  expect(permanentConnectError(failed(code))).toBeNull();
+  expect(permanentConnectError(failed(code), true)).toBeNull();
 });
 
 test.each([

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import pg from 'pg';
 import postgres from 'postgres';
-import { expect, test } from 'vitest';
+import { expect, onTestFinished, test, vi } from 'vitest';
 import { applicationName, loneUrl, SESSION, sessionConnection } from '../../src/store/connection/session.ts';
 
 const pins = Object.keys(SESSION).length;
@@ -104,4 +104,24 @@ test.each([
   ['postgres://h/db?x=1&Application%5FName=our%20shop', 'catalog-mirror (our shop)'],
 ])('sessions of %s are called %s', (url, name) => {
   expect(applicationName('catalog-mirror', url)).toBe(name);
+});
+
+test.each([
+  ['postgres://u:p@[::1]/d', '::1', 5432],
+  ['postgres://u:p@[2001:db8::1]:5433/my%20db?sslmode=require', '2001:db8::1', 5433],
+  ['postgres://u:p%40@[FD00:10::5]/d?connect_timeout=9', 'fd00:10::5', 5432],
+  ['postgres://[::ffff:10.0.0.7]:1/d', '::ffff:a00:7', 1],
+  ['postgres://u:p@ss@[::1]/d', '::1', 5432],
+  ['postgres://u:p@/d?host=::1', '::1', 5432],
+  ['postgres://u:p@other:1/d?sslmode=require&port=5433&host=[fd00::1]', 'fd00::1', 5433],
+  ['postgres:///d?host=db.example', 'db.example', 5432],
+  ['postgres://u:p@/d?host=db.example&port=5433', 'db.example', 5433],
+  ['postgres://u:p@db.example:1/d?port=5433', 'db.example', 5433],
+])('both drivers take %s to the same host', (written, host, port) => {
+  // To an IPv6 address neither goes by it.
+  if (host.includes(':')) vi.stubEnv('PGPORT', '1');
+  onTestFinished(() => void vi.unstubAllEnvs());
+  const { url, options: _, ...connection } = sessionConnection(written);
+  expect(postgres(url, connection).options).toMatchObject({ host: [host], port: [port] });
+  expect(new pg.Client({ connectionString: loneUrl(written) })).toMatchObject({ host, port });
 });

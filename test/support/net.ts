@@ -129,7 +129,7 @@ export async function gateTo(url: string): Promise<Gate> {
 }
 
 /** The same URL, through another port of this machine. */
-export function through(url: string, { port }: Port): string {
+export function through(url: string, { port }: Pick<Port, 'port'>): string {
   const changed = new URL(url);
   changed.host = `127.0.0.1:${port}`;
   return changed.href;

@@ -1,5 +1,5 @@
 import { type Config, type MirrorConfig, VARIABLES } from '../../config/config.ts';
-import { backslashWarnings, type Environment } from '../../config/environment.ts';
+import { backslashWarnings, type Environment, lateWarnings } from '../../config/environment.ts';
 import { isBasicPair, lintCredential } from '../../config/secrets.ts';
 import { MINUTE_MS } from '../../lib/duration.ts';
 import { paceLimits, rateFloor, sendsPerWindow } from '../../pace/policy.ts';
@@ -37,6 +37,7 @@ export function judgeEnvironment(
 ): CheckResult[] {
   return [
     ...warnings.map((text) => warn('environment', text, 'correct the name, or remove the variable')),
+    ...lateWarnings(env, fileOf).map(({ text, remedy }) => warn('environment', text, remedy)),
     ...backslashWarnings(env, fileOf).map(({ variable, text }) =>
       warn(
         'environment',

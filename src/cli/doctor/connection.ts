@@ -1,7 +1,7 @@
 import { connect as connectTcp, type Socket } from 'node:net';
 import { connect as connectTls, TLSSocket } from 'node:tls';
 import type { Config } from '../../config/config.ts';
-import { socketDirectory } from '../../lib/connection-url.ts';
+import { partsOf, socketDirectory } from '../../lib/connection-url.ts';
 import { DAY_MS } from '../../lib/duration.ts';
 import { plural } from '../../lib/format.ts';
 import { bareHost } from '../../lib/host-name.ts';
@@ -106,7 +106,7 @@ async function reach(url: URL, proxy: HttpProxy | null): Promise<number | null> 
 
 /** What a connection URL means for those on the way: null where there is nothing to say. `check` names the line. */
 export function judgeEncryption(check: string, variable: string, text: string): CheckResult | null {
-  const url = URL.parse(text);
+  const url = URL.parse(partsOf(text).head);
   if (url === null || url.hostname === '' || socketDirectory(text) !== null || isLoopbackUrl(url))
     return null;
   const host = url.hostname;

@@ -111,6 +111,9 @@ export function urlOf(sql: Sql): string | null {
   return url === undefined ? null : present(url);
 }
 
+/** Whether the pool's connections have no TLS and could have, as those by a Unix socket could not. */
+export const isClear = ({ options }: Sql): boolean => !options.ssl && !options.path;
+
 /** Two connections of their own, to where this pool connects, on which one statement at a time is sent. */
 export async function askingTwo<T>(sql: Sql, work: (idle: Ask, busy: Ask) => Promise<T>): Promise<T> {
   const url = URLS.get(sql);
@@ -292,10 +295,11 @@ export interface LoneOptions {
 export async function connectAlone(url: DatabaseUrl, options: LoneOptions): Promise<LoneClient> {
   const { checkIdleMs, answerWithinMs = ANSWER_WITHIN_MS, ...given } = options;
   const presentUrl = present(url);
-  const { url: _, ...session } = sessionConnection(presentUrl);
+  const { ssl, options: settings } = sessionConnection(presentUrl);
   const client = new pg.Client({
     connectionString: loneUrl(presentUrl),
-    ...session,
+    ssl,
+    options: settings,
     keepAlive: true,
     keepAliveInitialDelayMillis: KEEP_ALIVE_MS,
     connectionTimeoutMillis: CONNECT_WITHIN_MS,

@@ -171,8 +171,26 @@ export function isMadeMeanwhile(error: unknown): boolean {
 /** SQLSTATEs that no waiting will change: the role or its password is wrong. */
 const REFUSED = new Set(['28000', '28P01']);
 
+/**
+ * Whether no entry of the server's pg_hba.conf is for such a connection, whatever its password: the function of
+ * Postgres, the same from 14 to 18, that goes by its entries.
+ */
+export const isNotLetIn = (error: unknown): boolean =>
+  sqlState(error) === '28000' && carried(error, 'routine') === 'ClientAuthentication';
+
 /** Whether Postgres has rejected the role or its password. */
-export const isLoginRejected = (error: unknown): boolean => REFUSED.has(sqlState(error) ?? '');
+export const isLoginRejected = (error: unknown): boolean =>
+  REFUSED.has(sqlState(error) ?? '') && !isNotLetIn(error);
+
+/** What is said of `isNotLetIn`. `isClear`: the connection has no TLS, and could have. */
+export const notLetIn = (isClear: boolean): { readonly what: string; readonly hint: string } => ({
+  what: "the server's pg_hba.conf lets no such connection in",
+  hint: isClear
+    ? 'it is not encrypted, which managed servers demand: add sslmode=verify-full or sslmode=require to DATABASE_URL; ' +
+      "where that does not help, ask the server's administrator for an entry for this host, role and database"
+    : "ask the server's administrator for an entry for this host, role and database",
+});
+
 /** The server's certificate is not one to be trusted, or not for this host: no waiting changes that, either. */
 const UNTRUSTED = new Set([
   'SELF_SIGNED_CERT_IN_CHAIN',
@@ -221,10 +239,15 @@ export function closedDatabase(error: unknown): { readonly what: string; readonl
   }
 }
 
-/** Why no waiting helps where this error ends a connection, and what does; null where waiting may. */
+/**
+ * Why no waiting helps where this error ends a connection, and what does; null where waiting may. `isClear`: that
+ * connection has no TLS, and could have.
+ */
 export function permanentConnectError(
   error: unknown,
+  isClear: boolean,
 ): { readonly what: string; readonly hint: string } | null {
+  if (isNotLetIn(error)) return notLetIn(isClear);
   if (isLoginRejected(error))
     return { what: 'Postgres rejects the login', hint: 'check user and password in DATABASE_URL' };
   if (isDatabaseMissing(error))

@@ -1,6 +1,13 @@
 import postgres from 'postgres';
 import type { Clock } from '../../lib/clock.ts';
-import { CONNECT_WITHIN_MS, endingLeftStatements, type Sql, urlOf, withoutTransactionTimeout } from './db.ts';
+import {
+  CONNECT_WITHIN_MS,
+  endingLeftStatements,
+  isClear,
+  type Sql,
+  urlOf,
+  withoutTransactionTimeout,
+} from './db.ts';
 import { startupRefused } from './pooler.ts';
 import { remedyOf } from './remedies.ts';
 import { sessionConnection } from './session.ts';
@@ -47,10 +54,10 @@ const isTurnedAway = (error: unknown): boolean =>
 
 /**
  * Resolves once Postgres answers a query; rejects when `timeoutMs` has passed or `signal` aborts, with the last
- * reason as its cause, and at once when Postgres refuses the role, does not have the database, or its certificate is
- * not trusted, and within some tries when the settings of a session are rejected. `onWait` gets the last reason
- * (undefined: no answer at all so far) after one second, and then every twenty. Returns the milliseconds that it
- * took.
+ * reason as its cause, and at once when Postgres refuses the role or such a connection, does not have the database, or
+ * its certificate is not trusted, and within some tries when the settings of a session are rejected. `onWait` gets the
+ * last reason (undefined: no answer at all so far) after one second, and then every twenty. Returns the milliseconds
+ * that it took.
  */
 export async function waitForDatabase(
   sql: Sql,
@@ -87,7 +94,7 @@ export async function waitForDatabase(
         await endingLeftStatements(sql);
         return;
       } catch (error) {
-        const refused = permanentConnectError(error);
+        const refused = permanentConnectError(error, isClear(sql));
         if (refused !== null) throw new DatabaseRefused(refused, error);
         // In turns, because what passes by itself may have ended between two tries.
         const ofSettings = isTurnedAway(error) && (await connectsWithoutSettings(sql));
