@@ -100,7 +100,7 @@ test('an answer to what it had asked for before is not applied', async () => {
 
 test('it takes no task of the other account, and tells it no name', async () => {
   await adopted();
-  const learned = { value: 'lowest', answers: 9, isMissing: false, also: null };
+  const learned = { value: 'lowest', answers: 9, isMissing: false, also: null, others: null };
   expect(await storeLearnedPrice(away, learned, 0)).toBe(false);
   expect((await readLearnedNames(store.sql)).price).toBeNull();
   expect(await startTask(away, 'delta', 60_000)).toBeNull();
