@@ -52,7 +52,7 @@ function numbersBeside(
   const isPriced = ([, value]: Member) => hasFieldPrice(value, priceFields);
   const ofObjects = records.filter((members) => members.some(isPriced));
   const sizes = new Set(ofObjects.flatMap((members) => members.filter(isPriced).map(([name]) => name)));
-  const known = others.filter(({ name, isNumber, isSize }) => isNumber && !isSize && !sizes.has(name));
+  const known = others.filter(({ isNumber, isSize }) => isNumber && !isSize);
   const numbers = new Set(known.map(({ name }) => name));
   const beside = ofObjects
     .flat()

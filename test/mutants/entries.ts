@@ -161,7 +161,6 @@ export const ENTRIES: readonly Mutant[] = [
       '(!isBareAlone(held, also) || ofObjects.length >= ENOUGH)',
       'true',
     ],
-    ['not sizes: a number that has become a size is none', '&& !isSize && !sizes.has(name)', '&& !isSize'],
   ),
   ...faultsOf(
     'src/partner/wire.ts',

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { readRecord } from '../../src/partner/wire.ts';
 import { keptForAll } from './kept-forms.ts';
 import { mapReader, type SizeMap } from './map-reader.ts';
 
@@ -79,6 +80,27 @@ describe('a word beside numbers', () => {
     await other.read(...times(30, offered));
     expect((await other.read({ currency: 1500 })).sizes).toEqual([{ currency: 1500 }]);
     expect((await other.read({ ...sold(), 8: 900 })).sizes).toEqual([{ currency: null, 8: 900 }]);
+  });
+
+  test.each(['1,500', 1500, { price: 1500 }])(
+    'is left in by a single lookup, too, where it may be a price: %j',
+    (entry) => {
+      const others = [{ name: 'currency', records: 20, isNumber: false, isSize: false }];
+      const names = { priceFields: ['price'], skuField: 'sku', others };
+      const read = readRecord({ code: '0000', size_map: { currency: entry, 8: 'THB' } }, names);
+      expect('sizes' in read ? [...read.sizes.keys()] : 'unreadable').toEqual(
+        entry === '1,500' ? 'unreadable' : ['8', 'currency'],
+      );
+      expect(readRecord({ code: '0000', size_map: { currency: 'THB' } }, names)).toMatchObject({
+        sizes: new Map(),
+      });
+    },
+  );
+
+  test('is a size where most of the records that have it say nothing there', async () => {
+    const { read } = mapReader();
+    const { notSizes } = await read(...times(45, (n) => ({ 8: 900, x: n < 20 ? 'THB' : null })));
+    expect(notSizes).toEqual([]);
   });
 
   test('does not keep bare numbers the form, where prices have moved into objects', async () => {
