@@ -43,6 +43,7 @@ const KEPT = [
   'catalog_internal.scope_pending',
   'catalog_internal.odd_moves',
   'catalog_internal.quarantine',
+  'catalog_internal.unread_lines',
 ];
 
 /** SKUs that each of the tables knows. */
