@@ -87,6 +87,8 @@ BEGIN
   UPDATE catalog_internal.mass_move SET since = catalog_internal.happened(since, moment, shift),
     accepted_at = catalog_internal.happened(accepted_at, moment, shift)
   WHERE since > moment OR accepted_at > moment;
+  UPDATE catalog_internal.odd_moves SET begun_at = catalog_internal.happened(begun_at, moment, shift) WHERE begun_at > moment;
+  UPDATE catalog_internal.idle_manifests SET applied_at = catalog_internal.happened(applied_at, moment, shift) WHERE applied_at > moment;
   UPDATE catalog_internal.delta_audit SET since = catalog_internal.happened(since, moment, shift);
   UPDATE catalog_internal.quarantine SET seen_at = catalog_internal.happened(seen_at, moment, shift) WHERE seen_at > moment;
   -- Tests of prices whose age that clock told, and draws that it has dated.
