@@ -1,5 +1,6 @@
 import { isObject } from '../lib/json.ts';
 import type { ManifestMeta } from './answers.ts';
+import { PartnerError } from './errors.ts';
 import { INT4_MAX } from './limits.ts';
 import {
   asHttpUrl,
@@ -15,10 +16,11 @@ import {
   named,
   unlike,
 } from './manifest-fields.ts';
+import { lostMember } from './repeated-members.ts';
 import { SecretUrl } from './secret-url.ts';
 import { isReadableSku } from './text.ts';
 import { readTime } from './times.ts';
-import { readCount } from './wire.ts';
+import { parseExact, readCount } from './wire.ts';
 
 /** The metadata, or why not: `problem` names fields, `hint` the variable to set; neither holds a value. */
 export type ManifestReading = { ok: true; value: ManifestMeta } | ManifestFault;
@@ -38,6 +40,21 @@ const NO_OBJECT: ManifestFault = {
 };
 
 const MAX_NAMED = 12;
+
+/**
+ * Text of a manifest response to a value, with large integers as their digits. Throws PartnerError, kind 'unreadable',
+ * where the value does not have all that the text says: of two URLs, identifiers or counts nobody knows which is right.
+ */
+export function parseManifestResponse(text: string): unknown {
+  const body = parseExact(text);
+  const names = isObject(body) ? Object.keys(body).filter((name) => /^\w+$/.test(name)) : [];
+  const lost = names.length === 0 ? null : lostMember(text, names);
+  if (lost === null) return body;
+  throw new PartnerError('unreadable', 'manifest', {
+    status: 200,
+    detail: `${lost} is there more than once`,
+  });
+}
 
 /** The fields that `readManifestMeta` reads with these names; null where it finds none, or none that is usable. */
 export function manifestFields(body: unknown, names: ManifestNames): KnownFields {

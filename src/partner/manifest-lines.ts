@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { INT4_MAX } from './limits.ts';
+import { lostMember } from './repeated-members.ts';
 import { isReadableSku, isStorableText, toStorable } from './text.ts';
 
 /** One line of the manifest (partner rules 2.6). `hash` is null for a live line; `updatedAt` is ISO 8601 in UTC. */
@@ -20,6 +21,7 @@ export const REJECTIONS = [
   'bad-hash',
   'bad-sizes',
   'bad-updated-at',
+  'repeated-member',
   'too-long',
 ] as const;
 export type RejectionReason = (typeof REJECTIONS)[number];
@@ -79,6 +81,26 @@ function normaliseTime(text: string): string | null {
   const iso = ISO_TIME.exec(text);
   const ms = iso === null ? Number.NaN : Date.parse(iso.groups?.['zone'] === undefined ? `${text}Z` : text);
   return ms >= 0 && ms < 253_402_300_800_000 ? new Date(ms).toISOString() : null;
+}
+
+/** Members by which a line is a SKU's, and its price reported or live; of others the last value does no harm. */
+const DECISIVE = ['sku', 'price_source', 'hash'];
+
+const QUOTED = DECISIVE.map((name) => `"${name}"`);
+
+/** A member of which a line says two things, or null. A live line's hash is ignored, whatever it is. */
+function saidTwice(text: string, isLive: boolean): string | null {
+  // Of nearly all lines nothing else is asked: a walk through the text is slow.
+  if (!QUOTED.some((name) => isThereTwice(text, name)) && !text.includes(ESCAPE)) return null;
+  return lostMember(text, isLive ? DECISIVE.filter((name) => name !== 'hash') : DECISIVE);
+}
+
+/** By its code, any letter of a name may be written. */
+const ESCAPE = String.raw`\u`;
+
+function isThereTwice(text: string, quoted: string): boolean {
+  const at = text.indexOf(quoted);
+  return at !== -1 && text.indexOf(quoted, at + quoted.length) !== -1;
 }
 
 /** The SKU of a line that is not whole JSON: what follows its first "sku" key, where that much can be read. */
@@ -157,6 +179,8 @@ export function lineReader(lineBytes: number, hide = (text: string): string => t
     const parsed = lineSchema.safeParse(value);
     if (!parsed.success) return reject(rejectionOf(value), skuOf(value));
     const settled = settleLine(parsed.data);
-    return typeof settled === 'string' ? reject(settled, parsed.data.sku) : settled;
+    if (typeof settled === 'string') return reject(settled, parsed.data.sku);
+    const twice = saidTwice(text, settled.priceSource === 'live');
+    return twice === null ? settled : reject('repeated-member', twice === 'sku' ? null : settled.sku);
   };
 }

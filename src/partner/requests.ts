@@ -1,7 +1,7 @@
 import { parseDelta } from './delta-answer.ts';
 import { limitsOf } from './limits.ts';
+import { parseManifestResponse } from './manifest-answer.ts';
 import type { ApiRequest } from './transport.ts';
-import { parseExact } from './wire.ts';
 
 /* The three questions that the mirror asks the partner, as they go over the wire. */
 
@@ -11,7 +11,7 @@ export const manifestRequest = (): ApiRequest => ({
   limits: limitsOf('manifest'),
   method: 'GET',
   path: '/partner/catalog/manifest',
-  parse: parseExact,
+  parse: parseManifestResponse,
 });
 
 /** What has changed after a snapshot (partner rule 4.2.delta). */

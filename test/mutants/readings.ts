@@ -151,6 +151,12 @@ export const READINGS: readonly Mutant[] = [
       'const NO_TIME = /^$|^0001-01-01T/;',
       'const NO_TIME = /^never$/;',
     ],
+    ['lines: the last hash of a line counts', 'const DECISIVE = [', 'const DECISIVE: string[] = []; void ['],
+    [
+      'lines: the last SKU of a line that names two is readable',
+      "twice === 'sku' ? null : settled.sku",
+      'settled.sku',
+    ],
     ['lines: a live line keeps its hash', 'const hash = live ? null : data.hash;', 'const hash = data.hash;'],
     [
       'lines: a snapshot line without a hash is applied',

@@ -91,8 +91,25 @@ test.each<[string, RejectionReason, string | null]>([
   [JSON.stringify({ ...good, updated_at: '2026-13-01T00:00:00Z' }), 'bad-updated-at', 'A'],
   [JSON.stringify({ ...good, updated_at: '0000-01-01T00:00:00Z' }), 'bad-updated-at', 'A'],
   [JSON.stringify({ ...good, pad: 'x'.repeat(1000) }), 'too-long', 'A'],
+  ['{"sku":"A","hash":"h1","price_source":"snapshot","hash":"h2"}', 'repeated-member', 'A'],
+  ['{"sku":"A","hash" : "h1","price_source":"snapshot","h\\u0061sh":"h2"}', 'repeated-member', 'A'],
+  ['{"sku":"A","price_source":"live","price_source":"snapshot","hash":"h"}', 'repeated-member', 'A'],
+  ['{"sku":"B","sku":"A","hash":"h","price_source":"snapshot"}', 'repeated-member', null],
 ])('%s is rejected as %s', (text, reason, sku) => {
   expect(read(text, 7)).toEqual({ line: 7, reason, sku, sample: expect.any(String) });
+});
+
+test.each([
+  '{"sku":"A","hash":"h","hash":"h","price_source":"snapshot"}',
+  '{"sku":"A","hash":null,"hash":"h","price_source":"snapshot"}',
+  '{"sku":"A","hash":"h","price_source":"snapshot","sizes":1,"sizes":2,"x":{"hash":"other","sku":"B"}}',
+  String.raw`{"sku":"A","hash":"h","price_source":"snapshot","note":"\"sku\":\"B\""}`,
+])('%s says one thing, whatever else is in it twice', (text) => {
+  expect(read(text, 1)).toMatchObject({ sku: 'A', hash: 'h' });
+});
+
+test('the hash of a live line is none, also where it is there twice', () => {
+  expect(read('{"sku":"A","hash":"h1","hash":"h2","price_source":"live"}', 1)).toMatchObject({ hash: null });
 });
 
 test('a sample is short and storable', () => {

@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { parseDelta } from '../../src/partner/delta-answer.ts';
 import { PartnerError } from '../../src/partner/errors.ts';
+import { parseManifestResponse } from '../../src/partner/manifest-answer.ts';
 import { lostMember } from '../../src/partner/repeated-members.ts';
 
 const NAMES = ['changed', 'removed', 'now_live', 'to_snapshot'];
@@ -90,4 +91,15 @@ test('a delta that has lost something is not read, whatever else it says', () =>
 test('as many members as a delta may have beside a million SKUs are read once, not once for each', () => {
   const many = `${'"changed":1,'.repeat(240_000)}"x":["${'SKU-0000001","'.repeat(1_000_000)}"]`;
   expect(lost(`{${many}}`)).toBeNull();
+});
+
+test('a manifest response that says two things under one name is refused, and one that says them once is not', () => {
+  const read = (text: string) => () => parseManifestResponse(text);
+  const url = '"url":"https://f.example/a"';
+  expect(read(`{${url},"snapshot_id":"s1","sku_count":3,"snapshot_id":"s2"}`)).toThrow(PartnerError);
+  expect(read(`{${url},"snapshot_id":"s1","sku_count":3,"sku_count":4}`)).toThrow(/sku_count/);
+  expect(read(`{${url},"url":"https://f.example/b","snapshot_id":"s1"}`)).toThrow(/url/);
+  expect(read(`{${url},"snapshot_id":20261101060000123,"a b":1,"a b":2,${url}}`)()).toMatchObject({
+    snapshot_id: '20261101060000123',
+  });
 });
