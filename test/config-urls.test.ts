@@ -104,6 +104,11 @@ const drivers: Record<string, { scheme: string; read: (url: string) => unknown }
   },
   REDIS_URL: { scheme: 'redis', read: (url) => expectDatabase(url) },
 };
+test('what stands behind an empty query is no host', () => {
+  expect(problemsOf({ DATABASE_URL: 'postgres://?#,u' })).toBeNull();
+  expect(problemsOf({ DATABASE_URL: 'postgres://#,u' })).not.toBeNull();
+});
+
 test.each(Object.entries(drivers))(
   '%s takes what its driver can read, of one host, and nothing else',
   (name, driver) => {

@@ -1,22 +1,35 @@
 /**
- * Whoever asks while a reading is on its way gets that one: many who ask at once, or again and again, make no more
- * work than one. After `freshMs` it counts as lost, and whoever asks then begins another. `now`: monotonic ms.
+ * Whoever asks while a reading is on its way gets the next one, which begins once that is over and is shared by all who
+ * have asked by then: many who ask at once, or again and again, make one reading at a time, and nobody gets one that
+ * began before he asked. After `freshMs` a reading counts as lost, and whoever asks then begins another. `now`:
+ * monotonic ms.
  */
 export function sharedInFlight<T>(
   read: () => Promise<T>,
   freshMs: number,
   now: () => number,
 ): () => Promise<T> {
-  let last: { readonly begunAt: number; readonly reading: Promise<T> } | null = null;
-  return () => {
-    if (last !== null && now() - last.begunAt < freshMs) return last.reading;
+  let current: { readonly begunAt: number; readonly reading: Promise<T> } | null = null;
+  let next: Promise<T> | null = null;
+  const begin = (): Promise<T> => {
     const mine = {
       begunAt: now(),
       reading: read().finally(() => {
-        if (last === mine) last = null;
+        if (current === mine) current = null;
       }),
     };
-    last = mine;
+    current = mine;
     return mine.reading;
   };
+  const afterThis = async (reading: Promise<T>): Promise<T> => {
+    await reading.catch(() => {});
+    next = null;
+    return await ask();
+  };
+  function ask(): Promise<T> {
+    if (current === null || now() - current.begunAt >= freshMs) return begin();
+    next ??= afterThis(current.reading);
+    return next;
+  }
+  return ask;
 }

@@ -135,7 +135,9 @@ export function withoutTls(url: string): string {
     .filter((pair) => !PARAMETERS.includes(nameOf(pair)))
     .join('&');
   const bare = isRedis(head) ? head.replace(/^rediss?:/i, 'redis:') : head;
-  return `${bare}${rest === '' ? '' : `?${rest}`}${fragment}`;
+  // What a fragment stands behind ends the host, too.
+  const isEnded = fragment !== '' && /^[^#]*\?/.test(url);
+  return `${bare}${rest === '' && !isEnded ? '' : `?${rest}`}${fragment}`;
 }
 
 const isRedis = (head: string): boolean => /^rediss?:/i.test(head);

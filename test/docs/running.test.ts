@@ -40,6 +40,8 @@ const known = VARIABLES.flatMap(({ name, secret }) => (secret ? [name, `${name}_
 /** Of Node.js and of terminals; the rule that a secret may be given as a file; what only docker-compose.yml reads. */
 const OTHERS = [
   'NODE_EXTRA_CA_CERTS',
+  'NODE_USE_SYSTEM_CA',
+  'NODE_OPTIONS',
   'NO_COLOR',
   'FORCE_COLOR',
   'NAME_FILE',

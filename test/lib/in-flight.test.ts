@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import { sharedInFlight } from '../../src/lib/in-flight.ts';
 
 /** Readings that end when they are told to, on a clock that stands still. */
@@ -17,25 +17,32 @@ function readings() {
   return { begun, ask, pass: (ms: number) => (now += ms) };
 }
 
-test('whoever asks while a reading is on its way gets that one, and later a new one', async () => {
+test('whoever asks while a reading is on its way gets the next one, with all others who have', async () => {
   const { begun, ask } = readings();
+  const first = ask();
   const asked = [ask(), ask()];
+  expect(begun).toHaveLength(1);
   begun[0]?.resolve(1);
-  expect(await Promise.all(asked)).toEqual([1, 1]);
-  const next = ask();
-  expect(begun).toHaveLength(2);
+  expect(await first).toBe(1);
+  await vi.waitUntil(() => begun.length === 2);
+  const later = ask();
   begun[1]?.resolve(2);
-  expect(await next).toBe(2);
+  expect(await Promise.all(asked)).toEqual([2, 2]);
+  await vi.waitUntil(() => begun.length === 3);
+  begun[2]?.resolve(3);
+  expect(await later).toBe(3);
+  void ask();
+  expect(begun).toHaveLength(4);
 });
 
-test('one that fails fails all who wait for it, and no other', async () => {
+test('one that fails fails who has asked for it, and no other', async () => {
   const { begun, ask } = readings();
-  const asked = [ask(), ask()];
+  const [first, second] = [ask(), ask()];
   begun[0]?.reject(new Error('gone'));
-  expect((await Promise.allSettled(asked)).map(({ status }) => status)).toEqual(['rejected', 'rejected']);
-  const next = ask();
+  await expect(first).rejects.toThrow('gone');
+  await vi.waitUntil(() => begun.length === 2);
   begun[1]?.resolve(2);
-  expect(await next).toBe(2);
+  expect(await second).toBe(2);
 });
 
 test('one that takes too long keeps nobody from another, and does not end that when it comes', async () => {

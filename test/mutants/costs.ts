@@ -22,9 +22,14 @@ export const COSTS_OF_MANY: readonly Mutant[] = [
   ...faultsOf(
     'src/lib/in-flight.ts',
     ['test/lib/in-flight.test.ts'],
-    ['readings: each asks for itself', 'last !== null && now() - last.begunAt < freshMs', 'false'],
-    ['readings: one that is lost is waited for', 'now() - last.begunAt < freshMs', 'true'],
-    ['readings: one that was lost ends another', 'if (last === mine) last = null;', 'last = null;'],
+    ['readings: each asks for itself', 'current === null || now() - current.begunAt >= freshMs', 'true'],
+    ['readings: one that is lost is waited for', ' || now() - current.begunAt >= freshMs', ''],
+    [
+      'readings: who asks gets one of before',
+      'next ??= afterThis(current.reading);\n    return next;',
+      'return current.reading;',
+    ],
+    ['readings: one that was lost ends another', 'if (current === mine) current = null;', 'current = null;'],
   ),
   ...faultsOf(
     'src/status/facts.ts',
