@@ -242,7 +242,10 @@ const connectionUrl = (what: string, allowed: RegExp) =>
 
 /** A URL of one host that postgres.js can read. */
 export const postgresUrl = () =>
-  connectionUrl('a postgres:// or postgresql:// URL of one host', /^postgres(?:ql)?:\/\/\S+$/iu)
+  connectionUrl(
+    'a postgres:// or postgresql:// URL of one host (an IPv6 address in brackets)',
+    /^postgres(?:ql)?:\/\/\S+$/iu,
+  )
     .refine(hasOneHost)
     // One of the two drivers cannot read the name of such a database.
     .refine(

@@ -41,7 +41,7 @@ export const OBSTACLES: readonly Mutant[] = [
     ['test/store/obstacles.pg.test.ts'],
     [
       'obstacles: a Postgres without a connection left is away',
-      'new DatabaseAway(reason, remedyOf(reason))',
+      'new DatabaseAway(reason, remedyOf(reason) ?? (isClosed ? NO_TLS : null))',
       'new DatabaseAway(reason)',
     ],
   ),

@@ -2,6 +2,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { systemClock } from '../../src/lib/clock.ts';
 import { connect } from '../../src/store/connection/db.ts';
 import { waitForDatabase } from '../../src/store/connection/startup.ts';
+import { tlsProxyTo } from '../security/tls-proxy.ts';
 import { createDatabase, type TestDatabase } from '../support/db.ts';
 import { refusingSettings, through } from '../support/net.ts';
 
@@ -53,3 +54,17 @@ test.each(['?channel_binding=require', '?schema=public', '?options=-c%20no_such_
     expect(await waited(`${database.url}${query}`)).toBe('unknown-setting');
   },
 );
+
+test('a server that has no TLS, where the URL asks for it, is told from one that is away', async () => {
+  await using without = await tlsProxyTo(database.url, { protocol: 'postgres', refuses: true });
+  const sql = connect(`${through(database.url, without)}?sslmode=require`, { max: 1 });
+  try {
+    await expect(waitForDatabase(sql, systemClock, 2000)).rejects.toMatchObject({
+      kind: 'database-away',
+      message: expect.stringContaining('begins no TLS') as unknown,
+      hint: expect.stringContaining('sslmode') as unknown,
+    });
+  } finally {
+    await sql.end({ timeout: 1 });
+  }
+});

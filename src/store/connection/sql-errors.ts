@@ -191,6 +191,12 @@ export const notLetIn = (isClear: boolean): { readonly what: string; readonly hi
     : "ask the server's administrator for an entry for this host, role and database",
 });
 
+/** What is said where a connection by TLS is closed before that begins, as by a server that has none. */
+export const NO_TLS: { readonly what: string; readonly hint: string } = {
+  what: 'Postgres, or what answers in its place, begins no TLS',
+  hint: 'turn TLS on there, or take sslmode out of DATABASE_URL where nobody can read what passes on the way',
+};
+
 /** The server's certificate is not one to be trusted, or not for this host: no waiting changes that, either. */
 const UNTRUSTED = new Set([
   'SELF_SIGNED_CERT_IN_CHAIN',

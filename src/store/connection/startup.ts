@@ -11,7 +11,7 @@ import {
 import { startupRefused } from './pooler.ts';
 import { remedyOf } from './remedies.ts';
 import { sessionConnection } from './session.ts';
-import { DatabaseAway, DatabaseRefused, permanentConnectError } from './sql-errors.ts';
+import { DatabaseAway, DatabaseRefused, NO_TLS, permanentConnectError, sqlState } from './sql-errors.ts';
 
 /* Waiting for Postgres at a start, and telling what passes by itself from what somebody has to change. */
 
@@ -83,7 +83,8 @@ export async function waitForDatabase(
     }
   };
   const inTime = clock.sleep(timeoutMs, over).then(() => {
-    throw new DatabaseAway(reason, remedyOf(reason));
+    const isClosed = sqlState(reason) === 'ECONNRESET' && Boolean(sql.options.ssl);
+    throw new DatabaseAway(reason, remedyOf(reason) ?? (isClosed ? NO_TLS : null));
   });
   const answered = async () => {
     while (!over.aborted) {
