@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { loadConfig } from '../src/config/config.ts';
-import { parseHeaderPairs } from '../src/config/header-pairs.ts';
+import { parseHeaderPairs } from '../src/config/environment.ts';
 import { createScrubber } from '../src/telemetry/log/scrub.ts';
 
 const CREDENTIAL = { PARTNER_BASE_URL: 'https://partner.example', PARTNER_API_KEY: 'k', PARTNER_SECRET: 's' };

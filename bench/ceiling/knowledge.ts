@@ -1,4 +1,4 @@
-import { type LiveCeiling, NO_CEILING } from '../../src/store/live/ceiling.ts';
+import { type LiveCeiling, NO_CEILING } from '../../src/store/live/limits.ts';
 import { LAST_CALLS, type LivePlan } from '../../src/store/live/live.ts';
 import {
   afterAsks,

@@ -8,7 +8,6 @@ import {
   UNTESTED,
   type WaitingHint,
 } from '../../src/store/live/hint-state.ts';
-import { earlyAfter, type EarlyRefreshes, setAside } from '../../src/sync/live/boost.ts';
 import {
   predictionRecheckMinutes,
   hintedMinutes,
@@ -23,6 +22,7 @@ import {
   predictedMove,
   undonePart,
 } from '../../src/sync/live/hints.ts';
+import { earlyAfter, type EarlyRefreshes, setAside } from '../../src/sync/live/lines.ts';
 import type { LedgerOfLines } from './lines.ts';
 import type { LiveMarket } from './market.ts';
 

@@ -13,7 +13,7 @@ import {
   isBacklogNear,
   overdueMinutes,
   idleAfter,
-} from '../../src/sync/live/backlog.ts';
+} from '../../src/sync/live/choose.ts';
 import { learnMemories, memoriesOf, rateOfMemories } from '../../src/sync/live/memories.ts';
 import {
   chooseLive,

@@ -7,7 +7,7 @@ import {
   type Pulled,
   releasedMembers,
   setAside,
-} from '../../src/sync/live/boost.ts';
+} from '../../src/sync/live/lines.ts';
 import type { Rate } from '../../src/sync/live/policy.ts';
 import {
   dismissed,

@@ -1,5 +1,5 @@
 import { Baseline } from '../../src/store/catalog/baseline.ts';
-import type { StagedLine } from '../../src/store/catalog/staged-lines.ts';
+import type { StagedLine } from '../../src/store/catalog/compare-sql.ts';
 import type { Sql } from '../../src/store/connection/db.ts';
 import { withMirrorDatabase } from '../frame/server.ts';
 import { report, type Row, sizes } from '../frame/table.ts';

@@ -4,7 +4,7 @@ import { backslashWarnings, lateWarnings } from '../config/environment.ts';
 import { shownJson } from '../lib/json.ts';
 import { harmless } from '../status/style.ts';
 import { type Command, EXIT } from './command.ts';
-import { tableOf } from './table.ts';
+import { tableOf } from './terminal.ts';
 
 export const config: Command = {
   summary: 'show every setting with its value and where it comes from',

@@ -7,7 +7,7 @@ import type { ReasonCode } from '../status/reason.ts';
 import type { Status } from '../status/status.ts';
 import { bar, harmless, painter, type Terminal, type Tint, wrap } from '../status/style.ts';
 import type { ChangeRow, RecentChanges } from '../store/status/demo.ts';
-import { textLine } from '../telemetry/log/text.ts';
+import { textLine } from '../telemetry/log/logger.ts';
 import { createPanel, terminalOf } from './terminal.ts';
 
 /** What the demo shows of the mirror at one moment. */

@@ -17,7 +17,7 @@ import { type Board, createBoard, type DemoView, isLoading } from './demo-panel.
 import { dataDirOf } from './mirror.ts';
 import { stopSignal } from './process.ts';
 import { readStatusOf } from './status.ts';
-import { tableOf } from './table.ts';
+import { tableOf } from './terminal.ts';
 
 const MARKET_EVERY_MS = 2000;
 const SNAPSHOT_EVERY_MS = 15_000;

@@ -1,6 +1,6 @@
 import { loadConfig, type MirrorConfig, processSources, type WebhookConfig } from '../config/config.ts';
+import type { Sink } from '../follow/delivery.ts';
 import { outputTo } from '../follow/output.ts';
-import type { Sink } from '../follow/sink.ts';
 import { systemClock } from '../lib/clock.ts';
 import { Misconfigured } from '../lib/errors.ts';
 import { isNameUnknown } from '../store/connection/sql-errors.ts';

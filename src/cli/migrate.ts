@@ -7,7 +7,7 @@ import { waitForDatabase } from '../store/connection/startup.ts';
 import { restoreLostRows } from '../store/ledger/lost-rows.ts';
 import { addressOf, adoptAccount } from '../store/setup/account.ts';
 import { migrateDatabase } from '../store/setup/migrations.ts';
-import { namingHolder } from '../store/status/lock-holders.ts';
+import { namingHolder } from '../store/status/holders.ts';
 import type { Log } from '../telemetry/log/logger.ts';
 import { type Command, EXIT } from './command.ts';
 import { saidBy } from './errors.ts';

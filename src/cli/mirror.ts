@@ -14,7 +14,7 @@ import {
 import { waitForDatabase } from '../store/connection/startup.ts';
 import { readLostRows } from '../store/ledger/lost-rows.ts';
 import { migrationState } from '../store/setup/migrations.ts';
-import { namingHolder } from '../store/status/lock-holders.ts';
+import { namingHolder } from '../store/status/holders.ts';
 import { NoMirror } from './errors.ts';
 
 const PATIENCE_MS = 10_000;

@@ -5,7 +5,7 @@ import { promisesLine } from '../status/format.ts';
 import { otherSettings, readDaemonIntervals, readDaemonSettings } from '../store/catalog/sync-state.ts';
 import type { Sql } from '../store/connection/db.ts';
 import { readLostRows } from '../store/ledger/lost-rows.ts';
-import { type LearnedRates, readLearnedRates } from '../store/live/learned-rates.ts';
+import { type LearnedRates, readLearnedRates } from '../store/live/live.ts';
 import { type PromiseStats, readPromises } from '../store/sellers/promises.ts';
 import { type CatalogSize, readCatalogSize } from '../store/status/counts.ts';
 import { type Capacity, type CapacityInput, capacityOf } from '../sync/live/capacity.ts';

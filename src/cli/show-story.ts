@@ -3,7 +3,7 @@ import { count, percent, plural } from '../lib/format.ts';
 import { errorText, refreshesText } from '../status/format.ts';
 import type { Oddity } from '../store/answer/plausibility.ts';
 import type { Explained } from './show-explained.ts';
-import { tableOf } from './table.ts';
+import { tableOf } from './terminal.ts';
 
 /** Why a SKU is, or was, refreshed; reasons of catalog.sku_trust. */
 const REASONS: Readonly<Record<string, string>> = {

@@ -7,8 +7,7 @@ import { sqlState } from '../store/connection/sql-errors.ts';
 import { type Arguments, type Command, EXIT, problemsIn, UsageError } from './command.ts';
 import { withMirror } from './mirror.ts';
 import { cancelledBy, orStopped, untilStopped } from './process.ts';
-import { gridOf } from './table.ts';
-import { type Printer, terminalOf } from './terminal.ts';
+import { gridOf, type Printer, terminalOf } from './terminal.ts';
 
 /** Rows that are fetched at a time, and the most that a table shows. */
 const BATCH = 1000;

@@ -1,12 +1,10 @@
 import type { Sql, TransactionSql } from 'postgres';
 import { systemClock } from '../lib/clock.ts';
 import { FollowError, isPassing } from './errors.ts';
-import { readPlace } from './position.ts';
+import { readPlace, keepPosition, type Store } from './position.ts';
 import { type Batch, readBatch } from './read-batch.ts';
-import { openSource, type Source } from './source.ts';
-import { keepPosition, type Store } from './store.ts';
+import { openSource, type Source, listenForNews } from './source.ts';
 import { transact } from './transact.ts';
-import { listenForNews } from './waiting.ts';
 
 /* Following the mirror's changes from TypeScript. Importing this starts nothing. */
 

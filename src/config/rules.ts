@@ -5,7 +5,7 @@ import { hostName } from '../lib/host-name.ts';
 import { withoutTls } from '../lib/tls.ts';
 import { checkBaseUrl, parseFilesOrigin } from '../partner/origin.ts';
 import { parseProxy } from '../partner/proxy.ts';
-import { parseHeaderPairs } from './header-pairs.ts';
+import { parseHeaderPairs } from './environment.ts';
 
 /*
  * Rules for settings: from the text of a variable to its value. What a rule is described by is what a person reads

@@ -7,9 +7,9 @@ import { schedules } from '../queues/jobs.ts';
 import { createRunner, type Runner } from '../queues/runner.ts';
 import { createStorePause } from '../queues/store-pause.ts';
 import { leaveReadOnly, type Sql, statementsAtWork } from '../store/connection/db.ts';
-import { dueNow } from '../store/ledger/idle.ts';
+import { dueNow } from '../store/ledger/due.ts';
 import { endCallPause, type TaskName } from '../store/ledger/tasks.ts';
-import { tellingOfLocks } from '../store/status/lock-holders.ts';
+import { tellingOfLocks } from '../store/status/holders.ts';
 import type { Log } from '../telemetry/log/logger.ts';
 import { rememberProblems } from '../telemetry/log/problems.ts';
 import { createScrubber } from '../telemetry/log/scrub.ts';
@@ -33,8 +33,7 @@ import { keepNames } from './learned-names.ts';
 import type { Parts } from './parts.ts';
 import { createStatusPages } from './status-page.ts';
 import { createSettingsWatch, storeOwnSettings } from './stored-settings.ts';
-import { createSync } from './sync.ts';
-import { handlersOf } from './tasks.ts';
+import { createSync, handlersOf } from './sync.ts';
 import { askPostgres, every, startWatches } from './watches.ts';
 
 export interface App {

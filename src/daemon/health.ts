@@ -35,7 +35,7 @@ import {
   sqlState,
 } from '../store/connection/sql-errors.ts';
 import { createCountsReader, storedCounts } from '../store/status/counts-reader.ts';
-import { askLockHoldersAside, type LockHolder } from '../store/status/lock-holders.ts';
+import { askLockHoldersAside, type LockHolder } from '../store/status/holders.ts';
 import type { WrongClock } from '../sync/clocks.ts';
 import type { SyncContext } from '../sync/context.ts';
 import { type CountLines, countLines, type StatusLines, statusLines } from '../telemetry/log/store-lines.ts';

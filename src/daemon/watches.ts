@@ -9,7 +9,7 @@ import { connectAlone, type DatabaseUrl, type Sql } from '../store/connection/db
 import { checkMirror, mirrorReplaced } from '../store/connection/own-mirror.ts';
 import { type Pause, readPause } from '../store/sellers/pause.ts';
 import { isMigratedPast, newestMigration } from '../store/setup/migrations.ts';
-import { readLockHolders } from '../store/status/lock-holders.ts';
+import { readLockHolders } from '../store/status/holders.ts';
 import { readPresent, writeSample } from '../store/status/samples.ts';
 import type { Log } from '../telemetry/log/logger.ts';
 import type { OnStop } from './database.ts';

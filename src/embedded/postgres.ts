@@ -13,11 +13,10 @@ import {
   readState,
 } from './data-dir.ts';
 import { ensureCluster } from './initdb.ts';
-import { acquireOwnerLock, type OwnerLock } from './lock.ts';
+import { acquireOwnerLock, type OwnerLock, startWatchdog, type Watchdog } from './owner.ts';
 import { clearOrphans, clusterProcesses, parsePostmasterFile } from './processes.ts';
 import { type EmbeddedLog, unless } from './reports.ts';
 import { type Server, startServer } from './server.ts';
-import { startWatchdog, type Watchdog } from './watchdog.ts';
 
 export interface EmbeddedPostgres {
   /**

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import type { Clock } from '../lib/clock.ts';
 import { errorCode } from '../lib/errors.ts';
 import { runCommand } from './command.ts';
-import { isAlive } from './lock.ts';
+import { isAlive } from './owner.ts';
 import { EmbeddedError, type EmbeddedLog, unless } from './reports.ts';
 
 /** What `postmaster.pid` says: the server's pid, and whether it takes connections. */

@@ -7,9 +7,9 @@ import type { Clock } from '../lib/clock.ts';
 import { errorCode } from '../lib/errors.ts';
 import type { Binaries } from './binaries.ts';
 import { type ServiceUser, CHILD_ENV } from './command.ts';
+import type { Watchdog } from './owner.ts';
 import { escalate, readPostmasterFile, STOP_STEPS, waitUntil } from './processes.ts';
 import { EmbeddedError, type EmbeddedLog, unless } from './reports.ts';
-import type { Watchdog } from './watchdog.ts';
 
 export interface ServerSpec {
   /** The data directory's real path. */

@@ -1,3 +1,5 @@
+import type { Batch, Limits } from './batch.ts';
+
 /** What came of sending a batch once. `said`: a few words of the receiver, or why there is no answer. */
 export interface Result {
   /** Delivered; to be tried again; refused, and a few more tries will not change that; not wanted any more. */
@@ -68,4 +70,15 @@ export function excerptOf(body: string): string | null {
     .trim()
     .slice(0, 200);
   return text === '' ? null : text;
+}
+
+/** Where changes are delivered to. */
+export interface Sink {
+  /** How large a batch may be. */
+  readonly limits: Limits;
+  /** Delivers one, and tells what came of it; `signal` ends the attempt. Never throws for what the receiver does. */
+  deliver(batch: Batch, signal: AbortSignal): Promise<Result>;
+  /** What is sent for a batch, where that can be kept and sent again. */
+  letterOf?(batch: Batch): { readonly messageId: string; readonly body: string };
+  close(): Promise<void>;
 }

@@ -4,8 +4,7 @@ import { type Filter, newestOf, type Page, readChanges, readCopy } from '../stor
 import type { NameHeld } from '../store/history/follower-name.ts';
 import type { Place } from '../store/history/followers.ts';
 import { type Batch, bytesOf, cut, exceeds, type Limits } from './batch.ts';
-import { backOffMs, isTooLarge, type Result } from './delivery.ts';
-import type { Sink } from './sink.ts';
+import { backOffMs, isTooLarge, type Result, type Sink } from './delivery.ts';
 
 /** What happens, for whoever tells of it. */
 export type FollowEvent =

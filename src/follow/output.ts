@@ -2,8 +2,7 @@ import { closeSync, fstatSync, ftruncateSync, openSync, readSync, writeSync } fr
 import type { Writable } from 'node:stream';
 import { errorCode } from '../lib/errors.ts';
 import type { Batch } from './batch.ts';
-import type { Result } from './delivery.ts';
-import type { Sink } from './sink.ts';
+import type { Result, Sink } from './delivery.ts';
 
 /** A batch of lines that are written at once. */
 const LIMITS = { changes: 1000, bytes: 256 * 1024 };

@@ -18,7 +18,7 @@ import {
   refuses,
   settled,
 } from './policy.ts';
-import { explainRefusal, refusalOf } from './refusal.ts';
+import { explainRefusal, refusalOf } from './view.ts';
 
 /** What a request may be for, as permits and metrics name it. */
 export const REQUEST_LANES = ['reprice', 'delta', 'manifest'] as const;

@@ -1,8 +1,7 @@
 import type { Metadata } from '../declared/metadata.ts';
 import type { KnownFields } from './manifest-fields.ts';
-import type { OtherMember } from './not-sizes.ts';
 import type { SecretUrl } from './secret-url.ts';
-import type { EntryForm, SizeEntry } from './size-map.ts';
+import type { OtherMember, EntryForm, SizeEntry } from './size-map.ts';
 
 /** Metadata of the newest snapshot (partner rules 2.7). Counts and times are null where absent or unreadable. */
 export interface ManifestMeta {

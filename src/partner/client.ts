@@ -1,14 +1,13 @@
 import type { Clock } from '../lib/clock.ts';
 import type { BulkAnswer, DeltaAnswer, LowestRecord, ManifestMeta } from './answers.ts';
-import { answersSince, readDelta } from './delta-answer.ts';
+import { answersSince, readDelta, parseDelta } from './delta-answer.ts';
 import { EntryForms, type FormKeeper, type FormNews } from './entry-forms.ts';
 import { PartnerError, type RequestOutcome, type Route, safeCause } from './errors.ts';
 import { limitsOf } from './limits.ts';
-import { readManifestMeta } from './manifest-answer.ts';
+import { readManifestMeta, parseManifestResponse } from './manifest-answer.ts';
 import type { KnownFields } from './manifest-fields.ts';
 import { checkBaseUrl } from './origin.ts';
 import type { ProxySettings } from './proxy.ts';
-import { bulkRequest, deltaRequest, manifestRequest } from './requests.ts';
 import {
   type AnswerHead,
   type ApiRequest,
@@ -255,3 +254,39 @@ export interface Permit {
   /** Tells the pacer how the request ended. Called once for each permit. */
   settle(outcome: RequestOutcome): Promise<void>;
 }
+
+/* The three questions that the mirror asks the partner, as they go over the wire. */
+
+/** What the newest manifest is (partner rule 4.2.manifest). */
+export const manifestRequest = (): ApiRequest => ({
+  route: 'manifest',
+  limits: limitsOf('manifest'),
+  method: 'GET',
+  path: '/partner/catalog/manifest',
+  parse: parseManifestResponse,
+});
+
+/** What has changed after a snapshot (partner rule 4.2.delta). */
+export const deltaRequest = (since: string): ApiRequest => ({
+  route: 'delta',
+  limits: limitsOf('delta'),
+  method: 'GET',
+  path: `/partner/catalog/delta?${new URLSearchParams({ since }).toString()}`,
+  parse: parseDelta,
+});
+
+/**
+ * What SKUs cost now (partner rule 4.1.bulk): lists of them by the names under which they are sent. fromEntries makes
+ * an own key of any name, `__proto__` included.
+ */
+export const bulkRequest = (
+  lists: ReadonlyMap<string, readonly string[]>,
+  parse: ApiRequest['parse'],
+): ApiRequest => ({
+  route: 'bulk',
+  limits: limitsOf('bulk', [...lists.values()].flat().length),
+  method: 'POST',
+  path: '/partner/lowest/bulk',
+  body: Object.fromEntries(lists),
+  parse,
+});

@@ -1,5 +1,4 @@
-import type { OtherMember } from './not-sizes.ts';
-import type { EntryForm } from './size-map.ts';
+import type { OtherMember, EntryForm } from './size-map.ts';
 
 /** Answers in a row that have to agree before a form is held. */
 const ALIKE = 3;

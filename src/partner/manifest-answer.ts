@@ -19,8 +19,7 @@ import {
 import { lostMember } from './repeated-members.ts';
 import { SecretUrl } from './secret-url.ts';
 import { isReadableSku } from './text.ts';
-import { readTime } from './times.ts';
-import { parseExact, readCount } from './wire.ts';
+import { readTime, parseExact, readCount } from './wire.ts';
 
 /** The metadata, or why not: `problem` names fields, `hint` the variable to set; neither holds a value. */
 export type ManifestReading = { ok: true; value: ManifestMeta } | ManifestFault;

@@ -1,6 +1,17 @@
 import { isObject } from '../lib/json.ts';
-import { ENOUGH, hasField, isBareAlone, membersOf, noSizes, type OtherMember } from './not-sizes.ts';
-import { type EntryForm, hasFieldPrice, isBlank, mayBePrice, saysNumber } from './size-map.ts';
+import {
+  ENOUGH,
+  hasField,
+  isBareAlone,
+  membersOf,
+  noSizes,
+  type OtherMember,
+  type EntryForm,
+  hasFieldPrice,
+  isBlank,
+  mayBePrice,
+  saysNumber,
+} from './size-map.ts';
 import { isReadableSize } from './text.ts';
 
 /** So many are remembered, with names of this length at most. */

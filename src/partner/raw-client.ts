@@ -1,6 +1,5 @@
-import type { Permit } from './client.ts';
+import { type Permit, bulkRequest, deltaRequest, manifestRequest } from './client.ts';
 import { PartnerError, type RequestOutcome, type Route } from './errors.ts';
-import { bulkRequest, deltaRequest, manifestRequest } from './requests.ts';
 import { type AnswerHead, type ApiRequest, createTransport, type TransportOptions } from './transport.ts';
 
 /** One answer as it came, for finding out how the partner spells what it does not document. */

@@ -2,6 +2,8 @@ import { z } from 'zod';
 import { eachColumn, type Metadata } from '../declared/metadata.ts';
 import { isObject } from '../lib/json.ts';
 import type { BulkAnswer, LowestRecord, UnreadableRecord } from './answers.ts';
+import { leftOut, noteOthers } from './other-members.ts';
+import { withoutUnclear } from './repeated-members.ts';
 import {
   entriesOf,
   isBareAlone,
@@ -10,10 +12,6 @@ import {
   type NoSizes,
   type OtherMember,
   saysNothingElse,
-} from './not-sizes.ts';
-import { leftOut, noteOthers } from './other-members.ts';
-import { withoutUnclear } from './repeated-members.ts';
-import {
   type EntryForm,
   formOf,
   formOfRecord,
@@ -259,4 +257,21 @@ export function parseRecords(text: string): unknown {
 /** The same for a bulk answer. A record of which another value was said, too, is a text: it cannot be read. */
 export function parseBulk(text: string): unknown {
   return withoutUnclear(parseRecords(text), text);
+}
+
+/** A time of day without a zone, as Date.parse would take it for one of this machine's. */
+const ZONELESS = /\d[T ]\d{1,2}:\d\d(?::\d\d(?:[.,]\d+)?)?$/;
+
+/** Nothing of the partner's is older: a zero in place of a time says that there is none. */
+const EARLIEST = Date.UTC(2010, 0);
+
+/**
+ * A time as ISO text, in UTC where it names no zone (partner rules 2.6), or as epoch seconds or milliseconds; null
+ * where it is none of these.
+ */
+export function readTime(value: unknown): Date | null {
+  if (typeof value !== 'string' && typeof value !== 'number') return null;
+  const text = typeof value === 'string' && ZONELESS.test(value) ? `${value}Z` : value;
+  const date = new Date(typeof text === 'number' && text < 100_000_000_000 ? text * 1000 : text);
+  return date.getTime() >= EARLIEST ? date : null;
 }

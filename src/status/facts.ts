@@ -7,7 +7,7 @@ import { readSyncState, readTargets, type SyncState, type Targets } from '../sto
 import { type DatabaseClock, readClock } from '../store/clock.ts';
 import { type StatementAtWork, readSlowStatements } from '../store/connection/at-work.ts';
 import { allSent, type Sql } from '../store/connection/db.ts';
-import { type Idle, readIdle } from '../store/ledger/idle.ts';
+import { type Idle, readIdle } from '../store/ledger/due.ts';
 import { readTasks, type TaskState } from '../store/ledger/tasks.ts';
 import { type LivePlan, nothingComputedSince, readLivePlan } from '../store/live/live.ts';
 import { type NotStored, readNotStored } from '../store/quarantine.ts';
@@ -16,8 +16,12 @@ import { readLeftOut } from '../store/sellers/watchlist.ts';
 import { readDaemons } from '../store/setup/instance.ts';
 import { type Lacking, readLacking } from '../store/setup/privileges.ts';
 import type { CatalogCounts } from '../store/status/counts.ts';
-import { type LockHolder, readLockHolders } from '../store/status/lock-holders.ts';
-import { readSnapshotHolder, type SnapshotHolder } from '../store/status/snapshot-holder.ts';
+import {
+  type LockHolder,
+  readLockHolders,
+  readSnapshotHolder,
+  type SnapshotHolder,
+} from '../store/status/holders.ts';
 import { readLatePrices } from '../store/trust/beliefs.ts';
 import type { LatePrices } from '../store/trust/late-prices.ts';
 

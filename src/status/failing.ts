@@ -2,8 +2,13 @@ import { formatAge } from '../lib/duration.ts';
 import { count, plural } from '../lib/format.ts';
 import { remedyOfKind } from '../store/connection/remedies.ts';
 import { isPrivilegeLacking } from '../store/connection/sql-errors.ts';
-import { type CallFaults, callFaults, DEFECT } from '../store/ledger/call-faults.ts';
-import { FAILURES_BEFORE_PAUSE, type TaskName } from '../store/ledger/tasks.ts';
+import {
+  type CallFaults,
+  callFaults,
+  DEFECT,
+  FAILURES_BEFORE_PAUSE,
+  type TaskName,
+} from '../store/ledger/tasks.ts';
 import { lackingText } from '../store/setup/privileges.ts';
 import type { Facts } from './facts.ts';
 import { DOCTOR, failuresOf } from './progress.ts';

@@ -7,8 +7,7 @@ import type { HintStats } from '../store/sellers/hint-sources.ts';
 import type { PromiseStats } from '../store/sellers/promises.ts';
 import type { AgeDistribution } from '../store/status/counts.ts';
 import type { CohortCalibration } from '../store/trust/calibration.ts';
-import type { MirrorStats } from './stats.ts';
-import type { Status } from './status.ts';
+import type { MirrorStats, Status } from './status.ts';
 
 /* What the screen and the page both say. */
 

@@ -3,12 +3,10 @@ import { count, plural } from '../lib/format.ts';
 import { atWorkText, type StatementAtWork, waitsForStandby } from '../store/connection/at-work.ts';
 import { REMEDIES } from '../store/connection/remedies.ts';
 import type { StoreFailure } from '../store/connection/sql-errors.ts';
-import { holderRemedy, holderText, type LockHolder } from '../store/status/lock-holders.ts';
-import { snapshotHolderText } from '../store/status/snapshot-holder.ts';
-import { backlogReasons } from './backlog.ts';
+import { holderRemedy, holderText, type LockHolder, snapshotHolderText } from '../store/status/holders.ts';
+import { backlogReasons, lateReasons, massMoveReasons, scopeReasons } from './catalog.ts';
 import type { Facts } from './facts.ts';
 import { failingCalls, failingTasks, notStoredReasons } from './failing.ts';
-import { lateReasons, massMoveReasons } from './mass-move.ts';
 import { reasonsWhilePaused } from './pause.ts';
 import { clockReasons, progressReasons } from './progress.ts';
 import {
@@ -20,7 +18,6 @@ import {
   type Reason,
   type ReasonCode,
 } from './reason.ts';
-import { scopeReasons } from './scope.ts';
 
 /** The one judgement that `/readyz`, `status`, its JSON, the page and the metrics show. */
 export interface Health {

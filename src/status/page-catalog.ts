@@ -1,5 +1,6 @@
 import { formatAge } from '../lib/duration.ts';
 import { count } from '../lib/format.ts';
+import { scopeText } from './catalog.ts';
 import {
   actionableLine,
   auditLine,
@@ -14,7 +15,6 @@ import {
 } from './format.ts';
 import { html, type Html } from './html.ts';
 import { ago, term, warning } from './page-sections.ts';
-import { scopeText } from './scope.ts';
 import type { Status } from './status.ts';
 
 const byState = (a: Status['stats']['skus'][number], b: typeof a): number =>

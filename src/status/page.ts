@@ -3,10 +3,9 @@ import { count } from '../lib/format.ts';
 import type { PriceChange } from '../store/history/changes.ts';
 import type { Sample } from '../store/status/samples.ts';
 import { courseOf, stateStrips } from './charts.ts';
-import { GLOSSARY } from './glossary.ts';
 import type { Health } from './health.ts';
 import { html, type Html } from './html.ts';
-import { ICON_COLOURS, SCRIPT_ELEMENT, STYLE_ELEMENT } from './page-assets.ts';
+import { GLOSSARY, ICON_COLOURS, SCRIPT_ELEMENT, STYLE_ELEMENT } from './page-assets.ts';
 import { catalog } from './page-catalog.ts';
 import {
   ago,

@@ -1,6 +1,7 @@
 import { formatAge } from '../lib/duration.ts';
 import { count } from '../lib/format.ts';
 import type { TaskState } from '../store/ledger/tasks.ts';
+import { scopeText } from './catalog.ts';
 import {
   ageBands,
   actionableLine,
@@ -24,9 +25,7 @@ import {
 } from './format.ts';
 import type { Health } from './health.ts';
 import type { MirrorState } from './reason.ts';
-import { scopeText } from './scope.ts';
-import type { MirrorStats } from './stats.ts';
-import type { Status } from './status.ts';
+import type { MirrorStats, Status } from './status.ts';
 import { bar, harmless, type Paint, painter, type Terminal, type Tint, wrap } from './style.ts';
 
 const LABEL = 12;

@@ -1,7 +1,6 @@
 import { failpoint } from '../lib/failpoint.ts';
 import type { SentPermit } from '../pace/pacer.ts';
 import { PartnerError } from '../partner/errors.ts';
-import { noteBrokenChain, noteCatalogFault, noteChainRestored } from '../store/catalog/chain.ts';
 import {
   applyDelta,
   countListed,
@@ -10,6 +9,7 @@ import {
   noteLimitSuspected,
 } from '../store/catalog/delta.ts';
 import { readSyncState, type SyncState } from '../store/catalog/sync-state.ts';
+import { noteBrokenChain, noteCatalogFault, noteChainRestored } from '../store/catalog/tokens.ts';
 import { requestTask } from '../store/ledger/tasks.ts';
 import { ask, type FailedRequest } from './ask.ts';
 import type { SyncContext } from './context.ts';

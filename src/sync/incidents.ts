@@ -1,5 +1,5 @@
 import { requestTask } from '../store/ledger/tasks.ts';
-import { forgetTrial, type Incident, storeIncident } from '../store/live/incident.ts';
+import { forgetTrial, type Incident, storeIncident } from '../store/live/limits.ts';
 import type { SyncContext } from './context.ts';
 import {
   believedLive,

@@ -1,7 +1,7 @@
 import { pruneSends } from '../pace/ledger.ts';
 import { readUnsteadyColumns } from '../store/answer/members.ts';
 import { pruneOddMoves } from '../store/answer/odd-moves.ts';
-import { pruneLeftTokens } from '../store/catalog/left-tokens.ts';
+import { pruneLeftTokens } from '../store/catalog/tokens.ts';
 import { isClockSteady } from '../store/clock.ts';
 import { remedyOf } from '../store/connection/remedies.ts';
 import { isAnswer, rejection, sqlState, storeFailure } from '../store/connection/sql-errors.ts';

@@ -5,7 +5,6 @@ import type { ManifestMeta } from '../partner/client.ts';
 import { PartnerError, type RequestOutcome } from '../partner/errors.ts';
 import { readManifestFile } from '../partner/manifest-file.ts';
 import { Baseline, type BaselineApplied, BaselineSuperseded } from '../store/catalog/baseline.ts';
-import { noteCatalogFault } from '../store/catalog/chain.ts';
 import { readManifestSources } from '../store/catalog/manifest-hints.ts';
 import {
   noteManifestRefused,
@@ -13,12 +12,13 @@ import {
   readSyncState,
   type SyncState,
 } from '../store/catalog/sync-state.ts';
+import { noteCatalogFault } from '../store/catalog/tokens.ts';
 import { requestTask, showProgress, type TaskRun } from '../store/ledger/tasks.ts';
 import { quarantine } from '../store/quarantine.ts';
 import { ask, type Asked, type FailedRequest } from './ask.ts';
 import type { SyncContext } from './context.ts';
 import { weighCounts } from './incidents.ts';
-import { mostByManifest } from './live/manifest-hints.ts';
+import { mostByManifest } from './live/hints.ts';
 import {
   judgeDownload,
   judgeOffer,

@@ -1,7 +1,7 @@
 import { array, assert, constantFrom, integer, property, record } from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { initialPace, type PaceLimits, type PaceState } from '../../src/pace/policy.ts';
-import { explainRefusal, refusalOf } from '../../src/pace/refusal.ts';
+import { explainRefusal, refusalOf } from '../../src/pace/view.ts';
 import { Account, type End } from '../pace/account.ts';
 import { runs } from '../support/soak.ts';
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { sendsPerWindow, type PaceLimits } from '../../src/pace/policy.ts';
-import { refusalOf, type Suspicion } from '../../src/pace/refusal.ts';
+import { refusalOf, type Suspicion } from '../../src/pace/view.ts';
 import { RollingWindow } from '../../src/sandbox/gate.ts';
 import { Account } from '../pace/account.ts';
 

@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
-import { tableOf } from '../../src/cli/table.ts';
+import { tableOf } from '../../src/cli/terminal.ts';
 import { NODE_FLAGS } from '../../src/launch.ts';
 import { pauseRequests, resumeRequests } from '../../src/store/sellers/pause.ts';
 import { eventually, pause } from '../support/eventually.ts';

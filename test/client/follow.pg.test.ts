@@ -1,8 +1,8 @@
 import postgres from 'postgres';
 import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { type Batch, type Change, follow, followInto, productAfter } from '../../src/client/follow.ts';
+import { keepPosition } from '../../src/client/position.ts';
 import { readBatch } from '../../src/client/read-batch.ts';
-import { keepPosition } from '../../src/client/store.ts';
 import { connect } from '../../src/store/connection/db.ts';
 import { answerAsked, found, knownSkus, removeByDelta, useStore } from '../store/support.ts';
 import { eventually } from '../support/eventually.ts';

@@ -1,6 +1,6 @@
 import type { Sql } from 'postgres';
 import { expect, test } from 'vitest';
-import { listenForNews } from '../../src/client/waiting.ts';
+import { listenForNews } from '../../src/client/source.ts';
 
 /** A driver as it is: of a channel for which LISTEN has failed it remembers that, and each listener. */
 class Driver {

@@ -1,7 +1,7 @@
 import { spawnSync } from 'node:child_process';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { signedHeaders } from '../../src/follow/message.ts';
+import { signedHeaders } from '../../src/follow/webhook.ts';
 import { codeBlocks } from './markdown.ts';
 
 /* What docs/follow.md gives to receivers without a library for signatures, in each of its languages. */

@@ -1,7 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { discovered } from '../../src/cli/doctor/discovery/checks.ts';
-import { type KnownNames, NOTHING_KNOWN } from '../../src/cli/doctor/discovery/names.ts';
-import type { Evidence } from '../../src/cli/doctor/discovery/plan.ts';
+import { type KnownNames, NOTHING_KNOWN, type Evidence } from '../../src/cli/doctor/discovery/plan.ts';
 import { manifestCandidates } from '../../src/partner/manifest-answer.ts';
 
 /* What the mirror has learned of names is what `doctor` reads by, too. */

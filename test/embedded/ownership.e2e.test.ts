@@ -17,7 +17,7 @@ import { basename, dirname, join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { findPlatformPackage, prepareBinaries } from '../../src/embedded/binaries.ts';
 import { clusterPaths, placeDataDir } from '../../src/embedded/data-dir.ts';
-import { isAlive } from '../../src/embedded/lock.ts';
+import { isAlive } from '../../src/embedded/owner.ts';
 import { startEmbeddedPostgres } from '../../src/embedded/postgres.ts';
 import { clusterProcesses } from '../../src/embedded/processes.ts';
 import { eventually } from '../support/eventually.ts';

@@ -1,9 +1,8 @@
 import { array, assert, bigInt, integer, option, property, record, string } from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { BATCH_BYTES } from '../../src/cli/follow/wanted.ts';
-import { cut } from '../../src/follow/batch.ts';
-import { lineOf, shownPosition } from '../../src/follow/change.ts';
-import { messageOf } from '../../src/follow/message.ts';
+import { cut, lineOf, shownPosition } from '../../src/follow/batch.ts';
+import { messageOf } from '../../src/follow/webhook.ts';
 import { UNSEEN } from '../../src/lib/json.ts';
 import { runs } from '../support/soak.ts';
 import { changeAt } from './changes.ts';

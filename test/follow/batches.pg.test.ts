@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import type { Batch } from '../../src/follow/batch.ts';
 import { parseFilters } from '../../src/follow/filter.ts';
-import { messageOf } from '../../src/follow/message.ts';
-import { listDeadLetters } from '../../src/store/history/dead-letters.ts';
+import { messageOf } from '../../src/follow/webhook.ts';
+import { listDeadLetters } from '../../src/store/history/follower-list.ts';
 import { knownSkus, useStore } from '../store/support.ts';
 import { movePrices, positionsAfter } from './changes.ts';
 import { answer, OK, only, run, session, taken } from './session.ts';

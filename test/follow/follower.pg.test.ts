@@ -3,11 +3,15 @@ import { describe, expect, test } from 'vitest';
 import type { Batch } from '../../src/follow/batch.ts';
 import type { Result } from '../../src/follow/delivery.ts';
 import { parseFilters } from '../../src/follow/filter.ts';
-import { messageOf } from '../../src/follow/message.ts';
+import { messageOf } from '../../src/follow/webhook.ts';
 import { systemClock } from '../../src/lib/clock.ts';
-import { discardLetters, listDeadLetters, readLetter } from '../../src/store/history/dead-letters.ts';
 import { readChanges } from '../../src/store/history/feed.ts';
-import { forgetFollower } from '../../src/store/history/follower-list.ts';
+import {
+  discardLetters,
+  listDeadLetters,
+  readLetter,
+  forgetFollower,
+} from '../../src/store/history/follower-list.ts';
 import { MAX_DEAD_LETTERS } from '../../src/store/history/follower-name.ts';
 import { answerAsked, found, knownSkus, useStore } from '../store/support.ts';
 import { eventually } from '../support/eventually.ts';

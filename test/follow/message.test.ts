@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { signedHeaders } from '../../src/follow/message.ts';
+import { signedHeaders } from '../../src/follow/webhook.ts';
 
 /** The first is the example that Standard Webhooks gives; both are as the package standardwebhooks 1.1.1 signs them. */
 test.each<[secret: string, id: string, timestamp: number, body: string, signature: string]>([

@@ -3,7 +3,7 @@ import type { Batch, Limits } from '../../src/follow/batch.ts';
 import type { Result } from '../../src/follow/delivery.ts';
 import { parseFilters } from '../../src/follow/filter.ts';
 import { follow, type FollowEvent, type Following } from '../../src/follow/follower.ts';
-import { messageOf } from '../../src/follow/message.ts';
+import { messageOf } from '../../src/follow/webhook.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { connectAlone, type LoneClient } from '../../src/store/connection/db.ts';
 import { type FollowerNow, readFollowers } from '../../src/store/history/follower-list.ts';

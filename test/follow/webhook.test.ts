@@ -1,8 +1,6 @@
-import { createServer } from 'node:net';
-import type { AddressInfo } from 'node:net';
+import { createServer, type AddressInfo } from 'node:net';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { messageOf } from '../../src/follow/message.ts';
-import { refusedSays, type WebhookOptions, webhookProblem } from '../../src/follow/webhook.ts';
+import { messageOf, refusedSays, type WebhookOptions, webhookProblem } from '../../src/follow/webhook.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { bodyText, type Listener, serve } from '../partner/server.ts';
 import { verified } from './verified.ts';

@@ -147,7 +147,7 @@ export const ANSWER_SQL: readonly Mutant[] = [
     ],
   ),
   ...faultsOf(
-    'src/store/answer/first-records.ts',
+    'src/store/answer/differences.ts',
     [
       'test/store/answers.pg.test.ts',
       'test/store/answers-guards.pg.test.ts',

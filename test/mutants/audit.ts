@@ -38,7 +38,7 @@ export const AUDITS: readonly Mutant[] = [
     ],
   ),
   ...faultsOf(
-    'src/store/answer/settle.ts',
+    'src/store/answer/writes.ts',
     AUDIT,
     ['missed moves: the SKU waits for its sweep', 'a.missed > 0, ${after', 'false, ${after'],
     ['missed moves: its turns are those of the sweep', "'missed'),", "'sweep'),"],

@@ -253,7 +253,7 @@ export const BELIEVING: readonly Mutant[] = [
     ['live outage: live SKUs back off one by one', 'if (liveFails && asked.live) {', 'if (false) {'],
   ),
   ...faultsOf(
-    'src/store/answer/settle.ts',
+    'src/store/answer/writes.ts',
     ['test/sync/live-outage.pg.test.ts'],
     [
       'live outage: is counted against each SKU',
@@ -263,7 +263,7 @@ export const BELIEVING: readonly Mutant[] = [
     ['live outage: SKUs lose their lane', "h.blame in ('general', 'class')", "h.blame in ('general')"],
   ),
   ...faultsOf(
-    'src/store/live/outage.ts',
+    'src/store/live/limits.ts',
     ['test/sync/live-outage.pg.test.ts'],
     [
       'live outage: the SKUs by which it was found are to blame',

@@ -5,13 +5,13 @@ const JUDGED = ['test/status/calls-failing.test.ts'];
 
 /** Each leaves something untold of bulk calls that Postgres refuses statements of, or tells of it for too long. */
 export const CALL_FAULTS: readonly Mutant[] = [
-  ...faultsOf('src/sync/reprice/fault.ts', COUNTED, [
+  ...faultsOf('src/sync/reprice/slice.ts', COUNTED, [
     'call faults: none is counted',
     'if (kind !== null) await',
     'if (kind === DEFECT) await',
   ]),
   ...faultsOf(
-    'src/sync/reprice/fault.ts',
+    'src/sync/reprice/slice.ts',
     ['test/sync/call-fault-kinds.test.ts'],
     ['call faults: locks count', ' || isLockNotAvailable(error)', ''],
     ['call faults: a Postgres that is away counts', 'isConnectionLost(error) || ', ''],

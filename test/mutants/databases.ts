@@ -197,7 +197,7 @@ export const DATABASES: readonly Mutant[] = [
     ],
   ),
   ...faultsOf(
-    'src/store/status/snapshot-holder.ts',
+    'src/store/status/holders.ts',
     ['test/store/snapshot-holder.pg.test.ts'],
     [
       'snapshots: those of other roles are not seen by a plain one',
@@ -248,7 +248,7 @@ export const DATABASES: readonly Mutant[] = [
     ],
   ),
   ...faultsOf(
-    'src/store/ledger/unstored.ts',
+    'src/store/ledger/claim.ts',
     ['test/sync/unstored.pg.test.ts'],
     [
       'answers: one that is not stored counts as reported',

@@ -163,7 +163,7 @@ export const DECISIONS: readonly Mutant[] = [
     ],
   ),
   ...faultsOf(
-    'src/pace/refusal.ts',
+    'src/pace/view.ts',
     PACE,
     [
       'pace: refusals within a window mean the credential',

@@ -93,7 +93,7 @@ export const ENTRIES: readonly Mutant[] = [
     ],
   ),
   ...faultsOf(
-    'src/partner/pages.ts',
+    'src/partner/delta-answer.ts',
     ['test/partner/pages.test.ts'],
     [
       'pages: one that is told of in an object is the whole',
@@ -118,7 +118,7 @@ export const ENTRIES: readonly Mutant[] = [
     ['decimals: nothing with three of them is something', '|0{1,20}\\.0{1,20}', ''],
   ),
   ...faultsOf(
-    'src/partner/not-sizes.ts',
+    'src/partner/size-map.ts',
     OTHERS,
     ['not sizes: few records tell', 'export const ENOUGH = 20;', 'export const ENOUGH = 19;'],
     [

@@ -64,7 +64,7 @@ export const FOLLOWERS: readonly Mutant[] = [
     ],
   ),
   ...faultsOf(
-    'src/follow/message.ts',
+    'src/follow/webhook.ts',
     ['test/follow/batches.pg.test.ts'],
     ['followers: no copy says that it begins', 'batch.copyBegins === true ?', 'false ?'],
   ),
@@ -86,7 +86,7 @@ export const FOLLOWERS: readonly Mutant[] = [
     ['calibration: a row is not found by its name', '::float8 AS tenth', '::real AS tenth'],
   ),
   ...faultsOf(
-    'src/follow/message.ts',
+    'src/follow/webhook.ts',
     ['test/follow/message.test.ts'],
     ['followers: the id is not signed', '`${id}.${timestamp}.${body}`', '`${timestamp}.${body}`'],
     ['followers: of two secrets one signs', 'secrets.map(', 'secrets.slice(0, 1).map('],
@@ -108,7 +108,7 @@ export const FOLLOWERS: readonly Mutant[] = [
     ],
   ),
   ...faultsOf(
-    'src/follow/change.ts',
+    'src/follow/batch.ts',
     ['test/follow/batch.test.ts'],
     ['followers: the text of a change commands a terminal', 'return shownJson({', 'return JSON.stringify({'],
   ),
@@ -209,7 +209,7 @@ export const FOLLOWERS: readonly Mutant[] = [
     ],
   ),
   ...faultsOf(
-    'src/client/store.ts',
+    'src/client/position.ts',
     ['test/client/follow.pg.test.ts'],
     ['clients: two of one name apply both', 'where name = $1::text for update', 'where name = $1::text'],
     [

@@ -237,7 +237,7 @@ export const HINTS: readonly Mutant[] = [
     ],
   ),
   ...faultsOf(
-    'src/sync/live/manifest-hints.ts',
+    'src/sync/live/hints.ts',
     ['test/sync/manifest-hints.test.ts'],
     [
       'manifest hints: lines that all say so are believed',

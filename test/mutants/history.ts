@@ -80,7 +80,7 @@ export const HISTORY: readonly Mutant[] = [
     ],
   ),
   ...faultsOf(
-    'src/follow/message.ts',
+    'src/follow/webhook.ts',
     ['test/follow/batch.test.ts', 'test/follow/follower.pg.test.ts'],
     [
       'followers: an id is of two bodies',

@@ -105,7 +105,7 @@ export const HOLES: readonly Mutant[] = [
   },
   {
     breaks: 'manifest: a lone carriage return in a SKU fails the whole of it',
-    file: 'src/store/catalog/staged-lines.ts',
+    file: 'src/store/catalog/compare-sql.ts',
     from: 'const TO_ESCAPE = /[\\\\\\t\\n\\r]/;',
     to: 'const TO_ESCAPE = /[\\\\\\t\\n]/;',
     tests: ['test/store/baseline.pg.test.ts'],
@@ -203,14 +203,14 @@ export const HOLES: readonly Mutant[] = [
   },
   {
     breaks: 'health: a SKU in error for an hour makes refreshes late',
-    file: 'src/status/backlog.ts',
+    file: 'src/status/catalog.ts',
     from: "why === 'deferred' || why === 'error' ?",
     to: "why === 'deferred' ?",
     tests: ['test/status/health.test.ts'],
   },
   {
     breaks: 'health: a SKU that is deferred for an hour makes refreshes late',
-    file: 'src/status/backlog.ts',
+    file: 'src/status/catalog.ts',
     from: "why === 'deferred' || why === 'error' ?",
     to: "why === 'error' ?",
     tests: ['test/status/health.test.ts'],

@@ -73,7 +73,7 @@ export const INCIDENTS: readonly Mutant[] = [
     ],
   ),
   ...faultsOf(
-    'src/store/live/incident.ts',
+    'src/store/live/limits.ts',
     ['test/sync/incident.pg.test.ts'],
     [
       'incident: what low counts end is disproved',

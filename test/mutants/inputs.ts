@@ -152,7 +152,7 @@ export const INPUTS: readonly Mutant[] = [
     ],
   ),
   ...faultsOf(
-    'src/store/live/ceiling.ts',
+    'src/store/live/limits.ts',
     ['test/store/lesson.pg.test.ts'],
     [
       'ceiling: a late one overwrites a newer one',

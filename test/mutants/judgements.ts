@@ -77,7 +77,7 @@ export const JUDGEMENTS: readonly Mutant[] = [
     ['health: a clock that is ahead is right', 'aheadSeconds !== null &&', 'false &&'],
   ),
   ...faultsOf(
-    'src/status/backlog.ts',
+    'src/status/catalog.ts',
     ['test/status/health.test.ts', 'test/status/backlog.test.ts'],
     [
       'health: a hundredth pending is filling',

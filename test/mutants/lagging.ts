@@ -5,7 +5,7 @@ const LAGGING = ['test/store/lagging-manifest.pg.test.ts'];
 /** Faults in what is made of a manifest whose snapshot deltas have left. */
 export const LAGGING_MANIFESTS: readonly Mutant[] = [
   ...faultsOf(
-    'src/store/catalog/left-tokens.ts',
+    'src/store/catalog/tokens.ts',
     LAGGING,
     [
       'lagging: the first time that a token was left counts',
@@ -44,7 +44,7 @@ export const LAGGING_MANIFESTS: readonly Mutant[] = [
     ['lagging: left tokens have no number', 'or left_at <= (', 'or false and left_at <= ('],
   ),
   ...faultsOf(
-    'src/store/catalog/left-tokens.ts',
+    'src/store/catalog/tokens.ts',
     ['test/store/overlapping-delta.pg.test.ts'],
     [
       'lagging: reports are dated by when their delta was committed',

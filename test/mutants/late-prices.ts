@@ -69,7 +69,7 @@ export const LATE_PRICES: readonly Mutant[] = [
     ['second looks: chance has all of them go on', 'found <= looks * HARDLY_ANY', 'found <= 0'],
   ),
   ...faultsOf(
-    'src/store/answer/settle.ts',
+    'src/store/answer/writes.ts',
     ['test/store/second-looks.pg.test.ts'],
     ['second looks: the sweep waits for one', '(10, true,', '(10, a.again_seconds is null,'],
     [

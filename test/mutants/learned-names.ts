@@ -71,7 +71,7 @@ export const LEARNED_NAMES: readonly Mutant[] = [
     ['learned names: what another has learned is not read', '        await read();\n', ''],
   ),
   ...faultsOf(
-    'src/store/catalog/chain.ts',
+    'src/store/catalog/tokens.ts',
     KEPT,
     [
       'learned names: one token that is rejected forgets its field',

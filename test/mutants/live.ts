@@ -181,7 +181,7 @@ export const LIVE: readonly Mutant[] = [
     ],
   ),
   ...faultsOf(
-    'src/sync/reprice/errors.ts',
+    'src/sync/reprice/outage.ts',
     ['test/sync/general-errors.test.ts'],
     [
       'general errors: one answered SKU ends them',
@@ -229,7 +229,7 @@ export const LIVE: readonly Mutant[] = [
     ],
   ),
   ...faultsOf(
-    'src/sync/live/backlog.ts',
+    'src/sync/live/choose.ts',
     ['test/sync/backlog.test.ts'],
     ['backlog: of three minutes is none', 'due >= BACKLOG_MINUTES *', 'due > BACKLOG_MINUTES *'],
     ['backlog: idle time is over in a backlog, too', 'return backlog ? grown :', 'return false ? grown :'],
@@ -237,7 +237,7 @@ export const LIVE: readonly Mutant[] = [
     ['backlog: idle time makes nobody wait', 'return most + 2 * idle;', 'return most;'],
   ),
   ...faultsOf(
-    'src/store/live/backlog.ts',
+    'src/store/live/order.ts',
     ['test/sync/live-backlog.pg.test.ts'],
     [
       'backlog: who has waited for too long comes last',

@@ -185,7 +185,7 @@ export const MASS_MOVES: readonly Mutant[] = [
     ],
   ),
   ...faultsOf(
-    'src/store/answer/settle.ts',
+    'src/store/answer/writes.ts',
     ['test/store/doubts.pg.test.ts'],
     [
       'doubts: a report that came meanwhile waits for the second answer',

@@ -196,7 +196,7 @@ export const OBJECTS: readonly Mutant[] = [
     ],
   ),
   ...faultsOf(
-    'src/store/ledger/idle.ts',
+    'src/store/ledger/due.ts',
     ['test/store/due-floors.pg.test.ts'],
     [
       'idle: what is due since ever has no age',

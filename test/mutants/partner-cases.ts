@@ -81,7 +81,7 @@ export const PARTNER_CASES: readonly Mutant[] = [
   },
   {
     breaks: 'F4: a time without a zone is of the machine',
-    file: 'src/partner/times.ts',
+    file: 'src/partner/wire.ts',
     from: 'ZONELESS.test(value) ? `${value}Z` : value',
     to: 'ZONELESS.test(value) ? value : value',
     tests: ['test/partner/manifest-answer.test.ts'],
@@ -137,21 +137,21 @@ export const PARTNER_CASES: readonly Mutant[] = [
   },
   {
     breaks: 'F8: a SKU that was deferred once counts as live for good',
-    file: 'src/store/answer/settle.ts',
+    file: 'src/store/answer/writes.ts',
     from: "live = d.live and (s.price_source is not distinct from 'live' or ${everythingLive} or d.live_left > 1),",
     to: 'live = d.live,',
     tests: ['test/store/answers.pg.test.ts', 'test/store/answers-model.pg.test.ts'],
   },
   {
     breaks: 'F8: a SKU that still counts as live is swept',
-    file: 'src/store/answer/settle.ts',
+    file: 'src/store/answer/writes.ts',
     from: "l.live and l.live_left > 1, ${after(next.liveMs)}, 'live'",
     to: "l.live and l.live_left > 1, ${after(next.liveMs)}, 'sweep'",
     tests: ['test/store/answers.pg.test.ts'],
   },
   {
     breaks: 'F8: a SKU that still counts as live waits for its sweep',
-    file: 'src/store/answer/settle.ts',
+    file: 'src/store/answer/writes.ts',
     from: 'l.live and l.live_left > 1, ${after',
     to: 'false, ${after',
     tests: ['test/store/answers.pg.test.ts'],
@@ -214,7 +214,7 @@ export const PARTNER_CASES: readonly Mutant[] = [
   },
   {
     breaks: 'D2: a SKU that nobody lists is asked as seldom as one that deltas report',
-    file: 'src/store/answer/settle.ts',
+    file: 'src/store/answer/writes.ts',
     from: 'not s.in_manifest, ${after(next.liveMs)}',
     to: 'not s.in_manifest, ${after(next.snapshotMs)}',
     tests: ['test/store/unlisted.pg.test.ts'],

@@ -64,7 +64,7 @@ export const PROMISES: readonly Mutant[] = [
     [...STORE, 'test/store/promises-model.pg.test.ts'],
     ['claim: promises before their time', 'd.promised_at <= now() and ', ''],
   ),
-  ...faultsOf('src/store/answer/settle.ts', STORE, [
+  ...faultsOf('src/store/answer/writes.ts', STORE, [
     'answer: a promise is over with it',
     'w.max_age is not null and w.feasible and',
     'false and',

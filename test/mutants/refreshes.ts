@@ -127,7 +127,7 @@ export const REFRESHES: readonly Mutant[] = [
       '',
     ],
   ),
-  ...faultsOf('src/store/answer/settle.ts', STORE, [
+  ...faultsOf('src/store/answer/writes.ts', STORE, [
     'apply: the generation of an answer is not noted',
     '      asked_generation = a.generation, deferrals = 0',
     '      deferrals = 0',

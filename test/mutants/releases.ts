@@ -64,7 +64,7 @@ export const RELEASES: readonly Mutant[] = [
     ['releases: the threshold grows for ever', 'Math.min(MAX_THRESHOLD, ', 'Math.min(1e9, '],
   ),
   ...faultsOf(
-    'src/sync/live/boost.ts',
+    'src/sync/live/lines.ts',
     BOOST,
     ['boost: a small line is judged', 'if (others.length < MIN_OTHERS) return [];', ''],
     ['boost: the least valuable are the panel', '|| b.value - a.value);', '|| a.value - b.value);'],

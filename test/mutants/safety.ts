@@ -54,7 +54,7 @@ export const SAFETY: readonly Mutant[] = [
     tests: ['test/security/locks.e2e.test.ts'],
   },
   ...faultsOf(
-    'src/store/history/removed-prices.ts',
+    'src/store/history/changes.ts',
     ['test/store/delta-pieces.pg.test.ts', 'test/store/delta.pg.test.ts'],
     [
       'delta: a removed SKU keeps its prices',
@@ -99,7 +99,7 @@ export const SAFETY: readonly Mutant[] = [
     ],
   ),
   ...faultsOf(
-    'src/store/status/lock-holders.ts',
+    'src/store/status/holders.ts',
     ['test/store/lock-holders.pg.test.ts'],
     [
       'lock holders: who waits is named, too',

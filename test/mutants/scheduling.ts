@@ -38,7 +38,7 @@ export const SCHEDULING: readonly Mutant[] = [
     ],
   ),
   ...faultsOf(
-    'src/store/live/backlog.ts',
+    'src/store/live/order.ts',
     ['test/sync/years.pg.test.ts'],
     [
       'years: days without a refresh are beyond numbers',
@@ -222,7 +222,7 @@ export const SCHEDULING: readonly Mutant[] = [
     ],
   ),
   ...faultsOf(
-    'src/store/catalog/chain.ts',
+    'src/store/catalog/tokens.ts',
     ['test/sync/rejected-token.pg.test.ts'],
     [
       'delta: each stray rejection of a token costs a download',

@@ -214,7 +214,7 @@ export const SCOPE: readonly Mutant[] = [
     'group by 1, 2, 3, 4',
   ]),
   ...faultsOf(
-    'src/status/scope.ts',
+    'src/status/catalog.ts',
     JUDGE,
     ['scope: no rules are no reason', 'if (rules === 0) return', 'if (rules < 0) return'],
     ['scope: nobody is told who disagrees', 'otherwise > 0 &&', 'otherwise > 9 &&'],

@@ -30,7 +30,7 @@ export const SELLERS: readonly Mutant[] = [
     ],
   ),
   ...faultsOf(
-    'src/store/status/lock-holders.ts',
+    'src/store/status/holders.ts',
     ['test/store/lock-holders.pg.test.ts'],
     [
       'logins: those that act as the role wait unseen',
@@ -43,7 +43,7 @@ export const SELLERS: readonly Mutant[] = [
     '/^(?:08|25|40|53|57|58)|',
     '/^(?:08|25|40|42|53|57|58)|',
   ]),
-  ...faultsOf('src/store/answer/settle.ts', NOT_STORED, [
+  ...faultsOf('src/store/answer/writes.ts', NOT_STORED, [
     'triggers: an error of a SKU is stored with all states',
     '  if (answered.length === 0) return;\n',
     '',
@@ -72,7 +72,7 @@ export const SELLERS: readonly Mutant[] = [
     ]),
   ),
   ...faultsOf(
-    'src/store/history/removed-prices.ts',
+    'src/store/history/changes.ts',
     FOREIGN_KEYS,
     [
       'foreign keys: one that is checked at the end is not seen',

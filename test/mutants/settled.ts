@@ -17,7 +17,7 @@ export const APPLIED = [
 
 /** Faults in what a spare slot leaves of a SKU that was not due. */
 export const SPARE_SLOTS: readonly Mutant[] = faultsOf(
-  'src/store/answer/settle.ts',
+  'src/store/answer/writes.ts',
   ['test/store/spare-slots.pg.test.ts'],
   [
     'spare slots: an answer that nobody can read waits for the sweep',
@@ -59,7 +59,7 @@ export const SPARE_SLOTS: readonly Mutant[] = faultsOf(
 /** Faults in how the ledger settles what was answered. */
 export const SETTLED: readonly Mutant[] = [
   ...faultsOf(
-    'src/store/answer/settle.ts',
+    'src/store/answer/writes.ts',
     APPLIED,
     [
       'answer: a SKU that is back keeps its time of removal',

@@ -73,7 +73,7 @@ export const SQL: readonly Mutant[] = [
     ],
   ),
   ...faultsOf(
-    'src/store/catalog/chain.ts',
+    'src/store/catalog/tokens.ts',
     ['test/store/broken-chain.pg.test.ts'],
     [
       'delta: a chain is broken anew by each answer',
@@ -271,7 +271,7 @@ export const SQL: readonly Mutant[] = [
     ],
   ),
   ...faultsOf(
-    'src/store/call/call-size.ts',
+    'src/store/call/call-lesson.ts',
     ['test/store/lesson.pg.test.ts', 'test/store/failed-calls.pg.test.ts'],
     [
       'call size: a late lesson overwrites a newer one',

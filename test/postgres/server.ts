@@ -6,8 +6,8 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { prepareBinaries } from '../../src/embedded/binaries.ts';
 import { chooseAccount, runCommand } from '../../src/embedded/command.ts';
+import { startWatchdog } from '../../src/embedded/owner.ts';
 import { startServer } from '../../src/embedded/server.ts';
-import { startWatchdog } from '../../src/embedded/watchdog.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 
 const run = promisify(execFile);

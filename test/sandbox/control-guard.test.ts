@@ -1,7 +1,6 @@
 import { request } from 'node:http';
 import { describe, expect, it } from 'vitest';
-import { refusalOf } from '../../src/sandbox/control/guard.ts';
-import { baseOf, isLoopbackHost } from '../../src/sandbox/hosts.ts';
+import { refusalOf, baseOf, isLoopbackHost } from '../../src/sandbox/control/guard.ts';
 import { start } from './support.ts';
 
 const TOKEN = 'a-token-of-thirty-two-characters';

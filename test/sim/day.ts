@@ -1,6 +1,6 @@
 import { createClockWatch, type ClockWatch } from '../../src/daemon/clock-watch.ts';
 import { createHealth, type HealthReader } from '../../src/daemon/health.ts';
-import { handlersOf } from '../../src/daemon/tasks.ts';
+import { handlersOf } from '../../src/daemon/sync.ts';
 import type { Clock } from '../../src/lib/clock.ts';
 import { createCircuitBreaker } from '../../src/pace/circuit-breaker.ts';
 import { createPacer } from '../../src/pace/pacer.ts';
@@ -11,7 +11,7 @@ import { schedules } from '../../src/queues/jobs.ts';
 import { createRunner } from '../../src/queues/runner.ts';
 import { createStorePause } from '../../src/queues/store-pause.ts';
 import type { Sql } from '../../src/store/connection/db.ts';
-import { dueNow } from '../../src/store/ledger/idle.ts';
+import { dueNow } from '../../src/store/ledger/due.ts';
 import { createLogger } from '../../src/telemetry/log/logger.ts';
 import { createMetrics } from '../../src/telemetry/metrics/metrics.ts';
 import { createTelemetry, type Telemetry } from '../../src/telemetry/telemetry.ts';

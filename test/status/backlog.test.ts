@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { backlogReasons } from '../../src/status/backlog.ts';
+import { backlogReasons } from '../../src/status/catalog.ts';
 import type { CatalogCounts } from '../../src/store/status/counts.ts';
 import { factsOf, mirrorWith } from './cases.ts';
 

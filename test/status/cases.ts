@@ -1,8 +1,7 @@
-import type { Suspicion } from '../../src/pace/refusal.ts';
+import type { Suspicion } from '../../src/pace/view.ts';
 import type { Facts } from '../../src/status/facts.ts';
 import { type Health, judgeHealth } from '../../src/status/health.ts';
-import type { MirrorStats } from '../../src/status/stats.ts';
-import type { Status } from '../../src/status/status.ts';
+import type { MirrorStats, Status } from '../../src/status/status.ts';
 import type { TaskState } from '../../src/store/ledger/tasks.ts';
 import { STATS as EVERY_MEMBER } from '../telemetry/stats.ts';
 

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { judgeHealth } from '../../src/status/health.ts';
 import { runbookOf } from '../../src/status/reason.ts';
-import { NO_CEILING } from '../../src/store/live/ceiling.ts';
+import { NO_CEILING } from '../../src/store/live/limits.ts';
 import { nothingComputedSince } from '../../src/store/live/live.ts';
 import { factsOf, mirrorWith, NOW } from './cases.ts';
 

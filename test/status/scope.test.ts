@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { judgeScope } from '../../src/cli/doctor/configuration.ts';
+import { scopeText } from '../../src/status/catalog.ts';
 import { judgeHealth } from '../../src/status/health.ts';
-import { scopeText } from '../../src/status/scope.ts';
 import { screen } from '../../src/status/screen.ts';
 import type { Scope } from '../../src/store/sellers/scope.ts';
 import { CASES, factsOf, healthOf, mirrorWith, NOW } from './cases.ts';

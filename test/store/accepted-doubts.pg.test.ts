@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { applyAnswer } from '../../src/store/answer/apply.ts';
 import { acceptDoubted } from '../../src/store/answer/seller-doubts.ts';
-import { LONGEST_CACHED_SECONDS } from '../../src/store/catalog/cached-prices.ts';
+import { LONGEST_CACHED_SECONDS } from '../../src/store/catalog/audit.ts';
 import { applyDelta } from '../../src/store/catalog/delta.ts';
 import { claimDue } from '../../src/store/ledger/claim.ts';
 import { endWaits } from '../../src/store/ledger/due.ts';

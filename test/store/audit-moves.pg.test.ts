@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { applyAnswer } from '../../src/store/answer/apply.ts';
 import { acceptDoubted } from '../../src/store/answer/seller-doubts.ts';
 import { NO_LEARNING } from '../../src/store/answer/types.ts';
-import { noteBrokenChain } from '../../src/store/catalog/chain.ts';
+import { noteBrokenChain } from '../../src/store/catalog/tokens.ts';
 import { scheduleLive, unscheduledLive, unscheduleSnapshot } from '../../src/store/live/order.ts';
 import { rateOf } from '../../src/sync/live/rate.ts';
 import { NOTHING, settledIn, type World } from './audit-world.ts';

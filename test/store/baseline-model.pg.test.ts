@@ -1,6 +1,6 @@
 import { assert, asyncProperty, boolean, constantFrom, option, record, type Arbitrary } from 'fast-check';
 import { expect, test } from 'vitest';
-import type { StagedLine } from '../../src/store/catalog/staged-lines.ts';
+import type { StagedLine } from '../../src/store/catalog/compare-sql.ts';
 import { runs } from '../support/soak.ts';
 import { baseline, line } from './manifest.ts';
 import { empty, type TestStore, useStore } from './support.ts';

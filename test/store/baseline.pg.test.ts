@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import { Baseline, BaselineSuperseded } from '../../src/store/catalog/baseline.ts';
-import { noteBrokenChain } from '../../src/store/catalog/chain.ts';
 import { applyDelta } from '../../src/store/catalog/delta.ts';
 import { readSyncState } from '../../src/store/catalog/sync-state.ts';
+import { noteBrokenChain } from '../../src/store/catalog/tokens.ts';
 import { baseline, GENERATED_AT, line, marks, skuRow, standing } from './manifest.ts';
 import { everything, failing, knownSkus, ledger, mark, stateOf, useStore } from './support.ts';
 import { watchNow } from './watching.ts';

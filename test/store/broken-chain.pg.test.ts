@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { noteBrokenChain } from '../../src/store/catalog/chain.ts';
 import { applyDelta } from '../../src/store/catalog/delta.ts';
+import { noteBrokenChain } from '../../src/store/catalog/tokens.ts';
 import { useStore } from './support.ts';
 
 const store = useStore();

@@ -3,8 +3,8 @@ import { applyAnswer } from '../../src/store/answer/apply.ts';
 import type { SkuResult } from '../../src/store/answer/types.ts';
 import { storeFailedCall } from '../../src/store/call/call-lesson.ts';
 import { connect, type Sql } from '../../src/store/connection/db.ts';
+import { markUnstored } from '../../src/store/ledger/claim.ts';
 import { type Claim, returnClaim } from '../../src/store/ledger/due.ts';
-import { markUnstored } from '../../src/store/ledger/unstored.ts';
 import { createDatabase } from '../support/db.ts';
 import { answerAsked, claimAll, found, knownSkus, mark, passHours, pricesOf, REFRESH } from './support.ts';
 

@@ -4,7 +4,7 @@ import { systemClock } from '../../src/lib/clock.ts';
 import { createPacer } from '../../src/pace/pacer.ts';
 import { applyAnswer } from '../../src/store/answer/apply.ts';
 import type { SkuResult } from '../../src/store/answer/types.ts';
-import { LONGEST_CACHED_SECONDS } from '../../src/store/catalog/cached-prices.ts';
+import { LONGEST_CACHED_SECONDS } from '../../src/store/catalog/audit.ts';
 import { putClockRight } from '../../src/store/clock.ts';
 import { claimDue } from '../../src/store/ledger/claim.ts';
 import { setClockAhead, timesAfter } from '../support/movable-clock.ts';

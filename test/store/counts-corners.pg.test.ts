@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { dueNow } from '../../src/store/ledger/idle.ts';
+import { dueNow } from '../../src/store/ledger/due.ts';
 import { countCatalog, readCounts, storedCounts } from '../../src/store/status/counts-reader.ts';
 import { knownSkus, mark, useStore } from './support.ts';
 

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import { applyAnswer } from '../../src/store/answer/apply.ts';
-import { noteBrokenChain, noteCatalogFault } from '../../src/store/catalog/chain.ts';
 import { applyDelta, type DeltaChange } from '../../src/store/catalog/delta.ts';
 import { readSyncState } from '../../src/store/catalog/sync-state.ts';
+import { noteBrokenChain, noteCatalogFault } from '../../src/store/catalog/tokens.ts';
 import {
   claimAll,
   everything,

@@ -1,8 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import { noteBrokenChain } from '../../src/store/catalog/chain.ts';
 import { applyDelta } from '../../src/store/catalog/delta.ts';
-import { isLeft, pruneLeftTokens } from '../../src/store/catalog/left-tokens.ts';
 import { readSyncState } from '../../src/store/catalog/sync-state.ts';
+import { noteBrokenChain, isLeft, pruneLeftTokens } from '../../src/store/catalog/tokens.ts';
 import { baseline, line, marks, skuRow, standing } from './manifest.ts';
 import { answerAsked, found, HOUR, stateOf, useStore } from './support.ts';
 

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { type Lesson, storeLesson } from '../../src/store/call/call-lesson.ts';
 import { connect } from '../../src/store/connection/db.ts';
 import { callPause } from '../../src/store/ledger/tasks.ts';
-import { NO_CEILING, storeCeiling } from '../../src/store/live/ceiling.ts';
+import { NO_CEILING, storeCeiling } from '../../src/store/live/limits.ts';
 import { readLivePlan } from '../../src/store/live/live.ts';
 import { HOUR, useStore, failCall } from './support.ts';
 

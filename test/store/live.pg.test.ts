@@ -2,8 +2,7 @@ import { expect, test } from 'vitest';
 import { applyAnswer } from '../../src/store/answer/apply.ts';
 import { NO_LEARNING, type SkuResult } from '../../src/store/answer/types.ts';
 import { claimDue } from '../../src/store/ledger/claim.ts';
-import { readLearnedRates } from '../../src/store/live/learned-rates.ts';
-import { pruneLiveCalls, rateGroups, readLivePlan } from '../../src/store/live/live.ts';
+import { readLearnedRates, pruneLiveCalls, rateGroups, readLivePlan } from '../../src/store/live/live.ts';
 import { NO_METADATA, useStore } from './support.ts';
 
 const store = useStore();

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { expect, onTestFinished, test } from 'vitest';
 import { connect, type Sql } from '../../src/store/connection/db.ts';
-import { holderText, Locked, namingHolder, readLockHolders } from '../../src/store/status/lock-holders.ts';
+import { holderText, Locked, namingHolder, readLockHolders } from '../../src/store/status/holders.ts';
 import { actingLogins } from '../support/acting-login.ts';
 import { eventually } from '../support/eventually.ts';
 import { useStore } from './support.ts';

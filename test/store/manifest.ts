@@ -4,7 +4,7 @@ import {
   type BaselineToken,
   type StagedCounts,
 } from '../../src/store/catalog/baseline.ts';
-import type { StagedLine } from '../../src/store/catalog/staged-lines.ts';
+import type { StagedLine } from '../../src/store/catalog/compare-sql.ts';
 import { connectAlone, type DatabaseUrl, type Sql } from '../../src/store/connection/db.ts';
 import { found, ledger, answerAsked, type TestStore } from './support.ts';
 

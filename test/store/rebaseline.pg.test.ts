@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import { BaselineSuperseded } from '../../src/store/catalog/baseline.ts';
-import { noteBrokenChain } from '../../src/store/catalog/chain.ts';
 import { applyDelta } from '../../src/store/catalog/delta.ts';
 import { noteCatalogCheck, noteSnapshotSeen, readSyncState } from '../../src/store/catalog/sync-state.ts';
+import { noteBrokenChain } from '../../src/store/catalog/tokens.ts';
 import type { Sql } from '../../src/store/connection/db.ts';
 import { baseline, GENERATED_AT, line, marks, skuRow, standing } from './manifest.ts';
 import {

@@ -7,8 +7,7 @@ import {
   secondLookOf,
   wasLate,
 } from '../../src/store/answer/second-looks.ts';
-import type { Standing } from '../../src/store/catalog/audit.ts';
-import { LONGEST_CACHED_SECONDS } from '../../src/store/catalog/cached-prices.ts';
+import { type Standing, LONGEST_CACHED_SECONDS } from '../../src/store/catalog/audit.ts';
 import { secondLooksOf } from '../../src/store/trust/calibration.ts';
 import {
   lateMovesOf,

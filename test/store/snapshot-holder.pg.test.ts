@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { connect } from '../../src/store/connection/db.ts';
-import { readSnapshotHolder, snapshotHolderText } from '../../src/store/status/snapshot-holder.ts';
+import { readSnapshotHolder, snapshotHolderText } from '../../src/store/status/holders.ts';
 import { useStore } from './support.ts';
 
 const store = useStore();

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { noteCatalogFault } from '../../src/store/catalog/chain.ts';
-import { storeIncident } from '../../src/store/live/incident.ts';
+import { noteCatalogFault } from '../../src/store/catalog/tokens.ts';
+import { storeIncident } from '../../src/store/live/limits.ts';
 import { refreshSkus } from '../../src/store/sellers/refresh.ts';
 import { countCatalog } from '../../src/store/status/counts-reader.ts';
 import { line, standing } from './manifest.ts';

@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest';
 import { applyAnswer } from '../../src/store/answer/apply.ts';
 import { NO_LEARNING } from '../../src/store/answer/types.ts';
-import { noteCatalogFault } from '../../src/store/catalog/chain.ts';
 import { applyDelta } from '../../src/store/catalog/delta.ts';
-import { storeIncident } from '../../src/store/live/incident.ts';
+import { noteCatalogFault } from '../../src/store/catalog/tokens.ts';
+import { storeIncident } from '../../src/store/live/limits.ts';
 import { refreshAll, refreshSkus } from '../../src/store/sellers/refresh.ts';
 import { countCatalog } from '../../src/store/status/counts-reader.ts';
 import { baseline, line, marks, standing } from './manifest.ts';

@@ -1,4 +1,4 @@
-import { NO_CEILING } from '../../src/store/live/ceiling.ts';
+import { NO_CEILING } from '../../src/store/live/limits.ts';
 import type { LivePlan } from '../../src/store/live/live.ts';
 import { NO_RELEASES } from '../../src/sync/live/releases.ts';
 

@@ -5,7 +5,7 @@ import {
   isBacklogNear,
   overdueMinutes,
   idleAfter,
-} from '../../src/sync/live/backlog.ts';
+} from '../../src/sync/live/choose.ts';
 
 describe('a backlog', () => {
   test.each([

@@ -9,7 +9,7 @@ import {
   panelOf,
   releasedMembers,
   setAside,
-} from '../../src/sync/live/boost.ts';
+} from '../../src/sync/live/lines.ts';
 import {
   boostedMinutes,
   boostedValue,

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { faultKind } from '../../src/sync/reprice/fault.ts';
+import { faultKind } from '../../src/sync/reprice/slice.ts';
 
 const answered = (code: string, more: object = {}) =>
   Object.assign(new Error('of Postgres'), { code, severity: 'ERROR', ...more });

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import type { CallSize } from '../../src/store/call/call-size.ts';
+import type { CallSize } from '../../src/store/call/call-lesson.ts';
 import { ANY_SIZE, sizeAfter, skusOfCall, skusOfHalfOpen } from '../../src/sync/reprice/call-size.ts';
 
 const MOST = 100;

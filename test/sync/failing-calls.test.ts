@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import type { CallSize } from '../../src/store/call/call-size.ts';
+import type { CallSize } from '../../src/store/call/call-lesson.ts';
 import { FAILURES_BEFORE_PAUSE } from '../../src/store/ledger/tasks.ts';
 import { afterFailedCall, ANY_SIZE, sizeAfter, skusOfCall } from '../../src/sync/reprice/call-size.ts';
 import { planSuspects } from '../../src/sync/reprice/packing.ts';

@@ -1,5 +1,5 @@
 import type { CallInputs } from '../../src/store/call/bulk-call.ts';
-import type { CallSize } from '../../src/store/call/call-size.ts';
+import type { CallSize } from '../../src/store/call/call-lesson.ts';
 import type { ClaimedSku, Lane } from '../../src/store/ledger/due.ts';
 import { FAILURES_BEFORE_PAUSE } from '../../src/store/ledger/tasks.ts';
 import { afterFailedCall, ANY_SIZE, sizeAfter } from '../../src/sync/reprice/call-size.ts';

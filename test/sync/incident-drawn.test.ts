@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import type { Incident } from '../../src/store/live/incident.ts';
+import type { Incident } from '../../src/store/live/limits.ts';
 import { believedLive, isUsualCount, judgeIncident, trialSize } from '../../src/sync/live/incident.ts';
 import { learn } from '../../src/sync/live/learn.ts';
 import { QUIET_PLAN } from '../support/live-plan.ts';

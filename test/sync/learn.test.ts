@@ -1,6 +1,6 @@
 import { assert, boolean, constantFrom, integer, option, property, record } from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { NO_CEILING } from '../../src/store/live/ceiling.ts';
+import { NO_CEILING } from '../../src/store/live/limits.ts';
 import type { LivePlan } from '../../src/store/live/live.ts';
 import { learn } from '../../src/sync/live/learn.ts';
 import { QUIET_PLAN } from '../support/live-plan.ts';

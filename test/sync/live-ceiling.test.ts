@@ -1,7 +1,7 @@
 import { array, assert, constantFrom, integer, property, record } from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { LiveKnowledge } from '../../bench/ceiling/knowledge.ts';
-import { type LiveCeiling, NO_CEILING } from '../../src/store/live/ceiling.ts';
+import { type LiveCeiling, NO_CEILING } from '../../src/store/live/limits.ts';
 import {
   type CeilingEvidence,
   learnLiveCeiling,

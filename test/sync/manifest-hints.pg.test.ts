@@ -1,9 +1,9 @@
 import { beforeEach, describe, expect, test } from 'vitest';
+import type { StagedLine } from '../../src/store/catalog/compare-sql.ts';
 import { applyDelta } from '../../src/store/catalog/delta.ts';
 import { readManifestSources } from '../../src/store/catalog/manifest-hints.ts';
-import type { StagedLine } from '../../src/store/catalog/staged-lines.ts';
 import { pruneHints } from '../../src/store/sellers/hints.ts';
-import { mostByManifest } from '../../src/sync/live/manifest-hints.ts';
+import { mostByManifest } from '../../src/sync/live/hints.ts';
 import { baseline, line, type ManifestRun } from '../store/manifest.ts';
 import { onlyScope } from '../store/scoping.ts';
 import { found } from '../store/support.ts';

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { UNTESTED } from '../../src/store/live/hint-state.ts';
-import { mostByManifest } from '../../src/sync/live/manifest-hints.ts';
+import { mostByManifest } from '../../src/sync/live/hints.ts';
 
 const GOOD = { ...UNTESTED, tested: 100, expected: 90, unmoved: 20, moves: 200 };
 const JUNK = { ...UNTESTED, tested: 300, expected: 290, unmoved: 290, moves: 200 };

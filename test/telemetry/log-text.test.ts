@@ -1,6 +1,5 @@
 import { expect, test } from 'vitest';
-import { createLogger, logFormOf } from '../../src/telemetry/log/logger.ts';
-import { textLine } from '../../src/telemetry/log/text.ts';
+import { createLogger, logFormOf, textLine } from '../../src/telemetry/log/logger.ts';
 
 const TTY = { isTerminal: true, colour: true };
 const PIPE = { isTerminal: false, colour: false };

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { judgeHealth, NO_OWN_FACTS } from '../../src/status/health.ts';
 import { MIRROR_STATES, REASON_CODES } from '../../src/status/reason.ts';
-import type { MirrorStats } from '../../src/status/stats.ts';
+import type { MirrorStats } from '../../src/status/status.ts';
 import type { TaskState } from '../../src/store/ledger/tasks.ts';
 import { createMetrics, type MirrorScrape } from '../../src/telemetry/metrics/metrics.ts';
 import { NOW, own, scrapeOf, STATS } from './stats.ts';

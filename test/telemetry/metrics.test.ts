@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import type { MirrorStats } from '../../src/status/stats.ts';
+import type { MirrorStats } from '../../src/status/status.ts';
 import type { Metric } from '../../src/telemetry/metrics/declaration.ts';
 import { createMetrics, METRICS } from '../../src/telemetry/metrics/metrics.ts';
 import { ages, NOW, own, scrapeOf, STATS } from './stats.ts';

@@ -1,5 +1,5 @@
 import { judgeHealth } from '../../src/status/health.ts';
-import type { MirrorStats } from '../../src/status/stats.ts';
+import type { MirrorStats } from '../../src/status/status.ts';
 import { TASKS } from '../../src/store/ledger/tasks.ts';
 import type { Observation } from '../../src/telemetry/metrics/declaration.ts';
 import { createMetrics, type MirrorScrape } from '../../src/telemetry/metrics/metrics.ts';

@@ -3,7 +3,7 @@ import { backslashWarnings, type Environment, lateWarnings } from '../../config/
 import { isBasicPair, lintCredential } from '../../config/secrets.ts';
 import { MINUTE_MS } from '../../lib/duration.ts';
 import { paceLimits, rateFloor, sendsPerWindow } from '../../pace/policy.ts';
-import { whyNothing } from '../../status/scope.ts';
+import { whyNothing } from '../../status/catalog.ts';
 import type { Scope } from '../../store/sellers/scope.ts';
 import { addressOf, compareAccount, type KnownAccount } from '../../store/setup/account.ts';
 import { type CheckResult, fail, ok, warn } from './check.ts';

@@ -10,8 +10,13 @@ import { createRawClient, type RawClient, type RawAnswer } from '../../partner/r
 import { VERSION } from '../../version.ts';
 import { fail, type CheckResult, judgeSkew, ok, warn } from './check.ts';
 import { discovered } from './discovery/checks.ts';
-import type { KnownNames } from './discovery/names.ts';
-import { type Evidence, nextQuestion, type Question, type SkuSample } from './discovery/plan.ts';
+import {
+  type KnownNames,
+  type Evidence,
+  nextQuestion,
+  type Question,
+  type SkuSample,
+} from './discovery/plan.ts';
 import type { Refused, PermitSource } from './permits.ts';
 
 export interface SentRequest {

@@ -12,8 +12,8 @@ import { countDaemons } from '../../store/setup/instance.ts';
 import { migrationState, readOccupied, readRights } from '../../store/setup/migrations.ts';
 import { OUR_SCHEMAS, readRoles } from '../../store/setup/occupied.ts';
 import { readLacking } from '../../store/setup/privileges.ts';
-import { readSnapshotHolder } from '../../store/status/snapshot-holder.ts';
-import { NOTHING_KNOWN } from './discovery/names.ts';
+import { readSnapshotHolder } from '../../store/status/holders.ts';
+import { NOTHING_KNOWN } from './discovery/plan.ts';
 import type { OwnMirror } from './partner.ts';
 import type { PostgresFacts } from './postgres.ts';
 

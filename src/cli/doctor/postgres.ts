@@ -2,10 +2,9 @@ import { type Neighbour, neighbourText } from '../../store/connection/neighbours
 import { type Pooling, poolingProblem } from '../../store/connection/pooler.ts';
 import type { Objection, Remedy } from '../../store/connection/remedies.ts';
 import type { StoreFailure } from '../../store/connection/sql-errors.ts';
-import { encodingProblem } from '../../store/setup/encoding.ts';
-import { type FoundRole, judgeRoles, type Occupied } from '../../store/setup/occupied.ts';
+import { encodingProblem, type FoundRole, judgeRoles, type Occupied } from '../../store/setup/occupied.ts';
 import { grantOf, type Lacking, lackingText } from '../../store/setup/privileges.ts';
-import { type SnapshotHolder, snapshotHolderText } from '../../store/status/snapshot-holder.ts';
+import { type SnapshotHolder, snapshotHolderText } from '../../store/status/holders.ts';
 import { fail, type CheckResult, judgeSkew, ok, skipped, warn } from './check.ts';
 import { judgeEncryption } from './connection.ts';
 

@@ -9,11 +9,11 @@ import {
   listDeadLetters,
   noteAttempt,
   readLetter,
-} from '../../store/history/dead-letters.ts';
-import { forgetFollower, readFollowers } from '../../store/history/follower-list.ts';
+  forgetFollower,
+  readFollowers,
+} from '../../store/history/follower-list.ts';
 import { EXIT } from '../command.ts';
-import { tableOf } from '../table.ts';
-import { terminalOf } from '../terminal.ts';
+import { tableOf, terminalOf } from '../terminal.ts';
 
 type Print = (line: string) => void;
 

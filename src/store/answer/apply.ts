@@ -18,7 +18,6 @@ import { type Moved, type MutedChange, readMuted, storeMuted } from './members.t
 import type { MassMoved } from './move-counts.ts';
 import { type AnswerObservers, NO_OBSERVERS } from './observers.ts';
 import { writeOddMoves } from './odd-moves.ts';
-import { postpone, returnOvertaken, settleAnswered, type Settling, writeStates } from './settle.ts';
 import {
   type AnswerLearning,
   type DoubtedSku,
@@ -27,7 +26,17 @@ import {
   type SkuResult,
   type WeighedLine,
 } from './types.ts';
-import { newlyDoubted, writeDoubts, writePrices, writeProducts } from './writes.ts';
+import {
+  postpone,
+  returnOvertaken,
+  settleAnswered,
+  type Settling,
+  writeStates,
+  newlyDoubted,
+  writeDoubts,
+  writePrices,
+  writeProducts,
+} from './writes.ts';
 
 /** What became of an answer: what it was applied to, what it has changed, and what that shows. */
 export interface Applied {

@@ -1,4 +1,4 @@
-import { LONGEST_CACHED_SECONDS } from '../catalog/cached-prices.ts';
+import { LONGEST_CACHED_SECONDS } from '../catalog/audit.ts';
 import type { PriceDifference } from './differences.ts';
 import {
   factorOf,

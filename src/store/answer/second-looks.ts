@@ -1,5 +1,4 @@
-import { type AuditFinding, findingOf, type Standing } from '../catalog/audit.ts';
-import { LONGEST_CACHED_SECONDS } from '../catalog/cached-prices.ts';
+import { type AuditFinding, findingOf, type Standing, LONGEST_CACHED_SECONDS } from '../catalog/audit.ts';
 import type { SkuResult } from './types.ts';
 
 /*

@@ -1,7 +1,6 @@
 import type { SyncState } from '../catalog/sync-state.ts';
 import type { Sql } from '../connection/db.ts';
-import type { DueFloors, LedgerFloors, LedgerReading } from '../ledger/due-floors.ts';
-import { NO_FLOORS } from '../ledger/due-floors.ts';
+import { type DueFloors, type LedgerFloors, type LedgerReading, NO_FLOORS } from '../ledger/due-floors.ts';
 import {
   claimable,
   type ClaimedLane,
@@ -22,7 +21,7 @@ import { HINTS_CAME } from '../sellers/hints.ts';
 import { REFRESHES_CAME } from '../sellers/refresh.ts';
 import { SCOPE_MOVED } from '../sellers/scope.ts';
 import { WATCHLIST_MOVED } from '../sellers/watchlist.ts';
-import type { CallSize } from './call-size.ts';
+import type { CallSize } from './call-lesson.ts';
 import { type CandidateOptions, liveCandidates, untriedSku } from './candidates.ts';
 
 /*

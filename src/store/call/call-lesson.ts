@@ -1,11 +1,9 @@
 import { notingLateClock } from '../clock.ts';
 import type { Sql } from '../connection/db.ts';
 import { type Claim, lockingClaim, returningClaimed } from '../ledger/due.ts';
-import { type LiveCeiling, storingCeiling } from '../live/ceiling.ts';
-import type { IncidentCause } from '../live/incident.ts';
+import { type LiveCeiling, storingCeiling, type IncidentCause } from '../live/limits.ts';
 import { type LineChange, storedLines, storingLines } from '../live/lines.ts';
 import type { LiveCall } from '../live/live.ts';
-import { type CallSize, storingCallSize } from './call-size.ts';
 
 /*
  * What a bulk call writes after it, beside its answer: one statement, as every statement is a round trip, and
@@ -185,4 +183,32 @@ export async function listedAsSnapshot(sql: Sql, skus: readonly string[]): Promi
   const rows = await sql<{ sku: string }[]>`
     select sku from catalog.skus where sku = any(${skus as string[]}) and in_manifest and price_source = 'snapshot'`;
   return new Set(rows.map(({ sku }) => sku));
+}
+
+/** What calls have taught about their size (sync/reprice/call-size.ts). */
+export interface CallSize {
+  /** Counts the changes: of calls side by side one makes the next. */
+  readonly step: number;
+  /** Most SKUs of a call; null: as many as are configured. */
+  readonly size: number | null;
+  /** The least size that is known to fail; null while none is. */
+  readonly failing: number | null;
+  /**
+   * Size of a call that failed, while none of as many SKUs has worked since: it may have failed for one of its SKUs.
+   */
+  readonly suspected: number | null;
+  /** The most SKUs with which a call has worked since a size failed. */
+  readonly proven: number;
+  /** Calls filled to `size` that worked since it was last changed, and how many of them a larger size waits for. */
+  readonly worked: number;
+  readonly patience: number;
+}
+
+/** SQL: an UPDATE that stores the size of calls, unless another call has changed it meanwhile. */
+export function storingCallSize(sql: Sql, size: CallSize | null) {
+  return sql`
+    update catalog_internal.call_size set step = ${size?.step ?? 0}::int, size = ${size?.size ?? null}::int,
+      failing = ${size?.failing ?? null}::int, suspected = ${size?.suspected ?? null}::int, proven = ${size?.proven ?? 0}::int,
+      worked = ${size?.worked ?? 0}::int, patience = ${size?.patience ?? 0}::int
+    where step = ${size?.step ?? 0}::int - 1 and ${size !== null}`;
 }

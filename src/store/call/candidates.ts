@@ -35,7 +35,7 @@ function candidatesAtOnce(sql: Sql, { perBudget, configuredBudget, least, most }
     ${perBudget}::int * floor(coalesce(live_budget, ${configuredBudget}::real))::int)) from facts)`;
 }
 
-/** SQL: the next ones of the list that store/live/backlog.ts makes; none where there is no backlog. */
+/** SQL: the next ones of the list that store/live/order.ts makes; none where there is no backlog. */
 function listedCandidates(sql: Sql, options: CandidateOptions) {
   return sql`
     (select due.sku, due.due_at, s.asked_at, false as random, listed.place

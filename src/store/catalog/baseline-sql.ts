@@ -1,6 +1,6 @@
 import { SNAPSHOT_REASON } from '../ledger/due.ts';
-import { LONGEST_CACHED_SECONDS } from './cached-prices.ts';
-import { tellsOf } from './left-tokens.ts';
+import { LONGEST_CACHED_SECONDS } from './audit.ts';
+import { tellsOf } from './tokens.ts';
 
 /*
  * The statements that merge a baseline, in the order they run. `diff` is made of `differing` (compare-sql.ts) once
@@ -36,7 +36,7 @@ const LONGEST_CACHED = `interval '${LONGEST_CACHED_SECONDS} seconds'`;
 const REPORTED_AS_LIVE = `(m.price_source = 'live' and m.reported_at >= $1::timestamptz)`;
 
 /**
- * $1 when the manifest was asked for, or when deltas left its snapshot (left-tokens.ts), $2 the newest claim when its
+ * $1 when the manifest was asked for, or when deltas left its snapshot (tokens.ts), $2 the newest claim when its
  * snapshot was first seen, $3 the token at $1, $4 when the snapshot was built, $5 when it was first seen. Locks the
  * SKUs that differ, in order of sku.
  *

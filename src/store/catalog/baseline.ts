@@ -19,11 +19,11 @@ import { PRESENT_SERVER } from '../ledger/due.ts';
 import { REBASE_AUDIT } from './audit.ts';
 import * as statements from './baseline-sql.ts';
 import * as compare from './compare-sql.ts';
+import { copyText, type StagedLine } from './compare-sql.ts';
 import { type LearnedNames, REMEMBER_FIELDS } from './learned-names.ts';
-import { REPORTED_SINCE, type ReportedSince } from './left-tokens.ts';
 import { hintByManifest, type ManifestHinting } from './manifest-hints.ts';
-import { copyText, type StagedLine } from './staged-lines.ts';
 import type { SnapshotSeen } from './sync-state.ts';
+import { REPORTED_SINCE, type ReportedSince } from './tokens.ts';
 import * as unread from './unread-lines.ts';
 import { SET_APART_UNREPORTED } from './unreported.ts';
 

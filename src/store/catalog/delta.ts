@@ -3,11 +3,16 @@ import { failpoint } from '../../lib/failpoint.ts';
 import { allSent, scanning, type Sql, transaction, type Tx } from '../connection/db.ts';
 import { lockNewSkus } from '../connection/locks.ts';
 import { isOwnMirror, refuseMirror } from '../connection/own-mirror.ts';
-import { type SkuBefore, absentSku, writeSkuChanges } from '../history/changes.ts';
-import { deletePricesAround, isObjected } from '../history/removed-prices.ts';
+import {
+  type SkuBefore,
+  absentSku,
+  writeSkuChanges,
+  deletePricesAround,
+  isObjected,
+} from '../history/changes.ts';
 import { presentServer } from '../ledger/due.ts';
 import { auditReports, countSeenFirst, markUnreported, unreported } from './audit.ts';
-import { noteLeft } from './left-tokens.ts';
+import { noteLeft } from './tokens.ts';
 import { setApartUnreported } from './unreported.ts';
 
 export interface DeltaChange {
@@ -177,7 +182,7 @@ async function atToken(tx: Tx, pool: Sql, token: string): Promise<AtToken | null
 
 interface Applying {
   readonly nowLive: ReadonlySet<string>;
-  /** Prices of removed SKUs are deleted around what somebody objects to (removed-prices.ts). */
+  /** Prices of removed SKUs are deleted around what somebody objects to (store/history/changes.ts). */
   readonly around: boolean;
   /** It moves the token. */
   readonly moves: boolean;

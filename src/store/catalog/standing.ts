@@ -1,7 +1,6 @@
-import type { Sql } from '../connection/db.ts';
-import { scanning } from '../connection/db.ts';
-import { isLeft } from './left-tokens.ts';
+import { type Sql, scanning } from '../connection/db.ts';
 import type { CatalogDifference, NamedSnapshot } from './sync-state.ts';
+import { isLeft } from './tokens.ts';
 
 /** What is thought of where the delta leads to: the manifest route names a newer snapshot, or has done so lately. */
 export type DeltaDoubt = 'suspected' | 'behind' | 'distrusted';

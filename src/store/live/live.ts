@@ -1,9 +1,8 @@
 import { scanning, type Sql } from '../connection/db.ts';
-import { ceilingColumns, type LiveCeiling } from './ceiling.ts';
-import type { Incident } from './incident.ts';
+import { ceilingColumns, type LiveCeiling, type Incident, isOutage } from './limits.ts';
 import type { Releases } from './line-state.ts';
 import { releasesRow } from './lines.ts';
-import { isOutage } from './outage.ts';
+import { RATES_START_AS } from './rate-prior.ts';
 
 /** The plan of live refreshes as it is stored. Ceiling times are epoch milliseconds, waits minutes. */
 export interface LivePlan {
@@ -17,7 +16,7 @@ export interface LivePlan {
   readonly unsolved: boolean;
   /** Set while every SKU is treated as live-priced. */
   readonly incident: Incident | null;
-  /** Since when the partner's live source fails (store/live/outage.ts), in epoch milliseconds; null: it does not. */
+  /** Since when the partner's live source fails (store/live/limits.ts), in epoch milliseconds; null: it does not. */
   readonly outageSince?: number | null;
   readonly ceiling: LiveCeiling;
   /** What may be asked for under the ceiling has grown since. Epoch milliseconds. */
@@ -91,7 +90,7 @@ export async function readLivePlan(sql: Sql): Promise<LivePlan> {
 /** A solution: the refresh threshold and the longest allowed wait; null where refreshes suffice for every SKU. */
 export type RefreshThreshold = Pick<LivePlan, 'refreshThreshold' | 'maxIntervalMinutes' | 'earlyMinutes'>;
 
-/** For how long nothing was refreshed (sync/live/backlog.ts), and what follows. */
+/** For how long nothing was refreshed (sync/live/choose.ts), and what follows. */
 export interface RefreshGap {
   readonly minutes: number;
   readonly overdueMinutes: number | null;
@@ -177,4 +176,44 @@ export function nothingComputedSince(
   if (!isDeferred || outageSince !== null) return null;
   const known = [computedAt, ceiling.blockedAt].filter((at) => at !== null);
   return known.length === 0 ? null : Math.max(...known);
+}
+
+/**
+ * Live SKUs alike in rate and weight, and the part of them whose own refreshes say more of their rate than those of
+ * all others.
+ */
+export interface LearnedRates {
+  readonly groups: readonly {
+    readonly count: number;
+    readonly lambda: number;
+    readonly weight: number;
+    readonly promised: number | null;
+  }[];
+  readonly knownPart: number;
+}
+
+const { alpha: ALPHA, beta: BETA } = RATES_START_AS;
+
+/** The same groups by what is believed of rates (catalog_internal.p_right), for estimates. */
+export async function readLearnedRates(sql: Sql): Promise<LearnedRates> {
+  const [row] = await scanning(sql<[LearnedRates]>`
+    with skus as (
+      select coalesce(r.alpha, ${ALPHA}) / (coalesce(r.beta, ${BETA})
+          + coalesce(r.prior_part, least(1, r.beta / ${BETA})) * (b.live_prior_minutes - ${BETA})) as lambda,
+        coalesce(w.weight, 1)::float8 as weight,
+        coalesce(r.long_beta, r.beta, 0) > 2 * ${BETA}::float8 or coalesce(r.long_alpha, r.alpha, 0) > 2 as known,
+        ${promisedMinutes(sql)} as promised
+      from catalog_internal.due d join catalog.skus s using (sku) cross join catalog_internal.beliefs b
+      left join catalog_internal.live_rates r using (sku) left join catalog_internal.watched w using (sku)
+      where d.live and d.outside_due_at is null and s.state = 'priced'
+    ),
+    alike as (
+      select count(*)::int as count, avg(lambda) as lambda, avg(weight) as weight, count(*) filter (where known) as known,
+        count(promised) / sum(1 / promised) as promised
+      from skus group by round(log(2, lambda::numeric) * 2), round(log(2, weight::numeric) * 2), round(log(2, promised::numeric) * 2)
+    )
+    select coalesce(json_agg(json_build_object('count', count, 'lambda', lambda, 'weight', weight, 'promised', promised)), '[]') as groups,
+      coalesce(sum(known) / sum(count), 0)::float8 as "knownPart"
+    from alike`);
+  return row;
 }

@@ -1,3 +1,5 @@
+import type { Tx } from '../connection/db.ts';
+
 /*
  * How often a SKU moves of which nothing is known yet. Rates of single SKUs are learned from `RATES_START_AS` on, and
  * keep a part of that in their belief until it is forgotten, so in a market that is much faster or slower their
@@ -117,3 +119,18 @@ export function learnPrior(
     variance: Math.min(MAX_VARIANCE, (1 - gain * leverage) * variance + DRIFT),
   };
 }
+
+/*
+ * What is learned fades: each refresh leaves a little less of what those before it have found. In Postgres a number
+ * that fades on until it is too small for its type, or a product of it, is an error, and not nothing. So it is
+ * forgotten long before; else a mirror would fail after months, on SKUs at which nothing happens.
+ */
+
+const LEAST = 1e-6;
+
+/** A number that fades, or 0 once next to nothing is left. */
+export const faded = (number: number): number => (Math.abs(number) < LEAST ? 0 : number);
+
+/** SQL: the same of an expression. */
+export const fadedSql = (tx: Tx, expression: string) =>
+  tx`case when abs(${tx.unsafe(expression)}) < ${LEAST} then 0 else ${tx.unsafe(expression)} end`;

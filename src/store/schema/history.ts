@@ -1,5 +1,6 @@
 import { sql } from 'drizzle-orm';
-import { bigint, boolean, check } from 'drizzle-orm/pg-core';
+import { bigint, boolean, check, index, integer, text } from 'drizzle-orm/pg-core';
+import { instant, key } from './catalog.ts';
 import { internal } from './internal.ts';
 
 /** One row: changes up to this position are in daily_prices. */
@@ -12,4 +13,60 @@ export const daily = internal.table(
       .default(sql`0`),
   },
   (t) => [check('daily_one_row', sql`${t.id}`)],
+);
+
+const position = (name: string) => bigint(name, { mode: 'bigint' });
+
+/** Positions of `catalog-mirror follow`, by name; who holds the name, and what became of the last delivery. */
+export const followers = internal.table(
+  'followers',
+  {
+    name: key().primaryKey(),
+    /** All changes up to this one are delivered, or are dead letters. */
+    position: position('position').notNull(),
+    /**
+     * While the first copy is being sent: the SKU up to which it is delivered. Null: it is over, or was not asked for.
+     */
+    afterSku: key('after_sku'),
+    /** The end of the batch that is being delivered: after a restart it is cut there again, and so has the same id. */
+    sendingTo: position('sending_to'),
+    delivery: text().notNull(),
+    /** The process that holds the name, and its session, as long as that is alive. */
+    holder: position('holder'),
+    pid: integer(),
+    backendStart: instant('backend_start'),
+    heldBy: text('held_by'),
+    /** Deliveries in a row that have failed, and those among them that were refused for good. */
+    failures: integer().notNull().default(0),
+    refusals: integer().notNull().default(0),
+    failingSince: instant('failing_since'),
+    /** HTTP status of the last delivery, null without an answer, and what it said or why there was none. */
+    lastStatus: integer('last_status'),
+    lastSaid: text('last_said'),
+    lastAt: instant('last_at'),
+    updatedAt: instant('updated_at').notNull().defaultNow(),
+  },
+  (t) => [check('followers_delivery', sql`${t.delivery} in ('stdout', 'webhook')`)],
+);
+
+/** Batches that a receiver has refused for good, as they were sent: what they hold may no longer be in the history. */
+export const deadLetters = internal.table(
+  'dead_letters',
+  {
+    id: bigint({ mode: 'bigint' }).primaryKey().generatedAlwaysAsIdentity(),
+    follower: key()
+      .notNull()
+      .references(() => followers.name, { onDelete: 'cascade' }),
+    messageId: text('message_id').notNull(),
+    positionFrom: position('position_from').notNull(),
+    positionTo: position('position_to').notNull(),
+    changes: integer().notNull(),
+    attempts: integer().notNull(),
+    lastStatus: integer('last_status'),
+    lastSaid: text('last_said'),
+    failingSince: instant('failing_since').notNull(),
+    buriedAt: instant('buried_at').notNull().defaultNow(),
+    body: text().notNull(),
+  },
+  (t) => [index('dead_letters_follower').on(t.follower, t.id)],
 );

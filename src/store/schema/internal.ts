@@ -130,7 +130,7 @@ export const sync = internal.table(
   ],
 );
 
-/** Tokens that deltas have left since a manifest last set the token (store/catalog/left-tokens.ts). */
+/** Tokens that deltas have left since a manifest last set the token (store/catalog/tokens.ts). */
 export const leftTokens = internal.table('left_tokens', {
   token: key().primaryKey(),
   /** When the first report came of what has changed since its snapshot. */

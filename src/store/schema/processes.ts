@@ -114,3 +114,88 @@ export const paceSends = internal.table(
   },
   (t) => [index('pace_sends_sent_at').on(t.sentAt)],
 );
+
+/**
+ * What the status showed, one row a minute of Postgres's clock, kept for a day: the charts of the status page. A
+ * minute without a row is one in which no daemon could read the mirror (store/status/samples.ts).
+ */
+export const samples = internal.table('samples', {
+  minute: instant('minute').primaryKey(),
+  state: text().notNull(),
+  backingOff: boolean('backing_off').notNull(),
+  incident: boolean().notNull(),
+  /**
+   * Requests of the window before: the mirror's, and those of the account's other users; and what was allowed in it.
+   */
+  requests: integer().notNull(),
+  otherRequests: integer('other_requests').notNull(),
+  ceiling: doublePrecision().notNull(),
+  requestLimit: integer('request_limit').notNull(),
+  /** From here on: null where the catalog was not counted at about that time. */
+  skus: integer(),
+  pending: integer(),
+  due: integer(),
+  snapshotPriced: integer('snapshot_priced'),
+  snapshotFresh: integer('snapshot_fresh'),
+  snapshotP50: doublePrecision('snapshot_p50'),
+  snapshotP95: doublePrecision('snapshot_p95'),
+  livePriced: integer('live_priced'),
+  liveFresh: integer('live_fresh'),
+  liveP50: doublePrecision('live_p50'),
+  liveP95: doublePrecision('live_p95'),
+  /** A minute, since the row before; null where that is too far away to tell. */
+  priceChanges: doublePrecision('price_changes'),
+  /** The newest row of catalog.price_history then. */
+  pricePosition: bigint('price_position', { mode: 'bigint' }).notNull(),
+});
+
+/* What tells this database, and what is mirrored in it, from others. */
+
+/**
+ * One row: the database that this one was when history was last written, as far as it can be told (present_lineage).
+ */
+export const lineage = internal.table(
+  'lineage',
+  {
+    id: boolean().primaryKey().default(true),
+    /** What initdb drew for the cluster. */
+    system: text(),
+    /** The database's number within it. */
+    database: text(),
+    /** Counts the promotions of standbys and the recoveries to a point in time. */
+    timeline: text(),
+    /** When its server was started, in seconds. */
+    started: text(),
+  },
+  (t) => [check('lineage_one_row', sql`${t.id}`)],
+);
+
+/** Positions that only another database has given out: after `forked_at`, up to `resumed_at`. */
+export const positionGaps = internal.table('position_gaps', {
+  forkedAt: bigint('forked_at', { mode: 'bigint' }).primaryKey(),
+  resumedAt: bigint('resumed_at', { mode: 'bigint' }).notNull(),
+  at: instant('at').notNull().defaultNow(),
+});
+
+/** From which id on positions are further than ids, and by how much: past all gaps. None: they are the same. */
+export const positionShifts = internal.table('position_shifts', {
+  firstId: bigint('first_id', { mode: 'bigint' }).primaryKey(),
+  shift: bigint({ mode: 'bigint' }).notNull(),
+});
+
+/** One row: whose catalog is mirrored here. All null before the first start. */
+export const account = internal.table(
+  'account',
+  {
+    id: boolean().primaryKey().default(true),
+    /** Origin and path of PARTNER_BASE_URL. */
+    baseUrl: text('base_url'),
+    /** The api_key, of which only a salted hash is kept; and since when it has been this one. */
+    salt: text(),
+    keyHash: text('key_hash'),
+    keySince: instant('key_since'),
+    /** When a first api_key was replaced by another one. */
+    keyReplaced: boolean('key_replaced').notNull().default(false),
+  },
+  (t) => [check('account_one_row', sql`${t.id}`)],
+);

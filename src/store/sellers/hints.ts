@@ -2,7 +2,6 @@ import type { Clock } from '../../lib/clock.ts';
 import { type Sql, transaction, type Tx } from '../connection/db.ts';
 import { isLockNotAvailable } from '../connection/locks.ts';
 import { movable } from '../ledger/due.ts';
-import { fadedSql } from '../live/faded.ts';
 import {
   HintBase,
   type HintRecord,
@@ -15,6 +14,7 @@ import {
   type PredictionTest,
   type WaitingHint,
 } from '../live/hint-state.ts';
+import { fadedSql } from '../live/rate-prior.ts';
 import type { LiveCandidate } from '../live/refresh.ts';
 
 /*

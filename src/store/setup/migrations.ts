@@ -19,8 +19,8 @@ import {
   sqlState,
   storeFailure,
 } from '../connection/sql-errors.ts';
-import { refuseEncoding } from './encoding.ts';
 import {
+  refuseEncoding,
   type Found,
   judgeRoles,
   judgeSchemas,

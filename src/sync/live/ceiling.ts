@@ -1,5 +1,5 @@
 import type { LiveSpend } from '../../store/ledger/claim.ts';
-import { type LiveCeiling, NO_CEILING } from '../../store/live/ceiling.ts';
+import { type LiveCeiling, NO_CEILING } from '../../store/live/limits.ts';
 import type { LivePlan } from '../../store/live/live.ts';
 
 /*

@@ -1,4 +1,4 @@
-import { faded } from '../../store/live/faded.ts';
+import type { ManifestRecords, HintableLines } from '../../store/catalog/manifest-hints.ts';
 import {
   type HintRecord,
   type HintTest,
@@ -6,8 +6,11 @@ import {
   type PredictedMove,
   type PredictionTest,
   type WaitingHint,
+  type ManifestSource,
+  UNTESTED,
 } from '../../store/live/hint-state.ts';
-import type { BoostPlan } from './boost.ts';
+import { faded } from '../../store/live/rate-prior.ts';
+import type { BoostPlan } from './lines.ts';
 import { boostedMinutes, type Rate } from './policy.ts';
 
 /*
@@ -222,4 +225,24 @@ export function learnHints(before: HintRecord, shown: HintRecord): HintRecord {
     stayed: faded((before.stayed + shown.stayed) * scale),
     undone: faded((before.undone + shown.undone) * scale),
   };
+}
+
+/* What lines of manifests tell of live SKUs is a hint like any other (hints.ts), with bounds of its own. Pure. */
+
+/**
+ * A source that hints at a greater part of the live lines says nothing: every line has the time of the build, say.
+ */
+const TELLING_PART = 0.5;
+
+/** How many of the SKUs that lines tell of are hinted at, at most, by source. */
+export function mostByManifest(
+  records: ManifestRecords,
+  { hintable, live }: HintableLines,
+): Record<ManifestSource, number> {
+  const most = (source: ManifestSource) => {
+    const { waiting, ...record } = records.get(source) ?? { ...UNTESTED, waiting: 0 };
+    if (hintable[source] > TELLING_PART * live) return 0;
+    return Math.max(0, mostWaiting(record) - waiting);
+  };
+  return { 'manifest.updated_at': most('manifest.updated_at'), 'manifest.sizes': most('manifest.sizes') };
 }

@@ -1,4 +1,4 @@
-import type { Incident, IncidentCause } from '../../store/live/incident.ts';
+import type { Incident, IncidentCause } from '../../store/live/limits.ts';
 import type { SyncEvent } from '../events.ts';
 
 /*

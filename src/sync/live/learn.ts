@@ -1,5 +1,5 @@
 import type { Lesson } from '../../store/call/call-lesson.ts';
-import type { LiveCeiling } from '../../store/live/ceiling.ts';
+import type { LiveCeiling } from '../../store/live/limits.ts';
 import type { LivePlan } from '../../store/live/live.ts';
 import type { SyncEvent } from '../events.ts';
 import type { SyncSettings } from '../settings.ts';

@@ -2,9 +2,17 @@ import type { LineRefresh, LineEvidence, WeighedLine, WeighedLines } from '../..
 import { type Line, QUIET_LINE, type Releases, type Wholesale } from '../../store/live/line-state.ts';
 import type { LivePlan } from '../../store/live/live.ts';
 import type { LiveRefresh } from '../../store/live/refresh.ts';
-import { releaseRecheckMinutes, type BoostPlan } from './boost.ts';
+import { boostedMinutes, boostedValue, type Rate } from './policy.ts';
 import { rateOf } from './rate.ts';
-import { isWholesale, learnWholesale, type LineTransition, weighRefresh } from './releases.ts';
+import {
+  isWholesale,
+  learnWholesale,
+  type LineTransition,
+  weighRefresh,
+  RELEASE_MINUTES,
+  releasedPart,
+  SAME_MINUTES,
+} from './releases.ts';
 
 /* The refreshes of one answer, weighed by their lines (releases.ts). Pure; times in minutes. */
 
@@ -79,4 +87,134 @@ export function afterRefreshes(
     if (weighed.turn !== null) turns.push(weighed.turn);
   }
   return { line, turns };
+}
+
+/*
+ * Who of a line that moves together is refreshed sooner for it (releases.ts), and what that takes. Pure; all times in
+ * minutes.
+ */
+
+/** SKUs of a panel: more than decide, as one or the other may be deferred. */
+const PANEL = 8;
+/** Where there are fewer others in the line, there is nothing to gain. */
+const MIN_OTHERS = 12;
+
+/** From the beginning of a release to the move of one of its SKUs, on average. */
+const DELAY_MINUTES = 3;
+/** From the beginning of a release to the second refresh of a SKU that had not moved, at least. */
+const AGAIN_MINUTES = 6;
+
+/** Early refreshes fade with this time constant; this part of them is left out of the next plan. */
+const EARLY_MEMORY_MINUTES = 120;
+const SET_ASIDE_PART = 0.5;
+
+/** What live refreshes are planned by: the threshold of live refreshes, and the longest wait. */
+export interface BoostPlan {
+  readonly refreshThreshold: number;
+  readonly maxIntervalMinutes: number;
+}
+
+/** Another SKU of a line, with the minutes since its last refresh and until the next one. */
+export interface LineMember {
+  readonly sku: string;
+  readonly weight: number;
+  readonly rate: Rate;
+  readonly minutes: number;
+  readonly dueIn: number;
+}
+
+/**
+ * A SKU that has moved with its line with a probability of 1 − e^−hazard, and is refreshed in so many minutes for it;
+ * null: no sooner than it is due.
+ */
+export interface Pulled {
+  readonly sku: string;
+  readonly inMinutes: number | null;
+  readonly hazard: number;
+}
+
+interface Boosted {
+  readonly sku: string;
+  readonly inMinutes: number;
+  readonly hazard: number;
+  readonly isSooner: boolean;
+  readonly value: number;
+}
+
+/**
+ * The others of a line that were refreshed last before `since`, soonest due first once the release is reckoned with.
+ */
+function boosted(line: Line, members: readonly LineMember[], plan: BoostPlan, now: number): Boosted[] {
+  const hazard = -Math.log1p(-releasedPart(line));
+  return members
+    .filter(({ minutes }) => now - minutes < (line.since ?? now) - SAME_MINUTES)
+    .map(({ sku, weight, rate, minutes, dueIn }) => {
+      const inMinutes = Math.max(0, boostedMinutes({ weight, rate, hazard }, plan) - minutes);
+      const value = boostedValue({ weight, rate, minutes, hazard }, plan);
+      return { sku, inMinutes, hazard, isSooner: inMinutes < dueIn, value };
+    })
+    .toSorted((a, b) => a.inMinutes - b.inMinutes || b.value - a.value);
+}
+
+/** The panel of a line that is suspected; nobody, where there are too few others to judge it by. */
+export function panelOf(
+  line: Line,
+  members: readonly LineMember[],
+  plan: BoostPlan,
+  now: number,
+): readonly Pulled[] {
+  const others = boosted(line, members, plan, now);
+  if (others.length < MIN_OTHERS) return [];
+  return others.slice(0, PANEL).map(({ sku, hazard }) => ({ sku, inMinutes: 0, hazard }));
+}
+
+/**
+ * The others of a line whose release is confirmed, those with the greatest gain first. All of them have probably
+ * moved, those too that are due before that could bring them forward, or have long been due: the hazard is what puts
+ * these in their place of a backlog.
+ */
+export function releasedMembers(
+  line: Line,
+  members: readonly LineMember[],
+  plan: BoostPlan,
+  now: number,
+): readonly Pulled[] {
+  return boosted(line, members, plan, now).map(({ sku, inMinutes, isSooner, hazard }) => ({
+    sku,
+    inMinutes: isSooner ? inMinutes : null,
+    hazard,
+  }));
+}
+
+/**
+ * In how many minutes a SKU is refreshed again that has not moved although its line does: it may move yet. Null: no
+ * sooner than else, because the line does not move, or no longer.
+ */
+export function releaseRecheckMinutes(
+  line: Line,
+  { at, sizes }: Pick<LineRefresh, 'at' | 'sizes'>,
+  { weight, rate }: { readonly weight: number; readonly rate: Rate },
+  plan: BoostPlan,
+): number | null {
+  if (line.phase !== 'released' || line.since === null || isWholesale(sizes)) return null;
+  const age = at - line.since;
+  if (age < 0 || age > RELEASE_MINUTES) return null;
+  const part = releasedPart(line);
+  const left = part * Math.exp(-age / DELAY_MINUTES);
+  const hazard = -Math.log1p(-left / (1 - part + left));
+  return Math.max(boostedMinutes({ weight, rate, hazard }, plan), AGAIN_MINUTES - age);
+}
+
+/** Refreshes a minute that came early, as of a minute. */
+export type EarlyRefreshes = Pick<Releases, 'early' | 'earlyAt'>;
+
+/** Early refreshes a minute, once `pulled` more have come at `now`. */
+export function earlyAfter({ early, earlyAt }: EarlyRefreshes, pulled: number, now: number): number {
+  const faded = early * Math.exp(-Math.max(0, now - earlyAt) / EARLY_MEMORY_MINUTES);
+  return faded + pulled / EARLY_MEMORY_MINUTES;
+}
+
+/** Refreshes a minute that the schedule of live refreshes leaves to releases and hints. */
+export function setAside(refreshes: EarlyRefreshes, now: number): number {
+  return SET_ASIDE_PART * earlyAfter(refreshes, 0, now);
 }

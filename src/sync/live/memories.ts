@@ -1,5 +1,5 @@
-import { faded } from '../../store/live/faded.ts';
 import {
+  faded,
   type Memories,
   priorPart,
   type Rate,

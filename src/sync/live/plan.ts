@@ -1,6 +1,5 @@
 import { readSyncState } from '../../store/catalog/sync-state.ts';
 import type { Sql } from '../../store/connection/db.ts';
-import { clearBacklog, listBacklog, readBacklog } from '../../store/live/backlog.ts';
 import { readWholesale, storeWholesaleRate } from '../../store/live/lines.ts';
 import {
   rateGroups,
@@ -9,15 +8,22 @@ import {
   type RefreshThreshold,
   storeRefreshThreshold,
 } from '../../store/live/live.ts';
-import { scheduleLive, unscheduleSnapshot, unscheduledLive } from '../../store/live/order.ts';
+import {
+  clearBacklog,
+  listBacklog,
+  readBacklog,
+  scheduleLive,
+  unscheduleSnapshot,
+  unscheduledLive,
+} from '../../store/live/order.ts';
 import { drawRandomRefreshes, learnBeliefs } from '../../store/trust/beliefs.ts';
 import type { SyncContext } from '../context.ts';
 import type { TaskOutcome } from '../outcome.ts';
 import { nextRefresh, type SyncSettings } from '../settings.ts';
-import { idleAfter, isBacklog, isBacklogNear, listedSkus, overdueMinutes } from './backlog.ts';
-import { setAside } from './boost.ts';
 import { liveCeilingAt, withoutIdleTime } from './ceiling.ts';
+import { idleAfter, isBacklog, isBacklogNear, listedSkus, overdueMinutes } from './choose.ts';
 import { waitMinutes } from './learn-refresh.ts';
+import { setAside } from './lines.ts';
 import {
   drawnPart,
   earlyMinutes,
@@ -86,7 +92,7 @@ export async function planLive(ctx: SyncContext): Promise<TaskOutcome> {
 }
 
 /**
- * Lists the most valuable of what is due, where that is a backlog (backlog.ts). `due`: how many SKUs there are in it,
+ * Lists the most valuable of what is due, where that is a backlog (choose.ts). `due`: how many SKUs there are in it,
  * 0: there is none.
  */
 async function catchUp(

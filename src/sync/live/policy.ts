@@ -1,5 +1,4 @@
-import { faded } from '../../store/live/faded.ts';
-import { priorPart, type Rate, RATES_START_AS } from '../../store/live/rate-prior.ts';
+import { faded, priorPart, type Rate, RATES_START_AS } from '../../store/live/rate-prior.ts';
 
 /*
  * Which live SKU to look at next. The delta never reports their price moves (partner rule 4.2.6), a call computes
@@ -22,7 +21,7 @@ const MAX_SHAPE = 20;
 const MAX_MEMORY_MINUTES = 3 * 24 * 60;
 /**
  * Nobody is believed to move less often than this says: once in 300 days. Whoever remembers three days cannot know,
- * and it would fade on and on (store/live/faded.ts).
+ * and it would fade on and on (store/live/rate-prior.ts).
  */
 const MIN_SHAPE = 0.01;
 /** Minimum interval between two refreshes of a SKU. */
@@ -114,7 +113,7 @@ export function rateFromPast(moves: number, minutes: number): Rate {
 
 /**
  * Expected gain of looking now, weighted: the index by which candidates are ranked. `tau`: minutes since the last
- * refresh. `gain` of store/live/backlog.ts is the same in SQL; test/sync/live-backlog.pg.test.ts compares them.
+ * refresh. `gain` of store/live/order.ts is the same in SQL; test/sync/live-backlog.pg.test.ts compares them.
  */
 export function refreshValue(weight: number, { alpha, beta }: Rate, tau: number): number {
   const r = Math.log1p(tau / beta);
@@ -144,7 +143,7 @@ interface Boosted extends Weighted {
 
 /**
  * The value of a SKU whose last refresh was so many `minutes` ago, with its hazard: what is gained lasts until the next
- * move, or the longest wait. Also in `gain` of store/live/backlog.ts.
+ * move, or the longest wait. Also in `gain` of store/live/order.ts.
  */
 export function boostedValue(
   { weight, rate, hazard, minutes }: Boosted & { readonly minutes: number },

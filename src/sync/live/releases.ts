@@ -1,13 +1,13 @@
 import type { LineRefresh } from '../../store/answer/types.ts';
-import { faded } from '../../store/live/faded.ts';
 import { type Line, QUIET_LINE, type Releases, type Wholesale } from '../../store/live/line-state.ts';
+import { faded } from '../../store/live/rate-prior.ts';
 
 /*
  * Releases: SKUs of one line (brand and model) whose prices move together. A refresh that finds one of them moved is
  * the only sign of moves of the others, which nobody has asked for. So each refresh is weighed by its line. Where
  * more of them have moved *wholesale* (at least half of their sizes) than chance brings about, the line is suspected,
  * and some others of it, its panel, are refreshed at once. If these have moved too, all others follow by what a
- * refresh of each gains; if not, it was chance, and the next suspicion takes more (boost.ts says who is refreshed
+ * refresh of each gains; if not, it was chance, and the next suspicion takes more (lines.ts says who is refreshed
  * when). Pure; all times in minutes.
  */
 

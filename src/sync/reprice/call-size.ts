@@ -1,7 +1,6 @@
 import { doubling } from '../../lib/duration.ts';
 import { OUTAGE_KINDS, type PartnerErrorKind } from '../../partner/errors.ts';
-import type { FailedCall } from '../../store/call/call-lesson.ts';
-import type { CallSize } from '../../store/call/call-size.ts';
+import type { FailedCall, CallSize } from '../../store/call/call-lesson.ts';
 import { FAILURES_BEFORE_PAUSE } from '../../store/ledger/tasks.ts';
 import type { SyncSettings } from '../settings.ts';
 

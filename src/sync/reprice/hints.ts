@@ -9,9 +9,8 @@ import {
   withHints,
 } from '../../store/sellers/hints.ts';
 import type { SyncContext } from '../context.ts';
-import { type BoostPlan, earlyAfter } from '../live/boost.ts';
 import { hintedMinutes, hintHazard, jointHazard, jointPull, mostWaiting, undonePart } from '../live/hints.ts';
-import { boostPlan } from '../live/lines.ts';
+import { type BoostPlan, earlyAfter, boostPlan } from '../live/lines.ts';
 import { rateOf } from '../live/rate.ts';
 
 /** Hints that are read before one call: a few milliseconds. */

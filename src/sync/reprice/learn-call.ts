@@ -1,7 +1,7 @@
 import type { Applied } from '../../store/answer/apply.ts';
 import { listedAsSnapshot, storeLesson } from '../../store/call/call-lesson.ts';
 import type { Claim, ClaimedSku } from '../../store/ledger/due.ts';
-import { storeCeiling } from '../../store/live/ceiling.ts';
+import { storeCeiling } from '../../store/live/limits.ts';
 import { readLivePlan } from '../../store/live/live.ts';
 import type { SyncContext } from '../context.ts';
 import { weighDeferrals } from '../incidents.ts';

@@ -12,9 +12,16 @@ import {
 } from '../../store/live/lines.ts';
 import type { LivePlan } from '../../store/live/live.ts';
 import type { SyncContext } from '../context.ts';
-import { type BoostPlan, earlyAfter, panelOf, type Pulled, releasedMembers } from '../live/boost.ts';
 import { hintedMinutes } from '../live/hints.ts';
-import { afterRefreshes, boostPlan } from '../live/lines.ts';
+import {
+  type BoostPlan,
+  earlyAfter,
+  panelOf,
+  type Pulled,
+  releasedMembers,
+  afterRefreshes,
+  boostPlan,
+} from '../live/lines.ts';
 import { nextRefreshMinutes, type Rate } from '../live/policy.ts';
 import { rateOf } from '../live/rate.ts';
 import { dismissed, type LineTransition, thresholdAfter } from '../live/releases.ts';

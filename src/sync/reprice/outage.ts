@@ -2,15 +2,58 @@ import type { Sql } from '../../store/connection/db.ts';
 import type { DueFloors } from '../../store/ledger/due-floors.ts';
 import type { ClaimedSku } from '../../store/ledger/due.ts';
 import { requestTask } from '../../store/ledger/tasks.ts';
-import { beginOutage, endOutage, type OutageChange } from '../../store/live/outage.ts';
+import { beginOutage, endOutage, type OutageChange } from '../../store/live/limits.ts';
 import type { SyncEvent } from '../events.ts';
-import { afterErrors, areGeneral, type ErrorRun, NO_ERRORS } from './errors.ts';
-import { answerFor, type Reconciliation, type SkuAnswer } from './reconciliation.ts';
+import { answerFor, countAnswered, type Reconciliation, type SkuAnswer } from './reconciliation.ts';
+
+/*
+ * Whether SKUs in errors are themselves the reason, or the partner.
+ */
+
+type Answers = Reconciliation['skuAnswers'];
+
+/** Calls in a row that have hardly anything but errors. */
+export interface ErrorRun {
+  readonly calls: number;
+  /** SKUs in errors that had not failed before while others were answered. */
+  readonly first: number;
+  /** SKUs in errors, and answered ones, of the last calls. */
+  readonly errors: number;
+  readonly answered: number;
+}
+
+export const NO_ERRORS: ErrorRun = { calls: 0, first: 0, errors: 0, answered: 0 };
+
+/**
+ * Calls work if more than this part of the last `LAST_SKUS` SKUs (or of one larger call) was answered, not in `errors`.
+ */
+const WORKING_PART = 0.1;
+const LAST_SKUS = 300;
+const RUN_CALLS = 3;
+const RUN_SKUS = 3;
+
+/** The run after an answer. An answer that only defers changes nothing. Pure. */
+export function afterErrors(run: ErrorRun, asked: readonly ClaimedSku[], answers: Answers): ErrorRun {
+  const answered = countAnswered(asked, answers, 'record', 'not_found');
+  const erring = asked.filter((each) => answerFor(each, answers).kind === 'error');
+  const skus = answered + erring.length;
+  const left = Math.min(1, Math.max(0, LAST_SKUS - skus) / Math.max(1, run.errors + run.answered));
+  const last = { errors: left * run.errors + erring.length, answered: left * run.answered + answered };
+  if (last.answered > WORKING_PART * (last.errors + last.answered)) return NO_ERRORS;
+  if (erring.length === 0) return { ...run, ...last };
+  const first = erring.filter(({ failures, setBack = false }) => failures <= 1 && !setBack).length;
+  return { calls: run.calls + 1, first: run.first + first, ...last };
+}
+
+/** Whether the partner is at fault: several calls in a row were nearly all errors, some of SKUs that had been well. */
+export function areGeneral({ calls, first }: ErrorRun): boolean {
+  return calls >= RUN_CALLS && first >= RUN_SKUS;
+}
 
 /*
  * An outage of the partner's live source: live SKUs are in errors, call after call, while the others of the calls are
  * answered. It is for none of these SKUs. They stay due as they are, and one of them is tried now and then (liveCredit)
- * until one is answered; then the most valuable come first, as after any time without refreshes (live/backlog.ts).
+ * until one is answered; then the most valuable come first, as after any time without refreshes (live/choose.ts).
  */
 
 /** The runs of errors of the SKUs that count as live, and of the others. */

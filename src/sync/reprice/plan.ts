@@ -1,6 +1,6 @@
 import type { PutOff } from '../../pace/pacer.ts';
 import type { CallInputOptions, CallInputs, Early } from '../../store/call/bulk-call.ts';
-import type { CallSize } from '../../store/call/call-size.ts';
+import type { CallSize } from '../../store/call/call-lesson.ts';
 import type { SyncState } from '../../store/catalog/sync-state.ts';
 import type { LiveSpend, WantedSkus } from '../../store/ledger/claim.ts';
 import { type DueClass, PROMISED, type Quota } from '../../store/ledger/due.ts';

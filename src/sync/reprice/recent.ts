@@ -8,8 +8,7 @@ import {
   type LiveAsks,
   NOTHING_REMEMBERED,
 } from '../live/again.ts';
-import { afterErrors, areGeneral, NO_ERRORS } from './errors.ts';
-import { judgeLiveSource, type LiveSource, NO_RUNS } from './outage.ts';
+import { afterErrors, areGeneral, NO_ERRORS, judgeLiveSource, type LiveSource, NO_RUNS } from './outage.ts';
 import { answerFor, countAnswered, type Reconciliation } from './reconciliation.ts';
 
 /*

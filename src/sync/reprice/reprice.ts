@@ -11,9 +11,8 @@ import {
   rejection,
   storeFailure,
 } from '../../store/connection/sql-errors.ts';
-import { claimDue } from '../../store/ledger/claim.ts';
+import { claimDue, markUnstored } from '../../store/ledger/claim.ts';
 import type { Claim } from '../../store/ledger/due.ts';
-import { markUnstored } from '../../store/ledger/unstored.ts';
 import type { LiveRefresh } from '../../store/live/refresh.ts';
 import { takeRefreshes } from '../../store/sellers/refresh.ts';
 import { readScope, withinScope } from '../../store/sellers/scope.ts';

@@ -6,7 +6,7 @@ import type { Notice } from '../../store/connection/db.ts';
 import { isLockNotAvailable } from '../../store/connection/locks.ts';
 import { REMEDIES } from '../../store/connection/remedies.ts';
 import { isConnectionLost, sqlState } from '../../store/connection/sql-errors.ts';
-import type { LockHolder } from '../../store/status/lock-holders.ts';
+import type { LockHolder } from '../../store/status/holders.ts';
 import { type Log, throttled } from './logger.ts';
 import { createLogThrottle, type LogThrottle } from './throttle.ts';
 

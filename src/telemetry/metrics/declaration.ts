@@ -2,7 +2,7 @@ import type { PacerEvents } from '../../pace/pacer.ts';
 import type { RequestObservation } from '../../partner/client.ts';
 import type { TaskReport } from '../../queues/task-run.ts';
 import type { Health } from '../../status/health.ts';
-import type { MirrorStats } from '../../status/stats.ts';
+import type { MirrorStats } from '../../status/status.ts';
 import type { StoreFailure } from '../../store/connection/sql-errors.ts';
 import type { AgeDistribution } from '../../store/status/counts.ts';
 import type { SyncEvent } from '../../sync/events.ts';

@@ -1,7 +1,7 @@
 import { MIRROR_STATES, REASON_CODES } from '../../status/reason.ts';
-import type { MirrorStats } from '../../status/stats.ts';
+import type { MirrorStats } from '../../status/status.ts';
 import { STORE_FAILURES } from '../../store/connection/sql-errors.ts';
-import type { IncidentCause } from '../../store/live/incident.ts';
+import type { IncidentCause } from '../../store/live/limits.ts';
 import type { PRICE_SOURCES as SOURCES, SKU_STATES } from '../../store/schema/catalog.ts';
 import { ages, allOf, each, gauge, ownGauge, storedCounter, unlisted } from './declaration.ts';
 import { FOLLOWER_METRICS, HINT_METRICS, PROMISE_METRICS } from './seller-metrics.ts';

@@ -1,4 +1,4 @@
-import type { MirrorStats } from '../../status/stats.ts';
+import type { MirrorStats } from '../../status/status.ts';
 import type { FollowerNow } from '../../store/history/follower-list.ts';
 import type { HintSourceStats } from '../../store/sellers/hint-sources.ts';
 import { each, gauge, storedCounter, unlisted } from './declaration.ts';

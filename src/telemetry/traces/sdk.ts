@@ -21,7 +21,7 @@ import {
 } from '@opentelemetry/sdk-trace';
 import type { Telemetry as QueueTelemetry } from 'bullmq';
 import type { Config } from '../../config/config.ts';
-import { parseHeaderPairs } from '../../config/header-pairs.ts';
+import { parseHeaderPairs } from '../../config/environment.ts';
 import type { SecretSource } from '../../config/secrets.ts';
 import { type Clock, within } from '../../lib/clock.ts';
 import { mirrorName } from '../../lib/host-name.ts';

@@ -2,8 +2,18 @@ import { readDelta } from '../../../partner/delta-answer.ts';
 import { manifestFaults, manifestFields } from '../../../partner/manifest-answer.ts';
 import { harmless } from '../../../status/style.ts';
 import { fail, ok, warn } from '../check.ts';
-import { answered, type Discovered, type FieldNames, type Part, several, shown } from './names.ts';
-import { bodyKeyOf, confirmedToken, type Evidence, rejectedTokens } from './plan.ts';
+import {
+  answered,
+  type Discovered,
+  type FieldNames,
+  type Part,
+  several,
+  shown,
+  bodyKeyOf,
+  confirmedToken,
+  type Evidence,
+  rejectedTokens,
+} from './plan.ts';
 import { pricePart } from './prices.ts';
 import { bulkElements, deltaElements, type ElementShape } from './shapes.ts';
 

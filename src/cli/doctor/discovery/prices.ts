@@ -2,8 +2,7 @@ import { plural } from '../../../lib/format.ts';
 import { readBulk } from '../../../partner/wire.ts';
 import { harmless } from '../../../status/style.ts';
 import { fail, type CheckResult, ok, warn } from '../check.ts';
-import { answered, type FieldNames, type Part, several, shown } from './names.ts';
-import type { Evidence } from './plan.ts';
+import { answered, type FieldNames, type Part, several, shown, type Evidence } from './plan.ts';
 import { entriesIn, formsIn, type FormsSeen, type PriceShape, priceShape } from './shapes.ts';
 
 /** Where the price is, and what of the sample could be read. */

@@ -1,0 +1,192 @@
+import { formatAge } from '../lib/duration.ts';
+import { count } from '../lib/format.ts';
+import { isFault, type MassMove } from '../store/answer/move-counts.ts';
+import type { Scope } from '../store/sellers/scope.ts';
+import type { CatalogCounts } from '../store/status/counts.ts';
+import type { Facts } from './facts.ts';
+import { skusText, sum } from './format.ts';
+import { degraded, held, type Reason, filling } from './reason.ts';
+import type { MirrorStats } from './status.ts';
+
+/*
+ * What is in scope, in words, and where that is hardly what anybody means. Pure, and part of `judgeHealth` (health.ts).
+ */
+
+const skusIn = ({ skus }: Pick<MirrorStats, 'skus'>): number => sum(skus.map((row) => row.count));
+
+/** How much of the catalog is in scope; null where all of it is. */
+export function scopeText(stats: Pick<MirrorStats, 'skus' | 'outOfScope'>): string | null {
+  if (stats.outOfScope === null) return null;
+  const inside = skusIn(stats);
+  return `${count(inside)} of ${skusText(inside + stats.outOfScope)}`;
+}
+
+/** Whether everything that was counted is out of scope. */
+export const isAllOutside = (counts: Pick<MirrorStats, 'skus' | 'outOfScope'>): boolean =>
+  (counts.outOfScope ?? 0) > 0 && skusIn(counts) === 0;
+
+const RULES = 'insert rules into catalog.scope, or set MIRROR_SCOPE=catalog';
+
+/** Why nothing is in scope; null where something is, or may be once all is sorted and counted. */
+export function whyNothing({ scoped, rules, moving }: Scope, counts: Facts['counts']): string | null {
+  if (!scoped) return null;
+  if (rules === 0) return 'nothing is priced: MIRROR_SCOPE is scope, and catalog.scope has no rule';
+  if (moving || counts === null || !isAllOutside(counts)) return null;
+  return `nothing is priced: MIRROR_SCOPE is scope, and none of the rules of catalog.scope (${count(rules)}) includes a SKU`;
+}
+
+/** What the judge of health says of the scope: nothing is priced, or daemons disagree about MIRROR_SCOPE. Pure. */
+export function scopeReasons({ scope, counts }: Pick<Facts, 'scope' | 'counts'>): Reason[] {
+  const nothing = whyNothing(scope, counts);
+  const { scoped, otherwise } = scope;
+  const daemons = otherwise === 1 ? 'a running daemon has' : `${count(otherwise)} running daemons have`;
+  return held([
+    nothing !== null && degraded('scope-empty', nothing, RULES),
+    otherwise > 0 &&
+      degraded(
+        'scope-differs',
+        `${daemons} another MIRROR_SCOPE than ${scoped ? 'scope' : 'catalog'}, which counts for all of them`,
+        'give all daemons on this database the same one, and restart those that have another',
+      ),
+  ]);
+}
+
+/** Above this part of SKUs still to be fetched the mirror is filling; below it they are the new ones of every day. */
+const FILLING_PART = 0.01;
+/**
+ * SKUs in errors, as a number and as a part of all: more than both are no longer single SKUs that the partner cannot
+ * answer for.
+ */
+const FAILING_SKUS = 10;
+const FAILING_PART = 0.01;
+/** How long a SKU may be due that is delayed by other work only. */
+const LATE_SECONDS = 3600;
+
+/**
+ * Whether the initial load is running: by the SKUs that were never priced, but for those that were asked and failed.
+ * It has done its part for these, however long the partner goes on to fail them.
+ */
+const isFilling = (pending: number, unanswered: number, all: number): boolean =>
+  pending - unanswered > all * FILLING_PART;
+
+/** What the counts say. Before a baseline there is no catalog to measure them by. */
+export function backlogReasons({ counts, sync }: Facts): Reason[] {
+  if (sync.manifestAppliedAt === null) return [];
+  // A count from before the first baseline knows no SKU; the next one is under way.
+  const isNews = counts !== null && (counts.skus.length > 0 || counts.ofManifest !== null);
+  if (!isNews)
+    return [
+      filling(
+        'filling',
+        'initial load: the catalog is being counted for the first time',
+        'wait for it; if it lasts, see `counts.failed` in the log',
+      ),
+    ];
+  // That nothing is in scope is a reason of its own.
+  if (isAllOutside(counts)) return [];
+  const total = (states: readonly string[]) =>
+    sum(counts.skus.filter(({ state }) => states.includes(state)).map((row) => row.count));
+  const all = sum(counts.skus.map((row) => row.count));
+  const pending = total(['pending']);
+  if (isFilling(pending, counts.unanswered, all))
+    return held([
+      failingSkus(counts, all),
+      filling(
+        'filling',
+        `initial load: ${count(all - pending)} of ${count(all)} SKUs fetched`,
+        'wait, or see `catalog-mirror plan` for what more requests would change',
+      ),
+    ]);
+  if (pending + total(['priced']) === 0)
+    return [
+      degraded(
+        'empty',
+        `none of ${count(all)} SKUs is sold, so there are no prices`,
+        'check with the partner, then run `catalog-mirror refresh --all`',
+      ),
+    ];
+  // Deferred SKUs and those in error wait for reasons of their own and keep their place by age.
+  const ages = counts.due.flatMap(({ reason: why, oldestAgeSeconds }) =>
+    why === 'deferred' || why === 'error' ? [] : [oldestAgeSeconds],
+  );
+  const oldest = Math.max(0, ...ages);
+  return held([
+    failingSkus(counts, all),
+    oldest > LATE_SECONDS &&
+      degraded(
+        'backlog-late',
+        `refreshes are up to ${formatAge(oldest)} late`,
+        'raise PARTNER_RATE_SHARE or the target ages; `catalog-mirror plan` estimates the effect',
+      ),
+  ]);
+}
+
+/** Whether more SKUs are in errors than single ones, of so many. */
+function failingSkus({ due }: Pick<CatalogCounts, 'due'>, all: number): Reason | false {
+  const failing = sum(due.filter(({ reason: why }) => why === 'error').map((row) => row.count));
+  return (
+    failing > Math.max(FAILING_SKUS, all * FAILING_PART) &&
+    degraded(
+      'skus-failing',
+      `the partner answers ${count(failing)} SKUs with an error, or in a form that cannot be read; ` +
+        'each is asked again at growing intervals',
+      'if it lasts, run `catalog-mirror doctor`, and ask the partner',
+    )
+  );
+}
+
+/** That prices move implausibly in masses, what shows it, and who decides. */
+export function massMoveReasons({
+  now,
+  doubts: { implausible, massMoved, last, massMove },
+}: Facts): Reason[] {
+  if (massMove === null) return [];
+  const { since, kind } = massMove;
+  const shown = shownOf(massMove);
+  const age = formatAge(Math.max(0, (now.getTime() - since.getTime()) / 1000));
+  const what = kind === 'factor-of-some' ? 'prices of some SKUs have' : 'prices have';
+  const many = kind === 'factor-of-some' ? 'by one factor' : 'in masses';
+  return [
+    degraded(
+      'mass-move',
+      `${what} moved implausibly ${many} for ${age} (${shown}); ${count(implausible + massMoved)} SKUs ` +
+        `wait for ${isFault(kind) ? 'your word' : 'a second answer'}${last === null ? '' : `, last ${last}`}`,
+      'if the market did move, run `catalog-mirror refresh --accept`; else tell the partner',
+    ),
+  ];
+}
+
+/** That the partner reports prices before it answers them: second looks find too many answers to reports wrong. */
+export function lateReasons({ latePrices = null, now }: Facts): Reason[] {
+  if (latePrices === null) return [];
+  const { since, looks, found } = latePrices;
+  const age = formatAge(Math.max(0, (now.getTime() - since.getTime()) / 1000));
+  return [
+    degraded(
+      'prices-lag',
+      `prices have lagged behind the delta's reports for ${age}: ${count(Math.round(found))} of the last ` +
+        `${count(Math.round(looks))} answers with the prices of before were wrong when they were seen again`,
+      'it is probably a cache of the partner: tell them; such prices are not acted on until they are seen again',
+    ),
+  ];
+}
+
+/** What shows that prices move implausibly in masses. */
+function shownOf({ kind, answers, implausible, move, factor }: MassMove): string {
+  const odd = `${count(implausible)} of ${count(answers)}`;
+  if (kind === 'lost') return `${odd} SKUs that were asked within an hour have lost all their prices`;
+  if (kind === 'far')
+    return `half of the prices that moved within an hour did so by ${count(Math.round(100 * Math.expm1(move ?? 0)))} % or more`;
+  if (kind === 'factor-of-some')
+    return `several SKUs among the ${odd} answers are ${times(factor ?? 0)} what they were; no others wait`;
+  const shown = `${odd} answers within an hour were hardly prices`;
+  if (kind === 'one-price') return `${shown}, most of them one price for all sizes`;
+  return factor === null ? shown : `${shown}, many of them ${times(factor)} what they were`;
+}
+
+/** A factor (natural logarithm) as one says it: 100 times, 1/100 of. */
+function times(factor: number): string {
+  const by = Math.exp(Math.abs(factor));
+  const shown = by < 10 ? String(Number(by.toPrecision(3))) : count(Math.round(by));
+  return factor >= 0 ? `${shown} times` : `1/${shown} of`;
+}

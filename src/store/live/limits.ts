@@ -1,0 +1,169 @@
+import { type Sql, type Queryable, transaction } from '../connection/db.ts';
+import { laneNumber } from '../ledger/due.ts';
+
+/**
+ * The partner's ceiling on live computations, as learned (partner rules 4.1.3, 8.open). Times are epoch milliseconds,
+ * by the database's clock.
+ */
+export interface LiveCeiling {
+  /** Counts the changes: what a call teaches is stored only where no other call has taught since it was planned. */
+  readonly step: number;
+  /** Live computations a minute that were allowed at `since`; null while no ceiling has been met. */
+  readonly perMinute: number | null;
+  readonly since: number;
+  /** How many cycles in a row have measured about the same, up to a bound. */
+  readonly alike: number;
+  /** While nothing is computed: since when, and when that was last seen. */
+  readonly blockedAt: number | null;
+  readonly failedAt: number | null;
+  /** The first computation after the last block. */
+  readonly cycleFrom: number;
+}
+
+/** As long as no ceiling has been met. */
+export const NO_CEILING: LiveCeiling = {
+  step: 0,
+  perMinute: null,
+  since: 0,
+  alike: 0,
+  blockedAt: null,
+  failedAt: null,
+  cycleFrom: 0,
+};
+
+/** SQL: the columns of catalog_internal.live_ceiling as a LiveCeiling. */
+export function ceilingColumns(sql: Sql) {
+  const ms = (column: string) => sql`(extract(epoch from ${sql(column)}) * 1000)::float8`;
+  return sql`json_build_object('step', step, 'perMinute', per_minute, 'since', ${ms('since')}, 'alike', alike,
+    'blockedAt', ${ms('blocked_at')}, 'failedAt', ${ms('failed_at')}, 'cycleFrom', ${ms('cycle_from')})`;
+}
+
+/**
+ * SQL: an UPDATE that stores a ceiling, unless another call has changed it meanwhile. What may be asked for grows
+ * from the end of a block.
+ */
+export function storingCeiling(sql: Sql, ceiling: LiveCeiling | null) {
+  const at = (ms: number | null) => sql`to_timestamp(${ms === null ? null : ms / 1000}::float8)`;
+  const { step, perMinute, since, alike, blockedAt, failedAt, cycleFrom } = ceiling ?? NO_CEILING;
+  return sql`
+    update catalog_internal.live_ceiling set step = ${step}::int, per_minute = ${perMinute}::float8, since = ${at(since)},
+      alike = ${alike}::int, blocked_at = ${at(blockedAt)}, failed_at = ${at(failedAt)}, cycle_from = ${at(cycleFrom)},
+      credit_from = case when blocked_at is not null and ${blockedAt === null} then clock_timestamp() else credit_from end
+    where step = ${step}::int - 1 and ${ceiling !== null}`;
+}
+
+/** Stores a ceiling. False where another call has changed it meanwhile. */
+export async function storeCeiling(sql: Sql, ceiling: LiveCeiling): Promise<boolean> {
+  return (await sql`${storingCeiling(sql, ceiling)}`).count > 0;
+}
+
+/** The evidence for an incident: the manifest route's counts, or calls whose snapshot-priced SKUs are deferred. */
+export type IncidentCause = 'live-count' | 'deferrals';
+
+/** The current incident; times are epoch milliseconds. */
+export interface Incident {
+  readonly because: IncidentCause;
+  readonly since: number;
+  /** When a call last tried whether it is over; the beginning before the first time. */
+  readonly triedAt: number;
+}
+
+export interface IncidentChange {
+  readonly from: IncidentCause | null;
+  readonly to: IncidentCause | null;
+  /** How long the former state of an incident lasted, in minutes; 0 at its beginning. */
+  readonly minutes: number;
+}
+
+interface PresentIncident {
+  readonly from: IncidentCause | null;
+  readonly minutes: number;
+  /** A trial call has ended the last one, and no counts have agreed with it since. */
+  readonly disproved: boolean;
+}
+
+/**
+ * Stores what `judge` makes of the present state, and has the whole schedule planned again. Null where nothing changes.
+ * Without an incident, `incident_tried_at` is when a trial call disproved the last one.
+ */
+export async function storeIncident(
+  sql: Sql,
+  judge: (present: PresentIncident) => IncidentCause | null,
+): Promise<IncidentChange | null> {
+  const read = (queryable: Queryable) => queryable`
+    select incident_because as "from", coalesce(round(extract(epoch from now() - incident_since) / 60), 0)::int as minutes,
+      incident_because is null and incident_tried_at is not null as disproved
+    from catalog_internal.live_plan`;
+  const [present] = await sql<[PresentIncident]>`${read(sql)}`;
+  if (judge(present) === present.from) return null;
+  return await transaction(sql, async (tx) => {
+    const [now] = await tx<[PresentIncident]>`${read(tx)} for update`;
+    const { from, minutes } = now;
+    const to = judge(now);
+    if (to === from) return null;
+    await tx`
+      update catalog_internal.live_plan set incident_because = ${to}::text,
+        incident_since = case when ${to}::text is not null then coalesce(incident_since, now()) end,
+        incident_tried_at = case when ${to}::text is not null then now() end, solved_at = null`;
+    return { from, to, minutes };
+  });
+}
+
+/** The counts are believed again, whatever a trial call has shown of earlier ones. */
+export async function forgetTrial(sql: Sql): Promise<void> {
+  await sql`
+    update catalog_internal.live_plan set incident_tried_at = null
+    where incident_because is null and incident_tried_at is not null`;
+}
+
+/*
+ * The partner's live source fails while it answers for others (sync/reprice/outage.ts): one row says so for all
+ * daemons, and no live SKU is asked for but one now and then.
+ */
+
+/** What an answer shows of an outage of the live source. */
+export type OutageChange = 'begins' | 'ends';
+
+/**
+ * SQL: whether the outage of catalog_internal.live_plan goes on. Each try moves credit_from; where no live SKU was
+ * there to try it for an hour, the outage does not go on either.
+ */
+export const isOutage = (sql: Sql) => sql`
+  (outage_since is not null and greatest(outage_since, (select c.credit_from from catalog_internal.live_ceiling c))
+    > clock_timestamp() - interval '1 hour')`;
+
+/**
+ * Stores that an outage begins. The SKUs by which it was found are due again as they were: the errors are none of
+ * theirs. False where it was known already.
+ */
+export async function beginOutage(sql: Sql): Promise<boolean> {
+  const error = laneNumber('error');
+  const [row] = await sql<[{ began: boolean }]>`
+    with began as (
+      update catalog_internal.live_plan set outage_since = clock_timestamp() where not ${isOutage(sql)} returning 1
+    ),
+    found as materialized (
+      select sku from catalog_internal.due
+      where held_until > now() and claim is null and live and lane = ${error} and failures = 1 and deferrals = 0
+        and largest_call is null and exists (select from began)
+      order by sku for update skip locked
+    ),
+    restored as (
+      update catalog_internal.due d set failures = 0, held_until = null, lane = catalog_internal.lane_of(d.reason)
+      from found where d.sku = found.sku
+    )
+    select exists (select from began) as began`;
+  return row.began;
+}
+
+/**
+ * Stores that an outage is over, and has the whole schedule planned again. Returns how many minutes it has lasted;
+ * null where that was known already.
+ */
+export async function endOutage(sql: Sql): Promise<number | null> {
+  const [ended] = await sql<{ minutes: number }[]>`
+    with before as (select outage_since from catalog_internal.live_plan where outage_since is not null for update)
+    update catalog_internal.live_plan p set outage_since = null, solved_at = null from before
+    returning greatest(0, round(extract(epoch from clock_timestamp() - before.outage_since) / 60))::int as minutes`;
+  return ended?.minutes ?? null;
+}
