@@ -26,7 +26,7 @@ export interface TaskRunner {
 
 /**
  * Runs a task if it is due and no other process has it, keeps its lease while it runs, and stores how it ended. Null
- * when it was not run. Nothing is thrown: an unexpected error is a failed outcome.
+ * when it was not run. What `work` throws is a failed outcome; what the store throws is thrown.
  */
 export async function runTask(
   runner: TaskRunner,

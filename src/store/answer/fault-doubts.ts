@@ -1,7 +1,7 @@
 import { type Sql, transaction } from '../connection/db.ts';
 import { APART_MINUTES, faultOf, HOUR_MINUTES, type KnownMassMove, saysFault } from './doubts.ts';
 import { FAULT_KINDS, GOING_SKUS } from './move-counts.ts';
-import type { FaultOfMany, Oddity } from './plausibility.ts';
+import { type FaultOfMany, LOSSES, OF_MANY } from './plausibility.ts';
 
 /*
  * SKUs that have moved as many do and no market does, in another unit or to one price for all sizes. Each of them
@@ -14,8 +14,6 @@ export const PIECE = 5000;
 
 /** SKUs that are asked, once an hour at most, for whether the fault goes on. */
 const SAMPLE = 20;
-
-const OF_MANY: readonly FaultOfMany[] = ['unit-of-many', 'one-price-of-many'];
 
 /** Writes of doubted SKUs that they are of the fault that goes on: most were doubted before it was known. */
 export async function keepFaults(sql: Sql): Promise<void> {
@@ -56,8 +54,6 @@ async function keepPiece(
     return last;
   });
 }
-
-const LOSSES: readonly Oddity[] = ['no-prices', 'few-sizes'];
 
 interface DoubtedPrices {
   readonly sku: string;

@@ -38,10 +38,13 @@ export type FaultOfMany = 'unit-of-many' | 'one-price-of-many';
 export type Losses = 'all' | 'unusual' | 'told';
 
 /** Whether what is odd is not a number that is there, but prices that are not. */
-export const isLoss = (oddity: Oddity | null): boolean => oddity === 'no-prices' || oddity === 'few-sizes';
+export const isLoss = (oddity: Oddity | null): boolean => oddity !== null && LOSSES.includes(oddity);
+export const LOSSES: readonly Oddity[] = ['no-prices', 'few-sizes'];
 
+/** Whether many have it, and no market does. */
 export const isOfMany = (oddity: Oddity | null): oddity is FaultOfMany =>
-  oddity === 'unit-of-many' || oddity === 'one-price-of-many';
+  (OF_MANY as readonly (Oddity | null)[]).includes(oddity);
+export const OF_MANY: readonly FaultOfMany[] = ['unit-of-many', 'one-price-of-many'];
 
 /** Factor between a price and the one before, up or down, from which it is a `jump`. */
 const JUMP = 3;

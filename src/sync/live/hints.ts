@@ -10,8 +10,7 @@ import {
   UNTESTED,
 } from '../../store/live/hint-state.ts';
 import { faded } from '../../store/live/rate-prior.ts';
-import type { BoostPlan } from './lines.ts';
-import { boostedMinutes, type Rate } from './policy.ts';
+import { boostedMinutes, type Rate, type RefreshTerms } from './policy.ts';
 
 /*
  * Hints: somebody says that a SKU has probably moved. How often that is so is learned for each source by itself, from
@@ -129,7 +128,7 @@ export function hintedMinutes(
     readonly dueIn: number;
   },
   hazard: number,
-  plan: BoostPlan,
+  plan: RefreshTerms,
 ): number | null {
   if (hazard <= 0) return null;
   const sooner = { ...plan, refreshThreshold: HINTED_PART * plan.refreshThreshold };
@@ -201,7 +200,7 @@ export function testPrediction(
 export function predictionRecheckMinutes(
   sku: { readonly weight: number; readonly rate: Rate; readonly dueIn: number },
   hints: readonly WaitingHint[],
-  plan: BoostPlan,
+  plan: RefreshTerms,
 ): number | null {
   const undone = Math.max(0, ...hints.flatMap((hint) => (hint.hazard > 0 ? [hint.undone] : [])));
   const inMinutes = hintedMinutes({ ...sku, minutes: 0 }, -Math.log1p(-undone), plan);

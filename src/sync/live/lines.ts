@@ -2,7 +2,7 @@ import type { LineRefresh, LineEvidence, WeighedLine, WeighedLines } from '../..
 import { type Line, QUIET_LINE, type Releases, type Wholesale } from '../../store/live/line-state.ts';
 import type { LivePlan } from '../../store/live/live.ts';
 import type { LiveRefresh } from '../../store/live/refresh.ts';
-import { boostedMinutes, boostedValue, type Rate } from './policy.ts';
+import { boostedMinutes, boostedValue, type Rate, type RefreshTerms } from './policy.ts';
 import { rateOf } from './rate.ts';
 import {
   isWholesale,
@@ -39,7 +39,7 @@ function ownMoves(refresh: LiveRefresh, explained: boolean): Wholesale {
  * By what live refreshes are planned where they are scarce; null where they are not, and during an incident: then
  * nobody goes by lines.
  */
-export function boostPlan({ refreshThreshold, maxIntervalMinutes, incident }: LivePlan): BoostPlan | null {
+export function boostPlan({ refreshThreshold, maxIntervalMinutes, incident }: LivePlan): RefreshTerms | null {
   if (refreshThreshold === null || maxIntervalMinutes === null || incident !== null) return null;
   return { refreshThreshold, maxIntervalMinutes };
 }
@@ -108,12 +108,6 @@ const AGAIN_MINUTES = 6;
 const EARLY_MEMORY_MINUTES = 120;
 const SET_ASIDE_PART = 0.5;
 
-/** What live refreshes are planned by: the threshold of live refreshes, and the longest wait. */
-export interface BoostPlan {
-  readonly refreshThreshold: number;
-  readonly maxIntervalMinutes: number;
-}
-
 /** Another SKU of a line, with the minutes since its last refresh and until the next one. */
 export interface LineMember {
   readonly sku: string;
@@ -144,7 +138,7 @@ interface Boosted {
 /**
  * The others of a line that were refreshed last before `since`, soonest due first once the release is reckoned with.
  */
-function boosted(line: Line, members: readonly LineMember[], plan: BoostPlan, now: number): Boosted[] {
+function boosted(line: Line, members: readonly LineMember[], plan: RefreshTerms, now: number): Boosted[] {
   const hazard = -Math.log1p(-releasedPart(line));
   return members
     .filter(({ minutes }) => now - minutes < (line.since ?? now) - SAME_MINUTES)
@@ -160,7 +154,7 @@ function boosted(line: Line, members: readonly LineMember[], plan: BoostPlan, no
 export function panelOf(
   line: Line,
   members: readonly LineMember[],
-  plan: BoostPlan,
+  plan: RefreshTerms,
   now: number,
 ): readonly Pulled[] {
   const others = boosted(line, members, plan, now);
@@ -176,7 +170,7 @@ export function panelOf(
 export function releasedMembers(
   line: Line,
   members: readonly LineMember[],
-  plan: BoostPlan,
+  plan: RefreshTerms,
   now: number,
 ): readonly Pulled[] {
   return boosted(line, members, plan, now).map(({ sku, inMinutes, isSooner, hazard }) => ({
@@ -194,7 +188,7 @@ export function releaseRecheckMinutes(
   line: Line,
   { at, sizes }: Pick<LineRefresh, 'at' | 'sizes'>,
   { weight, rate }: { readonly weight: number; readonly rate: Rate },
-  plan: BoostPlan,
+  plan: RefreshTerms,
 ): number | null {
   if (line.phase !== 'released' || line.since === null || isWholesale(sizes)) return null;
   const age = at - line.since;

@@ -10,7 +10,8 @@ import {
 } from '../../store/sellers/hints.ts';
 import type { SyncContext } from '../context.ts';
 import { hintedMinutes, hintHazard, jointHazard, jointPull, mostWaiting, undonePart } from '../live/hints.ts';
-import { type BoostPlan, earlyAfter, boostPlan } from '../live/lines.ts';
+import { earlyAfter, boostPlan } from '../live/lines.ts';
+import type { RefreshTerms } from '../live/policy.ts';
 import { rateOf } from '../live/rate.ts';
 
 /** Hints that are read before one call: a few milliseconds. */
@@ -47,7 +48,7 @@ type Weighed = Omit<TakenHints, 'early' | 'earlyAt'> & { readonly fresh: readonl
  * What follows from a piece of hints; `fresh` are sources of which there was none before. `boost` null: refreshes are
  * not scarce.
  */
-export function weighHints({ hints, skus, sources }: HintPiece, boost: BoostPlan | null): Weighed {
+export function weighHints({ hints, skus, sources }: HintPiece, boost: RefreshTerms | null): Weighed {
   const known = new Map<string, KnownSource>(sources.map((source) => [source.source, source]));
   const fresh: string[] = [];
   const counted = new Map<string, { source: string; hints: number; pulled: number; lastHint: string }>();

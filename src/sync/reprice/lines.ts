@@ -14,7 +14,6 @@ import type { LivePlan } from '../../store/live/live.ts';
 import type { SyncContext } from '../context.ts';
 import { hintedMinutes } from '../live/hints.ts';
 import {
-  type BoostPlan,
   earlyAfter,
   panelOf,
   type Pulled,
@@ -22,6 +21,7 @@ import {
   afterRefreshes,
   boostPlan,
 } from '../live/lines.ts';
+import type { RefreshTerms } from '../live/policy.ts';
 import { nextRefreshMinutes, type Rate } from '../live/policy.ts';
 import { rateOf } from '../live/rate.ts';
 import { dismissed, type LineTransition, thresholdAfter } from '../live/releases.ts';
@@ -86,7 +86,7 @@ export async function followChangedLines(
 }
 
 /** Moves the others of a line that has turned, and tells of each turn. */
-async function follow(ctx: SyncContext, boost: BoostPlan, { change, turns }: ChangedLine): Promise<void> {
+async function follow(ctx: SyncContext, boost: RefreshTerms, { change, turns }: ChangedLine): Promise<void> {
   const last = turns.at(-1);
   if (last === undefined) return;
   const { sql, floors, emit } = ctx;
@@ -116,7 +116,7 @@ async function follow(ctx: SyncContext, boost: BoostPlan, { change, turns }: Cha
  * Those of the panel that have not been refreshed wait as if their line had never been suspected: as hints at them
  * say, or their own rate.
  */
-const putBack = (members: readonly (HeldMember & { readonly rate: Rate })[], boost: BoostPlan) =>
+const putBack = (members: readonly (HeldMember & { readonly rate: Rate })[], boost: RefreshTerms) =>
   members
     .filter(({ pulled }) => pulled)
     .map(({ sku, generation, weight, rate, minutes, hintHazard }) => {
