@@ -19,11 +19,12 @@ export function sharedInFlight<T>(
       }),
     };
     current = mine;
+    // Who waits for one that is lost waits alone.
+    next = null;
     return mine.reading;
   };
   const afterThis = async (reading: Promise<T>): Promise<T> => {
     await reading.catch(() => {});
-    next = null;
     return await ask();
   };
   function ask(): Promise<T> {

@@ -43,10 +43,13 @@ const MAX_NAMED = 12;
 /**
  * Text of a manifest response to a value, with large integers as their digits. Throws PartnerError, kind 'unreadable',
  * where the value does not have all that the text says: of two URLs, identifiers or counts nobody knows which is right.
+ * By its `message` nothing is decided.
  */
 export function parseManifestResponse(text: string): unknown {
   const body = parseExact(text);
-  const names = isObject(body) ? Object.keys(body).filter((name) => /^\w+$/.test(name)) : [];
+  const names = isObject(body)
+    ? Object.keys(body).filter((name) => /^\w+$/.test(name) && name !== 'message')
+    : [];
   const lost = names.length === 0 ? null : lostMember(text, names);
   if (lost === null) return body;
   throw new PartnerError('unreadable', 'manifest', {

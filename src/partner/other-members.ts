@@ -36,9 +36,8 @@ interface Tally {
   beside: number;
   /** Values that are as those of sizes, with a price or with none. */
   formed: number;
-  /** Values that say something else, in those records; of these the numbers, and the numbers beside objects. */
+  /** Values that say something else, in those records; of these what else would be a price, beside objects. */
   others: number;
-  numbers: number;
   besideObjects: number;
 }
 
@@ -95,14 +94,14 @@ function tallyOf(
       const isNumber = !isObject(value) && saysNumber(value);
       // Beside bare numbers it says nothing: it was told beside objects, or was not.
       if (kind === 'bare' && isNumber && numbers.has(name)) continue;
-      const tally = tallies.get(name) ?? { beside: 0, formed: 0, others: 0, numbers: 0, besideObjects: 0 };
+      const tally = tallies.get(name) ?? { beside: 0, formed: 0, others: 0, besideObjects: 0 };
       tallies.set(name, tally);
       if (kind !== null) tally.beside += 1;
       if (hasField(value, priceFields) || (kind === 'bare' && mayBePrice(value))) tally.formed += 1;
       else if (kind !== null && !isBlank(value)) {
         tally.others += 1;
-        if (isNumber) tally.numbers += 1;
-        if (isNumber && kind === 'field') tally.besideObjects += 1;
+        // A number that is no price, such as -1 where a size is sold out, says nothing of those that are.
+        if (isNumber && kind === 'field' && mayBePrice(value)) tally.besideObjects += 1;
       }
     }
   }
@@ -113,14 +112,14 @@ function tallyOf(
 function noted(
   name: string,
   before: OtherMember | null,
-  { beside, formed, others, numbers, besideObjects }: Tally,
+  { beside, formed, others, besideObjects }: Tally,
 ): OtherMember | null {
   if (formed > 0) return before === null || before.isSize ? before : { ...before, records: 0, isSize: true };
   const isNone = others > 0 && others >= beside / 2;
   if (before?.isSize === true && !(isNone && others >= ENOUGH)) return before;
   const known = before === null || before.isSize ? { records: 0, isNumber: false } : before;
   const records = Math.min(ENOUGH, known.records + (isNone ? others : 0));
-  const isNumber = known.isNumber || besideObjects > 0 || (records >= ENOUGH && numbers > 0);
+  const isNumber = known.isNumber || besideObjects > 0;
   return records === 0 && !isNumber ? before : { name, records, isNumber, isSize: false };
 }
 

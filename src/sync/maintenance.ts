@@ -3,6 +3,7 @@ import { readUnsteadyColumns } from '../store/answer/members.ts';
 import { pruneOddMoves } from '../store/answer/odd-moves.ts';
 import { pruneLeftTokens } from '../store/catalog/tokens.ts';
 import { isClockSteady } from '../store/clock.ts';
+import { putBackAccount } from '../store/connection/own-mirror.ts';
 import { remedyOf } from '../store/connection/remedies.ts';
 import { isAnswer, rejection, sqlState, storeFailure } from '../store/connection/sql-errors.ts';
 import { repairSequences } from '../store/history/changes.ts';
@@ -259,6 +260,7 @@ async function keepIntervals(
  */
 async function restoreRows({ sql, emit }: SyncContext, memory: MaintenanceMemory): Promise<number> {
   const tables = await restoreLostRows(sql);
+  await putBackAccount(sql);
   const { upTo, restored } = await restoreLedger(sql, memory.lookedUpTo, LOOKED_THROUGH);
   memory.lookedUpTo = upTo ?? '';
   const hasSome = await hasPrices(sql);

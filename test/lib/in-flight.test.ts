@@ -61,3 +61,17 @@ test('one that takes too long keeps nobody from another, and does not end that w
   begun[1]?.resolve(2);
   expect(await other).toBe(2);
 });
+
+test('who asks beside a later reading does not wait for one that is lost', async () => {
+  const { begun, ask, pass } = readings();
+  void ask();
+  void ask();
+  pass(3000);
+  const other = ask();
+  const beside = ask();
+  begun[1]?.resolve(2);
+  expect(await other).toBe(2);
+  await vi.waitUntil(() => begun.length === 3);
+  begun[2]?.resolve(3);
+  expect(await beside).toBe(3);
+});

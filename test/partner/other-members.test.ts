@@ -160,3 +160,36 @@ test('a second form that was learned from numbers beside objects prices nobody o
   const { sizes } = await read(...times(20, offered), { retail: 9900 });
   expect(sizes[20]).toEqual({});
 });
+
+describe.each([
+  ['-1', -1],
+  ['-1 as text', '-1'],
+  ['1', 1],
+])('%s where a size is sold out', (_, none) => {
+  const offered = { 8: 2500, 14: 3300 };
+  const soldOut = { 8: 2500, 14: none };
+
+  test('hides no price of that size, whatever number of answers had it', async () => {
+    const kept = keptForAll();
+    await mapReader(kept).read(...times(80, () => ({ 8: 2500 })), ...times(20, () => soldOut));
+    for (let n = 0; n < 25; n += 1) await mapReader(kept).read(...times(2, () => soldOut));
+    const { sizes } = await mapReader(kept).read(
+      ...times(1, () => offered),
+      ...times(1, () => ({ 14: 3300 })),
+    );
+    expect(sizes).toEqual([{ 8: 2500, 14: 3300 }, { 14: 3300 }]);
+  });
+
+  test('hides none either after the size had prices, nor of records of another form', async () => {
+    const { read } = mapReader();
+    await read(...times(30, () => offered));
+    await read(...times(100, (n) => (n < 25 ? soldOut : { 8: 2500 })));
+    expect((await read(...times(2, () => offered))).sizes).toEqual([offered, offered]);
+
+    const two = mapReader();
+    const object = (n: number) => ({ 8: { price: 2500 + n }, 14: none });
+    for (let n = 0; n < 4; n += 1) await two.read(...times(80, object), ...times(20, () => ({ 9: 2400 })));
+    const { sizes } = await two.read(...times(80, object), ...times(1, () => offered));
+    expect(sizes[80]).toEqual(offered);
+  });
+});

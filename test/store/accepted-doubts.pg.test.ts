@@ -5,6 +5,7 @@ import { LONGEST_CACHED_SECONDS } from '../../src/store/catalog/audit.ts';
 import { applyDelta } from '../../src/store/catalog/delta.ts';
 import { claimDue } from '../../src/store/ledger/claim.ts';
 import { endWaits } from '../../src/store/ledger/due.ts';
+import { eventually } from '../support/eventually.ts';
 import { doubting, POISON, USUAL } from './doubting.ts';
 import { baseline, line, standing } from './manifest.ts';
 import {
@@ -113,4 +114,53 @@ test('nor does a SKU whose second answer was deferred wait for less', async () =
   await mark(sql, ['A']);
   expect((await ledger(sql)).get('A')?.heldFor).toBeGreaterThan(0.9);
   expect(await claimDue(sql, { quotas: allDue(9) }, LEASE_MS)).toBeNull();
+});
+
+test('what is doubted after the seller has said so stays doubted, however long it takes to end the others', async () => {
+  const { sql } = store;
+  await priced('A', 'Z');
+  await answer([found('A', POISON)]);
+  const accepting: Promise<number>[] = [];
+  await sql.begin(async (tx) => {
+    await tx`select from catalog_internal.due where sku = 'A' for update`;
+    accepting.push(acceptDoubted(sql, null));
+    await eventually(async () => {
+      expect(
+        await sql`select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
+      ).toHaveLength(1);
+    });
+    await answer([found('Z', POISON)]);
+  });
+  expect(await accepting[0]).toBe(1);
+  expect(await seen('A')).toMatchObject({ doubt: null });
+  expect(await acceptDoubted(sql, ['A'])).toBe(0);
+  expect(await seen('Z')).toMatchObject({ doubt: 'implausible', actionable: false });
+});
+
+test('what a clock ahead has dated is accepted, too', async () => {
+  const { sql } = store;
+  await priced('A');
+  await answer([found('A', POISON)]);
+  await sql`update catalog_internal.due set doubted_at = clock_timestamp() + interval '1 hour' where sku = 'A'`;
+  expect(await acceptDoubted(sql, null)).toBe(1);
+});
+
+test('where moves in masses begin meanwhile, what they doubt waits for another word', async () => {
+  const { sql } = store;
+  await priced('A', 'B');
+  await answer([found('A', POISON), found('B', POISON)]);
+  const accepting: Promise<number>[] = [];
+  await sql.begin(async (tx) => {
+    // Where the acceptance has ended those of before.
+    await tx`lock table catalog_internal.odd_moves in access exclusive mode`;
+    accepting.push(acceptDoubted(sql, null));
+    await eventually(async () => {
+      expect(
+        await sql`select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
+      ).toHaveLength(1);
+    });
+    await sql`update catalog_internal.mass_move set since = clock_timestamp(), kind = 'far'`;
+  });
+  expect(await accepting[0]).toBe(0);
+  expect(await seen('A')).toMatchObject({ doubt: 'implausible' });
 });

@@ -6,7 +6,8 @@ import { applyDelta } from '../../src/store/catalog/delta.ts';
 import { readLearnedNames, storeLearnedPrice } from '../../src/store/catalog/learned-names.ts';
 import { noteCatalogCheck, noteSnapshotSeen } from '../../src/store/catalog/sync-state.ts';
 import { connect, type Sql } from '../../src/store/connection/db.ts';
-import { checkMirror, mirrorReplaced } from '../../src/store/connection/own-mirror.ts';
+import { checkMirror, mirrorReplaced, putBackAccount } from '../../src/store/connection/own-mirror.ts';
+import { restoreLostRows } from '../../src/store/ledger/lost-rows.ts';
 import { startTask } from '../../src/store/ledger/tasks.ts';
 import { adoptAccount, noteAccount, noteKey, readAccount } from '../../src/store/setup/account.ts';
 import { registerInstance } from '../../src/store/setup/instance.ts';
@@ -116,4 +117,16 @@ test('one that is connected again is not taken for a daemon of the other account
   await eventually(() => expect(mirrorReplaced(away).aborted).toBe(true));
   expect(await store.sql`select pid from catalog_internal.instances`).toEqual([{ pid: cut[0]?.pid }]);
   await leave();
+});
+
+test('where the row of the account is lost, the daemon that runs puts it back, and who starts next is of the same', async () => {
+  await store.sql`delete from catalog_internal.account`;
+  await restoreLostRows(store.sql);
+  await putBackAccount(away);
+  const beside = connect(store.url, { max: 1 });
+  expect(await noteAccount(beside, OURS)).toBe('known');
+  await checkMirror(away);
+  const other = connect(store.url, { max: 1 });
+  await expect(noteAccount(other, OTHER)).rejects.toThrow(ConfigError);
+  for (const sql of [beside, other]) await sql.end({ timeout: 2 });
 });

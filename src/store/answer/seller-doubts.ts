@@ -87,6 +87,7 @@ type MassMoveRow = { readonly [Member in keyof MassMove]: MassMove[Member] | nul
  * deferred one, its SKU waits on. What is doubted from then on is doubted again. Returns of how many SKUs.
  */
 export async function acceptDoubted(sql: Sql, skus: readonly string[] | null): Promise<number> {
+  const [{ said }] = await sql<[{ said: string }]>`select clock_timestamp()::text as said`;
   if (skus === null) {
     await sql`
       update catalog_internal.mass_move set ${noMassMoveSql(sql)},
@@ -97,7 +98,7 @@ export async function acceptDoubted(sql: Sql, skus: readonly string[] | null): P
   }
   let accepted = 0;
   for (let after: string | null = ''; after !== null;) {
-    const piece = await acceptPiece(sql, skus, after);
+    const piece = await acceptPiece(sql, skus, { said, after });
     accepted += piece.skus;
     after = piece.last;
   }
@@ -105,11 +106,15 @@ export async function acceptDoubted(sql: Sql, skus: readonly string[] | null): P
   return accepted;
 }
 
-/** The next doubts after `after`, as everyone goes through the ledger. `last` is the last of them; null: none. */
+/**
+ * The next doubts after `after`, as everyone goes through the ledger: none that has begun since it was said, but for
+ * those that a clock ahead has dated, and none once moves in masses have begun since. `last` is the last of them; null:
+ * there was none.
+ */
 async function acceptPiece(
   sql: Sql,
   skus: readonly string[] | null,
-  after: string,
+  { said, after }: { readonly said: string; readonly after: string },
 ): Promise<{ readonly last: string | null; readonly skus: number }> {
   const accepted = await sql<{ sku: string }[]>`
     with doubted as (
@@ -117,6 +122,8 @@ async function acceptPiece(
         again_at
       from catalog_internal.due
       where doubt is not null and sku > ${after} and (${skus === null} or sku = any(${[...(skus ?? [])]}))
+        and (doubted_at is null or doubted_at <= ${said}::timestamptz or doubted_at > clock_timestamp())
+        and (${skus !== null} or not exists (select from catalog_internal.mass_move where since > ${said}::timestamptz))
       order by sku limit ${PIECE} for update
     )
     update catalog_internal.due d set doubt = null, oddity = null, doubted_at = null, believed = null,

@@ -6,9 +6,16 @@ import type { Queryable, Sql } from './db.ts';
  * a daemon writes of its partner it writes only where this is still so.
  */
 
+/** What the one row of catalog_internal.account has of an account. */
+export interface MirroredAccount {
+  readonly address: string;
+  /** Another one for each account, and the same for a key that is issued anew. */
+  readonly salt: string;
+  readonly keyHash: string;
+}
+
 interface Own {
-  /** Salt of catalog_internal.account: another one for each account, and the same for a key that is issued anew. */
-  salt: string;
+  account: MirroredAccount;
   /** What is thrown where the mirror is another account's. */
   refusal: () => Error;
   readonly replaced: AbortController;
@@ -17,14 +24,14 @@ interface Own {
 const OWN = new WeakMap<Sql, Own>();
 
 /** Notes whose mirror the daemon of this pool works on from now on. */
-export function bindMirror(sql: Sql, salt: string, refusal: () => Error): void {
+export function bindMirror(sql: Sql, account: MirroredAccount, refusal: () => Error): void {
   const known = OWN.get(sql);
-  if (known === undefined) OWN.set(sql, { salt, refusal, replaced: new AbortController() });
-  else Object.assign(known, { salt, refusal });
+  if (known === undefined) OWN.set(sql, { account, refusal, replaced: new AbortController() });
+  else Object.assign(known, { account, refusal });
 }
 
 /** By what the mirror of this pool's daemon is known; null: it is bound to none. */
-export const boundMirror = (sql: Sql): string | null => OWN.get(sql)?.salt ?? null;
+export const boundMirror = (sql: Sql): string | null => OWN.get(sql)?.account.salt ?? null;
 
 /** Aborts, with the refusal as its reason, once this pool's daemon has met the mirror of another account. */
 export const mirrorReplaced = (sql: Sql): AbortSignal =>
@@ -48,6 +55,19 @@ export function refuseMirror(pool: Sql): never {
   const refusal = own.refusal();
   own.replaced.abort(refusal);
   throw refusal;
+}
+
+/**
+ * Writes whose mirror it is where nothing is known of that any longer: who starts next would find one that is nobody's,
+ * and this daemon itself replaced.
+ */
+export async function putBackAccount(pool: Sql): Promise<void> {
+  const account = OWN.get(pool)?.account;
+  if (account === undefined) return;
+  await pool`
+    update catalog_internal.account
+    set base_url = ${account.address}, salt = ${account.salt}, key_hash = ${account.keyHash}, key_since = now()
+    where salt is null`;
 }
 
 /** Asks whether the mirror is still this daemon's, and refuses it where it is not. */

@@ -171,8 +171,10 @@ async function noteCompared(
 }
 
 /** The mirror may be another account's by the time that the refusal is made. */
-const bindTo = (sql: Sql, { baseUrl }: Account, salt: string): void =>
-  bindMirror(sql, salt, () => new OtherPartner(null, baseUrl));
+function bindTo(sql: Sql, { baseUrl, apiKey }: Account, salt: string): void {
+  const account = { address: addressOf(baseUrl), salt, keyHash: hashOf(salt, apiKey) };
+  bindMirror(sql, account, () => new OtherPartner(null, baseUrl));
+}
 
 async function hasMirror(tx: Sql | Tx): Promise<boolean> {
   // Its one row may be gone.
