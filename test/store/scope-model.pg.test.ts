@@ -31,6 +31,19 @@ test('whatever happens in whatever order, only what is in scope is asked for, an
   }
 });
 
+test('a SKU that is not known and that a delta removes is asked for its metadata once', async () => {
+  await empty(store.sql);
+  const world = new World(store);
+  await storeScopeMode(store.sql, true);
+  await world.manifest(['A1', 'A2'], 'h1');
+  await world.do({ do: 'rule', rule: { kind: 'brand', value: 'Nike' }, include: true });
+  await world.do({ do: 'answer', kinds: ['record'] });
+  await world.do({ do: 'answer', kinds: ['record'] });
+  await world.do({ do: 'delta', changed: ['A1'], live: ['A1'], removed: ['D'] });
+  for (let n = 0; n < 4; n += 1) await world.do({ do: 'answer', kinds: ['not_found'] });
+  await world.check();
+});
+
 test('a SKU that is reported as live again is asked when it would have been', async () => {
   await empty(store.sql);
   const world = new World(store);

@@ -219,6 +219,7 @@ export class World {
     removed: string[];
   }): Promise<void> {
     await this.#store.sql`update catalog_internal.sync set snapshot_id = 'token', chain_broken_at = null`;
+    const known = new Set((await this.see()).map(({ sku }) => sku));
     const gone = new Set(removed);
     const stays = (sku: string) => !gone.has(sku);
     const nowLive = live.filter(stays);
@@ -239,6 +240,8 @@ export class World {
     });
     for (const sku of [...changed, ...live]) if (stays(sku) && !stillLive.has(sku)) this.#report(sku);
     for (const sku of removed) this.reported.delete(sku);
+    // One that the mirror has not known is asked for once, as any other that is removed.
+    for (const sku of removed) if (!known.has(sku)) this.unread.add(sku);
   }
 
   async manifest(skus: readonly string[], hash: string): Promise<void> {
