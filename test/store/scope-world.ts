@@ -261,7 +261,10 @@ export class World {
       skus.map((sku) => line(sku, { hash })),
       { token: { snapshotId: `m${this.manifests}` } },
     );
-    for (const [sku, generation] of await generations())
+    const later = await generations();
+    // Of what a manifest lists no longer the price routes are asked, too.
+    for (const [sku, generation] of earlier) if (later.get(sku) !== generation) this.unread.add(sku);
+    for (const [sku, generation] of later)
       if (skus.includes(sku) && (earlier.get(sku) !== generation || !before.has(sku))) this.#report(sku);
   }
 }
