@@ -12,6 +12,16 @@ export const FAULTS_OF_SOME: readonly Mutant[] = [
   ...faultsOf(
     'src/store/answer/move-counts.ts',
     ['test/store/move-counts.test.ts'],
+    ['mass moves: answers that have a fault still show another', 'if (begins && odd &&', 'if (odd &&'],
+    [
+      'mass moves: the first few of a factor are forgotten with the others',
+      'kind !== null && (factor === null ? !isFault(kind) : isOfAnother(by, { kind, factor }))',
+      'false',
+    ],
+  ),
+  ...faultsOf(
+    'src/store/answer/hour-of-moves.ts',
+    ['test/store/move-counts.test.ts'],
     [
       'mass moves: a factor of some is none',
       "return kind === null ? 'factor-of-some' : 'factor';",
@@ -22,12 +32,6 @@ export const FAULTS_OF_SOME: readonly Mutant[] = [
       "return kind === null ? 'factor-of-some' : 'factor';",
       "return 'factor';",
     ],
-    ['mass moves: answers that have a fault still show another', 'if (begins && odd &&', 'if (odd &&'],
-    [
-      'mass moves: the first few of a factor are forgotten with the others',
-      'kind !== null && (factor === null ? !isFault(kind) : isOfAnother(by, { kind, factor }))',
-      'false',
-    ],
     [
       'mass moves: a few answers beside a fault of some doubt each move',
       ' || (isOfSome && answers < ENOUGH_SKUS)',
@@ -35,7 +39,7 @@ export const FAULTS_OF_SOME: readonly Mutant[] = [
     ],
   ),
   ...faultsOf(
-    'src/store/answer/move-counts.ts',
+    'src/store/answer/hour-of-moves.ts',
     ['test/store/lasting-faults.pg.test.ts', 'test/store/move-counts.test.ts'],
     [
       'mass moves: a common factor is found at first or never',
@@ -89,6 +93,10 @@ export const FAULTS_OF_SOME: readonly Mutant[] = [
     'src/store/answer/move-counts.ts',
     ['test/store/faults-of-some.pg.test.ts'],
     ['faults of some: one hides another, of fewer SKUs', 'commonFactor(others) ?? ', ''],
+  ),
+  ...faultsOf(
+    'src/store/answer/hour-of-moves.ts',
+    ['test/store/faults-of-some.pg.test.ts'],
     ['faults of some: the end of one is another', ' || Math.abs(by + known) > OF_FACTOR', ' || true'],
   ),
   ...faultsOf(

@@ -8,6 +8,11 @@ export const MASS_MOVES: readonly Mutant[] = [
   ...faultsOf(
     'src/store/answer/move-counts.ts',
     ['test/store/move-counts.test.ts', 'test/store/doubts.pg.test.ts'],
+    ['mass moves: a small catalog never ends them', 'answers >= SOME_SKUS && this', 'false && this'],
+  ),
+  ...faultsOf(
+    'src/store/answer/hour-of-moves.ts',
+    ['test/store/move-counts.test.ts', 'test/store/doubts.pg.test.ts'],
     ['mass moves: one is enough', 'odd > share * part * all', 'odd > 0'],
     ['mass moves: one of a few is enough', 'odd >= share * few', 'odd > 0'],
     [
@@ -16,7 +21,6 @@ export const MASS_MOVES: readonly Mutant[] = [
       '',
     ],
     ['mass moves: live SKUs may vanish', ' || isMany(untold.lost, untold.answers, LOST)', ''],
-    ['mass moves: a small catalog never ends them', 'answers >= SOME && this', 'false && this'],
     ['mass moves: one SKU keeps them going', 'implausibleSkus >= GOING_SKUS', 'implausibleSkus >= 0'],
   ),
   ...faultsOf(
@@ -92,7 +96,7 @@ export const MASS_MOVES: readonly Mutant[] = [
     ],
   ),
   ...faultsOf(
-    'src/store/answer/move-counts.ts',
+    'src/store/answer/hour-of-moves.ts',
     ['test/store/faults-outlast.pg.test.ts', 'test/store/move-counts.test.ts'],
     [
       'faults of many: another one by another factor is none',

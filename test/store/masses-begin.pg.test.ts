@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { applyAnswer } from '../../src/store/answer/apply.ts';
+import { type HourOfMoves, NO_MOVES } from '../../src/store/answer/hour-of-moves.ts';
 import { followMoves } from '../../src/store/answer/mass-moves.ts';
-import { type HourOfMoves, NO_MOVES } from '../../src/store/answer/move-counts.ts';
 import { NO_OBSERVERS } from '../../src/store/answer/observers.ts';
 import type { SkuResult } from '../../src/store/answer/types.ts';
 import { connect, type Tx } from '../../src/store/connection/db.ts';

@@ -12,10 +12,10 @@ import { sortByScope } from '../sellers/scope.ts';
 import { storeCalibration } from '../trust/calibration.ts';
 import { comparePrices, compareProducts } from './differences.ts';
 import { type AnswerContext, type AnswerEffects, effectsOf } from './effects.ts';
+import type { MassMoved } from './hour-of-moves.ts';
 import { type AnswerMoment, lockAnswered } from './lock.ts';
 import { doubtIfBegun, followMoves } from './mass-moves.ts';
 import { type Moved, type MutedChange, readMuted, storeMuted } from './members.ts';
-import type { MassMoved } from './move-counts.ts';
 import { type AnswerObservers, NO_OBSERVERS } from './observers.ts';
 import { writeOddMoves } from './odd-moves.ts';
 import {

@@ -1,6 +1,6 @@
 import { type Sql, transaction } from '../connection/db.ts';
 import { APART_MINUTES, faultOf, HOUR_MINUTES, type KnownMassMove, saysFault } from './doubts.ts';
-import { FAULT_KINDS, GOING_SKUS } from './move-counts.ts';
+import { FAULT_KINDS, GOING_SKUS } from './hour-of-moves.ts';
 import { type FaultOfMany, LOSSES, OF_MANY } from './plausibility.ts';
 
 /*

@@ -19,7 +19,7 @@ import {
 } from './plausibility.ts';
 
 /*
- * An answer's SKUs, judged each by itself (doubts.ts), and what each shows of the market as a whole (move-counts.ts).
+ * An answer's SKUs, judged each by itself (doubts.ts), and what each shows of the market as a whole (hour-of-moves.ts).
  */
 
 /**

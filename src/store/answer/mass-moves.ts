@@ -3,7 +3,6 @@ import { type Queryable, type Sql, transaction, type Tx } from '../connection/db
 import { awaitChanges, isLockNotAvailable } from '../connection/locks.ts';
 import { APART_MINUTES, faultOf, isEachDoubted, type KnownMassMove, OF_FACTOR } from './doubts.ts';
 import { askDoubted, keepFaults, PIECE, stateOfFault } from './fault-doubts.ts';
-import type { SkuJudgement, UndoubtedMove } from './judgements.ts';
 import {
   type FoundMassMove,
   GOING_SKUS,
@@ -13,13 +12,14 @@ import {
   type MassMove,
   type MassMoved,
   turnOf,
-  WINDOW_MS,
-} from './move-counts.ts';
+} from './hour-of-moves.ts';
+import type { SkuJudgement, UndoubtedMove } from './judgements.ts';
+import { WINDOW_MS } from './move-counts.ts';
 import type { AnswerObservers } from './observers.ts';
 import { begunOddly, forgetOddMoves, readOddMoves } from './odd-moves.ts';
 
 /*
- * While prices move implausibly in masses (move-counts.ts) every move is doubted: one row says that it is so, for all
+ * While prices move implausibly in masses (hour-of-moves.ts) every move is doubted: one row says that it is so, for all
  * processes, and what has moved within the hour before is doubted, too. Where some SKUs alone have moved by one factor,
  * only they are.
  */

@@ -1,15 +1,19 @@
 import type { Clock } from '../../lib/clock.ts';
 import { commonFactor } from './common-factor.ts';
-import { HOUR_MINUTES, type KnownMassMove, type MassMoveKind, OF_FACTOR } from './doubts.ts';
+import { HOUR_MINUTES, type KnownMassMove } from './doubts.ts';
+import {
+  ENOUGH_SKUS,
+  type HourOfMoves,
+  isAnotherFault,
+  isFault,
+  isOfAnother,
+  SOME_SKUS,
+} from './hour-of-moves.ts';
 import { type SkuJudgement } from './judgements.ts';
 
 /*
- * Prices that move implausibly in masses: a fault of the partner, or a crash of the market. Nobody can tell these
- * apart by one answer, so while it goes on each move is doubted until a second answer says the same. Where several
- * SKUs move by one and the same factor, it is another unit or currency, and where most of what is implausible is
- * one price for all sizes, sizes are lost: no number of answers that say the same is evidence, that waits for the
- * seller's word. A source of the partner's may have another unit for a few SKUs: these wait alone. What is counted is
- * what one process has seen within an hour; begun factors, what all have (odd-moves.ts).
+ * Counts what shows moves in masses (hour-of-moves.ts): what one process has seen within an hour, and of factors that
+ * begin what all have (odd-moves.ts).
  */
 
 /** Moves are counted over this time. */
@@ -23,29 +27,8 @@ const TURNS_AFTER_MS = 120_000;
 /** Before a fault that was not over is asked after again. */
 const ASKED_AFTER_MS = 60_000;
 
-/** Answered SKUs of the hour, and moved ones among them, from which on a part of them may show a mass move. */
-const ENOUGH_SKUS = 200;
-/** Moved SKUs of the hour that suffice to show that a mass move goes on; answered ones, that it is over. */
-const SOME = 20;
-/**
- * Part of the answered SKUs that is implausible, or that has lost all its prices. Of fewer answers than ENOUGH_SKUS,
- * as a catalog of a hundred SKUs has in an hour, it takes so many SKUs: one or two may be chance.
- */
-const IMPLAUSIBLE = { part: 0.01, few: 5 } as const;
-const LOST = { part: 0.25, few: 10 } as const;
-/** SKUs that are still implausible show that it goes on: one or two have moved so far by themselves. */
-export const GOING_SKUS = 3;
-/** Implausible SKUs that show that all sizes have one price, and the part of all of them. */
-const ONE_PRICE = { skus: 8, part: 0.5 } as const;
 /** Implausible SKUs, and factors of them, that are kept of each slice: more show nothing more. */
 const MOST_KEPT = 64;
-/**
- * Prices move far from this many times the usual move on. The least that is taken as usual, and what is far while
- * that is not known (natural logarithms).
- */
-const TIMES_USUAL = 8;
-const MIN_USUAL = 0.02;
-const UNKNOWN_FAR = Math.log(2);
 
 /**
  * Moves are counted by how far they went, in steps of a tenth from 1/10,000 on: their median is known to a twentieth.
@@ -54,117 +37,6 @@ const STEPS = 128;
 const stepOf = (move: number) =>
   Math.min(STEPS - 1, Math.max(0, Math.floor(Math.log(move / 1e-4) / Math.log(1.1))));
 const moveAt = (step: number) => 1e-4 * 1.1 ** (step + 0.5);
-
-/** What answers of the last hour have shown. */
-export interface HourOfMoves {
-  readonly answers: number;
-  readonly implausible: number;
-  /** Of how many SKUs these are; a live SKU is asked often. */
-  readonly implausibleSkus: number;
-  /** Those among them that have one price for all sizes. */
-  readonly onePrice: number;
-  readonly lost: number;
-  /** The same of those SKUs among them whose losses nobody reports: live ones are lost by themselves. */
-  readonly untold: { readonly answers: number; readonly lost: number };
-  readonly moves: number;
-  /** Median; null without any. */
-  readonly move: number | null;
-  /** What several SKUs have begun to move by, implausibly, a natural logarithm; null: by no common factor. */
-  readonly factor: number | null;
-  /** SKUs that had been doubted for what no market does, and no longer say so. */
-  readonly repairedSkus: number;
-}
-
-/** What no market does: no second answer is evidence of anything, it waits for the seller's word. */
-export const FAULT_KINDS: readonly MassMoveKind[] = ['factor', 'factor-of-some', 'one-price'];
-
-export const isFault = (kind: MassMoveKind | null): boolean => kind !== null && FAULT_KINDS.includes(kind);
-
-/** Whether moves in masses are a fault, and not the one that is known. Pure. */
-export const isAnotherFault = (
-  found: Pick<KnownMassMove, 'kind' | 'factor'>,
-  known: Pick<KnownMassMove, 'kind' | 'factor'>,
-): boolean => isFault(found.kind) && (found.kind !== known.kind || isOfAnother(found.factor ?? 0, known));
-
-/**
- * Whether SKUs have moved by another factor than the known one. Of a fault of some the way back is none: of its SKUs
- * that nobody has found. What so many move by that each move is doubted may be anything.
- */
-export function isOfAnother(by: number, { kind, factor }: Pick<KnownMassMove, 'kind' | 'factor'>): boolean {
-  const known = factor ?? 0;
-  return Math.abs(by - known) > OF_FACTOR && (kind !== 'factor-of-some' || Math.abs(by + known) > OF_FACTOR);
-}
-
-/** An hour without any answer. */
-export const NO_MOVES: HourOfMoves = {
-  answers: 0,
-  implausible: 0,
-  implausibleSkus: 0,
-  onePrice: 0,
-  lost: 0,
-  untold: { answers: 0, lost: 0 },
-  moves: 0,
-  move: null,
-  factor: null,
-  repairedSkus: 0,
-};
-
-/**
- * Whether this is more than chance, or an ordinary market, would bring. `going`: whether it goes on that each move is
- * doubted, which less tells. Pure.
- */
-export function isMassMove(hour: HourOfMoves, usual: number | null, going: boolean): MassMoveKind | null {
-  const kind = movesOfMany(hour, usual, going);
-  if (hour.factor === null) return kind;
-  return kind === null ? 'factor-of-some' : 'factor';
-}
-
-/** The same, whatever factor some have in common. */
-function movesOfMany(
-  { answers, implausible, implausibleSkus, onePrice, lost, untold, moves, move }: HourOfMoves,
-  usual: number | null,
-  going: boolean,
-): MassMoveKind | null {
-  const share = going ? 0.5 : 1;
-  const isMany = (odd: number, all: number, { part, few }: typeof IMPLAUSIBLE | typeof LOST) =>
-    odd > share * part * all && (all >= ENOUGH_SKUS || odd >= share * few);
-  if (isMany(implausible, answers, IMPLAUSIBLE) && (!going || implausibleSkus >= GOING_SKUS)) {
-    return onePrice >= Math.max(ONE_PRICE.skus, ONE_PRICE.part * implausible) ? 'one-price' : 'implausible';
-  }
-  if (isMany(lost, answers, LOST) || isMany(untold.lost, untold.answers, LOST)) return 'lost';
-  const far = usual === null ? UNKNOWN_FAR : TIMES_USUAL * Math.max(MIN_USUAL, usual);
-  const isFar = moves >= (going ? SOME : ENOUGH_SKUS) && (move ?? 0) > (going ? far / 2 : far);
-  return isFar ? 'far' : null;
-}
-
-/** What moves in masses begin as, or turn to. */
-export interface FoundMassMove {
-  readonly kind: MassMoveKind;
-  readonly factor: number | null;
-}
-
-/**
- * What moves in masses turn to in an hour of this kind; null: they stay what they are known as. A fault of some SKUs is
- * one of all while each move is doubted, whatever for; and each is beside it only after answers enough, as the first
- * that a daemon has after its start may be of such SKUs. Pure.
- */
-export function turnOf(
-  kind: MassMoveKind | null,
-  { factor, answers }: Pick<HourOfMoves, 'factor' | 'answers'>,
-  known: Pick<KnownMassMove, 'kind' | 'factor'>,
-): FoundMassMove | null {
-  const isOfSome = known.kind === 'factor-of-some';
-  const isOfAll = known.kind !== null && !isOfSome;
-  const ofSome: MassMoveKind | null = factor === null ? null : isOfAll ? 'factor' : 'factor-of-some';
-  const found = kind === 'factor-of-some' || (isOfSome && answers < ENOUGH_SKUS) ? ofSome : kind;
-  if (found === null) return null;
-  if (isOfSome && !isFault(found)) return { kind: 'factor', factor: known.factor };
-  const turned: FoundMassMove = {
-    kind: found,
-    factor: found === 'factor' || found === 'factor-of-some' ? factor : null,
-  };
-  return known.kind === null || isAnotherFault(turned, known) ? turned : null;
-}
 
 interface Slice {
   at: number;
@@ -317,7 +189,7 @@ export class MoveCounts {
    */
   areEnough({ answers }: HourOfMoves): boolean {
     if (answers >= ENOUGH_SKUS) return true;
-    return answers >= SOME && this.hasStood();
+    return answers >= SOME_SKUS && this.hasStood();
   }
 
   /** Whether it is time for another factor to take the place of one: two may take turns. */
@@ -360,25 +232,3 @@ export class MoveCounts {
     return moves >= ENOUGH_SKUS ? move : null;
   }
 }
-
-/**
- * Prices move implausibly in masses. `implausible`: of so many answers, or those that lost all prices (`lost`); with a
- * common `factor` (natural logarithm) it is of that kind, which may be of some SKUs alone.
- */
-export interface MassMove {
-  readonly since: Date;
-  readonly kind: MassMoveKind;
-  readonly answers: number;
-  readonly implausible: number;
-  readonly move: number | null;
-  readonly factor: number | null;
-}
-
-/**
- * Moves in masses that have begun, with what shows them, or ended after so many seconds; or one of these has failed,
- * and the next answer tries it again.
- */
-export type MassMoved =
-  | ({ readonly event: 'began'; readonly skus: number } & Omit<MassMove, 'since'>)
-  | { readonly event: 'ended'; readonly seconds: number }
-  | { readonly event: 'failed'; readonly problem: string };

@@ -1,8 +1,9 @@
 import type { Clock } from '../../lib/clock.ts';
 import { HintCounts } from '../sellers/hints.ts';
 import { CalibrationCounts } from '../trust/calibration.ts';
+import { NO_MOVES } from './hour-of-moves.ts';
 import { MemberWatch } from './members.ts';
-import { MoveCounts, NO_MOVES } from './move-counts.ts';
+import { MoveCounts } from './move-counts.ts';
 
 /** What a process counts over its answers; it is noted once an answer is committed. */
 export interface AnswerObservers {

@@ -3,8 +3,8 @@ import { type Queryable, scanning, type Sql, type Tx } from '../connection/db.ts
 import { SNAPSHOT_REASON } from '../ledger/due.ts';
 import type { Doubt } from './doubts.ts';
 import { PIECE } from './fault-doubts.ts';
+import type { MassMove } from './hour-of-moves.ts';
 import { noMassMoveSql } from './mass-moves.ts';
-import type { MassMove } from './move-counts.ts';
 import { forgetOddMoves } from './odd-moves.ts';
 
 /* Doubts as sellers see them, and end them by their word. */

@@ -41,12 +41,12 @@ export const mirrorReplaced = (sql: Sql): AbortSignal =>
  * SQL: the mirror is still the one that a daemon is bound to, of which `salt` is the text of a parameter. Also where
  * it is bound to none, and where nothing is known of the account: somebody has deleted its row.
  */
-export const ownMirror = (salt: string): string =>
-  `coalesce((select a.salt from catalog_internal.account a) = ${salt}::text, true)`;
+export const ownMirror = (salt: string): string => `coalesce((${SALT}) = ${salt}::text, true)`;
+const SALT = 'select a.salt from catalog_internal.account a';
 
 /** SQL: the same, of the daemon of a pool. */
 export const isOwnMirror = (to: Queryable, pool: Sql) =>
-  to`coalesce((select a.salt from catalog_internal.account a) = ${boundMirror(pool)}::text, true)`;
+  to`coalesce((${to.unsafe(SALT)}) = ${boundMirror(pool)}::text, true)`;
 
 /** Has the process of this pool's daemon end, and throws why: the mirror is another account's. */
 export function refuseMirror(pool: Sql): never {
