@@ -36,7 +36,8 @@ test.each([0.61, 0.62])('is what the views say, for every SKU (seed %d)', async 
   const skus = await sql<{ sku: string; priced: boolean }[]>`
     select sku, p_right is not null as priced from catalog.sku_trust`;
   const differing: string[] = [];
-  for (const { sku } of skus) if (await differs(sku)) differing.push(sku);
+  // Between the two moments one SKU may fall due, or get stale: it does so once.
+  for (const { sku } of skus) if ((await differs(sku)) && (await differs(sku))) differing.push(sku);
   expect([differing, skus.length]).toEqual([[], 500]);
   expect(skus.filter(({ priced }) => priced).length).toBeGreaterThan(100);
 });
