@@ -27,8 +27,8 @@ import {
 import { checkPartnerReachable } from './doctor/connection.ts';
 import { askPartner, type PartnerReport } from './doctor/partner.ts';
 import { ledgerPermits, localPermits } from './doctor/permits.ts';
-import { readPostgresFacts, readOwnMirror } from './doctor/postgres-facts.ts';
-import { judgePostgres, type PostgresFacts } from './doctor/postgres.ts';
+import { type PostgresFacts, readPostgresFacts, readOwnMirror } from './doctor/postgres-facts.ts';
+import { judgePostgres } from './doctor/postgres.ts';
 import { checkRedis } from './doctor/redis.ts';
 import { reportJson, type Report, screenOf } from './doctor/report.ts';
 import { NoMirror } from './errors.ts';

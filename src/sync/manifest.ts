@@ -4,7 +4,8 @@ import type { SentPermit } from '../pace/pacer.ts';
 import type { ManifestMeta } from '../partner/client.ts';
 import { PartnerError, type RequestOutcome } from '../partner/errors.ts';
 import { readManifestFile } from '../partner/manifest-file.ts';
-import { Baseline, type BaselineApplied, BaselineSuperseded } from '../store/catalog/baseline.ts';
+import { type BaselineApplied, BaselineSuperseded } from '../store/catalog/baseline-merge.ts';
+import { Baseline } from '../store/catalog/baseline.ts';
 import { readManifestSources } from '../store/catalog/manifest-hints.ts';
 import {
   noteManifestRefused,

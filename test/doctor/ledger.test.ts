@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { ledgerProblem } from '../../src/cli/doctor.ts';
-import type { PostgresFacts } from '../../src/cli/doctor/postgres.ts';
+import type { PostgresFacts } from '../../src/cli/doctor/postgres-facts.ts';
 
 const SOUND: PostgresFacts = {
   versionNumber: 180_000,

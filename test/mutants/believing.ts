@@ -5,7 +5,16 @@ const MIGRATION = 'drizzle/0050_believing.sql';
 /** Faults in what is believed of an answer: which SKUs it is about, and whether it is to be asked again. */
 export const BELIEVING: readonly Mutant[] = [
   ...faultsOf(
-    'src/store/catalog/delta.ts',
+    'src/store/catalog/delta-reports.ts',
+    ['test/store/delta.pg.test.ts'],
+    [
+      'delta: the first report that a SKU went live makes nothing due',
+      "coalesce(r.is_live and s.price_source = 'live' and",
+      'coalesce(r.is_live and',
+    ],
+  ),
+  ...faultsOf(
+    'src/store/catalog/delta-reports.ts',
     ['test/store/delta.pg.test.ts'],
     [
       'delta: each report that a SKU is still live makes it due',
@@ -26,11 +35,6 @@ export const BELIEVING: readonly Mutant[] = [
       'delta: a live SKU that is reported although it is not found is not asked',
       "and s.in_manifest and s.state in ('priced', 'pending'), false)",
       'and s.in_manifest, false)',
-    ],
-    [
-      'delta: the first report that a SKU went live makes nothing due',
-      "coalesce(r.is_live and s.price_source = 'live' and",
-      'coalesce(r.is_live and',
     ],
   ),
   ...faultsOf(

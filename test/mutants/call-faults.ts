@@ -54,7 +54,7 @@ export const CALL_FAULTS: readonly Mutant[] = [
     ['privileges: one table is not asked for', "  'catalog_internal.tasks',\n", ''],
   ),
   ...faultsOf(
-    'src/cli/doctor/postgres.ts',
+    'src/cli/doctor/rights.ts',
     ['test/doctor/checks.test.ts'],
     [
       "privileges: doctor says of another role's tables what is lacking of each",

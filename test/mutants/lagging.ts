@@ -66,7 +66,7 @@ export const LAGGING_MANIFESTS: readonly Mutant[] = [
       ' or false and manifest_applied_at::text is distinct from $2',
     ],
   ),
-  ...faultsOf('src/store/catalog/baseline.ts', LAGGING, [
+  ...faultsOf('src/store/catalog/baseline-merge.ts', LAGGING, [
     'lagging: the token goes back',
     'lagSeconds === null ? token.tokenAtRequest : snapshotId',
     'token.tokenAtRequest',
@@ -91,7 +91,7 @@ export const LAGGING_MANIFESTS: readonly Mutant[] = [
     ],
   ),
   ...faultsOf(
-    'src/store/catalog/delta.ts',
+    'src/store/catalog/delta-reports.ts',
     ['test/store/overlapping-delta.pg.test.ts'],
     [
       'lagging: what a delta reports again keeps the time of a run that broke off',

@@ -108,7 +108,7 @@ export const LEARNED_NAMES: readonly Mutant[] = [
       "if (compared !== 'same') await takeOver",
     ],
   ),
-  ...faultsOf('src/store/catalog/baseline.ts', KEPT, [
+  ...faultsOf('src/store/catalog/baseline-merge.ts', KEPT, [
     'learned names: a manifest that is applied is not remembered',
     'if (readBy) await run(',
     'if (readBy && lines < 0) await run(',

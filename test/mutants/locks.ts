@@ -29,8 +29,8 @@ export const LOCKS: readonly Mutant[] = [
   },
   {
     breaks: 'locks: a baseline locks the ledger in the order of its marks',
-    file: 'src/store/catalog/baseline.ts',
-    from: '    await run(statements.LOCK_LEDGER);\n',
+    file: 'src/store/catalog/baseline-merge.ts',
+    from: '  await run(statements.LOCK_LEDGER);\n',
     to: '',
     tests: RACES,
   },

@@ -203,7 +203,7 @@ export const SCOPE: readonly Mutant[] = [
     'claim.skus.filter(({ sku }) => !outside.has(sku))',
     'claim.skus.filter(() => true)',
   ]),
-  ...faultsOf('src/store/catalog/baseline.ts', STORE, [
+  ...faultsOf('src/store/catalog/baseline-merge.ts', STORE, [
     'scope: SKUs of a manifest are in scope',
     'byScope === 1 ?',
     'byScope === 2 ?',

@@ -32,21 +32,6 @@ export const SQL: readonly Mutant[] = [
       'const reported = [...changed',
     ],
     [
-      'delta: a changed SKU keeps its hash',
-      'price_source = excluded.price_source, hash = null,',
-      'price_source = excluded.price_source,',
-    ],
-    [
-      'delta: a SKU that is reported stays unlisted',
-      'coalesce(s.hash, s.hash_before_live) end, in_manifest = true,',
-      'coalesce(s.hash, s.hash_before_live) end,',
-    ],
-    [
-      'delta: a removed SKU is not asked once more',
-      "  await tx`select catalog_internal.mark_due(${skus as string[]}::text[], 'removed')`;\n",
-      '',
-    ],
-    [
       'delta: the token moves with each piece',
       'applyPart(tx, part, {',
       'applyPart(tx, { ...part, end: delta }, {',
@@ -70,6 +55,31 @@ export const SQL: readonly Mutant[] = [
       'delta: counts as read while there is more',
       'when snapshot_id = ${toSnapshot} or ${isEnd} then ${checkedAt}',
       'when snapshot_id is not null or ${isEnd} then ${checkedAt}',
+    ],
+  ),
+  ...faultsOf(
+    'src/store/catalog/delta-reports.ts',
+    [
+      'test/store/delta.pg.test.ts',
+      'test/store/broken-chain.pg.test.ts',
+      'test/store/schema.pg.test.ts',
+      'test/hostile/deltas.pg.test.ts',
+      'test/store/delta-pieces.pg.test.ts',
+    ],
+    [
+      'delta: a changed SKU keeps its hash',
+      'price_source = excluded.price_source, hash = null,',
+      'price_source = excluded.price_source,',
+    ],
+    [
+      'delta: a SKU that is reported stays unlisted',
+      'coalesce(s.hash, s.hash_before_live) end, in_manifest = true,',
+      'coalesce(s.hash, s.hash_before_live) end,',
+    ],
+    [
+      'delta: a removed SKU is not asked once more',
+      "  await tx`select catalog_internal.mark_due(${skus as string[]}::text[], 'removed')`;\n",
+      '',
     ],
   ),
   ...faultsOf(

@@ -56,7 +56,7 @@ export const STANDSTILLS: readonly Mutant[] = [
     'if (end.toSnapshot !== end.since) await setApartUnreported(tx);',
     '',
   ]),
-  ...faultsOf('src/store/catalog/baseline.ts', APART, [
+  ...faultsOf('src/store/catalog/baseline-merge.ts', APART, [
     'standstill: what it has shown is a burden after the manifest',
     'await run(SET_APART_UNREPORTED, [false]);',
     '',

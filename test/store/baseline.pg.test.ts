@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { Baseline, BaselineSuperseded } from '../../src/store/catalog/baseline.ts';
+import { BaselineSuperseded } from '../../src/store/catalog/baseline-merge.ts';
+import { Baseline } from '../../src/store/catalog/baseline.ts';
 import { applyDelta } from '../../src/store/catalog/delta.ts';
 import { readSyncState } from '../../src/store/catalog/sync-state.ts';
 import { noteBrokenChain } from '../../src/store/catalog/tokens.ts';

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { applyAnswer } from '../../src/store/answer/apply.ts';
 import type { SkuResult } from '../../src/store/answer/types.ts';
 import { storeFailedCall } from '../../src/store/call/call-lesson.ts';
-import { BaselineSuperseded } from '../../src/store/catalog/baseline.ts';
+import { BaselineSuperseded } from '../../src/store/catalog/baseline-merge.ts';
 import { applyDelta } from '../../src/store/catalog/delta.ts';
 import { connect, type Sql } from '../../src/store/connection/db.ts';
 import { sqlState } from '../../src/store/connection/sql-errors.ts';

@@ -1,9 +1,5 @@
-import {
-  Baseline,
-  type BaselineApplied,
-  type BaselineToken,
-  type StagedCounts,
-} from '../../src/store/catalog/baseline.ts';
+import type { BaselineApplied, BaselineToken } from '../../src/store/catalog/baseline-merge.ts';
+import { Baseline, type StagedCounts } from '../../src/store/catalog/baseline.ts';
 import type { StagedLine } from '../../src/store/catalog/compare-sql.ts';
 import { connectAlone, type DatabaseUrl, type Sql } from '../../src/store/connection/db.ts';
 import { found, ledger, answerAsked, type TestStore } from './support.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { BaselineSuperseded } from '../../src/store/catalog/baseline.ts';
+import { BaselineSuperseded } from '../../src/store/catalog/baseline-merge.ts';
 import { applyDelta } from '../../src/store/catalog/delta.ts';
 import { noteCatalogCheck, noteSnapshotSeen, readSyncState } from '../../src/store/catalog/sync-state.ts';
 import { noteBrokenChain } from '../../src/store/catalog/tokens.ts';

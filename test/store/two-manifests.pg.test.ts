@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { BaselineSuperseded } from '../../src/store/catalog/baseline.ts';
+import { BaselineSuperseded } from '../../src/store/catalog/baseline-merge.ts';
 import { noteSnapshotSeen, readSyncState } from '../../src/store/catalog/sync-state.ts';
 import { eventually } from '../support/eventually.ts';
 import { baseline, line, skuRow, standing } from './manifest.ts';

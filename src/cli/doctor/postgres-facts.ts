@@ -4,18 +4,83 @@ import { QUEUE_TABLES } from '../../queues/postgres-queues.ts';
 import { readLearnedNames } from '../../store/catalog/learned-names.ts';
 import { readSyncState } from '../../store/catalog/sync-state.ts';
 import { askingTwo, type Sql } from '../../store/connection/db.ts';
-import { readEventTriggers, readNeighbours, readUnchangeable } from '../../store/connection/neighbours.ts';
-import { readPooling } from '../../store/connection/pooler.ts';
-import { obstacleOf, remedyOf } from '../../store/connection/remedies.ts';
-import { sqlState } from '../../store/connection/sql-errors.ts';
+import {
+  type Neighbour,
+  readEventTriggers,
+  readNeighbours,
+  readUnchangeable,
+} from '../../store/connection/neighbours.ts';
+import { type Pooling, readPooling } from '../../store/connection/pooler.ts';
+import { type Objection, obstacleOf, type Remedy, remedyOf } from '../../store/connection/remedies.ts';
+import { sqlState, type StoreFailure } from '../../store/connection/sql-errors.ts';
 import { countDaemons } from '../../store/setup/instance.ts';
 import { migrationState, readOccupied, readRights } from '../../store/setup/migrations.ts';
-import { OUR_SCHEMAS, readRoles } from '../../store/setup/occupied.ts';
-import { readLacking } from '../../store/setup/privileges.ts';
-import { readSnapshotHolder } from '../../store/status/holders.ts';
+import { type FoundRole, type Occupied, OUR_SCHEMAS, readRoles } from '../../store/setup/occupied.ts';
+import { type Lacking, readLacking } from '../../store/setup/privileges.ts';
+import { readSnapshotHolder, type SnapshotHolder } from '../../store/status/holders.ts';
 import { NOTHING_KNOWN } from './discovery/plan.ts';
 import type { OwnMirror } from './partner.ts';
-import type { PostgresFacts } from './postgres.ts';
+
+/**
+ * What the server and the role's rights are, as read by `readPostgresFacts`. Counts of connections include this
+ * command's own.
+ */
+export interface PostgresFacts {
+  readonly versionNumber: number;
+  readonly version: string;
+  readonly encoding: string;
+  readonly role: string;
+  readonly database: string;
+  readonly inRecovery: boolean;
+  readonly readOnly: boolean;
+  /** What Postgres said of a write that was tried and taken back, and what that is; null: it went well. */
+  readonly writeProblem: {
+    readonly said: string;
+    readonly kind: StoreFailure | Objection | null;
+    readonly remedy: Remedy | null;
+  } | null;
+  readonly mayCreate: boolean;
+  readonly mayTemp: boolean;
+  readonly mayCreateRoles: boolean;
+  readonly hasReader: boolean;
+  readonly hasWatcher: boolean;
+  /** Whether these two have all the rights that they are meant to have; null where that is not known. */
+  readonly rightsWhole: boolean | null;
+  /** Whether the mirror's tables are there, and whether this role owns them, or belongs to their owner. */
+  readonly migrated: boolean;
+  readonly owns: boolean;
+  /** Privileges that this role lacks on the mirror's tables. */
+  readonly lacking: readonly Lacking[];
+  /** Whether the tables of queues in Postgres are there, as this version wants them. */
+  readonly queueTablesCurrent: boolean;
+  /** Schemas and roles with the mirror's names that stand in its way, and the roles of these names as they are. */
+  readonly occupied: readonly Occupied[];
+  readonly roles: readonly FoundRole[];
+  /** Where others than the mirror's role, its owners and superusers may create, and who: 'PUBLIC', or roles. */
+  readonly creators: readonly {
+    readonly place: string;
+    readonly ours: boolean;
+    readonly roles: readonly string[];
+  }[];
+  readonly pending: number;
+  readonly unknown: number;
+  /** Most connections that the server leaves to this role, and those that others than catalog-mirror hold now. */
+  readonly connectionsMost: number;
+  readonly connectionsOthers: number;
+  readonly daemons: number;
+  /** What becomes of sessions on the way to the server. */
+  readonly pooling: Pooling;
+  readonly aheadMs: number;
+  readonly snapshotHolder: SnapshotHolder | null;
+  /** Triggers and foreign keys of others on the mirror's tables. */
+  readonly neighbours: readonly Neighbour[];
+  /** Event triggers of the database that run when tables are made. */
+  readonly eventTriggers: readonly string[];
+  /** Tables of the mirror that are published and have no replica identity. */
+  readonly unchangeable: readonly string[];
+  /** Whether the sessions of other roles are shown to this one. */
+  readonly seesSessions: boolean;
+}
 
 type ServerRow = Omit<
   PostgresFacts,

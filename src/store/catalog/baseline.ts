@@ -12,20 +12,18 @@ import {
   type Sql,
   TRANSACTION_TRIES,
 } from '../connection/db.ts';
-import { LOCK_NEW_SKUS } from '../connection/locks.ts';
 import { boundMirror, ownMirror, refuseMirror } from '../connection/own-mirror.ts';
 import { isConflict, isConnectionLost, sqlState } from '../connection/sql-errors.ts';
 import { PRESENT_SERVER } from '../ledger/due.ts';
-import { REBASE_AUDIT } from './audit.ts';
-import * as statements from './baseline-sql.ts';
+import {
+  type BaselineApplied,
+  BaselineSuperseded,
+  type BaselineToken,
+  mergeStaged,
+  type Run,
+} from './baseline-merge.ts';
 import * as compare from './compare-sql.ts';
 import { copyText, type StagedLine } from './compare-sql.ts';
-import { type LearnedNames, REMEMBER_FIELDS } from './learned-names.ts';
-import { hintByManifest, type ManifestHinting } from './manifest-hints.ts';
-import type { SnapshotSeen } from './sync-state.ts';
-import { REPORTED_SINCE, type ReportedSince } from './tokens.ts';
-import * as unread from './unread-lines.ts';
-import { SET_APART_UNREPORTED } from './unreported.ts';
 
 export interface StagedCounts {
   /** Distinct SKUs staged. */
@@ -46,53 +44,8 @@ interface ComparedCounts {
   readonly unlistedLines: number;
 }
 
-export interface BaselineToken extends SnapshotSeen {
-  readonly snapshotId: string;
-  readonly generatedAt: Date | null;
-  /** Database time at which the manifest was asked for: what deltas reported after it is newer than the manifest. */
-  readonly requestedAt: Date;
-  /** The token at that time: when deltas have moved it since, they are ahead of the manifest, and it stays. */
-  readonly tokenAtRequest: string | null;
-  readonly lines: number;
-  /** Its lines that were rejected or doubled; and how many more live SKUs were announced than it has. */
-  readonly unclear?: number;
-  readonly liveMiscount?: number;
-  readonly livePricedSkuCount: number | null;
-  /** How its lines hint at live SKUs; null: not at all. */
-  readonly hinting?: ManifestHinting | null;
-  /** The fields by which the manifest was read. */
-  readonly readBy?: LearnedNames['manifest'];
-}
-
-export interface BaselineApplied {
-  readonly added: number;
-  readonly changed: number;
-  readonly crossed: number;
-  readonly absent: number;
-  readonly marked: number;
-  /** Lines whose hash moved but whose price was asked for when the snapshot was there already. */
-  readonly skipped: number;
-  /** By how much the snapshot is older than what deltas have reported; null: it is not known to be. */
-  readonly lagSeconds: number | null;
-}
-
-/**
- * Another replica applied a manifest after this one was asked for, or deltas went on and broke off meanwhile: it is
- * old news. Or its snapshot was noted on another server, to which the name leads, too: claims there have other numbers.
- */
-export class BaselineSuperseded extends Error {
-  override readonly name = 'BaselineSuperseded';
-  readonly kind = 'superseded';
-
-  constructor() {
-    super('another manifest was applied meanwhile, or deltas have gone on');
-  }
-}
-
 const COPY_BYTES = 256 * 1024;
 const UNIQUE_VIOLATION = '23505';
-/** Sends a statement of the merge. */
-type Run = (text: string, values?: unknown[]) => Promise<pg.QueryResult>;
 
 /** A conflict, or a SKU inserted without our locks: by an older daemon, or manually. */
 const isRetryable = (error: unknown): boolean => isConflict(error) || sqlState(error) === UNIQUE_VIOLATION;
@@ -235,54 +188,12 @@ export class Baseline {
 
   async #mergeOnce(token: BaselineToken): Promise<BaselineApplied> {
     const run: Run = (text, values = []) => this.#client.query(text, values);
-    const { snapshotId, generatedAt, seenClaim, seenAt, requestedAt, hinting } = token;
     await run('begin');
     // Judged once the lock is there: by a condition of the locking statement itself whoever is merging would not be
     // waited for, as its manifest is not seen yet. And not by times alone: one dates by its beginning.
     await run('select from catalog_internal.sync for update');
     const server = await this.#confirm(run, token);
-    const asked = [snapshotId, requestedAt, token.tokenAtRequest, generatedAt];
-    const { rows: reported } = await run(REPORTED_SINCE, asked);
-    const { since, lagSeconds, isBuiltAgain } = reported[0] as ReportedSince;
-    // Deltas have left its snapshot, as if it had been asked for before they did.
-    const tokenAtRequest = lagSeconds === null ? token.tokenAtRequest : snapshotId;
-    await run(LOCK_NEW_SKUS);
-    // In a few steps of two deltas and a broken chain: the lines of what they reported are not at hand any more.
-    const { rows: missed } = await run(statements.REPORTED_UNSEEN, [requestedAt, tokenAtRequest]);
-    if (missed.length > 0) throw new BaselineSuperseded();
-    await run(statements.DIFF, [since, seenClaim, tokenAtRequest, generatedAt, seenAt]);
-    await run('analyze diff');
-    await run(statements.LOCK_LEDGER);
-    await run(statements.INSERT_NEW);
-    await run(statements.UPDATE_CHANGED);
-    await run(statements.UPDATE_ABSENT);
-    await run(statements.DROP_ORPHANS);
-    await run(statements.LOCK_SCOPE);
-    const { rowCount: byScope } = await run(statements.READ_SCOPED);
-    await run(byScope === 1 ? statements.MARK_NEW_BY_SCOPE : statements.MARK_NEW);
-    await run(statements.MARK_DUE);
-    await run(statements.SWEEP_RELISTED);
-    const rejected = await this.#markRejected(run, since, tokenAtRequest);
-    failpoint('manifest.marked');
-    await run(REBASE_AUDIT, [snapshotId, tokenAtRequest]);
-    const { rows } = await run(statements.COUNT_DIFF);
-    if (hinting) await hintByManifest(run, hinting, { generatedAt, live: this.#live });
-    const { lines, livePricedSkuCount, readBy } = token;
-    if (readBy) await run(REMEMBER_FIELDS, [readBy.url, readBy.snapshotId]);
-    await run(SET_APART_UNREPORTED, [false]);
-    await run(statements.MOVE_TOKEN, [snapshotId, generatedAt, tokenAtRequest, lines, livePricedSkuCount]);
-    const { unclear = 0, liveMiscount = 0 } = token;
-    await run(statements.NOTE_IDLE);
-    await run(statements.END_DOUBTS, [
-      unclear,
-      liveMiscount,
-      snapshotId,
-      requestedAt,
-      generatedAt,
-      isBuiltAgain,
-    ]);
-    // Last: who holds the lock of the changes waits for no other.
-    await run(statements.ADD_CHANGES);
+    const applied = await mergeStaged(run, token, this.#live);
     const { rows: transactions } = await run('select pg_current_xact_id()::text as id');
     const { id } = transactions[0] as { id: string };
     failpoint('manifest.token-moved');
@@ -292,13 +203,7 @@ export class Baseline {
       const answered = error instanceof pg.DatabaseError && !isConnectionLost(error);
       if (answered || !(await this.#committed(id, server).catch(() => false))) throw error;
     }
-    const counts = rows[0] as Omit<BaselineApplied, 'lagSeconds'>;
-    return {
-      ...counts,
-      added: counts.added + rejected.added,
-      marked: counts.marked + rejected.marked,
-      lagSeconds,
-    };
+    return applied;
   }
 
   /** Refuses the mirror of another account, and a manifest that is old news; returns which server it is merged on. */
@@ -314,18 +219,6 @@ export class Baseline {
     if (pool !== undefined && !own) refuseMirror(pool);
     if (superseded || (seenOn ?? server) !== server) throw new BaselineSuperseded();
     return server;
-  }
-
-  async #markRejected(
-    run: Run,
-    since: string,
-    tokenAtRequest: string | null,
-  ): Promise<{ readonly added: number; readonly marked: number }> {
-    const added = (await run(unread.INSERT_REJECTED)).rowCount ?? 0;
-    const { rows } = await run(unread.MARK_REJECTED, [since, tokenAtRequest]);
-    await run(unread.DISTRUST_UNREAD, [since, tokenAtRequest]);
-    await run(unread.TRUST_READ);
-    return { added, marked: (rows[0] as { marked: number }).marked };
   }
 
   /**

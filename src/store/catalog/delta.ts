@@ -12,6 +12,7 @@ import {
 } from '../history/changes.ts';
 import { presentServer } from '../ledger/due.ts';
 import { auditReports, countSeenFirst, markUnreported, unreported } from './audit.ts';
+import { type CrossingCounts, reportChanged, reportRemoved } from './delta-reports.ts';
 import { noteLeft } from './tokens.ts';
 import { setApartUnreported } from './unreported.ts';
 
@@ -32,16 +33,13 @@ export interface DeltaChange {
   readonly ownToken?: boolean;
 }
 
-export interface DeltaApplied {
+export interface DeltaApplied extends CrossingCounts {
   /**
    * False where another replica has moved the token meanwhile, or the pool has led to another server: nothing was
    * applied, or not all of it, and the delta is asked for again.
    */
   readonly applied: boolean;
   readonly marked: number;
-  readonly newSkus: number;
-  readonly crossedToLive: number;
-  readonly crossedToSnapshot: number;
   readonly removed: number;
   /** The time of each of its transactions, since which what it reported has been due. */
   readonly reportedAt: readonly Date[];
@@ -281,70 +279,6 @@ export async function noteLimitSuspected(sql: Sql): Promise<boolean> {
     update catalog_internal.sync set limit_suspected_at = now()
     where limit_suspected_at is null or limit_suspected_at < now() - ${LIMIT_SUSPECTED_EVERY}::interval returning 1`;
   return noted.length > 0;
-}
-
-type CrossingCounts = Pick<DeltaApplied, 'newSkus' | 'crossedToLive' | 'crossedToSnapshot'>;
-
-async function reportChanged(
-  tx: Tx,
-  reported: readonly string[],
-  { nowLive, moves }: Pick<Applying, 'nowLive' | 'moves'>,
-): Promise<CrossingCounts> {
-  const [counts] = await tx<[CrossingCounts]>`
-    with reported as materialized (
-      select sku, is_live, case when is_live then 'live' else 'snapshot' end as price_source
-      from unnest(${reported as string[]}::text[], ${reported.map((sku) => Number(nowLive.has(sku)))}::int[]::boolean[])
-        as r(sku, is_live)
-    ),
-    before as materialized (
-      select r.sku, r.is_live, r.price_source, s.sku is null as is_new, s.state is null or s.state = 'pending' as unpriced,
-        s.price_source as was, ${isStillLive(tx)}
-        -- A run that broke off has reported it since the token came: this one's token is left as of now (noteLeft).
-          and not (${moves} and coalesce(s.reported_at > y.token_at, false)) as still_live
-      from reported r cross join catalog_internal.sync y left join catalog.skus s using (sku)
-    ),
-    written as (
-      insert into catalog.skus as s (sku, price_source, in_manifest, reported_at)
-      select sku, price_source, true, now() from before where not still_live order by sku
-      on conflict (sku) do update set
-        price_source = excluded.price_source, hash = null,
-        hash_before_live = case when excluded.price_source = 'live' then coalesce(s.hash, s.hash_before_live) end, in_manifest = true,
-        reported_at = excluded.reported_at
-    ),
-    marked as (
-      select catalog_internal.mark_due(array_agg(sku), case when unpriced then 'new' else 'changed' end, is_live)
-      from before where not still_live group by unpriced, is_live
-    )
-    -- The last is read so that it runs: Postgres leaves out a SELECT in WITH that nobody reads.
-    select
-      (select count(*) from before where is_new)::int as "newSkus",
-      (select count(*) from before where was = 'snapshot' and is_live)::int as "crossedToLive",
-      (select count(*) from before where was = 'live' and not is_live)::int as "crossedToSnapshot",
-      (select count(*) from marked)::int as marks`;
-  return {
-    newSkus: counts.newSkus,
-    crossedToLive: counts.crossedToLive,
-    crossedToSnapshot: counts.crossedToSnapshot,
-  };
-}
-
-/**
- * SQL: whether a report `r` says what is known of the SKU `s` already: that it is listed, and live (partner rule
- * 4.2.7: it should not be reported again). It tells of no price (partner rule 4.2.6), so the order of live refreshes
- * stays as it is. One that is not there according to its price route may be there again.
- */
-const isStillLive = (tx: Tx) => tx`
-  coalesce(r.is_live and s.price_source = 'live' and s.in_manifest and s.state in ('priced', 'pending'), false)
-    and exists (select from catalog_internal.due d where d.sku = r.sku)`;
-
-/** Makes tombstones of what was removed; writeSkuChanges then takes their prices. */
-async function reportRemoved(tx: Tx, skus: readonly string[]): Promise<void> {
-  await tx`
-    insert into catalog.skus as s (sku, state, in_manifest, removed_at, reported_at)
-    select sku, 'removed', false, now(), now() from unnest(${skus as string[]}::text[]) as r(sku) order by sku
-    on conflict (sku) do update set
-      state = 'removed', in_manifest = false, hash = null, hash_before_live = null, removed_at = now(), reported_at = now()`;
-  await tx`select catalog_internal.mark_due(${skus as string[]}::text[], 'removed')`;
 }
 
 /** How many SKUs the mirror has as listed, and how many of them `skus` names. Reads the whole catalog. */
