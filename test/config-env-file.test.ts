@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import { UsageError } from '../src/cli/command.ts';
 import { takeEnvFiles } from '../src/cli/env-file.ts';
+import { trustAlso } from '../src/config/authorities.ts';
 import { addedByFiles, backslashWarnings, parseEnvFile, readEnvFiles } from '../src/config/environment.ts';
-import { trustAlso } from '../src/lib/authorities.ts';
 
 const valuesOf = (text: string) => Object.fromEntries(parseEnvFile(text).values);
 

@@ -22,7 +22,7 @@ import {
   predictedMove,
   undonePart,
 } from '../../src/sync/live/hints.ts';
-import { earlyAfter, type EarlyRefreshes, setAside } from '../../src/sync/live/lines.ts';
+import { earlyAfter, type EarlyRefreshes, setAside } from '../../src/sync/live/product-lines.ts';
 import type { LedgerOfLines } from './lines.ts';
 import type { LiveMarket } from './market.ts';
 
@@ -52,7 +52,7 @@ const ALL_SIZES = 'all';
 /** Counts are written once in so long (store/sellers/hints.ts). */
 const WRITTEN_EVERY = 1 / 6;
 
-/** The hints at SKUs of a market, as sync/reprice/hints.ts and store/sellers/hints.ts keep them. */
+/** The hints at SKUs of a market, as sync/reprice/take-hints.ts and store/sellers/hints.ts keep them. */
 export class Hints {
   readonly hazards: Float64Array;
   readonly sources = new Map<string, SourceSoFar>();

@@ -1,4 +1,5 @@
-import { type Rate, rateFromPast, type RateGroup } from '../../src/sync/live/policy.ts';
+import type { Rate } from '../../src/store/live/rate-prior.ts';
+import { rateFromPast, type RateGroup } from '../../src/sync/live/policy.ts';
 import type { Market } from './market.ts';
 
 /** How much of the past counts (past_moves in SQL). */

@@ -6,6 +6,7 @@ import {
   type RatePrior,
   unmovedProbability,
   withPrior,
+  type Rate,
 } from '../../src/store/live/rate-prior.ts';
 import {
   isBacklog,
@@ -14,7 +15,7 @@ import {
   overdueMinutes,
   idleAfter,
 } from '../../src/sync/live/choose.ts';
-import { learnMemories, memoriesOf, rateOfMemories } from '../../src/sync/live/memories.ts';
+import { learnMemories, memoriesOf, rateOfMemories } from '../../src/sync/live/learn-refresh.ts';
 import {
   chooseLive,
   earlyMinutes,
@@ -22,7 +23,6 @@ import {
   MAX_ROUNDS,
   nextRefreshMinutes,
   PRIOR,
-  type Rate,
   roundMinutes,
   SHORTLIST,
   solveThreshold,
@@ -168,7 +168,7 @@ export class Ledger {
     this.#solveAt = minute + this.#catchUp(minute, elapsed, refreshes);
   }
 
-  /** As sync/live/plan.ts does after each solution. Returns in how many minutes the next one is wanted. */
+  /** As sync/live/plan-live.ts does after each solution. Returns in how many minutes the next one is wanted. */
   #catchUp(minute: number, elapsed: number, refreshesPerMinute: number): number {
     this.#listed = [];
     this.#overdue = this.#most;
@@ -214,7 +214,7 @@ export class Ledger {
     };
   }
 
-  /** As sync/live/plan.ts places everything when an incident begins. */
+  /** As sync/live/plan-live.ts places everything when an incident begins. */
   #scheduleAll(): void {
     while (this.#heap.size > 0) this.#heap.pop();
     for (let i = 0; i < this.#market.size; i += 1)

@@ -1,4 +1,10 @@
-import { type Line, QUIET_LINE, type Releases, type Wholesale } from '../../src/store/live/line-state.ts';
+import {
+  type Line,
+  QUIET_LINE,
+  type Releases,
+  type Wholesale,
+} from '../../src/store/live/product-line-state.ts';
+import type { Rate } from '../../src/store/live/rate-prior.ts';
 import {
   releaseRecheckMinutes,
   earlyAfter,
@@ -7,8 +13,7 @@ import {
   type Pulled,
   releasedMembers,
   setAside,
-} from '../../src/sync/live/lines.ts';
-import type { Rate } from '../../src/sync/live/policy.ts';
+} from '../../src/sync/live/product-lines.ts';
 import {
   dismissed,
   isWholesale,
@@ -34,7 +39,7 @@ export interface LedgerOfLines {
 
 const SIZES = 15;
 
-/** The lines of a market, as sync/reprice/lines.ts and store/live/lines.ts keep them. */
+/** The lines of a market, as sync/reprice/product-lines.ts and store/live/product-lines.ts keep them. */
 export class Lines {
   readonly #world: World;
   readonly #ledger: LedgerOfLines;

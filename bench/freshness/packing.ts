@@ -1,6 +1,6 @@
 import type { DueClass } from '../../src/store/ledger/due.ts';
 import { planBatch, type PlanLimits } from '../../src/sync/reprice/packing.ts';
-import { lingerMs } from '../../src/sync/reprice/plan.ts';
+import { lingerMs } from '../../src/sync/reprice/plan-call.ts';
 import { LiveKnowledge } from '../ceiling/knowledge.ts';
 import { CeilingServer } from './ceiling-server.ts';
 import { seeded } from './random.ts';

@@ -5,7 +5,7 @@ import { estimateBacklog, secondsBetween, sum } from '../status/format.ts';
 import type { Health } from '../status/health.ts';
 import type { ReasonCode } from '../status/reason.ts';
 import type { Status } from '../status/status.ts';
-import { bar, harmless, painter, type Terminal, type Tint, wrap } from '../status/style.ts';
+import { bar, harmless, painter, STATE_TINTS, type Terminal, type Tint, wrap } from '../status/style.ts';
 import type { ChangeRow, RecentChanges } from '../store/status/demo.ts';
 import { textLine } from '../telemetry/log/logger.ts';
 import { createPanel, terminalOf } from './terminal.ts';
@@ -33,13 +33,6 @@ const NARROWEST_BAR = 8;
 const MAX_NOTE_LINES = 4;
 const LONGEST_SKU = 14;
 const LOADING: ReadonlySet<ReasonCode> = new Set(['no-baseline', 'filling']);
-const TINTS: Readonly<Record<Health['state'], Tint>> = {
-  healthy: 'green',
-  filling: 'cyan',
-  degraded: 'yellow',
-  paused: 'yellow',
-  broken: 'red',
-};
 
 /** Whether the initial load is under way, as the mirror's health has it. */
 export const isLoading = ({ health }: Pick<DemoView, 'health'>): boolean =>
@@ -111,7 +104,7 @@ export function demoPanel(
       i === 0 ? paint(tint, line.slice(0, LABEL)) + line.slice(LABEL) : line,
     );
   const first = isFilled
-    ? row(state, harmless(reasons[0]?.text ?? mirrorWords(view)), TINTS[state])
+    ? row(state, harmless(reasons[0]?.text ?? mirrorWords(view)), STATE_TINTS[state])
     : loadRows(loadOf(view), width, terminal);
   const { pace } = view.status.stats;
   return [

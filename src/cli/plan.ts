@@ -2,11 +2,11 @@ import { loadConfig, type MirrorConfig, processSources } from '../config/config.
 import { MINUTE_MS, parseDuration, SECOND_MS } from '../lib/duration.ts';
 import { paceLimits, sendsPerMinute } from '../pace/policy.ts';
 import { promisesLine } from '../status/format.ts';
-import { otherSettings, readDaemonIntervals, readDaemonSettings } from '../store/catalog/sync-state.ts';
 import type { Sql } from '../store/connection/db.ts';
 import { readLostRows } from '../store/ledger/lost-rows.ts';
 import { type LearnedRates, readLearnedRates } from '../store/live/live.ts';
 import { type PromiseStats, readPromises } from '../store/sellers/promises.ts';
+import { otherSettings, readDaemonIntervals, readDaemonSettings } from '../store/setup/sql-settings.ts';
 import { type CatalogSize, readCatalogSize } from '../store/status/counts.ts';
 import { type Capacity, type CapacityInput, capacityOf } from '../sync/live/capacity.ts';
 import { gainsOf, type WhatIf } from '../sync/live/gains.ts';

@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs';
 import type { z } from 'zod';
-import { trustAlso } from '../lib/authorities.ts';
 import { connectionOf } from '../lib/tls.ts';
 import { isLoopbackUrl } from '../partner/origin.ts';
+import { trustAlso } from './authorities.ts';
 import { combined } from './combinations.ts';
 import {
   addedByFiles,

@@ -1,7 +1,6 @@
 import type { Config } from '../config/config.ts';
 import { isOutOfTime, within } from '../lib/clock.ts';
 import { formatAge } from '../lib/duration.ts';
-import { sharedInFlight } from '../lib/in-flight.ts';
 import type { CircuitBreaker } from '../pace/circuit-breaker.ts';
 import { type PaceLimits, paceLimits } from '../pace/policy.ts';
 import { paceReader } from '../pace/view.ts';
@@ -41,6 +40,7 @@ import type { SyncContext } from '../sync/context.ts';
 import { type CountLines, countLines, type StatusLines, statusLines } from '../telemetry/log/store-lines.ts';
 import type { ClockWatch } from './clock-watch.ts';
 import type { HealthAnswer } from './http/routes.ts';
+import { sharedInFlight } from './in-flight.ts';
 import type { Parts } from './parts.ts';
 
 /** What health is judged from: the mirror, and what only this daemon knows of itself. */

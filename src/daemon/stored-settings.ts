@@ -1,9 +1,9 @@
 import type { Config } from '../config/config.ts';
 import { paceLimits } from '../pace/policy.ts';
-import { otherSettings, type SqlSettings, storeSettings } from '../store/catalog/sync-state.ts';
 import type { Sql } from '../store/connection/db.ts';
 import { storeScopeMode } from '../store/sellers/scope.ts';
 import { isStartedLast, readDaemons } from '../store/setup/instance.ts';
+import { otherSettings, type SqlSettings, storeSettings } from '../store/setup/sql-settings.ts';
 import type { Log } from '../telemetry/log/logger.ts';
 
 /*

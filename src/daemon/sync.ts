@@ -13,7 +13,7 @@ import type { RunTask, TaskEnd, TaskName, TaskRun } from '../store/ledger/tasks.
 import { checkCatalog } from '../sync/catalog-check.ts';
 import type { SyncContext, StopSignals } from '../sync/context.ts';
 import { syncDelta } from '../sync/delta.ts';
-import { planLive } from '../sync/live/plan.ts';
+import { planLive } from '../sync/live/plan-live.ts';
 import { type Retention, maintain, newMemory, syncMetadata } from '../sync/maintenance.ts';
 import { syncManifest } from '../sync/manifest.ts';
 import type { TaskOutcome } from '../sync/outcome.ts';

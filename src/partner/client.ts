@@ -1,5 +1,13 @@
 import type { Clock } from '../lib/clock.ts';
 import type { BulkAnswer, DeltaAnswer, LowestRecord, ManifestMeta } from './answers.ts';
+import {
+  parseBulk,
+  parseRecords,
+  readBulk,
+  type Reading,
+  readRecord,
+  type WireNames,
+} from './bulk-answer.ts';
 import { answersSince, readDelta, parseDelta } from './delta-answer.ts';
 import { EntryForms, type FormKeeper, type FormNews } from './entry-forms.ts';
 import { PartnerError, type RequestOutcome, type Route, safeCause } from './errors.ts';
@@ -15,7 +23,6 @@ import {
   type Credentials,
   type Transport,
 } from './transport.ts';
-import { parseBulk, parseRecords, readBulk, type Reading, readRecord, type WireNames } from './wire.ts';
 
 export type { BulkAnswer, DeltaAnswer, LowestRecord, ManifestMeta } from './answers.ts';
 

@@ -1,10 +1,17 @@
 import { z } from 'zod';
 import { isObject } from '../lib/json.ts';
 import type { DeltaAnswer } from './answers.ts';
+import {
+  readTime,
+  isEmptyObject,
+  parseExact,
+  type Reading,
+  skuValue,
+  type WireNames,
+} from './bulk-answer.ts';
 import { PartnerError } from './errors.ts';
 import { lostMember } from './repeated-members.ts';
 import { isReadableSku, isReadableToken } from './text.ts';
-import { readTime, isEmptyObject, parseExact, type Reading, skuValue, type WireNames } from './wire.ts';
 
 /** Of a million elements z.array(z.unknown()) makes a copy, which takes longer than to read them. */
 const deltaList = z.custom<readonly unknown[]>(Array.isArray).nullish();

@@ -1,5 +1,6 @@
 import { isObject } from '../lib/json.ts';
 import type { ManifestMeta } from './answers.ts';
+import { readTime, parseExact, readCount } from './bulk-answer.ts';
 import { PartnerError } from './errors.ts';
 import { INT4_MAX } from './limits.ts';
 import {
@@ -19,7 +20,6 @@ import {
 import { lostMember } from './repeated-members.ts';
 import { SecretUrl } from './secret-url.ts';
 import { isReadableSku } from './text.ts';
-import { readTime, parseExact, readCount } from './wire.ts';
 
 /** The metadata, or why not: `problem` names fields, `hint` the variable to set; neither holds a value. */
 export type ManifestReading = { ok: true; value: ManifestMeta } | ManifestFault;

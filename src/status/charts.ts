@@ -1,6 +1,6 @@
 import { formatAge } from '../lib/duration.ts';
 import { count } from '../lib/format.ts';
-import type { Targets } from '../store/catalog/sync-state.ts';
+import type { Targets } from '../store/setup/sql-settings.ts';
 import type { CohortSample, Sample } from '../store/status/samples.ts';
 import {
   chart,

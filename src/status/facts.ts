@@ -3,7 +3,7 @@ import { readPace } from '../pace/ledger.ts';
 import type { PaceReader, PaceStatus } from '../pace/view.ts';
 import { readUnsteadyColumns } from '../store/answer/members.ts';
 import { type Doubts, readDoubts, withCounted } from '../store/answer/seller-doubts.ts';
-import { readSyncState, readTargets, type SyncState, type Targets } from '../store/catalog/sync-state.ts';
+import { readSyncState, type SyncState } from '../store/catalog/sync-state.ts';
 import { type DatabaseClock, readClock } from '../store/clock.ts';
 import { type StatementAtWork, readSlowStatements } from '../store/connection/at-work.ts';
 import { allSent, type Sql } from '../store/connection/db.ts';
@@ -15,6 +15,7 @@ import { readScopeState, type Scope } from '../store/sellers/scope.ts';
 import { readLeftOut } from '../store/sellers/watchlist.ts';
 import { readDaemons } from '../store/setup/instance.ts';
 import { type Lacking, readLacking } from '../store/setup/privileges.ts';
+import { readTargets, type Targets } from '../store/setup/sql-settings.ts';
 import type { CatalogCounts } from '../store/status/counts.ts';
 import {
   type LockHolder,

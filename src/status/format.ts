@@ -1,10 +1,10 @@
 import { formatAge, formatDuration } from '../lib/duration.ts';
 import { count, plural } from '../lib/format.ts';
 import type { DeltaAudit } from '../store/catalog/audit.ts';
-import type { Targets } from '../store/catalog/sync-state.ts';
 import { FAILURES_BEFORE_PAUSE } from '../store/ledger/tasks.ts';
 import type { HintStats } from '../store/sellers/hint-sources.ts';
 import type { PromiseStats } from '../store/sellers/promises.ts';
+import type { Targets } from '../store/setup/sql-settings.ts';
 import type { AgeDistribution } from '../store/status/counts.ts';
 import type { CohortCalibration } from '../store/trust/calibration.ts';
 import type { MirrorStats, Status } from './status.ts';

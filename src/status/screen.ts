@@ -24,22 +24,14 @@ import {
   unsteadyLine,
 } from './format.ts';
 import type { Health } from './health.ts';
-import type { MirrorState } from './reason.ts';
 import type { MirrorStats, Status } from './status.ts';
-import { bar, harmless, type Paint, painter, type Terminal, type Tint, wrap } from './style.ts';
+import { bar, harmless, type Paint, painter, STATE_TINTS, type Terminal, type Tint, wrap } from './style.ts';
 
 const LABEL = 12;
 const WIDEST_BAR = 40;
 const NARROWEST_BAR = 4;
 /** Columns of a row of bars that are not bar: indent, name, number, note. */
 const BESIDE_BAR = LABEL + 11 + 12 + 14;
-const TINTS: Readonly<Record<MirrorState, Tint>> = {
-  healthy: 'green',
-  filling: 'cyan',
-  degraded: 'yellow',
-  paused: 'yellow',
-  broken: 'red',
-};
 
 /** One part of the screen: a label, a line, and rows of bars below it. */
 interface Part {
@@ -110,7 +102,7 @@ function healthLines(
   const noted = notes.length === 0 ? '' : ` (${notes.map(harmless).join('; ')})`;
   return [`${state}: ${worst ?? healthy}${noted}`, ...others.map((text) => `  ${text}`)]
     .flatMap((line, i) => wrap(line, terminal.width, i === 0 ? 2 : 4))
-    .map((line) => paint(TINTS[state], paint('bold', line)));
+    .map((line) => paint(STATE_TINTS[state], paint('bold', line)));
 }
 
 function healthyLine({ stats }: Status, now: Date): string {

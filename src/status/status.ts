@@ -1,6 +1,5 @@
 import type { PaceStatus } from '../pace/view.ts';
 import { readDeltaAudit, type DeltaAudit } from '../store/catalog/audit.ts';
-import type { Targets } from '../store/catalog/sync-state.ts';
 import type { Sql } from '../store/connection/db.ts';
 import { readFollowers, type FollowerNow } from '../store/history/follower-list.ts';
 import type { TaskState } from '../store/ledger/tasks.ts';
@@ -9,6 +8,7 @@ import type { LivePlan } from '../store/live/live.ts';
 import { readHintStats, type HintStats } from '../store/sellers/hint-sources.ts';
 import { readPromises, type PromiseStats } from '../store/sellers/promises.ts';
 import { readRefreshStats, type RefreshStats } from '../store/sellers/refresh.ts';
+import type { Targets } from '../store/setup/sql-settings.ts';
 import type { CatalogCounts } from '../store/status/counts.ts';
 import { readCalibration, type CohortCalibration } from '../store/trust/calibration.ts';
 import type { Facts, ReadFacts } from './facts.ts';

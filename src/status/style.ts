@@ -1,5 +1,6 @@
 import { styleText } from 'node:util';
 import { UNSEEN } from '../lib/json.ts';
+import type { MirrorState } from './reason.ts';
 
 export interface Terminal {
   /** Columns; null: lines are as long as they are (a pipe, a file). */
@@ -9,6 +10,15 @@ export interface Terminal {
 }
 
 export type Tint = 'bold' | 'dim' | 'red' | 'green' | 'yellow' | 'cyan';
+/** The colour of each state of the mirror. */
+export const STATE_TINTS: Readonly<Record<MirrorState, Tint>> = {
+  healthy: 'green',
+  filling: 'cyan',
+  degraded: 'yellow',
+  paused: 'yellow',
+  broken: 'red',
+};
+
 export type Paint = (tint: Tint, text: string) => string;
 
 /** Colours texts for this terminal, or leaves them as they are where it takes no colour. */

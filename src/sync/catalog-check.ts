@@ -15,9 +15,16 @@ import {
   type SyncState,
 } from '../store/catalog/sync-state.ts';
 import { requestTask, type TaskRun } from '../store/ledger/tasks.ts';
-import { differenceOf, doubtAfter, isCompared, isNewer, isRebuilt, nextCheckMs } from './catalog-standing.ts';
+import {
+  differenceOf,
+  doubtAfter,
+  isCompared,
+  isNewer,
+  isRebuilt,
+  nextCheckMs,
+} from './catalog-check-decision.ts';
 import type { SyncContext } from './context.ts';
-import { weighCounts } from './incidents.ts';
+import { weighCounts } from './live/weigh-incident.ts';
 import { isAwaited, isCounted, judgeOffer } from './manifest-decision.ts';
 import { askManifest, catalogFailed } from './manifest.ts';
 import { postponedBy, type TaskOutcome } from './outcome.ts';

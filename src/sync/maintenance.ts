@@ -4,8 +4,6 @@ import { pruneOddMoves } from '../store/answer/odd-moves.ts';
 import { pruneLeftTokens } from '../store/catalog/tokens.ts';
 import { isClockSteady } from '../store/clock.ts';
 import { putBackAccount } from '../store/connection/own-mirror.ts';
-import { remedyOf } from '../store/connection/remedies.ts';
-import { isAnswer, rejection, sqlState, storeFailure } from '../store/connection/sql-errors.ts';
 import { repairSequences } from '../store/history/changes.ts';
 import { keepDailyPrices } from '../store/history/daily.ts';
 import {
@@ -31,6 +29,7 @@ import { pruneCalibration } from '../store/trust/calibration.ts';
 import type { SyncContext } from './context.ts';
 import type { TaskOutcome } from './outcome.ts';
 import { nextRefresh } from './settings.ts';
+import { Steps } from './steps.ts';
 
 const AT_ONCE = 10_000;
 /** SKUs a run of which the ledger is compared: a million within two hours, in some ten milliseconds each. */
@@ -269,61 +268,6 @@ async function restoreRows({ sql, emit }: SyncContext, memory: MaintenanceMemory
   const skus = restored + unpriced;
   if (tables.length > 0 || skus > 0) emit({ event: 'rows.restored', tables, skus });
   return restored;
-}
-
-/** Steps of a run, each of which may fail by itself. */
-class Steps {
-  readonly #failed: { readonly step: string; readonly error: unknown }[] = [];
-
-  /**
-   * What the step comes to; null where Postgres has rejected it. Throws a defect, and what is of Postgres as a whole
-   * and so of every step.
-   */
-  async run<T>(step: string, work: () => Promise<T>): Promise<T | null> {
-    try {
-      return await work();
-    } catch (error) {
-      if (!isAnswer(error) || storeFailure(error) !== null) throw error;
-      this.fail(step, error);
-      return null;
-    }
-  }
-
-  /** Notes a step that has failed in part. */
-  fail(step: string, error: unknown): void {
-    this.#failed.push({ step, error });
-  }
-
-  async count(step: string, work: () => Promise<number>): Promise<number> {
-    return (await this.run(step, work)) ?? 0;
-  }
-
-  #advice(): string {
-    const known = this.#failed.map(({ error }) => remedyOf(error)?.hint ?? null);
-    return known.find((hint) => hint !== null) ?? OBJECTS;
-  }
-
-  /** The outcome that names the steps that failed; null where none did. */
-  failure(nextInMs: number): TaskOutcome | null {
-    if (this.#failed.length === 0) return null;
-    const problem = this.#failed.map(({ step, error }) => `${step}: ${problemOf(error)}`).join('; ');
-    return {
-      kind: 'failed',
-      nextInMs,
-      because: this.#failed.map(({ step }) => step).join(', '),
-      hint: `${this.#advice()}; the other steps were done`,
-      problem,
-    };
-  }
-}
-
-const OBJECTS =
-  'find what Postgres objects to: a foreign key or trigger of yours, a privilege that is lacking, or a lock';
-
-/** What Postgres says of it, without values. */
-function problemOf(error: unknown): string {
-  const rejected = rejection(error);
-  return rejected === null ? `SQLSTATE ${sqlState(error)}` : `SQLSTATE ${rejected.state}, by ${rejected.by}`;
 }
 
 /** Tells where a daemon that started later has another MIRROR_SCOPE, which then counts. */

@@ -1,5 +1,4 @@
 import { failpoint } from '../lib/failpoint.ts';
-import { heapKeeper } from '../lib/heap.ts';
 import type { SentPermit } from '../pace/pacer.ts';
 import type { ManifestMeta } from '../partner/client.ts';
 import { PartnerError, type RequestOutcome } from '../partner/errors.ts';
@@ -18,8 +17,9 @@ import { requestTask, showProgress, type TaskRun } from '../store/ledger/tasks.t
 import { quarantine } from '../store/quarantine.ts';
 import { ask, type Asked, type FailedRequest } from './ask.ts';
 import type { SyncContext } from './context.ts';
-import { weighCounts } from './incidents.ts';
+import { heapKeeper } from './heap.ts';
 import { mostByManifest } from './live/hints.ts';
+import { weighCounts } from './live/weigh-incident.ts';
 import {
   judgeDownload,
   judgeOffer,

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { paceLimits } from '../../src/pace/policy.ts';
-import { storeSettings } from '../../src/store/catalog/sync-state.ts';
 import { connect, type Sql } from '../../src/store/connection/db.ts';
+import { storeSettings } from '../../src/store/setup/sql-settings.ts';
 import { createDatabase, type TestDatabase } from '../support/db.ts';
 import { runProgram } from '../support/process.ts';
 import { settingsWith } from '../support/settings.ts';

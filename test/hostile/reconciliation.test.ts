@@ -1,7 +1,7 @@
 import { assert, property } from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { LowestRecord } from '../../src/partner/answers.ts';
-import { readBulk } from '../../src/partner/wire.ts';
+import { readBulk } from '../../src/partner/bulk-answer.ts';
 import { reconcile, tally } from '../../src/sync/reprice/reconciliation.ts';
 import { runs } from '../support/soak.ts';
 import { anyMutations, mutated, type Mutation } from './mutations.ts';

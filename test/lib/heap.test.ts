@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import { expect, test } from 'vitest';
 import { SEMI_SPACE } from '../../src/launch.ts';
-import { heapKeeper } from '../../src/lib/heap.ts';
+import { heapKeeper } from '../../src/sync/heap.ts';
 
 const MB = 1024 ** 2;
 
@@ -39,7 +39,7 @@ const STREAM = `
   console.log(most);`;
 
 test('buffers that stream by are freed before they come to much', async () => {
-  const heap = new URL('../../src/lib/heap.ts', import.meta.url).href;
+  const heap = new URL('../../src/sync/heap.ts', import.meta.url).href;
   // How much V8's own threads collect beside depends on what else the processors have to do. By itself V8 lets it
   // come to 67 MB, or collects sooner on a machine that is slow enough: that is its own affair.
   const args = [SEMI_SPACE, '--single-threaded-gc', '--input-type=module', '--eval', STREAM, heap];

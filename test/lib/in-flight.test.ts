@@ -1,5 +1,5 @@
 import { expect, test, vi } from 'vitest';
-import { sharedInFlight } from '../../src/lib/in-flight.ts';
+import { sharedInFlight } from '../../src/daemon/in-flight.ts';
 
 /** Readings that end when they are told to, on a clock that stands still. */
 function readings() {

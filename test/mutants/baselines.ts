@@ -161,6 +161,15 @@ export const BASELINES: readonly Mutant[] = [
       'coalesce(greatest(snapshot_generated_at, ${meta.generatedAt}), snapshot_generated_at)',
       'coalesce(${meta.generatedAt}, snapshot_generated_at)',
     ],
+  ),
+  ...faultsOf(
+    'src/store/setup/sql-settings.ts',
+    [
+      'test/store/baseline-corners.pg.test.ts',
+      'test/store/schema.pg.test.ts',
+      'test/store/rebaseline.pg.test.ts',
+      'test/store/settings.pg.test.ts',
+    ],
     [
       'settings: the share is that of the account',
       'rate_share: mirror.maxPerWindow',

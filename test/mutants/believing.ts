@@ -221,7 +221,7 @@ export const BELIEVING: readonly Mutant[] = [
     ],
   ),
   ...faultsOf(
-    'src/sync/reprice/outage.ts',
+    'src/sync/reprice/partner-faults.ts',
     ['test/sync/live-outage.pg.test.ts'],
     ['live outage: is none for errors of live SKUs alone', "change: fails ? 'begins' : null", 'change: null'],
     ['live outage: is told where all others are in errors, too', '&& !areGeneral(others)', ''],
@@ -243,7 +243,7 @@ export const BELIEVING: readonly Mutant[] = [
     ],
   ),
   ...faultsOf(
-    'src/sync/reprice/plan.ts',
+    'src/sync/reprice/plan-call.ts',
     ['test/sync/live-outage.pg.test.ts'],
     [
       'live outage: live SKUs that are due have calls go that cannot carry them',

@@ -5,7 +5,7 @@ const CALIBRATION = ['test/store/calibration.test.ts', 'test/store/calibration.p
 /** Faults in what tests each probability of a price, and shows how far it was off. */
 export const CALIBRATION_FAULTS: readonly Mutant[] = [
   ...faultsOf(
-    'src/store/answer/calibration-tests.ts',
+    'src/store/answer/calibration-evidence.ts',
     CALIBRATION,
     [
       'calibration: every refresh finds its SKU unmoved',

@@ -8,7 +8,7 @@ const CACHED = ['test/partner/cached-answers.test.ts'];
 /** Each takes back a part of how the mirror is held against what the manifest route says (src/sync/catalog-check.ts). */
 export const CATALOG_CHECKS: readonly Mutant[] = [
   ...faultsOf(
-    'src/sync/catalog-standing.ts',
+    'src/sync/catalog-check-decision.ts',
     PURE,
     [
       'catalog check: a manifest route that lags behind is an alarm',

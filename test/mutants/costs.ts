@@ -20,7 +20,7 @@ export const COSTS_OF_MANY: readonly Mutant[] = [
     ],
   ),
   ...faultsOf(
-    'src/lib/in-flight.ts',
+    'src/daemon/in-flight.ts',
     ['test/lib/in-flight.test.ts'],
     ['readings: each asks for itself', 'current === null || now() - current.begunAt >= freshMs', 'true'],
     ['readings: one that is lost is waited for', ' || now() - current.begunAt >= freshMs', ''],

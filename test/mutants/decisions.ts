@@ -250,7 +250,7 @@ export const DECISIONS: readonly Mutant[] = [
     ['manifest: a confirmed one is refused', 'if (!m.shrinkConfirmed && isShrunk', 'if (isShrunk'],
   ),
   ...faultsOf(
-    'src/sync/reprice/plan.ts',
+    'src/sync/reprice/plan-call.ts',
     PLAN,
     [
       'plan: while stale, SKUs of seconds ago are asked again',

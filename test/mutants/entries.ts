@@ -163,7 +163,7 @@ export const ENTRIES: readonly Mutant[] = [
     ],
   ),
   ...faultsOf(
-    'src/partner/wire.ts',
+    'src/partner/bulk-answer.ts',
     OTHERS,
     ['not sizes: they are sizes all the same', 'if (none.isNone(size, raw)) continue;', ''],
     [

@@ -62,7 +62,7 @@ export const ENVIRONMENT: readonly Mutant[] = [
     ['env-file: any variable may be given as a file', 'secret && name === variable', 'name === variable'],
   ),
   ...faultsOf(
-    'src/lib/authorities.ts',
+    'src/config/authorities.ts',
     ['test/doctor/authorities.e2e.test.ts'],
     ['env-file: authorities of a file are not trusted', ', ...system, ...extra]', ', ...system]'],
   ),

@@ -3,7 +3,7 @@ import { faultsOf, type Mutant } from './mutant.ts';
 /** Faults in what is made of a factor that some SKUs have in common, and of whether a fault is over. */
 export const FAULTS_OF_SOME: readonly Mutant[] = [
   ...faultsOf(
-    'src/store/answer/common-factor.ts',
+    'src/store/answer/move-counts.ts',
     ['test/store/move-counts.test.ts'],
     ['mass moves: a crash is another unit', ' || Math.abs(factor) < FACTOR.least', ''],
     ['mass moves: any moves have a common factor', ' || skus < FACTOR.part * all', ''],

@@ -58,7 +58,7 @@ export const HINTS: readonly Mutant[] = [
     ],
   ),
   ...faultsOf(
-    'src/sync/live/memories.ts',
+    'src/sync/live/learn-refresh.ts',
     ['test/sync/memories.test.ts', 'test/sync/hints.pg.test.ts'],
     [
       'hints: a hinted move came at some time in the wait',
@@ -149,7 +149,7 @@ export const HINTS: readonly Mutant[] = [
     ['hints: p_right does not fall', 'set hint_hazard = h.hazard from', 'set hint_hazard = null from'],
   ),
   ...faultsOf(
-    'src/sync/reprice/hints.ts',
+    'src/sync/reprice/take-hints.ts',
     ['test/sync/hints.pg.test.ts'],
     ['hints: sources grow without end', 'length < MAX_SOURCES;', 'length < Infinity;'],
   ),
@@ -222,13 +222,13 @@ export const HINTS: readonly Mutant[] = [
     "'^(manifest|delta)[.]'",
     "'^(manifest)[.]'",
   ]),
-  ...faultsOf('src/sync/reprice/hints.ts', BY_MANIFEST, [
+  ...faultsOf('src/sync/reprice/take-hints.ts', BY_MANIFEST, [
     'hints: the mirror’s own sources are announced',
     '&& !OWN.has(source)) fresh',
     ') fresh',
   ]),
   ...faultsOf(
-    'src/sync/reprice/lines.ts',
+    'src/sync/reprice/product-lines.ts',
     ['test/sync/lines.pg.test.ts'],
     [
       'hints: a suspicion that is dismissed takes them away',

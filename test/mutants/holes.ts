@@ -161,7 +161,7 @@ export const HOLES: readonly Mutant[] = [
   },
   {
     breaks: 'settings: SQL has the interval of the delta in milliseconds',
-    file: 'src/store/catalog/sync-state.ts',
+    file: 'src/store/setup/sql-settings.ts',
     from: 'delta_interval: intervals.deltaMs / 1000',
     to: 'delta_interval: intervals.deltaMs',
     tests: ['test/store/settings.pg.test.ts'],
@@ -224,14 +224,14 @@ export const HOLES: readonly Mutant[] = [
   },
   {
     breaks: 'live plan: of many SKUs only the first ten thousand are scheduled',
-    file: 'src/sync/live/plan.ts',
+    file: 'src/sync/live/plan-live.ts',
     from: '    after = last.sku;\n',
     to: '    if (scheduled > 0) return scheduled;\n    after = last.sku;\n',
     tests: ['test/sync/live-plan.pg.test.ts'],
   },
   {
     breaks: 'live plan: after an incident only the first ten thousand go back to their sweep',
-    file: 'src/sync/live/plan.ts',
+    file: 'src/sync/live/plan-live.ts',
     from: '    after = await unscheduleSnapshot(ctx.sql, { after, limit: AT_ONCE, next });\n',
     to: '    await unscheduleSnapshot(ctx.sql, { after, limit: AT_ONCE, next });\n    after = null;\n',
     tests: ['test/sync/live-plan.pg.test.ts'],
@@ -259,7 +259,7 @@ export const HOLES: readonly Mutant[] = [
   },
   {
     breaks: 'calls: one that has all of its live SKUs waits for more of them',
-    file: 'src/sync/reprice/plan.ts',
+    file: 'src/sync/reprice/plan-call.ts',
     from: '>= Math.max(1, Math.floor(limits.liveBudget))) return 0;',
     to: '> Math.max(1, Math.floor(limits.liveBudget))) return 0;',
     tests: ['test/sync/linger.test.ts'],

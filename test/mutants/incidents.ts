@@ -63,7 +63,7 @@ export const INCIDENTS: readonly Mutant[] = [
     ],
   ),
   ...faultsOf(
-    'src/sync/incidents.ts',
+    'src/sync/live/weigh-incident.ts',
     ['test/sync/incident.pg.test.ts'],
     ['incident: counts are never believed again', 'ofFile || isUsualCount(evidence)', 'ofFile'],
     [

@@ -138,7 +138,7 @@ export const LAGGING_MANIFESTS: readonly Mutant[] = [
     ['lagging: nobody asks whether the snapshot was left', 'await isLeft(sql, named)', 'false'],
   ),
   ...faultsOf(
-    'src/sync/catalog-standing.ts',
+    'src/sync/catalog-check-decision.ts',
     ['test/sync/catalog-standing.test.ts'],
     [
       'lagging: a snapshot that deltas have left is newer than theirs',
@@ -170,7 +170,7 @@ export const LAGGING_MANIFESTS: readonly Mutant[] = [
     ],
   ),
   ...faultsOf(
-    'src/sync/catalog-standing.ts',
+    'src/sync/catalog-check-decision.ts',
     ['test/sync/built-again.pg.test.ts'],
     [
       'built again: what a check could not store is forgotten',

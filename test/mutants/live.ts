@@ -181,7 +181,7 @@ export const LIVE: readonly Mutant[] = [
     ],
   ),
   ...faultsOf(
-    'src/sync/reprice/outage.ts',
+    'src/sync/reprice/partner-faults.ts',
     ['test/sync/general-errors.test.ts'],
     [
       'general errors: one answered SKU ends them',

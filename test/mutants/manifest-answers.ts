@@ -84,7 +84,7 @@ export const MANIFEST_ANSWERS: readonly Mutant[] = [
       'count',
     ],
   ),
-  ...faultsOf('src/partner/wire.ts', META, [
+  ...faultsOf('src/partner/bulk-answer.ts', META, [
     'manifest answer: seconds are milliseconds',
     'text < 100_000_000_000 ? text * 1000 : text',
     'text < 100_000_000_000 ? text : text',

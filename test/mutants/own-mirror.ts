@@ -48,9 +48,9 @@ export const OWN_MIRROR: readonly Mutant[] = [
     ],
     ['ledger: the claim of another account is none', 'if (first?.own === false) refuseMirror(sql);\n', ''],
   ),
-  ...faultsOf('src/store/ledger/due.ts', OWN, [
+  ...faultsOf('src/store/connection/own-mirror.ts', OWN, [
     'ledger: a claim outlives the account',
-    ',\n    (select a.salt from catalog_internal.account a))`;',
+    ',\n    (${SALT}))`;',
     ')`;',
   ]),
   ...faultsOf(

@@ -81,7 +81,7 @@ export const PARTNER_CASES: readonly Mutant[] = [
   },
   {
     breaks: 'F4: a time without a zone is of the machine',
-    file: 'src/partner/wire.ts',
+    file: 'src/partner/bulk-answer.ts',
     from: 'ZONELESS.test(value) ? `${value}Z` : value',
     to: 'ZONELESS.test(value) ? value : value',
     tests: ['test/partner/manifest-answer.test.ts'],
@@ -256,7 +256,7 @@ export const PARTNER_CASES: readonly Mutant[] = [
   },
   {
     breaks: 'D5: a member of product that is null is a value',
-    file: 'src/partner/wire.ts',
+    file: 'src/partner/bulk-answer.ts',
     from: '.filter(([, value]) => value !== null)',
     to: '.filter(([, value]) => value !== undefined)',
     tests: ['test/partner/wire.test.ts', 'test/store/changes.pg.test.ts'],

@@ -7,7 +7,7 @@ const LINES = ['test/partner/manifest-lines.test.ts', CORNERS];
 /** Faults in how answers of the partner are read. */
 export const READINGS: readonly Mutant[] = [
   ...faultsOf(
-    'src/partner/wire.ts',
+    'src/partner/bulk-answer.ts',
     WIRE,
     ['wire: any code will do', "if (code !== '0000')", "if (code !== '0000' && code !== undefined)"],
     [

@@ -63,7 +63,7 @@ export const REFUSED_CALLS: readonly Mutant[] = [
   },
   {
     breaks: 'refusals: the first request after a back-off is of suspects',
-    file: 'src/sync/reprice/plan.ts',
+    file: 'src/sync/reprice/plan-call.ts',
     from: ' && iteration.halfOpen !== true;',
     to: ';',
     tests: REFUSED,

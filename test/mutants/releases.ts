@@ -64,7 +64,7 @@ export const RELEASES: readonly Mutant[] = [
     ['releases: the threshold grows for ever', 'Math.min(MAX_THRESHOLD, ', 'Math.min(1e9, '],
   ),
   ...faultsOf(
-    'src/sync/live/lines.ts',
+    'src/sync/live/product-lines.ts',
     BOOST,
     ['boost: a small line is judged', 'if (others.length < MIN_OTHERS) return [];', ''],
     ['boost: the least valuable are the panel', '|| b.value - a.value);', '|| a.value - b.value);'],
@@ -98,7 +98,7 @@ export const RELEASES: readonly Mutant[] = [
     ],
   ),
   ...faultsOf(
-    'src/store/live/lines.ts',
+    'src/store/live/product-lines.ts',
     PG,
     ['lines: a state that another call has changed is overwritten', 'and n.was = l.step', ''],
     [
@@ -128,7 +128,7 @@ export const RELEASES: readonly Mutant[] = [
     ],
   ),
   ...faultsOf(
-    'src/sync/reprice/lines.ts',
+    'src/sync/reprice/product-lines.ts',
     PG,
     ['lines: what another call has changed is left out', 'tries < MAX_TRIES && left', 'tries < 0 && left'],
     [

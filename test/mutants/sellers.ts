@@ -94,6 +94,11 @@ export const SELLERS: readonly Mutant[] = [
   ...faultsOf(
     'src/sync/maintenance.ts',
     ['test/sync/maintenance.pg.test.ts'],
+    ['maintenance: nobody hears of a step that fails', 'return steps.failure(nextInMs) ?? {', 'return {'],
+  ),
+  ...faultsOf(
+    'src/sync/steps.ts',
+    ['test/sync/maintenance.pg.test.ts'],
     [
       'maintenance: a step that fails ends the run',
       'if (!isAnswer(error) || storeFailure(error) !== null) throw',
@@ -104,7 +109,6 @@ export const SELLERS: readonly Mutant[] = [
       'if (!isAnswer(error) || storeFailure(error) !== null) throw error;',
       'if (!isAnswer(error)) throw error;',
     ],
-    ['maintenance: nobody hears of a step that fails', 'return steps.failure(nextInMs) ?? {', 'return {'],
   ),
   ...faultsOf(
     'src/status/failing.ts',

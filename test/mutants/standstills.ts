@@ -8,7 +8,7 @@ const DEFERRED = ['test/status/live-deferred.test.ts'];
 /** Each takes back a part of what is told of a partner that answers, and nothing goes on. */
 export const STANDSTILLS: readonly Mutant[] = [
   ...faultsOf(
-    'src/sync/catalog-standing.ts',
+    'src/sync/catalog-check-decision.ts',
     PURE,
     [
       'standstill: a delta that was distrusted is behind before it could lead on',

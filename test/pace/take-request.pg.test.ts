@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { readPace } from '../../src/pace/ledger.ts';
 import { guardMs, paceLimits, sendsPerWindow } from '../../src/pace/policy.ts';
-import { storeSettings } from '../../src/store/catalog/sync-state.ts';
+import { storeSettings } from '../../src/store/setup/sql-settings.ts';
 import { useStore } from '../store/support.ts';
 import { settingsWith } from '../support/settings.ts';
 

@@ -2,8 +2,8 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { systemClock } from '../../src/lib/clock.ts';
 import { createPacer } from '../../src/pace/pacer.ts';
 import { ceilingAt, guardMs, initialPace, paceLimits, sendsPerWindow } from '../../src/pace/policy.ts';
-import { storeSettings } from '../../src/store/catalog/sync-state.ts';
 import { connect, type Sql } from '../../src/store/connection/db.ts';
+import { storeSettings } from '../../src/store/setup/sql-settings.ts';
 import { mostWithin } from '../support/arrivals.ts';
 import { createDatabase, type TestDatabase } from '../support/db.ts';
 import { eventually } from '../support/eventually.ts';

@@ -1,8 +1,8 @@
 import { expect } from 'vitest';
 import type { LowestRecord, UnreadableRecord } from '../../src/partner/answers.ts';
+import { readBulk } from '../../src/partner/bulk-answer.ts';
 import { EntryForms, heldForm } from '../../src/partner/entry-forms.ts';
 import type { EntryForm } from '../../src/partner/size-map.ts';
-import { readBulk } from '../../src/partner/wire.ts';
 import { keptForAll } from './kept-forms.ts';
 
 /*

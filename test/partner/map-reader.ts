@@ -1,5 +1,5 @@
+import { readBulk } from '../../src/partner/bulk-answer.ts';
 import { EntryForms } from '../../src/partner/entry-forms.ts';
-import { readBulk } from '../../src/partner/wire.ts';
 import { FIELDS } from './form-reader.ts';
 import { keptForAll } from './kept-forms.ts';
 

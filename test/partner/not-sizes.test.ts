@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { readBulk } from '../../src/partner/wire.ts';
+import { readBulk } from '../../src/partner/bulk-answer.ts';
 
 const names = { priceFields: ['price', 'lowest_price'], skuField: 'sku' };
 const json = (text: string): unknown => JSON.parse(text);

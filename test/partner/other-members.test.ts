@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { readRecord } from '../../src/partner/wire.ts';
+import { readRecord } from '../../src/partner/bulk-answer.ts';
 import { keptForAll } from './kept-forms.ts';
 import { mapReader, type SizeMap } from './map-reader.ts';
 

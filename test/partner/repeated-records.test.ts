@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { parseBulk, readBulk } from '../../src/partner/bulk-answer.ts';
 import { withoutUnclear } from '../../src/partner/repeated-members.ts';
-import { parseBulk, readBulk } from '../../src/partner/wire.ts';
 
 const record = (sizes: string, more = '') =>
   `{"code":"0000","size_map":${sizes},"product":{"name":"x"}${more}}`;

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import { eachColumn, METADATA } from '../../src/declared/metadata.ts';
+import { parseRecords, readBulk, readCount, readRecord } from '../../src/partner/bulk-answer.ts';
 import { parseDelta, readDelta } from '../../src/partner/delta-answer.ts';
 import { isReadableSku, toStorable, toStorableJson } from '../../src/partner/text.ts';
-import { parseRecords, readBulk, readCount, readRecord } from '../../src/partner/wire.ts';
 
 const names = { priceFields: ['price', 'lowest_price'], skuField: 'sku' };
 const json = (text: string): unknown => JSON.parse(text);

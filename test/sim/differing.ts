@@ -1,5 +1,5 @@
-import { storeSettings } from '../../src/store/catalog/sync-state.ts';
 import type { Sql } from '../../src/store/connection/db.ts';
+import { storeSettings } from '../../src/store/setup/sql-settings.ts';
 import { type SettingsEnv, settingsWith } from '../support/settings.ts';
 import { type Draw, pick } from './faults.ts';
 

@@ -3,7 +3,7 @@ import type { TaskName, TaskRun } from '../../src/store/ledger/tasks.ts';
 import { checkCatalog } from '../../src/sync/catalog-check.ts';
 import type { SyncContext } from '../../src/sync/context.ts';
 import { syncDelta } from '../../src/sync/delta.ts';
-import { planLive } from '../../src/sync/live/plan.ts';
+import { planLive } from '../../src/sync/live/plan-live.ts';
 import { maintain, syncMetadata } from '../../src/sync/maintenance.ts';
 import { syncManifest } from '../../src/sync/manifest.ts';
 import type { TaskOutcome } from '../../src/sync/outcome.ts';

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import type { PriceDifference } from '../../src/store/answer/differences.ts';
-import { type Differences, type LockedSku, effectsOf } from '../../src/store/answer/effects.ts';
+import { type Differences, effectsOf } from '../../src/store/answer/effects.ts';
+import type { LockedSku } from '../../src/store/answer/lock.ts';
 import { NO_OBSERVERS } from '../../src/store/answer/observers.ts';
 import { NO_LEARNING, type SkuResult } from '../../src/store/answer/types.ts';
 import { found } from './support.ts';

@@ -4,7 +4,7 @@ import { acceptDoubted } from '../../src/store/answer/seller-doubts.ts';
 import { NO_LEARNING } from '../../src/store/answer/types.ts';
 import { noteBrokenChain } from '../../src/store/catalog/tokens.ts';
 import { scheduleLive, unscheduledLive, unscheduleSnapshot } from '../../src/store/live/order.ts';
-import { rateOf } from '../../src/sync/live/rate.ts';
+import { rateOf } from '../../src/sync/live/policy.ts';
 import { NOTHING, settledIn, type World } from './audit-world.ts';
 import { baseline, line } from './manifest.ts';
 import { claimAll, found, HOUR, mark, REFRESH, useStore } from './support.ts';

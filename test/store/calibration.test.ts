@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { sizesFound, testsOf } from '../../src/store/answer/calibration-tests.ts';
+import { sizesFound, testsOf } from '../../src/store/answer/calibration-evidence.ts';
 import {
   BINS,
   binOf,

@@ -1,8 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import { commonFactor } from '../../src/store/answer/common-factor.ts';
 import { isAnotherFault, isMassMove, NO_MOVES, turnOf } from '../../src/store/answer/hour-of-moves.ts';
 import type { SkuJudgement } from '../../src/store/answer/judgements.ts';
-import { MoveCounts } from '../../src/store/answer/move-counts.ts';
+import { commonFactor, MoveCounts } from '../../src/store/answer/move-counts.ts';
 
 const BEGINS = { kind: 'begins', doubt: 'implausible', oddity: 'jump', believed: new Map() } as const;
 const judgement = (

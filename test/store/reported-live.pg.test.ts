@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { applyAnswer } from '../../src/store/answer/apply.ts';
 import { applyDelta } from '../../src/store/catalog/delta.ts';
 import { scheduleLive, unscheduledLive } from '../../src/store/live/order.ts';
-import { rateOf } from '../../src/sync/live/rate.ts';
+import { rateOf } from '../../src/sync/live/policy.ts';
 import { baseline, line, standing } from './manifest.ts';
 import { answerAsked, claimAll, found, HOUR, ledger, mark, REFRESH, useStore } from './support.ts';
 

@@ -2,11 +2,12 @@ import { describe, expect, test } from 'vitest';
 import { PACE_WAITS, type PutOff } from '../../src/pace/pacer.ts';
 import { paceLimits } from '../../src/pace/policy.ts';
 import { applyDelta } from '../../src/store/catalog/delta.ts';
-import { noteCatalogCheck, noteManifestRefused, storeSettings } from '../../src/store/catalog/sync-state.ts';
+import { noteCatalogCheck, noteManifestRefused } from '../../src/store/catalog/sync-state.ts';
 import { noteBrokenChain, noteCatalogFault } from '../../src/store/catalog/tokens.ts';
 import type { Sql, Tx } from '../../src/store/connection/db.ts';
 import { pruneQuarantine, quarantine } from '../../src/store/quarantine.ts';
 import { refreshSkus } from '../../src/store/sellers/refresh.ts';
+import { storeSettings } from '../../src/store/setup/sql-settings.ts';
 import { settingsWith } from '../support/settings.ts';
 import { found, HOUR, knownSkus, answerAsked, mark, passHours, useStore } from './support.ts';
 

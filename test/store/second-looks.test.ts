@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { testsOf } from '../../src/store/answer/calibration-tests.ts';
+import { testsOf } from '../../src/store/answer/calibration-evidence.ts';
 import {
   secondLookIn,
   findingBeside,

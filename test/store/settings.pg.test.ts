@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { paceLimits } from '../../src/pace/policy.ts';
-import { readTargets, storeSettings } from '../../src/store/catalog/sync-state.ts';
+import { readTargets, storeSettings } from '../../src/store/setup/sql-settings.ts';
 import { settingsWith } from '../support/settings.ts';
 import { useStore } from './support.ts';
 

@@ -1,15 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { LineRefresh } from '../../src/store/answer/types.ts';
-import { QUIET_LINE } from '../../src/store/live/line-state.ts';
-import {
-  releaseRecheckMinutes,
-  earlyAfter,
-  type LineMember,
-  panelOf,
-  releasedMembers,
-  setAside,
-} from '../../src/sync/live/lines.ts';
+import { QUIET_LINE } from '../../src/store/live/product-line-state.ts';
 import {
   boostedMinutes,
   boostedValue,
@@ -18,6 +10,14 @@ import {
   PRIOR,
   solveThreshold,
 } from '../../src/sync/live/policy.ts';
+import {
+  releaseRecheckMinutes,
+  earlyAfter,
+  type LineMember,
+  panelOf,
+  releasedMembers,
+  setAside,
+} from '../../src/sync/live/product-lines.ts';
 import { NO_RELEASES } from '../../src/sync/live/releases.ts';
 import { NOW, refresh, released, suspected, UNMOVED, WHOLESALE } from './line-refreshes.ts';
 

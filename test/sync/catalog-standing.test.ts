@@ -6,7 +6,7 @@ import {
   isNewer,
   isRebuilt,
   nextCheckMs,
-} from '../../src/sync/catalog-standing.ts';
+} from '../../src/sync/catalog-check-decision.ts';
 
 const HOUR_MS = 3_600_000;
 /** By the clock of the mirror, as by that of the partner. */

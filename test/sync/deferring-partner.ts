@@ -5,7 +5,7 @@ import { seeded } from '../../bench/freshness/random.ts';
 import type { CallInputs } from '../../src/store/call/bulk-call.ts';
 import type { ClaimedSku, Quota } from '../../src/store/ledger/due.ts';
 import { ANY_SIZE } from '../../src/sync/reprice/call-size.ts';
-import { planCall } from '../../src/sync/reprice/plan.ts';
+import { planCall } from '../../src/sync/reprice/plan-call.ts';
 import { skuResultOf } from '../../src/sync/reprice/reconciliation.ts';
 import { QUIET_PLAN } from '../support/live-plan.ts';
 import { settingsWith } from '../support/settings.ts';

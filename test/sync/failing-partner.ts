@@ -3,7 +3,7 @@ import type { CallSize } from '../../src/store/call/call-lesson.ts';
 import type { ClaimedSku, Lane } from '../../src/store/ledger/due.ts';
 import { FAILURES_BEFORE_PAUSE } from '../../src/store/ledger/tasks.ts';
 import { afterFailedCall, ANY_SIZE, sizeAfter } from '../../src/sync/reprice/call-size.ts';
-import { planCall, type PlannedCall } from '../../src/sync/reprice/plan.ts';
+import { planCall, type PlannedCall } from '../../src/sync/reprice/plan-call.ts';
 import { skuResultOf } from '../../src/sync/reprice/reconciliation.ts';
 import { type CallEnd, mostUnderWay } from '../../src/sync/reprice/slice.ts';
 import { QUIET_PLAN } from '../support/live-plan.ts';

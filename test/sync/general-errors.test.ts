@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { Heap } from '../../bench/freshness/heap.ts';
 import { seeded } from '../../bench/freshness/random.ts';
 import type { ClaimedSku } from '../../src/store/ledger/due.ts';
-import { afterErrors, areGeneral, type ErrorRun, NO_ERRORS } from '../../src/sync/reprice/outage.ts';
+import { afterErrors, areGeneral, type ErrorRun, NO_ERRORS } from '../../src/sync/reprice/partner-faults.ts';
 import { type SkuAnswer, skuResultOf } from '../../src/sync/reprice/reconciliation.ts';
 import { settingsWith } from '../support/settings.ts';
 import { runs, some } from '../support/soak.ts';

@@ -11,8 +11,8 @@ import { HintCounts } from '../../src/store/sellers/hints.ts';
 import type { SyncContext } from '../../src/sync/context.ts';
 import type { SyncEvent } from '../../src/sync/events.ts';
 import { learnRefresh } from '../../src/sync/live/learn-refresh.ts';
-import { followHints } from '../../src/sync/reprice/hints.ts';
 import { RecentAnswers } from '../../src/sync/reprice/recent.ts';
+import { followHints } from '../../src/sync/reprice/take-hints.ts';
 import { callInputs, found, knownSkus, LEASE_MS, mark, REFRESH, useStore } from '../store/support.ts';
 import { settingsWith } from '../support/settings.ts';
 

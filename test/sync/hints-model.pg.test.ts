@@ -9,7 +9,7 @@ import { pruneHints } from '../../src/store/sellers/hints.ts';
 import type { SyncContext } from '../../src/sync/context.ts';
 import type { SyncEvent } from '../../src/sync/events.ts';
 import { hintPrecision, mostWaiting, mostByManifest } from '../../src/sync/live/hints.ts';
-import { planLive } from '../../src/sync/live/plan.ts';
+import { planLive } from '../../src/sync/live/plan-live.ts';
 import { repriceOnce } from '../../src/sync/reprice/reprice.ts';
 import { baseline, line } from '../store/manifest.ts';
 import { empty, knownSkus, mark, useStore } from '../store/support.ts';

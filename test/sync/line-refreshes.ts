@@ -1,5 +1,5 @@
 import type { LineRefresh } from '../../src/store/answer/types.ts';
-import { type Line, QUIET_LINE } from '../../src/store/live/line-state.ts';
+import { type Line, QUIET_LINE } from '../../src/store/live/product-line-state.ts';
 import { type LineTransition, NO_RELEASES, weighRefresh } from '../../src/sync/live/releases.ts';
 
 export const NOW = 1_000_000;

@@ -10,7 +10,7 @@ import { DueFloors } from '../../src/store/ledger/due-floors.ts';
 import { readLivePlan } from '../../src/store/live/live.ts';
 import type { SyncContext } from '../../src/sync/context.ts';
 import type { SyncEvent } from '../../src/sync/events.ts';
-import { planLive } from '../../src/sync/live/plan.ts';
+import { planLive } from '../../src/sync/live/plan-live.ts';
 import { RecentAnswers } from '../../src/sync/reprice/recent.ts';
 import { repriceOnce } from '../../src/sync/reprice/reprice.ts';
 import { empty, knownSkus, mark, useStore } from '../store/support.ts';

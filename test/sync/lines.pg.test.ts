@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest';
-import { QUIET_LINE } from '../../src/store/live/line-state.ts';
-import { readLines, storeLineChanges } from '../../src/store/live/lines.ts';
 import { readLivePlan } from '../../src/store/live/live.ts';
-import { planLive } from '../../src/sync/live/plan.ts';
-import { followHints } from '../../src/sync/reprice/hints.ts';
+import { QUIET_LINE } from '../../src/store/live/product-line-state.ts';
+import { readLines, storeLineChanges } from '../../src/store/live/product-lines.ts';
+import { planLive } from '../../src/sync/live/plan-live.ts';
+import { followHints } from '../../src/sync/reprice/take-hints.ts';
 import { mark } from '../store/support.ts';
 import { settingsWith } from '../support/settings.ts';
 import { OTHERS, priced, SKUS, useLines } from './line-calls.ts';

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { DueClass } from '../../src/store/ledger/due.ts';
-import { lingerMs } from '../../src/sync/reprice/plan.ts';
+import { lingerMs } from '../../src/sync/reprice/plan-call.ts';
 
 const LIMITS = { callSkus: 100, liveBudget: 5.9 };
 /** The usual pace: more than eight calls in four seconds would be needed for a shorter wait. */

@@ -6,7 +6,7 @@ import { readLivePlan } from '../../src/store/live/live.ts';
 import { listBacklog } from '../../src/store/live/order.ts';
 import type { SyncContext } from '../../src/sync/context.ts';
 import { chooseForQuota } from '../../src/sync/live/choose.ts';
-import { planLive } from '../../src/sync/live/plan.ts';
+import { planLive } from '../../src/sync/live/plan-live.ts';
 import { chooseLive, PRIOR } from '../../src/sync/live/policy.ts';
 import { callInputs, LEASE_MS, useStore } from '../store/support.ts';
 import { settingsWith } from '../support/settings.ts';

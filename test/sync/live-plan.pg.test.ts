@@ -9,7 +9,7 @@ import { liveCredit } from '../../src/sync/live/ceiling.ts';
 import { chooseForQuota, earlyLiveSeconds } from '../../src/sync/live/choose.ts';
 import { learnRefresh } from '../../src/sync/live/learn-refresh.ts';
 import { learn } from '../../src/sync/live/learn.ts';
-import { planLive, unscheduleSnapshots, scheduleAll } from '../../src/sync/live/plan.ts';
+import { planLive, unscheduleSnapshots, scheduleAll } from '../../src/sync/live/plan-live.ts';
 import { callInputs, useStore } from '../store/support.ts';
 import { type SettingsEnv, settingsWith } from '../support/settings.ts';
 

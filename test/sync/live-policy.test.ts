@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import type { Rate } from '../../src/store/live/rate-prior.ts';
 import {
   bounded,
   chooseLive,
@@ -11,7 +12,6 @@ import {
   MAX_ROUNDS,
   nextRefreshMinutes,
   PRIOR,
-  type Rate,
   roundMinutes,
   solveThreshold,
 } from '../../src/sync/live/policy.ts';

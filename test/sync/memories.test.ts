@@ -11,7 +11,7 @@ import {
   unmovedProbability,
   withPrior,
 } from '../../src/store/live/rate-prior.ts';
-import { learnMemories, memoriesOf, rateOfMemories } from '../../src/sync/live/memories.ts';
+import { learnMemories, memoriesOf, rateOfMemories } from '../../src/sync/live/learn-refresh.ts';
 import { bounded, learnRate, PRIOR } from '../../src/sync/live/policy.ts';
 import { learnWholesale } from '../../src/sync/live/releases.ts';
 import { runs } from '../support/soak.ts';

@@ -12,7 +12,7 @@ import { ask } from '../../src/sync/ask.ts';
 import type { SyncContext } from '../../src/sync/context.ts';
 import type { SyncEvent } from '../../src/sync/events.ts';
 import { afterFailedCall, ANY_SIZE } from '../../src/sync/reprice/call-size.ts';
-import type { IterationResult } from '../../src/sync/reprice/plan.ts';
+import type { IterationResult } from '../../src/sync/reprice/plan-call.ts';
 import { RecentAnswers } from '../../src/sync/reprice/recent.ts';
 import { repriceOnce } from '../../src/sync/reprice/reprice.ts';
 import { allDue, callInputs, failCall, HOUR, knownSkus, mark, useStore } from '../store/support.ts';

@@ -7,7 +7,7 @@ import { readCallInputs } from '../../src/store/call/bulk-call.ts';
 import { claimDue } from '../../src/store/ledger/claim.ts';
 import { DueFloors } from '../../src/store/ledger/due-floors.ts';
 import type { SyncContext } from '../../src/sync/context.ts';
-import { inputOptions } from '../../src/sync/reprice/plan.ts';
+import { inputOptions } from '../../src/sync/reprice/plan-call.ts';
 import { RecentAnswers } from '../../src/sync/reprice/recent.ts';
 import { repriceOnce } from '../../src/sync/reprice/reprice.ts';
 import { allDue, HOUR, knownSkus, mark, useStore } from '../store/support.ts';

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { LineRefresh } from '../../src/store/answer/types.ts';
-import { QUIET_LINE, type Line } from '../../src/store/live/line-state.ts';
+import { QUIET_LINE, type Line } from '../../src/store/live/product-line-state.ts';
 import {
   dismissed,
   isWholesale,

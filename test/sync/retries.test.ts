@@ -4,7 +4,7 @@ import { doubling } from '../../src/lib/duration.ts';
 import type { PartnerErrorKind } from '../../src/partner/errors.ts';
 import { deltaRecovery } from '../../src/sync/delta.ts';
 import { retryInMs } from '../../src/sync/outcome.ts';
-import { earlyBy } from '../../src/sync/reprice/plan.ts';
+import { earlyBy } from '../../src/sync/reprice/plan-call.ts';
 import { skuResultOf } from '../../src/sync/reprice/reconciliation.ts';
 import { nextRefresh } from '../../src/sync/settings.ts';
 import { settingsWith } from '../support/settings.ts';

@@ -1,6 +1,6 @@
 import type { Clock } from '../../src/lib/clock.ts';
 import { CONCURRENCY } from '../../src/queues/jobs.ts';
-import type { IterationResult } from '../../src/sync/reprice/plan.ts';
+import type { IterationResult } from '../../src/sync/reprice/plan-call.ts';
 import { type CallOnce, createSlice, type Slice } from '../../src/sync/reprice/slice.ts';
 
 export const MINUTE = 60_000;

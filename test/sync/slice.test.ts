@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { CONCURRENCY } from '../../src/queues/jobs.ts';
-import type { IterationResult } from '../../src/sync/reprice/plan.ts';
+import type { IterationResult } from '../../src/sync/reprice/plan-call.ts';
 import { MAX_UNDER_WAY } from '../../src/sync/reprice/slice.ts';
 import { CALLED, FOREVER, MINUTE, PACE, TestProcess, WAKE_MS } from './slice-process.ts';
 

@@ -3,7 +3,7 @@ import { applyAnswer } from '../../src/store/answer/apply.ts';
 import { readCallInputs } from '../../src/store/call/bulk-call.ts';
 import { claimDue } from '../../src/store/ledger/claim.ts';
 import type { Claim } from '../../src/store/ledger/due.ts';
-import { inputOptions, planCall } from '../../src/sync/reprice/plan.ts';
+import { inputOptions, planCall } from '../../src/sync/reprice/plan-call.ts';
 import { nextRefresh } from '../../src/sync/settings.ts';
 import { found, LEASE_MS, useStore } from '../store/support.ts';
 import { settingsWith } from '../support/settings.ts';

@@ -6,7 +6,6 @@ import { letsThrough, refuses } from '../../pace/policy.ts';
 import { NO_ANSWER, PartnerError, type RequestOutcome } from '../../partner/errors.ts';
 import { manifestCandidates, readManifestMeta } from '../../partner/manifest-answer.ts';
 import { readManifestFile } from '../../partner/manifest-file.ts';
-import { createRawClient, type RawClient, type RawAnswer } from '../../partner/raw-client.ts';
 import { VERSION } from '../../version.ts';
 import { fail, type CheckResult, judgeSkew, ok, warn } from './check.ts';
 import { discovered } from './discovery/checks.ts';
@@ -18,6 +17,7 @@ import {
   type SkuSample,
 } from './discovery/plan.ts';
 import type { Refused, PermitSource } from './permits.ts';
+import { createRawClient, type RawClient, type RawAnswer } from './raw-client.ts';
 
 export interface SentRequest {
   readonly route: string;

@@ -1,22 +1,17 @@
-import { type AuditFinding, missedMoves, type Standing } from '../catalog/audit.ts';
+import { type AuditFinding, missedMoves } from '../catalog/audit.ts';
 import type { FieldChange, FirstRecords, PriceMove, StateChange } from '../history/changes.ts';
 import type { HintTest, PredictionTest } from '../live/hint-state.ts';
-import type { LiveRefresh, LearnedRefresh } from '../live/refresh.ts';
-import { type HeldPromise, judgePromise, type PromiseCase } from '../sellers/promises.ts';
+import type { LearnedRefresh, LiveRefresh } from '../live/refresh.ts';
+import { judgePromise, type PromiseCase } from '../sellers/promises.ts';
 import type { RefreshTest } from '../trust/calibration.ts';
-import { type HeldPrices, sizesFound, testsOf } from './calibration-tests.ts';
+import { sizesFound, testsOf } from './calibration-evidence.ts';
 import { type PriceDifference, type ProductDifferences, changesBeside } from './differences.ts';
-import { type Doubt, type HeldDoubt, type KnownMassMove, type KnownSku, judgedAnswers } from './doubts.ts';
+import { type HeldDoubt, type KnownMassMove, type KnownSku, judgedAnswers } from './doubts.ts';
 import { judgeAll, type SkuJudgement, type UndoubtedMove, undoubtedMoves } from './judgements.ts';
+import type { LockedSku } from './lock.ts';
 import { keyOf, membersAlone, type MemberWatch, type Moved } from './members.ts';
-import type { Losses, Oddity } from './plausibility.ts';
-import {
-  secondLookIn,
-  findingBeside,
-  type HeldSecondLook,
-  type SecondLook,
-  secondLookOf,
-} from './second-looks.ts';
+import type { Losses } from './plausibility.ts';
+import { secondLookIn, findingBeside, type SecondLook, secondLookOf } from './second-looks.ts';
 import type { AnswerLearning, SkuResult, WeighedLine } from './types.ts';
 
 /** What an answer says that the mirror does not hold. */
@@ -296,36 +291,3 @@ function movedMembers(
       if (names.length > 0) keys.get(sku)?.add(keyOf({ part: 'entry', path }));
   return [...keys].map(([sku, moved]) => ({ sku, keys: moved }));
 }
-
-/** State of an asked SKU whose claim is still this one. */
-export type LockedSku = Omit<LiveRefresh, 'sizes'> &
-  Standing &
-  HeldSecondLook &
-  HeldPrices & {
-    readonly answerable: boolean;
-    readonly state: string;
-    readonly live: boolean;
-    readonly seenBefore: boolean;
-    /** How many sizes the last manifest line says that it has. */
-    readonly listedSizes: number | null;
-    /**
-     * Why its prices are doubted, since how many minutes before the request, and what they were before; null where
-     * they are not.
-     */
-    readonly doubt: Doubt | null;
-    readonly oddity: Oddity | null;
-    readonly doubtMinutes: number | null;
-    readonly believed: Readonly<Record<string, number>> | null;
-    /**
-     * Where the mirror has no price of it any longer: those that vanished last, and how many minutes before the
-     * request.
-     */
-    readonly vanished: Readonly<Record<string, number>> | null;
-    readonly vanishedMinutes: number | null;
-    /** How long ago a delta reported the SKU, where the request was the first to be sent since; else null. */
-    readonly reportedSeconds: number | null;
-    /** How many minutes before the request a delta last told of it, but of its removal; null: it never has. */
-    readonly reportedMinutes: number | null;
-    /** The promise of its age; null: there is none. */
-    readonly promise: HeldPromise | null;
-  };

@@ -1,14 +1,49 @@
-import { standingColumns } from '../catalog/audit.ts';
+import { type Standing, standingColumns } from '../catalog/audit.ts';
 import { isLate } from '../clock.ts';
 import { allSent, type Tx } from '../connection/db.ts';
 import { type Claim, heldBy } from '../ledger/due.ts';
-import { lineColumns } from '../live/lines.ts';
-import { heldMemories } from '../live/refresh.ts';
+import { lineColumns } from '../live/product-lines.ts';
+import { heldMemories, type LiveRefresh } from '../live/refresh.ts';
 import { hintsAt, hintsOf } from '../sellers/hints.ts';
-import { heldPromise } from '../sellers/promises.ts';
+import { type HeldPromise, heldPromise } from '../sellers/promises.ts';
 import { IS_SCOPED } from '../sellers/scope.ts';
-import type { KnownMassMove } from './doubts.ts';
-import type { LockedSku } from './effects.ts';
+import type { HeldPrices } from './calibration-evidence.ts';
+import type { Doubt, KnownMassMove } from './doubts.ts';
+import type { Oddity } from './plausibility.ts';
+import type { HeldSecondLook } from './second-looks.ts';
+
+/** State of an asked SKU whose claim is still this one. */
+export type LockedSku = Omit<LiveRefresh, 'sizes'> &
+  Standing &
+  HeldSecondLook &
+  HeldPrices & {
+    readonly answerable: boolean;
+    readonly state: string;
+    readonly live: boolean;
+    readonly seenBefore: boolean;
+    /** How many sizes the last manifest line says that it has. */
+    readonly listedSizes: number | null;
+    /**
+     * Why its prices are doubted, since how many minutes before the request, and what they were before; null where
+     * they are not.
+     */
+    readonly doubt: Doubt | null;
+    readonly oddity: Oddity | null;
+    readonly doubtMinutes: number | null;
+    readonly believed: Readonly<Record<string, number>> | null;
+    /**
+     * Where the mirror has no price of it any longer: those that vanished last, and how many minutes before the
+     * request.
+     */
+    readonly vanished: Readonly<Record<string, number>> | null;
+    readonly vanishedMinutes: number | null;
+    /** How long ago a delta reported the SKU, where the request was the first to be sent since; else null. */
+    readonly reportedSeconds: number | null;
+    /** How many minutes before the request a delta last told of it, but of its removal; null: it never has. */
+    readonly reportedMinutes: number | null;
+    /** The promise of its age; null: there is none. */
+    readonly promise: HeldPromise | null;
+  };
 
 /** The time that an answer is written with, and whether its SKUs may be out of scope. */
 export interface AnswerMoment {

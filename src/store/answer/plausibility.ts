@@ -180,7 +180,7 @@ export function levelOf(before: SizePrices, now: SizePrices): number | null {
 
 /**
  * Factors from which a size still is in another unit: from what it was, a little less than the least that is another
- * unit (FACTOR of common-factor.ts), as prices move meanwhile; of one that was not there, from the median of those that
+ * unit (FACTOR of move-counts.ts), as prices move meanwhile; of one that was not there, from the median of those that
  * were, as a rare size may cost a few times as much as the others.
  */
 const STILL_FAR = { known: 3.5, rare: 8 } as const;

@@ -1,5 +1,5 @@
 import type { Metadata } from '../../declared/metadata.ts';
-import type { HeldLine, Wholesale } from '../live/line-state.ts';
+import type { HeldLine, Wholesale } from '../live/product-line-state.ts';
 import type { LiveRefresh, LearnedRefresh } from '../live/refresh.ts';
 import type { Oddity } from './plausibility.ts';
 

@@ -2,8 +2,8 @@ import { notingLateClock } from '../clock.ts';
 import type { Sql } from '../connection/db.ts';
 import { type Claim, lockingClaim, returningClaimed } from '../ledger/due.ts';
 import { type LiveCeiling, storingCeiling, type IncidentCause } from '../live/limits.ts';
-import { type LineChange, storedLines, storingLines } from '../live/lines.ts';
 import type { LiveCall } from '../live/live.ts';
+import { type LineChange, storedLines, storingLines } from '../live/product-lines.ts';
 
 /*
  * What a bulk call writes after it, beside its answer: one statement, as every statement is a round trip, and

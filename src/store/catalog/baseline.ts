@@ -12,9 +12,8 @@ import {
   type Sql,
   TRANSACTION_TRIES,
 } from '../connection/db.ts';
-import { boundMirror, ownMirror, refuseMirror } from '../connection/own-mirror.ts';
+import { boundMirror, ownMirror, refuseMirror, PRESENT_SERVER } from '../connection/own-mirror.ts';
 import { isConflict, isConnectionLost, sqlState } from '../connection/sql-errors.ts';
-import { PRESENT_SERVER } from '../ledger/due.ts';
 import {
   type BaselineApplied,
   BaselineSuperseded,

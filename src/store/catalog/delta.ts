@@ -2,7 +2,7 @@ import { setImmediate } from 'node:timers/promises';
 import { failpoint } from '../../lib/failpoint.ts';
 import { allSent, scanning, type Sql, transaction, type Tx } from '../connection/db.ts';
 import { lockNewSkus } from '../connection/locks.ts';
-import { isOwnMirror, refuseMirror } from '../connection/own-mirror.ts';
+import { isOwnMirror, refuseMirror, presentServer } from '../connection/own-mirror.ts';
 import {
   type SkuBefore,
   absentSku,
@@ -10,7 +10,6 @@ import {
   deletePricesAround,
   isObjected,
 } from '../history/changes.ts';
-import { presentServer } from '../ledger/due.ts';
 import { auditReports, countSeenFirst, markUnreported, unreported } from './audit.ts';
 import { type CrossingCounts, reportChanged, reportRemoved } from './delta-reports.ts';
 import { noteLeft } from './tokens.ts';

@@ -21,6 +21,8 @@ interface Own {
   readonly replaced: AbortController;
 }
 
+const SALT = 'select a.salt from catalog_internal.account a';
+
 const OWN = new WeakMap<Sql, Own>();
 
 /** Notes whose mirror the daemon of this pool works on from now on. */
@@ -42,7 +44,6 @@ export const mirrorReplaced = (sql: Sql): AbortSignal =>
  * it is bound to none, and where nothing is known of the account: somebody has deleted its row.
  */
 export const ownMirror = (salt: string): string => `coalesce((${SALT}) = ${salt}::text, true)`;
-const SALT = 'select a.salt from catalog_internal.account a';
 
 /** SQL: the same, of the daemon of a pool. */
 export const isOwnMirror = (to: Queryable, pool: Sql) =>
@@ -75,3 +76,15 @@ export async function checkMirror(pool: Sql): Promise<void> {
   const [{ own }] = await pool<[{ own: boolean }]>`select ${isOwnMirror(pool, pool)} as own`;
   if (!own) refuseMirror(pool);
 }
+
+/**
+ * SQL: what tells this server from a replica or a copy of it, and the account that is mirrored from the one before. A
+ * server that lacks the last commits gives out numbers again that were given out before.
+ */
+export const PRESENT_SERVER = `
+  concat_ws('.', (select oid from pg_database where datname = current_database()),
+    'catalog_internal.claim_numbers'::regclass::oid, extract(epoch from pg_postmaster_start_time()),
+    (${SALT}))`;
+
+/** SQL: the same, within a statement. */
+export const presentServer = (sql: Queryable) => sql.unsafe(PRESENT_SERVER);

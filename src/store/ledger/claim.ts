@@ -1,6 +1,6 @@
 import { notingUnseenClock } from '../clock.ts';
 import type { Sql } from '../connection/db.ts';
-import { isOwnMirror, refuseMirror } from '../connection/own-mirror.ts';
+import { isOwnMirror, refuseMirror, presentServer } from '../connection/own-mirror.ts';
 import { type LedgerFloors, NO_FLOORS } from './due-floors.ts';
 import {
   claimable,
@@ -9,7 +9,6 @@ import {
   type DueSuspects,
   laneNumber,
   momentOf,
-  presentServer,
   PROMISED,
   promisedNow,
   type Quota,

@@ -1,4 +1,5 @@
 import type { Queryable, Sql } from '../connection/db.ts';
+import { presentServer } from '../connection/own-mirror.ts';
 
 /**
  * Lanes of the due ledger, most urgent first. `catalog_internal.lane_of` says which reason each serves, and
@@ -129,17 +130,6 @@ export interface ReturnOptions {
   /** Milliseconds for which they are not claimed again. */
   readonly holdMs?: number;
 }
-
-/**
- * SQL: what tells this server from a replica or a copy of it, and the account that is mirrored from the one before. A
- * server that lacks the last commits gives out numbers again that were given out before.
- */
-export const PRESENT_SERVER = `
-  concat_ws('.', (select oid from pg_database where datname = current_database()),
-    'catalog_internal.claim_numbers'::regclass::oid, extract(epoch from pg_postmaster_start_time()),
-    (select a.salt from catalog_internal.account a))`;
-
-export const presentServer = (sql: Queryable) => sql.unsafe(PRESENT_SERVER);
 
 /** SQL: a row of the ledger is still this claim's, and the claim is this server's. */
 export function heldBy(sql: Queryable, { number, server }: ClaimId, alias?: LedgerAlias) {

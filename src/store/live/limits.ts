@@ -117,7 +117,7 @@ export async function forgetTrial(sql: Sql): Promise<void> {
 }
 
 /*
- * The partner's live source fails while it answers for others (sync/reprice/outage.ts): one row says so for all
+ * The partner's live source fails while it answers for others (sync/reprice/partner-faults.ts): one row says so for all
  * daemons, and no live SKU is asked for but one now and then.
  */
 

@@ -1,7 +1,7 @@
 import { scanning, type Sql } from '../connection/db.ts';
 import { ceilingColumns, type LiveCeiling, type Incident, isOutage } from './limits.ts';
-import type { Releases } from './line-state.ts';
-import { releasesRow } from './lines.ts';
+import type { Releases } from './product-line-state.ts';
+import { releasesRow } from './product-lines.ts';
 import { RATES_START_AS } from './rate-prior.ts';
 
 /** The plan of live refreshes as it is stored. Ceiling times are epoch milliseconds, waits minutes. */

@@ -21,7 +21,7 @@ export interface Rate {
 
 /**
  * What refreshes of a SKU have taught: over three days, over one, and which of the two foresees better what they find
- * (sync/live/memories.ts).
+ * (sync/live/learn-refresh.ts).
  */
 export interface Memories {
   readonly long: Rate;

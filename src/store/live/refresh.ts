@@ -1,6 +1,6 @@
 import type { Tx } from '../connection/db.ts';
 import type { HintTest, PredictedMove, PredictionTest, WaitingHint } from './hint-state.ts';
-import type { HeldLine, Wholesale } from './line-state.ts';
+import type { HeldLine, Wholesale } from './product-line-state.ts';
 import type { Memories, Rate } from './rate-prior.ts';
 
 /** A refresh of a live SKU: what it has found, beside what was known before. */

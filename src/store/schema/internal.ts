@@ -139,7 +139,7 @@ export const leftTokens = internal.table('left_tokens', {
 
 /**
  * Manifests that were applied for other counts than the mirror's and listed nothing else; one fewer for each check
- * since in which the counts were right (sync/catalog-standing.ts).
+ * since in which the counts were right (sync/catalog-check-decision.ts).
  */
 export const idleManifests = internal.table('idle_manifests', {
   appliedAt: instant('applied_at').primaryKey(),

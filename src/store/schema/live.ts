@@ -42,7 +42,8 @@ export const liveRates = internal.table(
     wholesaleMoves: real('wholesale_moves'),
     wholesaleMinutes: real('wholesale_minutes'),
     /**
-     * What alpha and beta are made of (sync/live/memories.ts); null: of one memory, as an earlier version has it, or
+     * What alpha and beta are made of (sync/live/learn-refresh.ts); null: of one memory, as an earlier version has
+     * it, or
      * its past alone. No defaults either.
      */
     longAlpha: real('long_alpha'),

@@ -3,8 +3,7 @@ import type { LivePlan } from '../../store/live/live.ts';
 import type { LiveCandidate } from '../../store/live/refresh.ts';
 import type { SyncSettings } from '../settings.ts';
 import { TRIAL_BUDGETS } from './incident.ts';
-import { chooseLive, MIN_MINUTES, SHORTLIST } from './policy.ts';
-import { rateOf } from './rate.ts';
+import { chooseLive, MIN_MINUTES, SHORTLIST, rateOf } from './policy.ts';
 
 /*
  * Which live SKUs a call has: how many are read to choose from, and the choice. Pure.

@@ -9,8 +9,8 @@ import {
   type ManifestSource,
   UNTESTED,
 } from '../../store/live/hint-state.ts';
-import { faded } from '../../store/live/rate-prior.ts';
-import { boostedMinutes, type Rate, type RefreshTerms } from './policy.ts';
+import { faded, type Rate } from '../../store/live/rate-prior.ts';
+import { boostedMinutes, type RefreshTerms } from './policy.ts';
 
 /*
  * Hints: somebody says that a SKU has probably moved. How often that is so is learned for each source by itself, from

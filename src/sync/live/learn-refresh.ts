@@ -1,13 +1,28 @@
 import type { LineEvidence } from '../../store/answer/types.ts';
 import type { LivePlan, RefreshThreshold } from '../../store/live/live.ts';
-import { RATES_START_AS, unmovedProbability, withPrior } from '../../store/live/rate-prior.ts';
+import {
+  RATES_START_AS,
+  unmovedProbability,
+  withPrior,
+  faded,
+  type Memories,
+  priorPart,
+  type Rate,
+  type RatePrior,
+  withoutPrior,
+} from '../../store/live/rate-prior.ts';
 import type { LearnedRefresh, LiveRefresh } from '../../store/live/refresh.ts';
 import type { SyncSettings } from '../settings.ts';
 import { isHinted, predictedMove, predictionRecheckMinutes, testHints, testPrediction } from './hints.ts';
-import { boostPlan, byItself } from './lines.ts';
-import { learnMemories, memoriesOf, rateOfMemories } from './memories.ts';
-import { learnMovedSizes, nextRefreshMinutes, type Rate } from './policy.ts';
-import { rateOf } from './rate.ts';
+import {
+  learnMovedSizes,
+  nextRefreshMinutes,
+  rateOf,
+  bounded,
+  learnHintedMove,
+  learnRate,
+} from './policy.ts';
+import { boostPlan, byItself } from './product-lines.ts';
 
 /*
  * What one refresh of a live SKU teaches of it, and when the next one is due. Pure.
@@ -88,4 +103,79 @@ export function waitMinutes(
   const { refreshThreshold, maxIntervalMinutes } = plan;
   if (refreshThreshold === null || maxIntervalMinutes === null) return settings.intervals.liveMs / 60_000;
   return nextRefreshMinutes({ weight, rate }, { refreshThreshold, maxIntervalMinutes });
+}
+
+/*
+ * A SKU has two memories of how often it moves: a long one, which tells SKUs apart that keep their habits, and a
+ * short one, which notices within hours that habits have changed. Each refresh is a test of both: the one that has
+ * found it more probable is believed more. What is believed is one gamma distribution again, so nobody else needs to
+ * know of two.
+ *
+ * Rates are kept as learned from `RATES_START_AS` on, and believed with what is known of all SKUs in its place
+ * (`withPrior`). What a refresh teaches depends on what was believed: in a market that is ten times as fast a SKU
+ * that has moved each time is no news, and one learned from slow beginnings would be taken for slower than it is for
+ * days. So each refresh is learned under the prior of its time. Pure; all times in minutes.
+ */
+
+type Prior = Pick<RatePrior, 'minutes'>;
+
+/** Minutes of evidence that the short memory keeps. */
+const SHORT_MINUTES = 24 * 60;
+/** The part of the odds of the two memories that each further refresh leaves, and their bound (logarithms). */
+const FADING = 0.97;
+const MAX_ODDS = 5;
+/** As long as both foresee alike, the long memory is believed more: it is the one that knows more. */
+const ODDS_OF_LONG = 0.2;
+
+/** Both memories of a SKU of which only one rate is known. */
+export const memoriesOf = (rate: Rate): Memories => ({
+  long: rate,
+  short: bounded(rate, SHORT_MINUTES),
+  odds: 0,
+});
+
+/**
+ * The memories after a refresh `tau` minutes after the one before that found the price changed or not; `hinted`: a
+ * hint has brought it about, and explains the move. `prior`: what is believed of all SKUs.
+ */
+export function learnMemories(
+  { long, short, odds }: Memories,
+  tau: number,
+  { moved, hinted }: { readonly moved: boolean; readonly hinted: boolean },
+  prior: Prior,
+): Memories {
+  if (tau <= 0) return { long, short, odds };
+  const [ofLong, ofShort] = [withPrior(long, prior), withPrior(short, prior)];
+  const learn = (rate: Rate) => (moved && hinted ? learnHintedMove(rate, tau) : learnRate(rate, tau, moved));
+  const said = logProbability(ofShort, tau, moved) - logProbability(ofLong, tau, moved);
+  return {
+    long: bounded(withoutPrior(learn(ofLong), prior)),
+    short: bounded(withoutPrior(learn(ofShort), prior), SHORT_MINUTES),
+    odds: faded(Math.max(-MAX_ODDS, Math.min(MAX_ODDS, FADING * odds + said))),
+  };
+}
+
+/**
+ * The rate of a SKU with these memories: a gamma distribution that has, under `prior`, the mean and the variance of
+ * both together. Without the prior again, as rates are kept.
+ */
+export function rateOfMemories({ long, short, odds }: Memories, prior: Prior): Rate {
+  const [ofLong, ofShort] = [withPrior(long, prior), withPrior(short, prior)];
+  const part = 1 / (1 + Math.exp(ODDS_OF_LONG - odds));
+  const together = (of: (rate: Rate) => number) => part * of(ofShort) + (1 - part) * of(ofLong);
+  const mean = together(({ alpha, beta }) => alpha / beta);
+  const variance = together(({ alpha, beta }) => (alpha * (alpha + 1)) / beta ** 2) - mean ** 2;
+  return withoutPrior(
+    { alpha: mean ** 2 / variance, beta: mean / variance, prior: together(priorPart) },
+    prior,
+  );
+}
+
+/**
+ * Logarithm of the probability that a SKU has moved in `tau` minutes, or has not. Never infinite: a refresh comes a
+ * moment after the one before at least.
+ */
+function logProbability({ alpha, beta }: Rate, tau: number, moved: boolean): number {
+  const unmoved = -alpha * Math.log1p(tau / beta);
+  return moved ? Math.log(-Math.expm1(unmoved)) : unmoved;
 }

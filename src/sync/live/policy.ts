@@ -1,4 +1,5 @@
 import { faded, priorPart, type Rate, RATES_START_AS } from '../../store/live/rate-prior.ts';
+import type { LiveCandidate } from '../../store/live/refresh.ts';
 
 /*
  * Which live SKU to look at next. The delta never reports their price moves (partner rule 4.2.6), a call computes
@@ -13,8 +14,6 @@ import { faded, priorPart, type Rate, RATES_START_AS } from '../../store/live/ra
  * distribution that a rate is believed to have; `lambda` = alpha / beta, the expected moves a minute; `mu`, the
  * refresh threshold: what one more refresh a minute gains wherever it goes.
  */
-
-export type { Rate };
 
 /** Evidence is bounded, so that a SKU whose rate of change has shifted is learned again. */
 const MAX_SHAPE = 20;
@@ -305,4 +304,16 @@ export function chooseLive(candidates: readonly Candidate[], count: number, most
 function candidateValue({ weight, rate, tau, hazard }: Candidate, most: number): number {
   if (hazard === undefined || hazard <= 0) return refreshValue(weight, rate, tau);
   return boostedValue({ weight, rate, minutes: tau, hazard }, { maxIntervalMinutes: most });
+}
+
+/** What is believed of a SKU's rate of change: what refreshes have taught, else what its past says. */
+export function rateOf({
+  alpha,
+  beta,
+  prior,
+  pastMoves,
+  pastMinutes,
+}: Pick<LiveCandidate, 'alpha' | 'beta' | 'prior' | 'pastMoves' | 'pastMinutes'>): Rate {
+  if (alpha !== null && beta !== null) return { alpha, beta, prior };
+  return rateFromPast(pastMoves ?? 0, pastMinutes ?? 0);
 }

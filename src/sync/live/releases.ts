@@ -1,5 +1,5 @@
 import type { LineRefresh } from '../../store/answer/types.ts';
-import { type Line, QUIET_LINE, type Releases, type Wholesale } from '../../store/live/line-state.ts';
+import { type Line, QUIET_LINE, type Releases, type Wholesale } from '../../store/live/product-line-state.ts';
 import { faded } from '../../store/live/rate-prior.ts';
 
 /*

@@ -11,7 +11,7 @@ import type { SyncContext } from '../context.ts';
 import { type Failure, failureOf } from '../outcome.ts';
 import { nextRefresh } from '../settings.ts';
 import { afterFailedCall, type FailedKind } from './call-size.ts';
-import type { IterationResult, PlannedCall } from './plan.ts';
+import type { IterationResult, PlannedCall } from './plan-call.ts';
 import { skuResultOf } from './reconciliation.ts';
 
 /** Gives a claim back, as returnClaim does, and has the ledger read in full again. */

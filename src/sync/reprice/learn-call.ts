@@ -4,7 +4,6 @@ import type { Claim, ClaimedSku } from '../../store/ledger/due.ts';
 import { storeCeiling } from '../../store/live/limits.ts';
 import { readLivePlan } from '../../store/live/live.ts';
 import type { SyncContext } from '../context.ts';
-import { weighDeferrals } from '../incidents.ts';
 import { withoutOwn } from '../live/again.ts';
 import { learnLiveCeiling } from '../live/ceiling.ts';
 import {
@@ -15,9 +14,10 @@ import {
   type AnswerCounts,
   type CallEvidence,
 } from '../live/learn.ts';
+import { weighDeferrals } from '../live/weigh-incident.ts';
 import { sizeAfter } from './call-size.ts';
-import { followChangedLines, turnedLines } from './lines.ts';
-import type { PlannedCall } from './plan.ts';
+import type { PlannedCall } from './plan-call.ts';
+import { followChangedLines, turnedLines } from './product-lines.ts';
 import { countAnswered, type Reconciliation } from './reconciliation.ts';
 
 /**

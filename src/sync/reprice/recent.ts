@@ -8,7 +8,14 @@ import {
   type LiveAsks,
   NOTHING_REMEMBERED,
 } from '../live/again.ts';
-import { afterErrors, areGeneral, NO_ERRORS, judgeLiveSource, type LiveSource, NO_RUNS } from './outage.ts';
+import {
+  afterErrors,
+  areGeneral,
+  NO_ERRORS,
+  judgeLiveSource,
+  type LiveSource,
+  NO_RUNS,
+} from './partner-faults.ts';
 import { answerFor, countAnswered, type Reconciliation } from './reconciliation.ts';
 
 /*

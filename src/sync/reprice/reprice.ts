@@ -19,7 +19,7 @@ import { readScope, withinScope } from '../../store/sellers/scope.ts';
 import { readWatchlist } from '../../store/sellers/watchlist.ts';
 import type { StopSignals, SyncContext } from '../context.ts';
 import { learnRefresh } from '../live/learn-refresh.ts';
-import { weighLines } from '../live/lines.ts';
+import { weighLines } from '../live/product-lines.ts';
 import { PATIENCE_MS } from '../outcome.ts';
 import { nextRefresh } from '../settings.ts';
 import {
@@ -33,11 +33,17 @@ import {
 } from '../traces.ts';
 import { skusOfHalfOpen } from './call-size.ts';
 import { callFailed, keepSome, returnFailedCall, release } from './failed-call.ts';
-import { followHints } from './hints.ts';
 import { learnFrom } from './learn-call.ts';
-import { followOutage } from './outage.ts';
-import { inputOptions, type IterationResult, type Iteration, planCall, type PlannedCall } from './plan.ts';
+import { followOutage } from './partner-faults.ts';
+import {
+  inputOptions,
+  type IterationResult,
+  type Iteration,
+  planCall,
+  type PlannedCall,
+} from './plan-call.ts';
 import { answerFor, type Reconciliation, skuResultOf, reconcile, unpriced } from './reconciliation.ts';
+import { followHints } from './take-hints.ts';
 import { tellApplied, tellNotSizes } from './tell.ts';
 
 /** A claim outlives the request's own timeout by this much, for the answer to be applied. */

@@ -8,7 +8,7 @@ import {
 } from '../../store/connection/sql-errors.ts';
 import { DEFECT, noteCallFault } from '../../store/ledger/tasks.ts';
 import type { StopSignals, SyncContext } from '../context.ts';
-import type { IterationResult, Iteration } from './plan.ts';
+import type { IterationResult, Iteration } from './plan-call.ts';
 import { repriceOnce } from './reprice.ts';
 
 /**

@@ -1,5 +1,5 @@
 import { plural } from '../../../lib/format.ts';
-import { readBulk } from '../../../partner/wire.ts';
+import { readBulk } from '../../../partner/bulk-answer.ts';
 import { harmless } from '../../../status/style.ts';
 import { fail, type CheckResult, ok, warn } from '../check.ts';
 import { answered, type FieldNames, type Part, several, shown, type Evidence } from './plan.ts';

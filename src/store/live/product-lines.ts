@@ -1,6 +1,6 @@
 import { type Queryable, scanning, type Sql } from '../connection/db.ts';
 import { movable } from '../ledger/due.ts';
-import type { HeldLine, Line, LineName, Releases, Wholesale } from './line-state.ts';
+import type { HeldLine, Line, LineName, Releases, Wholesale } from './product-line-state.ts';
 import type { LiveCandidate } from './refresh.ts';
 
 /*

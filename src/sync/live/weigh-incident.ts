@@ -1,13 +1,13 @@
-import { requestTask } from '../store/ledger/tasks.ts';
-import { forgetTrial, type Incident, storeIncident } from '../store/live/limits.ts';
-import type { SyncContext } from './context.ts';
+import { requestTask } from '../../store/ledger/tasks.ts';
+import { forgetTrial, type Incident, storeIncident } from '../../store/live/limits.ts';
+import type { SyncContext } from '../context.ts';
 import {
   believedLive,
   type IncidentEvidence,
   incidentEvent,
   isUsualCount,
   judgeIncident,
-} from './live/incident.ts';
+} from './incident.ts';
 
 /*
  * What manifests and calls show of an incident is judged (live/incident.ts), and a change is stored and acted on.

@@ -1,5 +1,6 @@
 import type { WeighedLine } from '../../store/answer/types.ts';
-import { type Line, QUIET_LINE, type Releases } from '../../store/live/line-state.ts';
+import type { LivePlan } from '../../store/live/live.ts';
+import { type Line, QUIET_LINE, type Releases } from '../../store/live/product-line-state.ts';
 import {
   type TransitionCounts,
   type HeldMember,
@@ -9,10 +10,11 @@ import {
   readLines,
   readMembers,
   storeLineChanges,
-} from '../../store/live/lines.ts';
-import type { LivePlan } from '../../store/live/live.ts';
+} from '../../store/live/product-lines.ts';
+import type { Rate } from '../../store/live/rate-prior.ts';
 import type { SyncContext } from '../context.ts';
 import { hintedMinutes } from '../live/hints.ts';
+import { type RefreshTerms, nextRefreshMinutes, rateOf } from '../live/policy.ts';
 import {
   earlyAfter,
   panelOf,
@@ -20,10 +22,7 @@ import {
   releasedMembers,
   afterRefreshes,
   boostPlan,
-} from '../live/lines.ts';
-import type { RefreshTerms } from '../live/policy.ts';
-import { nextRefreshMinutes, type Rate } from '../live/policy.ts';
-import { rateOf } from '../live/rate.ts';
+} from '../live/product-lines.ts';
 import { dismissed, type LineTransition, thresholdAfter } from '../live/releases.ts';
 
 /*

@@ -1,6 +1,11 @@
-import { type Permit, bulkRequest, deltaRequest, manifestRequest } from './client.ts';
-import { PartnerError, type RequestOutcome, type Route } from './errors.ts';
-import { type AnswerHead, type ApiRequest, createTransport, type TransportOptions } from './transport.ts';
+import { type Permit, bulkRequest, deltaRequest, manifestRequest } from '../../partner/client.ts';
+import { PartnerError, type RequestOutcome, type Route } from '../../partner/errors.ts';
+import {
+  type AnswerHead,
+  type ApiRequest,
+  createTransport,
+  type TransportOptions,
+} from '../../partner/transport.ts';
 
 /** One answer as it came, for finding out how the partner spells what it does not document. */
 export interface RawAnswer {

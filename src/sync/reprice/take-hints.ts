@@ -10,9 +10,8 @@ import {
 } from '../../store/sellers/hints.ts';
 import type { SyncContext } from '../context.ts';
 import { hintedMinutes, hintHazard, jointHazard, jointPull, mostWaiting, undonePart } from '../live/hints.ts';
-import { earlyAfter, boostPlan } from '../live/lines.ts';
-import type { RefreshTerms } from '../live/policy.ts';
-import { rateOf } from '../live/rate.ts';
+import { type RefreshTerms, rateOf } from '../live/policy.ts';
+import { earlyAfter, boostPlan } from '../live/product-lines.ts';
 
 /** Hints that are read before one call: a few milliseconds. */
 const PIECE = 1000;

@@ -1,5 +1,5 @@
 import tls from 'node:tls';
-import { errorCode } from './errors.ts';
+import { errorCode } from '../lib/errors.ts';
 
 /* Certificate authorities of variables that Node.js reads at its own start only, for those that are known later. */
 

@@ -1,6 +1,5 @@
 import { readSyncState } from '../../store/catalog/sync-state.ts';
 import type { Sql } from '../../store/connection/db.ts';
-import { readWholesale, storeWholesaleRate } from '../../store/live/lines.ts';
 import {
   rateGroups,
   readLivePlan,
@@ -16,6 +15,8 @@ import {
   unscheduleSnapshot,
   unscheduledLive,
 } from '../../store/live/order.ts';
+import { readWholesale, storeWholesaleRate } from '../../store/live/product-lines.ts';
+import type { Rate } from '../../store/live/rate-prior.ts';
 import { drawRandomRefreshes, learnBeliefs } from '../../store/trust/beliefs.ts';
 import type { SyncContext } from '../context.ts';
 import type { TaskOutcome } from '../outcome.ts';
@@ -23,18 +24,17 @@ import { nextRefresh, type SyncSettings } from '../settings.ts';
 import { liveCeilingAt, withoutIdleTime } from './ceiling.ts';
 import { idleAfter, isBacklog, isBacklogNear, listedSkus, overdueMinutes } from './choose.ts';
 import { waitMinutes } from './learn-refresh.ts';
-import { setAside } from './lines.ts';
 import {
   drawnPart,
   earlyMinutes,
   MAX_ROUNDS,
   PRIOR,
-  type Rate,
   type RateGroup,
   roundOf,
   solveThreshold,
+  rateOf,
 } from './policy.ts';
-import { rateOf } from './rate.ts';
+import { setAside } from './product-lines.ts';
 import { wholesaleRate } from './releases.ts';
 
 const SOLVE_EVERY_MS = 600_000;

@@ -1,9 +1,9 @@
 import type { LineRefresh, LineEvidence, WeighedLine, WeighedLines } from '../../store/answer/types.ts';
-import { type Line, QUIET_LINE, type Releases, type Wholesale } from '../../store/live/line-state.ts';
 import type { LivePlan } from '../../store/live/live.ts';
+import { type Line, QUIET_LINE, type Releases, type Wholesale } from '../../store/live/product-line-state.ts';
+import type { Rate } from '../../store/live/rate-prior.ts';
 import type { LiveRefresh } from '../../store/live/refresh.ts';
-import { boostedMinutes, boostedValue, type Rate, type RefreshTerms } from './policy.ts';
-import { rateOf } from './rate.ts';
+import { boostedMinutes, boostedValue, type RefreshTerms, rateOf } from './policy.ts';
 import {
   isWholesale,
   learnWholesale,
