@@ -130,10 +130,9 @@ export interface JudgedAnswer {
 }
 
 /**
- * Judges one SKU of an answer. While prices move implausibly in masses, each move is doubted; while they do so as no
- * market does, by a common factor or to one price for all sizes, what has moved like that stays doubted whatever
- * further answers say, also once others no longer do, and where each move by a factor is, first prices are doubted,
- * too. Pure.
+ * Judges one SKU of an answer. During a mass move each change of price is doubted. Where the mass move is a fault, by
+ * one factor or to one price for all sizes, a SKU that has moved like that stays doubted however many answers repeat
+ * it, even after others have recovered. Where all SKUs move by a factor, first prices are doubted, too. Pure.
  */
 export function judgePrices(
   answer: Omit<JudgedAnswer, 'sku'>,
@@ -204,8 +203,9 @@ function isMoved(before: SizePrices, now: SizePrices, massMove: KnownMassMove): 
 }
 
 /**
- * Whether what is doubted has moved as nearly all do in masses, and no market does, or cannot be told from it. What
- * has is so until it is as before, also where others move so no longer; the seller may have accepted it meanwhile.
+ * Whether the doubted prices show the partner's fault, or cannot be told from it. A SKU that had it has it as long as
+ * its prices are far from `believed`, or are still one number, even if others have recovered; not one whose factor
+ * the seller has accepted.
  */
 function isOfFault(
   { believed, oddity }: HeldDoubt,
@@ -229,9 +229,9 @@ export function saysFault(
 }
 
 /**
- * An answer after a doubted one that is not odd beside it. Long enough after that it ends the doubt where it says about
- * the same; other numbers are said for the first time, and what has only moved with many may move on. A loss that a
- * report has told of meanwhile needs none.
+ * An answer after a doubted one, and not odd beside it. It ends the doubt where it says about the same, long enough
+ * after. Other numbers begin the doubt anew, but for one that was doubted only because many moved. A loss that the
+ * delta has reported since needs no second answer.
  */
 function secondAnswer(
   held: HeldDoubt,

@@ -184,9 +184,10 @@ function lostFor({ sku, kind }: SkuResult, row: LockedSku | undefined): AnswerEf
 }
 
 /**
- * How long a SKU that is 0009 has had no price, and nobody has told of it: one that comes back is reported once, and
- * the price routes may learn of it later than the delta. One without a price in its history was asked after as long as
- * it had none before, so that it is twice as long by now. Null where it was removed and is not back.
+ * Minutes that a SKU with 0009 has had no price and no report has named it: 0 where it had a price until now, or was
+ * never asked. Where the history has no price of it, twice the time since the request before, as each wait is as long
+ * as the SKU had been without a price. Null: removed, and not reported since. A SKU that comes back is reported once,
+ * and the price routes may learn of it later than the delta.
  */
 function minutesLost({ state, vanishedMinutes, minutes, told, reportedMinutes }: LockedSku): number | null {
   if (state === 'priced' || state === 'pending') return 0;

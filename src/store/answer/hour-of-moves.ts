@@ -119,9 +119,9 @@ export interface FoundMassMove {
 }
 
 /**
- * What moves in masses turn to in an hour of this kind; null: they stay what they are known as. A fault of some SKUs is
- * one of all while each move is doubted, whatever for; and each is beside it only after answers enough, as the first
- * that a daemon has after its start may be of such SKUs. Pure.
+ * The mass move that begins, or that the known one changes to; null: none. While each move is doubted, a factor that
+ * some SKUs share counts as one of all (`factor`). While only some SKUs are doubted, few answers can change no more
+ * than their factor, as the first that a daemon has after its start may all be of such SKUs. Pure.
  */
 export function turnOf(
   kind: MassMoveKind | null,

@@ -265,8 +265,8 @@ async function end(sql: Sql, hourOfMoves: HourOfMoves, hasStood: boolean): Promi
   if (fault === 'lasts' && going?.kind === 'factor' && hasStood)
     return await leaveToSome(sql, going, hourOfMoves);
   if (fault !== 'over') return null;
-  // Before it is said, as what begins it.
-  // Beside any other that doubts each move, SKUs may have lost their prices, before it was found or since.
+  // All of this before its end is stored, so that the next answer tries again what fails. But during these two, SKUs
+  // may have lost their prices, before it was found or since.
   if (going !== undefined && !['far', 'factor-of-some'].includes(going.kind)) await askLost(sql, going.since);
   if (wasFault) {
     await keepFaults(sql);

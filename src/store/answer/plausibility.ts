@@ -7,28 +7,34 @@
 /** Prices by size, in whole baht; sizes without a readable price are left out. */
 export type SizePrices = ReadonlyMap<string, number>;
 
-/**
- * What is odd about an answer: hardly one of its sizes was there; one number stands for many sizes; a price is a
- * multiple of what it was; all are; the same prices are on other sizes; three in ten have moved far from how the
- * others did, as prices of another product would; a price is far from those of all other sizes; name and model are
- * another product's; all prices are gone, or those of most sizes, and nothing has told of it (lossOf). Of many: it
- * has moved by the factor that nearly all do in masses, or to one price for all sizes as most do, which no market
- * does.
- */
+/** What is odd about an answer. */
 export type Oddity =
+  /** Hardly one of its sizes was there before. */
   | 'other-sizes'
+  /** One number stands for many sizes. */
   | 'one-price'
+  /** A price is a multiple, or a fraction, of what it was. */
   | 'jump'
+  /** The prices of the SKU as a whole are. */
   | 'another-level'
+  /** The same prices are on other sizes. */
   | 'shuffled'
+  /** Three sizes in ten have moved far from how the others did, as prices of another product would. */
   | 'another-profile'
+  /** A price is far from those of all other sizes. */
   | 'unlike-siblings'
+  /** Name and model are another product's. */
   | 'another-product'
+  /** All prices are gone, and nothing has told of it (lossOf). */
   | 'no-prices'
+  /** Those of most sizes are, and nothing has told of it (lossOf). */
   | 'few-sizes'
   | FaultOfMany;
 
-/** What no market does: a second answer that says the same is no evidence, whatever other SKUs do meanwhile. */
+/**
+ * What no market does: the SKU has moved by the factor that nearly all SKUs move by, or to one price for all sizes as
+ * most do. A second answer that says the same is no evidence, whatever other SKUs do meanwhile.
+ */
 export type FaultOfMany = 'unit-of-many' | 'one-price-of-many';
 
 /**

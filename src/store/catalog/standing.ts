@@ -77,8 +77,8 @@ const asIt = (sql: Sql, { snapshotId, manifestAppliedAt }: CatalogStanding) => s
   and date_trunc('milliseconds', manifest_applied_at) is not distinct from ${manifestAppliedAt}::timestamptz`;
 
 /**
- * Stores what is thought of the delta, if the mirror still stands there; null: nothing speaks against it. A distrusted
- * one that is behind again stands still, until it moves the token itself.
+ * Stores the doubt about the delta (null: none), if token and manifest are still those of `standing`. Where a
+ * distrusted delta is behind again, also since when it stands still, until it moves the token itself.
  */
 export async function noteDeltaDoubt(
   sql: Sql,

@@ -51,10 +51,10 @@ export function chooseForQuota(
 }
 
 /*
- * Due times are promises made at another price. After a start, an outage, or where a ceiling on live computations is
- * met, more is due than can be refreshed, and by due time it would be refreshed almost in turn. So while there is
- * such a backlog the most valuable SKUs of it are listed, again each minute, and refreshed before all others. Pure;
- * all times in minutes.
+ * Due times were computed under an earlier refresh threshold. After a start, an outage, or where a ceiling on live
+ * computations is met, more is due than can be refreshed, and by due time it would be refreshed almost in turn. So
+ * while there is such a backlog its most valuable SKUs are listed anew each minute, and refreshed before all others.
+ * Pure; all times in minutes.
  */
 
 /** What is due makes a backlog once it takes this many minutes to refresh. */

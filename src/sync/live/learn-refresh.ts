@@ -40,9 +40,9 @@ export function learnRefresh(
     const before = rateOf(refresh);
     const seen = { seen: refresh.sizesSeen ?? 0, moved: refresh.sizesMoved ?? 0 };
     const { sku, weight, minutes, moved } = refresh;
+    const hinted = hintedBy(refresh, before);
     // The first fetch ever has no refresh before it to compare with; what a release explains says nothing of the
     // SKU's own moves.
-    const hinted = hintedBy(refresh, before);
     const isOwn = minutes !== null && !lineEvidence.explained;
     const held = refresh.memories ?? memoriesOf(before);
     const prior = priorOf(refresh);
@@ -71,8 +71,8 @@ export function learnRefresh(
 const priorOf = ({ priorMinutes = RATES_START_AS.beta }: LiveRefresh) => ({ minutes: priorMinutes });
 
 /**
- * What hints at a SKU say of its refresh, and the refresh of them and of those before; what is undone that they had
- * told of is theirs, too.
+ * What hints at a SKU say of its refresh, and what the refresh says of them and of moves hinted at before. A move that
+ * is undone and that a hint had announced counts as that hint's, too.
  */
 function hintedBy(refresh: LiveRefresh, rate: Rate) {
   const { minutes, moved } = refresh;

@@ -2,7 +2,7 @@ import { faded, priorPart, type Rate, RATES_START_AS } from '../../store/live/ra
 import type { LiveCandidate } from '../../store/live/refresh.ts';
 
 /*
- * Which live SKU to look at next. The delta never reports their price moves (partner rule 4.2.6), a call computes
+ * Which live SKU to refresh next. The delta never reports their price moves (partner rule 4.2.6), a call computes
  * only a few of them (partner rule 4.1.3), so refreshes go where they gain most: each SKU has a learned rate of
  * change and a weight, and refreshes are shared out so that one more refresh anywhere gains the same. Pure; all times
  * in minutes.

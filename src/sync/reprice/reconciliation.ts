@@ -33,7 +33,7 @@ export interface Reconciliation {
 const OMITTED: SkuAnswer = { kind: 'error', because: 'omitted' };
 const UNREADABLE: SkuAnswer = { kind: 'error', because: 'unreadable' };
 
-/** What was answered for a SKU; of one that was not asked for, as of one that is left out, nothing. Pure. */
+/** The answer for a SKU; `omitted` where the answer leaves it out, or it was not asked for. Pure. */
 export const answerFor = (
   { sku }: Pick<ClaimedSku, 'sku'>,
   answers: Reconciliation['skuAnswers'],
