@@ -24,8 +24,6 @@ import {
   type Transport,
 } from './transport.ts';
 
-export type { BulkAnswer, DeltaAnswer, LowestRecord, ManifestMeta } from './answers.ts';
-
 /**
  * One finished request, for metrics and the log: `ms` milliseconds, `waitedMs` before that for its permit; `skus` of
  * a bulk call; `date`: the time at the partner, for clock skew.

@@ -24,8 +24,6 @@ import { proxyFor, type ProxySettings, type ProxySource } from './proxy.ts';
 import type { SecretUrl } from './secret-url.ts';
 import { factsOfWay, tunnelConnector } from './tunnel.ts';
 
-export type { ManifestLine, RejectedLine } from './manifest-lines.ts';
-
 /** Limits of one manifest file; beyond any of the first, second and last it is 'file-too-large'. */
 interface ManifestFileCaps {
   /** Bytes over the wire; 8 GiB. */

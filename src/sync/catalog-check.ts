@@ -1,4 +1,4 @@
-import type { ManifestMeta } from '../partner/client.ts';
+import type { ManifestMeta } from '../partner/answers.ts';
 import { PartnerError } from '../partner/errors.ts';
 import {
   countCohorts,

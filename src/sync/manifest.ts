@@ -1,6 +1,6 @@
 import { failpoint } from '../lib/failpoint.ts';
 import type { SentPermit } from '../pace/pacer.ts';
-import type { ManifestMeta } from '../partner/client.ts';
+import type { ManifestMeta } from '../partner/answers.ts';
 import { PartnerError, type RequestOutcome } from '../partner/errors.ts';
 import { readManifestFile } from '../partner/manifest-file.ts';
 import { type BaselineApplied, BaselineSuperseded } from '../store/catalog/baseline-merge.ts';

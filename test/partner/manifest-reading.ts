@@ -5,9 +5,8 @@ import {
   readManifestFile,
   type ManifestBatch,
   type ManifestFileOptions,
-  type ManifestLine,
-  type RejectedLine,
 } from '../../src/partner/manifest-file.ts';
+import type { ManifestLine, RejectedLine } from '../../src/partner/manifest-lines.ts';
 import { SecretUrl } from '../../src/partner/secret-url.ts';
 import { serve, type Listener } from './server.ts';
 

@@ -1,7 +1,7 @@
 import { beforeEach } from 'vitest';
 import { systemClock } from '../../src/lib/clock.ts';
 import { NO_TRACER } from '../../src/lib/tracer.ts';
-import type { DeltaAnswer, ManifestMeta } from '../../src/partner/client.ts';
+import type { DeltaAnswer, ManifestMeta } from '../../src/partner/answers.ts';
 import { SecretUrl } from '../../src/partner/secret-url.ts';
 import { runTask } from '../../src/queues/task-run.ts';
 import { readSyncState } from '../../src/store/catalog/sync-state.ts';

@@ -1,5 +1,5 @@
 import { doubling } from '../../lib/duration.ts';
-import type { BulkAnswer, LowestRecord } from '../../partner/client.ts';
+import type { BulkAnswer, LowestRecord } from '../../partner/answers.ts';
 import type { SkuResult } from '../../store/answer/types.ts';
 import type { ClaimedSku } from '../../store/ledger/due.ts';
 import type { SyncSettings } from '../settings.ts';

@@ -1,7 +1,7 @@
 import { failpoint } from '../../lib/failpoint.ts';
 import type { Span } from '../../lib/tracer.ts';
 import type { Acquired, SentPermit } from '../../pace/pacer.ts';
-import type { BulkAnswer } from '../../partner/client.ts';
+import type { BulkAnswer } from '../../partner/answers.ts';
 import { PartnerError } from '../../partner/errors.ts';
 import { type Applied, applyAnswer } from '../../store/answer/apply.ts';
 import { type CallInputs, readCallInputs } from '../../store/call/bulk-call.ts';
