@@ -1,6 +1,6 @@
 import { formatAge } from '../lib/duration.ts';
 import { count } from '../lib/format.ts';
-import { isFault, type MassMove } from '../store/answer/hour-of-moves.ts';
+import { isFault, type MassMove } from '../store/answer/mass-move.ts';
 import type { Scope } from '../store/sellers/scope.ts';
 import type { CatalogCounts } from '../store/status/counts.ts';
 import type { Facts } from './facts.ts';

@@ -227,7 +227,6 @@ export const ANSWER_SQL: readonly Mutant[] = [
   ...faultsOf(
     'src/store/answer/doubts.ts',
     ['test/store/plausibility.test.ts', 'test/store/doubts.pg.test.ts'],
-    ['doubts: the second answer may come at once', 'APART_MINUTES = 5', 'APART_MINUTES = 0'],
     [
       'doubts: a wrong clock doubts for as long as it was ahead',
       'held.minutes < 0',
@@ -240,6 +239,11 @@ export const ANSWER_SQL: readonly Mutant[] = [
       '[...settled, ...held.believed]',
       '[...settled, ...before]',
     ],
+  ),
+  ...faultsOf(
+    'src/store/answer/mass-move.ts',
+    ['test/store/plausibility.test.ts', 'test/store/doubts.pg.test.ts'],
+    ['doubts: the second answer may come at once', 'APART_MINUTES = 5', 'APART_MINUTES = 0'],
   ),
   ...faultsOf(
     'src/store/answer/members.ts',

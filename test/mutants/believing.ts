@@ -87,7 +87,7 @@ export const BELIEVING: readonly Mutant[] = [
     ],
   ),
   ...faultsOf(
-    'src/store/answer/doubts.ts',
+    'src/store/answer/mass-move.ts',
     ['test/store/lagging-doubts.pg.test.ts'],
     [
       'doubts: a second answer may be of the same cache while prices lag',

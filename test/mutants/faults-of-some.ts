@@ -53,7 +53,7 @@ export const FAULTS_OF_SOME: readonly Mutant[] = [
     ],
   ),
   ...faultsOf(
-    'src/store/answer/doubts.ts',
+    'src/store/answer/mass-move.ts',
     ['test/store/faults-of-some.pg.test.ts'],
     [
       'faults of some: every move is doubted',
@@ -95,7 +95,7 @@ export const FAULTS_OF_SOME: readonly Mutant[] = [
     ['faults of some: one hides another, of fewer SKUs', 'commonFactor(others) ?? ', ''],
   ),
   ...faultsOf(
-    'src/store/answer/hour-of-moves.ts',
+    'src/store/answer/mass-move.ts',
     ['test/store/faults-of-some.pg.test.ts'],
     ['faults of some: the end of one is another', ' || Math.abs(by + known) > OF_FACTOR', ' || true'],
   ),

@@ -96,14 +96,18 @@ export const MASS_MOVES: readonly Mutant[] = [
     ],
   ),
   ...faultsOf(
-    'src/store/answer/hour-of-moves.ts',
+    'src/store/answer/mass-move.ts',
+    ['test/store/faults-outlast.pg.test.ts', 'test/store/move-counts.test.ts'],
+    ['faults of many: another one of another kind is none', 'found.kind !== known.kind || ', ''],
+  ),
+  ...faultsOf(
+    'src/store/answer/mass-move.ts',
     ['test/store/faults-outlast.pg.test.ts', 'test/store/move-counts.test.ts'],
     [
       'faults of many: another one by another factor is none',
       ' || isOfAnother(found.factor ?? 0, known)',
       '',
     ],
-    ['faults of many: another one of another kind is none', 'found.kind !== known.kind || ', ''],
   ),
   ...faultsOf(
     'src/store/answer/doubts.ts',

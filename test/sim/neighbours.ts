@@ -1,5 +1,5 @@
-import type { KnownMassMove } from '../../src/store/answer/doubts.ts';
 import { type HourOfMoves, NO_MOVES } from '../../src/store/answer/hour-of-moves.ts';
+import type { KnownMassMove } from '../../src/store/answer/mass-move.ts';
 import { followMoves } from '../../src/store/answer/mass-moves.ts';
 import { NO_OBSERVERS } from '../../src/store/answer/observers.ts';
 import { acceptDoubted } from '../../src/store/answer/seller-doubts.ts';

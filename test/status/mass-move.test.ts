@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { judgeHealth } from '../../src/status/health.ts';
-import type { MassMove } from '../../src/store/answer/hour-of-moves.ts';
+import type { MassMove } from '../../src/store/answer/mass-move.ts';
 import { factsOf, mirrorWith, NOW } from './cases.ts';
 
 const HUNDRED: MassMove = {

@@ -1,7 +1,8 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { APART_MINUTES, type HeldDoubt } from '../../src/store/answer/doubts.ts';
+import { type HeldDoubt } from '../../src/store/answer/doubts.ts';
 import { judgeAll, type SkuJudgement } from '../../src/store/answer/judgements.ts';
+import { APART_MINUTES } from '../../src/store/answer/mass-move.ts';
 import { oddityOf, type SizePrices } from '../../src/store/answer/plausibility.ts';
 import { runs } from '../support/soak.ts';
 

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import type { MassMoved } from '../../src/store/answer/hour-of-moves.ts';
+import type { MassMoved } from '../../src/store/answer/mass-move.ts';
 import { pruneOddMoves } from '../../src/store/answer/odd-moves.ts';
 import { acceptDoubted, readDoubts } from '../../src/store/answer/seller-doubts.ts';
 import type { SkuResult } from '../../src/store/answer/types.ts';

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { applyAnswer } from '../../src/store/answer/apply.ts';
-import { APART_MINUTES } from '../../src/store/answer/doubts.ts';
+import { APART_MINUTES } from '../../src/store/answer/mass-move.ts';
 import { runs } from '../support/soak.ts';
 import { doubting, USUAL } from './doubting.ts';
 import { claimAll, found, knownSkus, mark, REFRESH, useStore } from './support.ts';

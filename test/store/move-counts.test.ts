@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import { isAnotherFault, isMassMove, NO_MOVES, turnOf } from '../../src/store/answer/hour-of-moves.ts';
+import { isMassMove, NO_MOVES, turnOf } from '../../src/store/answer/hour-of-moves.ts';
 import type { SkuJudgement } from '../../src/store/answer/judgements.ts';
+import { isAnotherFault } from '../../src/store/answer/mass-move.ts';
 import { commonFactor, MoveCounts } from '../../src/store/answer/move-counts.ts';
 
 const BEGINS = { kind: 'begins', doubt: 'implausible', oddity: 'jump', believed: new Map() } as const;

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { type HeldDoubt, judgePrices, type KnownMassMove } from '../../src/store/answer/doubts.ts';
+import { type HeldDoubt, judgePrices } from '../../src/store/answer/doubts.ts';
+import type { KnownMassMove } from '../../src/store/answer/mass-move.ts';
 import { oddityOf, type SizePrices } from '../../src/store/answer/plausibility.ts';
 import { randomFrom } from '../support/market.ts';
 import { FAULTS, REARRANGED, TrueSku } from './planted-prices.ts';

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import { type HeldDoubt, judgePrices, type KnownMassMove } from '../../src/store/answer/doubts.ts';
+import { type HeldDoubt, judgePrices } from '../../src/store/answer/doubts.ts';
 import { judgeAll } from '../../src/store/answer/judgements.ts';
+import type { KnownMassMove } from '../../src/store/answer/mass-move.ts';
 import type { SizePrices } from '../../src/store/answer/plausibility.ts';
 
 const QUIET: KnownMassMove = {

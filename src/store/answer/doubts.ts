@@ -1,5 +1,5 @@
-import { LONGEST_CACHED_SECONDS } from '../catalog/audit.ts';
 import type { PriceDifference } from './differences.ts';
+import { apartMinutes, HOUR_MINUTES, isEachDoubted, type KnownMassMove, OF_FACTOR } from './mass-move.ts';
 import {
   factorOf,
   type FaultOfMany,
@@ -22,53 +22,6 @@ import type { SkuResult } from './types.ts';
 
 /** Why prices that the partner says are not acted on before a second answer has said them. */
 export type Doubt = 'implausible' | 'mass-move';
-
-/** A second answer counts only this long after the first: until then it may come from the same cache. */
-export const APART_MINUTES = 5;
-
-/** It counts only after as long as a cache may keep a price, while it is known that prices lag (late-prices.ts). */
-export const LATE_APART_MINUTES = LONGEST_CACHED_SECONDS / 60;
-
-/** Mass moves are counted over this time. */
-export const HOUR_MINUTES = 60;
-
-/**
- * What shows moves in masses: implausible answers, several of those by one factor, or most with one price for all
- * sizes; SKUs that have lost all their prices; moves that go far beyond what is usual. Where only some SKUs have moved
- * by one factor, and all others as ever, only those are doubted.
- */
-export type MassMoveKind = 'implausible' | 'factor' | 'factor-of-some' | 'one-price' | 'lost' | 'far';
-
-/**
- * What is known of moves in masses when an answer is judged: since when they go on, and how far prices usually move;
- * null: they do not, nobody knows. Factors are natural logarithms: the one that many of them move by at present, and
- * the one that the seller has taken for the market's.
- */
-export interface KnownMassMove {
-  readonly since: Date | null;
-  readonly kind: MassMoveKind | null;
-  readonly usual: number | null;
-  readonly factor: number | null;
-  readonly accepted: number | null;
-  /** Not all that moved while it was being said is doubted yet. */
-  readonly isUnfinished?: boolean;
-  /** Whether it is known that prices lag behind reports, so that a second answer counts later. */
-  readonly pricesLag?: boolean;
-}
-
-/** How many minutes after a doubted answer a second one counts. Pure. */
-export const apartMinutes = ({ pricesLag = false }: Pick<KnownMassMove, 'pricesLag'>): number =>
-  pricesLag ? LATE_APART_MINUTES : APART_MINUTES;
-
-/** Whether any move is doubted at present, and not only those of some SKUs by one factor. Pure. */
-export const isEachDoubted = ({ since, kind }: Pick<KnownMassMove, 'since' | 'kind'>): boolean =>
-  since !== null && kind !== 'factor-of-some';
-
-/**
- * Prices go on to move in another unit: so far (natural logarithm) from the factor, they are still in it. Less far than
- * the least odd move from none at all.
- */
-export const OF_FACTOR = 0.3;
 
 /** A doubt that the ledger holds of a SKU. */
 export interface HeldDoubt {

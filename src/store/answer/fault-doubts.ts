@@ -1,6 +1,7 @@
 import { type Sql, transaction } from '../connection/db.ts';
-import { APART_MINUTES, faultOf, HOUR_MINUTES, type KnownMassMove, saysFault } from './doubts.ts';
-import { FAULT_KINDS, GOING_SKUS } from './hour-of-moves.ts';
+import { faultOf, saysFault } from './doubts.ts';
+import { GOING_SKUS } from './hour-of-moves.ts';
+import { APART_MINUTES, HOUR_MINUTES, type KnownMassMove, FAULT_KINDS } from './mass-move.ts';
 import { type FaultOfMany, LOSSES, OF_MANY } from './plausibility.ts';
 
 /*

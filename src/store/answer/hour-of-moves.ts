@@ -1,4 +1,4 @@
-import { type KnownMassMove, type MassMoveKind, OF_FACTOR } from './doubts.ts';
+import { isAnotherFault, isFault, type KnownMassMove, type MassMoveKind } from './mass-move.ts';
 
 /*
  * Prices that move implausibly in masses: a fault of the partner, or a crash of the market. Nobody can tell these
@@ -48,26 +48,6 @@ export interface HourOfMoves {
   readonly factor: number | null;
   /** SKUs that had been doubted for what no market does, and no longer say so. */
   readonly repairedSkus: number;
-}
-
-/** What no market does: no second answer is evidence of anything, it waits for the seller's word. */
-export const FAULT_KINDS: readonly MassMoveKind[] = ['factor', 'factor-of-some', 'one-price'];
-
-export const isFault = (kind: MassMoveKind | null): boolean => kind !== null && FAULT_KINDS.includes(kind);
-
-/** Whether moves in masses are a fault, and not the one that is known. Pure. */
-export const isAnotherFault = (
-  found: Pick<KnownMassMove, 'kind' | 'factor'>,
-  known: Pick<KnownMassMove, 'kind' | 'factor'>,
-): boolean => isFault(found.kind) && (found.kind !== known.kind || isOfAnother(found.factor ?? 0, known));
-
-/**
- * Whether SKUs have moved by another factor than the known one. Of a fault of some the way back is none: of its SKUs
- * that nobody has found. What so many move by that each move is doubted may be anything.
- */
-export function isOfAnother(by: number, { kind, factor }: Pick<KnownMassMove, 'kind' | 'factor'>): boolean {
-  const known = factor ?? 0;
-  return Math.abs(by - known) > OF_FACTOR && (kind !== 'factor-of-some' || Math.abs(by + known) > OF_FACTOR);
 }
 
 /** An hour without any answer. */
@@ -140,25 +120,3 @@ export function turnOf(
   };
   return known.kind === null || isAnotherFault(turned, known) ? turned : null;
 }
-
-/**
- * Prices move implausibly in masses. `implausible`: of so many answers, or those that lost all prices (`lost`); with a
- * common `factor` (natural logarithm) it is of that kind, which may be of some SKUs alone.
- */
-export interface MassMove {
-  readonly since: Date;
-  readonly kind: MassMoveKind;
-  readonly answers: number;
-  readonly implausible: number;
-  readonly move: number | null;
-  readonly factor: number | null;
-}
-
-/**
- * Moves in masses that have begun, with what shows them, or ended after so many seconds; or one of these has failed,
- * and the next answer tries it again.
- */
-export type MassMoved =
-  | ({ readonly event: 'began'; readonly skus: number } & Omit<MassMove, 'since'>)
-  | { readonly event: 'ended'; readonly seconds: number }
-  | { readonly event: 'failed'; readonly problem: string };

@@ -1,13 +1,5 @@
-import {
-  apartMinutes,
-  type HeldDoubt,
-  isAccepted,
-  isEachDoubted,
-  type JudgedAnswer,
-  judgePrices,
-  type Judgement,
-  type KnownMassMove,
-} from './doubts.ts';
+import { type HeldDoubt, isAccepted, type JudgedAnswer, judgePrices, type Judgement } from './doubts.ts';
+import { apartMinutes, isEachDoubted, type KnownMassMove } from './mass-move.ts';
 import {
   factorOf,
   hasJumped,

@@ -8,7 +8,8 @@ import { hintsAt, hintsOf } from '../sellers/hints.ts';
 import { type HeldPromise, heldPromise } from '../sellers/promises.ts';
 import { IS_SCOPED } from '../sellers/scope.ts';
 import type { HeldPrices } from './calibration-evidence.ts';
-import type { Doubt, KnownMassMove } from './doubts.ts';
+import type { Doubt } from './doubts.ts';
+import type { KnownMassMove } from './mass-move.ts';
 import type { Oddity } from './plausibility.ts';
 import type { HeldSecondLook } from './second-looks.ts';
 

@@ -1,19 +1,20 @@
 import { setApartSince } from '../catalog/unreported.ts';
 import { type Queryable, type Sql, transaction, type Tx } from '../connection/db.ts';
 import { awaitChanges, isLockNotAvailable } from '../connection/locks.ts';
-import { APART_MINUTES, faultOf, isEachDoubted, type KnownMassMove, OF_FACTOR } from './doubts.ts';
+import { faultOf } from './doubts.ts';
 import { askDoubted, keepFaults, PIECE, stateOfFault } from './fault-doubts.ts';
+import { type FoundMassMove, GOING_SKUS, type HourOfMoves, isMassMove, turnOf } from './hour-of-moves.ts';
+import type { SkuJudgement, UndoubtedMove } from './judgements.ts';
 import {
-  type FoundMassMove,
-  GOING_SKUS,
-  type HourOfMoves,
+  APART_MINUTES,
+  isEachDoubted,
+  type KnownMassMove,
+  NO_MASS_MOVE,
+  OF_FACTOR,
   isFault,
-  isMassMove,
   type MassMove,
   type MassMoved,
-  turnOf,
-} from './hour-of-moves.ts';
-import type { SkuJudgement, UndoubtedMove } from './judgements.ts';
+} from './mass-move.ts';
 import { WINDOW_MS } from './move-counts.ts';
 import type { AnswerObservers } from './observers.ts';
 import { begunOddly, forgetOddMoves, readOddMoves } from './odd-moves.ts';
@@ -74,8 +75,6 @@ async function learnUsual(sql: Sql, move: number | null): Promise<void> {
     update catalog_internal.mass_move set usual = coalesce(usual + (${move}::real - usual) / 12, ${move}::real)
     where ${unlocked(sql)}`;
 }
-
-const NO_MASS_MOVE = { kind: null, factor: null } as const;
 
 /**
  * SQL: nobody holds the row. A connection that has fallen silent may, and holds up no answer; the next one tries again.

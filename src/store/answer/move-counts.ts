@@ -1,14 +1,14 @@
 import type { Clock } from '../../lib/clock.ts';
-import { HOUR_MINUTES, type KnownMassMove, OF_FACTOR } from './doubts.ts';
+import { ENOUGH_SKUS, type HourOfMoves, SOME_SKUS } from './hour-of-moves.ts';
+import type { SkuJudgement } from './judgements.ts';
 import {
-  ENOUGH_SKUS,
-  type HourOfMoves,
+  HOUR_MINUTES,
+  type KnownMassMove,
+  OF_FACTOR,
   isAnotherFault,
   isFault,
   isOfAnother,
-  SOME_SKUS,
-} from './hour-of-moves.ts';
-import type { SkuJudgement } from './judgements.ts';
+} from './mass-move.ts';
 import { median } from './plausibility.ts';
 
 /*

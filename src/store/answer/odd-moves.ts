@@ -1,7 +1,14 @@
 import type { Sql, Tx } from '../connection/db.ts';
-import { HOUR_MINUTES, isEachDoubted, type KnownMassMove, OF_FACTOR } from './doubts.ts';
-import { type FoundMassMove, isFault, isOfAnother } from './hour-of-moves.ts';
+import { type FoundMassMove } from './hour-of-moves.ts';
 import type { SkuJudgement } from './judgements.ts';
+import {
+  HOUR_MINUTES,
+  isEachDoubted,
+  type KnownMassMove,
+  OF_FACTOR,
+  isFault,
+  isOfAnother,
+} from './mass-move.ts';
 
 /*
  * By which factors SKUs have begun to move implausibly within the hour, for all processes: of the eight SKUs that show

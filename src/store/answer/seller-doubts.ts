@@ -3,7 +3,7 @@ import { type Queryable, scanning, type Sql, type Tx } from '../connection/db.ts
 import { SNAPSHOT_REASON } from '../ledger/due.ts';
 import type { Doubt } from './doubts.ts';
 import { PIECE } from './fault-doubts.ts';
-import type { MassMove } from './hour-of-moves.ts';
+import type { MassMove } from './mass-move.ts';
 import { noMassMoveSql } from './mass-moves.ts';
 import { forgetOddMoves } from './odd-moves.ts';
 

@@ -1,0 +1,97 @@
+import { LONGEST_CACHED_SECONDS } from '../catalog/audit.ts';
+
+/*
+ * What a mass move is, and what a doubt goes by while there is one. Pure.
+ */
+
+/** A second answer counts only this long after the first: until then it may come from the same cache. */
+export const APART_MINUTES = 5;
+
+/** It counts only after as long as a cache may keep a price, while it is known that prices lag (late-prices.ts). */
+export const LATE_APART_MINUTES = LONGEST_CACHED_SECONDS / 60;
+
+/** Mass moves are counted over this time. */
+export const HOUR_MINUTES = 60;
+
+/**
+ * What shows moves in masses: implausible answers, several of those by one factor, or most with one price for all
+ * sizes; SKUs that have lost all their prices; moves that go far beyond what is usual. Where only some SKUs have moved
+ * by one factor, and all others as ever, only those are doubted.
+ */
+export type MassMoveKind = 'implausible' | 'factor' | 'factor-of-some' | 'one-price' | 'lost' | 'far';
+
+/**
+ * What is known of moves in masses when an answer is judged: since when they go on, and how far prices usually move;
+ * null: they do not, nobody knows. Factors are natural logarithms: the one that many of them move by at present, and
+ * the one that the seller has taken for the market's.
+ */
+export interface KnownMassMove {
+  readonly since: Date | null;
+  readonly kind: MassMoveKind | null;
+  readonly usual: number | null;
+  readonly factor: number | null;
+  readonly accepted: number | null;
+  /** Not all that moved while it was being said is doubted yet. */
+  readonly isUnfinished?: boolean;
+  /** Whether it is known that prices lag behind reports, so that a second answer counts later. */
+  readonly pricesLag?: boolean;
+}
+
+/** How many minutes after a doubted answer a second one counts. Pure. */
+export const apartMinutes = ({ pricesLag = false }: Pick<KnownMassMove, 'pricesLag'>): number =>
+  pricesLag ? LATE_APART_MINUTES : APART_MINUTES;
+
+/** Whether any move is doubted at present, and not only those of some SKUs by one factor. Pure. */
+export const isEachDoubted = ({ since, kind }: Pick<KnownMassMove, 'since' | 'kind'>): boolean =>
+  since !== null && kind !== 'factor-of-some';
+
+/**
+ * Prices go on to move in another unit: so far (natural logarithm) from the factor, they are still in it. Less far than
+ * the least odd move from none at all.
+ */
+export const OF_FACTOR = 0.3;
+
+/** What no market does: no second answer is evidence of anything, it waits for the seller's word. */
+export const FAULT_KINDS: readonly MassMoveKind[] = ['factor', 'factor-of-some', 'one-price'];
+
+export const isFault = (kind: MassMoveKind | null): boolean => kind !== null && FAULT_KINDS.includes(kind);
+
+/** Whether moves in masses are a fault, and not the one that is known. Pure. */
+export const isAnotherFault = (
+  found: Pick<KnownMassMove, 'kind' | 'factor'>,
+  known: Pick<KnownMassMove, 'kind' | 'factor'>,
+): boolean => isFault(found.kind) && (found.kind !== known.kind || isOfAnother(found.factor ?? 0, known));
+
+/**
+ * Whether SKUs have moved by another factor than the known one. Of a fault of some the way back is none: of its SKUs
+ * that nobody has found. What so many move by that each move is doubted may be anything.
+ */
+export function isOfAnother(by: number, { kind, factor }: Pick<KnownMassMove, 'kind' | 'factor'>): boolean {
+  const known = factor ?? 0;
+  return Math.abs(by - known) > OF_FACTOR && (kind !== 'factor-of-some' || Math.abs(by + known) > OF_FACTOR);
+}
+
+/** Prices do not move in masses. */
+export const NO_MASS_MOVE = { kind: null, factor: null } as const;
+
+/**
+ * Prices move implausibly in masses. `implausible`: of so many answers, or those that lost all prices (`lost`); with a
+ * common `factor` (natural logarithm) it is of that kind, which may be of some SKUs alone.
+ */
+export interface MassMove {
+  readonly since: Date;
+  readonly kind: MassMoveKind;
+  readonly answers: number;
+  readonly implausible: number;
+  readonly move: number | null;
+  readonly factor: number | null;
+}
+
+/**
+ * Moves in masses that have begun, with what shows them, or ended after so many seconds; or one of these has failed,
+ * and the next answer tries it again.
+ */
+export type MassMoved =
+  | ({ readonly event: 'began'; readonly skus: number } & Omit<MassMove, 'since'>)
+  | { readonly event: 'ended'; readonly seconds: number }
+  | { readonly event: 'failed'; readonly problem: string };
