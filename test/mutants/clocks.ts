@@ -69,6 +69,22 @@ export const CLOCKS: readonly Mutant[] = [
     ],
   ),
   ...faultsOf(
+    'src/store/status/counts-reader.ts',
+    ['test/store/clock.pg.test.ts', 'test/store/catalog-counts.pg.test.ts'],
+    [
+      'counts: those of a clock ahead are dated by it',
+      'least(${countedAt}, clock_timestamp())',
+      '${countedAt}',
+    ],
+    ['counts: none takes the place of one to come', ' or f.counted_at > clock_timestamp()`', '`'],
+    ['counts: those of a time to come are shown', "if (last.ageMs < -TO_COME_MS) return 'count';", ''],
+  ),
+  ...faultsOf(
+    'src/store/status/counts.ts',
+    ['test/store/clock.pg.test.ts'],
+    ['counts: a sleep makes a count one of days', 'Math.min(ended.ms, monotonic() - begunAt)', 'ended.ms'],
+  ),
+  ...faultsOf(
     'drizzle/0015_clock.sql',
     STORE,
     [

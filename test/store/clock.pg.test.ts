@@ -5,6 +5,8 @@ import { applyAnswer } from '../../src/store/answer/apply.ts';
 import { isClockSteady, noteClock, putClockRight, readClock } from '../../src/store/clock.ts';
 import { claimDue } from '../../src/store/ledger/claim.ts';
 import { endTask, startTask } from '../../src/store/ledger/tasks.ts';
+import { countCatalog, storedCounts } from '../../src/store/status/counts-reader.ts';
+import { scanCatalog } from '../../src/store/status/counts.ts';
 import { writeSample } from '../../src/store/status/samples.ts';
 import { setClockAhead, timesAfter } from '../support/movable-clock.ts';
 import { ahead, DAY, HOUR, LIMITS, SKUS, trust, type Trust, useClockedStore } from './clocked.ts';
@@ -59,6 +61,26 @@ describe('a clock that was ahead for some seconds and is right again', () => {
     expect(await minutes()).toHaveLength(2);
     await putClockRight(store.sql);
     expect(await minutes()).toHaveLength(1);
+  });
+
+  test('dates counts that began under it now, so that later ones take their place', async () => {
+    const { sql } = store;
+    await setClockAhead(sql, 8 * DAY);
+    const meanwhile = async (...counting: Parameters<typeof sql.begin>) => {
+      const counted = await sql.begin(...counting);
+      await setClockAhead(sql, 0);
+      return counted;
+    };
+    await countCatalog(Object.assign(sql.bind(null), sql, { begin: meanwhile }) as typeof sql);
+    expect((await storedCounts(sql))?.ageMs).toBeGreaterThanOrEqual(0);
+    await sql`update catalog_internal.catalog_counts set counted_at = clock_timestamp() + interval '8 days'`;
+    await countCatalog(sql);
+    expect((await storedCounts(sql))?.ageMs).toBeGreaterThanOrEqual(0);
+  });
+
+  test('has a count taken no longer than this process has seen, though Postgres says more', async () => {
+    const counts = await store.sql.begin(async (tx) => await scanCatalog(tx, () => 5));
+    expect(counts.countedInMs).toBe(0);
   });
 
   test('dates no left token later than what was reported since', async () => {
