@@ -69,7 +69,7 @@ export function createClockWatch(sql: Sql, clock: Clock, emit: (event: ClockEven
       const isFirst = before === null;
       before = { sample, ...left };
       wrong = nowWrong;
-      if (jump?.clock === 'both') partner = null;
+      if (jump !== null) partner = null;
       if (jump !== null) emit({ event: 'clock.jumped', ...jump });
       emit({ event: 'clock.compared', wrong });
       if (row.highWater - row.now > SET_BACK_MS || row.setBackSeconds !== null) {

@@ -258,7 +258,8 @@ function clockText(wrong: WrongClock | null): string | null {
   if (wrong === null || wrong.clock === 'postgres' || wrong.clock === 'partner') return null;
   const difference = formatAge(Math.abs(wrong.aheadMs) / 1000);
   const side = wrong.aheadMs > 0 ? 'ahead of' : 'behind';
-  if (wrong.clock === 'unknown') return `the clocks of Postgres and of this host differ by ${difference}`;
+  if (wrong.clock === 'unknown')
+    return `the clocks of Postgres and of this host differ by ${difference}: one was set, or this machine has stood still`;
   return `the clock of this host is ${difference} ${side} the others`;
 }
 const loginRejected = (error: unknown): string =>

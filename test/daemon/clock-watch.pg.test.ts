@@ -1,22 +1,23 @@
 import { expect, test } from 'vitest';
 import { createClockWatch } from '../../src/daemon/clock-watch.ts';
 import { systemClock } from '../../src/lib/clock.ts';
+import { isClockSteady } from '../../src/store/clock.ts';
 import { HOUR, useStore } from '../store/support.ts';
 import { setClockAhead } from '../support/movable-clock.ts';
 
 const store = useStore({ movableClock: true });
 const OFF_MS = -70_000;
+const believed = async () => {
+  const [row] = await store.sql<[{ believed: boolean }]>`
+    select catalog_internal.believable_until() > clock_timestamp() as believed`;
+  return row.believed;
+};
 
 test('a host that sleeps beside its Postgres believes its clock as before, though the partner has another time', async () => {
   let aheadMs = 0;
   const clock = { ...systemClock, now: () => systemClock.now() + aheadMs };
   const watch = createClockWatch(store.sql, clock, () => {});
   const answered = () => watch.partnerAnswered(new Date(clock.now() + OFF_MS));
-  const believed = async () => {
-    const [row] = await store.sql<[{ believed: boolean }]>`
-      select catalog_internal.believable_until() > clock_timestamp() as believed`;
-    return row.believed;
-  };
   answered();
   await watch.check();
   expect(watch.wrong()?.clock).toBe('partner');
@@ -30,4 +31,31 @@ test('a host that sleeps beside its Postgres believes its clock as before, thoug
     await watch.check();
     expect([watch.wrong()?.clock, await believed()]).toEqual(['partner', true]);
   }
+});
+
+test('a machine that has stood still beside a Postgres that has not takes no price for doubtful', async () => {
+  const watch = createClockWatch(store.sql, systemClock, () => {});
+  watch.partnerAnswered(new Date(systemClock.now()));
+  await watch.check();
+  // This process's clocks stood still, and so did what the partner has said by them.
+  await setClockAhead(store.sql, 72 * 3600);
+  for (let looks = 0; looks < 2; looks += 1) {
+    await watch.check();
+    expect([watch.wrong()?.clock, await believed()]).toEqual(['unknown', true]);
+  }
+  watch.partnerAnswered(new Date(systemClock.now() + 72 * HOUR));
+  await watch.check();
+  expect([watch.wrong()?.clock, await believed()]).toEqual(['host', true]);
+});
+
+test("Postgres's clock that was set forward is found by the partner's next answer", async () => {
+  const watch = createClockWatch(store.sql, systemClock, () => {});
+  watch.partnerAnswered(new Date(systemClock.now()));
+  await watch.check();
+  await setClockAhead(store.sql, 72 * 3600);
+  await watch.check();
+  expect(await isClockSteady(store.sql)).toBe(false);
+  watch.partnerAnswered(new Date(systemClock.now()));
+  await watch.check();
+  expect([watch.wrong()?.clock, await believed()]).toEqual(['postgres', false]);
 });

@@ -20,7 +20,7 @@ export const CLOCKS: readonly Mutant[] = [
       'if (partner !== null && !differ(sample, partner, postgres)) return isHost;',
       '',
     ],
-    ['clocks: who has jumped is forgotten', 'suspect: isOpen ? suspect : null', 'suspect: null'],
+    ['clocks: who has jumped is forgotten', 'suspect: isOpen ? told(suspect, wrong) : null', 'suspect: null'],
     [
       'clocks: two that are one outvote the partner',
       "const isOne = suspect === 'both';",
@@ -38,10 +38,25 @@ export const CLOCKS: readonly Mutant[] = [
     ],
     [
       'clocks: a partner that agrees with neither acquits the one that jumped',
-      "if (suspect !== null && suspect !== 'both') return suspect",
-      "if (partner === null && suspect !== null && suspect !== 'both') return suspect",
+      "if (suspect === 'postgres' || suspect === 'host') return suspect",
+      "if (partner === null && (suspect === 'postgres' || suspect === 'host')) return suspect",
     ],
-    ['clocks: of a sleep the partner knew', "jump?.clock === 'both' ? null : now.partner", 'now.partner'],
+    ['clocks: of a sleep the partner knew', 'jump === null ? now.partner : null', 'now.partner'],
+    [
+      'clocks: a machine that stood still has its Postgres blamed',
+      "clock === 'postgres' && ms > 0 ? 'ahead' : clock",
+      'clock',
+    ],
+    [
+      'clocks: what the partner has told of a jump is forgotten with its answer',
+      'return isTold ? wrong.clock : suspect;',
+      'return suspect;',
+    ],
+    [
+      'clocks: a partner that is off tells nothing of a jump',
+      "const wasOff = suspect === 'ahead' &&",
+      "const wasOff = suspect === 'both' &&",
+    ],
   ),
   ...faultsOf(
     'src/store/clock.ts',
@@ -66,6 +81,15 @@ export const CLOCKS: readonly Mutant[] = [
       'clock: history stays in the future',
       ', catalog_internal.redate_history(make_interval(secs => ${seconds}))`',
       '`',
+    ],
+  ),
+  ...faultsOf(
+    'src/daemon/clock-watch.ts',
+    ['test/daemon/clock-watch.pg.test.ts'],
+    [
+      'clock: what the partner said before a machine stood still is believed after it',
+      'if (jump !== null) partner = null;',
+      "if (jump?.clock === 'both') partner = null;",
     ],
   ),
   ...faultsOf(
