@@ -1,5 +1,12 @@
 import type { Clock } from '../lib/clock.ts';
-import { type DatabaseClock, noteClock, putClockRight, readClock } from '../store/clock.ts';
+import {
+  type DatabaseClock,
+  noteClock,
+  putClockRight,
+  readClock,
+  type SteadySince,
+  takeBackUnsteady,
+} from '../store/clock.ts';
 import type { Sql } from '../store/connection/db.ts';
 import {
   type ClockEvent,
@@ -38,6 +45,8 @@ export function createClockWatch(sql: Sql, clock: Clock, emit: (event: ClockEven
   let before: ClocksBefore | null = null;
   let wrong: WrongClock | null = null;
   let partner: { readonly time: number; readonly monotonic: number } | null = null;
+  /** Of a time without any daemon: what is taken back once all three clocks agree. */
+  let unwatched: SteadySince | null = null;
 
   function partnerNow(monotonic: number): number | null {
     if (partner === null || monotonic - partner.monotonic > PARTNER_KNOWN_MS) return null;
@@ -72,7 +81,8 @@ export function createClockWatch(sql: Sql, clock: Clock, emit: (event: ClockEven
       if (jump !== null) partner = null;
       if (jump !== null) emit({ event: 'clock.jumped', ...jump });
       emit({ event: 'clock.compared', wrong });
-      if (row.highWater - row.now > SET_BACK_MS || row.setBackSeconds !== null) {
+      const isSetBack = row.highWater - row.now > SET_BACK_MS || row.setBackSeconds !== null;
+      if (isSetBack) {
         const setBack = await putClockRight(sql);
         const ms = clock.monotonic() - sample.monotonic;
         if (setBack !== null) emit({ event: 'clock.set-back', seconds: setBack.seconds, ms });
@@ -81,11 +91,17 @@ export function createClockWatch(sql: Sql, clock: Clock, emit: (event: ClockEven
       const watched = !isFirst || row.now - row.highWater < UNWATCHED_MS;
       const ahead = aheadSecondsOf(wrong);
       const isNews = ahead !== undefined && ahead !== row.aheadSeconds;
-      if (isNews || !(steady && watched) || row.now - row.highWater > NOTE_EVERY_MS)
-        await noteClock(sql, {
+      if (isSetBack || !steady) unwatched = null;
+      if (isNews || !(steady && watched) || row.now - row.highWater > NOTE_EVERY_MS) {
+        const noted = await noteClock(sql, {
           steady: steady && watched,
           ...(ahead !== undefined && { aheadSeconds: ahead }),
         });
+        if (!watched && !isSetBack) unwatched = noted;
+      }
+      if (unwatched === null || wrong !== null || jump !== null || sample.partner === null) return;
+      await takeBackUnsteady(sql, unwatched);
+      unwatched = null;
     },
   };
 }

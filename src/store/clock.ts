@@ -29,12 +29,29 @@ export interface ClockNote {
   readonly aheadSeconds?: number | null;
 }
 
-/** Writes what a daemon has seen of the clock. The high-water mark only grows. */
-export async function noteClock(sql: Sql, { steady, aheadSeconds }: ClockNote): Promise<void> {
+/** Since when the clock had run on before a note, and since when it has by that note; as Postgres writes times. */
+export interface SteadySince {
+  readonly before: string;
+  readonly after: string;
+}
+
+/** Writes what a daemon has seen of the clock. The high-water mark only grows. Null where the row is missing. */
+export async function noteClock(sql: Sql, { steady, aheadSeconds }: ClockNote): Promise<SteadySince | null> {
+  const [noted] = await sql<SteadySince[]>`
+    with noted as materialized (select steady_since from catalog_internal.clock for update)
+    update catalog_internal.clock c set high_water = greatest(high_water, clock_timestamp()),
+      steady_since = case when ${steady} then c.steady_since else clock_timestamp() end,
+      ahead_seconds = case when ${aheadSeconds === undefined} then ahead_seconds else ${aheadSeconds ?? null}::float8 end
+    from noted returning noted.steady_since::text as before, c.steady_since::text as after`;
+  return noted ?? null;
+}
+
+/** Takes back that a note has counted anew since when the clock runs on, unless somebody has since. */
+export async function takeBackUnsteady(sql: Sql, { before, after }: SteadySince): Promise<void> {
   await sql`
-    update catalog_internal.clock set high_water = greatest(high_water, clock_timestamp()),
-      steady_since = case when ${steady} then steady_since else clock_timestamp() end,
-      ahead_seconds = case when ${aheadSeconds === undefined} then ahead_seconds else ${aheadSeconds ?? null}::float8 end`;
+    -- As text: the driver would send a time without its microseconds.
+    update catalog_internal.clock set steady_since = ${before}::text::timestamptz
+    where steady_since = ${after}::text::timestamptz and set_back_seconds is null`;
 }
 
 /** No call takes this long: where Postgres's clock says that one has, the machine has slept, or that clock was set. */
@@ -123,4 +140,14 @@ async function redatePiece(
 export async function isClockSteady(sql: Sql): Promise<boolean> {
   const [row] = await sql<{ steady: boolean | null }[]>`select catalog_internal.clock_is_steady() as steady`;
   return row?.steady === true;
+}
+
+/**
+ * Whether it was only a moment ago that it was counted anew since when Postgres's clock runs on: a daemon that has just
+ * begun may take that back once the partner has answered.
+ */
+export async function isSteadinessNew(sql: Sql): Promise<boolean> {
+  const [row] = await sql<{ new: boolean }[]>`
+    select steady_since > clock_timestamp() - ${sql.unsafe(LATE)} as new from catalog_internal.clock`;
+  return row?.new === true;
 }

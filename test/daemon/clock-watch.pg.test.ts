@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { createClockWatch } from '../../src/daemon/clock-watch.ts';
 import { systemClock } from '../../src/lib/clock.ts';
-import { isClockSteady } from '../../src/store/clock.ts';
+import { isClockSteady, noteClock } from '../../src/store/clock.ts';
 import { HOUR, useStore } from '../store/support.ts';
 import { setClockAhead } from '../support/movable-clock.ts';
 
@@ -58,4 +58,32 @@ test("Postgres's clock that was set forward is found by the partner's next answe
   watch.partnerAnswered(new Date(systemClock.now()));
   await watch.check();
   expect([watch.wrong()?.clock, await believed()]).toEqual(['postgres', false]);
+});
+
+/** Watches of daemons that run for a moment each two hours, and whose partner answers by a clock that is so much off. */
+async function steadyOfRuns(offMs: number): Promise<boolean[]> {
+  await noteClock(store.sql, { steady: false });
+  const steady: boolean[] = [];
+  for (let runs = 0; runs < 5; runs += 1) {
+    const aheadMs = runs * 2 * HOUR;
+    await setClockAhead(store.sql, aheadMs / 1000);
+    const clock = { ...systemClock, now: () => systemClock.now() + aheadMs };
+    const watch = createClockWatch(store.sql, clock, () => {});
+    await watch.check();
+    expect(await isClockSteady(store.sql)).toBe(false);
+    await watch.check();
+    expect(await isClockSteady(store.sql)).toBe(false);
+    watch.partnerAnswered(new Date(clock.now() + offMs));
+    await watch.check();
+    steady.push(await isClockSteady(store.sql));
+  }
+  return steady;
+}
+
+test('runs from cron know from the second on that the clock runs on, once the partner has answered', async () => {
+  expect(await steadyOfRuns(0)).toEqual([false, true, true, true, true]);
+});
+
+test('runs from cron whose partner has another time throw nothing away', async () => {
+  expect(await steadyOfRuns(-2 * HOUR)).toEqual([false, false, false, false, false]);
 });

@@ -73,8 +73,8 @@ export const CLOCKS: readonly Mutant[] = [
     ],
     [
       'clock: what has jumped is steady',
-      'case when ${steady} then steady_since',
-      'case when true then steady_since',
+      'case when ${steady} then c.steady_since',
+      'case when true then c.steady_since',
     ],
     ['clock: it is never done', 'nullif(greatest(set_back_seconds - ${seconds}, 0), 0)', 'set_back_seconds'],
     [
@@ -90,6 +90,17 @@ export const CLOCKS: readonly Mutant[] = [
       'clock: what the partner said before a machine stood still is believed after it',
       'if (jump !== null) partner = null;',
       "if (jump?.clock === 'both') partner = null;",
+    ],
+    ['clock: runs from cron never know it', 'await takeBackUnsteady(sql, unwatched);', ''],
+    [
+      'clock: runs from cron know it before the partner has answered',
+      ' || sample.partner === null) return;',
+      ') return;',
+    ],
+    [
+      'clock: runs from cron know it though the partner differs',
+      'if (unwatched === null || wrong !== null ||',
+      'if (unwatched === null ||',
     ],
   ),
   ...faultsOf(
@@ -107,6 +118,15 @@ export const CLOCKS: readonly Mutant[] = [
     'src/store/status/counts.ts',
     ['test/store/clock.pg.test.ts'],
     ['counts: a sleep makes a count one of days', 'Math.min(ended.ms, monotonic() - begunAt)', 'ended.ms'],
+  ),
+  ...faultsOf(
+    'src/sync/maintenance.ts',
+    ['test/sync/maintenance.pg.test.ts'],
+    [
+      'maintenance: a run from cron ends before retention is asked for again',
+      'return isNew === true ? CLOCK_KNOWN_MS : MAINTENANCE_EVERY_MS;',
+      'return MAINTENANCE_EVERY_MS;',
+    ],
   ),
   ...faultsOf(
     'drizzle/0015_clock.sql',
