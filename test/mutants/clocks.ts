@@ -120,6 +120,15 @@ export const CLOCKS: readonly Mutant[] = [
     ['counts: a sleep makes a count one of days', 'Math.min(ended.ms, monotonic() - begunAt)', 'ended.ms'],
   ),
   ...faultsOf(
+    'src/sync/manifest.ts',
+    ['test/sync/build-times.pg.test.ts'],
+    [
+      'manifest: a build time is yet to come by the clock of the host',
+      'const now = await databaseNow(ctx.sql);',
+      'const now = new Date(ctx.clock.now());',
+    ],
+  ),
+  ...faultsOf(
     'src/sync/maintenance.ts',
     ['test/sync/maintenance.pg.test.ts'],
     [
@@ -127,6 +136,20 @@ export const CLOCKS: readonly Mutant[] = [
       'return isNew === true ? CLOCK_KNOWN_MS : MAINTENANCE_EVERY_MS;',
       'return MAINTENANCE_EVERY_MS;',
     ],
+  ),
+  ...faultsOf(
+    'src/store/setup/instance.ts',
+    ['test/store/clock.pg.test.ts'],
+    [
+      'instance: daemons that connected under a clock ahead never stall',
+      ' filter (where i.backend_start <= clock_timestamp())',
+      '',
+    ],
+  ),
+  ...faultsOf(
+    'src/cli/run.ts',
+    ['test/store/clock.pg.test.ts'],
+    ['once: a run that began under a clock ahead never ends', 'if (at < since) since = at;', ''],
   ),
   ...faultsOf(
     'drizzle/0015_clock.sql',
