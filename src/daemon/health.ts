@@ -50,7 +50,7 @@ export type HealthParts = Pick<Parts, 'log' | 'metrics'> & {
   readonly backend: Pick<QueueBackend, 'ping' | 'describe'>;
   readonly pause: Pick<StorePause, 'failure'>;
   readonly breaker: Pick<CircuitBreaker, 'explain'>;
-  readonly clocks: Pick<ClockWatch, 'wrong'>;
+  readonly clocks: Pick<ClockWatch, 'wrong' | 'notPutRight'>;
 };
 
 /** One reading of the mirror. `status` is null where Postgres does not answer, or the catalog was never counted. */
@@ -134,7 +134,7 @@ export function createHealth(
       queues,
       storeFailure: pause.failure(),
       refused: breaker.explain(),
-      clock: clockText(clocks.wrong()),
+      ...clockFacts(clocks),
       silent: silentText(runner.silentMs()),
     };
     return { read, health: judgeHealth(read?.facts ?? null, own) };
@@ -249,6 +249,11 @@ function silentText(ms: number): string | null {
   if (ms < SILENT_MS) return null;
   return `the queues have brought no job for ${formatAge(ms / 1000)}; this daemon runs what is due by itself`;
 }
+
+const clockFacts = (clocks: HealthParts['clocks']) => ({
+  clock: clockText(clocks.wrong()),
+  notPutRight: clocks.notPutRight(),
+});
 
 /**
  * A wrong Postgres clock is shown by every daemon from its own row; the partner's clock decides nothing and is only

@@ -1,5 +1,6 @@
 import type { Queryable, Sql } from './connection/db.ts';
 import { scanning, transaction } from './connection/db.ts';
+import { isAnswer, storeFailure } from './connection/sql-errors.ts';
 
 /** Postgres's clock, and what the daemons know of it. Times in epoch milliseconds. */
 export interface DatabaseClock {
@@ -84,6 +85,27 @@ export const notingUnseenClock = (sql: Queryable) => sql`
 /** SKUs that are put right at a time. */
 const PIECE = 5000;
 
+/** Postgres has refused to put this right; `cause` is its answer. */
+export class NotPutRight extends Error {
+  override readonly name = 'NotPutRight';
+  readonly part: string;
+
+  constructor(part: string, cause: unknown) {
+    super(`times of ${part} were not put right`, { cause });
+    this.part = part;
+  }
+}
+
+/** Does a part of the work. What is of Postgres as a whole is no refusal of that part. */
+async function puttingRight<T>(part: string, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    if (!isAnswer(error) || storeFailure(error) !== null) throw error;
+    throw new NotPutRight(part, error);
+  }
+}
+
 /** What was done about a clock that was set back. */
 export interface SetBack {
   readonly seconds: number;
@@ -93,9 +115,35 @@ export interface SetBack {
  * Puts right what a clock that was ahead has written, once it was set back: times in the future, by which nothing
  * would come due and everything would look fresh. Everything but the SKUs at once; those in pieces, so that nobody
  * waits long, and again from their start by whoever comes next where this process dies. Returns null where it was not
- * set back.
+ * set back. History comes last: that masses move is told by when it was observed, so all doubts stay until it is right.
+ *
+ * @throws NotPutRight where Postgres refuses, as for a trigger of a seller's: the next call tries all of it again
  */
 export async function putClockRight(sql: Sql): Promise<SetBack | null> {
+  await puttingRight('what has one row', () => redateRows(sql));
+  const seconds = (await readClock(sql))?.setBackSeconds ?? null;
+  if (seconds === null) return null;
+  for (const what of ['skus', 'due'] as const) {
+    const part = what === 'skus' ? 'SKUs, prices and products' : 'the ledger';
+    await puttingRight(part, async () => {
+      for (let after: string | null = ''; after !== null;)
+        after = await redatePiece(sql, what, seconds, after);
+    });
+  }
+  await puttingRight('the histories', () =>
+    transaction(sql, async (tx) => {
+      await scanning(
+        tx`select catalog_internal.forget_days_ahead(), catalog_internal.redate_history(make_interval(secs => ${seconds}))`,
+      );
+      await tx`
+        update catalog_internal.clock set set_back_seconds = nullif(greatest(set_back_seconds - ${seconds}, 0), 0)`;
+    }),
+  );
+  return { seconds };
+}
+
+/** Everything but SKUs and histories, and that it was set back. */
+async function redateRows(sql: Sql): Promise<void> {
   await transaction(sql, async (tx) => {
     const [{ shift }] = await tx<[{ shift: number }]>`select catalog_internal.set_back_clock() as shift`;
     // Earlier rather than later: reports that came after one stay after it, whichever clock has dated them.
@@ -106,19 +154,6 @@ export async function putClockRight(sql: Sql): Promise<SetBack | null> {
     // Nobody knows when those were taken, and the next one, which would take them away, may be a minute off.
     await tx`delete from catalog_internal.samples where minute > clock_timestamp()`;
   });
-  const seconds = (await readClock(sql))?.setBackSeconds ?? null;
-  if (seconds === null) return null;
-  for (const what of ['skus', 'due'] as const) {
-    for (let after: string | null = ''; after !== null;) after = await redatePiece(sql, what, seconds, after);
-  }
-  await transaction(sql, async (tx) => {
-    await scanning(
-      tx`select catalog_internal.forget_days_ahead(), catalog_internal.redate_history(make_interval(secs => ${seconds}))`,
-    );
-    await tx`
-      update catalog_internal.clock set set_back_seconds = nullif(greatest(set_back_seconds - ${seconds}, 0), 0)`;
-  });
-  return { seconds };
 }
 
 /** Returns the last SKU of the piece after `after`, or null. */

@@ -62,6 +62,13 @@ export type ClockEvent =
   | ({ readonly event: 'clock.jumped' } & ClockJump)
   /** Postgres's clock was set back, and what it had written is put right. */
   | { readonly event: 'clock.set-back'; readonly seconds: number; readonly ms: number }
+  /** The same, but Postgres has refused to put `part` right. `problem` is what it says of that. */
+  | {
+      readonly event: 'clock.not-put-right';
+      readonly part: string;
+      readonly problem: string;
+      readonly hint: string;
+    }
   | { readonly event: 'clock.compared'; readonly wrong: WrongClock | null };
 
 /** A step beyond this is no drift, and no delay of a reading. */

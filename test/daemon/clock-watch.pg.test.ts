@@ -1,8 +1,9 @@
 import { expect, test } from 'vitest';
 import { createClockWatch } from '../../src/daemon/clock-watch.ts';
 import { systemClock } from '../../src/lib/clock.ts';
-import { isClockSteady, noteClock } from '../../src/store/clock.ts';
-import { HOUR, useStore } from '../store/support.ts';
+import { isClockSteady, noteClock, readClock } from '../../src/store/clock.ts';
+import type { ClockEvent } from '../../src/sync/clocks.ts';
+import { answerAsked, found, HOUR, knownSkus, useStore } from '../store/support.ts';
 import { setClockAhead } from '../support/movable-clock.ts';
 
 const store = useStore({ movableClock: true });
@@ -86,4 +87,52 @@ test('runs from cron know from the second on that the clock runs on, once the pa
 
 test('runs from cron whose partner has another time throw nothing away', async () => {
   expect(await steadyOfRuns(-2 * HOUR)).toEqual([false, false, false, false, false]);
+});
+
+test('what Postgres refuses to put right is told, tried again ever more rarely, and put right once it may be', async () => {
+  const { sql } = store;
+  const events: ClockEvent[] = [];
+  let passedMs = 0;
+  const clock = { ...systemClock, monotonic: () => passedMs, now: () => systemClock.now() + passedMs };
+  await knownSkus(sql, ['A']);
+  await answerAsked(sql, found('A', { 9: 100 }));
+  const aheadSeconds = 8 * 24 * 3600;
+  await setClockAhead(sql, aheadSeconds);
+  await noteClock(sql, { steady: false });
+  await answerAsked(sql, found('A', { 9: 200 }));
+  await sql`create function public.refuse() returns trigger language plpgsql as 'begin raise exception ''append-only''; end'`;
+  await sql`create trigger append_only before update on catalog.price_history for each row execute function public.refuse()`;
+  await setClockAhead(sql, 0);
+
+  const watch = createClockWatch(sql, clock, (event) => events.push(event));
+  const tried = () => events.filter(({ event }) => event === 'clock.not-put-right').length;
+  await watch.check();
+  expect(watch.notPutRight()).toMatchObject({
+    part: 'the histories',
+    problem: expect.stringContaining('P0001'),
+    hint: expect.stringContaining('trigger'),
+  });
+  // What is not of the histories is right, and nothing is believed before they are.
+  const [sku] = await sql`select asked_at <= clock_timestamp() as past from catalog.skus where sku = 'A'`;
+  expect([sku, await believed()]).toEqual([{ past: true }, false]);
+  const waits: number[] = [];
+  for (let waitedMs = 2000; waits.length < 6; waitedMs += 2000) {
+    passedMs += 2000;
+    await setClockAhead(sql, passedMs / 1000);
+    await watch.check();
+    if (tried() === waits.length + 1) continue;
+    waits.push(waitedMs / 1000);
+    waitedMs = 0;
+  }
+  expect(waits).toEqual([2, 4, 8, 16, 32, 60]);
+  await sql`drop function public.refuse() cascade`;
+  passedMs += 60_000;
+  await setClockAhead(sql, passedMs / 1000);
+  await watch.check();
+  expect([watch.notPutRight(), (await readClock(sql))?.setBackSeconds, await believed()]).toEqual([
+    null,
+    null,
+    true,
+  ]);
+  expect(events.at(-1)?.event).toBe('clock.set-back');
 });

@@ -102,6 +102,8 @@ export const CLOCKS: readonly Mutant[] = [
       'if (unwatched === null || wrong !== null ||',
       'if (unwatched === null ||',
     ],
+    ['clock: what is refused is tried at each reading', 'if (failures > 0 && from < againAt) return;', ''],
+    ['clock: what is refused is told no more', '[failures, refused] = [0, null];\n        const', 'const'],
   ),
   ...faultsOf(
     'src/store/status/counts-reader.ts',
