@@ -130,6 +130,8 @@ export async function putClockRight(sql: Sql): Promise<SetBack | null> {
         after = await redatePiece(sql, what, seconds, after);
     });
   }
+  const shift = sql`make_interval(secs => ${seconds})`;
+  await puttingRight('followers', async () => sql`select catalog_internal.redate_followers(${shift})`);
   await puttingRight('the histories', () =>
     transaction(sql, async (tx) => {
       await scanning(
@@ -142,7 +144,7 @@ export async function putClockRight(sql: Sql): Promise<SetBack | null> {
   return { seconds };
 }
 
-/** Everything but SKUs and histories, and that it was set back. */
+/** Everything but SKUs, followers and histories, and that it was set back. */
 async function redateRows(sql: Sql): Promise<void> {
   await transaction(sql, async (tx) => {
     const [{ shift }] = await tx<[{ shift: number }]>`select catalog_internal.set_back_clock() as shift`;

@@ -154,6 +154,25 @@ export const CLOCKS: readonly Mutant[] = [
     ['once: a run that began under a clock ahead never ends', 'if (at < since) since = at;', ''],
   ),
   ...faultsOf(
+    'drizzle/0079_clocks.sql',
+    ['test/store/clock-model.pg.test.ts'],
+    [
+      'clock: prices lag behind reports since a time to come',
+      'SET late_since = catalog_internal.happened(late_since, moment, shift)',
+      'SET late_since = late_since',
+    ],
+    [
+      'clock: a snapshot is named in a time to come',
+      "'seen', catalog_internal.happened((n ->> 'seen')::timestamptz, moment, shift)",
+      "'seen', (n ->> 'seen')::timestamptz",
+    ],
+    [
+      'clock: a follower has failed since a time to come',
+      'failing_since = catalog_internal.happened(failing_since, moment, shift),\n    last_at',
+      'last_at',
+    ],
+  ),
+  ...faultsOf(
     'drizzle/0015_clock.sql',
     STORE,
     [
