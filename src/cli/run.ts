@@ -118,12 +118,15 @@ export async function untilCaughtUp(
   clock: Clock,
   timeoutMs: number | null,
 ): Promise<number> {
-  const since = await databaseNow(app.sql);
+  let since = await databaseNow(app.sql);
   await requestTask(app.sql, 'delta');
   await app.wake('delta');
   const startedAt = clock.monotonic();
   let loggedAt = startedAt;
   for (;;) {
+    // Where Postgres's clock is set back meanwhile, no later time may ever be after the first one.
+    const at = await databaseNow(app.sql);
+    if (at < since) since = at;
     const left = await stillDue(app.sql, since);
     const now = clock.monotonic();
     if (left.baseline && left.deltaCaughtUp && left.due.length === 0) {

@@ -1,5 +1,14 @@
 import type { Clock } from '../lib/clock.ts';
-import { type DatabaseClock, noteClock, putClockRight, readClock } from '../store/clock.ts';
+import { doubling } from '../lib/duration.ts';
+import {
+  type DatabaseClock,
+  noteClock,
+  NotPutRight,
+  putClockRight,
+  readClock,
+  type SteadySince,
+  takeBackUnsteady,
+} from '../store/clock.ts';
 import type { Sql } from '../store/connection/db.ts';
 import {
   type ClockEvent,
@@ -8,6 +17,7 @@ import {
   judgeClocks,
   type WrongClock,
 } from '../sync/clocks.ts';
+import { hintFor, problemOf } from '../sync/steps.ts';
 
 /** Keeps an eye on the clocks, and has times put right that Postgres's clock wrote while it was ahead. */
 export interface ClockWatch {
@@ -17,7 +27,12 @@ export interface ClockWatch {
   partnerAnswered(date: Date): void;
   /** Which clock is wrong, by the last reading. */
   wrong(): WrongClock | null;
+  /** What Postgres has last refused to put right; null: nothing. */
+  notPutRight(): Unright | null;
 }
+
+/** Times that Postgres refuses to put right: of what, what it says of that, and what to do. */
+export type Unright = Omit<Extract<ClockEvent, { event: 'clock.not-put-right' }>, 'event'>;
 
 /**
  * A clock this far behind its high-water mark was set back; smaller steps are everyday corrections, and harm nothing.
@@ -29,6 +44,9 @@ const UNWATCHED_MS = 3_600_000;
 /** The Date of an answer has whole seconds. */
 const DATE_PRECISION_MS = 1000;
 const PARTNER_KNOWN_MS = 3_600_000;
+/** What was refused is tried again after this time, doubling to the other. */
+const RIGHT_AGAIN_MS = 2000;
+const RIGHT_AGAIN_MAX_MS = 60_000;
 
 /**
  * Watches the clocks of Postgres, of this host and of the partner; `emit` is told what they do. Nothing runs by
@@ -38,6 +56,9 @@ export function createClockWatch(sql: Sql, clock: Clock, emit: (event: ClockEven
   let before: ClocksBefore | null = null;
   let wrong: WrongClock | null = null;
   let partner: { readonly time: number; readonly monotonic: number } | null = null;
+  /** Of a time without any daemon: what is taken back once all three clocks agree. */
+  let unwatched: SteadySince | null = null;
+  const right = createPuttingRight(sql, clock, emit);
 
   function partnerNow(monotonic: number): number | null {
     if (partner === null || monotonic - partner.monotonic > PARTNER_KNOWN_MS) return null;
@@ -61,6 +82,7 @@ export function createClockWatch(sql: Sql, clock: Clock, emit: (event: ClockEven
       partner = { time: date.getTime() + DATE_PRECISION_MS / 2, monotonic: clock.monotonic() };
     },
     wrong: () => wrong,
+    notPutRight: right.refused,
     async check() {
       const found = await read();
       if (found === null) return;
@@ -69,23 +91,57 @@ export function createClockWatch(sql: Sql, clock: Clock, emit: (event: ClockEven
       const isFirst = before === null;
       before = { sample, ...left };
       wrong = nowWrong;
-      if (jump?.clock === 'both') partner = null;
+      if (jump !== null) partner = null;
       if (jump !== null) emit({ event: 'clock.jumped', ...jump });
       emit({ event: 'clock.compared', wrong });
-      if (row.highWater - row.now > SET_BACK_MS || row.setBackSeconds !== null) {
-        const setBack = await putClockRight(sql);
-        const ms = clock.monotonic() - sample.monotonic;
-        if (setBack !== null) emit({ event: 'clock.set-back', seconds: setBack.seconds, ms });
-      }
+      const isSetBack = row.highWater - row.now > SET_BACK_MS || row.setBackSeconds !== null;
+      if (isSetBack) await right.put();
+      else right.isRight();
       const steady = jump?.clock !== 'postgres' && jump?.clock !== 'both';
       const watched = !isFirst || row.now - row.highWater < UNWATCHED_MS;
       const ahead = aheadSecondsOf(wrong);
       const isNews = ahead !== undefined && ahead !== row.aheadSeconds;
-      if (isNews || !(steady && watched) || row.now - row.highWater > NOTE_EVERY_MS)
-        await noteClock(sql, {
+      if (isSetBack || !steady) unwatched = null;
+      if (isNews || !(steady && watched) || row.now - row.highWater > NOTE_EVERY_MS) {
+        const noted = await noteClock(sql, {
           steady: steady && watched,
           ...(ahead !== undefined && { aheadSeconds: ahead }),
         });
+        if (!watched && !isSetBack) unwatched = noted;
+      }
+      if (unwatched === null || wrong !== null || jump !== null || sample.partner === null) return;
+      await takeBackUnsteady(sql, unwatched);
+      unwatched = null;
+    },
+  };
+}
+
+/** Puts right what a clock that was set back has written, and tells of it; what Postgres refuses, ever more rarely. */
+function createPuttingRight(sql: Sql, clock: Clock, emit: (event: ClockEvent) => void) {
+  let refused: Unright | null = null;
+  let [failures, againAt] = [0, 0];
+  return {
+    refused: () => refused,
+    /** Nothing is to be put right, or another daemon has done it. */
+    isRight(): void {
+      [failures, refused] = [0, null];
+    },
+    /** Throws where Postgres does not answer, or takes no writes. */
+    async put(): Promise<void> {
+      const from = clock.monotonic();
+      if (failures > 0 && from < againAt) return;
+      try {
+        const setBack = await putClockRight(sql);
+        [failures, refused] = [0, null];
+        const ms = clock.monotonic() - from;
+        if (setBack !== null) emit({ event: 'clock.set-back', seconds: setBack.seconds, ms });
+      } catch (error) {
+        if (!(error instanceof NotPutRight)) throw error;
+        failures += 1;
+        againAt = clock.monotonic() + doubling(RIGHT_AGAIN_MS, failures, RIGHT_AGAIN_MAX_MS);
+        refused = { part: error.part, problem: problemOf(error.cause), hint: hintFor([error.cause]) };
+        emit({ event: 'clock.not-put-right', ...refused });
+      }
     },
   };
 }

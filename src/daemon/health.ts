@@ -50,7 +50,7 @@ export type HealthParts = Pick<Parts, 'log' | 'metrics'> & {
   readonly backend: Pick<QueueBackend, 'ping' | 'describe'>;
   readonly pause: Pick<StorePause, 'failure'>;
   readonly breaker: Pick<CircuitBreaker, 'explain'>;
-  readonly clocks: Pick<ClockWatch, 'wrong'>;
+  readonly clocks: Pick<ClockWatch, 'wrong' | 'notPutRight'>;
 };
 
 /** One reading of the mirror. `status` is null where Postgres does not answer, or the catalog was never counted. */
@@ -134,7 +134,7 @@ export function createHealth(
       queues,
       storeFailure: pause.failure(),
       refused: breaker.explain(),
-      clock: clockText(clocks.wrong()),
+      ...clockFacts(clocks),
       silent: silentText(runner.silentMs()),
     };
     return { read, health: judgeHealth(read?.facts ?? null, own) };
@@ -250,6 +250,11 @@ function silentText(ms: number): string | null {
   return `the queues have brought no job for ${formatAge(ms / 1000)}; this daemon runs what is due by itself`;
 }
 
+const clockFacts = (clocks: HealthParts['clocks']) => ({
+  clock: clockText(clocks.wrong()),
+  notPutRight: clocks.notPutRight(),
+});
+
 /**
  * A wrong Postgres clock is shown by every daemon from its own row; the partner's clock decides nothing and is only
  * logged.
@@ -258,7 +263,8 @@ function clockText(wrong: WrongClock | null): string | null {
   if (wrong === null || wrong.clock === 'postgres' || wrong.clock === 'partner') return null;
   const difference = formatAge(Math.abs(wrong.aheadMs) / 1000);
   const side = wrong.aheadMs > 0 ? 'ahead of' : 'behind';
-  if (wrong.clock === 'unknown') return `the clocks of Postgres and of this host differ by ${difference}`;
+  if (wrong.clock === 'unknown')
+    return `the clocks of Postgres and of this host differ by ${difference}: one was set, or this machine has stood still`;
   return `the clock of this host is ${difference} ${side} the others`;
 }
 const loginRejected = (error: unknown): string =>

@@ -215,6 +215,12 @@ export const STORE = {
     ['bySeconds', 'durationMs'],
     'SKUs that were asked meanwhile are asked again, and are in doubt until then; nothing is to be done',
   ),
+  'clock.not-put-right': line(
+    ['warn', 'debug'],
+    'Postgres refuses to put times right that it wrote while its clock was ahead, and no price is actionable',
+    ['part', 'problem', 'hint', ...REPEATED],
+    'it is tried again within a minute; a trigger of yours has to let the role of the daemon change these times',
+  ),
   'clock.differs': line(
     ['warn', 'debug'],
     'the clocks of Postgres, of this host and of the partner differ',

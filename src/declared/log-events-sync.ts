@@ -271,6 +271,7 @@ export const REPRICING = {
     'historyChunksDropped',
     'daysWritten',
     'daysDropped',
+    'retentionRests',
   ]),
 } as const;
 

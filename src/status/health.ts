@@ -36,6 +36,8 @@ export interface OwnFacts {
   readonly refused: string | null;
   /** A clock differs from the others, and it is not Postgres's. */
   readonly clock: string | null;
+  /** Times that a clock ahead has written and Postgres refuses to put right, what it says of that, and what to do. */
+  readonly notPutRight: { readonly part: string; readonly problem: string; readonly hint: string } | null;
   /** The queues bring no jobs. */
   readonly silent: string | null;
 }
@@ -47,6 +49,7 @@ export const NO_OWN_FACTS: OwnFacts = {
   storeFailure: null,
   refused: null,
   clock: null,
+  notPutRight: null,
   silent: null,
 };
 
@@ -91,7 +94,7 @@ export function unreadyReason({ reasons }: Health): Reason | null {
 }
 
 function ownReasons(facts: Facts | null, own: OwnFacts): Reason[] {
-  const { unreadable, queues, storeFailure, refused, clock, silent } = own;
+  const { unreadable, queues, storeFailure, refused, clock, notPutRight, silent } = own;
   const away: Reason = {
     code: 'postgres-unavailable',
     level: 'broken',
@@ -111,6 +114,12 @@ function ownReasons(facts: Facts | null, own: OwnFacts): Reason[] {
     refused !== null &&
       degraded('own-credential', refused, 'check PARTNER_API_KEY and PARTNER_SECRET of this daemon'),
     clock !== null && degraded('clock', clock, 'set the one that is wrong, and see to its time service'),
+    notPutRight !== null &&
+      degraded(
+        'clock',
+        `Postgres refuses to put times of ${notPutRight.part} right that it wrote while its clock was ahead (${notPutRight.problem})`,
+        notPutRight.hint,
+      ),
     silent !== null &&
       degraded(
         'queues-silent',

@@ -245,7 +245,7 @@ export function clockReasons({ clock }: Facts): Reason[] {
         'clock',
         `the clock of Postgres was set back by ${formatAge(back)}; what it has written while it was ahead is ` +
           'being put right, and no price is actionable',
-        'wait: a daemon does it within seconds',
+        'wait: a daemon does it within seconds; if it lasts, the line `clock.not-put-right` of its log says why',
       ),
     aheadSeconds !== null &&
       degraded(

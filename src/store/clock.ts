@@ -1,5 +1,6 @@
 import type { Queryable, Sql } from './connection/db.ts';
 import { scanning, transaction } from './connection/db.ts';
+import { isAnswer, storeFailure } from './connection/sql-errors.ts';
 
 /** Postgres's clock, and what the daemons know of it. Times in epoch milliseconds. */
 export interface DatabaseClock {
@@ -29,12 +30,29 @@ export interface ClockNote {
   readonly aheadSeconds?: number | null;
 }
 
-/** Writes what a daemon has seen of the clock. The high-water mark only grows. */
-export async function noteClock(sql: Sql, { steady, aheadSeconds }: ClockNote): Promise<void> {
+/** Since when the clock had run on before a note, and since when it has by that note; as Postgres writes times. */
+export interface SteadySince {
+  readonly before: string;
+  readonly after: string;
+}
+
+/** Writes what a daemon has seen of the clock. The high-water mark only grows. Null where the row is missing. */
+export async function noteClock(sql: Sql, { steady, aheadSeconds }: ClockNote): Promise<SteadySince | null> {
+  const [noted] = await sql<SteadySince[]>`
+    with noted as materialized (select steady_since from catalog_internal.clock for update)
+    update catalog_internal.clock c set high_water = greatest(high_water, clock_timestamp()),
+      steady_since = case when ${steady} then c.steady_since else clock_timestamp() end,
+      ahead_seconds = case when ${aheadSeconds === undefined} then ahead_seconds else ${aheadSeconds ?? null}::float8 end
+    from noted returning noted.steady_since::text as before, c.steady_since::text as after`;
+  return noted ?? null;
+}
+
+/** Takes back that a note has counted anew since when the clock runs on, unless somebody has since. */
+export async function takeBackUnsteady(sql: Sql, { before, after }: SteadySince): Promise<void> {
   await sql`
-    update catalog_internal.clock set high_water = greatest(high_water, clock_timestamp()),
-      steady_since = case when ${steady} then steady_since else clock_timestamp() end,
-      ahead_seconds = case when ${aheadSeconds === undefined} then ahead_seconds else ${aheadSeconds ?? null}::float8 end`;
+    -- As text: the driver would send a time without its microseconds.
+    update catalog_internal.clock set steady_since = ${before}::text::timestamptz
+    where steady_since = ${after}::text::timestamptz and set_back_seconds is null`;
 }
 
 /** No call takes this long: where Postgres's clock says that one has, the machine has slept, or that clock was set. */
@@ -67,6 +85,27 @@ export const notingUnseenClock = (sql: Queryable) => sql`
 /** SKUs that are put right at a time. */
 const PIECE = 5000;
 
+/** Postgres has refused to put this right; `cause` is its answer. */
+export class NotPutRight extends Error {
+  override readonly name = 'NotPutRight';
+  readonly part: string;
+
+  constructor(part: string, cause: unknown) {
+    super(`times of ${part} were not put right`, { cause });
+    this.part = part;
+  }
+}
+
+/** Does a part of the work. What is of Postgres as a whole is no refusal of that part. */
+async function puttingRight<T>(part: string, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    if (!isAnswer(error) || storeFailure(error) !== null) throw error;
+    throw new NotPutRight(part, error);
+  }
+}
+
 /** What was done about a clock that was set back. */
 export interface SetBack {
   readonly seconds: number;
@@ -76,9 +115,37 @@ export interface SetBack {
  * Puts right what a clock that was ahead has written, once it was set back: times in the future, by which nothing
  * would come due and everything would look fresh. Everything but the SKUs at once; those in pieces, so that nobody
  * waits long, and again from their start by whoever comes next where this process dies. Returns null where it was not
- * set back.
+ * set back. History comes last: that masses move is told by when it was observed, so all doubts stay until it is right.
+ *
+ * @throws NotPutRight where Postgres refuses, as for a trigger of a seller's: the next call tries all of it again
  */
 export async function putClockRight(sql: Sql): Promise<SetBack | null> {
+  await puttingRight('what has one row', () => redateRows(sql));
+  const seconds = (await readClock(sql))?.setBackSeconds ?? null;
+  if (seconds === null) return null;
+  for (const what of ['skus', 'due'] as const) {
+    const part = what === 'skus' ? 'SKUs, prices and products' : 'the ledger';
+    await puttingRight(part, async () => {
+      for (let after: string | null = ''; after !== null;)
+        after = await redatePiece(sql, what, seconds, after);
+    });
+  }
+  const shift = sql`make_interval(secs => ${seconds})`;
+  await puttingRight('followers', async () => sql`select catalog_internal.redate_followers(${shift})`);
+  await puttingRight('the histories', () =>
+    transaction(sql, async (tx) => {
+      await scanning(
+        tx`select catalog_internal.forget_days_ahead(), catalog_internal.redate_history(make_interval(secs => ${seconds}))`,
+      );
+      await tx`
+        update catalog_internal.clock set set_back_seconds = nullif(greatest(set_back_seconds - ${seconds}, 0), 0)`;
+    }),
+  );
+  return { seconds };
+}
+
+/** Everything but SKUs, followers and histories, and that it was set back. */
+async function redateRows(sql: Sql): Promise<void> {
   await transaction(sql, async (tx) => {
     const [{ shift }] = await tx<[{ shift: number }]>`select catalog_internal.set_back_clock() as shift`;
     // Earlier rather than later: reports that came after one stay after it, whichever clock has dated them.
@@ -89,19 +156,6 @@ export async function putClockRight(sql: Sql): Promise<SetBack | null> {
     // Nobody knows when those were taken, and the next one, which would take them away, may be a minute off.
     await tx`delete from catalog_internal.samples where minute > clock_timestamp()`;
   });
-  const seconds = (await readClock(sql))?.setBackSeconds ?? null;
-  if (seconds === null) return null;
-  for (const what of ['skus', 'due'] as const) {
-    for (let after: string | null = ''; after !== null;) after = await redatePiece(sql, what, seconds, after);
-  }
-  await transaction(sql, async (tx) => {
-    await scanning(
-      tx`select catalog_internal.forget_days_ahead(), catalog_internal.redate_history(make_interval(secs => ${seconds}))`,
-    );
-    await tx`
-      update catalog_internal.clock set set_back_seconds = nullif(greatest(set_back_seconds - ${seconds}, 0), 0)`;
-  });
-  return { seconds };
 }
 
 /** Returns the last SKU of the piece after `after`, or null. */
@@ -123,4 +177,14 @@ async function redatePiece(
 export async function isClockSteady(sql: Sql): Promise<boolean> {
   const [row] = await sql<{ steady: boolean | null }[]>`select catalog_internal.clock_is_steady() as steady`;
   return row?.steady === true;
+}
+
+/**
+ * Whether it was only a moment ago that it was counted anew since when Postgres's clock runs on: a daemon that has just
+ * begun may take that back once the partner has answered.
+ */
+export async function isSteadinessNew(sql: Sql): Promise<boolean> {
+  const [row] = await sql<{ new: boolean }[]>`
+    select steady_since > clock_timestamp() - ${sql.unsafe(LATE)} as new from catalog_internal.clock`;
+  return row?.new === true;
 }

@@ -34,11 +34,17 @@ export interface WrongClock {
   readonly aheadMs: number;
 }
 
+/**
+ * Whose clock has jumped; `ahead`: that of Postgres alone, forward. It was set, or this machine has stood still, and
+ * its clocks with it, as a virtual one that is paused.
+ */
+type Suspect = ClockJump['clock'] | 'ahead';
+
 export interface ClockJudgement {
   readonly jump: ClockJump | null;
   readonly wrong: WrongClock | null;
-  /** The clock of the last jump while clocks differ, or nobody knows whether they do: for the next judgement. */
-  readonly suspect: ClockJump['clock'] | null;
+  /** By the last jump, while clocks differ, or nobody knows whether they do: for the next judgement. */
+  readonly suspect: Suspect | null;
   /**
    * By how much the partner's clock alone was last ahead, or behind; null: it last agreed with ours, or is not known.
    * For the next judgement, too.
@@ -56,6 +62,13 @@ export type ClockEvent =
   | ({ readonly event: 'clock.jumped' } & ClockJump)
   /** Postgres's clock was set back, and what it had written is put right. */
   | { readonly event: 'clock.set-back'; readonly seconds: number; readonly ms: number }
+  /** The same, but Postgres has refused to put `part` right. `problem` is what it says of that. */
+  | {
+      readonly event: 'clock.not-put-right';
+      readonly part: string;
+      readonly problem: string;
+      readonly hint: string;
+    }
   | { readonly event: 'clock.compared'; readonly wrong: WrongClock | null };
 
 /** A step beyond this is no drift, and no delay of a reading. */
@@ -67,19 +80,27 @@ const DIFFERS_MS = 60_000;
 export function judgeClocks(before: ClocksBefore | null, now: ClockSample): ClockJudgement {
   const jump = before === null ? null : jumpBetween(before.sample, now);
   const known = before?.partnerAheadMs ?? null;
-  // What the partner's last answer said it said before; where the machine has slept meanwhile, nobody has counted the
-  // time.
-  const partner = jump?.clock === 'both' ? null : now.partner;
-  const left = jump?.clock ?? before?.suspect ?? null;
+  // What the partner's last answer said it said before; where this machine may have slept or stood still meanwhile,
+  // nobody has counted the time.
+  const partner = jump === null ? now.partner : null;
+  const left = jump === null ? (before?.suspect ?? null) : suspectOf(jump);
   // Where the partner was off and is so by as much, both were right to jump.
   const hasSlept =
     left === 'both' && partner !== null && known !== null && !differ(now, partner - now.host, known);
   const suspect = hasSlept ? null : left;
-  const wrong = wrongOf({ ...now, partner }, suspect);
+  const wrong = wrongOf({ ...now, partner }, suspect, known);
   const isOpen = wrong === null ? suspect === 'both' && partner === null : wrong.clock !== 'partner';
   const isTold = partner !== null && (wrong === null || wrong.clock === 'partner');
   const partnerAheadMs = isTold ? (wrong?.aheadMs ?? null) : known;
-  return { jump, wrong, suspect: isOpen ? suspect : null, partnerAheadMs };
+  return { jump, wrong, suspect: isOpen ? told(suspect, wrong) : null, partnerAheadMs };
+}
+
+const suspectOf = ({ clock, ms }: ClockJump): Suspect => (clock === 'postgres' && ms > 0 ? 'ahead' : clock);
+
+/** Once the partner has told which of two clocks is wrong, that one is suspected. */
+function told(suspect: Suspect | null, wrong: WrongClock | null): Suspect | null {
+  const isTold = suspect === 'ahead' && (wrong?.clock === 'postgres' || wrong?.clock === 'host');
+  return isTold ? wrong.clock : suspect;
 }
 
 function differ({ uncertaintyMs }: ClockSample, a: number, b: number): boolean {
@@ -97,7 +118,11 @@ function jumpBetween(before: ClockSample, now: ClockSample): ClockJump | null {
   return jumped(host) ? { clock: 'host', ms: host } : null;
 }
 
-function wrongOf(sample: ClockSample, suspect: ClockJudgement['suspect']): WrongClock | null {
+function wrongOf(
+  sample: ClockSample,
+  suspect: Suspect | null,
+  partnerAheadMs: number | null,
+): WrongClock | null {
   const { postgres, host, partner } = sample;
   const [isPostgres, isHost] = [
     { clock: 'postgres', aheadMs: postgres - host },
@@ -113,7 +138,10 @@ function wrongOf(sample: ClockSample, suspect: ClockJudgement['suspect']): Wrong
   }
   if (partner !== null && !differ(sample, partner, host)) return isPostgres;
   if (partner !== null && !differ(sample, partner, postgres)) return isHost;
-  // The partner is not there, or agrees with neither.
-  if (suspect !== null && suspect !== 'both') return suspect === 'postgres' ? isPostgres : isHost;
+  // The partner is not there, or agrees with neither; where it was off, it may be so by as much.
+  const wasOff = suspect === 'ahead' && partner !== null && partnerAheadMs !== null;
+  if (wasOff && !differ(sample, partner - partnerAheadMs, host)) return isPostgres;
+  if (wasOff && !differ(sample, partner - partnerAheadMs, postgres)) return isHost;
+  if (suspect === 'postgres' || suspect === 'host') return suspect === 'postgres' ? isPostgres : isHost;
   return { ...isPostgres, clock: 'unknown' };
 }

@@ -2,7 +2,7 @@ import { pruneSends } from '../pace/ledger.ts';
 import { readUnsteadyColumns } from '../store/answer/members.ts';
 import { pruneOddMoves } from '../store/answer/odd-moves.ts';
 import { pruneLeftTokens } from '../store/catalog/tokens.ts';
-import { isClockSteady } from '../store/clock.ts';
+import { isClockSteady, isSteadinessNew } from '../store/clock.ts';
 import { putBackAccount } from '../store/connection/own-mirror.ts';
 import { repairSequences } from '../store/history/changes.ts';
 import { keepDailyPrices } from '../store/history/daily.ts';
@@ -45,6 +45,8 @@ const QUARANTINE_KEPT = 1000;
 /** A manifest lags by hours, and a token is left every few minutes. */
 const LEFT_TOKENS = { keep: 10_000, olderThanMs: 14 * 24 * 3_600_000 };
 const MAINTENANCE_EVERY_MS = 60_000;
+/** Where retention waits for the first answer, which tells that the clock is right: `run --once` may end soon. */
+const CLOCK_KNOWN_MS = 5000;
 /** How often all SKUs are read to find those that may be forgotten. */
 const FORGETTING_EVERY_MS = 600_000;
 /**
@@ -168,18 +170,26 @@ export async function maintain(
     daysDropped,
     restored > 0 ? AT_ONCE : 0,
   );
-  const nextInMs = most < AT_ONCE && daily?.caughtUp !== false ? MAINTENANCE_EVERY_MS : 1000;
-  const daysWritten = daily?.written ?? 0;
+  const rests = !isSteady && (dailyMs > 0 || historyMs > 0);
+  const isMore = most >= AT_ONCE || daily?.caughtUp === false;
+  const nextInMs = isMore ? 1000 : rests ? await afterRest(ctx, steps) : MAINTENANCE_EVERY_MS;
   const counts = {
     released,
     broughtForward,
     pruned,
     forgotten,
     historyChunksDropped,
-    daysWritten,
+    daysWritten: daily?.written ?? 0,
     daysDropped,
+    ...(rests && { retentionRests: 1 }),
   };
   return steps.failure(nextInMs) ?? { kind: 'done', nextInMs, counts };
+}
+
+/** When retention that rests because Postgres's clock is not known to run on is asked for again. */
+async function afterRest({ sql }: SyncContext, steps: Steps): Promise<number> {
+  const isNew = await steps.run('clock', () => isSteadinessNew(sql));
+  return isNew === true ? CLOCK_KNOWN_MS : MAINTENANCE_EVERY_MS;
 }
 
 async function dropHistory(

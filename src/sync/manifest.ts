@@ -7,6 +7,7 @@ import { type BaselineApplied, BaselineSuperseded } from '../store/catalog/basel
 import { Baseline } from '../store/catalog/baseline.ts';
 import { readManifestSources } from '../store/catalog/manifest-hints.ts';
 import {
+  databaseNow,
   noteManifestRefused,
   noteSnapshotSeen,
   readSyncState,
@@ -35,7 +36,7 @@ const URL_TRIES = 3;
 const SAMPLES_KEPT = 20;
 const SUPERSEDED_AGAIN_MS = 600_000;
 /**
- * By how much generated_at may be ahead of our own clock and still be believed: for as long snapshots of the right
+ * By how much generated_at may be ahead of Postgres's clock and still be believed: for as long snapshots of the right
  * time would look older than this one, and their manifests would be refused.
  */
 const CLOCK_SKEW_MS = 3_600_000;
@@ -171,7 +172,9 @@ export async function askManifest(
   if (asked.kind !== 'answer') return asked;
   // A time yet to come says nothing of the snapshot's age, and would make each later snapshot look older.
   const { generatedAt } = asked.value;
-  const toCome = generatedAt !== null && generatedAt.getTime() > ctx.clock.now() + CLOCK_SKEW_MS;
+  if (generatedAt === null) return asked;
+  const now = await databaseNow(ctx.sql);
+  const toCome = generatedAt.getTime() > now.getTime() + CLOCK_SKEW_MS;
   return toCome ? { ...asked, value: { ...asked.value, generatedAt: null } } : asked;
 }
 

@@ -29,11 +29,6 @@ export class Steps {
     return (await this.run(step, work)) ?? 0;
   }
 
-  #advice(): string {
-    const known = this.#failed.map(({ error }) => remedyOf(error)?.hint ?? null);
-    return known.find((hint) => hint !== null) ?? OBJECTS;
-  }
-
   /** The outcome that names the steps that failed; null where none did. */
   failure(nextInMs: number): TaskOutcome | null {
     if (this.#failed.length === 0) return null;
@@ -42,7 +37,7 @@ export class Steps {
       kind: 'failed',
       nextInMs,
       because: this.#failed.map(({ step }) => step).join(', '),
-      hint: `${this.#advice()}; the other steps were done`,
+      hint: `${hintFor(this.#failed.map(({ error }) => error))}; the other steps were done`,
       problem,
     };
   }
@@ -51,8 +46,14 @@ export class Steps {
 const OBJECTS =
   'find what Postgres objects to: a foreign key or trigger of yours, a privilege that is lacking, or a lock';
 
+/** What to do where Postgres has rejected these. */
+export function hintFor(errors: readonly unknown[]): string {
+  const known = errors.map((error) => remedyOf(error)?.hint ?? null);
+  return known.find((hint) => hint !== null) ?? OBJECTS;
+}
+
 /** What Postgres says of it, without values. */
-function problemOf(error: unknown): string {
+export function problemOf(error: unknown): string {
   const rejected = rejection(error);
   return rejected === null ? `SQLSTATE ${sqlState(error)}` : `SQLSTATE ${rejected.state}, by ${rejected.by}`;
 }

@@ -1,22 +1,24 @@
 import { expect, test } from 'vitest';
 import { createClockWatch } from '../../src/daemon/clock-watch.ts';
 import { systemClock } from '../../src/lib/clock.ts';
-import { HOUR, useStore } from '../store/support.ts';
+import { isClockSteady, noteClock, readClock } from '../../src/store/clock.ts';
+import type { ClockEvent } from '../../src/sync/clocks.ts';
+import { answerAsked, found, HOUR, knownSkus, useStore } from '../store/support.ts';
 import { setClockAhead } from '../support/movable-clock.ts';
 
 const store = useStore({ movableClock: true });
 const OFF_MS = -70_000;
+const believed = async () => {
+  const [row] = await store.sql<[{ believed: boolean }]>`
+    select catalog_internal.believable_until() > clock_timestamp() as believed`;
+  return row.believed;
+};
 
 test('a host that sleeps beside its Postgres believes its clock as before, though the partner has another time', async () => {
   let aheadMs = 0;
   const clock = { ...systemClock, now: () => systemClock.now() + aheadMs };
   const watch = createClockWatch(store.sql, clock, () => {});
   const answered = () => watch.partnerAnswered(new Date(clock.now() + OFF_MS));
-  const believed = async () => {
-    const [row] = await store.sql<[{ believed: boolean }]>`
-      select catalog_internal.believable_until() > clock_timestamp() as believed`;
-    return row.believed;
-  };
   answered();
   await watch.check();
   expect(watch.wrong()?.clock).toBe('partner');
@@ -30,4 +32,107 @@ test('a host that sleeps beside its Postgres believes its clock as before, thoug
     await watch.check();
     expect([watch.wrong()?.clock, await believed()]).toEqual(['partner', true]);
   }
+});
+
+test('a machine that has stood still beside a Postgres that has not takes no price for doubtful', async () => {
+  const watch = createClockWatch(store.sql, systemClock, () => {});
+  watch.partnerAnswered(new Date(systemClock.now()));
+  await watch.check();
+  // This process's clocks stood still, and so did what the partner has said by them.
+  await setClockAhead(store.sql, 72 * 3600);
+  for (let looks = 0; looks < 2; looks += 1) {
+    await watch.check();
+    expect([watch.wrong()?.clock, await believed()]).toEqual(['unknown', true]);
+  }
+  watch.partnerAnswered(new Date(systemClock.now() + 72 * HOUR));
+  await watch.check();
+  expect([watch.wrong()?.clock, await believed()]).toEqual(['host', true]);
+});
+
+test("Postgres's clock that was set forward is found by the partner's next answer", async () => {
+  const watch = createClockWatch(store.sql, systemClock, () => {});
+  watch.partnerAnswered(new Date(systemClock.now()));
+  await watch.check();
+  await setClockAhead(store.sql, 72 * 3600);
+  await watch.check();
+  expect(await isClockSteady(store.sql)).toBe(false);
+  watch.partnerAnswered(new Date(systemClock.now()));
+  await watch.check();
+  expect([watch.wrong()?.clock, await believed()]).toEqual(['postgres', false]);
+});
+
+/** Watches of daemons that run for a moment each two hours, and whose partner answers by a clock that is so much off. */
+async function steadyOfRuns(offMs: number): Promise<boolean[]> {
+  await noteClock(store.sql, { steady: false });
+  const steady: boolean[] = [];
+  for (let runs = 0; runs < 5; runs += 1) {
+    const aheadMs = runs * 2 * HOUR;
+    await setClockAhead(store.sql, aheadMs / 1000);
+    const clock = { ...systemClock, now: () => systemClock.now() + aheadMs };
+    const watch = createClockWatch(store.sql, clock, () => {});
+    await watch.check();
+    expect(await isClockSteady(store.sql)).toBe(false);
+    await watch.check();
+    expect(await isClockSteady(store.sql)).toBe(false);
+    watch.partnerAnswered(new Date(clock.now() + offMs));
+    await watch.check();
+    steady.push(await isClockSteady(store.sql));
+  }
+  return steady;
+}
+
+test('runs from cron know from the second on that the clock runs on, once the partner has answered', async () => {
+  expect(await steadyOfRuns(0)).toEqual([false, true, true, true, true]);
+});
+
+test('runs from cron whose partner has another time throw nothing away', async () => {
+  expect(await steadyOfRuns(-2 * HOUR)).toEqual([false, false, false, false, false]);
+});
+
+test('what Postgres refuses to put right is told, tried again ever more rarely, and put right once it may be', async () => {
+  const { sql } = store;
+  const events: ClockEvent[] = [];
+  let passedMs = 0;
+  const clock = { ...systemClock, monotonic: () => passedMs, now: () => systemClock.now() + passedMs };
+  await knownSkus(sql, ['A']);
+  await answerAsked(sql, found('A', { 9: 100 }));
+  const aheadSeconds = 8 * 24 * 3600;
+  await setClockAhead(sql, aheadSeconds);
+  await noteClock(sql, { steady: false });
+  await answerAsked(sql, found('A', { 9: 200 }));
+  await sql`create function public.refuse() returns trigger language plpgsql as 'begin raise exception ''append-only''; end'`;
+  await sql`create trigger append_only before update on catalog.price_history for each row execute function public.refuse()`;
+  await setClockAhead(sql, 0);
+
+  const watch = createClockWatch(sql, clock, (event) => events.push(event));
+  const tried = () => events.filter(({ event }) => event === 'clock.not-put-right').length;
+  await watch.check();
+  expect(watch.notPutRight()).toMatchObject({
+    part: 'the histories',
+    problem: expect.stringContaining('P0001'),
+    hint: expect.stringContaining('trigger'),
+  });
+  // What is not of the histories is right, and nothing is believed before they are.
+  const [sku] = await sql`select asked_at <= clock_timestamp() as past from catalog.skus where sku = 'A'`;
+  expect([sku, await believed()]).toEqual([{ past: true }, false]);
+  const waits: number[] = [];
+  for (let waitedMs = 2000; waits.length < 6; waitedMs += 2000) {
+    passedMs += 2000;
+    await setClockAhead(sql, passedMs / 1000);
+    await watch.check();
+    if (tried() === waits.length + 1) continue;
+    waits.push(waitedMs / 1000);
+    waitedMs = 0;
+  }
+  expect(waits).toEqual([2, 4, 8, 16, 32, 60]);
+  await sql`drop function public.refuse() cascade`;
+  passedMs += 60_000;
+  await setClockAhead(sql, passedMs / 1000);
+  await watch.check();
+  expect([watch.notPutRight(), (await readClock(sql))?.setBackSeconds, await believed()]).toEqual([
+    null,
+    null,
+    true,
+  ]);
+  expect(events.at(-1)?.event).toBe('clock.set-back');
 });

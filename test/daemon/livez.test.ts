@@ -66,7 +66,7 @@ function daemon({
     },
     metrics: createMetrics({ version: '1' }),
     pause: { failure: () => null },
-    clocks: { wrong: () => null, check: () => away },
+    clocks: { wrong: () => null, notPutRight: () => null, check: () => away },
     breaker: { explain: () => null },
   };
   const runner = { lastJobAt: () => lastJobAt, silentMs: () => 0 };

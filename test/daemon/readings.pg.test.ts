@@ -19,7 +19,7 @@ test('many who ask at once make one reading, whose statements on the ledger end 
       backend: { ping: () => Promise.resolve(), describe: () => '' },
       metrics: createMetrics({ version: '1' }),
       pause: { failure: () => null },
-      clocks: { wrong: () => null },
+      clocks: { wrong: () => null, notPutRight: () => null },
       breaker: { explain: () => null },
     },
     { lastJobAt: () => null, silentMs: () => 0 },

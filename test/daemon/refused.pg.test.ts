@@ -38,7 +38,7 @@ test.each([
         backend: { ping: () => Promise.resolve(), describe: () => '' },
         metrics: createMetrics({ version: '1' }),
         pause: { failure: () => null },
-        clocks: { wrong: () => null },
+        clocks: { wrong: () => null, notPutRight: () => null },
         breaker: { explain: () => null },
       },
       { lastJobAt: () => null, silentMs: () => 0 },

@@ -20,7 +20,7 @@ export const CLOCKS: readonly Mutant[] = [
       'if (partner !== null && !differ(sample, partner, postgres)) return isHost;',
       '',
     ],
-    ['clocks: who has jumped is forgotten', 'suspect: isOpen ? suspect : null', 'suspect: null'],
+    ['clocks: who has jumped is forgotten', 'suspect: isOpen ? told(suspect, wrong) : null', 'suspect: null'],
     [
       'clocks: two that are one outvote the partner',
       "const isOne = suspect === 'both';",
@@ -38,10 +38,25 @@ export const CLOCKS: readonly Mutant[] = [
     ],
     [
       'clocks: a partner that agrees with neither acquits the one that jumped',
-      "if (suspect !== null && suspect !== 'both') return suspect",
-      "if (partner === null && suspect !== null && suspect !== 'both') return suspect",
+      "if (suspect === 'postgres' || suspect === 'host') return suspect",
+      "if (partner === null && (suspect === 'postgres' || suspect === 'host')) return suspect",
     ],
-    ['clocks: of a sleep the partner knew', "jump?.clock === 'both' ? null : now.partner", 'now.partner'],
+    ['clocks: of a sleep the partner knew', 'jump === null ? now.partner : null', 'now.partner'],
+    [
+      'clocks: a machine that stood still has its Postgres blamed',
+      "clock === 'postgres' && ms > 0 ? 'ahead' : clock",
+      'clock',
+    ],
+    [
+      'clocks: what the partner has told of a jump is forgotten with its answer',
+      'return isTold ? wrong.clock : suspect;',
+      'return suspect;',
+    ],
+    [
+      'clocks: a partner that is off tells nothing of a jump',
+      "const wasOff = suspect === 'ahead' &&",
+      "const wasOff = suspect === 'both' &&",
+    ],
   ),
   ...faultsOf(
     'src/store/clock.ts',
@@ -58,14 +73,103 @@ export const CLOCKS: readonly Mutant[] = [
     ],
     [
       'clock: what has jumped is steady',
-      'case when ${steady} then steady_since',
-      'case when true then steady_since',
+      'case when ${steady} then c.steady_since',
+      'case when true then c.steady_since',
     ],
     ['clock: it is never done', 'nullif(greatest(set_back_seconds - ${seconds}, 0), 0)', 'set_back_seconds'],
     [
       'clock: history stays in the future',
       ', catalog_internal.redate_history(make_interval(secs => ${seconds}))`',
       '`',
+    ],
+  ),
+  ...faultsOf(
+    'src/daemon/clock-watch.ts',
+    ['test/daemon/clock-watch.pg.test.ts'],
+    [
+      'clock: what the partner said before a machine stood still is believed after it',
+      'if (jump !== null) partner = null;',
+      "if (jump?.clock === 'both') partner = null;",
+    ],
+    ['clock: runs from cron never know it', 'await takeBackUnsteady(sql, unwatched);', ''],
+    [
+      'clock: runs from cron know it before the partner has answered',
+      ' || sample.partner === null) return;',
+      ') return;',
+    ],
+    [
+      'clock: runs from cron know it though the partner differs',
+      'if (unwatched === null || wrong !== null ||',
+      'if (unwatched === null ||',
+    ],
+    ['clock: what is refused is tried at each reading', 'if (failures > 0 && from < againAt) return;', ''],
+    ['clock: what is refused is told no more', '[failures, refused] = [0, null];\n        const', 'const'],
+  ),
+  ...faultsOf(
+    'src/store/status/counts-reader.ts',
+    ['test/store/clock.pg.test.ts', 'test/store/catalog-counts.pg.test.ts'],
+    [
+      'counts: those of a clock ahead are dated by it',
+      'least(${countedAt}, clock_timestamp())',
+      '${countedAt}',
+    ],
+    ['counts: none takes the place of one to come', ' or f.counted_at > clock_timestamp()`', '`'],
+    ['counts: those of a time to come are shown', "if (last.ageMs < -TO_COME_MS) return 'count';", ''],
+  ),
+  ...faultsOf(
+    'src/store/status/counts.ts',
+    ['test/store/clock.pg.test.ts'],
+    ['counts: a sleep makes a count one of days', 'Math.min(ended.ms, monotonic() - begunAt)', 'ended.ms'],
+  ),
+  ...faultsOf(
+    'src/sync/manifest.ts',
+    ['test/sync/build-times.pg.test.ts'],
+    [
+      'manifest: a build time is yet to come by the clock of the host',
+      'const now = await databaseNow(ctx.sql);',
+      'const now = new Date(ctx.clock.now());',
+    ],
+  ),
+  ...faultsOf(
+    'src/sync/maintenance.ts',
+    ['test/sync/maintenance.pg.test.ts'],
+    [
+      'maintenance: a run from cron ends before retention is asked for again',
+      'return isNew === true ? CLOCK_KNOWN_MS : MAINTENANCE_EVERY_MS;',
+      'return MAINTENANCE_EVERY_MS;',
+    ],
+  ),
+  ...faultsOf(
+    'src/store/setup/instance.ts',
+    ['test/store/clock.pg.test.ts'],
+    [
+      'instance: daemons that connected under a clock ahead never stall',
+      ' filter (where i.backend_start <= clock_timestamp())',
+      '',
+    ],
+  ),
+  ...faultsOf(
+    'src/cli/run.ts',
+    ['test/store/clock.pg.test.ts'],
+    ['once: a run that began under a clock ahead never ends', 'if (at < since) since = at;', ''],
+  ),
+  ...faultsOf(
+    'drizzle/0079_clocks.sql',
+    ['test/store/clock-model.pg.test.ts'],
+    [
+      'clock: prices lag behind reports since a time to come',
+      'SET late_since = catalog_internal.happened(late_since, moment, shift)',
+      'SET late_since = late_since',
+    ],
+    [
+      'clock: a snapshot is named in a time to come',
+      "'seen', catalog_internal.happened((n ->> 'seen')::timestamptz, moment, shift)",
+      "'seen', (n ->> 'seen')::timestamptz",
+    ],
+    [
+      'clock: a follower has failed since a time to come',
+      'failing_since = catalog_internal.happened(failing_since, moment, shift),\n    last_at',
+      'last_at',
     ],
   ),
   ...faultsOf(

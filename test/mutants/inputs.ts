@@ -270,8 +270,8 @@ export const INPUTS: readonly Mutant[] = [
     ['test/store/counts-corners.pg.test.ts', 'test/store/catalog-counts.pg.test.ts'],
     [
       'counts: older ones overwrite newer ones',
-      'where f.counted_at < excluded.counted_at`',
-      'where f.counted_at is not null`',
+      'where f.counted_at < excluded.counted_at or',
+      'where f.counted_at is not null or',
     ],
     [
       'counts: a manifest does not outdate them',

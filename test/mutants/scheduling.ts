@@ -250,8 +250,8 @@ export const SCHEDULING: readonly Mutant[] = [
     ],
     [
       'maintenance: a backlog waits a minute',
-      'const nextInMs = most < AT_ONCE &&',
-      'const nextInMs = most < Infinity &&',
+      'const isMore = most >= AT_ONCE ||',
+      'const isMore = most >= Infinity ||',
     ],
     [
       'maintenance: samples grow without end',
@@ -277,11 +277,7 @@ export const SCHEDULING: readonly Mutant[] = [
       'isSteady && daily?.caughtUp === true;',
       'isSteady;',
     ],
-    [
-      'days: a backlog of changes waits a minute',
-      'most < AT_ONCE && daily?.caughtUp !== false ?',
-      'most < AT_ONCE ?',
-    ],
+    ['days: a backlog of changes waits a minute', ' || daily?.caughtUp === false;', ';'],
     ['days: they are dropped by a clock that jumps', 'dailyMs > 0 && isSteady;', 'dailyMs > 0;'],
   ),
   ...faultsOf(

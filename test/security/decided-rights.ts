@@ -116,6 +116,7 @@ export const DECIDED: Readonly<Record<string, Rights>> = {
   'function catalog_internal.redate_skus(interval,text,integer)': {},
   'function catalog_internal.redate_due(interval,text,integer)': {},
   'function catalog_internal.redate_history(interval)': {},
+  'function catalog_internal.redate_followers(interval)': {},
   'function catalog_internal.clock_high_water()': {},
   'function catalog_internal.happened(timestamp with time zone,timestamp with time zone,interval)': {},
   'function catalog_internal.awaited(timestamp with time zone,timestamp with time zone,interval)': {},

@@ -47,7 +47,7 @@ async function endpoints(sql: Sql, own: () => DrawnOwn): Promise<HttpServer> {
       },
       metrics: createMetrics({ version: '1' }),
       pause: { failure: () => own().storeFailure },
-      clocks: { wrong: () => null },
+      clocks: { wrong: () => null, notPutRight: () => null },
       breaker: { explain: () => own().refused },
     },
     { lastJobAt: () => null, silentMs: () => 0 },

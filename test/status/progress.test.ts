@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { Facts } from '../../src/status/facts.ts';
-import { judgeHealth } from '../../src/status/health.ts';
+import { judgeHealth, NO_OWN_FACTS } from '../../src/status/health.ts';
 import { CASES, factsOf, mirrorWith, NOW } from './cases.ts';
 
 /** A mirror in which all is well, re-pricing included. */
@@ -123,9 +123,11 @@ describe('the clock of Postgres', () => {
 });
 
 test('what a daemon knows of its own clock and queues is told', () => {
-  const own = { unreadable: null, queues: null, storeFailure: null, refused: null, clock: 'C', silent: 'Q' };
+  const notPutRight = { part: 'the histories', problem: 'SQLSTATE P0001', hint: 'H' };
+  const own = { ...NO_OWN_FACTS, clock: 'C', notPutRight, silent: 'Q' };
   expect(judgeHealth(WELL, own).reasons.map(({ code, text }) => [code, text.slice(0, 2)])).toEqual([
     ['clock', 'C;'],
+    ['clock', 'Po'],
     ['queues-silent', 'Q;'],
   ]);
 });

@@ -113,6 +113,8 @@ test.each([
   [{ ageMs: 19_000, countedInMs: 1000 }, 'show-and-count'],
   [{ ageMs: 157_999, countedInMs: 1000 }, 'show-and-count'],
   [{ ageMs: 158_000, countedInMs: 1000 }, 'count'],
+  [{ ageMs: -60_000, countedInMs: 1000 }, 'show'],
+  [{ ageMs: -60_001, countedInMs: 1000 }, 'count'],
 ] as const)('figures %j: %s', (last, plan) => {
   expect(planCounts(last)).toBe(plan);
 });

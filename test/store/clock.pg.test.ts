@@ -1,11 +1,16 @@
 import { describe, expect, test } from 'vitest';
+import { untilCaughtUp } from '../../src/cli/run.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { createPacer } from '../../src/pace/pacer.ts';
 import { applyAnswer } from '../../src/store/answer/apply.ts';
 import { isClockSteady, noteClock, putClockRight, readClock } from '../../src/store/clock.ts';
 import { claimDue } from '../../src/store/ledger/claim.ts';
 import { endTask, startTask } from '../../src/store/ledger/tasks.ts';
+import { readDaemons, registerInstance } from '../../src/store/setup/instance.ts';
+import { countCatalog, storedCounts } from '../../src/store/status/counts-reader.ts';
+import { scanCatalog } from '../../src/store/status/counts.ts';
 import { writeSample } from '../../src/store/status/samples.ts';
+import type { Log } from '../../src/telemetry/log/logger.ts';
 import { setClockAhead, timesAfter } from '../support/movable-clock.ts';
 import { ahead, DAY, HOUR, LIMITS, SKUS, trust, type Trust, useClockedStore } from './clocked.ts';
 import { allDue, answerAsked, found, LEASE_MS, mark, movesOf, pricesOf, REFRESH } from './support.ts';
@@ -59,6 +64,26 @@ describe('a clock that was ahead for some seconds and is right again', () => {
     expect(await minutes()).toHaveLength(2);
     await putClockRight(store.sql);
     expect(await minutes()).toHaveLength(1);
+  });
+
+  test('dates counts that began under it now, so that later ones take their place', async () => {
+    const { sql } = store;
+    await setClockAhead(sql, 8 * DAY);
+    const meanwhile = async (...counting: Parameters<typeof sql.begin>) => {
+      const counted = await sql.begin(...counting);
+      await setClockAhead(sql, 0);
+      return counted;
+    };
+    await countCatalog(Object.assign(sql.bind(null), sql, { begin: meanwhile }) as typeof sql);
+    expect((await storedCounts(sql))?.ageMs).toBeGreaterThanOrEqual(0);
+    await sql`update catalog_internal.catalog_counts set counted_at = clock_timestamp() + interval '8 days'`;
+    await countCatalog(sql);
+    expect((await storedCounts(sql))?.ageMs).toBeGreaterThanOrEqual(0);
+  });
+
+  test('has a count taken no longer than this process has seen, though Postgres says more', async () => {
+    const counts = await store.sql.begin(async (tx) => await scanCatalog(tx, () => 5));
+    expect(counts.countedInMs).toBe(0);
   });
 
   test('dates no left token later than what was reported since', async () => {
@@ -202,6 +227,40 @@ describe('a clock that was ahead for some seconds and is right again', () => {
     expect(tasks.delta).toBeGreaterThan(280);
     expect(tasks.delta).toBeLessThanOrEqual(300);
     expect(tasks.lease).toBeLessThanOrEqual(20);
+  });
+
+  test('makes no daemon that has connected under it one that has just begun', async () => {
+    const { sql, url } = store;
+    expect(await readDaemons(sql)).toEqual({ daemons: 0, daemonSeconds: 0 });
+    const leave = await registerInstance(url);
+    await setClockAhead(sql, -HOUR);
+    expect(await readDaemons(sql)).toEqual({ daemons: 1, daemonSeconds: Infinity });
+    await leave();
+  });
+
+  test('lets a run that began under it end', async () => {
+    const { sql } = store;
+    await sql`update catalog_internal.due set due_at = clock_timestamp() + interval '1 year'`;
+    const polls = async (task: 'delta' | 'manifest') => {
+      const run = await startTask(sql, task, 20_000);
+      await endTask(sql, task, run?.run ?? '', { how: 'done', outcome: 'done', nextInMs: 300_000 });
+    };
+    await polls('manifest');
+    await setClockAhead(sql, 8 * DAY);
+    await noteClock(sql, { steady: false });
+    let polled = 0;
+    const sleep = async () => {
+      polled += 1;
+      if (polled === 1) await setClockAhead(sql, 0).then(() => putClockRight(sql));
+      if (polled === 2)
+        await sql`update catalog_internal.due set due_at = clock_timestamp() + interval '1 year'`;
+      if (polled === 2) await polls('manifest');
+      if (polled === 3) await polls('delta');
+    };
+    const clock = { ...systemClock, sleep };
+    const app = { sql, wake: async () => {} };
+    const log = { info: () => {}, error: () => {} } as unknown as Log;
+    expect(await untilCaughtUp(app, log, clock, 5000)).toBe(0);
   });
 
   test('is no clock to throw anything away by, before it was seen to run on for an hour', async () => {

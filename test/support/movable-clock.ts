@@ -43,24 +43,81 @@ export const OTHER_CLOCKS: ReadonlySet<string> = new Set([
   'catalog_internal.sync.snapshot_generated_at',
   'catalog_internal.sync.seen_generated_at',
   'catalog_internal.instances.backend_start',
+  'catalog_internal.followers.backend_start',
 ]);
 
-/** The latest time in each column of the mirror that has any after `moment`, `infinity` aside. */
-export async function timesAfter(sql: Sql, moment: Date): Promise<Record<string, Date>> {
-  const columns = await sql<{ table: string; column: string }[]>`
-    select format('%s.%s', table_schema, table_name) as "table", column_name as "column" from information_schema.columns
+/** The mirror's own columns of times by Postgres's clock: table and column. Chunks of the history are in their table. */
+async function timeColumns(sql: Sql) {
+  const columns = await sql<{ table: string; column: string; generated: boolean }[]>`
+    select format('%s.%s', table_schema, table_name) as "table", column_name as "column", is_generated <> 'NEVER' as generated
+    from information_schema.columns
     join information_schema.tables using (table_schema, table_name)
     where table_schema in ('catalog', 'catalog_internal') and data_type = 'timestamp with time zone' and table_type = 'BASE TABLE'
       and table_name !~ '^price_history_'`;
+  return columns.filter(({ table, column }) => !OTHER_CLOCKS.has(`${table}.${column}`));
+}
+
+/** Times within JSON: of snapshots that the manifest route has named. */
+const NAMED = ['named', 'seen'];
+
+/** The latest time in each column of the mirror that has any after `moment`, `infinity` aside. */
+export async function timesAfter(sql: Sql, moment: Date): Promise<Record<string, Date>> {
   const found: Record<string, Date> = {};
-  for (const { table, column } of columns) {
-    const name = `${table}.${column}`;
-    if (OTHER_CLOCKS.has(name)) continue;
+  for (const { table, column } of await timeColumns(sql)) {
     const [row] = await sql.unsafe<{ at: Date | null }[]>(
       `select max("${column}") filter (where "${column}" > $1 and "${column}" < 'infinity') as at from ${table}`,
       [moment],
     );
-    if (row?.at instanceof Date) found[name] = row.at;
+    if (row?.at instanceof Date) found[`${table}.${column}`] = row.at;
+  }
+  for (const member of NAMED) {
+    const [row] = await sql<[{ at: Date | null }]>`
+      select max(t.at) as at from catalog_internal.sync, jsonb_array_elements(named_snapshots) n,
+        lateral (select (n ->> ${member})::timestamptz) t (at) where t.at > ${moment}`;
+    if (row.at !== null) found[`catalog_internal.sync.named_snapshots.${member}`] = row.at;
   }
   return found;
 }
+
+/**
+ * Has each column of the mirror say the present time, in a row that is made where its table has none. Returns their
+ * names. In a transaction that knows no foreign key, trigger or check; what a row says otherwise, means nothing.
+ */
+export async function dateAll(sql: Sql): Promise<string[]> {
+  const written = (await timeColumns(sql)).filter(({ generated }) => !generated);
+  const dated = Map.groupBy(written, ({ table }) => table);
+  await sql.begin(async (tx) => {
+    await tx`set local session_replication_role = replica`;
+    await tx`
+      do $$ declare c record; begin
+        for c in select conrelid::regclass as "table", conname from pg_constraint
+          where contype = 'c' and connamespace in ('catalog'::regnamespace, 'catalog_internal'::regnamespace) and coninhcount = 0
+        loop execute format('alter table %s drop constraint %I', c."table", c.conname); end loop;
+      end $$`;
+    for (const [table, columns] of dated) {
+      const needed = await tx<{ column: string; type: string }[]>`
+        select quote_ident(attname) as column, format_type(atttypid, null) as type from pg_attribute
+        where attrelid = ${table}::regclass and attnum > 0 and not attisdropped and attnotnull and not atthasdef and attidentity = ''`;
+      const [some] = await tx.unsafe(`select from ${table} limit 1`);
+      if (some === undefined && needed.length > 0)
+        await tx.unsafe(
+          `insert into ${table} (${needed.map(({ column }) => column).join(', ')})
+           values (${needed.map(({ type }) => `${ANY_VALUE[type.endsWith('[]') ? '[]' : type] ?? "'1'"}::${type}`).join(', ')})`,
+        );
+      if (some === undefined && needed.length === 0) await tx.unsafe(`insert into ${table} default values`);
+      const set = columns.map(({ column }) => `"${column}" = clock_timestamp()`).join(', ');
+      await tx.unsafe(`update ${table} set ${set}`);
+    }
+    await tx`
+      update catalog_internal.sync set named_snapshots = jsonb_build_array(jsonb_build_object('id', 's1', 'generated', clock_timestamp(),
+        'named', clock_timestamp(), 'seen', clock_timestamp()))`;
+  });
+  return written.map(({ table, column }) => `${table}.${column}`);
+}
+
+/** A value of a type, where `1` is none. */
+const ANY_VALUE: Readonly<Record<string, string>> = {
+  date: "(clock_timestamp() at time zone 'UTC')",
+  'timestamp with time zone': 'clock_timestamp()',
+  '[]': "'{}'",
+};

@@ -62,11 +62,33 @@ describe('where clocks differ', () => {
   });
 
   test('the one that jumped is wrong, until they agree again', () => {
-    const off = { postgres: 8 * DAY };
+    const off = { postgres: -8 * DAY };
     const all = judgeAll(at(0), at(2000, off), at(4000, off), at(6000), at(8000, { host: HOUR }));
     const clocks = all.map(({ wrong }) => wrong?.clock ?? null);
     expect(clocks).toEqual([null, 'postgres', 'postgres', null, 'host']);
   });
+
+  test.each([
+    ['this machine has stood still', { postgres: 3 * DAY, partner: 3 * DAY }, 'host'],
+    ['that of Postgres was set', { postgres: 3 * DAY, partner: 0 }, 'postgres'],
+  ] as const)(
+    "where Postgres's alone has jumped forward, only a new answer of the partner tells that %s",
+    (_, off, told) => {
+      const { postgres } = off;
+      const all = judgeAll(
+        at(0, { partner: 0 }),
+        // What the partner had said, and the time by this process since.
+        at(2000, { postgres, partner: 0 }),
+        at(4000, { postgres }),
+        at(6000, off),
+        // It has not answered for an hour.
+        at(8000, { postgres }),
+        at(10_000, { postgres: 0 }),
+      );
+      const clocks = all.map(({ wrong }) => wrong?.clock ?? null);
+      expect(clocks).toEqual([null, 'unknown', 'unknown', told, told, null]);
+    },
+  );
 
   test('two that are one and were set are wrong, not the partner', () => {
     const set = { postgres: HOUR, host: HOUR };
@@ -107,12 +129,28 @@ describe('where clocks differ', () => {
 
   test('the one that jumped is wrong, too, where the partner is off and agrees with neither', () => {
     const off = { partner: -HOUR };
-    const clocksOf = (which: 'postgres' | 'host') =>
-      judgeAll(at(0, off), at(2000, { ...off, [which]: 2 * HOUR }), at(4000, off)).map(
-        ({ wrong }) => wrong?.clock,
+    const clocksOf = (then: { postgres?: number; host?: number; partner: number }) =>
+      judgeAll(at(0, off), at(2000, then), at(4000, then), at(6000, off), at(8000, off)).map(
+        ({ wrong }) => wrong?.clock ?? null,
       );
-    expect(clocksOf('postgres')).toEqual(['partner', 'postgres', 'partner']);
-    expect(clocksOf('host')).toEqual(['partner', 'host', 'partner']);
+    expect(clocksOf({ ...off, postgres: -2 * HOUR })).toEqual([
+      'partner',
+      'postgres',
+      'postgres',
+      null,
+      'partner',
+    ]);
+    expect(clocksOf({ ...off, host: 2 * HOUR })).toEqual(['partner', 'host', 'host', null, 'partner']);
+    // By as much as it was off it still is: of the clock of Postgres that was set, and of a machine that stood still.
+    expect(clocksOf({ ...off, postgres: 2 * HOUR })).toEqual([
+      'partner',
+      'unknown',
+      'postgres',
+      null,
+      'partner',
+    ]);
+    const slept = { postgres: 3 * HOUR, partner: 2 * HOUR };
+    expect(clocksOf(slept).slice(0, 3)).toEqual(['partner', 'unknown', 'host']);
   });
 });
 

@@ -29,17 +29,19 @@ export interface SaidPartner {
   answers: (since: string) => Partial<DeltaAnswer>;
   polls: number;
   events: SyncEvent[];
+  /** By so much the clock of the daemon's host is ahead. */
+  hostAheadMs: number;
 }
 
 /** A mirror of twenty SKUs at s6, whose delta and manifest route have both said so; each test has its own. */
 export function useFollowed(store: TestStore) {
-  const partner: SaidPartner = { named: {}, answers: () => ({}), polls: 0, events: [] };
+  const partner: SaidPartner = { named: {}, answers: () => ({}), polls: 0, events: [], hostAheadMs: 0 };
   let ctx: SyncContext;
 
   beforeEach(async () => {
     const { sql } = store;
     const named = { snapshotId: 's6', generatedAt: built(6), skuCount: 20, livePricedSkuCount: 0 };
-    Object.assign(partner, { named, answers: () => ({}) });
+    Object.assign(partner, { named, answers: () => ({}), hostAheadMs: 0 });
     ctx = contextOf(store, partner);
     await sql`
       update catalog_internal.sync set snapshot_id = 's6', token_at = now(), manifest_applied_at = now(), delta_checked_at = now(),
@@ -103,7 +105,7 @@ function contextOf({ sql, url: databaseUrl }: TestStore, partner: SaidPartner): 
       },
     },
     pacer: UNPACED,
-    clock: systemClock,
+    clock: { ...systemClock, now: () => systemClock.now() + partner.hostAheadMs },
     random: Math.random,
     emit: (event: SyncEvent) => partner.events.push(event),
     settings: settingsWith(),

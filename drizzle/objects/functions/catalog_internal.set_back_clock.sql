@@ -44,7 +44,16 @@ BEGIN
     behind_since = catalog_internal.happened(behind_since, moment, shift),
     delta_still_since = catalog_internal.happened(delta_still_since, moment, shift),
     catalog_differs_at = catalog_internal.happened(catalog_differs_at, moment, shift),
-    limit_suspected_at = catalog_internal.happened(limit_suspected_at, moment, shift);
+    limit_suspected_at = catalog_internal.happened(limit_suspected_at, moment, shift),
+    -- Their 'generated' is of the partner's clock.
+    named_snapshots = (
+      SELECT coalesce(jsonb_agg(n || jsonb_strip_nulls(jsonb_build_object(
+        'named', catalog_internal.happened((n ->> 'named')::timestamptz, moment, shift),
+        'seen', catalog_internal.happened((n ->> 'seen')::timestamptz, moment, shift))) ORDER BY nth), '[]')
+      FROM jsonb_array_elements(named_snapshots) WITH ORDINALITY e (n, nth)
+    );
+  UPDATE catalog_internal.account SET key_since = catalog_internal.happened(key_since, moment, shift) WHERE key_since > moment;
+  UPDATE catalog_internal.beliefs SET late_since = catalog_internal.happened(late_since, moment, shift) WHERE late_since > moment;
   UPDATE catalog_internal.live_plan SET solved_at = catalog_internal.happened(solved_at, moment, shift),
     incident_since = catalog_internal.happened(incident_since, moment, shift),
     incident_tried_at = catalog_internal.happened(incident_tried_at, moment, shift),
@@ -87,6 +96,7 @@ BEGIN
   UPDATE catalog_internal.mass_move SET since = catalog_internal.happened(since, moment, shift),
     accepted_at = catalog_internal.happened(accepted_at, moment, shift)
   WHERE since > moment OR accepted_at > moment;
+  UPDATE catalog_internal.muted_members SET since = catalog_internal.happened(since, moment, shift) WHERE since > moment;
   UPDATE catalog_internal.odd_moves SET begun_at = catalog_internal.happened(begun_at, moment, shift) WHERE begun_at > moment;
   UPDATE catalog_internal.idle_manifests SET applied_at = catalog_internal.happened(applied_at, moment, shift) WHERE applied_at > moment;
   UPDATE catalog_internal.delta_audit SET since = catalog_internal.happened(since, moment, shift);

@@ -209,11 +209,16 @@ export async function countDaemons(sql: Queryable): Promise<number> {
   return there ? (await readDaemons(sql)).daemons : 0;
 }
 
-/** How many daemons are there, and for how many seconds the first of them has been connected. */
+/**
+ * How many daemons are there, and for how many seconds the first of them has been connected: infinite where all have
+ * while Postgres's clock was ahead.
+ */
 export async function readDaemons(sql: Queryable): Promise<{ daemons: number; daemonSeconds: number }> {
   const [row] = await sql<[{ daemons: number; daemonSeconds: number }]>`
     select count(*)::int as daemons,
-      coalesce(extract(epoch from clock_timestamp() - min(i.backend_start)), 0)::float8 as "daemonSeconds"
+      case when count(*) = 0 then 0 else coalesce(
+        extract(epoch from clock_timestamp() - min(i.backend_start) filter (where i.backend_start <= clock_timestamp()))::float8, 'infinity'
+      ) end as "daemonSeconds"
     from catalog_internal.instances i where ${sql.unsafe(ALIVE)}`;
   return row;
 }

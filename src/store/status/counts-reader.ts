@@ -41,12 +41,13 @@ async function cached(sql: Sql, counts: CatalogCounts): Promise<CatalogCounts> {
   return counts;
 }
 
+/** Counts that were begun while Postgres's clock was ahead are dated now: no later ones would take their place. */
 async function store(sql: Sql, { countedAt, countedInMs, ...counts }: CatalogCounts): Promise<void> {
   await sql`
     insert into catalog_internal.catalog_counts as f (counted_at, counted_in_ms, counts)
-    values (${countedAt}, ${countedInMs}, ${sql.json(counts as never)})
+    values (least(${countedAt}, clock_timestamp()), ${countedInMs}, ${sql.json(counts as never)})
     on conflict (id) do update set counted_at = excluded.counted_at, counted_in_ms = excluded.counted_in_ms, counts = excluded.counts
-    where f.counted_at < excluded.counted_at`;
+    where f.counted_at < excluded.counted_at or f.counted_at > clock_timestamp()`;
 }
 
 /** A daemon of an older version, which may have counted last, knows nothing of them. */
@@ -108,6 +109,8 @@ const MADE_AT_ONCE_MS = 25;
 const REST_OF_A_COUNT = 19;
 /** Counts older than two pauses and this are out of date: a reader waits for new ones. */
 const TOO_OLD_MS = 120_000;
+/** Counts of a time further to come tell nothing of their age: a clock was ahead. */
+const TO_COME_MS = 60_000;
 
 /** What to do with the counts that are there: show them, show them while new ones are counted, or wait for new ones. */
 export type CountsPlan = 'show' | 'show-and-count' | 'count';
@@ -120,6 +123,7 @@ export function planCounts(
   last: { readonly ageMs: number; readonly countedInMs: number; readonly outdated?: boolean } | null,
 ): CountsPlan {
   if (last === null || last.countedInMs <= MADE_AT_ONCE_MS || last.outdated === true) return 'count';
+  if (last.ageMs < -TO_COME_MS) return 'count';
   const rest = last.countedInMs * REST_OF_A_COUNT;
   if (last.ageMs < rest) return 'show';
   return last.ageMs < TOO_OLD_MS + 2 * rest ? 'show-and-count' : 'count';

@@ -27,9 +27,13 @@ type BySource = readonly { readonly priceSource: string; readonly count: number 
 
 /**
  * Counts all of the catalog that is in scope, in one snapshot of the database (a transaction that reads as of one
- * moment), as long as that takes.
+ * moment), as long as that takes; `monotonic`: milliseconds.
  */
-export async function scanCatalog(tx: Tx): Promise<CatalogCounts> {
+export async function scanCatalog(
+  tx: Tx,
+  monotonic: () => number = () => performance.now(),
+): Promise<CatalogCounts> {
+  const begunAt = monotonic();
   // For hashing some hundred thousand moments: with the server's own 4 MB they go through files, and compiling takes
   // longer than counting.
   await tx`select set_config('work_mem', '64MB', true), set_config('jit', 'off', true)`;
@@ -49,7 +53,8 @@ export async function scanCatalog(tx: Tx): Promise<CatalogCounts> {
   const [unanswered] = of('unanswered');
   return {
     countedAt: begun.at,
-    countedInMs: ended.ms,
+    // A machine may sleep meanwhile, or Postgres's clock be set: no count would follow one of days for weeks.
+    countedInMs: Math.min(ended.ms, monotonic() - begunAt),
     ofManifest: begun.ofManifest,
     ...countsOf(
       groups,

@@ -109,8 +109,14 @@ export function clockLines(log: Log, throttle: LogThrottle): (event: ClockEvent)
       case 'clock.jumped':
         return log.warn({ event: 'clock.jumped', clock: event.clock, bySeconds: event.ms / 1000 });
       case 'clock.set-back': {
+        throttle.over('clock-right');
         const durationMs = Math.round(event.ms);
         return log.warn({ event: 'clock.set-back', bySeconds: event.seconds, durationMs });
+      }
+      case 'clock.not-put-right': {
+        const { part, problem, hint } = event;
+        const { say, ...facts } = throttle.again('clock-right', `${part} ${problem}`);
+        return throttled(log, 'warn', say, { event: 'clock.not-put-right', part, problem, hint, ...facts });
       }
       case 'clock.compared': {
         if (event.wrong === null) {
