@@ -1,4 +1,4 @@
-import { faultsOf, type Mutant } from './mutant.ts';
+import type { Mutant } from './mutant.ts';
 
 const MARK_DUE = 'drizzle/0021_implausible.sql';
 const TAKE_REQUEST = 'drizzle/0013_take_request_holds_nothing.sql';
@@ -285,13 +285,4 @@ export const HOLES: readonly Mutant[] = [
     to: 'and (',
     tests: ['test/store/refresh.pg.test.ts'],
   },
-  ...faultsOf(
-    'src/store/setup/instance.ts',
-    ['test/process/failpoints.e2e.test.ts'],
-    [
-      'start: what a daemon that was killed had claimed is put off',
-      'set claim = null, held_until = null from claimed c',
-      "set claim = null, held_until = null, due_at = due_at + interval '30 days' from claimed c",
-    ],
-  ),
 ];
