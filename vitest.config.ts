@@ -103,6 +103,9 @@ export const SERVED = [
   'test/telemetry/{server,tracing}.test.ts',
 ];
 
+/** For projects with drawn properties. */
+const setupFiles = ['test/support/properties.ts'];
+
 class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
     const place = ({ moduleId }: TestSpecification) => {
@@ -134,6 +137,7 @@ export default defineConfig({
           name: 'unit',
           include: ['test/**/*.test.ts'],
           exclude: ['test/static/**', 'test/**/*.{pg,e2e,timed}.test.ts', ...LONG, ...SERVED],
+          setupFiles,
           // They leave nothing behind: loading everything anew for each file took a third of their time.
           isolate: false,
           // Simulations of days compute for seconds, longer on a busy machine; no unit test waits.
@@ -147,6 +151,7 @@ export default defineConfig({
           name: 'sockets',
           include: SERVED,
           exclude: ['test/**/*.{pg,e2e,timed}.test.ts'],
+          setupFiles,
           isolate: false,
           testTimeout: 120_000,
           maxWorkers: WORKERS,
@@ -159,7 +164,7 @@ export default defineConfig({
           include: ['test/**/*.{pg,e2e}.test.ts'],
           exclude: LONG,
           globalSetup: ['test/globalSetup.ts'],
-          setupFiles: ['test/support/properties.ts'],
+          setupFiles,
           // As above: nothing is kept between files but loaded modules, and each file has a database of its own.
           isolate: false,
           // Beyond what `eventually` waits for, so that it is the one that says what did not come.
@@ -174,6 +179,7 @@ export default defineConfig({
           name: 'long',
           include: [...LONG, ...LONGER],
           globalSetup: ['test/globalSetup.ts'],
+          setupFiles,
           isolate: false,
           env: { LONG_RUN: '1' },
           testTimeout: 180_000,

@@ -118,8 +118,10 @@ export default async function setup(project: TestProject): Promise<Release> {
   // Run by root, the server is another user and has to get through this folder.
   await chmod(folder, 0o711);
   const removeFolder = () => rm(folder, { recursive: true, force: true });
+  let stopPostgres: Release = () => Promise.resolve();
   try {
     const postgres = await findPostgres(join(folder, 'pg'));
+    stopPostgres = postgres.stop;
     await migrateTemplate(postgres.url);
     const redis = await findRedis();
     project.provide('postgresUrl', postgres.url);
@@ -129,6 +131,7 @@ export default async function setup(project: TestProject): Promise<Release> {
       await removeFolder();
     };
   } catch (error) {
+    await stopPostgres();
     await removeFolder();
     throw error;
   }

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { eventually } from '../support/eventually.ts';
-import { expectMirrorIsTrue } from '../support/oracle.ts';
+import { expectCursorNotAhead, expectMirrorIsTrue, isReported } from '../support/oracle.ts';
 import { runProgram } from '../support/process.ts';
 import { createStack } from '../support/stack.ts';
 import { catalogState, contents, logged, metric, readyz, runNow, taskOf } from './harness.ts';
@@ -29,6 +29,7 @@ describe('a broken chain', () => {
     expect(sandbox.counts('file')).toBe(files + 1);
     expect(logged(stack, 'manifest.done').at(-1)).toMatchObject({ because: 'chain-broken' });
     expect(await catalogState(sql)).toBe('ok');
+    await expectCursorNotAhead(sql, sandbox.world, isReported);
     await stack.everythingDue();
     await stack.caughtUp();
     await expectMirrorIsTrue(sql, sandbox.world);

@@ -2,7 +2,12 @@ import { describe, expect, test } from 'vitest';
 import type { App } from '../../src/daemon/app.ts';
 import { eventually } from '../support/eventually.ts';
 import { makeClockMovable, setClockAhead, timesAfter } from '../support/movable-clock.ts';
-import { expectHistoryIsAChain, expectMirrorIsTrue } from '../support/oracle.ts';
+import {
+  expectCursorNotAhead,
+  expectHistoryIsAChain,
+  expectMirrorIsTrue,
+  isReported,
+} from '../support/oracle.ts';
 import { createStack, type Stack } from '../support/stack.ts';
 import { get, untilLogged } from './harness.ts';
 
@@ -60,6 +65,8 @@ async function follows(stack: Stack): Promise<void> {
     },
     { what: 'a mirror that follows', within: 30_000 },
   );
+  await stack.caughtUp(30_000);
+  await expectCursorNotAhead(stack.sql, stack.sandbox.world, isReported);
   await stack.everythingDue();
   await stack.caughtUp(30_000);
   await expectMirrorIsTrue(stack.sql, stack.sandbox.world);

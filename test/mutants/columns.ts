@@ -1,6 +1,6 @@
 import { faultsOf, type Mutant } from './mutant.ts';
 
-/** Faults in how columns of metadata that go back and forth are told of. */
+/** Faults in how columns of metadata that go back and forth are told of, and in what else an answer has told. */
 export const COLUMNS: readonly Mutant[] = [
   ...faultsOf(
     'src/store/answer/members.ts',
@@ -30,6 +30,13 @@ export const COLUMNS: readonly Mutant[] = [
       "part === 'column' ? { event: 'column.steady', path }",
       "part === 'entry' ? { event: 'column.steady', path }",
     ],
+    [
+      'prices: that they are lost is told as that they are implausible',
+      "emit({ event: 'prices.lost', ...named(lost) });",
+      "emit({ event: 'prices.implausible', ...named(lost) });",
+    ],
+    ['mass moves: nobody says that they end', "massMoved?.event === 'ended'", "massMoved?.event === 'began'"],
+    ['mass moves: nobody says that they were not looked for', "massMoved?.event === 'failed'", 'false'],
   ),
   ...faultsOf(
     'src/store/answer/effects.ts',

@@ -83,7 +83,7 @@ export const FOLLOWERS: readonly Mutant[] = [
   ...faultsOf(
     'drizzle/0046_calibration_tenth.sql',
     ['test/store/calibration.pg.test.ts'],
-    ['calibration: a row is not found by its name', '::float8 AS tenth', '::real AS tenth'],
+    ['calibration: a row is not found by its name', '::float8 AS tenth', '::real::float8 AS tenth'],
   ),
   ...faultsOf(
     'src/follow/webhook.ts',

@@ -18,6 +18,8 @@ export interface Ran {
   readonly failed: number;
   /** The test that failed first, with its file. */
   readonly first: string | null;
+  /** Why none could run: what they share did not start. */
+  readonly broken?: string;
 }
 
 /** What is asked of the process: the files that have changed, and the test files to run up to the first failure. */
@@ -63,7 +65,10 @@ async function serve(): Promise<void> {
     reporters: [{}],
   });
   process.on('message', (order: Order) => {
-    void run(vitest, order).then((ran) => process.send?.(ran));
+    void run(vitest, order).then(
+      (ran) => process.send?.(ran),
+      (error: unknown) => process.send?.({ passed: 0, failed: 0, first: null, broken: String(error) }),
+    );
   });
   process.on('disconnect', () => void vitest.close().finally(() => process.exit(0)));
   process.send?.('ready');

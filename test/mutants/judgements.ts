@@ -115,6 +115,11 @@ export const JUDGEMENTS: readonly Mutant[] = [
       'failedCalls < FAILURES_BEFORE_PAUSE - 1)',
     ],
     [
+      'health: a manifest that fails is called a delta',
+      "manifest: 'manifest-failing' } as const",
+      "manifest: 'delta-failing' } as const",
+    ],
+    [
       'health: tasks fail beside refusals',
       'if (pace.refusal !== null || sync.manifestAppliedAt === null) return [];\n  const codes',
       'if (sync.manifestAppliedAt === null) return [];\n  const codes',

@@ -11,7 +11,7 @@ import { type Mutant, placed, planted, readMigrations } from './mutant.ts';
  * npm run test:mutants [-- holes F1 src/pace ...] Plants each fault in a copy of the repository, those of the named
  * lists, or whose description or file has one of the words, if any are given, and runs the tests that are to notice,
  * in the order of their list, those that need no server first. Before that they must pass without any fault. The last
- * line has the share that was noticed; exit 1 where that is too small.
+ * line has the share that was noticed; exit 1 where that is too small, or a fault keeps tests from running at all.
  */
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
@@ -49,7 +49,7 @@ async function judgeBy(judge: Judge, changed: string, tests: readonly string[]):
   const ran = await judge.run({ changed: [changed], tests }, RUN_TIMEOUT_MS);
   if (ran === null) return { is: 'caught', by: 'a test that does not end' };
   // A file that cannot even be loaded proves nothing of its tests.
-  if (ran.passed + ran.failed === 0) return { is: 'BROKEN', by: '' };
+  if (ran.passed + ran.failed === 0) return { is: 'BROKEN', by: ran.broken ?? '' };
   return ran.first === null ? { is: 'MISSED', by: '' } : { is: 'caught', by: ran.first };
 }
 
@@ -91,7 +91,7 @@ try {
   say(`${mutants.length} faults, ${tests.length} test files; first without any fault`);
   const [anyJudge] = judges.values();
   const sound = await (anyJudge as Judge).run({ changed: [], tests }, SOUND_TIMEOUT_MS);
-  if (sound === null || sound.passed === 0) throw new Error('the tests do not run');
+  if (sound === null || sound.passed === 0) throw new Error('the tests do not run', { cause: sound?.broken });
   if (sound.first !== null) throw new Error(`without any fault a test fails: ${sound.first}`);
   const verdicts: Verdict[] = [];
   const left = mutants.values();
@@ -106,7 +106,7 @@ try {
   const caught = verdicts.filter(({ is }) => is === 'caught').length;
   const share = caught / mutants.length;
   say(`${caught} of ${mutants.length} faults were noticed: ${(100 * share).toFixed(1)} %`);
-  if (share < MIN_NOTICED) process.exitCode = 1;
+  if (share < MIN_NOTICED || verdicts.some(({ is }) => is === 'BROKEN')) process.exitCode = 1;
 } finally {
   await Promise.all([...judges.values()].map((judge) => judge.close()));
   for (const tree of trees) rmSync(tree, { recursive: true, force: true });

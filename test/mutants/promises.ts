@@ -64,6 +64,49 @@ export const PROMISES: readonly Mutant[] = [
     [...STORE, 'test/store/promises-model.pg.test.ts'],
     ['claim: promises before their time', 'd.promised_at <= now() and ', ''],
   ),
+  ...faultsOf(
+    'drizzle/0068_moment_of_a_query.sql',
+    ['test/store/promises.pg.test.ts'],
+    ['promise: a deferral speaks against nothing', "WHEN d.deferrals > 0 THEN 'deferred by the partner'", ''],
+    [
+      'promise: an error speaks against nothing',
+      'd.failures > 0 OR d.largest_call IS NOT NULL THEN',
+      'd.largest_call IS NOT NULL THEN',
+    ],
+    [
+      'promise: a call that failed as a whole speaks against nothing',
+      'd.failures > 0 OR d.largest_call IS NOT NULL THEN',
+      'd.failures > 0 THEN',
+    ],
+    [
+      'promise: a doubt speaks against nothing',
+      "WHEN d.doubt IS NOT NULL THEN 'waits for a second answer'",
+      '',
+    ],
+  ),
+  ...faultsOf(
+    'drizzle/0055_one_division.sql',
+    ['test/store/promises.pg.test.ts'],
+    [
+      'promise: calls that fail are no hindrance',
+      "WHEN EXISTS (SELECT FROM catalog_internal.tasks t WHERE catalog_internal.calls_are_paused(t)) THEN 'calls are failing'",
+      '',
+    ],
+  ),
+  ...faultsOf(
+    'drizzle/0068_moment_of_a_query.sql',
+    ['test/store/scope-steering.pg.test.ts'],
+    [
+      'promise: what is out of scope is said to be promised',
+      'w.feasible AND d.outside_due_at IS NULL AND c.hindered',
+      'w.feasible AND c.hindered',
+    ],
+    [
+      'promise: that it is out of scope is not said',
+      "WHEN d.outside_due_at IS NOT NULL THEN 'out of scope'",
+      '',
+    ],
+  ),
   ...faultsOf('src/store/answer/writes.ts', STORE, [
     'answer: a promise is over with it',
     'w.max_age is not null and w.feasible and',

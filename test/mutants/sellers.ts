@@ -93,6 +93,20 @@ export const SELLERS: readonly Mutant[] = [
   ),
   ...faultsOf(
     'src/sync/maintenance.ts',
+    ['test/e2e/long-watchlist.e2e.test.ts'],
+    ['watchlist: no setting limits it', 'most: settings.catalog.watchedSkus', 'most: 100_000'],
+  ),
+  ...faultsOf(
+    'src/sync/reprice/reprice.ts',
+    ['test/e2e/long-watchlist.e2e.test.ts'],
+    [
+      'watchlist: what is added goes beyond the limit',
+      'most: ctx.settings.catalog.watchedSkus',
+      'most: 100_000',
+    ],
+  ),
+  ...faultsOf(
+    'src/sync/maintenance.ts',
     ['test/sync/maintenance.pg.test.ts'],
     ['maintenance: nobody hears of a step that fails', 'return steps.failure(nextInMs) ?? {', 'return {'],
   ),

@@ -289,4 +289,13 @@ export const SQL: readonly Mutant[] = [
       'where step >= ${size?.step ?? 0}::int - 1 and ${size !== null}',
     ],
   ),
+  ...faultsOf(
+    'src/store/setup/instance.ts',
+    ['test/process/failpoints.e2e.test.ts'],
+    [
+      'start: what a daemon that was killed had claimed is put off',
+      'set claim = null, held_until = null from claimed c',
+      "set claim = null, held_until = null, due_at = due_at + interval '30 days' from claimed c",
+    ],
+  ),
 ];

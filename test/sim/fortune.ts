@@ -70,6 +70,11 @@ export function crashInManifest(draw: Draw, rig: Rig): void {
   crashOf.set(rig, pick(MANIFEST_POINTS, draw));
 }
 
+/** Whether one is still to end so. */
+export function mayCrashInManifest(rig: Rig): boolean {
+  return crashOf.has(rig);
+}
+
 /** Takes that back. */
 export function crashNowhere(rig: Rig): void {
   crashOf.delete(rig);

@@ -38,7 +38,7 @@ export class Hands {
     this.#played = played;
     this.#interfered = draw(2) === 1;
     this.#restored = mayRestore && draw(3) === 1;
-    this.#aged = mayRestore && !this.#restored && draw(4) === 1;
+    this.#aged = mayRestore && !this.#restored && draw(3) === 1;
     this.#follower = new Follower(draw, (what) => rig.note(what));
   }
 
@@ -61,9 +61,13 @@ export class Hands {
       [this.#interfered ? 25 : 0, 'neighbours', () => this.#interfere()],
       [6, 'call', () => this.#call()],
       [3, 'refresh', () => this.#refresh()],
-      [this.#aged ? 3 : this.#restored ? 30 : 6, 'follow', () => this.#follower.follow(this.#played.rig.sql)],
-      [this.#aged ? 12 : 0, 'a chunk ends', () => this.#endChunk()],
-      [this.#aged ? 12 : 0, 'ages', () => this.#growOld()],
+      [
+        this.#aged ? 12 : this.#restored ? 30 : 6,
+        'follow',
+        () => this.#follower.follow(this.#played.rig.sql),
+      ],
+      [this.#aged ? 20 : 0, 'a chunk ends', () => this.#endChunk()],
+      [this.#aged ? 20 : 0, 'ages', () => this.#growOld()],
       [this.#played.paced ? 8 : 0, 'pause', () => this.#pause()],
       [this.#played.paced ? 8 : 0, 'resume', () => resume(this.#played.rig)],
       [this.#restored ? 15 : 0, 'backup', () => this.#backUp()],
@@ -75,7 +79,7 @@ export class Hands {
   async #endChunk(): Promise<void> {
     const { rig, draw } = this.#played;
     // Often somebody has read what is about to grow old.
-    if (draw(2) === 0) await this.#follower.follow(rig.sql);
+    if (draw(4) > 0) await this.#follower.follow(rig.sql);
     rig.hasAged = true;
     rig.note('a chunk ends');
     await endChunk(rig.sql);

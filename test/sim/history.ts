@@ -7,11 +7,11 @@ import { Clocks, LONGEST_PLAN_MS, UNWATCHED_MS } from './clocks.ts';
 import { drawSettings, putInForce } from './differing.ts';
 import { everythingTrue, makeGood, promisesAreKept, type Rested, untilAtRest } from './endings.ts';
 import { arriving, type Draw, pick, pickWeighed, type Weighed } from './faults.ts';
-import { CALM, crashInManifest, crashNowhere, fortuneOf } from './fortune.ts';
+import { CALM, crashInManifest, crashNowhere, fortuneOf, mayCrashInManifest } from './fortune.ts';
 import { Hands } from './hands.ts';
 import { type Job, runJob } from './jobs.ts';
 import { Judge } from './judge.ts';
-import { moveOnce } from './market.ts';
+import { moveOnce, Prices, setNext } from './market.ts';
 import { leaveAlone } from './neighbours.ts';
 import type { Pending } from './partner.ts';
 import type { Left, Working } from './rest.ts';
@@ -51,12 +51,13 @@ export class History {
   /** What was done, for whoever reads a failure. */
   readonly log: string[] = [];
   readonly #unexpected: unknown[] = [];
-  #price = 100_000;
+  readonly #prices: Prices;
   #turn = 0;
 
   constructor(rig: Rig, plan: Plan) {
     this.#rig = rig;
     this.#draw = plan.draw;
+    this.#prices = new Prices(plan.draw, (what) => rig.note(what));
     this.#judge = new Judge(rig);
     this.#spells = new Spells(rig.partner, plan.draw);
     this.#settings = { BULK_MAX_SKUS: pick(['3', '8', '100'], plan.draw) };
@@ -183,12 +184,13 @@ export class History {
     const jobs: Record<(typeof WORK)[number], [number, Job][]> = {
       prices: [[60, 'reprice']],
       catalog: [
-        [50, 'delta'],
-        [6, 'manifest'],
+        // A cache is noticed where the same is asked twice within a minute.
+        [this.#rig.partner.deltaCache === null ? 60 : 300, 'delta'],
+        [mayCrashInManifest(this.#rig) ? 40 : 6, 'manifest'],
         [this.#spells.incident ? 20 : 1, 'catalog-check'],
         [1, 'live-plan'],
         [1, 'metadata'],
-        [this.#hands.aged ? 25 : 1, 'maintenance'],
+        [this.#hands.aged ? 120 : 1, 'maintenance'],
       ],
       clocks: [],
     };
@@ -280,13 +282,10 @@ export class History {
     const times = 1 + this.#draw(3);
     const underWay = this.#rig.partner.pending.flatMap(({ skus, answer }) => (answer === null ? [] : skus));
     for (let n = 0; n < times; n += 1) {
-      this.#price += 1;
-      moveOnce(this.#rig.partner.world, this.#draw, this.#price, underWay);
+      moveOnce(this.#rig.partner.world, this.#draw, this.#prices, underWay);
     }
-    for (const sku of this.#judge.truth.swungBack()) {
-      this.#price += 1;
-      this.#rig.partner.world.setPrice(sku, 'one', this.#price);
-    }
+    for (const sku of this.#judge.truth.swungBack())
+      setNext(this.#rig.partner.world, this.#prices, sku, 'one');
     this.#judge.truth.marketMoved(this.#rig.time.at);
   }
 
@@ -312,7 +311,8 @@ export class History {
   #answer(pending: Pending): void {
     pending.answer = arriving(pending, this.#draw);
     pending.answeredAt = this.#rig.partner.saidAt;
-    pending.slow = this.#draw(2) === 0;
+    const isFromCache = pending.route === 'delta' && this.#rig.partner.deltaCache !== null;
+    pending.slow = this.#draw(2) === 0 && !isFromCache;
   }
 
   async #deliver(pending: Pending): Promise<void> {

@@ -106,6 +106,7 @@ export class Judge {
     const { at, checkedAt, route, rows } = await readActionable(this.#rig.sql);
     this.#rig.time.at = at;
     this.#rig.note('actionable prices', rows.length);
+    this.#rig.note('actionable after a move', this.truth.moved(rows));
     const checked = this.clocksWentWrong ? this.#checkedAt : checkedAt;
     const late = Math.max(0, checked - (this.#answeredAt.get(route) ?? checked));
     const wrong = this.truth.wronglyActionable(rows, at, late);

@@ -1,4 +1,5 @@
 import type { World } from '../../src/sandbox/index.ts';
+import { median } from '../../src/store/answer/plausibility.ts';
 import { type Draw, pick } from './faults.ts';
 
 const SYSTEMS = ['US', 'UK', 'EU', 'CM'];
@@ -21,11 +22,57 @@ const SPELLINGS: readonly ((size: string) => string)[] = [
 /** How each world began. */
 const BORN = new WeakMap<World, ReturnType<World['truth']>>();
 
+/** A price that no market moves to from those of this catalog. */
+const FAR = 100_000;
+/** No move this small is odd (plausibility.ts). */
+const NEAR_PERCENT = 8;
+
 /**
- * One move of the market. Nearly every price is one that there never was before, so that whoever holds it tells when
- * they were told it. `underWay`: SKUs whose answer is on its way.
+ * Prices of a world, none of them twice, so that whoever holds one tells when they were told it. Three of four are near
+ * what the size had, or its siblings have: the mirror believes them at once, as those of a market.
  */
-export function moveOnce(world: World, draw: Draw, price: number, underWay: readonly string[]): void {
+export class Prices {
+  readonly #used = new Set<number>();
+  readonly #draw: Draw;
+  readonly #note: (what: string) => void;
+
+  constructor(draw: Draw, note: (what: string) => void) {
+    this.#draw = draw;
+    this.#note = note;
+  }
+
+  /** The next one of a size; of a SKU that the world does not know, as of any. */
+  next(world: World, sku: string, size: string): number {
+    const all = [...world.truth().values()];
+    for (const { sizeMap } of all) for (const price of Object.values(sizeMap)) this.#used.add(price ?? 0);
+    const sizes = new Map(Object.entries(world.find(sku)?.sizeMap ?? {}));
+    const present = sizes.get(size) ?? null;
+    const base =
+      present ??
+      levelOf([...sizes.values()]) ??
+      levelOf(all.flatMap(({ sizeMap }) => Object.values(sizeMap)));
+    if (base === null || this.#draw(4) === 0)
+      return this.#unused((base ?? FAR) < FAR / 2 ? FAR : 1000 + this.#draw(5000));
+    if (present !== null) this.#note('plausible move');
+    const span = Math.ceil((base * NEAR_PERCENT) / 100);
+    return this.#unused(Math.ceil(base) - span + this.#draw(2 * span));
+  }
+
+  /** The first from this one on that nothing has had. */
+  #unused(from: number): number {
+    let price = from;
+    while (this.#used.has(price)) price += 1;
+    this.#used.add(price);
+    return price;
+  }
+}
+
+function levelOf(prices: readonly (number | null)[]): number | null {
+  return median(prices.filter((price) => price !== null));
+}
+
+/** One move of the market. `underWay`: SKUs whose answer is on its way. */
+export function moveOnce(world: World, draw: Draw, prices: Prices, underWay: readonly string[]): void {
   const born = BORN.get(world) ?? world.truth();
   BORN.set(world, born);
   const everything = [...world.truth().values()];
@@ -43,18 +90,21 @@ export function moveOnce(world: World, draw: Draw, price: number, underWay: read
     // Back to what it was at first, fingerprint and all. For the others see test/store/swinging.pg.test.ts.
     const { sku, sizeMap } = pick(live, draw);
     for (const size of Object.keys(sizeMap)) world.dropSize(sku, size);
-    for (const [size, first] of Object.entries(born.get(sku)?.sizeMap ?? { one: price }))
+    for (const [size, first] of Object.entries(
+      born.get(sku)?.sizeMap ?? { one: prices.next(world, sku, 'one') },
+    ))
       world.setPrice(sku, size, first);
   } else if (luck < 45 && sold.length > 0) {
     const { sku, sizeMap } = pick(sold, draw);
     // An entry without a price, where others have one.
     const none = Object.keys(sizeMap).length > 1 && draw(3) === 0;
-    world.setPrice(sku, pick(Object.keys(sizeMap), draw), none ? null : price);
+    const size = pick(Object.keys(sizeMap), draw);
+    world.setPrice(sku, size, none ? null : prices.next(world, sku, size));
   } else if (luck < 55 && sold.length > 0) {
     const { sku, sizeMap } = pick(sold, draw);
-    if (draw(3) === 0) spellAnew(world, draw, sku, price);
+    if (draw(3) === 0) spellAnew(world, draw, sku, prices);
     else if (draw(2) === 0) world.dropSize(sku, pick(Object.keys(sizeMap), draw));
-    else world.setPrice(sku, `size ${draw(3)}`, price);
+    else setNext(world, prices, sku, `size ${draw(3)}`);
   } else if (luck < 72 && priced.length > 0) {
     const { sku, priceSource } = pick(priced, draw);
     world.cross(sku, priceSource === 'live' ? 'snapshot' : 'live');
@@ -66,8 +116,9 @@ export function moveOnce(world: World, draw: Draw, price: number, underWay: read
     world.relist(pick(gone, draw).sku);
   } else if (luck < 94 && unlisted.length > 0) {
     // What no manifest lists moves as well.
-    world.setPrice(pick(unlisted, draw).sku, 'one', price);
+    setNext(world, prices, pick(unlisted, draw).sku, 'one');
   } else if (luck < 97) {
+    const price = prices.next(world, '', '');
     world.add(`NEW-${price}`, { live: draw(3) === 0, sizes: { one: price, two: price }, sizeType: 'US' });
   } else if (priced.length > 0) {
     world.correctSizeType(pick(priced, draw).sku, pick(SYSTEMS, draw));
@@ -75,13 +126,19 @@ export function moveOnce(world: World, draw: Draw, price: number, underWay: read
 }
 
 /** A size has another key from now on, also at the price of before; or there are both. */
-function spellAnew(world: World, draw: Draw, sku: string, price: number): void {
+function spellAnew(world: World, draw: Draw, sku: string, prices: Prices): void {
   const sizes = world.find(sku)?.sizeMap ?? {};
   const size = pick(Object.keys(sizes), draw);
-  const former = Object.entries(sizes).find(([name]) => name === size)?.[1] ?? price;
+  const former = Object.entries(sizes).find(([name]) => name === size)?.[1] ?? null;
   const spelled = pick(SPELLINGS, draw)(size);
   if (draw(3) > 0 && spelled !== size) world.dropSize(sku, size);
-  world.setPrice(sku, spelled, draw(2) === 0 ? former : price);
+  if (draw(2) === 0 && former !== null) world.setPrice(sku, spelled, former);
+  else setNext(world, prices, sku, spelled);
+}
+
+/** A price of a size that nothing has had. */
+export function setNext(world: World, prices: Prices, sku: string, size: string): void {
+  world.setPrice(sku, size, prices.next(world, sku, size));
 }
 
 function isEmpty(sizes: object): boolean {

@@ -6,6 +6,7 @@ import { readActionable } from './mirror.ts';
 import { sayAll } from './progress.ts';
 import { QUIET } from './quiet.ts';
 import { useRig } from './rig.ts';
+import { nextMidnight } from './time.ts';
 
 /*
  * A partner that reports prices before it answers them, without a single error. Sweeps are half a day apart, so that
@@ -24,8 +25,7 @@ const sorted = (prices: Readonly<Record<string, unknown>>) =>
 /** A day that has begun, with the mirror filled. */
 async function begun(options: object): Promise<Day> {
   await rig.reset({ seed: 7, skus: 120, liveShare: 0.2, ...options });
-  // Connections are there since a time by the machine's clock.
-  await rig.time.set(Date.now() + 60_000);
+  await rig.time.set(nextMidnight());
   const presence = connect(rig.url, { max: 1, name: 'catalog-mirror instance' });
   await presence`
     insert into catalog_internal.instances

@@ -7,6 +7,7 @@ import { type Actionable, readActionable } from './mirror.ts';
 import { sayAll } from './progress.ts';
 import { LEARNED, QUIET } from './quiet.ts';
 import { useRig } from './rig.ts';
+import { nextMidnight } from './time.ts';
 
 /*
  * The partner answers everything, well-formed and without an error, and something is wrong all the same for two hours
@@ -100,7 +101,7 @@ test.each(Object.entries(PROMISED))(
   '%s: no reported price is wrong and actionable for long, it is told, and it ends',
   async (name, { wrong, told }) => {
     await rig.reset({ seed: 7, skus: 120, liveShare: 0.2 });
-    await rig.time.set(Date.now() + 60_000);
+    await rig.time.set(nextMidnight());
     const day = new Day(rig, 'info');
     const presence = connect(rig.url, { max: 1, name: 'catalog-mirror instance' });
     await presence`

@@ -1,5 +1,5 @@
 import type { World } from '../../src/sandbox/index.ts';
-import { type Draw, pick } from './faults.ts';
+import { type Draw, pick, pickWeighed } from './faults.ts';
 import { REWORDED } from './lists.ts';
 import type { Bend, Raw, SimPartner } from './partner.ts';
 import type { Rig } from './rig.ts';
@@ -84,6 +84,15 @@ export const SPELLS: Readonly<Record<string, Spell>> = {
   ),
 };
 
+/** How often one is drawn, where its effect shows only if the same is asked again within minutes, or of few SKUs. */
+const OFTEN: Readonly<Record<string, number>> = {
+  'deltas from a cache': 3,
+  'some records from a cache': 3,
+  'failing SKUs': 2,
+  'small calls only': 2,
+};
+const WEIGHED = Object.keys(SPELLS).map((name): [number, string] => [OFTEN[name] ?? 1, name]);
+
 /** The spells of one history: now and then one begins, or one ends. */
 export class Spells {
   readonly #partner: SimPartner;
@@ -102,7 +111,7 @@ export class Spells {
 
   /** Begins one that is not on, or ends it; gives back which. */
   turn(): string {
-    const name = pick(Object.keys(SPELLS), this.#draw);
+    const [name] = pickWeighed(WEIGHED, this.#draw);
     const end = this.#ends.get(name);
     if (end === undefined) this.#ends.set(name, SPELLS[name]?.(this.#partner, this.#draw) ?? (() => {}));
     else this.#stop(name, end);

@@ -5,6 +5,7 @@ import { readActionable } from './mirror.ts';
 import { sayAll } from './progress.ts';
 import { QUIET } from './quiet.ts';
 import { useRig } from './rig.ts';
+import { nextMidnight } from './time.ts';
 
 /*
  * The partner answers without an error, and nothing goes on: that is told by all five as long as it lasts, and what it
@@ -13,7 +14,6 @@ import { useRig } from './rig.ts';
 
 const rig = useRig(() => Promise.resolve());
 
-const DAY_MS = 86_400_000;
 const FILL_MINUTES = 72;
 const SPELL_MINUTES = 150;
 /** By when the delta is behind again, after the first manifest in its place. */
@@ -34,8 +34,7 @@ interface At {
 async function standstill(name: string, spellMinutes = SPELL_MINUTES): Promise<{ before: number; at: At[] }> {
   // None is computed that is only listed as live.
   await rig.reset({ seed: 7, skus: 120, liveShare: 0.2, mislistedShare: 0 });
-  // Connections are there since a time by the machine's clock; what is kept by the hour is to be the same each time.
-  await rig.time.set(Math.ceil(Date.now() / DAY_MS) * DAY_MS);
+  await rig.time.set(nextMidnight());
   const day = new Day(rig, 'info', { DELTA_INTERVAL: '5m', SWEEP_MIN_AGE: '30m' });
   const presence = connect(rig.url, { max: 1, name: 'catalog-mirror instance' });
   try {

@@ -6,6 +6,14 @@ import { createDatabase } from '../support/db.ts';
 /** Milliseconds at which every history begins: a moment like any other. */
 const BEGINNING = Date.parse('2026-11-20T06:00:00Z');
 
+const DAY_MS = 86_400_000;
+
+/**
+ * The next midnight: connections are there since a time by the machine's clock, and what is kept by the hour is to be
+ * the same each time.
+ */
+export const nextMidnight = (): number => Math.ceil(Date.now() / DAY_MS) * DAY_MS;
+
 /**
  * Postgres on a clock of the simulation's own: `now()`, `statement_timestamp()` and `clock_timestamp()` of `pg_catalog`
  * are others, in this database alone. A sequence tells the time, since it is read at once by everybody and rolled back by nobody; reading

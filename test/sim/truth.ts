@@ -230,6 +230,14 @@ export class Truth {
     });
   }
 
+  /** How many of them have prices that moved after the history had begun. */
+  moved(rows: readonly Actionable[]): number {
+    return rows.filter(({ sku, prices }) => {
+      const versions = this.#versions.get(sku) ?? [];
+      return versions.findLastIndex(({ content }) => content === contentOf(prices)) > 0;
+    }).length;
+  }
+
   /** What is wrong with a SKU that is said to be answered by a request after `since`. */
   notSince(row: Row | undefined, since: number): string[] {
     // What somebody has deleted from the ledger is waited for no longer.

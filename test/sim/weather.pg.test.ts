@@ -6,6 +6,7 @@ import { Day } from './day.ts';
 import { Progress, sayAll } from './progress.ts';
 import { LEARNED, QUIET } from './quiet.ts';
 import { type Rig, useRig } from './rig.ts';
+import { nextMidnight } from './time.ts';
 import { begin, beginNamed, CLOCKS, WEATHER } from './weather.ts';
 
 /*
@@ -65,8 +66,7 @@ class Watched {
 
 async function filled(seed: number): Promise<Watched> {
   await rig.reset({ seed, skus: 120, liveShare: 0.1 });
-  // Connections are there since a time by the machine's clock.
-  await rig.time.set(Date.now() + 60_000);
+  await rig.time.set(nextMidnight());
   const watched = new Watched(rig);
   for (let minute = 0; minute < FILL_MINUTES; minute += 1) await watched.minute('the initial load', false);
   return watched;

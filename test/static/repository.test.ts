@@ -1,12 +1,12 @@
 import { spawnSync } from 'node:child_process';
 import { accessSync, constants, existsSync, readFileSync } from 'node:fs';
-import { matchesGlob } from 'node:path';
+import { basename, matchesGlob } from 'node:path';
 import { expect, test } from 'vitest';
 import { parse } from 'yaml';
 import { z } from 'zod';
 import { namingRepository, REPOSITORY } from '../../ops/docs/repository.ts';
 import { loadConfig, VARIABLES } from '../../src/config/config.ts';
-import { LONG, LONGER } from '../../vitest.config.ts';
+import config, { LONG, LONGER } from '../../vitest.config.ts';
 
 /* What the repository says of itself, to package registries, to GitHub, to editors and to those who fill in a file. */
 
@@ -245,4 +245,30 @@ test('long tests are files that there are, and whoever draws more histories in t
   const drawing = tests.filter((file) => /\bruns\(\d+, \d+\)/.test(read(file)));
   expect(drawing).toContain('test/store/changes-model.pg.test.ts');
   expect(drawing.filter((file) => !long.has(file))).toEqual([]);
+});
+
+test('a property that fails says its seed before its test is over, in whichever project', () => {
+  const importing = tracked.filter(
+    (file) =>
+      file.startsWith('test/') &&
+      file.endsWith('.ts') &&
+      /^(?:import|\}) .*from 'fast-check'/m.test(read(file)),
+  );
+  const helpers = importing.filter((file) => !file.endsWith('.test.ts')).map((file) => basename(file));
+  const drawing = tracked.filter(
+    (file) =>
+      file.endsWith('.test.ts') &&
+      (importing.includes(file) ||
+        helpers.some((helper) => new RegExp(`from '\\.[^']*/${helper}'`).test(read(file)))),
+  );
+  const matches = (file: string, patterns: readonly string[] = []) =>
+    patterns.some((pattern) => matchesGlob(file, pattern));
+  const without = (config.test?.projects ?? []).flatMap((project) => {
+    if (typeof project !== 'object' || !('test' in project)) return [];
+    const { name, include, exclude, setupFiles = [] } = project.test ?? {};
+    const own = drawing.filter((file) => matches(file, include) && !matches(file, exclude));
+    return own.length > 0 && !setupFiles.includes('test/support/properties.ts') ? [name] : [];
+  });
+  expect(drawing).toContain('test/security/traps.e2e.test.ts');
+  expect(without).toEqual([]);
 });

@@ -69,6 +69,7 @@ test('filling is no degradation, and anything worse goes before it', () => {
 
 test.each([
   ['delta', 'network', 'delta-failing'],
+  ['manifest', 'network', 'manifest-failing'],
   ['maintenance', 'unknown-skus', 'task-failing'],
 ])('a task that failed last is said at once: %s', (name, outcome, code) => {
   const { tasks, ...rest } = CASES.healthy;

@@ -1,7 +1,7 @@
 import { beforeEach } from 'vitest';
 import { noteClock } from '../../src/store/clock.ts';
 import { setClockAhead } from '../support/movable-clock.ts';
-import { answerAsked, found, knownSkus, type TestStore, useStore } from './support.ts';
+import { answerAsked, empty, found, knownSkus, type TestStore, useStore } from './support.ts';
 
 /* A mirror whose Postgres has a clock that can be ahead for a while. */
 
@@ -13,15 +13,24 @@ export const SKUS = ['A', 'B', 'C', 'D', 'E', 'F'];
 /** All SKUs priced by a clock that is right, and a baseline, before each test. */
 export function useClockedStore(): TestStore {
   const store = useStore({ movableClock: true });
-  beforeEach(async () => {
-    await store.sql`
-      update catalog_internal.sync set snapshot_id = 's1', manifest_applied_at = now(), delta_checked_at = now()`;
-    await store.sql`
-      update catalog_internal.clock set high_water = clock_timestamp(), steady_since = clock_timestamp()`;
-    await knownSkus(store.sql, SKUS);
-    await answerAsked(store.sql, ...SKUS.map((sku) => found(sku, { 9: 100 })));
-  });
+  beforeEach(() => fill(store));
   return store;
+}
+
+/** As before each test: for each run of a property, whose seed then says all there is to it. */
+export async function beginAnew(store: TestStore): Promise<void> {
+  await setClockAhead(store.sql, 0);
+  await empty(store.sql);
+  await fill(store);
+}
+
+async function fill({ sql }: TestStore): Promise<void> {
+  await sql`
+    update catalog_internal.sync set snapshot_id = 's1', manifest_applied_at = now(), delta_checked_at = now()`;
+  await sql`
+    update catalog_internal.clock set high_water = clock_timestamp(), steady_since = clock_timestamp()`;
+  await knownSkus(sql, SKUS);
+  await answerAsked(sql, ...SKUS.map((sku) => found(sku, { 9: 100 })));
 }
 
 export interface Trust {

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { applyAnswer } from '../../src/store/answer/apply.ts';
 import { connect } from '../../src/store/connection/db.ts';
-import { LONGEST_LEAD_SECONDS, PROMISED } from '../../src/store/ledger/due.ts';
+import { LONGEST_LEAD_SECONDS, PROMISED, returnClaim } from '../../src/store/ledger/due.ts';
 import { readPromises } from '../../src/store/sellers/promises.ts';
 import { readWatchlist } from '../../src/store/sellers/watchlist.ts';
 import { promising } from './promising.ts';
@@ -10,6 +10,7 @@ import {
   callInputs,
   claimAll,
   empty,
+  failCall,
   followWatchlist,
   found,
   knownSkus,
@@ -154,6 +155,53 @@ describe('a promise', () => {
     await readWatchlist(store.sql, { most: 100, everything: true });
     expect(await one('A')).toMatchObject({ feasible: true, because: null });
     expect(await comesIn('A')).toBeCloseTo(3555, -1);
+  });
+});
+
+describe('what hinders it is said, until an answer ends that', () => {
+  test.each<[because: string, how: string, hinder: () => Promise<unknown>]>([
+    [
+      'deferred by the partner',
+      'a deferral',
+      () => answerAsked(store.sql, { sku: 'A', kind: 'deferred', waitMs: 0 }),
+    ],
+    [
+      'calls with it fail',
+      'an error',
+      () => answerAsked(store.sql, { sku: 'A', kind: 'error', waitMs: 0, because: 'reported' }),
+    ],
+    [
+      'calls with it fail',
+      'a call that failed as a whole',
+      async () => {
+        await mark(store.sql, ['A']);
+        const claim = await claimAll(store.sql);
+        await returnClaim(store.sql, claim, ['A'], { largestCall: 1 });
+      },
+    ],
+    [
+      'waits for a second answer',
+      'a price that is implausible',
+      () => answerAsked(store.sql, found('A', { 42: 1000 })),
+    ],
+  ])('%s: %s', async (because, _how, hinder) => {
+    await priced('A');
+    await promise('10 minutes', 'A');
+    expect(await one('A')).toMatchObject({ feasible: true, because: null });
+    await hinder();
+    expect(await one('A')).toMatchObject({ feasible: true, because });
+    await store.sql`update catalog_internal.due set held_until = null, largest_call = null`;
+    await answerAsked(store.sql, found('A', { 42: 100 }));
+    expect(await one('A')).toMatchObject({ feasible: true, because: null });
+  });
+
+  test('calls are failing: while all of them wait, nothing is promised', async () => {
+    await priced('A');
+    await promise('10 minutes', 'A');
+    await failCall(store.sql, 60_000, 0);
+    expect(await one('A')).toMatchObject({ feasible: false, because: 'calls are failing' });
+    await store.sql`update catalog_internal.tasks set next_at = now() where task = 'reprice'`;
+    expect(await one('A')).toMatchObject({ feasible: true, because: null });
   });
 });
 

@@ -15,6 +15,8 @@ test('a promise of a SKU that is out of scope asks for nothing, says why, and ho
   await priced('A', 'B');
   await promise('1 minute', 'A', 'B');
   await onlyScope(sql, ['sku', 'A']);
+  // Also before promises are weighed anew.
+  expect(await one('B')).toMatchObject({ feasible: false, because: 'out of scope' });
   await sql`select catalog_internal.weigh_promises()`;
   expect(await one('A')).toMatchObject({ feasible: true, because: null });
   expect(await one('B')).toMatchObject({ feasible: false, because: 'out of scope' });

@@ -18,24 +18,26 @@ const NOTHING: Applied & { readonly unpricedEntries: number } = {
   unpricedEntries: 0,
 };
 
-test('members that are muted are told of as that, and columns as what goes on to be history', () => {
+/** What is told of an answer, but for the line that each one has. */
+function toldOf(applied: Partial<Applied>): SyncEvent[] {
   const told: SyncEvent[] = [];
+  tellApplied(
+    { emit: (event) => told.push(event) },
+    { number: '1', skus: [], askedAt: new Date(0) },
+    { skuAnswers: new Map(), unexpected: 0, read: null, cut: false },
+    { ...NOTHING, ...applied },
+  );
+  return told.filter(({ event }) => event !== 'bulk.applied');
+}
+
+test('members that are muted are told of as that, and columns as what goes on to be history', () => {
   const member = { part: 'product', path: '["views"]' } as const;
   const column = { part: 'column', path: '["brand"]' } as const;
-  const reconciliation = { skuAnswers: new Map(), unexpected: 0, read: null, cut: false };
-  const tell = (members: Applied['members']) =>
-    tellApplied(
-      { emit: (event) => told.push(event) },
-      { number: '1', skus: [], askedAt: new Date(0) },
-      reconciliation,
-      {
-        ...NOTHING,
-        members,
-      },
-    );
-  tell({ muted: [member, column], unmuted: [], renewed: [member] });
-  tell({ muted: [], unmuted: [member, column], renewed: [column] });
-  expect(told.filter(({ event }) => event !== 'bulk.applied')).toEqual([
+  const told = [
+    ...toldOf({ members: { muted: [member, column], unmuted: [], renewed: [member] } }),
+    ...toldOf({ members: { muted: [], unmuted: [member, column], renewed: [column] } }),
+  ];
+  expect(told).toEqual([
     { event: 'member.muted', ...member },
     { event: 'column.unsteady', path: '["brand"]' },
     { event: 'member.unmuted', ...member },
@@ -54,4 +56,35 @@ test('members of size_map that are no sizes are told of by the beginning of thei
     { event: 'size-map.other-members', members: ['currency', 'x'.repeat(64)] },
     { event: 'size-map.other-members', members: Array.from({ length: 10 }, (_, n) => `m${n}`) },
   ]);
+});
+
+test('prices that are lost are told of apart from those that are odd, ten of each by name', () => {
+  const doubted = Array.from({ length: 12 }, (_, n) => ({ sku: `S${n}`, oddity: 'jump' as const }));
+  const lost = [
+    { sku: 'L1', oddity: 'no-prices' as const },
+    { sku: 'L2', oddity: 'few-sizes' as const },
+  ];
+  expect(toldOf({ doubted: [...doubted, ...lost] })).toEqual([
+    {
+      event: 'prices.implausible',
+      count: 12,
+      skus: doubted.slice(0, 10).map(({ sku }) => sku),
+      oddities: ['jump'],
+    },
+    { event: 'prices.lost', count: 2, skus: ['L1', 'L2'], oddities: ['no-prices', 'few-sizes'] },
+  ]);
+});
+
+test('that moves in masses begin, end, or could not be looked for is told', () => {
+  const numbers = { answers: 40, implausible: 12, move: 0.4, factor: null, skus: 7 };
+  expect(toldOf({ massMoved: { event: 'began', kind: 'far', ...numbers } })).toEqual([
+    { event: 'mass-move.began', kind: 'far', ...numbers },
+  ]);
+  expect(toldOf({ massMoved: { event: 'ended', seconds: 4000 } })).toEqual([
+    { event: 'mass-move.ended', lastedSeconds: 4000 },
+  ]);
+  expect(toldOf({ massMoved: { event: 'failed', problem: 'SQLSTATE 57014' } })).toEqual([
+    { event: 'mass-move.failed', problem: 'SQLSTATE 57014' },
+  ]);
+  expect(toldOf({})).toEqual([]);
 });
