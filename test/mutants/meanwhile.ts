@@ -1,0 +1,27 @@
+import { faultsOf, type Mutant } from './mutant.ts';
+
+const LEFT = ['test/store/left-connections.pg.test.ts'];
+
+/** Each takes back what is done for something that ends, fails or is decided by others between two steps. */
+export const MEANWHILE: readonly Mutant[] = [
+  ...faultsOf('src/store/connection/answer-limit.ts', LEFT, [
+    'connections: one that fails before anybody has it is left',
+    '    await client.end().catch(() => {});\n    throw error;',
+    '    throw error;',
+  ]),
+  ...faultsOf('src/store/connection/db.ts', LEFT, [
+    'connections: one whose settings are refused is left',
+    'await orEnd(client, async',
+    'await ((_, work) => work())(client, async',
+  ]),
+  ...faultsOf('src/store/catalog/baseline.ts', LEFT, [
+    'connections: that of a manifest that has no table is left',
+    'await orEnd(client, async',
+    'await ((_, work) => work())(client, async',
+  ]),
+  ...faultsOf('src/store/setup/instance.ts', LEFT, [
+    'connections: that of a daemon that cannot register is left',
+    'const { instance, alone } = await orEnd(client, async',
+    'const { instance, alone } = await ((_, work) => work())(client, async',
+  ]),
+];
