@@ -24,4 +24,24 @@ export const MEANWHILE: readonly Mutant[] = [
     'const { instance, alone } = await orEnd(client, async',
     'const { instance, alone } = await ((_, work) => work())(client, async',
   ]),
+  ...faultsOf(
+    'src/store/catalog/tokens.ts',
+    ['test/store/broken-chain.pg.test.ts'],
+    [
+      'broken chain: one that breaks while a merged manifest ends is mended in a week',
+      "then 'infinity' else t.next_at end",
+      'then t.next_at else t.next_at end',
+    ],
+    [
+      'broken chain: a manifest that mends it is fetched twice',
+      ' and t.started_at <= s.manifest_applied_at\n',
+      '\n',
+    ],
+    [
+      'broken chain: a manifest that was put off stays so',
+      '      await bringManifestForward(tx, token);\n',
+      '',
+    ],
+    ['broken chain: a manifest that comes sooner is put off for an hour', 't.next_at > within.hour and', ''],
+  ),
 ];
