@@ -44,4 +44,10 @@ export const MEANWHILE: readonly Mutant[] = [
     ],
     ['broken chain: a manifest that comes sooner is put off for an hour', 't.next_at > within.hour and', ''],
   ),
+  ...faultsOf(
+    'src/store/catalog/delta.ts',
+    ['test/sync/delta-answers.pg.test.ts'],
+    ['delta: an answer that may be cut is whole', "  await requestTask(tx, 'manifest');\n", ''],
+    ['delta: one round number is a limit', ' and round_changed = ${count}\n', '\n'],
+  ),
 ];
