@@ -50,4 +50,13 @@ export const MEANWHILE: readonly Mutant[] = [
     ['delta: an answer that may be cut is whole', "  await requestTask(tx, 'manifest');\n", ''],
     ['delta: one round number is a limit', ' and round_changed = ${count}\n', '\n'],
   ),
+  ...faultsOf(
+    'src/queues/runner.ts',
+    ['test/queues/schedules.pg.test.ts'],
+    [
+      'schedules: a slow store of the queues ends the session that has their lock',
+      "await tx`select set_config('idle_in_transaction_session_timeout', ${String(idleMs)}, true)`;",
+      'void idleMs;',
+    ],
+  ),
 ];
