@@ -68,7 +68,7 @@ export async function syncDelta(
   let empty = 0;
   for (;;) {
     const state = await readSyncState(ctx.sql);
-    const { snapshotId, chainBrokenAt, manifestAppliedAt } = state;
+    const { snapshotId, manifestAppliedAt } = state;
     if (snapshotId === null || manifestAppliedAt === null) {
       return { kind: 'postponed', nextInMs: Math.min(deltaMs, 5000), because: 'no baseline yet' };
     }
@@ -94,8 +94,6 @@ export async function syncDelta(
       ownToken,
     });
     failpoint('delta.committed');
-    if (applied.applied && chainBrokenAt !== null)
-      await noteChainRestored(ctx.sql, ctx.settings.intervals.manifestMs);
     const advanced = delta.toSnapshot !== snapshotId;
     if (applied.applied && (advanced || applied.marked > 0 || delta.skipped > 0)) {
       ctx.emit({
@@ -116,6 +114,8 @@ export async function syncDelta(
     hops += Number(advanced);
     const isOver = !advanced || isEnd || hops >= MAX_HOPS;
     if (isOver) {
+      // Whether the chain was broken before this run or not: the COMMIT that mended it may have gone unanswered.
+      await noteChainRestored(ctx.sql, ctx.settings.intervals.manifestMs);
       await askWhereItLed(ctx, hops);
       return { kind: 'done', nextInMs: deltaMs, counts: { hops } };
     }

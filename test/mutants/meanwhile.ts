@@ -59,4 +59,13 @@ export const MEANWHILE: readonly Mutant[] = [
       'void idleMs;',
     ],
   ),
+  ...faultsOf(
+    'src/sync/delta.ts',
+    ['test/sync/rejected-token.pg.test.ts'],
+    [
+      'broken chain: one that was mended unheard leaves the manifest its retry',
+      'await noteChainRestored(ctx.sql, ctx.settings.intervals.manifestMs);',
+      'if (state.chainBrokenAt !== null) await noteChainRestored(ctx.sql, ctx.settings.intervals.manifestMs);',
+    ],
+  ),
 ];
