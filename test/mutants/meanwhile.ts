@@ -68,4 +68,13 @@ export const MEANWHILE: readonly Mutant[] = [
       'if (state.chainBrokenAt !== null) await noteChainRestored(ctx.sql, ctx.settings.intervals.manifestMs);',
     ],
   ),
+  ...faultsOf(
+    'src/store/answer/members.ts',
+    ['test/store/volatile-members.pg.test.ts'],
+    [
+      'members: two daemons lock them in any order',
+      'as h(part, path) order by part, path',
+      'as h(part, path)',
+    ],
+  ),
 ];
