@@ -77,4 +77,13 @@ export const MEANWHILE: readonly Mutant[] = [
       'as h(part, path)',
     ],
   ),
+  ...faultsOf(
+    'src/store/answer/mass-moves.ts',
+    ['test/store/masses-begin.pg.test.ts'],
+    [
+      'mass moves: who waited in vain for an answer has seen what it moved',
+      '  if (!areAllSeen) return skus;\n',
+      '',
+    ],
+  ),
 ];
