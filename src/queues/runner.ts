@@ -236,7 +236,10 @@ async function eachSchedule(
   queues: Queues,
   put: (queue: JobQueue, schedule: Schedule) => Promise<void>,
 ): Promise<void> {
+  // It idles while the queues' store works, which may take its patience for a removal and an upsert of each.
+  const idleMs = (2 * schedules.length + 1) * STORE_PATIENCE_MS;
   await transaction(sql, async (tx) => {
+    await tx`select set_config('idle_in_transaction_session_timeout', ${String(idleMs)}, true)`;
     // bullmq's Postgres backend corrupts schedules that are upserted concurrently, by whatever process.
     await waitForLock(tx, 'schedules');
     for (const schedule of schedules) {

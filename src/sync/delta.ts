@@ -1,13 +1,7 @@
 import { failpoint } from '../lib/failpoint.ts';
 import type { SentPermit } from '../pace/pacer.ts';
 import { PartnerError } from '../partner/errors.ts';
-import {
-  applyDelta,
-  countListed,
-  type DeltaApplied,
-  isRound,
-  noteLimitSuspected,
-} from '../store/catalog/delta.ts';
+import { applyDelta, countListed, type DeltaApplied } from '../store/catalog/delta.ts';
 import { readSyncState, type SyncState } from '../store/catalog/sync-state.ts';
 import { noteBrokenChain, noteCatalogFault, noteChainRestored } from '../store/catalog/tokens.ts';
 import { requestTask } from '../store/ledger/tasks.ts';
@@ -74,7 +68,7 @@ export async function syncDelta(
   let empty = 0;
   for (;;) {
     const state = await readSyncState(ctx.sql);
-    const { snapshotId, chainBrokenAt, manifestAppliedAt } = state;
+    const { snapshotId, manifestAppliedAt } = state;
     if (snapshotId === null || manifestAppliedAt === null) {
       return { kind: 'postponed', nextInMs: Math.min(deltaMs, 5000), because: 'no baseline yet' };
     }
@@ -100,8 +94,6 @@ export async function syncDelta(
       ownToken,
     });
     failpoint('delta.committed');
-    if (applied.applied && chainBrokenAt !== null)
-      await noteChainRestored(ctx.sql, ctx.settings.intervals.manifestMs);
     const advanced = delta.toSnapshot !== snapshotId;
     if (applied.applied && (advanced || applied.marked > 0 || delta.skipped > 0)) {
       ctx.emit({
@@ -116,26 +108,18 @@ export async function syncDelta(
         skipped: delta.skipped,
       });
     }
-    if (advanced && applied.applied) await askForManifest(ctx, delta.changed.length, state);
+    if (applied.isCut) ctx.emit({ event: 'delta.limit-suspected', changed: delta.changed.length });
     if (applied.crossedToLive >= INCIDENT_CHECK_SKUS) await requestTask(ctx.sql, 'catalog-check');
     seen.add(snapshotId);
     hops += Number(advanced);
     const isOver = !advanced || isEnd || hops >= MAX_HOPS;
     if (isOver) {
+      // Whether the chain was broken before this run or not: the COMMIT that mended it may have gone unanswered.
+      await noteChainRestored(ctx.sql, ctx.settings.intervals.manifestMs);
       await askWhereItLed(ctx, hops);
       return { kind: 'done', nextInMs: deltaMs, counts: { hops } };
     }
   }
-}
-
-/**
- * Two answers that have exactly the same round number of SKUs in `changed`, and none more since, may have been cut:
- * what they leave out no delta reports again, and the newest manifest tells.
- */
-async function askForManifest(ctx: SyncContext, changed: number, { roundChanged }: SyncState): Promise<void> {
-  if (!isRound(changed) || changed !== roundChanged || !(await noteLimitSuspected(ctx.sql))) return;
-  ctx.emit({ event: 'delta.limit-suspected', changed });
-  await requestTask(ctx.sql, 'manifest');
 }
 
 /** A delta that was behind and has moved, but not to the snapshot that it was behind of: there may be a newer one. */

@@ -31,6 +31,7 @@ import { LOCKS } from './locks.ts';
 import { LOST_ROWS } from './lost-rows.ts';
 import { MANIFEST_ANSWERS } from './manifest-answers.ts';
 import { MASS_MOVES } from './mass-moves.ts';
+import { MEANWHILE } from './meanwhile.ts';
 import { MOMENTS } from './moments.ts';
 import type { Mutant } from './mutant.ts';
 import { NEIGHBOURS } from './neighbours.ts';
@@ -67,6 +68,7 @@ export const LISTS: Readonly<Record<string, readonly Mutant[]>> = {
   commands: COMMANDS,
   connections: CONNECTIONS,
   locks: LOCKS,
+  meanwhile: MEANWHILE,
   safety: SAFETY,
   hints: HINTS,
   history: HISTORY,

@@ -166,7 +166,6 @@ export const CATALOG_CHECKS: readonly Mutant[] = [
       'MAX_HOPS',
     ],
     ['delta: what a cache has kept is the end', 'delta.isOld !== true && (', '('],
-    ['delta: an answer that may be cut is whole', "await requestTask(ctx.sql, 'manifest');", ''],
   ),
   ...faultsOf('src/sync/delta.ts', CHECKS, [
     'catalog check: where a delta led that was behind is found out in an hour',

@@ -195,9 +195,9 @@ export const INPUTS: readonly Mutant[] = [
       'true',
     ],
     [
-      'live order: a mark of meanwhile is overwritten',
-      'join scheduled p using (sku, generation)',
-      'join scheduled p using (sku)',
+      'live order: what was marked or decided meanwhile is overwritten',
+      'where d.xmin::text = p.version and d.claim',
+      'where d.claim',
     ],
     [
       'live order: what was learned is overwritten',

@@ -86,8 +86,8 @@ export const MASS_MOVES: readonly Mutant[] = [
     ['test/store/faults-outlast.pg.test.ts'],
     [
       'faults of many: what was doubted before they were known is a price',
-      '  await keepFaults(sql);\n  const {',
-      '  const {',
+      '  await keepFaults(sql);\n  // An answer',
+      '  // An answer',
     ],
     [
       'faults of many: what was being written when they were found is a price',
@@ -235,8 +235,8 @@ export const MASS_MOVES: readonly Mutant[] = [
     ],
     [
       'mass moves: what is being committed when they begin is not doubted',
-      'await awaitChanges(sql).catch',
-      'await Promise.resolve().catch',
+      'await awaitChanges(sql).then(',
+      'await Promise.resolve().then(',
     ],
     [
       'mass moves: first prices in another unit are not doubted',

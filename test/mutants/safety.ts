@@ -42,8 +42,8 @@ export const SAFETY: readonly Mutant[] = [
   {
     breaks: 'locks of our own: of two daemons that start at once none is the first',
     file: 'src/store/setup/instance.ts',
-    from: '  const alone = await freeWhenAlone(connection, instance);\n',
-    to: '  await register(connection, instance);\n  const alone = await freeWhenAlone(connection, instance);\n',
+    from: '    return { instance: drawn, alone: await freeWhenAlone(connection, drawn) };\n',
+    to: '    await register(connection, drawn);\n    return { instance: drawn, alone: await freeWhenAlone(connection, drawn) };\n',
     tests: ['test/store/instance.pg.test.ts'],
   },
   {

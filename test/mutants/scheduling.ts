@@ -231,8 +231,8 @@ export const SCHEDULING: readonly Mutant[] = [
     ],
     [
       'delta: a chain is said to be broken each time',
-      'if (breaks === undefined) return false;',
-      'if (breaks === undefined) return true;',
+      'await bringManifestForward(tx, token);\n      return false;',
+      'await bringManifestForward(tx, token);\n      return true;',
     ],
   ),
   ...faultsOf(

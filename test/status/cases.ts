@@ -125,7 +125,6 @@ const HEALTHY: Status = {
     catalogDiffersAt: null,
     catalogDifference: null,
     ownTokens: false,
-    roundChanged: null,
   },
   tasks: [
     task('catalog-check', { nextAt: ahead(2000) }),

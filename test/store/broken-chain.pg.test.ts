@@ -1,7 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import { applyDelta } from '../../src/store/catalog/delta.ts';
 import { noteBrokenChain } from '../../src/store/catalog/tokens.ts';
-import { useStore } from './support.ts';
+import { endTask, startTask } from '../../src/store/ledger/tasks.ts';
+import { HOUR, useStore } from './support.ts';
 
 const store = useStore();
 
@@ -56,5 +57,55 @@ describe('a chain of deltas that is broken', () => {
     await store.sql`update catalog_internal.sync set chain_breaks = 3`;
     await applyDelta(store.sql, { since: 's1', toSnapshot: 's1', changed: [], removed: [], nowLive: [] });
     expect(await seen()).toMatchObject({ breaks: 0 });
+  });
+
+  describe('while a manifest is under way', () => {
+    const WEEK = 7 * 24 * HOUR;
+
+    /** Begins a run, does what happens meanwhile, and ends it as one that was merged. */
+    async function during(meanwhile: () => Promise<unknown>): Promise<void> {
+      await store.sql`update catalog_internal.sync set manifest_applied_at = now() - interval '7 days'`;
+      await store.sql`update catalog_internal.tasks set next_at = now() where task = 'manifest'`;
+      const run = await startTask(store.sql, 'manifest', HOUR);
+      if (run === null) throw new Error('not its time');
+      await meanwhile();
+      await endTask(store.sql, 'manifest', run.run, { how: 'done', outcome: 'done', nextInMs: WEEK });
+    }
+    /** As its COMMIT leaves the mirror. */
+    const merged = () => store.sql`
+      update catalog_internal.sync set manifest_applied_at = clock_timestamp(), chain_broken_at = null, rejected_snapshot_id = null`;
+
+    test.each([
+      ['for the first time', 0, 0],
+      ['once more', 2, 2],
+    ])('and merged already, has another one fetched after it: %s', async (_, before, minutes) => {
+      await standing('s1');
+      await store.sql`update catalog_internal.sync set chain_breaks = ${before}`;
+      await during(async () => {
+        await merged();
+        await noteBrokenChain(store.sql, 's1');
+      });
+      expect(await seen()).toEqual({ minutes, breaks: before + 1, rejected: 's1' });
+    });
+
+    test('and yet to be merged, is mended by that', async () => {
+      await standing('s1');
+      await during(async () => {
+        await noteBrokenChain(store.sql, 's1');
+        await merged();
+      });
+      expect(await seen()).toMatchObject({ minutes: WEEK / 60_000, rejected: null });
+    });
+  });
+
+  test('has a manifest within the hour, whatever has put that off', async () => {
+    await standing('s1');
+    await noteBrokenChain(store.sql, 's1');
+    await store.sql`update catalog_internal.tasks set next_at = now() + interval '7 days' where task = 'manifest'`;
+    await noteBrokenChain(store.sql, 's1');
+    expect(await seen()).toMatchObject({ minutes: 60, breaks: 1 });
+    await store.sql`update catalog_internal.tasks set next_at = now() + interval '20 minutes' where task = 'manifest'`;
+    await noteBrokenChain(store.sql, 's1');
+    expect(await seen()).toMatchObject({ minutes: 20, breaks: 1 });
   });
 });

@@ -1,7 +1,10 @@
 import { expect, test } from 'vitest';
+import { applyAnswer } from '../../src/store/answer/apply.ts';
+import { markUnstored } from '../../src/store/ledger/claim.ts';
 import { scheduleLive, unscheduleSnapshot } from '../../src/store/live/order.ts';
 import {
   answerAsked,
+  claimAll,
   found,
   HOUR,
   knownSkus,
@@ -13,18 +16,43 @@ import {
 } from './support.ts';
 
 const store = useStore();
-const at = (sku: string, generation: number) => ({ sku, generation, alpha: 3, beta: 60, inMs: 2 * HOUR });
+
+/** A schedule in two hours, made of the row as it is now. */
+async function at(sku: string) {
+  const [row] = await store.sql<[{ version: string }]>`
+    select xmin::text as version from catalog_internal.due where sku = ${sku}`;
+  return { sku, version: row.version, alpha: 3, beta: 60, inMs: 2 * HOUR };
+}
 
 test('a SKU that was marked since its schedule was made keeps its mark', async () => {
   const { sql } = store;
   await knownSkus(sql, ['A', 'B']);
   await mark(sql, ['A', 'B'], 'sweep');
+  const made = [await at('A'), await at('B')];
   await mark(sql, ['A'], 'changed');
-  await scheduleLive(sql, [at('A', 1), at('B', 1)]);
+  await scheduleLive(sql, made);
   const rows = await ledger(sql);
   expect(rows.get('A')).toMatchObject({ reason: 'changed', lane: 1, live: false, generation: 2 });
   expect(rows.get('B')).toMatchObject({ reason: 'live', lane: 2, live: true });
   expect(rows.get('B')?.dueIn).toBeCloseTo(2, 1);
+});
+
+test('nor is a schedule newer than what an answer has decided since it was made, or than that one could not be stored', async () => {
+  const { sql } = store;
+  await knownSkus(sql, ['doubted', 'unstored', 'as it was']);
+  for (const sku of ['doubted', 'unstored', 'as it was']) await answerAsked(sql, found(sku, { 9: 90 }));
+  await sql`update catalog_internal.due set due_at = now(), reason = 'live', live = true, lane = 2`;
+  const made = [await at('doubted'), await at('unstored')];
+  const claim = await claimAll(sql);
+  const only = (sku: string) => ({ ...claim, skus: claim.skus.filter((each) => each.sku === sku) });
+  await applyAnswer(sql, only('doubted'), [found('doubted', { 9: 9000 })], REFRESH);
+  await markUnstored(sql, only('unstored'));
+  await sql`update catalog_internal.due set claim = null, held_until = null where sku <> 'doubted'`;
+  await scheduleLive(sql, [...made, await at('as it was')]);
+  const rows = await ledger(sql);
+  expect(rows.get('doubted')).toMatchObject({ reason: 'doubted', dueIn: expect.closeTo(0, 1) });
+  expect(rows.get('unstored')).toMatchObject({ reason: 'missed', dueIn: expect.closeTo(0, 1) });
+  expect(rows.get('as it was')).toMatchObject({ reason: 'live', dueIn: expect.closeTo(2, 1) });
 });
 
 /** As after an incident. */
@@ -52,7 +80,7 @@ test('a SKU that counts as live for its own deferrals still does after an incide
   await deferredTwice('A');
   await knownSkus(sql, ['B']);
   await answerAsked(sql, found('B', { 9: 90 }));
-  await scheduleLive(sql, [at('B', 1)]);
+  await scheduleLive(sql, [await at('B')]);
   expect(await releaseSnapshots()).toBe('B');
   const rows = await ledger(sql);
   expect(rows.get('A')).toMatchObject({ reason: 'live', lane: 2, live: true });
@@ -63,8 +91,7 @@ test('but not where a report has said since that it is snapshot-priced', async (
   const { sql } = store;
   await deferredTwice('A');
   await mark(sql, ['A'], 'changed', false);
-  const { generation = 0 } = (await ledger(sql)).get('A') ?? {};
-  await scheduleLive(sql, [at('A', generation)]);
+  await scheduleLive(sql, [await at('A')]);
   expect(await releaseSnapshots()).toBe('A');
   expect((await ledger(sql)).get('A')).toMatchObject({ reason: 'sweep', live: false });
 });
@@ -74,7 +101,7 @@ test('what was learned of a rate stands; of others it is what the past says', as
   await knownSkus(sql, ['A', 'B']);
   await mark(sql, ['A', 'B'], 'live', true);
   await sql`insert into catalog_internal.live_rates (sku, alpha, beta) values ('A', 15, 30)`;
-  await scheduleLive(sql, [at('A', 1), at('B', 1)]);
+  await scheduleLive(sql, [await at('A'), await at('B')]);
   expect([...(await sql`select sku, alpha, beta from catalog_internal.live_rates order by sku`)]).toEqual([
     { sku: 'A', alpha: 15, beta: 30 },
     { sku: 'B', alpha: 3, beta: 60 },
@@ -102,10 +129,7 @@ test('a SKU whose line moves, or that somebody hinted at, is not put off by a sc
   await sql`
     insert into catalog_internal.live_rates (sku, alpha, beta, hazard, hint_hazard)
     values ('A', 15, 30, 0.7, null), ('B', 15, 30, null, 0.7), ('C', 15, 30, null, null), ('D', 15, 30, 0.7, 0.7)`;
-  await scheduleLive(
-    sql,
-    ['A', 'B', 'C', 'D'].map((sku) => at(sku, 1)),
-  );
+  await scheduleLive(sql, await Promise.all(['A', 'B', 'C', 'D'].map(at)));
   const rows = await ledger(sql);
   const dueIn = Object.fromEntries([...rows].map(([sku, row]) => [sku, Math.round(row.dueIn * 6) / 6]));
   expect(dueIn).toEqual({ A: 1 / 6, B: 1 / 6, C: 2, D: 2 });

@@ -83,11 +83,14 @@ function works(sql: Sql, draw: Draw): readonly (() => Promise<unknown>)[] {
     () => endWaits(sql, 200),
     () => promoteMetadata(sql, 0, 200),
     () => unscheduleSnapshot(sql, { after: '', limit: 200, next: REFRESH }),
-    () =>
-      scheduleLive(
+    async () => {
+      const rows = await sql<{ sku: string; version: string }[]>`
+        select sku, xmin::text as version from catalog_internal.due where sku = any(${some(draw)})`;
+      await scheduleLive(
         sql,
-        some(draw).map((sku) => ({ sku, generation: 1 + draw(5), alpha: 1, beta: 1, inMs: 10 })),
-      ),
+        rows.map((row) => ({ ...row, alpha: 1, beta: 1, inMs: 10 })),
+      );
+    },
     () =>
       moveMembers(
         sql,

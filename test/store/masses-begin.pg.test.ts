@@ -34,6 +34,15 @@ const AT_LAST_LOCK: Step = {
 /** By a trigger of the test. */
 const AT_COMMIT: Step = { hold: (tx) => tx`select pg_advisory_xact_lock(1)`, waits: `locktype = 'advisory'` };
 
+/** A daemon that waits for no lock for long. */
+function impatient() {
+  const sql = connect(store.url, { max: 2 });
+  Object.assign(sql.options.connection, {
+    options: `${String(sql.options.connection['options'])} -c lock_timeout=200`,
+  });
+  return { sql, [Symbol.asyncDispose]: () => sql.end({ timeout: 2 }) };
+}
+
 /** Another daemon finds that they do, while the answer waits; `reported` are marked between its claim and that. */
 async function answeredMeanwhile(
   results: readonly SkuResult[],
@@ -43,6 +52,7 @@ async function answeredMeanwhile(
     step = AT_LAST_LOCK,
     isWaitedFor = false,
     isKilled = false,
+    isImpatient = false,
   }: {
     hour?: Partial<HourOfMoves>;
     reported?: readonly string[];
@@ -51,9 +61,12 @@ async function answeredMeanwhile(
     isWaitedFor?: boolean;
     /** It ends when it has said so, and waits for the answer. */
     isKilled?: boolean;
+    /** It waits for the answer for less time than that is being written. */
+    isImpatient?: boolean;
   } = {},
 ): Promise<void> {
   const { sql } = store;
+  await using other = isImpatient ? impatient() : { sql, [Symbol.asyncDispose]: () => Promise.resolve() };
   await mark(
     sql,
     results.map(({ sku }) => sku),
@@ -68,15 +81,17 @@ async function answeredMeanwhile(
     await eventually(async () => {
       expect(await sql.unsafe(`select from pg_locks where ${step.waits} and not granted`)).toHaveLength(1);
     });
-    const follows = followMoves(sql, moves, [], NOTHING_KNOWN);
+    const follows = followMoves(other.sql, moves, [], NOTHING_KNOWN);
     follows.catch(() => {});
     running.push(follows);
-    await eventually(async () => {
-      const begun = await sql`select from catalog_internal.mass_move where since is not null`;
-      const waiting = await sql`
+    if (isImpatient) await follows;
+    else
+      await eventually(async () => {
+        const begun = await sql`select from catalog_internal.mass_move where since is not null`;
+        const waiting = await sql`
         select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`;
-      expect(isWaitedFor ? waiting.length : begun.length + 1).toBe(2);
-    });
+        expect(isWaitedFor ? waiting.length : begun.length + 1).toBe(2);
+      });
     if (isKilled) {
       const waits = sql`relation = 'catalog_internal.lock_changes'::regclass and not granted`;
       await eventually(async () => {
@@ -114,6 +129,14 @@ test('what it has found moved is doubted, too, where only its commit is to come'
   await priced('A');
   await using _ = await holding();
   await answeredMeanwhile([found('A', times(0.6))], { step: AT_COMMIT });
+  expect(await seen('A')).toMatchObject({ doubt: 'mass-move', actionable: false });
+});
+
+test('where it is written for longer than is waited for, the next answer has that done', async () => {
+  await priced('A', 'B');
+  await using _ = await holding();
+  await answeredMeanwhile([found('A', times(0.6))], { step: AT_COMMIT, isImpatient: true });
+  await answer([found('B', USUAL)]);
   expect(await seen('A')).toMatchObject({ doubt: 'mass-move', actionable: false });
 });
 

@@ -125,8 +125,9 @@ describe('whatever else moves SKUs in the ledger', () => {
     await stays();
     const everything = { after: '', limit: 10, scheduled: true, incident: true };
     expect((await unscheduledLive(sql, everything)).map(({ sku }) => sku)).toEqual(['A']);
-    const scheduled = { generation: 1, alpha: 1, beta: 1, inMs: 0 };
-    await scheduleLive(sql, [{ sku: 'B', ...scheduled }]);
+    const [row] = await sql<[{ version: string }]>`
+      select xmin::text as version from catalog_internal.due where sku = 'B'`;
+    await scheduleLive(sql, [{ sku: 'B', ...row, alpha: 1, beta: 1, inMs: 0 }]);
     await stays();
     await unscheduleSnapshot(sql, { after: '', limit: 10, next: REFRESH });
     await stays();

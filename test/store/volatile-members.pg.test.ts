@@ -1,14 +1,17 @@
 import { beforeEach, describe, expect, test } from 'vitest';
 import { applyAnswer } from '../../src/store/answer/apply.ts';
 import {
+  type Member,
   memberChanges,
   membersAlone,
   MemberWatch,
   type MutedChange,
+  storeMuted,
 } from '../../src/store/answer/members.ts';
 import { NO_OBSERVERS } from '../../src/store/answer/observers.ts';
 import type { SkuResult } from '../../src/store/answer/types.ts';
 import { pruneMemberHistory } from '../../src/store/history/retention.ts';
+import { eventually } from '../support/eventually.ts';
 import { claimAll, found, knownSkus, mark, REFRESH, useStore } from './support.ts';
 
 const store = useStore();
@@ -250,4 +253,24 @@ test('members that differ are found down to four names; lists and what changes i
   expect(memberChanges(deep(1), deep(2)).map(({ names }) => names.length)).toEqual([4]);
   const own = memberChanges(JSON.parse('{"__proto__":{"x":1}}'), JSON.parse('{"__proto__":{"x":2}}'));
   expect(membersAlone(own, 'to')).toBe('{"__proto__":{"x":2}}');
+});
+
+test('what two daemons store at once is locked in one order', async () => {
+  const { sql } = store;
+  const [first, second] = [VIEWS, SEEN].toSorted((a, b) => (a.part < b.part ? -1 : 1)) as [Member, Member];
+  await storeMuted(sql, { muted: [first, second], unmuted: [], renewed: [] });
+  const lockedWhileItWaits = await sql.begin(async (tx) => {
+    await tx`select from catalog_internal.muted_members where path = ${second.path} for update`;
+    const storing = storeMuted(sql, { muted: [], unmuted: [], renewed: [second, first] });
+    await eventually(async () => {
+      const waiting = await sql`
+        select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`;
+      expect(waiting).toHaveLength(1);
+    });
+    const free = await sql`
+      select from catalog_internal.muted_members where path = ${first.path} for update skip locked`;
+    return { storing, isLocked: free.length === 0 };
+  });
+  await lockedWhileItWaits.storing;
+  expect(lockedWhileItWaits.isLocked).toBe(true);
 });

@@ -1,4 +1,5 @@
 import { beforeEach, describe, expect, test } from 'vitest';
+import { armFailpoints } from '../../src/lib/failpoint.ts';
 import { readSyncState } from '../../src/store/catalog/sync-state.ts';
 import { useStore } from '../store/support.ts';
 import { useFollowed } from './followed.ts';
@@ -86,6 +87,18 @@ describe('a number of SKUs in `changed` that may be the most there is', () => {
     expect(await deltasOf(500, 20, 500, 500)).toEqual([false, false, true, false]);
     await store.sql`update catalog_internal.sync set limit_suspected_at = now() - interval '6 hours 1 minute'`;
     expect(await deltasOf(500)).toEqual([true]);
+  });
+
+  test('has it asked for also where the process ends as soon as that is committed', async () => {
+    await deltasOf(500);
+    await rest();
+    partner.answers = () => ({ toSnapshot: 'cut', changed: many(500) });
+    armFailpoints((at) => {
+      if (at === 'delta.committed') throw new Error('killed');
+    });
+    await run('delta').finally(() => armFailpoints(() => {}));
+    expect((await readSyncState(store.sql)).snapshotId).toBe('cut');
+    expect((await found()).asked).toBe(true);
   });
 
   test.each([

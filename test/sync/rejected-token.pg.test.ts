@@ -1,5 +1,6 @@
 import { beforeEach, describe, expect, test } from 'vitest';
 import { systemClock } from '../../src/lib/clock.ts';
+import { armFailpoints } from '../../src/lib/failpoint.ts';
 import { NO_TRACER } from '../../src/lib/tracer.ts';
 import { PartnerError, type PartnerErrorKind } from '../../src/partner/errors.ts';
 import { SecretUrl } from '../../src/partner/secret-url.ts';
@@ -118,6 +119,18 @@ describe('a token that the delta has rejected, while the manifest route offers n
       expect(asked).toEqual({ delta: 2, manifest: 1 });
     },
   );
+
+  test('and whose answer was committed by a process that never heard so leaves the manifest its schedule, too', async () => {
+    await broken();
+    rejects = null;
+    armFailpoints((at) => {
+      if (at === 'delta.committed') throw new Error('lost');
+    });
+    await run('delta').finally(() => armFailpoints(() => {}));
+    expect(await readSyncState(store.sql)).toMatchObject({ chainBrokenAt: null });
+    await run('delta');
+    expect(await taskOf('manifest')).toMatchObject({ minutes: 7 * DAY, failures: 0 });
+  });
 
   test.each([
     ['snapshot-expired', 1, false],

@@ -119,11 +119,17 @@ const numbersOf = (kind: MassMove['kind'], { answers, lost, implausible, move }:
  */
 async function doubtMeanwhile(sql: Sql, known: FoundMassMove, hourOfMoves: HourOfMoves): Promise<number> {
   // Answers that were judged before, and are being written: the others see by themselves that it is so (doubtIfBegun).
-  await awaitChanges(sql).catch((error: unknown) => {
-    if (!isLockNotAvailable(error)) throw error;
-  });
+  const areAllSeen = await awaitChanges(sql).then(
+    () => true,
+    (error: unknown) => {
+      if (!isLockNotAvailable(error)) throw error;
+      return false;
+    },
+  );
   const skus = await doubtMoved(sql, known);
   await keepFaults(sql);
+  // An answer that is being written for longer than a lock is waited for: the next one looks for what it has moved.
+  if (!areAllSeen) return skus;
   const { answers, implausible, move } = numbersOf(known.kind, hourOfMoves);
   await sql`
     update catalog_internal.mass_move set answers = ${answers}, implausible = ${implausible}, move = ${move}

@@ -1,5 +1,5 @@
 import { isObject } from '../../lib/json.ts';
-import type { Sql, Tx } from '../connection/db.ts';
+import { type Sql, transaction, type Tx } from '../connection/db.ts';
 
 /*
  * Members that move with each refresh, as a counter of views does. Each of their moves would be a row of history and
@@ -217,11 +217,17 @@ export async function storeMuted(sql: Sql, { muted, unmuted, renewed }: MutedCha
   const held = [...muted, ...renewed];
   const parts = (members: readonly Member[]) => members.map(({ part }) => part);
   const paths = (members: readonly Member[]) => members.map(({ path }) => path);
-  await sql`
+  // In one order, as other daemons store the same at the same moment; and again where one forgets what another stores:
+  // the answer that has shown it is committed.
+  await transaction(
+    sql,
+    (tx) => tx`
     with heard as (
       delete from catalog_internal.muted_members m
       using unnest(${parts(unmuted)}::text[], ${paths(unmuted)}::text[]) as u(part, path) where m.part = u.part and m.path = u.path
     )
     insert into catalog_internal.muted_members (part, path)
-    select * from unnest(${parts(held)}::text[], ${paths(held)}::text[]) on conflict (part, path) do update set since = excluded.since`;
+    select * from unnest(${parts(held)}::text[], ${paths(held)}::text[]) as h(part, path) order by part, path
+    on conflict (part, path) do update set since = excluded.since`,
+  );
 }

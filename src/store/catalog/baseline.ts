@@ -2,6 +2,7 @@ import { finished } from 'node:stream/promises';
 import pg from 'pg';
 import { from as copyFrom } from 'pg-copy-streams';
 import { failpoint } from '../../lib/failpoint.ts';
+import { orEnd } from '../connection/answer-limit.ts';
 import {
   answerLimitOf,
   askAfter,
@@ -82,9 +83,11 @@ export class Baseline {
    */
   static async open(databaseUrl: DatabaseUrl, aside?: Sql): Promise<Baseline> {
     const client = await openManifestConnection(databaseUrl, aside === undefined ? {} : answerLimitOf(aside));
-    if (aside === undefined) client.answers.withinMs = SCAN_WITHIN_MS;
-    else await askAfter(client, aside);
-    await client.query(compare.CREATE_STAGING);
+    await orEnd(client, async () => {
+      if (aside === undefined) client.answers.withinMs = SCAN_WITHIN_MS;
+      else await askAfter(client, aside);
+      await client.query(compare.CREATE_STAGING);
+    });
     return new Baseline(client, databaseUrl, aside);
   }
 

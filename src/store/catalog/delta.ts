@@ -10,6 +10,7 @@ import {
   deletePricesAround,
   isObjected,
 } from '../history/changes.ts';
+import { requestTask } from '../ledger/tasks.ts';
 import { auditReports, countSeenFirst, markUnreported, unreported } from './audit.ts';
 import { type CrossingCounts, reportChanged, reportRemoved } from './delta-reports.ts';
 import { noteLeft } from './tokens.ts';
@@ -40,6 +41,8 @@ export interface DeltaApplied extends CrossingCounts {
   readonly applied: boolean;
   readonly marked: number;
   readonly removed: number;
+  /** It may have been cut, and the manifest is asked for because of it. */
+  readonly isCut: boolean;
   /** The time of each of its transactions, since which what it reported has been due. */
   readonly reportedAt: readonly Date[];
 }
@@ -51,6 +54,7 @@ const NOTHING: DeltaApplied = {
   crossedToLive: 0,
   crossedToSnapshot: 0,
   removed: 0,
+  isCut: false,
   reportedAt: [],
 };
 
@@ -101,6 +105,7 @@ export async function applyDelta(sql: Sql, delta: DeltaChange): Promise<DeltaApp
     });
     if (counts === null) return NOTHING;
     add(counts);
+    total.isCut = counts.isCut;
     ({ server } = counts);
     reportedAt.push(counts.at);
   }
@@ -192,7 +197,8 @@ async function applyPart(
   tx: Tx,
   { reported, removed, end }: Part,
   { nowLive, around, moves, beganAt }: Applying,
-): Promise<CrossingCounts> {
+): Promise<CrossingCounts & { readonly isCut: boolean }> {
+  let isCut = false;
   const all = [...new Set([...reported, ...removed])];
   const isMarked = end === undefined ? tx`` : tx`union ${unreported(tx, end.toSnapshot)}`;
   await lockNewSkus(tx);
@@ -216,12 +222,13 @@ async function applyPart(
     failpoint('delta.reported');
     await noteLeft(tx, end.toSnapshot, beganAt);
     if (end.toSnapshot !== end.since) await setApartUnreported(tx);
+    isCut = await askForWhatWasCut(tx, end);
     await moveToken(tx, end);
   }
   if (seenFirst !== null) await countSeenFirst(tx, seenFirst);
   if (all.length > 0) await writeSkuChanges(tx, withNew(before, all), around ? [] : removed);
   if (around) await deletePricesAround(tx, removed);
-  return counts;
+  return { ...counts, isCut };
 }
 
 /** With those that were not there before. */
@@ -267,17 +274,27 @@ const LIMIT_STEP = 100;
  * Whether so many SKUs in `changed` may be the most that the partner reports, and not all that have changed. A larger
  * answer refutes it.
  */
-export const isRound = (count: number): boolean => count >= LEAST_LIMIT && count % LIMIT_STEP === 0;
+const isRound = (count: number): boolean => count >= LEAST_LIMIT && count % LIMIT_STEP === 0;
 
 /** A manifest for such answers is asked for no more often. */
 const LIMIT_SUSPECTED_EVERY = '6 hours';
 
-/** Notes that such an answer came for the second time; whether that is news enough for a manifest. */
-export async function noteLimitSuspected(sql: Sql): Promise<boolean> {
-  const noted = await sql`
+/**
+ * Two answers that have exactly the same round number of SKUs in `changed`, and none more since, may have been cut:
+ * what they leave out no delta reports again, and the newest manifest tells. It is asked for with the token, which is
+ * the last that tells of it. Call this before that moves; returns whether that is news.
+ */
+async function askForWhatWasCut(tx: Tx, { toSnapshot, changed }: DeltaChange): Promise<boolean> {
+  const count = changed.length;
+  if (!isRound(count)) return false;
+  const noted = await tx`
     update catalog_internal.sync set limit_suspected_at = now()
-    where limit_suspected_at is null or limit_suspected_at < now() - ${LIMIT_SUSPECTED_EVERY}::interval returning 1`;
-  return noted.length > 0;
+    where snapshot_id <> ${toSnapshot} and round_changed = ${count}
+      and (limit_suspected_at is null or limit_suspected_at < now() - ${LIMIT_SUSPECTED_EVERY}::interval)
+    returning 1`;
+  if (noted.length === 0) return false;
+  await requestTask(tx, 'manifest');
+  return true;
 }
 
 /** How many SKUs the mirror has as listed, and how many of them `skus` names. Reads the whole catalog. */

@@ -35,8 +35,6 @@ export interface SyncState {
   readonly catalogDifference: CatalogDifference | null;
   /** Each answer of the delta has a token of its own. */
   readonly ownTokens: boolean;
-  /** A round number of SKUs that may be the most that `changed` ever has. */
-  readonly roundChanged: number | null;
 }
 
 export async function readSyncState(sql: Sql): Promise<SyncState> {
@@ -52,7 +50,7 @@ export async function readSyncState(sql: Sql): Promise<SyncState> {
       case when delta_doubt = 'behind' then behind_since end as "deltaBehindSince",
       delta_still_since as "deltaStillSince",
       catalog_differs_at as "catalogDiffersAt", catalog_difference as "catalogDifference",
-      own_tokens as "ownTokens", round_changed as "roundChanged"
+      own_tokens as "ownTokens"
     from catalog_internal.sync s, catalog_internal.settings g`;
   return row;
 }

@@ -86,6 +86,9 @@ export async function noteCatalogFault(sql: Sql, { kind }: { readonly kind: stri
   await sql`update catalog_internal.sync set catalog_fault = ${FAULT_CODES[kind]}`;
 }
 
+/** Longest wait for a manifest while the chain is broken; after failures of its own it is no longer, either. */
+const MANIFEST_WITHIN_MS = 3_600_000;
+
 /**
  * The chain behind `token` is broken (0010, 0013, an unusable token): a fresh manifest is due. At once the first
  * time; when fresh manifests do not help, after a minute, doubling to an hour. False where that is known already, or
@@ -100,14 +103,31 @@ export async function noteBrokenChain(sql: Sql, token: string, isUnknown = false
       where snapshot_id = ${token} and chain_broken_at is null
       returning chain_breaks as breaks`;
     const breaks = broken[0]?.breaks;
-    if (breaks === undefined) return false;
+    if (breaks === undefined) {
+      await bringManifestForward(tx, token);
+      return false;
+    }
     if (isUnknown && breaks > 1) await tx.unsafe(FORGET_SNAPSHOT_ID);
-    const waitMs = breaks === 1 ? 0 : doubling(60_000, breaks - 1, 3_600_000);
+    const waitMs = breaks === 1 ? 0 : doubling(60_000, breaks - 1, MANIFEST_WITHIN_MS);
+    // A manifest under way mends the chain when it is merged. One that has been merged already has only its end before
+    // it, which would put the next one off by a whole interval: to that it is a request that came meanwhile.
     await tx`
-      update catalog_internal.tasks set next_at = least(next_at, now() + make_interval(secs => ${waitMs / 1000}))
-      where task = 'manifest'`;
+      update catalog_internal.tasks t set next_at = least(
+        case when t.run is not null and t.next_at <= t.started_at and t.started_at <= s.manifest_applied_at
+          then 'infinity' else t.next_at end,
+        clock_timestamp() + make_interval(secs => ${waitMs / 1000}))
+      from catalog_internal.sync s where t.task = 'manifest'`;
     return true;
   });
+}
+
+/** Whatever has put the manifest off while the chain behind `token` is broken: it comes within an hour. */
+async function bringManifestForward(tx: Tx, token: string): Promise<void> {
+  await tx`
+    update catalog_internal.tasks t set next_at = within.hour
+    from catalog_internal.sync s, (select clock_timestamp() + make_interval(secs => ${MANIFEST_WITHIN_MS / 1000}) as hour) within
+    where t.task = 'manifest' and t.next_at > within.hour and t.next_at < 'infinity'
+      and s.snapshot_id = ${token} and s.chain_broken_at is not null`;
 }
 
 /**

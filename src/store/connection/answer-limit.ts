@@ -57,6 +57,19 @@ export function dropUnanswered(client: pg.Client, limit: AnswerLimit): () => boo
 }
 
 /**
+ * What comes before anybody has the connection: where it fails, the connection is ended, as nobody else could. No
+ * timeout of a session does (SESSION).
+ */
+export async function orEnd<T>(client: pg.Client, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    await client.end().catch(() => {});
+    throw error;
+  }
+}
+
+/**
  * Closes the client's connection when its end, of which the server has been told, does not come: `end` of the driver
  * waits for it for ever.
  */

@@ -1,6 +1,6 @@
 import pg from 'pg';
 import postgres from 'postgres';
-import { type AnswerLimit, dropUnanswered, endSoon } from './answer-limit.ts';
+import { type AnswerLimit, dropUnanswered, endSoon, orEnd } from './answer-limit.ts';
 import { type StatementAtWork, watchWork, type WorkWatch } from './at-work.ts';
 import { endingDropped } from './dropped-sessions.ts';
 import { asLogin, readOwnSession } from './own-session.ts';
@@ -317,9 +317,11 @@ export async function connectAlone(url: DatabaseUrl, options: LoneOptions): Prom
       ? Object.assign(error, { code: 'CONNECT_TIMEOUT' })
       : error;
   });
-  await client.query(NO_TRANSACTION_TIMEOUT);
-  await client.query(CLIENT_CHECK).catch((error: unknown) => {
-    if (!isAnswer(error)) throw error;
+  await orEnd(client, async () => {
+    await client.query(NO_TRANSACTION_TIMEOUT);
+    await client.query(CLIENT_CHECK).catch((error: unknown) => {
+      if (!isAnswer(error)) throw error;
+    });
   });
   if (checkIdleMs !== undefined) {
     const check = () => (isBusy() ? undefined : void client.query('select').catch(() => {}));

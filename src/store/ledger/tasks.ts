@@ -1,4 +1,4 @@
-import type { Sql } from '../connection/db.ts';
+import type { Queryable, Sql } from '../connection/db.ts';
 import { isOwnMirror } from '../connection/own-mirror.ts';
 
 /** What the daemon does by itself; each has a row in catalog_internal.tasks. */
@@ -109,7 +109,7 @@ export async function bringTasksForward(
 }
 
 /** Makes a task due now, also while it runs (it then runs once more). */
-export async function requestTask(sql: Sql, task: TaskName): Promise<void> {
+export async function requestTask(sql: Queryable, task: TaskName): Promise<void> {
   await sql`update catalog_internal.tasks set next_at = clock_timestamp(), failures = 0 where task = ${task}`;
 }
 

@@ -9,9 +9,9 @@ import type { LiveCandidate } from './refresh.ts';
  * claimed, waits, or was marked for a reason of its own (watched, refreshed, reported with a hash) stays where it is.
  */
 
-/** A SKU to be scheduled, and the generation of its mark. */
+/** A SKU to be scheduled, and which version of its row in the ledger was read: whoever writes to it makes another. */
 export interface Unscheduled extends LiveCandidate {
-  readonly generation: number;
+  readonly version: string;
 }
 
 /**
@@ -29,7 +29,7 @@ export async function unscheduledLive(
   },
 ): Promise<Unscheduled[]> {
   return await sql<Unscheduled[]>`
-    select d.sku, d.generation, coalesce(w.weight, 1)::float8 as weight, r.alpha, r.beta, past.moves as "pastMoves",
+    select d.sku, d.xmin::text as version, coalesce(w.weight, 1)::float8 as weight, r.alpha, r.beta, past.moves as "pastMoves",
       past.minutes as "pastMinutes", (extract(epoch from clock_timestamp() - s.asked_at) / 60)::float8 as minutes
     from catalog_internal.due d
     join catalog.skus s using (sku)
@@ -53,27 +53,29 @@ export async function unscheduledLive(
 /** A SKU's next refresh, `inMs` from now, and the belief about its rate. */
 export interface Scheduled extends Rate {
   readonly sku: string;
-  readonly generation: number;
+  readonly version: string;
   readonly inMs: number;
 }
 
 /**
- * Schedules SKUs in the order of live refreshes, those excepted that were marked or claimed meanwhile. One whose line
- * moves, or at which somebody has hinted, is refreshed no later than that had it: its rate, by which it is scheduled
- * here, knows nothing of either.
+ * Schedules SKUs in the order of live refreshes, those excepted that were marked, claimed, answered or doubted
+ * meanwhile: what an answer decides moves no generation, and is newer than what the schedule was made of. One whose
+ * line moves, or at which somebody has hinted, is refreshed no later than that had it: its rate, by which it is
+ * scheduled here, knows nothing of either.
  */
 export async function scheduleLive(sql: Sql, scheduled: readonly Scheduled[]): Promise<void> {
   await sql`
     with scheduled as (
-      select * from unnest(${scheduled.map(({ sku }) => sku)}::text[], ${scheduled.map(({ generation }) => generation)}::int[],
+      select * from unnest(${scheduled.map(({ sku }) => sku)}::text[], ${scheduled.map(({ version }) => version)}::text[],
         ${scheduled.map(({ alpha }) => alpha)}::float8[], ${scheduled.map(({ beta }) => beta)}::float8[],
         ${scheduled.map(({ prior }) => prior ?? null)}::float8[], ${scheduled.map(({ inMs }) => inMs)}::float8[])
-        as p(sku, generation, alpha, beta, prior, in_ms)
+        as p(sku, version, alpha, beta, prior, in_ms)
     ),
     locked as materialized (
       select d.sku, p.in_ms, case when r.hazard > 0 or r.hint_hazard > 0 then d.due_at end as no_later
-      from catalog_internal.due d join scheduled p using (sku, generation) left join catalog_internal.live_rates r using (sku)
-      where d.claim is null and d.deferrals = 0 and d.failures = 0 and d.outside_due_at is null order by d.sku for update of d
+      from catalog_internal.due d join scheduled p using (sku) left join catalog_internal.live_rates r using (sku)
+      where d.xmin::text = p.version and d.claim is null and d.deferrals = 0 and d.failures = 0 and d.outside_due_at is null
+      order by d.sku for update of d
     ),
     believed as (
       insert into catalog_internal.live_rates (sku, alpha, beta, prior_part) select sku, alpha, beta, prior from scheduled order by sku

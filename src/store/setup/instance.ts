@@ -1,5 +1,6 @@
 import type pg from 'pg';
 import { type Clock, systemClock } from '../../lib/clock.ts';
+import { orEnd } from '../connection/answer-limit.ts';
 import { connectAlone, type DatabaseUrl, type Queryable, type Sql } from '../connection/db.ts';
 import { boundMirror, ownMirror, refuseMirror } from '../connection/own-mirror.ts';
 import { DEATH_NOTICED_WITHIN_MS, type OwnSession, readOwnSession } from '../connection/own-session.ts';
@@ -57,11 +58,13 @@ export async function registerInstance(
 ): Promise<Registration> {
   const connection = await connect(databaseUrl);
   const { client } = connection;
-  const { rows } = await client.query<Pick<Instance, 'number' | 'at'>>(
-    "select nextval('catalog_internal.claim_numbers')::text as number, clock_timestamp() as at",
-  );
-  const instance: Instance = { ...(rows as [Pick<Instance, 'number' | 'at'>])[0], scoped, pool };
-  const alone = await freeWhenAlone(connection, instance);
+  const { instance, alone } = await orEnd(client, async () => {
+    const { rows } = await client.query<Pick<Instance, 'number' | 'at'>>(
+      "select nextval('catalog_internal.claim_numbers')::text as number, clock_timestamp() as at",
+    );
+    const drawn: Instance = { ...(rows as [Pick<Instance, 'number' | 'at'>])[0], scoped, pool };
+    return { instance: drawn, alone: await freeWhenAlone(connection, drawn) };
+  });
   const leaving = new AbortController();
   const rechecking = alone ? Promise.resolve() : recheck(connection, instance, clock, leaving.signal);
   const current = { connection };
@@ -113,12 +116,7 @@ async function connect(databaseUrl: DatabaseUrl): Promise<Connection> {
   const ended = new Promise((resolve) => {
     client.once('end', resolve);
   });
-  try {
-    return { client, session: await readOwnSession(client), ended };
-  } catch (error) {
-    await client.end().catch(() => {});
-    throw error;
-  }
+  return await orEnd(client, async () => ({ client, session: await readOwnSession(client), ended }));
 }
 
 async function register({ client, session }: Connection, { number, scoped, pool }: Instance): Promise<void> {
@@ -130,12 +128,7 @@ async function register({ client, session }: Connection, { number, scoped, pool 
 /** Is there again, and frees nothing: what is claimed is this daemon's own work or that of others that live. */
 async function reconnect(databaseUrl: DatabaseUrl, instance: Instance): Promise<Connection> {
   const connection = await connect(databaseUrl);
-  try {
-    await register(connection, instance);
-  } catch (error) {
-    await connection.client.end().catch(() => {});
-    throw error;
-  }
+  await orEnd(connection.client, () => register(connection, instance));
   return connection;
 }
 

@@ -169,7 +169,7 @@ export async function scheduleAll(
       piece.map((sku) => {
         const rate = rateOf(sku);
         const wait = sku.minutes === null ? 0 : waitMinutes(sku.weight, rate) - sku.minutes;
-        return { sku: sku.sku, generation: sku.generation, ...rate, inMs: wait * 60_000 };
+        return { sku: sku.sku, version: sku.version, ...rate, inMs: wait * 60_000 };
       }),
     );
   }

@@ -1,0 +1,89 @@
+import { faultsOf, type Mutant } from './mutant.ts';
+
+const LEFT = ['test/store/left-connections.pg.test.ts'];
+
+/** Each takes back what is done for something that ends, fails or is decided by others between two steps. */
+export const MEANWHILE: readonly Mutant[] = [
+  ...faultsOf('src/store/connection/answer-limit.ts', LEFT, [
+    'connections: one that fails before anybody has it is left',
+    '    await client.end().catch(() => {});\n    throw error;',
+    '    throw error;',
+  ]),
+  ...faultsOf('src/store/connection/db.ts', LEFT, [
+    'connections: one whose settings are refused is left',
+    'await orEnd(client, async',
+    'await ((_, work) => work())(client, async',
+  ]),
+  ...faultsOf('src/store/catalog/baseline.ts', LEFT, [
+    'connections: that of a manifest that has no table is left',
+    'await orEnd(client, async',
+    'await ((_, work) => work())(client, async',
+  ]),
+  ...faultsOf('src/store/setup/instance.ts', LEFT, [
+    'connections: that of a daemon that cannot register is left',
+    'const { instance, alone } = await orEnd(client, async',
+    'const { instance, alone } = await ((_, work) => work())(client, async',
+  ]),
+  ...faultsOf(
+    'src/store/catalog/tokens.ts',
+    ['test/store/broken-chain.pg.test.ts'],
+    [
+      'broken chain: one that breaks while a merged manifest ends is mended in a week',
+      "then 'infinity' else t.next_at end",
+      'then t.next_at else t.next_at end',
+    ],
+    [
+      'broken chain: a manifest that mends it is fetched twice',
+      ' and t.started_at <= s.manifest_applied_at\n',
+      '\n',
+    ],
+    [
+      'broken chain: a manifest that was put off stays so',
+      '      await bringManifestForward(tx, token);\n',
+      '',
+    ],
+    ['broken chain: a manifest that comes sooner is put off for an hour', 't.next_at > within.hour and', ''],
+  ),
+  ...faultsOf(
+    'src/store/catalog/delta.ts',
+    ['test/sync/delta-answers.pg.test.ts'],
+    ['delta: an answer that may be cut is whole', "  await requestTask(tx, 'manifest');\n", ''],
+    ['delta: one round number is a limit', ' and round_changed = ${count}\n', '\n'],
+  ),
+  ...faultsOf(
+    'src/queues/runner.ts',
+    ['test/queues/schedules.pg.test.ts'],
+    [
+      'schedules: a slow store of the queues ends the session that has their lock',
+      "await tx`select set_config('idle_in_transaction_session_timeout', ${String(idleMs)}, true)`;",
+      'void idleMs;',
+    ],
+  ),
+  ...faultsOf(
+    'src/sync/delta.ts',
+    ['test/sync/rejected-token.pg.test.ts'],
+    [
+      'broken chain: one that was mended unheard leaves the manifest its retry',
+      'await noteChainRestored(ctx.sql, ctx.settings.intervals.manifestMs);',
+      'if (state.chainBrokenAt !== null) await noteChainRestored(ctx.sql, ctx.settings.intervals.manifestMs);',
+    ],
+  ),
+  ...faultsOf(
+    'src/store/answer/members.ts',
+    ['test/store/volatile-members.pg.test.ts'],
+    [
+      'members: two daemons lock them in any order',
+      'as h(part, path) order by part, path',
+      'as h(part, path)',
+    ],
+  ),
+  ...faultsOf(
+    'src/store/answer/mass-moves.ts',
+    ['test/store/masses-begin.pg.test.ts'],
+    [
+      'mass moves: who waited in vain for an answer has seen what it moved',
+      '  if (!areAllSeen) return skus;\n',
+      '',
+    ],
+  ),
+];
