@@ -179,4 +179,24 @@ export const SELLERS: readonly Mutant[] = [
     ],
     ['followers: a line without its end is not found', "last.toString() !== '\\n'", 'false'],
   ),
+  ...faultsOf(
+    'drizzle/0078_seller_views.sql',
+    ['test/store/documented-queries.pg.test.ts'],
+    [
+      'views: prices do not say that they are implausible',
+      '       t.doubt\n',
+      '       NULL::text AS doubt\n',
+    ],
+  ),
+  ...['docs/trust.md', 'docs/steering.md'].flatMap((page) =>
+    faultsOf(
+      page,
+      ['test/store/documented-queries.pg.test.ts'],
+      [
+        `${page}: a bound lets implausible prices pass`,
+        'doubt IS NULL AND price IS NOT NULL AND p_right >= 0.8',
+        'p_right >= 0.8',
+      ],
+    ),
+  ),
 ];

@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { connect } from '../../src/store/connection/db.ts';
-import { read } from '../docs/markdown.ts';
-import { doubting, MOVED, POISON } from './doubting.ts';
+import { codeBlocks, read, spokenQueries } from '../docs/markdown.ts';
+import { doubting, MOVED, POISON, USUAL } from './doubting.ts';
 import { answerAsked, found, knownSkus, mark, useStore } from './support.ts';
 
 /* What queries of the documents answer: that they run is tested of all of them. */
@@ -38,6 +38,56 @@ test('which sizes are no longer offered: those that went, once each, and neither
     'A 8 80',
     'B 8 70',
   ]);
+});
+
+/** Statements of the documents that leave out prices for how far they can be trusted. */
+function boundQueries(): { readonly at: string; readonly text: string }[] {
+  return [...codeBlocks('sql'), ...spokenQueries()].flatMap(({ page, line, text }) =>
+    text
+      .split(/;[^\n]*\n|;$/)
+      .filter((each) => /\bcatalog\.(current_prices|lowest_prices)\b/.test(each))
+      .filter((each) => /\b(WHERE|AND)\b[^;]*(\bactionable\b|\bp_right\s*>)|lowest_prices\(/i.test(each))
+      .map((each) => ({ at: `${page}:${line}`, text: each })),
+  );
+}
+
+test('no query of the documents offers a doubted price, nor a size without one, whatever bound it has', async () => {
+  const { sql } = store;
+  const { answer, priced } = doubting(store);
+  const sizes = (price: number) => ({ ...USUAL, 8: null, 9: price });
+  await priced('DD1391-100', 'FV5029-141');
+  const us = { brand: 'Nike', model: 'Dunk', size_map_size_type: 'US' };
+  await answer([found('DD1391-100', sizes(4800), us), found('FV5029-141', sizes(4800), us)]);
+  await answer([found('DD1391-100', sizes(48), us)]);
+  await sql`
+    update catalog_internal.due set doubt = 'implausible', oddity = 'unit-of-many', due_at = now() + interval '5 minutes' where sku = 'DD1391-100'`;
+  const [held] = await sql`
+    select doubt, p_right from catalog.current_prices where sku = 'DD1391-100' and size = '9'`;
+  expect(held?.['doubt']).toBe('implausible');
+  expect(Number(held?.['p_right'])).toBeGreaterThan(0.9);
+  const queries = boundQueries();
+  expect(queries.length).toBeGreaterThan(5);
+  const session = await sql.reserve();
+  try {
+    await session`create temporary table my_offers (sku text, size text, size_type text, ask integer)`;
+    await session`insert into my_offers values ('DD1391-100', '9', 'US', 9000), ('FV5029-141', '9', 'US', 9000)`;
+    const offered = new Set<unknown>();
+    const wrong: unknown[] = [];
+    for (const { at, text } of queries) {
+      const rows = await session.unsafe(text);
+      for (const row of rows) {
+        if (row['sku'] === 'DD1391-100' || row['price'] === null) wrong.push([at, row]);
+        if ('sku' in row) offered.add(row['sku']);
+      }
+    }
+    expect(wrong).toEqual([]);
+    expect([...offered]).toEqual(['FV5029-141']);
+    const costs = await session.unsafe(queryAfter('docs/trust.md', 'What a bound costs is coverage:'));
+    expect(Math.max(...costs.map(({ prices }) => Number(prices)))).toBe(5);
+  } finally {
+    await session`drop table if exists my_offers`;
+    session.release();
+  }
 });
 
 test('what a repricer waits with: the prices of SKUs that are actionable, and of a doubted one once its doubt has ended', async () => {
