@@ -199,4 +199,19 @@ export const SELLERS: readonly Mutant[] = [
       ],
     ),
   ),
+  ...faultsOf(
+    'docs/queries.md',
+    ['test/store/documented-queries.pg.test.ts'],
+    [
+      'queries: an offer is compared with a size that means something else',
+      ' AND c.size_type IS NOT DISTINCT FROM o.size_type',
+      '',
+    ],
+    [
+      "queries: a seller's table is read from end to end",
+      'my_offers (sku text COLLATE "C", size text COLLATE "C",',
+      'my_offers (sku text, size text,',
+    ],
+  ),
+  // None of examples/follower.py: copies of the repository have no psycopg2, without which its test is skipped.
 ];

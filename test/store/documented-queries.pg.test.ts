@@ -90,28 +90,76 @@ test('no query of the documents offers a doubted price, nor a size without one, 
   }
 });
 
+test('where others undercut me: of the sizes that mean what mine mean, also once the partner has corrected that', async () => {
+  const { sql } = store;
+  const { answer, priced } = doubting(store);
+  const [make = '', , compare = ''] = queryAfter('docs/queries.md', '## Where do others undercut me?').split(
+    /(?<=;)\n/,
+  );
+  await priced('A', 'B', 'C');
+  const typed = (sku: string, size_map_size_type: string | null) =>
+    found(sku, { ...USUAL, 41: 4150 }, { size_map_size_type });
+  await answer([typed('A', 'US'), typed('B', 'US'), typed('C', null)]);
+  const session = await sql.reserve();
+  const undercut = async () => (await session.unsafe(compare)).map(({ sku, above }) => `${sku} ${above}`);
+  try {
+    await session.unsafe(make);
+    await session`
+      insert into my_offers (sku, size, size_type, ask) values ('A', '41', 'US', 4250), ('B', '41', 'US', 4230), ('C', '41', null, 4200)`;
+    expect(await undercut()).toEqual(['A 100', 'B 80', 'C 50']);
+    await answer([typed('B', 'EU'), typed('C', 'EU')]);
+    const [held] =
+      await session`select bool_and(actionable) as actionable from catalog.current_prices where size = '41'`;
+    expect(held).toEqual({ actionable: true });
+    expect(await undercut()).toEqual(['A 100']);
+  } finally {
+    await session`drop table if exists my_offers`;
+    session.release();
+  }
+});
+
+test('a table declared as the documents say is found by its key from the side of the mirror', async () => {
+  const { sql } = store;
+  await knownSkus(sql, ['S1', 'S2']);
+  const [, column = ''] = /sku (text[^,]*), size text/.exec(read('docs/queries.md')) ?? [];
+  const scanned = async (type: string) => {
+    await sql.unsafe(`
+      create table public.mine (sku ${type}, size ${type}, ask integer, primary key (sku, size));
+      insert into public.mine select 'S' || n, '9', n from generate_series(1, 20000) n; analyze public.mine`);
+    const plan = await sql`
+      explain select m.ask from catalog.current_prices c join public.mine m using (sku, size) where c.sku = 'S1' and c.size = '9'`;
+    await sql`drop table public.mine`;
+    return plan.some((line) => String(line['QUERY PLAN']).includes('Seq Scan on mine'));
+  };
+  expect([await scanned('text'), await scanned(column)]).toEqual([true, false]);
+});
+
 test('what a repricer waits with: the prices of SKUs that are actionable, and of a doubted one once its doubt has ended', async () => {
   const { sql } = store;
   const { answer, passMinutes, priced } = doubting(store);
   const [make = '', insert = '', take = ''] = queryAfter('docs/steering.md', 'by now:').split(/(?<=;).*\n/);
   const session = await sql.reserve();
   const taken = async () => {
-    const rows = await session.unsafe<{ sku: string; size: string | null; price: number | null }[]>(take);
+    const rows =
+      await session.unsafe<
+        { sku: string; size: string | null; size_type: string | null; price: number | null }[]
+      >(take);
     return rows.filter(({ size }) => size === '41' || size === null).map(Object.values);
   };
   try {
     await priced('A', 'B', 'C');
     await session.unsafe(make);
-    await answer([found('A', POISON), found('B', MOVED), { sku: 'C', kind: 'not_found' }]);
+    const us = { size_map_size_type: 'US' };
+    await answer([found('A', POISON, us), found('B', MOVED, us), { sku: 'C', kind: 'not_found' }]);
     await session.unsafe(insert);
     expect(await taken()).toEqual([
-      ['B', '41', 4150],
-      ['C', null, null],
+      ['B', '41', 'US', 4150],
+      ['C', null, null, null],
     ]);
     expect(await taken()).toEqual([]);
     await passMinutes(6);
     await answer([found('A', POISON)]);
-    expect(await taken()).toEqual([['A', '41', 41_000]]);
+    expect(await taken()).toEqual([['A', '41', 'US', 41_000]]);
     expect(await session`select from waiting`).toHaveLength(0);
   } finally {
     await session`drop table if exists waiting`;
