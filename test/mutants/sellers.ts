@@ -207,6 +207,7 @@ export const SELLERS: readonly Mutant[] = [
       ' AND c.size_type IS NOT DISTINCT FROM o.size_type',
       '',
     ],
+    ['queries: SKUs of no model are one', 'WHERE brand IS NOT NULL AND model IS NOT NULL ORDER', 'ORDER'],
     [
       "queries: a seller's table is read from end to end",
       'my_offers (sku text COLLATE "C", size text COLLATE "C",',

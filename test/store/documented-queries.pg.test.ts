@@ -118,6 +118,25 @@ test('where others undercut me: of the sizes that mean what mine mean, also once
   }
 });
 
+test('the cheapest of each model: SKUs of an unknown brand or model are no model together', async () => {
+  const { sql } = store;
+  const { answer, priced } = doubting(store);
+  await priced('A', 'B', 'C', 'D');
+  const of = (sku: string, price: number, brand: string | null, model: string | null) =>
+    found(sku, { ...USUAL, 9: price }, { brand, model, size_map_size_type: 'US' });
+  await answer([
+    of('A', 4300, 'Nike', 'Dunk'),
+    of('B', 4200, 'Nike', 'Dunk'),
+    of('C', 4100, null, null),
+    of('D', 4000, 'Nike', null),
+  ]);
+  const [, cheapest = ''] = queryAfter('docs/queries.md', '## Who offers this size cheapest?').split(
+    '-- The cheapest',
+  );
+  const rows = await sql.unsafe(`-- ${cheapest}`);
+  expect(rows.map(({ sku, price }) => `${sku} ${price}`)).toEqual(['B 4200']);
+});
+
 test('a table declared as the documents say is found by its key from the side of the mirror', async () => {
   const { sql } = store;
   await knownSkus(sql, ['S1', 'S2']);
