@@ -180,6 +180,20 @@ export const SELLERS: readonly Mutant[] = [
     ['followers: a line without its end is not found', "last.toString() !== '\\n'", 'false'],
   ),
   ...faultsOf(
+    'src/store/history/changes.ts',
+    ['test/store/changes-model.pg.test.ts'],
+    ['feed: a column comes after the object and makes it text', "field = 'product', field`", 'field`'],
+  ),
+  ...faultsOf(
+    'src/store/answer/effects.ts',
+    ['test/store/answer-effects.test.ts'],
+    [
+      'feed: a member that a column tells of is muted',
+      "if (keys.get(sku)?.has(keyOf({ part: 'column', path })) !== true)",
+      'if (keys.size > 0)',
+    ],
+  ),
+  ...faultsOf(
     'drizzle/0078_seller_views.sql',
     ['test/store/documented-queries.pg.test.ts'],
     [
