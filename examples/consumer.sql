@@ -1,4 +1,5 @@
--- A follower in plain SQL: keeps a copy of the prices and a list of the price drops, in tables of its own.
+-- A follower in plain SQL: keeps a copy of the prices and a list of the price drops, in tables of its own. Neither says which
+-- prices are doubted: before you act on one, ask catalog.current_prices for those that are actionable.
 --
 --   psql "$DATABASE_URL" -v ON_ERROR_STOP=1 -f examples/consumer.sql     (repeatedly: from cron, a timer, or after a NOTIFY)
 --
@@ -14,7 +15,7 @@ do $$ begin
   if to_regnamespace('shop') is null then create schema shop; end if;
 end $$;
 create table if not exists shop.follower (position bigint not null);
-create table if not exists shop.offers (sku text, size text, price integer, size_type text, primary key (sku, size));
+create table if not exists shop.offers (sku text collate "C", size text collate "C", price integer, size_type text, primary key (sku, size));
 create table if not exists shop.drops (sku text, size text, old_price integer, new_price integer, observed_at timestamptz);
 
 begin;

@@ -1,6 +1,10 @@
 #!/usr/bin/env python3
 """A follower in Python: keeps a copy of the prices in shop.offers, across restarts of either side. Needs psycopg2.
 
+What the size keys of a SKU mean is in shop.size_types: one that is corrected gives every key another meaning, so take a
+price for a shoe of yours only where it is the size type that you know. A copy does not say which prices are doubted:
+before you act on one, ask catalog.current_prices for those that are actionable.
+
     DATABASE_URL=postgres://... python3 examples/follower.py [--once]
 
 Its role is a member of catalog_reader and owns the schema shop (an administrator: create schema shop authorization ...).
@@ -15,6 +19,11 @@ with db, db.cursor() as sql:
       create table if not exists shop.offers (sku text, size text, price integer, primary key (sku, size));
       create table if not exists shop.position (one boolean primary key default true, position bigint, copied_to text);
       alter table shop.position add column if not exists seen bigint;
+      -- A copy that was made before size types were kept is made again.
+      do $$ begin if to_regclass('shop.size_types') is null then
+        create table shop.size_types (sku text primary key, size_type text not null);
+        update shop.position set copied_to = '';
+      end if; end $$;
       insert into shop.position values (true, catalog.changes_position(), '') on conflict do nothing""")
 
 def apply_next():  # One batch and its position in one transaction; first a copy in pieces, whose position stays.
@@ -29,6 +38,11 @@ def apply_next():  # One batch and its position in one transaction; first a copy
         for _, sku, size, price, field, value in changes:
             if size is not None or (field == "state" and value is None):  # A price moved, or the SKU is mirrored no longer.
                 sql.execute("delete from shop.offers where sku = %s and size = coalesce(%s, size)", (sku, size))
+            if field == "state" and value is None:
+                sql.execute("delete from shop.size_types where sku = %s", (sku,))
+            if field == "size_map_size_type":
+                sql.execute("""insert into shop.size_types values (%s, %s)
+                  on conflict (sku) do update set size_type = excluded.size_type""", (sku, value))
             if price is not None:
                 sql.execute("insert into shop.offers values (%s, %s, %s)", (sku, size, price))
         last, copying = changes[-1] if changes else (position, None), copied_to is not None

@@ -117,7 +117,7 @@ test('all four files hold what the mirror holds, for a role that may only read, 
   expect(prices).toEqual(
     wide(
       await rowsIn(`
-        select sku, size, price, size_type, price_source, ${time('priced_at')}, ${time('changed_at')}, stale, actionable
+        select sku, size, price, size_type, price_source, ${time('priced_at')}, ${time('changed_at')}, stale, actionable, doubt
         from catalog.current_prices order by sku, size`),
       'priced_at',
       'changed_at',

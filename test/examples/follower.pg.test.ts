@@ -74,6 +74,43 @@ describe.skipIf(python === undefined)('examples/follower.py (needs psycopg2)', (
     expect(end?.['seen']).toBeNull();
   });
 
+  test('knows what the sizes of each SKU mean, also once that is corrected, and of copies that were made without', async () => {
+    const { sql } = store;
+    const typed = (
+      sku: string,
+      size_map_size_type: string | null,
+      prices: Record<string, number> = { 9: 90 },
+    ) => found(sku, prices, { size_map_size_type });
+    const offers = async () =>
+      (
+        await sql`select concat_ws(' ', sku, size, price, size_type) as line from shop.offers left join shop.size_types using (sku) order by 1`
+      ).map(({ line }) => String(line));
+    await sql`drop schema if exists shop cascade`;
+    await knownSkus(sql, ['A', 'B', 'C', 'D']);
+    await answerAsked(sql, typed('A', 'US'), typed('B', null), typed('C', 'US'));
+    expect(run()).toEqual([]);
+    expect(await offers()).toEqual(['A 9 90 US', 'B 9 90', 'C 9 90 US']);
+    // The same numbers on the same keys, and other ones.
+    await answerAsked(
+      sql,
+      typed('A', 'EU'),
+      typed('B', 'UK'),
+      typed('C', 'EU', { 9: 95, 10: 80 }),
+      typed('D', 'US'),
+    );
+    expect(run()).toEqual([]);
+    const corrected = ['A 9 90 EU', 'B 9 90 UK', 'C 10 80 EU', 'C 9 95 EU', 'D 9 90 US'];
+    expect(await offers()).toEqual(corrected);
+    await sql`drop table shop.size_types`;
+    await answerAsked(sql, typed('D', 'US', { 9: 85 }));
+    expect(run()).toEqual([]);
+    expect(await offers()).toEqual([...corrected.slice(0, -1), 'D 9 85 US']);
+    await sql`delete from catalog.skus where sku = 'D'`;
+    expect(run()).toEqual([]);
+    expect(await sql`select from shop.size_types where sku = 'D'`).toHaveLength(0);
+    expect(await offers()).toEqual(corrected.slice(0, -1));
+  });
+
   test('needs no more than to read the mirror, and a schema of its own', async () => {
     const url = await shopOwner(store.sql, store.url);
     expect(run(url)).toEqual([]);

@@ -57,7 +57,8 @@ export const ANSWER_SQL: readonly Mutant[] = [
     ],
     ['differences: an entry that changes is not seen', ' or old.entry is distinct from new.entry`', '`'],
     ['differences: the row after it is taken', 'rows[(position ?? 0) - 1]', 'rows[position ?? 0]'],
-    ['differences: a change is told twice', "!told.has(names[0] ?? '')", 'told !== undefined'],
+    ['differences: a change is told twice', 'told.get(name) !== to', 'to !== name'],
+    ['differences: a number that a column has as text is text for a copy', ' || told.get(name) !== to', ''],
   ),
   ...faultsOf(
     'src/store/answer/writes.ts',

@@ -193,4 +193,54 @@ export const SELLERS: readonly Mutant[] = [
     ],
     ['followers: a line without its end is not found', "last.toString() !== '\\n'", 'false'],
   ),
+  ...faultsOf(
+    'src/store/history/changes.ts',
+    ['test/store/changes-model.pg.test.ts'],
+    ['feed: a column comes after the object and makes it text', "field = 'product', field`", 'field`'],
+  ),
+  ...faultsOf(
+    'src/store/answer/effects.ts',
+    ['test/store/answer-effects.test.ts'],
+    [
+      'feed: a member that a column tells of is muted',
+      "if (keys.get(sku)?.has(keyOf({ part: 'column', path })) !== true)",
+      'if (keys.size > 0)',
+    ],
+  ),
+  ...faultsOf(
+    'drizzle/0078_seller_views.sql',
+    ['test/store/documented-queries.pg.test.ts'],
+    [
+      'views: prices do not say that they are implausible',
+      '       t.doubt\n',
+      '       NULL::text AS doubt\n',
+    ],
+  ),
+  ...['docs/trust.md', 'docs/steering.md'].flatMap((page) =>
+    faultsOf(
+      page,
+      ['test/store/documented-queries.pg.test.ts'],
+      [
+        `${page}: a bound lets implausible prices pass`,
+        'doubt IS NULL AND price IS NOT NULL AND p_right >= 0.8',
+        'p_right >= 0.8',
+      ],
+    ),
+  ),
+  ...faultsOf(
+    'docs/queries.md',
+    ['test/store/documented-queries.pg.test.ts'],
+    [
+      'queries: an offer is compared with a size that means something else',
+      ' AND c.size_type IS NOT DISTINCT FROM o.size_type',
+      '',
+    ],
+    ['queries: SKUs of no model are one', 'WHERE brand IS NOT NULL AND model IS NOT NULL ORDER', 'ORDER'],
+    [
+      "queries: a seller's table is read from end to end",
+      'my_offers (sku text COLLATE "C", size text COLLATE "C",',
+      'my_offers (sku text, size text,',
+    ],
+  ),
+  // None of examples/follower.py: copies of the repository have no psycopg2, without which its test is skipped.
 ];

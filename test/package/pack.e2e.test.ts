@@ -307,7 +307,7 @@ describe.concurrent('the package', () => {
       expect((await example('sandbox')).stdout).toMatch(/^200 .*4800/);
       await sql`insert into catalog.skus (sku, state, in_manifest, priced_at, asked_at) values ('A', 'priced', true, now(), now())`;
       await sql`insert into catalog.prices (sku, size, price, changed_at) values ('A', '9', 100, now())`;
-      expect((await example('types')).stdout).toBe('A null 9: 100 THB\n');
+      expect((await example('types')).stdout).toBe('A null 9: 100 THB (owed)\n');
       expect(JSON.parse((await example('schema')).stdout)).toEqual([]);
       await sql`insert into catalog.daily_prices (sku, size, day, changes, size_type_changed, first_position) values ('A', '9', '2026-01-31', 1, false, 1)`;
       expect(JSON.parse((await example('days')).stdout)).toEqual([[true, '2026-01-31T00:00:00.000Z']]);

@@ -123,6 +123,25 @@ describe('what follows from an answer', () => {
     expect(heard).toEqual(['A false', 'B true']);
   });
 
+  test('is which members have moved, but those that a column tells of: they are never muted', () => {
+    const member = (name: string) => ({ names: [name], path: JSON.stringify([name]), from: 1, to: 2 });
+    const { members } = effectsOf(
+      [row('A')],
+      [answer('A')],
+      {
+        prices: [],
+        products: {
+          fields: [{ sku: 'A', field: 'brand', oldValue: '1', newValue: '2' }],
+          members: new Map([['A', [member('brand'), member('views')]]]),
+          unknown: [],
+        },
+      },
+      NO_LEARNING,
+      KNOWN,
+    );
+    expect(members.flatMap(({ keys }) => [...keys])).toEqual(['column ["brand"]', 'product ["views"]']);
+  });
+
   test('is how long a SKU that is 0009 has had no price, and nobody has told of it', () => {
     const lost = (other: Partial<LockedSku>) =>
       effectsOf([row('A', other)], [answer('A', 'not_found')], differences([]), NO_LEARNING, KNOWN).lost.map(

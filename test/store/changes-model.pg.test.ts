@@ -39,6 +39,8 @@ const anyMember: Arbitrary<unknown> = oneof(
   constantFrom<unknown>(
     'x',
     1,
+    2,
+    true,
     null,
     [],
     [1],
@@ -48,7 +50,7 @@ const anyMember: Arbitrary<unknown> = oneof(
     { deep: { c: 1, d: 2 }, e: 3 },
   ),
 );
-const anyProduct = dictionary(constantFrom('a', 'b', '__proto__', 'brand', 'name'), anyMember, {
+const anyProduct = dictionary(constantFrom('a', 'b', '__proto__', 'brand', 'name', 'size_type'), anyMember, {
   maxKeys: 3,
 });
 const anyRecord = record({
@@ -91,6 +93,12 @@ const anyStep = oneof(
     arbitrary: record({ kind: constantFrom('copy' as const), skus: integer({ min: 1, max: 3 }) }),
   },
 );
+/** What a column holds of a member (partner/bulk-answer.ts). */
+const asText = (member: unknown): string | null =>
+  typeof member === 'number' || typeof member === 'boolean' || (typeof member === 'string' && member !== '')
+    ? String(member)
+    : null;
+
 type Step = typeof anyStep extends Arbitrary<infer T> ? T : never;
 
 async function take(step: Step, name: string): Promise<void> {
@@ -101,12 +109,24 @@ async function take(step: Step, name: string): Promise<void> {
     if (known.length === 0) return;
     // Claimed with others, and not answered.
     await sql`update catalog_internal.due set claim = null, held_until = null`;
-    const product = (sku: string) => ({
-      name: said?.name ?? null,
-      brand: typeof said?.product['brand'] === 'string' ? said.product['brand'] : null,
-      size_map_size_type: said?.sizeType ?? null,
-      product: JSON.stringify({ ...said?.product, ...(said?.name != null && { name: said.name }), of: sku }),
-    });
+    const product = (sku: string) => {
+      const members: Record<string, unknown> = {
+        ...said?.product,
+        ...(said?.name != null && { name: said.name }),
+        of: sku,
+      };
+      const [name, brand, size_type] = ['name', 'brand', 'size_type'].map((column) =>
+        asText(members[column]),
+      );
+      const product = JSON.stringify(members);
+      return {
+        name: name ?? null,
+        brand: brand ?? null,
+        size_type: size_type ?? null,
+        size_map_size_type: said?.sizeType ?? null,
+        product,
+      };
+    };
     await answerAsked(
       sql,
       ...known.map(({ sku }) =>
@@ -169,7 +189,7 @@ test('who reads nothing but the feed has the mirror, from the beginning on and f
 
 const answer = (
   name: 'x' | 'y' | null,
-  product: Record<string, object> = {},
+  product: Record<string, unknown> = {},
   prices: Record<string, number> = {},
 ): Step => ({
   kind: 'answer',
@@ -186,6 +206,20 @@ test('a column keeps its value where its member is no text any longer: a copy ha
       answer(null, { name: {} }),
       answer('y'),
       answer(null, { name: {}, brand: { of: 'z' } }),
+    ],
+    1,
+  );
+});
+
+test('a member that is a number is one in a copy, too, whose column has its text', async () => {
+  const listed: Step = { kind: 'delta', changed: [], nowLive: ['D'], removed: [] };
+  await holds(
+    [
+      listed,
+      answer('x', { size_type: 990, brand: true }),
+      answer('x', { size_type: 991, brand: 'true' }),
+      answer('y', { size_type: '991', brand: 2 }),
+      answer('y', { size_type: 992, brand: 3 }),
     ],
     1,
   );

@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { connect } from '../../src/store/connection/db.ts';
-import { read } from '../docs/markdown.ts';
-import { doubting, MOVED, POISON } from './doubting.ts';
+import { codeBlocks, read, spokenQueries } from '../docs/markdown.ts';
+import { doubting, MOVED, POISON, USUAL } from './doubting.ts';
 import { answerAsked, found, knownSkus, mark, useStore } from './support.ts';
 
 /* What queries of the documents answer: that they run is tested of all of them. */
@@ -40,28 +40,145 @@ test('which sizes are no longer offered: those that went, once each, and neither
   ]);
 });
 
+/** Statements of the documents that leave out prices for how far they can be trusted. */
+function boundQueries(): { readonly at: string; readonly text: string }[] {
+  return [...codeBlocks('sql'), ...spokenQueries()].flatMap(({ page, line, text }) =>
+    text
+      .split(/;[^\n]*\n|;$/)
+      .filter((each) => /\bcatalog\.(current_prices|lowest_prices)\b/.test(each))
+      .filter((each) => /\b(WHERE|AND)\b[^;]*(\bactionable\b|\bp_right\s*>)|lowest_prices\(/i.test(each))
+      .map((each) => ({ at: `${page}:${line}`, text: each })),
+  );
+}
+
+test('no query of the documents offers a doubted price, nor a size without one, whatever bound it has', async () => {
+  const { sql } = store;
+  const { answer, priced } = doubting(store);
+  const sizes = (price: number) => ({ ...USUAL, 8: null, 9: price });
+  await priced('DD1391-100', 'FV5029-141');
+  const us = { brand: 'Nike', model: 'Dunk', size_map_size_type: 'US' };
+  await answer([found('DD1391-100', sizes(4800), us), found('FV5029-141', sizes(4800), us)]);
+  await answer([found('DD1391-100', sizes(48), us)]);
+  await sql`
+    update catalog_internal.due set doubt = 'implausible', oddity = 'unit-of-many', due_at = now() + interval '5 minutes' where sku = 'DD1391-100'`;
+  const [held] = await sql`
+    select doubt, p_right from catalog.current_prices where sku = 'DD1391-100' and size = '9'`;
+  expect(held?.['doubt']).toBe('implausible');
+  expect(Number(held?.['p_right'])).toBeGreaterThan(0.9);
+  const queries = boundQueries();
+  expect(queries.length).toBeGreaterThan(5);
+  const session = await sql.reserve();
+  try {
+    await session`create temporary table my_offers (sku text, size text, size_type text, ask integer)`;
+    await session`insert into my_offers values ('DD1391-100', '9', 'US', 9000), ('FV5029-141', '9', 'US', 9000)`;
+    const offered = new Set<unknown>();
+    const wrong: unknown[] = [];
+    for (const { at, text } of queries) {
+      const rows = await session.unsafe(text);
+      for (const row of rows) {
+        if (row['sku'] === 'DD1391-100' || row['price'] === null) wrong.push([at, row]);
+        if ('sku' in row) offered.add(row['sku']);
+      }
+    }
+    expect(wrong).toEqual([]);
+    expect([...offered]).toEqual(['FV5029-141']);
+    const costs = await session.unsafe(queryAfter('docs/trust.md', 'What a bound costs is coverage:'));
+    expect(Math.max(...costs.map(({ prices }) => Number(prices)))).toBe(5);
+  } finally {
+    await session`drop table if exists my_offers`;
+    session.release();
+  }
+});
+
+test('where others undercut me: of the sizes that mean what mine mean, also once the partner has corrected that', async () => {
+  const { sql } = store;
+  const { answer, priced } = doubting(store);
+  const [make = '', , compare = ''] = queryAfter('docs/queries.md', '## Where do others undercut me?').split(
+    /(?<=;)\n/,
+  );
+  await priced('A', 'B', 'C');
+  const typed = (sku: string, size_map_size_type: string | null) =>
+    found(sku, { ...USUAL, 41: 4150 }, { size_map_size_type });
+  await answer([typed('A', 'US'), typed('B', 'US'), typed('C', null)]);
+  const session = await sql.reserve();
+  const undercut = async () => (await session.unsafe(compare)).map(({ sku, above }) => `${sku} ${above}`);
+  try {
+    await session.unsafe(make);
+    await session`
+      insert into my_offers (sku, size, size_type, ask) values ('A', '41', 'US', 4250), ('B', '41', 'US', 4230), ('C', '41', null, 4200)`;
+    expect(await undercut()).toEqual(['A 100', 'B 80', 'C 50']);
+    await answer([typed('B', 'EU'), typed('C', 'EU')]);
+    const [held] =
+      await session`select bool_and(actionable) as actionable from catalog.current_prices where size = '41'`;
+    expect(held).toEqual({ actionable: true });
+    expect(await undercut()).toEqual(['A 100']);
+  } finally {
+    await session`drop table if exists my_offers`;
+    session.release();
+  }
+});
+
+test('the cheapest of each model: SKUs of an unknown brand or model are no model together', async () => {
+  const { sql } = store;
+  const { answer, priced } = doubting(store);
+  await priced('A', 'B', 'C', 'D');
+  const of = (sku: string, price: number, brand: string | null, model: string | null) =>
+    found(sku, { ...USUAL, 9: price }, { brand, model, size_map_size_type: 'US' });
+  await answer([
+    of('A', 4300, 'Nike', 'Dunk'),
+    of('B', 4200, 'Nike', 'Dunk'),
+    of('C', 4100, null, null),
+    of('D', 4000, 'Nike', null),
+  ]);
+  const [, cheapest = ''] = queryAfter('docs/queries.md', '## Who offers this size cheapest?').split(
+    '-- The cheapest',
+  );
+  const rows = await sql.unsafe(`-- ${cheapest}`);
+  expect(rows.map(({ sku, price }) => `${sku} ${price}`)).toEqual(['B 4200']);
+});
+
+test('a table declared as the documents say is found by its key from the side of the mirror', async () => {
+  const { sql } = store;
+  await knownSkus(sql, ['S1', 'S2']);
+  const [, column = ''] = /sku (text[^,]*), size text/.exec(read('docs/queries.md')) ?? [];
+  const scanned = async (type: string) => {
+    await sql.unsafe(`
+      create table public.mine (sku ${type}, size ${type}, ask integer, primary key (sku, size));
+      insert into public.mine select 'S' || n, '9', n from generate_series(1, 20000) n; analyze public.mine`);
+    const plan = await sql`
+      explain select m.ask from catalog.current_prices c join public.mine m using (sku, size) where c.sku = 'S1' and c.size = '9'`;
+    await sql`drop table public.mine`;
+    return plan.some((line) => String(line['QUERY PLAN']).includes('Seq Scan on mine'));
+  };
+  expect([await scanned('text'), await scanned(column)]).toEqual([true, false]);
+});
+
 test('what a repricer waits with: the prices of SKUs that are actionable, and of a doubted one once its doubt has ended', async () => {
   const { sql } = store;
   const { answer, passMinutes, priced } = doubting(store);
   const [make = '', insert = '', take = ''] = queryAfter('docs/steering.md', 'by now:').split(/(?<=;).*\n/);
   const session = await sql.reserve();
   const taken = async () => {
-    const rows = await session.unsafe<{ sku: string; size: string | null; price: number | null }[]>(take);
+    const rows =
+      await session.unsafe<
+        { sku: string; size: string | null; size_type: string | null; price: number | null }[]
+      >(take);
     return rows.filter(({ size }) => size === '41' || size === null).map(Object.values);
   };
   try {
     await priced('A', 'B', 'C');
     await session.unsafe(make);
-    await answer([found('A', POISON), found('B', MOVED), { sku: 'C', kind: 'not_found' }]);
+    const us = { size_map_size_type: 'US' };
+    await answer([found('A', POISON, us), found('B', MOVED, us), { sku: 'C', kind: 'not_found' }]);
     await session.unsafe(insert);
     expect(await taken()).toEqual([
-      ['B', '41', 4150],
-      ['C', null, null],
+      ['B', '41', 'US', 4150],
+      ['C', null, null, null],
     ]);
     expect(await taken()).toEqual([]);
     await passMinutes(6);
     await answer([found('A', POISON)]);
-    expect(await taken()).toEqual([['A', '41', 41_000]]);
+    expect(await taken()).toEqual([['A', '41', 'US', 41_000]]);
     expect(await session`select from waiting`).toHaveLength(0);
   } finally {
     await session`drop table if exists waiting`;

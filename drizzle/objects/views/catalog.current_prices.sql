@@ -5,7 +5,8 @@ CREATE OR REPLACE VIEW catalog.current_prices AS
 SELECT t.sku, p.size, p.price, pr.size_map_size_type AS size_type, pr.name, pr.brand, pr.model, pr.gender_size, pr.category,
        t.price_source, t.priced_at, p.changed_at, t.stale,
        t.size_actionable AND p.price IS NOT NULL AS actionable,
-       t.size_p_right AS p_right
+       t.size_p_right AS p_right,
+       t.doubt
 FROM catalog.sku_trust t
 JOIN catalog.prices p ON p.sku = t.sku
 LEFT JOIN catalog.products pr ON pr.sku = t.sku;
@@ -25,4 +26,5 @@ COMMENT ON COLUMN catalog.current_prices.priced_at IS 'When the partner last ans
 COMMENT ON COLUMN catalog.current_prices.changed_at IS 'When the mirror saw the price change (or the size appear).';
 COMMENT ON COLUMN catalog.current_prices.stale IS 'True while a refresh is known to be pending, and where the price of a live SKU, or of one that no manifest lists, is older than LIVE_INTERVAL.';
 COMMENT ON COLUMN catalog.current_prices.actionable IS 'True where the price may be acted on: there is one, catalog.sku_trust has no doubt of its SKU, and p_right is ACTIONABLE_CONFIDENCE at least.';
-COMMENT ON COLUMN catalog.current_prices.p_right IS 'Probability that the partner, asked now, would answer this price; catalog.calibration says how well that has held.';
+COMMENT ON COLUMN catalog.current_prices.p_right IS 'Probability that the partner, asked now, would answer this price; catalog.calibration says how well that has held. It knows nothing of doubt: a bound of your own is doubt IS NULL AND price IS NOT NULL AND p_right >= 0.8';
+COMMENT ON COLUMN catalog.current_prices.doubt IS 'The first reason not to act on the prices of the SKU, as in catalog.sku_trust; null: none.';

@@ -24,7 +24,7 @@ export interface PriceDifference {
 export interface ProductDifferences {
   /** By column. */
   readonly fields: readonly FieldChange[];
-  /** Members of the product object, but for those that a column tells of. */
+  /** Members of the product object, but for those whose new value is the text that a column tells. */
   readonly members: ReadonlyMap<string, readonly MemberChange[]>;
   /** SKUs without any stored metadata. */
   readonly unknown: readonly string[];
@@ -144,16 +144,19 @@ interface ObjectChange {
   readonly newValue: string;
 }
 
-/** The members of a product that differ, without those whose columns do. */
+/**
+ * The members of a product that differ, without those whose columns tell the same: a column has the text of a number,
+ * which the object has as a number.
+ */
 function untold({ sku, oldValue, newValue }: ObjectChange, fields: readonly ColumnChange[]): MemberChange[] {
-  const told = new Set<string>(
+  const told = new Map<string, string | null>(
     fields.flatMap((change) => {
       const [part, member] = METADATA[change.field];
-      return change.sku === sku && part === 'product' ? [member] : [];
+      return change.sku === sku && part === 'product' ? [[member, change.newValue]] : [];
     }),
   );
   return memberChanges(JSON.parse(oldValue), JSON.parse(newValue)).filter(
-    ({ names }) => !told.has(names[0] ?? ''),
+    ({ names: [name = '', ...deeper], to }) => deeper.length > 0 || !told.has(name) || told.get(name) !== to,
   );
 }
 

@@ -285,8 +285,11 @@ function movedMembers(
   );
   for (const { sku, field } of products.fields)
     keys.get(sku)?.add(keyOf({ part: 'column', path: JSON.stringify([field]) }));
+  // Where a column tells of its text, too, the member is never muted: a copy would keep the text.
   for (const [sku, changes] of products.members)
-    for (const { path } of changes) keys.get(sku)?.add(keyOf({ part: 'product', path }));
+    for (const { path } of changes)
+      if (keys.get(sku)?.has(keyOf({ part: 'column', path })) !== true)
+        keys.get(sku)?.add(keyOf({ part: 'product', path }));
   for (const { sku, members = [] } of prices)
     // What is no object has no member by which it could be told from a price that moves.
     for (const { names, path } of members)

@@ -73,7 +73,8 @@ export const hasChanges = ({ moves, fields, states = [], first = NO_RECORDS }: C
 /**
  * Writes both histories and the rest of the feed, and notifies listeners, as the last step of a transaction: the
  * holder of the lock that this takes waits for no other lock, so it cannot be part of a deadlock. `at` null: the
- * transaction's time. A SKU's corrected size type is written before the prices of the same answer, and marks them.
+ * transaction's time. A SKU's corrected size type is written before the prices of the same answer, and marks them; the
+ * object `product` after the columns, whose text takes the place of its members (productAfter).
  */
 export async function writeChanges(
   tx: Tx,
@@ -93,7 +94,7 @@ export async function writeChanges(
       select sku, field, old_value, new_value, coalesce(${at}::timestamptz, now())
       from unnest(${fields.map((f) => f.sku)}::text[], ${fields.map((f) => f.field)}::text[],
         ${fields.map((f) => f.oldValue)}::text[], ${fields.map((f) => f.newValue)}::text[]) as f(sku, field, old_value, new_value)
-      order by sku, field`,
+      order by sku, field = 'product', field`,
     moves.length > 0 &&
       tx`
       insert into catalog.price_history (sku, size, old_price, new_price, observed_at, size_type_changed)

@@ -41,6 +41,7 @@ const SOURCES: Readonly<Record<Export, ExportSource>> = {
       stale: 'boolean',
       actionable: 'boolean',
       p_right: 'real',
+      doubt: 'text',
     },
     order: 'sku, size',
     counted: 'catalog.prices',

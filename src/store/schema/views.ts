@@ -25,6 +25,7 @@ export const currentPrices = catalog
     stale: boolean().notNull(),
     actionable: boolean().notNull(),
     pRight: real('p_right'),
+    doubt: text(),
   })
   .existing();
 
