@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { connect } from '../../src/store/connection/db.ts';
 import { read } from '../docs/markdown.ts';
-import { doubting, MOVED, POISON } from './doubting.ts';
+import { doubting, MOVED, POISON, USUAL } from './doubting.ts';
 import { answerAsked, found, knownSkus, mark, useStore } from './support.ts';
 
 /* What queries of the documents answer: that they run is tested of all of them. */
@@ -38,6 +38,26 @@ test('which sizes are no longer offered: those that went, once each, and neither
     'A 8 80',
     'B 8 70',
   ]);
+});
+
+test('what fell, and may be acted on: neither a doubted fall, however large, nor what is back', async () => {
+  const { answer, passMinutes, priced } = doubting(store);
+  const [, falls = ''] = queryAfter('docs/queries.md', '## Which prices changed?').split('\n\n');
+  const fell = async () => {
+    const rows = await store.sql.unsafe<{ sku: string; size: string; new_price: number }[]>(falls);
+    return rows.map(({ sku, size, new_price: price }) => `${sku} ${size} ${price}`);
+  };
+  await priced('A', 'B', 'C');
+  await answer([
+    found('A', { ...USUAL, 41: 1300 }),
+    found('B', { ...USUAL, 41: 3900 }),
+    found('C', { ...USUAL, 41: 3900 }),
+  ]);
+  await answer([found('C', USUAL)]);
+  expect(await fell()).toEqual(['B 41 3900']);
+  await passMinutes(6);
+  await answer([found('A', { ...USUAL, 41: 1300 })]);
+  expect(await fell()).toEqual(['A 41 1300', 'B 41 3900']);
 });
 
 test('what a repricer waits with: the prices of SKUs that are actionable, and of a doubted one once its doubt has ended', async () => {
