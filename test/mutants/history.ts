@@ -170,6 +170,20 @@ export const HISTORY: readonly Mutant[] = [
     ],
   ),
   ...faultsOf(
+    HISTORY_PLANS,
+    ['test/store/explain.pg.test.ts'],
+    [
+      'explain: a correction of size_type is a move',
+      ' AND NOT h.size_type_changed AND h.id > coalesce((',
+      ' AND h.id > coalesce((',
+    ],
+    [
+      'explain: the price before is one of another size',
+      "WHERE c.sku = s.sku AND c.field = 'size_map_size_type' AND",
+      "WHERE c.sku = s.sku AND c.field = '' AND",
+    ],
+  ),
+  ...faultsOf(
     'src/store/setup/migrations.ts',
     ['test/migrations/roles.pg.test.ts'],
     ['roles: a grant that is refused stops a start', '    notGranted = error;', '    throw error;'],
