@@ -184,6 +184,11 @@ export const HISTORY: readonly Mutant[] = [
     ],
   ),
   ...faultsOf(
+    'src/cli/doctor/postgres.ts',
+    ['test/doctor/checks.test.ts'],
+    ['doctor: locks are warned of once there are none left', '<= locksMost / 2', '<= locksMost'],
+  ),
+  ...faultsOf(
     'src/store/setup/migrations.ts',
     ['test/migrations/roles.pg.test.ts'],
     ['roles: a grant that is refused stops a start', '    notGranted = error;', '    throw error;'],
