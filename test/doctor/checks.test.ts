@@ -36,6 +36,8 @@ const GOOD: PostgresFacts = {
   unknown: 0,
   connectionsMost: 100,
   connectionsOthers: 10,
+  locksMost: 6400,
+  historyChunks: 2,
   daemons: 1,
   pooling: { kept: 'session', dropped: [], role: 'mirror', database: 'shop' },
   aheadMs: 20,
@@ -117,6 +119,8 @@ test.each<[string, Partial<PostgresFacts>, string[]]>([
     ['FAIL rights'],
   ],
   ['connections for one daemon', { connectionsMost: 20, connectionsOthers: 8 }, []],
+  ['a history of as many chunks as there are locks for', { locksMost: 6400, historyChunks: 66 }, []],
+  ['a history of more', { locksMost: 6400, historyChunks: 67 }, ['WARN locks']],
   ['too few connections', { connectionsMost: 20, connectionsOthers: 9 }, ['WARN connections']],
   ['tables of another role', { owns: false }, ['FAIL rights']],
   [

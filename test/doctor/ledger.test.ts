@@ -27,6 +27,8 @@ const SOUND: PostgresFacts = {
   unknown: 0,
   connectionsMost: 100,
   connectionsOthers: 0,
+  locksMost: 6400,
+  historyChunks: 2,
   daemons: 0,
   pooling: { kept: 'session', dropped: [], role: 'mirror', database: 'shop' },
   aheadMs: 0,

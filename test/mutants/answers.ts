@@ -55,7 +55,11 @@ export const ANSWER_SQL: readonly Mutant[] = [
       'when old.price is distinct from new.price then',
       'when old.price is distinct from new.price or new.price is null then',
     ],
-    ['differences: an entry that changes is not seen', ' or old.entry is distinct from new.entry`', '`'],
+    [
+      'differences: an entry that changes is not seen',
+      ' or old.entry is distinct from new.entry\n    )',
+      '\n    )',
+    ],
     ['differences: the row after it is taken', 'rows[(position ?? 0) - 1]', 'rows[position ?? 0]'],
     ['differences: a change is told twice', 'told.get(name) !== to', 'to !== name'],
     ['differences: a number that a column has as text is text for a copy', ' || told.get(name) !== to', ''],

@@ -1,5 +1,7 @@
 import { faultsOf, type Mutant } from './mutant.ts';
 
+const HISTORY_PLANS = 'drizzle/0080_history_plans.sql';
+
 /** Each loses a change that is kept, keeps one for ever, or says of one that is lost that it is kept. */
 export const HISTORY: readonly Mutant[] = [
   ...faultsOf(
@@ -132,6 +134,59 @@ export const HISTORY: readonly Mutant[] = [
       "OR oid IN ('catalog.price_history'::regclass, 'catalog.product_history'::regclass))",
       "OR relnamespace = 'catalog'::regnamespace)",
     ],
+  ),
+  ...faultsOf(
+    HISTORY_PLANS,
+    ['test/store/history-locks.pg.test.ts'],
+    [
+      'history: a reader at the end of the feed opens all of it',
+      ' SET plan_cache_mode = force_custom_plan AS $$\n#variable_conflict use_column\nDECLARE\n  first bigint;',
+      ' AS $$\n#variable_conflict use_column\nDECLARE\n  first bigint;',
+    ],
+    [
+      'history: movers open all of it',
+      'WHERE h.observed_at > since AND h.id > start\n',
+      'WHERE h.observed_at > since\n',
+    ],
+    [
+      'history: each move that nobody reports opens all of it',
+      'AND h.observed_at >= built AND h.id > start AND',
+      'AND h.observed_at >= built AND',
+    ],
+    [
+      'history: each new live SKU opens all of it',
+      'h.sku = of_sku AND h.observed_at > since AND h.id > start;',
+      'h.sku = of_sku AND h.observed_at > since;',
+    ],
+    [
+      'history: each answer opens all of it for prices that have vanished',
+      'IF cardinality(gone) = 0 THEN',
+      'IF gone IS NULL THEN',
+    ],
+    [
+      'history: each answer opens all of it for sizes that are back',
+      'LANGUAGE plpgsql STABLE STRICT ROWS 10 SET',
+      'LANGUAGE plpgsql STABLE ROWS 10 SET',
+    ],
+  ),
+  ...faultsOf(
+    HISTORY_PLANS,
+    ['test/store/explain.pg.test.ts'],
+    [
+      'explain: a correction of size_type is a move',
+      ' AND NOT h.size_type_changed AND h.id > coalesce((',
+      ' AND h.id > coalesce((',
+    ],
+    [
+      'explain: the price before is one of another size',
+      "WHERE c.sku = s.sku AND c.field = 'size_map_size_type' AND",
+      "WHERE c.sku = s.sku AND c.field = '' AND",
+    ],
+  ),
+  ...faultsOf(
+    'src/cli/doctor/postgres.ts',
+    ['test/doctor/checks.test.ts'],
+    ['doctor: locks are warned of once there are none left', '<= locksMost / 2', '<= locksMost'],
   ),
   ...faultsOf(
     'src/store/setup/migrations.ts',

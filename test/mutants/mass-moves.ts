@@ -278,10 +278,14 @@ export const MASS_MOVES: readonly Mutant[] = [
     ],
     [
       'doubts: an entry that had no price is no size that is offered again',
-      'when old.price is null and new.price',
-      'when old.sku is null and new.price',
+      'old.price is null and new.price is not null and',
+      'old.sku is null and new.price is not null and',
     ],
-    ['doubts: a wrong price that came and went is what a size cost', ' limit 4', ' limit 1'],
+  ),
+  ...faultsOf(
+    'drizzle/0080_history_plans.sql',
+    ['test/store/returned-sizes.pg.test.ts'],
+    ['doubts: a wrong price that came and went is what a size cost', ' LIMIT 4\n', ' LIMIT 1\n'],
   ),
   ...faultsOf(
     'src/store/answer/doubts.ts',

@@ -159,6 +159,7 @@ test('every function that runs with the daemon’s rights has its search_path pi
     'catalog.changes_snapshot(text,integer)',
     'catalog.explain(text)',
     'catalog.hint(text,text)',
+    'catalog.movers(interval,integer)',
     'catalog.price_at(text,text,timestamp with time zone)',
     'catalog.prices_at(text,timestamp with time zone)',
     'catalog.product_after(jsonb,text,text,text)',

@@ -153,6 +153,26 @@ test('a table declared as the documents say is found by its key from the side of
   expect([await scanned('text'), await scanned(column)]).toEqual([true, false]);
 });
 
+test('what fell, and may be acted on: neither a doubted fall, however large, nor what is back', async () => {
+  const { answer, passMinutes, priced } = doubting(store);
+  const [, falls = ''] = queryAfter('docs/queries.md', '## Which prices changed?').split('\n\n');
+  const fell = async () => {
+    const rows = await store.sql.unsafe<{ sku: string; size: string; new_price: number }[]>(falls);
+    return rows.map(({ sku, size, new_price: price }) => `${sku} ${size} ${price}`);
+  };
+  await priced('A', 'B', 'C');
+  await answer([
+    found('A', { ...USUAL, 41: 1300 }),
+    found('B', { ...USUAL, 41: 3900 }),
+    found('C', { ...USUAL, 41: 3900 }),
+  ]);
+  await answer([found('C', USUAL)]);
+  expect(await fell()).toEqual(['B 41 3900']);
+  await passMinutes(6);
+  await answer([found('A', { ...USUAL, 41: 1300 })]);
+  expect(await fell()).toEqual(['A 41 1300', 'B 41 3900']);
+});
+
 test('what a repricer waits with: the prices of SKUs that are actionable, and of a doubted one once its doubt has ended', async () => {
   const { sql } = store;
   const { answer, passMinutes, priced } = doubting(store);

@@ -59,6 +59,21 @@ test('tells which answer, why it was asked for, and what the one before said', a
   expect(belief).toMatchObject({ cohort: 'snapshot', minutes_between_changes: null, own_rate: false });
 });
 
+test('has no price before of a size that meant something else then', async () => {
+  const { sql } = store;
+  await standing(store, line('A'));
+  const answered = async (price: number, size_map_size_type: string) => {
+    await answerAsked(sql, found('A', { 7: price }, { size_map_size_type }));
+    return (await explained('A')).prices[0]?.before ?? null;
+  };
+  expect(await answered(6900, 'US')).toMatchObject({ price: null });
+  expect(await answered(7000, 'US')).toMatchObject({ price: 6900 });
+  expect(await answered(480_000, 'EU')).toBeNull();
+  expect(await answered(470_000, 'EU')).toMatchObject({ price: 480_000 });
+  // The same number has no row of its own.
+  expect(await answered(470_000, 'UK')).toBeNull();
+});
+
 test('tells what is believed of a live SKU, from its own refreshes and before any', async () => {
   const { sql } = store;
   await standing(store, line('L', { priceSource: 'live' }), line('M', { priceSource: 'live' }));

@@ -235,9 +235,10 @@ test('moves since a moment are looked for after what was there when a chunk was 
   expect(await before(3)).toBeGreaterThanOrEqual(first * CHUNK);
   expect(await before(3)).toBeLessThan((first + 1n) * CHUNK);
   expect(await before(45)).toBeLessThan(first * CHUNK);
-  expect(await sql`select moves from catalog_internal.past_moves('S0', now() - interval '9 days')`).toEqual([
-    { moves: 2 },
-  ]);
+  const moves = await sql`
+    select p.moves, planned.moves as planned from catalog_internal.past_moves('S0', now() - interval '9 days') p,
+      catalog_internal.past_moves_planned('S0', now() - interval '9 days') planned`;
+  expect(moves).toEqual([{ moves: 2, planned: 2 }]);
 });
 
 test('maintenance gives up what HISTORY_RETENTION says, and with 0 nothing', async () => {

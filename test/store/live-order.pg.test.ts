@@ -115,9 +115,13 @@ test.each([
   const { sql } = store;
   await knownSkus(sql, ['A']);
   await sql`update catalog.skus set first_priced_at = now() - ${since}::interval`;
-  const [row] = await sql<[{ minutes: number; moves: number }]>`
-    select p.* from catalog.skus s cross join lateral catalog_internal.past_moves(s.sku, s.first_priced_at) p`;
-  expect(row.minutes).toBeCloseTo(minutes, 0);
+  const rows = await sql<{ minutes: number; moves: number }[]>`
+    select p.* from catalog.skus s cross join lateral (
+      select * from catalog_internal.past_moves(s.sku, s.first_priced_at)
+      union all select * from catalog_internal.past_moves_planned(s.sku, s.first_priced_at)
+    ) p`;
+  expect(rows).toHaveLength(2);
+  for (const row of rows) expect(row.minutes).toBeCloseTo(minutes, 0);
 });
 
 test('a SKU whose line moves, or that somebody hinted at, is not put off by a schedule of its rate', async () => {

@@ -8,12 +8,11 @@ const store = useStore();
 
 /** Functions that go by the time of the client's message, and why they may. */
 const OF_A_MESSAGE = [
-  // Beside the present time, for the planner.
-  'catalog.movers(interval,integer)',
   // The daemon's own, whose messages are single statements; sellers' views pass another time to these two.
   'catalog_internal.is_reported(catalog_internal.due,timestamp with time zone)',
   'catalog_internal.is_waiting(catalog_internal.due,timestamp with time zone)',
   'catalog_internal.past_moves(text,timestamp with time zone)',
+  'catalog_internal.past_moves_planned(text,timestamp with time zone)',
 ];
 
 test('what is asked by sellers goes by the present time, not by that of their transaction or message', async () => {

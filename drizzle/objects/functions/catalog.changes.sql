@@ -1,9 +1,10 @@
 -- Reads first and judges then: from the reading on nothing can be dropped until the transaction ends, and what was
 -- dropped before is said by a sequence, which is the same in every snapshot.
+-- Planned for each position: one plan for all of them opens and locks every partition, also those that everybody has read.
 CREATE OR REPLACE FUNCTION catalog.changes(after bigint, most integer DEFAULT 1000)
 RETURNS TABLE ("position" bigint, kind text, sku text, size text, old_price integer, new_price integer,
   field text, old_value text, new_value text, meaning_changed boolean, observed_at timestamptz)
-LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_custom_plan AS $$
 #variable_conflict use_column
 DECLARE
   first bigint;

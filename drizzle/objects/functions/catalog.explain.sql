@@ -64,7 +64,13 @@ LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog,
       ) ORDER BY p.size)
       FROM catalog.prices p
       LEFT JOIN LATERAL (
-        SELECT h.id, h.old_price, h.observed_at FROM catalog.price_history h WHERE h.sku = p.sku AND h.size = p.size ORDER BY h.id DESC LIMIT 1
+        -- Up to a correction of what the sizes mean, it was the price of another size.
+        SELECT h.id, h.old_price, h.observed_at FROM catalog.price_history h
+        WHERE h.sku = p.sku AND h.size = p.size AND NOT h.size_type_changed AND h.id > coalesce((
+          SELECT max(c.id) FROM catalog.product_history c
+          WHERE c.sku = s.sku AND c.field = 'size_map_size_type' AND c.old_value IS NOT NULL
+        ), 0)
+        ORDER BY h.id DESC LIMIT 1
       ) h ON true
       WHERE p.sku = s.sku
     ), '[]')

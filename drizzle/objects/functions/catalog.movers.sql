@@ -1,32 +1,38 @@
--- A single statement without rights or settings of its own, so that the planner sees through it; ATOMIC, so
--- that its names mean what they meant when it was made, whatever the search path of its caller.
+-- In PL/pgSQL, which plans it for the time that each call asks for: so no partition of the history from before that is opened,
+-- nor locked, and the planner knows how few rows there are. With the owner's rights, as what says where that time begins is
+-- nobody's to read.
 CREATE OR REPLACE FUNCTION catalog.movers(within interval DEFAULT '1 hour', most integer DEFAULT 100)
 RETURNS TABLE (sku text, size text, old_price integer, new_price integer, change integer, change_ratio double precision,
   moves bigint, last_moved_at timestamptz, name text, brand text, model text)
-LANGUAGE sql STABLE PARALLEL SAFE ROWS 100
-BEGIN ATOMIC
-  SELECT m.sku, m.size, m.old_price, m.new_price, m.new_price - m.old_price,
-         m.new_price::float8 / nullif(m.old_price, 0) - 1, m.moves, m.last_moved_at, pr.name, pr.brand, pr.model
-  FROM (
-    SELECT h.sku, h.size, count(*) AS moves, max(h.observed_at) AS last_moved_at,
-           (array_agg(h.old_price ORDER BY h.id))[1] AS old_price, (array_agg(h.new_price ORDER BY h.id DESC))[1] AS new_price
-    FROM catalog.price_history h
-    WHERE h.observed_at > (SELECT catalog_internal.moment()) - within
-      -- Says the same of more: the planner knows what it is before it plans, and by it how few rows there are.
-      AND h.observed_at > statement_timestamp() - within
-      -- Up to a correction of what the sizes mean, the prices were of other sizes. What they mean being known
-      -- for the first time corrects nothing.
-      AND NOT EXISTS (
-        SELECT FROM catalog.product_history c
-        WHERE c.sku = h.sku AND c.field = 'size_map_size_type' AND c.old_value IS NOT NULL AND c.observed_at >= h.observed_at
-      )
-    GROUP BY h.sku, h.size
-  ) m
-  LEFT JOIN catalog.products pr ON pr.sku = m.sku
-  WHERE m.old_price <> m.new_price
-  ORDER BY abs(m.new_price::float8 / nullif(m.old_price, 0) - 1) DESC NULLS FIRST, m.sku, m.size
-  LIMIT most;
-END;
+LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 100 SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_custom_plan AS $$
+#variable_conflict use_column
+DECLARE
+  since timestamptz := catalog_internal.moment() - within;
+  start bigint := catalog_internal.position_before(since);
+BEGIN
+  RETURN QUERY
+    SELECT m.sku, m.size, m.old_price, m.new_price, m.new_price - m.old_price,
+           m.new_price::float8 / nullif(m.old_price, 0) - 1, m.moves, m.last_moved_at, pr.name, pr.brand, pr.model
+    FROM (
+      SELECT h.sku, h.size, count(*) AS moves, max(h.observed_at) AS last_moved_at,
+             (array_agg(h.old_price ORDER BY h.id))[1] AS old_price, (array_agg(h.new_price ORDER BY h.id DESC))[1] AS new_price
+      FROM catalog.price_history h
+      WHERE h.observed_at > since AND h.id > start
+        -- Up to a correction of what the sizes mean, the prices were of other sizes. What they mean being known
+        -- for the first time corrects nothing.
+        AND NOT EXISTS (
+          SELECT FROM catalog.product_history c
+          WHERE c.sku = h.sku AND c.field = 'size_map_size_type' AND c.old_value IS NOT NULL AND c.observed_at >= h.observed_at
+        )
+      GROUP BY h.sku, h.size
+    ) m
+    LEFT JOIN catalog.products pr ON pr.sku = m.sku
+    WHERE m.old_price <> m.new_price
+    ORDER BY abs(m.new_price::float8 / nullif(m.old_price, 0) - 1) DESC NULLS FIRST, m.sku, m.size
+    LIMIT most;
+END
+$$;
 
 REVOKE ALL ON FUNCTION catalog.movers(interval, integer) FROM PUBLIC;
 DO $$
@@ -37,4 +43,4 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION catalog.movers(interval, integer) IS 'What moved within a time (one hour): sizes by the relative change from the price before it to the newest, largest first. Sizes that only appeared or went are not in it, nor moves up to a correction of size_type: sizes meant something else then.';
+COMMENT ON FUNCTION catalog.movers(interval, integer) IS 'What moved within a time (one hour): sizes by the relative change from the price before it to the newest, largest first. Sizes that only appeared or went are not in it, nor moves up to a correction of size_type: sizes meant something else then. Nor does it say whether to act on them: join catalog.current_prices.';

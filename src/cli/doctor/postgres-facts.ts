@@ -67,6 +67,9 @@ export interface PostgresFacts {
   /** Most connections that the server leaves to this role, and those that others than catalog-mirror hold now. */
   readonly connectionsMost: number;
   readonly connectionsOthers: number;
+  /** Locks that all sessions have room for together, and the chunks of the price history. */
+  readonly locksMost: number;
+  readonly historyChunks: number;
   readonly daemons: number;
   /** What becomes of sessions on the way to the server. */
   readonly pooling: Pooling;
@@ -132,6 +135,9 @@ export async function readPostgresFacts(sql: Sql, now: () => number): Promise<Po
           + coalesce(current_setting('reserved_connections', true)::int, 0) end,
         case when r.rolsuper or r.rolconnlimit < 0 then null else r.rolconnlimit end,
         case when r.rolsuper or d.datconnlimit < 0 then null else d.datconnlimit end) as "connectionsMost",
+      current_setting('max_locks_per_transaction')::int
+        * (current_setting('max_connections')::int + current_setting('max_prepared_transactions')::int) as "locksMost",
+      (select count(*)::int from pg_inherits where inhparent = to_regclass('catalog.price_history')) as "historyChunks",
       (select count(*)::int from pg_stat_activity
        where backend_type = 'client backend' and application_name not like 'catalog-mirror%') as "connectionsOthers"
     from pg_roles r

@@ -31,12 +31,33 @@ export function judgePostgres(facts: PostgresFacts, settings: PostgresSettings):
     creatorsLine(facts),
     migrationsLine(facts),
     connectionsLine(facts, settings),
+    ...locksLines(facts, settings),
     snapshotsLine(facts),
     ...neighbourLines(facts),
     judgeSkew('postgres clock', "Postgres's clock", facts.aheadMs),
     facts.daemons === 0
       ? ok('daemons', 'none running on this database')
       : ok('daemons', `${facts.daemons} running on this database`),
+  ];
+}
+
+/** A chunk of the history is a table with three indexes. */
+const LOCKS_OF_CHUNK = 4;
+
+/** Where sessions together need more locks than there is room for, Postgres refuses statements (53200). */
+function locksLines(
+  { locksMost, historyChunks }: PostgresFacts,
+  { poolMax }: PostgresSettings,
+): CheckResult[] {
+  const locks = LOCKS_OF_CHUNK * historyChunks;
+  if (locks * poolMax <= locksMost / 2) return [];
+  return [
+    warn(
+      'locks',
+      `the price history has ${historyChunks} chunks: a statement that reads all of it takes ${locks} of the ${locksMost} locks ` +
+        `that all sessions share, and one daemon has up to ${poolMax} sessions`,
+      'raise max_locks_per_transaction and restart Postgres, or set HISTORY_RETENTION, or lower it',
+    ),
   ];
 }
 

@@ -44,17 +44,6 @@ interface PriceRowFound {
 }
 
 /**
- * SQL: the last prices of the size `new`, by the SKU's last thousand moves: a wrong one may have come and gone between.
- */
-const lastPrices = (tx: Tx) => tx`(
-  select array_agg(last.old_price) from (
-    select h.old_price from (
-      select size, old_price from catalog.price_history where sku = new.sku order by id desc limit 1000
-    ) h where h.size = new.size and h.old_price is not null limit 4
-  ) last
-)`;
-
-/**
  * Compares the prices of answered SKUs with the mirror's; a SKU that is not found loses all of its own. Call this
  * with the SKUs' rows locked: every writer of prices locks those.
  */
@@ -72,15 +61,22 @@ export async function comparePrices(tx: Tx, answered: readonly SkuResult[]): Pro
     -- Read where a size appears alone.
     seen as not materialized (
       select sku from catalog.skus where sku = any(${answered.map(({ sku }) => sku)}) and first_priced_at is not null
+    ),
+    differing as materialized (
+      select sku, size, position::int as position, old.price as "oldPrice",
+        case when old.price is not distinct from new.price then old.entry::text end as "oldEntry",
+        old.price is null and new.price is not null and new.sku in (select sku from seen) as returned,
+        case when position is null then 'gone' when old.sku is null then 'appeared'
+          when old.price is distinct from new.price then 'moved' else 'entry' end as how
+      from new full join old using (sku, size)
+      where position is null or old.sku is null or old.price is distinct from new.price or old.entry is distinct from new.entry
     )
-    select position::int as position, case when position is null then sku end as sku, case when position is null then size end as size,
-      old.price as "oldPrice", case when old.price is not distinct from new.price then old.entry::text end as "oldEntry",
-      case when old.price is null and new.price is not null and new.sku in (select sku from seen)
-        then ${lastPrices(tx)} end as "lastPrices",
-      case when position is null then 'gone' when old.sku is null then 'appeared'
-        when old.price is distinct from new.price then 'moved' else 'entry' end as how
-    from new full join old using (sku, size)
-    where position is null or old.sku is null or old.price is distinct from new.price or old.entry is distinct from new.entry`;
+    select position, case when position is null then d.sku end as sku, case when position is null then d.size end as size,
+      "oldPrice", "oldEntry", l.prices as "lastPrices", how
+    -- Of no size the function is not called, and so no chunk of the history is opened.
+    from differing d left join catalog_internal.last_prices(
+      (select array_agg(sku) from differing where returned), (select array_agg(size) from differing where returned)
+    ) l on l.sku = d.sku and l.size = d.size and d.returned`;
   return found.map(({ position, sku, size, oldPrice, lastPrices, oldEntry, how }): PriceDifference => {
     const row = rows[(position ?? 0) - 1];
     if (row !== undefined) {

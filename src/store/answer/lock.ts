@@ -62,18 +62,6 @@ const readMoment = (tx: Tx, claim: Claim) => tx<[AnswerMoment & KnownMassMove & 
     late_since is not null as "pricesLag", ${tx.unsafe(IS_SCOPED)} as scoped, again_share as "againShare"
   from catalog_internal.mass_move, catalog_internal.beliefs`;
 
-/** SQL: the prices that a SKU `s` without any price had last, by size, and the minutes since they vanished. */
-const vanishedPrices = (tx: Tx, claim: Claim) => tx`
-  select jsonb_object_agg(h.size, h.old_price) as vanished,
-    (extract(epoch from ${claim.askedAt} - max(h.observed_at)) / 60)::float8 as minutes
-  from (select where s.first_priced_at is not null
-    and not exists (select from catalog.prices held where held.sku = s.sku and held.price is not null) offset 0) gone
-    cross join lateral (
-      select size, old_price, new_price, observed_at, observed_at = first_value(observed_at) over (order by id desc) as is_last
-      from catalog.price_history where sku = s.sku order by id desc limit 100
-    ) h
-  where h.is_last and h.new_price is null and h.old_price is not null`;
-
 /** SQL: how long ago a delta reported the SKU `s`, but as removed: where nobody has asked since, and in any case. */
 const reportColumns = (tx: Tx, claim: Claim) => tx`
   case when s.removed_at is distinct from s.reported_at and s.reported_at > coalesce(s.asked_at, '-infinity')
@@ -141,13 +129,13 @@ export async function lockAnswered(
       from (select h.cohort in ('live', 'unlisted') as by_rate,
         case when h.cohort = 'reported' then true when d.again_at is null then false end as reported) b where h.minutes is not null
     ) p on true
-    left join lateral (${vanishedPrices(tx, claim)}) v on true
+    left join catalog_internal.vanished_prices(${asked}, ${claim.askedAt}) v on v.sku = d.sku
     -- With OFFSET 0 the function is called for these SKUs alone, and not for all to be filtered afterwards.
     left join lateral (
       select p.* from (
         select where r.sku is null and (s.price_source = 'live' or not s.in_manifest or d.missed_moves > 0 or ${everythingLive}) offset 0
       ) unknown
-        cross join lateral catalog_internal.past_moves(s.sku, s.first_priced_at) p
+        cross join lateral catalog_internal.past_moves_planned(s.sku, s.first_priced_at) p
     ) past on true
     where ${heldBy(tx, claim, 'd')}
     order by d.sku for update of d`,

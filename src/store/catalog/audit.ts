@@ -104,6 +104,9 @@ export async function auditRefreshes(
   askedAt: Date,
 ): Promise<void> {
   if (found.length === 0) return;
+  const moved = found.flatMap(({ sku, finding }) =>
+    finding === 'seen' || finding === 'overtaken' ? [sku] : [],
+  );
   await tx`
     with found as materialized (
       select * from unnest(${found.map(({ sku }) => sku)}::text[], ${found.map(({ finding }) => finding)}::text[])
@@ -115,7 +118,7 @@ export async function auditRefreshes(
     ),
     seen as (
       insert into catalog_internal.unreported_moves as u (sku, seen_at, moves, reported_at)
-      select s.sku, now(), case when ${priceKnown(tx, askedAt)} then 1 else 2 end,
+      select s.sku, now(), case when ${priceKnown(tx, moved, askedAt)} then 1 else 2 end,
         case when f.finding = 'overtaken' then now() end
       from found f join catalog.skus s using (sku) cross join catalog_internal.sync y
         cross join (select count(*) from kept) locked
@@ -176,7 +179,7 @@ export async function auditReports(
       select s.sku, now(), 0, now()
       from catalog.skus s cross join catalog_internal.sync y left join catalog_internal.unreported_moves k on k.sku = s.sku
       where s.sku = any(${staying}) and (k.sku is not null or s.state = 'priced'
-        and not (s.in_manifest and s.price_source is not distinct from 'snapshot' and ${priceKnown(tx, null)}))
+        and not (s.in_manifest and s.price_source is not distinct from 'snapshot' and ${priceKnown(tx, staying, null)}))
       order by s.sku
       on conflict (sku) do update set reported_at = excluded.reported_at where u.reported_at is null`;
   }
@@ -221,17 +224,13 @@ export async function readDeltaAudit(sql: Queryable): Promise<DeltaAudit> {
 }
 
 /**
- * SQL: whether the price of the SKU `s` at `y.built_after` is known to be the one the mirror held: it had been priced
- * by then, and no refresh has seen a move since, that of `refreshedAt` apart. Null moment: no.
+ * SQL: whether the price of the SKU `s`, one of these, at `y.built_after` is known to be the one the mirror held: it
+ * had been priced by then, and no refresh has seen a move since, that of `refreshedAt` apart. Null moment: no.
  */
-function priceKnown(tx: Tx, refreshedAt: Date | null) {
-  return tx`coalesce(s.first_priced_at < date_trunc('milliseconds', y.built_after) and not exists (
-    select from catalog.price_history h
-    where h.sku = s.sku and h.observed_at >= date_trunc('milliseconds', y.built_after)
-      and h.id > catalog_internal.position_before_built()
-      and h.observed_at is distinct from ${refreshedAt}::timestamptz
-  ), false)`;
-}
+const priceKnown = (tx: Tx, skus: readonly string[], refreshedAt: Date | null) => tx`(
+  coalesce(s.first_priced_at < date_trunc('milliseconds', y.built_after), false)
+  and s.sku not in (select * from catalog_internal.moved_since_built(${skus as string[]}, ${refreshedAt}))
+)`;
 
 /*
  * In a baseline's transaction, before its token is stored. A new manifest takes the place of a chain's reports: moves
