@@ -17,4 +17,42 @@ export const ALERTING: readonly Mutant[] = [
       "description: '{{ with .Alerts.Firing }}",
     ],
   ),
+  ...faultsOf(
+    'ops/prometheus/recording.yml',
+    ['test/ops/rules.test.ts'],
+    [
+      'alerts: a scrape that cannot read the mirror ends what holds',
+      'max_over_time(catalog_mirror_state_reason[5m])\n',
+      'last_over_time(catalog_mirror_state_reason[5m])\n',
+    ],
+    [
+      'alerts: a scrape that is lost ends what holds',
+      'or last_over_time(catalog_mirror_state_reason[5m])',
+      'or catalog_mirror_state_reason',
+    ],
+    [
+      'alerts: a reason that is over goes on',
+      '(last_over_time(catalog_mirror_state_reason{code="postgres-unavailable"}[5m])) == 1)',
+      '(last_over_time(catalog_mirror_state_reason{code="postgres-unavailable"}[5m])) >= 0)',
+    ],
+  ),
+  ...faultsOf(
+    'ops/prometheus/alerts.yml',
+    ['test/ops/rules.test.ts'],
+    [
+      'alerts: a scrape that cannot read the mirror gives a credential time',
+      'max by (job) (last_over_time(catalog_mirror_credential_suspected[5m])) == 1\n              or',
+      'max by (job) (catalog_mirror_credential_suspected) == 1\n              or',
+    ],
+    [
+      'alerts: a scrape that cannot read the mirror gives a backlog time',
+      'last_over_time(catalog_mirror_due_skus{reason!="error"}[5m])',
+      'catalog_mirror_due_skus{reason!="error"}',
+    ],
+    [
+      'alerts: rejections that are over are rejections',
+      'max by (job) (last_over_time(catalog_mirror_refusals[5m])) > 0',
+      'max by (job) (last_over_time(catalog_mirror_refusals[5m])) >= 0',
+    ],
+  ),
 ];
