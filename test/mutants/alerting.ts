@@ -55,4 +55,19 @@ export const ALERTING: readonly Mutant[] = [
       'max by (job) (last_over_time(catalog_mirror_refusals[5m])) >= 0',
     ],
   ),
+  ...faultsOf(
+    'src/store/setup/migrations.ts',
+    ['test/migrations/migrations.pg.test.ts'],
+    ['migrations: a long one is silent', '      onPending?.(pending);\n', ''],
+    [
+      'migrations: a start that has none to apply says that it migrates',
+      '    if (pending > 0) {\n      onPending?.(pending);\n',
+      '    onPending?.(pending);\n    if (pending > 0) {\n',
+    ],
+  ),
+  ...faultsOf(
+    'src/daemon/database.ts',
+    ['test/migrations/migrations.pg.test.ts'],
+    ['migrations: nothing says that they are applied', 'if (begunAt !== null) {', 'if (false) {'],
+  ),
 ];
