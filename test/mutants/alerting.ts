@@ -70,4 +70,33 @@ export const ALERTING: readonly Mutant[] = [
     ['test/migrations/migrations.pg.test.ts'],
     ['migrations: nothing says that they are applied', 'if (begunAt !== null) {', 'if (false) {'],
   ),
+  ...faultsOf(
+    'src/status/health.ts',
+    ['test/status/health.test.ts'],
+    [
+      'queues: a mirror that goes on without them is broken',
+      "degraded(\n        'queues-unavailable'",
+      "broken(\n        'queues-unavailable'",
+    ],
+    [
+      'readyz: what is worst is said before what keeps it unready first',
+      'UNREADY.map((unreadyCode) => reasons.find(({ code }) => code === unreadyCode))',
+      '[reasons.find(({ code }) => UNREADY.includes(code))]',
+    ],
+  ),
+  ...faultsOf(
+    'ops/prometheus/alerts.yml',
+    ['test/ops/reasons.test.ts'],
+    ['alerts: nobody is told of rows that Postgres rejects', '|scope-differs|not-stored', '|scope-differs'],
+    ['alerts: nobody is told of queues that are away', 'queues-unavailable|queues-silent', 'queues-silent'],
+  ),
+  ...faultsOf(
+    'ops/prometheus/alerts.yml',
+    ['test/ops/rules.test.ts'],
+    [
+      'alerts: queues that fail in two ways by turns are told of by nobody',
+      'max by (job) (catalog_mirror:state_reason{code=~"queues',
+      'max by (job, code) (catalog_mirror:state_reason{code=~"queues',
+    ],
+  ),
 ];
