@@ -99,4 +99,79 @@ export const ALERTING: readonly Mutant[] = [
       'max by (job, code) (catalog_mirror:state_reason{code=~"queues',
     ],
   ),
+  ...faultsOf(
+    'src/pace/view.ts',
+    ['test/store/thresholds.pg.test.ts'],
+    [
+      'pace: what others leave is not shown',
+      'Math.min(ceilingAt(limits, pace, now), mostInWindow)',
+      'ceilingAt(limits, pace, now)',
+    ],
+  ),
+  ...faultsOf(
+    'drizzle/0081_pace_view.sql',
+    ['test/store/thresholds.pg.test.ts'],
+    [
+      'pace: SQL knows of no other services',
+      'CASE WHEN others.sent > 0 THEN greatest(1, s.rate_floor,',
+      'CASE WHEN false THEN greatest(1, s.rate_floor,',
+    ],
+  ),
+  ...faultsOf(
+    'drizzle/0081_pace_view.sql',
+    ['test/daemon/scrape.pg.test.ts'],
+    [
+      'followers: each scrape reads all that they lack',
+      'FROM catalog.changes(f."position", 1) c',
+      'FROM catalog.changes(f."position", 10000) c LIMIT 1',
+    ],
+    ['followers: a batch is one change', 'sum(b.last_id - greatest(b.id - 1, start))', 'count(*)'],
+    ['followers: all that they lack is counted', 'RETURN least(most,', 'RETURN least(1000000,'],
+  ),
+  ...faultsOf(
+    'src/sync/manifest.ts',
+    ['test/contract/manifest-refusals.e2e.test.ts'],
+    [
+      'manifest: a refusal names no numbers',
+      'hint: REFUSAL_HINTS[reason], problem }',
+      'hint: REFUSAL_HINTS[reason] }',
+    ],
+  ),
+  ...faultsOf(
+    'src/sync/manifest-decision.ts',
+    ['test/sync/manifest-decision.test.ts'],
+    [
+      'manifest: fewer SKUs are said to be enough than are',
+      'Math.ceil(m.listedBefore * m.minShare)',
+      'Math.floor(m.listedBefore * m.minShare)',
+    ],
+  ),
+  ...faultsOf(
+    'src/telemetry/log/sync-lines.ts',
+    ['test/telemetry/bulk-lines.test.ts'],
+    [
+      'progress: what other daemons do counts for nothing',
+      'Math.max(perMinute, fallPerMinute(left, at))',
+      'perMinute',
+    ],
+    [
+      'progress: a backlog that grows is never worked off',
+      'Math.max(perMinute, fallPerMinute(left, at))',
+      'fallPerMinute(left, at)',
+    ],
+  ),
+  ...faultsOf(
+    'src/store/ledger/due.ts',
+    ['test/store/counts-corners.pg.test.ts'],
+    [
+      'progress: SKUs that wait are left to do',
+      'filter (where not catalog_internal.is_waiting(d, clock_timestamp()))',
+      'filter (where true)',
+    ],
+  ),
+  ...faultsOf(
+    'ops/grafana/rows/trust.ts',
+    ['test/static/dashboard.test.ts'],
+    ['dashboard: a runbook that no panel leads to', "        'job-mixed',\n", ''],
+  ),
 ];

@@ -58,19 +58,6 @@ test('all that is wrong is said, the worst first, and what a daemon knows of its
   );
 });
 
-test('without its queues a daemon runs what is due by itself: sync has not stopped', () => {
-  const own = { ...NO_OWN_FACTS, queues: 'the queues (redis) do not answer: connect ECONNREFUSED' };
-  const { state, reasons } = judgeHealth(factsOf(CASES.healthy), own);
-  expect(state).toBe('degraded');
-  expect(reasons.map(({ code, text }) => [code, text])).toEqual([
-    [
-      'queues-unavailable',
-      'the queues (redis) do not answer: connect ECONNREFUSED; this daemon runs what is due by itself; ' +
-        'check the server that REDIS_URL (or else DATABASE_URL) names',
-    ],
-  ]);
-});
-
 test('filling is no degradation, and anything worse goes before it', () => {
   const { tasks, ...rest } = CASES['first fill'];
   const failed = { ...rest, tasks, failedCalls: 5 };
