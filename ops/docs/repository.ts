@@ -29,6 +29,7 @@ const WRITTEN: Readonly<Record<string, (text: string) => string>> = {
   'ops/prometheus/tests/alerts.yml': (text) => text.replace(CASES_LINK, `$1${FILES}/$2`),
   'ops/prometheus/tests/fleet.yml': (text) => text.replace(CASES_LINK, `$1${FILES}/$2`),
   'ops/prometheus/tests/freshness.yml': (text) => text.replace(CASES_LINK, `$1${FILES}/$2`),
+  'ops/prometheus/tests/unread.yml': (text) => text.replace(CASES_LINK, `$1${FILES}/$2`),
   '.github/ISSUE_TEMPLATE/config.yml': (text) => text.replace(CONTACT, `$1${REPOSITORY}/$2`),
   Dockerfile: (text) =>
     text.replace(LABEL, `$1${REPOSITORY}`).replace(/^ARG VERSION=.*$/m, `ARG VERSION=${version}`),

@@ -110,10 +110,7 @@ export function demoPanel(
   return [
     ...first,
     ...(isFilled && reasons.length > 0 ? row('mirror', mirrorWords(view)) : []),
-    ...row(
-      'requests',
-      `${count(pace.usedInWindow)} of ${count(view.status.mostInWindow)} in the last minute`,
-    ),
+    ...row('requests', `${count(pace.usedInWindow)} of ${count(pace.mostInWindow)} in the last minute`),
     ...view.changes.newest.flatMap((change, i) =>
       row(i === 0 ? 'just now' : '', changeWords(change, view.now, width - LABEL, terminal)).slice(0, 1),
     ),

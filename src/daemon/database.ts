@@ -245,9 +245,18 @@ export async function migrateMirror(
   databaseUrl: DatabaseUrl,
   { log, onStop }: Pick<DatabaseParts, 'log' | 'onStop'>,
 ): Promise<string> {
+  let begunAt: number | null = null;
   const { notGranted } = await migrateDatabase(databaseUrl, {
     refuse: (migrating) => refuseOtherPartner(migrating, accountOf(config)),
+    onPending(pending) {
+      begunAt = systemClock.monotonic();
+      log.info({ event: 'database.migrating', pending });
+    },
   }).catch(tellingOfPooler(log));
+  if (begunAt !== null) {
+    const durationSeconds = Math.round((systemClock.monotonic() - begunAt) / 1000);
+    log.info({ event: 'database.migrated', durationSeconds });
+  }
   if (notGranted !== null) log.warn({ event: 'rights.not-granted', err: notGranted });
   const tables = await restoreLostRows(sql);
   if (tables.length > 0) emitLine(log, { event: 'rows.restored', tables, skus: 0 });

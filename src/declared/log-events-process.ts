@@ -173,6 +173,13 @@ export const STORE = {
     'the daemon goes on with those of its start, and with the user and password of the file. Restart it to have it use the others',
   ),
   'database.answers': line('info', 'Postgres answers; startup continues', ['waitedSeconds']),
+  'database.migrating': line(
+    'info',
+    'migrations are applied, or those that another replica applies are waited for; the daemon answers nobody before they are',
+    ['pending'],
+    'this takes up to half an hour on a large catalog. Let it end: whoever ends it begins it anew. database.migrated follows',
+  ),
+  'database.migrated': line('info', 'all migrations are applied; startup continues', ['durationSeconds']),
   'store.lost': line(
     ['warn', 'debug'],
     'Postgres cannot be reached; prices are not updated',

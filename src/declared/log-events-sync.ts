@@ -207,7 +207,7 @@ export const CATALOG = {
 export const REPRICING = {
   'reprice.progress': line(
     'info',
-    'summary of bulk calls since the last such line',
+    'summary of bulk calls by this daemon since the last such line, and what is left for all of them',
     [
       'spanSeconds',
       'calls',
@@ -218,7 +218,8 @@ export const REPRICING = {
       'unfetchedLeft',
       'remainingSeconds',
     ],
-    'logged every minute during the initial load, otherwise every five minutes while calls are made',
+    'logged every minute during the initial load, otherwise every five minutes while calls are made. ' +
+      'skusPerMinute is of this daemon; remainingSeconds goes by how fast skusLeft falls, where others do more',
   ),
   'reprice.filled': line(
     'info',

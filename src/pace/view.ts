@@ -33,12 +33,13 @@ export type PaceReader = (view: Awaited<ReturnType<typeof readPace>>) => PaceSta
 export function paceReader(limits: PaceLimits): PaceReader {
   return ({ state, sends, others, now, pause }) => {
     const pace = state ?? initialPace(limits, now);
+    const mostInWindow = ownMost(limits, others);
     return {
-      ceilingPerMinute: (ceilingAt(limits, pace, now) * 60_000) / limits.windowMs,
+      ceilingPerMinute: (Math.min(ceilingAt(limits, pace, now), mostInWindow) * 60_000) / limits.windowMs,
       backingOffUntil: pace.backoffUntil === null ? null : new Date(pace.backoffUntil),
       usedInWindow: sends.length,
       othersInWindow: others,
-      mostInWindow: ownMost(limits, others),
+      mostInWindow,
       limitInWindow: limits.account?.limit ?? limits.maxPerWindow,
       refusal: explainRefusal(limits, pace),
       refused: refusalOf(limits, pace),

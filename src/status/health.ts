@@ -82,15 +82,12 @@ const mirrorReasons = (facts: Facts): Reason[] => [
   ...notStoredReasons(facts),
 ];
 
-const UNREADY: ReadonlySet<ReasonCode> = new Set([
-  'postgres-unavailable',
-  'queues-unavailable',
-  'no-baseline',
-]);
+const UNREADY: readonly ReasonCode[] = ['postgres-unavailable', 'queues-unavailable', 'no-baseline'];
 
 /** Why `/readyz` answers 503: Postgres or the queues do not answer, or there is no baseline yet. Null: 200. */
 export function unreadyReason({ reasons }: Health): Reason | null {
-  return reasons.find(({ code }) => UNREADY.has(code)) ?? null;
+  const unready = UNREADY.map((unreadyCode) => reasons.find(({ code }) => code === unreadyCode));
+  return unready.find((reason) => reason !== undefined) ?? null;
 }
 
 function ownReasons(facts: Facts | null, own: OwnFacts): Reason[] {
@@ -104,7 +101,11 @@ function ownReasons(facts: Facts | null, own: OwnFacts): Reason[] {
   return held([
     facts === null && away,
     queues !== null &&
-      broken('queues-unavailable', queues, 'check the server that REDIS_URL (or else DATABASE_URL) names'),
+      degraded(
+        'queues-unavailable',
+        `${queues}; this daemon runs what is due by itself`,
+        'check the server that REDIS_URL (or else DATABASE_URL) names',
+      ),
     storeFailure !== null &&
       broken(
         'store-paused',

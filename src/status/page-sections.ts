@@ -58,13 +58,13 @@ const key = (...entries: readonly (readonly [look: string, name: string])[]): Ht
 export const term = (word: string, meaning: string): Html => html`<dt title="${meaning}">${word}</dt>`;
 
 /** The section of the status page about requests, as HTML with all values escaped. Pure, as those below. */
-export function pace({ stats, mostInWindow, failedCalls, daemons }: Status, now: Date, course: Course): Html {
+export function pace({ stats, failedCalls, daemons }: Status, now: Date, course: Course): Html {
   const { pace: p } = stats;
   const backingOff = p.backingOffUntil !== null && p.backingOffUntil > now;
   const { refused } = p;
   return html`<section id="pace" class="card">
     <h2>Requests</h2>
-    <p class="figure"><b>${count(p.usedInWindow)}</b> of ${count(mostInWindow)} in the last window</p>
+    <p class="figure"><b>${count(p.usedInWindow)}</b> of ${count(p.mostInWindow)} in the last window</p>
     ${requestsChart(course)}
     ${key(
       ['first', 'of the mirror'],

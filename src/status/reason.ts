@@ -80,8 +80,11 @@ export const held = (reasons: readonly (Reason | false)[]): Reason[] =>
 /** Files of ops/runbooks by the reason that they are about; without one, the reason's text says all there is. */
 const RUNBOOKS: Readonly<Partial<Record<ReasonCode, string>>> = {
   'postgres-unavailable': 'stats-unavailable',
+  'queues-unavailable': 'queues-away',
+  'queues-silent': 'queues-away',
   'store-paused': 'store-paused',
   paused: 'paused',
+  clock: 'needs-somebody',
   locked: 'backlog-stuck',
   'snapshot-held': 'snapshot-held',
   'no-baseline': 'manifest-failing',
@@ -91,7 +94,7 @@ const RUNBOOKS: Readonly<Partial<Record<ReasonCode, string>>> = {
   'delta-behind': 'delta-behind',
   'catalog-differs': 'catalog-differs',
   refused: 'throttled',
-  'own-credential': 'credential-rejected',
+  'own-credential': 'needs-somebody',
   'catalog-stale': 'snapshot-old',
   incident: 'deferred-growing',
   'live-outage': 'deferred-growing',
@@ -103,9 +106,13 @@ const RUNBOOKS: Readonly<Partial<Record<ReasonCode, string>>> = {
   'manifest-failing': 'manifest-failing',
   'task-failing': 'task-failing',
   'calls-failing': 'backlog-stuck',
+  'skus-failing': 'needs-somebody',
   'backlog-late': 'freshness-burn',
   empty: 'nothing-actionable',
+  'watchlist-full': 'needs-somebody',
   'scope-empty': 'nothing-actionable',
+  'scope-differs': 'needs-somebody',
+  'not-stored': 'needs-somebody',
 };
 
 /** The file of the runbook for a reason, such as `throttled.md`; null where there is none. */

@@ -242,14 +242,14 @@ function backlogParts(status: Status, now: Date): Part[] {
   ];
 }
 
-function paceParts({ stats, mostInWindow, failedCalls }: Status, now: Date): Part[] {
+function paceParts({ stats, failedCalls }: Status, now: Date): Part[] {
   return [
     { label: 'live', text: liveLine(stats) },
     {
       label: 'pace',
       text: paceLine(stats, now),
       tint: stats.pace.refusal === null ? undefined : 'yellow',
-      rows: [paceRow(stats, mostInWindow)],
+      rows: [paceRow(stats)],
     },
     ...(failedCalls === 0
       ? []
@@ -264,13 +264,13 @@ function paceParts({ stats, mostInWindow, failedCalls }: Status, now: Date): Par
   ];
 }
 
-function paceRow({ pace }: MirrorStats, most: number): Row {
+function paceRow({ pace }: MirrorStats): Row {
   return {
     name: 'used',
     part: pace.usedInWindow,
-    whole: most,
-    number: `${count(pace.usedInWindow)}/${count(most)}`,
-    note: 'of the share',
+    whole: pace.mostInWindow,
+    number: `${count(pace.usedInWindow)}/${count(pace.mostInWindow)}`,
+    note: pace.othersInWindow > 0 ? 'beside other services' : 'of the share',
     tint: 'cyan',
   };
 }

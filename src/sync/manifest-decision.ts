@@ -1,3 +1,5 @@
+import { count } from '../lib/format.ts';
+
 /** Why a manifest is not applied, as stored in `sync.manifest_refused` and counted. */
 export type ManifestRefusal =
   | 'rejected-token'
@@ -142,6 +144,37 @@ export function judgeDownload(m: DownloadedManifest): ManifestRefusal | null {
   if (!m.shrinkConfirmed && isShrunk(m.skus, m.listedBefore, m.minShare)) return 'shrunk';
   if (!countsOtherwise(m) && liveCountDiffers(m)) return 'live-count-mismatch';
   return null;
+}
+
+/** The numbers that a refusal of a downloaded manifest was decided by, as a sentence. */
+export function refusedDownload(reason: ManifestRefusal, m: DownloadedManifest): string | undefined {
+  switch (reason) {
+    case 'line-count-mismatch':
+      // What is beyond sku_count is not read to its end.
+      return `${count(m.lines)} lines were read, and sku_count is ${count(m.skuCount ?? 0)}`;
+    case 'too-many-rejected-lines': {
+      const tolerated = Math.max(REJECTED_TOLERATED, Math.floor(m.lines * REJECTED_PART));
+      return `${count(m.rejected)} of ${count(m.lines)} lines are unreadable; at most ${count(tolerated)} may be`;
+    }
+    case 'shrunk': {
+      const needed = Math.ceil(m.listedBefore * m.minShare);
+      return `${count(m.skus)} of ${count(m.listedBefore)} SKUs; at least ${count(needed)} are needed`;
+    }
+    case 'live-count-mismatch':
+      return `${count(m.live)} live SKUs were read, and live_priced_sku_count is ${count(m.livePricedSkuCount ?? 0)}`;
+    default:
+      return undefined;
+  }
+}
+
+/** The times that a refusal of an offered snapshot was decided by, as a sentence; undefined where none were. */
+export function refusedOffer(
+  reason: ManifestRefusal,
+  { generatedAt: offered }: OfferedSnapshot,
+  { snapshotGeneratedAt: applied }: PresentSnapshot,
+): string | undefined {
+  if (reason !== 'older-snapshot' || offered === null || applied === null) return undefined;
+  return `it was built at ${offered.toISOString()}, and the newest one before at ${applied.toISOString()}`;
 }
 
 export const REFUSAL_HINTS: Readonly<Record<ManifestRefusal, string>> = {

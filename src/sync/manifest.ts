@@ -27,6 +27,8 @@ import {
   liveCountDiffers,
   type ManifestRefusal,
   REFUSAL_HINTS,
+  refusedDownload,
+  refusedOffer,
 } from './manifest-decision.ts';
 import { type Failure, failureOf, postponedBy, type TaskOutcome, retryAfter, retryInMs } from './outcome.ts';
 
@@ -103,21 +105,24 @@ async function baselineOnce(
     failpoint('manifest.answered');
     const state = await readSyncState(ctx.sql);
     const offerRefused = judgeOffer(meta, state);
-    if (offerRefused !== null) return await refused(ctx, run, offerRefused);
+    if (offerRefused !== null)
+      return await refused(ctx, run, offerRefused, refusedOffer(offerRefused, meta, state));
 
     const downloaded = await timedDownload({ ctx, run, meta }, baseline, signal);
     const staged = await baseline.count();
     failpoint('manifest.staged');
     const read = { ...downloaded, ...staged, livePricedSkuCount: meta.livePricedSkuCount };
-    const downloadRefused = judgeDownload({
+    const judged = {
       ...read,
       skuCount: meta.skuCount,
       failures: run.failures,
       lastRefusal: state.manifestRefused,
       shrinkConfirmed: state.shrinkConfirmed,
       minShare: ctx.settings.catalog.manifestMinShare,
-    });
-    if (downloadRefused !== null) return await refused(ctx, run, downloadRefused);
+    };
+    const downloadRefused = judgeDownload(judged);
+    if (downloadRefused !== null)
+      return await refused(ctx, run, downloadRefused, refusedDownload(downloadRefused, judged));
     warnOfLiveCount(ctx, read);
     const records = await readManifestSources(ctx.sql);
     const counts = countsOf(downloaded, staged, meta);
@@ -147,19 +152,19 @@ async function baselineOnce(
       if (error.kind === 'url-expired') return error;
       return failed(ctx, run, failureOf(error));
     }
-    if (error instanceof BaselineSuperseded) {
-      // Soon again, not after a whole interval: the chain may have broken while this run was at work.
-      return {
-        kind: 'postponed',
-        nextInMs: Math.min(ctx.settings.intervals.manifestMs, SUPERSEDED_AGAIN_MS),
-        because: error.kind,
-      };
-    }
+    if (error instanceof BaselineSuperseded) return superseded(ctx, error);
     throw error;
   } finally {
     await baseline.close();
   }
 }
+
+/** Soon again, not after a whole interval: the chain may have broken while the run was at work. */
+const superseded = ({ settings }: SyncContext, { kind }: BaselineSuperseded): TaskOutcome => ({
+  kind: 'postponed',
+  nextInMs: Math.min(settings.intervals.manifestMs, SUPERSEDED_AGAIN_MS),
+  because: kind,
+});
 
 /** Asks for the metadata of the newest snapshot; a build time that is yet to come is taken for unknown. */
 export async function askManifest(
@@ -230,9 +235,14 @@ function failed(ctx: SyncContext, run: TaskRun, failure: Failure): TaskOutcome {
   return { kind: 'failed', nextInMs: retryInMs(run.failures, ctx.settings.intervals.manifestMs), ...failure };
 }
 
-async function refused(ctx: SyncContext, run: TaskRun, reason: ManifestRefusal): Promise<TaskOutcome> {
+async function refused(
+  ctx: SyncContext,
+  run: TaskRun,
+  reason: ManifestRefusal,
+  problem: string | undefined,
+): Promise<TaskOutcome> {
   await noteManifestRefused(ctx.sql, reason);
-  return failed(ctx, run, { because: reason, hint: REFUSAL_HINTS[reason] });
+  return failed(ctx, run, { because: reason, hint: REFUSAL_HINTS[reason], problem });
 }
 
 /** 0012 and 0014 are states of the catalog, shown as such; the price routes are unaffected (partner rule 7.4.7). */

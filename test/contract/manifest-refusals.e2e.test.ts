@@ -75,6 +75,7 @@ describe('a manifest is applied whole or not at all', () => {
       await runNow(stack, app, 'manifest');
       const lines = logged(stack, 'manifest.failed').slice(failedBefore);
       expect({ name, because: lines.map((l) => l['because']) }).toEqual({ name, because: [because] });
+      if (!because.startsWith('file-')) expect(lines[0]?.['problem']).toMatch(/^\d+ .*\d/);
       // The same reason as a moment ago is no news.
       const level = told.has(because) ? 'debug' : 'warn';
       told.add(because);

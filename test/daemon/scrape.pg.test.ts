@@ -153,3 +153,51 @@ test('one that takes longer than a second is waited for, as scrapes wait for the
     await rename('followers_quick', 'followers_now');
   }
 });
+
+test('how far followers are behind is counted, not read: a scrape reads one change of each', async () => {
+  const { sql } = store;
+  await sql`insert into catalog.skus (sku, state, in_manifest) values ('A', 'priced', true)`;
+  // Of all three tables, in turns.
+  for (const batch of [3, 2, 4]) {
+    await sql`
+      insert into catalog.price_history (sku, size, old_price, new_price, observed_at) select 'A', n::text, 1, n, now() from generate_series(2, 6) n`;
+    await sql`insert into catalog.product_history (sku, field, old_value, new_value, observed_at) values ('A', 'name', 'x', ${`y${batch}`}, now())`;
+    const skus = Array.from({ length: batch }, (_, n) => `B${n}`);
+    await sql`
+      with last as (select setval('catalog_internal.change_positions', nextval('catalog_internal.change_positions') + ${batch - 1}) as id)
+      insert into catalog_internal.change_batches (id, last_id, kind, skus, sizes, prices, observed_at)
+      select id - ${batch - 1}, id, 'price', ${skus}::text[], ${skus}::text[], ${skus.map((_, n) => n + 1)}::int[], now() from last`;
+  }
+  const [{ oldest }] = await sql<[{ oldest: string }]>`select catalog.changes_oldest()::text as oldest`;
+  const every = await sql<
+    { position: string }[]
+  >`select "position"::text from catalog.changes(${oldest}, 1000)`;
+  expect(every).toHaveLength(3 * 6 + 9);
+  const positions = [oldest, ...every.map(({ position }) => position)];
+  await sql`
+    insert into catalog_internal.followers (name, delivery, "position")
+    select 'f' || p, 'webhook', p::bigint from unnest(${positions}::text[]) p`;
+  await sql`alter function catalog.changes(bigint, integer) rename to changes_unbounded`;
+  try {
+    await sql.unsafe(`create function catalog.changes(after bigint, most integer) returns table (observed_at timestamptz)
+      language plpgsql as $$ #variable_conflict use_column
+      begin
+        if most > 1 then raise exception 'all are read'; end if;
+        return query select observed_at from catalog.changes_unbounded(after, most);
+      end $$`);
+    const behind = await sql<{ behind: number; timed: boolean }[]>`
+      select behind, behind_seconds > 0 as timed from catalog_internal.followers_now() order by "position"`;
+    const expected = positions.map((_, n) => ({
+      behind: every.length - n,
+      timed: n < every.length,
+    }));
+    expect(behind.map((row) => ({ ...row }))).toEqual(expected);
+    const [{ bounded }] = await sql<[{ bounded: number }]>`
+      select catalog_internal.changes_after(${oldest}, 10) as bounded`;
+    expect(bounded).toBe(10);
+  } finally {
+    await sql`drop function if exists catalog.changes(bigint, integer)`;
+    await sql`alter function catalog.changes_unbounded(bigint, integer) rename to changes`;
+    await sql`delete from catalog_internal.followers`;
+  }
+});

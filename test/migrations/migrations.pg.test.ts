@@ -62,18 +62,25 @@ describe.concurrent('migrations', () => {
     await using stack = await standing('a filled mirror');
     const { sql } = stack;
     const folder = await later(onTestFinished);
+    const told: number[] = [];
     const both = await sql.begin(async (tx) => {
       await tx`set local idle_in_transaction_session_timeout = 0`;
       await tx`lock table catalog.skus in access share mode`;
-      const migrating = [1, 2].map(() => migrateDatabase(stack.databaseUrl, { folder }));
+      const migrating = [1, 2].map(() =>
+        migrateDatabase(stack.databaseUrl, { folder, onPending: (count) => told.push(count) }),
+      );
       const settled = Promise.allSettled(migrating);
       await eventually(async () => (await waiting(sql, 'relation')) === 2, {
         what: 'one to wait for the table, and the other for it',
       });
+      // Both say so while they wait, not when it is over.
+      expect(told).toEqual([1, 1]);
       return { settled };
     });
     expect((await both.settled).map(({ status }) => status)).toEqual(['fulfilled', 'fulfilled']);
     expect(await applied(sql)).toBe(ALL + 1);
+    await migrateDatabase(stack.databaseUrl, { folder, onPending: (count) => told.push(count) });
+    expect(told).toEqual([1, 1]);
   });
 
   test('of two daemons that start at once on an empty database are applied once, and both fill it', async ({
@@ -84,6 +91,11 @@ describe.concurrent('migrations', () => {
     await stack.caughtUp();
     expect(await applied(stack.sql)).toBe(ALL);
     await expectMirrorIsTrue(stack.sql, stack.sandbox.world);
+    const said = () => stack.logs.map(({ event }) => event).filter((event) => event.startsWith('database.m'));
+    const both = ['database.migrated', 'database.migrated', 'database.migrating', 'database.migrating'];
+    expect(said().toSorted()).toEqual(both);
+    await stack.start();
+    expect(said()).toHaveLength(both.length);
   });
 });
 

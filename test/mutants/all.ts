@@ -1,3 +1,4 @@
+import { ALERTING } from './alerting.ts';
 import { ANSWER_SQL } from './answers.ts';
 import { AUDITS } from './audit.ts';
 import { BASELINES } from './baselines.ts';
@@ -83,6 +84,7 @@ export const LISTS: Readonly<Record<string, readonly Mutant[]>> = {
   'late-prices': LATE_PRICES,
   obstacles: OBSTACLES,
   operations: OPERATIONS,
+  alerting: ALERTING,
   'learned-names': LEARNED_NAMES,
   readings: READINGS,
   'manifest-answers': MANIFEST_ANSWERS,

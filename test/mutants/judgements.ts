@@ -104,7 +104,7 @@ export const JUDGEMENTS: readonly Mutant[] = [
       "suspected === 'credential' || suspected === 'account' ? broken",
       "suspected === 'account' ? broken",
     ],
-    ['health: without Postgres it is ready', "([\n  'postgres-unavailable',\n", '([\n'],
+    ['health: without Postgres it is ready', "= ['postgres-unavailable', 'queues", "= ['queues"],
   ),
   ...faultsOf(
     'src/status/failing.ts',

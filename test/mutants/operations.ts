@@ -142,8 +142,8 @@ export const OPERATIONS: readonly Mutant[] = [
     ],
     [
       'alerts: a live source that fails in two ways by turns is silent',
-      'max by (job) (catalog_mirror_state_reason{code=~"live-outage',
-      'max by (job, code) (catalog_mirror_state_reason{code=~"live-outage',
+      'max by (job) (catalog_mirror:state_reason{code=~"live-outage',
+      'max by (job, code) (catalog_mirror:state_reason{code=~"live-outage',
     ],
   ),
 ];

@@ -8,7 +8,12 @@ import { parse } from 'yaml';
 const FOLDER = new URL('../../ops/alertmanager/', import.meta.url);
 const FILE = 'alertmanager.yml';
 const configuration = readFileSync(new URL(FILE, FOLDER), 'utf8');
-const { inhibit_rules: inhibitions, receivers } = parse(configuration) as {
+const {
+  route,
+  inhibit_rules: inhibitions,
+  receivers,
+} = parse(configuration) as {
+  route: { group_by: string[]; routes: { matchers: string[]; group_by?: string[] }[] };
   receivers: {
     pagerduty_configs?: { description: string; details: Record<string, string> }[];
     email_configs?: { headers: Record<string, string>; text: string }[];
@@ -30,6 +35,13 @@ test('a mirror without a daemon inhibits only its own alerts, and never the aler
   }
 });
 
+test('a page that somebody has acknowledged keeps no other alert of its mirror from paging', () => {
+  const grouped = Object.fromEntries(
+    route.routes.map(({ matchers, group_by: groups = route.group_by }) => [matchers.join(), groups]),
+  );
+  expect(grouped).toEqual({ 'severity="page"': ['job', 'alertname'], 'severity="ticket"': ['job'] });
+});
+
 test('the file holds no credential, only where it is', () => {
   expect(configuration).not.toMatch(/^\s*(?:- )?(?:\w*password|\w*key|\w*token|\w*secret|api_url): /m);
   expect(configuration).toMatch(/_file: \/etc\/alertmanager\/secrets\//);
@@ -45,19 +57,22 @@ describe.skipIf(spawnSync('amtool', ['--version']).error !== undefined)('amtool'
     expect(amtool('check-config', FILE)).toMatchObject({ status: 0 });
   });
 
-  test('writes messages that name the mirror once, and what to read', () => {
-    const data = {
-      status: 'firing',
-      alerts: [
-        { labels: { job: 'prod' }, annotations: { summary: 'prod: S', description: 'D', runbook_url: 'R' } },
-      ],
-      groupLabels: { job: 'prod' },
-    };
+  const alert = (status: string, name: string) => ({
+    status,
+    labels: { job: 'prod' },
+    annotations: { summary: `prod: ${name}`, description: `D of ${name}`, runbook_url: `R of ${name}` },
+  });
+
+  /** What the templates of the configuration make of a group of alerts. */
+  function messagesOf(status: string, alerts: ReturnType<typeof alert>[]) {
     const folder = mkdtempSync(join(tmpdir(), 'catalog-mirror-alertmanager-'));
     onTestFinished(() => rmSync(folder, { recursive: true }));
-    writeFileSync(join(folder, 'data.json'), JSON.stringify(data));
+    writeFileSync(
+      join(folder, 'data.json'),
+      JSON.stringify({ status, alerts, groupLabels: { job: 'prod' } }),
+    );
     writeFileSync(join(folder, 'empty.tmpl'), '');
-    const rendered = (text: string) =>
+    const rendered = (text = '') =>
       amtool(
         'template',
         'render',
@@ -67,15 +82,31 @@ describe.skipIf(spawnSync('amtool', ['--version']).error !== undefined)('amtool'
       ).stdout.trim();
     const [onCall, tickets] = receivers;
     const page = onCall?.pagerduty_configs?.[0];
-    expect(rendered(page?.description ?? '')).toBe('prod: S');
-    expect(Object.entries(page?.details ?? {}).map(([name, text]) => [name, rendered(text)])).toEqual([
-      ['mirror', 'prod'],
-      ['says', 'D'],
-      ['runbooks', 'R'],
-    ]);
     const mail = tickets?.email_configs?.[0];
-    expect(rendered(mail?.headers['subject'] ?? '')).toBe('firing: prod: S');
-    expect(rendered(mail?.text ?? '')).toBe('prod: S\nD\nR');
+    const details = Object.entries(page?.details ?? {}).map(([name, text]) => [name, rendered(text)]);
+    return {
+      page: [rendered(page?.description), ...details],
+      mail: [rendered(mail?.headers['subject']), rendered(mail?.text)],
+    };
+  }
+
+  test('writes messages that name the mirror once, and what to read', () => {
+    expect(messagesOf('firing', [alert('firing', 'S')])).toEqual({
+      page: ['prod: S', ['mirror', 'prod'], ['says', 'D of S'], ['runbooks', 'R of S']],
+      mail: ['firing: prod: S', 'prod: S\nD of S\nR of S'],
+    });
+  });
+
+  test('writes of what fires, and of what is resolved where nothing fires', () => {
+    const resolved = alert('resolved', 'A');
+    expect(messagesOf('firing', [resolved, alert('firing', 'B')])).toEqual({
+      page: ['prod: B', ['mirror', 'prod'], ['says', 'D of B'], ['runbooks', 'R of B']],
+      mail: ['firing: prod: B', 'prod: B\nD of B\nR of B\n\nResolved: prod: A'],
+    });
+    expect(messagesOf('resolved', [resolved])).toEqual({
+      page: ['prod: A', ['mirror', 'prod'], ['says', 'D of A'], ['runbooks', 'R of A']],
+      mail: ['resolved: prod: A', 'Resolved: prod: A'],
+    });
   });
 
   const severities = [

@@ -93,6 +93,7 @@ export const DECIDED: Readonly<Record<string, Rights>> = {
   'function catalog_internal.count_other(timestamp with time zone)': {},
   'function catalog_internal.position_of(bigint)': {},
   'function catalog_internal.id_before(bigint)': {},
+  'function catalog_internal.changes_after(bigint,integer)': {},
   'function catalog_internal.add_changes(text,text[],text[],integer[],text[],text[],text[],timestamp with time zone)':
     {},
   'function catalog_internal.add_sku_changes(text[],text[],text[],boolean[])': {},

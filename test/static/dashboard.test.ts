@@ -1,4 +1,4 @@
-import { existsSync } from 'node:fs';
+import { existsSync, readdirSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { FILES } from '../../ops/docs/repository.ts';
 import { DATASOURCE_UID } from '../../ops/grafana/dashboard.ts';
@@ -92,6 +92,12 @@ test('every link leads to a file of the repository', () => {
   }
 });
 
+test('each runbook is linked by a panel', () => {
+  const linked = DASHBOARD.panels.flatMap(({ links = [] }) => links.map(({ url }) => url.split('/').at(-1)));
+  const books = readdirSync(new URL('ops/runbooks/', ROOT));
+  expect(books.filter((book) => !linked.includes(book))).toEqual([]);
+});
+
 test('variables have their names, and the data source is the provisioned one', () => {
   const { list } = DASHBOARD.templating;
   expect(list.map(({ name }) => name)).toEqual(['datasource', 'job', 'instance', 'repository']);
@@ -135,9 +141,7 @@ test('what is read from Postgres is not added up over daemons, what a process co
       const name = metric.replace(/^catalog_mirror_/, '');
       if (name === metric || name === 'build_info' || name === 'mirror_stats_available') continue;
       const isCounted = counted.some((each) => name === each || name.startsWith(`${each}_`));
-      const inside = new RegExp(
-        `(\\w+)(?: by \\([^)]*\\))? \\((?:rate\\(|increase\\(|deriv\\()?${metric}\\b`,
-      );
+      const inside = new RegExp(`(\\w+)(?: by \\([^)]*\\))? \\(\\s*(?:\\w+\\()?${metric}\\b`);
       const bare = new RegExp(`(sum|max)\\((?:\\w+\\()?${metric}\\b`);
       const by = inside.exec(expr)?.[1] ?? bare.exec(expr)?.[1];
       expect(by, `${where}: ${metric}`).toBe(isCounted ? 'sum' : 'max');

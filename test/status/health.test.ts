@@ -45,15 +45,15 @@ test('all that is wrong is said, the worst first, and what a daemon knows of its
   const { state, reasons } = judgeHealth(factsOf(CASES['stale catalog']), own);
   expect(state).toBe('broken');
   expect(reasons.map(({ code, level }) => `${level} ${code}`)).toEqual([
-    'broken queues-unavailable',
     'broken store-paused',
+    'degraded queues-unavailable',
     'degraded own-credential',
     'degraded chain-broken',
     'degraded catalog-stale',
     'degraded manifest-refused',
     'degraded delta-failing',
   ]);
-  expect(reasons[1]?.text).toBe(
+  expect(reasons[0]?.text).toBe(
     'Postgres rejects writes (disk-full); sync is paused and retries by itself; make room on its disk',
   );
 });
@@ -102,6 +102,9 @@ describe('readiness', () => {
     const own = { ...NO_OWN_FACTS, queues: 'no queues' };
     expect(unreadyReason(judgeHealth(null, own))?.code).toBe('postgres-unavailable');
     expect(unreadyReason(judgeHealth(factsOf(CASES['first manifest']), own))?.code).toBe(
+      'queues-unavailable',
+    );
+    expect(unreadyReason(judgeHealth(factsOf(CASES['first manifest failed']), own))?.code).toBe(
       'queues-unavailable',
     );
     expect(

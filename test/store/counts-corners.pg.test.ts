@@ -28,6 +28,9 @@ test('of SKUs without a price, those that were asked and failed are told apart f
   await sql`update catalog_internal.due set held_until = now() + interval '6 hours' where sku = 'failed'`;
   expect((await countCatalog(sql)).unanswered).toBe(2);
   expect(await dueNow(sql)).toEqual({ skus: 5, unfetched: 2 });
+  // Deferred, it waits and is not to be done now; a fill has not ended all the same.
+  await sql`update catalog_internal.due set held_until = now() + interval '5 minutes' where sku = 'asked'`;
+  expect(await dueNow(sql)).toEqual({ skus: 4, unfetched: 2 });
   await sql`update catalog_internal.catalog_counts set counts = counts - 'unanswered'`;
   expect((await storedCounts(sql))?.counts.unanswered).toBe(0);
 });

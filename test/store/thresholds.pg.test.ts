@@ -3,6 +3,7 @@ import { expect, test } from 'vitest';
 import { SET_BACK_MS } from '../../src/daemon/clock-watch.ts';
 import { DEAD_AFTER_MS } from '../../src/daemon/health.ts';
 import { ceilingAt, guardMs, initialPace, ownMost, settled } from '../../src/pace/policy.ts';
+import { paceReader } from '../../src/pace/view.ts';
 import type { Facts } from '../../src/status/facts.ts';
 import { clockReasons } from '../../src/status/progress.ts';
 import { readSyncState } from '../../src/store/catalog/sync-state.ts';
@@ -197,11 +198,21 @@ test('the pace: promises are given what the pacer would allow, beside others and
         select setval('catalog_internal.others_sent_3',
           (extract(epoch from clock_timestamp()) * 1000)::bigint << 20 | ${others}::int)`;
         const [row] = await sql<
-          [{ raised: number; before: number; after: number; requests: number; part: number }]
+          [
+            {
+              raised: number;
+              before: number;
+              after: number;
+              requests: number;
+              shown: number;
+              part: number;
+            },
+          ]
         >`
         select (extract(epoch from raised_at) * 1000)::float8 as raised,
           (extract(epoch from clock_timestamp()) * 1000)::float8 as before,
           (catalog_internal.promise_capacity()).requests,
+          (select requests_per_minute::float8 from catalog.sync_status) as shown,
           (extract(epoch from clock_timestamp()) * 1000)::float8 as after,
           catalog_internal.others_part()::int as part
         from catalog_internal.pace`;
@@ -219,6 +230,13 @@ test('the pace: promises are given what the pacer would allow, beside others and
         const given = (row.requests / 0.8) * (windowMs / 60_000);
         expect(given).toBeGreaterThanOrEqual(allowedAt(row.before) * (1 - 1e-6));
         expect(given).toBeLessThanOrEqual(allowedAt(row.after) * (1 + 1e-6));
+        // What is shown is what is allowed, beside others, too; a back-off is shown apart.
+        const shownAt = (now: number) => {
+          const pace = { ...initialPace(limits, now), ceiling, raisedAt: row.raised };
+          return paceReader(limits)({ state: pace, sends: [], others, now, pause: null }).ceilingPerMinute;
+        };
+        expect(row.shown).toBeGreaterThanOrEqual(shownAt(row.before) * (1 - 1e-6));
+        expect(row.shown).toBeLessThanOrEqual(shownAt(row.after) * (1 + 1e-6));
         expect(row.part).toBe(Math.ceil((windowMs + guardMs(limits)) / 15));
       },
     ),

@@ -6,6 +6,9 @@ import {
   isCounted,
   judgeDownload,
   judgeOffer,
+  type ManifestRefusal,
+  refusedDownload,
+  refusedOffer,
 } from '../../src/sync/manifest-decision.ts';
 
 const at = (hour: number) => new Date(Date.UTC(2026, 10, 21, hour));
@@ -160,6 +163,33 @@ describe('a downloaded manifest', () => {
     ],
   ])('%s', (_, differs, decision) => {
     expect(judgeDownload({ ...GOOD, ...differs })).toBe(decision);
+  });
+
+  test.each<[ManifestRefusal, Partial<DownloadedManifest>, string]>([
+    ['line-count-mismatch', { lines: 99_999 }, '99,999 lines were read, and sku_count is 100,000'],
+    ['too-many-rejected-lines', { rejected: 101 }, '101 of 100,000 lines are unreadable; at most 100 may be'],
+    [
+      'too-many-rejected-lines',
+      { lines: 300, rejected: 11 },
+      '11 of 300 lines are unreadable; at most 10 may be',
+    ],
+    ['shrunk', { skus: 2110, listedBefore: 48_001 }, '2,110 of 48,001 SKUs; at least 24,001 are needed'],
+    ['live-count-mismatch', { live: 5001 }, '5,001 live SKUs were read, and live_priced_sku_count is 5,000'],
+  ])('that is refused as %s says by which numbers', (reason, differs, problem) => {
+    expect(refusedDownload(reason, { ...GOOD, ...differs })).toBe(problem);
+  });
+
+  test('that is older than the one before says by how much', () => {
+    const offered = { snapshotId: 'S', generatedAt: new Date('2026-01-01T00:00:00Z') };
+    const present = {
+      snapshotGeneratedAt: new Date('2026-01-01T06:00:00Z'),
+      chainBrokenAt: null,
+      rejectedSnapshotId: null,
+    };
+    expect(refusedOffer('older-snapshot', offered, present)).toBe(
+      'it was built at 2026-01-01T00:00:00.000Z, and the newest one before at 2026-01-01T06:00:00.000Z',
+    );
+    expect(refusedOffer('rejected-token', offered, present)).toBe(undefined);
   });
 
   test('that a person confirmed is still refused when lines are missing or unreadable', () => {

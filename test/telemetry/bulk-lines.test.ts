@@ -74,6 +74,27 @@ test('a fill tells every minute what is done and left, and when it will end; the
   expect(said('reprice.filled')).toMatchObject([{ durationSeconds: 250, skus: 25_000 }]);
 });
 
+test('where other daemons do as much, what remains is estimated by how fast it falls', async () => {
+  let left = 40_000;
+  const { bulk, pass, said } = watched(() => Promise.resolve({ skus: left, unfetched: left }));
+  await pass(130, () => {
+    left -= 200;
+    bulk.applied(QUIET);
+  });
+  const last = said('reprice.progress').at(-1);
+  expect(last).toMatchObject({ skusPerMinute: 6000, skusLeft: 14_000, remainingSeconds: 70 });
+});
+
+test('a backlog that grows meanwhile is estimated by what this daemon does', async () => {
+  let left = 1000;
+  const { bulk, pass, said } = watched(() => Promise.resolve({ skus: left, unfetched: left }));
+  await pass(130, () => {
+    left += 100;
+    bulk.applied(QUIET);
+  });
+  expect(said('reprice.progress').at(-1)).toMatchObject({ skusPerMinute: 6000, remainingSeconds: 140 });
+});
+
 test.each([
   [3, 1],
   [20_000, 2],

@@ -15,8 +15,9 @@ BEGIN
     SELECT count(*) INTO dead_letters FROM catalog_internal.dead_letters d WHERE d.follower = f.name;
     behind := NULL; behind_seconds := NULL; lost := false;
     BEGIN
-      SELECT count(*), coalesce(greatest(0, extract(epoch FROM clock_timestamp() - (array_agg(c.observed_at ORDER BY c."position"))[1])), 0)
-      INTO behind, behind_seconds FROM catalog.changes(f."position", 10000) c;
+      SELECT greatest(0, extract(epoch FROM clock_timestamp() - c.observed_at)) INTO behind_seconds FROM catalog.changes(f."position", 1) c;
+      behind := CASE WHEN FOUND THEN catalog_internal.changes_after(f."position", 10000) ELSE 0 END;
+      behind_seconds := coalesce(behind_seconds, 0);
     EXCEPTION WHEN SQLSTATE 'CM001' THEN
       lost := true;
     END;

@@ -48,7 +48,17 @@ export const trust: Row = {
         broken: 'red',
       },
       noValue: 'not known',
-      runbooks: ['stats-unavailable', 'store-paused'],
+      runbooks: [
+        'broken',
+        'nothing-actionable',
+        'needs-somebody',
+        'queues-away',
+        'paused',
+        'stats-unavailable',
+        'store-paused',
+        'snapshot-held',
+        'job-mixed',
+      ],
     }),
     stat({
       title: 'Catalog',
@@ -59,7 +69,7 @@ export const trust: Row = {
       width: 3,
       names: { ok: 'green', stale: 'red', none: 'blue' },
       noValue: 'not known',
-      runbooks: ['snapshot-old'],
+      runbooks: ['snapshot-old', 'delta-behind', 'catalog-differs', 'prices-lag'],
     }),
     stat({
       title: 'Delta last checked',
@@ -78,7 +88,7 @@ export const trust: Row = {
     stat({
       title: 'Snapshot built',
       description:
-        "Age of the partner's snapshot that the mirror follows. A new one is built every six hours.",
+        'Age of the newest snapshot that the manifest route has named; the mirror may still follow another one. A new one is built every six hours.',
       unit: 's',
       queries: [{ expr: since('snapshot_generated_timestamp_seconds'), legend: 'ago' }],
       width: 3,
@@ -101,7 +111,7 @@ export const trust: Row = {
         [1800, 'red'],
       ],
       noValue: 'never',
-      runbooks: ['stats-unavailable'],
+      runbooks: ['counts-old'],
     }),
   ],
 };

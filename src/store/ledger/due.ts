@@ -243,8 +243,9 @@ export async function bringForward(
 /** How many SKUs are due now, and how many of them a fill has still to fetch: never priced, and not failed either. */
 export async function dueNow(sql: Sql): Promise<{ readonly skus: number; readonly unfetched: number }> {
   const [row] = await sql<[{ skus: number; unfetched: number }]>`
-    select count(*)::int as skus, (count(*) filter (where reason = 'new' and failures = 0))::int as "unfetched"
-    from catalog_internal.due where due_at <= clock_timestamp()`;
+    select (count(*) filter (where not catalog_internal.is_waiting(d, clock_timestamp())))::int as skus,
+      (count(*) filter (where reason = 'new' and failures = 0))::int as "unfetched"
+    from catalog_internal.due d where due_at <= clock_timestamp()`;
   return row;
 }
 

@@ -42,6 +42,8 @@ export interface MigrateOptions {
   readonly lockTimeoutMs?: number;
   /** Throws ConfigError where the database is not to be migrated. Asked before anything is changed; only reads. */
   readonly refuse?: (sql: Sql) => Promise<void>;
+  /** Told how many are pending before they are applied, or another session's applying them is waited for. */
+  readonly onPending?: (count: number) => void;
 }
 
 export interface Migrated {
@@ -82,7 +84,7 @@ export class MigrationError extends Error {
  * but a new database may have got the empty table of what is applied
  */
 export async function migrateDatabase(url: DatabaseUrl, options: MigrateOptions = {}): Promise<Migrated> {
-  const { folder = MIGRATIONS, lockTimeoutMs = LOCK_TIMEOUT_MS, refuse } = options;
+  const { folder = MIGRATIONS, lockTimeoutMs = LOCK_TIMEOUT_MS, refuse, onPending } = options;
   const one = { max: 1, name: 'catalog-mirror migrate', answerWithinMs: SCAN_WITHIN_MS };
   const sql = connect(url, one);
   const lockSession = connect(url, one);
@@ -98,7 +100,10 @@ export async function migrateDatabase(url: DatabaseUrl, options: MigrateOptions 
     if (found.ledger === 'none') await refuseEncoding(sql);
     const pending = await refuseNewer(sql, folder);
     await refuse?.(sql);
-    if (pending > 0) await alone(sql, lockSession, () => migrate(sql, found, folder, lockTimeoutMs));
+    if (pending > 0) {
+      onPending?.(pending);
+      await alone(sql, lockSession, () => migrate(sql, found, folder, lockTimeoutMs));
+    }
     isMigrated = true;
     return await makeRightsWhole(sql, lockSession);
   } catch (error) {

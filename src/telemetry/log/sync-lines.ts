@@ -177,9 +177,19 @@ function createProgress(log: Log, clock: Clock, backlog: () => Promise<BacklogCo
   let everyMs = FIRST_PROGRESS_MS;
   let fill: { readonly since: number; skus: number } | null = null;
   let filledBefore = false;
+  let before: { readonly at: number; readonly skus: number } | null = null;
 
-  function say(said: typeof NOTHING, seconds: number, left: BacklogCounts | null): void {
+  /** SKUs a minute by which the backlog has fallen since it was last read: what other daemons do counts in it. */
+  function fallPerMinute(left: BacklogCounts, at: number): number {
+    const fall =
+      before === null || at <= before.at ? 0 : ((before.skus - left.skus) * MINUTE_MS) / (at - before.at);
+    before = { at, skus: left.skus };
+    return fall;
+  }
+
+  function say(said: typeof NOTHING, seconds: number, left: BacklogCounts | null, at: number): void {
     const perMinute = seconds === 0 ? 0 : (said.skus * 60) / seconds;
+    const together = left === null ? 0 : Math.max(perMinute, fallPerMinute(left, at));
     log.info({
       event: 'reprice.progress',
       spanSeconds: Math.round(seconds),
@@ -187,7 +197,7 @@ function createProgress(log: Log, clock: Clock, backlog: () => Promise<BacklogCo
       skusPerMinute: Math.round(perMinute),
       skusLeft: left?.skus ?? null,
       unfetchedLeft: left?.unfetched ?? null,
-      remainingSeconds: left === null || perMinute === 0 ? null : Math.round((left.skus * 60) / perMinute),
+      remainingSeconds: left === null || together === 0 ? null : Math.round((left.skus * 60) / together),
     });
   }
 
@@ -205,7 +215,7 @@ function createProgress(log: Log, clock: Clock, backlog: () => Promise<BacklogCo
   async function finish(said: typeof NOTHING, begunAt: number, endedAt: number): Promise<void> {
     const left = await backlog().catch(() => null);
     if (left !== null && left.unfetched > 0) everyMs = MINUTE_MS;
-    say(said, (endedAt - begunAt) / SECOND_MS, left);
+    say(said, (endedAt - begunAt) / SECOND_MS, left, endedAt);
     if (left !== null) noteFill(left, said, begunAt, endedAt);
   }
 

@@ -1,0 +1,17 @@
+-- How many changes catalog.changes has after a position, `most` are counted at most: by the indexes of its three
+-- tables alone, as every scrape asks that for each follower. A batch has as many as it has positions.
+CREATE OR REPLACE FUNCTION catalog_internal.changes_after(after bigint, most integer) RETURNS integer
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  start CONSTANT bigint := catalog_internal.id_before(after);
+BEGIN
+  RETURN least(most,
+    (SELECT count(*) FROM (SELECT FROM catalog.price_history h WHERE h.id > start ORDER BY h.id LIMIT most) prices)
+    + (SELECT count(*) FROM (SELECT FROM catalog.product_history h WHERE h.id > start ORDER BY h.id LIMIT most) products)
+    + (SELECT coalesce(sum(b.last_id - greatest(b.id - 1, start)), 0) FROM (
+         SELECT c.id, c.last_id FROM catalog_internal.change_batches c WHERE c.last_id > start ORDER BY c.last_id LIMIT most
+       ) b));
+END
+$$;
+
+REVOKE ALL ON FUNCTION catalog_internal.changes_after(bigint, integer) FROM PUBLIC;
