@@ -211,7 +211,7 @@ describe('the field that entries have their price in', () => {
   });
 
   test('is kept with what is no size beside it, which outlives the form', async () => {
-    const member = { name: 'currency', records: 20, isNumber: false, isSize: false };
+    const member = { name: 'currency', records: 20, isNumber: false, objects: 0, isSize: false };
     const one = await daemon();
     await one.forms.read(() => ({ form: { field: 'price' }, others: [member] }));
     await learn(one, { price: 900 });

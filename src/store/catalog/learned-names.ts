@@ -30,7 +30,15 @@ export interface LearnedPrice extends HeldField {
 }
 
 const learnedMembers = z
-  .array(z.object({ name: z.string(), records: z.number(), isNumber: z.boolean(), isSize: z.boolean() }))
+  .array(
+    z.object({
+      name: z.string(),
+      records: z.number(),
+      isNumber: z.boolean(),
+      objects: z.number().default(0),
+      isSize: z.boolean(),
+    }),
+  )
   .readonly();
 /** Members of `size_map` that are no sizes, with what has shown it. */
 type LearnedMembers = z.infer<typeof learnedMembers>;
