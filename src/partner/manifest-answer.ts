@@ -9,12 +9,12 @@ import {
   candidatesOf,
   type Choice,
   choicesOf,
+  documented,
   type KnownFields,
   type Leaf,
   leavesOf,
   type ManifestNames,
   misfitOf,
-  named,
   unlike,
 } from './manifest-fields.ts';
 import { lostMember } from './repeated-members.ts';
@@ -170,7 +170,7 @@ export function readManifestMeta(body: unknown, names: ManifestNames): ManifestR
   if (url === null) return fault('url', urlChoice, { body, leaves, names });
   const snapshotId = asSnapshotId(idChoice.leaf?.value);
   if (snapshotId === null) return fault('snapshotId', idChoice, { body, leaves, names });
-  const announced = named(leaves, 'sku_count')?.value ?? body['sku_count'] ?? null;
+  const announced = documented(leaves, 'sku_count')?.value ?? body['sku_count'] ?? null;
   const skuCount = readCount(announced);
   // Taken for absent, it would let a file pass that was cut at a gzip member's end.
   if (announced !== null && skuCount === null)
@@ -180,9 +180,9 @@ export function readManifestMeta(body: unknown, names: ManifestNames): ManifestR
     value: {
       snapshotId,
       url: new SecretUrl(url),
-      generatedAt: readTime(named(leaves, 'generated_at')?.value),
+      generatedAt: readTime(documented(leaves, 'generated_at')?.value),
       skuCount,
-      livePricedSkuCount: readInt4(named(leaves, 'live_priced_sku_count')?.value),
+      livePricedSkuCount: readInt4(documented(leaves, 'live_priced_sku_count')?.value),
       readBy: { url: rememberable(urlChoice), snapshotId: rememberable(idChoice) },
     },
   };

@@ -88,7 +88,7 @@ function has(given: readonly string[], any: readonly string[]): boolean {
 }
 
 /** The leaf of this path, or the one of this name in an object; of several not that of another snapshot. */
-export function named(leaves: readonly Leaf[], field: string): Leaf | null {
+function named(leaves: readonly Leaf[], field: string): Leaf | null {
   const inner = leaves.filter((leaf) => leaf.path.endsWith(`.${field}`));
   return (
     leaves.find((leaf) => leaf.path === field) ??
@@ -96,6 +96,20 @@ export function named(leaves: readonly Leaf[], field: string): Leaf | null {
     inner[0] ??
     null
   );
+}
+
+/**
+ * The leaf of a documented name, or where there is none of this snapshot, the only one that spells it otherwise, such
+ * as `skuCount`.
+ */
+export function documented(leaves: readonly Leaf[], field: string): Leaf | null {
+  const exact = named(leaves, field);
+  if (exact !== null && !has(exact.parent, OTHER_SNAPSHOT_WORDS)) return exact;
+  const spelt = wordsOf(field).join(' ');
+  const [alike, ...others] = leaves.filter(
+    ({ words: own, parent }) => own.join(' ') === spelt && !has(parent, OTHER_SNAPSHOT_WORDS),
+  );
+  return alike !== undefined && others.length === 0 ? alike : exact;
 }
 
 export function asHttpUrl(value: unknown): URL | null {

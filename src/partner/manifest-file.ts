@@ -56,11 +56,15 @@ export interface ManifestFileOptions {
   proxy?: ProxySettings | undefined;
 }
 
-/** A run of lines in the file's order. `bytes` is what came over the wire so far. */
+/**
+ * A run of lines in the file's order. `bytes` is what came over the wire so far; `ageSeconds` for how long a cache has
+ * kept the file, by its own word; 0: none says so.
+ */
 export interface ManifestBatch {
   lines: ManifestLine[];
   rejected: RejectedLine[];
   bytes: number;
+  ageSeconds: number;
 }
 
 const DEFAULT_CAPS: ManifestFileCaps = {
@@ -80,6 +84,7 @@ const CUT_CODES: ReadonlySet<string> = new Set([
 
 interface Progress {
   bytes: number;
+  ageSeconds: number;
   bodyBegun: boolean;
 }
 
@@ -117,8 +122,8 @@ class Batcher {
 
   rest(): ManifestBatch | undefined {
     if (this.#lines.length + this.#rejected.length === 0) return undefined;
-    const { bytes } = this.#progress;
-    const batch: ManifestBatch = { lines: this.#lines, rejected: this.#rejected, bytes };
+    const { bytes, ageSeconds } = this.#progress;
+    const batch: ManifestBatch = { lines: this.#lines, rejected: this.#rejected, bytes, ageSeconds };
     this.#lines = [];
     this.#rejected = [];
     return batch;
@@ -165,6 +170,12 @@ function checkHead({ statusCode, headers }: Dispatcher.ResponseData, caps: Manif
     throw fault('file-fault', 'Content-Encoding other than gzip');
   const length = Number(headers['content-length'] ?? Number.NaN);
   if (Number.isSafeInteger(length)) limited(caps.compressedBytes, 'announced')(length);
+}
+
+/** For how many seconds a cache has kept the answer; 0 where none says so. */
+function ageOf({ headers }: Dispatcher.ResponseData): number {
+  const { age } = headers;
+  return typeof age === 'string' && /^\d{1,9}$/.test(age) ? Number(age) : 0;
 }
 
 function asPartnerError(
@@ -224,7 +235,7 @@ export async function* readManifestFile(
     headersTimeout: idleMs,
     bodyTimeout: idleMs,
   });
-  const progress: Progress = { bytes: 0, bodyBegun: false };
+  const progress: Progress = { bytes: 0, ageSeconds: 0, bodyBegun: false };
   try {
     const response = await agent.request({
       origin: target.origin,
@@ -236,6 +247,7 @@ export async function* readManifestFile(
     // Whatever comes next, an error of a body that nobody reads must not be an unhandled one.
     response.body.on('error', () => undefined);
     checkHead(response, caps);
+    progress.ageSeconds = ageOf(response);
     progress.bodyBegun = true;
     yield* batchesOf(response.body, options.url, caps, options.batchSize ?? DEFAULT_BATCH_SIZE, progress);
   } catch (error) {

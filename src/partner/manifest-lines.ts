@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { parseExact, readCount, readTime } from './bulk-answer.ts';
 import { INT4_MAX } from './limits.ts';
 import { lostMember } from './repeated-members.ts';
 import { isReadableSku, isStorableText, toStorable } from './text.ts';
@@ -46,14 +47,15 @@ const SEARCHED_LENGTH = 8192;
 const BYTE_ORDER_MARK = /^\uFEFF/;
 const ISO_TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?(?<zone>Z|[+-]\d\d:?\d\d)?$/;
 
-// `hash` is unchecked here: a live line's is ignored whatever it is, so the rule needs price_source beside it.
+// `hash` is unchecked here: a live line's is ignored whatever it is, so the rule needs price_source beside it. The
+// other two are read in several types (settleLine).
 const lineSchema = z.compile(
   z.object({
     sku: z.string(),
-    sizes: z.int().min(0).max(INT4_MAX).nullish(),
+    sizes: z.unknown().optional(),
     hash: z.unknown().optional(),
     price_source: z.enum(['snapshot', 'live']),
-    updated_at: z.string().nullish(),
+    updated_at: z.unknown().optional(),
   }),
   // What cannot be compiled would be read more slowly, without a word.
   { strict: true },
@@ -62,8 +64,6 @@ const lineSchema = z.compile(
 const REASON_OF_FIELD: readonly (readonly [string, RejectionReason])[] = [
   ['sku', 'bad-sku'],
   ['price_source', 'unknown-price-source'],
-  ['sizes', 'bad-sizes'],
-  ['updated_at', 'bad-updated-at'],
 ];
 
 const WRITTEN_DAY =
@@ -71,6 +71,9 @@ const WRITTEN_DAY =
 const WRITTEN_TIME_OF_DAY = /T(?:[01]\d|2[0-3])(?::[0-5]\d){2}\.\d{3}Z$/;
 /** Times as toISOString writes them. They skip its call, which takes longer than all else that is done to a line. */
 const WRITTEN_TIME = new RegExp(WRITTEN_DAY.source + WRITTEN_TIME_OF_DAY.source);
+
+/** The year 10,000. */
+const END_OF_TIMES = 253_402_300_800_000;
 
 /**
  * The timestamp in the one spelling Postgres is sure to take, in UTC where it names no zone; null where it is no time
@@ -80,7 +83,7 @@ function normaliseTime(text: string): string | null {
   if (WRITTEN_TIME.test(text)) return text;
   const iso = ISO_TIME.exec(text);
   const ms = iso === null ? Number.NaN : Date.parse(iso.groups?.['zone'] === undefined ? `${text}Z` : text);
-  return ms >= 0 && ms < 253_402_300_800_000 ? new Date(ms).toISOString() : null;
+  return ms >= 0 && ms < END_OF_TIMES ? new Date(ms).toISOString() : null;
 }
 
 /** Members by which a line is a SKU's, and its price reported or live; of others the last value does no harm. */
@@ -136,28 +139,50 @@ function rejectionOf(value: unknown): RejectionReason {
   return REASON_OF_FIELD.find(([field]) => fields.has(field))?.[1] ?? 'bad-sku';
 }
 
+/** A count of sizes, also as text; undefined where there is something else. */
+function sizesOf(value: unknown): number | null | undefined {
+  if (value === undefined || value === null) return null;
+  const count = readCount(value);
+  return count !== null && count <= INT4_MAX ? count : undefined;
+}
+
+/** A time as ISO 8601, also as epoch seconds or milliseconds; undefined where there is something else. */
+function timeOf(value: unknown): string | null | undefined {
+  if (value === undefined || value === null || value === 0) return null;
+  if (typeof value === 'string') return NO_TIME.test(value) ? null : (normaliseTime(value) ?? undefined);
+  const time = readTime(value);
+  return time !== null && time.getTime() < END_OF_TIMES ? time.toISOString() : undefined;
+}
+
+/** A fingerprint: text, or the digits of an integer; null where it is neither, or one that stands for none. */
+function hashOf(value: unknown, text: string): string | null {
+  if (typeof value === 'string') return value !== '' && isStorableText(value) ? value : null;
+  if (typeof value !== 'number' || !Number.isInteger(value) || value === 0) return null;
+  if (Number.isSafeInteger(value)) return String(value);
+  // Its digits are lost but in the text.
+  const exact: unknown = parseExact(text);
+  const digits = typeof exact === 'object' && exact !== null && 'hash' in exact ? exact.hash : null;
+  return typeof digits === 'string' && /^-?\d+$/.test(digits) ? digits : null;
+}
+
 /** A line whose shape is right, judged by its content: a reason where it cannot be applied. */
-function settleLine(data: z.infer<typeof lineSchema>): ManifestLine | RejectionReason {
+function settleLine(data: z.infer<typeof lineSchema>, text: string): ManifestLine | RejectionReason {
   if (data.sku === '') return 'no-sku';
   if (!isReadableSku(data.sku)) return 'bad-sku';
   const live = data.price_source === 'live';
-  const hash = live ? null : data.hash;
-  if (!live && (typeof hash !== 'string' || hash === '' || !isStorableText(hash))) return 'bad-hash';
-  const time = data.updated_at ?? '';
-  const updatedAt = NO_TIME.test(time) ? null : normaliseTime(time);
-  if (updatedAt === null && !NO_TIME.test(time)) return 'bad-updated-at';
-  return {
-    sku: data.sku,
-    sizes: data.sizes ?? null,
-    hash: typeof hash === 'string' ? hash : null,
-    priceSource: data.price_source,
-    updatedAt,
-  };
+  const hash = live ? null : hashOf(data.hash, text);
+  if (!live && hash === null) return 'bad-hash';
+  const sizes = sizesOf(data.sizes);
+  if (sizes === undefined) return 'bad-sizes';
+  const updatedAt = timeOf(data.updated_at);
+  if (updatedAt === undefined) return 'bad-updated-at';
+  return { sku: data.sku, sizes, hash, priceSource: data.price_source, updatedAt };
 }
 
 /**
  * Makes the reader of manifest lines (partner rules 2.6). A live line's hash is dropped, a snapshot line without one
- * is rejected; `sizes` and `updated_at` may be absent or null, but not of another type. Never throws. In: the
+ * is rejected; `sizes` and `updated_at` may be absent or null. Numbers may be text, and times and fingerprints
+ * numbers. Never throws. In: the
  * greatest length of a line in bytes; a longer one is rejected as 'too-long'. `hide` cuts secrets out of samples.
  */
 export function lineReader(lineBytes: number, hide = (text: string): string => text): LineReader {
@@ -178,7 +203,7 @@ export function lineReader(lineBytes: number, hide = (text: string): string => t
     if (value === undefined) return reject('not-json', salvageSku(text));
     const parsed = lineSchema.safeParse(value);
     if (!parsed.success) return reject(rejectionOf(value), skuOf(value));
-    const settled = settleLine(parsed.data);
+    const settled = settleLine(parsed.data, text);
     if (typeof settled === 'string') return reject(settled, parsed.data.sku);
     const twice = saidTwice(text, settled.priceSource === 'live');
     return twice === null ? settled : reject('repeated-member', twice === 'sku' ? null : settled.sku);

@@ -39,7 +39,19 @@ interface Tally {
   /** Values that say something else, in those records; of these what else would be a price, beside objects. */
   others: number;
   besideObjects: number;
+  /** Objects with a price field that are no sizes: beside bare prices, and beside other objects with a price. */
+  besideBare: number;
+  amongObjects: number;
 }
+
+const NOTHING_SAID: Tally = {
+  beside: 0,
+  formed: 0,
+  others: 0,
+  besideObjects: 0,
+  besideBare: 0,
+  amongObjects: 0,
+};
 
 /** Whether all that is said is an entry with a field, or all are numbers: nearly always, and this is all it costs. */
 function isPlain(values: readonly unknown[], priceFields: readonly string[]): boolean {
@@ -58,8 +70,9 @@ function numbersBeside(
   records: readonly (readonly Member[])[],
   others: readonly OtherMember[],
   { priceFields, held, also }: FormsKnown,
+  objects: ReadonlySet<string>,
 ): ReadonlySet<string> {
-  const isPriced = ([, value]: Member) => hasFieldPrice(value, priceFields);
+  const isPriced = ([name, value]: Member) => !objects.has(name) && hasFieldPrice(value, priceFields);
   const ofObjects = records.filter((members) => members.some(isPriced));
   const sizes = new Set(ofObjects.flatMap((members) => members.filter(isPriced).map(([name]) => name)));
   const known = others.filter(({ isNumber, isSize }) => isNumber && !isSize);
@@ -72,30 +85,70 @@ function numbersBeside(
   return isTold ? numbers.union(found) : numbers;
 }
 
+/**
+ * Names whose objects are no sizes, though they have a price: they stand beside prices that are bare numbers, and have
+ * fewer names than these. Where prices are known to be in a field, none is.
+ */
+function objectsBeside(
+  records: readonly (readonly Member[])[],
+  others: readonly OtherMember[],
+  { priceFields, held }: FormsKnown,
+): ReadonlySet<string> {
+  const told = others.filter(({ isSize }) => !isSize);
+  const known = new Set(told.filter(({ objects }) => objects > 0).map(({ name }) => name));
+  if (held !== null && held.field !== null) return known;
+  const numbers = new Set(told.filter(({ isNumber }) => isNumber).map(({ name }) => name));
+  const isBare = ([name, value]: Member) => !isObject(value) && mayBePrice(value) && !numbers.has(name);
+  const ofBare = records.filter((members) => members.some(isBare));
+  const isBeside = ([, value]: Member) => hasFieldPrice(value, priceFields);
+  const ofBoth = ofBare.filter((members) => members.some(isBeside)).flat();
+  const prices = new Set(ofBoth.filter(isBare).map(([name]) => name));
+  const bare = new Set(
+    ofBare
+      .flat()
+      .filter(isBare)
+      .map(([name]) => name),
+  );
+  const found = new Set(ofBoth.filter(isBeside).map(([name]) => name)).difference(bare);
+  return found.size < prices.size ? known.union(found) : known;
+}
+
+/** Names that say what is no price, though it reads as one. */
+interface NoPrices {
+  readonly numbers: ReadonlySet<string>;
+  readonly objects: ReadonlySet<string>;
+}
+
 function kindOf(
   members: readonly Member[],
   priceFields: readonly string[],
-  numbers: ReadonlySet<string>,
+  { numbers, objects }: NoPrices,
 ): Kind | null {
   const isBare = members.some(([name, value]) => !isObject(value) && mayBePrice(value) && !numbers.has(name));
   if (isBare) return 'bare';
-  return members.some(([, value]) => hasFieldPrice(value, priceFields)) ? 'field' : null;
+  const isOfField = members.some(([name, value]) => !objects.has(name) && hasFieldPrice(value, priceFields));
+  return isOfField ? 'field' : null;
 }
 
 function tallyOf(
   records: readonly (readonly Member[])[],
   priceFields: readonly string[],
-  numbers: ReadonlySet<string>,
+  { numbers, objects }: NoPrices,
 ): ReadonlyMap<string, Tally> {
   const tallies = new Map<string, Tally>();
   for (const members of records) {
-    const kind = kindOf(members, priceFields, numbers);
+    const kind = kindOf(members, priceFields, { numbers, objects });
     for (const [name, value] of members) {
       const isNumber = !isObject(value) && saysNumber(value);
       // Beside bare numbers it says nothing: it was told beside objects, or was not.
       if (kind === 'bare' && isNumber && numbers.has(name)) continue;
-      const tally = tallies.get(name) ?? { beside: 0, formed: 0, others: 0, besideObjects: 0 };
+      const tally = tallies.get(name) ?? { ...NOTHING_SAID };
       tallies.set(name, tally);
+      if (objects.has(name) && hasField(value, priceFields)) {
+        if (kind === 'bare') tally.besideBare += 1;
+        if (kind === 'field') tally.amongObjects += 1;
+        continue;
+      }
       if (kind !== null) tally.beside += 1;
       if (hasField(value, priceFields) || (kind === 'bare' && mayBePrice(value))) tally.formed += 1;
       else if (kind !== null && !isBlank(value)) {
@@ -112,28 +165,36 @@ function tallyOf(
 function noted(
   name: string,
   before: OtherMember | null,
-  { beside, formed, others, besideObjects }: Tally,
+  { beside, formed, others, besideObjects, besideBare, amongObjects }: Tally,
 ): OtherMember | null {
-  if (formed > 0) return before === null || before.isSize ? before : { ...before, records: 0, isSize: true };
+  if (formed > 0)
+    return before === null || before.isSize ? before : { ...before, records: 0, objects: 0, isSize: true };
   const isNone = others > 0 && others >= beside / 2;
-  if (before?.isSize === true && !(isNone && others >= ENOUGH)) return before;
-  const known = before === null || before.isSize ? { records: 0, isNumber: false } : before;
+  const isMany = (isNone && others >= ENOUGH) || besideBare >= ENOUGH;
+  if (before?.isSize === true && !isMany) return before;
+  const known = before === null || before.isSize ? { records: 0, isNumber: false, objects: 0 } : before;
   const records = Math.min(ENOUGH, known.records + (isNone ? others : 0));
+  const objects = Math.max(0, Math.min(ENOUGH, known.objects + besideBare - amongObjects));
   const isNumber = known.isNumber || besideObjects > 0;
-  return records === 0 && !isNumber ? before : { name, records, isNumber, isSize: false };
+  const isNothing = records === 0 && !isNumber && objects === 0;
+  return isNothing && before === null ? null : { name, records, isNumber, objects, isSize: false };
 }
 
 const isSame = (a: OtherMember | undefined, b: OtherMember): boolean =>
-  a !== undefined && a.records === b.records && a.isNumber === b.isNumber && a.isSize === b.isSize;
+  a !== undefined &&
+  a.records === b.records &&
+  a.isNumber === b.isNumber &&
+  a.objects === b.objects &&
+  a.isSize === b.isSize;
 
 /** The first that are known to be none go last, where there are too many. */
-const worth = ({ records, isNumber, isSize }: OtherMember): number =>
-  isSize ? -1 : records + (isNumber ? ENOUGH : 0);
+const worth = ({ records, isNumber, objects, isSize }: OtherMember): number =>
+  isSize ? -1 : records + objects + (isNumber ? ENOUGH : 0);
 
 /**
  * Takes in what an answer shows of members of `size_map` that are no sizes: those that stand beside prices, say
- * something in most of these records, and never anything as sizes do. Out: what is known then, the same
- * object where nothing has changed. Pure.
+ * something in most of these records, and never anything as sizes do; and objects beside bare numbers. Out: what is
+ * known then, the same object where nothing has changed. Pure.
  */
 export function noteOthers(
   others: readonly OtherMember[],
@@ -150,8 +211,9 @@ export function noteOthers(
     )
   )
     return others;
-  const numbers = numbersBeside(all, others, known);
-  const tallies = tallyOf(all, priceFields, numbers);
+  const objects = objectsBeside(all, others, known);
+  const numbers = numbersBeside(all, others, known, objects);
+  const tallies = tallyOf(all, priceFields, { numbers, objects });
   const byName = new Map(others.map((member) => [member.name, member]));
   const after = new Map(byName);
   for (const [name, tally] of tallies) {

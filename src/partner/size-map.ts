@@ -202,6 +202,8 @@ export interface OtherMember {
   readonly records: number;
   /** As a number: that is no price, from the first record on. */
   readonly isNumber: boolean;
+  /** Records with bare prices beside which it is an object with a price field: from `ENOUGH` on it is no size. */
+  readonly objects: number;
   /** It has been a size since; only many records of one answer show it to be none after all. */
   readonly isSize: boolean;
 }
@@ -223,7 +225,7 @@ export const hasField = (value: unknown, priceFields: readonly string[]): boolea
 export interface NoSizes {
   /** Whether a member is left out. */
   readonly isNone: (name: string, value: unknown) => boolean;
-  /** Whether it has a number that is no price, though it may be a size. */
+  /** Whether it has a number, or an object with one, that is no price, though it may be a size. */
   readonly isNoPrice: (name: string, value: unknown) => boolean;
 }
 
@@ -233,7 +235,8 @@ export const isBareAlone = (held: EntryForm | null, also: EntryForm | null): boo
 
 /**
  * What is no size by these members, `ofBare` where all prices are bare numbers. Whatever its name is, what may be a
- * price is left in: a name that was taken for none by mistake costs no price, and lets no SKU sell out. Pure.
+ * price is left in: a name that was taken for none by mistake costs no price, and lets no SKU sell out. But for
+ * objects that stand beside bare prices: those are as the prices of other SKUs. Pure.
  */
 export function noSizes(
   others: readonly OtherMember[],
@@ -245,10 +248,14 @@ export function noSizes(
     isNone: (name, value) => {
       if (NOT_SIZES.has(name)) return true;
       const member = known.get(name);
+      if (member !== undefined && member.objects >= ENOUGH) return isObject(value) || !mayBePrice(value);
       if (member === undefined || member.records < ENOUGH || hasField(value, priceFields)) return false;
       return member.isNumber || !mayBePrice(value);
     },
-    isNoPrice: (name, value) => !ofBare && !isObject(value) && known.get(name)?.isNumber === true,
+    isNoPrice: (name, value) =>
+      isObject(value)
+        ? ofBare && hasField(value, priceFields) && (known.get(name)?.objects ?? 0) > 0
+        : !ofBare && known.get(name)?.isNumber === true,
   };
 }
 

@@ -80,6 +80,8 @@ export interface DownloadedManifest {
   /** Runs in a row that failed before this one, for whatever reason, and why a manifest was last refused. */
   readonly failures: number;
   readonly lastRefusal: string | null;
+  /** A cache has kept the file since before its snapshot was built. */
+  readonly keptFromBefore?: boolean;
   readonly listedBefore: number;
   readonly shrinkConfirmed: boolean;
   readonly minShare: number;
@@ -114,12 +116,23 @@ const REJECTED_PART = 0.001;
 /** Then the partner counts live SKUs otherwise, and the mirror is not to go without a baseline for it. */
 const LIVE_COUNT_TRIES = 3;
 
-/** Whether it is: runs that failed for something else, as while the files origin is away, say nothing of the file. */
+/**
+ * Whether it is: runs that failed for something else, as while the files origin is away, say nothing of the file, nor
+ * does a file of which a cache itself says that it is of before.
+ */
 const countsOtherwise = ({
   failures,
   lastRefusal,
-}: Pick<DownloadedManifest, 'failures' | 'lastRefusal'>): boolean =>
-  failures >= LIVE_COUNT_TRIES && lastRefusal === 'live-count-mismatch';
+  keptFromBefore = false,
+}: Pick<DownloadedManifest, 'failures' | 'lastRefusal' | 'keptFromBefore'>): boolean =>
+  failures >= LIVE_COUNT_TRIES && lastRefusal === 'live-count-mismatch' && !keptFromBefore;
+
+/** By so much two clocks, and the moments of building and writing the file, may differ. */
+const BUILD_SLACK_MS = 900_000;
+
+/** Whether a cache that has kept a file for so long has it from before `generatedAt`. Pure; `now` in milliseconds. */
+export const isKeptFromBefore = (ageSeconds: number, generatedAt: Date | null, now: number): boolean =>
+  ageSeconds > 0 && generatedAt !== null && now - ageSeconds * 1000 < generatedAt.getTime() - BUILD_SLACK_MS;
 
 /**
  * Whether the file has more or fewer live SKUs than its manifest response says, by more than the lines that are
@@ -135,7 +148,7 @@ export function liveCountDiffers(
  * May the downloaded lines be merged? All or nothing: not when the count differs from sku_count (a file cut at a gzip
  * member's end gives no other sign), not when more than 10 and more than 0.1 % of the lines were rejected, and not when
  * far fewer SKUs are listed than before, until a person has confirmed it. One with another number of live SKUs than
- * announced is downloaded again, and after some times taken as it is.
+ * announced is downloaded again, and after some times taken as it is, unless a cache has kept it from before.
  */
 export function judgeDownload(m: DownloadedManifest): ManifestRefusal | null {
   if (m.skuCount !== null && m.lines !== m.skuCount) return 'line-count-mismatch';
@@ -190,5 +203,5 @@ export const REFUSAL_HINTS: Readonly<Record<ManifestRefusal, string>> = {
     'if that is correct, confirm it with `catalog-mirror refresh --manifest --accept-shrink`',
   'live-count-mismatch':
     'the number of live SKUs differs from live_priced_sku_count, as in the file of another snapshot; ' +
-    'it is downloaded again, and taken the fourth time',
+    'it is downloaded again, and taken the fourth time, unless its Age header says that a cache has it from before',
 };

@@ -22,6 +22,7 @@ import { heapKeeper } from './heap.ts';
 import { mostByManifest } from './live/hints.ts';
 import { weighCounts } from './live/weigh-incident.ts';
 import {
+  isKeptFromBefore,
   judgeDownload,
   judgeOffer,
   liveCountDiffers,
@@ -67,6 +68,8 @@ interface Downloaded {
   lines: number;
   rejected: number;
   readonly reasons: Record<string, number>;
+  /** A cache has kept the file since before its snapshot was built. */
+  keptFromBefore: boolean;
 }
 
 /**
@@ -279,7 +282,7 @@ async function download(
   signal?: AbortSignal,
 ): Promise<Downloaded> {
   const { ctx, meta } = manifest;
-  const total: Downloaded = { lines: 0, rejected: 0, reasons: {} };
+  const total: Downloaded = { lines: 0, rejected: 0, reasons: {}, keptFromBefore: false };
   const { clock, settings } = ctx;
   const startedAt = clock.monotonic();
   let reportedAt = startedAt;
@@ -293,7 +296,8 @@ async function download(
     proxy: settings.partner.proxy,
     signal,
   });
-  for await (const { lines, rejected, bytes } of batches) {
+  for await (const { lines, rejected, bytes, ageSeconds } of batches) {
+    total.keptFromBefore ||= isKeptFromBefore(ageSeconds, meta.generatedAt, clock.now());
     total.lines += lines.length + rejected.length;
     total.rejected += rejected.length;
     for (const { reason } of rejected) total.reasons[reason] = (total.reasons[reason] ?? 0) + 1;

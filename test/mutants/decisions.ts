@@ -207,11 +207,6 @@ export const DECISIONS: readonly Mutant[] = [
       'if (liveCountDiffers(m))',
     ],
     [
-      'manifest: any number of live SKUs is taken after failures of another kind',
-      " && lastRefusal === 'live-count-mismatch'",
-      '',
-    ],
-    [
       'incident: counts of a shrunken catalog are believed',
       'return !isShrunk(offered.skuCount, manifestLines, minShare);',
       'return true;',

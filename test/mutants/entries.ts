@@ -136,6 +136,11 @@ export const ENTRIES: readonly Mutant[] = [
       'isNone(name, value) || isNoPrice(name, value) ? [] : [value]',
       'isNone(name, value) ? [] : [value]',
     ],
+    [
+      'not sizes: an object beside bare numbers is another form of prices until twenty records have it',
+      '? ofBare && hasField(value, priceFields) &&',
+      '? false && hasField(value, priceFields) &&',
+    ],
   ),
   ...faultsOf(
     'src/partner/other-members.ts',
@@ -145,7 +150,7 @@ export const ENTRIES: readonly Mutant[] = [
       'others > 0 && others >= beside / 2',
       'others > 0',
     ],
-    ['not sizes: a price in one record is overlooked', 'if (formed > 0) return', 'if (formed > 1) return'],
+    ['not sizes: a price in one record is overlooked', 'if (formed > 0)', 'if (formed > 1)'],
     [
       'not sizes: each answer begins to count anew',
       'Math.min(ENOUGH, known.records + (isNone ? others : 0))',
@@ -160,6 +165,21 @@ export const ENTRIES: readonly Mutant[] = [
       'not sizes: one record among bare numbers makes them none',
       '(!isBareAlone(held, also) || ofObjects.length >= ENOUGH)',
       'true',
+    ],
+    [
+      'not sizes: an object beside bare numbers prices who is sold out',
+      'return found.size < prices.size ? known.union(found) : known;',
+      'return known;',
+    ],
+    [
+      'not sizes: sizes that are objects are none beside numbers of the answer',
+      'if (held !== null && held.field !== null) return known;\n',
+      '',
+    ],
+    [
+      'not sizes: sizes that have become objects stay none',
+      "if (kind === 'field') tally.amongObjects += 1;",
+      '',
     ],
   ),
   ...faultsOf(

@@ -6,6 +6,26 @@ export const LATE_PRICES: readonly Mutant[] = [
     'src/store/answer/second-looks.ts',
     ['test/store/second-looks.test.ts'],
     [
+      'second looks: the first record of a SKU is believed',
+      "return told && listedSnapshot && standing !== 'overtaken' ? 'report' : 'none';",
+      "return 'none';",
+    ],
+    [
+      'second looks: a first load asks everything twice',
+      'return told && listedSnapshot && standing',
+      'return listedSnapshot && standing',
+    ],
+    [
+      'second looks: the prices of before are a change where the SKU was gone',
+      'kept !== null || !comparable;',
+      'kept !== null;',
+    ],
+    [
+      'second looks: a first record without a price is one of a part that is drawn',
+      '|| (!comparable && isUnpriced);',
+      ';',
+    ],
+    [
       'second looks: none where a refresh had found the move before its report',
       '!moved || kept !== null',
       '!moved',

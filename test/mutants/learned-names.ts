@@ -32,6 +32,11 @@ export const LEARNED_NAMES: readonly Mutant[] = [
       'where (l.value, l.answers, l.missing_since is null)\n        is distinct from (excluded.value, excluded.answers, excluded.missing_since is null)',
       'where (l.value, l.answers) is distinct from (excluded.value, excluded.answers)',
     ],
+    [
+      'learned names: the hour of a field begins anew with whatever is learned in it',
+      '        missing_since = case when excluded.missing_since is not null then coalesce(l.missing_since, excluded.missing_since) end,\n        learned_at = case when (l.value',
+      '        missing_since = excluded.missing_since,\n        learned_at = case when (l.value',
+    ],
     ['learned names: the other form is forgotten at each start', 'also: of(ALSO),', 'also: null,'],
     [
       'learned names: no answer without the field is noted',

@@ -7,8 +7,28 @@ const META = ['test/partner/manifest-answer.test.ts', CORNERS];
 /** Faults in how a manifest response is read. */
 export const MANIFEST_ANSWERS: readonly Mutant[] = [
   ...faultsOf(
+    'src/sync/manifest-decision.ts',
+    ['test/sync/manifest-decision.test.ts'],
+    [
+      'manifest: any number of live SKUs is taken after failures of another kind',
+      " && lastRefusal === 'live-count-mismatch'",
+      '',
+    ],
+    ['manifest: the file that a cache has from before is taken in the end', ' && !keptFromBefore;', ';'],
+    [
+      'manifest: no cache has kept a file',
+      'ageSeconds > 0 && generatedAt !== null &&',
+      'ageSeconds < 0 && generatedAt !== null &&',
+    ],
+  ),
+  ...faultsOf(
     'src/partner/manifest-fields.ts',
     META,
+    [
+      'manifest answer: counts in camel case are none',
+      'return alike !== undefined && others.length === 0 ? alike : exact;',
+      'return exact;',
+    ],
     [
       'manifest answer: of two ids the first is taken',
       'leaf: leaf !== undefined && alike ? leaf : null',

@@ -157,11 +157,31 @@ export const READINGS: readonly Mutant[] = [
       "twice === 'sku' ? null : settled.sku",
       'settled.sku',
     ],
-    ['lines: a live line keeps its hash', 'const hash = live ? null : data.hash;', 'const hash = data.hash;'],
+    [
+      'lines: a live line keeps its hash',
+      'const hash = live ? null : hashOf(data.hash, text);',
+      'const hash = hashOf(data.hash, text);',
+    ],
     [
       'lines: a snapshot line without a hash is applied',
-      "if (!live && (typeof hash !== 'string' || hash === '' ||",
-      "if (!live && (hash === '' ||",
+      "if (!live && hash === null) return 'bad-hash';\n",
+      '',
+    ],
+    [
+      'lines: a count that is a text is none',
+      'const count = readCount(value);',
+      'const count = Number.isInteger(value) ? readCount(value) : null;',
+    ],
+    [
+      'lines: a time that is a number is none',
+      'const time = readTime(value);',
+      'const time = readTime(String(value));',
+    ],
+    ['lines: zero is a fingerprint', '!Number.isInteger(value) || value === 0', '!Number.isInteger(value)'],
+    [
+      'lines: a fingerprint of many digits loses some',
+      'if (Number.isSafeInteger(value)) return',
+      'if (Number.isInteger(value)) return',
     ],
     ['lines: a time of before 1970 is one', 'return ms >= 0 && ms', 'return ms >= -Infinity && ms'],
     [

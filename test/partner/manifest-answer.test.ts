@@ -57,6 +57,17 @@ test.each<[string, object, string]>([
   expect(readManifestMeta(body, { known: readBy })).toEqual(reading);
 });
 
+test('counts and the time of building are found in camel case, but not those of another snapshot', () => {
+  const counts = { generatedAt: known.generated_at, skuCount: 10, livePricedSkuCount: '2' };
+  const read = (more: object) => readManifestMeta({ snapshotId: 's1', url: URL_TEXT, ...more }, {});
+  const found = { generatedAt: new Date(known.generated_at), skuCount: 10, livePricedSkuCount: 2 };
+  expect(read(counts)).toMatchObject({ ok: true, value: found });
+  expect(read({ snapshot: counts })).toMatchObject({ ok: true, value: found });
+  expect(read({ ...counts, previous: { sku_count: 7 } })).toMatchObject({ ok: true, value: found });
+  expect(read({ sku_count: 11, skuCount: 10 })).toMatchObject({ ok: true, value: { skuCount: 11 } });
+  expect(read({ previous: counts })).toMatchObject({ ok: true, value: { skuCount: null } });
+});
+
 test('what is absent or odd among the metadata is null', () => {
   const reading = readManifestMeta(
     { snapshot_id: 1, url: URL_TEXT, generated_at: 'soon', live_priced_sku_count: -1 },

@@ -60,6 +60,18 @@ describe('damage', () => {
   });
 });
 
+test.each([
+  ['4501', 4501],
+  ['soon', 0],
+  [undefined, 0],
+])('an Age of %s is told with the lines', async (age, ageSeconds) => {
+  const listener: Listener = (_request, response) => {
+    if (age !== undefined) response.setHeader('age', age);
+    response.end(fileOf(3));
+  };
+  expect((await all(fileAt(await serve(listener)))).last).toMatchObject({ ageSeconds });
+});
+
 describe('limits', () => {
   const text = fileOf(1000);
   const send =

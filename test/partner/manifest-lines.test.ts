@@ -45,6 +45,11 @@ test.each<[string, object, object]>([
     { ...good, updated_at: '2026-02-30T00:00:00Z' },
     { updatedAt: '2026-03-02T00:00:00.000Z' },
   ],
+  ['sizes as text', { ...good, sizes: '3' }, {}],
+  ['updated_at as epoch milliseconds', { ...good, updated_at: 1_793_491_200_000 }, {}],
+  ['updated_at as epoch seconds', { ...good, updated_at: 1_793_491_200 }, {}],
+  ['updated_at zero', { ...good, updated_at: 0 }, { updatedAt: null }],
+  ['a hash that is an integer', { ...good, hash: 57 }, { hash: '57' }],
   ['unknown members', { ...good, extra: { deep: [] } }, {}],
 ])('%s is kept', (_name, line, part) => {
   const kept = {
@@ -80,13 +85,18 @@ test.each<[string, RejectionReason, string | null]>([
   [JSON.stringify({ ...good, hash: null }), 'bad-hash', 'A'],
   [JSON.stringify({ ...good, hash: undefined }), 'bad-hash', 'A'],
   [JSON.stringify({ ...good, hash: '' }), 'bad-hash', 'A'],
-  [JSON.stringify({ ...good, hash: 5 }), 'bad-hash', 'A'],
+  [JSON.stringify({ ...good, hash: 0 }), 'bad-hash', 'A'],
+  [JSON.stringify({ ...good, hash: 1.5 }), 'bad-hash', 'A'],
+  [JSON.stringify({ ...good, hash: true }), 'bad-hash', 'A'],
   [JSON.stringify({ ...good, hash: 'h\u0000' }), 'bad-hash', 'A'],
-  [JSON.stringify({ ...good, sizes: '3' }), 'bad-sizes', 'A'],
+  [JSON.stringify({ ...good, sizes: 'three' }), 'bad-sizes', 'A'],
+  [JSON.stringify({ ...good, sizes: ['3'] }), 'bad-sizes', 'A'],
+  [JSON.stringify({ ...good, sizes: `${2 ** 31}` }), 'bad-sizes', 'A'],
   [JSON.stringify({ ...good, sizes: 1.5 }), 'bad-sizes', 'A'],
   [JSON.stringify({ ...good, sizes: -1 }), 'bad-sizes', 'A'],
   [JSON.stringify({ ...good, sizes: 2 ** 31 }), 'bad-sizes', 'A'],
   [JSON.stringify({ ...good, updated_at: 5 }), 'bad-updated-at', 'A'],
+  [JSON.stringify({ ...good, updated_at: 1e15 }), 'bad-updated-at', 'A'],
   [JSON.stringify({ ...good, updated_at: 'yesterday' }), 'bad-updated-at', 'A'],
   [JSON.stringify({ ...good, updated_at: '2026-13-01T00:00:00Z' }), 'bad-updated-at', 'A'],
   [JSON.stringify({ ...good, updated_at: '0000-01-01T00:00:00Z' }), 'bad-updated-at', 'A'],
@@ -106,6 +116,11 @@ test.each([
   String.raw`{"sku":"A","hash":"h","price_source":"snapshot","note":"\"sku\":\"B\""}`,
 ])('%s says one thing, whatever else is in it twice', (text) => {
   expect(read(text, 1)).toMatchObject({ sku: 'A', hash: 'h' });
+});
+
+test('a hash that is an integer beyond 2^53 keeps its digits', () => {
+  const line = '{"sku":"A","hash":12345678901234567890,"price_source":"snapshot"}';
+  expect(read(line, 1)).toMatchObject({ hash: '12345678901234567890' });
 });
 
 test('the hash of a live line is none, also where it is there twice', () => {

@@ -85,7 +85,7 @@ describe('a word beside numbers', () => {
   test.each(['1,500', 1500, { price: 1500 }])(
     'is left in by a single lookup, too, where it may be a price: %j',
     (entry) => {
-      const others = [{ name: 'currency', records: 20, isNumber: false, isSize: false }];
+      const others = [{ name: 'currency', records: 20, isNumber: false, objects: 0, isSize: false }];
       const names = { priceFields: ['price'], skuField: 'sku', others };
       const read = readRecord({ code: '0000', size_map: { currency: entry, 8: 'THB' } }, names);
       expect('sizes' in read ? [...read.sizes.keys()] : 'unreadable').toEqual(
@@ -123,7 +123,7 @@ describe('bare numbers are prices', () => {
       const { sizes } = await read(
         ...times(25, (nth) => ({ ...bare(nth), summary: { lowest_price: 5200 } })),
       );
-      expect(sizes[3]).toEqual({ 8: 5203, 9: 5300, 10: 5400, summary: null });
+      expect(sizes[3]).toEqual({ 8: 5203, 9: 5300, 10: 5400 });
     }
     expect(forms.held).toEqual({ field: null });
   });
@@ -134,6 +134,87 @@ describe('bare numbers are prices', () => {
     for (let n = 0; n < 25; n += 1) await read({ 8: 5200, 9: { price: 5300 } });
     expect((await read(...times(2, () => ({ 8: 5200 })))).sizes).toEqual([{ 8: 5200 }, { 8: 5200 }]);
   });
+});
+
+describe.each([
+  ['one object', { last_sale: { price: 6100, at: '2026-11-30' } }],
+  ['two objects', { last_sale: { price: 6100 }, retail: { amount: 9900 } }],
+])('%s with a price field beside bare numbers', (_, member) => {
+  const bare = (n: number) => ({ 8: 5200 + n, 9: 5300, 10: 5400 });
+  const offered = (n: number) => ({ ...member, ...bare(n) });
+
+  test('is no price of a SKU that is sold out, once it comes to stand beside them', async () => {
+    const { read, forms } = mapReader();
+    for (let n = 0; n < 20; n += 1) await read(...times(100, bare));
+    for (let n = 0; n < 6; n += 1) {
+      const { sizes, notSizes } = await read(...times(99, offered), member);
+      expect(sizes[99]).toEqual({});
+      expect(sizes[3]).toEqual({ 8: 5203, 9: 5300, 10: 5400 });
+      expect(notSizes).toEqual(Object.keys(member));
+    }
+    expect((await read(...times(3, () => member))).sizes).toEqual([{}, {}, {}]);
+    expect(forms).toMatchObject({ held: { field: null }, also: null });
+  });
+
+  test('is none in small calls, from the first answer on, nor over restarts', async () => {
+    const kept = keptForAll();
+    await mapReader(kept).read(...times(3, bare));
+    await mapReader(kept).read(...times(3, bare));
+    await mapReader(kept).read(...times(3, bare));
+    for (let n = 0; n < 10; n += 1)
+      expect((await mapReader(kept).read(...times(2, offered), member)).sizes[2]).toEqual(
+        n < 9 ? 'unreadable' : {},
+      );
+    const { read, forms } = mapReader(kept);
+    expect((await read(member)).sizes).toEqual([{}]);
+    expect(forms.also).toBeNull();
+  });
+
+  test('prices nobody after twenty records, where it was taken for another form before that', async () => {
+    const { read } = mapReader();
+    for (let n = 0; n < 12; n += 1) await read(...times(2, offered), member);
+    expect((await read(member)).sizes).toEqual([{}]);
+  });
+
+  test('is no price of those that have objects either, while most have bare numbers', async () => {
+    const { read } = mapReader();
+    const object = { 8: { price: 5200 } };
+    for (let n = 0; n < 5; n += 1) await read(...times(90, bare), ...times(3, () => object));
+    for (let n = 0; n < 5; n += 1) {
+      const { sizes } = await read(...times(90, offered), { ...member, ...object }, member);
+      expect(sizes.slice(90)).toEqual([{ 8: 5200 }, {}]);
+    }
+  });
+
+  test('is a size again as soon as it is a bare number', async () => {
+    const { read } = mapReader();
+    await read(...times(30, offered));
+    await read(...times(1, offered), { last_sale: 5100, 8: 5200 });
+    expect((await read({ last_sale: 5100 })).sizes).toEqual([{ last_sale: 5100 }]);
+    for (let n = 0; n < 3; n += 1) await read(...times(5, bare), { last_sale: { price: 5100 } });
+    expect((await read({ last_sale: { price: 5100 } })).sizes).toEqual([{ last_sale: 5100 }]);
+  });
+});
+
+test('sizes that become objects one after the other are sizes once they are objects together', async () => {
+  const some = (n: number) => ({ 8: { price: 5200 + n }, 9: 5300, 10: 5400 });
+  const all = (n: number) => ({ 8: { price: 5200 + n }, 9: { price: 5300 }, 10: { price: 5400 } });
+  const { clock, read } = mapReader();
+  for (let n = 0; n < 3; n += 1) await read(...times(25, some));
+  await read(...times(25, all));
+  clock.now += 3_600_000;
+  for (let n = 0; n < 3; n += 1) await read(...times(25, all));
+  const { sizes } = await read({ 8: { price: 5200 } }, all(1));
+  expect(sizes).toEqual([{ 8: 5200 }, { 8: 5201, 9: 5300, 10: 5400 }]);
+});
+
+test('objects with their price in a field are sizes, whatever numbers stand beside one of them', async () => {
+  const { read } = mapReader();
+  const several = times(3, () => ({ 8: { price: 5200 }, 9: { price: 5300 } }));
+  for (let n = 0; n < 3; n += 1) await read(...several);
+  for (let n = 0; n < 3; n += 1)
+    await read(...times(30, () => ({ OS: { price: 5200 }, views: 700, retail: 9900 })));
+  expect((await read({ OS: { price: 5200 } })).sizes).toEqual([{ OS: 5200 }]);
 });
 
 test('a number beside objects is no price of those that are sold out among bare numbers', async () => {

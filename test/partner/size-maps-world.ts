@@ -23,10 +23,14 @@ export const MEMBERS = [
   'small',
   'number',
   'digits',
+  'priced',
 ] as const;
 export type MemberKind = (typeof MEMBERS)[number];
 /** Beside bare numbers nothing tells that they are none. */
 export const isNumber = (kind: MemberKind): boolean => kind === 'number' || kind === 'digits';
+
+/** Beside objects with a price nothing tells that it is none. */
+export const isPriced = (kind: MemberKind): boolean => kind === 'priced';
 
 export interface BackEnd {
   readonly form: Form;
@@ -66,7 +70,8 @@ export class SizeMaps {
 
   change(by: 0 | 1, form: Form): void {
     const own = this.#backEnds[by] ?? { form, members: [] };
-    if (by < this.#backEnds.length) this.#backEnds[by] = { ...own, form };
+    const members = own.members.filter((member) => !isPriced(member));
+    if (by < this.#backEnds.length) this.#backEnds[by] = { members, form };
   }
 
   pass(minutes: number): void {
@@ -97,6 +102,7 @@ export class SizeMaps {
       small: 4.5,
       number,
       digits: `${number}`,
+      priced: { lowest_ask: number },
     };
     return values[kind];
   }

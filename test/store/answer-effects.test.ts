@@ -22,6 +22,7 @@ const row = (sku: string, other: Partial<LockedSku> = {}): LockedSku => ({
   moved: false,
   standing: 'own',
   comparable: true,
+  listedSnapshot: true,
   kept: null,
   keptOnce: false,
   missedMoves: null,

@@ -151,6 +151,7 @@ describe('a report', () => {
 const refresh = (differs: Partial<Standing>): Standing => ({
   standing: 'own',
   comparable: true,
+  listedSnapshot: true,
   kept: null,
   keptOnce: false,
   missedMoves: null,

@@ -210,8 +210,19 @@ describe('the field that entries have their price in', () => {
     expect((await daemon()).forms.also).toEqual({ field: 'lowest_ask' });
   });
 
+  test('is let go an hour after it was last there, whatever else is learned meanwhile', async () => {
+    const one = await daemon();
+    await learn(one, { price: 900 });
+    await one.answered({ amount: 900 });
+    await setClockAhead(store.sql, HOUR / 2);
+    const others = [{ name: 'currency', records: 20, isNumber: false, objects: 0, isSize: false }];
+    await (await daemon()).forms.read(() => ({ form: { field: 'amount' }, others }));
+    await setClockAhead(store.sql, HOUR + 60);
+    expect((await (await daemon()).answered({ amount: 900 })).news).toBe('let-go');
+  });
+
   test('is kept with what is no size beside it, which outlives the form', async () => {
-    const member = { name: 'currency', records: 20, isNumber: false, isSize: false };
+    const member = { name: 'currency', records: 20, isNumber: false, objects: 0, isSize: false };
     const one = await daemon();
     await one.forms.read(() => ({ form: { field: 'price' }, others: [member] }));
     await learn(one, { price: 900 });

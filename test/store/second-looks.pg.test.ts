@@ -8,7 +8,7 @@ import { lookingTwice, NEW, OLD } from './second-looks.ts';
 import { claimAll, found, mark, pricesOf, REFRESH, useStore } from './support.ts';
 
 const store = useStore();
-const { answer, report, reported, stands, pass, priced, next } = lookingTwice(store);
+const { answer, report, removed, reported, stands, pass, priced, next } = lookingTwice(store);
 
 const SWEEP = { reason: 'sweep', lane: 6, minutes: 1200, again: false };
 const AGAIN = { reason: 'again', lane: 5, minutes: 17, again: true };
@@ -168,6 +168,48 @@ describe('a SKU whose answer to a report has nothing new', () => {
       await sql`select looks::int, right_share::float8 as share from catalog.calibration where cohort = 'again'`,
     ).toEqual([{ looks: 2, share: 0.5 }]);
     expect(await pricesOf(sql, 'A')).toEqual(NEW);
+  });
+});
+
+describe('the first answer to a report of a SKU without a record', () => {
+  test('is looked at once more where the SKU is new, and always where it has no price', async () => {
+    await priced('B');
+    await report('A', 'C');
+    await answer([found('A', {}), found('C', OLD)], 0);
+    expect(await next('A')).toEqual({ ...AGAIN, ...TRUSTED });
+    expect(await next('C')).toEqual({ ...AGAIN, ...TRUSTED });
+    await pass(17);
+    await answer([found('A', NEW), found('C', OLD)]);
+    expect(await next('A')).toEqual({ ...SWEEP, ...TRUSTED });
+    expect(await pricesOf(store.sql, 'A')).toEqual(NEW);
+
+    await store.sql`update catalog_internal.beliefs set again_share = 0.05`;
+    await report('D', 'E');
+    await answer([found('D', {}), found('E', OLD)], 1);
+    expect(await next('D')).toMatchObject(AGAIN);
+    expect(await next('E')).toMatchObject(SWEEP);
+  });
+
+  test.each(['removed', 'not_found'] as const)(
+    'is so where it was %s, and has the price of before',
+    async (gone) => {
+      await priced('A');
+      if (gone === 'removed') await removed('A');
+      await mark(store.sql, ['A'], 'refresh');
+      await answer([{ sku: 'A', kind: 'not_found' }]);
+      await pass(60);
+      await reported('A', OLD);
+      expect(await next('A')).toMatchObject(AGAIN);
+      await pass(17);
+      await answer([found('A', NEW)]);
+      expect(await next('A')).toMatchObject(SWEEP);
+      expect(await pricesOf(store.sql, 'A')).toEqual(NEW);
+    },
+  );
+
+  test('is believed where only a manifest lists it', async () => {
+    await priced('A');
+    expect(await next('A')).toMatchObject({ ...SWEEP, minutes: 1140 });
   });
 });
 

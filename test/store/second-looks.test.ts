@@ -19,6 +19,7 @@ import {
 const SKU: HeldSecondLook & Standing = {
   live: false,
   comparable: true,
+  listedSnapshot: true,
   standing: 'own',
   kept: null,
   keptOnce: false,
@@ -26,6 +27,7 @@ const SKU: HeldSecondLook & Standing = {
   listedLive: false,
 };
 const TOLD = { ...SKU, told: true, standing: 'report' } as const;
+const GONE = { comparable: false, standing: 'other' } as const;
 
 describe('what an answer is to the second look of its SKU', () => {
   test.each([
@@ -45,7 +47,15 @@ describe('what an answer is to the second look of its SKU', () => {
       'none',
     ],
     ['nothing of a live SKU', { ...TOLD, live: true }, 'none'],
-    ['nothing of one that nobody lists', { ...TOLD, comparable: false }, 'none'],
+    ['nothing of one that nobody lists', { ...TOLD, comparable: false, listedSnapshot: false }, 'none'],
+    ['a first look where it had no record', { ...TOLD, ...GONE }, 'report'],
+    ['nothing where it had none, and only a manifest lists it', { ...SKU, ...GONE }, 'none'],
+    [
+      'nothing where it had none, and the report came after it was asked',
+      { ...TOLD, ...GONE, standing: 'overtaken' as const },
+      'none',
+    ],
+    ['nothing of a live one that had none', { ...TOLD, ...GONE, live: true }, 'none'],
     ['the second one at its time', { ...SKU, againInSeconds: 0 }, 'second'],
     ['an early one before', { ...SKU, againInSeconds: 1 }, 'early'],
     ['the second one where a wrong clock has dated it', { ...SKU, againInSeconds: 1021 }, 'second'],
@@ -107,34 +117,48 @@ test('an answer before was late or not only where nothing else explains what a l
 test('the longest cache is what the partner declares', () => expect(LONGEST_CACHED_SECONDS).toBe(1020));
 
 describe('a SKU is asked once more', () => {
+  const SAME = { moved: false, isUnpriced: false };
+  const MOVED = { ...SAME, moved: true };
+
   test('after the longest cache where an answer to a report has nothing new, if it is drawn', () => {
-    expect(secondLookIn('report', SKU, false, true)).toBe(1020);
-    expect(secondLookIn('report', SKU, false, false)).toBeNull();
-    expect(secondLookIn('report', SKU, true, true)).toBeNull();
+    expect(secondLookIn('report', SKU, SAME, true)).toBe(1020);
+    expect(secondLookIn('report', SKU, SAME, false)).toBeNull();
+    expect(secondLookIn('report', SKU, MOVED, true)).toBeNull();
   });
 
   test.each(['reported', 'waiting', 'overdue'] as const)(
     'also where it has a change, and a refresh had found one before the report (%s): a cache has the price of before',
     (kept) => {
-      expect(secondLookIn('report', { ...TOLD, kept }, true, true)).toBe(1020);
-      expect(secondLookIn('report', { ...TOLD, kept }, true, false)).toBeNull();
+      expect(secondLookIn('report', { ...TOLD, kept }, MOVED, true)).toBe(1020);
+      expect(secondLookIn('report', { ...TOLD, kept }, MOVED, false)).toBeNull();
     },
   );
 
   test('and only once', () => {
     for (const moved of [false, true])
-      expect(secondLookIn('second', { ...SKU, againInSeconds: 0 }, moved, true)).toBeNull();
-    expect(secondLookIn('none', SKU, false, true)).toBeNull();
+      expect(secondLookIn('second', { ...SKU, againInSeconds: 0 }, { ...SAME, moved }, true)).toBeNull();
+    expect(secondLookIn('none', SKU, SAME, true)).toBeNull();
   });
 
   test('at the time that was planned, where an answer before it finds nothing', () => {
-    expect(secondLookIn('early', { ...SKU, againInSeconds: 300 }, false, false)).toBe(300);
+    expect(secondLookIn('early', { ...SKU, againInSeconds: 300 }, SAME, false)).toBe(300);
   });
 
   test('after another report that comes while it waits, whatever the answer: it may be the late one to the first', () => {
     const waits = { ...TOLD, againInSeconds: 300 };
-    for (const moved of [false, true]) expect(secondLookIn('report', waits, moved, false)).toBe(1020);
-    expect(secondLookIn('report', { ...TOLD, againInSeconds: -1 }, true, false)).toBe(1020);
+    for (const moved of [false, true])
+      expect(secondLookIn('report', waits, { ...SAME, moved }, false)).toBe(1020);
+    expect(secondLookIn('report', { ...TOLD, againInSeconds: -1 }, MOVED, false)).toBe(1020);
+  });
+
+  test('after the first record that it has, as any other, and always where that has no price', () => {
+    const gone = { ...TOLD, ...GONE };
+    for (const said of [SAME, MOVED]) {
+      expect(secondLookIn('report', gone, said, true)).toBe(1020);
+      expect(secondLookIn('report', gone, said, false)).toBeNull();
+      expect(secondLookIn('report', gone, { ...said, isUnpriced: true }, false)).toBe(1020);
+    }
+    expect(secondLookIn('report', TOLD, { ...SAME, isUnpriced: true }, false)).toBeNull();
   });
 });
 

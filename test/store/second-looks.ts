@@ -22,12 +22,17 @@ export function lookingTwice(store: TestStore) {
     });
   }
 
-  /** A delta reports SKUs as changed. */
-  async function report(...changed: readonly string[]): Promise<void> {
+  async function tell(changed: readonly string[], gone: readonly string[]): Promise<void> {
     const since = String(snapshot);
     snapshot += 1;
-    await applyDelta(store.sql, { since, toSnapshot: String(snapshot), changed, nowLive: [], removed: [] });
+    await applyDelta(store.sql, { since, toSnapshot: String(snapshot), changed, nowLive: [], removed: gone });
   }
+
+  /** A delta reports SKUs as changed. */
+  const report = async (...changed: readonly string[]): Promise<void> => await tell(changed, []);
+
+  /** A delta reports SKUs as removed. */
+  const removed = async (...gone: readonly string[]): Promise<void> => await tell([], gone);
 
   async function reported(sku: string, prices: Readonly<Record<string, number>>, draw = 0): Promise<void> {
     await report(sku);
@@ -77,5 +82,5 @@ export function lookingTwice(store: TestStore) {
     return row;
   }
 
-  return { answer, report, reported, stands, pass, priced, next };
+  return { answer, report, removed, reported, stands, pass, priced, next };
 }

@@ -4,6 +4,7 @@ import {
   type DownloadedManifest,
   isAwaited,
   isCounted,
+  isKeptFromBefore,
   judgeDownload,
   judgeOffer,
   type ManifestRefusal,
@@ -13,6 +14,15 @@ import {
 
 const at = (hour: number) => new Date(Date.UTC(2026, 10, 21, hour));
 const STANDING = { snapshotGeneratedAt: at(6), chainBrokenAt: null, rejectedSnapshotId: null };
+
+test('a file is from before its snapshot where a cache has kept it since more than 15 minutes before that', () => {
+  const now = at(12).getTime();
+  const kept = (ageSeconds: number, generatedAt: Date | null = at(11)) =>
+    isKeptFromBefore(ageSeconds, generatedAt, now);
+  expect([3600, 4500, 4501].map((age) => kept(age))).toEqual([false, false, true]);
+  expect(kept(0, at(13))).toBe(false);
+  expect(kept(99_999, null)).toBe(false);
+});
 
 describe('an offered snapshot', () => {
   test('newer than the present one, or of the same age, or of unknown age is taken', () => {
@@ -146,6 +156,12 @@ describe('a downloaded manifest', () => {
       { live: 5001, failures: 3, lastRefusal: 'live-count-mismatch' },
       null,
     ],
+    [
+      'with a live SKU too many is refused the fourth time where a cache has it from before its snapshot',
+      { live: 5001, failures: 3, lastRefusal: 'live-count-mismatch', keptFromBefore: true },
+      'live-count-mismatch',
+    ],
+    ['with all its lines is merged, whatever a cache says', { keptFromBefore: true }, null],
     [
       'with a live SKU too many is refused the first time, also after failures of another kind',
       { live: 5001, failures: 9 },

@@ -132,11 +132,18 @@ export function effectsOf(
     promises: outcomes.flatMap(({ sku, promise }) => (promise === null ? [] : [judgePromise(sku, promise)])),
     again: new Map(
       outcomes.flatMap((outcome) => {
-        const seconds = secondLookIn(outcome.look, outcome, moved.has(outcome.sku), isDrawn());
+        const seconds = secondLookIn(outcome.look, outcome, outcome, isDrawn());
         return seconds === null ? [] : [[outcome.sku, seconds]];
       }),
     ),
   };
+}
+
+interface Outcome extends LockedSku {
+  readonly finding: AuditFinding | null;
+  readonly look: SecondLook;
+  /** Its record has no price. */
+  readonly isUnpriced: boolean;
 }
 
 /** Answered SKUs as they were locked, with whether a price has moved and what that says of the delta. */
@@ -144,13 +151,15 @@ function outcomesOf(
   answered: readonly SkuResult[],
   rowOf: ReadonlyMap<string, LockedSku>,
   moved: ReadonlySet<string>,
-): (LockedSku & { readonly finding: AuditFinding | null; readonly look: SecondLook })[] {
-  return answered.flatMap(({ sku, kind }) => {
+): Outcome[] {
+  return answered.flatMap((result) => {
+    const { sku, kind } = result;
     const row = rowOf.get(sku);
     if (row === undefined) return [];
     const hasMoved = moved.has(sku);
     const look = secondLookOf(row, kind, hasMoved);
-    return [{ ...row, look, moved: hasMoved, finding: findingBeside(look, row, kind, hasMoved) }];
+    const isUnpriced = result.kind === 'record' && result.prices.every(({ price }) => price === null);
+    return [{ ...row, look, isUnpriced, moved: hasMoved, finding: findingBeside(look, row, kind, hasMoved) }];
   });
 }
 

@@ -4,7 +4,8 @@ import type { SkuResult } from './types.ts';
 /*
  * An answer to a report that has exactly the prices of before may be a cache's: the partner has moved the price, and
  * still answers the old one. Nothing reports the SKU again, so it would be wrong until its sweep. It is asked once
- * more when no cache can have the old price any longer. How many of them are is learned (store/trust/late-prices.ts).
+ * more when no cache can have the old price any longer. So is the first answer to a report of a SKU that had no record
+ * before: it may be of before the SKU came, or came back. How many of them are is learned (store/trust/late-prices.ts).
  */
 
 /** What is known of a SKU's second look before an answer: columns of a locked SKU. */
@@ -32,8 +33,9 @@ export function secondLookOf(
   kind: SkuResult['kind'],
   moved: boolean,
 ): SecondLook {
-  const { told = false, live, againInSeconds = null, standing, comparable } = row;
-  if (kind !== 'record' || live || !comparable) return 'none';
+  const { told = false, live, againInSeconds = null, standing, comparable, listedSnapshot } = row;
+  if (kind !== 'record' || live) return 'none';
+  if (!comparable) return told && listedSnapshot && standing !== 'overtaken' ? 'report' : 'none';
   const isEarly = againInSeconds !== null && againInSeconds > 0 && againInSeconds <= LONGEST_CACHED_SECONDS;
   // The answer to the report that came meanwhile may be the late one to the report before.
   if (standing === 'overtaken') return isEarly ? 'early' : 'none';
@@ -82,17 +84,19 @@ export function wasLate(
  * In how many seconds after its request a SKU is asked once more; null: it is not. `isDrawn`: whether it is of the
  * part of SKUs that get a second look. Where an earlier report still waits for its own, an answer with a change may
  * be the late one to that report: it is asked once more, too. And where a refresh had found the move before it was
- * reported, a cache has not nothing new, but the price of before that move: it counts as nothing new. Pure.
+ * reported, a cache has not nothing new, but the price of before that move: it counts as nothing new. So does the
+ * first record of a SKU, or the first since it was gone, whatever its prices: one without any is always asked once
+ * more. Pure.
  */
 export function secondLookIn(
   look: SecondLook,
-  { againInSeconds = null, kept }: HeldSecondLook & Pick<Standing, 'kept'>,
-  moved: boolean,
+  { againInSeconds = null, kept, comparable }: HeldSecondLook & Pick<Standing, 'kept' | 'comparable'>,
+  { moved, isUnpriced }: { readonly moved: boolean; readonly isUnpriced: boolean },
   isDrawn: boolean,
 ): number | null {
   if (look === 'early') return againInSeconds;
   if (look !== 'report') return null;
-  const waits = againInSeconds !== null;
-  const mayBeOfBefore = !moved || kept !== null;
+  const waits = againInSeconds !== null || (!comparable && isUnpriced);
+  const mayBeOfBefore = !moved || kept !== null || !comparable;
   return waits || (mayBeOfBefore && isDrawn) ? LONGEST_CACHED_SECONDS : null;
 }

@@ -22,6 +22,8 @@ export interface Standing {
    */
   readonly standing: 'report' | 'overtaken' | 'own' | 'masked' | 'other';
   readonly comparable: boolean;
+  /** Listed as snapshot-priced, whether there is a record to compare with or not. */
+  readonly listedSnapshot: boolean;
   /**
    * Its row in unreported_moves: waiting for a report, waiting although a snapshot should have shown it, or reported.
    */
@@ -43,7 +45,8 @@ export function standingColumns(tx: Tx, askedAt: Date) {
   const reportedAt = tx`date_trunc('milliseconds', s.reported_at)`;
   const snapshot = tx`s.price_source is not distinct from 'snapshot'`;
   const manifestAt = tx`(select manifest_applied_at from catalog_internal.sync)`;
-  const comparable = tx`(${snapshot} and s.in_manifest and s.state = 'priced')`;
+  const listedSnapshot = tx`(${snapshot} and s.in_manifest)`;
+  const comparable = tx`(${listedSnapshot} and s.state = 'priced')`;
   return tx`
     case
       when ${reportedAt} > coalesce(s.asked_at, '-infinity') and ${snapshot} and ${askedAt} < ${reportedAt} then 'overtaken'
@@ -52,7 +55,7 @@ export function standingColumns(tx: Tx, askedAt: Date) {
       when d.reason in ('sweep', 'missed', 'metadata') then 'own'
       when s.asked_at > ${manifestAt} then 'own'
       else 'masked'
-    end as standing, ${comparable} as comparable,
+    end as standing, ${comparable} as comparable, ${listedSnapshot} as "listedSnapshot",
     (select case when u.reported_at is not null then 'reported' when u.seen_at <= y.built_after then 'overdue' else 'waiting' end
      from catalog_internal.unreported_moves u, catalog_internal.sync y where u.sku = s.sku) as kept,
     coalesce((select u.moves = 1 from catalog_internal.unreported_moves u where u.sku = s.sku), false) as "keptOnce",

@@ -30,7 +30,15 @@ export interface LearnedPrice extends HeldField {
 }
 
 const learnedMembers = z
-  .array(z.object({ name: z.string(), records: z.number(), isNumber: z.boolean(), isSize: z.boolean() }))
+  .array(
+    z.object({
+      name: z.string(),
+      records: z.number(),
+      isNumber: z.boolean(),
+      objects: z.number().default(0),
+      isSize: z.boolean(),
+    }),
+  )
   .readonly();
 /** Members of `size_map` that are no sizes, with what has shown it. */
 type LearnedMembers = z.infer<typeof learnedMembers>;
@@ -104,7 +112,7 @@ export async function storeLearnedPrice(
       select ${PRICE}, ${value}, ${answers}, case when ${isMissing} then clock_timestamp() end, ${step + 1}
       where ${isOwnMirror(sql, sql)}
       on conflict (name) do update set value = excluded.value, answers = excluded.answers, step = excluded.step,
-        missing_since = excluded.missing_since,
+        missing_since = case when excluded.missing_since is not null then coalesce(l.missing_since, excluded.missing_since) end,
         learned_at = case when (l.value, l.answers) is distinct from (excluded.value, excluded.answers)
           then excluded.learned_at else l.learned_at end
       where l.step = excluded.step - 1
