@@ -1,7 +1,8 @@
 import type { Level, LogEvent } from './log-event.ts';
 import { ANSWERS } from './log-events-answers.ts';
 import { FOLLOWING } from './log-events-follow.ts';
-import { PROCESS, STORE } from './log-events-process.ts';
+import { PROCESS } from './log-events-process.ts';
+import { STORE } from './log-events-store.ts';
 import { CATALOG, PARTNER, REPRICING, TASK_LINES } from './log-events-sync.ts';
 
 /**

@@ -1,5 +1,4 @@
 import { describe, expect, test } from 'vitest';
-import { estimateBacklog } from '../../src/status/format.ts';
 import { judgeHealth, NO_OWN_FACTS, type OwnFacts, unreadyReason } from '../../src/status/health.ts';
 import type { Status } from '../../src/status/status.ts';
 import { FAILURES_BEFORE_PAUSE, type TaskState } from '../../src/store/ledger/tasks.ts';
@@ -279,64 +278,5 @@ describe('mirrors that no daemon leaves behind', () => {
   test('a catalog that was never counted is filling, or worse where that is known', () => {
     expect(judgeHealth({ ...factsOf(CASES.healthy), counts: null }).state).toBe('filling');
     expect(judgeHealth({ ...factsOf(CASES['calls failing']), counts: null }).state).toBe('degraded');
-  });
-});
-
-const owing = (count: number, reason = 'changed') => ({ due: [{ reason, count, oldestAgeSeconds: 1 }] });
-
-test('the estimate: whole calls at the present ceiling, beside the turns of live SKUs', () => {
-  // 1000 live SKUs in 30 minutes, 5 a call: 6.67 calls a minute of 118.
-  const estimate = estimateBacklog(mirrorWith({ stats: owing(11_800) }), NOW);
-  expect(estimate).toMatchObject({ owed: 11_800, minutes: 1, least: 1, sure: 'sure', because: [] });
-  expect(estimate.most).toBeCloseTo(118 / (118 - 1000 / 30 / 5), 5);
-});
-
-test('the estimate: live SKUs by their budget, and by the partner’s ceiling', () => {
-  const stats = owing(590, 'live');
-  expect(estimateBacklog(mirrorWith({ stats }), NOW).minutes).toBe(1);
-  const live = { computedPerMinute: 0, ceilingPerMinute: 59, longestWaitSeconds: null };
-  expect(estimateBacklog(mirrorWith({ stats: { ...stats, live } }), NOW).minutes).toBe(10);
-});
-
-test('the estimate: a back-off comes first, and a lower pace may recover', () => {
-  const pace = {
-    ...CASES['backing off'].stats.pace,
-    ceilingPerMinute: 59,
-    backingOffUntil: new Date(NOW.getTime() + 60_000),
-  };
-  const estimate = estimateBacklog(mirrorWith({ stats: { ...owing(11_800), pace } }), NOW);
-  expect(estimate).toMatchObject({ minutes: 3, least: 2, sure: 'rough' });
-  expect(estimate.because).toEqual(['requests are being rejected']);
-});
-
-test('the estimate: nothing is promised where nobody works, calls fail or requests are refused for good', () => {
-  for (const [status, why] of [
-    [mirrorWith({ daemons: 0 }), 'no daemon is running'],
-    [CASES['calls failing'], 'bulk calls are failing'],
-    [CASES['wrong secret suspected'], 'requests are rejected, the credential is suspected'],
-  ] as const)
-    expect(estimateBacklog(status, NOW)).toMatchObject({
-      minutes: null,
-      least: null,
-      most: null,
-      sure: 'unknown',
-      because: [why],
-    });
-});
-
-test('the estimate: no bound where live turns take every request', () => {
-  const skus = [{ state: 'priced', priceSource: 'live' as const, count: 100_000 }];
-  expect(estimateBacklog(mirrorWith({ stats: { ...owing(500), skus } }), NOW)).toMatchObject({
-    most: null,
-    sure: 'rough',
-    because: ['live refreshes use every request'],
-  });
-});
-
-test('the estimate: nothing due takes no time, whatever else there is', () => {
-  expect(estimateBacklog(mirrorWith({ stats: { due: [] }, daemons: 0 }), NOW)).toMatchObject({
-    owed: 0,
-    minutes: 0,
-    sure: 'sure',
   });
 });
