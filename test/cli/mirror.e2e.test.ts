@@ -174,6 +174,42 @@ describe('DATABASE_URL with the mirror of another partner, of an earlier version
   });
 });
 
+describe('DATABASE_URL with a mirror of a partner on this host', () => {
+  // What leads to production, and what a developer's own sandbox fills.
+  test.each(['key', 'sandbox-key'])('is not taken by the demo for its own: api_key %s', async (apiKey) => {
+    const database = await createDatabase('migrated');
+    onTestFinished(() => database.drop());
+    const sql = connect(database.url, { max: 1 });
+    onTestFinished(() => sql.end({ timeout: 1 }));
+    await noteAccount(sql, { baseUrl: 'http://127.0.0.1:8443', apiKey });
+    await sql`update catalog_internal.sync set manifest_applied_at = now()`;
+    const before = await everything(sql);
+    const ran = await runProgram(['demo', '--once', '--skus', '100'], {
+      DATABASE_URL: database.url,
+      HTTP_PORT: '0',
+    });
+    expect({ code: ran.code, told: ran.stderr }).toEqual({
+      code: 78,
+      told: expect.stringContaining(
+        'DATABASE_URL: expected a database of the demo\'s own, got "the mirror of http://127.0.0.1"',
+      ) as string,
+    });
+    expect(await everything(sql)).toEqual(before);
+  });
+
+  test('is the demo’s own where a demo has filled it, or nobody has', async () => {
+    const database = await createDatabase('empty');
+    onTestFinished(() => database.drop());
+    for (const _ of ['first', 'same']) {
+      const ran = await runProgram(['demo', '--once', '--skus', '100'], {
+        DATABASE_URL: database.url,
+        HTTP_PORT: '0',
+      });
+      expect({ code: ran.code, stderr: ran.stderr }).toEqual({ code: 0, stderr: '' });
+    }
+  });
+});
+
 test('where rows are gone that nothing can be read without, commands say which, and migrate makes them anew', async () => {
   const database = await createDatabase('migrated');
   onTestFinished(() => database.drop());
