@@ -1,7 +1,8 @@
+import { isIP, isIPv6 } from 'node:net';
 import { z } from 'zod';
 import { databaseOf, socketDirectory } from '../lib/connection-url.ts';
 import { DAY_MS, formatDuration, parseDuration } from '../lib/duration.ts';
-import { hostName } from '../lib/host-name.ts';
+import { bareHost, hostName } from '../lib/host-name.ts';
 import { withoutTls } from '../lib/tls.ts';
 import { checkBaseUrl, parseFilesOrigin } from '../partner/origin.ts';
 import { parseProxy } from '../partner/proxy.ts';
@@ -157,6 +158,14 @@ export const hostNames = () =>
     .transform((text) => text.split(',').map((item) => hostName(item.trim())))
     .pipe(z.array(z.string()).transform(unique))
     .describe('host names separated by commas, without port or wildcard (IPv6 addresses are always known)');
+
+/** An address of this host, an IPv6 one also in the brackets of URLs, or a host name, without a port. */
+export const hostOrAddress = () =>
+  z
+    .string()
+    .transform((text) => (isIPv6(bareHost(text)) ? bareHost(text) : text))
+    .pipe(z.string().refine((text) => isIP(text) !== 0 || hostName(text) !== null))
+    .describe('a host name or an address such as 127.0.0.1, 0.0.0.0 or ::, without a port');
 
 const unique = <T>(items: readonly T[]): readonly T[] => [...new Set(items)];
 

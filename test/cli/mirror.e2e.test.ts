@@ -1,4 +1,6 @@
+import { once } from 'node:events';
 import { readdir, writeFile } from 'node:fs/promises';
+import { type AddressInfo, createServer } from 'node:net';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { chooseCluster } from '../../src/cli/mirror.ts';
@@ -208,6 +210,32 @@ describe('DATABASE_URL with a mirror of a partner on this host', () => {
       expect({ code: ran.code, stderr: ran.stderr }).toEqual({ code: 0, stderr: '' });
     }
   });
+});
+
+test('a start that cannot listen migrates nothing', async () => {
+  const database = await createDatabase('empty');
+  onTestFinished(() => database.drop());
+  const sql = connect(database.url, { max: 1 });
+  onTestFinished(() => sql.end({ timeout: 1 }));
+  const folder = versionBefore(await temporaryFolder(), '0042_parameters_and_corrections');
+  await migrateDatabase(database.url, { folder });
+  const before = await applied(sql);
+  const other = createServer().listen(0, '127.0.0.1');
+  onTestFinished(() => void other.close());
+  await once(other, 'listening');
+  const { port } = other.address() as AddressInfo;
+  const ran = await runProgram(['run', '--once'], {
+    DATABASE_URL: database.url,
+    PARTNER_BASE_URL: 'https://partner.example',
+    PARTNER_API_KEY: 'key',
+    PARTNER_SECRET: 'secret',
+    HTTP_PORT: String(port),
+  });
+  expect({ code: ran.code, told: ran.stderr }).toEqual({
+    code: 1,
+    told: expect.stringContaining(`cannot listen on 127.0.0.1 port ${port}`) as string,
+  });
+  expect(await applied(sql)).toEqual(before);
 });
 
 test('where rows are gone that nothing can be read without, commands say which, and migrate makes them anew', async () => {
