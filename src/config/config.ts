@@ -11,6 +11,7 @@ import {
   given,
   readEnvFiles,
   type ReadFile,
+  spelling,
   unknownNames,
 } from './environment.ts';
 import type { Setting } from './rules.ts';
@@ -172,7 +173,7 @@ function readSecrets(rows: typeof ROWS, env: Environment, readFile: ReadFile) {
     else {
       kept.set(name, read);
       const expected = connection === true ? tlsProblem(read, readFile) : null;
-      if (expected !== null) problems.push([name, { variable: name, expected }]);
+      if (expected !== null) problems.push([name, { variable: spelling(env, name), expected }]);
     }
   }
   return { problems, kept };
@@ -228,6 +229,33 @@ function parse(rows: typeof ROWS, env: Environment) {
     ];
   });
   return { values: {}, problems };
+}
+
+/** Whether traces are to be sent somewhere, by variables that other programs of a platform share. */
+function sendsTraces(env: Environment): boolean {
+  const has = (name: Name) => (given(env, name)?.trim() ?? '') !== '';
+  const isOff =
+    given(env, 'OTEL_SDK_DISABLED')?.trim().toLowerCase() === 'true' ||
+    given(env, 'OTEL_TRACES_EXPORTER')?.trim() === 'none';
+  return !isOff && (has('OTEL_EXPORTER_OTLP_ENDPOINT') || has('OTEL_EXPORTER_OTLP_TRACES_ENDPOINT'));
+}
+
+/**
+ * The environment without what is wrong of traces, where none are sent: a platform sets it for programs that do send
+ * some. Each is told of in a warning.
+ */
+function withoutUnused(rows: typeof ROWS, env: Environment, readFile: ReadFile) {
+  const ofTraces = rows.filter(([, { path }]) => path.startsWith('traces.'));
+  if (ofTraces.length === 0 || sendsTraces(env)) return { used: env, ignored: [] };
+  const wrong = inOrder(readSecrets(ofTraces, env, readFile).problems, parse(ofTraces, env).problems);
+  const names = new Set(
+    wrong.map(({ variable }) => variable.replace(/_FILE$/, '')).flatMap((name) => [name, `${name}_FILE`]),
+  );
+  const used = Object.fromEntries(Object.entries(env).filter(([name]) => !names.has(name)));
+  return {
+    used,
+    ignored: wrong.map((problem) => `${problemLine(problem)}; it is ignored, because no traces are sent`),
+  };
 }
 
 function clearTextWarnings(rows: typeof ROWS, env: Environment): string[] {
@@ -299,10 +327,11 @@ export function loadConfig(
   { need = 'all' }: { need?: Need } = {},
 ): Config | WebhookConfig | MirrorConfig | HttpConfig {
   const rows = rowsFor(need);
-  const secret = readSecrets(rows, env, readFile);
-  const plain = parse(rows, env);
+  const { used, ignored } = withoutUnused(rows, env, readFile);
+  const secret = readSecrets(rows, used, readFile);
+  const plain = parse(rows, used);
   const problems = inOrder(secret.problems, plain.problems);
-  const warnings = [...unknownNames(env, VARIABLES), ...clearTextWarnings(rows, env)];
+  const warnings = [...unknownNames(env, VARIABLES), ...clearTextWarnings(rows, env), ...ignored];
   if (problems.length > 0) throw new ConfigError(problems, warnings);
 
   const values: Readonly<Record<string, unknown>> = plain.values;

@@ -155,7 +155,8 @@ export const TRACE_SETTINGS = {
   },
   OTEL_SDK_DISABLED: {
     path: 'traces.disabled',
-    rule: either('true', 'false'),
+    // As OpenTelemetry reads it.
+    rule: either('true', 'false', 'insensitive'),
     default: 'false',
     meaning: '`true`: no traces, whatever the endpoint',
   },

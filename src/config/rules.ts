@@ -139,8 +139,8 @@ export const choice = <const T extends readonly string[]>(options: T) =>
   z.enum(options).describe(`one of ${options.join(', ')}`);
 
 /** One of two words, of which the first is true. */
-export const either = (yes: string, no: string) =>
-  z.stringbool({ truthy: [yes], falsy: [no], case: 'sensitive' }).describe(`one of ${yes}, ${no}`);
+export const either = (yes: string, no: string, letterCase: 'sensitive' | 'insensitive' = 'sensitive') =>
+  z.stringbool({ truthy: [yes], falsy: [no], case: letterCase }).describe(`one of ${yes}, ${no}`);
 
 /** Items separated by commas, trimmed, each once. */
 export const list = (expected: string) =>
@@ -283,7 +283,9 @@ export const proxyUrl = () =>
   z
     .string()
     .refine((text) => parseProxy(text) !== null)
-    .describe('an http:// or https:// URL such as http://user:password@proxy.example:3128, without path');
+    .describe(
+      'an http:// or https:// URL such as http://proxy.example:3128, a login before the host percent-encoded, without path',
+    );
 
 /** NO_PROXY. Other programs use it, too, and may know entries that are none here: those name no host. */
 export const proxyExceptions = () =>
