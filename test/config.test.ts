@@ -160,11 +160,7 @@ test.each([
   ['METADATA_INTERVAL', ['30d'], ['0']],
   ['HISTORY_RETENTION', ['0', '7d', '3650d'], ['6d', '1ms', '3651d', '-7d', '7']],
   ['HTTP_PORT', ['0', '65535'], ['65536', '-1', '80.5']],
-  [
-    'HTTP_HOST',
-    ['0.0.0.0', '::', '::1', '[::1]', 'fe80::1%eth0', 'localhost', 'Mirror_1.example.'],
-    ['a b', 'http://x', '0.0.0.0:9464', '[::1]:9464', '[localhost]', '*', ':9464', 'localhost:9464', '::g'],
-  ],
+  ['HTTP_HOST', ['0.0.0.0', '::', '::1', 'localhost'], ['a b', 'http://x']],
   ['LOG_LEVEL', ['trace', 'silent'], ['verbose', 'INFO']],
   ['PARTNER_ALLOW_INSECURE', ['true', 'false'], ['yes', '1']],
   ['PARTNER_PRICE_FIELDS', ['a', 'a, b'], ['a,,b', ',']],

@@ -240,29 +240,29 @@ function sendsTraces(env: Environment): boolean {
   return !isOff && (has('OTEL_EXPORTER_OTLP_ENDPOINT') || has('OTEL_EXPORTER_OTLP_TRACES_ENDPOINT'));
 }
 
-/**
- * The environment without what is wrong of traces, where none are sent: a platform sets it for programs that do send
- * some. Each is told of in a warning.
- */
+/** The environment without what is wrong of traces where none are sent; each of that is told of in a warning. */
 function withoutUnused(rows: typeof ROWS, env: Environment, readFile: ReadFile) {
   const ofTraces = rows.filter(([, { path }]) => path.startsWith('traces.'));
   if (ofTraces.length === 0 || sendsTraces(env)) return { used: env, ignored: [] };
   const wrong = inOrder(readSecrets(ofTraces, env, readFile).problems, parse(ofTraces, env).problems);
-  const names = new Set(
-    wrong.map(({ variable }) => variable.replace(/_FILE$/, '')).flatMap((name) => [name, `${name}_FILE`]),
+  const names = new Set(wrong.map(({ variable }) => variable.replace(/_FILE$/, '')));
+  const used = Object.entries(env).filter(([name]) => !names.has(name.replace(/_FILE$/, '')));
+  const ignored = wrong.map(
+    (problem) => `${problemLine(problem)}; it is ignored, because no traces are sent`,
   );
-  const used = Object.fromEntries(Object.entries(env).filter(([name]) => !names.has(name)));
-  return {
-    used,
-    ignored: wrong.map((problem) => `${problemLine(problem)}; it is ignored, because no traces are sent`),
-  };
+  return { used: Object.fromEntries(used), ignored };
 }
 
-function clearTextWarnings(rows: typeof ROWS, env: Environment): string[] {
+/** What is valid of the base URL, and probably a mistake. */
+function baseUrlWarnings(rows: typeof ROWS, env: Environment): string[] {
   const { PARTNER_BASE_URL: text, PARTNER_ALLOW_INSECURE: allowed } = readTexts(rows, env);
   const url = URL.parse(text ?? '');
   const isInClear = url?.protocol === 'http:' && !isLoopbackUrl(url) && allowed === 'true';
-  return isInClear ? ['PARTNER_ALLOW_INSECURE: the credential is sent in clear text'] : [];
+  const isDoubled = /\/partner\/*$/.test(url?.pathname ?? '');
+  return [
+    ...(isInClear ? ['PARTNER_ALLOW_INSECURE: the credential is sent in clear text'] : []),
+    ...(isDoubled ? ['PARTNER_BASE_URL ends in /partner, which every route adds: leave it out'] : []),
+  ];
 }
 
 /** One problem a variable, in the order of the table. */
@@ -331,7 +331,7 @@ export function loadConfig(
   const secret = readSecrets(rows, used, readFile);
   const plain = parse(rows, used);
   const problems = inOrder(secret.problems, plain.problems);
-  const warnings = [...unknownNames(env, VARIABLES), ...clearTextWarnings(rows, env), ...ignored];
+  const warnings = [...unknownNames(env, VARIABLES), ...baseUrlWarnings(rows, env), ...ignored];
   if (problems.length > 0) throw new ConfigError(problems, warnings);
 
   const values: Readonly<Record<string, unknown>> = plain.values;

@@ -52,9 +52,14 @@ export const ENVIRONMENT: readonly Mutant[] = [
     ['traces: those that are switched off are sent', 'return !isOff && (has(', 'return (has('],
     [
       'traces: a secret that is ignored is read from its file',
-      '.flatMap((name) => [name, `${name}_FILE`])',
-      '',
+      "!names.has(name.replace(/_FILE$/, ''))",
+      '!names.has(name)',
     ],
+  ),
+  ...faultsOf(
+    'src/config/config.ts',
+    ['test/config-urls.test.ts'],
+    ['config: what every route begins with is part of the base URL', "test(url?.pathname ?? '')", "test('')"],
   ),
   ...faultsOf(
     'src/cli/demo-environment.ts',

@@ -8,22 +8,6 @@ export const FOLLOWERS: readonly Mutant[] = [
     'src/follow/delivery.ts',
     ['test/follow/delivery.test.ts'],
     ['followers: 410 is any refusal', "if (status === 410) return 'unwanted';", ''],
-    [
-      'followers: a wrong clock makes dead letters',
-      '(aheadMs === null || status === TOO_LARGE)',
-      '(aheadMs !== 0 || status === TOO_LARGE)',
-    ],
-    [
-      'followers: a wrong clock keeps batches large',
-      '(aheadMs === null || status === TOO_LARGE)',
-      'aheadMs === null',
-    ],
-    ['followers: an answer of a cache tells the time', '+ sinceMs - sentAt', '- sentAt'],
-    [
-      'followers: a clock is wrong one way only',
-      'Math.abs(aheadMs) > CLOCK_OFF_MS',
-      'aheadMs > CLOCK_OFF_MS',
-    ],
     ['followers: a redirect refuses', 'status >= 400 && status < 500', 'status >= 300 && status < 500'],
     ['followers: too many requests refuse', '425, 429]', '425]'],
     ['followers: an endpoint that is missing refuses', '403, 404, 405', '403, 405'],
