@@ -52,7 +52,7 @@ EXPOSE 9464
 HEALTHCHECK --interval=30s --timeout=10s --start-period=60s --start-interval=2s --retries=3 \
     CMD case "$(tr '\0' '\n' </proc/1/cmdline | \
         sed -nE '1,/(^|\/)(dist\/(main|bin)\.js|catalog-mirror)$/{/(\.js|catalog-mirror)$/!d;$s/.*/run/p;d};/^--env-file(=|$)/{/=/!n;$s/.*/run/p;d};p;q')" in \
-        sandbox) exec node -e "fetch('http://127.0.0.1:8080/sandbox/state').then((r) => process.exit([200, 401].includes(r.status) ? 0 : 1), () => process.exit(1))";; \
+        sandbox) exec node -e "require('http').get('http://127.0.0.1:8080/sandbox/state', { agent: false }, (r) => process.exit([200, 401].includes(r.statusCode) ? 0 : 1)).on('error', () => process.exit(1))";; \
         run | -*) exec node dist/main.js healthcheck;; \
     esac
 # Exec form: node is process 1 and receives SIGTERM itself. With Node's default semi-space of 16 MB a manifest takes 40 MB more.

@@ -45,6 +45,17 @@ describe('a setting', () => {
     });
   });
 
+  test('whose default another one lowers is shown as it is in force', () => {
+    const budget = (env: Record<string, string>) => shown(env)['BULK_LIVE_BUDGET'];
+    expect(budget({ BULK_MAX_SKUS: '3' })).toMatchObject({ value: '3', source: 'default' });
+    expect(budget({ BULK_MAX_SKUS: ' 7 ' })?.value).toBe('5');
+    expect(budget({ BULK_MAX_SKUS: 'many' })?.value).toBe('5');
+    expect(budget({ BULK_MAX_SKUS: '3', BULK_LIVE_BUDGET: '2' })).toMatchObject({
+      value: '2',
+      source: 'environment',
+    });
+  });
+
   test('that is a secret is masked, wherever it is from', () => {
     const { PARTNER_API_KEY: _, ...rest } = REQUIRED;
     const rows = shown(

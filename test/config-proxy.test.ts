@@ -33,12 +33,29 @@ test.each([
   'http://can%3Aary@p',
 ])('%s is none: a problem of configuration that does not show it', (url) => {
   for (const name of ['HTTPS_PROXY', 'HTTP_PROXY', 'https_proxy']) {
-    const expected = new RegExp(
-      `\n${name.toUpperCase()}: expected an http:// or https:// URL such as .*, without path`,
-    );
+    const expected = new RegExp(`\n${name}: expected an http:// or https:// URL such as .*, without path`);
     expect(() => load({ [name]: url })).toThrow(expected);
     expect(() => load({ [name]: url })).not.toThrow(/can.?ary/);
   }
+});
+
+test('a problem names the spelling that has the value, and its example is not taken for a login', () => {
+  const told = (env: Readonly<Record<string, string>>) => {
+    try {
+      load(env);
+    } catch (error) {
+      return error instanceof Error ? error.message : '';
+    }
+    return '';
+  };
+  expect(told({ https_proxy: 'p', HTTPS_PROXY: 'http://right' })).toMatch(/^https_proxy: /m);
+  expect(told({ https_proxy: '', HTTPS_PROXY: 'p' })).toMatch(/^HTTPS_PROXY: /m);
+  expect(told({ https_proxy: 'http://p', HTTPS_PROXY_FILE: '/f' })).toContain(
+    'https_proxy: expected either https_proxy or HTTPS_PROXY_FILE, not both',
+  );
+  const example = told({ https_proxy: 'p' });
+  expect(example).toContain('http://proxy.example:3128');
+  expect(createScrubber(() => []).text(example)).toBe(example);
 });
 
 test('lower case goes first, where it is not empty, and warns of nothing', () => {

@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { loadConfig } from '../src/config/config.ts';
 import { parseHeaderPairs } from '../src/config/environment.ts';
 import { createScrubber } from '../src/telemetry/log/scrub.ts';
@@ -44,8 +44,48 @@ test.each([
   ['OTEL_BSP_SCHEDULE_DELAY', '0'],
   ['OTEL_BSP_MAX_QUEUE_SIZE', 'many'],
 ])('%s=%s is named as unusable, without what may be a secret', (name, value) => {
-  expect(() => load({ [name]: value })).toThrow(new RegExp(`\n${name}: expected `));
-  expect(() => load({ [name]: value })).not.toThrow(/canary/);
+  const env = { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://collector:4318', [name]: value };
+  expect(() => load(env)).toThrow(new RegExp(`\n${name}: expected `));
+  expect(() => load(env)).not.toThrow(/canary/);
+});
+
+describe('what a platform has set for other programs', () => {
+  const OFF: Readonly<Record<string, string>>[] = [
+    {},
+    { OTEL_EXPORTER_OTLP_ENDPOINT: '' },
+    { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://collector:4317', OTEL_SDK_DISABLED: 'TRUE' },
+    { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://collector:4317', OTEL_TRACES_EXPORTER: 'none' },
+    { OTEL_EXPORTER_OTLP_ENDPOINT: 'grpc://collector:4317', OTEL_SDK_DISABLED: 'true' },
+  ];
+  test.each(OFF)('ends no start where no traces are sent: %j', (env) => {
+    const { traces, warnings } = load({
+      ...env,
+      OTEL_EXPORTER_OTLP_PROTOCOL: 'grpc',
+      OTEL_EXPORTER_OTLP_HEADERS: 'canary',
+      OTEL_TRACES_SAMPLER: 'jaeger_remote',
+    });
+    expect(traces).toMatchObject({
+      protocol: 'http/protobuf',
+      headers: null,
+      sampler: 'parentbased_always_on',
+    });
+    expect(
+      warnings.filter((warning) => /^OTEL_.* is ignored, because no traces are sent$/.test(warning)),
+    ).toHaveLength(env['OTEL_EXPORTER_OTLP_ENDPOINT']?.startsWith('grpc') === true ? 4 : 3);
+    expect(warnings.join()).toContain(
+      'OTEL_EXPORTER_OTLP_PROTOCOL: expected one of http/protobuf, http/json, got "grpc"',
+    );
+    expect(warnings.join()).not.toContain('canary');
+  });
+
+  test('is no traces in any letter case', () => {
+    expect(load({ OTEL_SDK_DISABLED: 'True' })).toMatchObject({ traces: { disabled: true }, warnings: [] });
+  });
+
+  test('in two ways is ignored in both', () => {
+    const name = 'OTEL_EXPORTER_OTLP_HEADERS';
+    expect(load({ [name]: 'a=b', [`${name}_FILE`]: '/f' }).traces.headers).toBeNull();
+  });
 });
 
 test('the ends of the ratio are valid', () => {

@@ -5,6 +5,7 @@ import pg from 'pg';
 import postgres from 'postgres';
 import { expect, test } from 'vitest';
 import { ConfigError, loadConfig } from '../src/config/config.ts';
+import { SETTINGS } from '../src/config/settings.ts';
 import { sessionConnection } from '../src/store/connection/session.ts';
 import { runs } from './support/soak.ts';
 
@@ -128,3 +129,22 @@ test.each(Object.entries(drivers))(
     );
   },
 );
+
+const HTTP_HOST = SETTINGS.HTTP_HOST.rule;
+
+test('HTTP_HOST is a name or an address, without a port', () => {
+  const hostOf = (text: string) => HTTP_HOST.safeParse(text).data;
+  for (const text of ['::', '::1', 'fe80::1%eth0', 'localhost', 'Mirror_1.example.'])
+    expect(hostOf(text)).toBe(text);
+  expect(hostOf('[::1]')).toBe('::1');
+  for (const text of ['0.0.0.0:9464', '[::1]:9464', '[localhost]', '*', ':9464', 'localhost:9464', '::g'])
+    expect([text, hostOf(text)]).toEqual([text, undefined]);
+});
+
+test('a base URL with what every route begins with is warned of', () => {
+  const warned = (PARTNER_BASE_URL: string) =>
+    loadConfig({ PARTNER_BASE_URL, PARTNER_API_KEY: 'k', PARTNER_SECRET: 's' }, () => '').warnings;
+  const told = ['PARTNER_BASE_URL ends in /partner, which every route adds: leave it out'];
+  expect(['https://h/partner', 'https://h/v1/partner/'].map(warned)).toEqual([told, told]);
+  expect(['https://h/partners', 'https://h/partner/v1', 'https://partner'].flatMap(warned)).toEqual([]);
+});

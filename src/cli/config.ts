@@ -61,7 +61,7 @@ function checked(): Pick<ConfigError, 'problems' | 'warnings'> {
 }
 
 const wrongIn = (problems: ConfigError['problems']): ReadonlySet<string> =>
-  new Set(problems.map(({ variable }) => variable.replace(/_FILE$/, '')));
+  new Set(problems.map(({ variable }) => variable.replace(/_FILE$/, '').toUpperCase()));
 
 const noneOf = (unset: string) => (unset === 'none' ? unset : `none: ${unset}`);
 

@@ -35,7 +35,11 @@ interface DemoPartner {
 
 /** The environment that a demo is configured by, from the shell's, which may be one of production. Pure. */
 export function demoEnvironment(env: Environment, partner: DemoPartner): Environment {
-  const own = Object.entries(env).filter(([name]) => !IGNORED.has(name));
+  const isEmpty = (name: string) => (env[name] ?? '').trim() === '';
+  const own = Object.entries(env).filter(
+    // An empty variable is an unset one.
+    ([name]) => !IGNORED.has(name) && !(Object.hasOwn(DEMO_SETTINGS, name) && isEmpty(name)),
+  );
   return {
     ...DEMO_SETTINGS,
     ...Object.fromEntries(own),

@@ -1,6 +1,6 @@
 import { type Config, ConfigError, loadConfig, processSources } from '../config/config.ts';
 import { type App, startApp } from '../daemon/app.ts';
-import { openDatabase } from '../daemon/database.ts';
+import { openDatabase, openMirror, WAITS } from '../daemon/database.ts';
 import { ListenError } from '../daemon/http-server.ts';
 import { EmbeddedError } from '../embedded/reports.ts';
 import { systemClock } from '../lib/clock.ts';
@@ -8,7 +8,7 @@ import { count } from '../lib/format.ts';
 import { type Sandbox, startSandbox } from '../sandbox/index.ts';
 import { connect } from '../store/connection/db.ts';
 import { refreshSkus } from '../store/sellers/refresh.ts';
-import { OtherPartner } from '../store/setup/account.ts';
+import { OtherPartner, refuseOtherAccount } from '../store/setup/account.ts';
 import { changesOf, dropMirror, recentChanges, sampleRows } from '../store/status/demo.ts';
 import { createLogger, type Log } from '../telemetry/log/logger.ts';
 import { type Arguments, type Command, EXIT, numberOption, problemsIn, UsageError } from './command.ts';
@@ -26,6 +26,8 @@ const DRAW_EVERY_MS = 1000;
 const SOON_MS = 200;
 const SAMPLE_ROWS = 8;
 const CHANGES_SHOWN = 4;
+/** Other than that of `sandbox`, whose mirror may be in DATABASE_URL: a demo's is known by its key. */
+const CREDENTIAL = { apiKey: 'demo-key', secret: 'demo-secret' };
 /** The SKUs of the documents' queries: they are asked for first. */
 const EXAMPLES = ['DD1391-100', 'FV5029-141'];
 
@@ -66,7 +68,7 @@ export const demo: Command = {
           (ownsDatabase(env) ? 'DATABASE_URL' : 'an embedded Postgres'),
       );
       board.busy('starting');
-      const sandbox = await startSandbox(options);
+      const sandbox = await startSandbox({ ...options, ...CREDENTIAL });
       try {
         await withDemoDatabase(sandbox, board, stopped.signal, (config) =>
           watch(config, { board, stopped: stopped.signal, once: args.values['once'] === true }),
@@ -106,7 +108,10 @@ async function withDemoDatabase(
 ): Promise<void> {
   const env = demoEnvironment(processSources.env, sandbox);
   const config = loadConfig(env, processSources.readFile);
-  if (config.database.url !== null) return await work(config).catch(namingDatabase);
+  if (config.database.url !== null) {
+    const isOurs = await refuseOthers(config, board, stopped).catch(namingDatabase);
+    return isOurs ? await work(config).catch(namingDatabase) : undefined;
+  }
   const dataDir = dataDirOf(config, 'demo');
   const database = await openDatabase(
     { database: { ...config.database, url: null } },
@@ -130,6 +135,33 @@ async function withDemoDatabase(
     );
   } finally {
     await database.close();
+  }
+}
+
+/**
+ * Refuses DATABASE_URL, waiting until it answers, where it has a mirror that is no demo's: what is read through a
+ * tunnel on this host has the address of a demo. False: stopped before that.
+ *
+ * @throws OtherPartner
+ */
+async function refuseOthers(config: Config, board: Board, stopped: AbortSignal): Promise<boolean> {
+  const disposal: (() => Promise<unknown>)[] = [];
+  try {
+    const { sql } = await openMirror(config, {
+      log: logTo(board, config),
+      clock: systemClock,
+      onStop: (dispose) => disposal.unshift(dispose),
+      giveUp: stopped,
+      waits: WAITS,
+    });
+    const { baseUrl, apiKey } = config.partner;
+    await refuseOtherAccount(sql, { baseUrl, apiKey: apiKey.read() });
+    return true;
+  } catch (error) {
+    if (stopped.aborted) return false;
+    throw error;
+  } finally {
+    for (const dispose of disposal) await dispose();
   }
 }
 

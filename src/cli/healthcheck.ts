@@ -1,4 +1,4 @@
-import { request } from 'undici';
+import { Agent, request } from 'undici';
 import { loadConfig, processSources } from '../config/config.ts';
 import { reachedAt } from '../daemon/http/listen.ts';
 import { systemClock } from '../lib/clock.ts';
@@ -17,9 +17,11 @@ const CUT = new Set(['ECONNRESET', 'UND_ERR_SOCKET']);
  */
 async function ask(url: string): Promise<{ readonly status: number; readonly text: string }> {
   const signal = AbortSignal.timeout(ANSWER_WITHIN_MS);
+  // Node.js may make one that asks a proxy everybody's (NODE_USE_ENV_PROXY).
+  const dispatcher = new Agent();
   for (;;) {
     try {
-      const { statusCode, body } = await request(url, { signal });
+      const { statusCode, body } = await request(url, { signal, dispatcher });
       return { status: statusCode, text: (await body.text()).trim() };
     } catch (error) {
       const isCut = CUT.has(errorCode(error) ?? '');

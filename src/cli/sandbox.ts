@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { systemClock } from '../lib/clock.ts';
 import { formatDuration, parseDuration } from '../lib/duration.ts';
+import { errorCode } from '../lib/errors.ts';
 import {
   controlLines,
   LONGEST_MS,
@@ -135,7 +136,9 @@ export const sandbox: Command = {
   async run({ values, given, print }) {
     const options = optionsOf(values, given);
     const log = values['log'] === true ? (line: string) => void process.stderr.write(`${line}\n`) : null;
-    const server = await startSandbox({ ...options, log });
+    const server = await startSandbox({ ...options, log }).catch((error: unknown) => {
+      throw errorCode(error) === 'EADDRINUSE' ? new PortTaken(options.port ?? 0, error) : error;
+    });
     const stop = stopSignal(systemClock);
     print(`sandbox listens on ${server.url}`);
     print(
@@ -150,6 +153,17 @@ export const sandbox: Command = {
     return EXIT.ok;
   },
 };
+
+/** Another program, or another sandbox, has the port. */
+class PortTaken extends Error {
+  override readonly name = 'PortTaken';
+  readonly kind = 'port-taken';
+  readonly hint = 'use --port with another one; 0 takes any free one';
+
+  constructor(port: number, cause: unknown) {
+    super(`port ${port} is taken`, { cause });
+  }
+}
 
 type Values = Readonly<Record<string, string | boolean | undefined>>;
 

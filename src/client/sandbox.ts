@@ -1,3 +1,5 @@
+import { STATUS_CODES } from 'node:http';
+import { Agent, request } from 'undici';
 import { type OwnSku, startSandbox as startServer } from '../sandbox/index.ts';
 
 /* The sandbox of the partner API, for tests of programs. Importing this starts nothing. */
@@ -105,17 +107,20 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
 }
 
 function controlOf(url: string): SandboxControl {
+  // Node.js may make one that asks a proxy everybody's (NODE_USE_ENV_PROXY).
+  const dispatcher = new Agent();
   const call: SandboxControl['call'] = async (method, path, body) => {
-    const response = await fetch(`${url}${path}`, {
+    const { statusCode, body: answered } = await request(`${url}${path}`, {
+      dispatcher,
       method,
       ...(body !== undefined && {
         headers: { 'Content-Type': 'application/json' },
         body: JSON.stringify(body),
       }),
     });
-    const answer = (await response.json()) as Answer;
-    const { message = response.statusText } = answer as { message?: string };
-    if (!response.ok) throw new SandboxControlError(response.status, message);
+    const answer = (await answered.json()) as Answer;
+    const { message = STATUS_CODES[statusCode] ?? '' } = answer as { message?: string };
+    if (statusCode < 200 || statusCode > 299) throw new SandboxControlError(statusCode, message);
     return answer;
   };
   return {

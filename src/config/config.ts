@@ -11,6 +11,7 @@ import {
   given,
   readEnvFiles,
   type ReadFile,
+  spelling,
   unknownNames,
 } from './environment.ts';
 import type { Setting } from './rules.ts';
@@ -172,7 +173,7 @@ function readSecrets(rows: typeof ROWS, env: Environment, readFile: ReadFile) {
     else {
       kept.set(name, read);
       const expected = connection === true ? tlsProblem(read, readFile) : null;
-      if (expected !== null) problems.push([name, { variable: name, expected }]);
+      if (expected !== null) problems.push([name, { variable: spelling(env, name), expected }]);
     }
   }
   return { problems, kept };
@@ -230,11 +231,38 @@ function parse(rows: typeof ROWS, env: Environment) {
   return { values: {}, problems };
 }
 
-function clearTextWarnings(rows: typeof ROWS, env: Environment): string[] {
+/** Whether traces are to be sent somewhere, by variables that other programs of a platform share. */
+function sendsTraces(env: Environment): boolean {
+  const has = (name: Name) => (given(env, name)?.trim() ?? '') !== '';
+  const isOff =
+    given(env, 'OTEL_SDK_DISABLED')?.trim().toLowerCase() === 'true' ||
+    given(env, 'OTEL_TRACES_EXPORTER')?.trim() === 'none';
+  return !isOff && (has('OTEL_EXPORTER_OTLP_ENDPOINT') || has('OTEL_EXPORTER_OTLP_TRACES_ENDPOINT'));
+}
+
+/** The environment without what is wrong of traces where none are sent; each of that is told of in a warning. */
+function withoutUnused(rows: typeof ROWS, env: Environment, readFile: ReadFile) {
+  const ofTraces = rows.filter(([, { path }]) => path.startsWith('traces.'));
+  if (ofTraces.length === 0 || sendsTraces(env)) return { used: env, ignored: [] };
+  const wrong = inOrder(readSecrets(ofTraces, env, readFile).problems, parse(ofTraces, env).problems);
+  const names = new Set(wrong.map(({ variable }) => variable.replace(/_FILE$/, '')));
+  const used = Object.entries(env).filter(([name]) => !names.has(name.replace(/_FILE$/, '')));
+  const ignored = wrong.map(
+    (problem) => `${problemLine(problem)}; it is ignored, because no traces are sent`,
+  );
+  return { used: Object.fromEntries(used), ignored };
+}
+
+/** What is valid of the base URL, and probably a mistake. */
+function baseUrlWarnings(rows: typeof ROWS, env: Environment): string[] {
   const { PARTNER_BASE_URL: text, PARTNER_ALLOW_INSECURE: allowed } = readTexts(rows, env);
   const url = URL.parse(text ?? '');
   const isInClear = url?.protocol === 'http:' && !isLoopbackUrl(url) && allowed === 'true';
-  return isInClear ? ['PARTNER_ALLOW_INSECURE: the credential is sent in clear text'] : [];
+  const isDoubled = /\/partner\/*$/.test(url?.pathname ?? '');
+  return [
+    ...(isInClear ? ['PARTNER_ALLOW_INSECURE: the credential is sent in clear text'] : []),
+    ...(isDoubled ? ['PARTNER_BASE_URL ends in /partner, which every route adds: leave it out'] : []),
+  ];
 }
 
 /** One problem a variable, in the order of the table. */
@@ -299,10 +327,11 @@ export function loadConfig(
   { need = 'all' }: { need?: Need } = {},
 ): Config | WebhookConfig | MirrorConfig | HttpConfig {
   const rows = rowsFor(need);
-  const secret = readSecrets(rows, env, readFile);
-  const plain = parse(rows, env);
+  const { used, ignored } = withoutUnused(rows, env, readFile);
+  const secret = readSecrets(rows, used, readFile);
+  const plain = parse(rows, used);
   const problems = inOrder(secret.problems, plain.problems);
-  const warnings = [...unknownNames(env, VARIABLES), ...clearTextWarnings(rows, env)];
+  const warnings = [...unknownNames(env, VARIABLES), ...baseUrlWarnings(rows, env), ...ignored];
   if (problems.length > 0) throw new ConfigError(problems, warnings);
 
   const values: Readonly<Record<string, unknown>> = plain.values;

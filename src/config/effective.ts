@@ -85,7 +85,9 @@ export function shownSettings(
           ? ['default', null]
           : [envFile === null ? 'environment' : 'env-file', envFile];
     const value =
-      setting.secret === true ? secretShown(name, setting, env, readFile) : plainShown(setting, text);
+      setting.secret === true
+        ? secretShown(name, setting, env, readFile)
+        : plainShown({ ...setting, default: usualOf(name, setting, env) }, text);
     return {
       name,
       value,
@@ -102,8 +104,18 @@ function secretShown(name: string, setting: Setting, env: Environment, readFile:
   return setting.connection === true ? maskConnection(read.read()) : MASK;
 }
 
+/** The default, as `combined` lowers it to another setting. */
+function usualOf(name: string, { default: usual }: Setting, env: Environment): string | undefined {
+  if (name !== 'BULK_LIVE_BUDGET') return usual;
+  const most = SETTINGS.BULK_MAX_SKUS.rule.safeParse(given(env, 'BULK_MAX_SKUS')?.trim());
+  return most.success ? String(Math.min(Number(usual), most.data)) : usual;
+}
+
 /** A value that is wrong may be a secret in the wrong place: of that, nothing with an @ or a query is shown. */
-function plainShown({ rule, default: usual }: Setting, text: string | undefined): string | null {
+function plainShown(
+  { rule, default: usual }: Pick<Setting, 'rule'> & { readonly default: string | undefined },
+  text: string | undefined,
+): string | null {
   const value = text?.trim() || (usual ?? null);
   if (value === null) return null;
   return !rule.safeParse(value).success && /[@?]/.test(value) ? null : maskUrls(value);

@@ -27,6 +27,12 @@ const NOT_OURS = /^(?:ftp|all)_proxy$/i;
 export const given = (env: Environment, name: string): string | undefined =>
   env[SHARED.get(name) ?? name] || env[name] || undefined;
 
+/** The spelling of a variable that has the value which counts. */
+export function spelling(env: Environment, name: string): string {
+  const lower = SHARED.get(name) ?? name;
+  return env[lower] ? lower : name;
+}
+
 /** Whether a variable is there in either spelling, be it empty. */
 const isThere = (env: Environment, name: string): boolean =>
   env[name] !== undefined || env[SHARED.get(name) ?? name] !== undefined;

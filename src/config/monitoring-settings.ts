@@ -3,11 +3,11 @@ import {
   either,
   headerPairs,
   hostNames,
+  hostOrAddress,
   integer,
   label,
   linkBase,
   otlpEndpoint,
-  pattern,
   ratio,
   secretText,
   type Setting,
@@ -17,7 +17,7 @@ import {
 export const SERVER_SETTINGS = {
   HTTP_HOST: {
     path: 'http.host',
-    rule: pattern('a host name or address', /^[^\s/]+$/),
+    rule: hostOrAddress(),
     default: '127.0.0.1',
     meaning:
       'address of the metrics and health server; `::`: every address, of IPv6 and IPv4, in the image the default',
@@ -155,7 +155,8 @@ export const TRACE_SETTINGS = {
   },
   OTEL_SDK_DISABLED: {
     path: 'traces.disabled',
-    rule: either('true', 'false'),
+    // As OpenTelemetry reads it.
+    rule: either('true', 'false', 'insensitive'),
     default: 'false',
     meaning: '`true`: no traces, whatever the endpoint',
   },

@@ -1,7 +1,8 @@
+import { isIP, isIPv6 } from 'node:net';
 import { z } from 'zod';
 import { databaseOf, socketDirectory } from '../lib/connection-url.ts';
 import { DAY_MS, formatDuration, parseDuration } from '../lib/duration.ts';
-import { hostName } from '../lib/host-name.ts';
+import { bareHost, hostName } from '../lib/host-name.ts';
 import { withoutTls } from '../lib/tls.ts';
 import { checkBaseUrl, parseFilesOrigin } from '../partner/origin.ts';
 import { parseProxy } from '../partner/proxy.ts';
@@ -138,8 +139,8 @@ export const choice = <const T extends readonly string[]>(options: T) =>
   z.enum(options).describe(`one of ${options.join(', ')}`);
 
 /** One of two words, of which the first is true. */
-export const either = (yes: string, no: string) =>
-  z.stringbool({ truthy: [yes], falsy: [no], case: 'sensitive' }).describe(`one of ${yes}, ${no}`);
+export const either = (yes: string, no: string, letterCase: 'sensitive' | 'insensitive' = 'sensitive') =>
+  z.stringbool({ truthy: [yes], falsy: [no], case: letterCase }).describe(`one of ${yes}, ${no}`);
 
 /** Items separated by commas, trimmed, each once. */
 export const list = (expected: string) =>
@@ -157,6 +158,14 @@ export const hostNames = () =>
     .transform((text) => text.split(',').map((item) => hostName(item.trim())))
     .pipe(z.array(z.string()).transform(unique))
     .describe('host names separated by commas, without port or wildcard (IPv6 addresses are always known)');
+
+/** An address of this host, an IPv6 one also in the brackets of URLs, or a host name, without a port. */
+export const hostOrAddress = () =>
+  z
+    .string()
+    .transform((text) => (isIPv6(bareHost(text)) ? bareHost(text) : text))
+    .pipe(z.string().refine((text) => isIP(text) !== 0 || hostName(text) !== null))
+    .describe('a host name or an address such as 127.0.0.1, 0.0.0.0 or ::, without a port');
 
 const unique = <T>(items: readonly T[]): readonly T[] => [...new Set(items)];
 
@@ -274,7 +283,9 @@ export const proxyUrl = () =>
   z
     .string()
     .refine((text) => parseProxy(text) !== null)
-    .describe('an http:// or https:// URL such as http://user:password@proxy.example:3128, without path');
+    .describe(
+      'an http:// or https:// URL such as http://proxy.example:3128, a login before the host percent-encoded, without path',
+    );
 
 /** NO_PROXY. Other programs use it, too, and may know entries that are none here: those name no host. */
 export const proxyExceptions = () =>

@@ -2,7 +2,7 @@ import { decoded } from '../lib/connection-url.ts';
 import { errorCode } from '../lib/errors.ts';
 import { parseProxy } from '../partner/proxy.ts';
 import { SHORTEST_SECRET } from '../partner/secret-url.ts';
-import { type ConfigProblem, type Environment, given, type ReadFile } from './environment.ts';
+import { type ConfigProblem, type Environment, given, type ReadFile, spelling } from './environment.ts';
 import type { Rule } from './rules.ts';
 
 /** A secret that may live in a file and be rotated there. */
@@ -76,8 +76,9 @@ export function readSecret(
   const expected = rule.description ?? '';
   const value = given(env, name);
   const path = given(env, `${name}_FILE`);
+  const spelt = spelling(env, name);
   if (value !== undefined && path !== undefined) {
-    return { variable: name, expected: `either ${name} or ${name}_FILE, not both` };
+    return { variable: spelt, expected: `either ${spelt} or ${name}_FILE, not both` };
   }
   if (path !== undefined) {
     const variable = `${name}_FILE`;
@@ -101,7 +102,9 @@ export function readSecret(
     }
   }
   if (value === undefined) return null;
-  return accepts(value) ? keepSecret(value, null, accepts) : { variable: name, expected, ...lintNote(value) };
+  return accepts(value)
+    ? keepSecret(value, null, accepts)
+    : { variable: spelt, expected, ...lintNote(value) };
 }
 
 function lintNote(value: string): { but?: string } {

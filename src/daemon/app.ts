@@ -28,7 +28,7 @@ import {
   WAITS,
 } from './database.ts';
 import { createHealth, type HealthReader } from './health.ts';
-import { type HttpServer, pageUrl, startHttpServer } from './http-server.ts';
+import { type HttpServer, pageUrl, startHttpServer, tryListening } from './http-server.ts';
 import { keepNames } from './learned-names.ts';
 import type { Parts } from './parts.ts';
 import { createStatusPages } from './status-page.ts';
@@ -141,6 +141,8 @@ async function start(given: StartParts): Promise<Omit<App, 'stop'>> {
   const telling = <T>(work: () => Promise<T>) => tellingOfLocks(sql, telemetry.onLocks, work);
   const pause = createStorePause(clock, telemetry.onStore, () => leaveReadOnly(sql));
   const onQueueError = (error: Error) => (telemetry.onQueueError(error), pause.queuesFail(error));
+  // Daemons of the version before end once the tables are of a later one.
+  await tryListening(config.http);
   const { number, backend } = await needingConnections(config, async () => {
     const registered = await telling(() => migrateMirror(config, sql, database.url, { log, onStop }));
     // Whoever starts it may have changed what calls failed for.

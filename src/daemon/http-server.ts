@@ -106,6 +106,28 @@ async function closeServer(server: Server, clock: Clock): Promise<void> {
   await closed;
 }
 
+async function listen(server: Parameters<typeof listenOn>[0], port: number, host: string): Promise<void> {
+  try {
+    await listenOn(server, port, host);
+  } catch (error) {
+    throw new ListenError(host, port, error);
+  }
+}
+
+/**
+ * Listens for a moment: a start that will not be able to is to fail before it changes anything.
+ *
+ * @throws ListenError
+ */
+export async function tryListening({ host, port }: Pick<HttpServerOptions, 'host' | 'port'>): Promise<void> {
+  const server = createServer();
+  server.on('connection', (socket: Socket) => socket.destroy());
+  await listen(server, port, host);
+  const closed = once(server, 'close');
+  server.close();
+  await closed;
+}
+
 /**
  * Serves GET and HEAD of `/metrics`, `/livez`, `/readyz` and the pages; 405 for other methods, 404 for other paths,
  * and what the gate answers to those who may not read. Nothing over HTTP changes state. An answer that fails or takes
@@ -155,11 +177,7 @@ export async function startHttpServer(options: HttpServerOptions): Promise<HttpS
   // Longer than an answer may take: a connection on which nothing moves is one whose answers nobody reads. Node.js
   // lets a write that is stuck pass once, so it is held for twice as long at most.
   server.setTimeout(LONGEST_ANSWER_MS + 1000);
-  try {
-    await listenOn(server, port, host);
-  } catch (error) {
-    throw new ListenError(host, port, error);
-  }
+  await listen(server, port, host);
   server.on('error', (error) => failed(error));
 
   const expiring = setInterval(connections.expire, CHECK_EVERY_MS).unref();

@@ -1,3 +1,4 @@
+import { formatAge } from '../lib/duration.ts';
 import type { Batch, Limits } from './batch.ts';
 
 /** What came of sending a batch once. `said`: a few words of the receiver, or why there is no answer. */
@@ -17,11 +18,39 @@ export interface Result {
 const PASSING = new Set([401, 403, 404, 405, 407, 408, 425, 429]);
 const TOO_LARGE = 413;
 
-/** What a status says of a batch. A redirect is not followed, and may be gone tomorrow: it fails. Pure. */
-export function judgeStatus(status: number): Result['outcome'] {
+/**
+ * What a status says of a batch. A redirect is not followed, and may be gone tomorrow: it fails. Where the receiver's
+ * clock is another one (`aheadMs`), it refuses each signature, whatever the batch. Pure.
+ */
+export function judgeStatus(status: number, aheadMs: number | null): Result['outcome'] {
   if (status >= 200 && status < 300) return 'delivered';
   if (status === 410) return 'unwanted';
-  return status >= 400 && status < 500 && !PASSING.has(status) ? 'refused' : 'failed';
+  const isRefused = status >= 400 && status < 500 && !PASSING.has(status);
+  return isRefused && (aheadMs === null || status === TOO_LARGE) ? 'refused' : 'failed';
+}
+
+/** Receivers refuse what is five minutes from their time; a minute of that may have passed on the way. */
+const CLOCK_OFF_MS = 240_000;
+
+/**
+ * How far the receiver's clock is ahead of the moment of sending by this host's, by Date and Age of its answer; below
+ * 0: behind. Null: not told, or by no more than signatures allow. Pure.
+ */
+export function receiverAheadMs(
+  date: string | undefined,
+  age: string | undefined,
+  sentAt: number,
+): number | null {
+  const sinceMs = /^\d{1,9}$/.test(age?.trim() ?? '') ? Number(age) * 1000 : 0;
+  const aheadMs = Date.parse(date ?? '') + sinceMs - sentAt;
+  return Math.abs(aheadMs) > CLOCK_OFF_MS ? aheadMs : null;
+}
+
+/** What people read of such a clock, before the receiver's own words. Pure. */
+export function clockSays(aheadMs: number, said: string | null): string {
+  const off = formatAge(Math.abs(aheadMs) / 1000);
+  const clock = `this host's clock is ${off} ${aheadMs > 0 ? 'behind' : 'ahead of'} the receiver's`;
+  return said === null ? clock : `${clock}; ${said}`;
 }
 
 /** Whether a receiver may take a part of what it did not take whole. Pure. */

@@ -15,7 +15,15 @@ import {
 import { proxyFor, type ProxySettings } from '../partner/proxy.ts';
 import { tunnelConnector } from '../partner/tunnel.ts';
 import { type Batch, type Limits, shownPosition } from './batch.ts';
-import { excerptOf, type Result, retryAfterMs, judgeStatus, type Sink } from './delivery.ts';
+import {
+  clockSays,
+  excerptOf,
+  judgeStatus,
+  receiverAheadMs,
+  type Result,
+  retryAfterMs,
+  type Sink,
+} from './delivery.ts';
 
 export interface WebhookOptions {
   readonly url: URL;
@@ -82,16 +90,17 @@ export function createWebhook(options: WebhookOptions): Sink & {
   const agent = agentFor(options);
   const send = async (message: { messageId: string; body: string }, signal: AbortSignal) => {
     const within = AbortSignal.any([signal, AbortSignal.timeout(options.timeoutMs)]);
+    const sentAt = clock.now();
     try {
       const answer = await agent.request({
         origin: url.origin,
         path: url.pathname + url.search,
         method: 'POST',
-        headers: headersOf(message, options),
+        headers: headersOf(message, sentAt, options),
         body: message.body,
         signal: within,
       });
-      return await resultOf(answer, clock.now());
+      return await resultOf(answer, sentAt, clock.now());
     } catch (error) {
       return {
         outcome: 'failed',
@@ -111,8 +120,12 @@ export function createWebhook(options: WebhookOptions): Sink & {
   };
 }
 
-function headersOf({ messageId, body }: { messageId: string; body: string }, options: WebhookOptions) {
-  const timestamp = Math.floor(options.clock.now() / 1000);
+function headersOf(
+  { messageId, body }: { messageId: string; body: string },
+  sentAt: number,
+  options: WebhookOptions,
+) {
+  const timestamp = Math.floor(sentAt / 1000);
   return {
     'content-type': 'application/json',
     'user-agent': options.userAgent,
@@ -137,17 +150,22 @@ function agentFor({ url, allowPrivate, timeoutMs, proxy }: WebhookOptions): Agen
 }
 
 /** The status decides, even where the rest of the answer does not come. */
-async function resultOf(answer: Dispatcher.ResponseData, now: number): Promise<Result> {
+async function resultOf(answer: Dispatcher.ResponseData, sentAt: number, now: number): Promise<Result> {
   const { statusCode: status, headers } = answer;
-  const outcome = judgeStatus(status);
+  const date = textOf(headers['date']);
+  const isRefusal = status >= 400 && status < 500;
+  const aheadMs = isRefusal ? receiverAheadMs(date, textOf(headers['age']), sentAt) : null;
+  const outcome = judgeStatus(status, aheadMs);
   const said = outcome === 'delivered' ? await dropBody(answer.body) : await bodyOf(answer.body);
   return {
     outcome,
     status,
-    said: status >= 300 && status < 400 ? 'redirects are not followed: use the URL that it leads to' : said,
-    retryAfterMs: retryAfterMs(textOf(headers['retry-after']), textOf(headers['date']), now),
+    said: status >= 300 && status < 400 ? REDIRECTED : aheadMs === null ? said : clockSays(aheadMs, said),
+    retryAfterMs: retryAfterMs(textOf(headers['retry-after']), date, now),
   };
 }
+
+const REDIRECTED = 'redirects are not followed: use the URL that it leads to';
 
 /** What is said beside a success is not read; what comes of it slowly is not waited for. */
 async function dropBody(body: Dispatcher.ResponseData['body']): Promise<null> {

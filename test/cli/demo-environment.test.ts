@@ -27,6 +27,11 @@ test('a shell full of settings of production changes nothing', () => {
   });
 });
 
+test('an empty variable leaves the demo its own interval', () => {
+  const env = { DELTA_INTERVAL: '', LIVE_INTERVAL: ' ', LOG_LEVEL: '' };
+  expect(shown(configured(env))).toEqual(shown(configured({})));
+});
+
 test('what is about the demo itself is taken from the shell', () => {
   const config = configured({ DELTA_INTERVAL: '1m', HTTP_PORT: '8080', DATABASE_URL: 'postgres://h/d' });
   expect(config).toMatchObject({ intervals: { deltaMs: 60_000 }, http: { port: 8080 } });

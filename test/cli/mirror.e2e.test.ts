@@ -1,4 +1,6 @@
+import { once } from 'node:events';
 import { readdir, writeFile } from 'node:fs/promises';
+import { type AddressInfo, createServer } from 'node:net';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { chooseCluster } from '../../src/cli/mirror.ts';
@@ -172,6 +174,68 @@ describe('DATABASE_URL with the mirror of another partner, of an earlier version
     });
     expect([await applied(sql), await everything(sql)]).toEqual(before);
   });
+});
+
+describe('DATABASE_URL with a mirror of a partner on this host', () => {
+  // What leads to production, and what a developer's own sandbox fills.
+  test.each(['key', 'sandbox-key'])('is not taken by the demo for its own: api_key %s', async (apiKey) => {
+    const database = await createDatabase('migrated');
+    onTestFinished(() => database.drop());
+    const sql = connect(database.url, { max: 1 });
+    onTestFinished(() => sql.end({ timeout: 1 }));
+    await noteAccount(sql, { baseUrl: 'http://127.0.0.1:8443', apiKey });
+    await sql`update catalog_internal.sync set manifest_applied_at = now()`;
+    const before = await everything(sql);
+    const ran = await runProgram(['demo', '--once', '--skus', '100'], {
+      DATABASE_URL: database.url,
+      HTTP_PORT: '0',
+    });
+    expect({ code: ran.code, told: ran.stderr }).toEqual({
+      code: 78,
+      told: expect.stringContaining(
+        'DATABASE_URL: expected a database of the demo\'s own, got "the mirror of http://127.0.0.1"',
+      ) as string,
+    });
+    expect(await everything(sql)).toEqual(before);
+  });
+
+  test('is the demo’s own where a demo has filled it, or nobody has', async () => {
+    const database = await createDatabase('empty');
+    onTestFinished(() => database.drop());
+    for (const _ of ['first', 'same']) {
+      const ran = await runProgram(['demo', '--once', '--skus', '100'], {
+        DATABASE_URL: database.url,
+        HTTP_PORT: '0',
+      });
+      expect({ code: ran.code, stderr: ran.stderr }).toEqual({ code: 0, stderr: '' });
+    }
+  });
+});
+
+test('a start that cannot listen migrates nothing', async () => {
+  const database = await createDatabase('empty');
+  onTestFinished(() => database.drop());
+  const sql = connect(database.url, { max: 1 });
+  onTestFinished(() => sql.end({ timeout: 1 }));
+  const folder = versionBefore(await temporaryFolder(), '0042_parameters_and_corrections');
+  await migrateDatabase(database.url, { folder });
+  const before = await applied(sql);
+  const other = createServer().listen(0, '127.0.0.1');
+  onTestFinished(() => void other.close());
+  await once(other, 'listening');
+  const { port } = other.address() as AddressInfo;
+  const ran = await runProgram(['run', '--once'], {
+    DATABASE_URL: database.url,
+    PARTNER_BASE_URL: 'https://partner.example',
+    PARTNER_API_KEY: 'key',
+    PARTNER_SECRET: 'secret',
+    HTTP_PORT: String(port),
+  });
+  expect({ code: ran.code, told: ran.stderr }).toEqual({
+    code: 1,
+    told: expect.stringContaining(`cannot listen on 127.0.0.1 port ${port}`) as string,
+  });
+  expect(await applied(sql)).toEqual(before);
 });
 
 test('where rows are gone that nothing can be read without, commands say which, and migrate makes them anew', async () => {

@@ -1,5 +1,11 @@
 import { describe, expect, test } from 'vitest';
-import { backOffMs, excerptOf, retryAfterMs, judgeStatus } from '../../src/follow/delivery.ts';
+import {
+  backOffMs,
+  excerptOf,
+  judgeStatus,
+  receiverAheadMs,
+  retryAfterMs,
+} from '../../src/follow/delivery.ts';
 
 test.each([
   [[200, 201, 202, 204, 299], 'delivered'],
@@ -9,7 +15,38 @@ test.each([
   [[401, 403, 404, 405, 407], 'failed'],
   [[408, 425, 429, 500, 502, 503, 504, 599, 300, 301, 302, 307, 308, 100], 'failed'],
 ])('%j: %s', (statuses, outcome) => {
-  expect(statuses.map(judgeStatus)).toEqual(statuses.map(() => outcome));
+  expect(statuses.map((code) => judgeStatus(code, null))).toEqual(statuses.map(() => outcome));
+});
+
+describe('a receiver whose clock is another one', () => {
+  const sentAt = Date.parse('2026-11-20T10:00:00Z');
+  test.each<[string | undefined, string | undefined, number | null]>([
+    [undefined, undefined, null],
+    ['soon', undefined, null],
+    ['Fri, 20 Nov 2026 10:04:00 GMT', undefined, null],
+    ['Fri, 20 Nov 2026 09:56:00 GMT', undefined, null],
+    ['Fri, 20 Nov 2026 10:04:01 GMT', undefined, 241_000],
+    ['Fri, 20 Nov 2026 09:55:59 GMT', undefined, -241_000],
+    // Of a cache: when it was made, and how long ago that is.
+    ['Fri, 20 Nov 2026 09:00:00 GMT', '3600', null],
+    ['Fri, 20 Nov 2026 10:00:00 GMT', '301', 301_000],
+    ['Fri, 20 Nov 2026 10:05:00 GMT', 'old', 300_000],
+  ])('is told by Date %s, Age %s: %s', (date, age, ms) => {
+    expect(receiverAheadMs(date, age, sentAt)).toBe(ms);
+  });
+
+  test.each<[number, ReturnType<typeof judgeStatus>]>([
+    [400, 'failed'],
+    [422, 'failed'],
+    [401, 'failed'],
+    // These say something else than that the signature is too old.
+    [413, 'refused'],
+    [410, 'unwanted'],
+    [200, 'delivered'],
+  ])('may have refused by that: %d is %s', (code, outcome) => {
+    expect(judgeStatus(code, 300_000)).toBe(outcome);
+    expect(judgeStatus(code, -300_000)).toBe(outcome);
+  });
 });
 
 describe('waiting before the next attempt', () => {

@@ -89,6 +89,24 @@ describe('what is answered', () => {
     expect(await result(status(410))).toMatchObject({ outcome: 'unwanted' });
   });
 
+  test('by a receiver whose clock is another one blames no batch', async () => {
+    const shifted = (ms: number) => ({ clock: { ...systemClock, now: () => systemClock.now() + ms } });
+    expect(await result(status(400, {}, 'timestamp too old'), shifted(-6 * 60_000))).toMatchObject({
+      outcome: 'failed',
+      status: 400,
+      said: expect.stringMatching(/^this host's clock is 6m behind the receiver's; timestamp too old$/),
+    });
+    expect(await result(status(401), shifted(6 * 60_000))).toMatchObject({
+      outcome: 'failed',
+      said: "this host's clock is 6m ahead of the receiver's",
+    });
+    expect(await result(status(400), shifted(-3 * 60_000))).toMatchObject({ outcome: 'refused', said: null });
+    expect(await result(status(204), shifted(-6 * 60_000))).toMatchObject({
+      outcome: 'delivered',
+      said: null,
+    });
+  });
+
   test('with a redirect is not followed', async () => {
     let followed = 0;
     const elsewhere = await serve((_, response) => {

@@ -14,6 +14,30 @@ export const COMMANDS: readonly Mutant[] = [
     ['verify: a standby has no daemon', 'await expectPrimary(sql);', ''],
   ),
   ...faultsOf(
+    'src/cli/sandbox.ts',
+    ['test/sandbox/program.e2e.test.ts'],
+    [
+      'sandbox: a port that is taken is an error of the system',
+      "errorCode(error) === 'EADDRINUSE' ?",
+      'errorCode(error) === null ?',
+    ],
+  ),
+  ...faultsOf(
+    'src/daemon/app.ts',
+    ['test/cli/mirror.e2e.test.ts'],
+    ['run: a start that cannot listen migrates', '  await tryListening(config.http);\n', ''],
+  ),
+  ...faultsOf(
+    'src/config/rules.ts',
+    ['test/config-urls.test.ts'],
+    [
+      'config: a port is part of the host',
+      '.refine((text) => isIP(text) !== 0 || hostName(text) !== null)',
+      '.refine((text) => text !== null)',
+    ],
+    ['config: an address of URLs is none', 'isIPv6(bareHost(text)) ? bareHost(text)', 'isIPv6(text) ? text'],
+  ),
+  ...faultsOf(
     'src/cli/mirror.ts',
     ['test/cli/mirror.e2e.test.ts'],
     [

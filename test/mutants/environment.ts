@@ -37,6 +37,45 @@ export const ENVIRONMENT: readonly Mutant[] = [
     ['env-file: a quote may stay open', 'value.length > 1 && value.endsWith(quote)', 'value.length > 0'],
   ),
   ...faultsOf(
+    'src/config/config.ts',
+    ['test/config-traces.test.ts'],
+    [
+      'traces: what is wrong of them ends a start that sends none',
+      'ofTraces.length === 0 || sendsTraces(env)',
+      'ofTraces.length === 0 || env !== null',
+    ],
+    [
+      'traces: what is wrong of them is ignored where some are sent',
+      'ofTraces.length === 0 || sendsTraces(env)',
+      'ofTraces.length === 0',
+    ],
+    ['traces: those that are switched off are sent', 'return !isOff && (has(', 'return (has('],
+    [
+      'traces: a secret that is ignored is read from its file',
+      "!names.has(name.replace(/_FILE$/, ''))",
+      '!names.has(name)',
+    ],
+  ),
+  ...faultsOf(
+    'src/config/config.ts',
+    ['test/config-urls.test.ts'],
+    ['config: what every route begins with is part of the base URL', "test(url?.pathname ?? '')", "test('')"],
+  ),
+  ...faultsOf(
+    'src/cli/demo-environment.ts',
+    ['test/cli/demo-environment.test.ts'],
+    [
+      'demo: an empty variable switches its interval off',
+      "(env[name] ?? '').trim() === ''",
+      'env[name] === undefined',
+    ],
+  ),
+  ...faultsOf('src/config/effective.ts', SHOWN, [
+    'config: a default that is lowered is shown as it was',
+    "if (name !== 'BULK_LIVE_BUDGET') return usual;",
+    'if (name !== null) return usual;',
+  ]),
+  ...faultsOf(
     'src/config/secrets.ts',
     ['test/config-rotations.test.ts'],
     [

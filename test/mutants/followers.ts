@@ -100,6 +100,7 @@ export const FOLLOWERS: readonly Mutant[] = [
       'check: (host) => refuseResolved(host, reach)',
       'check: () => Promise.resolve()',
     ],
+    ['followers: nobody is told of a wrong clock', 'aheadMs === null ? said :', 'status > 0 ? said :'],
     ['followers: names lead to private addresses', "if (!allowPrivate) return 'public';", ''],
     [
       'followers: what is said beside a redirect',

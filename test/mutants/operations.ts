@@ -15,6 +15,7 @@ export const OPERATIONS: readonly Mutant[] = [
       '    env_file: [{ path: .env, required: false }]\n',
       '',
     ],
+    ['compose: the trial goes through a proxy', "      http_proxy: ''\n", ''],
     ['compose: a further name of the worker is dropped', 'worker,${HTTP_ALLOWED_HOSTS:-worker}', 'worker'],
   ),
   ...faultsOf(

@@ -33,6 +33,21 @@ export const OWN_MIRROR: readonly Mutant[] = [
       '',
     ],
   ),
+  ...faultsOf(
+    'src/store/setup/account.ts',
+    ['test/store/account.pg.test.ts'],
+    ['account: the key tells nothing apart', "['other-partner', 'other-key']", "['other-partner']"],
+  ),
+  ...faultsOf(
+    'src/cli/demo.ts',
+    ['test/cli/mirror.e2e.test.ts'],
+    [
+      'demo: a loopback mirror is its own',
+      'const isOurs = await refuseOthers(config, board, stopped).catch(namingDatabase);',
+      'const isOurs = true;',
+    ],
+    ["demo: a sandbox's mirror is its own", '{ ...options, ...CREDENTIAL }', 'options'],
+  ),
   ...faultsOf('src/store/setup/instance.ts', OWN, [
     "instance: it registers in another account's",
     " where ${ownMirror('$5')}\n",

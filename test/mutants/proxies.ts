@@ -76,6 +76,20 @@ export const PROXIES: readonly Mutant[] = [
     'env[SHARED.get(name) ?? name] || env[name]',
     'env[name] || env[SHARED.get(name) ?? name]',
   ]),
+  ...faultsOf('src/config/environment.ts', SETTINGS, [
+    'proxies: a problem names the other spelling',
+    'return env[lower] ? lower : name;',
+    'return name;',
+  ]),
+  ...faultsOf(
+    'src/cli/healthcheck.ts',
+    ['test/security/http-healthcheck.e2e.test.ts'],
+    [
+      'proxies: healthcheck goes through one',
+      'request(url, { signal, dispatcher })',
+      'request(url, { signal })',
+    ],
+  ),
   ...faultsOf('src/config/effective.ts', SETTINGS, [
     'proxies: a token is shown',
     'isToken ? MASK : login',

@@ -137,6 +137,12 @@ test('what stands in .env reaches the worker, and no other container', () => {
   });
 });
 
+test('the trial goes through no proxy that Docker gives to containers', () => {
+  const injected = 'HTTP_PROXY=http://proxy:3128\nhttp_proxy=http://proxy:3128\n';
+  const { partner } = configOf(base.services['sandbox-worker'] as Service, injected);
+  expect(partner.proxy.http).toBeNull();
+});
+
 test('a secret in .env beside its file is refused by name, so that neither goes first in silence', () => {
   const dotEnv = 'PARTNER_BASE_URL=https://partner.example\nPARTNER_SECRET=canary\n';
   const load = () => configOf(base.services['worker'] as Service, dotEnv);

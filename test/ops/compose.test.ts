@@ -101,7 +101,9 @@ test('every variable of our own services is a setting, and has a value that the 
     const urls = { '/run/secrets/database_url': 'postgres://h/d', '/run/secrets/redis_url': 'redis://:p@h' };
     const { warnings } = loadConfig(env, (path) => new Map(Object.entries(urls)).get(path) ?? 'given');
     expect(warnings, `service ${name}`).toEqual([]);
-    const unknown = Object.keys(env).filter((variable) => !SETTINGS.includes(variable.replace(/_FILE$/, '')));
+    const unknown = Object.keys(env).filter(
+      (variable) => !SETTINGS.includes(variable.replace(/_FILE$/, '').toUpperCase()),
+    );
     expect(unknown, `service ${name}`).toEqual([]);
   }
 });
@@ -200,7 +202,9 @@ test('the sandbox of compose is reached from the host, and its options are the c
   expect(words.shift()).toBe('sandbox');
   const { values } = readArguments(sandbox, words);
   expect(optionsOf(values)).toMatchObject({ host: '0.0.0.0', port: 8080, controlToken: '0123456789abcdef' });
-  expect(JSON.stringify(healthcheck)).toContain("fetch('http://127.0.0.1:8080/sandbox/state')");
+  expect(JSON.stringify(healthcheck)).toContain(
+    "get('http://127.0.0.1:8080/sandbox/state', { agent: false }",
+  );
 });
 
 test('our own image has its health check: the daemon’s by default, another where it is not the daemon', () => {

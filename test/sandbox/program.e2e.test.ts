@@ -1,4 +1,6 @@
+import { once } from 'node:events';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { type AddressInfo, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'vitest';
@@ -43,6 +45,17 @@ test('the command takes own SKUs, a time and a token, and logs each request on s
     '2026-01-01T00:01:30.000Z POST /sandbox/clock 200 (control)',
   ]);
   expect(await program.end('SIGTERM')).toMatchObject({ code: 0 });
+});
+
+test('where its port is taken it says what to do', async ({ expect, onTestFinished }) => {
+  const other = createServer().listen(0, '127.0.0.1');
+  onTestFinished(() => void other.close());
+  await once(other, 'listening');
+  const { port } = other.address() as AddressInfo;
+  const { code, stderr } = await runProgram(['sandbox', '--port', String(port)]);
+  expect(code).toBe(1);
+  expect(stderr).toContain(`port ${port} is taken`);
+  expect(stderr).toContain('what to do: use --port');
 });
 
 test('a catalog file with wrong lines keeps it from starting: each is named, beside the other options', async ({

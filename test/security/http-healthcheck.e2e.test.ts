@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import { type AddressInfo, createServer } from 'node:net';
-import { expect, test } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
 import { runProgram } from '../support/process.ts';
 
 test('healthcheck asks again where its connection is cut, and gives up in time where it always is', async () => {
@@ -21,6 +21,23 @@ test('healthcheck asks again where its connection is cut, and gives up in time w
     expect([cuts, code, connections > 3]).toEqual([cuts, expected, true]);
     server.close();
   }
+});
+
+test('healthcheck asks this host itself, also where Node.js is to use the proxy of the environment', async () => {
+  const server = createServer((socket) => {
+    socket.on('error', () => {});
+    socket.end('HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n');
+  }).listen(0, '127.0.0.1');
+  onTestFinished(() => void server.close());
+  await once(server, 'listening');
+  const nobody = 'http://127.0.0.1:1';
+  const { code } = await runProgram(['healthcheck'], {
+    HTTP_PORT: String((server.address() as AddressInfo).port),
+    NODE_USE_ENV_PROXY: '1',
+    HTTP_PROXY: nobody,
+    http_proxy: nobody,
+  });
+  expect(code).toBe(0);
 });
 
 test('healthcheck says why there is no answer where localhost is two addresses and neither answers', async () => {

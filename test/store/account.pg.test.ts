@@ -7,6 +7,7 @@ import {
   adoptAccount,
   noteAccount,
   readAccount,
+  refuseOtherAccount,
   refuseOtherPartner,
 } from '../../src/store/setup/account.ts';
 import { answerAsked, found, knownSkus, ledger, mark, pricesOf, useStore } from './support.ts';
@@ -88,6 +89,19 @@ test('prices of another partner are refused where nothing tells of a baseline an
   await sql`delete from catalog_internal.sync`;
   await refuseOtherPartner(sql, OURS);
   await expect(refuseOtherPartner(sql, OTHER)).rejects.toThrow(ConfigError);
+});
+
+test('at an address of this host the key tells mirrors apart, where that is asked for', async () => {
+  const { sql } = store;
+  const demo = { baseUrl: 'http://127.0.0.1:40001', apiKey: 'demo' };
+  const others = { baseUrl: 'http://127.0.0.1:8443', apiKey: 'production' };
+  await noteAccount(sql, others);
+  await refuseOtherAccount(sql, demo);
+  await sql`update catalog_internal.sync set manifest_applied_at = now()`;
+  await refuseOtherPartner(sql, demo);
+  await expect(refuseOtherAccount(sql, demo)).rejects.toThrow(ConfigError);
+  await expect(refuseOtherAccount(sql, OTHER)).rejects.toThrow(ConfigError);
+  await refuseOtherAccount(sql, { ...others, baseUrl: demo.baseUrl });
 });
 
 test('a mirror of before is taken for that of the first who starts, and after that for no other', async () => {

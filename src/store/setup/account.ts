@@ -73,11 +73,29 @@ const SELECT_KNOWN = `
  * @throws OtherPartner
  */
 export async function refuseOtherPartner(sql: Sql, account: Account): Promise<void> {
+  await refuseMirrorOf(sql, account, ['other-partner']);
+}
+
+/**
+ * Refuses the mirror of another api_key, too: for whoever is at an address of this host, where each partner has the
+ * same.
+ *
+ * @throws OtherPartner
+ */
+export async function refuseOtherAccount(sql: Sql, account: Account): Promise<void> {
+  await refuseMirrorOf(sql, account, ['other-partner', 'other-key']);
+}
+
+async function refuseMirrorOf(
+  sql: Sql,
+  account: Account,
+  refused: readonly ReturnType<typeof compareAccount>[],
+): Promise<void> {
   const [{ there }] = await sql<[{ there: boolean }]>`
     select to_regclass('catalog_internal.account') is not null as there`;
   if (!there) return;
   const known = await readAccount(sql);
-  if (compareAccount(known, account) !== 'other-partner') return;
+  if (!refused.includes(compareAccount(known, account))) return;
   if (await isMirrored(sql)) throw new OtherPartner(known.address ?? '', account.baseUrl);
 }
 
