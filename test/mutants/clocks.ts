@@ -303,24 +303,4 @@ export const CLOCKS: readonly Mutant[] = [
       " - interval '1 year' FROM catalog.skus s WHERE s.sku = d.sku)",
     ],
   ),
-  ...faultsOf(
-    'src/follow/delivery.ts',
-    ['test/follow/delivery.test.ts'],
-    [
-      'followers: a wrong clock makes dead letters',
-      '(aheadMs === null || status === TOO_LARGE)',
-      '(aheadMs !== 0 || status === TOO_LARGE)',
-    ],
-    [
-      'followers: a wrong clock keeps batches large',
-      '(aheadMs === null || status === TOO_LARGE)',
-      'aheadMs === null',
-    ],
-    ['followers: an answer of a cache tells the time', '+ sinceMs - sentAt', '- sentAt'],
-    [
-      'followers: a clock is wrong one way only',
-      'Math.abs(aheadMs) > CLOCK_OFF_MS',
-      'aheadMs > CLOCK_OFF_MS',
-    ],
-  ),
 ];

@@ -2,7 +2,10 @@ import { faultsOf, type Mutant } from './mutant.ts';
 
 const MOMENT = 'drizzle/0068_moment_of_a_query.sql';
 
-/** Faults in when a query judges, in what may stand upon the history, and in what a snapshot does not see of it. */
+/**
+ * Faults in when a query judges, in what may stand upon the history, in what a snapshot does not see of it, and in
+ * clocks of receivers.
+ */
 export const MOMENTS: readonly Mutant[] = [
   ...faultsOf(
     MOMENT,
@@ -160,6 +163,26 @@ export const MOMENTS: readonly Mutant[] = [
       "warn_of_promises: a serializable seller's own promise does not count",
       'FROM becomes WHERE apart',
       'FROM becomes WHERE false',
+    ],
+  ),
+  ...faultsOf(
+    'src/follow/delivery.ts',
+    ['test/follow/delivery.test.ts'],
+    [
+      'followers: a wrong clock makes dead letters',
+      '(aheadMs === null || status === TOO_LARGE)',
+      '(aheadMs !== 0 || status === TOO_LARGE)',
+    ],
+    [
+      'followers: a wrong clock keeps batches large',
+      '(aheadMs === null || status === TOO_LARGE)',
+      'aheadMs === null',
+    ],
+    ['followers: an answer of a cache tells the time', '+ sinceMs - sentAt', '- sentAt'],
+    [
+      'followers: a clock is wrong one way only',
+      'Math.abs(aheadMs) > CLOCK_OFF_MS',
+      'aheadMs > CLOCK_OFF_MS',
     ],
   ),
 ];
