@@ -63,10 +63,10 @@ export const isLate = (sql: Queryable, askedAt: Date) => sql`
   clock_timestamp() > ${askedAt}::timestamptz + ${sql.unsafe(LATE)}`;
 
 /**
- * SQL: raises the high-water mark for whoever writes times by a clock that may have been set since `askedAt`. It may
- * be set back, and this process may end, before anybody has checked it: what it has dated would stay in the future.
- * Whoever has the row locked notes the time by itself, or is putting times right while it waits for rows of this
- * transaction.
+ * SQL: raises the high-water mark before times are written by a clock that may have been set since `askedAt`. That
+ * clock may be set back, and this process may end, before any daemon has checked it: then what it has dated would stay
+ * in the future. A row that is locked is skipped: its holder notes the time itself, or is putting times right while it
+ * waits for rows of this transaction.
  */
 export const notingLateClock = (sql: Queryable, askedAt: Date) => sql`
   update catalog_internal.clock set high_water = greatest(high_water, clock_timestamp())
@@ -96,7 +96,7 @@ export class NotPutRight extends Error {
   }
 }
 
-/** Does a part of the work. What is of Postgres as a whole is no refusal of that part. */
+/** Does a part of the work. A failure of Postgres as a whole is no refusal of that part. */
 async function puttingRight<T>(part: string, work: () => Promise<T>): Promise<T> {
   try {
     return await work();
@@ -112,12 +112,14 @@ export interface SetBack {
 }
 
 /**
- * Puts right what a clock that was ahead has written, once it was set back: times in the future, by which nothing
- * would come due and everything would look fresh. Everything but the SKUs at once; those in pieces, so that nobody
- * waits long, and again from their start by whoever comes next where this process dies. Returns null where it was not
- * set back. History comes last: that masses move is told by when it was observed, so all doubts stay until it is right.
+ * Once a clock that was ahead has been set back, corrects the times that it has written: times in the future, by which
+ * nothing would come due and everything would look fresh. Everything but the SKUs is corrected at once; SKUs in pieces,
+ * so that no session waits long. If this process dies, the next call starts again. Returns null if the clock was not
+ * set back. History comes last: mass moves are recognised by when moves were observed, so all doubts stay until it is
+ * right.
  *
- * @throws NotPutRight where Postgres refuses, as for a trigger of a seller's: the next call tries all of it again
+ * @throws NotPutRight if Postgres refuses, for example because of a seller's trigger: the next call tries all of it
+ * again
  */
 export async function putClockRight(sql: Sql): Promise<SetBack | null> {
   await puttingRight('what has one row', () => redateRows(sql));
@@ -173,15 +175,15 @@ async function redatePiece(
   });
 }
 
-/** Whether Postgres's clock may be gone by where something is thrown away for its age. */
+/** Whether Postgres's clock is reliable enough to delete something for its age. */
 export async function isClockSteady(sql: Sql): Promise<boolean> {
   const [row] = await sql<{ steady: boolean | null }[]>`select catalog_internal.clock_is_steady() as steady`;
   return row?.steady === true;
 }
 
 /**
- * Whether it was only a moment ago that it was counted anew since when Postgres's clock runs on: a daemon that has just
- * begun may take that back once the partner has answered.
+ * Whether the time since which Postgres's clock runs on was reset less than a minute ago: a daemon that has just begun
+ * may take that back once the partner has answered.
  */
 export async function isSteadinessNew(sql: Sql): Promise<boolean> {
   const [row] = await sql<{ new: boolean }[]>`

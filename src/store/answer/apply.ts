@@ -79,11 +79,11 @@ interface AnswerParts {
 
 /**
  * Applies one bulk answer in one transaction: prices and their history, metadata and its history, SKU states, and the
- * ledger. A SKU counts only where the claim is still this one: a lease that ran out, or an answer applied before,
- * changes nothing. What no answer is applied to is not settled by it: a SKU that a delta has removed since the claim
- * is given back, due as it was. All this is ordered by claim and generation, which only grow, and never by a clock.
+ * ledger. A SKU counts only if its claim is still this one: if the lease ran out, or an answer was applied before,
+ * nothing changes. A SKU to which no answer is applied is not settled: if a delta has removed it since the claim, it is
+ * given back, due as it was. Claims and generations, which only grow, decide this order, never a clock.
  *
- * One round trip locks and compares, and one writes and commits; in between it is decided what follows.
+ * One round trip locks and compares, a second one writes and commits; what follows is decided in between.
  */
 export async function applyAnswer(
   sql: Sql,
@@ -135,8 +135,8 @@ export async function applyAnswer(
 }
 
 /**
- * Has an applied answer counted, and stores what is to be stored of that. Only what is muted may fail this: counts
- * that cannot be written now are written with those of a later answer, and moves in masses are looked for again.
+ * Counts what an applied answer has shown, and stores the counts that are due. Only storing muted members can throw:
+ * other counts that cannot be written now are written with those of a later answer, and mass moves are evaluated again.
  */
 async function noteAnswer(
   sql: Sql,
@@ -159,8 +159,8 @@ async function noteAnswer(
 }
 
 /**
- * What the answer has shown of members; stored where one is to be muted, or heard again. Outside of its transaction,
- * as every lesson.
+ * Notes what the answer has shown of members; stores it if one is to be muted, or to be recorded again. Runs outside of
+ * the answer's transaction, as every lesson does.
  */
 async function noteMembers(
   sql: Sql,

@@ -65,9 +65,9 @@ const leverageOf = ({ alpha, beta, prior, priorMinutes }: HeldPrices, minutes: n
   );
 
 /**
- * What refreshes test of what was held before them: for each SKU whether anything has moved, and of its sizes how
- * many have; once more for those drawn at random. One that comes before its second look tests nothing: it may be out
- * of the same cache. Nor does the one that settles what such a one has found: it looks for nothing else. Pure.
+ * The tests that refreshes make of the probabilities held before them: per SKU whether anything has moved, per size how
+ * many have; SKUs drawn at random count a second time, as `random`. A refresh before its second look tests nothing,
+ * because it may come from the same cache; a refresh that settles what a second look found tests only that. Pure.
  */
 export function testsOf(
   outcomes: readonly (HeldPrices &

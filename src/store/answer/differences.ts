@@ -12,7 +12,7 @@ export interface PriceDifference {
   readonly how: 'appeared' | 'gone' | 'moved' | 'entry';
   readonly oldPrice: number | null;
   readonly newPrice: number | null;
-  /** Of a size that the mirror has no price for, though of the SKU: those that it had last, the newest first. */
+  /** If the mirror has no price for this size, but for the SKU: the prices that the size had last, newest first. */
   readonly lastPrices?: readonly number[];
   /** The partner's entry as JSON text; null where it was just the number. */
   readonly entry: string | null;
@@ -30,7 +30,7 @@ export interface ProductDifferences {
   readonly unknown: readonly string[];
 }
 
-/** What is sent back of a difference: what the program knows already is not. */
+/** A row of comparePrices: only what the program does not know already from the answer. */
 interface PriceRowFound {
   /** Position of the price in the answer, from 1; null where the answer has none: then `sku` and `size` identify it. */
   readonly position: number | null;
@@ -164,8 +164,8 @@ interface Before {
 }
 
 /**
- * What followers of catalog.changes are told of an answer beside its moves: new states, and the first prices and
- * metadata of SKUs (`unknown`: those without metadata so far). Pure.
+ * What followers of catalog.changes get of an answer beside its moves: new states, and the first prices and metadata of
+ * SKUs (`unknown`: SKUs without metadata so far). Pure.
  */
 export function changesBeside(
   answered: readonly SkuResult[],

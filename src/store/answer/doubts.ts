@@ -20,14 +20,14 @@ import {
 } from './plausibility.ts';
 import type { SkuResult } from './types.ts';
 
-/** Why prices that the partner says are not acted on before a second answer has said them. */
+/** Why the partner's new prices are not acted on before a second answer has repeated them. */
 export type Doubt = 'implausible' | 'mass-move';
 
 /** A doubt that the ledger holds of a SKU. */
 export interface HeldDoubt {
   readonly doubt: Doubt;
   readonly oddity: Oddity | null;
-  /** Minutes from the answer that is doubted to this one; negative: a clock that was ahead has dated it. */
+  /** Minutes from the doubted answer to this one; negative if a clock that was ahead dated the doubted one. */
   readonly minutes: number;
   /** What was held before it. */
   readonly believed: SizePrices;
@@ -43,11 +43,11 @@ export type Judgement =
       /** It was doubted, and says other numbers than before. */
       readonly isAgain?: boolean;
     }
-  /** `isFault`: what no market does goes on in masses, so a second answer that says the same is no evidence. */
+  /** `isFault`: no market moves so, and it goes on in masses, so a second answer that repeats it is no evidence. */
   | { readonly kind: 'stays'; readonly isFault?: boolean }
   /**
-   * `back`: the prices are as before the doubted answer. Else a second answer has said what is doubted. `isRepaired`:
-   * what was doubted is what no market does, and is said no longer.
+   * `back`: the prices are as before the doubted answer; else a second answer has repeated the doubted ones.
+   * `isRepaired`: the doubt was about a move that no market makes, and the answer no longer shows it.
    */
   | { readonly kind: 'ends'; readonly back: boolean; readonly isRepaired?: boolean }
   | { readonly kind: 'none' };
@@ -58,7 +58,7 @@ export interface JudgedAnswer {
   readonly before: SizePrices;
   readonly now: SizePrices;
   /**
-   * Sizes of `now` that the mirror had no price for, and of what they cost before that the price furthest from the
+   * Sizes of `now` for which the mirror held no price, each with whichever of its former prices is furthest from the
    * present one; absent: none.
    */
   readonly returned?: SizePrices;
@@ -67,8 +67,7 @@ export interface JudgedAnswer {
   /** Whether name and model have both changed. */
   readonly renamed: boolean;
   /**
-   * `before` vanished longer ago than moves of the market are counted for: what is offered again may cost what it
-   * likes.
+   * The prices in `before` vanished more than HOUR_MINUTES ago: a SKU that is offered again may have any price.
    */
   readonly isReturn?: boolean;
   /** `before` has vanished with an earlier answer. */
@@ -83,9 +82,9 @@ export interface JudgedAnswer {
 }
 
 /**
- * Judges one SKU of an answer. During a mass move each change of price is doubted. Where the mass move is a fault, by
- * one factor or to one price for all sizes, a SKU that has moved like that stays doubted however many answers repeat
- * it, even after others have recovered. Where all SKUs move by a factor, first prices are doubted, too. Pure.
+ * Judges one SKU of an answer. During a mass move every change of price is doubted. If the mass move is a fault (moves
+ * by one factor, or to one price for all sizes), a SKU that has moved like that stays doubted however many answers
+ * repeat it, even after other SKUs have recovered. If all SKUs move by a factor, first prices are doubted, too. Pure.
  */
 export function judgePrices(
   answer: Omit<JudgedAnswer, 'sku'>,
@@ -96,7 +95,7 @@ export function judgePrices(
   const { losses, isGone = false, isHollow = false } = answer;
   const loss = isHollow ? 'no-prices' : losses === undefined || isGone ? null : lossOf(before, now, losses);
   if (held !== null && isLoss(held.oddity) && now.size === 0) return secondAnswer(held, answer, massMove);
-  // Without prices there is nothing to act on; what was doubted is, should it come back.
+  // Without prices there is nothing to act on. The doubt stays, in case the doubted prices come back.
   if (held !== null && now.size === 0) return { kind: 'stays' };
   const oddity = oddOf(answer, massMove);
   if (held === null) {
@@ -122,7 +121,7 @@ function begun(oddity: Oddity, believed: SizePrices, now: SizePrices, massMove: 
   return { kind: 'begins', doubt: 'implausible', oddity: ofMany ?? oddity, believed };
 }
 
-/** As what no market does the move from `believed` to `now` is one of many at present; null: it is not. Pure. */
+/** The fault of the present mass move that the move from `believed` to `now` shows; null if it shows none. Pure. */
 export function faultOf(
   believed: SizePrices,
   now: SizePrices,
@@ -156,9 +155,9 @@ function isMoved(before: SizePrices, now: SizePrices, massMove: KnownMassMove): 
 }
 
 /**
- * Whether the doubted prices show the partner's fault, or cannot be told from it. A SKU that had it has it as long as
- * its prices are far from `believed`, or are still one number, even if others have recovered; not one whose factor
- * the seller has accepted.
+ * Whether the doubted prices show the partner's fault, or cannot be told apart from it. A SKU that was marked with the
+ * fault has it as long as its prices are far from `believed`, or are still one number, even if other SKUs have
+ * recovered; but not if the seller has accepted the factor by which it moved.
  */
 function isOfFault(
   { believed, oddity }: HeldDoubt,
@@ -182,9 +181,9 @@ export function saysFault(
 }
 
 /**
- * An answer after a doubted one, and not odd beside it. It ends the doubt where it says about the same, long enough
- * after. Other numbers begin the doubt anew, but for one that was doubted only because many moved. A loss that the
- * delta has reported since needs no second answer.
+ * Judges an answer that follows a doubted one and is not odd itself. It ends the doubt if it says about the same, long
+ * enough after the doubted one. Other numbers begin the doubt anew, unless the SKU was doubted only because many moved.
+ * A loss that the delta has reported since then needs no second answer.
  */
 function secondAnswer(
   held: HeldDoubt,
@@ -199,7 +198,7 @@ function secondAnswer(
   return held.minutes >= apartMinutes(massMove) ? { kind: 'ends', back: false } : { kind: 'stays' };
 }
 
-/** Where nothing is odd about the numbers themselves, nothing less than those of before says that they were none. */
+/** Whether `now` is as before the doubt. If the doubted numbers were not odd in themselves, only equal prices are. */
 function isBack({ oddity, believed }: HeldDoubt, now: SizePrices, usual: number): boolean {
   if (oddity === null || oddity === 'another-product') return samePrices(believed, now);
   if (isLoss(oddity) && lossOf(believed, now, 'all') !== null) return false;
@@ -225,8 +224,8 @@ export interface KnownSku {
 }
 
 /**
- * What is answered of each SKU beside what was held: the mirror's prices, as the differences tell them, or else those
- * that vanished last; none where they are another account's. Pure.
+ * Puts each SKU's answered prices beside those held before: the mirror's prices, as reconstructed from the differences,
+ * or else those that vanished last; no prices if the held ones are another account's. Pure.
  */
 export function judgedAnswers(
   answered: readonly SkuResult[],
@@ -277,6 +276,6 @@ export function judgedAnswers(
   });
 }
 
-/** The one of these prices that is furthest from this one: the last of them may be that of a wrong answer. */
+/** The price furthest from `from`; not simply the latest one, because that may come from a wrong answer. */
 const farthestOf = (prices: readonly number[], from: number): number =>
   prices.toSorted((a, b) => Math.abs(Math.log(a / from)) - Math.abs(Math.log(b / from))).at(-1) ?? from;

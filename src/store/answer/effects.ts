@@ -25,7 +25,7 @@ export interface Differences {
 export interface AnswerEffects {
   /** Records and 0009 that are applied. */
   readonly answered: readonly SkuResult[];
-  /** Those whose records and 0009 are not applied although their claim is still ours. */
+  /** SKUs that a delta removed after the claim, which is still ours: their records and 0009 are not applied. */
   readonly overtaken: readonly string[];
   readonly prices: readonly PriceDifference[];
   /** Prices that moved since an earlier refresh, for the history. */
@@ -33,7 +33,7 @@ export interface AnswerEffects {
   readonly moved: ReadonlySet<string>;
   readonly fields: readonly FieldChange[];
   readonly states: readonly StateChange[];
-  /** SKUs that are 0009 and were not removed, and for how many minutes they have had no price. */
+  /** SKUs answered with 0009, and for how many minutes each has had no price (minutesLost). */
   readonly lost: readonly { readonly sku: string; readonly minutes: number }[];
   /** Prices and metadata of SKUs that had none before. */
   readonly first: FirstRecords;
@@ -194,10 +194,10 @@ function lostFor({ sku, kind }: SkuResult, row: LockedSku | undefined): AnswerEf
 }
 
 /**
- * Minutes that a SKU with 0009 has had no price and no report has named it: 0 where it had a price until now, or was
- * never asked. Where the history has no price of it, twice the time since the request before, as each wait is as long
- * as the SKU had been without a price. Null: removed, and not reported since. A SKU that comes back is reported once,
- * and the price routes may learn of it later than the delta.
+ * Minutes for which a SKU with 0009 has had no price and no report has named it. 0 if it had a price until now, or was
+ * never asked. If its history has no price, twice the time since the request before, because each wait is as long as
+ * the SKU had been without a price. Null: removed, no price in its history, and not reported since. A SKU that comes
+ * back is reported once, and the price routes may learn of it later than the delta.
  */
 function minutesLost({ state, vanishedMinutes, minutes, told, reportedMinutes }: LockedSku): number | null {
   if (state === 'priced' || state === 'pending') return 0;

@@ -5,9 +5,9 @@ import { APART_MINUTES, HOUR_MINUTES, type KnownMassMove, FAULT_KINDS } from './
 import { type FaultOfMany, LOSSES, OF_MANY } from './plausibility.ts';
 
 /*
- * SKUs that have moved as many do and no market does, in another unit or to one price for all sizes. Each of them
- * keeps that as its oddity, so that it waits until it is as before whatever others do; and only they tell whether the
- * fault is over, as a partner may have it for some SKUs alone.
+ * SKUs that have moved as many do and as no market does: into another unit, or to one price for all sizes. Each keeps
+ * the fault as its oddity, so that it stays doubted until its prices are as before, whatever other SKUs do. Only these
+ * SKUs show whether the fault is over, because the partner may have it for some SKUs only.
  */
 
 /** SKUs that are doubted in one transaction, so that nobody waits long for the rows of the ledger. */
@@ -16,7 +16,7 @@ export const PIECE = 5000;
 /** SKUs that are asked, once an hour at most, for whether the fault goes on. */
 const SAMPLE = 20;
 
-/** Writes of doubted SKUs that they are of the fault that goes on: most were doubted before it was known. */
+/** Stores the fault that goes on as the oddity of doubted SKUs that have it: most were doubted before it was known. */
 export async function keepFaults(sql: Sql): Promise<void> {
   const [fault] = await sql<Pick<KnownMassMove, 'kind' | 'factor'>[]>`
     select kind, factor from catalog_internal.mass_move where since is not null and kind = any(${[...FAULT_KINDS]})`;
@@ -62,7 +62,7 @@ interface DoubtedPrices {
   readonly prices: Readonly<Record<string, number>>;
 }
 
-/** Of so many SKUs of the fault that were answered within the hour it is seen whether they still have it. */
+/** Number of SKUs of the fault, answered within the hour, that are read to see whether they still have it. */
 const SEEN = 100;
 
 interface FaultyPrices extends DoubtedPrices {
@@ -73,10 +73,11 @@ interface FaultyPrices extends DoubtedPrices {
 export type FaultState = 'over' | 'lasts' | 'asked';
 
 /**
- * Whether the fault that goes on is over, where the answers of all SKUs are as usual: hardly one of its own was
- * answered with it within the hour, and several (`repaired`) are as before, or hardly one is left that may have it.
- * Where too little is known of them, some are asked. One without prices tells nothing, nor does one that is deferred or
- * in errors, which keeps a fault of some (`kind`) going, and none for which all others wait.
+ * Whether the fault that goes on is over, once the answers of all SKUs are as usual. It is over if fewer than
+ * GOING_SKUS of its own SKUs were answered with it within the hour, and either that many are as before (`repaired`) or
+ * fewer than that may still have it. If too little is known, some of its SKUs are asked again. A SKU without prices
+ * shows nothing. Neither does one that is deferred or in errors: it keeps a fault of some (`kind`) going, but none for
+ * which all other SKUs wait.
  */
 export async function stateOfFault(
   sql: Sql,
@@ -99,7 +100,7 @@ export async function stateOfFault(
   }).length;
   if (still >= GOING_SKUS) return 'lasts';
   if (repaired >= GOING_SKUS) return 'over';
-  // Where nobody else waits for them, those without an answer hold nobody up.
+  // If no other SKU waits for the end of the fault, SKUs without an answer delay nothing by counting as unseen.
   const isUnseen =
     kind === 'factor-of-some'
       ? sql`${ofFault} and not (${isAnswered} and ${recently})`
@@ -114,7 +115,7 @@ export async function stateOfFault(
   return 'asked';
 }
 
-/** Has doubted SKUs asked again that no second answer is waited for any longer: the fault is over. */
+/** Marks doubted SKUs due for which no second answer is awaited any longer, because the fault is over. */
 export async function askDoubted(sql: Sql): Promise<void> {
   for (let after: string | null = ''; after !== null;) {
     const [piece]: [{ last: string | null }] = await sql`

@@ -1,11 +1,11 @@
 import { isAnotherFault, isFault, type KnownMassMove, type MassMoveKind } from './mass-move.ts';
 
 /*
- * Prices that move implausibly in masses: a fault of the partner, or a crash of the market. Nobody can tell these
- * apart by one answer, so while it goes on each move is doubted until a second answer says the same. Where several
- * SKUs move by one and the same factor, it is another unit or currency, and where most of what is implausible is
- * one price for all sizes, sizes are lost: no number of answers that say the same is evidence, that waits for the
- * seller's word. A source of the partner's may have another unit for a few SKUs: these wait alone. Pure.
+ * Prices that move implausibly in masses: either a fault of the partner, or a crash of the market. One answer cannot
+ * tell these apart, so meanwhile each move is doubted until a second answer says the same. If several SKUs move by one
+ * and the same factor, it is another unit or currency; if most implausible SKUs have one price for all sizes, the sizes
+ * are lost. For these two, no number of equal answers is evidence: the doubt waits for the seller's word. If one source
+ * of the partner's has another unit for a few SKUs, only those wait. Pure.
  */
 
 /** Answered SKUs of the hour, and moved ones among them, from which on a part of them may show a mass move. */
@@ -13,18 +13,19 @@ export const ENOUGH_SKUS = 200;
 /** Moved SKUs of the hour that suffice to show that a mass move goes on; answered ones, that it is over. */
 export const SOME_SKUS = 20;
 /**
- * Part of the answered SKUs that is implausible, or that has lost all its prices. Of fewer answers than ENOUGH_SKUS,
- * as a catalog of a hundred SKUs has in an hour, it takes so many SKUs: one or two may be chance.
+ * The part of the answered SKUs that is implausible, or that has lost all its prices, in a mass move. With fewer
+ * answers than ENOUGH_SKUS, as in an hour of a catalog of a hundred SKUs, also at least `few` SKUs: one or two may be
+ * chance.
  */
 const IMPLAUSIBLE = { part: 0.01, few: 5 } as const;
 const LOST = { part: 0.25, few: 10 } as const;
-/** SKUs that are still implausible show that it goes on: one or two have moved so far by themselves. */
+/** Number of implausible SKUs that shows that the mass move goes on: one or two may move so far by chance. */
 export const GOING_SKUS = 3;
 /** Implausible SKUs that show that all sizes have one price, and the part of all of them. */
 const ONE_PRICE = { skus: 8, part: 0.5 } as const;
 /**
- * Prices move far from this many times the usual move on. The least that is taken as usual, and what is far while
- * that is not known (natural logarithms).
+ * Prices move far if the median move is over TIMES_USUAL times the usual one. MIN_USUAL: the least that counts as
+ * usual. UNKNOWN_FAR: what is far while the usual move is not known (natural logarithms).
  */
 const TIMES_USUAL = 8;
 const MIN_USUAL = 0.02;
@@ -39,7 +40,7 @@ export interface HourOfMoves {
   /** Those among them that have one price for all sizes. */
   readonly onePrice: number;
   readonly lost: number;
-  /** The same of those SKUs among them whose losses nobody reports: live ones are lost by themselves. */
+  /** The same for SKUs whose losses no delta reports, because only the live ones may have lost their prices. */
   readonly untold: { readonly answers: number; readonly lost: number };
   readonly moves: number;
   /** Median; null without any. */
@@ -65,8 +66,8 @@ export const NO_MOVES: HourOfMoves = {
 };
 
 /**
- * Whether this is more than chance, or an ordinary market, would bring. `going`: whether it goes on that each move is
- * doubted, which less tells. Pure.
+ * The kind of mass move that the hour shows, beyond chance and an ordinary market; null: none. `going`: each move is
+ * doubted already, and less shows that this goes on. Pure.
  */
 export function isMassMove(hour: HourOfMoves, usual: number | null, going: boolean): MassMoveKind | null {
   const kind = movesOfMany(hour, usual, going);
@@ -99,9 +100,9 @@ export interface FoundMassMove {
 }
 
 /**
- * The mass move that begins, or that the known one changes to; null: none. While each move is doubted, a factor that
- * some SKUs share counts as one of all (`factor`). While only some SKUs are doubted, few answers can change no more
- * than their factor, as the first that a daemon has after its start may all be of such SKUs. Pure.
+ * The mass move that begins, or that the known one turns into; null: neither. While each move is doubted, a factor that
+ * some SKUs share counts as `factor`. While only some SKUs are doubted, fewer than ENOUGH_SKUS answers can change only
+ * their factor, because the first answers of a daemon after its start may all be of such SKUs. Pure.
  */
 export function turnOf(
   kind: MassMoveKind | null,

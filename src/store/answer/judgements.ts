@@ -15,8 +15,8 @@ import {
  */
 
 /**
- * What an answer shows of the market as a whole: judged SKUs that had prices before, within the hour that moves are
- * counted for.
+ * What one judged SKU shows of the market as a whole. Only SKUs that had prices within the hour over which moves are
+ * counted have a sample.
  */
 export interface MarketSample {
   readonly odd: boolean;
@@ -67,8 +67,8 @@ export interface UndoubtedMove {
 }
 
 /**
- * What is not doubted only because nothing was known of moves in masses: it is, where they have begun meanwhile. First
- * prices are, where nearly all move by a common factor. Pure.
+ * Moves of an answer that are not doubted only because no mass move was known; if one has begun meanwhile, they are. So
+ * are first prices, if nearly all prices move by a common factor. Pure.
  */
 export function undoubtedMoves(
   answers: readonly JudgedAnswer[],
@@ -93,16 +93,16 @@ function sampleOf(
 ): MarketSample | null {
   const { accepted, usual } = massMove;
   const back = judgement.kind === 'ends' && judgement.back;
-  // A loss is counted once, and with those of others: by itself it is no number that is hardly a price.
+  // A loss counts once, with its first answer, and only as `lost`: missing prices are no implausible number.
   const isCounted = held !== null && isLoss(held.oddity) && now.size === 0;
-  // What is left of a fault that is over is none that begins, nor is one of some SKUs more with each of their answers.
+  // Remains of a fault that is over begin no new one, and SKUs of a fault of some count once, not with each answer.
   const isLeft = !isEachDoubted(massMove) && judgement.kind === 'stays' && judgement.isFault === true;
   // A single size that is offered again may cost what it likes, too; the others show what they do.
   const others = new Map([...now].filter(([size]) => !returned.has(size)));
   const isReturned = !isGone && hasJumped(returned, now) && oddityOf(before, others, usual ?? 0) === null;
   if (before.size === 0 || back || isReturn || isCounted || isLeft || isReturned) return null;
   const untold = losses === 'unusual';
-  // One whose numbers go on changing has been counted when it began.
+  // A SKU whose numbers go on changing was counted when its doubt first began.
   const isNew = judgement.kind === 'begins' && judgement.isAgain !== true;
   const begins = isNew && judgement.doubt === 'implausible' && !isLoss(judgement.oddity);
   // As long as answers have a fault that goes on in masses, each of them shows it; but first prices show nothing.
@@ -122,7 +122,7 @@ function sampleOf(
 
 const isOnePrice = (oddity: Oddity | null) => oddity === 'one-price' || oddity === 'one-price-of-many';
 
-/** In how many milliseconds a second answer counts, which is asked for then; null: none is waited for. */
+/** Milliseconds until a second answer is requested, and counts; null: none is awaited. */
 function confirmIn(
   { before, now, isGone = false }: JudgedAnswer,
   judgement: Judgement,
@@ -130,7 +130,7 @@ function confirmIn(
   apart: number,
 ): number | null {
   if (judgement.kind === 'begins') return apart * 60_000;
-  // What stays as faulty as all are is refreshed as if nothing were.
+  // A SKU that stays doubted for the fault of all is refreshed on its ordinary schedule.
   if (judgement.kind !== 'stays' || judgement.isFault === true) return null;
   if (now.size === 0 && !isLoss(held?.oddity ?? null))
     return before.size === 0 || isGone ? null : apart * 60_000;

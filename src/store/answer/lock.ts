@@ -40,7 +40,7 @@ export type LockedSku = Omit<LiveRefresh, 'sizes'> &
     readonly vanishedMinutes: number | null;
     /** How long ago a delta reported the SKU, where the request was the first to be sent since; else null. */
     readonly reportedSeconds: number | null;
-    /** How many minutes before the request a delta last told of it, but of its removal; null: it never has. */
+    /** Minutes from the last report of a delta to the request; null: none, or the last one was the SKU's removal. */
     readonly reportedMinutes: number | null;
     /** The promise of its age; null: there is none. */
     readonly promise: HeldPromise | null;
@@ -71,8 +71,8 @@ const reportColumns = (tx: Tx, claim: Claim) => tx`
     then greatest(0, extract(epoch from ${claim.askedAt} - s.reported_at)::float8 / 60) end as "reportedMinutes"`;
 
 /**
- * Locks the asked SKUs and returns the state of each whose claim is still this one, and of this server. Row locks in
- * order of sku, SKUs before ledger, as every transaction here takes them.
+ * Locks the asked SKUs, and returns the state of those whose claim is still this one and was given out by this server.
+ * Row locks are taken in order of sku, SKUs before ledger, as in every transaction here.
  */
 export async function lockAnswered(
   tx: Tx,
@@ -87,9 +87,8 @@ export async function lockAnswered(
   readonly againShare: number;
 }> {
   const asked = claim.skus.map(({ sku }) => sku);
-  // Sent in one go and in this order: the last is to see what was committed while the one before waited for its
-  // locks. The driver sends a statement when it is first waited for, so none of them may be waited for earlier than
-  // those before it.
+  // Sent in one go and in this order, because the last must see what was committed while the one before waited for its
+  // locks. The driver sends a statement when it is first awaited, so none may be awaited earlier than those before it.
   const [, found, [{ hints }], [{ at, late, scoped, againShare, ...massMove }]] = await allSent([
     tx`select from catalog.skus where sku = any(${asked}) order by sku for no key update`,
     tx<Omit<LockedSku, 'hints'>[]>`

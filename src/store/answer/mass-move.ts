@@ -14,16 +14,16 @@ export const LATE_APART_MINUTES = LONGEST_CACHED_SECONDS / 60;
 export const HOUR_MINUTES = 60;
 
 /**
- * What shows moves in masses: implausible answers, several of those by one factor, or most with one price for all
- * sizes; SKUs that have lost all their prices; moves that go far beyond what is usual. Where only some SKUs have moved
- * by one factor, and all others as ever, only those are doubted.
+ * What shows a mass move: implausible answers, several of those by one factor, or most with one price for all sizes;
+ * SKUs that have lost all their prices; moves far beyond the usual. `factor-of-some`: only some SKUs have moved, by one
+ * factor, and all others as ever; then only those are doubted.
  */
 export type MassMoveKind = 'implausible' | 'factor' | 'factor-of-some' | 'one-price' | 'lost' | 'far';
 
 /**
- * What is known of moves in masses when an answer is judged: since when they go on, and how far prices usually move;
- * null: they do not, nobody knows. Factors are natural logarithms: the one that many of them move by at present, and
- * the one that the seller has taken for the market's.
+ * The mass move that is known when an answer is judged. `since`: null if prices do not move in masses. `usual`: how far
+ * prices usually move, null if not known. Factors are natural logarithms: `factor`, by which many SKUs move at present,
+ * and `accepted`, which the seller has taken for the market's.
  */
 export interface KnownMassMove {
   readonly since: Date | null;
@@ -31,7 +31,7 @@ export interface KnownMassMove {
   readonly usual: number | null;
   readonly factor: number | null;
   readonly accepted: number | null;
-  /** Not all that moved while it was being said is doubted yet. */
+  /** Some SKUs that moved while the mass move was being stored are not doubted yet. */
   readonly isUnfinished?: boolean;
   /** Whether it is known that prices lag behind reports, so that a second answer counts later. */
   readonly pricesLag?: boolean;
@@ -63,8 +63,8 @@ export const isAnotherFault = (
 ): boolean => isFault(found.kind) && (found.kind !== known.kind || isOfAnother(found.factor ?? 0, known));
 
 /**
- * Whether SKUs have moved by another factor than the known one. Of a fault of some the way back is none: of its SKUs
- * that nobody has found. What so many move by that each move is doubted may be anything.
+ * Whether `by` is another factor than the known one. For a fault of some SKUs its reverse is not: it is the way back of
+ * SKUs of that fault that had not been found. While each move is doubted, the reverse counts like any other factor.
  */
 export function isOfAnother(by: number, { kind, factor }: Pick<KnownMassMove, 'kind' | 'factor'>): boolean {
   const known = factor ?? 0;
@@ -75,8 +75,9 @@ export function isOfAnother(by: number, { kind, factor }: Pick<KnownMassMove, 'k
 export const NO_MASS_MOVE = { kind: null, factor: null } as const;
 
 /**
- * Prices move implausibly in masses. `implausible`: of so many answers, or those that lost all prices (`lost`); with a
- * common `factor` (natural logarithm) it is of that kind, which may be of some SKUs alone.
+ * A mass move that goes on. `implausible`: how many of the `answers` were implausible, or had lost all prices (kind
+ * `lost`). With a common `factor` (natural logarithm) its kind is `factor`, or `factor-of-some` if only some SKUs have
+ * it.
  */
 export interface MassMove {
   readonly since: Date;
@@ -88,8 +89,8 @@ export interface MassMove {
 }
 
 /**
- * Moves in masses that have begun, with what shows them, or ended after so many seconds; or one of these has failed,
- * and the next answer tries it again.
+ * A mass move that has begun, with what shows it, or that ended after `seconds`; or beginning or ending it has failed,
+ * and the next answer tries again.
  */
 export type MassMoved =
   | ({ readonly event: 'began'; readonly skus: number } & Omit<MassMove, 'since'>)

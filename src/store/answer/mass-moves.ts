@@ -20,15 +20,15 @@ import type { AnswerObservers } from './observers.ts';
 import { begunOddly, forgetOddMoves, readOddMoves } from './odd-moves.ts';
 
 /*
- * While prices move implausibly in masses (hour-of-moves.ts) every move is doubted: one row says that it is so, for all
- * processes, and what has moved within the hour before is doubted, too. Where some SKUs alone have moved by one factor,
- * only they are.
+ * While prices move implausibly in masses (hour-of-moves.ts), every move is doubted: one row says so for all processes,
+ * and SKUs that moved within the hour before are doubted, too. If only some SKUs have moved, by one factor, only those
+ * are doubted.
  */
 
 /**
- * Counts what an answer has shown of moves, and begins or ends the time in which each is doubted; once an hour,
- * learns what is usual. Outside of the answer's transaction, as every lesson. While one answer has that done, the
- * others of the process only count: the next one after it sees to what they have shown.
+ * Counts what an answer has shown of moves, and begins or ends a mass move; once an hour, learns what is usual. Runs
+ * outside of the answer's transaction, as every lesson does. While one answer does this, the other answers of the
+ * process only count: the next one after it evaluates what they have shown. Returns what began or ended; null: neither.
  */
 export async function followMoves(
   sql: Sql,
@@ -77,7 +77,8 @@ async function learnUsual(sql: Sql, move: number | null): Promise<void> {
 }
 
 /**
- * SQL: nobody holds the row. A connection that has fallen silent may, and holds up no answer; the next one tries again.
+ * SQL: no other session has locked the row. A connection that has fallen silent may hold it, which must delay no
+ * answer: then the next answer tries again.
  */
 const unlocked = (sql: Sql) => sql`id in (select id from catalog_internal.mass_move for update skip locked)`;
 
@@ -114,11 +115,11 @@ const numbersOf = (kind: MassMove['kind'], { answers, lost, implausible, move }:
 });
 
 /**
- * Doubts what moved while it was being said that prices do so in masses. It is said with its numbers once that is
- * done: where this fails, or its process ends, the next answer does it, of whichever daemon. Returns of how many SKUs.
+ * Doubts SKUs that moved while the mass move was being stored. Its numbers are stored only after that: if this fails,
+ * or its process ends, the next answer does it, whichever daemon's that is. Returns how many SKUs were doubted.
  */
 async function doubtMeanwhile(sql: Sql, known: FoundMassMove, hourOfMoves: HourOfMoves): Promise<number> {
-  // Answers that were judged before, and are being written: the others see by themselves that it is so (doubtIfBegun).
+  // Waits for answers that were judged before and are being written; others see the mass move (doubtIfBegun).
   const areAllSeen = await awaitChanges(sql).then(
     () => true,
     (error: unknown) => {
@@ -128,7 +129,7 @@ async function doubtMeanwhile(sql: Sql, known: FoundMassMove, hourOfMoves: HourO
   );
   const skus = await doubtMoved(sql, known);
   await keepFaults(sql);
-  // An answer that is being written for longer than a lock is waited for: the next one looks for what it has moved.
+  // An answer was being written for longer than lock_timeout: the next answer doubts what that one has moved.
   if (!areAllSeen) return skus;
   const { answers, implausible, move } = numbersOf(known.kind, hourOfMoves);
   await sql`
@@ -155,8 +156,8 @@ async function doubtMoved(sql: Sql, found: FoundMassMove): Promise<number> {
 }
 
 /**
- * SQL: the assignments by which a SKU `d`, asked at `askedAt`, is doubted for moves in masses, and asked again. What is
- * due already may be so for a report.
+ * SQL: the assignments by which a SKU `d`, asked at `askedAt`, is doubted for a mass move, and asked again. A SKU that
+ * is due already keeps its reason and lane, because it may be due for a report.
  */
 const doubtingSql = (sql: Queryable, askedAt: ReturnType<Queryable>, believed: ReturnType<Queryable>) => sql`
   doubt = 'mass-move', doubted_at = ${askedAt}, believed = ${believed}, oddity = null,
@@ -169,9 +170,9 @@ const doubtingSql = (sql: Queryable, askedAt: ReturnType<Queryable>, believed: R
     else catalog_internal.lane_of('doubted') end`;
 
 /**
- * Doubts what an answer has found moved, where prices have begun to move in masses since it was judged. Call this with
- * the lock of changes held, as the last that a transaction writes: whoever has them begin waits for that lock, and
- * doubts what was committed by then.
+ * Doubts SKUs that an answer has found moved, if a mass move has begun since it was judged. Call this with the lock of
+ * changes held, as the last write of a transaction: whoever begins a mass move waits for that lock, and doubts what was
+ * committed by then.
  */
 export async function doubtIfBegun(tx: Tx, moved: readonly UndoubtedMove[], at: Date): Promise<void> {
   if (moved.length === 0) return;
@@ -260,7 +261,7 @@ async function askLost(sql: Sql, since: Date): Promise<void> {
   }
 }
 
-/** `hasStood`: nothing has turned for an hour. */
+/** Ends the mass move. `hasStood`: no turn for an hour. */
 async function end(sql: Sql, hourOfMoves: HourOfMoves, hasStood: boolean): Promise<MassMoved | null> {
   const [going] = await sql<Pick<MassMove, 'since' | 'kind' | 'factor'>[]>`
     select since, kind, factor from catalog_internal.mass_move where since is not null`;
@@ -270,15 +271,15 @@ async function end(sql: Sql, hourOfMoves: HourOfMoves, hasStood: boolean): Promi
   if (fault === 'lasts' && going?.kind === 'factor' && hasStood)
     return await leaveToSome(sql, going, hourOfMoves);
   if (fault !== 'over') return null;
-  // All of this before its end is stored, so that the next answer tries again what fails. But during these two, SKUs
-  // may have lost their prices, before it was found or since.
+  // All of this is done before the end is stored, so that the next answer retries what fails. Except in these two
+  // kinds, SKUs may have lost their prices, before the mass move was found or since.
   if (going !== undefined && !['far', 'factor-of-some'].includes(going.kind)) await askLost(sql, going.since);
   if (wasFault) {
     await keepFaults(sql);
     await askDoubted(sql);
   }
-  // What has led to it was found within the hour before. Prices that have moved far, and by nothing implausible, have
-  // moved: that no delta has reported them is to be known.
+  // What led to the mass move was found within the hour before it. Prices that have only moved `far` did move, nothing
+  // about them was implausible: it must stay known that no delta has reported them.
   if (going !== undefined && going.kind !== 'far')
     await setApartSince(sql, new Date(going.since.getTime() - WINDOW_MS));
   await forgetOddMoves(sql, null);
@@ -290,8 +291,8 @@ async function end(sql: Sql, hourOfMoves: HourOfMoves, hasStood: boolean): Promi
 }
 
 /**
- * The answers of an hour are as usual, though SKUs of the fault have it still: from now on these wait alone, and what
- * has moved beside them is asked again.
+ * Turns a fault of all into one of some: an hour's answers are as usual, though SKUs of the fault still have it. From
+ * now on only these SKUs wait, and those that have moved beside them are asked again.
  */
 async function leaveToSome(
   sql: Sql,

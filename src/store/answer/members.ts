@@ -2,14 +2,15 @@ import { isObject } from '../../lib/json.ts';
 import { type Sql, transaction, type Tx } from '../connection/db.ts';
 
 /*
- * Members that move with each refresh, as a counter of views does. Each of their moves would be a row of history and
- * a change in the feed, and each refresh of a SKU would rewrite every price whose entry has one. They are noticed by
- * member, over all SKUs, and muted: stored, but no history. Evidence are SKUs that are followed from one refresh to
- * the next: a member that moved moves again, or rests. So what changes once for every SKU (the partner has new
- * pictures) is history as ever.
+ * Members that move with each refresh, as a counter of views does. Each of their moves would be a row of history and a
+ * change in the feed, and each refresh of a SKU would rewrite every price whose entry has such a member. They are
+ * noticed by member, over all SKUs, and muted: stored, but without history. The evidence comes from SKUs that are
+ * followed from one refresh to the next: a member that moved moves again, or rests. So a change that happens once for
+ * every SKU (the partner has new pictures) stays in the history.
  *
- * Columns of metadata are watched alike, as one whose value goes back and forth writes as much. But they are only told
- * of, and never muted: what SQL shows of a product has its history, which says what the size keys of old prices meant.
+ * Columns of metadata are watched, too, because a value that goes back and forth writes as much. But they are only
+ * reported, never muted: what SQL shows of a product has its history, which says what the size keys of old prices
+ * meant.
  */
 
 /** The object a member belongs to: a product, or a size's entry; or it is a column of its own. */
@@ -105,8 +106,8 @@ const REMEMBERED = 64;
 /** That a muted member goes on to move is stored this often. */
 const RENEWED_MS = 3_600_000;
 /**
- * Without that it is heard again: whoever followed its SKUs may have ended, and who begins follows those alone that
- * move.
+ * After this long without a renewal a member is recorded again: the process that followed its SKUs may have ended, and
+ * a new one follows only SKUs that move.
  */
 const LAPSES_SECONDS = 2 * 86_400;
 
@@ -217,8 +218,8 @@ export async function storeMuted(sql: Sql, { muted, unmuted, renewed }: MutedCha
   const held = [...muted, ...renewed];
   const parts = (members: readonly Member[]) => members.map(({ part }) => part);
   const paths = (members: readonly Member[]) => members.map(({ path }) => path);
-  // In one order, as other daemons store the same at the same moment; and again where one forgets what another stores:
-  // the answer that has shown it is committed.
+  // In one order, because other daemons store the same at the same moment. Retried where one deletes what another
+  // stores, because the answer that has shown it is committed.
   await transaction(
     sql,
     (tx) => tx`

@@ -21,7 +21,7 @@ export const WINDOW_MS = HOUR_MINUTES * 60_000;
 const SLICES = 60;
 const SLICE_MS = WINDOW_MS / SLICES;
 
-/** Before second answers have confirmed those that have begun to move by the other one since. */
+/** Between two turns of a factor; less than second answers take to confirm SKUs that began to move by the other one. */
 const TURNS_AFTER_MS = 120_000;
 
 /** Before a fault that was not over is asked after again. */
@@ -105,7 +105,7 @@ export class MoveCounts {
     }
   }
 
-  /** What SKUs have begun to move by within the hour by the answers of all processes, so many seconds ago. */
+  /** Takes in the factors by which SKUs began to move within the hour, by answers of all processes, `seconds` ago. */
   noteBegun(
     begun: readonly { readonly sku: string; readonly factor: number; readonly seconds: number }[],
   ): void {
@@ -157,7 +157,7 @@ export class MoveCounts {
     };
   }
 
-  /** The one that is known hides no other, of fewer SKUs. */
+  /** The known factor hides no other one, even of fewer SKUs. */
   #commonFactor(slices: readonly Slice[]): number | null {
     const known = this.#known;
     const factors = [...new Map(slices.flatMap((slice) => [...slice.factors])).values()];
@@ -166,8 +166,8 @@ export class MoveCounts {
   }
 
   /**
-   * The moves in masses that go on, as Postgres says: what was counted before they began, turned or ended has led to
-   * it. Not so the factors of a few SKUs, where nobody has found yet what these have in common.
+   * Takes over the mass move that Postgres holds. If it began, turned or ended, all counts before that are dropped,
+   * because they have led to it; factors of a few SKUs stay if it is not known yet what these have in common.
    */
   follow({ kind, factor }: Pick<KnownMassMove, 'kind' | 'factor'>): void {
     const known = this.#known;
@@ -184,8 +184,8 @@ export class MoveCounts {
   }
 
   /**
-   * Whether answers enough have come since moves in masses began to show that they are over; in a small catalog an
-   * hour of them.
+   * Whether enough answers have come since the mass move began to show that it is over; in a small catalog, an hour of
+   * answers.
    */
   areEnough({ answers }: HourOfMoves): boolean {
     if (answers >= ENOUGH_SKUS) return true;
@@ -207,7 +207,7 @@ export class MoveCounts {
     return true;
   }
 
-  /** Has something done unless it is being done already, by another answer of the process: null. */
+  /** Does the work, unless another answer of the process is doing it already: then null. */
   async alone<T>(work: () => Promise<T>): Promise<T | null> {
     if (this.#isAtWork) return null;
     this.#isAtWork = true;
@@ -223,7 +223,7 @@ export class MoveCounts {
     return this.#clock.monotonic() - this.#turnedAt >= WINDOW_MS;
   }
 
-  /** Once an hour with enough moves: how far they went, for what is usual. */
+  /** Once an hour: how far prices moved, if there were enough moves; null otherwise. */
   usualMove(): number | null {
     const now = this.#clock.monotonic();
     if (now - this.#learnedAt < WINDOW_MS) return null;
@@ -234,15 +234,16 @@ export class MoveCounts {
 }
 
 /**
- * Implausible SKUs that show a common factor, how near (natural logarithm: nearer than markets ever move together,
- * farther than rounding to whole baht goes), the part that they are of those that have moved about as far (OF_FACTOR),
- * and the least that is another unit or currency, and no crash. How many others are implausible tells nothing of it.
+ * When implausible SKUs show a common factor. `near`: how close theirs are (natural logarithm: nearer than markets ever
+ * move together, farther than rounding to whole baht goes); `part`: their part of the SKUs that moved about as far
+ * (OF_FACTOR); `least`: the least factor that is another unit or currency, and no crash. It does not matter how many
+ * other SKUs are implausible.
  */
 const FACTOR = { skus: 8, part: 0.8, near: 0.02, least: Math.log(4) } as const;
 
 /**
- * The factor that several of these SKUs have in common, where that is another unit's; of more such factors that of most
- * SKUs; null: none. Pure.
+ * The factor that several of these SKUs have in common, if it is another unit's; of several such factors, the one that
+ * most SKUs have; null: none. Pure.
  */
 export function commonFactor(factors: readonly number[]): number | null {
   const sorted = factors.toSorted((a, b) => a - b);

@@ -33,8 +33,8 @@ export const begunOddly = (judged: readonly SkuJudgement[]): OddMove[] =>
   );
 
 /**
- * Writes those of an answer, in its transaction. None while each move is doubted, or of the fault of some that is
- * known: they are many, and each process has counted enough of them.
+ * Stores the odd moves that begin with an answer, in its transaction. None while each move is doubted, and none of the
+ * known fault of some SKUs, because they are many and each process has counted enough of them.
  */
 export async function writeOddMoves(
   tx: Tx,
@@ -62,8 +62,8 @@ export async function readOddMoves(sql: Sql): Promise<(OddMove & { readonly seco
 }
 
 /**
- * What has led to moves in masses that have begun as `found`, or ended (null), shows nothing of what follows. Not so
- * factors of which nobody has found yet what they have in common, as MoveCounts keeps them.
+ * Deletes the odd moves that have led to a mass move beginning as `found`, or ending (null), because they show nothing
+ * of what follows. Factors stay if it is not known yet what they have in common, as MoveCounts keeps them.
  */
 export async function forgetOddMoves(sql: Sql, found: FoundMassMove | null): Promise<void> {
   if (found !== null && found.factor === null && !isFault(found.kind)) return;

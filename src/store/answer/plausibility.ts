@@ -38,8 +38,8 @@ export type Oddity =
 export type FaultOfMany = 'unit-of-many' | 'one-price-of-many';
 
 /**
- * Which losses are worth a second look: `all`, where a report of the delta would tell of each; `unusual`, where none
- * would; none of one that it has `told` of.
+ * Which losses are worth a second answer: `all`, if the delta would report each; only `unusual` ones, if it would
+ * report none; none, if the delta has `told` of the loss.
  */
 export type Losses = 'all' | 'unusual' | 'told';
 
@@ -107,8 +107,9 @@ export const hasJumped = (before: SizePrices, now: SizePrices): boolean =>
   [...now].some(([size, price]) => Math.abs(Math.log(price / (before.get(size) ?? price))) >= Math.log(JUMP));
 
 /**
- * Whether `now` has lost all prices of `before`, or those of most sizes. Where losses are told by nobody, single
- * offers that are sold are usual: there it takes all of three or more, or three quarters. Pure.
+ * Whether `now` has lost all prices of `before` (`no-prices`), or those of most sizes (`few-sizes`); null: neither. If
+ * no delta reports losses (`unusual`), single sold offers are usual: then it takes all of three or more, or three
+ * quarters. Pure.
  */
 export function lossOf(before: SizePrices, now: SizePrices, losses: Losses): Oddity | null {
   if (losses === 'told' || before.size === 0) return null;
@@ -185,9 +186,9 @@ export function levelOf(before: SizePrices, now: SizePrices): number | null {
 }
 
 /**
- * Factors from which a size still is in another unit: from what it was, a little less than the least that is another
- * unit (FACTOR of move-counts.ts), as prices move meanwhile; of one that was not there, from the median of those that
- * were, as a rare size may cost a few times as much as the others.
+ * Factors from which a size still is in another unit. `known`: from what the size cost; a little less than the least
+ * factor of another unit (FACTOR of move-counts.ts), because prices move meanwhile. `rare`: from the median of the
+ * former prices if the size had none, because a rare size may cost a few times as much as the others.
  */
 const STILL_FAR = { known: 3.5, rare: 8 } as const;
 
@@ -202,8 +203,8 @@ export function isFar(before: SizePrices, now: SizePrices): boolean {
 }
 
 /**
- * Whether `now` has a price, of a size that is in `doubted`, that is near neither to that nor to what was believed:
- * said for the first time. Pure.
+ * Whether `now` says a price for the first time: of a size that is in `doubted`, and near neither to the doubted price
+ * nor to the believed one. Pure.
  */
 export function saysAnother(
   { doubted, believed }: Readonly<Record<'doubted' | 'believed', SizePrices>>,

@@ -2,10 +2,11 @@ import { type AuditFinding, findingOf, type Standing, LONGEST_CACHED_SECONDS } f
 import type { SkuResult } from './types.ts';
 
 /*
- * An answer to a report that has exactly the prices of before may be a cache's: the partner has moved the price, and
- * still answers the old one. Nothing reports the SKU again, so it would be wrong until its sweep. It is asked once
- * more when no cache can have the old price any longer. So is the first answer to a report of a SKU that had no record
- * before: it may be of before the SKU came, or came back. How many of them are is learned (store/trust/late-prices.ts).
+ * An answer to a report that has exactly the held prices may come from a cache: the partner has moved the price, and
+ * still answers the old one. Nothing reports the SKU again, so its price would be wrong until its sweep. Therefore it
+ * is asked once more when no cache can have the old price any longer. So is a SKU after its first answer to a report if
+ * it had no record before: that answer may be from before the SKU came, or came back. How many such SKUs are asked is
+ * learned (store/trust/late-prices.ts).
  */
 
 /** What is known of a SKU's second look before an answer: columns of a locked SKU. */
@@ -20,10 +21,10 @@ export interface HeldSecondLook {
 }
 
 /**
- * What an answer is to its SKU's second look. `report`: it answers a report, so it is the first. `second`: it is
- * that look. `early`: it comes before it, and may be out of the same cache. `late`: one has found a change, and no
- * report of it has come since, so the answer before it was a cache's. `none`: no second look is to come, or it is not
- * waited for any longer.
+ * What an answer is to its SKU's second look. `report`: the first answer to a report. `second`: the second look itself.
+ * `early`: before the second look, so perhaps from the same cache. `late`: a second look has found a change, and no
+ * report of it has come since, so the answer before it came from a cache. `none`: no second look is planned, or it is
+ * not awaited any longer.
  */
 export type SecondLook = 'report' | 'second' | 'early' | 'late' | 'none';
 
@@ -47,8 +48,8 @@ export function secondLookOf(
 }
 
 /**
- * Whether a second look has found a change that may be either: one that was reported, and that the answer before did
- * not have, or one that came since and is still to be reported. In a lively market most are of the second kind.
+ * Whether a second look has found a change that may be either of two: one that was reported, and that the answer before
+ * did not have, or a later one that is still to be reported. In a lively market most are later ones.
  */
 const isOpen = ({ standing, kept, againInSeconds = null, askedBecause = null }: HeldSecondLook & Standing) =>
   standing === 'own' &&
@@ -67,9 +68,9 @@ export function findingBeside(
 }
 
 /**
- * What a second look says of the answers that have nothing new of what was reported: whether that before it was late;
- * null: nothing. A change counts once it is known that no report of it comes, and not at all where one does: the SKU
- * may have moved since. What finds none is left out as often, as reports of other moves end the wait. Pure.
+ * Whether a second look shows that the answer before it was late; null: it shows nothing. A change counts only once it
+ * is known that no report of it comes; if one comes, it does not count, because the SKU may have moved since. Second
+ * looks that find nothing are left out as often, because reports of other moves end the wait. Pure.
  */
 export function wasLate(
   look: SecondLook,
@@ -81,11 +82,11 @@ export function wasLate(
 }
 
 /**
- * In how many seconds after its request a SKU is asked once more; null: it is not. `isDrawn`: whether it is of the
- * part of SKUs that get a second look. Where an earlier report still waits for its own, an answer with a change may
- * be the late one to that report: it is asked once more, too. And where a refresh had found the move before it was
- * reported, a cache has not nothing new, but the price of before that move: it counts as nothing new. So does the
- * first record of a SKU, or the first since it was gone, whatever its prices: one without any is always asked once
+ * Seconds after its request at which a SKU is asked once more; null: it is not. `isDrawn`: whether the SKU is in the
+ * part that gets a second look. If an earlier report still waits for its second look, an answer with a change may be
+ * the late answer to that report, so the SKU is asked once more, too. If a refresh had found the move before it was
+ * reported, a cache answers the price from before that move, so a change counts as nothing new. So does the first
+ * record of a SKU, or the first since it was gone, whatever its prices; if it has none, the SKU is always asked once
  * more. Pure.
  */
 export function secondLookIn(

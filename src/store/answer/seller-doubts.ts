@@ -19,8 +19,9 @@ export interface Doubts {
 }
 
 /**
- * SQL: whether a doubted row of the ledger counts. What has no price any longer is doubted only where it comes back,
- * unless that is what is doubted. OFFSET: each is looked up, and not all prices read for some doubts.
+ * SQL: whether a doubted row of the ledger counts. If its SKU has no price any longer, it is doubted only in case it
+ * comes back, and does not count, unless the loss is what is doubted. OFFSET: each SKU is looked up, instead of reading
+ * all prices for some doubts.
  */
 const isShown = (sql: Queryable) => sql`
   due.outside_due_at is null and (due.oddity in ('no-prices', 'few-sizes')
@@ -39,8 +40,8 @@ export async function countDoubts(tx: Tx): Promise<Readonly<Record<Doubt, number
 }
 
 /**
- * The mass move that goes on, and how many SKUs with a price are doubted at present: at least as many as the newest of
- * them, where there are more than are counted here (`areAll`).
+ * The mass move that goes on, and how many SKUs with a price are doubted at present. Only the COUNTED_AT_ONCE newest
+ * doubts are counted: if there may be more (`areAll` false), the counts are lower bounds.
  */
 export async function readDoubts(sql: Queryable): Promise<Doubts & { readonly areAll: boolean }> {
   const [row] = await sql<
@@ -82,9 +83,9 @@ export function withCounted(
 type MassMoveRow = { readonly [Member in keyof MassMove]: MassMove[Member] | null };
 
 /**
- * Ends doubts: the seller says that these prices are the market's; null: all of them, and that prices move so in
- * masses, for a week also by their common factor. Their second answers are not waited for; where the partner has
- * deferred one, its SKU waits on. What is doubted from then on is doubted again. Returns of how many SKUs.
+ * Ends doubts, because the seller says that these prices are the market's. `skus` null: all doubts, and the mass move;
+ * its common factor, if any, is accepted for a week. Second answers are not awaited; if the partner has deferred one,
+ * its SKU waits on. What is doubted from then on is doubted again. Returns how many SKUs' doubts ended.
  */
 export async function acceptDoubted(sql: Sql, skus: readonly string[] | null): Promise<number> {
   const [{ said }] = await sql<[{ said: string }]>`select clock_timestamp()::text as said`;
@@ -107,9 +108,9 @@ export async function acceptDoubted(sql: Sql, skus: readonly string[] | null): P
 }
 
 /**
- * The next doubts after `after`, as everyone goes through the ledger: none that has begun since it was said, but for
- * those that a clock ahead has dated, and none once moves in masses have begun since. `last` is the last of them; null:
- * there was none.
+ * Ends the next doubts after `after`, in order of sku, as everyone goes through the ledger. Not those that began after
+ * `said`, unless a clock ahead has dated them; and with `skus` null none once a mass move has begun since. `last` is
+ * the last SKU; null: there was none.
  */
 async function acceptPiece(
   sql: Sql,

@@ -61,8 +61,8 @@ export interface NextRefresh {
 /** What is learned from the live SKUs of an answer, within its transaction. */
 export interface AnswerLearning {
   /**
-   * Learns from a refresh of a live SKU, of which its line may say something, and says when the next one is due where
-   * that is not after `liveMs`; null: nothing is learned.
+   * Learns from a refresh of a live SKU, and from what its line says of it, and returns when the next one is due; null:
+   * nothing is learned, and the next one is due after `liveMs`.
    */
   readonly live: (refresh: LiveRefresh, lineEvidence?: LineEvidence) => LearnedRefresh | null;
   /** Weighs the refreshes of live SKUs by their lines. */

@@ -31,8 +31,8 @@ export async function writePrices(tx: Tx, diff: readonly PriceDifference[], at: 
 }
 
 /**
- * Writes the metadata of answered SKUs: what they say of it where it is to be `renewed`, else that it was seen again;
- * that it has `changed` where more has than members that always do.
+ * Writes the metadata of answered SKUs: all of it for SKUs in `renewed`, only that it was seen again for the others.
+ * `changed_at` moves for SKUs in `changed`, of which more has changed than muted members.
  */
 export async function writeProducts(
   tx: Tx,
@@ -131,8 +131,8 @@ const SOONEST = 7;
 export type Settling = { readonly next: NextRefresh } & Pick<AnswerLearning, 'everythingLive'>;
 
 /**
- * Schedules the next refresh of answered SKUs. A mark that came after the claim leaves the SKU due. The first that
- * applies; of the last four, the soonest (nextTurn):
+ * Schedules the next refresh of answered SKUs. A SKU that was marked after the claim stays due. Otherwise the first of
+ * these cases that applies decides; among the last four, the one that is due soonest (nextTurn):
  * - Removed, in no manifest and not watched: it has had its one request, and is not asked until it is reported again.
  * - Listed, and without a price, now or ever: after as long as it has had none (at least `lostMs`, at most
  *   `notFoundMs`), because the price routes may not know it for hours.
@@ -203,8 +203,8 @@ export async function settleAnswered(
 }
 
 /**
- * SQL: when a SKU `s` (in the ledger `l`) with the answer `a` is due again, and why, if no mark came meanwhile: its
- * first turn here that applies, and of those from SOONEST on the one that comes first.
+ * SQL: when a SKU `s` (in the ledger `l`) with the answer `a` is due again, and why, if no mark came meanwhile: the
+ * first turn here that applies, but from SOONEST on the one that is due first.
  */
 function nextTurn(tx: Tx, at: Date, { next, everythingLive }: Settling) {
   const after = (ms: number) => tx`now() + make_interval(secs => ${ms / 1000})`;
@@ -227,7 +227,7 @@ function nextTurn(tx: Tx, at: Date, { next, everythingLive }: Settling) {
     order by least(turn.place, ${SOONEST}), turn.due_at, turn.place limit 1`;
 }
 
-/** Returns SKUs that their answer came too late for: it settles nothing, and they are asked again. */
+/** Gives back SKUs that a delta removed after the claim: their answer settles nothing, and they are asked again. */
 export async function returnOvertaken(tx: Tx, claim: Claim, overtaken: readonly string[]): Promise<void> {
   if (overtaken.length === 0) return;
   await tx`

@@ -53,13 +53,13 @@ export interface CallInputs {
   /** Milliseconds until a SKU comes due or a wait ends (0 = now); null when nothing is scheduled. */
   readonly nextDueMs: number | null;
   /**
-   * Live SKUs to choose from: drawn at random, listed of a backlog, then by due time; none where live SKUs are
-   * claimed in that order anyway.
+   * Live SKUs to choose from: drawn at random, then listed of a backlog, then by due time. Empty if live SKUs are
+   * claimed by due time anyway.
    */
   readonly candidates: readonly LiveCandidate[];
   /**
-   * While the ceiling on live computations is met, a due live SKU to try whether it still is: one that was not
-   * deferred when it was asked before. Null: there is none, or the ceiling is not met.
+   * While the ceiling on live computations is met: a due live SKU, not deferred when last asked, to test whether the
+   * ceiling still is met. Null: no such SKU, or the ceiling is not met.
    */
   readonly untried: string | null;
   /** Whether the ledger does not know yet what sellers have done to the watchlist. */
@@ -215,8 +215,8 @@ function dueSuspects(sql: Sql) {
 }
 
 /**
- * Where something is due now, nothing else needs to be read for it: what waits may be whatever was claimed in the
- * last minutes.
+ * SQL: milliseconds until something is due. If something is due now, nothing else is read, because waiting rows may be
+ * all that were claimed in the last minutes.
  */
 function nextDueMs(sql: Sql) {
   return sql`

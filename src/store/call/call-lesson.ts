@@ -86,8 +86,9 @@ function deferralsSince(sql: Sql, call: LiveCall | null) {
 }
 
 /**
- * SQL: an UPDATE of the SKUs of failed calls, by what the worked call with some of them was limited to: where one half
- * of a failed call has worked, the other is the one that fails, and is not tried whole.
+ * SQL: an UPDATE that halves `largest_call` of SKUs of failed calls after a call with some of them, limited to
+ * `cleared`, has worked: if one half of a failed call works, the other half is the one that fails, and is not tried
+ * whole.
  */
 function halvingSuspects(sql: Sql, cleared: number | null) {
   return sql`
@@ -101,9 +102,9 @@ function halvingSuspects(sql: Sql, cleared: number | null) {
 }
 
 /**
- * SQL: an UPDATE of re-pricing's own row, which is everyone's and is written every five seconds at most; with `worked`
- * it ends the pause after failures. Faults are forgotten (callFaults). Also where an incident has turned (`turned`), of
- * the tasks that are to run then: to end a pause and to have a task run now are the same.
+ * SQL: an UPDATE of re-pricing's own row, which all processes share, so it is written every five seconds at most. With
+ * `worked` it ends the pause after failures. Faults are forgotten (callFaults). If an incident has turned (`turned`),
+ * it also makes the tasks due that must run then: ending a pause and having a task run now are the same assignment.
  */
 function notingCall(sql: Sql, worked: boolean) {
   return sql`
@@ -119,12 +120,12 @@ function notingCall(sql: Sql, worked: boolean) {
 }
 
 /**
- * Stores what an applied answer has taught, and that one was applied: one round trip. `failures` counts the failed
- * calls immediately before this one, whose pause ends. Where one half of a failed call has worked, the other is the
- * one that fails: it is not tried whole. An incident neither begins nor ends where another process has changed it
- * since the call was planned. After a change the whole schedule is planned again, and the delta says which SKUs
- * crossed, or that a fresh manifest must. `deferrals` are as of now, with this call: many others may have ended since
- * it was planned.
+ * Stores that an answer was applied, and what it has taught: one round trip. `failures` counts the failed calls
+ * immediately before this one, whose pause ends. If one half of a failed call has worked, the other half is the one
+ * that fails, and is not tried whole. An incident neither begins nor ends if another process has changed it since the
+ * call was planned. When it does, the whole schedule is planned again, and the delta says which SKUs crossed, or that a
+ * fresh manifest must. `deferrals` are as of now and include this call, because many others may have ended since it was
+ * planned.
  */
 export async function storeLesson(
   sql: Sql,

@@ -81,9 +81,9 @@ export function findingOf(before: Standing, answer: AnswerKind, moved: boolean):
 const MOST_MISSED = 1000;
 
 /**
- * How many moves of a SKU the delta is known to have left out after this answer, since it last reported one; null:
- * none. Whoever is listed as live is no case of it: no delta reports its moves. During an incident, in which everything
- * is refreshed as `live`, no delta is known to leave out more, and what it left out before stays.
+ * Number of moves of a SKU that the delta is known to have left out since it last reported one, after this answer;
+ * null: none. SKUs listed as live have none, because no delta reports their moves. During an incident, in which every
+ * SKU is refreshed as `live`, no further move counts as left out, and the number from before stays.
  */
 export function missedMoves(
   before: Standing & { readonly live: boolean },
@@ -98,8 +98,8 @@ export function missedMoves(
 }
 
 /**
- * Writes down what the refreshes of one answer found. The last rows its transaction locks, and none where nothing was
- * found: the counters are one row, which others wait for.
+ * Stores what the refreshes of one answer found. It locks the last rows of its transaction, and none if nothing was
+ * found, because the counters are one row that others wait for.
  */
 export async function auditRefreshes(
   tx: Tx,
@@ -190,7 +190,7 @@ export async function auditReports(
 }
 
 /**
- * Marks SKUs of which a refresh saw a move that this delta, the first that must, does not report: their prices may
+ * Marks SKUs for which a refresh saw a move that this delta, the first that must report it, does not: their prices may
  * have gone back in between, which no delta ever reports. Call this after auditReports and before the token moves.
  */
 export async function markUnreported(tx: Tx, toSnapshot: string): Promise<void> {
@@ -207,7 +207,7 @@ export function unreported(tx: Tx, toSnapshot: string) {
       and u.seen_at <= y.token_at and u.seen_at > coalesce(y.built_after, '-infinity')`;
 }
 
-/** Counts moves that refreshes saw before the delta did. The last row its transaction locks. */
+/** Counts moves that refreshes saw before the delta reported them. Locks the last row of its transaction. */
 export async function countSeenFirst(tx: Tx, { count, seconds }: SeenFirst): Promise<void> {
   if (count === 0) return;
   await tx`
@@ -236,10 +236,10 @@ const priceKnown = (tx: Tx, skus: readonly string[], refreshedAt: Date | null) =
 )`;
 
 /*
- * In a baseline's transaction, before its token is stored. A new manifest takes the place of a chain's reports: moves
- * that wait for one are dropped unjudged, unless the token stays, as deltas are ahead of the manifest or at the same
- * snapshot; they are refreshed again, because a price that went back leaves the manifest's hash as it was. $1 the
- * manifest's snapshot, $2 the token when it was asked for (as in MOVE_TOKEN).
+ * Runs in a baseline's transaction, before its token is stored. A new manifest replaces a chain's reports: moves that
+ * wait for a report are dropped unjudged, unless the token stays because deltas are ahead of the manifest or at the
+ * same snapshot. Their SKUs are refreshed again, because a price that went back leaves the manifest's hash as it was.
+ * $1 the manifest's snapshot, $2 the token when it was asked for (as in MOVE_TOKEN).
  */
 export const REBASE_AUDIT = `
   with dropped as materialized (
@@ -269,8 +269,8 @@ export interface DeltaAudit {
 }
 
 /**
- * The longest that an answer may have been kept on its way by what the partner declares of single prices: 300 seconds
- * by the client (max-age), after 600 (s-maxage) and 120 more (stale-while-revalidate) in a shared cache. Bulk answers
- * are not cached (partner rule 4.1.5), but what they are made of may be.
+ * The longest time that an answer may have been kept in caches, by what the partner declares for single prices: 300
+ * seconds by the client (max-age), after 600 (s-maxage) and 120 more (stale-while-revalidate) in a shared cache. Bulk
+ * answers are not cached (partner rule 4.1.5), but the prices they are made of may be.
  */
 export const LONGEST_CACHED_SECONDS = 300 + 600 + 120;

@@ -15,10 +15,10 @@ export interface BaselineToken extends SnapshotSeen {
   readonly generatedAt: Date | null;
   /** Database time at which the manifest was asked for: what deltas reported after it is newer than the manifest. */
   readonly requestedAt: Date;
-  /** The token at that time: when deltas have moved it since, they are ahead of the manifest, and it stays. */
+  /** The token at that time: if deltas have moved it since, they are ahead of the manifest, and their token stays. */
   readonly tokenAtRequest: string | null;
   readonly lines: number;
-  /** Its lines that were rejected or doubled; and how many more live SKUs were announced than it has. */
+  /** Its rejected or doubled lines; and how many more live SKUs were announced than it has. */
   readonly unclear?: number;
   readonly liveMiscount?: number;
   readonly livePricedSkuCount: number | null;
@@ -34,15 +34,16 @@ export interface BaselineApplied {
   readonly crossed: number;
   readonly absent: number;
   readonly marked: number;
-  /** Lines whose hash moved but whose price was asked for when the snapshot was there already. */
+  /** Lines whose hash moved, but whose price was asked for after the snapshot was first seen. */
   readonly skipped: number;
   /** By how much the snapshot is older than what deltas have reported; null: it is not known to be. */
   readonly lagSeconds: number | null;
 }
 
 /**
- * Another replica applied a manifest after this one was asked for, or deltas went on and broke off meanwhile: it is
- * old news. Or its snapshot was noted on another server, to which the name leads, too: claims there have other numbers.
+ * The manifest is out of date: another replica applied one after this was asked for, or deltas went on meanwhile and
+ * their chain broke. Or its snapshot was noted on another server to which the host name leads, where claims have other
+ * numbers.
  */
 export class BaselineSuperseded extends Error {
   override readonly name = 'BaselineSuperseded';
@@ -57,11 +58,11 @@ export class BaselineSuperseded extends Error {
 export type Run = (text: string, values?: unknown[]) => Promise<QueryResult>;
 
 /**
- * The statements of a merge, within its transaction, from what deltas have reported meanwhile to the moved token. What
- * `count` of store/catalog/baseline.ts found different is there; the row of `sync` is locked. `live`: staged lines of
- * live SKUs.
+ * Runs the statements of a merge within its transaction, from what deltas have reported meanwhile to the moved token.
+ * Requires the differences that `count` of store/catalog/baseline.ts found, and the row of `sync` locked. `live`:
+ * number of staged lines of live SKUs.
  *
- * Throws BaselineSuperseded where deltas have reported what the manifest cannot tell of.
+ * Throws BaselineSuperseded if deltas have reported something that the manifest cannot tell of.
  */
 export async function mergeStaged(run: Run, token: BaselineToken, live: number): Promise<BaselineApplied> {
   const { snapshotId, generatedAt, seenClaim, seenAt, requestedAt, hinting } = token;
@@ -116,7 +117,7 @@ export async function mergeStaged(run: Run, token: BaselineToken, live: number):
   };
 }
 
-/** The SKUs of rejected lines: their rows are left as they are, and they are asked about. */
+/** Marks the SKUs of rejected lines, so that they are asked about; their rows stay as they are. */
 async function markRejected(
   run: Run,
   since: string,

@@ -16,8 +16,9 @@ export const isBehindDeltas = (tokenAtRequest: string) =>
 
 /**
  * Whether a delta reported a SKU as snapshot-priced after $1 (when the manifest was asked for) that is not in
- * `differing`. Only where the manifest's token replaces the deltas'; $2 is the mirror's token at $1. A report clears
- * the hash, so it came after the comparison. A SKU reported as live is asked in any case, whatever its line says.
+ * `differing`; checked only if the manifest's token replaces the deltas' ($2: the mirror's token at $1). A report
+ * clears the hash, so such a report came after the comparison. A SKU reported as live is asked in any case, whatever
+ * its line says.
  */
 export const REPORTED_UNSEEN = `
   select from catalog.skus
@@ -167,8 +168,8 @@ export const MARK_NEW_BY_SCOPE = `
   where d.kind = 'new' order by d.sku`;
 
 /**
- * What was known before. In pieces of ten thousand, so that no array grows with the catalog. A SKU that crossed is what
- * the catalog now says, whatever its deferrals had taught.
+ * Marks SKUs that were known before, in pieces of ten thousand, so that no array grows with the catalog. A SKU that
+ * crossed counts as what the catalog now says, whatever its deferrals had taught.
  */
 export const MARK_DUE = `
   select count(catalog_internal.mark_due(skus, mark, counts_as_live))
@@ -183,9 +184,9 @@ export const MARK_DUE = `
   ) pieces`;
 
 /**
- * SKUs that are listed again, and that need no refresh for it (DIFF): from now on deltas report them, so each waits
- * until a sweep after it was asked, and no longer for its turn among the unlisted. But not where deltas have left out a
- * move of it, or its deferrals say that it may be live: it would have to be asked as soon in any case.
+ * SKUs that are listed again without needing a refresh for it (DIFF): because deltas report them from now on, each
+ * waits for a sweep after it was last asked, instead of for its turn among the unlisted. Except SKUs of which deltas
+ * have left out a move, or whose deferrals say that they may be live: these would have to be asked as soon in any case.
  */
 export const SWEEP_RELISTED = `
   update catalog_internal.due l set reason = ${SNAPSHOT_REASON},
@@ -248,8 +249,8 @@ export const ADD_CHANGES = `
 const TOKEN_STAYS = `(snapshot_id is distinct from $3 and chain_broken_at is null or snapshot_id is not distinct from $1)`;
 
 /**
- * $1 snapshot id, $2 generated_at, $3 token when the manifest was asked for, $4 lines, $5 live_priced_sku_count. Where
- * the token moves, what deltas have reported no longer tells what came after the tokens that they have left.
+ * $1 snapshot id, $2 generated_at, $3 token when the manifest was asked for, $4 lines, $5 live_priced_sku_count. If the
+ * token moves, the left tokens are forgotten, because reports of deltas no longer cover the time since they were left.
  */
 export const MOVE_TOKEN = `
   with forgotten as (
@@ -275,7 +276,7 @@ const LISTS_OTHERS = `exists (
   select from diff where kind in ('new', 'absent') or crossed or kind = 'changed' and was_unlisted
 )`;
 
-/** Where other counts have asked for the manifest, which is before END_DOUBTS: whether it lists anything else. */
+/** Before END_DOUBTS: notes whether a manifest that was asked for because of other counts lists anything else. */
 export const NOTE_IDLE = `
   with gone as (
     delete from catalog_internal.idle_manifests
@@ -285,10 +286,10 @@ export const NOTE_IDLE = `
   select now() from catalog_internal.sync where catalog_difference ? 'listed' and not ${LISTS_OTHERS}`;
 
 /**
- * What the mirror now has is the manifest's: nothing that was found of the delta holds any more, but that the delta was
- * behind is remembered until it moves by itself. $1 lines that were rejected or doubled, $2 by how much live SKUs were
- * miscounted. A snapshot $3, built at $5, that deltas had left before it was asked for ($4) refutes nothing. $6 whether
- * it was built again since.
+ * The mirror now has what the manifest has, so nothing that was found of the delta holds any more; only that the delta
+ * was behind is remembered, until it moves by itself. $1 lines that were rejected or doubled, $2 by how much live SKUs
+ * were miscounted. A snapshot $3, built at $5, that deltas had left before it was asked for ($4) refutes nothing. $6
+ * whether it was built again since.
  */
 export const END_DOUBTS = `
   update catalog_internal.sync y set

@@ -51,9 +51,10 @@ const UNIQUE_VIOLATION = '23505';
 const isRetryable = (error: unknown): boolean => isConflict(error) || sqlState(error) === UNIQUE_VIOLATION;
 
 /**
- * One manifest on its way into the mirror: lines are staged by COPY into a temporary table, invisible to everyone, and
- * merged in one transaction at the end. Closing it at any moment before leaves the mirror as it was. Holds a connection
- * of its own, through the `pg` driver: COPY there survives a server that rejects after the end of data.
+ * One manifest on its way into the mirror: COPY stages its lines in a temporary table, invisible to all other sessions,
+ * and one transaction merges them at the end. Closing it at any moment before leaves the mirror as it was. Holds a
+ * connection of its own, through the `pg` driver, because COPY there survives a server that rejects after the end of
+ * data.
  */
 export class Baseline {
   readonly #client: LoneClient;
@@ -78,8 +79,8 @@ export class Baseline {
   }
 
   /**
-   * Its statements may take any time; `aside` is the pool through which it is seen that Postgres is still at work on
-   * one.
+   * Opens a connection whose statements may take any time. `aside`: the pool that is asked whether Postgres is still at
+   * work on a statement.
    */
   static async open(databaseUrl: DatabaseUrl, aside?: Sql): Promise<Baseline> {
     const client = await openManifestConnection(databaseUrl, aside === undefined ? {} : answerLimitOf(aside));
@@ -191,8 +192,9 @@ export class Baseline {
   async #mergeOnce(token: BaselineToken): Promise<BaselineApplied> {
     const run: Run = (text, values = []) => this.#client.query(text, values);
     await run('begin');
-    // Judged once the lock is there: by a condition of the locking statement itself whoever is merging would not be
-    // waited for, as its manifest is not seen yet. And not by times alone: one dates by its beginning.
+    // Superseded or not is judged only with the lock held: a condition of the locking statement itself would not wait
+    // for whoever is merging, whose manifest is not visible yet. And not by times alone, because a manifest is dated by
+    // its transaction's beginning.
     await run('select from catalog_internal.sync for update');
     const server = await this.#confirm(run, token);
     const applied = await mergeStaged(run, token, this.#live);
@@ -224,8 +226,9 @@ export class Baseline {
   }
 
   /**
-   * Whether a transaction whose COMMIT went unanswered was carried out, read over a connection of its own. Of another
-   * server, as of a standby that was promoted since, it is not known: the number may be another transaction's there.
+   * Whether a transaction whose COMMIT went unanswered was carried out, read over a connection of its own. On another
+   * server, such as a standby promoted since, that is not known (false), because the number may be another
+   * transaction's there.
    */
   async #committed(transaction: string, server: string): Promise<boolean> {
     const client = await openManifestConnection(this.#databaseUrl);

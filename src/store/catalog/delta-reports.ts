@@ -62,9 +62,9 @@ export async function reportChanged(
 }
 
 /**
- * SQL: whether a report `r` says what is known of the SKU `s` already: that it is listed, and live (partner rule
- * 4.2.7: it should not be reported again). It tells of no price (partner rule 4.2.6), so the order of live refreshes
- * stays as it is. One that is not there according to its price route may be there again.
+ * SQL: whether a report `r` repeats what is known of the SKU `s`: that it is listed, and live (partner rule 4.2.7: it
+ * should not be reported again). Such a report tells of no price (partner rule 4.2.6), so the order of live refreshes
+ * stays as it is. A SKU that is gone according to its price route may be back, so for that one the report counts.
  */
 const isStillLive = (tx: Tx) => tx`
   coalesce(r.is_live and s.price_source = 'live' and s.in_manifest and s.state in ('priced', 'pending'), false)

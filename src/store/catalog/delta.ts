@@ -27,16 +27,16 @@ export interface DeltaChange {
   readonly changed: readonly string[];
   readonly removed: readonly string[];
   readonly nowLive: readonly string[];
-  /** Taken for the last of a row, although it moves the token. */
+  /** This answer counts as the last of a row of deltas, although it moves the token. */
   readonly isEnd?: boolean;
-  /** That it moves the token says nothing: each answer has one of its own. */
+  /** Each answer has a token of its own, so moving the token shows no change. */
   readonly ownToken?: boolean;
 }
 
 export interface DeltaApplied extends CrossingCounts {
   /**
-   * False where another replica has moved the token meanwhile, or the pool has led to another server: nothing was
-   * applied, or not all of it, and the delta is asked for again.
+   * False if another replica has moved the token meanwhile, or the pool has led to another server: nothing was applied,
+   * or only a part, and the delta is asked for again.
    */
   readonly applied: boolean;
   readonly marked: number;
@@ -71,16 +71,17 @@ interface Part {
 
 /**
  * Applies one delta answer (partner rules 2.8, 4.2.4 to 4.2.7) and moves the token, if the token is still the one the
- * delta was asked with. Every reported SKU is marked due, but for one that was live already and still is; a reported
- * SKU is live exactly if now_live names it, whatever the manifest said; a removed one loses its prices and is asked
- * once more. After an answer that moves the
- * token the next one may report more: the delta counts as read once one does not, or `isEnd` says so.
+ * delta was asked with. Every reported SKU is marked due, except one that was live already and still is. A reported SKU
+ * is live exactly if now_live names it, whatever the manifest said; a removed one loses its prices and is asked once
+ * more. After an answer that moves the token the next one may report more: the delta counts as read once an answer does
+ * not move it, or `isEnd` says so.
  *
- * One transaction, with the token; where the answer is large, several before it. Where those are all that was
- * committed, the token has not moved, and the same delta is applied again from its start, which changes nothing that
- * it has done. All of them are of one server: its name may lead to another one meanwhile, and both have the token.
+ * A small answer takes one transaction, a large one several before the one that moves the token. If only some of those
+ * were committed, the token has not moved, and the same delta is applied again from its start, which changes nothing
+ * that was done. All of them must run on one server: the host name may lead to another one meanwhile, and both have the
+ * token.
  *
- * Throws where the mirror has become another account's, which ends the daemon.
+ * Throws if the mirror has become another account's, which ends the daemon.
  */
 export async function applyDelta(sql: Sql, delta: DeltaChange): Promise<DeltaApplied> {
   const nowLive = await setOf(delta.nowLive);
@@ -113,8 +114,8 @@ export async function applyDelta(sql: Sql, delta: DeltaChange): Promise<DeltaApp
 }
 
 /**
- * Splits a large delta; `last` is the part that moves the token. A SKU that is removed and reported is removed in the
- * end. `skus`: how many there are, where the delta is not large each once.
+ * Splits a large delta into parts; `last` moves the token. A SKU that is both reported and removed ends up removed.
+ * `skus`: how many SKUs the delta names; in a large delta a SKU may count more than once.
  */
 function partsOf(
   { changed, removed }: DeltaChange,
@@ -149,8 +150,9 @@ async function setOf(skus: readonly string[]): Promise<ReadonlySet<string>> {
 }
 
 /**
- * Runs `work` in a transaction; once more, `around` what somebody objects to, where prices of removed SKUs are the
- * likely cause: a seller's foreign key to one of them is to keep nobody from hearing of the others.
+ * Runs `work` in a transaction. If somebody's object rejects it and SKUs are removed, runs it once more, `around` those
+ * prices, because they are the likely cause: a seller's foreign key to one must not keep the other reports from being
+ * applied.
  */
 async function transactionFor<T>(
   sql: Sql,
@@ -271,7 +273,7 @@ const LEAST_LIMIT = 500;
 const LIMIT_STEP = 100;
 
 /**
- * Whether so many SKUs in `changed` may be the most that the partner reports, and not all that have changed. A larger
+ * Whether `count` SKUs in `changed` may be the partner's limit for an answer, rather than all that changed. A larger
  * answer refutes it.
  */
 const isRound = (count: number): boolean => count >= LEAST_LIMIT && count % LIMIT_STEP === 0;
@@ -280,9 +282,9 @@ const isRound = (count: number): boolean => count >= LEAST_LIMIT && count % LIMI
 const LIMIT_SUSPECTED_EVERY = '6 hours';
 
 /**
- * Two answers that have exactly the same round number of SKUs in `changed`, and none more since, may have been cut:
- * what they leave out no delta reports again, and the newest manifest tells. It is asked for with the token, which is
- * the last that tells of it. Call this before that moves; returns whether that is news.
+ * Two answers with exactly the same round number of SKUs in `changed`, and none with more since, may have been cut. No
+ * delta reports again what they leave out, but the newest manifest tells it, so a manifest is requested. Call this
+ * before the token moves, because it is the last that tells of the cut; returns whether one was requested.
  */
 async function askForWhatWasCut(tx: Tx, { toSnapshot, changed }: DeltaChange): Promise<boolean> {
   const count = changed.length;

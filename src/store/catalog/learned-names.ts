@@ -97,9 +97,9 @@ interface LearnedFieldChange extends LearnedField {
 }
 
 /**
- * Stores it as the step after `step` (0: nothing was learned). False, with nothing changed, where another daemon has
- * stored that already, or the mirror has become another account's. One statement: its lock is held by nobody who may
- * fall silent.
+ * Stores the field as the step after `step` (0: nothing was learned). Returns false, with nothing changed, if another
+ * daemon has stored that step already, or the mirror has become another account's. It is one statement, so that no
+ * client that falls silent can hold its lock.
  */
 export async function storeLearnedPrice(
   sql: Sql,

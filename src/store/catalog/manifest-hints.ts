@@ -47,9 +47,10 @@ const COUNT_HINTABLE = `
   from diff`;
 
 /**
- * $1, $2 how many of either source, $3 a seed, $4 when the snapshot was built. Dated by what they tell of, so that a
- * refresh since then leaves nothing of them. Prices are counted of so many SKUs only as it takes to find some whose
- * number differs; those whose line has just changed its number come first. Nothing refreshes what is out of scope.
+ * $1, $2 how many of either source, $3 a seed, $4 when the snapshot was built. Hints are dated by the change that they
+ * tell of, so a refresh since then clears them. Prices are counted only for as many SKUs as it takes to find some whose
+ * number differs, first those whose line has just changed its number. SKUs out of scope are left out, because nothing
+ * refreshes them.
  */
 const INSERT_HINTS = `
   with inside as not materialized (

@@ -77,8 +77,8 @@ const asIt = (sql: Sql, { snapshotId, manifestAppliedAt }: CatalogStanding) => s
   and date_trunc('milliseconds', manifest_applied_at) is not distinct from ${manifestAppliedAt}::timestamptz`;
 
 /**
- * Stores the doubt about the delta (null: none), if token and manifest are still those of `standing`. Where a
- * distrusted delta is behind again, also since when it stands still, until it moves the token itself.
+ * Stores the doubt about the delta (null: none), if token and manifest are still those of `standing`. If a distrusted
+ * delta is behind again, also stores since when it has stood still, until it moves the token itself.
  */
 export async function noteDeltaDoubt(
   sql: Sql,
@@ -95,9 +95,9 @@ export async function noteDeltaDoubt(
 }
 
 /**
- * Stores what the manifest route says of the mirror's snapshot that the mirror does not have; null: nothing. Does
- * nothing where the mirror does not stand there any more, or may have been counted amid a delta: that of a large
- * answer, or of a run that broke off, has applied a part of it. Returns whether it was stored.
+ * Stores what the manifest route says of the mirror's snapshot that the mirror does not have; null: nothing. Stores
+ * nothing if token or manifest have moved, or if the mirror may have been counted amid a delta, of which a large answer
+ * or a run that broke off has applied only a part. Returns whether it was stored.
  */
 export async function noteDifference(
   sql: Sql,
@@ -114,7 +114,7 @@ export async function noteDifference(
   return stored.length > 0;
 }
 
-/** Counts of the manifest route are those of the mirror: other ones are believed sooner. */
+/** The manifest route's counts are the mirror's: other counts will be believed sooner. */
 export async function noteCountsRight(sql: Sql): Promise<void> {
   await sql`
     delete from catalog_internal.idle_manifests

@@ -74,8 +74,8 @@ const isSeen = (sql: Sql, { snapshotId, generatedAt }: NamedSnapshot) => sql`
   seen_snapshot_id = ${snapshotId} and seen_generated_at is not distinct from ${generatedAt}::timestamptz`;
 
 /**
- * SQL: it is the mirror's own snapshot, and when that was built is known. Another time, as of one of two servers that
- * date it differently, would have the manifest refused for its age that the difference asks for.
+ * SQL: it is the mirror's own snapshot, and its build time is known. Two servers may date it differently; if the later
+ * time were taken, the manifest that such a difference asks for would be refused for its age.
  */
 const isOwnNamedBefore = (sql: Sql, { snapshotId }: NamedSnapshot) => sql`
   coalesce(snapshot_id = ${snapshotId}, false) and snapshot_generated_at is not null
@@ -85,10 +85,10 @@ const isOwnNamedBefore = (sql: Sql, { snapshotId }: NamedSnapshot) => sql`
   )`;
 
 /**
- * SQL: sets which claim was the newest when the newest snapshot was first named, which is by when it was built: its
- * `generated_at` is of another clock, and may be when its building began (partner rule 2.7.generated_at). Claims only
- * grow in number, while Postgres's own clock can be set back. An id with another time is another snapshot. When the
- * last ones were built is remembered beside it, and since when that one is named (`seen`).
+ * SQL: stores which claim was the newest when the newest snapshot was first named. Claims show what was asked after the
+ * snapshot was there, because `generated_at` is of another clock and may be when its building began (partner rule
+ * 2.7.generated_at), and Postgres's own clock can be set back, while claims only grow. An id with another time is
+ * another snapshot. Also stores when the last snapshots were built, and since when this one is named (`seen`).
  */
 const seeing = (sql: Sql, { snapshotId, generatedAt }: NamedSnapshot) => sql`
   seen_snapshot_id = ${snapshotId}, seen_generated_at = ${generatedAt},
@@ -107,7 +107,7 @@ const seeing = (sql: Sql, { snapshotId, generatedAt }: NamedSnapshot) => sql`
     ) kept
   )`;
 
-/** What tells that something was asked about when a snapshot was there: it was claimed after this claim. */
+/** What shows that something was asked about when a snapshot was there: a claim after `seenClaim`. */
 export interface SnapshotSeen {
   readonly seenClaim: string;
   /** When the snapshot was named first, by Postgres's clock. */
@@ -129,15 +129,15 @@ export async function noteSnapshotSeen(sql: Sql, snapshot: NamedSnapshot): Promi
 /** Why a request was put off, as outcomes of tasks have it. */
 const WAITS = ['spacing', 'window', 'silence', 'probe', 'paused', 'stopping'];
 /**
- * Outcomes of the delta's task by which the delta route has had the last word on a fault of the catalog: it tells of
- * one, or the next request was put off, and so has told nothing.
+ * Outcomes of the delta's task after which the delta route has the last word on a fault of the catalog: it reported
+ * one, or the next request was put off, and so has shown nothing.
  */
 const OF_THE_DELTA = ['no-snapshot', 'snapshot-stale', ...WAITS];
 
 /**
- * Writes down what the manifest route said of the newest snapshot (partner rules 2.7), without any download. It ends
- * a fault of the catalog, but none that the delta route had the last word on: only a delta ends that. A later time of
- * the mirror's own snapshot makes that no younger: only its manifest does.
+ * Stores what the manifest route said of the newest snapshot (partner rules 2.7), without any download. That ends a
+ * fault of the catalog, unless the delta route had the last word on it: then only a delta does. A later build time of
+ * the mirror's own snapshot is not stored, because only that snapshot's manifest makes the mirror younger.
  */
 export async function noteCatalogCheck(
   sql: Sql,
@@ -169,7 +169,7 @@ export async function noteManifestRefused(sql: Sql, reason: string): Promise<voi
   await sql`update catalog_internal.sync set manifest_refused = ${reason}`;
 }
 
-/** What `run --once` still waits for; `baseline` and `delta` count only if they came after `since`. */
+/** What `run --once` still waits for; a delta counts only if it came after `since`. */
 export interface StillDue {
   readonly baseline: boolean;
   readonly deltaCaughtUp: boolean;
@@ -184,10 +184,10 @@ export async function databaseNow(sql: Sql): Promise<Date> {
 }
 
 /**
- * Whether the mirror is caught up: a baseline is applied, a delta poll begun after `since` succeeded (none is
- * requested), and no SKU is due: deferred and erring SKUs are due (a spare slot may have asked for a deferred one
- * before its time), a live SKU with a due time in the future is not, nor one that was answered and waits for the time
- * when a second answer counts. What sellers have asked for and nobody has marked yet is due.
+ * Whether the mirror is caught up: a baseline is applied, a delta poll begun after `since` succeeded (and none is
+ * requested), and no SKU is due. Deferred and erring SKUs count as due (a spare slot may have asked for a deferred one
+ * before its time). A live SKU whose due time is to come does not, nor one that was answered and waits until a second
+ * answer counts. SKUs that sellers have asked for and that are not marked yet count as due.
  */
 export async function stillDue(sql: Sql, since: Date): Promise<StillDue> {
   const [sync] = await sql<[{ baseline: boolean; delta: boolean }]>`

@@ -4,19 +4,20 @@ import { FORGET_SNAPSHOT_ID } from './learned-names.ts';
 import type { NamedSnapshot } from './sync-state.ts';
 
 /*
- * Tokens that deltas have left (catalog_internal.left_tokens): the manifest route may still serve the snapshot of one,
- * as it is rebuilt more rarely than deltas come, or a replica lags. Such a manifest is known to be older than what
- * deltas have reported since. Once a manifest sets the token, what came between is not known by reports, and all of
- * them are forgotten (MOVE_TOKEN): from then on `generated_at` alone tells older snapshots.
+ * Tokens that deltas have left (catalog_internal.left_tokens). The manifest route may still serve the snapshot of such
+ * a token, because it is rebuilt more rarely than deltas come, or a replica lags. Such a manifest is known to be older
+ * than what deltas have reported since. Once a manifest sets the token, reports do not show what came between, so all
+ * left tokens are forgotten (MOVE_TOKEN): from then on only `generated_at` tells older snapshots.
  *
- * An id may be used again, as where the partner restores a backup of its snapshots and builds on: a snapshot that was
- * built after deltas had left its id is another one.
+ * An id may be used again, for example if the partner restores a backup of its snapshots and builds on: a snapshot that
+ * was built after deltas had left its id is another one.
  */
 
 /**
- * SQL: whether the row `l` of left_tokens tells of the snapshot of its id that was built at `generated`, beside the
- * state `y`. Its time is of the partner's clock, and believed up to an hour ahead of ours (askManifest). While no time
- * stands still, since manifests of snapshots that were built again, it may be that of the answer (isRebuilt).
+ * SQL: whether the row `l` of left_tokens is about the snapshot of its id that was built at `generated`; `y` is the row
+ * of sync. That time is of the partner's clock, which is believed up to an hour ahead of ours (askManifest). While
+ * build times change with each answer (`rebuilds`, isRebuilt), the time may be that of the answer, so it decides
+ * nothing.
  */
 export const tellsOf = (generated: string): string =>
   `coalesce(${generated}::timestamptz <= l.left_at + interval '1 hour' or y.rebuilds > 0, true)`;
@@ -42,11 +43,11 @@ export async function isLeft(sql: Sql, { snapshotId, generatedAt }: NamedSnapsho
 }
 
 /**
- * SQL, with the token locked: from when on (`since`) reports of deltas are newer than the snapshot $1, which was asked
- * for at $2, when the token was $3; and by how many seconds it lags behind them, null where it is not known to. Of the
- * present token's snapshot those are newer that a delta has written whose last part is yet to come. A delta that has
- * left $3 since may have dated its reports before $2, by when it began. It was built at $4: `isBuiltAgain`, after
- * deltas had left another one of its id.
+ * SQL, with the token locked. `since`: from when on reports of deltas are newer than the snapshot $1, which was asked
+ * for at $2, when the token was $3. `lagSeconds`: by how much it lags behind them, null if it is not known to. If $1 is
+ * the present token's snapshot, reports are newer that a delta has written whose last part is yet to come. A delta that
+ * has left $3 since may have dated its reports before $2, by when it began. `isBuiltAgain`: it was built ($4) after
+ * deltas had left another snapshot of its id.
  */
 export const REPORTED_SINCE = `
   select least($2::timestamptz, case when y.snapshot_id is not distinct from $1 then y.token_at + interval '1 microsecond'
@@ -90,10 +91,11 @@ export async function noteCatalogFault(sql: Sql, { kind }: { readonly kind: stri
 const MANIFEST_WITHIN_MS = 3_600_000;
 
 /**
- * The chain behind `token` is broken (0010, 0013, an unusable token): a fresh manifest is due. At once the first
- * time; when fresh manifests do not help, after a minute, doubling to an hour. False where that is known already, or
- * it is another token by now. `isUnknown`: the partner has no such snapshot. Where that is so of a second manifest's,
- * and no delta was applied between, the field that it is read from may not be the identifier: it is found anew.
+ * Notes that the chain behind `token` is broken (0010, 0013, an unusable token), so that a fresh manifest is due: at
+ * once the first time; when fresh manifests do not help, after a minute, doubling to an hour. False if that is known
+ * already, or the token is another one by now. `isUnknown`: the partner has no such snapshot. If that happens to a
+ * second manifest's token without a delta applied between, the field that was read may not be the identifier: it is
+ * found anew.
  */
 export async function noteBrokenChain(sql: Sql, token: string, isUnknown = false): Promise<boolean> {
   return await transaction(sql, async (tx) => {
@@ -131,9 +133,9 @@ async function bringManifestForward(tx: Tx, token: string): Promise<void> {
 }
 
 /**
- * The token that was rejected is answered all the same. Where the manifest was only tried again because it offers no
- * other token, its next run is by its schedule again, `manifestMs` after the last one that was applied: else each
- * stray rejection would cost a download.
+ * Notes that the rejected token is answered after all. If the manifest was only tried again because it offers no other
+ * token, its next run is by its schedule again, `manifestMs` after the last applied one, because otherwise each stray
+ * rejection would cost a download.
  */
 export async function noteChainRestored(sql: Sql, manifestMs: number): Promise<void> {
   await sql`

@@ -37,9 +37,9 @@ export const MARK_REJECTED = `
 const UNREAD = 'select sku from rejected_skus intersect select sku from differing where is_absent';
 
 /**
- * Such a SKU stays as it was, but its line may have said that it is live now, in whatever words, and then no delta
- * reports its moves: it is asked and judged as one of which the delta has left out a move, until a line of it is read
- * or a delta reports a move.
+ * Such a SKU stays as it was. But its line may have said, in whatever words, that it is live now, and then no delta
+ * reports its moves. So it is asked and judged like a SKU of which the delta has left out a move, until a line of it is
+ * read or a delta reports a move.
  */
 export const DISTRUST_UNREAD = `
   with distrusted as (

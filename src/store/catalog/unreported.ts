@@ -1,11 +1,11 @@
 import type { Queryable, Tx } from '../connection/db.ts';
 
 /*
- * What refreshes of snapshot-priced SKUs find while the delta is known to report nothing says nothing of what a delta
- * that works leaves unreported, which p_right goes by (store/trust/beliefs.ts). It counts as long as nobody knows of
- * the outage, or the delta is distrusted, as then it may be all that shows that prices are wrong. Once the outage is
- * known, and over, it is set apart: the cohorts `unreported` keep the record of what was claimed and found. Likewise
- * what they find while prices move in masses: where the price routes were wrong, no delta had anything to report.
+ * While the delta is known to report nothing, finds of refreshes of snapshot-priced SKUs say nothing of what a working
+ * delta leaves unreported, which p_right goes by (store/trust/beliefs.ts). They count as long as the outage is not
+ * known, or the delta is distrusted, because then they may be all that shows that prices are wrong. Once the outage is
+ * known, and over, they are set apart: the cohorts `unreported` keep the record of what was claimed and found. The same
+ * holds while prices move in masses: if the price routes were wrong, no delta had anything to report.
  */
 
 /** SQL: since when the delta has led nowhere. $1: whether that it is distrusted is enough. */

@@ -5,9 +5,9 @@ import type pg from 'pg';
 export interface AnswerLimit {
   withinMs: number;
   /**
-   * Asked then, on another connection: whether Postgres is at work on it still, so that it gets as long again.
-   * Rejects: not known, as while the other connection is one that has fallen silent, too. Then it is asked again
-   * soon.
+   * Asked after `withinMs`, on another connection: whether Postgres is still at work on the statement, so that it gets
+   * as long again. Rejects if that is not known, for example because the other connection has fallen silent, too. Then
+   * it is asked again soon.
    */
   isWorking: (() => Promise<boolean>) | null;
 }
@@ -19,9 +19,10 @@ const CLOSE_WITHIN_MS = 1000;
 type Send = (...statement: readonly unknown[]) => unknown;
 
 /**
- * Closes the client's connection when one of its statements, also a COPY into Postgres, is not answered in time. All
- * that it has been given then fails with the code ANSWER_TIMEOUT. (`query_timeout` of the driver fails the statement
- * and keeps the connection, on which the next one would wait behind it.) Returns whether one is waited for.
+ * Closes the client's connection if one of its statements, also a COPY into Postgres, is not answered in time. All
+ * statements in progress then fail with the code ANSWER_TIMEOUT. (`query_timeout` of the driver fails the statement and
+ * keeps the connection, on which the next one would wait behind it.) Returns a function that says whether a statement
+ * is in progress.
  */
 export function dropUnanswered(client: pg.Client, limit: AnswerLimit): () => boolean {
   let underWay = 0;
@@ -57,8 +58,8 @@ export function dropUnanswered(client: pg.Client, limit: AnswerLimit): () => boo
 }
 
 /**
- * What comes before anybody has the connection: where it fails, the connection is ended, as nobody else could. No
- * timeout of a session does (SESSION).
+ * Runs `work` before its caller has the connection; if it fails, ends the connection, because no other code could, nor
+ * does any timeout of a session (SESSION).
  */
 export async function orEnd<T>(client: pg.Client, work: () => Promise<T>): Promise<T> {
   try {
@@ -70,8 +71,8 @@ export async function orEnd<T>(client: pg.Client, work: () => Promise<T>): Promi
 }
 
 /**
- * Closes the client's connection when its end, of which the server has been told, does not come: `end` of the driver
- * waits for it for ever.
+ * Closes the client's connection if the server, which has been told of its end, does not close it: the driver's `end`
+ * would wait for that for ever.
  */
 export function endSoon(client: pg.Client): void {
   const end = client.end.bind(client);

@@ -27,7 +27,7 @@ type Found = Omit<StatementAtWork, 'attached'> & {
   readonly written: readonly string[];
 };
 
-/** What the sessions `a` of pg_stat_activity are at that a condition names, acting as the role that logged in. */
+/** What sessions of pg_stat_activity are doing; `which` is a condition on `a`. Acts as the role that logged in. */
 export async function readWork(
   tx: postgres.TransactionSql,
   which: postgres.Fragment,
@@ -60,9 +60,9 @@ export async function readWork(
 }
 
 /**
- * The statement that the session `pid`, of which nothing was heard for `silentMs`, is at work on; null where it is
- * idle, waits for its client, or is gone. What the session of another login is at (after a rotation), or any with
- * track_activities off, is not shown: then it counts whether it is in a transaction.
+ * The statement that the session `pid`, of which nothing was heard for `silentMs`, is at work on; null if it is idle,
+ * waits for its client, or is gone. Postgres does not show the activity of another login's session (after a rotation),
+ * or of any with track_activities off: then being in a transaction counts as being at work.
  */
 async function readAtWork(sql: postgres.Sql, pid: number, silentMs: number): Promise<StatementAtWork | null> {
   return await asLogin(sql, async (tx) => {
@@ -86,8 +86,8 @@ async function readAtWork(sql: postgres.Sql, pid: number, silentMs: number): Pro
 const isSlow = ({ kind, indexed }: Neighbour): boolean => kind === 'trigger' || indexed === false;
 
 /**
- * Whether a statement of which nothing was heard for `silentMs` may have `withinMs` more, if Postgres is at work on it,
- * where it has `workWithinMs` in all. Pure.
+ * Whether a statement of which nothing was heard for `silentMs` may have `withinMs` more if Postgres is at work on it;
+ * `workWithinMs` is its limit in all. Pure.
  */
 export const mayWaitOn = (silentMs: number, withinMs: number, workWithinMs: number): boolean =>
   silentMs + withinMs <= workWithinMs;
@@ -184,7 +184,7 @@ export function atWorkText(statement: StatementAtWork): string {
     .join('; ');
 }
 
-/** As long as the pool of a daemon waits for an answer before it asks after a statement. */
+/** Statements count as slow after this time: ANSWER_WITHIN_MS of a daemon's pool. */
 const SLOW_SECONDS = 30;
 
 /**

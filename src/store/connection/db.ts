@@ -29,8 +29,8 @@ const RECONNECT_MAX_SECONDS = 2;
 export type Notice = postgres.Notice;
 
 /**
- * DATABASE_URL, or what gives its present value: a password may be rotated. It is asked for each connection that is
- * made.
+ * DATABASE_URL, or a function that returns its present value, because a password may be rotated. The function is called
+ * for each connection that is made.
  */
 export type DatabaseUrl = string | (() => string);
 
@@ -64,8 +64,8 @@ export interface ConnectOptions {
 }
 
 /**
- * A pool of connections to the seller's Postgres. Times come back as Date, int8 as string. Connects lazily. Throws
- * where the driver is not the patched one: as published, it runs statements of a lost transaction inside another's.
+ * Opens a pool of connections to the seller's Postgres, lazily. Times come back as Date, int8 as string. Throws if the
+ * driver is not the patched one: as published, it runs statements of a lost transaction inside another's.
  */
 export function connect(url: DatabaseUrl, options: ConnectOptions = {}): Sql {
   if (!('settlesWhatIsLost' in postgres))
@@ -114,7 +114,7 @@ export function urlOf(sql: Sql): string | null {
 /** Whether the pool's connections have no TLS and could have, as those by a Unix socket could not. */
 export const isClear = ({ options }: Sql): boolean => !options.ssl && !options.path;
 
-/** Two connections of their own, to where this pool connects, on which one statement at a time is sent. */
+/** Runs `work` with two connections of its own to where this pool connects, each sending one statement at a time. */
 export async function askingTwo<T>(sql: Sql, work: (idle: Ask, busy: Ask) => Promise<T>): Promise<T> {
   const url = URLS.get(sql);
   if (url === undefined) throw new Error('not a pool of ours');
@@ -138,9 +138,9 @@ function presentPassword(sql: Sql, url: () => string): string {
 }
 
 /**
- * Ends those sessions of the pool that take no writes, each as soon as it has nothing else to do: the next ones begin
- * as Postgres has them begin by then. One that began read-only stays so, and so does one of a server that is a standby
- * by now, while the name of the host leads to another.
+ * Ends the pool's sessions that take no writes, each as soon as it has nothing else to do, so that new ones begin as
+ * Postgres has them begin by then. A session that began read-only stays so, and so does one of a server that is a
+ * standby by now while the host name leads to another.
  */
 export function leaveReadOnly(sql: Sql): void {
   const leave = async () => {
@@ -161,11 +161,11 @@ export function answerLimitOf(sql: Sql): { readonly answerWithinMs?: number } {
 }
 
 /**
- * Has a connection of its own, whose statements may take any time, asked after through a pool: when a statement has
- * taken as long as it may, and again and again, whether Postgres is at work on it. Where it is not, its session is
- * ended and the connection lost. What the session of another login is at (after a rotation), or any with
- * track_activities off, is not shown: then it counts whether it is in a transaction, in which none stays idle for
- * long (SESSION).
+ * For a connection of its own whose statements may take any time: when a statement has taken as long as it may, and
+ * then again and again, asks through a pool whether Postgres is at work on it. If it is not, its session is ended and
+ * the connection lost. Postgres does not show the activity of another login's session (after a rotation), or of any
+ * with track_activities off: then being in a transaction counts as work, because no session stays idle in one for long
+ * (SESSION).
  */
 export async function askAfter(client: LoneClient, sql: Sql): Promise<void> {
   const { pid, began } = await readOwnSession(client);
@@ -197,9 +197,9 @@ export function scanning<Rows extends readonly postgres.MaybeRow[]>(
 }
 
 /**
- * Runs `work` in one transaction, again from its start when Postgres chose it as a deadlock's or a conflict's victim.
- * `work` must therefore have no effect but its statements. Those that it hands to `last` it has sent and does not
- * wait for: COMMIT is sent behind them in the same round trip, and where one of them fails, it commits nothing.
+ * Runs `work` in one transaction, and again from its start if Postgres chose it as the victim of a deadlock or
+ * conflict. `work` must therefore have no effect but its statements. Statements that it passes to `last` are sent, but
+ * not waited for: COMMIT follows them in the same round trip, and if one of them fails, nothing is committed.
  */
 export async function transaction<T>(
   sql: Sql,
@@ -229,8 +229,8 @@ const FAILED_BEFORE = '25P02';
 
 /**
  * Sends statements of a transaction in one go and in this order, and waits for all, as Promise.all does. Rejects with
- * what Postgres says of the one that has failed, whichever is heard of first: of those behind it it says only that the
- * transaction has, and a group of statements is heard of later than a single one.
+ * the error of the statement that failed, whichever error arrives first: statements behind it only report that the
+ * transaction has failed, and a group of statements is heard of later than a single one.
  */
 export async function allSent<const T extends readonly unknown[]>(
   statements: T,
@@ -244,16 +244,16 @@ export async function allSent<const T extends readonly unknown[]>(
 }
 
 /**
- * After a transaction that had no room for its notification, has Postgres drop those that nobody waits for any more.
- * It does so behind one that it has room for, or when it is asked how full its queue is: a full one stays full after
- * the session that kept them is gone.
+ * After a transaction that had no room for its notification, makes Postgres drop notifications that no session waits
+ * for any more. Postgres does so only behind a notification that fits, or when asked how full its queue is: a full
+ * queue stays full after the session that kept it so is gone.
  */
 export async function freeNotifications(sql: Sql, error: unknown): Promise<void> {
   if (storeFailure(error) !== 'notify-queue-full') return;
   await sql`select pg_notification_queue_usage()`.catch(() => {});
 }
 
-/** For this connection and those that the pool opens later; to ask each for its version would be a round trip each. */
+/** Turns transaction_timeout off on later connections, too: asking each for its version would be a round trip each. */
 export async function withoutTransactionTimeout(sql: Sql): Promise<void> {
   const { connection } = sql.options;
   const [known] = await sql.unsafe(NO_TRANSACTION_TIMEOUT);
@@ -262,7 +262,7 @@ export async function withoutTransactionTimeout(sql: Sql): Promise<void> {
   if (known !== undefined && !settings.includes(pin)) connection['options'] = settings + pin;
 }
 
-/** The same, that Postgres looks whether somebody waits for a statement: where it can, on its system. */
+/** The same for CLIENT_CHECK: Postgres checks, if its system can, whether a client still waits for its statement. */
 export async function endingLeftStatements(sql: Sql): Promise<void> {
   const { connection } = sql.options;
   try {

@@ -9,11 +9,11 @@ const MAX_DROPPED = 100;
 const CLOSED = new Set(['CONNECTION_ENDED', 'CONNECTION_DESTROYED']);
 
 /**
- * For the sessions of a pool's connections that were dropped because they said nothing for `quietMs`: has each one
- * ended, given its pid and by when (performance.now) it had begun, as soon as its server can be reached. It would keep
- * its locks, for hours where it waits for the rest of a message. The connection by which it is to be ended may have
- * fallen silent, too: this is tried again until Postgres has heard it. Another session that has that number by now
- * began later, and is left.
+ * Returns a function that ends the session of a pool's connection that was dropped because it said nothing for
+ * `quietMs`. Its arguments are the session's pid and a time (performance.now) by which it had begun. The session is
+ * ended as soon as its server can be reached, because it would keep its locks, for hours if it waits for the rest of a
+ * message. The connection used for this may have fallen silent, too, so this is tried until Postgres has heard it.
+ * Another session that has that pid by now began later, and is left.
  */
 export function endingDropped(
   sql: () => postgres.Sql,

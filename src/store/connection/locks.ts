@@ -27,12 +27,12 @@ export async function lockAtOnce(tx: Tx, mutex: MutexName): Promise<void> {
 }
 
 /**
- * So many milliseconds a lock is waited for that a seller may hold, by whoever is waited for meanwhile; what is not
- * done then is done by a later call.
+ * Milliseconds that a process on which others wait will wait for a lock that a seller may hold; a later call does what
+ * is not done then.
  */
 const SELLERS_LOCK_TIMEOUT_MS = 100;
 
-/** From here on the transaction waits for no lock any longer than that: it fails (`isLockNotAvailable`). */
+/** From here on the transaction fails (`isLockNotAvailable`) if it waits longer than that for a lock. */
 export async function limitLockWaits(tx: Tx): Promise<void> {
   await tx.unsafe(`set local lock_timeout = '${SELLERS_LOCK_TIMEOUT_MS}ms'`);
 }

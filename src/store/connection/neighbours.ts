@@ -13,8 +13,8 @@ export interface Neighbour {
 }
 
 /**
- * Triggers of others on the mirror's tables, and foreign keys of others to them. Not on what sellers write and the
- * mirror only reads. Each partition has a copy of what its table has: the table counts.
+ * Reads triggers of others on the mirror's tables, and foreign keys of others to them; not on tables that sellers write
+ * and the mirror only reads. Triggers and keys copied to partitions count once, for the table.
  */
 export async function readNeighbours(sql: postgres.Sql | postgres.TransactionSql): Promise<Neighbour[]> {
   return await sql<Neighbour[]>`
@@ -59,8 +59,9 @@ export async function readEventTriggers(sql: postgres.Sql): Promise<string[]> {
 }
 
 /**
- * Tables of the mirror whose rows Postgres lets nobody change: publications have their changes, and nothing tells one
- * row of them from another. Of a table that has no key none is changed, as the tables that are locks.
+ * Tables of the mirror whose rows Postgres does not let change, because publications have their changes and nothing
+ * identifies a row. Tables without a key, such as those that are locks, are left out, because none of their rows are
+ * changed.
  */
 export async function readUnchangeable(sql: postgres.Sql): Promise<string[]> {
   const rows = await sql<{ name: string }[]>`

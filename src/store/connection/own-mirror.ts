@@ -1,9 +1,9 @@
 import type { Queryable, Sql } from './db.ts';
 
 /*
- * Whose mirror a daemon has found at its start, by its pool. The database may become another account's while a daemon
- * that counts as dead is only away (a suspended machine, a network that was cut), or be replaced by another's. So what
- * a daemon writes of its partner it writes only where this is still so.
+ * Whose mirror a daemon has found at its start, by its pool. While a daemon that counts as dead is only away (a
+ * suspended machine, a network that was cut), the database may become another account's, or be replaced by another's.
+ * So a daemon writes what it learns of its partner only if the mirror is still the one that it found.
  */
 
 /** What the one row of catalog_internal.account has of an account. */
@@ -32,7 +32,7 @@ export function bindMirror(sql: Sql, account: MirroredAccount, refusal: () => Er
   else Object.assign(known, { account, refusal });
 }
 
-/** By what the mirror of this pool's daemon is known; null: it is bound to none. */
+/** The salt by which the mirror of this pool's daemon is known; null: the pool is bound to no mirror. */
 export const boundMirror = (sql: Sql): string | null => OWN.get(sql)?.account.salt ?? null;
 
 /** Aborts, with the refusal as its reason, once this pool's daemon has met the mirror of another account. */
@@ -40,8 +40,8 @@ export const mirrorReplaced = (sql: Sql): AbortSignal =>
   OWN.get(sql)?.replaced.signal ?? new AbortController().signal;
 
 /**
- * SQL: the mirror is still the one that a daemon is bound to, of which `salt` is the text of a parameter. Also where
- * it is bound to none, and where nothing is known of the account: somebody has deleted its row.
+ * SQL: the mirror is still the one that a daemon is bound to; `salt`: text of a parameter. Also true if the daemon is
+ * bound to none, or if nothing is known of the account because somebody has deleted its row.
  */
 export const ownMirror = (salt: string): string => `coalesce((${SALT}) = ${salt}::text, true)`;
 
@@ -49,7 +49,7 @@ export const ownMirror = (salt: string): string => `coalesce((${SALT}) = ${salt}
 export const isOwnMirror = (to: Queryable, pool: Sql) =>
   to`coalesce((${to.unsafe(SALT)}) = ${boundMirror(pool)}::text, true)`;
 
-/** Has the process of this pool's daemon end, and throws why: the mirror is another account's. */
+/** Throws why the mirror is refused: it is another account's. Also makes the process of this pool's daemon end. */
 export function refuseMirror(pool: Sql): never {
   const own = OWN.get(pool);
   if (own === undefined) throw new Error('bound to no mirror');
@@ -59,8 +59,8 @@ export function refuseMirror(pool: Sql): never {
 }
 
 /**
- * Writes whose mirror it is where nothing is known of that any longer: who starts next would find one that is nobody's,
- * and this daemon itself replaced.
+ * Writes whose mirror it is if that is no longer known: otherwise a daemon that starts next would find a mirror without
+ * an owner, and this daemon itself would be replaced.
  */
 export async function putBackAccount(pool: Sql): Promise<void> {
   const account = OWN.get(pool)?.account;
@@ -78,8 +78,8 @@ export async function checkMirror(pool: Sql): Promise<void> {
 }
 
 /**
- * SQL: what tells this server from a replica or a copy of it, and the account that is mirrored from the one before. A
- * server that lacks the last commits gives out numbers again that were given out before.
+ * SQL: identifies this server, as opposed to a replica or a copy of it, and the mirrored account, as opposed to the one
+ * before. A server that lacks the last commits gives out numbers again that were given out before.
  */
 export const PRESENT_SERVER = `
   concat_ws('.', (select oid from pg_database where datname = current_database()),

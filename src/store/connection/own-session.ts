@@ -2,9 +2,9 @@ import type pg from 'pg';
 import type postgres from 'postgres';
 
 /**
- * SQL: to the end of the transaction the session acts as the role that logged in. Sessions belong to that role. Where
- * it acts as another one (ALTER ROLE … SET role, as dynamic logins have it), Postgres does not show this one when
- * they began and what they do, and lets it end none.
+ * SQL: until the end of the transaction the session acts as the role that logged in, to which sessions belong. If a
+ * session acts as another role (ALTER ROLE … SET role, as dynamic logins have it), Postgres does not show that role
+ * when sessions began and what they do, and does not let it end any.
  */
 export const AS_LOGIN = 'set local role none';
 

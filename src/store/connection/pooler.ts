@@ -3,9 +3,9 @@ import { SESSION } from './session.ts';
 import { isConnectionLost, sqlState } from './sql-errors.ts';
 
 /*
- * Whether sessions of Postgres are sessions: a pooler in transaction or statement mode gives a client another server
- * process with every transaction, and one that drops what a session starts with takes the mirror's settings away.
- * Told by what two connections meet with, not by names or versions.
+ * Whether sessions of Postgres last: a pooler in transaction or statement mode gives a client another server process
+ * with every transaction, and one that drops what a session starts with takes the mirror's settings away. Recognised by
+ * how two connections behave, not by names or versions.
  */
 
 /** Sends one statement, without parameters, on one connection, always the same; on a new one after it was lost. */

@@ -10,8 +10,8 @@ import {
 } from './sql-errors.ts';
 
 /*
- * What is in the way where Postgres answers and does not do what the mirror asks of it, and what whoever operates it
- * does about that. By SQLSTATEs and functions of Postgres, and never by messages.
+ * What is in the way if Postgres answers but does not do what the mirror asks, and what its operator can do about that.
+ * Recognised by SQLSTATEs and functions of Postgres, never by messages.
  */
 
 /** What an operator has set or done that statements of the mirror fail for. Waiting helps with a lock alone. */
@@ -97,7 +97,7 @@ const LIMIT_REACHED: Readonly<Record<string, Remedy>> = {
 const isKind = (text: string): text is StoreFailure | Objection =>
   ([...STORE_FAILURES, ...OBJECTIONS] as string[]).includes(text);
 
-/** What stands behind a kind, as tasks and pauses have it; null where it is none. */
+/** The remedy for a kind, as tasks and pauses store it; null if the text is not a kind. */
 export const remedyOfKind = (kind: string | null): Remedy | null =>
   kind !== null && isKind(kind) ? REMEDIES[kind] : null;
 
@@ -113,7 +113,7 @@ export function remedyOf(error: unknown): Remedy | null {
   return limit ?? REMEDIES[kind];
 }
 
-/** What to say of an error, and what to do: as the mirror's own says it, by its kind, or else by Postgres's HINT. */
+/** What to say of an error, and what to do: the mirror's own hint, else the kind's remedy, else Postgres's HINT. */
 export function adviceOn(error: unknown): { readonly what: string | null; readonly hint: string | null } {
   const hint =
     error instanceof Error && 'hint' in error && typeof error.hint === 'string' ? error.hint : null;

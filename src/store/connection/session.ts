@@ -3,16 +3,16 @@ import { databaseOf, loginOf, nameOf } from '../../lib/connection-url.ts';
 import { type PostgresConnection, postgresConnection, withoutTls } from '../../lib/tls.ts';
 
 /**
- * A process that is frozen in the middle of a transaction (a paused container) loses it, so that its locks block no
- * other process.
+ * If a process freezes in the middle of a transaction (a paused container), Postgres ends the transaction after this
+ * time, so that its locks block no other process.
  */
 const IDLE_TRANSACTION_MS = 10_000;
 
 /**
- * Settings of every session of every driver, sent as it starts, so that what is set for the role, the database or the
- * server changes none of them. All exist since PostgreSQL 14. Not here, because they are the administrator's to
- * decide: `default_transaction_read_only` (the mirror says that it cannot write), `synchronous_commit`, tablespaces,
- * `role`, memory and the planner's costs.
+ * Settings of every session of every driver, sent as it starts, so that settings of the role, the database or the
+ * server do not change them. All exist since PostgreSQL 14. Not included, because the administrator decides them:
+ * `default_transaction_read_only` (the mirror says that it cannot write), `synchronous_commit`, tablespaces, `role`,
+ * memory and the planner's costs.
  */
 export const SESSION = {
   // Whoever may create in a schema of the path can have functions and operators called in the place of Postgres's own.
@@ -61,8 +61,8 @@ export const NO_TRANSACTION_TIMEOUT = `
   where pg_catalog.current_setting('transaction_timeout', true) is not null`;
 
 /**
- * A statement ends within so many milliseconds of its client's connection, be it by Ctrl-C: else it would run on for as
- * long as it takes. Servers on some systems refuse it, so no session starts with it before one has taken it.
+ * A statement ends within this time after its client's connection is gone, for example by Ctrl-C; otherwise it would
+ * run to its end. Servers on some systems refuse the setting, so no session starts with it before one has taken it.
  */
 const CLIENT_CHECK_MS = 5000;
 export const CLIENT_CHECK = `select pg_catalog.set_config('client_connection_check_interval', '${CLIENT_CHECK_MS}', false)`;
@@ -106,8 +106,8 @@ export function sessionUrl(databaseUrl: string): string {
 }
 
 /**
- * `sessionUrl` for `pg`, which finds a user that the URL does not name in another way than postgres.js: sessions of
- * one daemon would be two roles', or half of them none's.
+ * `sessionUrl` for `pg`. If the URL names no user, `pg` finds one in another way than postgres.js: one daemon's
+ * sessions would belong to two roles, or half of them to none.
  */
 export function loneUrl(databaseUrl: string): string {
   const url = sessionUrl(databaseUrl);

@@ -52,8 +52,8 @@ const FAILURES: Readonly<Record<string, StoreFailure>> = {
 /** SQLSTATE: a limit of Postgres is exceeded, be it of a row or of the server. */
 const LIMIT_EXCEEDED = '54000';
 /**
- * Functions of Postgres, the same from 14 to 18, whose limit no row has to do with: those that meet it are as good as
- * any.
+ * Functions of Postgres, the same from 14 to 18, that report limits which do not depend on the rows: any rows would
+ * meet them.
  */
 const LIMITS_OF_SERVER: Readonly<Record<string, StoreFailure>> = {
   // At COMMIT: a session that listens has left a transaction open, and every notification since then is kept for it.
@@ -93,8 +93,8 @@ export const isAnswer = (error: unknown): boolean =>
   error instanceof Error && 'severity' in error && error.severity === 'ERROR';
 
 /**
- * SQLSTATEs that say nothing of rows: connections, transactions, victims of a conflict, a lock, what the server has too
- * little of, what an operator has ordered, what the system cannot do, data that is corrupted.
+ * SQLSTATEs that say nothing of rows: connections, transactions, victims of a conflict, a lock, resources that the
+ * server lacks, an operator's orders, what the system cannot do, corrupted data.
  */
 const NOT_OF_ROWS = /^(?:08|25|40|53|57|58)|^(?:55P03|XX001|XX002)$/;
 /**
@@ -130,8 +130,8 @@ const isNumberTaken = (error: unknown): boolean =>
   NUMBERED.test((error as Partial<postgres.PostgresError>).constraint_name ?? '');
 
 /**
- * Whether the history has no chunk for what comes next, or it cannot be made: somebody's default partition has rows of
- * it. Partitions are told of as checks are, but for a name.
+ * Whether the history has no chunk for its next rows, or cannot make it because somebody's default partition has rows
+ * of it. Postgres reports partitions like check constraints, but without a constraint name.
  */
 function isRoomMissing(error: unknown): boolean {
   const { schema_name = '', table_name = '', constraint_name } = error as Partial<postgres.PostgresError>;
@@ -145,8 +145,8 @@ function isRoomMissing(error: unknown): boolean {
 }
 
 /**
- * Why these rows are not stored, however often it is tried: the SQLSTATE and what rejects them; null where the error
- * is of another kind. That may be any SQLSTATE, as triggers of somebody's fail in every way. No value of theirs.
+ * Why these rows are not stored, however often it is tried: the SQLSTATE and what rejects them; null if the error is of
+ * another kind. Any SQLSTATE is possible, because somebody's triggers fail in every way. Contains no value of the rows.
  */
 export function rejection(error: unknown): { readonly state: string; readonly by: string } | null {
   const state = sqlState(error);
@@ -224,8 +224,8 @@ const UNKNOWN_NAMES = new Set([...NOT_THERE, '42703', '42883']);
 export const isNameUnknown = (error: unknown): boolean => UNKNOWN_NAMES.has(sqlState(error) ?? '');
 
 /**
- * Why a database that is there lets nobody in who has this login, or null: CONNECT was revoked, or it takes no
- * connections at all. By the end of a session alone, as statements fail with the same SQLSTATEs.
+ * Why an existing database refuses this login, or null: CONNECT was revoked, or the database takes no connections.
+ * Judged only if the session ended, because statements fail with the same SQLSTATEs.
  */
 export function closedDatabase(error: unknown): { readonly what: string; readonly hint: string } | null {
   if (!isConnectionLost(error)) return null;

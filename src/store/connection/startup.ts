@@ -18,8 +18,8 @@ import { DatabaseAway, DatabaseRefused, NO_TLS, permanentConnectError, sqlState 
 const TELL_AFTER_MS = 1000;
 const LOG_EVERY_MS = 20_000;
 /**
- * So often in turn a session with settings is refused and one without them is made, before that is taken for more
- * than chance.
+ * How often in turn a session with settings must be refused and one without them made, before that counts as more than
+ * chance.
  */
 const SURE_AFTER = 3;
 
@@ -53,11 +53,10 @@ const isTurnedAway = (error: unknown): boolean =>
   error instanceof postgres.PostgresError && !/^(?:53|57P)/.test(error.code);
 
 /**
- * Resolves once Postgres answers a query; rejects when `timeoutMs` has passed or `signal` aborts, with the last
- * reason as its cause, and at once when Postgres refuses the role or such a connection, does not have the database, or
- * its certificate is not trusted, and within some tries when the settings of a session are rejected. `onWait` gets the
- * last reason (undefined: no answer at all so far) after one second, and then every twenty. Returns the milliseconds
- * that it took.
+ * Resolves once Postgres answers a query, with the milliseconds that it took. Rejects when `timeoutMs` has passed or
+ * `signal` aborts, with the last reason as its cause; at once if Postgres refuses the role or such a connection, does
+ * not have the database, or has a certificate that is not trusted; within some tries if the settings of a session are
+ * rejected. `onWait` gets the last reason (undefined: no answer at all so far) after one second, and then every twenty.
  */
 export async function waitForDatabase(
   sql: Sql,

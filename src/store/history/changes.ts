@@ -60,10 +60,10 @@ export function correctedMeanings(fields: readonly FieldChange[]): string[] {
 
 /*
  * Positions are in the order of commits because one transaction at a time writes history, from its first position to
- * its commit. Without that lock a position is a pair (xid8, id), read below pg_snapshot_xmin: then readers wait for
- * the oldest writer of the whole server, even an import into another database, and no position outlives a dump and
- * restore. Answers come a few times a second and hold the lock only for their commits: no waiting for one another
- * could be measured.
+ * its commit. Without that lock a position would be a pair (xid8, id), read below pg_snapshot_xmin: readers would wait
+ * for the oldest writer of the whole server, even an import into another database, and no position would outlive a dump
+ * and restore. Answers come a few times a second and hold the lock only for their commits, so no waiting for one
+ * another could be measured.
  */
 
 /** Whether there is something to write, and so to notify listeners of. */
@@ -168,15 +168,15 @@ export async function writeSkuChanges(
 }
 
 /**
- * Notes which database this is, and sets sequences that are behind their rows to what the rows have, before anything
- * is drawn from them: logical replication and copies of tables leave them behind. Postgres warns of each.
+ * Notes which database this is, and advances sequences that are behind their rows, before anything is drawn from them:
+ * logical replication and copies of tables leave sequences behind. Postgres warns of each.
  */
 export async function repairSequencesAtStart(sql: Sql): Promise<void> {
   await sql`select catalog_internal.lock_changes(), catalog_internal.mend_sequences()`;
 }
 
 /**
- * The same for a mirror that runs: whoever writes changes notes the database, and nobody waits where none is behind.
+ * The same for a running mirror, whose writers of changes note the database; no session waits if no sequence is behind.
  */
 export async function repairSequences(sql: Sql): Promise<void> {
   await sql`select catalog_internal.mend_sequences()`;
@@ -227,8 +227,8 @@ const objection = (error: unknown): string | null => {
 export const isObjected = (error: unknown): boolean => objection(error) !== null;
 
 /**
- * Deletes the prices of SKUs, where somebody's foreign key, trigger or lock objects to some: those stay, without
- * their numbers where that is possible, and their SKUs are put into quarantine. With the lock of changes held, as the
+ * Deletes the prices of SKUs. If somebody's foreign key, trigger or lock objects to some, those prices stay, without
+ * their numbers if possible, and their SKUs are put into quarantine. Call this with the lock of changes held, as the
  * last step of a transaction (writeChanges).
  */
 export async function deletePricesAround(tx: Tx, skus: readonly string[]): Promise<void> {

@@ -2,10 +2,10 @@ import { scanning, transaction, type Sql, type Tx } from '../connection/db.ts';
 
 /*
  * A day (UTC) of a size, made from its changes in the order of their commits. A change counts from when it was
- * observed; from when the one before it was, where that is later (a clock was set back between them), as in
- * catalog.price_at. So of one size days never go back, and the row of its newest day is all that a further change
- * needs. The newest price counts until the end of its day: a row is a function of the changes alone, and right once
- * the day is over, whether or not anybody looks at it again.
+ * observed, or from when the one before it was, if that is later (a clock was set back between them), as in
+ * catalog.price_at. So the days of one size never go back, and a further change needs only the row of its newest day.
+ * The newest price counts until the end of its day: a row depends only on the changes, and is right once the day is
+ * over, even if it is never computed again.
  */
 
 /** Changes that are counted to their days at a time, in a transaction of its own. */
@@ -19,8 +19,8 @@ export interface DailyProgress {
 }
 
 /**
- * Brings catalog.daily_prices up to date, at most so many pieces of changes. Each piece commits with the position up
- * to which changes are counted, so it goes on where it, or whoever did it before, was ended.
+ * Brings catalog.daily_prices up to date, at most `pieces` pieces of changes. Each piece commits with the position up
+ * to which changes are counted, so that work that was ended, by whomever, is continued there.
  */
 export async function keepDailyPrices(sql: Sql, pieces: number, piece = PIECE): Promise<DailyProgress> {
   let written = 0;

@@ -67,9 +67,9 @@ const COLUMNS =
 
 /**
  * The condition by which a change passes, and what it has to be joined with; parameters from the third on. That a SKU
- * is no longer mirrored, and that its prices go, passes without being looked up: nothing is left by which it could
- * be, and a follower that does not know it loses nothing. The same for a brand that a SKU has no longer: that it has
- * changed is the last that its follower hears.
+ * is no longer mirrored, and that its prices go, passes without a lookup, because nothing is left to look up, and a
+ * follower that does not know the SKU loses nothing. The change of a brand also passes for its old value, because it is
+ * the last that a follower of that brand hears of the SKU.
  */
 function passing({ kinds, brands, skus, watchlist }: Filter) {
   const values = [kinds, brands, skus];
@@ -97,9 +97,10 @@ interface Reading {
 }
 
 /**
- * Rows of the feed that pass, and its last row in any case: it says how far was read. Where a receiver has been told of
- * more than what is read after, they are only read of a database that has it, too: in one statement, or it could be
- * replaced in between; and each time, for a promoted standby tells only once somebody has written there.
+ * Reads rows of the feed that pass, and its last row in any case, because that shows how far was read. If a receiver
+ * has been told of more than `after`, rows are read only from a database that has those changes, too. Both are checked
+ * in one statement, because the database could be replaced in between, and each time, because a promoted standby shows
+ * it only once somebody has written there.
  */
 async function readRows(
   client: LoneClient,
@@ -208,9 +209,9 @@ export const newestOf = ({ position, shownTo = position }: Place): bigint =>
   shownTo > position ? shownTo : position;
 
 /**
- * Checks that a place which is kept is still one to go on from, by what was delivered from it: a database that was
- * restored, or a standby that was behind, has the place of before, and the changes that are lost are told by none
- * that follow. One who was set back otherwise hears them again.
+ * Checks, by what was delivered, that a kept place is still one to go on from. A database that was restored, or a
+ * standby that was behind, has an earlier place, and no later change tells of the changes that are lost. A follower
+ * that was set back otherwise only gets changes again.
  *
  * @throws FollowerError `position-lost`
  */

@@ -3,9 +3,9 @@ import { readOwnSession } from '../connection/own-session.ts';
 import { isPrivilegeLacking, POSITION_LOST, sqlState } from '../connection/sql-errors.ts';
 
 /*
- * Positions of `catalog-mirror follow`, by name. A name is held by the session that its row has, as long as that is
- * alive. Every statement that delivers goes over that session, so that what answers still holds the name, unless
- * somebody has taken it meanwhile: then no row is found.
+ * Positions of `catalog-mirror follow`, by name. The session in a name's row holds the name for as long as it is alive.
+ * Every statement that delivers uses that session, so that an answer proves that it still holds the name; if somebody
+ * has taken the name meanwhile, no row is found.
  */
 
 /** More are hardly wanted, and each has series of its own in the metrics. */
@@ -75,10 +75,10 @@ const placeOf = (row: Row): Place => ({
 });
 
 /**
- * Notes which database this is, where it is another than the one that was last written to, as after a restore: before
- * a position is judged or given out. Else one from before the restore may pass for one of here, until something is
- * written, and a copy would have a position that is older than what the receiver has of changes that are lost. A
- * reader's role may not; the daemon does when it starts.
+ * Notes which database this is, if it is another than the one last written to (as after a restore), before a position
+ * is judged or given out. Otherwise a position from before the restore could pass for one of here until something is
+ * written, and a copy would get a position older than the lost changes that the receiver has. A reader's role may not
+ * do this; the daemon does when it starts.
  */
 export async function noteLineage(client: LoneClient): Promise<void> {
   await client

@@ -16,9 +16,9 @@ export interface HistoryRest {
 const REFERRED_REST_MS = 3_600_000;
 
 /**
- * Drops the chunks of price_history whose newest row is older than that, oldest first, each in a transaction of its
- * own; returns how many. One that is being read at the moment, and all after it, wait for the next call; where a
- * seller's rows refer to it, for the first one after an hour (`rest`, from one call to the next).
+ * Drops the chunks of price_history whose newest row is older than `olderThanMs`, oldest first, each in a transaction
+ * of its own; returns how many. If a chunk is being read, it and all later ones wait for the next call; if a seller's
+ * rows refer to it, for the first call after an hour (`rest`, kept from one call to the next).
  */
 export async function pruneHistory(
   sql: Sql,
@@ -60,12 +60,11 @@ export interface PrunedMembers {
 export const NOTHING_PRUNED: PrunedMembers = { upTo: '0', unsteady: [] };
 
 /**
- * Deletes rows of members' history that are older than what is kept of price history: positions behind its last
- * dropped chunk, which catalog.changes refuses already. So it does with those of columns that go back and forth, but
- * for what says what the size keys of old prices meant. `unsteady`: those columns. At most `limit`; returns how many,
- * and how far it has come. What it keeps of the others stays for ever, and is not read again: `pruned` is what it
- * returned last, and counts unless other columns go back and forth by now, or a copy of the database is at an earlier
- * position.
+ * Deletes rows of members' history that are older than the kept price history: positions behind its last dropped chunk,
+ * which catalog.changes refuses already. Also rows of columns that go back and forth (`unsteady`), except those that
+ * say what the size keys of old prices meant. At most `limit`; returns how many, and up to which position. Rows that it
+ * keeps stay for ever and are not read again: `pruned` is the last return value, which counts unless other columns are
+ * unsteady by now, or a copy of the database is at an earlier position.
  */
 export async function pruneMemberHistory(
   sql: Sql,

@@ -16,7 +16,8 @@ import {
 } from './due.ts';
 
 /**
- * What a call is to carry: of each class so many, live SKUs by name if nobody else holds them, or SKUs of failed calls.
+ * What a call is to carry: a number of SKUs of each class, live SKUs by name if no other call holds them, or SKUs of
+ * failed calls.
  */
 export interface WantedSkus {
   readonly quotas?: readonly Quota[];
@@ -25,8 +26,8 @@ export interface WantedSkus {
 }
 
 /**
- * What asking for live SKUs takes under the ceiling: so many milliseconds a SKU, from what was saved up, which is at
- * most so long.
+ * What asking for live SKUs costs under the ceiling: `skuMs` milliseconds a SKU, from what was saved up, which is at
+ * most `mostMs`.
  */
 export interface LiveSpend {
   readonly skuMs: number;
@@ -34,12 +35,12 @@ export interface LiveSpend {
 }
 
 /**
- * Claims SKUs of each class for `leaseMs`: what is promised by the earliest deadline, in the urgent lane by rank (the
- * weight in catalog.watchlist), elsewhere, and where ranks are equal, the oldest first. Workers racing for the same
- * rows pass each other by; a worker that dies leaves its claim to run out. The generation at the claim comes along: a
- * mark made later moves it on, and the answer to this claim then does not settle that mark. `spend`: what each live
- * SKU takes under the ceiling on live computations. `floors`: nothing of a class is claimed that is due before its
- * own. Nothing is claimed where the mirror has become another account's: that ends the daemon.
+ * Claims SKUs of each class for `leaseMs`. Promised SKUs come by earliest deadline, those of the urgent lane by rank
+ * (the weight in catalog.watchlist), others, and those of equal rank, oldest first. Workers racing for the same rows
+ * skip each other's; the claim of a worker that dies runs out. Each SKU comes with its generation at the claim: a later
+ * mark moves it on, so that the answer to this claim does not settle that mark. `spend`: what each live SKU takes under
+ * the ceiling on live computations. `floors`: rows due before their class's floor are not claimed. If the mirror has
+ * become another account's, nothing is claimed, and the daemon ends. Null: nothing was claimed.
  */
 export async function claimDue(
   sql: Sql,
@@ -175,10 +176,10 @@ function spending(sql: Sql, spend: LiveSpend | null) {
 }
 
 /**
- * An answer about the SKUs of a claim cannot be stored: what the mirror holds of one of them may be known to be wrong,
- * so all are due until an answer is stored, those too that came along in spare slots. Call this before the claim is
- * given back. One that is alone is it: a re-price is due, whatever it was asked for, as where the delta has left out a
- * move. That is no report: what the next answer has is judged as if nobody had told of it.
+ * Makes the SKUs of a claim due whose answer cannot be stored, including those from spare slots, until an answer is
+ * stored: what the mirror holds of one of them may be known to be wrong. Call this before the claim is given back. If
+ * the claim has only one SKU, it is the one, so a re-price is due, whatever it was asked for, as if the delta had left
+ * out a move. That is no report: the next answer is judged as if nothing had been reported.
  */
 export async function markUnstored(sql: Sql, claim: Claim): Promise<void> {
   const skus = claim.skus.map(({ sku }) => sku);

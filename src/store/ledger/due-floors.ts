@@ -1,12 +1,12 @@
 import type { ClaimedLane, LaneClass } from './due.ts';
 
 /*
- * Where a process begins to read the ledger. Each claim leaves an entry in the indexes of the ledger for as long as
- * others hold a snapshot (pg_dump, a report, a replication slot), and a reading from the beginning of a class passes
- * all of them: after 12,000 calls a million. What was due before the floor of its class is claimed already, except
- * for what comes back: a claim that is released, or a SKU that had been due for long and is marked for another lane.
- * So whoever gives something back resets the floors, a change of the catalog does, and a full pass follows in any
- * case: the more often, the less it costs.
+ * Where a process begins to read the ledger. While others hold a snapshot (pg_dump, a report, a replication slot), each
+ * claim leaves an entry in the ledger's indexes, and reading a class from its beginning passes all of them: a million
+ * after 12,000 calls. Rows due before the floor of their class are claimed already, except those that come back: a
+ * released claim, or a SKU that had long been due and is marked for another lane. So whoever gives something back
+ * resets the floors, and so does a change of the catalog. A full pass follows in any case, the more often the less it
+ * costs.
  */
 
 /** What a reading found, times in epoch milliseconds of the database's clock. */

@@ -15,8 +15,8 @@ export const PROMISED = 'promised';
 export type ClaimedLane = typeof PROMISED | Lane;
 
 /**
- * SQL: why a snapshot-priced SKU that nothing is said of has its next turn, after `snapshot_target`, by the settings
- * `g`: for its sweep, or for its metadata where that comes first or there are no sweeps.
+ * SQL: the reason of the next turn of a snapshot-priced SKU that is due only by `snapshot_target` of the settings `g`:
+ * its sweep, or its metadata if that comes first or there are no sweeps.
  */
 export const SNAPSHOT_REASON =
   "case when g.sweep_interval > 0 and g.sweep_interval <= g.metadata_interval then 'sweep' else 'metadata' end";
@@ -94,7 +94,7 @@ export function claimable(sql: Queryable, alias?: LedgerAlias) {
   return sql.unsafe(`${row}held_until is null and ${row}largest_call is null`);
 }
 
-/** SQL: a row of the ledger whose due time is only that of the order of live refreshes. */
+/** SQL: a row of the ledger that is due only by the order of live refreshes, so that its due time may be moved. */
 export function movable(sql: Queryable, alias: LedgerAlias) {
   const row = sql.unsafe(alias);
   return sql`
@@ -168,10 +168,10 @@ export function lockingClaim(sql: Sql, claim: ClaimId, skus: readonly string[]) 
 }
 
 /**
- * SQL: an UPDATE that releases rows whose wait or lease is over, the longest over first, at most `limit`. now() and
- * not clock_timestamp(): the index of waits then ends the scan at the first that is not over. An array, and no joined
- * subquery: a nested loop runs such a one again for each row of the ledger, and then it locks the next ones. `since`:
- * epoch milliseconds before which none is over; null where that is not known.
+ * SQL: an UPDATE that releases rows whose wait or lease is over, longest over first, at most `limit`. It uses now()
+ * instead of clock_timestamp(), because the index of waits then ends the scan at the first that is not over; and an
+ * array instead of a joined subquery, because a nested loop would run that again for each row of the ledger, and lock
+ * the next ones. `since`: epoch milliseconds before which no wait is over; null if not known.
  */
 export function endingWaits(sql: Sql, limit: number, since: number | null = null) {
   return sql`
@@ -217,8 +217,8 @@ export interface Turns extends LaneClass {
 }
 
 /**
- * Brings turns forward that are further away than their interval, as after a start with a shorter one: they were set
- * when the SKUs were answered. At most `limit`, the last ones first; returns how many.
+ * Brings turns forward that are further away than their interval, for example after a start with a shorter interval,
+ * because they were set when the SKUs were answered. At most `limit`, furthest first; returns how many.
  */
 export async function bringForward(
   sql: Sql,

@@ -3,8 +3,8 @@ import { scanning, transaction } from '../connection/db.ts';
 import { TASKS } from './tasks.ts';
 
 /*
- * Rows that the mirror cannot do without, and that nobody but the mirror writes: a restore without them, a TRUNCATE or
- * a DELETE by somebody else has taken them. They are made anew, as a new mirror has them.
+ * Rows that the mirror needs and that only the mirror writes. If a restore left them out, or somebody else's TRUNCATE
+ * or DELETE has taken them, they are made anew, as in a new mirror.
  */
 
 /** Tables of catalog_internal whose one row the migrations make; others of one row get it once it is needed. */
@@ -77,8 +77,9 @@ export interface LedgerPart {
 }
 
 /**
- * Marks those of `most` SKUs behind `after` due that the ledger has no row of: nobody would ever ask for them. What the
- * ledger knew of them is lost, so they count as reported, and are not actionable before they were asked for.
+ * Marks SKUs due that have no row in the ledger, because they would never be asked for; compares the `most` SKUs behind
+ * `after`. What the ledger knew of them is lost, so they count as reported, and are not actionable until they are asked
+ * for.
  */
 export async function restoreLedger(sql: Sql, after: string, most: number): Promise<LedgerPart> {
   return await transaction(sql, async (tx) => {

@@ -159,9 +159,9 @@ export interface CallPause {
 }
 
 /**
- * SQL fragment that selects a CallPause as one row. Once calls pause, only one at a time goes out until one works: an
- * outage would else cost, after each pause, as many as may be under way. Claims are only looked for in an outage: no
- * index is theirs. Seconds are subtracted because Postgres before 17 cannot subtract from `infinity`.
+ * SQL: selects a CallPause as one row. Once calls pause, only one at a time goes out until one works, because otherwise
+ * an outage would cost as many calls after each pause as may be under way. Claims are only looked for in an outage,
+ * because no index serves that. Seconds are subtracted because Postgres before 17 cannot subtract from `infinity`.
  */
 export function callPauseRow(sql: Sql) {
   return sql`
@@ -173,10 +173,10 @@ export function callPauseRow(sql: Sql) {
 }
 
 /**
- * Ends the pause, so that one call tries again: its reason may be gone. The failures stay counted until a call works,
- * so where it is not, the next pause is the longer one. `after`: only a pause after failures of these kinds; null =
- * after any. SKUs that only wait because a call with them met the outage wait no longer. Returns whether there was a
- * pause.
+ * Ends the pause of calls, so that one call tries again, because the reason for it may be gone. The failures stay
+ * counted until a call works, so the next pause is the longer one if it is not gone. `after`: ends only a pause after
+ * failures of these kinds; null: after any. SKUs that only wait because a call with them met the outage wait no longer.
+ * Returns whether there was a pause.
  */
 export async function endCallPause(sql: Sql, after: readonly string[] | null): Promise<boolean> {
   const paused = sql`catalog_internal.calls_are_paused(t) and next_at < 'infinity'
@@ -207,9 +207,9 @@ export async function callPause(sql: Sql): Promise<CallPause> {
 }
 
 /*
- * Errors that bulk calls were given up with, other than the partner's: Postgres has refused a statement of theirs, or
- * there is a defect. They are counted for the judge of health alone, beside the failures that calls pause for, and
- * stand in the row of re-pricing, whose `progress` is free for them: so every process sees them.
+ * Errors that ended bulk calls and were not the partner's: Postgres refused a statement of theirs, or there is a
+ * defect. They are counted only for the judge of health, apart from the failures that calls pause for. They are stored
+ * in the row of re-pricing, whose `progress` is free for them, so that every process sees them.
  */
 
 /** What is counted where Postgres has not said why. */

@@ -10,8 +10,8 @@ export interface HintRecord {
   /** Moves of live SKUs that refreshes have found meanwhile, hinted at or not. */
   readonly moves: number;
   /**
-   * Refreshes after those that found what it had told of; how many of them found these prices as they were left, and
-   * how many the ones before them again.
+   * Refreshes that came after one that found what the source had told of; how many of them found the prices as that
+   * left them, and how many found the prices before it again.
    */
   readonly followed: number;
   readonly stayed: number;
@@ -111,10 +111,10 @@ const MAX_EXPECTED = 2000;
 const [MIN_PART, MAX_PART] = [0.2, 1.5];
 
 /**
- * How refreshes go that a source has not hinted at: how often they find nothing, as a part of what rates say. Rates
- * are wrong in markets whose moves come in crowds, and a source that hints at everything would seem to know of all
- * moves that they do not foresee: it is measured by the others, and by itself where there are none. What one process
- * has seen: it begins anew with each.
+ * How refreshes go without a hint from a source: how often they find nothing, as a part of what rates say. Rates are
+ * wrong in markets whose moves come in crowds, so a source that hints at everything would seem to know of all moves
+ * that they do not foresee. Therefore a source is measured by the refreshes of others, or by its own if there are none.
+ * Holds what one process has seen, and begins anew with each.
  */
 export class HintBase {
   #all = NONE;

@@ -117,8 +117,8 @@ export async function forgetTrial(sql: Sql): Promise<void> {
 }
 
 /*
- * The partner's live source fails while it answers for others (sync/reprice/partner-faults.ts): one row says so for all
- * daemons, and no live SKU is asked for but one now and then.
+ * The partner's live source may fail while it answers for other SKUs (sync/reprice/partner-faults.ts). One row says so
+ * for all daemons, and only now and then is a live SKU asked for.
  */
 
 /** What an answer shows of an outage of the live source. */

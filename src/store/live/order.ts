@@ -4,9 +4,10 @@ import type { Rate } from './rate-prior.ts';
 import type { LiveCandidate } from './refresh.ts';
 
 /*
- * Moving SKUs in and out of the order of live refreshes when an incident begins or ends: in pieces by SKU, each on
- * its own, so that answers and deltas continue meanwhile, and a crash leaves only a remainder to repeat. What is
- * claimed, waits, or was marked for a reason of its own (watched, refreshed, reported with a hash) stays where it is.
+ * Moves SKUs in and out of the order of live refreshes when an incident begins or ends: in pieces by SKU, each in its
+ * own transaction, so that answers and deltas continue meanwhile, and a crash leaves only a remainder to repeat. SKUs
+ * that are claimed, wait, or were marked for a reason of their own (watched, refreshed, reported with a hash) stay
+ * where they are.
  */
 
 /** A SKU to be scheduled, and which version of its row in the ledger was read: whoever writes to it makes another. */
@@ -15,9 +16,9 @@ export interface Unscheduled extends LiveCandidate {
 }
 
 /**
- * The next SKUs after `after` that belong into the order of live refreshes: those there already (`scheduled`), and
- * during an incident everything that was priced once and has no better reason: swept, unlisted, due for metadata, or
- * reported as crossed and nothing else that its doubt would forget.
+ * The next SKUs after `after` that belong in the order of live refreshes: those there already (`scheduled`), and during
+ * an incident everything that was priced once and has no better reason: swept, unlisted, due for metadata, or reported
+ * only as crossed, with nothing else that its doubt would forget.
  */
 export async function unscheduledLive(
   sql: Sql,
@@ -58,10 +59,10 @@ export interface Scheduled extends Rate {
 }
 
 /**
- * Schedules SKUs in the order of live refreshes, those excepted that were marked, claimed, answered or doubted
- * meanwhile: what an answer decides moves no generation, and is newer than what the schedule was made of. One whose
- * line moves, or at which somebody has hinted, is refreshed no later than that had it: its rate, by which it is
- * scheduled here, knows nothing of either.
+ * Schedules SKUs in the order of live refreshes, except those marked, claimed, answered or doubted meanwhile: an answer
+ * moves no generation, but its decision is newer than what the schedule was made of. A SKU whose line moves, or at
+ * which somebody has hinted, is refreshed no later than that had set, because its rate, by which it is scheduled here,
+ * knows nothing of either.
  */
 export async function scheduleLive(sql: Sql, scheduled: readonly Scheduled[]): Promise<void> {
   await sql`
@@ -87,10 +88,10 @@ export async function scheduleLive(sql: Sql, scheduled: readonly Scheduled[]): P
 }
 
 /**
- * After an incident, or an outage of the live source: the next priced SKUs after `after` that are not listed as live
- * go back to their sweep, and those whose moves no delta reports to their own turns. One that its own deferrals have
- * taught to be live is none of them, for as many answers as that holds. Returns the last SKU that went back; null when
- * there are no more.
+ * After an incident, or an outage of the live source: gives the next priced SKUs after `after` that are not listed as
+ * live back to their sweep, or, if no delta reports their moves, to their own turns. A SKU that counts as live because
+ * of its own deferrals stays, for as many answers as that holds. Returns the last SKU that went back; null if there are
+ * no more.
  */
 export async function unscheduleSnapshot(
   sql: Sql,

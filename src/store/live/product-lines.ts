@@ -4,8 +4,8 @@ import type { HeldLine, Line, LineName, Releases, Wholesale } from './product-li
 import type { LiveCandidate } from './refresh.ts';
 
 /*
- * Lines of live SKUs in Postgres: their state, and due times of SKUs whose line moves. Nobody waits here for a row
- * that somebody else holds: what is not stored now the next call weighs again.
+ * Lines of live SKUs in Postgres: their state, and due times of SKUs whose line moves. Rows that somebody else holds
+ * are skipped, not waited for: the next call weighs again what is not stored now.
  */
 
 const minutesOf = (sql: Queryable, at: string) => sql`(extract(epoch from ${sql.unsafe(at)}) / 60)::float8`;

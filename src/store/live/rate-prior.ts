@@ -2,10 +2,10 @@ import type { Tx } from '../connection/db.ts';
 
 /*
  * How often a SKU moves of which nothing is known yet. Rates of single SKUs are learned from `RATES_START_AS` on, and
- * keep a part of that in their belief until it is forgotten, so in a market that is much faster or slower their
- * prices would be believed too much or too little until each SKU has been refreshed many times. What all refreshes
- * find corrects that part, for all SKUs at once: to put another prior in its place is exact for gamma distributions
- * of one shape, and can be undone (`withPrior`, `withoutPrior`). Pure.
+ * keep a part of that in their belief until it is forgotten. So in a market that is much faster or slower, their prices
+ * would be believed too much or too little until each SKU has been refreshed many times. What all refreshes find
+ * corrects that part, for all SKUs at once: replacing the prior is exact for gamma distributions of one shape, and can
+ * be undone (`withPrior`, `withoutPrior`). Pure.
  */
 
 /** Belief about a SKU's changes a minute: gamma distributed with shape alpha and rate beta (minutes). */
@@ -13,8 +13,8 @@ export interface Rate {
   readonly alpha: number;
   readonly beta: number;
   /**
-   * How much of what it was learned from on is left in beta: all of it at first, and less as it is forgotten. Absent:
-   * as much as may be.
+   * How much of RATES_START_AS is left in beta: all of it at first, and less as it is forgotten. Absent: as much as may
+   * be.
    */
   readonly prior?: number | null | undefined;
 }
@@ -121,9 +121,9 @@ export function learnPrior(
 }
 
 /*
- * What is learned fades: each refresh leaves a little less of what those before it have found. In Postgres a number
- * that fades on until it is too small for its type, or a product of it, is an error, and not nothing. So it is
- * forgotten long before; else a mirror would fail after months, on SKUs at which nothing happens.
+ * What is learned fades: each refresh leaves a little less of what earlier ones have found. In Postgres it is an error,
+ * not zero, if a fading number, or a product of it, becomes too small for its type. So numbers are forgotten long
+ * before; otherwise a mirror would fail after months, on SKUs at which nothing happens.
  */
 
 const LEAST = 1e-6;

@@ -58,8 +58,8 @@ export interface LiveCandidate {
   /** As of a rate, where it is wanted. */
   readonly prior?: number | null;
   /**
-   * Where nothing is known yet: in how many refreshes of the last three days a price had moved, and how many minutes
-   * that is.
+   * If nothing is known yet: in how many refreshes of the last three days a price had moved, and how many minutes that
+   * covers.
    */
   readonly pastMoves?: number | null;
   readonly pastMinutes?: number | null;

@@ -18,10 +18,10 @@ import { fadedSql } from '../live/rate-prior.ts';
 import type { LiveCandidate } from '../live/refresh.ts';
 
 /*
- * Hints in Postgres (catalog.hint): read in pieces, kept until their SKU is refreshed, and weighed then. SKUs that
- * are locked or asked for at the moment are left for the next piece, so a hint that comes while an answer is under
- * way is not taken for one before it. Whoever locks hints or their tables is not waited for: calls go on without
- * them.
+ * Hints in Postgres (catalog.hint): read in pieces, kept until their SKU is refreshed, and weighed then. SKUs that are
+ * locked or being asked for are left for the next piece, so that a hint that comes while an answer is under way does
+ * not count as earlier than the answer. If somebody locks hints or their tables, calls do not wait, but go on without
+ * hints.
  */
 
 /** SQL: whether there are hints to be read. */
@@ -197,8 +197,8 @@ export async function storeHints(
 export type HintsAt = Readonly<Record<string, readonly WaitingHint[]>>;
 
 /**
- * A statement that reads the hints that wait for refreshes of these SKUs; their table is then free until the
- * transaction ends.
+ * A statement that reads the hints that wait for refreshes of these SKUs. If it could read them, their table stays free
+ * for this transaction until its end.
  */
 export const hintsAt = (tx: Tx, skus: readonly string[]) =>
   tx<[{ hints: HintsAt | null }]>`select catalog_internal.hints_at(${skus as string[]}) as hints`;

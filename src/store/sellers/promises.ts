@@ -63,8 +63,9 @@ export function heldPromise(sql: Sql | Tx) {
 }
 
 /**
- * Counts cases, after the ledger's rows of their SKUs were locked. A promise that ended while the answer waited for
- * these locks is left out: it was read before that, and its counts are gone already (watched_to_ledger).
+ * Counts cases; call this after the ledger's rows of their SKUs were locked. A promise that ended while the answer
+ * waited for these locks is left out: the case was read before that, and the promise's counts are deleted already
+ * (watched_to_ledger).
  */
 export async function writePromiseCases(tx: Tx, cases: readonly PromiseCase[]): Promise<void> {
   if (cases.length === 0) return;

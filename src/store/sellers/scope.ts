@@ -4,9 +4,9 @@ import type { Claim } from '../ledger/due.ts';
 import { ALIVE } from '../setup/instance.ts';
 
 /*
- * What is priced (catalog.scope). Sellers write the rules in transactions of their own, and may lock them as they
- * like: triggers record each statement, a daemon copies what was committed into the mirror's own rules, and then
- * sorts the SKUs that they may concern, in pieces. Whoever writes of a SKU what rules go by (new SKUs, metadata)
+ * What is priced (catalog.scope). Sellers write the rules in transactions of their own, and may lock them as they like.
+ * So triggers record each statement, a daemon copies what was committed into the mirror's own rules, and then sorts, in
+ * pieces, the SKUs that these may concern. Whoever writes something of a SKU that rules go by (new SKUs, metadata)
  * sorts it in the same transaction (catalog_internal.apply_scope).
  */
 

@@ -10,8 +10,8 @@ import { countDaemons } from './instance.ts';
 /*
  * Whose catalog a database mirrors. Prices, token and pace of one partner or account say nothing of another's, and
  * snapshots of two may have the same name: then a delta would say that nothing is new. The base URL tells partners
- * apart. The api_key identifies the account (partner rule 5.2), but may be issued anew for the same one: so another
- * key is told of, and another base URL refused. A daemon that runs goes by the salt, which stays with the account.
+ * apart, so another one is refused. The api_key identifies the account (partner rule 5.2), but may be issued anew for
+ * the same one, so another key is only reported. A running daemon goes by the salt, which stays with the account.
  */
 
 export interface Account {

@@ -6,10 +6,11 @@ import { boundMirror, ownMirror, refuseMirror } from '../connection/own-mirror.t
 import { DEATH_NOTICED_WITHIN_MS, type OwnSession, readOwnSession } from '../connection/own-session.ts';
 
 /**
- * A daemon is there while the connection is that its row names: anybody who may connect could hold an advisory lock.
- * Of a session of another role (another member of the owning role) its beginning is not shown: all that is known is
- * that none from before the server's start lives. The same as catalog_internal.session_lives, which a database of an
- * earlier version need not have: daemons are counted before it is migrated.
+ * SQL: a daemon is alive while the connection exists that its row names; an advisory lock could be held by anybody who
+ * may connect. For a session of another role (another member of the owning role) Postgres does not show when it began:
+ * all that is known is that no session from before the server's start lives. The same as
+ * catalog_internal.session_lives, which a database of an earlier version may lack: daemons are counted before it is
+ * migrated.
  */
 export const ALIVE = `exists (
   select from pg_stat_activity a
@@ -44,11 +45,11 @@ interface Instance {
 export type Registration = (() => Promise<void>) & { readonly number: string };
 
 /**
- * Registers a running daemon until the returned function is called or the process dies. A daemon that is alone knows
- * that the holders of older claims, tasks and the half-open request are dead, and frees them: after a crash no lease
- * has to run out. Where others seem to be alive it checks again for ten seconds, because they may be dead without
- * Postgres knowing it. If a living daemon has lost its connection at that moment, its late answers are refused as
- * after any lost lease; it reconnects as soon as Postgres answers it.
+ * Registers a running daemon until the returned function is called or the process dies. If no other daemon is alive,
+ * the holders of older claims, tasks and the half-open request are dead, so it frees them: after a crash no lease has
+ * to run out. If others seem to be alive, it checks again for ten seconds, because they may be dead without Postgres
+ * knowing it. If a living daemon has lost its connection at that moment, its late answers are refused as after any lost
+ * lease; it reconnects as soon as Postgres answers it.
  */
 export async function registerInstance(
   databaseUrl: DatabaseUrl,

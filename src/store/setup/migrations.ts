@@ -74,14 +74,14 @@ export class MigrationError extends Error {
 
 /**
  * Applies pending migrations in one transaction, one session at a time, so that replicas starting together apply them
- * once. Where none is pending it waits for nobody. Then makes roles and grants whole: where a dump was loaded into a
- * new cluster, they are missing. What Postgres refuses of that stops nobody.
+ * once. If none is pending, it does not wait. Then completes roles and grants, which are missing if a dump was loaded
+ * into a new cluster; what Postgres refuses of that does not make it fail.
  *
- * @throws PoolerError where sessions are not kept
- * @throws OccupiedError before anything is made, where schemas or roles with the mirror's names are somebody else's
- * @throws EncodingError before the first migration, where the database is not in UTF-8
- * @throws MigrationError where one fails, and where a later version has migrated the database; everything is as it was,
- * but a new database may have got the empty table of what is applied
+ * @throws PoolerError if sessions are not kept
+ * @throws OccupiedError before anything is made, if schemas or roles with the mirror's names are somebody else's
+ * @throws EncodingError before the first migration, if the database is not in UTF-8
+ * @throws MigrationError if one fails, or if a later version has migrated the database; everything is as it was, except
+ * that a new database may have got the empty table of what is applied
  */
 export async function migrateDatabase(url: DatabaseUrl, options: MigrateOptions = {}): Promise<Migrated> {
   const { folder = MIGRATIONS, lockTimeoutMs = LOCK_TIMEOUT_MS, refuse, onPending } = options;
@@ -263,8 +263,8 @@ async function refuseOccupied(sql: Sql, folder: string): Promise<Found> {
 }
 
 /**
- * Throws where a later version has migrated this database: what it changed is unknown here, and writing to it as if
- * it were the former could spoil rows. Returns how many migrations are still to be applied.
+ * Throws if a later version has migrated this database: what it changed is unknown here, and writing to it as before
+ * could spoil rows. Returns how many migrations are still to be applied.
  */
 async function refuseNewer(sql: Sql, folder: string): Promise<number> {
   const { pending, unknown } = await migrationState(sql, folder);

@@ -130,8 +130,8 @@ export function planCounts(
 }
 
 /**
- * How a command counts: `now` for a single answer, `seldom` where it asks again and again, so that a large catalog
- * gets its rest.
+ * How a command counts: `now` for a single answer; `seldom` if it asks again and again, so that a large catalog is not
+ * scanned all the time.
  */
 export type Counting = 'now' | 'seldom';
 
@@ -141,8 +141,8 @@ const SHORT_MS = 500;
 const WORTH_WAITING_MS = 2000;
 
 /**
- * For a command: new counts, or the last ones, with the time they were taken at, where counting takes long. Nobody
- * may read the status of the daemons, and then nobody else counts.
+ * For a command: new counts, or the last ones with the time they were taken at if counting takes long. Possibly no
+ * daemon's status is ever read, and then only commands count.
  */
 export async function readCounts(sql: Sql, counting: Counting = 'now'): Promise<CatalogCounts> {
   const last = await storedCounts(sql);
@@ -182,10 +182,10 @@ function restingAfterFailure(now: () => number, told: Pick<CountsTold, 'failed'>
 }
 
 /**
- * For a daemon, which is asked again and again. Reads the counts that take a scan of the catalog: new ones where that
- * is cheap, else the last ones, with the time they were taken at, while new ones are counted beside. Daemons share
- * them. Throws where Postgres does not answer or refuses to count, and for a while after that. `now`: monotonic ms.
- * `told` is told of each count, which readers mostly do not wait for.
+ * For a daemon, which is asked again and again. Reads the counts that take a scan of the catalog: new ones if that is
+ * cheap, else the last ones, with the time they were taken at, while new ones are counted in the background. Daemons
+ * share them. Throws if Postgres does not answer or refuses to count, and for a while after that. `now`: monotonic ms.
+ * `told` hears of each count, because readers mostly do not wait for it.
  */
 export function createCountsReader(
   sql: Sql,

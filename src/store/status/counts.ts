@@ -139,11 +139,11 @@ interface LedgerCount {
 const NAMED_FAILING = 5;
 
 /**
- * Counts the due ledger in one scan. due: due now, by reason; whoever was deferred or waits for a second answer is so
- * once the wait is over. deferred: waiting or due again; live-deferred: live ones that wait. failing: those in errors
- * that have failed most often. stale: prices no older than their class's target that are stale all the same (as
- * catalog.current_prices has it), because a re-price is due, or because the SKU is refreshed as a live one and the
- * price is older than that allows. unanswered: never priced, and has failed when it was asked.
+ * Counts the due ledger in one scan. due: due now, by reason; SKUs that were deferred or wait for a second answer count
+ * once their wait is over. deferred: waiting or due again; live-deferred: live ones that wait. failing: SKUs in errors
+ * that have failed most often. stale: prices within their class's target that are stale all the same (as in
+ * catalog.current_prices), because a re-price is due, or because the SKU is refreshed as a live one and the price is
+ * older than that allows. unanswered: never priced, and failed when asked.
  */
 async function countLedger(tx: Tx): Promise<LedgerCount[]> {
   return await scanning(tx<LedgerCount[]>`

@@ -32,10 +32,10 @@ const SCHEMAS: Readonly<Record<Unwaited, readonly string[]>> = {
 };
 
 /**
- * Who has kept sessions of this role, or of logins that may act as it, waiting, longest first. At the end of a queue
- * of waiting sessions, others' among them, stands the one that holds them all up. Some tables are asked for again and
- * again, and never for long: whoever has one locked counts too. A session of the mirror's own is not named while it is
- * at work. What a role may not see of another's session (its state, its statement) is null.
+ * Who has kept sessions of this role, or of logins that may act as it, waiting, longest first. In a queue of waiting
+ * sessions, others' among them, the one at its end holds them all up. Some tables are asked for again and again, but
+ * never for long, so whoever has one locked counts, too. A session of the mirror's own is not named while it is at
+ * work. What a role may not see of another's session (its state, its statement) is null.
  */
 export async function readLockHolders(sql: Sql, unwaited: Unwaited = 'ledger'): Promise<LockHolder[]> {
   return await sql<LockHolder[]>`
@@ -181,9 +181,9 @@ const LONG_SECONDS = 600;
 const LONG_TRANSACTIONS = 20_000;
 
 /**
- * Who has held a snapshot for longest, where that is long; null where nobody has. Of sessions of
- * other roles, those who are no members of pg_read_all_stats see neither since when nor of which kind they are: they
- * count by transactions, and one without a database as a standby's.
+ * Who has held a long snapshot for most transactions; null: there is no long one. Roles outside of pg_read_all_stats
+ * see neither since when another role's session holds one nor its kind: such a session counts by transactions, and one
+ * without a database counts as a standby's.
  */
 export async function readSnapshotHolder(
   sql: Sql,

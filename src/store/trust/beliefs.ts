@@ -10,11 +10,10 @@ import {
 } from './late-prices.ts';
 
 /**
- * Learns anew what is believed of prices in general from what refreshes have found: of the last seven days for
- * whatever each of them tests (catalog_internal.calibration_hours), of each SKU's own moves for the sizes that move
- * with it. Where there is little to learn from, what was believed before any refresh weighs as so many refreshes,
- * sizes or SKU-minutes as stand here. Returns whether prices began to lag behind the delta's reports, or do so no
- * longer.
+ * Learns anew what is believed of prices in general from what refreshes have found: from the last seven days for what
+ * each of them tests (catalog_internal.calibration_hours), from each SKU's own moves for the sizes that move with it.
+ * If there is little to learn from, the first beliefs weigh as many refreshes, sizes or SKU-minutes as the statement
+ * adds. Returns whether prices began to lag behind the delta's reports, or do so no longer; null: no change.
  */
 export async function learnBeliefs(sql: Sql): Promise<LatePricesChange | null> {
   await learnRatePrior(sql);
@@ -63,8 +62,8 @@ export async function learnBeliefs(sql: Sql): Promise<LatePricesChange | null> {
 }
 
 /**
- * Takes what refreshes have found since the last time into account for the prior of rates. Two statements of their
- * own: answers add to that row, and no connection that falls silent is to hold it.
+ * Updates the prior of rates by what refreshes have found since the last time. Uses two separate statements, because
+ * answers add to that row, and no connection that falls silent may hold it.
  */
 async function learnRatePrior(sql: Sql): Promise<void> {
   const [held] = await sql<[RatePrior & PriorLesson]>`

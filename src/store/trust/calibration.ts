@@ -4,8 +4,8 @@ import type { PriorLesson } from '../live/rate-prior.ts';
 import type { SecondLooks } from './late-prices.ts';
 
 /*
- * How often what was said of a price was so. Each answered refresh is a test of the probability held just before it
- * (catalog.sku_trust, p_right): here it is counted, by cohort and by where the probability was.
+ * How often beliefs about prices were right. Each answered refresh tests the probability held just before it
+ * (catalog.sku_trust, p_right); it is counted here, by cohort and by where the probability was.
  */
 
 /** One test: `right` of `looks` things that were each believed with `probability` were so. */
