@@ -135,7 +135,7 @@ async function acceptPiece(
       lane = case when waits and d.outside_due_at is null then catalog_internal.lane_of(n.reason) else d.lane end
     from doubted join catalog.skus s using (sku) cross join catalog_internal.settings g
     cross join lateral (
-      -- As nextTurn (settle.ts), with what the doubted answer has left.
+      -- As nextTurn (answer/writes.ts), with what the doubted answer has left.
       select turn.reason, turn.due_at
       from (select now() + make_interval(secs => g.live_interval) as soon) as at
         cross join lateral (values

@@ -169,8 +169,9 @@ export const mutedMembers = internal.table(
 );
 
 /**
- * The names that the partner does not document, as answers have shown them (store/catalog/learned-names.ts): `price`,
- * the field that entries of size_map have their price in, `manifest_url` and `snapshot_id`.
+ * The names that the partner does not document, as answers have shown them (store/catalog/learned-names.ts): `price`
+ * and `price_also`, the fields that entries of size_map have their price in, `other_members`, the members of size_map
+ * that are no sizes, `manifest_url` and `snapshot_id`.
  */
 export const learnedNames = internal.table('learned_names', {
   name: key().primaryKey(),
