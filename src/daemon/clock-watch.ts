@@ -15,6 +15,7 @@ import {
   type ClockSample,
   type ClocksBefore,
   judgeClocks,
+  mayHaveStoodStill,
   type WrongClock,
 } from '../sync/clocks.ts';
 import { hintFor, problemOf } from '../sync/steps.ts';
@@ -91,7 +92,7 @@ export function createClockWatch(sql: Sql, clock: Clock, emit: (event: ClockEven
       const isFirst = before === null;
       before = { sample, ...left };
       wrong = nowWrong;
-      if (jump !== null) partner = null;
+      if (jump !== null && mayHaveStoodStill(jump)) partner = null;
       if (jump !== null) emit({ event: 'clock.jumped', ...jump });
       emit({ event: 'clock.compared', wrong });
       const isSetBack = row.highWater - row.now > SET_BACK_MS || row.setBackSeconds !== null;

@@ -80,10 +80,9 @@ const DIFFERS_MS = 60_000;
 export function judgeClocks(before: ClocksBefore | null, now: ClockSample): ClockJudgement {
   const jump = before === null ? null : jumpBetween(before.sample, now);
   const known = before?.partnerAheadMs ?? null;
-  // What the partner's last answer said it said before; where this machine may have slept or stood still meanwhile,
-  // nobody has counted the time.
-  const partner = jump === null ? now.partner : null;
-  const left = jump === null ? (before?.suspect ?? null) : suspectOf(jump);
+  // What the partner's last answer said it said before; where nobody has counted the time since, that tells nothing.
+  const partner = jump !== null && mayHaveStoodStill(jump) ? null : now.partner;
+  const left = suspectAfter(jump, before);
   // Where the partner was off and is so by as much, both were right to jump.
   const hasSlept =
     left === 'both' && partner !== null && known !== null && !differ(now, partner - now.host, known);
@@ -96,6 +95,20 @@ export function judgeClocks(before: ClocksBefore | null, now: ClockSample): Cloc
 }
 
 const suspectOf = ({ clock, ms }: ClockJump): Suspect => (clock === 'postgres' && ms > 0 ? 'ahead' : clock);
+
+/** Whether a jump may be one of the time itself: the machine has slept, or stood still, and its clocks with it. Pure. */
+export function mayHaveStoodStill(jump: ClockJump): boolean {
+  const suspect = suspectOf(jump);
+  return suspect === 'both' || suspect === 'ahead';
+}
+
+/** A clock that is set where they differed already does not explain that they do. */
+function suspectAfter(jump: ClockJump | null, before: ClocksBefore | null): Suspect | null {
+  if (before === null) return null;
+  const { sample, suspect } = before;
+  if (jump === null) return suspect;
+  return !mayHaveStoodStill(jump) && differ(sample, sample.postgres, sample.host) ? suspect : suspectOf(jump);
+}
 
 /** Once the partner has told which of two clocks is wrong, that one is suspected. */
 function told(suspect: Suspect | null, wrong: WrongClock | null): Suspect | null {

@@ -41,7 +41,21 @@ export const CLOCKS: readonly Mutant[] = [
       "if (suspect === 'postgres' || suspect === 'host') return suspect",
       "if (partner === null && (suspect === 'postgres' || suspect === 'host')) return suspect",
     ],
-    ['clocks: of a sleep the partner knew', 'jump === null ? now.partner : null', 'now.partner'],
+    [
+      'clocks: of a sleep the partner knew',
+      'jump !== null && mayHaveStoodStill(jump) ? null : now.partner',
+      'now.partner',
+    ],
+    [
+      'clocks: any step of a clock takes the word of the partner away',
+      'jump !== null && mayHaveStoodStill(jump) ?',
+      'jump !== null ?',
+    ],
+    [
+      'clocks: a step explains a difference of before',
+      '!mayHaveStoodStill(jump) && differ(sample',
+      'false && differ(sample',
+    ],
     [
       'clocks: a machine that stood still has its Postgres blamed',
       "clock === 'postgres' && ms > 0 ? 'ahead' : clock",
@@ -88,7 +102,7 @@ export const CLOCKS: readonly Mutant[] = [
     ['test/daemon/clock-watch.pg.test.ts'],
     [
       'clock: what the partner said before a machine stood still is believed after it',
-      'if (jump !== null) partner = null;',
+      'if (jump !== null && mayHaveStoodStill(jump)) partner = null;',
       "if (jump?.clock === 'both') partner = null;",
     ],
     ['clock: runs from cron never know it', 'await takeBackUnsteady(sql, unwatched);', ''],

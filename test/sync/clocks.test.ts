@@ -90,6 +90,32 @@ describe('where clocks differ', () => {
     },
   );
 
+  test.each([
+    ['host', { postgres: -HOUR, partner: 0 }, { host: 3000 }, 'postgres', -HOUR - 3000],
+    ['postgres', { host: 600_000, partner: 0 }, { postgres: -3000 }, 'host', 603_000],
+  ] as const)(
+    'a small step of the %s does not explain a difference of before, and takes no word of the partner away',
+    (_, off, step, clock, aheadMs) => {
+      const { partner: _said, ...unknown } = off;
+      const all = judgeAll(
+        at(0, off),
+        at(2000, { ...off, ...step }),
+        at(4000, { ...unknown, ...step }),
+        at(6000, { ...off, ...step }),
+      );
+      const found = all.map(
+        ({ wrong }) => wrong && [wrong.clock, wrong.clock === 'unknown' ? null : wrong.aheadMs],
+      );
+      const [first] = found;
+      expect(first?.[0]).toBe(clock);
+      expect(found.slice(1)).toEqual([
+        [clock, aheadMs],
+        ['unknown', null],
+        [clock, aheadMs],
+      ]);
+    },
+  );
+
   test('two that are one and were set are wrong, not the partner', () => {
     const set = { postgres: HOUR, host: HOUR };
     const all = judgeAll(
@@ -140,13 +166,13 @@ describe('where clocks differ', () => {
       null,
       'partner',
     ]);
-    expect(clocksOf({ ...off, host: 2 * HOUR })).toEqual(['partner', 'host', 'host', null, 'partner']);
+    expect(clocksOf({ ...off, host: 2 * HOUR })).toEqual(['partner', 'host', 'host', 'partner', 'partner']);
     // By as much as it was off it still is: of the clock of Postgres that was set, and of a machine that stood still.
     expect(clocksOf({ ...off, postgres: 2 * HOUR })).toEqual([
       'partner',
       'unknown',
       'postgres',
-      null,
+      'partner',
       'partner',
     ]);
     const slept = { postgres: 3 * HOUR, partner: 2 * HOUR };
