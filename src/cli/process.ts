@@ -107,10 +107,7 @@ export class Stopped extends Error {
   }
 }
 
-/**
- * Does work that SIGINT and SIGTERM end: its signal is then aborted, for the reason Stopped, which says what is left
- * of it.
- */
+/** Runs `work`. SIGINT or SIGTERM aborts its signal, with the reason Stopped, which says what is `left`. */
 export async function untilStopped<T>(left: string, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
   const signal = stopSignal(systemClock);
   const stopped = new AbortController();
@@ -123,8 +120,8 @@ export async function untilStopped<T>(left: string, work: (signal: AbortSignal) 
 }
 
 /**
- * Ends what Postgres is at work on for this transaction when the signal comes; then it rejects with the signal's
- * reason.
+ * Runs `work` in this transaction. When the signal comes, cancels its statement in Postgres, and rejects with the
+ * signal's reason.
  */
 export async function cancelledBy(
   signal: AbortSignal,

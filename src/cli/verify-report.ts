@@ -34,9 +34,9 @@ interface Share {
 const Z = 1.959_964;
 
 /**
- * Where the probability is, with one of 95 %, of what was so in `hits` of `drawn` cases: Wilson's score interval. Of
- * a share of all SKUs it is the interval where these are many times as many; of fewer it is wider than it would have
- * to be.
+ * The interval that has the probability, with one of 95 %, of what was so in `hits` of `drawn` cases: Wilson's score
+ * interval. It suits a share of all SKUs if these are many times as many; of fewer it is wider than it would have to
+ * be.
  */
 export function intervalOf(hits: number, drawn: number): readonly [low: number, high: number] {
   const share = hits / drawn;

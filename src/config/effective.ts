@@ -21,8 +21,8 @@ export interface ShownSetting {
 export const MASK = '********';
 
 /**
- * A text with all credentials in its URLs masked: passwords, a login without one, and every query; a URL whole where
- * they cannot be told apart.
+ * A text with all credentials in its URLs masked: passwords, a login without one, and the values of queries. A URL
+ * whose credentials cannot be told apart is masked whole.
  */
 export function maskUrls(text: string): string {
   return text

@@ -181,9 +181,9 @@ interface FromFile {
 }
 
 /**
- * What the files add to the environment, which takes precedence over them: a variable that is set there, be it to
- * nothing, is not the file's to set. Of several files the last one counts. Of `secrets` that can be given as files,
- * either name stands for both.
+ * What the files add to the environment, which takes precedence: a variable that is set there, even to nothing, is not
+ * taken from a file. Of several files the last one counts. For each of the `secrets`, which can be given as files,
+ * either of its two names stands for both.
  */
 export function addedByFiles(
   env: Environment,

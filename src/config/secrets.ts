@@ -125,8 +125,8 @@ export function urlSecrets(url: string): string[] {
 }
 
 /**
- * Of a proxy's URL the login as it is sent, and a name without password, which is a token. Without a login nothing:
- * it is shown.
+ * The secrets of a proxy's URL: its login as it is sent, and a name without password, which is a token. A URL without a
+ * login has none, and is shown.
  */
 function proxySecrets(url: string): string[] {
   const proxy = /^https?:/i.test(url) ? parseProxy(url) : null;

@@ -194,9 +194,10 @@ function factsReader(sql: Sql, limits: PaceLimits, lines: CountLines): () => Pro
 const ASIDE_WITHIN_MS = 1000;
 
 /**
- * Why facts did not come in time or at all, where a connection of its own finds out: those of the pool may all be
- * waiting. Who has locked what they are read from; or that Postgres lets nobody in, which it tells the pool once for
- * each connection that it tries, and a statement behind many others not in time. Null: neither. One question at a time.
+ * Why facts did not come in time or at all, asked on a connection of its own, because those of the pool may all be
+ * waiting. Somebody has locked what the facts are read from, or Postgres lets nobody in, which it tells the pool once
+ * for each connection that the pool tries, too late for a statement behind many others. Null: neither. One question at
+ * a time.
  */
 function createAsideReader(sql: Sql): (cause: unknown) => Promise<string | null> {
   let asking: Promise<readonly LockHolder[]> | null = null;

@@ -1,8 +1,8 @@
 /**
- * Whoever asks while a reading is on its way gets the next one, which begins once that is over and is shared by all who
- * have asked by then: many who ask at once, or again and again, make one reading at a time, and nobody gets one that
- * began before he asked. After `freshMs` a reading counts as lost, and whoever asks then begins another. `now`:
- * monotonic ms.
+ * Shares readings among callers. A caller who asks while a reading is under way gets the next one, which begins when
+ * that is over and is shared by all who have asked by then. So many callers, or repeated ones, make one reading at a
+ * time, and nobody gets a reading that began before he asked. After `freshMs` a reading counts as lost, and the next
+ * caller begins another. `now`: monotonic ms.
  */
 export function sharedInFlight<T>(
   read: () => Promise<T>,
@@ -19,7 +19,7 @@ export function sharedInFlight<T>(
       }),
     };
     current = mine;
-    // Who waits for one that is lost waits alone.
+    // Later callers do not join those of a lost reading.
     next = null;
     return mine.reading;
   };

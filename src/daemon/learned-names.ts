@@ -42,8 +42,8 @@ const changeOf = ({
 });
 
 /**
- * Keeps what is learned in Postgres, which has the last word: of two daemons that learn at once the second reads what
- * the first has stored. To be read before the first request, and again and again.
+ * Keeps what is learned in Postgres, which has the last word: if two daemons learn at once, the second one reads what
+ * the first has stored. Call `read` before the first request, and again and again.
  */
 export function keepNames(sql: Sql, clock: Clock): NamesKept {
   let memory = NOTHING_LEARNED;

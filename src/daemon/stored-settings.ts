@@ -36,9 +36,10 @@ async function storeScope({ config, sql, log }: OwnSettings): Promise<void> {
 }
 
 /**
- * Returns what compares the stored settings with those of this daemon, again and again: while a daemon is there that
- * was started later, it tells once that they differ; once that one is gone, it stores its own again. Only what is so
- * at two calls counts: a daemon that has lost its connection is not there for some seconds.
+ * Returns a function that compares the stored settings with those of this daemon; call it again and again. While a
+ * daemon is there that was started later, it reports once that they differ; once that daemon is gone, it stores its own
+ * again. Only what two calls in a row find counts, because a daemon that has lost its connection is not there for some
+ * seconds.
  */
 export function createSettingsWatch(own: OwnSettings): () => Promise<void> {
   const { config, sql, log, number } = own;

@@ -60,9 +60,9 @@ export function startWatches(parts: WatchedParts, runner: Runner, onStop: OnStop
 }
 
 /**
- * Does work again and again, by the monotonic clock, until the daemon stops. Not at once, unless asked to: what a
- * start needs has just been done, and the first requests are waiting. Errors are for whoever meets them first
- * elsewhere.
+ * Repeats `work`, by the monotonic clock, until the daemon stops. Not at once, unless asked to, because what a start
+ * needs has just been done, and the first requests are waiting. Errors are dropped: other parts that meet them report
+ * them.
  */
 export function every(
   ms: number,
@@ -84,9 +84,9 @@ export function every(
 }
 
 /**
- * Returns what keeps the present minute's sample of the status where nobody has yet, so that several daemons take one
- * a minute together. To be called several times a minute: all but one of the calls ask for one row, and notice a
- * back-off that is over before the next sample.
+ * Returns a function that stores the present minute's sample of the status if no daemon has yet, so that several of
+ * them take one a minute together. Call it several times a minute: all but one of the calls read a single row, and
+ * notice a back-off that is over before the next sample.
  */
 export function createSampler(sql: Sql, health: Pick<HealthReader, 'read'>): () => Promise<void> {
   let wasRefused = false;
@@ -159,8 +159,8 @@ export function watchVersion(
 }
 
 /**
- * Resolves, after a line in the log, with what refuses this daemon when the mirror has become another account's while
- * it was away: whatever has met that, or at most a minute afterwards.
+ * Resolves, after a line in the log, with the error that refuses this daemon once the mirror has become another
+ * account's while it was away: when any part has met it, or at most a minute afterwards.
  */
 export async function watchMirror(
   { log, clock, sync: { sql } }: Pick<Parts, 'log' | 'clock'> & { readonly sync: { readonly sql: Sql } },
@@ -188,9 +188,10 @@ type JobsParts = Pick<Parts, 'log'> & {
 };
 
 /**
- * Resolves, after a line in the log, when no job has ended for five minutes although queues and Postgres answer,
- * Postgres on a connection that is made for the question. It has to be so for another minute, in which a process that
- * was stopped gets the time to go on. What Postgres is at work on is waited for: it would begin anew.
+ * Resolves, after a line in the log, when no job has ended for five minutes although the queues answer, and Postgres on
+ * a connection that is made for the question. This has to last for another minute, in which a process that was stopped
+ * gets the time to go on. While Postgres is at work on a statement of this daemon it does not resolve, because another
+ * process would begin that anew.
  */
 export function watchJobs(
   { log, backend, sync: { clock }, atWork, postgresAnswers }: JobsParts,

@@ -32,8 +32,8 @@ export const exceeds = (batch: Pick<Batch, 'lines'>, limits: Limits): boolean =>
   batch.lines.length > 1 && (batch.lines.length > limits.changes || bytesOf(batch) > limits.bytes);
 
 /**
- * Cuts a page into batches in order, each as large as the limits allow. `endAt`: the first one ends with this
- * position, whatever the limits say: it was sent that way before. The last batch keeps how far the page was read.
+ * Cuts a page into batches in order, each as large as the limits allow. `endAt`: the position at which the first batch
+ * ends, whatever the limits say, because it was sent that way before. The last batch keeps how far the page was read.
  * Pure.
  */
 export function cut(

@@ -12,8 +12,8 @@ export interface Result {
 }
 
 /**
- * Statuses from 400 to 499 that speak of the moment or of the endpoint, not of what was sent: a secret that was
- * changed too soon, a route that is being deployed. Each batch would be refused, and the order be lost for nothing.
+ * Statuses from 400 to 499 that concern the moment or the endpoint, not what was sent: a secret that was changed too
+ * soon, a route that is being deployed. As refusals they would hit each batch, and the order would be lost for nothing.
  */
 const PASSING = new Set([401, 403, 404, 405, 407, 408, 425, 429]);
 const TOO_LARGE = 413;
@@ -63,7 +63,7 @@ const LONGEST_MS = 60_000;
 const LONGEST_ASKED_MS = 3_600_000;
 
 /**
- * How long to wait before the next attempt: doubling from a second to a minute, of which between half and all by
+ * Milliseconds until the next attempt: doubling from a second to a minute, of which between half and all is drawn by
  * chance, so that many that failed together do not come together. Never less than the receiver asked for, up to an
  * hour. `random`: from 0 to 1. Pure.
  */

@@ -118,8 +118,8 @@ class Run {
   /** What the receiver takes at once, as far as this session knows. */
   #limits: Limits;
   /**
-   * SKUs of a copy before its first batch, of which nothing passed the filter. Not kept: whoever goes on has to know
-   * that the copy has not begun.
+   * The SKU up to which a copy was read before its first batch, because nothing passed the filter. Not kept, because
+   * the next process has to know that the copy has not begun.
    */
   #passedOver = '';
 

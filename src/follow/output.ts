@@ -78,8 +78,8 @@ function isCutOff(fd: number): boolean {
 }
 
 /**
- * Lines in a file. A batch counts as delivered when all of its bytes are taken: of what a disk has no room for, a
- * stream of Node.js says nothing. One that was taken in part is gone on with when it comes again, and taken back at
+ * Lines in a file. A batch counts as delivered when all of its bytes are written, because a stream of Node.js does not
+ * say what a disk has no room for. A batch that was written in part is continued when it comes again, and is removed at
  * the end.
  */
 export function createFileOutput(file: OutputFile): Sink {
@@ -91,8 +91,8 @@ export function createFileOutput(file: OutputFile): Sink {
     async deliver({ lines }: Batch): Promise<Result> {
       const text = `${lines.join('\n')}\n`;
       try {
-        // After a session that was lost it may be cut in another way: what there is of it is then a line of its own.
-        // So is what a process has left that was killed.
+        // After a lost session the batch may be cut in another way: the part that was written is then a line of its
+        // own. So is what a killed process has left.
         const isOther = part === null || part.taken === 0 ? !isBegun && file.isCutOff() : part.text !== text;
         if (part?.text !== text)
           part = { text, bytes: Buffer.from(isOther ? `\n${text}` : text), from: file.size(), taken: 0 };

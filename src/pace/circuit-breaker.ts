@@ -2,10 +2,10 @@ import type { Clock } from '../lib/clock.ts';
 import { type PaceLimits, backoffFor, SUSPECT_AFTER } from './policy.ts';
 
 /*
- * Replicas share one back-off, for a 403 may be the account's rate. But where only one of them has a wrong secret
- * (its file is not rotated yet), the others' half-open requests end the back-off and its next request begins another.
- * So each process also has a circuit breaker of its own: refused again after others were answered, it stops sending,
- * for longer each time.
+ * Replicas share one back-off, because a 403 may mean the account's rate. But if only one of them has a wrong secret
+ * (its file is not rotated yet), the others' half-open requests end the back-off, and its next request begins another.
+ * So each process also has a circuit breaker of its own: if it is refused again after others were answered, it stops
+ * sending, for longer each time.
  */
 
 export interface CircuitBreaker {

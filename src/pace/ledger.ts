@@ -24,9 +24,9 @@ export interface PaceUpdate<T> {
 }
 
 /**
- * Shows the pace to `update` under a lock that all replicas share, and stores what it answers: three round trips. A
- * send is in the log, committed, before the caller learns that it may go: a crash between the two wastes a slot and
- * never loses one.
+ * Calls `update` with the pace under a lock that all replicas share, and stores what it returns: three round trips. A
+ * send is in the log, committed, before the caller learns that it may go, so a crash between the two wastes a slot and
+ * never loses a send.
  */
 export async function withPace<T>(
   sql: Sql,

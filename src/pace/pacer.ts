@@ -83,8 +83,8 @@ export interface PacerEvents {
   /** An `acquire` ended after `ms`: it got a permit (null), or it was put off. */
   waited?(event: { lane: string; ms: number; putOff: PaceWait | null }): void;
   /**
-   * Somebody was refused since this process last sent, and it would send now: the time to read a credential file
-   * again.
+   * A request was refused since this process last sent, and it is about to send again: the time to read a credential
+   * file again.
    */
   afterRefusal?(): void;
 }
@@ -164,8 +164,8 @@ class PacedProcess {
       if (signal?.aborted) return { kind: 'wait', forMs: 0, because: 'stopping' };
       if (this.#breaker.openMs() > 0) {
         this.#events.afterRefusal?.();
-        // That may have cleared it. A short wait, whatever is left: a shared task that this process cannot run is for
-        // another one.
+        // A credential read again may have closed it. The wait is short, whatever is left, because another process may
+        // run a shared task that this one cannot.
         if (this.#breaker.openMs() > 0) return { kind: 'wait', forMs: BREAKER_WAIT_MS, because: 'silence' };
       }
       const ended = await this.#attempt(lane, end - clock.monotonic());

@@ -63,9 +63,9 @@ export function guardMs(limits: PaceLimits): number {
 }
 
 /**
- * How long a request may take from its decision, at which it is logged, to its sending, while it claims its SKUs. One
- * that takes longer is decided anew. What those before were late by, a window of a minute at the server holds more of
- * those after them; up to this, the guard and the one call that sendsPerWindow leaves out make up for it.
+ * How long a request may take from its decision, when it is logged, until it is sent, while it claims its SKUs. One
+ * that takes longer is decided anew. If earlier requests arrive late, a window of a minute at the server holds more of
+ * the later ones; up to this delay, the guard and the one call that sendsPerWindow leaves out make up for it.
  */
 export const LAPSES_AFTER_MS = 1000;
 
@@ -132,8 +132,8 @@ export function decide(
 ): PaceDecision {
   const span = limits.windowMs + guardMs(limits);
   const recent = sends.filter((at) => at > now - span);
-  // What a clock that was ahead has written is put right while others wait for it (store/clock.ts): nobody is to wait
-  // for longer than it can last.
+  // Times written by a clock that was ahead are corrected while requests wait for them (store/clock.ts), so no wait is
+  // longer than it can really last.
   const wait = (at: number, because: 'spacing' | 'window' | 'silence') => {
     const longestMs = because === 'silence' ? backoffFor(limits, Infinity) : span;
     return { go: false, at: Math.min(at, now + longestMs), because } as const;
@@ -194,7 +194,8 @@ export function settled(
   // request go.
   if (saysNothing(request.outcome))
     return isLast ? { ...state, halfOpenSentAt: null, backoffUntil: now + limits.backoffMs / 6 } : state;
-  // One that took longer than HALF_OPEN_LOST_MS is no longer the last. What was sent since the refusal is half-open.
+  // A half-open request that took longer than HALF_OPEN_LOST_MS is no longer the last one: any sent since the refusal
+  // counts.
   const isHalfOpen = isLast || (state.refusedAt !== null && request.sentAt > state.refusedAt);
   if (!isHalfOpen) return state;
   return { ...initialPace(limits, now), ceiling: state.resumeAt ?? RESUME_FLOOR };

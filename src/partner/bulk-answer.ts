@@ -122,10 +122,10 @@ function formsOf(
 }
 
 /**
- * A lowest-price record (partner rules 2.4, 7.3): the body of the single lookup and each value of a bulk answer.
- * Without code 0000 or without a `size_map` object it is unreadable: neither says that a SKU has no prices, while an
- * empty `size_map` does (partner rule 4.2.4). So it is where no entry has a price and some cannot be read: entries in
- * another form than before are no withdrawal. Never throws. `by`: as all records of its answer are read.
+ * Reads a lowest-price record (partner rules 2.4, 7.3): the body of the single lookup, or a value of a bulk answer.
+ * Without code 0000 or a `size_map` object it is unreadable, because neither says that a SKU has no prices, while an
+ * empty `size_map` does (partner rule 4.2.4). It is unreadable, too, if no entry has a price and some cannot be read:
+ * entries in another form than before are no withdrawal. Never throws. `by`: how all records of its answer are read.
  */
 export function readRecord(
   body: unknown,

@@ -73,14 +73,14 @@ export interface PartnerClient {
   /** Metadata of the newest snapshot (partner rules 4.2, 2.7). */
   manifest(permit: Permit, signal?: AbortSignal): Promise<ManifestMeta>;
   /**
-   * What changed since the snapshot `since` (partner rules 4.2, 2.8); kind 'cached-answer' where the answer names
-   * another one, or where a cache has kept for too long that nothing has.
+   * What changed since the snapshot `since` (partner rules 4.2, 2.8). Rejects with kind 'cached-answer' if the answer
+   * starts from another snapshot, or if a cache has kept for too long that nothing is new.
    */
   delta(permit: Permit, since: string, signal?: AbortSignal): Promise<DeltaAnswer>;
   /**
-   * Records of up to 100 SKUs (partner rules 4.1, 2.5); kind 'no-skus-read' where the partner says that it was asked
-   * for none and answers none, as it ignores body keys that it does not know; kind 'cached-answer' where a cache has
-   * kept it: its prices are of another time.
+   * Records of up to 100 SKUs (partner rules 4.1, 2.5). Rejects with kind 'no-skus-read' if the partner says that it
+   * was asked for none and answers none, because it ignores body keys that it does not know; with kind 'cached-answer'
+   * if a cache has kept the answer, because its prices are of another time.
    */
   bulk(permit: Permit, skus: readonly string[], signal?: AbortSignal): Promise<BulkAnswer>;
   /** Record of one SKU (partner rules 4.1, 2.4); kind 'sku-not-found' for code 0009. May come from a cache. */

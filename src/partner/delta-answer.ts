@@ -51,12 +51,12 @@ function incompleteness(body: Readonly<Record<string, unknown>>, since: string |
 }
 
 /**
- * A delta answer (partner rules 2.8). All or nothing: an element that carries no SKU makes the whole answer
- * unreadable, because skipping it would lose a change permanently once the token moves; so does anything that says
- * that the answer is not whole. Lists that are null or absent are empty, but for a `now_live` that is absent beside
- * changes: that would make live SKUs look covered (partner rule 4.2.7). Without a `to_snapshot` an empty answer says
- * that nothing is new. A SKU that no table could hold (NUL, lone surrogates, endless) is in no mirror: it is skipped
- * and counted, so that one of them does not stop the delta forever.
+ * Reads a delta answer (partner rules 2.8), all or nothing. An element without a SKU makes the whole answer unreadable,
+ * because skipping it would lose a change permanently once the token moves; so does anything that says that the answer
+ * is not whole. Lists that are null or absent are empty, except a `now_live` that is absent beside changes, because
+ * live SKUs would look covered (partner rule 4.2.7). An empty answer without a `to_snapshot` says that nothing is new.
+ * A SKU that no table could hold (NUL, lone surrogates, endless) is in no mirror: it is skipped and counted, so that it
+ * does not stop the delta forever.
  */
 export function readDelta(
   body: unknown,
@@ -105,8 +105,8 @@ function isSameTime(one: string, other: string): boolean {
 }
 
 /**
- * Whether a delta answer is one to this `since`: a cache may send what it has kept for another. An answer that does
- * not name any snapshot to start from may be; so may one that has a time there, as that of the snapshot's build.
+ * Whether a delta answer may be one to this `since`: a cache may send what it has kept for another. An answer passes if
+ * it names no snapshot to start from, or has a time there, such as that of the snapshot's build.
  */
 export function answersSince(body: unknown, since: string): boolean {
   if (!isObject(body)) return true;
@@ -133,8 +133,8 @@ export function parseDelta(text: string): unknown {
 
 /*
  * Members by which answers of this and of other APIs say that they are one page of several (partner rules 4.3). The
- * partner documents no pages of a delta: a name that is not here would have the token moved past what the other pages
- * report. Names are compared in lower case and without what is no letter.
+ * partner documents no pages of a delta. If one came under a name that is not here, the token would move past what the
+ * other pages report. Names are compared in lower case and without what is no letter.
  */
 
 /** That there is more, or where it is. */
@@ -201,7 +201,7 @@ function announces(name: string, value: unknown, ends: ReadonlySet<string>): boo
 }
 
 /**
- * The member of an answer, or of an object in it such as `pagination`, by which it is one page of several; null where
+ * The member of an answer, or of an object in it such as `pagination`, that shows it to be one page of several; null:
  * there is none. `ends`: the tokens of its own beginning and end. Pure.
  */
 export function pageMember(

@@ -38,8 +38,8 @@ export const NOTHING_LEARNED: FormMemory = {
 };
 
 /**
- * What an answer has shown of a form that is held, or is held beside another: no entry has it any longer, or has had it
- * for an hour.
+ * What an answer has shown of a held form, or of the one held beside it. `missing`: no entry has it any longer;
+ * `let-go`: none has had it for an hour.
  */
 export interface FormNews {
   readonly kind: 'missing' | 'let-go';
@@ -49,14 +49,14 @@ export interface FormNews {
 }
 
 /**
- * The form by which entries are read; null: that of most entries in an answer. One that `priceFields` no longer names
- * does not count.
+ * The form by which entries are read; null: none is held, and each answer's most frequent form counts. A form that
+ * `priceFields` no longer names is not held.
  */
 export function heldForm({ form, answers }: FormMemory, priceFields: readonly string[]): EntryForm | null {
   return form !== null && answers >= ALIKE && isAmong(form, priceFields) ? form : null;
 }
 
-/** The form of records that have none of the one that is held; null: all others are unreadable. */
+/** The form of records without any entry of the held form; null: such records are unreadable. */
 export function heldAlso(known: FormMemory, priceFields: readonly string[]): EntryForm | null {
   if (heldForm(known, priceFields) === null || known.also === null) return null;
   const { form, answers } = known.also;
@@ -85,8 +85,8 @@ export interface FormsFound {
 }
 
 /**
- * Takes in the forms of an answer's entries (null: none has a price). Out: what is known then, the same object where
- * nothing has changed; and what is to be said of it. `now` in milliseconds. Pure.
+ * Takes in the forms of an answer's entries (`form` null: none has a price). Returns what is known then, the same
+ * object if nothing has changed, and what to report of it (null: nothing). `now` in milliseconds. Pure.
  */
 function noteForm(
   before: FormMemory,
@@ -109,7 +109,8 @@ function noteForm(
     const isKnown = missingSince === null && beside === known.also;
     return { memory: isKnown ? known : { ...known, missingSince: null, also: beside }, news };
   }
-  // Where all records have the other form, the one that is held may be that of others; not so where some have a third.
+  // If all records have the other form, the held one may be that of records not asked for, unless some have a third
+  // form.
   const isOther = heldAlso(known, priceFields)?.field === form.field;
   if (isOther && also === null) return { memory: known, news: null };
   const news = { field: held.field, instead: isOther && also !== null ? also.field : form.field };
@@ -120,8 +121,8 @@ function noteForm(
 }
 
 /**
- * What is known of the other form after an answer in which `found` is that of records without the one that is held
- * (null: there are none). It is let go as the one that is held, where another has taken its place for an hour.
+ * What is known of the other form after an answer. `found`: the form of its records without the held one; null: there
+ * are none. Like the held form, the other one is let go once another has taken its place for an hour.
  */
 function besideIt(
   known: OtherForm | null,
@@ -151,8 +152,8 @@ export interface FormKeeper {
   /** As it is known here at present. */
   known(): FormMemory;
   /**
-   * Replaces it. False, and nothing is replaced, where it is not `before` any longer; `known` is what it is, then.
-   * Rejects where it cannot be kept.
+   * Replaces `before` by `by`. Returns false, and replaces nothing, if `before` is no longer what is known; `known`
+   * then gives what is. Rejects if it cannot be kept.
    */
   replace(before: FormMemory, by: FormMemory): Promise<boolean>;
 }
@@ -171,10 +172,10 @@ function ownKeeper(): FormKeeper {
 }
 
 /**
- * Holds the form by which the entries of size_map are read, so that a new member of theirs does not become the price:
- * a count, or what a shop once charged. Where all entries have changed, or have null in the old field and their prices
- * in another, the old form is held for an hour, in which their records are unreadable; then that of most entries takes
- * its place. Records of another form beside it (live SKUs, say) are read as soon as a few answers have had both.
+ * Holds the form by which the entries of size_map are read, so that a new member of entries (a count, or what a shop
+ * once charged) does not become the price. If all entries have changed, or have null in the old field and their prices
+ * in another, the old form is held for an hour, in which such records are unreadable; then the form of most entries
+ * takes its place. Records of another form beside it (live SKUs, say) are read once a few answers have had both.
  */
 export class EntryForms {
   readonly #priceFields: readonly string[];
@@ -201,9 +202,9 @@ export class EntryForms {
   }
 
   /**
-   * Reads an answer by the form that is held, and takes in that of its entries. Again, where another has learned
-   * something meanwhile: what was read before a form was held may be another member's number. Where what it shows
-   * cannot be kept, the next answer shows it again.
+   * Reads an answer by the held form, and takes in the form of its entries. Reads it again if another reader has
+   * learned something meanwhile, because a number read before a form was held may be another member's. If what the
+   * answer shows cannot be kept, the next answer shows it again.
    */
   async read<Answer extends FormsFound>(
     by: (held: EntryForm | null, also: EntryForm | null, others: readonly OtherMember[]) => Answer,

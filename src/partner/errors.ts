@@ -51,8 +51,9 @@ export const NO_ANSWER: ReadonlySet<PartnerErrorKind> = new Set<PartnerErrorKind
 ]);
 
 /**
- * What requests of any route may meet while the partner, or the way there, is down: no answer, a page or a redirect
- * in its place, a gateway without the route, an empty stub; not what it has against the request.
+ * Errors that requests of any route may meet while the partner, or the way there, is down: no answer, a page or a
+ * redirect in its place, a gateway without the route, an empty stub. Objections to the request itself are not among
+ * them.
  */
 export const OUTAGE_KINDS: readonly PartnerErrorKind[] = [
   'network',
@@ -146,9 +147,9 @@ const hintFor = (kind: PartnerErrorKind, route: Route): string =>
   kind === 'bad-request' && route !== 'bulk' ? NO_BULK_BODY : HINTS[kind];
 
 /**
- * Whether a refusal may be for what was asked, and not for all of the account's requests: a gateway answers so what
- * it does not like in a body or a route, as the authorizer does what it does not like at all (partner rule 5.7). A
- * 429 says that it is the rate.
+ * Whether a refusal may concern what was asked, and not all of the account's requests: a gateway may refuse a body or a
+ * route that it dislikes in this way, as the authorizer refuses whatever it dislikes (partner rule 5.7). A 429 says
+ * that the rate is the cause.
  */
 export function mayBeOfWhatIsAsked({ kind, status }: Pick<PartnerError, 'kind' | 'status'>): boolean {
   return (kind === 'throttled-or-forbidden' && status !== 429) || kind === 'authorizer-fault';
@@ -202,8 +203,8 @@ export function kindsOf(route: Route): PartnerErrorKind[] {
 const NOT_CONFIGURED = 'supplier account not configured';
 
 /**
- * Only the documented text tells an account that is not configured (partner rule 5.5.not-configured): a `statusCode`
- * has the 403 of any gateway, too.
+ * Only the documented text shows that an account is not configured (partner rule 5.5.not-configured), because the 403
+ * of any gateway may have a `statusCode`, too.
  */
 function classifyForbidden(fields: Body | null): PartnerErrorKind {
   const message = fields?.['message'];

@@ -87,7 +87,7 @@ function has(given: readonly string[], any: readonly string[]): boolean {
   return given.some((word) => any.includes(word));
 }
 
-/** The leaf of this path, or the one of this name in an object; of several not that of another snapshot. */
+/** The leaf of this path, or one of this name in an object, preferably not in one about another snapshot. */
 function named(leaves: readonly Leaf[], field: string): Leaf | null {
   const inner = leaves.filter((leaf) => leaf.path.endsWith(`.${field}`));
   return (
@@ -184,7 +184,7 @@ function idByName(leaves: readonly Leaf[]): Choice {
 const isOfSnapshot = (leaf: Leaf): boolean =>
   leaf.words.includes('snapshot') || leaf.parent.includes('snapshot');
 
-/** A leaf of which it is known that it is the one; null where it is not there, or what it has is not usable. */
+/** The leaf of the known path; null if it is not there, or its value is not usable. */
 function knownLeaf(
   leaves: readonly Leaf[],
   path: string | null | undefined,
@@ -211,8 +211,8 @@ export function choicesOf(
 }
 
 /**
- * A leaf that should be the URL, or the identifier, but has a value that is none: by its configured name, else the one
- * that is known, else by what it is called; null where there is none.
+ * The leaf that should be the URL, or the identifier, but has an unusable value: by its configured name, else the known
+ * path, else by what it is called; null: there is none.
  */
 export function misfitOf(
   wanted: 'url' | 'snapshotId',

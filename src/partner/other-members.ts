@@ -53,7 +53,10 @@ const NOTHING_SAID: Tally = {
   amongObjects: 0,
 };
 
-/** Whether all that is said is an entry with a field, or all are numbers: nearly always, and this is all it costs. */
+/**
+ * Whether all values that say anything are entries with a field, or all are numbers: nearly always, and then nothing
+ * else is done.
+ */
 function isPlain(values: readonly unknown[], priceFields: readonly string[]): boolean {
   const said = values.filter((value) => !isBlank(value));
   return (
@@ -63,8 +66,9 @@ function isPlain(values: readonly unknown[], priceFields: readonly string[]): bo
 }
 
 /**
- * Names whose numbers are no prices, as they stand beside objects with one: unless these have fewer names than the
- * numbers, and may be a summary of them. Where prices are known to be bare numbers, a few records do not tell.
+ * Names whose numbers are no prices, because they stand beside objects with a price. Not if these objects have fewer
+ * names than the numbers, because they may be a summary of them. If prices are known to be bare numbers, a few records
+ * do not tell.
  */
 function numbersBeside(
   records: readonly (readonly Member[])[],
@@ -192,9 +196,9 @@ const worth = ({ records, isNumber, objects, isSize }: OtherMember): number =>
   isSize ? -1 : records + objects + (isNumber ? ENOUGH : 0);
 
 /**
- * Takes in what an answer shows of members of `size_map` that are no sizes: those that stand beside prices, say
- * something in most of these records, and never anything as sizes do; and objects beside bare numbers. Out: what is
- * known then, the same object where nothing has changed. Pure.
+ * Takes in what an answer shows of members of `size_map` that are no sizes: they stand beside prices, say something in
+ * most of these records, and never have a value as sizes do. Returns what is known then, the same object if nothing has
+ * changed. Pure.
  */
 export function noteOthers(
   others: readonly OtherMember[],

@@ -1,9 +1,9 @@
 import { isObject } from '../lib/json.ts';
 
 /*
- * JSON.parse keeps the last of several members of one name. Where an earlier one said something else, that is lost
- * without a trace: in a bulk answer that has a SKU twice, or a size or a price of a record, nobody knows which of the
- * prices is right.
+ * JSON.parse keeps only the last of several members of one name. If an earlier one said something else, that is lost
+ * without a trace: if a bulk answer has a SKU twice, or a record a size or a price, nothing shows which of the prices
+ * is right.
  */
 
 /** What stands for no value, or for an empty list. */
@@ -15,8 +15,8 @@ const ESCAPED_LETTER = /\\u00[4-7]/;
 const UNCLEAR = 'two values';
 
 /**
- * A bulk answer, parsed from `text`, with a text in place of each record of which another value was said, too: a text
- * is a record that cannot be read. The same object where there is none.
+ * A bulk answer, parsed from `text`, with a text in place of each record that `text` has with several values: a text is
+ * a record that cannot be read. Returns the same object if there is none.
  */
 export function withoutUnclear(body: unknown, text: string): unknown {
   if (!isObject(body) || !isObject(body['results']) || countMembers(body) === countColons(text)) return body;
@@ -137,8 +137,8 @@ class Walk {
 }
 
 /**
- * The first of these members at the top of a JSON object of which the last value is not all that was said; null where
- * there is none. `text` is JSON, and `names` are plain words.
+ * The first of the members `names` that a JSON object has several times at its top, with an earlier value that is lost;
+ * null: there is none. `text` is JSON, and `names` are plain words.
  */
 export function lostMember(text: string, names: readonly string[]): string | null {
   if (!mayRepeat(text, names)) return null;

@@ -77,12 +77,12 @@ const hasPrice = (entries: readonly unknown[], form: EntryForm): boolean =>
 export const hasFieldPrice = (entry: unknown, priceFields: readonly string[]): boolean =>
   isObject(entry) && priceFields.some((field) => isPrice(readAmount(entry, { field })));
 
-/** Records of an answer from which on it shows that a field is emptied; of fewer all sizes may be sold. */
+/** An answer of at least this many records can show that a field is emptied; in fewer, all sizes may be sold. */
 const EMPTIED_RECORDS = 20;
 
 /**
- * The form of earlier answers, and the one beside it, as an answer's records have them: a field is emptied where none
- * has a price in it, and most have one in another field; one that is missing already, where none has.
+ * The form of earlier answers, and the one beside it, marked `isEmptied` if this answer shows it: no record has a price
+ * in the field, and most have one in another field or the form was missing already.
  */
 export function formsHere(
   records: readonly (readonly unknown[])[],
@@ -102,7 +102,8 @@ function formHere(
   const filled = records.filter((entries) => entries.length > 0);
   if (known === null || known.field === null) return known;
   const { field: own } = known;
-  // What cannot be read there is a price in another spelling, perhaps, unless few say it: no other field stands for it.
+  // An unreadable value there may be a price in another spelling, unless few records have one: no other field stands
+  // for it.
   const saysSomething = (entry: unknown) =>
     isObject(entry) && Object.hasOwn(entry, own) && !isBlank(entry[own]);
   const isUsed = hasPrice(filled.flat(), known);
@@ -118,9 +119,9 @@ function formHere(
 
 /**
  * The form that the entries of one answer have. In: the entries, the fields that may hold the price, and the form of
- * earlier answers, which it is while any entry has it. Else it is the one that most entries have a price in; of
- * several such fields the first, and of a field and bare numbers the field; where there is no price at all, the first
- * that is there. Null where there is none, or none but one that is emptied.
+ * earlier answers (`known`), which counts while any entry has it. Otherwise it is the form in which most entries have a
+ * price; of several such fields the first, and a field rather than bare numbers; without any price, the first field
+ * that is there. Null if there is none, or only one that is emptied.
  */
 export function formOf(
   entries: readonly unknown[],
@@ -137,9 +138,9 @@ export function formOf(
 }
 
 /**
- * The form in which those records of an answer have prices that have no entry of `form`; null: there are none. Of the
- * two one is a field, and one are bare numbers: beside a field another field may count something where there is no
- * offer. It is `known`, that of earlier answers, while any of these entries has it.
+ * The form in which records without any entry of `form` have prices; null: there are none. One of the two forms is a
+ * field and the other bare numbers, because beside a field another field may count something if there is no offer.
+ * `known`, the other form of earlier answers, counts while any of these entries has it.
  */
 export function otherFormOf(
   records: readonly (readonly unknown[])[],
@@ -234,9 +235,9 @@ export const isBareAlone = (held: EntryForm | null, also: EntryForm | null): boo
   held !== null && held.field === null && also === null;
 
 /**
- * What is no size by these members, `ofBare` where all prices are bare numbers. Whatever its name is, what may be a
- * price is left in: a name that was taken for none by mistake costs no price, and lets no SKU sell out. But for
- * objects that stand beside bare prices: those are as the prices of other SKUs. Pure.
+ * Tells which members are no sizes, by what is known of them (`ofBare`: all prices are bare numbers). A value with a
+ * price field is always kept, and one that may be a price unless the member is known for its numbers: a name mistaken
+ * for no size costs no price, and lets no SKU sell out. Pure.
  */
 export function noSizes(
   others: readonly OtherMember[],

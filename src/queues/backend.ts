@@ -69,16 +69,16 @@ export interface QueueBackendOptions {
 
 const KEEP = { removeOnComplete: { count: 0 }, removeOnFail: { count: 20 } };
 /**
- * Milliseconds after which a job is taken up again that its worker could not end, as while the store took no writes;
- * a few wake jobs are lost with it.
+ * Milliseconds after which a job is taken up again if its worker could not end it, for example while the store took no
+ * writes; a few wake jobs are lost with it.
  */
 const STALLED = { lockDuration: 10_000, stalledInterval: 5000 };
 /** Milliseconds until a worker repeats what it could not tell the store while that was away. */
 const SAY_AGAIN = { runRetryDelay: 1000 };
 const REFUSED_AGAIN_MS = 1000;
 /**
- * A worker's own command waits for a job for ten seconds at most: to hear nothing for longer, and the time for an
- * answer, is no waiting.
+ * A worker's own command waits for a job for ten seconds at most. If nothing comes for longer than that and the time
+ * for an answer, the connection is dead.
  */
 const REDIS_BLOCKS_MS = 10_000;
 
@@ -107,8 +107,8 @@ export function redisCode(error: unknown): string | null {
 }
 
 /**
- * A client of the Redis at this URL, which says whether and how it is spoken to by TLS. While Redis refuses the URL's
- * database there is no connection: the driver would go on in the first one, which may be somebody else's.
+ * A client of the Redis at this URL, which also says whether and how TLS is used. While Redis refuses the URL's
+ * database there is no connection, because the driver would go on in the first database, which may be somebody else's.
  */
 export function openRedis(url: string, options: RedisOptions): Redis {
   const { url: bare, tls } = rereadingConnection(url);
@@ -142,9 +142,9 @@ function answerInfo(redis: Redis): void {
 }
 
 /**
- * Says of each error reply of one connection whether to connect anew: a primary that was made a replica keeps its
- * connections, while what leads to it (a name, an address, a proxy) may lead to the new one by now. Once a second at
- * most, for as long as that is not so.
+ * Returns a function that says for each error reply of one connection whether to connect anew. A primary that was made
+ * a replica keeps its connections, while what leads to it (a name, an address, a proxy) may lead to the new one by now.
+ * True once a second at most, for as long as replies come from a replica.
  */
 function leavesReplicas(): (error: Error) => boolean {
   let leftAt = -Infinity;
@@ -218,8 +218,8 @@ function redisBackend(
       connection.on('ready', listener);
     },
     ping: async (timeoutMs) => {
-      // A write: a Redis without memory still answers PING, and takes no job. One at a time: the driver keeps what is
-      // asked of an absent one, for as long as it is away.
+      // A write, because a Redis without memory still answers PING but takes no job. One at a time, because the driver
+      // keeps what is asked of an absent Redis for as long as that is away.
       pinging ??= connection.set(`${prefix}:ping`, '1', 'PX', PING_KEPT_MS).finally(() => {
         pinging = null;
       });

@@ -37,9 +37,9 @@ interface Options {
 }
 
 /**
- * All queues and workers of a process share one small pool. BullMQ's own way is a pool for each of them, and for each
- * one connection more that listens for jobs: 30 and more in all. Here nobody listens. A worker asks when its next
- * scheduled job is due, or after five seconds, and is told of jobs that this process adds.
+ * All queues and workers of a process share one small pool. BullMQ by itself opens a pool for each of them, and for
+ * each one more connection that listens for jobs: 30 and more in all. Here no connection listens. A worker asks when
+ * its next scheduled job is due, or after five seconds, and this process tells it of jobs that it adds.
  */
 export function createPostgresQueues({
   databaseUrl,
@@ -112,9 +112,9 @@ async function tablesAreCurrent(client: Pick<pg.ClientBase, 'query'>): Promise<b
 const JOBS = 'bullmq_jobs';
 
 /**
- * What BullMQ takes for its connection: a pool that is not its own, and in place of a session that listens somebody
- * who tells what this process adds. BullMQ's own remembers for ever that its first statement failed; this one is
- * always ready, and each statement finds out for itself.
+ * What BullMQ takes for its connection: a pool that is not its own, and, in place of a session that listens, an emitter
+ * that tells what this process adds. BullMQ's own connection remembers for ever that its first statement failed; this
+ * one is always ready, and each statement finds out for itself.
  */
 class SharedConnection extends PostgresConnection {
   override readonly schema = QUEUE_SCHEMA;

@@ -43,8 +43,8 @@ export interface Runner {
   /** Puts the schedules back where the store has lost them, or they come at no time. */
   restoreSchedules(): Promise<void>;
   /**
-   * Runs what is due and what the queues do not bring, by the clock of Postgres: theirs is that of whichever host
-   * made the last job. Does not wait for it.
+   * Runs tasks that are due and that the queues do not bring, by the clock of Postgres, because the queues go by that
+   * of whichever host made the last job. Does not wait for the runs.
    */
   runOverdue(): Promise<void>;
   /** Takes no more jobs and waits for those under way, some seconds at most. */
@@ -251,9 +251,9 @@ async function eachSchedule(
 
 /**
  * Puts the schedules back if one is missing or differs: after a FLUSHALL, a restart without persistence, an upgrade.
- * Also where a schedule is there and its next job is not (half of the store was emptied), or comes at a time that no
- * schedule has (the clock of the host that made it was ahead): an upsert of the same interval would leave both as
- * they are.
+ * Replaces them if one is there but its next job is not (half of the store was emptied), or comes at a time that no
+ * schedule has (the clock of the host that made it was ahead), because an upsert of the same interval would leave both
+ * as they are.
  */
 async function restore(options: RunnerOptions, queues: Queues): Promise<void> {
   for (const { job, everyMs } of options.schedules) {

@@ -10,14 +10,15 @@ export type StoreEvent =
 /** Pauses jobs while Postgres takes no writes: each is retried separately, after growing waits. */
 export interface StorePause {
   /**
-   * Runs a job's work, unless the job is paused; its answer, or 'paused'. Other errors pass through. `untried` is an
-   * answer after which nothing is known of Postgres.
+   * Runs a job's work unless the job is paused. Returns its answer, or 'paused', also if Postgres took no writes. Other
+   * errors pass through. `untried`: an answer that tells nothing of Postgres.
    */
   guard(job: string, work: () => Promise<JobEnd>, untried?: JobEnd): Promise<JobEnd>;
   /** A job was taken from the queues: they take writes. */
   queuesWork(): void;
   /**
-   * The queues could not do something. Where they are in a Postgres that takes no writes, no job comes to be paused.
+   * The queues could not do something. If they are in a Postgres that takes no writes, no job comes that could be
+   * paused.
    */
   queuesFail(error: unknown): void;
   /** Why jobs are paused or do not come now, or null. */

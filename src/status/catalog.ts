@@ -63,8 +63,8 @@ const FAILING_PART = 0.01;
 const LATE_SECONDS = 3600;
 
 /**
- * Whether the initial load is running: by the SKUs that were never priced, but for those that were asked and failed.
- * It has done its part for these, however long the partner goes on to fail them.
+ * Whether the initial load is running, by how many SKUs were never priced. SKUs that were asked and failed do not
+ * count, because the load has done its part for these, however long the partner goes on to fail them.
  */
 const isFilling = (pending: number, unanswered: number, all: number): boolean =>
   pending - unanswered > all * FILLING_PART;

@@ -116,8 +116,8 @@ async function readShown(sql: Sql): Promise<Pick<Facts, 'latePrices' | 'unsteady
 }
 
 /**
- * What is read of tables that are as large as the catalog, by their indexes. Should one take long all the same, it is
- * ended: whoever stops waiting for it stops no statement by that, and asks again.
+ * Reads, by their indexes, tables that are as large as the catalog. If a statement takes long all the same, Postgres
+ * ends it, because a caller that stops waiting does not stop it, and asks again.
  */
 async function readLedger(sql: Sql, endAfterMs: number) {
   return await sql.begin('read only', async (tx) => {

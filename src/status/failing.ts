@@ -81,8 +81,8 @@ export function failingCalls(facts: Facts): Reason | false {
 const WITHIN_POSTGRES: ReadonlySet<TaskName> = new Set(['maintenance', 'metadata', 'live-plan']);
 
 /**
- * Tasks that failed last. While requests are refused, that is said for all of them; without a baseline, by that. A
- * catalog check that fails has the manifest late, and no more.
+ * Reasons for tasks whose last run failed. None while requests are refused or there is no baseline, because other
+ * reasons say so for all tasks. A failed catalog check only makes the manifest late.
  */
 export function failingTasks({ tasks, pace, sync }: Facts): Reason[] {
   if (pace.refusal !== null || sync.manifestAppliedAt === null) return [];

@@ -77,8 +77,8 @@ function behind({ sync: { deltaBehindSince }, now }: Facts): Reason | false {
 }
 
 /**
- * It had been behind, a manifest took its place, and since then it has led to none of the newer snapshots. Until one is
- * named that it does not lead to, nothing is missing: that is no reason.
+ * The delta had been behind, a manifest took its place, and since then it has led to none of the newer snapshots. Until
+ * a snapshot is named that it does not lead to, nothing is missing, and this is no reason.
  */
 function standsStill({ sync: { deltaStillSince }, now }: Facts): Reason | false {
   return (

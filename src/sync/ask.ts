@@ -18,10 +18,10 @@ export interface FailedRequest {
 }
 
 /**
- * Sends one request when it gets a permit: the answer, or how long to wait instead, or what went wrong, as a value.
- * An answer, and an error with a code of the partner's own too, is evidence that an outage is over: bulk calls need
- * not pause any longer. Where this route had failed in `failuresBefore` runs, that is so whatever bulk calls met: a
- * gateway that is down may answer anything, a 400 too.
+ * Sends one request once it gets a permit. Returns the answer, how long to wait instead, or the PartnerError, as a
+ * value. An answer, or an error with a code of the partner's own, shows that an outage is over, so it ends a pause of
+ * bulk calls after OUTAGE_KINDS. An answer ends any pause if this route had failed in the `failuresBefore` runs before,
+ * because a gateway that is down may answer bulk calls with anything, even a 400.
  */
 export async function ask<T>(
   ctx: SyncContext,

@@ -4,17 +4,18 @@ import type { CatalogDifference } from '../store/catalog/sync-state.ts';
 import type { NamedSnapshot } from '../store/catalog/sync-state.ts';
 
 /*
- * What the manifest route's word on the newest snapshot means for the mirror that follows the delta. Pure.
+ * What the manifest route says of the newest snapshot, and what follows for a mirror that follows the delta. Pure.
  *
- * The delta may say "nothing new" forever, from a replica that stands still or a cache in front of it; it may lose SKUs
- * on its way; and a snapshot may be built again under its name. The manifest route is what shows it.
+ * The delta may say "nothing new" forever, because it comes from a replica that stands still or from a cache; it may
+ * lose SKUs on its way; and a snapshot may be built again under its id. Only the manifest route shows any of this.
  */
 
 /**
- * Whether the named snapshot is newer than that of the token. By what the manifest route has told of both; of a token
- * that it has not named, by when the token came: what was built, or was named, before then is older, or the same by
- * another name. A manifest route that lags behind the delta, which has left what that names, and tokens that are of
- * each answer's own, are no evidence; but what was built again after deltas had left its id is.
+ * Whether the named snapshot is newer than the token's. Their build times decide if the manifest route has named both
+ * and the times differ. Otherwise it counts when the token came: a snapshot that was built or first named before then
+ * is older, or the same one under another name. A snapshot that deltas have left is no evidence, because the manifest
+ * route lags behind the delta, unless it was built again under its id since then. Tokens of which each answer has its
+ * own are no evidence, either.
  */
 export function isNewer(named: NamedSnapshot, standing: CatalogStanding): boolean {
   const { snapshotId, tokenGeneratedAt, tokenAt, firstNamedAt, hasLeft } = standing;
@@ -28,10 +29,11 @@ export function isNewer(named: NamedSnapshot, standing: CatalogStanding): boolea
 }
 
 /**
- * What is to be thought of the delta after a snapshot is named. A newer one is named for some minutes after each is
- * built: only where that lasts, while deltas are read that do not lead to it, is the delta behind. One that has been
- * behind, and has not moved since a manifest took its place, is so again once it was read after a newer one was named.
- * A broken chain says for itself that it leads nowhere.
+ * The doubt about the delta after a snapshot is named; null: none. A newer one is named for some minutes after each
+ * build, so the delta is behind only if this lasts for `deltaLateAfterMs` while deltas are read that do not lead to it.
+ * A delta that was behind, and has not moved since a manifest took its place (`distrusted`), is behind again once it
+ * was read after a newer one was named. A broken chain leaves the doubt as it is, because it says for itself that it
+ * leads nowhere.
  */
 export function doubtAfter(named: NamedSnapshot, standing: CatalogStanding): DeltaDoubt | null {
   const { now, doubt, behindSince, newerNamedAt, deltaCheckedAt, deltaLateAfterMs, chainBroken } = standing;
@@ -52,8 +54,9 @@ const isAfter = (at: Date | null, other: Date | null) => at !== null && other !=
 const SOONEST_CHECK_MS = 300_000;
 
 /**
- * In how many milliseconds the manifest route is asked again after a snapshot is named: soon where the delta may not
- * be what it says. While it is distrusted, the manifest route takes its place, and is asked as often as it would be.
+ * Milliseconds until the manifest route is asked again after it named a snapshot: soon if the delta is in doubt. While
+ * the delta is distrusted, the manifest route stands in for it and is asked as often as the delta would be, but no
+ * sooner than after SOONEST_CHECK_MS.
  */
 export function nextCheckMs(
   doubt: DeltaDoubt | null,
@@ -68,9 +71,9 @@ export function nextCheckMs(
 }
 
 /**
- * Whether the mirror's own snapshot was built again, with whatever it has now. Where no build time has stood still
- * since the last one, they may be of something else than the build, such as the answer: then the next one counts the
- * later after the last manifest, `firstMs` at first and `mostMs` at most.
+ * Whether the mirror's own snapshot was built again under its id, with whatever contents. If no build time has stood
+ * still since the last manifest, the times may be those of something else, such as the answer. A later time then counts
+ * only after a wait since the last manifest, which doubles from `firstMs` up to `mostMs`.
  */
 export function isRebuilt(named: NamedSnapshot, standing: CatalogStanding, waits: Waits): boolean {
   const { snapshotId, tokenGeneratedAt, appliedGeneratedAt, manifestAppliedAt, rebuilds } = standing;
@@ -101,9 +104,9 @@ function hasWaited(
 }
 
 /**
- * Whether counts are to be compared. Where manifests that were asked for other counts have listed nothing else, they
- * may be of the answer and not of the snapshot: then as rarely as in isRebuilt, but what differs does so until a
- * manifest is applied.
+ * Whether counts are compared. If manifests that were fetched because of other counts listed nothing else, the counts
+ * may be those of the answer and not of the snapshot: they are then compared as rarely as isRebuilt counts a later
+ * time. While a difference is noted, each check compares again.
  */
 export const isCompared = (standing: CatalogStanding, waits: Waits): boolean =>
   standing.difference !== null || hasWaited(standing, standing.idleManifests, waits);
@@ -113,9 +116,9 @@ const COUNT_SLACK = 5;
 const COUNT_SLACK_PART = 0.0001;
 
 /**
- * By how many SKUs and live SKUs the manifest route says that the mirror's snapshot has more than the mirror lists;
- * null where that is next to nothing, or what the last manifest did not make clear. Where everything is live, an
- * incident is (partner rules 2.7), which is judged elsewhere.
+ * How many more SKUs and live SKUs the manifest route counts in the mirror's snapshot than the mirror lists (negative:
+ * fewer); null if that is within COUNT_SLACK or what the last manifest left unclear. If all SKUs are live, there is an
+ * incident (partner rules 2.7), which is judged elsewhere, so only the SKUs are compared.
  */
 export function differenceOf(
   named: { readonly skuCount: number | null; readonly livePricedSkuCount: number | null },

@@ -30,9 +30,9 @@ import { askManifest, catalogFailed } from './manifest.ts';
 import { postponedBy, type TaskOutcome } from './outcome.ts';
 
 /**
- * Asks the manifest route for its metadata only: how old the newest snapshot is, how much of it is live-priced
- * (partner rules 4.2.10, 2.7), and whether the mirror that the delta has made is one of it. Where it is not, and where
- * the delta is late, the manifest is downloaded whole.
+ * Asks the manifest route for its metadata only: how old the newest snapshot is, how much of it is live-priced (partner
+ * rules 4.2.10, 2.7), and whether the mirror, as deltas have made it, matches it. If the mirror differs, or the delta
+ * is behind or late, the manifest task is requested, which downloads the whole file.
  */
 export async function checkCatalog(
   ctx: SyncContext,
@@ -64,7 +64,7 @@ export async function checkCatalog(
   const isBehind = await judgeDelta(ctx, asked.value, standing);
   const differs =
     judgeOffer(asked.value, state) === null && (await compare(ctx, asked.value, standing, state));
-  // While the delta does not say what has changed, the manifest does; and its token may be one that the delta answers.
+  // While the delta does not say what has changed, a manifest does; and the delta may answer to the manifest's token.
   if (isBehind || differs || isAwaited(asked.value, { ...state, hasLeft: standing.hasLeft }))
     await requestTask(ctx.sql, 'manifest');
   const generated = generatedAt?.toISOString() ?? null;
@@ -75,7 +75,7 @@ export async function checkCatalog(
   };
 }
 
-/** Stores what the named snapshot says of the delta; whether the delta is behind. */
+/** Stores the doubt about the delta after a snapshot was named. Returns whether the delta is behind. */
 async function judgeDelta(
   ctx: SyncContext,
   named: ManifestMeta,
@@ -98,8 +98,9 @@ async function judgeDelta(
 }
 
 /**
- * Compares what is said of the mirror's own snapshot with the mirror; whether it differs. That it was built again holds
- * until it is named with the time of before: then another server has dated it differently.
+ * Compares what the manifest route says of the mirror's own snapshot with the mirror. Returns whether they differ. A
+ * rebuild stays noted until the snapshot is named with its former build time again: another server had dated it
+ * differently.
  */
 async function compare(
   ctx: SyncContext,

@@ -1,7 +1,7 @@
 /*
- * Is Postgres's clock right, by which all times of the mirror are? Pure. A clock that jumps while the monotonic clock
- * of this process runs on has been set, or the machine has slept. Where two clocks differ, a third one tells which of
- * them is wrong: of Postgres, this host and the partner.
+ * All times of the mirror go by Postgres's clock: judges whether it is right. Pure. If a clock jumps while the
+ * monotonic clock of this process runs on, it has been set, or the machine has slept. If two of the clocks of Postgres,
+ * this host and the partner differ, the third one tells which of them is wrong.
  */
 
 export const CLOCKS = ['postgres', 'host', 'partner'] as const;
@@ -19,7 +19,10 @@ export interface ClockSample {
   readonly uncertaintyMs: number;
 }
 
-/** A clock that was set; `both`: Postgres's and the host's alike, as where they are one, or the machine has slept. */
+/**
+ * A clock that jumped. `both`: those of Postgres and the host by as much, because they are one clock or the machine has
+ * slept.
+ */
 export interface ClockJump {
   readonly clock: 'postgres' | 'host' | 'both';
   /** Forward, or negative. */
@@ -29,14 +32,15 @@ export interface ClockJump {
 export interface WrongClock {
   readonly clock: ClockName | 'unknown';
   /**
-   * Ahead of the others, or negative; where it is not known which clock is wrong, that of Postgres ahead of the host's.
+   * Milliseconds ahead of the others; negative: behind. If it is `unknown` which clock is wrong: Postgres's ahead of
+   * the host's.
    */
   readonly aheadMs: number;
 }
 
 /**
- * Whose clock has jumped; `ahead`: that of Postgres alone, forward. It was set, or this machine has stood still, and
- * its clocks with it, as a virtual one that is paused.
+ * Which clock has jumped. `ahead`: only that of Postgres, forward. It was set, or this machine and its clocks have
+ * stood still, like a virtual machine that is paused.
  */
 type Suspect = ClockJump['clock'] | 'ahead';
 

@@ -18,8 +18,8 @@ const INCIDENT_CHECK_SKUS = 500;
 export type DeltaRecovery = 'fetch-manifest' | 'catalog-fault' | 'retry';
 
 /**
- * Which remedy an error of the delta route asks for. A 400 without a known code means a token that cannot be used;
- * any other 4xx is of a gateway, and says nothing of it.
+ * What to do after an error of the delta route. A 400 without a known code means that the token cannot be used; any
+ * other 4xx comes from a gateway and says nothing of the token.
  */
 export function deltaRecovery(
   error: Pick<PartnerError, 'kind' | 'status'>,
@@ -44,18 +44,18 @@ export function deltaRecovery(
 }
 
 /**
- * Answers after which a run ends although the token still advances, and the delta does not count as read: the next
- * poll goes on. After an outage there may be many; but as many that are all without any SKU are of a partner that
- * gives each answer a token of its own.
+ * Answers after which a run ends although the token still advances; the delta does not count as read then, and the next
+ * poll goes on. There may be that many after an outage. If all of them are without any SKU, the partner gives each
+ * answer a token of its own.
  */
 const MAX_HOPS = 100;
 /** Consecutive answers without any SKU after which the delta of such a partner counts as read. */
 const MAX_OWN_HOPS = 3;
 
 /**
- * Polls the delta from the stored token, again and again while to_snapshot advances (partner rule 4.2.11), and
- * applies each answer with its token in one transaction. A token that was rejected is asked with, too: what rejected
- * it may have been a gateway, or a replica that did not know it yet, and an answer to it mends the chain.
+ * Polls the delta from the stored token, again while to_snapshot advances (partner rule 4.2.11), and applies each
+ * answer with its token in one transaction. It asks with a rejected token, too, because a gateway may have rejected it,
+ * or a replica that did not know it yet; an answer to it restores the chain.
  */
 export async function syncDelta(
   ctx: SyncContext,
@@ -84,7 +84,8 @@ export async function syncDelta(
     empty = delta.changed.length + delta.removed.length + delta.nowLive.length === 0 ? empty + 1 : 0;
     // Until the token stands still once.
     const ownToken = empty >= (state.ownTokens ? MAX_OWN_HOPS : MAX_HOPS);
-    // A token seen before in this run is a circle: what there is has been told. But what was kept is not the end.
+    // A token that this run has seen before closes a circle: everything has been reported. A cached answer is never the
+    // end.
     const isEnd = delta.isOld !== true && (ownToken || seen.has(delta.toSnapshot));
     const applied = await applyDeltaTraced(ctx, {
       since: snapshotId,
@@ -122,7 +123,10 @@ export async function syncDelta(
   }
 }
 
-/** A delta that was behind and has moved, but not to the snapshot that it was behind of: there may be a newer one. */
+/**
+ * Requests a catalog check if the delta has moved and is still behind the snapshot that was named: there may be a newer
+ * one.
+ */
 async function askWhereItLed({ sql }: SyncContext, hops: number): Promise<void> {
   if (hops === 0) return;
   const { deltaBehindSince } = await readSyncState(sql);
@@ -133,9 +137,10 @@ async function askWhereItLed({ sql }: SyncContext, hops: number): Promise<void> 
 const MIN_COUNTED_PART = 0.05;
 
 /**
- * A delta that leaves less of the last manifest, or of what is listed now, than a manifest may have is taken for one
- * that is too large: the newest manifest tells, and is refused in turn where it lists too few. So the second of two
- * that each remove less is, too. Null where it leaves enough, or a person has confirmed it.
+ * The error of a delta that removes too many SKUs. A delta that leaves less of the last manifest, or of what is listed
+ * now, than a manifest may have is treated like one that is too large: the newest manifest decides, and is refused in
+ * turn if it lists too few. So of two deltas that each remove less, the second one is caught. Null if the delta leaves
+ * enough, or a person has confirmed it.
  */
 async function shrinksTooMuch(
   { sql, settings }: SyncContext,

@@ -26,10 +26,9 @@ function createAsYoung(): void {
 }
 
 /**
- * For what streams by and leaves much behind (a manifest of any length). A buffer that happens to outlive two young
- * collections stays until V8's next full one, and V8 lets such buffers come to 64 MB, and a small heap to four times
- * its size, before it begins one. Returns a function to call regularly: it collects as soon as memory has grown by
- * GROWTH_BYTES.
+ * For streams that leave much garbage (a manifest of any length). A buffer that happens to outlive two young
+ * collections stays until V8's next full one. V8 begins that only once such buffers come to 64 MB, or a small heap to
+ * four times its size. Returns a function to call regularly: it collects as soon as memory has grown by GROWTH_BYTES.
  */
 export function heapKeeper(inUse = bytesInUse, collect = fullCollection()): () => void {
   createAsYoung();

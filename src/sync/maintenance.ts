@@ -50,8 +50,8 @@ const CLOCK_KNOWN_MS = 5000;
 /** How often all SKUs are read to find those that may be forgotten. */
 const FORGETTING_EVERY_MS = 600_000;
 /**
- * How often turns are looked through again of which none was too far away: a daemon's own are never, but another one
- * may have longer intervals.
+ * How often due times for metadata are read again after none was too far ahead: those of this daemon never are, but
+ * another one may have longer intervals.
  */
 const TURNS_EVERY_MS = 3_600_000;
 const SENDS_KEPT_WINDOWS = 10;
@@ -109,10 +109,10 @@ export interface Retention {
 }
 
 /**
- * Sets sequences right that are behind their rows, frees what crashed workers left claimed, makes room ahead for
- * history, and drops what no one needs any more. While Postgres's clock jumps, nothing that cannot be had again is
- * dropped for its age. `memory` is the daemon's, from one run to the next. A step that fails, as
- * where a seller's foreign key keeps a SKU from being forgotten, fails the run by its name, and the others are done.
+ * Corrects sequences that are behind their rows, frees what crashed workers left claimed, makes room ahead for history,
+ * and drops what is no longer needed. While Postgres's clock jumps, nothing that cannot be had again is dropped for its
+ * age. The daemon keeps `memory` from one run to the next. If a step fails, for example because a seller's foreign key
+ * keeps a SKU from being forgotten, the run fails by the step's name, and the other steps are done.
  */
 export async function maintain(
   ctx: SyncContext,
@@ -220,9 +220,9 @@ async function forgetSometimes(
 }
 
 /**
- * Brings turns of SKUs and tasks forward that were set by longer intervals than those that are configured now. Live
- * SKUs have such turns where they are refreshed in rotation. For their metadata wait SKUs that are not found, longer
- * than any others: to pass over them each time would take as long as there are many.
+ * Brings due times of SKUs and tasks forward that were set by longer intervals than those configured now. Live SKUs
+ * have such times only if they are refreshed in rotation. SKUs that are not found wait longest, for their metadata. To
+ * pass over them takes as long as there are many, so these due times are read only every TURNS_EVERY_MS.
  */
 async function keepIntervals(
   { sql, clock, settings }: SyncContext,
@@ -263,9 +263,9 @@ async function keepIntervals(
 }
 
 /**
- * Makes anew what somebody else has deleted of the mirror's own rows, which it cannot do without: those of tables of
- * one row, and those of the ledger in the next part of the catalog; and has all asked for where no price is left.
- * Returns of how many SKUs the ledger had lost its row: then the parts follow each other without a wait.
+ * Restores rows of the mirror that somebody else has deleted and it cannot do without: those of tables of one row, and
+ * those of the ledger in the next part of the catalog. If no price is left, all are asked for. Returns how many SKUs
+ * had lost their row of the ledger; the next parts then follow without a wait.
  */
 async function restoreRows({ sql, emit }: SyncContext, memory: MaintenanceMemory): Promise<number> {
   const tables = await restoreLostRows(sql);

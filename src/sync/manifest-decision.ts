@@ -21,8 +21,8 @@ export interface PresentSnapshot {
 }
 
 /**
- * May this snapshot be downloaded at all? Not when it is the one whose token the delta has just rejected (fetching it
- * again and again would be a loop) and was not built again since, and not when it is older than the one applied last.
+ * Decides whether this snapshot may be downloaded; null: yes. Not if the delta has just rejected its token (fetching it
+ * again and again would be a loop) and it was not built again since, and not if it is older than the one applied last.
  */
 export function judgeOffer(offered: OfferedSnapshot, present: PresentSnapshot): ManifestRefusal | null {
   if (present.chainBrokenAt !== null && isRejected(offered, present)) return 'rejected-token';
@@ -56,9 +56,9 @@ export interface WaitingMirror extends PresentSnapshot {
 }
 
 /**
- * Whether the snapshot that the manifest route names now is one to download at once: another one than the mirror's,
- * and none that deltas have left, while the delta is late; or, where the chain is broken and the manifest was refused
- * because it offered the rejected token, another one than that.
+ * Whether to download the snapshot that the manifest route names at once. While the delta is late: if it is not the
+ * mirror's, and deltas have not left it. While the chain is broken and the manifest was refused because it offered the
+ * rejected token: if it is another snapshot than that.
  */
 export function isAwaited(offered: OfferedSnapshot, waiting: WaitingMirror): boolean {
   if (waiting.chainBrokenAt === null)
@@ -94,8 +94,8 @@ export interface CountedMirror extends PresentSnapshot {
 }
 
 /**
- * May the counts of this snapshot be believed although its file is not read? Not where the file would be refused for
- * its age or for how few SKUs it lists: what a broken build says of itself says nothing of the catalog.
+ * Whether the counts of this snapshot are believed although its file is not read. Not if the file would be refused for
+ * its age or for how few SKUs it lists, because what a broken build says of itself says nothing of the catalog.
  */
 export function isCounted(
   offered: OfferedSnapshot & { readonly skuCount: number | null },
@@ -108,17 +108,19 @@ export function isCounted(
   return !isShrunk(offered.skuCount, manifestLines, minShare);
 }
 
-/** Whether a catalog of so many SKUs, and of `before` ones before, has shrunk by more than passes unasked. */
+/** Whether a catalog has shrunk from `before` to `skus` SKUs by more than passes without a confirmation. */
 export const isShrunk = (skus: number, before: number, minShare: number): boolean => skus < before * minShare;
 
 const REJECTED_TOLERATED = 10;
 const REJECTED_PART = 0.001;
-/** Then the partner counts live SKUs otherwise, and the mirror is not to go without a baseline for it. */
+/**
+ * After so many tries the partner must count live SKUs otherwise, and the mirror should not lack a baseline for that.
+ */
 const LIVE_COUNT_TRIES = 3;
 
 /**
- * Whether it is: runs that failed for something else, as while the files origin is away, say nothing of the file, nor
- * does a file of which a cache itself says that it is of before.
+ * Whether that many runs in a row failed, and the last refusal was for this. Only other failures (the files origin is
+ * away) say nothing of the file.
  */
 const countsOtherwise = ({
   failures,
@@ -135,8 +137,8 @@ export const isKeptFromBefore = (ageSeconds: number, generatedAt: Date | null, n
   ageSeconds > 0 && generatedAt !== null && now - ageSeconds * 1000 < generatedAt.getTime() - BUILD_SLACK_MS;
 
 /**
- * Whether the file has more or fewer live SKUs than its manifest response says, by more than the lines that are
- * rejected or double explain: a cache may have sent the file of another snapshot.
+ * Whether the file has more or fewer live SKUs than its manifest response says, beyond what rejected and double lines
+ * explain, because a cache may have sent the file of another snapshot.
  */
 export function liveCountDiffers(
   m: Pick<DownloadedManifest, 'lines' | 'skus' | 'live' | 'livePricedSkuCount'>,
@@ -145,10 +147,10 @@ export function liveCountDiffers(
 }
 
 /**
- * May the downloaded lines be merged? All or nothing: not when the count differs from sku_count (a file cut at a gzip
- * member's end gives no other sign), not when more than 10 and more than 0.1 % of the lines were rejected, and not when
- * far fewer SKUs are listed than before, until a person has confirmed it. One with another number of live SKUs than
- * announced is downloaded again, and after some times taken as it is, unless a cache has kept it from before.
+ * Decides whether the downloaded lines are merged, all or none; null: yes. Refused are another number of lines than
+ * sku_count (a file cut at a gzip member's end gives no other sign), rejected lines that are more than 10 and more than
+ * 0.1 %, and far fewer SKUs than before, until a person has confirmed it. A file with another number of live SKUs than
+ * announced is downloaded again, and after LIVE_COUNT_TRIES failed runs taken as it is.
  */
 export function judgeDownload(m: DownloadedManifest): ManifestRefusal | null {
   if (m.skuCount !== null && m.lines !== m.skuCount) return 'line-count-mismatch';

@@ -38,8 +38,8 @@ const RETRY_REFUSED_MS = 1000;
 const RETRY_LOST_FIRST_MS = 5000;
 
 /**
- * After a lost connection to Postgres, for which the work can do nothing: sooner, and in the end no sooner than after
- * other failures.
+ * Milliseconds until a retry after a lost connection to Postgres, which is not the work's fault: soon at first, and
+ * doubling to an hour, as after other failures.
  */
 export function lostRetryInMs(failuresBefore: number): number {
   return doubling(RETRY_LOST_FIRST_MS, 1 + failuresBefore, RETRY_MAX_MS);
@@ -54,9 +54,9 @@ export function retryInMs(failuresBefore: number, scheduleMs: number): number {
 const RETRY_REJECTED_MAX_MS = 600_000;
 
 /**
- * A token that the delta route has rejected is asked with again after a minute, doubling to ten, whatever the
- * schedule; after an answer that was too large, which is not cheap, to an hour. `failuresBefore` counts rejections
- * but the first.
+ * Milliseconds until the delta is asked again with a token that its route has rejected: a minute, doubling to ten,
+ * whatever the schedule; to an hour after an answer that was too large, because that is not cheap. `failuresBefore`
+ * counts all rejections but the first.
  */
 export function rejectedRetryInMs(kind: PartnerErrorKind, failuresBefore: number): number {
   const mostMs = kind === 'answer-too-large' ? RETRY_MAX_MS : RETRY_REJECTED_MAX_MS;
@@ -71,15 +71,17 @@ const RETRY_REFUSED_ROUTE_MAX_MS = 1_200_000;
 const OTHERS_FIRST_MS = 5000;
 
 /**
- * Whether a request after so many failed runs may be refused for its route: by a gateway that dislikes it or drops
- * its Authorization header, or as the account does not have it. Whatever is sent then looks like what all requests
- * get (partner rules 5.6 and 5.7), so only those of other routes tell.
+ * Whether a request after this many failed runs may be refused for its route: a gateway dislikes it or drops its
+ * Authorization header, or the account does not have the route. The refusal looks like one that all requests get
+ * (partner rules 5.6 and 5.7), so only those of other routes can tell.
  */
 function isRouteSuspect(failuresBefore: number): boolean {
   return failuresBefore >= ROUTE_SUSPECT_AFTER;
 }
 
-/** A run that got no permit: it is put off, and where its route is suspected in a back-off, until others have asked. */
+/**
+ * The outcome of a run that got no permit. In a back-off, a run whose route is suspected waits until others have asked.
+ */
 export function postponedBy(
   { forMs, because }: { readonly forMs: number; readonly because: PutOff },
   failuresBefore: number,
@@ -89,9 +91,9 @@ export function postponedBy(
 }
 
 /**
- * The same for a request that ended with an error. One that was refused though others were let through before it,
- * after runs that failed in a row, may be refused for its route: it waits for longer each time, whatever its
- * schedule.
+ * Milliseconds until the next run after a request that ended with an error. A request that was refused after others
+ * were let through, when several runs in a row have failed, may be refused for its route: it waits longer each time,
+ * whatever its schedule.
  */
 export function retryAfter(
   { error, beganBackoff }: { readonly error: Pick<PartnerError, 'kind'>; readonly beganBackoff: boolean },

@@ -31,10 +31,10 @@ const CHECK_MS = 15_000;
 const RETAKE_MS = 250;
 
 /**
- * Follows until it is told to stop, over as many sessions as it takes: once it has followed, a Postgres that is away
- * is waited for. Returns why it ended, and the place.
+ * Follows until it is told to stop, over as many sessions as it takes: once it has followed, it waits for a Postgres
+ * that is away. Returns why it ended, and the place.
  *
- * @throws FollowerError; and what connecting says, where it has not followed yet
+ * @throws FollowerError; and errors of connecting, if it has not followed yet
  */
 export async function followOn(life: Lifetime): Promise<{ readonly end: End; readonly place: Place | null }> {
   const { clock, stopped, random } = life;
@@ -108,8 +108,8 @@ async function followOnce(life: Lifetime, known: Known, session: Session, begun:
 }
 
 /**
- * Checks that the database has all that was delivered. Where it has not, it keeps that, for the next process to find
- * the same.
+ * Checks that the database has all that was delivered. If it has not, what was delivered is stored, so that the next
+ * process finds the same.
  */
 async function goneOn(client: LoneClient, held: NameHeld, delivered: Place, kept: Place): Promise<void> {
   await checkNotSetBack(client, delivered, kept).catch(async (error: unknown) => {

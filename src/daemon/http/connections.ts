@@ -34,10 +34,11 @@ const READ_WITHIN_MS = 15_000;
 
 /**
  * The connection to close so that a new one has room; null while there is room. In: all, the new one too, in order of
- * their last progress. Those without a request go first; while they are few, those whose client does not read, and
- * only then those whose answer is not there yet. Among them one of the address that has most, so that nobody crowds
- * out others; there is no limit per address, because a proxy has the connections of all its clients. Of its address
- * the one that has waited longest: whoever asks at once has asked long before its turn to go.
+ * their last progress. Connections without a request go first; if there are few of them (`newcomers`), those whose
+ * client does not read, and only then those whose answer is not there yet. Among these it is one of the address that
+ * has most, so that no client crowds out others; there is no limit per address, because a proxy has the connections of
+ * all its clients. Of that address it is the one that has waited longest, because a client that asks at once has asked
+ * long before its turn to go.
  */
 export function crowdedOut<C extends HeldConnection>(held: readonly C[], room: Room): C | null {
   if (held.length <= room.most) return null;
@@ -76,10 +77,10 @@ export interface Connections {
 }
 
 /**
- * Reads no request of a connection that `isFull`. By itself Node.js parses all that have come, hundreds in one go,
- * and the event loop would do nothing else. It stops only where a request changes the protocol: so that is what the
- * one too many is taken for, and `upgrade` is emitted for it. Requests that do ask for an upgrade are read like
- * others.
+ * Reads no further request of a connection that `isFull`. By itself Node.js parses all requests that have come,
+ * hundreds in one go, while the event loop does nothing else. It stops only at a request that changes the protocol, so
+ * the one too many is declared to be such a request, and `upgrade` is emitted for it. Requests that do ask for an
+ * upgrade are read like others.
  */
 function readingUpTo(isFull: (socket: Socket) => boolean): Connections['reading'] {
   class Request extends IncomingMessage {

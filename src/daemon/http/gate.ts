@@ -30,9 +30,9 @@ const isSame = (one: string, other: string): boolean =>
   timingSafeEqual(hash('sha256', one, 'buffer'), hash('sha256', other, 'buffer'));
 
 /**
- * Returns the judge of Authorization headers. The file of the password, if it is in one, is read again before it is
- * compared, once a second at most: unlike a rejected credential of ours, one that was withdrawn would go on being
- * accepted.
+ * Returns the judge of Authorization headers. If the password is in a file, this is read again before a comparison,
+ * once a second at most: a rejected credential of ours shows that it has changed, but a withdrawn password would go on
+ * being accepted.
  */
 function passwordJudge(
   password: SecretSource,
@@ -105,9 +105,9 @@ const ANSWERS: Readonly<Record<Refusal, Answer>> = {
 };
 
 /**
- * Whether a browser asks for a page of another site (or another port of this host), by the headers with which it says
- * so. It keeps the answer from that page anyway; but the reading costs Postgres, and time and size tell something.
- * Links are followed.
+ * Whether a page of another site (or another port of this host) has a browser ask, by the headers in which the browser
+ * says so. The browser keeps the answer from that page anyway, but the reading costs Postgres, and its time and size
+ * tell something. Links that a user follows pass.
  */
 function isOfAnotherSite(headers: IncomingHttpHeaders): boolean {
   const site = headers['sec-fetch-site'];

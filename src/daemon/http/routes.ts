@@ -69,8 +69,8 @@ export interface Sources {
 }
 
 /**
- * Who may read an answer: `everyone` all of it, or its `status` alone, or `known` only. Known is whoever asks by a
- * name of this server (and has its password, where there is one).
+ * Who may read an answer. `everyone`: everyone all of it; `status`: everyone its status, and known readers all;
+ * `known`: only these. A reader is known who asks by a name of this server (and has its password, if there is one).
  */
 type Readers = 'everyone' | 'status' | 'known';
 

@@ -2,13 +2,12 @@ import { MINUTE_MS } from '../../lib/duration.ts';
 import type { AnswerCounts } from './learn.ts';
 
 /*
- * For the ceiling on live computations, or for a call's budget, any SKU may be deferred. Some are deferred whenever
- * they are asked, while all others are computed: one exceeds the work budget by itself, or its live source is down
- * (partner rule 2.5.deferred). These say nothing of either limit. They are told by their past: a SKU that was
- * deferred when it was asked before, and is again, is left out. Of one that is deferred for the first time nobody can
- * say it, but of those before it: where most of these are deferred again after their wait, and others are not, as in
- * an outage of some live sources, so will be most of the new ones. Pure; times in epoch milliseconds of the
- * database's clock.
+ * Any SKU may be deferred because of the ceiling on live computations, or of a call's budget. Some SKUs are deferred
+ * whenever they are asked for while all others are computed: one exceeds the work budget by itself, or its live source
+ * is down (partner rule 2.5.deferred). These say nothing of either limit. Their past gives them away: a SKU that was
+ * deferred when it was asked before, and is again, is left out. For SKUs that are deferred for the first time only the
+ * ones before them can tell: if most of those are deferred again after their wait while others are not, as in an outage
+ * of some live sources, so will most of the new ones. Pure; times in epoch milliseconds of the database's clock.
  */
 
 /** SKUs that were computed or deferred, and how many of them were deferred. */
@@ -38,7 +37,7 @@ export interface Remembered {
   readonly calls: readonly LiveAsks[];
   readonly minutes: readonly ComputedMinute[];
   /**
-   * Those of the last minute, since more was deferred than was to be expected: what comes after that is judged by
+   * Calls of the last minute, but none from before more was deferred than expected: what comes after that is judged by
    * itself.
    */
   readonly lately: readonly LiveAsks[];
@@ -133,13 +132,13 @@ function afterMinute(
 export interface AfterAsks {
   readonly remembered: Remembered;
   /**
-   * No more SKUs were deferred for the first time in the last minute than reasons of their own explain: nothing is
+   * Reasons of the SKUs' own explain all that were deferred for the first time in the last minute, so nothing is
    * learned of them.
    */
   readonly expected: boolean;
   /**
-   * From this call on deferrals are explained: so much was computed in a minute before, of which the ceiling was
-   * lowered for them; null: nothing of the kind is known.
+   * The most that was computed in a minute before, if deferrals are explained from this call on: a ceiling that was
+   * lowered because of them returns to it. Null: nothing of the kind is known.
    */
   readonly proven: number | null;
 }
@@ -181,8 +180,8 @@ export function areRecovering({ calls }: Remembered): boolean {
 }
 
 /**
- * What a call showed of live SKUs, without those of whose deferral nothing is learned. `again`: how many of them were
- * deferred before.
+ * What a call showed of live SKUs, without those whose deferral teaches nothing: all deferred ones if that was
+ * `expected`, else the `again` SKUs that had been deferred before.
  */
 export function withoutOwn(
   live: AnswerCounts,

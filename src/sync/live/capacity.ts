@@ -228,8 +228,8 @@ export function refreshedPart(lambda: number, every: number): number {
 const STEPS = 200;
 
 /**
- * Part of the time that a price is right which moves `lambda` times a minute, is refreshed every `look` minutes, and
- * whose moves are told after the next of the snapshots that are `snapshot` minutes apart, `delay` minutes late: the
+ * Part of the time that a price is right which moves `lambda` times a minute, is refreshed every `every` minutes, and
+ * whose moves are also reported with the next snapshot: one each `snapshot` minutes, `delay` minutes late. It is the
  * expectation of e^(−λ·age), the age being the smaller one of two that are evenly spread.
  */
 function rightPart(lambda: number, every: number, snapshot: number, delay: number): number {

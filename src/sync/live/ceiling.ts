@@ -3,12 +3,12 @@ import { type LiveCeiling, NO_CEILING } from '../../store/live/limits.ts';
 import type { LivePlan } from '../../store/live/live.ts';
 
 /*
- * The partner limits live computations in time, too, by how much and in which way is not documented (partner rules
- * 4.1.3, 8.open): a rolling or fixed window of any length, a bucket that fills, a limit that moves by the hour. What
- * any of them allows over a long time can be measured: a cycle lasts from the first computation after one block to
- * the first after the next, and of what was spent in it the part that it was not blocked was allowed. It is spent
- * evenly, a little less at first and more the longer nothing is deferred, until the next block measures it again.
- * Pure; times in epoch milliseconds of the database's clock.
+ * The partner limits live computations in time, too; how many and in which way is not documented (partner rules 4.1.3,
+ * 8.open): a rolling or fixed window of any length, a bucket that fills, a limit that moves by the hour. What any of
+ * them allows over a long time can be measured. A cycle lasts from the first computation after one block to the first
+ * after the next. The rate at which it was spent, times the part of the cycle without a block, was allowed. The ceiling
+ * is spent evenly, a little less at first and more the longer nothing is deferred, until the next block measures it
+ * again. Pure; times in epoch milliseconds of the database's clock.
  */
 
 /**
@@ -46,9 +46,9 @@ const MAX_PATIENCE_MS = 60_000;
 const SAVED_CALLS = 1.5;
 /**
  * SKUs that became live since the last delta use a call's budget unseen. They rarely use all of it twice within
- * SUSPECTED_MS, and rarely a part of it in SUSPECTED_CALLS calls of a minute: that is a ceiling. Where SKUs are
- * deferred for reasons of their own (again.ts), a call has all of its SKUs deferred only where these are few, and it
- * is rare that so many of the last calls (LAST_CALLS) have a part of theirs deferred.
+ * SUSPECTED_MS, and rarely a part of it in SUSPECTED_CALLS calls of a minute, so either shows a ceiling. If SKUs are
+ * deferred for reasons of their own (again.ts), all SKUs of a call are deferred only if these are few (FEW_SKUS), and
+ * it is rare that so many of the last calls (MAX_OF_LAST of LAST_CALLS) have a part of theirs deferred.
  */
 const SUSPECTED_MS = 60_000;
 const SUSPECTED_CALLS = 10;
@@ -63,8 +63,8 @@ const BEYOND_CAPACITY = 1.03;
 const IDLE_MS = 120_000;
 
 /**
- * The ceiling without the idle time that goes on at `now`, or is over just then: nothing was tried in it, so it shows
- * nothing. `computedAt`: when something was computed last; null: that is not known.
+ * The ceiling without the idle time that lasts at `now` or has just ended, because nothing was tried in it.
+ * `computedAt`: when something was last computed; null: that is not known.
  */
 export function withoutIdleTime(ceiling: LiveCeiling, computedAt: number | null, now: number): LiveCeiling {
   if (ceiling.perMinute === null || ceiling.blockedAt !== null || computedAt === null) return ceiling;
@@ -113,11 +113,11 @@ export type KnownOfCeiling = Pick<
 >;
 
 /**
- * Whether deferrals of a call say that the ceiling was met: hardly any other cause has all of a call's live SKUs
- * deferred. A part of them may be deferred for the call's own budget, or for SKUs taken for snapshot-priced that use
- * it unseen, of which then some are deferred, too. Where those are few, it is the ceiling if it is known, which asks
- * for less than the budget, or if many calls agree: most of the last ones, as once it is met, or fewer where it is
- * known that it is not for those SKUs.
+ * Whether deferrals of a call show that the ceiling was met. If all of a call's live SKUs are deferred, hardly anything
+ * else can be the cause. If a part of them is, it may be the call's own budget, or SKUs taken for snapshot-priced that
+ * use it unseen, some of which are then deferred, too. If calls with such SKUs are few, it is the ceiling once that is
+ * known, because less than the budget is asked for then, or if many calls agree: most of the last ones, as happens once
+ * the ceiling is met, or fewer if the deferred SKUs are known not to be the cause themselves (`alike`).
  */
 export function meetsCeiling(call: CeilingEvidence, plan: KnownOfCeiling): boolean {
   const { asked, computed, deferred, snapshotDeferred, budget, configuredBudget } = call;
@@ -135,8 +135,8 @@ export function meetsCeiling(call: CeilingEvidence, plan: KnownOfCeiling): boole
 }
 
 /**
- * The ceiling after a call, or null where it stays as it was. `capacity`: live SKUs a minute that all calls together
- * can ask for, beyond which a ceiling is none.
+ * The ceiling after a call; null: it stays as it was. `capacity`: live SKUs a minute that all calls together can ask
+ * for; a ceiling beyond it is none.
  */
 export function learnLiveCeiling(
   plan: KnownOfCeiling,
@@ -151,7 +151,10 @@ export function learnLiveCeiling(
   return { ...(after ?? before), step: plan.ceiling.step + 1 };
 }
 
-/** What was lowered without a reason is what was computed before: how long that is allowed, the next cycle shows. */
+/**
+ * A ceiling that was lowered without a reason returns to what was computed before; the next cycle shows how long that
+ * is allowed.
+ */
 function restored(ceiling: LiveCeiling, { proven, answeredAt }: CeilingEvidence): LiveCeiling {
   const { perMinute } = ceiling;
   if (proven === null || perMinute === null || perMinute >= proven * (1 - ALIKE_PART)) return ceiling;
@@ -170,8 +173,7 @@ function blocked(
     const isChance = computed === 0 && deferred <= FEW_SKUS && (computedAt ?? 0) > (failedAt ?? Infinity);
     if (failedAt === null || isChance || Math.abs(askedAt - failedAt) > SUSPECTED_MS)
       return { ...before, failedAt: askedAt };
-    // What was computed lately is allowed for a while at least; how long it can be, the first cycle shows, which
-    // begins here.
+    // What was computed lately is allowed for a while at least. The first cycle, which begins here, shows for how long.
     const first = { since: askedAt, cycleFrom: askedAt, alike: 0 };
     return { ...before, ...first, perMinute: Math.max(LEAST, most), blockedAt: askedAt, failedAt: askedAt };
   }
@@ -183,8 +185,8 @@ function blocked(
 function passed(before: LiveCeiling, call: CeilingEvidence, capacity: number): LiveCeiling | null {
   const { perMinute, blockedAt, failedAt } = before;
   if (blockedAt !== null)
-    // Calls that were under way when the block began are the first to show that it is over. A block of the future is
-    // the clock's.
+    // A call sent after the last failing one ends the block if it computed a SKU, even if it was under way when the
+    // block began. A block in the future is the clock's.
     return call.computed > 0 && (call.askedAt > (failedAt ?? 0) || blockedAt > call.answeredAt)
       ? afterCycle(before, blockedAt, call.askedAt, call.answeredAt)
       : null;
@@ -228,7 +230,10 @@ export interface LiveCredit {
   readonly skus: number;
   /** Milliseconds until another one may be asked for; 0 where one may now. */
   readonly waitMs: number;
-  /** To be taken by the claim: so many milliseconds a SKU, from what was saved up, which is at most so long. */
+  /**
+   * What the claim takes: `skuMs` milliseconds a SKU, out of the saved ones, at most `mostMs`; null: no ceiling is
+   * known.
+   */
   readonly spend: LiveSpend | null;
 }
 

@@ -51,10 +51,10 @@ export function chooseForQuota(
 }
 
 /*
- * Due times were computed under an earlier refresh threshold. After a start, an outage, or where a ceiling on live
- * computations is met, more is due than can be refreshed, and by due time it would be refreshed almost in turn. So
- * while there is such a backlog its most valuable SKUs are listed anew each minute, and refreshed before all others.
- * Pure; all times in minutes.
+ * Due times were computed under an earlier refresh threshold. After a start or an outage, or while a ceiling on live
+ * computations is met, more SKUs are due than can be refreshed, and in the order of due times they would be refreshed
+ * almost in rotation. So while there is such a backlog, its most valuable SKUs are listed anew each minute and
+ * refreshed before all others. Pure; all times in minutes.
  */
 
 /** What is due makes a backlog once it takes this many minutes to refresh. */
@@ -93,8 +93,8 @@ export interface Quiet {
 }
 
 /**
- * For how long nothing was refreshed, as far as its effects last: `idle` so far, grown by those `gaps` between two
- * refreshes that are such, and waning in the `elapsed` time since this was last asked unless there is a backlog.
+ * Minutes without a refresh, as far as their effects last: `idle` so far, plus each of the `gaps` between two refreshes
+ * that is longer than IDLE_MINUTES. Unless there is a backlog, they wane with the `elapsed` time since the last call.
  */
 export function idleAfter(
   idle: number,
@@ -105,8 +105,8 @@ export function idleAfter(
 }
 
 /**
- * After how long without a refresh a SKU comes first, whatever it is worth: the longest allowed wait `most`, and
- * twice the idle time, for behind that everybody has waited for long.
+ * Minutes without a refresh after which a SKU comes first, whatever its value: the longest allowed wait `most`, and
+ * twice the idle time, because after that every SKU has waited for long.
  */
 export function overdueMinutes(most: number, idle: number): number {
   return most + 2 * idle;

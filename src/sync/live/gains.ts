@@ -32,8 +32,8 @@ export interface Gains {
   readonly moreMeetInterval: boolean;
   readonly hints: number;
   /**
-   * With so many of the live SKUs in the watchlist, which are no more than there are: the part of theirs, and of all
-   * others; null where there are none.
+   * With this many of the live SKUs in the watchlist, at most all of them: the part of the time that their prices are
+   * right, and those of all others; null: there are no others.
    */
   readonly watchedSkus: number;
   readonly watched: number;
@@ -95,9 +95,9 @@ function partRight(input: CapacityInput, groups: readonly RateGroup[], refreshes
 }
 
 /**
- * With a source of hints. One is followed where its refresh gains what one more refresh anywhere does, and is taken
- * from all others, or where there is a refresh to spare. Moves that nobody tells of are found by planned refreshes
- * alone.
+ * The part of the time that prices are right with a source of hints. A hint is followed if its refresh gains what one
+ * more refresh anywhere does, which all others then lack, or if there is a refresh to spare. Moves without a hint are
+ * found only by planned refreshes.
  */
 function withHints(
   input: CapacityInput,

@@ -13,10 +13,10 @@ import { faded, type Rate } from '../../store/live/rate-prior.ts';
 import { boostedMinutes, type RefreshTerms } from './policy.ts';
 
 /*
- * Hints: somebody says that a SKU has probably moved. How often that is so is learned for each source by itself, from
- * refreshes of the SKUs that it hinted at: they find more moves than these SKUs' own rates say, or not. A hint brings
- * a refresh as much forward as its source has been right, and as what it tells of lasts, so a source that knows
- * nothing moves nothing. Pure; all times in minutes.
+ * Hints: somebody says that a SKU has probably moved. How often a source is right is learned for each one by itself,
+ * from refreshes of the SKUs that it hinted at: they find more moves than these SKUs' own rates predict, or not. A hint
+ * brings a refresh forward the more, the more often its source was right and the longer its moves last, so a source
+ * that knows nothing moves nothing. Pure; all times in minutes.
  */
 
 /** How often a source is taken to be right while nothing is known of it, and how many refreshes that weighs as. */
@@ -28,8 +28,8 @@ const MAX_PRECISION = 0.95;
 /** No more of what a source tells of is taken to be undone. */
 const MAX_UNDONE = 0.9;
 /**
- * Cost of a move that is undone, in gains of one that lasts: a refresh makes that one right for what is left of the
- * SKU's wait, half of it on average, and the other wrong for the whole of the next wait.
+ * Cost of a refresh for a move that is undone, in gains of one for a move that lasts. The latter makes the price right
+ * for the rest of the SKU's wait, half of it on average; the former makes it wrong for the whole next wait.
  */
 const COST_OF_UNDONE = 2;
 /** What does not last is back after minutes: a refresh before that would find nothing. */
@@ -44,17 +44,17 @@ const MAX_HAZARD = 4;
 const FIRST_WAITING = 50;
 const WAITING_A_TEST = 20;
 /**
- * A refresh for a hint may gain this part of what one more refresh anywhere gains at the end of its wait: after it
- * the SKU needs none for a while, so that the next one elsewhere comes sooner. Less gains more where moves last, and
- * costs more where they are soon back.
+ * A hinted refresh is made if it gains this part of what one more refresh anywhere gains at the end of its wait. After
+ * it the SKU needs no refresh for a while, so the next one elsewhere comes sooner. A smaller part gains more if moves
+ * last, and costs more if they are soon undone.
  */
 const HINTED_PART = 0.85;
 /** A move that is as probably the hinted one is taken for it. */
 const EXPLAINED = 0.5;
 
 /**
- * How often a SKU has moved that a source hints at, beyond what its own rate says. The view catalog.hint_sources has
- * the same in SQL, as hintRecall and undonePart; test/sync/hints.pg.test.ts compares them.
+ * How often a SKU that a source hints at has moved, beyond what the SKU's own rate predicts. The view
+ * catalog.hint_sources has this in SQL, as well as hintRecall and undonePart; test/sync/hints.pg.test.ts compares them.
  */
 export function hintPrecision({ expected, unmoved }: Pick<HintRecord, 'expected' | 'unmoved'>): number {
   const still = (USUAL_COUNTS * (1 - USUAL_PRECISION) + unmoved) / (USUAL_COUNTS + expected);
@@ -66,16 +66,16 @@ export function hintRecall(record: HintRecord): number {
   return record.moves <= 0 ? 0 : Math.min(1, (hintPrecision(record) * record.tested) / record.moves);
 }
 
-/** With a probability of 1 − e^−hazard a SKU has moved that such a source hints at; 0: the hint says nothing. */
+/** A SKU that such a source hints at has moved with a probability of 1 − e^−hazard; 0: the hint says nothing. */
 export function hintHazard(record: HintRecord): number {
   const precision = hintPrecision(record);
   return precision < MIN_PRECISION ? 0 : -Math.log1p(-precision);
 }
 
 /**
- * How often what a source told of is undone before the next refresh. One that is undone is known as such only where
- * these sizes had not moved otherwise since the refresh before it, nor until the next: as often as others stay, but
- * for those that are undone. With n refreshes that is v ÷ (1 − v)² = undone × n ÷ stayed².
+ * The part v of a source's moves that is undone before the next refresh. An undone move is recognised only if its sizes
+ * moved in no other way, neither between the refresh before it and its own nor until the next one. Either holds as
+ * often as moves that are not undone stay, so with n refreshes v ÷ (1 − v)² = undone × n ÷ stayed².
  */
 export function undonePart({ followed, stayed, undone }: HintRecord): number {
   const ratio = (undone * (USUAL_COUNTS + followed)) / (USUAL_COUNTS + stayed) ** 2;
@@ -84,8 +84,8 @@ export function undonePart({ followed, stayed, undone }: HintRecord): number {
 }
 
 /**
- * The hazard of all hints at a SKU that a refresh is brought forward by: less than they have where what they tell of
- * does not last.
+ * The hazard by which all hints at a SKU bring its refresh forward: less than jointHazard if the moves that they tell
+ * of do not last.
  */
 export function jointPull(hints: readonly Omit<WaitingHint, 'source'>[]): number {
   return jointHazard(
@@ -96,8 +96,8 @@ export function jointPull(hints: readonly Omit<WaitingHint, 'source'>[]): number
 }
 
 /**
- * How many hints of a source may wait for their refreshes. Of one that says nothing a few do: they test whether it
- * still says nothing.
+ * How many hints of a source may wait for their refreshes. A source that says nothing keeps FIRST_WAITING of them,
+ * which test whether it still says nothing.
  */
 export function mostWaiting(record: HintRecord): number {
   const earned = hintHazard(record) > 0 ? WAITING_A_TEST * record.tested : 0;
@@ -137,8 +137,8 @@ export function hintedMinutes(
 }
 
 /**
- * What a refresh shows of the sources that hinted at its SKU. `unmoved`: the probability that nothing moved since the
- * refresh before by the SKU's own rate. Each source is measured by what is left to it beside the others, and by how
+ * What a refresh shows of the sources that hinted at its SKU. `unmoved`: the probability, by the SKU's own rate, that
+ * nothing moved since the refresh before. Each source is measured by what the others leave unexplained, and against how
  * other refreshes go (HintBase).
  */
 export function testHints(
@@ -158,15 +158,15 @@ export function testHints(
   ];
 }
 
-/** Whether a move that a refresh has found is as probably one that hints told of as one by itself. */
+/** Whether a move that a refresh has found is at least as probably the hinted one as one by itself. */
 export function isHinted(hints: readonly Pick<WaitingHint, 'hazard'>[], unmoved: number): boolean {
   const told = -Math.expm1(-jointHazard(hints));
   return told > 0 && told >= EXPLAINED * (1 - unmoved * (1 - told));
 }
 
 /**
- * What sources had told of a move: those that say anything, where what they say explains it. `former`: the prices
- * before, by size.
+ * The sources that had told of a move, if they say anything and their hints explain it; else null. `former`: the prices
+ * before the move, by size.
  */
 export function predictedMove(
   hints: readonly WaitingHint[],
@@ -180,8 +180,8 @@ export function predictedMove(
 }
 
 /**
- * What has become of a move that sources had told of. `moved`: the new prices, by the sizes that a refresh has found
- * moved.
+ * What became of a move that sources had told of: `stayed`, `undone`, or `moved on`. `moved`: the new prices of the
+ * sizes that a refresh has found moved.
  */
 export function testPrediction(
   { sources, former }: PredictedMove,
@@ -194,8 +194,8 @@ export function testPrediction(
 }
 
 /**
- * In how many minutes a SKU is refreshed again whose move was told of, as that may be undone; null: no sooner than it
- * is due.
+ * In how many minutes a SKU whose hinted move was found is refreshed again, because the move may be undone; null: no
+ * sooner than it is due.
  */
 export function predictionRecheckMinutes(
   sku: { readonly weight: number; readonly rate: Rate; readonly dueIn: number },
@@ -226,7 +226,7 @@ export function learnHints(before: HintRecord, shown: HintRecord): HintRecord {
   };
 }
 
-/* What lines of manifests tell of live SKUs is a hint like any other (hints.ts), with bounds of its own. Pure. */
+/* What lines of manifests tell of live SKUs is a hint like any other, with bounds of its own. Pure. */
 
 /**
  * A source that hints at a greater part of the live lines says nothing: every line has the time of the build, say.

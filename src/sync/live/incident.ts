@@ -43,19 +43,19 @@ export const isUsualCount = (counts: { readonly live: number; readonly skus: num
   partLive(counts) <= LEAVE_LIVE_PART;
 
 /**
- * How many SKUs are taken for live where `announced` are: those that the last file did not list as such, though they
- * were announced, are not believed. Where it listed more, what is announced stands, as the file may have been another
- * snapshot's.
+ * How many SKUs are taken for live if `announced` are. SKUs that were announced but that the last file did not list as
+ * live (`miscount`) are not believed. If the file listed more, `announced` stands, because the file may have been
+ * another snapshot's.
  */
 export const believedLive = (announced: number, miscount: number): number =>
   Math.max(0, announced - Math.max(0, miscount));
 
 /**
- * The cause of an incident after a piece of evidence, or null: no incident; `minutes` is how long it has lasted. The
- * counts belong to a snapshot that may be hours old, so low ones end only what counts began; a trial call disproves
- * either cause. High counts that it has `disproved` begin none, until they have been low. Of a trial call only those
- * count that the catalog lists as snapshot-priced: what is live is deferred at any time. `callSkus`: how many SKUs a
- * call may have.
+ * The cause of an incident after a piece of evidence; null: no incident. `minutes` is how long it has lasted. Low
+ * counts end only what counts began, because they belong to a snapshot that may be hours old; a trial call disproves
+ * either cause. High counts that a trial call has `disproved` begin no incident until they have been low. Of a trial
+ * call only SKUs that the catalog lists as snapshot-priced count, because live ones are deferred at any time.
+ * `callSkus`: how many SKUs a call may have.
  */
 export function judgeIncident(
   present: IncidentCause | null,
@@ -93,8 +93,8 @@ const TRIAL_CHECKS = 2;
 export const TRIAL_BUDGETS = 4;
 
 /**
- * How many SKUs the next call asks for to try whether snapshot-priced SKUs are computed live still; null: no trial now.
- * An incident by counts is tried, too: the route that gives them may be silent for days, or count wrongly. Where calls
+ * How many SKUs the next call asks for to try whether snapshot-priced SKUs are still computed live; null: no trial now.
+ * An incident by counts is tried, too, because the manifest route may give no counts for days, or wrong ones. If calls
  * have no more SKUs than are computed live, a full one is all that can be tried.
  */
 export function trialSize(

@@ -72,7 +72,7 @@ const priorOf = ({ priorMinutes = RATES_START_AS.beta }: LiveRefresh) => ({ minu
 
 /**
  * What hints at a SKU say of its refresh, and what the refresh says of them and of moves hinted at before. A move that
- * is undone and that a hint had announced counts as that hint's, too.
+ * undoes a hinted one counts as explained by hints, too.
  */
 function hintedBy(refresh: LiveRefresh, rate: Rate) {
   const { minutes, moved } = refresh;
@@ -106,15 +106,15 @@ export function waitMinutes(
 }
 
 /*
- * A SKU has two memories of how often it moves: a long one, which tells SKUs apart that keep their habits, and a
- * short one, which notices within hours that habits have changed. Each refresh is a test of both: the one that has
- * found it more probable is believed more. What is believed is one gamma distribution again, so nobody else needs to
- * know of two.
+ * A SKU has two memories of how often it moves: a long one, which tells apart SKUs that keep their habits, and a short
+ * one, which notices within hours that habits have changed. Each refresh tests both: the memory that gave its result
+ * the higher probability is believed more. The belief is one gamma distribution again, so no other part needs to know
+ * of two memories.
  *
  * Rates are kept as learned from `RATES_START_AS` on, and believed with what is known of all SKUs in its place
- * (`withPrior`). What a refresh teaches depends on what was believed: in a market that is ten times as fast a SKU
- * that has moved each time is no news, and one learned from slow beginnings would be taken for slower than it is for
- * days. So each refresh is learned under the prior of its time. Pure; all times in minutes.
+ * (`withPrior`). What a refresh teaches depends on the belief before it: in a market that is ten times as fast, a SKU
+ * that has moved each time is no news, and a rate learned from slow beginnings would be too slow for days. So each
+ * refresh is learned under the prior of its time. Pure; all times in minutes.
  */
 
 type Prior = Pick<RatePrior, 'minutes'>;

@@ -8,8 +8,8 @@ import { type IncidentEvidence, incidentEvent, judgeIncident } from './incident.
 
 /*
  * What a bulk call teaches: the live budget of a call, the ceiling on live computations in time (ceiling.ts), and
- * whether an incident has begun or is over. What answers teach of a single SKU's rate is part of applying them
- * (policy.ts). Pure.
+ * whether an incident has begun or is over. What answers teach of a single SKU's rate is learned when they are applied
+ * (learn-refresh.ts). Pure.
  */
 
 /** State at the time a call was planned. */
@@ -162,9 +162,9 @@ function budgetAfter(
 }
 
 /**
- * What a trial call's answers say for or against an incident. Against counts only more of them say anything than are
- * computed live of a call in any case, unless no call has more. Deferrals are weighed once the call is stored
- * (`weighDeferrals`).
+ * What a trial call's answers say for or against an incident; null: nothing. Against counts they say something only if
+ * more SKUs were answered than are computed live in any call, unless no call may have more. Deferrals are weighed once
+ * the call is stored (`weighDeferrals`).
  */
 function trialEvidence(
   { incident }: LivePlan,
@@ -203,8 +203,9 @@ const RECOVERY = 0.1;
 const CURIOSITY = 0.01;
 
 /**
- * The live budget of a call, learned: what was answered is what the budget holds, and full calls without deferral raise
- * it. Calls in which SKUs taken for snapshot-priced were deferred teach nothing of it: these used the budget unseen.
+ * The live budget of a call, learned. A call's answered SKUs show what the budget holds, and full calls without
+ * deferral raise it. Calls that deferred SKUs taken for snapshot-priced teach nothing of it, because these used the
+ * budget unseen.
  */
 export function learnLiveBudget(
   budget: number,

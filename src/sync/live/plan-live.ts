@@ -124,8 +124,8 @@ async function catchUp(
 }
 
 /**
- * While an incident lasts nobody can be sure of a refresh in three rounds, which are days: only of one in
- * METADATA_INTERVAL.
+ * Solves the threshold; all null: SKUs are refreshed in rotation. No SKU waits for longer than three rounds or, in an
+ * incident, METADATA_INTERVAL if that is longer.
  */
 function solve(
   groups: readonly RateGroup[],

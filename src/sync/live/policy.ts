@@ -58,8 +58,8 @@ export function learnRate(rate: Rate, tau: number, changed: boolean): Rate {
 
 /**
  * The belief after a refresh that a hint has brought about `tau` minutes after the one before, and that found the
- * move it told of: the move came at the end of these minutes. Whose moves are all hinted at, and taught nothing,
- * would be believed to rest, and worth every hint.
+ * hinted move: the move came at the end of these minutes. If such moves taught nothing, a SKU whose moves are all
+ * hinted at would be believed to rest, and to be worth every hint.
  */
 export function learnHintedMove(rate: Rate, tau: number): Rate {
   return tau <= 0 ? rate : { ...rate, alpha: rate.alpha + 1, beta: rate.beta + tau };
@@ -69,9 +69,9 @@ export function learnHintedMove(rate: Rate, tau: number): Rate {
 const MAX_SIZES = 300;
 
 /**
- * Sizes of refreshes that found a move, and how many of those moved, after a refresh `tau` minutes after the one
- * before that found `moved` of `held` sizes changed. The longer it is, the more moves it may have seen at once:
- * counted is what one of them would have moved, at the rate that is believed.
+ * Sizes of refreshes that found a move, and how many of those moved, after a refresh `tau` minutes after the one before
+ * that found `moved` of `held` sizes changed. A longer time may have seen several moves at once, so only what one of
+ * them would have moved at the believed rate is counted.
  */
 export function learnMovedSizes(
   before: { readonly seen: number; readonly moved: number },
@@ -111,8 +111,8 @@ export function rateFromPast(moves: number, minutes: number): Rate {
 }
 
 /**
- * Expected gain of looking now, weighted: the index by which candidates are ranked. `tau`: minutes since the last
- * refresh. `gain` of store/live/order.ts is the same in SQL; test/sync/live-backlog.pg.test.ts compares them.
+ * Expected gain of a refresh now, weighted: candidates are ranked by it. `tau`: minutes since the last refresh. `gain`
+ * of store/live/order.ts is the same in SQL; test/sync/live-backlog.pg.test.ts compares them.
  */
 export function refreshValue(weight: number, { alpha, beta }: Rate, tau: number): number {
   const r = Math.log1p(tau / beta);
@@ -284,8 +284,8 @@ export interface Candidate {
 }
 
 /**
- * The `count` candidates to look at: those drawn at random, then those beyond the longest allowed wait (oldest
- * first), then by value. Those refreshed within the last minute are to be left out before, and are left out here.
+ * The `count` candidates to refresh: those drawn at random, then those beyond the longest allowed wait `most` (oldest
+ * first), then by value. Callers leave out candidates refreshed within the last minute; they are left out here, too.
  */
 export function chooseLive(candidates: readonly Candidate[], count: number, most: number): Candidate[] {
   return candidates

@@ -36,8 +36,8 @@ function ownMoves(refresh: LiveRefresh, explained: boolean): Wholesale {
 }
 
 /**
- * By what live refreshes are planned where they are scarce; null where they are not, and during an incident: then
- * nobody goes by lines.
+ * The terms of live refreshes if these are scarce; null if they are not, and during an incident, when lines do not
+ * count.
  */
 export function boostPlan({ refreshThreshold, maxIntervalMinutes, incident }: LivePlan): RefreshTerms | null {
   if (refreshThreshold === null || maxIntervalMinutes === null || incident !== null) return null;
@@ -163,9 +163,9 @@ export function panelOf(
 }
 
 /**
- * The others of a line whose release is confirmed, those with the greatest gain first. All of them have probably
- * moved, those too that are due before that could bring them forward, or have long been due: the hazard is what puts
- * these in their place of a backlog.
+ * The others of a line whose release is confirmed, soonest first, then by value. All of them have probably moved, also
+ * those that are due sooner anyway or have long been due (`inMinutes` is null): by their hazard these get their place
+ * in a backlog.
  */
 export function releasedMembers(
   line: Line,
@@ -181,8 +181,8 @@ export function releasedMembers(
 }
 
 /**
- * In how many minutes a SKU is refreshed again that has not moved although its line does: it may move yet. Null: no
- * sooner than else, because the line does not move, or no longer.
+ * In how many minutes a SKU that has not moved although its line does is refreshed again, because it may still move.
+ * Null: no sooner than otherwise, because the line does not move, or no longer.
  */
 export function releaseRecheckMinutes(
   line: Line,

@@ -4,11 +4,11 @@ import { faded } from '../../store/live/rate-prior.ts';
 
 /*
  * Releases: SKUs of one line (brand and model) whose prices move together. A refresh that finds one of them moved is
- * the only sign of moves of the others, which nobody has asked for. So each refresh is weighed by its line. Where
- * more of them have moved *wholesale* (at least half of their sizes) than chance brings about, the line is suspected,
- * and some others of it, its panel, are refreshed at once. If these have moved too, all others follow by what a
- * refresh of each gains; if not, it was chance, and the next suspicion takes more (lines.ts says who is refreshed
- * when). Pure; all times in minutes.
+ * the only sign of moves of the others, because the others were not asked for. So each refresh is weighed by its line.
+ * If more SKUs of a line have moved *wholesale* (at least half of their sizes) than chance brings about, the line is
+ * suspected, and some others of it, its panel, are refreshed at once. If these have moved too, all others follow by
+ * what a refresh of each gains; if not, it was chance, and the next suspicion takes more evidence (product-lines.ts
+ * says which SKUs are refreshed when). Pure; all times in minutes.
  */
 
 /** From this part of its sizes on a move is wholesale. */
@@ -49,15 +49,15 @@ const AFTER_WRONG = 0.5;
 const AFTER_RIGHT = -0.2;
 
 /**
- * A suspicion is confirmed by CONFIRMING_EVIDENCE of others, for which two moves are enough. One that has not moved
- * says little, as it may move yet: a suspicion is dismissed only after ANSWERS answers and DISMISSED_MINUTES without
- * confirmation.
+ * A suspicion is confirmed by CONFIRMING_EVIDENCE of other SKUs, for which two moves are enough. A SKU that has not
+ * moved says little, because it may still move: a suspicion is dismissed only after ANSWERS answers and
+ * DISMISSED_MINUTES without confirmation.
  */
 const CONFIRMING_EVIDENCE = 6;
 const UNMOVED_ANSWER = -0.25;
 const ANSWERS = 6;
 const DISMISSED_MINUTES = 5;
-/** What has not been decided by then is decided by the answers there are. */
+/** A suspicion that is not confirmed by then is dismissed, however few the answers. */
 const UNDECIDED_MINUTES = 30;
 
 /** Times closer than this are the same: they are computed from others. */
@@ -141,8 +141,8 @@ const present = (line: Line, now: number): Line =>
     : line;
 
 /**
- * What a wholesale move says for a release: it is as likely in one as the part of the line that moves, else by the
- * SKU's own moves.
+ * Evidence of a wholesale move for a release: the log odds of a move in a release, which moves USUAL_PART of a line,
+ * against one of the SKU's own.
  */
 function evidenceOf({ minutes, wholesale }: LineRefresh, { wholesaleRate: usual }: Releases): number {
   const rate = (wholesale.moves + 0.5) / (wholesale.minutes + 0.5 / usual);

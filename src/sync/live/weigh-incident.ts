@@ -14,9 +14,9 @@ import {
  */
 
 /**
- * Weighs the counts of a manifest answer that is believed (partner rules 2.7), where it has them. `miscount` is by how
- * many live SKUs the last file that was read had fewer than announced; `ofFile`: this answer's own was read and says
- * so, which no trial call before it disproves.
+ * Weighs the counts of a manifest answer that is believed (partner rules 2.7), if it has them. `miscount`: how many
+ * live SKUs fewer than announced the last file had that was read. `ofFile`: this answer's own file was read and says
+ * so, which no earlier trial call disproves.
  */
 export async function weighCounts(
   ctx: SyncContext,
@@ -31,9 +31,9 @@ export async function weighCounts(
 }
 
 /**
- * Weighs what recent calls deferred of SKUs asked as snapshot-priced, after a call that was planned with `incident`
- * and deferred some; null where it deferred none. Calls that were planned in an incident hardly ask for more than is
- * computed live.
+ * Weighs what recent calls deferred of SKUs asked as snapshot-priced, after a call that deferred some (`deferrals`
+ * null: it deferred none). Does nothing if the call was planned in an `incident`, because such calls hardly ask for
+ * more than is computed live.
  */
 export async function weighDeferrals(
   ctx: SyncContext,

@@ -5,11 +5,11 @@ import { FAILURES_BEFORE_PAUSE } from '../../store/ledger/tasks.ts';
 import type { SyncSettings } from '../settings.ts';
 
 /*
- * How many SKUs a bulk call may carry. The partner names a most (partner rule 4.1.bulk) and leaves open which calls
- * fail as a whole: for one SKU in it (400, partner rule 7.1.400), for the size of the body (8.open), or for the time
- * that it takes (a gateway's 504). Nothing in the answer tells these apart. So the SKUs of a failed call ride in
- * calls of half as many from then on, until one call with them works; and a size that fails again and again, while
- * smaller calls work, is not used again soon. Pure; stored in catalog_internal.call_size.
+ * How many SKUs a bulk call may carry. The partner names a maximum (partner rule 4.1.bulk) and leaves open which calls
+ * fail as a whole: because of one SKU in it (400, partner rule 7.1.400), of the size of the body (8.open), or of the
+ * time that it takes (a gateway's 504). Nothing in the answer tells these apart. So the SKUs of a failed call go into
+ * calls of half as many until one call with them works; and a size that fails again and again, while smaller calls
+ * work, is not used again soon. Pure; stored in catalog_internal.call_size.
  */
 
 /** A call of which the size may have mattered. */
@@ -65,7 +65,8 @@ export function sizeAfter(before: CallSize, most: number, call: SizedCall): Call
 function afterFailure(before: CallSize, skus: number, hadFailed: boolean): CallSize | null {
   if (skus <= 1) return null;
   const { size, suspected, failing, proven, patience } = before;
-  // Once, or where as many have worked since, or a part of a call that failed: it may be one of the SKUs.
+  // One of the SKUs may be the cause: at the first failure, after as many SKUs have worked since, or in a part of a
+  // failed call.
   if (suspected === null || skus <= proven || (hadFailed && skus !== suspected))
     return { ...before, suspected: skus, proven: Math.min(proven, skus - 1) };
   const least = Math.min(Math.max(skus, suspected), failing ?? Infinity);
@@ -134,11 +135,11 @@ export interface Failed {
 }
 
 /**
- * What follows from a failed call. While few have failed in a row, its SKUs are suspected: they share calls of half
- * as many, or one that had the call to itself is blamed. From FAILURES_BEFORE_PAUSE on it is an outage: all calls
- * pause, and nothing is learned of SKUs and sizes; the last failure before that is blamed on nobody, for it may be
- * the outage's. A wrong body key pauses at once. After each pause one call tries: its SKUs are held for longer than
- * the next pause, so that no try has what the one before had.
+ * What follows from a failed call. While few calls have failed in a row, its SKUs are suspected: they share calls of
+ * half as many, or a SKU that had the call to itself is blamed. The FAILURES_BEFORE_PAUSE-th failure in a row pauses
+ * all calls and blames no SKU, because it may be an outage's; further failures teach nothing of SKUs and sizes, either.
+ * A wrong body key pauses at once. After each pause one call tries. Its SKUs are held for longer than the next pause,
+ * so that no try has the SKUs of the one before.
  */
 export function afterFailedCall(
   { kind, skus, failures, hadFailed }: Failed,

@@ -38,10 +38,10 @@ export async function keepSome(ctx: SyncContext, claim: Claim, count: number): P
 }
 
 /**
- * A call that failed as a whole settles nothing: its SKUs stay due. After a refusal the pacer backs off for all
- * daemons (callRefused). After any other failure its SKUs share calls of half as many, so that one that the partner
- * cannot answer is found in a few calls, and waits alone; the others go on within the pace. Where several calls in a
- * row fail, it is not for their SKUs: then all wait, longer each time, and no SKU is blamed.
+ * A call that failed as a whole settles nothing: its SKUs stay due. After a refusal the pacer backs off for all daemons
+ * (callRefused). After any other failure its SKUs share calls of half as many, so that a SKU that the partner cannot
+ * answer is found in a few calls and waits alone, while the others go on within the pace. If several calls in a row
+ * fail, their SKUs are not the cause: all calls pause, longer each time, and no SKU is blamed.
  */
 export async function callFailed(
   ctx: SyncContext,
@@ -59,17 +59,17 @@ export async function callFailed(
 type RefusableCall = PlannedCall & { readonly permit: SentPermit };
 
 /**
- * A SKU is blamed for refusals of calls of its own from this one on: the first ones may be chance, where others use
- * up the limit.
+ * A SKU is blamed for the refusal of a call of its own once it has failed this often before: the first refusals may be
+ * chance, because others use up the limit.
  */
 const BLAMED_REFUSAL = 3;
 
 /**
- * A call that was refused, or broken off. Whether for its rate, its credential or one of its SKUs, the answer does
- * not say. Where its refusal began a back-off, others having been let through before it, its SKUs are suspected as
- * those of any failed call. The first call after the back-off has other SKUs, so one that is itself refused is found
- * within a few back-offs, and keeps nobody else waiting. The refusal of that first call, or of calls that were under
- * way, says nothing of their SKUs.
+ * A call that was refused or broken off. The answer does not say whether the rate, the credential or one of the SKUs is
+ * the cause. If the refusal began a back-off, because others were let through before it, the SKUs are suspected like
+ * those of any failed call. The first call after the back-off has other SKUs, so a SKU that is itself refused is found
+ * within a few back-offs, and delays no others. The refusal of that first call, or of calls that were under way, says
+ * nothing of their SKUs.
  */
 async function callRefused(
   ctx: SyncContext,
@@ -80,7 +80,8 @@ async function callRefused(
   const hadFailed = wanted.suspects !== undefined;
   const [first] = claim.skus;
   if (first === undefined || !mayBeOfWhatIsAsked(error)) return await release(ctx, claim);
-  // Of suspects nothing can be told while all are refused: others, or another route, are to find out whether they are.
+  // While all requests may be refused, a refusal tells nothing of suspects: other SKUs, or another route, find out
+  // first.
   if (permit.halfOpen && hadFailed)
     return await release(ctx, claim, { holdMs: ctx.settings.intervals.errorMs });
   if (!permit.beganBackoff()) return await release(ctx, claim);
@@ -136,9 +137,9 @@ interface AloneFailure {
 }
 
 /**
- * A SKU with which a call of its own failed waits like one in `errors`, and shares no call until one with it has
- * worked. Returns whether it is to blame, and waits longer: not the first time, which may be chance, nor where
- * another call has failed and none has worked since, before it or while it was under way: that may be an outage.
+ * A SKU whose own call failed waits like one in `errors`, and shares no call until a call with it has worked. Returns
+ * whether the SKU is blamed, and so waits longer: not the first time, which may be chance, and not if another call
+ * failed, before it or while it was under way, and none has worked since, because that may be an outage.
  */
 async function settleAlone(
   { sql, settings, random }: SyncContext,

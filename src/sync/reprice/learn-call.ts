@@ -101,7 +101,7 @@ async function learnCeilingAgain(
   }
 }
 
-/** Those that the catalog lists as snapshot-priced: by them it is judged whether it is so, whatever they count as. */
+/** The asked SKUs that the catalog lists as snapshot-priced, whatever they count as: only these tell of an incident. */
 async function listed({ sql }: SyncContext, asked: readonly ClaimedSku[]): Promise<readonly ClaimedSku[]> {
   const as = await listedAsSnapshot(
     sql,

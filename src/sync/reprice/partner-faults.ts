@@ -52,8 +52,9 @@ export function areGeneral({ calls, first }: ErrorRun): boolean {
 
 /*
  * An outage of the partner's live source: live SKUs are in errors, call after call, while the others of the calls are
- * answered. It is for none of these SKUs. They stay due as they are, and one of them is tried now and then (liveCredit)
- * until one is answered; then the most valuable come first, as after any time without refreshes (live/choose.ts).
+ * answered. None of these SKUs is the cause. They stay due as they are, and one of them is tried now and then
+ * (liveCredit) until one is answered; then the most valuable SKUs come first, as after any time without refreshes
+ * (live/choose.ts).
  */
 
 /** The runs of errors of the SKUs that count as live, and of the others. */
@@ -78,9 +79,10 @@ const isUnreadable = (answer: SkuAnswer): boolean =>
   answer.kind === 'error' && answer.because === 'unreadable';
 
 /**
- * Judges an answer to a call that was planned in an outage since `outageSince`, or in none. A call of the outage ends
- * it with one live SKU that is answered, or with none in errors. Where nearly all others are in errors, too, it is no
- * outage of the live source; nor is a record that the mirror cannot read: it was computed. Pure.
+ * Judges an answer to a call that was planned in an outage since `outageSince`; null: in none. A call of the outage
+ * ends it if one live SKU is answered, or if it has live SKUs and none is in errors. If nearly all other SKUs are in
+ * errors, too, it is no outage of the live source. A record that the mirror cannot read counts as answered, because it
+ * was computed. Pure.
  */
 export function judgeLiveSource(
   before: ClassRuns,

@@ -50,7 +50,7 @@ export const NO_SHORT: ShortRun = { read: 0, answers: 0, asked: 0, differ: false
 const SHORT_ANSWERS = 3;
 
 /**
- * The run after an answer to a call of `asked` SKUs; `read` is null where all of them were read. An answer to a call
+ * The run after an answer to a call of `asked` SKUs. `read`: how many of them were read, null: all. An answer to a call
  * that is no larger than what was read each time changes nothing. Pure.
  */
 export function afterShort(run: ShortRun, asked: number, read: number | null): ShortRun {
@@ -60,8 +60,8 @@ export function afterShort(run: ShortRun, asked: number, read: number | null): S
 }
 
 /**
- * Whether the partner reads no more than so many SKUs of a call, in an order of its own: it has read as many of calls
- * of several sizes. Were it for SKUs that it passes over, a larger call would have more of both.
+ * Whether the partner reads only a fixed number of SKUs of a call, in an order of its own: it has read as many in calls
+ * of several sizes. If it passed over certain SKUs instead, a larger call would have more of both.
  */
 export function readsNoMore({ answers, differ }: ShortRun): boolean {
   return answers >= SHORT_ANSWERS && differ;
@@ -87,9 +87,10 @@ export class RecentAnswers {
   }
 
   /**
-   * Takes in an answer of which the partner has read no SKU. Returns whether that says something of these SKUs, and
-   * nothing of how they are asked: all have failed while others were answered, or it is a single one, and the answer
-   * before named others. Until an answer names some again, no further one does.
+   * Takes in an answer of which the partner has read no SKU. Returns whether these SKUs are the cause, and not how they
+   * are asked: all of them have failed while others were answered, or the call had a single SKU, and the answer before
+   * named some. After a false result, both conditions fail until an answer names SKUs again; the second one fails after
+   * a true result, too.
    */
   notePassedOver(asked: readonly ClaimedSku[]): boolean {
     const arePassedOver =

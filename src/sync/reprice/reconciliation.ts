@@ -6,8 +6,9 @@ import type { SyncSettings } from '../settings.ts';
 import { type FailedKind, OUTAGE_PAUSE_MAX_MS } from './call-size.ts';
 
 /**
- * What a bulk answer says about one asked SKU. An error says why: it was reported, the answer does not add up, or a
- * call with this SKU alone failed as a whole (in doubt: other calls were failing, too), for which `failure` says how.
+ * What a bulk answer says about one asked SKU. `because` of an error: the partner reported it, the answer does not add
+ * up, or a call with only this SKU failed as a whole, as `failure` says (`alone-in-doubt`: other calls were failing,
+ * too).
  */
 export type SkuAnswer =
   | { readonly kind: 'record'; readonly record: LowestRecord }
@@ -46,15 +47,14 @@ export const countAnswered = (
   ...kinds: readonly SkuAnswer['kind'][]
 ): number => asked.filter((each) => kinds.includes(answerFor(each, answers).kind)).length;
 
-/** Of so few SKUs those that were not read are the last ones by chance, with this probability or less. */
+/** Unread SKUs count as cut off if they would be the last ones by chance with this probability or less. */
 const LAST_BY_CHANCE = 0.2;
 
 /**
  * Reconciles a bulk answer with what was asked (partner rules 2.5: the four arrays exclude each other and add up to the
- * input). A SKU the answer leaves out, or names twice with different results, is an error of its own: it stays due.
- * What stands in `results` without a claim of its own counts only where no list names its SKU.
- * `setBack`: SKUs that have failed while others were answered; that the partner passes them over says nothing of the
- * call.
+ * input). A SKU that the answer leaves out, or names with two kinds of result, is an error of its own: it stays due. A
+ * placeholder in `results` counts only if no list names its SKU. `setBack`: SKUs that have failed while others were
+ * answered; if the partner passes over only these, that says nothing of the call.
  */
 export function reconcile(
   asked: readonly string[],

@@ -99,7 +99,9 @@ export async function repriceOnce(
   );
 }
 
-/** What `work` comes to. Where it throws, nobody waits for what was taken for it: that is given back, if it can be. */
+/**
+ * The result of `work`. If it throws, gives back what was taken for it, if that can be, so that nothing waits for it.
+ */
 async function orGivingBack<T>(work: () => Promise<T>, giveBack: () => Promise<void>): Promise<T> {
   try {
     return await work();
@@ -188,10 +190,10 @@ function reconciled({ recent, emit }: SyncContext, { skus }: Claim, answer: Bulk
 }
 
 /**
- * Gives back SKUs whose answer could not be stored: they need not wait for the lease to be asked about again. Where
- * its COMMIT was carried out after all, the claim is no longer ours and nothing is given back. Unless Postgres as a
- * whole is the cause, as of a lock that somebody holds on one of them, they share calls of half as many; one that is
- * alone waits as after any error.
+ * Gives back SKUs whose answer could not be stored, so that they are asked for again before the lease ends. If its
+ * COMMIT was carried out after all, the claim is no longer ours and nothing is given back. Unless Postgres as a whole
+ * is the cause, they share calls of half as many, because the cause may be one of them, such as a lock that somebody
+ * holds on it; a single one waits as after any error.
  */
 async function returnUnstored(ctx: SyncContext, claim: Claim, error: unknown): Promise<void> {
   const skus = claim.skus.length;
@@ -224,8 +226,8 @@ async function claimPlanned(
 }
 
 /**
- * The permit, or another one where it has lapsed meanwhile. Where that one has become half-open, it is none: the first
- * call after a back-off is planned as such (skusOfHalfOpen).
+ * The permit, or a new one if it has lapsed meanwhile. A new one is given back, and the call waits, if only one of the
+ * two is half-open, because the first call after a back-off is planned as such (skusOfHalfOpen).
  */
 async function validPermit(ctx: SyncContext, permit: SentPermit, stopping: AbortSignal): Promise<Permitted> {
   if (!permit.lapsed()) return { kind: 'granted', permit };

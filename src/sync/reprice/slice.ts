@@ -52,15 +52,15 @@ const LINGER_POLL_MS = 500;
 const HANGING_MS = 30_000;
 
 /**
- * Bulk calls for as long as something is due and it is the time to call, until the slice is over. The schedule wakes
- * it again at once if there is more: a backlog of any size is processed without a queue of jobs that grows with it.
+ * Makes bulk calls while something is due and calls may be made, until the slice is over. The schedule wakes it again
+ * at once if there is more, so a backlog of any size needs no queue of jobs that grows with it.
  *
- * One slice of the process plans at a time, and plans the next call as soon as the one before has been sent: so as
- * many calls are under way as the pace permits and their answers need, and each is planned from a ledger that nobody
- * else of this process is about to claim from. A second slice stands ready to go on, also where the first one hangs;
- * others wait for as long as a slice takes, so that the queue gives further jobs to other processes. A slice ends
- * when all its calls have ended, and rejects with the first error that one of them threw. After a call that did not
- * work, fewer are under way until one has (mostUnderWay).
+ * One slice of the process plans at a time, and plans the next call as soon as the one before has been sent. So as many
+ * calls are under way as the pace permits and their answers need, and no other slice of this process is about to claim
+ * from the ledger that a call is planned from. A second slice stands ready to take over, also if the first one hangs;
+ * others wait for as long as a slice takes, so that the queue gives further jobs to other processes. A slice ends when
+ * all its calls have ended, and rejects with the first error that one of them threw. After a call that did not work,
+ * fewer are under way until one works (mostUnderWay).
  */
 export function createSlice(ctx: Pick<SyncContext, 'clock'>, callOnce: CallOnce) {
   const { clock } = ctx;
@@ -188,8 +188,8 @@ class PlanningLock {
   #next: { readonly holder: symbol; readonly go: () => void } | null = null;
 
   /**
-   * The caller's proof that it has the turn, which it passes on with it; null, at once, where another waits for it
-   * already. One that has it for as long as `hangs` takes loses it.
+   * Takes the turn to plan. Returns the caller's proof of it, which `pass` needs; null, at once, if another caller
+   * waits already. A holder that keeps the turn for as long as `hangs` takes loses it.
    */
   async take(hangs: () => Promise<void>): Promise<symbol | null> {
     const holder = Symbol('turn');
@@ -213,8 +213,8 @@ class PlanningLock {
 }
 
 /**
- * What an error that ends a bulk call is counted as (callFaults): its SQLSTATE, or DEFECT; null where the judge of
- * health hears of it in another way, or it passes by itself: Postgres is away or takes no writes, somebody holds a
+ * How an error that ends a bulk call is counted (callFaults): by its SQLSTATE, or as DEFECT. Null if the judge of
+ * health hears of it in another way, or if it passes by itself: Postgres is away or takes no writes, somebody holds a
  * lock, the transaction was the victim of a conflict. Pure.
  */
 export function faultKind(error: unknown): string | null {

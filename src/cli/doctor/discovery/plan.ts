@@ -60,7 +60,10 @@ export type Question =
 const SAMPLE_SNAPSHOT = 12;
 const SAMPLE_LIVE = 2;
 
-/** The name under which the partner reads the list, and where it is not the only one that was answered. */
+/**
+ * The name under which the partner reads the list; of several, the configured one if it is among them. Null: not known
+ * yet.
+ */
 export function bodyKeyOf(evidence: Evidence, configured: string): string | null {
   for (const { sent, kind, body } of evidence.bulk) {
     const read = kind === 'ok' ? namesRead(sent, body) : [];
