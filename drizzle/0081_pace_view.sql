@@ -1,3 +1,26 @@
+-- Requests of the account's other services in the window of so long, and when the first of them leaves it.
+-- They are counted in sequences, because what is done to a sequence is seen by everybody at once, whatever
+-- becomes of the caller's transaction: sixteen that are used in turns, each for a fifteenth of window and
+-- guard, as its beginning in epoch milliseconds * 2^20 + how many. So a request counts until the end of its
+-- fifteenth leaves the window. STABLE, though two calls may differ: a volatile one cannot run where a statement
+-- that writes its result is read in parallel, and catalog.sync_status and catalog.sku_trust call it.
+CREATE OR REPLACE FUNCTION catalog_internal.others_sent(span interval, OUT sent integer, OUT leaves_at timestamptz)
+LANGUAGE sql STABLE PARALLEL UNSAFE
+BEGIN ATOMIC
+  WITH part AS (
+    SELECT seq.value >> 20 AS began, (seq.value & 1048575)::integer AS requests
+    FROM generate_series(0, 15) AS i,
+      LATERAL (SELECT pg_sequence_last_value(format('catalog_internal.others_sent_%s', i)::regclass)) AS seq(value)
+  ), present AS (
+    SELECT extract(epoch FROM clock_timestamp()) * 1000 AS now, extract(epoch FROM span) * 1000 AS ms,
+      catalog_internal.others_part() AS part
+  )
+  SELECT coalesce(sum(requests), 0)::integer, to_timestamp((min(began) + min(present.part) + min(ms)) / 1000)
+  FROM part, present WHERE began + present.part > now - ms AND began <= now + ms;
+END;
+
+REVOKE ALL ON FUNCTION catalog_internal.others_sent(interval) FROM PUBLIC;
+--> statement-breakpoint
 -- Requests a minute that the pacer allows now: what it resumed with, grown since (src/pace/policy.ts, ceilingAt), and
 -- what the account's other services leave it (ownMost). Their sequences are read only, which a parallel worker can, too.
 CREATE OR REPLACE FUNCTION catalog_internal.present_ceiling(p catalog_internal.pace) RETURNS real
@@ -18,9 +41,10 @@ $$;
 GRANT EXECUTE ON FUNCTION catalog_internal.present_ceiling(catalog_internal.pace) TO PUBLIC;
 --> statement-breakpoint
 -- How many changes catalog.changes has after a position, `most` are counted at most: by the indexes of its three
--- tables alone, as every scrape asks that for each follower. A batch has as many as it has positions.
+-- tables alone, as every scrape asks that for each follower. A batch has as many as it has positions. Planned for
+-- the position each time, as in catalog.changes: one plan for all of them opens every chunk of the history.
 CREATE OR REPLACE FUNCTION catalog_internal.changes_after(after bigint, most integer) RETURNS integer
-LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_custom_plan AS $$
 DECLARE
   start CONSTANT bigint := catalog_internal.id_before(after);
 BEGIN

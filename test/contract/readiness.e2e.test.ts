@@ -56,7 +56,7 @@ describe('`run --once` and `readyz`:', () => {
       expect(await readyz(app)).toMatchObject({
         status: 503,
         body: {
-          state: 'broken',
+          state: 'degraded',
           reason: expect.stringMatching(/^the queues \(redis\) do not answer; /) as string,
         },
       }),

@@ -51,6 +51,8 @@ const OTHERS = [
   'SANDBOX_POSTGRES_PORT',
   'PROMETHEUS_PORT',
   'GRAFANA_PORT',
+  // Node.js reads it by itself (docs/connections.md).
+  'NODE_USE_ENV_PROXY',
   // The exporter of traces reads these by itself (docs/traces.md).
   'OTEL_RESOURCE_ATTRIBUTES',
   'OTEL_EXPORTER_OTLP_TIMEOUT',

@@ -185,4 +185,22 @@ export const MOMENTS: readonly Mutant[] = [
       'aheadMs > CLOCK_OFF_MS',
     ],
   ),
+  ...faultsOf(
+    'drizzle/0081_pace_view.sql',
+    ['test/store/old-transaction.pg.test.ts'],
+    [
+      'others_sent: nobody writes down what a parallel plan reads',
+      'LANGUAGE sql STABLE PARALLEL UNSAFE',
+      'LANGUAGE sql VOLATILE PARALLEL UNSAFE',
+    ],
+  ),
+  ...faultsOf(
+    'drizzle/0081_pace_view.sql',
+    ['test/store/history-locks.pg.test.ts'],
+    [
+      'changes_after: one plan for all positions',
+      'LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_custom_plan AS $$',
+      'LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$',
+    ],
+  ),
 ];

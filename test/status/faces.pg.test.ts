@@ -137,7 +137,7 @@ const worst = (states: readonly MirrorState[]): MirrorState =>
 
 /** What a daemon's own facts make of the state. */
 const levelsOf = ({ queues, storeFailure, refused }: DrawnOwn): MirrorState[] => [
-  ...(queues === null ? [] : ['broken' as const]),
+  ...(queues === null ? [] : ['degraded' as const]),
   ...(storeFailure === null ? [] : ['broken' as const]),
   ...(refused === null ? [] : ['degraded' as const]),
 ];

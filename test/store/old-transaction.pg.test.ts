@@ -205,6 +205,27 @@ test('all rows of a query are judged at one moment, also by parallel workers', a
   });
 });
 
+test('results of parallel plans are written where they are read: tables and materialized views of all that is shown of the pace', async () => {
+  await begin();
+  await store.sql`
+    insert into catalog.skus (sku, state, in_manifest, price_source, sizes, priced_at, asked_at)
+    select 'N' || n, 'priced', true, 'snapshot', 1, now(), now() from generate_series(1, 5000) n`;
+  await store.sql`analyze catalog.skus`;
+  await store.sql`insert into catalog_internal.pace (ceiling, raised_at) values (20, now()) on conflict (id) do update set ceiling = 20`;
+  await store.sql.begin(async (tx) => {
+    await tx.unsafe(
+      'set local parallel_setup_cost = 0; set local parallel_tuple_cost = 0; set local min_parallel_table_scan_size = 0',
+    );
+    await tx`create temporary table written on commit drop as select * from catalog.sync_status`;
+    await tx`create materialized view public.shown as select sku, next_look_at from catalog.sku_trust`;
+    await tx`refresh materialized view public.shown`;
+    expect([...(await tx`select requests_per_minute is not null as known from written`)]).toEqual([
+      { known: true },
+    ]);
+    await tx`drop materialized view public.shown`;
+  });
+});
+
 test.each([
   ['itself', "select * from catalog.sku_trust where sku = 'A'"],
   ['within a CTE', "with t as (select * from catalog.sku_trust) select * from t where sku = 'A'"],

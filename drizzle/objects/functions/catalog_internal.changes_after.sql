@@ -1,7 +1,8 @@
 -- How many changes catalog.changes has after a position, `most` are counted at most: by the indexes of its three
--- tables alone, as every scrape asks that for each follower. A batch has as many as it has positions.
+-- tables alone, as every scrape asks that for each follower. A batch has as many as it has positions. Planned for
+-- the position each time, as in catalog.changes: one plan for all of them opens every chunk of the history.
 CREATE OR REPLACE FUNCTION catalog_internal.changes_after(after bigint, most integer) RETURNS integer
-LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_custom_plan AS $$
 DECLARE
   start CONSTANT bigint := catalog_internal.id_before(after);
 BEGIN

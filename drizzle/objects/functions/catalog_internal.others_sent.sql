@@ -2,9 +2,10 @@
 -- They are counted in sequences, because what is done to a sequence is seen by everybody at once, whatever
 -- becomes of the caller's transaction: sixteen that are used in turns, each for a fifteenth of window and
 -- guard, as its beginning in epoch milliseconds * 2^20 + how many. So a request counts until the end of its
--- fifteenth leaves the window.
+-- fifteenth leaves the window. STABLE, though two calls may differ: a volatile one cannot run where a statement
+-- that writes its result is read in parallel, and catalog.sync_status and catalog.sku_trust call it.
 CREATE OR REPLACE FUNCTION catalog_internal.others_sent(span interval, OUT sent integer, OUT leaves_at timestamptz)
-LANGUAGE sql VOLATILE PARALLEL UNSAFE
+LANGUAGE sql STABLE PARALLEL UNSAFE
 BEGIN ATOMIC
   WITH part AS (
     SELECT seq.value >> 20 AS began, (seq.value & 1048575)::integer AS requests
