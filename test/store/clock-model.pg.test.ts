@@ -113,6 +113,8 @@ const HARMLESS: ReadonlySet<string> = new Set([
 ]);
 
 test('of each time that the mirror has, whatever column it is in, none stays ahead', async () => {
+  // A removed SKU keeps its plan: it is asked once more, or rarely, so that a wrong clock does not mark it due.
+  await store.sql`update catalog.skus set state = 'priced' where state = 'removed'`;
   await setClockAhead(store.sql, 8 * DAY);
   const dated = await dateAll(store.sql);
   await setClockAhead(store.sql, 0);
