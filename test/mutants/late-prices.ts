@@ -17,9 +17,10 @@ export const LATE_PRICES: readonly Mutant[] = [
     ],
     [
       'second looks: the prices of before are a change where the SKU was gone',
-      'kept !== null || !comparable;',
-      'kept !== null;',
+      "kept !== null : state !== 'pending';",
+      'kept !== null : false;',
     ],
+    ['second looks: a new SKU with prices is asked twice', "state !== 'pending';", 'true;'],
     [
       'second looks: a first record without a price is one of a part that is drawn',
       '|| (!comparable && isUnpriced);',

@@ -79,7 +79,7 @@ describe('metadata', () => {
     expect(await askedFor(sql)).toEqual([]);
     await delta(['A']);
     await applyAnswer(sql, await claimAll(sql), [found('A', { 9: 1 }, NIKE)], REFRESH);
-    expect(await standings(sql)).toEqual({ A: 'in sweep' });
+    expect(await standings(sql)).toEqual({ A: 'in again' });
   });
 
   test('that a record lacks is asked for again: after an hour, then after twice as long each time, up to METADATA_INTERVAL', async () => {

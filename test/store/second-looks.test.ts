@@ -117,7 +117,7 @@ test('an answer before was late or not only where nothing else explains what a l
 test('the longest cache is what the partner declares', () => expect(LONGEST_CACHED_SECONDS).toBe(1020));
 
 describe('a SKU is asked once more', () => {
-  const SAME = { moved: false, isUnpriced: false };
+  const SAME = { moved: false, isUnpriced: false, state: 'priced' };
   const MOVED = { ...SAME, moved: true };
 
   test('after the longest cache where an answer to a report has nothing new, if it is drawn', () => {
@@ -151,11 +151,12 @@ describe('a SKU is asked once more', () => {
     expect(secondLookIn('report', { ...TOLD, againInSeconds: -1 }, MOVED, false)).toBe(1020);
   });
 
-  test('after the first record that it has, as any other, and always where that has no price', () => {
+  test('after the first record since it was gone, as any other, and always where a first one has no price', () => {
     const gone = { ...TOLD, ...GONE };
-    for (const said of [SAME, MOVED]) {
+    for (const said of [SAME, MOVED].map((each) => ({ ...each, state: 'removed' }))) {
       expect(secondLookIn('report', gone, said, true)).toBe(1020);
       expect(secondLookIn('report', gone, said, false)).toBeNull();
+      expect(secondLookIn('report', gone, { ...said, state: 'pending' }, true)).toBeNull();
       expect(secondLookIn('report', gone, { ...said, isUnpriced: true }, false)).toBe(1020);
     }
     expect(secondLookIn('report', TOLD, { ...SAME, isUnpriced: true }, false)).toBeNull();

@@ -5,8 +5,8 @@ import type { SkuResult } from './types.ts';
  * An answer to a report that has exactly the held prices may come from a cache: the partner has moved the price, and
  * still answers the old one. Nothing reports the SKU again, so its price would be wrong until its sweep. Therefore it
  * is asked once more when no cache can have the old price any longer. So is a SKU after its first answer to a report if
- * it had no record before: that answer may be from before the SKU came, or came back. How many such SKUs are asked is
- * learned (store/trust/late-prices.ts).
+ * it was gone, or has no price: that answer may be from before the SKU came, or came back. How many such SKUs are asked
+ * is learned (store/trust/late-prices.ts).
  */
 
 /** What is known of a SKU's second look before an answer: columns of a locked SKU. */
@@ -86,18 +86,22 @@ export function wasLate(
  * part that gets a second look. If an earlier report still waits for its second look, an answer with a change may be
  * the late answer to that report, so the SKU is asked once more, too. If a refresh had found the move before it was
  * reported, a cache answers the price from before that move, so a change counts as nothing new. So does the first
- * record of a SKU, or the first since it was gone, whatever its prices; if it has none, the SKU is always asked once
- * more. Pure.
+ * record of a SKU that was gone. A first record that has no price is always asked for once more; a new SKU's that has
+ * prices is of after its report, whatever cache answers. Pure.
  */
 export function secondLookIn(
   look: SecondLook,
   { againInSeconds = null, kept, comparable }: HeldSecondLook & Pick<Standing, 'kept' | 'comparable'>,
-  { moved, isUnpriced }: { readonly moved: boolean; readonly isUnpriced: boolean },
+  {
+    moved,
+    isUnpriced,
+    state,
+  }: { readonly moved: boolean; readonly isUnpriced: boolean; readonly state: string },
   isDrawn: boolean,
 ): number | null {
   if (look === 'early') return againInSeconds;
   if (look !== 'report') return null;
   const waits = againInSeconds !== null || (!comparable && isUnpriced);
-  const mayBeOfBefore = !moved || kept !== null || !comparable;
+  const mayBeOfBefore = comparable ? !moved || kept !== null : state !== 'pending';
   return waits || (mayBeOfBefore && isDrawn) ? LONGEST_CACHED_SECONDS : null;
 }
