@@ -65,7 +65,7 @@ export const ANSWERS = {
   'column.steady': line('info', 'a column of catalog.products no longer changes with each refresh', ['path']),
   'live-outage.began': line(
     'warn',
-    "the partner's live source fails: it answers live SKUs with errors, and others as usual",
+    "the partner's live source fails: live SKUs are in errors, or calls with them fail, and others work as usual",
     [],
     'live SKUs stay due as they are, and one is tried once a minute; once it is answered the most valuable come ' +
       'first. Their prices get older until then; ask the partner if it lasts',

@@ -227,7 +227,7 @@ function liveOutage({ liveOutage: since = null, now }: Facts): Reason | false {
   const age = formatAge(Math.max(0, (now.getTime() - since.getTime()) / 1000));
   return degraded(
     'live-outage',
-    `the partner's live source has failed for ${age}: it answers live SKUs with errors, so their prices get older`,
+    `the partner's live source has failed for ${age}: live SKUs are in errors, or calls with them fail, so their prices get older`,
     'one is tried once a minute, and it goes on by itself; ask the partner if it lasts',
   );
 }

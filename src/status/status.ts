@@ -83,7 +83,7 @@ export interface MirrorStats extends CatalogCounts {
   };
   /** While everything is taken for live-priced: since when and by which evidence. */
   readonly incident: { readonly since: Date; readonly because: IncidentCause } | null;
-  /** While the partner answers live SKUs with errors, and others as usual. */
+  /** While the partner's live source fails, and others than live SKUs are answered as usual. */
   readonly liveOutage?: { readonly since: Date } | null;
   readonly deltaAudit: DeltaAudit;
   /** Columns of metadata that change with each refresh of many SKUs. */

@@ -27,6 +27,7 @@ import { JUDGEMENTS } from './judgements.ts';
 import { LAGGING_MANIFESTS } from './lagging.ts';
 import { LATE_PRICES } from './late-prices.ts';
 import { LEARNED_NAMES } from './learned-names.ts';
+import { LIVE_DOUBTS } from './live-doubts.ts';
 import { LIVE } from './live.ts';
 import { LOCKS } from './locks.ts';
 import { LOST_ROWS } from './lost-rows.ts';
@@ -78,6 +79,7 @@ export const LISTS: Readonly<Record<string, readonly Mutant[]>> = {
   decisions: DECISIONS,
   incidents: INCIDENTS,
   live: LIVE,
+  'live-doubts': LIVE_DOUBTS,
   releases: RELEASES,
   entries: ENTRIES,
   lagging: LAGGING_MANIFESTS,

@@ -247,8 +247,8 @@ export const BELIEVING: readonly Mutant[] = [
     ['test/sync/live-outage.pg.test.ts'],
     [
       'live outage: live SKUs that are due have calls go that cannot carry them',
-      'isOut(plan) && credit.skus < 1 ? due.filter(({ live }) => !live) : due;',
-      'due;',
+      "lone || (carries === 'all' && !(isOut(plan) && credit.skus < 1))",
+      "lone || carries !== 'lone'",
     ],
   ),
   ...faultsOf(

@@ -19,6 +19,9 @@ const FINE: Failing = {
   bad: new Set(),
   limit: MOST,
   outages: [],
+  liveOutages: [],
+  hangMs: 29_000,
+  liveLimit: MOST,
   atOnce: true,
   workers: 4,
   latencyMs: 2000,
@@ -166,6 +169,58 @@ test('over any hidden set of SKUs, limit of size and outage, the others keep the
     { numRuns: runs(6, 20) },
   );
 }, 120_000);
+
+describe('while every call with a live SKU fails', () => {
+  const ALWAYS = [[0, 6 * HOUR]] as const;
+  const isLive = (sku: string, { live }: Failing) => Number(sku.slice(1)) < live;
+  /** How old the oldest snapshot-priced SKU beyond its target was, after `from`. */
+  const worstOther = (partner: Failing, { late }: Outcome, from: number) =>
+    Math.max(0, ...late.filter(({ sku, at }) => !isLive(sku, partner) && at >= from).map(({ byMs }) => byMs));
+
+  test.each([
+    ['hangs, in 32 calls at once', 10_000, 500, MAX_UNDER_WAY, 29_000],
+    ['hangs, in one call at a time', 3000, 300, 1, 29_000],
+    ['fails at once', 3000, 300, MAX_UNDER_WAY, 2000],
+  ])('and %s, the others are priced within minutes, and it is told', (_, skus, live, workers, hangMs) => {
+    const partner = { ...FINE, skus, live, workers, hangMs, liveOutages: ALWAYS };
+    const outcome = reprice(partner, 2);
+    expect(worstOther(partner, outcome, 10 * MINUTE)).toBe(0);
+    expect(outcome.outages).toEqual([{ began: expect.any(Number) as number, ended: Infinity }]);
+    expect(outcome.outages[0]?.began).toBeLessThan(5 * MINUTE);
+    // One try a minute, and what is under way before it is known.
+    expect(outcome.lost).toBeLessThan(2 * 60 + 2 * MAX_UNDER_WAY + 20);
+  });
+
+  test('the others keep their targets, and live SKUs are back minutes after its end', () => {
+    const liveOutages = [[HOUR, 3 * HOUR]] as const;
+    const partner = { ...FINE, skus: 3000, live: 300, workers: MAX_UNDER_WAY, atOnce: false, liveOutages };
+    const outcome = reprice(partner, 4);
+    expect(worstOther(partner, outcome, 0)).toBeLessThan(5 * MINUTE);
+    expect(outcome.outages).toHaveLength(1);
+    expect(worst(outcome, liveOutages, 0, 10 * MINUTE)).toBeLessThan(MINUTE);
+    expect(outcome.outages[0]?.ended).toBeLessThan(3 * HOUR + 2 * MINUTE);
+  });
+
+  test('what fails for the number of live SKUs, for some of them, or altogether is not taken for it', () => {
+    const some = { ...FINE, skus: 300, live: 40, bad: new Set([3, 5, 9, 12, 20, 33, 200, 201]) };
+    const partners = [
+      ...[1, 3, 4].map((liveLimit) => ({ ...FINE, liveLimit })),
+      some,
+      { ...FINE, skus: 600, live: 5, bad: new Set([3]) },
+      { ...FINE, limit: 7, workers: 1, latencyMs: 200 },
+    ];
+    for (const partner of partners) {
+      const outcome = reprice(partner, 12);
+      expect(worst(outcome, [], 30 * MINUTE, 0)).toBeLessThan(LATE);
+      expect(outcome.outages).toEqual([]);
+      expect(outcome.lost).toBeLessThanOrEqual(0.03 * outcome.calls + allowed(outcome, partner.bad.size, 12));
+    }
+    const outages = [[2 * HOUR, 5 * HOUR]] as const;
+    const outcome = reprice({ ...some, outages }, 12);
+    expect(worst(outcome, outages, 30 * MINUTE, 45 * MINUTE)).toBeLessThan(LATE);
+    expect(outcome.outages).toEqual([]);
+  });
+});
 
 describe('what follows from a failed call', () => {
   const after = (skus: number, failures: number, more = {}) =>

@@ -3,6 +3,7 @@ import type { CallSize } from '../../src/store/call/call-lesson.ts';
 import type { ClaimedSku, Lane } from '../../src/store/ledger/due.ts';
 import { FAILURES_BEFORE_PAUSE } from '../../src/store/ledger/tasks.ts';
 import { afterFailedCall, ANY_SIZE, sizeAfter } from '../../src/sync/reprice/call-size.ts';
+import { afterEnded, doubtStep, isLiveAway, NO_DOUBT } from '../../src/sync/reprice/live-doubt.ts';
 import { planCall, type PlannedCall } from '../../src/sync/reprice/plan-call.ts';
 import { skuResultOf } from '../../src/sync/reprice/reconciliation.ts';
 import { type CallEnd, mostUnderWay } from '../../src/sync/reprice/slice.ts';
@@ -25,6 +26,11 @@ export interface Failing {
   readonly limit: number;
   /** Milliseconds from the beginning, in pairs of begin and end, in which nothing is answered. */
   readonly outages: readonly (readonly [number, number])[];
+  /** The same, in which every call with a live SKU fails, after `hangMs`. */
+  readonly liveOutages: readonly (readonly [number, number])[];
+  readonly hangMs: number;
+  /** The most live SKUs of a call that is answered. */
+  readonly liveLimit: number;
   /** Everything is due when it begins, and not evenly over the time. */
   readonly atOnce: boolean;
   /** Calls under way together, and how long each takes. */
@@ -46,6 +52,7 @@ interface Row {
 
 interface UnderWay {
   readonly endsAt: number;
+  readonly sentAt: number;
   readonly rows: readonly Row[];
   readonly planned: PlannedCall;
   readonly fails: boolean;
@@ -59,6 +66,8 @@ export interface Outcome {
   lost: number;
   /** Of those that were lost, how many for nothing but an outage. */
   lostToOutages: number;
+  /** When outages of the live source were told to begin and to end. */
+  readonly outages: { readonly began: number; ended: number }[];
   /** For each SKU that can be answered, by how much its price was older than its target at most, and when. */
   readonly late: { readonly sku: string; readonly byMs: number; readonly at: number }[];
 }
@@ -87,11 +96,14 @@ export function reprice(partner: Failing, hours: number): Outcome {
       answeredAt: dueAt - every,
     };
   });
-  const outcome: Outcome = { calls: 0, lost: 0, lostToOutages: 0, late: [] };
+  const outcome: Outcome = { calls: 0, lost: 0, lostToOutages: 0, late: [], outages: [] };
   let callSize: CallSize = { step: 0, ...ANY_SIZE };
   let pause = { until: 0, failures: 0 };
   let underWay: UnderWay[] = [];
   let last: CallEnd = 'worked';
+  let doubt = NO_DOUBT;
+  let outageSince: number | null = null;
+  let creditFrom = 0;
   let [now, sentAt, iteration] = [0, -Infinity, 0];
 
   function pauseMs(): number {
@@ -118,7 +130,7 @@ export function reprice(partner: Failing, hours: number): Outcome {
     return {
       pause: { ms: pauseMs(), failures: pause.failures },
       sync: { liveBudget: null, catalogState: 'ok' },
-      livePlan: { ...QUIET_PLAN, now },
+      livePlan: { ...QUIET_PLAN, outageSince, creditFrom, now },
       callSize,
       due: all.filter(({ largestCall }) => largestCall === 0),
       suspects: all
@@ -151,7 +163,23 @@ export function reprice(partner: Failing, hours: number): Outcome {
     return taken;
   }
 
-  function end({ rows: asked, planned, fails, isOut }: UnderWay): void {
+  /** What a call shows of the live source, as RecentAnswers has it. */
+  function judgeLive({ rows: asked, planned, sentAt: at, fails }: UnderWay): void {
+    const wasOut = planned.plan.outageSince !== null;
+    if (!(wasOut && fails)) doubt = afterEnded(doubt, { asked, answered: !fails, sentAt: at, endedAt: now });
+    if (isLiveAway(doubt)) {
+      doubt = NO_DOUBT;
+      outageSince ??= now;
+      outcome.outages.push({ began: now, ended: NEVER });
+    }
+    if (!wasOut || fails || outageSince === null || !asked.some(({ live }) => live)) return;
+    outageSince = null;
+    for (const told of outcome.outages) told.ended = Math.min(told.ended, now);
+  }
+
+  function end(call: UnderWay): void {
+    const { rows: asked, planned, fails, isOut } = call;
+    judgeLive(call);
     outcome.calls += 1;
     const hadFailed = planned.wanted.suspects !== undefined;
     if (!fails) {
@@ -159,6 +187,10 @@ export function reprice(partner: Failing, hours: number): Outcome {
       return;
     }
     outcome.lost += 1;
+    if (planned.lone && planned.plan.outageSince !== null) {
+      for (const row of asked) row.heldUntil = now + settings.intervals.errorMs;
+      return;
+    }
     if (isOut) outcome.lostToOutages += 1;
     const failed = {
       kind: 'service-fault',
@@ -234,16 +266,35 @@ export function reprice(partner: Failing, hours: number): Outcome {
       continue;
     }
     iteration += 1;
-    const planned = planCall(inputs(), { number: iteration, sinceLastCallMs: now - sentAt }, settings);
+    const planned = planCall(
+      inputs(),
+      {
+        number: iteration,
+        sinceLastCallMs: now - sentAt,
+        doubt: doubtStep(doubt),
+        loneUnderWay: underWay.some((call) => call.planned.lone),
+      },
+      settings,
+    );
     if (planned.kind !== 'planned') {
       const forMs = planned.kind === 'idle' ? (planned.nextInMs ?? HOUR) : planned.forMs;
       now = Math.min(firstEnd, now + Math.max(1, Math.min(forMs, planned.kind === 'linger' ? 500 : HOUR)));
       continue;
     }
     const asked = claim(planned);
-    const isOut = partner.outages.some(([from, to]) => now >= from && now < to);
-    const fails = isOut || asked.length > partner.limit || asked.some(({ bad }) => bad);
-    underWay.push({ endsAt: now + partner.latencyMs, rows: asked, planned, fails, isOut });
+    if (planned.spend !== null && asked.some((row) => row.live)) creditFrom = now;
+    const isWithin = (times: Failing['outages']) => times.some(([from, to]) => now >= from && now < to);
+    const isOut = isWithin(partner.outages);
+    const live = asked.filter((row) => row.live).length;
+    const isLiveOut = live > 0 && isWithin(partner.liveOutages);
+    const fails =
+      isOut ||
+      isLiveOut ||
+      live > partner.liveLimit ||
+      asked.length > partner.limit ||
+      asked.some(({ bad }) => bad);
+    const tookMs = isLiveOut && !isOut ? partner.hangMs : partner.latencyMs;
+    underWay.push({ endsAt: now + tookMs, sentAt: now, rows: asked, planned, fails, isOut });
     sentAt = now;
   }
   const missing = rows.filter(({ bad }) => !bad);

@@ -3,6 +3,7 @@ import { systemClock } from '../../src/lib/clock.ts';
 import { NO_TRACER } from '../../src/lib/tracer.ts';
 import { createPacer } from '../../src/pace/pacer.ts';
 import type { BulkAnswer } from '../../src/partner/answers.ts';
+import { PartnerError } from '../../src/partner/errors.ts';
 import { NO_OBSERVERS } from '../../src/store/answer/observers.ts';
 import { DueFloors } from '../../src/store/ledger/due-floors.ts';
 import { readLivePlan } from '../../src/store/live/live.ts';
@@ -26,7 +27,10 @@ let events: SyncEvent[];
 let works: boolean;
 /** Live SKUs have records that nobody can read. */
 let isOdd: boolean;
+/** Calls with a live SKU fail as a whole. */
+let hangs: boolean;
 let asked: string[][];
+let sizes: number[];
 
 /** A daemon of its own, whose partner has live SKUs in errors unless its live source works. */
 const daemon = (): SyncContext =>
@@ -42,6 +46,8 @@ const daemon = (): SyncContext =>
       bulk: async (_: unknown, skus: readonly string[]): Promise<BulkAnswer> => {
         const live = skus.filter((sku) => sku.startsWith('L'));
         asked.push(live);
+        sizes.push(skus.length);
+        if (hangs && live.length > 0) throw new PartnerError('timeout', 'bulk', {});
         return {
           results: new Map(isOdd ? live.map((sku) => [sku, { unreadable: 'no entry reads' }]) : []),
           notFound: skus.filter((sku) => works || !live.includes(sku)),
@@ -63,6 +69,8 @@ const daemon = (): SyncContext =>
 beforeEach(async () => {
   events = [];
   asked = [];
+  sizes = [];
+  hangs = false;
   works = false;
   isOdd = false;
   ctx = daemon();
@@ -187,5 +195,48 @@ describe('errors of nearly all live SKUs, while others are answered', () => {
     expect((await readLivePlan(sql)).outageSince).toBeNull();
     await calls(3);
     expect(told()).toEqual(['live-outage.began', 'live-outage.began']);
+  });
+});
+
+describe('calls that fail as a whole for their live SKUs', () => {
+  const live = () => asked.map((skus) => skus.length);
+  const failures = async () => {
+    const [{ failures: count }] = await store.sql<
+      [{ failures: number }]
+    >`select failures from catalog_internal.tasks where task = 'reprice'`;
+    return count;
+  };
+
+  test('are an outage, too: others are asked without them, and a live SKU that is tried fails no other', async () => {
+    const { sql } = store;
+    hangs = true;
+    works = true;
+    await calls(2);
+    expect(live()).toEqual([5, 5]);
+    await calls(6);
+    expect(live()).toEqual([5, 5, 0, 1, 0, 1, 0, 0]);
+    expect(told()).toEqual(['live-outage.began']);
+    expect((await readLivePlan(sql)).outageSince).toEqual(expect.any(Number));
+    [asked, sizes] = [[], []];
+    await passMinute();
+    await calls(2);
+    expect(live()).toEqual([1, 0]);
+    expect(sizes[0]).toBe(1);
+    expect(await failures()).toBe(0);
+    // Its SKU is not to blame, and the next one has another.
+    const [tried] = asked[0] ?? [];
+    expect((await ledger(sql)).get(tried ?? '')).toMatchObject({ failures: 0 });
+    hangs = false;
+    await passMinute();
+    await passMinute();
+    await calls(1);
+    expect(told()).toEqual(['live-outage.began', 'live-outage.ended']);
+  });
+
+  test('are none where others fail, too', async () => {
+    const bulk = async () => await Promise.reject(new PartnerError('timeout', 'bulk', {}));
+    await calls(8, { ...ctx, client: { bulk } } as unknown as SyncContext);
+    expect(told()).toEqual([]);
+    expect(await failures()).toBe(4);
   });
 });

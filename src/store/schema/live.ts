@@ -99,7 +99,7 @@ export const livePlan = internal.table(
      * as long as no counts have agreed.
      */
     incidentTriedAt: instant('incident_tried_at'),
-    /** Since when the partner answers live SKUs with errors while others are answered; null = it does not. */
+    /** Since when the partner's live source fails while others than live SKUs are answered; null = it works. */
     outageSince: instant('outage_since'),
   },
   (t) => [check('live_plan_one_row', sql`${t.id}`)],

@@ -11,7 +11,9 @@ import type { SyncContext } from '../context.ts';
 import { type Failure, failureOf } from '../outcome.ts';
 import { nextRefresh } from '../settings.ts';
 import { afterFailedCall, type FailedKind } from './call-size.ts';
-import type { IterationResult, PlannedCall } from './plan-call.ts';
+import { type EndedCall, mayBeOfLive } from './live-doubt.ts';
+import { followOutage } from './partner-faults.ts';
+import { isOut, type IterationResult, type PlannedCall } from './plan-call.ts';
 import { skuResultOf } from './reconciliation.ts';
 
 /** Gives a claim back, as returnClaim does, and has the ledger read in full again. */
@@ -53,7 +55,30 @@ export async function callFailed(
     await callRefused(ctx, claim, error, planned);
     return { kind: 'wait', forMs: 0, because: error.kind };
   }
-  return await returnFailedCall(ctx, claim, { ...failureOf(error), because: error.kind }, planned);
+  const failure = { ...failureOf(error), because: error.kind };
+  return planned.lone && isOut(planned.plan) && mayBeOfLive(error.kind)
+    ? await returnTry(ctx, claim, failure)
+    : await returnFailedCall(ctx, claim, failure, planned);
+}
+
+/** In an outage of the live source its try says nothing of the SKU, or of other calls: the next one has another SKU. */
+async function returnTry(ctx: SyncContext, claim: Claim, failure: WholeFailure): Promise<IterationResult> {
+  await release(ctx, claim, { holdMs: ctx.settings.intervals.errorMs });
+  ctx.emit({ event: 'bulk.failed', ...failure, skus: claim.skus.length, pausedMs: 0 });
+  return { kind: 'called', skus: 0 };
+}
+
+/** Takes in how a call ended, which may show that the live source is what fails. */
+export async function noteCallEnd(
+  ctx: SyncContext,
+  { skus: asked }: Claim,
+  { plan }: PlannedCall,
+  { sentAt, answered }: Pick<EndedCall, 'sentAt' | 'answered'>,
+): Promise<void> {
+  // In an incident others are computed live, too; and in an outage it is known.
+  if (plan.incident !== null || (isOut(plan) && !answered)) return;
+  const isAway = ctx.recent.noteEnded({ asked, answered, sentAt, endedAt: ctx.clock.monotonic() });
+  await followOutage(ctx, isAway ? 'begins' : null);
 }
 
 type RefusableCall = PlannedCall & { readonly permit: SentPermit };

@@ -3,7 +3,7 @@ import type { CallInputOptions, CallInputs, Early } from '../../store/call/bulk-
 import type { CallSize } from '../../store/call/call-lesson.ts';
 import type { SyncState } from '../../store/catalog/sync-state.ts';
 import type { LiveSpend, WantedSkus } from '../../store/ledger/claim.ts';
-import { type DueClass, PROMISED, type Quota } from '../../store/ledger/due.ts';
+import { type DueClass, type DueSuspects, PROMISED, type Quota } from '../../store/ledger/due.ts';
 import type { LivePlan } from '../../store/live/live.ts';
 import { type LiveCredit, liveCredit } from '../live/ceiling.ts';
 import { candidateOptions, chooseForQuota, earlyLiveSeconds } from '../live/choose.ts';
@@ -11,6 +11,7 @@ import { trialSize } from '../live/incident.ts';
 import type { CallContext } from '../live/learn.ts';
 import { snapshotMs, type SyncSettings } from '../settings.ts';
 import { type FailedKind, skusOfCall } from './call-size.ts';
+import { DOUBTED, type DoubtStep } from './live-doubt.ts';
 import { planBatch, type PlanLimits, planSuspects } from './packing.ts';
 
 /** What a call is to carry, and what was known when that was decided. */
@@ -21,6 +22,8 @@ export interface PlannedCall extends CallContext {
   /** Failed calls immediately before this one. */
   readonly failures: number;
   readonly callSize: CallSize;
+  /** One live SKU by itself, to try whether the partner's live source works. */
+  readonly lone: boolean;
   /** What its live SKUs take under the ceiling on live computations; null where none is known. */
   readonly spend: LiveSpend | null;
   /** SKUs are still to be sorted by the rules of what is in scope. */
@@ -48,6 +51,10 @@ export interface Iteration {
   readonly halfOpen?: boolean;
   /** SKUs that were deferred again and again are computed again: they have waited for long. */
   readonly recovering?: boolean;
+  /** Calls fail, maybe for their live SKUs: what is to be tried. */
+  readonly doubt?: DoubtStep | null;
+  /** A live SKU is being tried by itself. */
+  readonly loneUnderWay?: boolean;
 }
 
 export function inputOptions(settings: SyncSettings): CallInputOptions {
@@ -64,7 +71,7 @@ export function planCall(
   iteration: Iteration,
   settings: SyncSettings,
 ): PlannedCall | NoCall {
-  const { pause, sync, livePlan: plan, due, nextDueMs } = inputs;
+  const { pause, sync, livePlan: plan, nextDueMs } = inputs;
   if (pause.ms > 0) return { kind: 'wait', forMs: pause.ms, because: 'calls-failing' };
   const early = earlyBy(settings, sync.catalogState, earlyLiveSeconds(plan));
   const budget = sync.liveBudget ?? settings.bulk.liveBudget;
@@ -77,10 +84,6 @@ export function planCall(
     liveBudget: Math.min(budget, credit.skus),
     recovering: iteration.recovering,
   });
-  // What is due of live SKUs has no call wait, or go sooner, while none may be asked for.
-  const carried = isOut(plan) && credit.skus < 1 ? due.filter(({ live }) => !live) : due;
-  const quotas = planBatch(carried, early, limits);
-  const suspects = planSuspects(inputs.suspects, limits);
   const known = {
     plan,
     budget,
@@ -90,15 +93,79 @@ export function planCall(
     spend: credit.spend,
     scopeMoved,
   };
-  const planned = { kind: 'planned', ...known } as const;
+  for (const carries of callsInTurn(inputs, iteration, credit)) {
+    const call = planCarrying(carries, inputs, { early, limits, credit, iteration, settings });
+    if (call !== null) return call.kind === 'linger' ? call : { ...known, ...call };
+  }
+  if (iteration.loneUnderWay === true && awaitsLive(inputs)) return { kind: 'idle', nextInMs: LONE_POLL_MS };
+  return withoutCall(inputs, credit, nextDueMs);
+}
+
+/** What a call carries: anything, no live SKU, or one live SKU alone. */
+type Carries = 'all' | 'others' | 'lone';
+
+/** While a live SKU is tried by itself, and nothing else is due, what is due is read again after this. */
+const LONE_POLL_MS = 1000;
+
+/**
+ * What the next call may carry, the first that there is something due for. While the live source fails, or may fail,
+ * its SKUs are apart from all others, so that they fail no other. None is tried before others work again; but where
+ * that lasts, the others that are due may be those that fail, so live ones come first after every second failure.
+ */
+function callsInTurn(
+  { livePlan: plan, pause }: CallInputs,
+  { doubt = null, loneUnderWay = false, halfOpen = false }: Iteration,
+  credit: LiveCredit,
+): readonly Carries[] {
+  if (plan.incident !== null || (doubt === null && !isOut(plan))) return ['all'];
+  const mayTry = (isOut(plan) || doubt === 'try') && credit.skus >= 1 && !loneUnderWay;
+  const isLiveTurn = pause.failures === 0 || (pause.failures > DOUBTED && pause.failures % 2 === 1);
+  if (mayTry) return isLiveTurn && !halfOpen ? ['lone', 'others'] : ['others', 'lone'];
+  if (isOut(plan) || loneUnderWay) return ['others'];
+  return isLiveTurn && pause.failures > 0 ? ['all'] : ['others', 'all'];
+}
+
+interface Planning {
+  readonly early: Early;
+  readonly limits: PlanLimits & { readonly trial: boolean };
+  readonly credit: LiveCredit;
+  readonly iteration: Iteration;
+  readonly settings: SyncSettings;
+}
+
+/** A call that carries what is due of what it may; null where there is none. */
+function planCarrying(
+  carries: Carries,
+  inputs: CallInputs,
+  { early, limits: usual, credit, iteration, settings }: Planning,
+): Pick<PlannedCall, 'kind' | 'wanted' | 'trial' | 'lone'> | Extract<NoCall, { kind: 'linger' }> | null {
+  const { livePlan: plan, pause } = inputs;
+  const lone = carries === 'lone';
+  // What is due of live SKUs has no call wait, or go sooner, while none may be asked for.
+  const withLive = lone || (carries === 'all' && !(isOut(plan) && credit.skus < 1));
+  const isCarried = ({ live }: { readonly live: boolean }) => (live ? withLive : !lone);
+  const limits = {
+    ...usual,
+    ...(lone ? { callSkus: 1, liveBudget: 1 } : carries === 'others' ? { liveBudget: 0 } : {}),
+  };
+  const carried = inputs.due.filter(isCarried);
+  const quotas = planBatch(carried, early, limits);
+  // A SKU that has failed alone does not show whether others work.
+  const shows = ({ largestCall }: DueSuspects) =>
+    carries !== 'others' || isOut(plan) || pause.failures === 0 || largestCall > 1;
+  const suspects = planSuspects(
+    inputs.suspects.filter((each) => shows(each) && (!lone || each.live)),
+    limits,
+  );
   // Every second call is of suspects: half of them work, and the others' turns go on.
-  const isSuspectsTurn = pause.failures === 0 && iteration.number % 2 === 1 && iteration.halfOpen !== true;
+  const isSuspectsTurn =
+    pause.failures === 0 && iteration.number % 2 === 1 && iteration.halfOpen !== true && !lone;
   if (suspects !== null && (quotas === null || isSuspectsTurn))
-    return { ...planned, wanted: { suspects }, trial: false };
-  if (quotas === null) return withoutCall(due, credit, nextDueMs);
+    return { kind: 'planned', wanted: { suspects }, trial: false, lone };
+  if (quotas === null) return null;
   const linger = lingerMs(carried, limits, settings.callsPerMinute, iteration.sinceLastCallMs);
   if (linger > 0) return { kind: 'linger', forMs: linger };
-  return { ...planned, wanted: wantedOf(quotas, inputs, limits.trial), trial: limits.trial };
+  return { kind: 'planned', wanted: wantedOf(quotas, inputs, limits.trial), trial: limits.trial, lone };
 }
 
 /** What a call by quotas asks for: so many of each class, and where it matters which live SKUs, those by name. */
@@ -117,12 +184,13 @@ function wantedOf(
 }
 
 /** Whether the partner's live source fails. */
-const isOut = ({ outageSince = null }: LivePlan): boolean => outageSince !== null;
+export const isOut = ({ outageSince = null }: LivePlan): boolean => outageSince !== null;
+
+const awaitsLive = ({ due, suspects }: CallInputs): boolean => [...due, ...suspects].some(({ live }) => live);
 
 /** Nothing is due, or live SKUs only, for which the ceiling on live computations has nothing left yet. */
-function withoutCall(due: readonly DueClass[], credit: LiveCredit, nextDueMs: number | null): NoCall {
-  const awaitsCredit = credit.waitMs > 0 && due.some(({ live }) => live);
-  if (!awaitsCredit) return { kind: 'idle', nextInMs: nextDueMs };
+function withoutCall(inputs: CallInputs, credit: LiveCredit, nextDueMs: number | null): NoCall {
+  if (credit.waitMs <= 0 || !awaitsLive(inputs)) return { kind: 'idle', nextInMs: nextDueMs };
   return credit.waitMs <= MAX_CREDIT_WAIT_MS
     ? { kind: 'linger', forMs: credit.waitMs }
     : { kind: 'idle', nextInMs: credit.waitMs };

@@ -8,6 +8,7 @@ import {
   type LiveAsks,
   NOTHING_REMEMBERED,
 } from '../live/again.ts';
+import { afterEnded, doubtStep, type DoubtStep, type EndedCall, isLiveAway, NO_DOUBT } from './live-doubt.ts';
 import {
   afterErrors,
   areGeneral,
@@ -73,6 +74,8 @@ export class RecentAnswers {
   #errors = NO_ERRORS;
   #classes = NO_RUNS;
   #short = NO_SHORT;
+  #doubt = NO_DOUBT;
+  #loneUnderWay = false;
   /** Whether the last answer has named SKUs; and whether one has since a call of which none was read. */
   #names = false;
   #works = true;
@@ -117,6 +120,30 @@ export class RecentAnswers {
     const { runs, ...shown } = judgeLiveSource(this.#classes, asked, answers, outageSince);
     this.#classes = runs;
     return shown;
+  }
+
+  /** What the next call is to show of the live source, and whether a live SKU is being tried by itself. */
+  get liveDoubt(): { readonly doubt: DoubtStep | null; readonly loneUnderWay: boolean } {
+    return { doubt: doubtStep(this.#doubt), loneUnderWay: this.#loneUnderWay };
+  }
+
+  /** Takes in how a call ended. Returns whether the live source turns out to be what fails (live-doubt.ts). */
+  noteEnded(call: EndedCall): boolean {
+    this.#doubt = afterEnded(this.#doubt, call);
+    const isAway = isLiveAway(this.#doubt);
+    if (isAway) this.#doubt = NO_DOUBT;
+    return isAway;
+  }
+
+  /** Makes a call; of those of a live SKU by itself (`lone`) no second one is planned meanwhile. */
+  async during<T>(lone: boolean, call: () => Promise<T>): Promise<T> {
+    if (!lone) return await call();
+    this.#loneUnderWay = true;
+    try {
+      return await call();
+    } finally {
+      this.#loneUnderWay = false;
+    }
   }
 
   /** Live SKUs that had been deferred again and again are being computed again. */

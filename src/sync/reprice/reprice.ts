@@ -32,8 +32,9 @@ import {
   traceCall,
 } from '../traces.ts';
 import { skusOfHalfOpen } from './call-size.ts';
-import { callFailed, keepSome, returnFailedCall, release } from './failed-call.ts';
+import { callFailed, keepSome, noteCallEnd, returnFailedCall, release } from './failed-call.ts';
 import { learnFrom } from './learn-call.ts';
+import { mayBeOfLive } from './live-doubt.ts';
 import { followOutage } from './partner-faults.ts';
 import {
   inputOptions,
@@ -42,7 +43,14 @@ import {
   planCall,
   type PlannedCall,
 } from './plan-call.ts';
-import { answerFor, type Reconciliation, skuResultOf, reconcile, unpriced } from './reconciliation.ts';
+import {
+  answerFor,
+  countAnswered,
+  type Reconciliation,
+  skuResultOf,
+  reconcile,
+  unpriced,
+} from './reconciliation.ts';
 import { followHints } from './take-hints.ts';
 import { tellApplied, tellNotSizes } from './tell.ts';
 
@@ -68,7 +76,7 @@ export async function repriceOnce(
   const steps = new CallSteps(ctx.clock);
   const planFor = (tried: Iteration) =>
     steps.time('plan', async () =>
-      planCall(await readInputs(ctx), { ...tried, recovering: ctx.recent.recovering }, ctx.settings),
+      planCall(await readInputs(ctx), { ...tried, ...recentlyShown(ctx) }, ctx.settings),
     );
   const first = await planFor(iteration);
   if (first.kind !== 'planned') return first;
@@ -95,9 +103,12 @@ export async function repriceOnce(
   const { planned, claim } = prepared;
   failpoint('bulk.claimed');
   return await traceCall(ctx, steps, claim, (span) =>
-    makeCall(ctx, { claim, planned, permit, span }, signals, onSent),
+    ctx.recent.during(planned.lone, () => makeCall(ctx, { claim, planned, permit, span }, signals, onSent)),
   );
 }
+
+/** What is planned by, of what recent answers have shown. */
+const recentlyShown = ({ recent }: SyncContext) => ({ recovering: recent.recovering, ...recent.liveDoubt });
 
 /**
  * The result of `work`. If it throws, gives back what was taken for it, if that can be, so that nothing waits for it.
@@ -135,8 +146,8 @@ async function makeCall(
     await release(ctx, claim);
     return valid;
   }
+  const sentAt = ctx.clock.monotonic();
   try {
-    const sentAt = ctx.clock.monotonic();
     const facts = { 'catalog_mirror.skus.asked': skus.length };
     const answer = await callTraced(ctx, 'bulk', facts, async (call) => {
       const asking = ctx.client.bulk(valid.permit, skus, signals.hard);
@@ -153,6 +164,8 @@ async function makeCall(
       span.fail(settled.state);
       return await returnFailedCall(ctx, claim, notStored(settled), planned);
     }
+    if (showsSource(claim, reconciliation))
+      await noteCallEnd(ctx, claim, planned, { sentAt, answered: true });
     await ctx.tracer.span('learn', {}, () =>
       learnFrom(ctx, claim, { ...reconciliation, ...settled, tookMs }, planned),
     );
@@ -160,13 +173,19 @@ async function makeCall(
   } catch (error) {
     if (error instanceof PartnerError) {
       span.fail(error.kind);
-      return await callFailed(ctx, claim, error, { ...planned, permit: valid.permit });
+      const done = await callFailed(ctx, claim, error, { ...planned, permit: valid.permit });
+      if (mayBeOfLive(error.kind)) await noteCallEnd(ctx, claim, planned, { sentAt, answered: false });
+      return done;
     }
     await returnUnstored(ctx, claim, error).catch(() => {});
     throw error;
   }
   return { kind: 'called', skus: skus.length };
 }
+
+/** Whether others than live SKUs work is shown by no answer that has nothing but errors. */
+const showsSource = ({ skus }: Claim, { skuAnswers }: Reconciliation): boolean =>
+  skus.some(({ live }) => live) || countAnswered(skus, skuAnswers, 'record', 'not_found', 'deferred') > 0;
 
 /** The answer where the partner has read no SKU for what was asked (notePassedOver); else throws. */
 function nothingRead({ recent }: SyncContext, claim: Claim, error: unknown): BulkAnswer {

@@ -1,0 +1,81 @@
+import { faultsOf, type Mutant } from './mutant.ts';
+
+const DECIDED = ['test/sync/live-doubt.test.ts'];
+
+/** Each has calls fail for live SKUs that others could be answered in, or takes other failures for it. */
+export const LIVE_DOUBTS: readonly Mutant[] = [
+  ...faultsOf(
+    'src/sync/reprice/live-doubt.ts',
+    DECIDED,
+    ['live doubt: calls that were under way together are several', 'sentAt >= before.endedAt && (', '('],
+    [
+      'live doubt: one that is answered leaves it',
+      'return { ...NO_DOUBT, othersAt, disprovedAt };',
+      'return before;',
+    ],
+    [
+      'live doubt: one that was disproved comes back at once',
+      'endedAt - before.disprovedAt < AGAIN_MS',
+      'false',
+    ],
+    [
+      'live doubt: one that was disproved is so for ever',
+      'const AGAIN_MS = 3_600_000;',
+      'const AGAIN_MS = Infinity;',
+    ],
+    ['live doubt: a SKU that is tried twice is two', ' && alone !== before.tried', ''],
+    ['live doubt: any failure is of a try', ' && alone !== null && alone', ' && alone'],
+    ['live doubt: others that fail show that they work', ': -Infinity };', ': before.othersAt };'],
+    ['live doubt: others need not work before the last try', '+ TRIED && othersWork(doubt);', '+ TRIED;'],
+    [
+      'live doubt: others need not work between the tries',
+      '!== before.tried && othersWork(before);',
+      '!== before.tried;',
+    ],
+    ['live doubt: a body key is taken for it', "kind !== 'no-skus-read' && ", ''],
+  ),
+  ...faultsOf(
+    'src/sync/reprice/plan-call.ts',
+    DECIDED,
+    ['live doubt: calls have live SKUs as ever', '(doubt === null && !isOut(plan))', '!isOut(plan)'],
+    ['live doubt: several are tried together', 'credit.skus >= 1 && !loneUnderWay;', 'credit.skus >= 1;'],
+    ['live doubt: is tried by the first call after a back-off', 'isLiveTurn && !halfOpen ?', 'isLiveTurn ?'],
+    [
+      'live doubt: others that fail keep live SKUs waiting',
+      '(pause.failures > DOUBTED && pause.failures % 2 === 1)',
+      'false',
+    ],
+    [
+      'live doubt: a SKU that has failed alone is to show that others work',
+      'pause.failures === 0 || largestCall > 1;',
+      'true;',
+    ],
+    ['live doubt: what is tried has others with it', '{ callSkus: 1, liveBudget: 1 }', '{ liveBudget: 1 }'],
+    [
+      'live doubt: with live SKUs alone due there is no wait',
+      "return { kind: 'idle', nextInMs: LONE_POLL_MS };",
+      'return withoutCall(inputs, credit, nextDueMs);',
+    ],
+    [
+      'live doubt: suspects that are live do not await their turn',
+      '[...due, ...suspects].some(',
+      'due.some(',
+    ],
+  ),
+  ...faultsOf(
+    'src/sync/reprice/failed-call.ts',
+    ['test/sync/live-outage.pg.test.ts'],
+    ['live doubt: no outage follows', "isAway ? 'begins' : null", 'null'],
+    [
+      'live doubt: the try in an outage is blamed, and makes calls smaller',
+      'planned.lone && isOut(planned.plan) &&',
+      'false &&',
+    ],
+  ),
+  ...faultsOf(
+    'src/sync/reprice/reprice.ts',
+    ['test/sync/live-outage.pg.test.ts'],
+    ['live doubt: is not planned by', ', ...recent.liveDoubt });', ' });'],
+    ['live doubt: answers say nothing', 'if (showsSource(claim, reconciliation))', 'if (false)'],
+  ),
+];
