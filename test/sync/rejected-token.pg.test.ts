@@ -7,6 +7,8 @@ import { SecretUrl } from '../../src/partner/secret-url.ts';
 import { runTask } from '../../src/queues/task-run.ts';
 import { readLearnedNames } from '../../src/store/catalog/learned-names.ts';
 import { readSyncState } from '../../src/store/catalog/sync-state.ts';
+import { noteChainRestored } from '../../src/store/catalog/tokens.ts';
+import { endTask, requestTask, startTask } from '../../src/store/ledger/tasks.ts';
 import { checkCatalog } from '../../src/sync/catalog-check.ts';
 import type { SyncContext } from '../../src/sync/context.ts';
 import { syncDelta } from '../../src/sync/delta.ts';
@@ -130,6 +132,19 @@ describe('a token that the delta has rejected, while the manifest route offers n
     expect(await readSyncState(store.sql)).toMatchObject({ chainBrokenAt: null });
     await run('delta');
     expect(await taskOf('manifest')).toMatchObject({ minutes: 7 * DAY, failures: 0 });
+  });
+
+  test('has the manifest fetched all the same, where that was asked for while its run was under way', async () => {
+    const { sql } = store;
+    await broken();
+    await sql`update catalog_internal.tasks set next_at = now() where task = 'manifest'`;
+    const started = await startTask(sql, 'manifest', MINUTE);
+    await requestTask(sql, 'manifest');
+    await sql`update catalog_internal.sync set chain_broken_at = null`;
+    const end = { how: 'failed', outcome: 'rejected-token', nextInMs: MINUTE } as const;
+    await endTask(sql, 'manifest', started?.run ?? '', end);
+    await noteChainRestored(sql, settings.intervals.manifestMs);
+    expect((await taskOf('manifest')).minutes).toBe(0);
   });
 
   test.each([
