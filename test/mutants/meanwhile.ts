@@ -64,8 +64,13 @@ export const MEANWHILE: readonly Mutant[] = [
     ['test/sync/rejected-token.pg.test.ts'],
     [
       'broken chain: one that was mended unheard leaves the manifest its retry',
-      'await noteChainRestored(ctx.sql, ctx.settings.intervals.manifestMs);',
-      'if (state.chainBrokenAt !== null) await noteChainRestored(ctx.sql, ctx.settings.intervals.manifestMs);',
+      'if (isOver || state.chainBrokenAt !== null)',
+      'if (state.chainBrokenAt !== null)',
+    ],
+    [
+      'broken chain: one that was mended by a run that fails leaves the manifest its retry',
+      'if (isOver || state.chainBrokenAt !== null)',
+      'if (isOver)',
     ],
   ),
   ...faultsOf(

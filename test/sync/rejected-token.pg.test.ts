@@ -27,6 +27,8 @@ const DAY = 24 * 60;
 let rejects: PartnerErrorKind | null;
 /** What the delta removes, moving on to s2. */
 let removed: string[];
+/** What the delta route answers from the second request of a run on; null: as the first. */
+let rejectsNext: PartnerErrorKind | null;
 /** The newest snapshot, as the manifest route names it; null: that route fails. */
 let named: string | null;
 let asked: { delta: number; manifest: number };
@@ -34,7 +36,7 @@ let events: SyncEvent[];
 let ctx: SyncContext;
 
 beforeEach(async () => {
-  removed = [];
+  [removed, rejectsNext] = [[], null];
   [rejects, named, asked, events] = [null, 's1', { delta: 0, manifest: 0 }, []];
   ctx = {
     sql: store.sql,
@@ -43,6 +45,7 @@ beforeEach(async () => {
       async delta(_: unknown, since: string) {
         asked.delta += 1;
         if (rejects !== null) throw new PartnerError(rejects, 'delta', { status: 400 });
+        rejects = rejectsNext;
         const toSnapshot = removed.length > 0 ? 's2' : since;
         return { changed: [], removed, nowLive: [], toSnapshot, skipped: 0 };
       },
@@ -131,6 +134,15 @@ describe('a token that the delta has rejected, while the manifest route offers n
     await run('delta').finally(() => armFailpoints(() => {}));
     expect(await readSyncState(store.sql)).toMatchObject({ chainBrokenAt: null });
     await run('delta');
+    expect(await taskOf('manifest')).toMatchObject({ minutes: 7 * DAY, failures: 0 });
+  });
+
+  test('and whose answer leads to one that is not answered leaves the manifest its schedule, too', async () => {
+    await broken();
+    [rejects, rejectsNext, removed] = [null, 'service-fault', ['A']];
+    await run('delta');
+    expect(await taskOf('delta')).toMatchObject({ outcome: 'service-fault' });
+    expect(await readSyncState(store.sql)).toMatchObject({ snapshotId: 's2', chainBrokenAt: null });
     expect(await taskOf('manifest')).toMatchObject({ minutes: 7 * DAY, failures: 0 });
   });
 
