@@ -60,6 +60,29 @@ export const MEANWHILE: readonly Mutant[] = [
     ],
   ),
   ...faultsOf(
+    'src/daemon/clock-watch.ts',
+    ['test/daemon/clock-watch.pg.test.ts'],
+    [
+      'clock: while the histories are refused, each try brings forward what waits',
+      'await putClockRight(sql, done);',
+      'await putClockRight(sql);',
+    ],
+  ),
+  ...faultsOf(
+    'src/store/clock.ts',
+    ['test/daemon/clock-watch.pg.test.ts'],
+    [
+      'clock: set back again while the histories are refused, it leaves its times ahead',
+      'if (seconds !== done.seconds) Object.assign(done, NOTHING_RIGHT, { seconds });',
+      '',
+    ],
+    [
+      'clock: once all is right, nothing is the next time',
+      '  Object.assign(done, NOTHING_RIGHT);\n  return',
+      '  return',
+    ],
+  ),
+  ...faultsOf(
     'src/sync/delta.ts',
     ['test/sync/rejected-token.pg.test.ts'],
     [
