@@ -83,6 +83,15 @@ export const MEANWHILE: readonly Mutant[] = [
     ],
   ),
   ...faultsOf(
+    'src/store/catalog/tokens.ts',
+    ['test/sync/rejected-token.pg.test.ts'],
+    [
+      'broken chain: once mended, it puts off a manifest that was asked for during a refused run',
+      'and t.next_at > t.finished_at and s.chain',
+      'and s.chain',
+    ],
+  ),
+  ...faultsOf(
     'src/sync/delta.ts',
     ['test/sync/rejected-token.pg.test.ts'],
     [

@@ -230,11 +230,6 @@ export const SCHEDULING: readonly Mutant[] = [
       "and t.outcome = '' and",
     ],
     [
-      'broken chain: once mended, it puts off a manifest that was asked for during a refused run',
-      'and t.next_at > t.finished_at and s.chain',
-      'and s.chain',
-    ],
-    [
       'delta: a chain is said to be broken each time',
       'await bringManifestForward(tx, token);\n      return false;',
       'await bringManifestForward(tx, token);\n      return true;',
