@@ -3,6 +3,7 @@ import { doubling } from '../lib/duration.ts';
 import {
   type DatabaseClock,
   noteClock,
+  NOTHING_RIGHT,
   NotPutRight,
   putClockRight,
   readClock,
@@ -119,12 +120,14 @@ export function createClockWatch(sql: Sql, clock: Clock, emit: (event: ClockEven
 
 /** Puts right what a clock that was set back has written, and tells of it; what Postgres refuses, ever more rarely. */
 function createPuttingRight(sql: Sql, clock: Clock, emit: (event: ClockEvent) => void) {
+  const done = { ...NOTHING_RIGHT };
   let refused: Unright | null = null;
   let [failures, againAt] = [0, 0];
   return {
     refused: () => refused,
     /** Nothing is to be put right, or another daemon has done it. */
     isRight(): void {
+      Object.assign(done, NOTHING_RIGHT);
       [failures, refused] = [0, null];
     },
     /** Throws where Postgres does not answer, or takes no writes. */
@@ -132,7 +135,7 @@ function createPuttingRight(sql: Sql, clock: Clock, emit: (event: ClockEvent) =>
       const from = clock.monotonic();
       if (failures > 0 && from < againAt) return;
       try {
-        const setBack = await putClockRight(sql);
+        const setBack = await putClockRight(sql, done);
         [failures, refused] = [0, null];
         const ms = clock.monotonic() - from;
         if (setBack !== null) emit({ event: 'clock.set-back', seconds: setBack.seconds, ms });

@@ -111,39 +111,89 @@ export interface SetBack {
   readonly seconds: number;
 }
 
+/** Parts that are put right after what has one row, in this order. */
+const PARTS = ['SKUs, prices and products', 'the ledger', 'followers', 'the histories'] as const;
+
+/**
+ * How far a process has come with putting times right. What is done is not done again for the same clock: each time it
+ * would bring forward what waits, although the right clock has dated it since.
+ */
+export interface RightSoFar {
+  /** By so many seconds the clock was set back; null: nothing is done. */
+  seconds: number | null;
+  /** How many of PARTS are done, and of the next one the last SKU that is. */
+  parts: number;
+  after: string;
+}
+
+/** Where putting right begins. */
+export const NOTHING_RIGHT: RightSoFar = { seconds: null, parts: 0, after: '' };
+
 /**
  * Once a clock that was ahead has been set back, corrects the times that it has written: times in the future, by which
  * nothing would come due and everything would look fresh. Everything but the SKUs is corrected at once; SKUs in pieces,
- * so that no session waits long. If this process dies, the next call starts again. Returns null if the clock was not
+ * so that no session waits long. `done` is what this process did before, and is kept up to date: the next call goes on
+ * there, unless the clock was set back again; if this process dies, it starts again. Returns null if the clock was not
  * set back. History comes last: mass moves are recognised by when moves were observed, so all doubts stay until it is
  * right.
  *
- * @throws NotPutRight if Postgres refuses, for example because of a seller's trigger: the next call tries all of it
- * again
+ * @throws NotPutRight if Postgres refuses, for example because of a seller's trigger: the next call tries that again
  */
-export async function putClockRight(sql: Sql): Promise<SetBack | null> {
-  await puttingRight('what has one row', () => redateRows(sql));
+export async function putClockRight(
+  sql: Sql,
+  done: RightSoFar = { ...NOTHING_RIGHT },
+): Promise<SetBack | null> {
+  await puttingRight('tasks, pace and syncs', () => redateRows(sql));
   const seconds = (await readClock(sql))?.setBackSeconds ?? null;
+  if (seconds !== done.seconds) Object.assign(done, NOTHING_RIGHT, { seconds });
   if (seconds === null) return null;
-  for (const what of ['skus', 'due'] as const) {
-    const part = what === 'skus' ? 'SKUs, prices and products' : 'the ledger';
-    await puttingRight(part, async () => {
-      for (let after: string | null = ''; after !== null;)
-        after = await redatePiece(sql, what, seconds, after);
-    });
+  for (const part of PARTS.slice(done.parts)) {
+    await puttingRight(part, async () => await redatePart(sql, part, seconds, done));
+    Object.assign(done, { parts: done.parts + 1, after: '' });
   }
-  const shift = sql`make_interval(secs => ${seconds})`;
-  await puttingRight('followers', async () => sql`select catalog_internal.redate_followers(${shift})`);
-  await puttingRight('the histories', () =>
-    transaction(sql, async (tx) => {
-      await scanning(
-        tx`select catalog_internal.forget_days_ahead(), catalog_internal.redate_history(make_interval(secs => ${seconds}))`,
-      );
-      await tx`
-        update catalog_internal.clock set set_back_seconds = nullif(greatest(set_back_seconds - ${seconds}, 0), 0)`;
-    }),
-  );
+  Object.assign(done, NOTHING_RIGHT);
   return { seconds };
+}
+
+async function redatePart(
+  sql: Sql,
+  part: (typeof PARTS)[number],
+  seconds: number,
+  done: RightSoFar,
+): Promise<void> {
+  switch (part) {
+    case 'SKUs, prices and products':
+      return await redatePieces(sql, 'skus', seconds, done);
+    case 'the ledger':
+      return await redatePieces(sql, 'due', seconds, done);
+    case 'followers':
+      await sql`select catalog_internal.redate_followers(make_interval(secs => ${seconds}))`;
+      return;
+    case 'the histories':
+      await redateHistories(sql, seconds);
+  }
+}
+
+async function redatePieces(
+  sql: Sql,
+  what: 'skus' | 'due',
+  seconds: number,
+  done: RightSoFar,
+): Promise<void> {
+  for (let last = await redatePiece(sql, what, seconds, done.after); last !== null;) {
+    done.after = last;
+    last = await redatePiece(sql, what, seconds, last);
+  }
+}
+
+async function redateHistories(sql: Sql, seconds: number): Promise<void> {
+  await transaction(sql, async (tx) => {
+    await scanning(
+      tx`select catalog_internal.forget_days_ahead(), catalog_internal.redate_history(make_interval(secs => ${seconds}))`,
+    );
+    await tx`
+      update catalog_internal.clock set set_back_seconds = nullif(greatest(set_back_seconds - ${seconds}, 0), 0)`;
+  });
 }
 
 /** Everything but SKUs, followers and histories, and that it was set back. */

@@ -114,9 +114,11 @@ export async function syncDelta(
     seen.add(snapshotId);
     hops += Number(advanced);
     const isOver = !advanced || isEnd || hops >= MAX_HOPS;
-    if (isOver) {
-      // Whether the chain was broken before this run or not: the COMMIT that mended it may have gone unanswered.
+    // At once, because the run may fail before its end; and at the end of each run, whether the chain was broken before
+    // it or not, because the COMMIT that mended it may have gone unanswered.
+    if (isOver || state.chainBrokenAt !== null)
       await noteChainRestored(ctx.sql, ctx.settings.intervals.manifestMs);
+    if (isOver) {
       await askWhereItLed(ctx, hops);
       return { kind: 'done', nextInMs: deltaMs, counts: { hops } };
     }

@@ -1,9 +1,17 @@
 import { expect, test } from 'vitest';
 import { createClockWatch } from '../../src/daemon/clock-watch.ts';
 import { systemClock } from '../../src/lib/clock.ts';
-import { isClockSteady, noteClock, readClock } from '../../src/store/clock.ts';
+import {
+  isClockSteady,
+  noteClock,
+  NOTHING_RIGHT,
+  NotPutRight,
+  putClockRight,
+  readClock,
+} from '../../src/store/clock.ts';
+import { claimDue } from '../../src/store/ledger/claim.ts';
 import type { ClockEvent } from '../../src/sync/clocks.ts';
-import { answerAsked, found, HOUR, knownSkus, useStore } from '../store/support.ts';
+import { allDue, answerAsked, found, HOUR, knownSkus, LEASE_MS, mark, useStore } from '../store/support.ts';
 import { setClockAhead } from '../support/movable-clock.ts';
 
 const store = useStore({ movableClock: true });
@@ -89,6 +97,12 @@ test('runs from cron whose partner has another time throw nothing away', async (
   expect(await steadyOfRuns(-2 * HOUR)).toEqual([false, false, false, false, false]);
 });
 
+/** A seller's trigger refuses each change of the history. */
+async function appendOnly(): Promise<void> {
+  await store.sql`create function public.refuse() returns trigger language plpgsql as 'begin raise exception ''append-only''; end'`;
+  await store.sql`create trigger append_only before update on catalog.price_history for each row execute function public.refuse()`;
+}
+
 test('what Postgres refuses to put right is told, tried again ever more rarely, and put right once it may be', async () => {
   const { sql } = store;
   const events: ClockEvent[] = [];
@@ -100,8 +114,7 @@ test('what Postgres refuses to put right is told, tried again ever more rarely, 
   await setClockAhead(sql, aheadSeconds);
   await noteClock(sql, { steady: false });
   await answerAsked(sql, found('A', { 9: 200 }));
-  await sql`create function public.refuse() returns trigger language plpgsql as 'begin raise exception ''append-only''; end'`;
-  await sql`create trigger append_only before update on catalog.price_history for each row execute function public.refuse()`;
+  await appendOnly();
   await setClockAhead(sql, 0);
 
   const watch = createClockWatch(sql, clock, (event) => events.push(event));
@@ -115,6 +128,14 @@ test('what Postgres refuses to put right is told, tried again ever more rarely, 
   // What is not of the histories is right, and nothing is believed before they are.
   const [sku] = await sql`select asked_at <= clock_timestamp() as past from catalog.skus where sku = 'A'`;
   expect([sku, await believed()]).toEqual([{ past: true }, false]);
+  // Nor is what waits by the right clock brought forward by each try.
+  await knownSkus(sql, ['C', 'D']);
+  await mark(sql, ['C', 'D']);
+  await claimDue(sql, { named: ['C'], quotas: allDue(1) }, LEASE_MS);
+  await sql`update catalog_internal.due set held_until = clock_timestamp() + interval '5 minutes' where sku = 'D'`;
+  const waiting = () =>
+    sql`select sku, held_until::text, again_at::text from catalog_internal.due order by sku`.values();
+  const waitBefore = await waiting();
   const waits: number[] = [];
   for (let waitedMs = 2000; waits.length < 6; waitedMs += 2000) {
     passedMs += 2000;
@@ -125,6 +146,7 @@ test('what Postgres refuses to put right is told, tried again ever more rarely, 
     waitedMs = 0;
   }
   expect(waits).toEqual([2, 4, 8, 16, 32, 60]);
+  expect(await waiting()).toEqual(waitBefore);
   await sql`drop function public.refuse() cascade`;
   passedMs += 60_000;
   await setClockAhead(sql, passedMs / 1000);
@@ -135,4 +157,25 @@ test('what Postgres refuses to put right is told, tried again ever more rarely, 
     true,
   ]);
   expect(events.at(-1)?.event).toBe('clock.set-back');
+});
+
+test('what a clock has dated that is set back again, while Postgres still refuses, is put right all the same', async () => {
+  const { sql } = store;
+  const done = { ...NOTHING_RIGHT };
+  await knownSkus(sql, ['A']);
+  await answerAsked(sql, found('A', { 9: 100 }));
+  for (const [times, days] of [8, 8, 2].entries()) {
+    await setClockAhead(sql, days * 24 * 3600);
+    await noteClock(sql, { steady: false });
+    await answerAsked(sql, found('A', { 9: 200 + times }));
+    if (times === 0) await appendOnly();
+    await setClockAhead(sql, 0);
+    for (let tries = 0; tries < 2; tries += 1)
+      await expect(putClockRight(sql, done)).rejects.toThrow(NotPutRight);
+    const [sku] = await sql`select asked_at <= clock_timestamp() as past from catalog.skus where sku = 'A'`;
+    expect(sku).toEqual({ past: true });
+  }
+  await sql`drop function public.refuse() cascade`;
+  expect((await putClockRight(sql, done))?.seconds).toBeGreaterThan(17 * 24 * 3600);
+  expect(done).toEqual(NOTHING_RIGHT);
 });

@@ -17,19 +17,39 @@ export const LATE_PRICES: readonly Mutant[] = [
     ],
     [
       'second looks: the prices of before are a change where the SKU was gone',
-      "kept !== null : state !== 'pending';",
+      "kept !== null : said.state !== 'pending';",
       'kept !== null : false;',
     ],
-    ['second looks: a new SKU with prices is asked twice', "state !== 'pending';", 'true;'],
+    ['second looks: a new SKU with prices is asked twice', "said.state !== 'pending';", 'true;'],
     [
       'second looks: a first record without a price is one of a part that is drawn',
-      '|| (!comparable && isUnpriced);',
+      '|| (said.isUnpriced && mayPrecede(row, said));',
       ';',
     ],
     [
+      'second looks: so is one without a price whose first record was overtaken by its report',
+      "!comparable || (kept === 'reported' && isUnpriced && !moved);",
+      '!comparable;',
+    ],
+    [
+      'second looks: those of new SKUs show that no answer is late',
+      "if (look === 'report' && isAskedAgain && mayPrecede(row, said)) return 'overtaken';",
+      '',
+    ],
+    [
+      'second looks: an early answer of a new SKU has its second one show that no answer is late',
+      "look === 'early' && row.kept === 'reported' && finding === 'left' ? null : finding;",
+      'finding;',
+    ],
+    [
+      'second looks: a new SKU that has none keeps its report unjudged',
+      "look === 'report' && isAskedAgain && mayPrecede",
+      "look === 'report' && mayPrecede",
+    ],
+    [
       'second looks: none where a refresh had found the move before its report',
-      '!moved || kept !== null',
-      '!moved',
+      '!said.moved || kept !== null',
+      '!said.moved',
     ],
     ['second looks: a wrong clock puts one off', ' && againInSeconds <= LONGEST_CACHED_SECONDS', ''],
     ['second looks: a move that only the mirror has seen gets one', "told && standing !== 'own'", 'told'],
@@ -70,8 +90,8 @@ export const LATE_PRICES: readonly Mutant[] = [
     ],
     [
       'second looks: their changes count as never reported',
-      "return look === 'late' || isDropped ? 'left' : findingOf(row, kind, moved);",
-      'return findingOf(row, kind, moved);',
+      "if (look === 'late' || isDropped) return 'left';",
+      '',
     ],
     [
       'second looks: the late answer to an earlier report ends it',

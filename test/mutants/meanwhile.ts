@@ -60,12 +60,49 @@ export const MEANWHILE: readonly Mutant[] = [
     ],
   ),
   ...faultsOf(
+    'src/daemon/clock-watch.ts',
+    ['test/daemon/clock-watch.pg.test.ts'],
+    [
+      'clock: while the histories are refused, each try brings forward what waits',
+      'await putClockRight(sql, done);',
+      'await putClockRight(sql);',
+    ],
+  ),
+  ...faultsOf(
+    'src/store/clock.ts',
+    ['test/daemon/clock-watch.pg.test.ts'],
+    [
+      'clock: set back again while the histories are refused, it leaves its times ahead',
+      'if (seconds !== done.seconds) Object.assign(done, NOTHING_RIGHT, { seconds });',
+      '',
+    ],
+    [
+      'clock: once all is right, nothing is the next time',
+      '  Object.assign(done, NOTHING_RIGHT);\n  return',
+      '  return',
+    ],
+  ),
+  ...faultsOf(
+    'src/store/catalog/tokens.ts',
+    ['test/sync/rejected-token.pg.test.ts'],
+    [
+      'broken chain: once mended, it puts off a manifest that was asked for during a refused run',
+      'and t.next_at > t.finished_at and s.chain',
+      'and s.chain',
+    ],
+  ),
+  ...faultsOf(
     'src/sync/delta.ts',
     ['test/sync/rejected-token.pg.test.ts'],
     [
       'broken chain: one that was mended unheard leaves the manifest its retry',
-      'await noteChainRestored(ctx.sql, ctx.settings.intervals.manifestMs);',
-      'if (state.chainBrokenAt !== null) await noteChainRestored(ctx.sql, ctx.settings.intervals.manifestMs);',
+      'if (isOver || state.chainBrokenAt !== null)',
+      'if (state.chainBrokenAt !== null)',
+    ],
+    [
+      'broken chain: one that was mended by a run that fails leaves the manifest its retry',
+      'if (isOver || state.chainBrokenAt !== null)',
+      'if (isOver)',
     ],
   ),
   ...faultsOf(

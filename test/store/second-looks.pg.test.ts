@@ -5,7 +5,7 @@ import { adoptAccount } from '../../src/store/setup/account.ts';
 import { learnBeliefs, readLatePrices } from '../../src/store/trust/beliefs.ts';
 import { type CalibrationBin, storeCalibration } from '../../src/store/trust/calibration.ts';
 import { lookingTwice, NEW, OLD } from './second-looks.ts';
-import { claimAll, found, mark, pricesOf, REFRESH, useStore } from './support.ts';
+import { claimAll, found, knownSkus, mark, pricesOf, REFRESH, useStore } from './support.ts';
 
 const store = useStore();
 const { answer, report, removed, reported, stands, pass, priced, next } = lookingTwice(store);
@@ -206,6 +206,82 @@ describe('the first answer to a report of a SKU without a record', () => {
       expect(await pricesOf(store.sql, 'A')).toEqual(NEW);
     },
   );
+
+  describe('whose second look finds nothing shows of no cache that there is none', () => {
+    const NEWS = Array.from({ length: 40 }, (_, n) => `N${n}`);
+    const judgedLooks = async () =>
+      (await store.sql`select again_new_looks + again_new_found as n from catalog_internal.beliefs`)[0]?.[
+        'n'
+      ];
+    const unjudged = async () =>
+      (await store.sql`select from catalog_internal.unreported_moves where reported_at is not null`).length;
+    const answerAll = async (prices: Readonly<Record<string, number>>, draw = 0) =>
+      await answer(
+        NEWS.map((sku) => found(sku, prices)),
+        draw,
+      );
+
+    test('where they are new and have no price', async () => {
+      await priced('B');
+      await report(...NEWS);
+      await answerAll({}, 1);
+      expect(await next('N0')).toMatchObject(AGAIN);
+      await pass(17);
+      await answerAll({});
+      expect(await next('N0')).toMatchObject(SWEEP);
+      expect([await judgedLooks(), await unjudged()]).toEqual([0, 0]);
+    });
+
+    test('where they were gone and have the prices of before', async () => {
+      await priced(...NEWS);
+      await removed(...NEWS);
+      await mark(store.sql, NEWS, 'refresh');
+      await answer(NEWS.map((sku) => ({ sku, kind: 'not_found' as const })));
+      await pass(60);
+      await report(...NEWS);
+      await answerAll(OLD, 0);
+      expect(await next('N0')).toMatchObject(AGAIN);
+      await pass(17);
+      await answerAll(OLD);
+      expect(await next('N0')).toMatchObject(SWEEP);
+      expect([await judgedLooks(), await unjudged()]).toEqual([0, 0]);
+    });
+
+    test('also where another answer comes before it', async () => {
+      await priced('B');
+      await report(...NEWS);
+      await answerAll({});
+      await pass(5);
+      await mark(store.sql, NEWS, 'refresh');
+      await answerAll({});
+      await pass(12);
+      await answerAll({});
+      expect([await judgedLooks(), await unjudged()]).toEqual([0, 0]);
+    });
+
+    test('and leaves nothing behind where there is no second look', async () => {
+      await priced('B');
+      await report(...NEWS);
+      await store.sql`update catalog_internal.beliefs set again_share = 0.05`;
+      await answerAll(OLD, 1);
+      expect(await unjudged()).toBe(0);
+    });
+  });
+
+  test('is looked at once more, too, where it was reported while it was being asked, and has no price', async () => {
+    const { sql } = store;
+    await priced('B');
+    await sql`update catalog_internal.beliefs set again_share = 0.05`;
+    await knownSkus(sql, ['A']);
+    await mark(sql, ['A'], 'new');
+    const claim = await claimAll(sql);
+    await report('A');
+    const askedAt = new Date(claim.askedAt.getTime() - 1000);
+    await applyAnswer(sql, { ...claim, askedAt }, [found('A', {})], REFRESH);
+    expect(await next('A')).toMatchObject({ minutes: 0, again: false });
+    await answer([found('A', {})], 1);
+    expect(await next('A')).toMatchObject(AGAIN);
+  });
 
   test('is believed where only a manifest lists it', async () => {
     await priced('A');

@@ -93,7 +93,7 @@ describe('what an answer is to the second look of its SKU', () => {
 
   test('leaves the delta without blame for what it had reported', () => {
     const found = (row: HeldSecondLook & Standing, moved = false) =>
-      findingBeside(secondLookOf(row, 'record', moved), row, 'record', moved);
+      findingBeside(secondLookOf(row, 'record', moved), row, 'record', { moved, isUnpriced: false }, false);
     expect(found(FOUND)).toBe('left');
     expect(found({ ...FOUND, kept: 'waiting' })).toBe('left');
     expect(found({ ...FOUND, askedBecause: 'sweep' })).toBe('overdue');
@@ -102,6 +102,25 @@ describe('what an answer is to the second look of its SKU', () => {
     expect(found({ ...SKU, againInSeconds: 0 }, true)).toBe('seen');
     expect(found(FOUND, true)).toBe('seen');
   });
+});
+
+test('the report of a SKU that has only just come is not judged before its second look, which is not judged either', () => {
+  const found = (
+    row: HeldSecondLook & Standing,
+    isAskedAgain: boolean,
+    said = { moved: false, isUnpriced: true },
+  ) => findingBeside(secondLookOf(row, 'record', said.moved), row, 'record', said, isAskedAgain);
+  const reported = { ...SKU, kept: 'reported' } as const;
+  expect(found({ ...TOLD, ...GONE }, true)).toBe('overtaken');
+  expect(found({ ...TOLD, ...GONE }, false)).toBeNull();
+  expect(found({ ...TOLD, kept: 'reported' }, true)).toBe('overtaken');
+  expect(found({ ...TOLD, kept: 'reported' }, true, { moved: false, isUnpriced: false })).toBe('unchanged');
+  expect(found({ ...TOLD, kept: 'reported' }, true, { moved: true, isUnpriced: true })).toBe('confirmed');
+  expect(found(TOLD, true)).toBe('unchanged');
+  expect(found({ ...reported, againInSeconds: 60 }, true)).toBeNull();
+  expect(found({ ...reported, againInSeconds: 60 }, true, { moved: true, isUnpriced: false })).toBe('seen');
+  expect(found({ ...reported, againInSeconds: 0 }, false)).toBe('left');
+  expect(wasLate('second', reported, false)).toBeNull();
 });
 
 test('an answer before was late or not only where nothing else explains what a look has found', () => {
@@ -160,6 +179,13 @@ describe('a SKU is asked once more', () => {
       expect(secondLookIn('report', gone, { ...said, isUnpriced: true }, false)).toBe(1020);
     }
     expect(secondLookIn('report', TOLD, { ...SAME, isUnpriced: true }, false)).toBeNull();
+  });
+
+  test('always, too, where it still has no price after a report that came while its first record was asked for', () => {
+    const reported = { ...TOLD, kept: 'reported' } as const;
+    expect(secondLookIn('report', reported, { ...SAME, isUnpriced: true }, false)).toBe(1020);
+    expect(secondLookIn('report', reported, { ...MOVED, isUnpriced: true }, false)).toBeNull();
+    expect(secondLookIn('report', reported, SAME, false)).toBeNull();
   });
 });
 

@@ -7,6 +7,8 @@ import { SecretUrl } from '../../src/partner/secret-url.ts';
 import { runTask } from '../../src/queues/task-run.ts';
 import { readLearnedNames } from '../../src/store/catalog/learned-names.ts';
 import { readSyncState } from '../../src/store/catalog/sync-state.ts';
+import { noteChainRestored } from '../../src/store/catalog/tokens.ts';
+import { endTask, requestTask, startTask } from '../../src/store/ledger/tasks.ts';
 import { checkCatalog } from '../../src/sync/catalog-check.ts';
 import type { SyncContext } from '../../src/sync/context.ts';
 import { syncDelta } from '../../src/sync/delta.ts';
@@ -25,6 +27,8 @@ const DAY = 24 * 60;
 let rejects: PartnerErrorKind | null;
 /** What the delta removes, moving on to s2. */
 let removed: string[];
+/** What the delta route answers from the second request of a run on; null: as the first. */
+let rejectsNext: PartnerErrorKind | null;
 /** The newest snapshot, as the manifest route names it; null: that route fails. */
 let named: string | null;
 let asked: { delta: number; manifest: number };
@@ -32,7 +36,7 @@ let events: SyncEvent[];
 let ctx: SyncContext;
 
 beforeEach(async () => {
-  removed = [];
+  [removed, rejectsNext] = [[], null];
   [rejects, named, asked, events] = [null, 's1', { delta: 0, manifest: 0 }, []];
   ctx = {
     sql: store.sql,
@@ -41,6 +45,7 @@ beforeEach(async () => {
       async delta(_: unknown, since: string) {
         asked.delta += 1;
         if (rejects !== null) throw new PartnerError(rejects, 'delta', { status: 400 });
+        rejects = rejectsNext;
         const toSnapshot = removed.length > 0 ? 's2' : since;
         return { changed: [], removed, nowLive: [], toSnapshot, skipped: 0 };
       },
@@ -130,6 +135,28 @@ describe('a token that the delta has rejected, while the manifest route offers n
     expect(await readSyncState(store.sql)).toMatchObject({ chainBrokenAt: null });
     await run('delta');
     expect(await taskOf('manifest')).toMatchObject({ minutes: 7 * DAY, failures: 0 });
+  });
+
+  test('and whose answer leads to one that is not answered leaves the manifest its schedule, too', async () => {
+    await broken();
+    [rejects, rejectsNext, removed] = [null, 'service-fault', ['A']];
+    await run('delta');
+    expect(await taskOf('delta')).toMatchObject({ outcome: 'service-fault' });
+    expect(await readSyncState(store.sql)).toMatchObject({ snapshotId: 's2', chainBrokenAt: null });
+    expect(await taskOf('manifest')).toMatchObject({ minutes: 7 * DAY, failures: 0 });
+  });
+
+  test('has the manifest fetched all the same, where that was asked for while its run was under way', async () => {
+    const { sql } = store;
+    await broken();
+    await sql`update catalog_internal.tasks set next_at = now() where task = 'manifest'`;
+    const started = await startTask(sql, 'manifest', MINUTE);
+    await requestTask(sql, 'manifest');
+    await sql`update catalog_internal.sync set chain_broken_at = null`;
+    const end = { how: 'failed', outcome: 'rejected-token', nextInMs: MINUTE } as const;
+    await endTask(sql, 'manifest', started?.run ?? '', end);
+    await noteChainRestored(sql, settings.intervals.manifestMs);
+    expect((await taskOf('manifest')).minutes).toBe(0);
   });
 
   test.each([

@@ -101,7 +101,7 @@ export function effectsOf(
   const { lines, lineEvidence } = learning.lines(refreshes);
   const ahead = refreshes.flatMap((refresh) => learning.live(refresh, lineEvidence.get(refresh.sku)) ?? []);
   const isAhead = new Set(ahead.map(({ sku }) => sku));
-  const outcomes = outcomesOf(answered, rowOf, moved);
+  const outcomes = outcomesOf(answered, rowOf, moved, isDrawn);
   return {
     answered,
     overtaken: settled.flatMap(({ sku }) => (late.has(sku) ? [sku] : [])),
@@ -130,20 +130,15 @@ export function effectsOf(
     ...judgements({ answered, prices, fields }, rowOf, massMove),
     drawn: outcomes.flatMap(({ sku, random }) => (random ? [sku] : [])),
     promises: outcomes.flatMap(({ sku, promise }) => (promise === null ? [] : [judgePromise(sku, promise)])),
-    again: new Map(
-      outcomes.flatMap((outcome) => {
-        const seconds = secondLookIn(outcome.look, outcome, outcome, isDrawn());
-        return seconds === null ? [] : [[outcome.sku, seconds]];
-      }),
-    ),
+    again: new Map(outcomes.flatMap(({ sku, again }) => (again === null ? [] : [[sku, again]]))),
   };
 }
 
 interface Outcome extends LockedSku {
   readonly finding: AuditFinding | null;
   readonly look: SecondLook;
-  /** Its record has no price. */
-  readonly isUnpriced: boolean;
+  /** Seconds after its request at which it is asked once more; null: it is not. */
+  readonly again: number | null;
 }
 
 /** Answered SKUs as they were locked, with whether a price has moved and what that says of the delta. */
@@ -151,15 +146,18 @@ function outcomesOf(
   answered: readonly SkuResult[],
   rowOf: ReadonlyMap<string, LockedSku>,
   moved: ReadonlySet<string>,
+  isDrawn: () => boolean,
 ): Outcome[] {
   return answered.flatMap((result) => {
     const { sku, kind } = result;
     const row = rowOf.get(sku);
     if (row === undefined) return [];
-    const hasMoved = moved.has(sku);
-    const look = secondLookOf(row, kind, hasMoved);
     const isUnpriced = result.kind === 'record' && result.prices.every(({ price }) => price === null);
-    return [{ ...row, look, isUnpriced, moved: hasMoved, finding: findingBeside(look, row, kind, hasMoved) }];
+    const said = { moved: moved.has(sku), isUnpriced, state: row.state };
+    const look = secondLookOf(row, kind, said.moved);
+    const again = secondLookIn(look, row, said, isDrawn());
+    const finding = findingBeside(look, row, kind, said, again !== null);
+    return [{ ...row, look, again, moved: said.moved, finding }];
   });
 }
 

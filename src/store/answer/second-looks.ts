@@ -56,15 +56,40 @@ const isOpen = ({ standing, kept, againInSeconds = null, askedBecause = null }: 
   (kept === 'waiting' || kept === 'overdue') &&
   (againInSeconds !== null || askedBecause === 'again');
 
-/** What an answer finds, for the audit of the delta: nobody has failed to report what was reported early. Pure. */
+/** What an answer says of the prices of its SKU. */
+interface Said {
+  readonly moved: boolean;
+  /** It is a record without a price. */
+  readonly isUnpriced: boolean;
+}
+
+/**
+ * Whether an answer may be from before its SKU came, or came back: its first record, or one that still has no price
+ * after a report that came while the first one was asked for.
+ */
+const mayPrecede = (
+  { comparable, kept }: Pick<Standing, 'comparable' | 'kept'>,
+  { moved, isUnpriced }: Said,
+) => !comparable || (kept === 'reported' && isUnpriced && !moved);
+
+/**
+ * What an answer finds, for the audit of the delta: nobody has failed to report what was reported early. If the SKU
+ * has only just come, its report is not judged before its second look (`isAskedAgain`), nor is that look: it is no
+ * sign that answers are on time, because a cache has nothing old of such a SKU. Pure.
+ */
 export function findingBeside(
   look: SecondLook,
   row: HeldSecondLook & Standing,
   kind: SkuResult['kind'],
-  moved: boolean,
+  said: Said,
+  isAskedAgain: boolean,
 ): AuditFinding | null {
+  const { moved } = said;
   const isDropped = look === 'none' && isOpen(row) && row.kept === 'waiting' && kind === 'record' && !moved;
-  return look === 'late' || isDropped ? 'left' : findingOf(row, kind, moved);
+  if (look === 'late' || isDropped) return 'left';
+  if (look === 'report' && isAskedAgain && mayPrecede(row, said)) return 'overtaken';
+  const finding = findingOf(row, kind, moved);
+  return look === 'early' && row.kept === 'reported' && finding === 'left' ? null : finding;
 }
 
 /**
@@ -91,17 +116,14 @@ export function wasLate(
  */
 export function secondLookIn(
   look: SecondLook,
-  { againInSeconds = null, kept, comparable }: HeldSecondLook & Pick<Standing, 'kept' | 'comparable'>,
-  {
-    moved,
-    isUnpriced,
-    state,
-  }: { readonly moved: boolean; readonly isUnpriced: boolean; readonly state: string },
+  row: HeldSecondLook & Pick<Standing, 'kept' | 'comparable'>,
+  said: Said & { readonly state: string },
   isDrawn: boolean,
 ): number | null {
+  const { againInSeconds = null, kept, comparable } = row;
   if (look === 'early') return againInSeconds;
   if (look !== 'report') return null;
-  const waits = againInSeconds !== null || (!comparable && isUnpriced);
-  const mayBeOfBefore = comparable ? !moved || kept !== null : state !== 'pending';
+  const waits = againInSeconds !== null || (said.isUnpriced && mayPrecede(row, said));
+  const mayBeOfBefore = comparable ? !said.moved || kept !== null : said.state !== 'pending';
   return waits || (mayBeOfBefore && isDrawn) ? LONGEST_CACHED_SECONDS : null;
 }

@@ -143,5 +143,6 @@ export async function noteChainRestored(sql: Sql, manifestMs: number): Promise<v
       next_at = greatest(clock_timestamp(), s.manifest_applied_at + make_interval(secs => ${manifestMs / 1000}))
     from catalog_internal.sync s
     where t.task = 'manifest' and t.failures > 0 and t.outcome = 'rejected-token' and t.running_until is null
-      and s.chain_broken_at is null`;
+      -- Else it was requested during that run.
+      and t.next_at > t.finished_at and s.chain_broken_at is null`;
 }
