@@ -50,12 +50,31 @@ export const MANIFEST_ANSWERS: readonly Mutant[] = [
     ],
   ),
   ...faultsOf(
+    'src/partner/manifest-lines.ts',
+    ['test/partner/manifest-lines.test.ts'],
+    [
+      'manifest lines: an epoch as text is no time',
+      "const isEpochText = typeof value === 'string' && EPOCH_TEXT.test(value);",
+      "const isEpochText = value === '';",
+    ],
+  ),
+  ...faultsOf(
     'src/partner/manifest-fields.ts',
     META,
     [
       'manifest answer: counts in camel case are none',
-      'return alike !== undefined && others.length === 0 ? alike : exact;',
+      'return alike !== undefined && others.every(({ value }) => value === alike.value) ? alike : exact;',
       'return exact;',
+    ],
+    [
+      'manifest answer: of two counts in camel case the first is taken',
+      'others.every(({ value }) => value === alike.value)',
+      'true',
+    ],
+    [
+      'manifest answer: a count that is there twice is none',
+      'others.every(({ value }) => value === alike.value)',
+      'others.length === 0',
     ],
     [
       'manifest answer: of two ids the first is taken',
