@@ -187,7 +187,8 @@ function settleLine(data: z.infer<typeof lineSchema>, text: string): ManifestLin
 /**
  * Makes the reader of manifest lines (partner rules 2.6). A live line's hash is dropped, a snapshot line without one
  * is rejected; `sizes` and `updated_at` may be absent or null. Numbers may be text, times epochs as a number or text,
- * and fingerprints numbers. Never throws. In: the greatest length of a line in bytes; a longer one is rejected as 'too-long'. `hide` cuts secrets out of samples.
+ * and fingerprints numbers. Never throws. In: the greatest length of a line in bytes; a longer one is rejected as
+ * 'too-long'. `hide` cuts secrets out of samples.
  */
 export function lineReader(lineBytes: number, hide = (text: string): string => text): LineReader {
   return (given, line) => {

@@ -100,7 +100,9 @@ export function judgeClocks(before: ClocksBefore | null, now: ClockSample): Cloc
 
 const suspectOf = ({ clock, ms }: ClockJump): Suspect => (clock === 'postgres' && ms > 0 ? 'ahead' : clock);
 
-/** Whether a jump may be one of the time itself: the machine has slept, or stood still, and its clocks with it. Pure. */
+/**
+ * Whether a jump may be one of the time itself: the machine has slept, or stood still, and its clocks with it. Pure.
+ */
 export function mayHaveStoodStill(jump: ClockJump): boolean {
   const suspect = suspectOf(jump);
   return suspect === 'both' || suspect === 'ahead';

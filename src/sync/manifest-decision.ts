@@ -131,7 +131,7 @@ export interface KeptFile {
   readonly builtAt: Date;
 }
 
-/** What a cache that has kept a file for so long has of before `builtAt`; null: nothing. Pure; `now` in milliseconds. */
+/** A file that a cache has kept for so long, if that is since before `builtAt`. Pure; `now` in milliseconds. */
 export function keptFromBefore(ageSeconds: number, builtAt: Date | null, now: number): KeptFile | null {
   if (ageSeconds <= 0 || builtAt === null) return null;
   const since = new Date(now - ageSeconds * 1000);

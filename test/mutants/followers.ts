@@ -108,8 +108,8 @@ export const FOLLOWERS: readonly Mutant[] = [
     ['followers: names lead to private addresses', "if (!allowPrivate) return 'public';", ''],
     [
       'followers: what is said beside a redirect',
-      'status >= 300 && status < 400 ?',
-      'status >= 400 && status < 400 ?',
+      'if (status >= 300 && status < 400) return',
+      'if (status >= 400 && status < 400) return',
     ],
   ),
   ...faultsOf(
