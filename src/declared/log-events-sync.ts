@@ -126,6 +126,12 @@ export const CATALOG = {
     ['live', 'announced'],
     'it was downloaded again three times, and differs still: ask the partner what the number counts',
   ),
+  'manifest.kept-file': line(
+    'warn',
+    'a manifest is applied whose file a cache has kept since before the snapshot was built, by its Age header',
+    ['keptSince', 'builtAt'],
+    'it was downloaded again three times or more, and was as old each time: ask the partner whether it is the file of that snapshot',
+  ),
   'manifest.done': line(
     'info',
     'a manifest was applied',

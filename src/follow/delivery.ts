@@ -9,6 +9,8 @@ export interface Result {
   readonly said: string | null;
   /** How long the receiver asks to be left alone. */
   readonly retryAfterMs: number | null;
+  /** It failed, and would be refused but for the receiver's clock. */
+  readonly isByClock?: boolean;
 }
 
 /**
@@ -33,18 +35,33 @@ export function judgeStatus(status: number, aheadMs: number | null): Result['out
 const CLOCK_OFF_MS = 240_000;
 
 /**
- * How far the receiver's clock is ahead of the moment of sending by this host's, by Date and Age of its answer; below
- * 0: behind. Null: not told, or by no more than signatures allow. Pure.
+ * How far the receiver's clock is ahead of this host's, by Date and Age of its answer, which was made between `sentAt`
+ * and `now`; below 0: behind. Null: not told, or by no more than signatures allow. Pure.
  */
 export function receiverAheadMs(
   date: string | undefined,
   age: string | undefined,
   sentAt: number,
+  now: number,
 ): number | null {
   const sinceMs = /^\d{1,9}$/.test(age?.trim() ?? '') ? Number(age) * 1000 : 0;
-  const aheadMs = Date.parse(date ?? '') + sinceMs - sentAt;
-  return Math.abs(aheadMs) > CLOCK_OFF_MS ? aheadMs : null;
+  const told = Date.parse(date ?? '') + sinceMs;
+  if (told < sentAt - CLOCK_OFF_MS) return told - sentAt;
+  return told > now + CLOCK_OFF_MS ? told - now : null;
 }
+
+/** Further from its own time than any receiver allows that goes by it. */
+const ANY_TIME_MS = 600_000;
+
+/** Whether a receiver that has taken a batch with its clock so far ahead refuses none for that. Pure. */
+export const takesAnyTime = (aheadMs: number | null): boolean => Math.abs(aheadMs ?? 0) > ANY_TIME_MS;
+
+/** So long two clocks may differ before somebody or something has put them right. */
+const CLOCK_DIFFERS_MS = 86_400_000;
+
+/** What came of an attempt, where the first of a batch that failed for a clock is `sinceMs` ago. Pure. */
+export const judgeByClock = (result: Result, sinceMs: number): Result =>
+  result.isByClock === true && sinceMs >= CLOCK_DIFFERS_MS ? { ...result, outcome: 'refused' } : result;
 
 /** What people read of such a clock, before the receiver's own words. Pure. */
 export function clockSays(aheadMs: number, said: string | null): string {

@@ -4,7 +4,7 @@ import { type Filter, newestOf, type Page, readChanges, readCopy } from '../stor
 import type { NameHeld } from '../store/history/follower-name.ts';
 import type { Place } from '../store/history/followers.ts';
 import { type Batch, bytesOf, cut, exceeds, type Limits } from './batch.ts';
-import { backOffMs, isTooLarge, type Result, type Sink } from './delivery.ts';
+import { backOffMs, isTooLarge, judgeByClock, type Result, type Sink } from './delivery.ts';
 
 /** What happens, for whoever tells of it. */
 export type FollowEvent =
@@ -178,12 +178,15 @@ class Run {
 
   async #deliverBatch(batch: Batch): Promise<End | 'too-large' | null> {
     const { sink, held, clock, random, stopped, patience, once, attempts, tell } = this.#of;
+    let byClockFrom: number | null = null;
     for (;;) {
       await held?.sending(batch.to);
       // The receiver may have it, and this session be lost before that is written.
       this.#shown(batch.to);
       const begun = clock.monotonic();
-      const result = await sink.deliver(batch, patience);
+      const said = await sink.deliver(batch, patience);
+      if (said.isByClock === true) byClockFrom ??= begun;
+      const result = judgeByClock(said, begun - (byClockFrom ?? begun));
       if (result.outcome === 'delivered') {
         await this.#keep(batch.to, batch.copiedTo ?? this.#kept.place.afterSku, result);
         tell({

@@ -23,6 +23,7 @@ import {
   type Result,
   retryAfterMs,
   type Sink,
+  takesAnyTime,
 } from './delivery.ts';
 
 export interface WebhookOptions {
@@ -88,6 +89,7 @@ export function createWebhook(options: WebhookOptions): Sink & {
 } {
   const { url, follower, limits, clock } = options;
   const agent = agentFor(options);
+  let isAnyTimeTaken = false;
   const send = async (message: { messageId: string; body: string }, signal: AbortSignal) => {
     const within = AbortSignal.any([signal, AbortSignal.timeout(options.timeoutMs)]);
     const sentAt = clock.now();
@@ -100,7 +102,10 @@ export function createWebhook(options: WebhookOptions): Sink & {
         body: message.body,
         signal: within,
       });
-      return await resultOf(answer, sentAt, clock.now());
+      const now = clock.now();
+      const aheadMs = aheadOf(answer, sentAt, now);
+      isAnyTimeTaken ||= judgeStatus(answer.statusCode, null) === 'delivered' && takesAnyTime(aheadMs);
+      return await resultOf(answer, isAnyTimeTaken ? null : aheadMs, now);
     } catch (error) {
       return {
         outcome: 'failed',
@@ -149,20 +154,31 @@ function agentFor({ url, allowPrivate, timeoutMs, proxy }: WebhookOptions): Agen
   });
 }
 
+const aheadOf = ({ headers }: Dispatcher.ResponseData, sentAt: number, now: number): number | null =>
+  receiverAheadMs(textOf(headers['date']), textOf(headers['age']), sentAt, now);
+
 /** The status decides, even where the rest of the answer does not come. */
-async function resultOf(answer: Dispatcher.ResponseData, sentAt: number, now: number): Promise<Result> {
+async function resultOf(
+  answer: Dispatcher.ResponseData,
+  aheadMs: number | null,
+  now: number,
+): Promise<Result> {
   const { statusCode: status, headers } = answer;
-  const date = textOf(headers['date']);
-  const isRefusal = status >= 400 && status < 500;
-  const aheadMs = isRefusal ? receiverAheadMs(date, textOf(headers['age']), sentAt) : null;
   const outcome = judgeStatus(status, aheadMs);
+  const isByClock = outcome !== judgeStatus(status, null);
   const said = outcome === 'delivered' ? await dropBody(answer.body) : await bodyOf(answer.body);
   return {
     outcome,
     status,
-    said: status >= 300 && status < 400 ? REDIRECTED : aheadMs === null ? said : clockSays(aheadMs, said),
-    retryAfterMs: retryAfterMs(textOf(headers['retry-after']), date, now),
+    said: saysOf(status, aheadMs, said),
+    retryAfterMs: retryAfterMs(textOf(headers['retry-after']), textOf(headers['date']), now),
+    ...(isByClock && { isByClock }),
   };
+}
+
+function saysOf(status: number, aheadMs: number | null, said: string | null): string | null {
+  if (status >= 300 && status < 400) return REDIRECTED;
+  return aheadMs !== null && status >= 400 && status < 500 ? clockSays(aheadMs, said) : said;
 }
 
 const REDIRECTED = 'redirects are not followed: use the URL that it leads to';

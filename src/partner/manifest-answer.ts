@@ -170,11 +170,12 @@ export function readManifestMeta(body: unknown, names: ManifestNames): ManifestR
   if (url === null) return fault('url', urlChoice, { body, leaves, names });
   const snapshotId = asSnapshotId(idChoice.leaf?.value);
   if (snapshotId === null) return fault('snapshotId', idChoice, { body, leaves, names });
-  const announced = documented(leaves, 'sku_count')?.value ?? body['sku_count'] ?? null;
+  const counted = documented(leaves, 'sku_count');
+  const announced = counted?.value ?? body['sku_count'] ?? null;
   const skuCount = readCount(announced);
   // Taken for absent, it would let a file pass that was cut at a gzip member's end.
   if (announced !== null && skuCount === null)
-    return { ok: false, problem: 'sku_count is not a count', hint: 'ask the partner' };
+    return { ok: false, problem: `${counted?.path ?? 'sku_count'} is not a count`, hint: 'ask the partner' };
   return {
     ok: true,
     value: {

@@ -99,8 +99,8 @@ function named(leaves: readonly Leaf[], field: string): Leaf | null {
 }
 
 /**
- * The leaf of a documented name, or where there is none of this snapshot, the only one that spells it otherwise, such
- * as `skuCount`.
+ * The leaf of a documented name, or where there is none of this snapshot, one that spells it otherwise, such as
+ * `skuCount`, if all that do have one value.
  */
 export function documented(leaves: readonly Leaf[], field: string): Leaf | null {
   const exact = named(leaves, field);
@@ -109,7 +109,7 @@ export function documented(leaves: readonly Leaf[], field: string): Leaf | null 
   const [alike, ...others] = leaves.filter(
     ({ words: own, parent }) => own.join(' ') === spelt && !has(parent, OTHER_SNAPSHOT_WORDS),
   );
-  return alike !== undefined && others.length === 0 ? alike : exact;
+  return alike !== undefined && others.every(({ value }) => value === alike.value) ? alike : exact;
 }
 
 export function asHttpUrl(value: unknown): URL | null {

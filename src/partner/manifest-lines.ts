@@ -146,11 +146,16 @@ function sizesOf(value: unknown): number | null | undefined {
   return count !== null && count <= INT4_MAX ? count : undefined;
 }
 
+/** Epoch seconds or milliseconds as text. */
+const EPOCH_TEXT = /^\d{9,13}$/;
+
 /** A time as ISO 8601, also as epoch seconds or milliseconds; undefined where there is something else. */
 function timeOf(value: unknown): string | null | undefined {
   if (value === undefined || value === null || value === 0) return null;
-  if (typeof value === 'string') return NO_TIME.test(value) ? null : (normaliseTime(value) ?? undefined);
-  const time = readTime(value);
+  const isEpochText = typeof value === 'string' && EPOCH_TEXT.test(value);
+  if (typeof value === 'string' && !isEpochText)
+    return NO_TIME.test(value) ? null : (normaliseTime(value) ?? undefined);
+  const time = readTime(isEpochText ? Number(value) : value);
   return time !== null && time.getTime() < END_OF_TIMES ? time.toISOString() : undefined;
 }
 
@@ -181,9 +186,9 @@ function settleLine(data: z.infer<typeof lineSchema>, text: string): ManifestLin
 
 /**
  * Makes the reader of manifest lines (partner rules 2.6). A live line's hash is dropped, a snapshot line without one
- * is rejected; `sizes` and `updated_at` may be absent or null. Numbers may be text, and times and fingerprints
- * numbers. Never throws. In: the
- * greatest length of a line in bytes; a longer one is rejected as 'too-long'. `hide` cuts secrets out of samples.
+ * is rejected; `sizes` and `updated_at` may be absent or null. Numbers may be text, times epochs as a number or text,
+ * and fingerprints numbers. Never throws. In: the greatest length of a line in bytes; a longer one is rejected as
+ * 'too-long'. `hide` cuts secrets out of samples.
  */
 export function lineReader(lineBytes: number, hide = (text: string): string => text): LineReader {
   return (given, line) => {

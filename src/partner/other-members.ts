@@ -165,12 +165,34 @@ function tallyOf(
   return tallies;
 }
 
+/** So many records are counted at most: those of a few answers without any bare price untell no object. */
+const MOST_OBJECTS = 3 * ENOUGH;
+
+/**
+ * In how many records a name is known to be an object beside bare prices, after an answer. One of which all are among
+ * objects with a price takes one off, so that sizes which have become objects are sizes again; but none does while bare
+ * prices are held, because such SKUs may just not have been asked for.
+ */
+function objectsAfter(
+  before: number,
+  { besideBare, amongObjects }: Tally,
+  { held, also }: FormsKnown,
+): number {
+  if (besideBare > 0) return Math.min(MOST_OBJECTS, before + besideBare);
+  const hasBare = [held, also].some(
+    (form) => form !== null && form.field === null && form.isMissing !== true,
+  );
+  return amongObjects === 0 || hasBare ? before : Math.max(0, before - 1);
+}
+
 /** What is known of a name after an answer; null: nothing. */
 function noted(
   name: string,
   before: OtherMember | null,
-  { beside, formed, others, besideObjects, besideBare, amongObjects }: Tally,
+  tally: Tally,
+  forms: FormsKnown,
 ): OtherMember | null {
+  const { beside, formed, others, besideObjects, besideBare } = tally;
   if (formed > 0)
     return before === null || before.isSize ? before : { ...before, records: 0, objects: 0, isSize: true };
   const isNone = others > 0 && others >= beside / 2;
@@ -178,7 +200,7 @@ function noted(
   if (before?.isSize === true && !isMany) return before;
   const known = before === null || before.isSize ? { records: 0, isNumber: false, objects: 0 } : before;
   const records = Math.min(ENOUGH, known.records + (isNone ? others : 0));
-  const objects = Math.max(0, Math.min(ENOUGH, known.objects + besideBare - amongObjects));
+  const objects = objectsAfter(known.objects, tally, forms);
   const isNumber = known.isNumber || besideObjects > 0;
   const isNothing = records === 0 && !isNumber && objects === 0;
   return isNothing && before === null ? null : { name, records, isNumber, objects, isSize: false };
@@ -221,7 +243,7 @@ export function noteOthers(
   const byName = new Map(others.map((member) => [member.name, member]));
   const after = new Map(byName);
   for (const [name, tally] of tallies) {
-    const note = noted(name, byName.get(name) ?? null, tally);
+    const note = noted(name, byName.get(name) ?? null, tally, known);
     if (note !== null && name.length <= MAX_NAME && isReadableSize(name)) after.set(name, note);
   }
   if (after.size === byName.size && [...after.values()].every((note) => isSame(byName.get(note.name), note)))

@@ -16,6 +16,7 @@ type CountedEvent =
       readonly rejected: number;
       readonly reasons: Readonly<Record<string, number>>;
     }
+  | { readonly event: 'manifest.kept-file'; readonly keptSince: Date; readonly builtAt: Date }
   | {
       readonly event: 'manifest.live-count-differs';
       readonly live: number;

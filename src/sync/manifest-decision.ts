@@ -7,7 +7,8 @@ export type ManifestRefusal =
   | 'too-many-rejected-lines'
   | 'line-count-mismatch'
   | 'shrunk'
-  | 'live-count-mismatch';
+  | 'live-count-mismatch'
+  | 'kept-file';
 
 export interface OfferedSnapshot {
   readonly snapshotId: string;
@@ -80,8 +81,8 @@ export interface DownloadedManifest {
   /** Runs in a row that failed before this one, for whatever reason, and why a manifest was last refused. */
   readonly failures: number;
   readonly lastRefusal: string | null;
-  /** A cache has kept the file since before its snapshot was built. */
-  readonly keptFromBefore?: boolean;
+  /** A cache has kept the file since before its snapshot was built; null or absent: none has. */
+  readonly kept?: KeptFile | null;
   readonly listedBefore: number;
   readonly shrinkConfirmed: boolean;
   readonly minShare: number;
@@ -114,27 +115,28 @@ export const isShrunk = (skus: number, before: number, minShare: number): boolea
 const REJECTED_TOLERATED = 10;
 const REJECTED_PART = 0.001;
 /**
- * After so many tries the partner must count live SKUs otherwise, and the mirror should not lack a baseline for that.
+ * After so many tries the partner must count live SKUs otherwise, or its caches give wrong ages, and the mirror should
+ * not lack a baseline for that.
  */
-const LIVE_COUNT_TRIES = 3;
-
-/**
- * Whether that many runs in a row failed, and the last refusal was for this. Only other failures (the files origin is
- * away) say nothing of the file.
- */
-const countsOtherwise = ({
-  failures,
-  lastRefusal,
-  keptFromBefore = false,
-}: Pick<DownloadedManifest, 'failures' | 'lastRefusal' | 'keptFromBefore'>): boolean =>
-  failures >= LIVE_COUNT_TRIES && lastRefusal === 'live-count-mismatch' && !keptFromBefore;
+const TRIES = 3;
+/** After so many tries, some seven hours, also where both are so. */
+const TRIES_OF_KEPT = 12;
 
 /** By so much two clocks, and the moments of building and writing the file, may differ. */
 const BUILD_SLACK_MS = 900_000;
 
-/** Whether a cache that has kept a file for so long has it from before `generatedAt`. Pure; `now` in milliseconds. */
-export const isKeptFromBefore = (ageSeconds: number, generatedAt: Date | null, now: number): boolean =>
-  ageSeconds > 0 && generatedAt !== null && now - ageSeconds * 1000 < generatedAt.getTime() - BUILD_SLACK_MS;
+/** A file that a cache has kept since before its snapshot was built. */
+export interface KeptFile {
+  readonly since: Date;
+  readonly builtAt: Date;
+}
+
+/** A file that a cache has kept for so long, if that is since before `builtAt`. Pure; `now` in milliseconds. */
+export function keptFromBefore(ageSeconds: number, builtAt: Date | null, now: number): KeptFile | null {
+  if (ageSeconds <= 0 || builtAt === null) return null;
+  const since = new Date(now - ageSeconds * 1000);
+  return since.getTime() < builtAt.getTime() - BUILD_SLACK_MS ? { since, builtAt } : null;
+}
 
 /**
  * Whether the file has more or fewer live SKUs than its manifest response says, beyond what rejected and double lines
@@ -149,16 +151,26 @@ export function liveCountDiffers(
 /**
  * Decides whether the downloaded lines are merged, all or none; null: yes. Refused are another number of lines than
  * sku_count (a file cut at a gzip member's end gives no other sign), rejected lines that are more than 10 and more than
- * 0.1 %, and far fewer SKUs than before, until a person has confirmed it. A file with another number of live SKUs than
- * announced is downloaded again, and after LIVE_COUNT_TRIES failed runs taken as it is.
+ * 0.1 %, and far fewer SKUs than before, until a person has confirmed it. A file that a cache has from before its
+ * snapshot, and one with another number of live SKUs than announced, is downloaded again, and after TRIES failed runs
+ * taken as it is; one that is both, after TRIES_OF_KEPT.
  */
 export function judgeDownload(m: DownloadedManifest): ManifestRefusal | null {
   if (m.skuCount !== null && m.lines !== m.skuCount) return 'line-count-mismatch';
   if (m.rejected > REJECTED_TOLERATED && m.rejected > m.lines * REJECTED_PART)
     return 'too-many-rejected-lines';
   if (!m.shrinkConfirmed && isShrunk(m.skus, m.listedBefore, m.minShare)) return 'shrunk';
-  if (!countsOtherwise(m) && liveCountDiffers(m)) return 'live-count-mismatch';
-  return null;
+  return judgeTries(m);
+}
+
+/** Only other failures (the files origin is away) say nothing of the file. */
+function judgeTries(m: DownloadedManifest): ManifestRefusal | null {
+  const { failures, lastRefusal, kept = null } = m;
+  const isMiscounted = lastRefusal === 'live-count-mismatch';
+  const isTold = isMiscounted || lastRefusal === 'kept-file';
+  if (kept !== null && !(isTold && failures >= TRIES)) return 'kept-file';
+  const tries = kept === null ? TRIES : TRIES_OF_KEPT;
+  return liveCountDiffers(m) && !(isMiscounted && failures >= tries) ? 'live-count-mismatch' : null;
 }
 
 /** The numbers that a refusal of a downloaded manifest was decided by, as a sentence. */
@@ -177,10 +189,17 @@ export function refusedDownload(reason: ManifestRefusal, m: DownloadedManifest):
     }
     case 'live-count-mismatch':
       return `${count(m.live)} live SKUs were read, and live_priced_sku_count is ${count(m.livePricedSkuCount ?? 0)}`;
+    case 'kept-file':
+      return keptSays(m.kept ?? null);
     default:
       return undefined;
   }
 }
+
+const keptSays = (kept: KeptFile | null): string | undefined =>
+  kept === null
+    ? undefined
+    : `a cache has kept it since ${kept.since.toISOString()}, and its snapshot was built at ${kept.builtAt.toISOString()}`;
 
 /** The times that a refusal of an offered snapshot was decided by, as a sentence; undefined where none were. */
 export function refusedOffer(
@@ -205,5 +224,8 @@ export const REFUSAL_HINTS: Readonly<Record<ManifestRefusal, string>> = {
     'if that is correct, confirm it with `catalog-mirror refresh --manifest --accept-shrink`',
   'live-count-mismatch':
     'the number of live SKUs differs from live_priced_sku_count, as in the file of another snapshot; ' +
-    'it is downloaded again, and taken the fourth time, unless its Age header says that a cache has it from before',
+    'it is downloaded again, and taken the fourth time',
+  'kept-file':
+    'by its Age header a cache has kept the file since before its snapshot was built, so it is that of another one; ' +
+    'it is downloaded again, and taken the fourth time, or the thirteenth where its number of live SKUs differs, too',
 };

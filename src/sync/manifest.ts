@@ -22,9 +22,10 @@ import { heapKeeper } from './heap.ts';
 import { mostByManifest } from './live/hints.ts';
 import { weighCounts } from './live/weigh-incident.ts';
 import {
-  isKeptFromBefore,
   judgeDownload,
   judgeOffer,
+  keptFromBefore,
+  type KeptFile,
   liveCountDiffers,
   type ManifestRefusal,
   REFUSAL_HINTS,
@@ -68,8 +69,7 @@ interface Downloaded {
   lines: number;
   rejected: number;
   readonly reasons: Record<string, number>;
-  /** A cache has kept the file since before its snapshot was built. */
-  keptFromBefore: boolean;
+  kept: KeptFile | null;
 }
 
 /**
@@ -126,7 +126,7 @@ async function baselineOnce(
     const downloadRefused = judgeDownload(judged);
     if (downloadRefused !== null)
       return await refused(ctx, run, downloadRefused, refusedDownload(downloadRefused, judged));
-    warnOfLiveCount(ctx, read);
+    warnOfFile(ctx, read);
     const records = await readManifestSources(ctx.sql);
     const counts = countsOf(downloaded, staged, meta);
     const applied = await baseline.merge({
@@ -213,13 +213,14 @@ function done(
   };
 }
 
-/** A file that is taken although it has another number of live SKUs than announced. */
-function warnOfLiveCount(
+/** A file that is taken although it may be that of another snapshot. */
+function warnOfFile(
   { emit }: SyncContext,
-  counts: Parameters<typeof liveCountDiffers>[0] & { readonly live: number },
+  read: Parameters<typeof liveCountDiffers>[0] & Pick<Downloaded, 'kept'>,
 ): void {
-  const { live, livePricedSkuCount: announced } = counts;
-  if (liveCountDiffers(counts)) emit({ event: 'manifest.live-count-differs', live, announced });
+  const { live, livePricedSkuCount: announced, kept } = read;
+  if (kept !== null) emit({ event: 'manifest.kept-file', keptSince: kept.since, builtAt: kept.builtAt });
+  if (liveCountDiffers(read)) emit({ event: 'manifest.live-count-differs', live, announced });
 }
 
 type RebaselineCause = (typeof REBASELINE_CAUSES)[number];
@@ -282,12 +283,13 @@ async function download(
   signal?: AbortSignal,
 ): Promise<Downloaded> {
   const { ctx, meta } = manifest;
-  const total: Downloaded = { lines: 0, rejected: 0, reasons: {}, keptFromBefore: false };
+  const total: Downloaded = { lines: 0, rejected: 0, reasons: {}, kept: null };
   const { clock, settings } = ctx;
   const startedAt = clock.monotonic();
   let reportedAt = startedAt;
   let sampled = 0;
   const keepHeap = heapKeeper();
+  const askedAt = await databaseNow(ctx.sql);
   const batches = readManifestFile({
     url: meta.url,
     baseUrl: new URL(settings.partner.baseUrl),
@@ -297,7 +299,7 @@ async function download(
     signal,
   });
   for await (const { lines, rejected, bytes, ageSeconds } of batches) {
-    total.keptFromBefore ||= isKeptFromBefore(ageSeconds, meta.generatedAt, clock.now());
+    total.kept ??= keptFromBefore(ageSeconds, meta.generatedAt, askedAt.getTime());
     total.lines += lines.length + rejected.length;
     total.rejected += rejected.length;
     for (const { reason } of rejected) total.reasons[reason] = (total.reasons[reason] ?? 0) + 1;

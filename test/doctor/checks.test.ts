@@ -263,7 +263,7 @@ test('a backslash of a file that systemd may read is a warning, with the way tha
   const env = { PARTNER_SECRET: 'ab\\canary', MIRROR_NAME: 'shop\\a' };
   const found = judgeEnvironment(['a misspelt name'], env, () => 'mirror.env');
   expect(found.map(({ level, remedy }) => [level, remedy])).toEqual([
-    ['WARN', 'correct the name, or remove the variable'],
+    ['WARN', 'correct its name or its value, or remove the variable'],
     ['WARN', 'for systemd, give it by PARTNER_SECRET_FILE'],
     ['WARN', 'for systemd, write it twice'],
   ]);

@@ -1,9 +1,11 @@
 import { describe, expect, test } from 'vitest';
 import type { Batch } from '../../src/follow/batch.ts';
+import type { Result } from '../../src/follow/delivery.ts';
 import { parseFilters } from '../../src/follow/filter.ts';
 import { messageOf } from '../../src/follow/webhook.ts';
+import { systemClock } from '../../src/lib/clock.ts';
 import { listDeadLetters } from '../../src/store/history/follower-list.ts';
-import { knownSkus, useStore } from '../store/support.ts';
+import { HOUR, knownSkus, useStore } from '../store/support.ts';
 import { movePrices, positionsAfter } from './changes.ts';
 import { answer, OK, only, run, session, taken } from './session.ts';
 
@@ -33,6 +35,22 @@ describe('a receiver', () => {
       sizes.filter((size) => size > 3).length,
     );
     expect(await only(store)).toMatchObject({ deadLetters: 0, failures: 0, behind: 0 });
+  });
+
+  test('that refuses for its clock is tried on for a day, and has the batch put aside like any other then', async () => {
+    const client = await session(store);
+    const { place, held } = await taken(client);
+    await movePrices(store.sql, 1);
+    let passedMs = 0;
+    const clock = {
+      ...systemClock,
+      monotonic: () => passedMs,
+      sleep: async (ms: number) => void (passedMs += ms),
+    };
+    const byClock: Result = { ...answer('failed', 422), retryAfterMs: HOUR, isByClock: true };
+    const { events, end } = await run(client, held, place, () => byClock, { attempts: 30, clock });
+    expect(end).toBe('caught-up');
+    expect(events.at(-1)).toMatchObject({ event: 'buried', attempts: 24 + 30 });
   });
 
   test('a single change as too large has that put aside alone', async () => {

@@ -5,6 +5,7 @@ import {
   judgeStatus,
   receiverAheadMs,
   retryAfterMs,
+  takesAnyTime,
 } from '../../src/follow/delivery.ts';
 
 test.each([
@@ -32,7 +33,15 @@ describe('a receiver whose clock is another one', () => {
     ['Fri, 20 Nov 2026 10:00:00 GMT', '301', 301_000],
     ['Fri, 20 Nov 2026 10:05:00 GMT', 'old', 300_000],
   ])('is told by Date %s, Age %s: %s', (date, age, ms) => {
-    expect(receiverAheadMs(date, age, sentAt)).toBe(ms);
+    expect(receiverAheadMs(date, age, sentAt, sentAt)).toBe(ms);
+  });
+
+  test.each([
+    ['Fri, 20 Nov 2026 10:09:00 GMT', null],
+    ['Fri, 20 Nov 2026 10:09:01 GMT', 241_000],
+    ['Fri, 20 Nov 2026 09:55:59 GMT', -241_000],
+  ])('is told from one that is slow: %s', (date, ms) => {
+    expect(receiverAheadMs(date, undefined, sentAt, sentAt + 300_000)).toBe(ms);
   });
 
   test.each<[number, ReturnType<typeof judgeStatus>]>([
@@ -47,6 +56,16 @@ describe('a receiver whose clock is another one', () => {
     expect(judgeStatus(code, 300_000)).toBe(outcome);
     expect(judgeStatus(code, -300_000)).toBe(outcome);
   });
+});
+
+test('a receiver takes signatures of any time, where it has taken one that was ten minutes from its own', () => {
+  expect([null, 300_000, -600_000, 600_001, -600_001].map(takesAnyTime)).toEqual([
+    false,
+    false,
+    false,
+    true,
+    true,
+  ]);
 });
 
 describe('waiting before the next attempt', () => {

@@ -93,6 +93,7 @@ describe('what is answered', () => {
     const shifted = (ms: number) => ({ clock: { ...systemClock, now: () => systemClock.now() + ms } });
     expect(await result(status(400, {}, 'timestamp too old'), shifted(-6 * 60_000))).toMatchObject({
       outcome: 'failed',
+      isByClock: true,
       status: 400,
       said: expect.stringMatching(/^this host's clock is 6m behind the receiver's; timestamp too old$/),
     });
@@ -103,6 +104,31 @@ describe('what is answered', () => {
     expect(await result(status(400), shifted(-3 * 60_000))).toMatchObject({ outcome: 'refused', said: null });
     expect(await result(status(204), shifted(-6 * 60_000))).toMatchObject({
       outcome: 'delivered',
+      said: null,
+    });
+  });
+
+  test('by a receiver that has taken a batch with such a clock refuses the batch', async () => {
+    let code = 422;
+    const base = await serve((request, response) => {
+      request.resume();
+      response.writeHead(code, { date: 'Thu, 01 Jan 1970 00:00:00 GMT' }).end();
+    });
+    const sink = webhook(base);
+    const outcomes: unknown[] = [];
+    for (code of [422, 200, 422, 401]) outcomes.push((await sink.deliver(BATCH!, NEVER)).outcome);
+    expect(outcomes).toEqual(['failed', 'delivered', 'refused', 'failed']);
+  });
+
+  test('after five minutes, by a receiver whose clock is right, refuses the batch', async () => {
+    const clock = { ...systemClock, now: () => Date.now() - 300_000 };
+    const base = await serve((request, response) => {
+      request.resume();
+      clock.now = () => Date.now();
+      response.writeHead(422).end();
+    });
+    expect(await webhook(base, { clock }).deliver(BATCH!, NEVER)).toMatchObject({
+      outcome: 'refused',
       said: null,
     });
   });

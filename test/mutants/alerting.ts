@@ -40,6 +40,11 @@ export const ALERTING: readonly Mutant[] = [
     'ops/prometheus/alerts.yml',
     ['test/ops/rules.test.ts'],
     [
+      'alerts: a mass move that is over fires again at a scrape that cannot read the mirror',
+      '              and on (job) ALERTS{alertname="CatalogMirrorMassMove", alertstate="firing"}\n',
+      '',
+    ],
+    [
       'alerts: a scrape that cannot read the mirror gives a credential time',
       'max by (job) (last_over_time(catalog_mirror_credential_suspected[5m])) == 1\n              or',
       'max by (job) (catalog_mirror_credential_suspected) == 1\n              or',

@@ -198,13 +198,13 @@ export const DECISIONS: readonly Mutant[] = [
     ['test/sync/manifest-decision.test.ts'],
     [
       'manifest: any number of live SKUs is taken',
-      'if (!countsOtherwise(m) && liveCountDiffers(m))',
-      'if (false && liveCountDiffers(m))',
+      'return liveCountDiffers(m) && !(isMiscounted && failures >= tries) ?',
+      'return false ?',
     ],
     [
       'manifest: a partner that counts live SKUs otherwise has no baseline',
-      'if (!countsOtherwise(m) && liveCountDiffers(m))',
-      'if (liveCountDiffers(m))',
+      'return liveCountDiffers(m) && !(isMiscounted && failures >= tries) ?',
+      'return liveCountDiffers(m) ?',
     ],
     [
       'incident: counts of a shrunken catalog are believed',

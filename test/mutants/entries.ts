@@ -181,6 +181,16 @@ export const ENTRIES: readonly Mutant[] = [
       "if (kind === 'field') tally.amongObjects += 1;",
       '',
     ],
+    [
+      'not sizes: answers with live SKUs alone make an object a size, though others have bare prices',
+      'return amongObjects === 0 || hasBare ? before',
+      'return amongObjects === 0 ? before',
+    ],
+    [
+      'not sizes: a few answers without bare prices make an object a size',
+      'return Math.min(MOST_OBJECTS, before + besideBare);',
+      'return Math.min(ENOUGH, before + besideBare);',
+    ],
   ),
   ...faultsOf(
     'src/partner/bulk-answer.ts',

@@ -100,12 +100,16 @@ export const FOLLOWERS: readonly Mutant[] = [
       'check: (host) => refuseResolved(host, reach)',
       'check: () => Promise.resolve()',
     ],
-    ['followers: nobody is told of a wrong clock', 'aheadMs === null ? said :', 'status > 0 ? said :'],
+    [
+      'followers: nobody is told of a wrong clock',
+      'return aheadMs !== null && status >= 400 && status < 500 ?',
+      'return status < 0 && aheadMs !== null ?',
+    ],
     ['followers: names lead to private addresses', "if (!allowPrivate) return 'public';", ''],
     [
       'followers: what is said beside a redirect',
-      'status >= 300 && status < 400 ?',
-      'status >= 400 && status < 400 ?',
+      'if (status >= 300 && status < 400) return',
+      'if (status >= 400 && status < 400) return',
     ],
   ),
   ...faultsOf(

@@ -11,14 +11,51 @@ export const MANIFEST_ANSWERS: readonly Mutant[] = [
     ['test/sync/manifest-decision.test.ts'],
     [
       'manifest: any number of live SKUs is taken after failures of another kind',
-      " && lastRefusal === 'live-count-mismatch'",
-      '',
+      '!(isMiscounted && failures >= tries)',
+      '!(failures >= tries)',
     ],
-    ['manifest: the file that a cache has from before is taken in the end', ' && !keptFromBefore;', ';'],
+    [
+      'manifest: the file that a cache has from before is taken whatever it counts',
+      'const tries = kept === null ? TRIES : TRIES_OF_KEPT;',
+      'const tries = TRIES;',
+    ],
+    [
+      'manifest: the file that a cache has from before is never taken',
+      'if (kept !== null && !(isTold && failures >= TRIES))',
+      'if (kept !== null)',
+    ],
+    [
+      'manifest: the file that a cache has from before is taken at once where it counts as many',
+      'if (kept !== null && !(isTold && failures >= TRIES))',
+      'if (false)',
+    ],
     [
       'manifest: no cache has kept a file',
-      'ageSeconds > 0 && generatedAt !== null &&',
-      'ageSeconds < 0 && generatedAt !== null &&',
+      'if (ageSeconds <= 0 || builtAt === null) return null;',
+      'if (ageSeconds >= 0 || builtAt === null) return null;',
+    ],
+  ),
+  ...faultsOf(
+    'src/sync/manifest.ts',
+    ['test/sync/manifest.pg.test.ts'],
+    [
+      'manifest: the clock of a host tells how long a cache has kept a file',
+      'meta.generatedAt, askedAt.getTime());',
+      'meta.generatedAt, clock.now());',
+    ],
+    [
+      'manifest: a file that a cache has from before is taken without a word',
+      'if (kept !== null) emit',
+      'if (false) emit',
+    ],
+  ),
+  ...faultsOf(
+    'src/partner/manifest-lines.ts',
+    ['test/partner/manifest-lines.test.ts'],
+    [
+      'manifest lines: an epoch as text is no time',
+      "const isEpochText = typeof value === 'string' && EPOCH_TEXT.test(value);",
+      "const isEpochText = value === '';",
     ],
   ),
   ...faultsOf(
@@ -26,8 +63,18 @@ export const MANIFEST_ANSWERS: readonly Mutant[] = [
     META,
     [
       'manifest answer: counts in camel case are none',
-      'return alike !== undefined && others.length === 0 ? alike : exact;',
+      'return alike !== undefined && others.every(({ value }) => value === alike.value) ? alike : exact;',
       'return exact;',
+    ],
+    [
+      'manifest answer: of two counts in camel case the first is taken',
+      'others.every(({ value }) => value === alike.value)',
+      'true',
+    ],
+    [
+      'manifest answer: a count that is there twice is none',
+      'others.every(({ value }) => value === alike.value)',
+      'others.length === 0',
     ],
     [
       'manifest answer: of two ids the first is taken',

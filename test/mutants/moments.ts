@@ -178,11 +178,45 @@ export const MOMENTS: readonly Mutant[] = [
       '(aheadMs === null || status === TOO_LARGE)',
       'aheadMs === null',
     ],
-    ['followers: an answer of a cache tells the time', '+ sinceMs - sentAt', '- sentAt'],
     [
-      'followers: a clock is wrong one way only',
-      'Math.abs(aheadMs) > CLOCK_OFF_MS',
-      'aheadMs > CLOCK_OFF_MS',
+      'followers: an answer of a cache tells the time',
+      "Date.parse(date ?? '') + sinceMs",
+      "Date.parse(date ?? '')",
+    ],
+    ['followers: a clock is wrong one way only', 'if (told < sentAt - CLOCK_OFF_MS)', 'if (told < 0)'],
+    [
+      'followers: a receiver that takes its time has a wrong clock',
+      'return told > now + CLOCK_OFF_MS ?',
+      'return told > sentAt + CLOCK_OFF_MS ?',
+    ],
+    [
+      'followers: who takes what is five minutes off goes by no clock',
+      'const ANY_TIME_MS = 600_000;',
+      'const ANY_TIME_MS = 240_000;',
+    ],
+  ),
+  ...faultsOf(
+    'src/follow/webhook.ts',
+    ['test/follow/webhook.test.ts'],
+    [
+      'followers: a Date that is always wrong holds a follower up',
+      'isAnyTimeTaken ? null : aheadMs',
+      'aheadMs',
+    ],
+    [
+      'followers: who refuses with a wrong clock goes by none',
+      "judgeStatus(answer.statusCode, null) === 'delivered' && takesAnyTime",
+      'takesAnyTime',
+    ],
+    ['followers: nobody is told that a clock is to blame', '...(isByClock && { isByClock }),', ''],
+  ),
+  ...faultsOf(
+    'src/follow/follower.ts',
+    ['test/follow/batches.pg.test.ts'],
+    [
+      'followers: a clock that is never put right holds a follower up',
+      'judgeByClock(said, begun - (byClockFrom ?? begun))',
+      'judgeByClock(said, 0)',
     ],
   ),
   ...faultsOf(

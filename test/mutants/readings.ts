@@ -174,7 +174,7 @@ export const READINGS: readonly Mutant[] = [
     ],
     [
       'lines: a time that is a number is none',
-      'const time = readTime(value);',
+      'const time = readTime(isEpochText ? Number(value) : value);',
       'const time = readTime(String(value));',
     ],
     ['lines: zero is a fingerprint', '!Number.isInteger(value) || value === 0', '!Number.isInteger(value)'],

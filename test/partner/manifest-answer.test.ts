@@ -65,6 +65,12 @@ test('counts and the time of building are found in camel case, but not those of 
   expect(read({ snapshot: counts })).toMatchObject({ ok: true, value: found });
   expect(read({ ...counts, previous: { sku_count: 7 } })).toMatchObject({ ok: true, value: found });
   expect(read({ sku_count: 11, skuCount: 10 })).toMatchObject({ ok: true, value: { skuCount: 11 } });
+  expect(read({ skuCount: 10, snapshot: { skuCount: 10 } })).toMatchObject({ value: { skuCount: 10 } });
+  expect(read({ skuCount: 11, snapshot: { skuCount: 10 } })).toMatchObject({ value: { skuCount: null } });
+  expect(read({ snapshot: { skuCount: 'many' } })).toMatchObject({
+    ok: false,
+    problem: 'snapshot.skuCount is not a count',
+  });
   expect(read({ previous: counts })).toMatchObject({ ok: true, value: { skuCount: null } });
 });
 

@@ -201,11 +201,43 @@ test('sizes that become objects one after the other are sizes once they are obje
   const all = (n: number) => ({ 8: { price: 5200 + n }, 9: { price: 5300 }, 10: { price: 5400 } });
   const { clock, read } = mapReader();
   for (let n = 0; n < 3; n += 1) await read(...times(25, some));
-  await read(...times(25, all));
+  for (let n = 0; n < 40; n += 1) await read(...times(25, all));
   clock.now += 3_600_000;
-  for (let n = 0; n < 3; n += 1) await read(...times(25, all));
+  for (let n = 0; n < 5; n += 1) await read(...times(25, all));
   const { sizes } = await read({ 8: { price: 5200 } }, all(1));
   expect(sizes).toEqual([{ 8: 5200 }, { 8: 5201, 9: 5300, 10: 5400 }]);
+});
+
+describe('an object in all records, of bare prices and of others', () => {
+  const member = { last_sale: { price: 9000 } };
+  const bare = (n: number) => ({ ...member, 8: 5200 + n, 9: 5300, 10: 5400 });
+  const live = (n: number) => ({ ...member, 9: { price: 5300 + n }, 9.5: { price: 5400 } });
+  const sold = () => member;
+
+  test('prices nobody who is sold out, however many answers have live SKUs alone', async () => {
+    const { read, forms } = mapReader();
+    const mixed = [...times(90, bare), ...times(5, live), ...times(5, sold)];
+    for (let n = 0; n < 4; n += 1)
+      expect((await read(...mixed)).sizes.slice(95)).toEqual([{}, {}, {}, {}, {}]);
+    expect(forms).toMatchObject({ held: { field: null }, also: { field: 'price' } });
+    const { others } = forms;
+    for (let n = 0; n < 100; n += 1) {
+      const { sizes } = await read(...times(5, live), sold());
+      expect(sizes.slice(4)).toEqual([{ 9: 5304, 9.5: 5400 }, {}]);
+    }
+    await read(...mixed);
+    expect(forms.others).toBe(others);
+    expect((await read(...times(3, sold))).sizes).toEqual([{}, {}, {}]);
+  });
+
+  test('nor where answers have live SKUs alone before those are known to have another form', async () => {
+    const { read } = mapReader();
+    for (let n = 0; n < 4; n += 1) await read(...times(90, bare), ...times(5, sold));
+    for (let n = 0; n < 30; n += 1) {
+      const { sizes } = await read(...times(5, live), sold());
+      expect(sizes[5]).toEqual({});
+    }
+  });
 });
 
 test('objects with their price in a field are sizes, whatever numbers stand beside one of them', async () => {

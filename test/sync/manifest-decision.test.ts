@@ -4,9 +4,9 @@ import {
   type DownloadedManifest,
   isAwaited,
   isCounted,
-  isKeptFromBefore,
   judgeDownload,
   judgeOffer,
+  keptFromBefore,
   type ManifestRefusal,
   refusedDownload,
   refusedOffer,
@@ -18,10 +18,11 @@ const STANDING = { snapshotGeneratedAt: at(6), chainBrokenAt: null, rejectedSnap
 test('a file is from before its snapshot where a cache has kept it since more than 15 minutes before that', () => {
   const now = at(12).getTime();
   const kept = (ageSeconds: number, generatedAt: Date | null = at(11)) =>
-    isKeptFromBefore(ageSeconds, generatedAt, now);
-  expect([3600, 4500, 4501].map((age) => kept(age))).toEqual([false, false, true]);
-  expect(kept(0, at(13))).toBe(false);
-  expect(kept(99_999, null)).toBe(false);
+    keptFromBefore(ageSeconds, generatedAt, now);
+  expect([3600, 4500].map((age) => kept(age))).toEqual([null, null]);
+  expect(kept(4501)).toEqual({ since: new Date(now - 4_501_000), builtAt: at(11) });
+  expect(kept(0, at(13))).toBeNull();
+  expect(kept(99_999, null)).toBeNull();
 });
 
 describe('an offered snapshot', () => {
@@ -126,6 +127,7 @@ describe('a downloaded manifest', () => {
     shrinkConfirmed: false,
     minShare: 0.5,
   };
+  const KEPT = { kept: { since: at(1), builtAt: at(6) } };
 
   test.each<[string, Partial<DownloadedManifest>, string | null]>([
     ['with all its lines is merged', {}, null],
@@ -157,11 +159,45 @@ describe('a downloaded manifest', () => {
       null,
     ],
     [
+      'that a cache has from before its snapshot is refused the first time, with all its lines',
+      KEPT,
+      'kept-file',
+    ],
+    [
+      'that a cache has from before its snapshot is refused the third time',
+      { ...KEPT, failures: 2, lastRefusal: 'kept-file' },
+      'kept-file',
+    ],
+    [
+      'that a cache has from before its snapshot is merged the fourth time',
+      { ...KEPT, failures: 3, lastRefusal: 'kept-file' },
+      null,
+    ],
+    [
+      'that a cache has from before its snapshot is refused the first time, also after failures of another kind',
+      { ...KEPT, failures: 20, lastRefusal: 'shrunk' },
+      'kept-file',
+    ],
+    [
       'with a live SKU too many is refused the fourth time where a cache has it from before its snapshot',
-      { live: 5001, failures: 3, lastRefusal: 'live-count-mismatch', keptFromBefore: true },
+      { ...KEPT, live: 5001, failures: 3, lastRefusal: 'kept-file' },
       'live-count-mismatch',
     ],
-    ['with all its lines is merged, whatever a cache says', { keptFromBefore: true }, null],
+    [
+      'with a live SKU too many is refused the twelfth time where a cache has it from before its snapshot',
+      { ...KEPT, live: 5001, failures: 11, lastRefusal: 'live-count-mismatch' },
+      'live-count-mismatch',
+    ],
+    [
+      'with a live SKU too many is merged the thirteenth time, whatever a cache says',
+      { ...KEPT, live: 5001, failures: 12, lastRefusal: 'live-count-mismatch' },
+      null,
+    ],
+    [
+      'with a live SKU too many is refused the first time, also after three that a cache had from before',
+      { live: 5001, failures: 3, lastRefusal: 'kept-file' },
+      'live-count-mismatch',
+    ],
     [
       'with a live SKU too many is refused the first time, also after failures of another kind',
       { live: 5001, failures: 9 },
@@ -191,6 +227,11 @@ describe('a downloaded manifest', () => {
     ],
     ['shrunk', { skus: 2110, listedBefore: 48_001 }, '2,110 of 48,001 SKUs; at least 24,001 are needed'],
     ['live-count-mismatch', { live: 5001 }, '5,001 live SKUs were read, and live_priced_sku_count is 5,000'],
+    [
+      'kept-file',
+      KEPT,
+      'a cache has kept it since 2026-11-21T01:00:00.000Z, and its snapshot was built at 2026-11-21T06:00:00.000Z',
+    ],
   ])('that is refused as %s says by which numbers', (reason, differs, problem) => {
     expect(refusedDownload(reason, { ...GOOD, ...differs })).toBe(problem);
   });

@@ -1,6 +1,6 @@
 import { gzipSync } from 'node:zlib';
 import { beforeEach, describe, expect, test } from 'vitest';
-import { systemClock } from '../../src/lib/clock.ts';
+import { type Clock, systemClock } from '../../src/lib/clock.ts';
 import { NO_TRACER } from '../../src/lib/tracer.ts';
 import { SecretUrl } from '../../src/partner/secret-url.ts';
 import { readLearnedNames } from '../../src/store/catalog/learned-names.ts';
@@ -25,12 +25,20 @@ beforeEach(() => {
 });
 
 /** One manifest from offer to end: its file's bytes, and the number of lines that it says it has. */
-async function sync(file: Buffer, skuCount: number | null, livePricedSkuCount: number | null = null) {
-  const base = await serve((_request, response) => response.end(file));
+async function sync(
+  file: Buffer,
+  skuCount: number | null,
+  livePricedSkuCount: number | null = null,
+  { age, builtMsAgo, clock = systemClock }: { age?: string; builtMsAgo?: number; clock?: Clock } = {},
+) {
+  const base = await serve((_request, response) => {
+    if (age !== undefined) response.setHeader('age', age);
+    response.end(file);
+  });
   const meta = {
     snapshotId: 's1',
     url: new SecretUrl(new URL('/m.gz', base)),
-    generatedAt: null,
+    generatedAt: builtMsAgo === undefined ? null : new Date(Date.now() - builtMsAgo),
     skuCount,
     livePricedSkuCount,
     readBy: { url: 'file.url', snapshotId: 'version' },
@@ -40,7 +48,7 @@ async function sync(file: Buffer, skuCount: number | null, livePricedSkuCount: n
     databaseUrl: () => store.url,
     client: { manifest: () => Promise.resolve(meta) },
     pacer: UNPACED,
-    clock: systemClock,
+    clock,
     random: Math.random,
     emit: (event: SyncEvent) => events.push(event),
     settings: { ...settingsWith(), partner: { ...settingsWith().partner, baseUrl: base.href } },
@@ -124,6 +132,34 @@ test('a file with another number of live SKUs than announced is read again, and 
   await again(3);
   expect(await sync(file, BATCH, 1)).toMatchObject({ kind: 'done' });
   expect(events).toContainEqual({ event: 'manifest.live-count-differs', live: 0, announced: 1 });
+});
+
+const failedBefore = (failures: number) => store.sql`
+  update catalog_internal.tasks set next_at = now(), running_until = null, failures = ${failures} where task = 'manifest'`;
+
+test('a file that a cache has from before its snapshot is read again, and taken with a warning in the end', async () => {
+  const file = gzipSync(fileOf(BATCH));
+  const kept = { age: '9000', builtMsAgo: HOUR };
+  for (const failures of [0, 1, 2]) {
+    await failedBefore(failures);
+    expect(await sync(file, BATCH, null, kept)).toMatchObject({ kind: 'failed', because: 'kept-file' });
+  }
+  expect(await skus()).toBe(0);
+  await failedBefore(3);
+  expect(await sync(file, BATCH, null, kept)).toMatchObject({ kind: 'done' });
+  expect(events).toContainEqual({
+    event: 'manifest.kept-file',
+    keptSince: expect.any(Date),
+    builtAt: expect.any(Date),
+  });
+});
+
+test('how long a cache has kept a file is told by the clock of Postgres', async () => {
+  const behind: Clock = { ...systemClock, now: () => Date.now() - 8 * HOUR };
+  await failedBefore(3);
+  await noteManifestRefused(store.sql, 'live-count-mismatch');
+  const ofNow = { age: '1', builtMsAgo: 2000, clock: behind };
+  expect(await sync(gzipSync(fileOf(BATCH)), BATCH, 1, ofNow)).toMatchObject({ kind: 'done' });
 });
 
 test('of all rejected lines of a file twenty are kept, whatever batches they come in', async () => {

@@ -36,7 +36,9 @@ export function judgeEnvironment(
   fileOf: (variable: string) => string | null,
 ): CheckResult[] {
   return [
-    ...warnings.map((text) => warn('environment', text, 'correct the name, or remove the variable')),
+    ...warnings.map((text) =>
+      warn('environment', text, 'correct its name or its value, or remove the variable'),
+    ),
     ...lateWarnings(env, fileOf).map(({ text, remedy }) => warn('environment', text, remedy)),
     ...backslashWarnings(env, fileOf).map(({ variable, text }) =>
       warn(
