@@ -176,7 +176,7 @@ export const ALERTING: readonly Mutant[] = [
   ),
   ...faultsOf(
     'ops/grafana/rows/trust.ts',
-    ['test/static/dashboard.test.ts'],
+    ['test/static/docs.test.ts'],
     ['dashboard: a runbook that no panel leads to', "        'job-mixed',\n", ''],
   ),
 ];
