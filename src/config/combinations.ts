@@ -55,10 +55,13 @@ export function combined(
       ...values,
       // The default budget is lowered to a smaller BULK_MAX_SKUS; one that was given is a problem instead.
       ...('BULK_MAX_SKUS' in values && {
-        BULK_LIVE_BUDGET: Math.min(values.BULK_LIVE_BUDGET, values.BULK_MAX_SKUS),
+        BULK_LIVE_BUDGET: fittingLiveBudget(values.BULK_LIVE_BUDGET, values.BULK_MAX_SKUS),
       }),
     }));
 }
+
+/** The default BULK_LIVE_BUDGET beside a BULK_MAX_SKUS. */
+export const fittingLiveBudget = (budget: number, maxSkus: number): number => Math.min(budget, maxSkus);
 
 /** How a rule between settings is applied: a problem of the first of them, with what is expected of it. */
 function between(names: readonly [Name, ...Name[]], expected: (values: Values) => string) {

@@ -1,3 +1,4 @@
+import { fittingLiveBudget } from './combinations.ts';
 import { type Environment, given, type ReadFile } from './environment.ts';
 import type { Setting } from './rules.ts';
 import { readSecret } from './secrets.ts';
@@ -108,7 +109,7 @@ function secretShown(name: string, setting: Setting, env: Environment, readFile:
 function usualOf(name: string, { default: usual }: Setting, env: Environment): string | undefined {
   if (name !== 'BULK_LIVE_BUDGET') return usual;
   const most = SETTINGS.BULK_MAX_SKUS.rule.safeParse(given(env, 'BULK_MAX_SKUS')?.trim());
-  return most.success ? String(Math.min(Number(usual), most.data)) : usual;
+  return most.success ? String(fittingLiveBudget(Number(usual), most.data)) : usual;
 }
 
 /** A value that is wrong may be a secret in the wrong place: of that, nothing with an @ or a query is shown. */

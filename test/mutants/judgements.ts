@@ -152,10 +152,6 @@ export const JUDGEMENTS: readonly Mutant[] = [
       "budget <= max || isGiven('BULK_LIVE_BUDGET')",
     ],
     ['configuration: a share of less than one request', 'limit * part >= 1', 'limit * part > 0'],
-    [
-      'configuration: the default live budget is above a smaller call',
-      'Math.min(values.BULK_LIVE_BUDGET, values.BULK_MAX_SKUS)',
-      'values.BULK_LIVE_BUDGET',
-    ],
+    ['configuration: the default live budget is above a smaller call', 'Math.min(budget, maxSkus)', 'budget'],
   ),
 ];

@@ -39,16 +39,12 @@ export const LIVE_DOUBTS: readonly Mutant[] = [
     DECIDED,
     ['live doubt: calls have live SKUs as ever', '(doubt === null && !isOut(plan))', '!isOut(plan)'],
     ['live doubt: several are tried together', 'credit.skus >= 1 && !loneUnderWay;', 'credit.skus >= 1;'],
+    ['live doubt: tries take every call', 'mayTry && pause.failures === 0 && triedLast', 'false'],
     ['live doubt: is tried by the first call after a back-off', 'isLiveTurn && !halfOpen ?', 'isLiveTurn ?'],
     [
       'live doubt: others that fail keep live SKUs waiting',
       '(pause.failures > DOUBTED && pause.failures % 2 === 1)',
       'false',
-    ],
-    [
-      'live doubt: a SKU that has failed alone is to show that others work',
-      'pause.failures === 0 || largestCall > 1;',
-      'true;',
     ],
     ['live doubt: what is tried has others with it', '{ callSkus: 1, liveBudget: 1 }', '{ liveBudget: 1 }'],
     [

@@ -38,7 +38,7 @@ export const POOLERS: readonly Mutant[] = [
     ],
     ['pooler: every error is a pooler’s', 'if (!isConnectionLost(error)) throw error;', ''],
     ['pooler: sessions that are not kept are well', "if (kept !== 'session')", 'if (false)'],
-    ['pooler: a role is not quoted', 'ALTER ROLE ${identifier(role)} IN', 'ALTER ROLE ${role} IN'],
+    ['pooler: a role is not quoted', 'ALTER ROLE ${escapeIdentifier(role)} IN', 'ALTER ROLE ${role} IN'],
   ),
   ...faultsOf(
     'src/store/connection/pooler.ts',

@@ -201,6 +201,50 @@ describe('while every call with a live SKU fails', () => {
     expect(outcome.outages[0]?.ended).toBeLessThan(3 * HOUR + 2 * MINUTE);
   });
 
+  test('a try that takes all the time until the next one leaves every second call to the others', () => {
+    const liveOutages = [[179 * MINUTE, 476 * MINUTE]] as const;
+    const partner = {
+      ...FINE,
+      skus: 2995,
+      live: 236,
+      workers: 1,
+      latencyMs: 200,
+      hangMs: 60_000,
+      atOnce: false,
+    };
+    const outcome = reprice({ ...partner, liveOutages }, 10);
+    expect(worstOther({ ...partner, liveOutages }, outcome, 0)).toBeLessThan(LATE);
+  });
+
+  /** With one call at a time that hangs for a minute, finding out takes twenty; with none else due, as long as that. */
+  const LATEST = 30 * MINUTE;
+  test('over any catalog, live SKUs that fail for themselves, and way of hanging, the others go on', () => {
+    const partners = fc.record({
+      skus: fc.integer({ min: 100, max: 3000 }),
+      live: fc.integer({ min: 10, max: 300 }),
+      bad: fc.uniqueArray(fc.nat(9), { maxLength: 3 }),
+      from: fc.integer({ min: 1, max: 180 }),
+      minutes: fc.integer({ min: 10, max: 300 }),
+      hangMs: fc.constantFrom(1000, 10_000, 29_000, 60_000),
+      workers: fc.constantFrom(1, 4, MAX_UNDER_WAY),
+      latencyMs: fc.constantFrom(200, 2000, 8000),
+    });
+    fc.assert(
+      fc.property(partners, ({ bad, from, minutes, live, ...rest }) => {
+        const most = Math.min(live, rest.skus - 50);
+        fc.pre(most < 0.35 * Math.min(118, (rest.workers * MINUTE) / rest.latencyMs) * 25);
+        const end = (from + minutes) * MINUTE;
+        const liveOutages = [[from * MINUTE, end]] as const;
+        const partner = { ...FINE, ...rest, live: most, bad: new Set(bad), atOnce: false, liveOutages };
+        const outcome = reprice(partner, 10);
+        expect(worstOther(partner, outcome, 30 * MINUTE)).toBeLessThan(LATEST);
+        // Any other live SKU was blamed itself, and is asked again within an hour or two.
+        expect(worst(outcome, liveOutages, 0, 15 * MINUTE)).toBeLessThan(2 * HOUR);
+      }),
+      { numRuns: runs(8, 40) },
+    );
+  }, 120_000);
+
   test('what fails for the number of live SKUs, for some of them, or altogether is not taken for it', () => {
     const some = { ...FINE, skus: 300, live: 40, bad: new Set([3, 5, 9, 12, 20, 33, 200, 201]) };
     const partners = [

@@ -104,6 +104,7 @@ export function reprice(partner: Failing, hours: number): Outcome {
   let doubt = NO_DOUBT;
   let outageSince: number | null = null;
   let creditFrom = 0;
+  let triedLast = false;
   let [now, sentAt, iteration] = [0, -Infinity, 0];
 
   function pauseMs(): number {
@@ -273,6 +274,7 @@ export function reprice(partner: Failing, hours: number): Outcome {
         sinceLastCallMs: now - sentAt,
         doubt: doubtStep(doubt),
         loneUnderWay: underWay.some((call) => call.planned.lone),
+        triedLast,
       },
       settings,
     );
@@ -281,6 +283,7 @@ export function reprice(partner: Failing, hours: number): Outcome {
       now = Math.min(firstEnd, now + Math.max(1, Math.min(forMs, planned.kind === 'linger' ? 500 : HOUR)));
       continue;
     }
+    triedLast = planned.lone;
     const asked = claim(planned);
     if (planned.spend !== null && asked.some((row) => row.live)) creditFrom = now;
     const isWithin = (times: Failing['outages']) => times.some(([from, to]) => now >= from && now < to);

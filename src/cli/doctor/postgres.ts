@@ -1,3 +1,4 @@
+import { escapeIdentifier } from 'pg';
 import { neighbourText, type Neighbour } from '../../store/connection/neighbours.ts';
 import { poolingProblem } from '../../store/connection/pooler.ts';
 import { encodingProblem } from '../../store/setup/occupied.ts';
@@ -5,7 +6,7 @@ import { snapshotHolderText } from '../../store/status/holders.ts';
 import { fail, type CheckResult, judgeSkew, ok, skipped, warn } from './check.ts';
 import { judgeEncryption } from './connection.ts';
 import type { PostgresFacts } from './postgres-facts.ts';
-import { creatorsLine, quoted, rightsLines } from './rights.ts';
+import { creatorsLine, rightsLines } from './rights.ts';
 
 const MIN_VERSION = 140_000;
 
@@ -68,7 +69,7 @@ function snapshotsLine({ snapshotHolder, seesSessions, role }: PostgresFacts): C
       'snapshots',
       seesSessions
         ? 'nobody holds one for long'
-        : `no slot holds one for long; sessions are shown after GRANT pg_read_all_stats TO ${quoted(role)}`,
+        : `no slot holds one for long; sessions are shown after GRANT pg_read_all_stats TO ${escapeIdentifier(role)}`,
     );
   return warn(
     'snapshots',

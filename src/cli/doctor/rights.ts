@@ -1,3 +1,4 @@
+import { escapeIdentifier } from 'pg';
 import { judgeRoles } from '../../store/setup/occupied.ts';
 import { grantOf, lackingText } from '../../store/setup/privileges.ts';
 import { type CheckResult, fail, ok, warn } from './check.ts';
@@ -7,7 +8,8 @@ import type { PostgresFacts } from './postgres-facts.ts';
 export function rightsLines(facts: PostgresFacts, queues: 'redis' | 'postgres'): CheckResult[] {
   const { role, database, mayCreate, mayTemp, migrated, owns, lacking } = facts;
   const findings: CheckResult[] = [];
-  const grant = (right: string) => `GRANT ${right} ON DATABASE ${quoted(database)} TO ${quoted(role)}`;
+  const grant = (right: string) =>
+    `GRANT ${right} ON DATABASE ${escapeIdentifier(database)} TO ${escapeIdentifier(role)}`;
   if (!mayCreate && !migrated)
     findings.push(fail('rights', `${role} has no CREATE on the database`, grant('CREATE')));
   else if (!mayCreate && queues === 'postgres' && !facts.queueTablesCurrent)
@@ -41,7 +43,11 @@ export function rightsLines(facts: PostgresFacts, queues: 'redis' | 'postgres'):
   const lacks = owns ? lackingText(lacking) : null;
   if (lacks !== null)
     findings.push(
-      fail('rights', lacks, `${grantOf(lacking, quoted(role))}; or ALTER TABLE … OWNER TO ${quoted(role)}`),
+      fail(
+        'rights',
+        lacks,
+        `${grantOf(lacking, escapeIdentifier(role))}; or ALTER TABLE … OWNER TO ${escapeIdentifier(role)}`,
+      ),
     );
   if (findings.length === 0) findings.push(ok('rights', `${role} has the privileges the mirror needs`));
   return [...occupiedLines(facts), ...findings, ...rolesLines(facts)];
@@ -119,5 +125,3 @@ function roles({ hasReader, hasWatcher, mayCreateRoles, migrated, rightsWhole }:
         `${create} before the first start, which grants the privileges`,
       );
 }
-
-export const quoted = (name: string): string => `"${name.replaceAll('"', '""')}"`;

@@ -1,3 +1,4 @@
+import { escapeIdentifier } from 'pg';
 import { Misconfigured } from '../../lib/errors.ts';
 import { SESSION } from './session.ts';
 import { isConnectionLost, sqlState } from './sql-errors.ts';
@@ -97,7 +98,6 @@ export async function readPooling(idle: Ask, busy: Ask): Promise<Pooling> {
 }
 
 const DIRECT = 'set DATABASE_URL to the server itself, or to a pooler in session mode';
-const identifier = (name: string): string => `"${name.replaceAll('"', '""')}"`;
 
 /** What is wrong with it, and what to do; null: nothing. Pure. */
 export function poolingProblem({ kept, dropped, role, database }: Pooling): {
@@ -112,7 +112,7 @@ export function poolingProblem({ kept, dropped, role, database }: Pooling): {
       hint: `${DIRECT}; the mirror prepares statements, and knows its daemons, locks and settings by their sessions`,
     };
   if (dropped.length === 0) return null;
-  const set = `ALTER ROLE ${identifier(role)} IN DATABASE ${identifier(database)} SET`;
+  const set = `ALTER ROLE ${escapeIdentifier(role)} IN DATABASE ${escapeIdentifier(database)} SET`;
   const statements = dropped.map(({ name, value }) => `${set} ${name} = ${literal(value)}`);
   return {
     kind: 'pooler-settings',

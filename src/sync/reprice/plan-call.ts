@@ -3,7 +3,7 @@ import type { CallInputOptions, CallInputs, Early } from '../../store/call/bulk-
 import type { CallSize } from '../../store/call/call-lesson.ts';
 import type { SyncState } from '../../store/catalog/sync-state.ts';
 import type { LiveSpend, WantedSkus } from '../../store/ledger/claim.ts';
-import { type DueClass, type DueSuspects, PROMISED, type Quota } from '../../store/ledger/due.ts';
+import { type DueClass, PROMISED, type Quota } from '../../store/ledger/due.ts';
 import type { LivePlan } from '../../store/live/live.ts';
 import { type LiveCredit, liveCredit } from '../live/ceiling.ts';
 import { candidateOptions, chooseForQuota, earlyLiveSeconds } from '../live/choose.ts';
@@ -55,6 +55,8 @@ export interface Iteration {
   readonly doubt?: DoubtStep | null;
   /** A live SKU is being tried by itself. */
   readonly loneUnderWay?: boolean;
+  /** The call before this one was such a try. */
+  readonly triedLast?: boolean;
 }
 
 export function inputOptions(settings: SyncSettings): CallInputOptions {
@@ -114,12 +116,14 @@ const LONE_POLL_MS = 1000;
  */
 function callsInTurn(
   { livePlan: plan, pause }: CallInputs,
-  { doubt = null, loneUnderWay = false, halfOpen = false }: Iteration,
+  { doubt = null, loneUnderWay = false, triedLast = false, halfOpen = false }: Iteration,
   credit: LiveCredit,
 ): readonly Carries[] {
   if (plan.incident !== null || (doubt === null && !isOut(plan))) return ['all'];
   const mayTry = (isOut(plan) || doubt === 'try') && credit.skus >= 1 && !loneUnderWay;
   const isLiveTurn = pause.failures === 0 || (pause.failures > DOUBTED && pause.failures % 2 === 1);
+  // A try may take all the time, or all the requests, until the next one: every second call is then for the others.
+  if (mayTry && pause.failures === 0 && triedLast) return ['others', 'lone'];
   if (mayTry) return isLiveTurn && !halfOpen ? ['lone', 'others'] : ['others', 'lone'];
   if (isOut(plan) || loneUnderWay) return ['others'];
   return isLiveTurn && pause.failures > 0 ? ['all'] : ['others', 'all'];
@@ -150,11 +154,8 @@ function planCarrying(
   };
   const carried = inputs.due.filter(isCarried);
   const quotas = planBatch(carried, early, limits);
-  // A SKU that has failed alone does not show whether others work.
-  const shows = ({ largestCall }: DueSuspects) =>
-    carries !== 'others' || isOut(plan) || pause.failures === 0 || largestCall > 1;
   const suspects = planSuspects(
-    inputs.suspects.filter((each) => shows(each) && (!lone || each.live)),
+    inputs.suspects.filter(({ live }) => live || !lone),
     limits,
   );
   // Every second call is of suspects: half of them work, and the others' turns go on.

@@ -8,7 +8,7 @@ import {
   type LiveAsks,
   NOTHING_REMEMBERED,
 } from '../live/again.ts';
-import { afterEnded, doubtStep, type DoubtStep, type EndedCall, isLiveAway, NO_DOUBT } from './live-doubt.ts';
+import { afterEnded, doubtStep, type EndedCall, isLiveAway, NO_DOUBT } from './live-doubt.ts';
 import {
   afterErrors,
   areGeneral,
@@ -17,6 +17,7 @@ import {
   type LiveSource,
   NO_RUNS,
 } from './partner-faults.ts';
+import type { Iteration } from './plan-call.ts';
 import { answerFor, countAnswered, type Reconciliation } from './reconciliation.ts';
 
 /*
@@ -76,6 +77,7 @@ export class RecentAnswers {
   #short = NO_SHORT;
   #doubt = NO_DOUBT;
   #loneUnderWay = false;
+  #triedLast = false;
   /** Whether the last answer has named SKUs; and whether one has since a call of which none was read. */
   #names = false;
   #works = true;
@@ -122,9 +124,10 @@ export class RecentAnswers {
     return shown;
   }
 
-  /** What the next call is to show of the live source, and whether a live SKU is being tried by itself. */
-  get liveDoubt(): { readonly doubt: DoubtStep | null; readonly loneUnderWay: boolean } {
-    return { doubt: doubtStep(this.#doubt), loneUnderWay: this.#loneUnderWay };
+  /** What the next call is to show of the live source; whether a live SKU is, or was just, tried by itself. */
+  get liveDoubt(): Pick<Iteration, 'doubt' | 'loneUnderWay' | 'triedLast'> {
+    const [loneUnderWay, triedLast] = [this.#loneUnderWay, this.#triedLast];
+    return { doubt: doubtStep(this.#doubt), loneUnderWay, triedLast };
   }
 
   /** Takes in how a call ended. Returns whether the live source turns out to be what fails (live-doubt.ts). */
@@ -137,6 +140,7 @@ export class RecentAnswers {
 
   /** Makes a call; of those of a live SKU by itself (`lone`) no second one is planned meanwhile. */
   async during<T>(lone: boolean, call: () => Promise<T>): Promise<T> {
+    this.#triedLast = lone;
     if (!lone) return await call();
     this.#loneUnderWay = true;
     try {
