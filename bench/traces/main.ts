@@ -71,13 +71,10 @@ function contextOf(sql: Sql, url: string, { url: partner, apiKey, secret, collec
   return { ctx, config, client };
 }
 
-let number = 0;
-
 /** So many calls, one after the other; those that have none to make yet are made again. */
 async function call(ctx: SyncContext, calls: number): Promise<void> {
   for (let made = 0; made < calls;) {
-    number += 1;
-    const done = await repriceOnce(ctx, { number, sinceLastCallMs: 60_000 }, TIMEOUT_MS, signals);
+    const done = await repriceOnce(ctx, { sinceLastCallMs: 60_000 }, TIMEOUT_MS, signals);
     if (done.kind === 'called' && done.skus > 0) made += 1;
     else if (done.kind !== 'called') throw new Error(`no call: ${JSON.stringify(done)}`);
   }

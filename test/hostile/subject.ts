@@ -119,7 +119,7 @@ async function task(name: 'manifest' | 'delta'): Promise<Pick<Ended, 'kind' | 'b
 async function bulk(): Promise<Pick<Ended, 'kind' | 'because' | 'error'>> {
   const signals = { stopping: never, hard: never };
   try {
-    const iteration = await repriceOnce(ctx, { number: 1, sinceLastCallMs: DAY }, MINUTE, signals);
+    const iteration = await repriceOnce(ctx, { sinceLastCallMs: DAY }, MINUTE, signals);
     return {
       kind: iteration.kind,
       because: iteration.kind === 'wait' ? iteration.because : null,

@@ -38,15 +38,29 @@ export const LIVE_DOUBTS: readonly Mutant[] = [
     'src/sync/reprice/plan-call.ts',
     DECIDED,
     ['live doubt: calls have live SKUs as ever', '(doubt === null && !isOut(plan))', '!isOut(plan)'],
+    [
+      'live doubt: SKUs of failed calls share the turns of tries',
+      '{ ...turns, triedLast: true }',
+      '{ ...turns, triedLast: true, suspectsLast: true }',
+    ],
+    [
+      'live doubt: SKUs of failed calls have every turn',
+      'const suspectsLast = wanted.suspects !== undefined;',
+      'const suspectsLast = false;',
+    ],
     ['live doubt: several are tried together', 'credit.skus >= 1 && !loneUnderWay;', 'credit.skus >= 1;'],
-    ['live doubt: tries take every call', 'mayTry && pause.failures === 0 && triedLast', 'false'],
+    ['live doubt: tries take every call', 'mayTry && pause.failures === 0 && turns.triedLast', 'false'],
     ['live doubt: is tried by the first call after a back-off', 'isLiveTurn && !halfOpen ?', 'isLiveTurn ?'],
     [
       'live doubt: others that fail keep live SKUs waiting',
       '(pause.failures > DOUBTED && pause.failures % 2 === 1)',
       'false',
     ],
-    ['live doubt: what is tried has others with it', '{ callSkus: 1, liveBudget: 1 }', '{ liveBudget: 1 }'],
+    [
+      'live doubt: what is tried has others with it',
+      "if (carries === 'lone') return planTry(inputs, early);",
+      '',
+    ],
     [
       'live doubt: with live SKUs alone due there is no wait',
       "return { kind: 'idle', nextInMs: LONE_POLL_MS };",
@@ -62,6 +76,7 @@ export const LIVE_DOUBTS: readonly Mutant[] = [
     'src/sync/reprice/failed-call.ts',
     ['test/sync/live-outage.pg.test.ts'],
     ['live doubt: no outage follows', "isAway ? 'begins' : null", 'null'],
+    ['live doubt: a try in doubt is blamed', 'lone ? Infinity : 1', '1'],
     [
       'live doubt: the try in an outage is blamed, and makes calls smaller',
       'planned.lone && isOut(planned.plan) &&',
@@ -71,7 +86,35 @@ export const LIVE_DOUBTS: readonly Mutant[] = [
   ...faultsOf(
     'src/sync/reprice/reprice.ts',
     ['test/sync/live-outage.pg.test.ts'],
-    ['live doubt: is not planned by', ', ...recent.liveDoubt });', ' });'],
+    ['live doubt: is not planned by', '...recent.liveDoubt,', ''],
     ['live doubt: answers say nothing', 'if (showsSource(claim, reconciliation))', 'if (false)'],
+  ),
+  ...faultsOf(
+    'src/store/ledger/claim.ts',
+    ['test/sync/live-outage.pg.test.ts'],
+    [
+      'live doubt: the same SKUs are tried each time',
+      'each order by random() limit 1',
+      'each order by (select o.due_at from catalog_internal.due o where o.ctid = each.ctid) limit 1',
+    ],
+    [
+      'live doubt: SKUs of failed calls are tried only once none else is due',
+      'where held_until is null and largest_call is not null and live and due_at <= now()',
+      'where false',
+    ],
+  ),
+  ...faultsOf(
+    'src/store/live/limits.ts',
+    ['test/sync/live-outage.pg.test.ts'],
+    [
+      'live doubt: who was blamed before an outage was known waits on at its end',
+      'd set held_until = null from waiting w',
+      'd set claim = null from waiting w',
+    ],
+    [
+      'live doubt: all that waits is asked for at the end of an outage',
+      'and live and largest_call is not null and exists (select from before)',
+      'and exists (select from before)',
+    ],
   ),
 ];

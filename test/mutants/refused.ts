@@ -64,8 +64,8 @@ export const REFUSED_CALLS: readonly Mutant[] = [
   {
     breaks: 'refusals: the first request after a back-off is of suspects',
     file: 'src/sync/reprice/plan-call.ts',
-    from: ' && iteration.halfOpen !== true && !lone;',
-    to: ' && !lone;',
+    from: ' && iteration.halfOpen !== true;',
+    to: ';',
     tests: REFUSED,
   },
 ];

@@ -52,7 +52,6 @@ export class History {
   readonly log: string[] = [];
   readonly #unexpected: unknown[] = [];
   readonly #prices: Prices;
-  #turn = 0;
 
   constructor(rig: Rig, plan: Plan) {
     this.#rig = rig;
@@ -265,7 +264,7 @@ export class History {
   }
 
   async #work({ worker, ctx }: Working, job: Job): Promise<void> {
-    await this.#survived(worker, () => runJob(ctx, job, (this.#turn += 1)));
+    await this.#survived(worker, () => runJob(ctx, job));
   }
 
   /** Does it until it ends or the process does. */
@@ -350,6 +349,6 @@ export class History {
   #left(): Left {
     const [catalog, prices] = this.#workers;
     if (catalog === undefined || prices === undefined) throw new Error('nobody is left');
-    return { catalog, prices, turn: () => (this.#turn += 1) };
+    return { catalog, prices };
   }
 }

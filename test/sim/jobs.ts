@@ -18,15 +18,10 @@ const REQUEST_TIMEOUT_MS = 30_000;
 const DAY_MS = 86_400_000;
 
 /** Runs one job as the daemon's handlers do; true where it was a bulk call. Rejects with what the job throws. */
-export async function runJob(ctx: SyncContext, job: Job, iteration: number): Promise<boolean> {
+export async function runJob(ctx: SyncContext, job: Job): Promise<boolean> {
   if (job !== 'reprice') return await runOnce(ctx, job);
   const signals = { stopping: NEVER, hard: NEVER };
-  const done = await repriceOnce(
-    ctx,
-    { number: iteration, sinceLastCallMs: Infinity },
-    REQUEST_TIMEOUT_MS,
-    signals,
-  );
+  const done = await repriceOnce(ctx, { sinceLastCallMs: Infinity }, REQUEST_TIMEOUT_MS, signals);
   return done.kind === 'called';
 }
 

@@ -11,11 +11,10 @@ export interface Working {
   readonly ctx: SyncContext;
 }
 
-/** The one daemon that is left: who reads the catalog, who asks for prices, and the number of each turn. */
+/** The one daemon that is left: who reads the catalog, who asks for prices. */
 export interface Left {
   readonly catalog: Working;
   readonly prices: Working;
-  readonly turn: () => number;
 }
 
 /**
@@ -70,7 +69,7 @@ export async function serve(rig: Rig, left: Left, job: 'delta' | 'manifest' | 'r
   let called = false;
   let thrown: unknown;
   await worker.start(async () => {
-    called = await runJob(ctx, job, left.turn()).catch((error: unknown) => {
+    called = await runJob(ctx, job).catch((error: unknown) => {
       thrown = error;
       return false;
     });

@@ -55,7 +55,7 @@ beforeEach(() => {
 async function call(): Promise<readonly string[]> {
   await store.sql`update catalog_internal.due set held_until = null`;
   ctx.floors.reset();
-  const done = await repriceOnce(ctx, { number: 1, sinceLastCallMs: Infinity }, MINUTE, signals);
+  const done = await repriceOnce(ctx, { sinceLastCallMs: Infinity }, MINUTE, signals);
   expect(done.kind).toBe('called');
   return asked.at(-1) ?? [];
 }

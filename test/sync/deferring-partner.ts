@@ -5,7 +5,7 @@ import { seeded } from '../../bench/freshness/random.ts';
 import type { CallInputs } from '../../src/store/call/bulk-call.ts';
 import type { ClaimedSku, Quota } from '../../src/store/ledger/due.ts';
 import { ANY_SIZE } from '../../src/sync/reprice/call-size.ts';
-import { planCall } from '../../src/sync/reprice/plan-call.ts';
+import { afterTurn, FIRST_TURNS, planCall } from '../../src/sync/reprice/plan-call.ts';
 import { skuResultOf } from '../../src/sync/reprice/reconciliation.ts';
 import { QUIET_PLAN } from '../support/live-plan.ts';
 import { settingsWith } from '../support/settings.ts';
@@ -87,7 +87,8 @@ export function refresh(partner: Deferring, hours: number): Refreshed {
     counts[which][minute] = (counts[which][minute] ?? 0) + n;
   };
   const underWay: UnderWay[] = [];
-  let [iteration, sentAt] = [0, -Infinity];
+  let sentAt = -Infinity;
+  let turns = FIRST_TURNS;
 
   function answer({ askedAt, answeredAt, rows, deferred }: UnderWay): void {
     const of = (which: (row: Row) => boolean) => {
@@ -143,14 +144,14 @@ export function refresh(partner: Deferring, hours: number): Refreshed {
       underWay.splice(underWay.indexOf(call), 1);
     }
     counts.ceilings[Math.floor(now / MINUTE)] = known.ceilingAt(now);
-    iteration += 1;
     const inputs = ledger.inputs(now, known);
     const planned = planCall(
       inputs,
-      { number: iteration, sinceLastCallMs: now - sentAt, recovering: known.recovering },
+      { turns, sinceLastCallMs: now - sentAt, recovering: known.recovering },
       settings,
     );
     if (planned.kind !== 'planned') continue;
+    turns = afterTurn(turns, planned);
     const { quotas = [], named = [] } = planned.wanted;
     const rows = ledger.claim(quotas, named, now);
     if (rows.length === 0) continue;

@@ -216,6 +216,37 @@ describe('while every call with a live SKU fails', () => {
     expect(worstOther({ ...partner, liveOutages }, outcome, 0)).toBeLessThan(LATE);
   });
 
+  test('others that were in a failed call have their turn between the tries, too', () => {
+    const liveOutages = [[5 * MINUTE, 36 * MINUTE]] as const;
+    const hanging = { workers: 1, latencyMs: 200, hangMs: 60_000, atOnce: false, liveOutages };
+    const partner = { ...FINE, ...hanging, skus: 1831, live: 10, bad: new Set([3, 6]) };
+    expect(worstOther(partner, reprice(partner, 2), 0)).toBeLessThan(12 * MINUTE);
+  });
+
+  const TEN_LIVE = { ...FINE, skus: 100, live: 10, latencyMs: 200, atOnce: false };
+  test('two live SKUs that fail for themselves do not hide that the others are answered again', () => {
+    const liveOutages = [[4 * MINUTE, 65 * MINUTE]] as const;
+    const outcome = reprice({ ...TEN_LIVE, bad: new Set([0, 1]), hangMs: 60_000, liveOutages }, 10);
+    expect(outcome.outages).toHaveLength(1);
+    expect(outcome.outages[0]?.ended).toBeLessThan(85 * MINUTE);
+    expect(worst(outcome, liveOutages, 0, 20 * MINUTE)).toBeLessThan(MINUTE);
+  });
+
+  test('a live SKU is not to blame for a try that failed in an outage, also if that is over before it is known', () => {
+    const liveOutages = [[MINUTE, 11 * MINUTE]] as const;
+    const outcome = reprice({ ...TEN_LIVE, workers: 1, hangMs: 1000, liveOutages }, 3);
+    expect(outcome.outages).toEqual([]);
+    expect(worst(outcome, liveOutages, 0, 10 * MINUTE)).toBeLessThan(MINUTE);
+  });
+
+  test('live SKUs that were blamed before an outage was known are asked for at its end', () => {
+    const liveOutages = [[MINUTE, 39 * MINUTE]] as const;
+    const partner = { ...TEN_LIVE, bad: new Set([0]), hangMs: 1000, workers: MAX_UNDER_WAY };
+    const outcome = reprice({ ...partner, liveOutages }, 4);
+    expect(outcome.outages).toHaveLength(1);
+    expect(worst(outcome, liveOutages, 0, 10 * MINUTE)).toBeLessThan(MINUTE);
+  });
+
   /** With one call at a time that hangs for a minute, finding out takes twenty; with none else due, as long as that. */
   const LATEST = 30 * MINUTE;
   test('over any catalog, live SKUs that fail for themselves, and way of hanging, the others go on', () => {
@@ -238,8 +269,8 @@ describe('while every call with a live SKU fails', () => {
         const partner = { ...FINE, ...rest, live: most, bad: new Set(bad), atOnce: false, liveOutages };
         const outcome = reprice(partner, 10);
         expect(worstOther(partner, outcome, 30 * MINUTE)).toBeLessThan(LATEST);
-        // Any other live SKU was blamed itself, and is asked again within an hour or two.
-        expect(worst(outcome, liveOutages, 0, 15 * MINUTE)).toBeLessThan(2 * HOUR);
+        // No live SKU is blamed for longer than the outage.
+        expect(worst(outcome, liveOutages, 0, 15 * MINUTE)).toBeLessThan(30 * MINUTE);
       }),
       { numRuns: runs(8, 40) },
     );

@@ -4,9 +4,10 @@ import type { ClaimedSku, Lane } from '../../src/store/ledger/due.ts';
 import { FAILURES_BEFORE_PAUSE } from '../../src/store/ledger/tasks.ts';
 import { afterFailedCall, ANY_SIZE, sizeAfter } from '../../src/sync/reprice/call-size.ts';
 import { afterEnded, doubtStep, isLiveAway, NO_DOUBT } from '../../src/sync/reprice/live-doubt.ts';
-import { planCall, type PlannedCall } from '../../src/sync/reprice/plan-call.ts';
+import { afterTurn, FIRST_TURNS, planCall, type PlannedCall } from '../../src/sync/reprice/plan-call.ts';
 import { skuResultOf } from '../../src/sync/reprice/reconciliation.ts';
 import { type CallEnd, mostUnderWay } from '../../src/sync/reprice/slice.ts';
+import { seeded } from '../hostile/random.ts';
 import { QUIET_PLAN } from '../support/live-plan.ts';
 import { settingsWith } from '../support/settings.ts';
 
@@ -104,8 +105,9 @@ export function reprice(partner: Failing, hours: number): Outcome {
   let doubt = NO_DOUBT;
   let outageSince: number | null = null;
   let creditFrom = 0;
-  let triedLast = false;
-  let [now, sentAt, iteration] = [0, -Infinity, 0];
+  let turns = FIRST_TURNS;
+  const random = seeded(partner.skus);
+  let [now, sentAt] = [0, -Infinity];
 
   function pauseMs(): number {
     const isTrial = pause.failures >= FAILURES_BEFORE_PAUSE && underWay.length > 0;
@@ -148,6 +150,12 @@ export function reprice(partner: Failing, hours: number): Outcome {
   }
 
   function claim({ wanted }: PlannedCall): Row[] {
+    if (wanted.lone !== undefined) {
+      const found = rows.filter((row) => row.live && row.heldUntil <= now && row.dueAt <= now);
+      const drawn = found.slice(random(found.length)).slice(0, 1);
+      for (const row of drawn) row.heldUntil = NEVER;
+      return drawn;
+    }
     const taken: Row[] = [];
     const take = (count: number, which: (row: Row) => boolean) => {
       const found = rows.filter((row) => row.heldUntil <= now && row.dueAt <= now && which(row));
@@ -175,6 +183,8 @@ export function reprice(partner: Failing, hours: number): Outcome {
     }
     if (!wasOut || fails || outageSince === null || !asked.some(({ live }) => live)) return;
     outageSince = null;
+    for (const row of rows)
+      if (row.live && row.largestCall !== null && row.heldUntil !== NEVER) row.heldUntil = 0;
     for (const told of outcome.outages) told.ended = Math.min(told.ended, now);
   }
 
@@ -200,7 +210,8 @@ export function reprice(partner: Failing, hours: number): Outcome {
       hadFailed,
     } as const;
     const effects = afterFailedCall(failed, planned.callSize, settings);
-    const because = planned.failures === 0 && pause.failures === 0 ? 'alone' : 'alone-in-doubt';
+    const because =
+      planned.failures === 0 && pause.failures === 0 && !planned.lone ? 'alone' : 'alone-in-doubt';
     for (const row of asked) {
       row.heldUntil = effects.holdMs > 0 ? now + effects.holdMs : 0;
       row.largestCall = effects.largestCall ?? row.largestCall;
@@ -266,15 +277,13 @@ export function reprice(partner: Failing, hours: number): Outcome {
       now = underWay.length >= most ? firstEnd : Math.min(firstEnd, sentAt + spacingMs);
       continue;
     }
-    iteration += 1;
     const planned = planCall(
       inputs(),
       {
-        number: iteration,
+        turns,
         sinceLastCallMs: now - sentAt,
         doubt: doubtStep(doubt),
         loneUnderWay: underWay.some((call) => call.planned.lone),
-        triedLast,
       },
       settings,
     );
@@ -283,7 +292,7 @@ export function reprice(partner: Failing, hours: number): Outcome {
       now = Math.min(firstEnd, now + Math.max(1, Math.min(forMs, planned.kind === 'linger' ? 500 : HOUR)));
       continue;
     }
-    triedLast = planned.lone;
+    turns = afterTurn(turns, planned);
     const asked = claim(planned);
     if (planned.spend !== null && asked.some((row) => row.live)) creditFrom = now;
     const isWithin = (times: Failing['outages']) => times.some(([from, to]) => now >= from && now < to);

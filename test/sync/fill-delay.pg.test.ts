@@ -146,7 +146,7 @@ class Fleet implements AsyncDisposable {
   }
 
   async #work(ctx: SyncContext): Promise<void> {
-    for (let number = 1; !this.#stopped; number += 1) {
+    while (!this.#stopped) {
       const begun = this.begun;
       this.begun += 1;
       const bulk: typeof ctx.client.bulk = async (permit, skus, signal) => {
@@ -154,7 +154,7 @@ class Fleet implements AsyncDisposable {
         return await ctx.client.bulk(permit, skus, signal);
       };
       const recorded = { ...ctx, client: { ...ctx.client, bulk } };
-      const iteration = await repriceOnce(recorded, { number, sinceLastCallMs: Infinity }, MINUTE, signals);
+      const iteration = await repriceOnce(recorded, { sinceLastCallMs: Infinity }, MINUTE, signals);
       if (iteration.kind !== 'called') throw new Error(`no call: ${JSON.stringify(iteration)}`);
     }
   }
@@ -274,8 +274,7 @@ describe('while little is due', () => {
     await store.sql`update catalog.skus set state = 'priced'`;
     await store.sql`update catalog_internal.sync set snapshot_id = 'token'`;
     const ctx = replica(store.url);
-    const iteration = (sinceLastCallMs: number) =>
-      repriceOnce(ctx, { number: 1, sinceLastCallMs }, MINUTE, signals);
+    const iteration = (sinceLastCallMs: number) => repriceOnce(ctx, { sinceLastCallMs }, MINUTE, signals);
     try {
       await mark(store.sql, ['S1'], 'sweep', false);
       const waits = await iteration(0);

@@ -203,7 +203,7 @@ async function timely(ctx: SyncContext, count: number): Promise<void> {
 }
 
 async function calls(ctx: SyncContext, count: number): Promise<boolean> {
-  const iteration = { number: 1, sinceLastCallMs: Infinity };
+  const iteration = { sinceLastCallMs: Infinity };
   const done = await Promise.all(
     Array.from({ length: count }, () => repriceOnce(ctx, iteration, MINUTE, signals)),
   );

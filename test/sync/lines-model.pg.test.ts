@@ -149,7 +149,7 @@ async function carryOut(ctx: SyncContext, partner: Partner, taken: Step): Promis
 }
 
 async function calls(ctx: SyncContext, count: number): Promise<boolean> {
-  const iteration = { number: 1, sinceLastCallMs: Infinity };
+  const iteration = { sinceLastCallMs: Infinity };
   const done = await Promise.all(
     Array.from({ length: count }, () => repriceOnce(ctx, iteration, MINUTE, signals)),
   );

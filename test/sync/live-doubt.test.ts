@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { CallInputs } from '../../src/store/call/bulk-call.ts';
+import type { WantedSkus } from '../../src/store/ledger/claim.ts';
 import { ANY_SIZE } from '../../src/sync/reprice/call-size.ts';
 import {
   afterEnded,
@@ -10,11 +11,20 @@ import {
   mayBeOfLive,
   NO_DOUBT,
 } from '../../src/sync/reprice/live-doubt.ts';
-import { type Iteration, planCall } from '../../src/sync/reprice/plan-call.ts';
+import {
+  afterTurn,
+  type CallTurns,
+  FIRST_TURNS,
+  type Iteration,
+  planCall,
+} from '../../src/sync/reprice/plan-call.ts';
 import { QUIET_PLAN } from '../support/live-plan.ts';
 import { settingsWith } from '../support/settings.ts';
 
 const HOUR = 3_600_000;
+/** SKUs of failed calls, or a live SKU by itself, had the last call. */
+const OTHERS_TURN = { ...FIRST_TURNS, suspectsLast: true };
+const TRIED = { ...OTHERS_TURN, triedLast: true };
 const live = (...skus: string[]) => skus.map((sku) => ({ sku, live: true }));
 const OTHERS = [{ sku: 'S', live: false }];
 const FULL = [...live('L1', 'L2'), ...OTHERS];
@@ -100,6 +110,27 @@ describe('whether calls fail for their live SKUs', () => {
   });
 });
 
+test('turns: a try is no turn of the others, SKUs of failed calls have every second one, and quotas count their own', () => {
+  const call = (wanted: WantedSkus) => ({ lone: wanted.lone !== undefined, wanted });
+  const [tried, suspected, usual] = [
+    call({ lone: { earlySeconds: 0 } }),
+    call({ suspects: [{ largestCall: 1, live: false, count: 1 }] }),
+    call({ quotas: [] }),
+  ];
+  const after = [tried, suspected, tried, usual, tried, usual].reduce<CallTurns[]>(
+    (turns, made) => [...turns, afterTurn(turns.at(-1) ?? FIRST_TURNS, made)],
+    [],
+  );
+  expect(after).toEqual([
+    { number: 1, triedLast: true, suspectsLast: false },
+    { number: 1, triedLast: false, suspectsLast: true },
+    { number: 1, triedLast: true, suspectsLast: true },
+    { number: 2, triedLast: false, suspectsLast: false },
+    { number: 2, triedLast: true, suspectsLast: false },
+    { number: 3, triedLast: false, suspectsLast: false },
+  ]);
+});
+
 describe('the next call', () => {
   const SETTINGS = settingsWith();
   const NOW = 10 * HOUR;
@@ -132,8 +163,9 @@ describe('the next call', () => {
       refreshesCame: false,
       ...inputs,
     };
-    const planned = planCall(all, { number: 2, sinceLastCallMs: Infinity, ...iteration }, SETTINGS);
+    const planned = planCall(all, { turns: OTHERS_TURN, sinceLastCallMs: Infinity, ...iteration }, SETTINGS);
     if (planned.kind !== 'planned') return planned;
+    if (planned.wanted.lone !== undefined) return { live: 1, others: 0, lone: planned.lone };
     const asked = [...(planned.wanted.quotas ?? []), ...(planned.wanted.suspects ?? [])];
     const count = (isLive: boolean) =>
       asked.filter((each) => each.live === isLive).reduce((sum, each) => sum + each.count, 0);
@@ -156,7 +188,7 @@ describe('the next call', () => {
     expect(plan(failures(1), { doubt: 'try' })).toMatchObject({ live: 0, others: 25 });
     const suspected = { due: lanes({ others: 100 }), suspects: suspects(50, { live: 9, others: 90 }) };
     expect(plan(suspected, { doubt: 'try' })).toEqual(alone);
-    expect(plan(suspected, { doubt: 'others', number: 3 })).toEqual({ ...others, others: 50 });
+    expect(plan(suspected, { doubt: 'others', turns: FIRST_TURNS })).toEqual({ ...others, others: 50 });
   });
 
   test('in doubt has live SKUs where nothing else is due, and after every second failure', () => {
@@ -177,14 +209,17 @@ describe('the next call', () => {
     const since = NOW - HOUR;
     expect(plan({}, {}, since)).toEqual({ live: 1, others: 0, lone: true });
     expect(plan({}, {}, NOW)).toEqual({ live: 0, others: 100, lone: false });
-    expect(plan({}, { triedLast: true }, since)).toEqual({ live: 0, others: 100, lone: false });
-    expect(plan({ due: lanes({ live: 9 }) }, { triedLast: true }, since)).toMatchObject({ lone: true });
+    expect(plan({}, { turns: TRIED }, since)).toEqual({ live: 0, others: 100, lone: false });
+    expect(plan({ due: lanes({ live: 9 }) }, { turns: TRIED }, since)).toMatchObject({ lone: true });
     expect(plan(failures(4), {}, since)).toMatchObject({ live: 0, others: 1 });
     expect(plan({ due: lanes({ live: 9 }), ...failures(4) }, {}, since)).toMatchObject({ lone: true });
     expect(plan({ due: lanes({ live: 9 }) }, { halfOpen: true }, since)).toMatchObject({ lone: true });
     expect(plan({ due: lanes({ live: 9 }) }, { loneUnderWay: true }, since)).toEqual({
       kind: 'idle',
       nextInMs: 1000,
+    });
+    expect(plan({ due: lanes({ others: 9 }), suspects: suspects(1, { live: 1 }) }, {}, since)).toMatchObject({
+      lone: true,
     });
     const waiting = plan({ due: [], suspects: suspects(50, { live: 9 }) }, {}, NOW);
     expect(waiting).toEqual({ kind: 'linger', forMs: expect.any(Number) as number });

@@ -81,8 +81,8 @@ beforeEach(async () => {
 });
 
 async function calls(count: number, by = ctx): Promise<void> {
-  for (let number = 1; number <= count; number += 1)
-    await repriceOnce(by, { number, sinceLastCallMs: Infinity }, MINUTE, signals);
+  for (let made = 0; made < count; made += 1)
+    await repriceOnce(by, { sinceLastCallMs: Infinity }, MINUTE, signals);
 }
 
 /** Has the last try of a live SKU be a minute ago, and lets waits end. */
@@ -177,12 +177,12 @@ describe('errors of nearly all live SKUs, while others are answered', () => {
     await sql`update catalog_internal.due set due_at = now() + interval '1 day' where not live`;
     await sql`update catalog_internal.live_plan set outage_since = now() - interval '10 minutes'`;
     await sql`update catalog_internal.live_ceiling set credit_from = now()`;
-    const idle = await repriceOnce(ctx, { number: 1, sinceLastCallMs: Infinity }, MINUTE, signals);
+    const idle = await repriceOnce(ctx, { sinceLastCallMs: Infinity }, MINUTE, signals);
     expect(idle).toMatchObject({ kind: 'idle', nextInMs: expect.closeTo(MINUTE, -4) as number });
     // A call with a single other SKU waits for more to come due, as if no live SKU were due.
     await sql`update catalog_internal.due set due_at = now(), held_until = null where sku = (select min(sku) from catalog_internal.due where not live)`;
     ctx.floors.reset();
-    const lingering = await repriceOnce(ctx, { number: 2, sinceLastCallMs: 0 }, MINUTE, signals);
+    const lingering = await repriceOnce(ctx, { sinceLastCallMs: 0 }, MINUTE, signals);
     expect(lingering).toMatchObject({ kind: 'linger' });
   });
 
@@ -231,6 +231,66 @@ describe('calls that fail as a whole for their live SKUs', () => {
     await passMinute();
     await calls(1);
     expect(told()).toEqual(['live-outage.began', 'live-outage.ended']);
+  });
+
+  test('the one that is tried is drawn: those due longest may fail for themselves', async () => {
+    const { sql } = store;
+    hangs = true;
+    works = true;
+    await calls(8);
+    expect(told()).toEqual(['live-outage.began']);
+    asked = [];
+    await sql`update catalog_internal.due set due_at = due_at - row_number * interval '1 second'
+      from (select sku, row_number() over (order by sku) from catalog_internal.due where live) l where l.sku = due.sku`;
+    // In 24 draws of 60 there are hardly ever as few as these; in an order, two have turns.
+    for (let tries = 0; tries < 24; tries += 1) {
+      await passMinute();
+      await calls(2);
+    }
+    const tried = asked.flat();
+    expect(tried.length).toBeGreaterThanOrEqual(24);
+    expect(new Set(tried).size).toBeGreaterThan(10);
+    // SKUs of failed calls are drawn from, too.
+    await sql`update catalog_internal.due set largest_call = 1 where live`;
+    asked = [];
+    await passMinute();
+    await calls(2);
+    expect(live()).toEqual(expect.arrayContaining([1]));
+  });
+
+  test('that is not known yet blames no live SKU that is tried', async () => {
+    const { sql } = store;
+    await sql`update catalog_internal.due set failures = 1 where live`;
+    hangs = true;
+    works = true;
+    await calls(4);
+    expect(live()).toEqual([5, 5, 0, 1]);
+    const [row] = await sql`
+      select failures, held_until < clock_timestamp() + interval '10 minutes' as soon from catalog_internal.due
+      where sku = ${asked[3]?.[0] ?? ''}`;
+    expect(row).toEqual({ failures: 2, soon: true });
+    expect(told()).toEqual([]);
+  });
+
+  test('end with the waits of live SKUs that were blamed before they were known', async () => {
+    const { sql } = store;
+    hangs = true;
+    works = true;
+    await calls(8);
+    await sql`
+      update catalog_internal.due set largest_call = 1, failures = 3, held_until = now() + interval '6 hours', claim = null
+      where sku in ('L001', 'S001')`;
+    await sql`
+      update catalog_internal.due set largest_call = null, held_until = now() + interval '6 hours', claim = null where sku = 'L002'`;
+    hangs = false;
+    await passMinute();
+    await passMinute();
+    await calls(1);
+    expect(told()).toEqual(['live-outage.began', 'live-outage.ended']);
+    const held = await sql<{ sku: string }[]>`
+      select sku from catalog_internal.due where held_until > now() + interval '1 hour' order by sku`;
+    // One that waits for another reason, and one that is not live, wait on.
+    expect(held.map(({ sku }) => sku)).toEqual(['L002', 'S001']);
   });
 
   test('are none where others fail, too', async () => {

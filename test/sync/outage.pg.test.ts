@@ -66,7 +66,7 @@ beforeEach(() => {
 });
 
 const iterate = (onSent?: () => void) =>
-  repriceOnce(ctx, { number: 1, sinceLastCallMs: Infinity }, MINUTE, signals, onSent);
+  repriceOnce(ctx, { sinceLastCallMs: Infinity }, MINUTE, signals, onSent);
 
 /** Sends a call, which is then under way. */
 async function send(): Promise<UnderWay> {

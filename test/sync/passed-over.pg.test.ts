@@ -53,7 +53,7 @@ beforeEach(async () => {
   await mark(store.sql, SKUS);
 });
 
-const call = async () => await repriceOnce(ctx, { number: 2, sinceLastCallMs: Infinity }, MINUTE, signals);
+const call = async () => await repriceOnce(ctx, { sinceLastCallMs: Infinity }, MINUTE, signals);
 const failures = async () =>
   Object.fromEntries(
     (await store.sql`select sku, failures from catalog_internal.due where failures > 0 order by sku`).map(

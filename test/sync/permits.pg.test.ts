@@ -38,7 +38,7 @@ async function overtaken(waited: boolean) {
     settings: settingsWith(),
     tracer: NO_TRACER,
   } as unknown as SyncContext;
-  return await repriceOnce(ctx, { number: 1, sinceLastCallMs: Infinity }, HOUR, signals);
+  return await repriceOnce(ctx, { sinceLastCallMs: Infinity }, HOUR, signals);
 }
 
 test.each([
@@ -125,7 +125,7 @@ describe('a process that is stopped between permit and request', () => {
       settings: settingsWith(),
       tracer: NO_TRACER,
     } as unknown as SyncContext;
-    await repriceOnce(ctx, { number: 1, sinceLastCallMs: Infinity }, HOUR, signals);
+    await repriceOnce(ctx, { sinceLastCallMs: Infinity }, HOUR, signals);
     expect(permits).toBe(taken);
     expect(await sentSecondsAgo()).toHaveLength(1);
   });
@@ -157,7 +157,7 @@ describe('a process that is stopped between permit and request', () => {
       settings: settingsWith(),
       tracer: NO_TRACER,
     } as unknown as SyncContext;
-    expect(await repriceOnce(ctx, { number: 1, sinceLastCallMs: Infinity }, HOUR, signals)).toMatchObject({
+    expect(await repriceOnce(ctx, { sinceLastCallMs: Infinity }, HOUR, signals)).toMatchObject({
       kind: 'wait',
       because: 'probe',
     });
@@ -210,7 +210,8 @@ test('what is given back is asked for again at once, however long it has been du
     settings: settingsWith(),
     tracer: NO_TRACER,
   } as unknown as SyncContext;
-  for (const number of [1, 2]) await repriceOnce(ctx, { number, sinceLastCallMs: Infinity }, HOUR, signals);
+  await repriceOnce(ctx, { sinceLastCallMs: Infinity }, HOUR, signals);
+  await repriceOnce(ctx, { sinceLastCallMs: Infinity }, HOUR, signals);
   expect(asked).toEqual([['A'], ['A']]);
 });
 
@@ -245,7 +246,7 @@ describe('where a statement of Postgres fails between permit and request', () =>
       random: () => 0.5,
     };
     const ctx = { ...parts, ...rest } as unknown as SyncContext;
-    const iteration = { number: 1, sinceLastCallMs: Infinity };
+    const iteration = { sinceLastCallMs: Infinity };
     await expect(repriceOnce(ctx, iteration, HOUR, signals)).rejects.toThrow('lock timeout');
     const [left] = await sql`
       select (select count(*)::int from catalog_internal.due where claim is not null or held_until is not null) as claimed,

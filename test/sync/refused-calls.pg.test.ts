@@ -136,7 +136,7 @@ describe('other users of the account who use up its limit', () => {
       if (partner.calls.length === 3) all.resolve();
       await ended.promise;
     };
-    const under = [1, 2, 3].map((number) => partner.iterate(number));
+    const under = [1, 2, 3].map(() => partner.iterate());
     await all.promise;
     ended.resolve();
     await Promise.all(under);
@@ -202,13 +202,12 @@ async function tellsApart({ skus, bad, noise, noisy, others, ends, seed }: Drawn
   await store.sql`truncate catalog.skus cascade`;
   await store.sql`truncate catalog_internal.pace, catalog_internal.pace_sends`;
   const random = seeded(seed);
-  let number = 0;
   const happens = (part: number) => random() < part;
   partner = new RefusingPartner(store.sql, random);
   const hidden = new Set(named(skus).filter((_, n) => bad.includes(n)));
   const step = async (isNoisy: boolean) => {
     partner.refuses = (asked) => (isNoisy && happens(noise)) || asked.some((sku) => hidden.has(sku));
-    await partner.iterate((number += 1));
+    await partner.iterate();
     await letBackoffEnd(store.sql);
     if (happens(others)) await partner.otherRequest(isNoisy && happens(noise) ? partner.kind : 'ok');
     await letBackoffEnd(store.sql);

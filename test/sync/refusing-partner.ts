@@ -68,8 +68,8 @@ export class RefusingPartner {
   };
 
   /** One iteration of a slice, the back-off before it being over. */
-  async iterate(number: number): Promise<void> {
-    await repriceOnce(this.ctx, { number, sinceLastCallMs: Infinity }, MINUTE, signals);
+  async iterate(): Promise<void> {
+    await repriceOnce(this.ctx, { sinceLastCallMs: Infinity }, MINUTE, signals);
   }
 
   /**
@@ -77,8 +77,8 @@ export class RefusingPartner {
    * SKU ever is.
    */
   async iterations(count: number, others: () => Promise<void> = async () => {}): Promise<void> {
-    for (let number = 1; number <= count; number += 1) {
-      await this.iterate(number);
+    for (let made = 0; made < count; made += 1) {
+      await this.iterate();
       await letBackoffEnd(this.#sql);
       await others();
     }

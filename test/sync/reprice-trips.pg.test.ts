@@ -109,7 +109,7 @@ async function iteration(ctx: SyncContext, due = true) {
     await store.sql`update catalog_internal.tasks set succeeded_at = now() - interval '1 minute' where task = 'reprice'`;
   }
   const before = client.trips();
-  const done = await repriceOnce(ctx, { number: 1, sinceLastCallMs: Infinity }, MINUTE, signals);
+  const done = await repriceOnce(ctx, { sinceLastCallMs: Infinity }, MINUTE, signals);
   return { kind: done.kind, trips: client.trips() - before };
 }
 
@@ -248,7 +248,7 @@ describe('calls that fail', () => {
     await mark(store.sql, [...SNAPSHOT, ...Array.from({ length: 60 }, (_, i) => `M${i}`)], 'changed');
     const outage = async () => {
       const calls = Array.from({ length: CALLS }, () =>
-        repriceOnce(ctx, { number: 1, sinceLastCallMs: Infinity }, MINUTE, signals),
+        repriceOnce(ctx, { sinceLastCallMs: Infinity }, MINUTE, signals),
       );
       return (await Promise.all(calls)).map(({ kind }) => kind);
     };

@@ -71,7 +71,7 @@ export class Calls {
   /** Calls until nothing is due; what is thrown ends a call, as it ends a job. */
   async untilIdle(): Promise<void> {
     for (let number = 1; number <= 60; number += 1) {
-      const done = await repriceOnce(this.ctx, { number, sinceLastCallMs: Infinity }, MINUTE, signals).catch(
+      const done = await repriceOnce(this.ctx, { sinceLastCallMs: Infinity }, MINUTE, signals).catch(
         () => null,
       );
       if (done?.kind === 'idle' || done?.kind === 'wait') return;

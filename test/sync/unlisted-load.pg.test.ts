@@ -3,7 +3,7 @@ import { applyAnswer } from '../../src/store/answer/apply.ts';
 import { readCallInputs } from '../../src/store/call/bulk-call.ts';
 import { claimDue } from '../../src/store/ledger/claim.ts';
 import type { Claim } from '../../src/store/ledger/due.ts';
-import { inputOptions, planCall } from '../../src/sync/reprice/plan-call.ts';
+import { FIRST_TURNS, inputOptions, planCall } from '../../src/sync/reprice/plan-call.ts';
 import { nextRefresh } from '../../src/sync/settings.ts';
 import { found, LEASE_MS, useStore } from '../store/support.ts';
 import { settingsWith } from '../support/settings.ts';
@@ -32,7 +32,7 @@ const put = (
 /** Plans the nth call, and claims what it is to carry. */
 async function nextClaim(number: number): Promise<Claim> {
   const inputs = await readCallInputs(store.sql, inputOptions(SETTINGS));
-  const planned = planCall(inputs, { number, sinceLastCallMs: 60_000 }, SETTINGS);
+  const planned = planCall(inputs, { turns: { ...FIRST_TURNS, number }, sinceLastCallMs: 60_000 }, SETTINGS);
   const claim = planned.kind === 'planned' ? await claimDue(store.sql, planned.wanted, LEASE_MS) : null;
   if (claim === null) throw new Error(`call ${number}: nothing was claimed`);
   return claim;

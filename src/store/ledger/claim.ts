@@ -16,13 +16,15 @@ import {
 } from './due.ts';
 
 /**
- * What a call is to carry: a number of SKUs of each class, live SKUs by name if no other call holds them, or SKUs of
- * failed calls.
+ * What a call is to carry: a number of SKUs of each class, live SKUs by name if no other call holds them, SKUs of
+ * failed calls, or one live SKU.
  */
 export interface WantedSkus {
   readonly quotas?: readonly Quota[];
   readonly named?: readonly string[];
   readonly suspects?: readonly DueSuspects[];
+  /** One live SKU that is due, or is so many seconds later, whether or not it was in failed calls: any of them. */
+  readonly lone?: { readonly earlySeconds: number };
 }
 
 /**
@@ -49,9 +51,9 @@ export async function claimDue(
   spend: LiveSpend | null = null,
   floors: LedgerFloors = NO_FLOORS,
 ): Promise<Claim | null> {
-  const { named = [], suspects = [] } = wanted;
+  const { named = [], suspects = [], lone } = wanted;
   const quotas = (wanted.quotas ?? []).filter((quota) => quota.count > 0);
-  if (quotas.length + named.length + suspects.length === 0) return null;
+  if (quotas.length + named.length + suspects.length === 0 && lone === undefined) return null;
   const rows = await sql<(ClaimedRow | { readonly sku: null; readonly own: boolean })[]>`
     with mirror as materialized (select ${isOwnMirror(sql, sql)} as own),
     quotas as materialized (
@@ -83,6 +85,7 @@ export async function claimDue(
       order by sku for update skip locked
     ),
     suspects as materialized (${suspectsOf(sql, suspects)}),
+    lone as materialized (${anyLive(sql, lone)}),
     -- Whoever is claimed leaves the list of a backlog; what another claim is about to take off is passed by.
     unlisted as (
       delete from catalog_internal.live_backlog
@@ -120,7 +123,7 @@ function claiming(sql: Sql, leaseMs: number) {
     set claim = claim.number, held_until = claim.asked_at + make_interval(secs => ${leaseMs / 1000})
     from claim, mirror
     where mirror.own and d.ctid = any(array(select ctid from by_promise union select ctid from by_rank union select ctid from by_age
-      union select ctid from by_name union select ctid from suspects))
+      union select ctid from by_name union select ctid from suspects union select ctid from lone))
     returning d.sku, d.generation, d.deferrals, d.failures, d.live, d.lane = ${laneNumber('error')} as "setBack",
       claim.number as claim, claim.asked_at as "askedAt",
       d.due_at as "dueAt", d.reason`;
@@ -162,6 +165,24 @@ function suspectsOf(sql: Sql, suspects: readonly DueSuspects[]) {
       order by d.failures, d.promised_by is null or not (${promisedNow(sql)}),
         d.lane, d.rank desc, d.due_at limit q.count for update skip locked
     ) p`;
+}
+
+/**
+ * By lot, because live SKUs are tried by themselves while most of them fail: in an order, those that fail for
+ * themselves, and so are overdue longest, would be tried again and again, and none that shows that the others work.
+ */
+function anyLive(sql: Sql, lone: WantedSkus['lone']) {
+  const early = sql`make_interval(secs => ${lone?.earlySeconds ?? 0})`;
+  return sql`
+    select d.ctid from catalog_internal.due d
+    where ${lone !== undefined} and d.held_until is null and d.live and d.ctid = any(array(
+      select ctid from (
+        select ctid from catalog_internal.due where ${claimable(sql)} and live and due_at <= now() + ${early}
+        union all
+        select ctid from catalog_internal.due
+        where held_until is null and largest_call is not null and live and due_at <= now()
+      ) each order by random() limit 1
+    )) for update skip locked`;
 }
 
 /** What was saved up is never further in the future than by one call, whatever the clock did. */

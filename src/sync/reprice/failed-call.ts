@@ -128,7 +128,7 @@ export async function returnFailedCall(
   ctx: SyncContext,
   claim: Claim,
   { lacksPrivilege = false, ...failure }: WholeFailure,
-  { failures, wanted, callSize }: PlannedCall,
+  { failures, wanted, callSize, lone }: PlannedCall,
 ): Promise<IterationResult> {
   const { sql, settings } = ctx;
   const { because } = failure;
@@ -138,9 +138,10 @@ export async function returnFailedCall(
   const [first] = claim.skus;
   const alone = blames ? first : undefined;
   if (because === 'not-stored') await markUnstored(sql, claim);
+  // While it is doubted that the live source works, a failed try may be for that.
+  const blamedFrom = lone ? Infinity : 1;
   const isBlamed =
-    alone !== undefined &&
-    (await settleAlone(ctx, claim, alone, { failures, blamedFrom: 1, failure: because }));
+    alone !== undefined && (await settleAlone(ctx, claim, alone, { failures, blamedFrom, failure: because }));
   if (alone !== undefined && because === 'not-stored')
     await quarantine(sql, 'store', [
       { reason: lacksPrivilege ? NO_PRIVILEGE : because, sku: alone.sku, sample: failure.problem ?? null },

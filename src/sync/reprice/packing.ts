@@ -81,7 +81,7 @@ export function planBatch(due: readonly DueClass[], early: Early, limits: PlanLi
  * lane without counting as live. Nobody reports their moves, whatever the catalog's state, and scarce live slots are
  * not for them: they wait for their time.
  */
-function earlyOf(early: Early, { lane, live }: LaneClass): number {
+export function earlyOf(early: Early, { lane, live }: LaneClass): number {
   return lane === PROMISED || (lane === 'live' && !live) ? 0 : early[lane];
 }
 

@@ -12,7 +12,7 @@ import type { CallContext } from '../live/learn.ts';
 import { snapshotMs, type SyncSettings } from '../settings.ts';
 import { type FailedKind, skusOfCall } from './call-size.ts';
 import { DOUBTED, type DoubtStep } from './live-doubt.ts';
-import { planBatch, type PlanLimits, planSuspects } from './packing.ts';
+import { earlyOf, planBatch, type PlanLimits, planSuspects } from './packing.ts';
 
 /** What a call is to carry, and what was known when that was decided. */
 export interface PlannedCall extends CallContext {
@@ -43,9 +43,33 @@ export type NoCall =
 /** How one iteration ended: a call was made, or there is none to make now. */
 export type IterationResult = { readonly kind: 'called'; readonly skus: number } | NoCall;
 
-export interface Iteration {
-  /** Iterations of this process so far. */
+/**
+ * Whose turn it is among those that share a process's calls. Each counts its own calls, because two that took turns by
+ * the number of the iteration would meet in step: one has every call, and the other none for as long as that lasts.
+ */
+export interface CallTurns {
+  /** Calls by quotas so far, from 1 on: which slow lane has its guaranteed slot. */
   readonly number: number;
+  /** The last call was of a live SKU alone, to try whether the live source works. */
+  readonly triedLast: boolean;
+  /** The last call that was no such try had SKUs of failed calls. */
+  readonly suspectsLast: boolean;
+}
+
+export const FIRST_TURNS: CallTurns = { number: 1, triedLast: false, suspectsLast: false };
+
+/** The turns after a call. Pure. */
+export function afterTurn(
+  turns: CallTurns,
+  { lone, wanted }: Pick<PlannedCall, 'lone' | 'wanted'>,
+): CallTurns {
+  if (lone) return { ...turns, triedLast: true };
+  const suspectsLast = wanted.suspects !== undefined;
+  return { number: turns.number + Number(!suspectsLast), triedLast: false, suspectsLast };
+}
+
+export interface Iteration {
+  readonly turns: CallTurns;
   readonly sinceLastCallMs: number;
   /** The call is the first after a back-off: suspects would tell nothing of the account. */
   readonly halfOpen?: boolean;
@@ -55,8 +79,6 @@ export interface Iteration {
   readonly doubt?: DoubtStep | null;
   /** A live SKU is being tried by itself. */
   readonly loneUnderWay?: boolean;
-  /** The call before this one was such a try. */
-  readonly triedLast?: boolean;
 }
 
 export function inputOptions(settings: SyncSettings): CallInputOptions {
@@ -81,7 +103,7 @@ export function planCall(
   const credit = liveCredit(plan, settings.callsPerMinute);
   const callSkus = skusOfCall(callSize, settings.bulk.maxSkus, pause.failures);
   const limits = planLimits(settings, budget, plan, {
-    iteration: iteration.number,
+    iteration: iteration.turns.number,
     callSkus,
     liveBudget: Math.min(budget, credit.skus),
     recovering: iteration.recovering,
@@ -116,14 +138,14 @@ const LONE_POLL_MS = 1000;
  */
 function callsInTurn(
   { livePlan: plan, pause }: CallInputs,
-  { doubt = null, loneUnderWay = false, triedLast = false, halfOpen = false }: Iteration,
+  { doubt = null, loneUnderWay = false, turns, halfOpen = false }: Iteration,
   credit: LiveCredit,
 ): readonly Carries[] {
   if (plan.incident !== null || (doubt === null && !isOut(plan))) return ['all'];
   const mayTry = (isOut(plan) || doubt === 'try') && credit.skus >= 1 && !loneUnderWay;
   const isLiveTurn = pause.failures === 0 || (pause.failures > DOUBTED && pause.failures % 2 === 1);
   // A try may take all the time, or all the requests, until the next one: every second call is then for the others.
-  if (mayTry && pause.failures === 0 && triedLast) return ['others', 'lone'];
+  if (mayTry && pause.failures === 0 && turns.triedLast) return ['others', 'lone'];
   if (mayTry) return isLiveTurn && !halfOpen ? ['lone', 'others'] : ['others', 'lone'];
   if (isOut(plan) || loneUnderWay) return ['others'];
   return isLiveTurn && pause.failures > 0 ? ['all'] : ['others', 'all'];
@@ -144,29 +166,37 @@ function planCarrying(
   { early, limits: usual, credit, iteration, settings }: Planning,
 ): Pick<PlannedCall, 'kind' | 'wanted' | 'trial' | 'lone'> | Extract<NoCall, { kind: 'linger' }> | null {
   const { livePlan: plan, pause } = inputs;
-  const lone = carries === 'lone';
+  if (carries === 'lone') return planTry(inputs, early);
   // What is due of live SKUs has no call wait, or go sooner, while none may be asked for.
-  const withLive = lone || (carries === 'all' && !(isOut(plan) && credit.skus < 1));
-  const isCarried = ({ live }: { readonly live: boolean }) => (live ? withLive : !lone);
-  const limits = {
-    ...usual,
-    ...(lone ? { callSkus: 1, liveBudget: 1 } : carries === 'others' ? { liveBudget: 0 } : {}),
-  };
-  const carried = inputs.due.filter(isCarried);
+  const withLive = carries === 'all' && !(isOut(plan) && credit.skus < 1);
+  const limits = carries === 'others' ? { ...usual, liveBudget: 0 } : usual;
+  const carried = inputs.due.filter(({ live }) => !live || withLive);
   const quotas = planBatch(carried, early, limits);
-  const suspects = planSuspects(
-    inputs.suspects.filter(({ live }) => live || !lone),
-    limits,
-  );
+  const suspects = planSuspects(inputs.suspects, limits);
   // Every second call is of suspects: half of them work, and the others' turns go on.
-  const isSuspectsTurn =
-    pause.failures === 0 && iteration.number % 2 === 1 && iteration.halfOpen !== true && !lone;
+  const isSuspectsTurn = pause.failures === 0 && !iteration.turns.suspectsLast && iteration.halfOpen !== true;
   if (suspects !== null && (quotas === null || isSuspectsTurn))
-    return { kind: 'planned', wanted: { suspects }, trial: false, lone };
+    return { kind: 'planned', wanted: { suspects }, trial: false, lone: false };
   if (quotas === null) return null;
   const linger = lingerMs(carried, limits, settings.callsPerMinute, iteration.sinceLastCallMs);
   if (linger > 0) return { kind: 'linger', forMs: linger };
-  return { kind: 'planned', wanted: wantedOf(quotas, inputs, limits.trial), trial: limits.trial, lone };
+  const wanted = wantedOf(quotas, inputs, limits.trial);
+  return { kind: 'planned', wanted, trial: limits.trial, lone: false };
+}
+
+/** A call with one of the live SKUs that are due, and nothing else; null where none is due. */
+function planTry(
+  inputs: CallInputs,
+  early: Early,
+): Pick<PlannedCall, 'kind' | 'wanted' | 'trial' | 'lone'> | null {
+  if (!awaitsLive(inputs)) return null;
+  const seconds = inputs.due.filter(({ live }) => live).map((due) => earlyOf(early, due));
+  return {
+    kind: 'planned',
+    wanted: { lone: { earlySeconds: Math.max(0, ...seconds) } },
+    trial: false,
+    lone: true,
+  };
 }
 
 /** What a call by quotas asks for: so many of each class, and where it matters which live SKUs, those by name. */

@@ -17,7 +17,7 @@ import {
   type LiveSource,
   NO_RUNS,
 } from './partner-faults.ts';
-import type { Iteration } from './plan-call.ts';
+import { afterTurn, FIRST_TURNS, type Iteration, type PlannedCall } from './plan-call.ts';
 import { answerFor, countAnswered, type Reconciliation } from './reconciliation.ts';
 
 /*
@@ -77,7 +77,7 @@ export class RecentAnswers {
   #short = NO_SHORT;
   #doubt = NO_DOUBT;
   #loneUnderWay = false;
-  #triedLast = false;
+  #turns = FIRST_TURNS;
   /** Whether the last answer has named SKUs; and whether one has since a call of which none was read. */
   #names = false;
   #works = true;
@@ -124,10 +124,13 @@ export class RecentAnswers {
     return shown;
   }
 
-  /** What the next call is to show of the live source; whether a live SKU is, or was just, tried by itself. */
-  get liveDoubt(): Pick<Iteration, 'doubt' | 'loneUnderWay' | 'triedLast'> {
-    const [loneUnderWay, triedLast] = [this.#loneUnderWay, this.#triedLast];
-    return { doubt: doubtStep(this.#doubt), loneUnderWay, triedLast };
+  /** What the next call is to show of the live source, and whether a live SKU is being tried by itself. */
+  get liveDoubt(): Pick<Iteration, 'doubt' | 'loneUnderWay'> {
+    return { doubt: doubtStep(this.#doubt), loneUnderWay: this.#loneUnderWay };
+  }
+
+  get turns(): Iteration['turns'] {
+    return this.#turns;
   }
 
   /** Takes in how a call ended. Returns whether the live source turns out to be what fails (live-doubt.ts). */
@@ -138,10 +141,10 @@ export class RecentAnswers {
     return isAway;
   }
 
-  /** Makes a call; of those of a live SKU by itself (`lone`) no second one is planned meanwhile. */
-  async during<T>(lone: boolean, call: () => Promise<T>): Promise<T> {
-    this.#triedLast = lone;
-    if (!lone) return await call();
+  /** Makes a planned call; of those of a live SKU by itself (`lone`) no second one is planned meanwhile. */
+  async during<T>(planned: Pick<PlannedCall, 'lone' | 'wanted'>, call: () => Promise<T>): Promise<T> {
+    this.#turns = afterTurn(this.#turns, planned);
+    if (!planned.lone) return await call();
     this.#loneUnderWay = true;
     try {
       return await call();

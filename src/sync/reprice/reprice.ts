@@ -68,17 +68,17 @@ const SORTED_PIECES = 4;
  */
 export async function repriceOnce(
   ctx: SyncContext,
-  iteration: Iteration,
+  iteration: Pick<Iteration, 'sinceLastCallMs'>,
   requestTimeoutMs: number,
   signals: StopSignals,
   onSent: () => void = () => {},
 ): Promise<IterationResult> {
   const steps = new CallSteps(ctx.clock);
-  const planFor = (tried: Iteration) =>
+  const planFor = (halfOpen: boolean) =>
     steps.time('plan', async () =>
-      planCall(await readInputs(ctx), { ...tried, ...recentlyShown(ctx) }, ctx.settings),
+      planCall(await readInputs(ctx), { ...iteration, halfOpen, ...recentlyShown(ctx) }, ctx.settings),
     );
-  const first = await planFor(iteration);
+  const first = await planFor(false);
   if (first.kind !== 'planned') return first;
   const acquired = await steps.time(
     'pace.wait',
@@ -90,7 +90,7 @@ export async function repriceOnce(
   const { halfOpen } = permit;
   // While this call waited, others may have claimed what it had planned, and something urgent may have come.
   const prepare = async () => {
-    const planned = waited || halfOpen ? await planFor({ ...iteration, halfOpen }) : first;
+    const planned = waited || halfOpen ? await planFor(halfOpen) : first;
     if (planned.kind !== 'planned') return planned;
     const claim = await steps.time('claim', () => claimPlanned(ctx, planned, permit, requestTimeoutMs));
     return { kind: 'prepared', planned, claim } as const;
@@ -103,12 +103,16 @@ export async function repriceOnce(
   const { planned, claim } = prepared;
   failpoint('bulk.claimed');
   return await traceCall(ctx, steps, claim, (span) =>
-    ctx.recent.during(planned.lone, () => makeCall(ctx, { claim, planned, permit, span }, signals, onSent)),
+    ctx.recent.during(planned, () => makeCall(ctx, { claim, planned, permit, span }, signals, onSent)),
   );
 }
 
 /** What is planned by, of what recent answers have shown. */
-const recentlyShown = ({ recent }: SyncContext) => ({ recovering: recent.recovering, ...recent.liveDoubt });
+const recentlyShown = ({ recent }: SyncContext) => ({
+  turns: recent.turns,
+  recovering: recent.recovering,
+  ...recent.liveDoubt,
+});
 
 /**
  * The result of `work`. If it throws, gives back what was taken for it, if that can be, so that nothing waits for it.

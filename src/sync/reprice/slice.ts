@@ -67,7 +67,6 @@ export function createSlice(ctx: Pick<SyncContext, 'clock'>, callOnce: CallOnce)
   const turn = new PlanningLock();
   const underWay = new Set<Promise<void>>();
   let last: CallEnd = 'worked';
-  let number = 0;
   let lastCallAt = -Infinity;
 
   /** Plans and sends calls until there is none to make, and says why. */
@@ -80,8 +79,7 @@ export function createSlice(ctx: Pick<SyncContext, 'clock'>, callOnce: CallOnce)
         await Promise.race(underWay);
         continue;
       }
-      number += 1;
-      const iteration = { number, sinceLastCallMs: clock.monotonic() - lastCallAt };
+      const iteration = { sinceLastCallMs: clock.monotonic() - lastCallAt };
       const done = await untilSent((onSent) => callOnce(iteration, signals, onSent));
       if (done.kind === 'sent') {
         lastCallAt = clock.monotonic();
@@ -116,7 +114,7 @@ export function createSlice(ctx: Pick<SyncContext, 'clock'>, callOnce: CallOnce)
 
 /** `repriceOnce` with all that is the same for each iteration of a process. */
 export type CallOnce = (
-  iteration: Iteration,
+  iteration: Pick<Iteration, 'sinceLastCallMs'>,
   signals: StopSignals,
   onSent: () => void,
 ) => Promise<IterationResult>;
