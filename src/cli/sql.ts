@@ -29,7 +29,7 @@ export const sql: Command = {
   usage: 'sql [--json] "<query>"',
   examples: [
     [
-      `catalog-mirror sql "SELECT size, price FROM catalog.current_prices WHERE sku = 'DD1391-100'"`,
+      `catalog-mirror sql "SELECT size, price FROM catalog.current_prices WHERE sku = 'DD1391-100' AND actionable"`,
       'the sizes of a SKU and their lowest prices',
     ],
     ['catalog-mirror sql "SELECT * FROM catalog.sync_status"', 'the mirror in one row'],
