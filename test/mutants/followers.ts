@@ -44,7 +44,7 @@ export const FOLLOWERS: readonly Mutant[] = [
     [
       'followers: parts of a batch inherit its refusals',
       "    this.#anew();\n    tell({ event: 'smaller'",
-      "    tell({ event: 'smaller'",
+      "    this.#kept.place = { ...this.#kept.place, sendingTo: null };\n    tell({ event: 'smaller'",
     ],
     ['followers: each restart begins the day of a wrong clock', 'begun - failingForMs', 'begun'],
     ['followers: every batch begins a copy', "afterSku === '' && isFirst", 'afterSku !== null'],
