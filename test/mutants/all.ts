@@ -50,6 +50,7 @@ import { PROXIES } from './proxies.ts';
 import { READINGS } from './readings.ts';
 import { REDIS } from './redis.ts';
 import { REFRESHES } from './refreshes.ts';
+import { REFUSED_BATCHES } from './refused-batches.ts';
 import { REFUSED_CALLS } from './refused.ts';
 import { RELEASES } from './releases.ts';
 import { SAFETY } from './safety.ts';

@@ -41,12 +41,6 @@ export const FOLLOWERS: readonly Mutant[] = [
       'first === undefined || failures === 0 ||',
       'first === undefined ||',
     ],
-    [
-      'followers: parts of a batch inherit its refusals',
-      "    this.#anew();\n    tell({ event: 'smaller'",
-      "    this.#kept.place = { ...this.#kept.place, sendingTo: null };\n    tell({ event: 'smaller'",
-    ],
-    ['followers: each restart begins the day of a wrong clock', 'begun - failingForMs', 'begun'],
     ['followers: every batch begins a copy', "afterSku === '' && isFirst", 'afterSku !== null'],
     [
       'followers: a copy whose first SKUs pass no filter never begins',
@@ -67,20 +61,6 @@ export const FOLLOWERS: readonly Mutant[] = [
       'followers: letters overwrite the copy that came after them',
       "await client.query('delete from catalog_internal.dead_letters where follower = $1', [name]);",
       '{}',
-    ],
-  ),
-  ...faultsOf(
-    'src/store/history/follower-name.ts',
-    ['test/follow/batches.pg.test.ts'],
-    [
-      'followers: what is cut anew inherits refusals where the process ends',
-      'failures = $4, refusals = $5,',
-      'failures = greatest(failures, $4), refusals = greatest(refusals, $5),',
-    ],
-    [
-      'followers: what passes no filter leaves its refusals to the next batch',
-      'failures = 0, refusals = 0, failing_since = null ${',
-      "refusals = ${said === null ? 'refusals' : 0} ${",
     ],
   ),
   ...faultsOf(
