@@ -120,6 +120,7 @@ export const LISTS: Readonly<Record<string, readonly Mutant[]>> = {
   environment: ENVIRONMENT,
   scope: SCOPE,
   followers: FOLLOWERS,
+  'refused-batches': REFUSED_BATCHES,
   believing: BELIEVING,
   'call-faults': CALL_FAULTS,
   'lost-rows': LOST_ROWS,
