@@ -172,20 +172,23 @@ class Run {
     const [first] = batches;
     if (first === undefined || failures === 0 || !exceeds(first, this.#limits)) return batches;
     // The receiver has had it in vain, perhaps because it takes less at once: then that is what was set since.
-    this.#kept.place = { ...this.#kept.place, sendingTo: null, failures: 0, refusals: 0 };
+    this.#anew();
     return cut(page, this.#limits);
   }
 
   async #deliverBatch(batch: Batch): Promise<End | 'too-large' | null> {
     const { sink, held, clock, random, stopped, patience, once, attempts, tell } = this.#of;
     let byClockFrom: number | null = null;
+    // Of what has failed before this session nobody knows whether it was for the clock: a restart each night is not to
+    // begin that anew.
+    const { failingForMs = 0 } = this.#kept.place;
     for (;;) {
-      await held?.sending(batch.to);
+      await held?.sending(batch.to, this.#kept.place);
       // The receiver may have it, and this session be lost before that is written.
       this.#shown(batch.to);
       const begun = clock.monotonic();
       const said = await sink.deliver(batch, patience);
-      if (said.isByClock === true) byClockFrom ??= begun;
+      if (said.isByClock === true) byClockFrom ??= begun - failingForMs;
       const result = judgeByClock(said, begun - (byClockFrom ?? begun));
       if (result.outcome === 'delivered') {
         await this.#keep(batch.to, batch.copiedTo ?? this.#kept.place.afterSku, result);
@@ -214,12 +217,12 @@ class Run {
     }
   }
 
-  /** For the rest of the session: a receiver that has a limit keeps it. */
+  /** For the rest of the session: a receiver that has a limit keeps it. Parts are batches of their own. */
   async #makeSmaller(batch: Batch, result: Result): Promise<'too-large'> {
     const { clock, random, stopped, tell } = this.#of;
     const bytes = Math.floor(bytesOf(batch) / 2);
     this.#limits = { ...this.#limits, bytes };
-    this.#kept.place = { ...this.#kept.place, sendingTo: null };
+    this.#anew();
     tell({ event: 'smaller', changes: batch.lines.length, bytes, result });
     await clock.sleep(backOffMs(1, result.retryAfterMs, random()), stopped);
     return 'too-large';
@@ -248,6 +251,12 @@ class Run {
   #shown(shownTo: bigint): void {
     const { place } = this.#kept;
     if (shownTo > newestOf(place)) this.#kept.place = { ...place, shownTo };
+  }
+
+  /** What comes next is another batch than the one that has failed. */
+  #anew(): void {
+    const { position, afterSku } = this.#kept.place;
+    this.#at(position, afterSku);
   }
 
   #at(position: bigint, afterSku: string | null): void {

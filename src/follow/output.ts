@@ -93,9 +93,10 @@ export function createFileOutput(file: OutputFile): Sink {
       try {
         // After a lost session the batch may be cut in another way: the part that was written is then a line of its
         // own. So is what a killed process has left.
-        const isOther = part === null || part.taken === 0 ? !isBegun && file.isCutOff() : part.text !== text;
-        if (part?.text !== text)
-          part = { text, bytes: Buffer.from(isOther ? `\n${text}` : text), from: file.size(), taken: 0 };
+        if (part?.text !== text) {
+          const isWithin = part === null ? !isBegun && file.isCutOff() : endsWithin(part);
+          part = { text, bytes: Buffer.from(isWithin ? `\n${text}` : text), from: file.size(), taken: 0 };
+        }
         const { bytes } = part;
         while (part.taken < bytes.length) {
           const taken = file.write(bytes.subarray(part.taken));
@@ -116,6 +117,12 @@ export function createFileOutput(file: OutputFile): Sink {
     },
   };
 }
+
+const NEWLINE = 10;
+
+/** Whether the file ends within a line where this much of a batch is written; of none, where one was there before. */
+const endsWithin = ({ bytes, taken }: { readonly bytes: Buffer; readonly taken: number }): boolean =>
+  taken === 0 ? bytes[0] === NEWLINE : bytes[taken - 1] !== NEWLINE;
 
 /** By its code, as ENOSPC. */
 const failureOf = (error: unknown): string => errorCode(error) ?? 'it cannot be written';

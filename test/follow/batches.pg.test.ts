@@ -53,6 +53,68 @@ describe('a receiver', () => {
     expect(events.at(-1)).toMatchObject({ event: 'buried', attempts: 24 + 30 });
   });
 
+  test('that refuses for its clock is tried on for a day in all, however often the process is begun anew', async () => {
+    const { sql } = store;
+    const first = await session(store);
+    await taken(first);
+    await first.end();
+    await movePrices(sql, 1);
+    const byClock: Result = { ...answer('failed', 422), isByClock: true };
+    const ends: string[] = [];
+    for (const hours of [0, 11, 11, 11]) {
+      await sql`
+        update catalog_internal.followers set failing_since = failing_since - make_interval(hours => ${hours})`;
+      const client = await session(store);
+      const { place, held } = await taken(client);
+      const { end, events } = await run(client, held, place, () => byClock, { attempts: 1 });
+      ends.push(end, ...events.map(({ event }) => event));
+      await client.end();
+    }
+    expect(ends).toEqual([...Array<string>(3).fill('undelivered'), 'caught-up', 'buried']);
+  });
+
+  test('that refuses refuses one batch: no other has fewer attempts for that', async () => {
+    const { sql } = store;
+    const killed = new Error('killed');
+    const following = async (
+      said: readonly (number | 'dies')[],
+      filter: readonly string[],
+      changes: number,
+    ) => {
+      const client = await session(store);
+      const { place, held } = await taken(client);
+      const left = [...said];
+      const answers = () => {
+        const next = left.shift() ?? 200;
+        if (next === 'dies') throw killed;
+        return next === 200 ? OK : answer('refused', next);
+      };
+      const more = { attempts: 3, limits: limitedTo(changes), filter: parseFilters(filter, []) };
+      await run(client, held, place, answers, more).catch((error: unknown) => expect(error).toBe(killed));
+      await client.end();
+      const { deadLetters, failures, failingSince } = await only(store);
+      return { left, deadLetters, failures, isFailing: failingSince !== null };
+    };
+    const isTaken = { left: [], deadLetters: 0, failures: 0, isFailing: false };
+    await following([], [], 10);
+    // Parts of one that is too large are batches of their own.
+    await movePrices(sql, 4);
+    expect(await following([400, 400, 413, 400, 400, 200, 400, 400], [], 10)).toEqual(isTaken);
+    // So is what is cut anew, also where the process ends before it is answered.
+    await movePrices(sql, 4);
+    const first = await following([400, 400, 'dies'], [], 4);
+    expect(first).toEqual({ left: [], deadLetters: 0, failures: 2, isFailing: true });
+    const anew = await following(['dies'], [], 2);
+    expect(anew).toEqual({ left: [], deadLetters: 0, failures: 0, isFailing: false });
+    expect(await following([400, 400], [], 2)).toEqual(isTaken);
+    // And what comes behind one of which nothing passes the filter any longer.
+    await movePrices(sql, 2);
+    expect(await following([400, 400, 'dies'], [], 4)).toMatchObject({ failures: 2 });
+    expect(await following([], ['sku=nobody'], 4)).toEqual(isTaken);
+    await movePrices(sql, 2);
+    expect(await following([400, 400], [], 4)).toEqual(isTaken);
+  });
+
   test('a single change as too large has that put aside alone', async () => {
     const client = await session(store);
     const { place, held } = await taken(client);

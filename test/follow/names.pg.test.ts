@@ -26,7 +26,7 @@ describe('a name', () => {
     await two.end();
     const three = await session(store);
     await eventually(async () => 'position' in (await takeName(three, await drawHolder(three), options())));
-    await expect(mine.held.sending(5n)).rejects.toMatchObject({ kind: 'taken' });
+    await expect(mine.held.sending(5n, mine.place)).rejects.toMatchObject({ kind: 'taken' });
     await expect(mine.held.delivered(5n, null, null)).rejects.toMatchObject({ kind: 'taken' });
   });
 

@@ -75,6 +75,24 @@ test('a batch that comes in another cut begins a line of its own', async () => {
   expect(file.text.split('\n').slice(1)).toEqual([first, '']);
 });
 
+test('a batch that comes in other cuts while nothing is taken begins a line of its own, too', async () => {
+  const file = new SmallFile(1000);
+  const output = createFileOutput(file);
+  await output.deliver(batch!, never);
+  const [first = '', second = ''] = batch!.lines;
+  const tries = [
+    { lines: batch!.lines, room: 10, left: TEXT.slice(0, 10) },
+    { lines: [second], room: 0, left: TEXT.slice(0, 10) },
+    { lines: [first], room: 1, left: `${TEXT.slice(0, 10)}\n` },
+    { lines: [second], room: Infinity, left: `${TEXT.slice(0, 10)}\n${second}\n` },
+  ];
+  for (const { lines, room, left } of tries) {
+    file.room = room;
+    await output.deliver({ ...batch!, lines }, never);
+    expect(file.text).toBe(TEXT + left);
+  }
+});
+
 test('what a process has left of a line that was killed on a full disk spoils no line of the next one', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'output-'));
   onTestFinished(() => rmSync(folder, { recursive: true }));

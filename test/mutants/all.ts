@@ -50,6 +50,7 @@ import { PROXIES } from './proxies.ts';
 import { READINGS } from './readings.ts';
 import { REDIS } from './redis.ts';
 import { REFRESHES } from './refreshes.ts';
+import { REFUSED_BATCHES } from './refused-batches.ts';
 import { REFUSED_CALLS } from './refused.ts';
 import { RELEASES } from './releases.ts';
 import { SAFETY } from './safety.ts';
@@ -119,6 +120,7 @@ export const LISTS: Readonly<Record<string, readonly Mutant[]>> = {
   environment: ENVIRONMENT,
   scope: SCOPE,
   followers: FOLLOWERS,
+  'refused-batches': REFUSED_BATCHES,
   believing: BELIEVING,
   'call-faults': CALL_FAULTS,
   'lost-rows': LOST_ROWS,

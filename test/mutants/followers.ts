@@ -130,7 +130,11 @@ export const FOLLOWERS: readonly Mutant[] = [
       "if (result.outcome === 'refused' && refusals >= attempts",
       'if (failures >= attempts',
     ],
-    ['followers: a batch under way is not written down', 'await held?.sending(batch.to);', ''],
+    [
+      'followers: a batch under way is not written down',
+      'await held?.sending(batch.to, this.#kept.place);',
+      '',
+    ],
     [
       'followers: what did not pass the filter is read for ever',
       'await this.#keep(page.readTo, page.copiedTo, null);',

@@ -191,6 +191,11 @@ export const SELLERS: readonly Mutant[] = [
       '!isBegun && file.isCutOff()',
       'false',
     ],
+    [
+      'followers: a half line is forgotten where the next cut is not taken',
+      'taken === 0 ? bytes[0] === NEWLINE : bytes',
+      'taken !== 0 && bytes',
+    ],
     ['followers: a line without its end is not found', "last.toString() !== '\\n'", 'false'],
   ),
   ...faultsOf(

@@ -1,5 +1,5 @@
 import type { LoneClient } from '../connection/db.ts';
-import { FollowerError } from './followers.ts';
+import { FollowerError, type Place } from './followers.ts';
 
 /** Of one follower. A receiver that refuses as many refuses everything: what comes next waits. */
 export const MAX_DEAD_LETTERS = 100;
@@ -22,18 +22,21 @@ export class NameHeld {
     this.#holder = holder;
   }
 
-  /** Before a batch that ends at `to` is delivered. */
-  async sending(to: bigint): Promise<void> {
-    await this.#update('sending_to = $3', [String(to)]);
+  /** Before a batch that ends at `to` is delivered. What is counted is of this batch, and of none before it. */
+  async sending(to: bigint, { failures, refusals }: Pick<Place, 'failures' | 'refusals'>): Promise<void> {
+    await this.#update(
+      `sending_to = $3, failures = $4, refusals = $5,
+       failing_since = case when $4 = 0 then null else failing_since end`,
+      [String(to), failures, refusals],
+    );
   }
 
   /** A batch is delivered, or nothing up to there passes the filter (`said` null: nothing was sent). */
   async delivered(position: bigint, afterSku: string | null, said: Said | null): Promise<void> {
-    const noted = `, failures = 0, refusals = 0, failing_since = null,
-       last_status = $5, last_said = $6, last_at = clock_timestamp()`;
+    const noted = ', last_status = $5, last_said = $6, last_at = clock_timestamp()';
     await this.#update(
-      `position = $3, after_sku = $4, sending_to = null, updated_at = clock_timestamp()
-       ${said === null ? '' : noted}`,
+      `position = $3, after_sku = $4, sending_to = null, updated_at = clock_timestamp(),
+       failures = 0, refusals = 0, failing_since = null ${said === null ? '' : noted}`,
       [String(position), afterSku, ...(said === null ? [] : [said.status, said.said])],
     );
   }

@@ -35,6 +35,8 @@ export interface Place {
   readonly sendingTo: bigint | null;
   readonly failures: number;
   readonly refusals: number;
+  /** How long ago that batch failed first, when the name was taken. */
+  readonly failingForMs?: number;
   /** The position up to which the receiver may have been told of changes, as far as this process knows. */
   readonly shownTo?: bigint;
 }
@@ -61,6 +63,7 @@ interface Row {
   readonly sending_to: string | null;
   readonly failures: number;
   readonly refusals: number;
+  readonly failing_for_ms: number | null;
   readonly is_held: boolean;
   readonly held_by: string | null;
   readonly holder: string | null;
@@ -72,6 +75,7 @@ const placeOf = (row: Row): Place => ({
   sendingTo: row.sending_to === null ? null : BigInt(row.sending_to),
   failures: row.failures,
   refusals: row.refusals,
+  ...(row.failing_for_ms !== null && { failingForMs: row.failing_for_ms }),
 });
 
 /**
@@ -163,7 +167,8 @@ export async function takeName(
       await client.query('delete from catalog_internal.dead_letters where follower = $1', [name]);
     const taken = await client.query<Row>(
       `update catalog_internal.followers set holder = $2, pid = $5, backend_start = $6, held_by = $3, delivery = $4, updated_at = now()
-       where name = $1 returning *`,
+       where name = $1
+       returning *, (1000 * extract(epoch from clock_timestamp() - failing_since))::float8 as failing_for_ms`,
       [name, holder, heldBy, delivery, pid, began],
     );
     await client.query('commit');

@@ -1,0 +1,29 @@
+import { faultsOf, type Mutant } from './mutant.ts';
+
+/** Each counts refusals of one batch for another, or begins anew what is counted over restarts. */
+export const REFUSED_BATCHES: readonly Mutant[] = [
+  ...faultsOf(
+    'src/follow/follower.ts',
+    ['test/follow/batches.pg.test.ts'],
+    [
+      'followers: parts of a batch inherit its refusals',
+      "    this.#anew();\n    tell({ event: 'smaller'",
+      "    this.#kept.place = { ...this.#kept.place, sendingTo: null };\n    tell({ event: 'smaller'",
+    ],
+    ['followers: each restart begins the day of a wrong clock', 'begun - failingForMs', 'begun'],
+  ),
+  ...faultsOf(
+    'src/store/history/follower-name.ts',
+    ['test/follow/batches.pg.test.ts'],
+    [
+      'followers: what is cut anew inherits refusals where the process ends',
+      'failures = $4, refusals = $5,',
+      'failures = greatest(failures, $4), refusals = greatest(refusals, $5),',
+    ],
+    [
+      'followers: what passes no filter leaves its refusals to the next batch',
+      'failures = 0, refusals = 0, failing_since = null ${',
+      "refusals = ${said === null ? 'refusals' : 0} ${",
+    ],
+  ),
+];
