@@ -97,8 +97,13 @@ export const DECISIONS: readonly Mutant[] = [
     ],
     [
       'pace: a refusal of a request that was under way before begins another back-off',
-      'state.refusedAt !== null && state.backoffUntil !== null && request.sentAt <= state.refusedAt',
-      'state.refusedAt !== null && state.backoffUntil !== null && request.sentAt < 0',
+      'state.refusedAt !== null && request.sentAt <= state.refusedAt',
+      'state.refusedAt !== null && request.sentAt < 0',
+    ],
+    [
+      'pace: a refusal that comes once a back-off is over, of a request from before it, begins another one',
+      '    refusedAt: state.refusedAt,\n',
+      '    refusedAt: null,\n',
     ],
     [
       'pace: the first refusals in a row double the back-off',

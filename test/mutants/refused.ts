@@ -68,4 +68,25 @@ export const REFUSED_CALLS: readonly Mutant[] = [
     to: ';',
     tests: REFUSED,
   },
+  {
+    breaks: 'refusals: the daemon that is nearest to Postgres has each half-open request',
+    file: 'src/pace/pacer.ts',
+    from: 'if (until === null || !this.#triedInVain',
+    to: 'if (until !== 0 || !this.#triedInVain',
+    tests: ['test/pace/fleet.test.ts'],
+  },
+  {
+    breaks: 'refusals: a daemon that cannot reach the partner has each half-open request',
+    file: 'src/pace/pacer.ts',
+    from: 'this.#triedInVain = !letsThrough(outcome);',
+    to: 'this.#triedInVain = refuses(outcome);',
+    tests: ['test/pace/fleet.test.ts'],
+  },
+  {
+    breaks: 'refusals: a daemon that gives each half-open request back has them all',
+    file: 'src/pace/pacer.ts',
+    from: '        this.#triedInVain ||= halfOpen;\n',
+    to: '',
+    tests: ['test/pace/pacer.pg.test.ts'],
+  },
 ];
