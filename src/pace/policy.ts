@@ -8,7 +8,8 @@ import { AUTH_CLASS, NO_ANSWER, type RequestOutcome } from '../partner/errors.ts
  *
  * SQL goes by the same: sendsPerWindow stands in `sends_per_window`, guardMs there and in `others_part` and
  * `take_request`, ceilingAt in `present_ceiling`, HEADROOM_PART and RESUME_FLOOR in `promise_capacity`,
- * HALF_OPEN_LOST_MS in `take_request`. test/store/thresholds.pg.test.ts compares them, except for the last.
+ * HALF_OPEN_LOST_MS and SUSPECT_AFTER in `take_request`. test/store/thresholds.pg.test.ts compares them, except for the
+ * last two.
  */
 
 export interface PaceLimits {

@@ -89,4 +89,18 @@ export const REFUSED_CALLS: readonly Mutant[] = [
     to: '',
     tests: ['test/pace/pacer.pg.test.ts'],
   },
+  {
+    breaks: 'refusals: other services wait for as long as the credential of the mirror is wrong',
+    file: 'drizzle/0082_refused_mirror.sql',
+    from: 'p.episodes < 3 OR',
+    to: 'true OR',
+    tests: ['test/pace/take-request.pg.test.ts'],
+  },
+  {
+    breaks: 'refusals: other services go on after three refusals within a window',
+    file: 'drizzle/0082_refused_mirror.sql',
+    from: 'OR coalesce(p.refused_at - p.refused_since < span, true)',
+    to: '',
+    tests: ['test/pace/take-request.pg.test.ts'],
+  },
 ];

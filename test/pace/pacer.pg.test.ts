@@ -74,7 +74,7 @@ describe('a daemon beside one that was refused', () => {
     const [near, far] = [daemon(), daemon()];
     await near.send(FORBIDDEN);
     await letBackoffEnd(store.sql);
-    const turn = await near.acquire(0);
+    const turn = await near.acquire();
     if (turn.kind === 'wait') throw new Error(turn.because);
     expect(turn.permit.halfOpen).toBe(true);
     await turn.permit.cancel();
@@ -82,7 +82,7 @@ describe('a daemon beside one that was refused', () => {
     const wait = await near.acquire(0);
     expect(wait).toMatchObject({ kind: 'wait', because: 'silence' });
     expect('forMs' in wait && wait.forMs).toBeLessThanOrEqual(2000);
-    expect(await far.acquire(0)).toMatchObject({ kind: 'granted', permit: { halfOpen: true } });
+    expect(await far.acquire()).toMatchObject({ kind: 'granted', permit: { halfOpen: true } });
     expect(await near.acquire(0)).toMatchObject({ kind: 'wait', because: 'probe' });
   });
 
