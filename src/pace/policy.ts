@@ -164,8 +164,8 @@ export function decide(
 
 /**
  * State after the request sent at `sentAt` ended with `outcome` at `now`. Only the answer to a half-open request
- * ends a back-off; refusals of requests that were already under way when it began do not lengthen it, and begin no other
- * one after it.
+ * ends a back-off; refusals of requests that were already under way when it began do not lengthen it, and begin no
+ * other one after it.
  */
 export function settled(
   limits: PaceLimits,

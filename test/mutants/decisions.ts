@@ -2,6 +2,7 @@ import { faultsOf, type Mutant } from './mutant.ts';
 
 const PACE = [
   'test/pace/policy.test.ts',
+  'test/pace/late-requests.test.ts',
   'test/pace/corners.test.ts',
   'test/pace/limits.test.ts',
   'test/auth/evidence.test.ts',
@@ -148,8 +149,8 @@ export const DECISIONS: readonly Mutant[] = [
     ],
     [
       'pace: after a back-off it goes on at the whole share',
-      'ceiling: state.resumeAt ?? RESUME_FLOOR };',
-      'ceiling: Math.max(state.ceiling, state.resumeAt ?? RESUME_FLOOR) };',
+      'ceiling: state.resumeAt ?? RESUME_FLOOR,',
+      'ceiling: Math.max(state.ceiling, state.resumeAt ?? RESUME_FLOOR),',
     ],
     [
       'pace: the back-off has no upper bound',

@@ -218,23 +218,6 @@ describe('a refusal', () => {
     expect(account.state).toMatchObject({ backoffUntil, refusals: 1 });
   });
 
-  test('that comes once a back-off is over, of a request that was under way when that began, begins no other one', () => {
-    const account = new Account({ ...ACCOUNT, backoffMs: 10_000 });
-    account.sendNext(FORBIDDEN, 2000);
-    account.sendNext(FORBIDDEN, 55_000);
-    account.pass(2000);
-    account.sendNext('ok', 100);
-    account.pass(100);
-    expect(account.state.backoffUntil).toBeNull();
-    const resumed = account.state;
-    account.pass(60_000);
-    expect(account.state).toBe(resumed);
-    // One that was sent since then does.
-    account.sendNext(FORBIDDEN);
-    account.pass(0);
-    expect(account.state).toMatchObject({ refusals: 1 });
-  });
-
   test('of a request sent in the very millisecond in which the back-off began does not lengthen it', () => {
     const account = new Account(ACCOUNT);
     account.sendNext(FORBIDDEN);
