@@ -27,6 +27,8 @@ export const PACE_WAITS: readonly PaceWait[] = ['spacing', 'window', 'silence', 
 
 /** A task that a process with an open circuit breaker gives back is postponed by this; then any process may take it. */
 const BREAKER_WAIT_MS = 1000;
+/** A process whose half-open request was not let through leaves the next one to others for up to this long, by lot. */
+const GIVES_WAY_MS = 2000;
 
 export interface SentPermit extends Permit {
   /** The first request after a back-off: its answer tells whether the account's requests are let through again. */
@@ -101,13 +103,23 @@ interface Tried {
   readonly sendId: string | null;
 }
 
+/** What a process makes of a decision of the fleet's. */
+type Considered = (decision: PaceDecision, now: number) => PaceDecision;
+
 /** Asks the ledger once; a send that it permits is in the ledger's log when this returns. */
-async function tryOnce(sql: Sql, clock: Clock, limits: PaceLimits, lane: string): Promise<Tried> {
+async function tryOnce(
+  sql: Sql,
+  clock: Clock,
+  limits: PaceLimits,
+  lane: string,
+  considered: Considered,
+): Promise<Tried> {
   const spanMs = limits.windowMs + guardMs(limits);
   const { result, sendId } = await withPace<Omit<Tried, 'sendId'>>(sql, spanMs, (view) => {
     const { state, sends, others, now, pause } = view;
     const decision =
-      whilePaused(pause, now) ?? decide(limits, state ?? initialPace(limits, now), sends, now, others);
+      whilePaused(pause, now) ??
+      considered(decide(limits, state ?? initialPace(limits, now), sends, now, others), now);
     const decidedAt = clock.monotonic();
     if (!decision.go) return { result: { decision, now, decidedAt, nextFrom: -Infinity } };
     const next = decide(limits, decision.state, [...sends, now], now, others);
@@ -129,8 +141,9 @@ export function createPacer(
   limits: PaceLimits,
   events: PacerEvents = {},
   breaker: CircuitBreaker = createCircuitBreaker(clock, limits),
+  random: () => number = Math.random,
 ): Pacer {
-  const paced = new PacedProcess(sql, clock, limits, events, breaker);
+  const paced = new PacedProcess(sql, clock, limits, events, breaker, random);
   const acquireNext: Pacer['acquire'] = (...asked) => paced.acquireNext(...asked);
   return { acquire: oneByOne(acquireNext, clock, events) };
 }
@@ -142,17 +155,30 @@ class PacedProcess {
   readonly #limits: PaceLimits;
   readonly #events: PacerEvents;
   readonly #breaker: CircuitBreaker;
+  readonly #random: () => number;
+  /** The last half-open request of this process was not let through. */
+  #triedInVain = false;
+  /** The end of the back-off in which this process has given way to others. */
+  #gaveWayAt: number | null = null;
   /** When the ceiling was last set, as far as this process knows: each end of a back-off sets it. */
   #knownRaise = 0;
   /** Until then this process's own last send keeps the next one waiting (monotonic): no need to ask the ledger. */
   #nextFrom = -Infinity;
 
-  constructor(sql: Sql, clock: Clock, limits: PaceLimits, events: PacerEvents, breaker: CircuitBreaker) {
+  constructor(
+    sql: Sql,
+    clock: Clock,
+    limits: PaceLimits,
+    events: PacerEvents,
+    breaker: CircuitBreaker,
+    random: () => number,
+  ) {
     this.#sql = sql;
     this.#clock = clock;
     this.#limits = limits;
     this.#events = events;
     this.#breaker = breaker;
+    this.#random = random;
   }
 
   /** Waits for a permit as `Pacer.acquire` does; calls must not overlap. */
@@ -190,7 +216,7 @@ class PacedProcess {
   ): Promise<SentPermit | { forMs: number; because: PaceWait }> {
     const forMs = this.#nextFrom - this.#clock.monotonic();
     if (forMs > 0 && forMs <= patienceMs) return { forMs, because: 'spacing' };
-    const tried = await tryOnce(this.#sql, this.#clock, this.#limits, lane);
+    const tried = await tryOnce(this.#sql, this.#clock, this.#limits, lane, this.#givingWay);
     const { decision, now } = tried;
     if (!decision.go) return { forMs: Math.max(1, decision.at - now), because: decision.because };
     failpoint('pace.logged');
@@ -200,6 +226,18 @@ class PacedProcess {
     this.#nextFrom = tried.nextFrom;
     return this.#permitOf(tried);
   }
+
+  /**
+   * Once in each back-off, a process that has tried in vain leaves the half-open request to others for a moment. Else
+   * the one that is nearest to Postgres would be the first each time; where its credential is wrong, or it cannot reach
+   * the partner, nobody else would ever find out that requests are let through.
+   */
+  readonly #givingWay: Considered = (decision, now) => {
+    const until = decision.go ? decision.state.backoffUntil : null;
+    if (until === null || !this.#triedInVain || until === this.#gaveWayAt) return decision;
+    this.#gaveWayAt = until;
+    return { go: false, at: now + this.#random() * GIVES_WAY_MS, because: 'silence' };
+  };
 
   #permitOf({ decision, now, decidedAt, sendId }: Tried): SentPermit {
     const halfOpen = decision.go && decision.state.halfOpenSentAt === now;
@@ -212,6 +250,7 @@ class PacedProcess {
       // transaction.
       settle: async (outcome) => {
         if (letsThrough(outcome)) this.#breaker.cleared();
+        if (halfOpen) this.#triedInVain = !letsThrough(outcome);
         if (refuses(outcome) || halfOpen) began = await this.#settle(now, outcome);
       },
       lapsed: () => this.#clock.monotonic() - decidedAt > LAPSES_AFTER_MS,
@@ -219,6 +258,7 @@ class PacedProcess {
         this.#nextFrom = -Infinity;
         if (sendId !== null) await unsend(this.#sql, sendId);
         // A cancelled half-open request must not keep the others waiting for its answer.
+        this.#triedInVain ||= halfOpen;
         if (halfOpen) await this.#settle(now, 'aborted');
       },
     };

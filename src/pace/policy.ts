@@ -8,7 +8,8 @@ import { AUTH_CLASS, NO_ANSWER, type RequestOutcome } from '../partner/errors.ts
  *
  * SQL goes by the same: sendsPerWindow stands in `sends_per_window`, guardMs there and in `others_part` and
  * `take_request`, ceilingAt in `present_ceiling`, HEADROOM_PART and RESUME_FLOOR in `promise_capacity`,
- * HALF_OPEN_LOST_MS in `take_request`. test/store/thresholds.pg.test.ts compares them, except for the last.
+ * HALF_OPEN_LOST_MS and SUSPECT_AFTER in `take_request`. test/store/thresholds.pg.test.ts compares them, except for the
+ * last two.
  */
 
 export interface PaceLimits {
@@ -33,8 +34,9 @@ export interface PaceState {
   /** Consecutive refusals without a success in between. */
   readonly refusals: number;
   readonly refusal: string | null;
-  /** When the first of these refusals came, and the last. */
+  /** When the first of these refusals came. */
   readonly refusedSince: number | null;
+  /** When the last refusal came, though requests may have been let through since. */
   readonly refusedAt: number | null;
   /** Own requests in the window when the refusal came: the evidence for or against having been too fast. */
   readonly occupancy: number | null;
@@ -162,7 +164,8 @@ export function decide(
 
 /**
  * State after the request sent at `sentAt` ended with `outcome` at `now`. Only the answer to a half-open request
- * ends a back-off; refusals of requests that were already under way when it began do not lengthen it.
+ * ends a back-off; refusals of requests that were already under way when it began do not lengthen it, and begin no
+ * other one after it.
  */
 export function settled(
   limits: PaceLimits,
@@ -171,8 +174,7 @@ export function settled(
   now: number,
 ): PaceState {
   if (refuses(request.outcome)) {
-    if (state.refusedAt !== null && state.backoffUntil !== null && request.sentAt <= state.refusedAt)
-      return state;
+    if (state.refusedAt !== null && request.sentAt <= state.refusedAt) return state;
     const refusals = state.refusals + 1;
     const max = sendsPerWindow(limits);
     const resumeAt = Math.min(max, Math.max(Math.min(RESUME_FLOOR, max), request.sendsInWindow / 2));
@@ -198,7 +200,11 @@ export function settled(
   // counts.
   const isHalfOpen = isLast || (state.refusedAt !== null && request.sentAt > state.refusedAt);
   if (!isHalfOpen) return state;
-  return { ...initialPace(limits, now), ceiling: state.resumeAt ?? RESUME_FLOOR };
+  return {
+    ...initialPace(limits, now),
+    ceiling: state.resumeAt ?? RESUME_FLOOR,
+    refusedAt: state.refusedAt,
+  };
 }
 
 /** The back-off after repeated doubling, at most ten back-offs: the upper bound of every recovery. */

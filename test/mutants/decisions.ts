@@ -2,6 +2,7 @@ import { faultsOf, type Mutant } from './mutant.ts';
 
 const PACE = [
   'test/pace/policy.test.ts',
+  'test/pace/late-requests.test.ts',
   'test/pace/corners.test.ts',
   'test/pace/limits.test.ts',
   'test/auth/evidence.test.ts',
@@ -97,8 +98,13 @@ export const DECISIONS: readonly Mutant[] = [
     ],
     [
       'pace: a refusal of a request that was under way before begins another back-off',
-      'state.refusedAt !== null && state.backoffUntil !== null && request.sentAt <= state.refusedAt',
-      'state.refusedAt !== null && state.backoffUntil !== null && request.sentAt < 0',
+      'state.refusedAt !== null && request.sentAt <= state.refusedAt',
+      'state.refusedAt !== null && request.sentAt < 0',
+    ],
+    [
+      'pace: a refusal that comes once a back-off is over, of a request from before it, begins another one',
+      '    refusedAt: state.refusedAt,\n',
+      '    refusedAt: null,\n',
     ],
     [
       'pace: the first refusals in a row double the back-off',
@@ -143,8 +149,8 @@ export const DECISIONS: readonly Mutant[] = [
     ],
     [
       'pace: after a back-off it goes on at the whole share',
-      'ceiling: state.resumeAt ?? RESUME_FLOOR };',
-      'ceiling: Math.max(state.ceiling, state.resumeAt ?? RESUME_FLOOR) };',
+      'ceiling: state.resumeAt ?? RESUME_FLOOR,',
+      'ceiling: Math.max(state.ceiling, state.resumeAt ?? RESUME_FLOOR),',
     ],
     [
       'pace: the back-off has no upper bound',

@@ -31,7 +31,7 @@ export const PAUSES: readonly Mutant[] = [
   ...faultsOf(
     'src/pace/pacer.ts',
     STORE,
-    ['pacer: permits know nothing of pauses', 'whilePaused(pause, now) ?? decide', 'decide'],
+    ['pacer: permits know nothing of pauses', 'whilePaused(pause, now) ??\n', '\n'],
     ['pacer: a pause holds a worker', "ended.because === 'paused' || ", ''],
   ),
   ...faultsOf(

@@ -4,6 +4,7 @@ import { LAPSES_AFTER_MS } from '../../src/pace/policy.ts';
 import { Account } from './account.ts';
 
 const MINUTE = 60_000;
+const FORBIDDEN = 'throttled-or-forbidden';
 
 test('however late each request leaves after its decision, no minute at the server has more than the share', () => {
   const anyPhase = record({
@@ -42,4 +43,21 @@ test('however late each request leaves after its decision, no minute at the serv
       ],
     },
   );
+});
+
+test('a refusal that comes once a back-off is over, of a request that was under way when that began, begins no other one', () => {
+  const account = new Account({ maxPerWindow: 120, windowMs: MINUTE, backoffMs: 10_000 });
+  account.sendNext(FORBIDDEN, 2000);
+  account.sendNext(FORBIDDEN, 55_000);
+  account.pass(2000);
+  account.sendNext('ok', 100);
+  account.pass(100);
+  expect(account.state.backoffUntil).toBeNull();
+  const resumed = account.state;
+  account.pass(MINUTE);
+  expect(account.state).toBe(resumed);
+  // One that was sent since then does.
+  account.sendNext(FORBIDDEN);
+  account.pass(0);
+  expect(account.state).toMatchObject({ refusals: 1 });
 });

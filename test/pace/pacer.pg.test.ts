@@ -25,7 +25,7 @@ function daemon() {
   return {
     breaker,
     looks: () => looks,
-    acquire: () => pacer.acquire('lane', 5000),
+    acquire: (patienceMs = 5000) => pacer.acquire('lane', patienceMs),
     async send(outcome: RequestOutcome) {
       const turn = await pacer.acquire('lane', 5000);
       if (turn.kind === 'wait') throw new Error(`no turn: ${turn.because}`);
@@ -68,6 +68,22 @@ describe('a daemon beside one that was refused', () => {
     bad.breaker.cleared();
     await bad.send('ok');
     expect(bad.breaker.explain()).toBeNull();
+  });
+
+  test('has the next half-open request first, where that one had the last in vain', async () => {
+    const [near, far] = [daemon(), daemon()];
+    await near.send(FORBIDDEN);
+    await letBackoffEnd(store.sql);
+    const turn = await near.acquire();
+    if (turn.kind === 'wait') throw new Error(turn.because);
+    expect(turn.permit.halfOpen).toBe(true);
+    await turn.permit.cancel();
+    await letBackoffEnd(store.sql);
+    const wait = await near.acquire(0);
+    expect(wait).toMatchObject({ kind: 'wait', because: 'silence' });
+    expect('forMs' in wait && wait.forMs).toBeLessThanOrEqual(2000);
+    expect(await far.acquire()).toMatchObject({ kind: 'granted', permit: { halfOpen: true } });
+    expect(await near.acquire(0)).toMatchObject({ kind: 'wait', because: 'probe' });
   });
 
   test('is not paused by refusals that the whole fleet had in a row', async () => {

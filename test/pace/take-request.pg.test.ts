@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { readPace } from '../../src/pace/ledger.ts';
 import { guardMs, paceLimits, sendsPerWindow } from '../../src/pace/policy.ts';
+import { refusalOf } from '../../src/pace/view.ts';
 import { storeSettings } from '../../src/store/setup/sql-settings.ts';
 import { useStore } from '../store/support.ts';
 import { settingsWith } from '../support/settings.ts';
@@ -77,6 +78,25 @@ describe('catalog.take_request', () => {
     await sent(ALLOWED, HOUR_S + HOUR_S / 10, 'other');
     expect(await take()).toBe(0);
   });
+
+  test.each([
+    [2, 3, false],
+    [3, 3, true],
+    [12, 3, true],
+    [3, 0.9, false],
+  ])(
+    'after %i refusals in a row within %d windows is had in a back-off where the credential of the mirror is suspected: %s',
+    async (refusals, windows, had) => {
+      await store.sql`
+        insert into catalog_internal.pace
+          (ceiling, raised_at, backoff_until, episodes, refusal, refused_since, refused_at, occupancy)
+        values (10, now(), now() + interval '5 minutes', ${refusals}, 'throttled-or-forbidden',
+          now() - make_interval(hours => 1) * ${windows}::float8, now(), 1)`;
+      const { state } = await readPace(store.sql, LIMITS.windowMs);
+      expect(state !== null && refusalOf(LIMITS, state)?.suspected === 'credential').toBe(had);
+      expect((await take()) === 0).toBe(had);
+    },
+  );
 
   test('without a lane is counted once, as that of others', async () => {
     await storeSettings(store.sql, SETTINGS, LIMITS);

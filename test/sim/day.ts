@@ -106,7 +106,7 @@ export class Day {
       sql,
       clock,
       client: observed(base.client, clock, telemetry),
-      pacer: createPacer(sql, clock, LIMITS, telemetry.pace, breaker),
+      pacer: createPacer(sql, clock, LIMITS, telemetry.pace, breaker, () => 0.5),
       emit: telemetry.onSync,
     };
     const handlers = handlersOf(

@@ -158,7 +158,7 @@ export class Rig {
 
   #pacer(worker: Worker, clock: Clock): Pacer {
     const limits = { maxPerWindow: 120, windowMs: 60_000, backoffMs: 60_000 };
-    const pacer = createPacer(worker.sql, clock, limits);
+    const pacer = createPacer(worker.sql, clock, limits, {}, undefined, () => 0.5);
     return {
       acquire: async (...asked) => {
         const acquired = await pacer.acquire(...asked);

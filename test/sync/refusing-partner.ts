@@ -44,7 +44,7 @@ export class RefusingPartner {
     this.ctx = {
       observers: NO_OBSERVERS,
       sql,
-      pacer: createPacer(sql, systemClock, limits),
+      pacer: createPacer(sql, systemClock, limits, {}, undefined, () => 0),
       client: { bulk: this.#bulk },
       clock: systemClock,
       floors: new DueFloors(systemClock),
