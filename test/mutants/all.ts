@@ -17,6 +17,7 @@ import { ENTRIES } from './entries.ts';
 import { ENVIRONMENT } from './environment.ts';
 import { FAULTS_OF_SOME } from './faults-of-some.ts';
 import { FOLLOWERS } from './followers.ts';
+import { HIDDEN_FAULTS } from './hidden-faults.ts';
 import { HINTS } from './hints.ts';
 import { HISTORY } from './history.ts';
 import { HOLES } from './holes.ts';
@@ -93,6 +94,7 @@ export const LISTS: Readonly<Record<string, readonly Mutant[]>> = {
   'manifest-answers': MANIFEST_ANSWERS,
   'mass-moves': MASS_MOVES,
   'faults-of-some': FAULTS_OF_SOME,
+  'hidden-faults': HIDDEN_FAULTS,
   judgements: JUDGEMENTS,
   scheduling: SCHEDULING,
   inputs: INPUTS,

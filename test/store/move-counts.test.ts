@@ -117,7 +117,7 @@ describe('what a process counts', () => {
     });
   });
 
-  test('are enough to end moves in masses once 200 have come since, or twenty in an hour', () => {
+  test('are enough to end moves in masses once 200 have come since, or twenty, and no earlier than in an hour', () => {
     const { clock, counts } = at();
     counts.note(judgements(200, true, 2));
     counts.follow({ kind: 'implausible', factor: null });
@@ -127,12 +127,33 @@ describe('what a process counts', () => {
     expect(areEnough()).toBe(false);
     counts.note(judgements(1, false, null));
     expect(areEnough()).toBe(true);
+    counts.follow({ kind: 'factor', factor: 4.6 });
+    counts.note(judgements(20, false, null));
+    expect(areEnough()).toBe(false);
     clock.now += 3_600_000;
-    expect(areEnough()).toBe(false);
-    counts.note(judgements(19, false, null));
-    expect(areEnough()).toBe(false);
-    counts.note(judgements(1, false, null));
     expect(areEnough()).toBe(true);
+  });
+
+  test('are twenty at least while prices move in masses, however long a small catalog takes for them', () => {
+    const { clock, counts } = at();
+    const inAnHour = (odd: boolean) => {
+      clock.now += 3_600_000;
+      counts.note([...judgements(4, false, 0.05), { ...judgement(odd, 2), sku: `O${clock.now}` }]);
+      return counts.hour();
+    };
+    expect([inAnHour(true), inAnHour(true)].map(({ answers }) => answers)).toEqual([5, 5]);
+    counts.follow({ kind: 'implausible', factor: null });
+    expect(inAnHour(true)).toMatchObject({ answers: 5, implausible: 1 });
+    expect([inAnHour(true), inAnHour(true)].map(({ answers }) => answers)).toEqual([10, 15]);
+    expect(counts.areEnough(counts.hour())).toBe(false);
+    // Of the odd ones only those that are among the newest twenty.
+    const hour = inAnHour(false);
+    expect(hour).toMatchObject({ answers: 20, implausible: 3, implausibleSkus: 3, moves: 20, factor: null });
+    expect(counts.areEnough(hour)).toBe(true);
+    expect(isMassMove(hour, 0.05, true)).toBe('implausible');
+    expect(isMassMove(inAnHour(false), 0.05, true)).toBeNull();
+    counts.follow({ kind: null, factor: null });
+    expect(inAnHour(false)).toMatchObject({ answers: 5, implausible: 0 });
   });
 
   test('are factors by SKU: of one that is asked often one, and none of an answer that still has it', () => {

@@ -42,7 +42,7 @@ export async function followMoves(
   const isRepairing = judged.some(
     ({ judgement }) => judgement.kind === 'ends' && judgement.isRepaired === true,
   );
-  if (!isEachDoubted(known) && begunOddly(judged).length > 0) counts.noteBegun(await readOddMoves(sql));
+  if (begunOddly(judged).length > 0) counts.noteBegun(await readOddMoves(sql));
   return await counts.alone(async () => {
     const hour = counts.hour();
     if (isUnfinished && kind !== null) await doubtMeanwhile(sql, { kind, factor }, hour);
@@ -211,10 +211,12 @@ async function doubtPiece(
         select distinct on (sku, size) sku, size, old_price from catalog.price_history
         where ${hour} and sku <= ${last} order by sku, size, id
       )
-      select p.sku, jsonb_object_agg(p.size, coalesce(m.old_price, p.price))
-          filter (where coalesce(m.old_price, p.price) is not null) as before,
+      -- Of a size that has appeared within the hour nothing was believed, and least of all what it has now.
+      select p.sku, jsonb_object_agg(p.size, b.price) filter (where b.price is not null) as before,
         jsonb_object_agg(p.size, p.price) filter (where p.price is not null) as prices
-      from piece join catalog.prices p using (sku) left join moved m using (sku, size) group by p.sku`;
+      from piece join catalog.prices p using (sku) left join moved m using (sku, size)
+        cross join lateral (select case when m.sku is null then p.price else m.old_price end as price) b
+      group by p.sku`;
     const ofFault = ({ before, prices }: MovedPrices) =>
       faultOf(new Map(Object.entries(before ?? {})), new Map(Object.entries(prices ?? {})), found) !== null;
     const doubted = found.kind === 'factor-of-some' ? moved.filter(ofFault) : moved;

@@ -123,15 +123,31 @@ export class MoveCounts {
     const at = Math.floor(this.#clock.monotonic() / SLICE_MS);
     const last = this.#slices.at(-1);
     if (last?.at === at) return last;
-    this.#slices = this.#slices.filter((slice) => slice.at > at - SLICES);
+    this.#slices = this.#shown(at - SLICES);
     const slice = emptySlice(at);
     this.#slices.push(slice);
     return slice;
   }
 
+  /**
+   * Slices after `from`. While prices move in masses, also older ones with the newest answers, up to SOME_SKUS in all:
+   * a process that is answered less often would never see enough to end that.
+   */
+  #shown(from: number): Slice[] {
+    const recent = this.#slices.filter(({ at }) => at > from);
+    let answers = recent.reduce((sum, slice) => sum + slice.answers, 0);
+    if (this.#known.kind === null || answers >= SOME_SKUS) return recent;
+    const older = this.#slices.filter((slice) => slice.at <= from && slice.answers > 0);
+    for (const slice of older.toReversed()) {
+      if (answers >= SOME_SKUS) break;
+      recent.unshift({ ...slice, factors: new Map(), repaired: new Set() });
+      answers += slice.answers;
+    }
+    return recent;
+  }
+
   hour(): HourOfMoves {
-    const from = Math.floor(this.#clock.monotonic() / SLICE_MS) - SLICES;
-    const slices = this.#slices.filter(({ at }) => at > from);
+    const slices = this.#shown(Math.floor(this.#clock.monotonic() / SLICE_MS) - SLICES);
     const sum = (of: (slice: Slice) => number) => slices.reduce((total, slice) => total + of(slice), 0);
     const moves = sum((slice) => slice.moves);
     let [step, seen] = [0, sum(({ steps }) => steps[0] ?? 0)];
@@ -184,8 +200,8 @@ export class MoveCounts {
   }
 
   /**
-   * Whether enough answers have come since the mass move began to show that it is over; in a small catalog, an hour of
-   * answers.
+   * Whether enough answers have come since the mass move began to show that it is over; in a small catalog, SOME_SKUS,
+   * and no earlier than after an hour.
    */
   areEnough({ answers }: HourOfMoves): boolean {
     if (answers >= ENOUGH_SKUS) return true;

@@ -21,7 +21,7 @@ export interface OddMove {
   readonly factor: number;
 }
 
-/** So many rows are read: more show nothing more. */
+/** So many rows are read, and kept while each move is doubted: more show nothing more. */
 const MOST_READ = 2000;
 
 /** SKUs of which an answer is the first to say an implausible move. Pure. */
@@ -33,15 +33,14 @@ export const begunOddly = (judged: readonly SkuJudgement[]): OddMove[] =>
   );
 
 /**
- * Stores the odd moves that begin with an answer, in its transaction. None while each move is doubted, and none of the
- * known fault of some SKUs, because they are many and each process has counted enough of them.
+ * Stores the odd moves that begin with an answer, in its transaction. None of the known fault, because they are many
+ * and each process has counted enough of them; and while each move is doubted, none beyond MOST_READ.
  */
 export async function writeOddMoves(
   tx: Tx,
   judged: readonly SkuJudgement[],
   known: KnownMassMove,
 ): Promise<void> {
-  if (isEachDoubted(known)) return;
   const begun = begunOddly(judged).filter(
     ({ factor }) => known.factor === null || isOfAnother(factor, known),
   );
@@ -49,7 +48,8 @@ export async function writeOddMoves(
   await tx`
     insert into catalog_internal.odd_moves (sku, factor, begun_at)
     select sku, factor, clock_timestamp()
-    from unnest(${begun.map(({ sku }) => sku)}::text[], ${begun.map(({ factor }) => factor)}::float8[]) as n(sku, factor)`;
+    from unnest(${begun.map(({ sku }) => sku)}::text[], ${begun.map(({ factor }) => factor)}::float8[]) as n(sku, factor)
+    where ${!isEachDoubted(known)} or (select count(*) from (select from catalog_internal.odd_moves limit ${MOST_READ}) l) < ${MOST_READ}`;
 }
 
 /** Those of the last hour, of all processes, and how many seconds ago they have begun. */

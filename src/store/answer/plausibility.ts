@@ -74,6 +74,13 @@ const TIMES_USUAL = 3;
 /** A second answer says the same where no size is further (natural logarithm, or TIMES_USUAL) from what was doubted. */
 const SAME = 0.12;
 
+/**
+ * Factors from which a size still is in another unit. `known`: from what the size cost; a little less than the least
+ * factor of another unit (FACTOR of move-counts.ts), because prices move meanwhile. `rare`: from the median of the
+ * former prices if the size had none, because a rare size may cost a few times as much as the others.
+ */
+const STILL_FAR = { known: 3.5, rare: 8 } as const;
+
 /** The mean of the two in the middle where none is; null of none. Pure. */
 export function median(numbers: readonly number[]): number | null {
   const sorted = numbers.toSorted((a, b) => a - b);
@@ -170,13 +177,17 @@ export function samePrices(one: SizePrices, other: SizePrices): boolean {
   return one.size === other.size && [...one].every(([size, price]) => other.get(size) === price);
 }
 
-/** By how much the sizes that are in both have moved: the median of natural logarithms; null where none is. */
+/**
+ * By how much the sizes that are in both have moved: the median of natural logarithms; null where none is. Where some
+ * have moved as far as into another unit, the median of these, because the others may have stayed in theirs.
+ */
 export function factorOf(before: SizePrices, now: SizePrices): number | null {
   const logs = [...now].flatMap(([size, price]) => {
     const old = before.get(size);
     return old === undefined ? [] : [Math.log(price / old)];
   });
-  return median(logs);
+  const far = logs.filter((log) => Math.abs(log) >= Math.log(STILL_FAR.known));
+  return median(far.length > 0 ? far : logs);
 }
 
 /** The same, or where no size is in both, by how much the medians of all have; null where one has none. */
@@ -184,13 +195,6 @@ export function levelOf(before: SizePrices, now: SizePrices): number | null {
   const [old, present] = [median([...before.values()]), median([...now.values()])];
   return factorOf(before, now) ?? (old === null || present === null ? null : Math.log(present / old));
 }
-
-/**
- * Factors from which a size still is in another unit. `known`: from what the size cost; a little less than the least
- * factor of another unit (FACTOR of move-counts.ts), because prices move meanwhile. `rare`: from the median of the
- * former prices if the size had none, because a rare size may cost a few times as much as the others.
- */
-const STILL_FAR = { known: 3.5, rare: 8 } as const;
 
 /** Whether a size is as far from what was believed as another unit is. Pure. */
 export function isFar(before: SizePrices, now: SizePrices): boolean {
