@@ -1,6 +1,6 @@
 import { assert, constantFrom, property, string } from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { VARIABLES } from '../src/config/config.ts';
+import { loadConfig, VARIABLES } from '../src/config/config.ts';
 import { MASK, maskConnection, maskUrls, shownSettings } from '../src/config/effective.ts';
 
 const REQUIRED = {
@@ -54,6 +54,9 @@ describe('a setting', () => {
       value: '2',
       source: 'environment',
     });
+    // Set to nothing, as by a line of a Windows file that ends in CR LF.
+    const blank = loadConfig({ ...REQUIRED, BULK_MAX_SKUS: '3', BULK_LIVE_BUDGET: '\r' }, () => '');
+    expect(blank.bulk.liveBudget).toBe(3);
   });
 
   test('that is a secret is masked, wherever it is from', () => {

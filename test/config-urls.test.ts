@@ -76,6 +76,38 @@ test('one whose password is not percent-encoded is named, in a file too, and not
   ]);
 });
 
+test('parameters that a driver would take for its own, or reads otherwise than the other, are named', () => {
+  const problemOf = (query: string) =>
+    problemsOf({ DATABASE_URL: `postgres://u:p@h/d?${query}` })?.join() ?? null;
+  const own = Object.keys(postgres('postgres://h/d', { max: 1 }).options);
+  const taken = own.filter((name) => problemOf(`${name}=1`)?.includes(`without the parameter ${name}`));
+  expect(taken).toEqual(
+    expect.arrayContaining(['database', 'max', 'idle_timeout', 'prepare', 'fetch_types', 'max_pipeline']),
+  );
+  expect(problemOf('target_session_attrs=writable')).toMatch(
+    'target_session_attrs that is one of any, read-write',
+  );
+  expect(problemOf('prepare=false&max=1')).not.toContain('p@h');
+  for (const query of [
+    'target_session_attrs=any',
+    'connect_timeout=5',
+    'work_mem=1MB',
+    'application_name=max',
+  ])
+    expect(problemOf(query)).toBeNull();
+});
+
+test('no parameter of DATABASE_URL is an option of its driver in the place of a setting', () => {
+  const plain = postgres('postgres://h/d', { max: 1 }).options;
+  // Host and port are read from there on purpose.
+  for (const name of Object.keys(plain).filter((each) => each !== 'host' && each !== 'port')) {
+    if (problemsOf({ DATABASE_URL: `postgres://h/d?${name}=7` }) !== null) continue;
+    const { url } = sessionConnection(`postgres://h/d?${name}=7`);
+    const options = Object.entries(postgres(url, { max: 1, connect_timeout: 1 }).options);
+    expect(options.filter(([, value]) => value === '7' || value === 7)).toEqual([]);
+  }
+});
+
 function expectOneHost(hosts: readonly string[]): void {
   if (hosts.length > 1) throw new Error('several hosts');
 }

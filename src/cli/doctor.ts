@@ -33,6 +33,7 @@ import { checkRedis } from './doctor/redis.ts';
 import { reportJson, type Report, screenOf } from './doctor/report.ts';
 import { NoMirror } from './errors.ts';
 import { dataDirOf, RowsLost, withMirror } from './mirror.ts';
+import { captureLibraryOutput } from './process.ts';
 import { terminalOf } from './terminal.ts';
 
 const REQUESTS = 5;
@@ -64,6 +65,8 @@ export const doctor: Command = {
   async run({ print, ...args }) {
     const most = requestsOf(args);
     const config = loadConfig(processSources.env, processSources.readFile);
+    // What a library says of Redis, a check says, too.
+    captureLibraryOutput(() => {});
     const report = scrubbed(await examine(config, most), config.secrets);
     print(
       args.values['json'] === true

@@ -105,7 +105,15 @@ export async function readStatusOf(
   const { facts } = read;
   if (facts.daemons === 0) await expectPrimary(sql);
   const status = await readStatus(sql, read, counts, { limits, bulkMaxSkus, liveBudget });
-  return { status, health: judgeHealth(facts), now: facts.now, which };
+  const storeFailure = (await takesNoWrites(sql)) ? 'read-only' : null;
+  return { status, health: judgeHealth(facts, { ...NO_OWN_FACTS, storeFailure }), now: facts.now, which };
+}
+
+/** Whether Postgres has the sessions of this role begin read-only, those of daemons as well; not by the URL alone. */
+async function takesNoWrites(sql: Sql): Promise<boolean> {
+  const [row] = await sql<[{ refused: boolean }]>`
+    select setting = 'on' and source <> 'client' as refused from pg_settings where name = 'default_transaction_read_only'`;
+  return row.refused;
 }
 
 /** Reasons why nobody says that the mirror is broken. */

@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import type { z } from 'zod';
+import { parameterProblem } from '../lib/connection-url.ts';
 import { connectionOf } from '../lib/tls.ts';
 import { isLoopbackUrl } from '../partner/origin.ts';
 import { trustAlso } from './authorities.ts';
@@ -172,18 +173,18 @@ function readSecrets(rows: typeof ROWS, env: Environment, readFile: ReadFile) {
     } else if ('expected' in read) problems.push([name, read]);
     else {
       kept.set(name, read);
-      const expected = connection === true ? tlsProblem(read, readFile) : null;
+      const expected = connection === true ? connectionProblem(read, readFile) : null;
       if (expected !== null) problems.push([name, { variable: spelling(env, name), expected }]);
     }
   }
   return { problems, kept };
 }
 
-/** What a connection URL asks of TLS and cannot have; null: nothing. */
-function tlsProblem(secret: KeptSecret, readFile: ReadFile): string | null {
+/** What a connection URL asks of TLS or by another parameter, and cannot have; null: nothing. */
+function connectionProblem(secret: KeptSecret, readFile: ReadFile): string | null {
   try {
     connectionOf(secret.read(), readFile);
-    return null;
+    return parameterProblem(secret.read());
   } catch (error) {
     return error instanceof Error ? error.message : 'a URL';
   }
@@ -211,7 +212,10 @@ function parse(rows: typeof ROWS, env: Environment) {
       .filter(([name]) => Object.hasOwn(texts, name))
       .map(([name, { rule, unset }]) => [name, unset === undefined ? rule : rule.nullable()]),
   );
-  const { success, data, error } = combined(shape, (name) => given(env, name) !== undefined).safeParse(texts);
+  const { success, data, error } = combined(
+    shape,
+    (name) => (given(env, name)?.trim() ?? '') !== '',
+  ).safeParse(texts);
   if (success) return { values: data, problems: [] };
   const problems = error.issues.map((issue): [Name, ConfigProblem] => {
     const name = issue.path[0] as Name;

@@ -51,6 +51,42 @@ const hostOfParameter = (host: string): string =>
 /** The name of one pair of a query. Pure. */
 export const nameOf = (pair: string): string => [...new URLSearchParams(pair).keys()][0] ?? '';
 
+/** What postgres.js takes for an option of its own, and so no Postgres is told of; `pg` has another database. */
+const OF_DRIVER: ReadonlySet<string> = new Set([
+  'answer_timeout',
+  'backoff',
+  'database',
+  'debug',
+  'fetch_types',
+  'idle_timeout',
+  'keep_alive',
+  'max',
+  'max_lifetime',
+  'max_pipeline',
+  'prepare',
+  'publications',
+]);
+
+const TARGET = 'target_session_attrs';
+/** Of libpq's, those that any server will do for that takes writes, which the mirror tells of by itself. */
+const WRITABLE: ReadonlySet<string> = new Set(['any', 'read-write', 'primary', 'prefer-standby']);
+const TARGETS: readonly string[] = [...WRITABLE, 'read-only', 'standby'];
+
+/** What is wrong with a parameter of a URL of Postgres, as what is expected instead; null: nothing. Pure. */
+export function parameterProblem(url: string): string | null {
+  if (!POSTGRES.test(partsOf(url).head)) return null;
+  const parameters = new URLSearchParams(partsOf(url).query);
+  const ofDriver = [...parameters.keys()].find((name) => OF_DRIVER.has(name));
+  if (ofDriver !== undefined)
+    return `a URL without the parameter ${ofDriver}, which is no setting of Postgres`;
+  const wrong = parameters.getAll(TARGET).some((value) => !TARGETS.includes(value));
+  return wrong ? `a ${TARGET} that is one of ${TARGETS.join(', ')}` : null;
+}
+
+/** Whether a pair of a query chooses nothing where a URL has one host, and the driver would refuse it or that host. */
+export const choosesNothing = (pair: string): boolean =>
+  nameOf(pair) === TARGET && WRITABLE.has(new URLSearchParams(pair).get(TARGET) ?? '');
+
 /**
  * A connection URL's scheme, its user and password (as they are written, undefined without any), and all the rest.
  * Empty where it is no URL. Pure.

@@ -2,6 +2,7 @@ import { expect, test } from 'vitest';
 import { type CheckResult, judgeSkew } from '../../src/cli/doctor/check.ts';
 import { judgeEnvironment, judgeSettings, judgeShare } from '../../src/cli/doctor/configuration.ts';
 import { judgeCertificate, judgeEncryption } from '../../src/cli/doctor/connection.ts';
+import { UNDAMAGED } from '../../src/cli/doctor/damage.ts';
 import type { PostgresFacts } from '../../src/cli/doctor/postgres-facts.ts';
 import { judgePostgres } from '../../src/cli/doctor/postgres.ts';
 import { judgeRedis } from '../../src/cli/doctor/redis.ts';
@@ -36,6 +37,7 @@ const GOOD: PostgresFacts = {
   unknown: 0,
   connectionsMost: 100,
   connectionsOthers: 10,
+  connectionLimit: null,
   locksMost: 6400,
   historyChunks: 2,
   daemons: 1,
@@ -46,6 +48,7 @@ const GOOD: PostgresFacts = {
   neighbours: [],
   eventTriggers: [],
   unchangeable: [],
+  damage: UNDAMAGED,
   seesSessions: true,
 };
 
@@ -121,6 +124,16 @@ test.each<[string, Partial<PostgresFacts>, string[]]>([
   ['connections for one daemon', { connectionsMost: 20, connectionsOthers: 8 }, []],
   ['a history of as many chunks as there are locks for', { locksMost: 6400, historyChunks: 66 }, []],
   ['a history of more', { locksMost: 6400, historyChunks: 67 }, ['WARN locks']],
+  [
+    'a limit that is enough for one daemon',
+    { connectionsMost: 12, connectionsOthers: 0, connectionLimit: 12 },
+    [],
+  ],
+  [
+    'a limit of the role or the database for which a start is refused',
+    { connectionsMost: 11, connectionsOthers: 0, connectionLimit: 11 },
+    ['FAIL connections'],
+  ],
   ['too few connections', { connectionsMost: 20, connectionsOthers: 9 }, ['WARN connections']],
   ['tables of another role', { owns: false }, ['FAIL rights']],
   [

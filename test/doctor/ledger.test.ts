@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
 import { ledgerProblem } from '../../src/cli/doctor.ts';
+import { UNDAMAGED } from '../../src/cli/doctor/damage.ts';
 import type { PostgresFacts } from '../../src/cli/doctor/postgres-facts.ts';
 
 const SOUND: PostgresFacts = {
@@ -27,6 +28,7 @@ const SOUND: PostgresFacts = {
   unknown: 0,
   connectionsMost: 100,
   connectionsOthers: 0,
+  connectionLimit: null,
   locksMost: 6400,
   historyChunks: 2,
   daemons: 0,
@@ -37,6 +39,7 @@ const SOUND: PostgresFacts = {
   neighbours: [],
   eventTriggers: [],
   unchangeable: [],
+  damage: UNDAMAGED,
   seesSessions: true,
 };
 

@@ -25,6 +25,71 @@ export const POOLERS: readonly Mutant[] = [
       "carried(error, 'routine') === 'ClientAuthentication'",
       'error === null',
     ],
+    [
+      'login: a setting that a role may not have lacks CONNECT',
+      "if ((carried(error, 'routine') ?? CHECKS_CONNECT) !== CHECKS_CONNECT) return null;",
+      '',
+    ],
+  ),
+  ...faultsOf(
+    'src/lib/connection-url.ts',
+    ['test/config-urls.test.ts'],
+    ['addresses: a parameter opens another database on one driver alone', "  'database',\n", ''],
+    ['addresses: options of the driver pass for settings', "  'prepare',\n", ''],
+    ['addresses: any target_session_attrs will do', '!TARGETS.includes(value)', 'false'],
+  ),
+  ...faultsOf(
+    'src/store/connection/pooler.ts',
+    ['test/store/startup-refused.pg.test.ts'],
+    [
+      'pooler: a value that Postgres refuses is for a pooler',
+      "if (carried(cause, 'routine') !== null) return new RefusedSettingError(cause);",
+      '',
+    ],
+  ),
+  ...faultsOf(
+    'src/store/connection/session.ts',
+    ['test/store/startup-refused.pg.test.ts'],
+    ['addresses: target_session_attrs calls a database away', ' &&\n      !choosesNothing(pair)', ''],
+  ),
+  ...faultsOf(
+    'src/cli/status.ts',
+    ['test/status/read-only.pg.test.ts'],
+    [
+      'status: a database that takes no writes is healthy',
+      "(await takesNoWrites(sql)) ? 'read-only' : null",
+      'null',
+    ],
+    ['status: its own URL makes a mirror broken', " and source <> 'client'", ''],
+  ),
+  ...faultsOf(
+    'src/cli/doctor/postgres.ts',
+    ['test/doctor/checks.test.ts'],
+    [
+      'doctor: a limit for which a start is refused is a warning',
+      'connectionLimit < poolMax',
+      'connectionLimit < 1',
+    ],
+  ),
+  ...faultsOf(
+    'src/cli/doctor/postgres-facts.ts',
+    ['test/doctor/damage.pg.test.ts'],
+    [
+      'doctor: connections of other roles are not counted',
+      "coalesce(backend_type, 'client backend')",
+      'backend_type',
+    ],
+    ['doctor: whoever is connected counts against the limit of the role', ' where usesysid = r.oid', ''],
+  ),
+  ...faultsOf(
+    'src/cli/doctor/damage.ts',
+    ['test/doctor/damage.pg.test.ts'],
+    ['doctor: triggers that are disabled are not found', "t.tgenabled in ('D', 'R')", 'false'],
+    [
+      'doctor: a policy for readers is a fault',
+      'and not exists (select from pg_policy where polrelid = tables.oid)',
+      '',
+    ],
   ),
   ...faultsOf(
     'src/store/connection/pooler.ts',

@@ -14,7 +14,7 @@ export const SAFETY: readonly Mutant[] = [
   {
     breaks: 'session: the URL can take a pin back',
     file: 'src/store/connection/session.ts',
-    from: '!PINNED.has(nameOf(pair).toLowerCase()) && ',
+    from: '!PINNED.has(nameOf(pair).toLowerCase()) &&\n      ',
     to: '',
     tests: ['test/store/session.test.ts'],
   },

@@ -31,6 +31,13 @@ test.each([
   expect(permanentConnectError(failed(code), true)).toBeNull();
 });
 
+test('what a session starts with and may not set is no lack of CONNECT', () => {
+  const ended = (routine: string) => Object.assign(failed('42501', routine), { severity: 'FATAL' });
+  expect(permanentConnectError(ended('CheckMyDatabase'), true)?.hint).toMatch('GRANT CONNECT');
+  for (const routine of ['call_string_check_hook', 'set_config_option', 'InitPostgres'])
+    expect(permanentConnectError(ended(routine), true)).toBeNull();
+});
+
 test.each([
   [true, 'sslmode=verify-full'],
   [false, 'ask'],

@@ -1,6 +1,7 @@
+import { randomBytes } from 'node:crypto';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { systemClock } from '../../src/lib/clock.ts';
-import { connect } from '../../src/store/connection/db.ts';
+import { connect, type Sql } from '../../src/store/connection/db.ts';
 import { waitForDatabase } from '../../src/store/connection/startup.ts';
 import { tlsProxyTo } from '../security/tls-proxy.ts';
 import { createDatabase, type TestDatabase } from '../support/db.ts';
@@ -13,6 +14,8 @@ beforeAll(async () => {
 afterAll(() => database.drop());
 
 const PATIENCE_MS = 20_000;
+
+const ending = (sql: Sql) => Object.assign(sql, { [Symbol.asyncDispose]: () => sql.end({ timeout: 1 }) });
 
 /** What becomes of the wait for a database at this URL: 'answers', or the kind of the error that it ends with. */
 async function waited(url: string, patienceMs = PATIENCE_MS): Promise<unknown> {
@@ -52,6 +55,43 @@ test.each(['?channel_binding=require', '?schema=public', '?options=-c%20no_such_
   'a parameter of the URL that Postgres has no setting for, %s, is told at once',
   async (query) => {
     expect(await waited(`${database.url}${query}`)).toBe('unknown-setting');
+  },
+);
+
+test.each(['?work_mem=lots', '?options=bogus', '?replication=maybe'])(
+  'a parameter whose value Postgres refuses, %s, is no word on a pooler',
+  async (query) => {
+    expect(await waited(`${database.url}${query}`)).toBe('refused-setting');
+  },
+);
+
+test('a parameter that the role may not set is no lack of a right to connect', async () => {
+  const role = `limited_${randomBytes(4).toString('hex')}`;
+  await using admin = ending(connect(database.url, { max: 1 }));
+  await admin.unsafe(`create role ${role} login password '${role}'`);
+  const url = new URL(database.url);
+  Object.assign(url, { username: role, password: role });
+  try {
+    for (const query of ['?log_statement=all', '?options=-c%20log_statement%3Dall', '?role=postgres'])
+      expect(await waited(`${url.href}${query}`)).toBe('refused-setting');
+  } finally {
+    await admin.unsafe(`drop role ${role}`);
+  }
+});
+
+test.each(['any', 'read-write', 'primary', 'prefer-standby'])(
+  'target_session_attrs=%s chooses among hosts, of which there is one: a database that takes no writes is reached',
+  async (value) => {
+    const name = new URL(database.url).pathname.slice(1);
+    await using admin = ending(connect(database.url, { max: 1 }));
+    await admin.unsafe(`alter database ${name} set default_transaction_read_only = on`);
+    try {
+      expect(await waited(`${database.url}?target_session_attrs=${value}`)).toBe('answers');
+    } finally {
+      await admin.unsafe(
+        `set transaction_read_only = off; alter database ${name} reset default_transaction_read_only`,
+      );
+    }
   },
 );
 

@@ -10,6 +10,7 @@ import {
   readNeighbours,
   readUnchangeable,
 } from '../../store/connection/neighbours.ts';
+import { readConnectionLimit } from '../../store/connection/own-session.ts';
 import { type Pooling, readPooling } from '../../store/connection/pooler.ts';
 import { type Objection, obstacleOf, type Remedy, remedyOf } from '../../store/connection/remedies.ts';
 import { sqlState, type StoreFailure } from '../../store/connection/sql-errors.ts';
@@ -18,6 +19,7 @@ import { migrationState, readOccupied, readRights } from '../../store/setup/migr
 import { type FoundRole, type Occupied, OUR_SCHEMAS, readRoles } from '../../store/setup/occupied.ts';
 import { type Lacking, readLacking } from '../../store/setup/privileges.ts';
 import { readSnapshotHolder, type SnapshotHolder } from '../../store/status/holders.ts';
+import { type Damage, readDamage, UNDAMAGED } from './damage.ts';
 import { NOTHING_KNOWN } from './discovery/plan.ts';
 import type { OwnMirror } from './partner.ts';
 
@@ -64,9 +66,11 @@ export interface PostgresFacts {
   }[];
   readonly pending: number;
   readonly unknown: number;
-  /** Most connections that the server leaves to this role, and those that others than catalog-mirror hold now. */
+  /** The limit of connections that is nearest, and how many others than catalog-mirror hold of those it counts. */
   readonly connectionsMost: number;
   readonly connectionsOthers: number;
+  /** Most connections that the role that logs in and the database allow; null: as many as the server has. */
+  readonly connectionLimit: number | null;
   /** Locks that all sessions have room for together, and the chunks of the price history. */
   readonly locksMost: number;
   readonly historyChunks: number;
@@ -81,6 +85,7 @@ export interface PostgresFacts {
   readonly eventTriggers: readonly string[];
   /** Tables of the mirror that are published and have no replica identity. */
   readonly unchangeable: readonly string[];
+  readonly damage: Damage;
   /** Whether the sessions of other roles are shown to this one. */
   readonly seesSessions: boolean;
 }
@@ -103,6 +108,10 @@ type ServerRow = Omit<
   | 'lacking'
   | 'eventTriggers'
   | 'unchangeable'
+  | 'connectionsMost'
+  | 'connectionsOthers'
+  | 'connectionLimit'
+  | 'damage'
 > & {
   readonly at: number;
 };
@@ -129,19 +138,10 @@ export async function readPostgresFacts(sql: Sql, now: () => number): Promise<Po
       to_regrole('catalog_reader') is not null as "hasReader", to_regrole('catalog_watcher') is not null as "hasWatcher",
       t.relowner is not null as migrated,
       coalesce(pg_has_role(t.relowner, 'USAGE'), true) as owns,
-      least(
-        current_setting('max_connections')::int - case when r.rolsuper then 0 else
-          current_setting('superuser_reserved_connections')::int
-          + coalesce(current_setting('reserved_connections', true)::int, 0) end,
-        case when r.rolsuper or r.rolconnlimit < 0 then null else r.rolconnlimit end,
-        case when r.rolsuper or d.datconnlimit < 0 then null else d.datconnlimit end) as "connectionsMost",
       current_setting('max_locks_per_transaction')::int
         * (current_setting('max_connections')::int + current_setting('max_prepared_transactions')::int) as "locksMost",
-      (select count(*)::int from pg_inherits where inhparent = to_regclass('catalog.price_history')) as "historyChunks",
-      (select count(*)::int from pg_stat_activity
-       where backend_type = 'client backend' and application_name not like 'catalog-mirror%') as "connectionsOthers"
+      (select count(*)::int from pg_inherits where inhparent = to_regclass('catalog.price_history')) as "historyChunks"
     from pg_roles r
-      join pg_database d on d.datname = current_database()
       left join (pg_class t join pg_namespace n on n.oid = t.relnamespace and n.nspname = 'catalog')
         on t.relname = 'skus'
     where r.rolname = current_user`;
@@ -154,6 +154,7 @@ export async function readPostgresFacts(sql: Sql, now: () => number): Promise<Po
   const rights = migrated && row.owns ? await readRights(sql) : null;
   return {
     ...row,
+    ...(await readConnections(sql)),
     migrated,
     rightsWhole: rights?.known === true ? rights.whole : null,
     pending,
@@ -171,7 +172,36 @@ export async function readPostgresFacts(sql: Sql, now: () => number): Promise<Po
     neighbours: migrated ? await readNeighbours(sql) : [],
     eventTriggers: await readEventTriggers(sql),
     unchangeable: migrated ? await readUnchangeable(sql) : [],
+    damage: migrated && pending === 0 ? await readDamage(sql) : UNDAMAGED,
   };
+}
+
+/**
+ * Of the limits of server, role and database the one that leaves fewest, and who else counts against it. Of the
+ * sessions of other roles Postgres may show no more than role and database.
+ */
+export async function readConnections(
+  sql: Sql,
+): Promise<Pick<PostgresFacts, 'connectionsMost' | 'connectionsOthers' | 'connectionLimit'>> {
+  const [tightest] = await sql<[Pick<PostgresFacts, 'connectionsMost' | 'connectionsOthers'>]>`
+    with others as (
+      select usesysid, datid from pg_stat_activity
+      where coalesce(backend_type, 'client backend') = 'client backend' and datid is not null
+        and application_name not like 'catalog-mirror%'
+    )
+    select most as "connectionsMost", others::int as "connectionsOthers"
+    from pg_roles r
+      join pg_database d on d.datname = current_database()
+      cross join lateral (values
+        (current_setting('max_connections')::int - case when r.rolsuper then 0 else
+          current_setting('superuser_reserved_connections')::int
+          + coalesce(current_setting('reserved_connections', true)::int, 0) end, (select count(*) from others)),
+        (case when not r.rolsuper then r.rolconnlimit end, (select count(*) from others where usesysid = r.oid)),
+        (case when not r.rolsuper then d.datconnlimit end, (select count(*) from others where datid = d.oid))
+      ) as limits(most, others)
+    where r.rolname = session_user and most >= 0
+    order by most - others limit 1`;
+  return { ...tightest, connectionLimit: await readConnectionLimit(sql) };
 }
 
 async function queueTablesCurrent(sql: Sql): Promise<boolean> {
@@ -202,7 +232,9 @@ async function writeProblem(sql: Sql): Promise<PostgresFacts['writeProblem']> {
   const undone = new Error('taken back');
   try {
     await sql.begin(async (tx) => {
-      await tx`create temporary table doctor_writes on commit drop as select repeat('x', 100) from generate_series(1, 1000)`;
+      // In two statements: an event trigger may refuse CREATE TABLE, and let CREATE TABLE AS pass.
+      await tx`create temporary table doctor_writes (text text) on commit drop`;
+      await tx`insert into doctor_writes select repeat('x', 100) from generate_series(1, 1000)`;
       throw undone;
     });
     return null;

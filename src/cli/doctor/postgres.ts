@@ -5,6 +5,7 @@ import { encodingProblem } from '../../store/setup/occupied.ts';
 import { snapshotHolderText } from '../../store/status/holders.ts';
 import { fail, type CheckResult, judgeSkew, ok, skipped, warn } from './check.ts';
 import { judgeEncryption } from './connection.ts';
+import { damageLines } from './damage.ts';
 import type { PostgresFacts } from './postgres-facts.ts';
 import { creatorsLine, rightsLines } from './rights.ts';
 
@@ -28,6 +29,7 @@ export function judgePostgres(facts: PostgresFacts, settings: PostgresSettings):
     ...poolerLines(facts),
     writeLine(facts),
     ...unchangeableLines(facts),
+    ...damageLines(facts.damage),
     ...rightsLines(facts, settings.queues),
     creatorsLine(facts),
     migrationsLine(facts),
@@ -175,14 +177,18 @@ function migrationsLine({ pending, unknown, migrated, occupied }: PostgresFacts)
 }
 
 function connectionsLine(
-  { connectionsMost, connectionsOthers }: PostgresFacts,
+  { connectionsMost, connectionsOthers, connectionLimit }: PostgresFacts,
   { queues, poolMax }: PostgresSettings,
 ): CheckResult {
+  // A start is refused then, whoever else is connected.
+  const isLimited = connectionLimit !== null && connectionLimit < poolMax;
   const free = connectionsMost - connectionsOthers;
   const text = `${free} of ${connectionsMost} free for the mirror; one daemon uses up to ${poolMax}`;
-  const remedy =
+  const others =
     queues === 'postgres'
-      ? "raise max_connections or the role's limit (ALTER ROLE … CONNECTION LIMIT), lower DATABASE_POOL_MAX, or move the queues to Redis"
-      : "raise max_connections or the role's limit (ALTER ROLE … CONNECTION LIMIT), or lower DATABASE_POOL_MAX";
+      ? ', lower DATABASE_POOL_MAX, or move the queues to Redis'
+      : ', or lower DATABASE_POOL_MAX';
+  const remedy = `raise max_connections or the limit of role or database (ALTER … CONNECTION LIMIT)${others}`;
+  if (isLimited) return fail('connections', text, remedy);
   return free >= poolMax ? ok('connections', text) : warn('connections', text, remedy);
 }

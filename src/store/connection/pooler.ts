@@ -1,7 +1,7 @@
 import { escapeIdentifier } from 'pg';
 import { Misconfigured } from '../../lib/errors.ts';
 import { SESSION } from './session.ts';
-import { isConnectionLost, sqlState } from './sql-errors.ts';
+import { carried, isConnectionLost, sqlState } from './sql-errors.ts';
 
 /*
  * Whether sessions of Postgres last: a pooler in transaction or statement mode gives a client another server process
@@ -146,19 +146,35 @@ export class UnknownSettingError extends Misconfigured {
   }
 }
 
+/** Postgres itself rejects a session, because of the value of a setting that this starts with, or may not set. */
+export class RefusedSettingError extends Misconfigured {
+  override readonly name = 'RefusedSettingError';
+  readonly kind = 'refused-setting';
+
+  constructor(cause: unknown) {
+    super(
+      'Postgres refuses a setting that a session starts with',
+      'correct the parameters in DATABASE_URL, or take out what this role may not set',
+      cause,
+    );
+  }
+}
+
 /** SQLSTATE: there is no such setting. Poolers have others for what they do not let pass. */
 const UNKNOWN_SETTING = '42704';
 
 /** Why a connection is refused that is made without the settings that it starts with. */
-export const startupRefused = (cause: unknown): PoolerError | UnknownSettingError =>
-  sqlState(cause) === UNKNOWN_SETTING
-    ? new UnknownSettingError(cause)
-    : new PoolerError(
-        'pooler-startup',
-        'DATABASE_URL leads to a pooler that rejects what a session starts with',
-        `${DIRECT} that lets the startup parameter pass (PgBouncer: ignore_startup_parameters = options; Amazon RDS Proxy lets none pass)`,
-        cause,
-      );
+export function startupRefused(cause: unknown): PoolerError | UnknownSettingError | RefusedSettingError {
+  if (sqlState(cause) === UNKNOWN_SETTING) return new UnknownSettingError(cause);
+  // Only Postgres names the function that refuses.
+  if (carried(cause, 'routine') !== null) return new RefusedSettingError(cause);
+  return new PoolerError(
+    'pooler-startup',
+    'DATABASE_URL leads to a pooler that rejects what a session starts with',
+    `${DIRECT} that lets the startup parameter pass (PgBouncer: ignore_startup_parameters = options; Amazon RDS Proxy lets none pass)`,
+    cause,
+  );
+}
 
 /** Throws PoolerError where sessions are not kept, or are not what the mirror has them be. */
 export async function refusePooling(idle: Ask, busy: Ask): Promise<void> {

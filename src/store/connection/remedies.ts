@@ -1,6 +1,7 @@
 import {
   carried,
   isAnswer,
+  isNameUnknown,
   LOCK_NOT_AVAILABLE,
   sqlState,
   STORE_FAILURES,
@@ -123,7 +124,9 @@ export function adviceOn(error: unknown): { readonly what: string | null; readon
 }
 
 /** What to do where Postgres has answered with something else, and where it has not. */
-export const otherHint = (error: unknown): string =>
-  isAnswer(error)
-    ? 'Postgres answers and refuses: see its message, and its log'
-    : 'check DATABASE_URL, and that the server is running';
+export function otherHint(error: unknown): string {
+  if (!isAnswer(error)) return 'check DATABASE_URL, and that the server is running';
+  return isNameUnknown(error)
+    ? 'somebody has dropped or renamed what it names: put that back, from a backup where there is no other way'
+    : 'Postgres answers and refuses: see its message, and its log';
+}

@@ -1,5 +1,5 @@
 import postgres from 'postgres';
-import { databaseOf, loginOf, nameOf } from '../../lib/connection-url.ts';
+import { choosesNothing, databaseOf, loginOf, nameOf } from '../../lib/connection-url.ts';
 import { type PostgresConnection, postgresConnection, withoutTls } from '../../lib/tls.ts';
 
 /**
@@ -70,7 +70,7 @@ export const CLIENT_CHECK_PIN = ` -c client_connection_check_interval=${CLIENT_C
 
 const PINNED: ReadonlySet<string> = new Set(Object.keys(SESSION).map((name) => name.toLowerCase()));
 
-/** `url`: without parameters of TLS, `options`, `application_name`, and those that SESSION has. */
+/** `url`: without parameters of TLS, `options`, `application_name`, those of SESSION, and those that choose nothing. */
 export interface SessionConnection extends PostgresConnection {
   /** For a driver that takes settings as `options`: those of the URL, and then SESSION, which counts. */
   readonly options: string;
@@ -100,7 +100,11 @@ export function sessionUrl(databaseUrl: string): string {
     (_, login: string) => login + encodeURI(databaseOf(url)),
   );
   const kept = pairsOf(url).filter(
-    (pair) => !PINNED.has(nameOf(pair).toLowerCase()) && !isOptions(pair) && !isApplication(pair),
+    (pair) =>
+      !PINNED.has(nameOf(pair).toLowerCase()) &&
+      !isOptions(pair) &&
+      !isApplication(pair) &&
+      !choosesNothing(pair),
   );
   return kept.length === 0 ? head : `${head}?${kept.join('&')}`;
 }

@@ -223,6 +223,9 @@ const UNKNOWN_NAMES = new Set([...NOT_THERE, '42703', '42883']);
 /** The same, or a column or a function is not there: tables may be those of another version. */
 export const isNameUnknown = (error: unknown): boolean => UNKNOWN_NAMES.has(sqlState(error) ?? '');
 
+/** The function of Postgres, the same from 14 to 18, that says whether a role may connect to a database. */
+const CHECKS_CONNECT = 'CheckMyDatabase';
+
 /**
  * Why an existing database refuses this login, or null: CONNECT was revoked, or the database takes no connections.
  * Judged only if the session ended, because statements fail with the same SQLSTATEs.
@@ -231,6 +234,8 @@ export function closedDatabase(error: unknown): { readonly what: string; readonl
   if (!isConnectionLost(error)) return null;
   switch (sqlState(error)) {
     case '42501':
+      // Other functions of Postgres refuse what a session starts with, and not the database; poolers name none.
+      if ((carried(error, 'routine') ?? CHECKS_CONNECT) !== CHECKS_CONNECT) return null;
       return {
         what: 'Postgres does not let this role connect to the database',
         hint: 'GRANT CONNECT ON DATABASE to the role in DATABASE_URL',

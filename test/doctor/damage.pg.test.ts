@@ -1,0 +1,99 @@
+import { randomBytes } from 'node:crypto';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { damageLines, readDamage, UNDAMAGED } from '../../src/cli/doctor/damage.ts';
+import { readConnections } from '../../src/cli/doctor/postgres-facts.ts';
+import { connect, type Sql } from '../../src/store/connection/db.ts';
+import { createDatabase, type TestDatabase } from '../support/db.ts';
+
+let database: TestDatabase;
+let admin: Sql;
+const role = `limited_${randomBytes(4).toString('hex')}`;
+
+beforeAll(async () => {
+  database = await createDatabase('migrated');
+  admin = connect(database.url, { max: 1 });
+  await admin.unsafe(`create role ${role} login password '${role}' connection limit 4`);
+});
+afterAll(async () => {
+  await admin.unsafe(`drop role ${role}`);
+  await admin.end({ timeout: 1 });
+  await database.drop();
+});
+
+/** Runs `work` as the role that is neither an owner nor shown the sessions of others. */
+async function asOther<T>(work: (sql: Sql) => Promise<T>): Promise<T> {
+  const sql = connect(Object.assign(new URL(database.url), { username: role, password: role }).href, {
+    max: 1,
+  });
+  try {
+    return await work(sql);
+  } finally {
+    await sql.end({ timeout: 1 });
+  }
+}
+
+test('a mirror as it was made has no damage', async () => {
+  expect(await readDamage(admin)).toEqual(UNDAMAGED);
+  expect(damageLines(UNDAMAGED)).toEqual([]);
+});
+
+test('what is switched off or taken away is named, and the advice undoes it', async () => {
+  await admin.unsafe(`
+    alter table catalog.skus disable trigger user;
+    alter table catalog.watchlist enable trigger watch_added;
+    alter table catalog.watchlist disable trigger watch_deleted;
+    alter table catalog.prices enable row level security;
+    drop view catalog.calibration`);
+  const damage = await readDamage(admin);
+  expect(damage).toEqual({
+    hidden: [],
+    closed: ['catalog.prices'],
+    disabled: [
+      'forget_all on catalog.skus',
+      'forget_with_skus on catalog.skus',
+      'watch_deleted on catalog.watchlist',
+    ],
+    gone: ['catalog.calibration'],
+  });
+  expect(await asOther(readDamage)).toMatchObject({ hidden: ['catalog.prices'], closed: [] });
+  const lines = damageLines(damage);
+  expect(lines.map(({ level, check }) => `${level} ${check}`)).toEqual([
+    'WARN row security',
+    'FAIL own triggers',
+    'FAIL views',
+  ]);
+  const advice = lines.flatMap(({ remedy = '' }) => remedy.match(/ALTER TABLE [^;]+/g) ?? []);
+  for (const statement of advice) await admin.unsafe(statement);
+  expect(await readDamage(admin)).toEqual({ ...UNDAMAGED, gone: ['catalog.calibration'] });
+});
+
+test('row-level security with a policy is what somebody wants, unless it is for the mirror, too', async () => {
+  await admin.unsafe(`
+    alter table catalog.products enable row level security;
+    create policy mine on catalog.products for select using (true)`);
+  expect(await readDamage(admin)).toMatchObject({ hidden: [], closed: [] });
+  const [line] = damageLines({ ...UNDAMAGED, hidden: (await asOther(readDamage)).hidden });
+  expect(line).toMatchObject({
+    level: 'FAIL',
+    remedy: 'ALTER TABLE catalog.products NO FORCE ROW LEVEL SECURITY',
+  });
+  await admin.unsafe('alter table catalog.products disable row level security');
+});
+
+test('sessions of other roles count against the limit of the server, and not against that of the role', async () => {
+  const others = connect(database.url, { max: 3, name: 'shop' });
+  try {
+    await Promise.all([1, 2, 3].map(() => others`select pg_sleep(0.2)`));
+    expect(await asOther(readConnections)).toEqual({
+      connectionLimit: 4,
+      connectionsMost: 4,
+      connectionsOthers: 0,
+    });
+    await admin.unsafe(`alter role ${role} connection limit -1`);
+    const { connectionLimit, connectionsOthers } = await asOther(readConnections);
+    expect(connectionLimit).toBeNull();
+    expect(connectionsOthers).toBeGreaterThanOrEqual(3);
+  } finally {
+    await others.end({ timeout: 1 });
+  }
+});

@@ -1,0 +1,35 @@
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { readStatusOf } from '../../src/cli/status.ts';
+import { loadConfig } from '../../src/config/config.ts';
+import { connect } from '../../src/store/connection/db.ts';
+import { createDatabase, type TestDatabase } from '../support/db.ts';
+
+const CONFIG = loadConfig({ DATABASE_URL: 'postgres://unused' }, () => '', { need: 'database' });
+
+let database: TestDatabase;
+beforeAll(async () => {
+  database = await createDatabase('migrated');
+});
+afterAll(() => database.drop());
+
+/** What `status` says through this URL. */
+async function saidThrough(url: string) {
+  const sql = connect(url, { max: 2 });
+  try {
+    const { health } = await readStatusOf(sql, CONFIG);
+    return { state: health.state, isPaused: health.reasons.some(({ code }) => code === 'store-paused') };
+  } finally {
+    await sql.end({ timeout: 1 });
+  }
+}
+
+test('status calls a database that takes no writes broken, as its daemon does, and not for its own URL alone', async () => {
+  expect(await saidThrough(database.url)).toMatchObject({ isPaused: false });
+  for (const query of ['default_transaction_read_only=on', 'options=-c%20default_transaction_read_only%3Don'])
+    expect(await saidThrough(`${database.url}?${query}`)).toMatchObject({ isPaused: false });
+  const name = new URL(database.url).pathname.slice(1);
+  const admin = connect(database.url, { max: 1 });
+  await admin.unsafe(`alter database ${name} set default_transaction_read_only = on`);
+  await admin.end({ timeout: 1 });
+  expect(await saidThrough(database.url)).toEqual({ state: 'broken', isPaused: true });
+});
