@@ -114,7 +114,8 @@ function formsOf(
   records: readonly unknown[],
   { priceFields, entryForm = null, alsoForm = null, others = [] }: WireNames,
 ): ReadBy {
-  const none = noSizes(others, priceFields, isBareAlone(entryForm, alsoForm));
+  const prices = entryForm === null ? 'unknown' : isBareAlone(entryForm, alsoForm) ? 'bare' : 'anywhere';
+  const none = noSizes(others, priceFields, prices);
   const entries = records.map((record) => entriesOf(record, none));
   const { held, also } = formsHere(entries, priceFields, entryForm, alsoForm);
   const found = formOf(entries.flat(), priceFields, held);

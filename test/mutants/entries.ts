@@ -216,9 +216,32 @@ export const ENTRIES: readonly Mutant[] = [
       '/\\d/.test(value)',
     ],
     [
+      'not sizes: before any form is known, an object beside bare numbers prices who is sold out',
+      "? prices !== 'anywhere' && hasField(",
+      "? prices === 'bare' && hasField(",
+    ],
+    [
       'not sizes: a word is of the form of bare numbers',
       'field === null && saysNumber(entry);',
       'field === null && !isBlank(entry);',
+    ],
+  ),
+  ...faultsOf(
+    'src/partner/size-map.ts',
+    ['test/partner/many-blanks.test.ts'],
+    [
+      'wire: a text is divided in every way to see whether it is a price',
+      String.raw`(?:\p{L}{1,8}[^\d\p{L}]*)?\d(?:[.,'’\s]*\d)*[^\d\p{L}]*(?:\p{L}{1,8}[^\d\p{L}]*)?$/u`,
+      String.raw`\p{L}{0,8}[^\d\p{L}]*\d[\d.,'’\s]*[^\d\p{L}]*\p{L}{0,8}[^\d\p{L}]*$/u`,
+    ],
+  ),
+  ...faultsOf(
+    'src/partner/delta-answer.ts',
+    ['test/partner/many-blanks.test.ts'],
+    [
+      'delta: blanks are divided in every way to see whether a member says nothing',
+      'NO_TEXT.test(value.trim())',
+      String.raw`/^\s*(?:false|no|none|null|0)?\s*$/i.test(value)`,
     ],
   ),
   ...faultsOf(
