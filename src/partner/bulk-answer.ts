@@ -72,13 +72,13 @@ function readSku(element: unknown, skuField: string): string | null {
 }
 
 /**
- * The elements of a list, or of an object keyed by SKU ({sku: reason}); null where it is neither; absent and null are
- * empty.
+ * The elements of a list, or of an object keyed by SKU ({sku: reason}), in which false says that the SKU is not in the
+ * list; null where it is neither; absent and null are empty.
  */
 function elementsOf(part: unknown): unknown[] | null {
   if (part === undefined || part === null) return [];
   if (Array.isArray(part)) return part;
-  return isObject(part) ? Object.keys(part) : null;
+  return isObject(part) ? Object.keys(part).filter((sku) => part[sku] !== false) : null;
 }
 
 /** A documented count that may come as a number or numeric text; null where it is neither. */
@@ -169,6 +169,8 @@ const isEmpty = (value: unknown): boolean =>
   value === undefined ||
   value === null ||
   value === '' ||
+  value === false ||
+  value === 0 ||
   (typeof value === 'object' && Object.keys(value).length === 0);
 
 /**

@@ -227,6 +227,20 @@ export const ENTRIES: readonly Mutant[] = [
     ],
   ),
   ...faultsOf(
+    'src/partner/bulk-answer.ts',
+    ['test/partner/wire.test.ts'],
+    [
+      'wire: a SKU that is said not to be in a list is in it',
+      'Object.keys(part).filter((sku) => part[sku] !== false)',
+      'Object.keys(part)',
+    ],
+    [
+      'wire: false in place of a record contradicts the list that names the SKU',
+      '  value === false ||\n',
+      '',
+    ],
+  ),
+  ...faultsOf(
     'src/partner/size-map.ts',
     ['test/partner/many-blanks.test.ts'],
     [
