@@ -268,11 +268,15 @@ const ZONELESS = /\d[T ]\d{1,2}:\d\d(?::\d\d(?:[.,]\d+)?)?$/;
 /** Nothing of the partner's is older: a zero in place of a time says that there is none. */
 const EARLIEST = Date.UTC(2010, 0);
 
+/** Epoch seconds or milliseconds as text. */
+export const EPOCH_TEXT = /^\d{9,13}$/;
+
 /**
- * A time as ISO text, in UTC where it names no zone (partner rules 2.6), or as epoch seconds or milliseconds; null
- * where it is none of these.
+ * A time as ISO text, in UTC where it names no zone (partner rules 2.6), or as epoch seconds or milliseconds, also as
+ * text; null where it is none of these.
  */
 export function readTime(value: unknown): Date | null {
+  if (typeof value === 'string' && EPOCH_TEXT.test(value)) return readTime(Number(value));
   if (typeof value !== 'string' && typeof value !== 'number') return null;
   const text = typeof value === 'string' && ZONELESS.test(value) ? `${value}Z` : value;
   const date = new Date(typeof text === 'number' && text < 100_000_000_000 ? text * 1000 : text);

@@ -227,38 +227,6 @@ export const ENTRIES: readonly Mutant[] = [
     ],
   ),
   ...faultsOf(
-    'src/partner/bulk-answer.ts',
-    ['test/partner/wire.test.ts'],
-    [
-      'wire: a SKU that is said not to be in a list is in it',
-      'Object.keys(part).filter((sku) => part[sku] !== false)',
-      'Object.keys(part)',
-    ],
-    [
-      'wire: false in place of a record contradicts the list that names the SKU',
-      '  value === false ||\n',
-      '',
-    ],
-  ),
-  ...faultsOf(
-    'src/partner/size-map.ts',
-    ['test/partner/many-blanks.test.ts'],
-    [
-      'wire: a text is divided in every way to see whether it is a price',
-      String.raw`(?:\p{L}{1,8}[^\d\p{L}]*)?\d(?:[.,'’\s]*\d)*[^\d\p{L}]*(?:\p{L}{1,8}[^\d\p{L}]*)?$/u`,
-      String.raw`\p{L}{0,8}[^\d\p{L}]*\d[\d.,'’\s]*[^\d\p{L}]*\p{L}{0,8}[^\d\p{L}]*$/u`,
-    ],
-  ),
-  ...faultsOf(
-    'src/partner/delta-answer.ts',
-    ['test/partner/many-blanks.test.ts'],
-    [
-      'delta: blanks are divided in every way to see whether a member says nothing',
-      'NO_TEXT.test(value.trim())',
-      String.raw`/^\s*(?:false|no|none|null|0)?\s*$/i.test(value)`,
-    ],
-  ),
-  ...faultsOf(
     'src/partner/transport.ts',
     ['test/partner/client.test.ts'],
     ['transport: a byte order mark is a part of the JSON', ".replace(BYTE_ORDER_MARK, '')", ''],
