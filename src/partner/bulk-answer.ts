@@ -72,13 +72,13 @@ function readSku(element: unknown, skuField: string): string | null {
 }
 
 /**
- * The elements of a list, or of an object keyed by SKU ({sku: reason}); null where it is neither; absent and null are
- * empty.
+ * The elements of a list, or of an object keyed by SKU ({sku: reason}), in which false says that the SKU is not in the
+ * list; null where it is neither; absent and null are empty.
  */
 function elementsOf(part: unknown): unknown[] | null {
   if (part === undefined || part === null) return [];
   if (Array.isArray(part)) return part;
-  return isObject(part) ? Object.keys(part) : null;
+  return isObject(part) ? Object.keys(part).filter((sku) => part[sku] !== false) : null;
 }
 
 /** A documented count that may come as a number or numeric text; null where it is neither. */
@@ -114,7 +114,8 @@ function formsOf(
   records: readonly unknown[],
   { priceFields, entryForm = null, alsoForm = null, others = [] }: WireNames,
 ): ReadBy {
-  const none = noSizes(others, priceFields, isBareAlone(entryForm, alsoForm));
+  const prices = entryForm === null ? 'unknown' : isBareAlone(entryForm, alsoForm) ? 'bare' : 'anywhere';
+  const none = noSizes(others, priceFields, prices);
   const entries = records.map((record) => entriesOf(record, none));
   const { held, also } = formsHere(entries, priceFields, entryForm, alsoForm);
   const found = formOf(entries.flat(), priceFields, held);
@@ -168,6 +169,8 @@ const isEmpty = (value: unknown): boolean =>
   value === undefined ||
   value === null ||
   value === '' ||
+  value === false ||
+  value === 0 ||
   (typeof value === 'object' && Object.keys(value).length === 0);
 
 /**
@@ -265,11 +268,15 @@ const ZONELESS = /\d[T ]\d{1,2}:\d\d(?::\d\d(?:[.,]\d+)?)?$/;
 /** Nothing of the partner's is older: a zero in place of a time says that there is none. */
 const EARLIEST = Date.UTC(2010, 0);
 
+/** Epoch seconds or milliseconds as text. */
+export const EPOCH_TEXT = /^\d{9,13}$/;
+
 /**
- * A time as ISO text, in UTC where it names no zone (partner rules 2.6), or as epoch seconds or milliseconds; null
- * where it is none of these.
+ * A time as ISO text, in UTC where it names no zone (partner rules 2.6), or as epoch seconds or milliseconds, also as
+ * text; null where it is none of these.
  */
 export function readTime(value: unknown): Date | null {
+  if (typeof value === 'string' && EPOCH_TEXT.test(value)) return readTime(Number(value));
   if (typeof value !== 'string' && typeof value !== 'number') return null;
   const text = typeof value === 'string' && ZONELESS.test(value) ? `${value}Z` : value;
   const date = new Date(typeof text === 'number' && text < 100_000_000_000 ? text * 1000 : text);

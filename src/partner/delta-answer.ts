@@ -169,11 +169,11 @@ const MAX_MEMBERS = 50;
 const MAX_DEPTH = 2;
 
 /** Text that says the same as nothing. */
-const NO_TEXT = /^\s*(?:false|no|none|null|0)?\s*$/i;
+const NO_TEXT = /^(?:false|no|none|null|0)?$/i;
 
 /** Whether a value says that there is nothing further. */
 function saysNothing(value: unknown, depth = MAX_DEPTH): boolean {
-  if (typeof value === 'string') return NO_TEXT.test(value);
+  if (typeof value === 'string') return NO_TEXT.test(value.trim());
   if (typeof value !== 'object' || value === null) return !value;
   return Object.values(value).every((inner) => depth > 0 && saysNothing(inner, depth - 1));
 }

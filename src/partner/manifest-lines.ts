@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { parseExact, readCount, readTime } from './bulk-answer.ts';
+import { EPOCH_TEXT, parseExact, readCount, readTime } from './bulk-answer.ts';
 import { INT4_MAX } from './limits.ts';
 import { lostMember } from './repeated-members.ts';
 import { isReadableSku, isStorableText, toStorable } from './text.ts';
@@ -146,16 +146,12 @@ function sizesOf(value: unknown): number | null | undefined {
   return count !== null && count <= INT4_MAX ? count : undefined;
 }
 
-/** Epoch seconds or milliseconds as text. */
-const EPOCH_TEXT = /^\d{9,13}$/;
-
 /** A time as ISO 8601, also as epoch seconds or milliseconds; undefined where there is something else. */
 function timeOf(value: unknown): string | null | undefined {
   if (value === undefined || value === null || value === 0) return null;
-  const isEpochText = typeof value === 'string' && EPOCH_TEXT.test(value);
-  if (typeof value === 'string' && !isEpochText)
+  if (typeof value === 'string' && !EPOCH_TEXT.test(value))
     return NO_TIME.test(value) ? null : (normaliseTime(value) ?? undefined);
-  const time = readTime(isEpochText ? Number(value) : value);
+  const time = readTime(value);
   return time !== null && time.getTime() < END_OF_TIMES ? time.toISOString() : undefined;
 }
 

@@ -32,8 +32,12 @@ export const MIN_PRICE = 50;
 const isPrice = (amount: number | undefined): amount is number =>
   amount !== undefined && Number.isInteger(amount) && amount >= MIN_PRICE && amount <= INT4_MAX;
 
-/** Digits with what separates thousands and decimals, a currency's word or sign before or behind: a price, perhaps. */
-const PRICE_LIKE = /^[^\d\p{L}]*\p{L}{0,8}[^\d\p{L}]*\d[\d.,'’\s]*[^\d\p{L}]*\p{L}{0,8}[^\d\p{L}]*$/u;
+/**
+ * Digits with what separates thousands and decimals, a currency's word or sign before or behind: a price, perhaps. No
+ * two parts side by side take the same sign, because each way to divide a run of signs would be tried.
+ */
+const PRICE_LIKE =
+  /^[^\d\p{L}]*(?:\p{L}{1,8}[^\d\p{L}]*)?\d(?:[.,'’\s]*\d)*[^\d\p{L}]*(?:\p{L}{1,8}[^\d\p{L}]*)?$/u;
 /** A longer text is no price in any spelling. */
 const MOST_SIGNS = 40;
 
@@ -235,14 +239,14 @@ export const isBareAlone = (held: EntryForm | null, also: EntryForm | null): boo
   held !== null && held.field === null && also === null;
 
 /**
- * Tells which members are no sizes, by what is known of them (`ofBare`: all prices are bare numbers). A value with a
- * price field is always kept, and one that may be a price unless the member is known for its numbers: a name mistaken
- * for no size costs no price, and lets no SKU sell out. Pure.
+ * Tells which members are no sizes, by what is known of them. `prices`: that all are bare numbers, that they may
+ * be elsewhere, or nothing yet. A value with a price field is always kept, and one that may be a price unless the
+ * member is known for its numbers: a name mistaken for no size costs no price, and lets no SKU sell out. Pure.
  */
 export function noSizes(
   others: readonly OtherMember[],
   priceFields: readonly string[],
-  ofBare = false,
+  prices: 'bare' | 'anywhere' | 'unknown' = 'anywhere',
 ): NoSizes {
   const known = new Map(others.filter(({ isSize }) => !isSize).map((member) => [member.name, member]));
   return {
@@ -255,8 +259,8 @@ export function noSizes(
     },
     isNoPrice: (name, value) =>
       isObject(value)
-        ? ofBare && hasField(value, priceFields) && (known.get(name)?.objects ?? 0) > 0
-        : !ofBare && known.get(name)?.isNumber === true,
+        ? prices !== 'anywhere' && hasField(value, priceFields) && (known.get(name)?.objects ?? 0) > 0
+        : prices !== 'bare' && known.get(name)?.isNumber === true,
   };
 }
 

@@ -1,5 +1,7 @@
 /** Longest SKU and longest size key the mirror keeps, in UTF-16 units. */
 export const MAX_KEY_LENGTH = 512;
+/** Longest size key, in bytes of UTF-8: with the longest SKU, of 1536, it has to fit into an entry of a btree, as below. */
+export const MAX_SIZE_BYTES = 1024;
 /**
  * Longest snapshot identifier, in bytes of UTF-8. It may be a signed token of a kilobyte, is sent within a URL, and has
  * to fit into an entry of Postgres's btrees, 2704 bytes (catalog_internal.left_tokens).
@@ -37,9 +39,12 @@ export function isReadableToken(value: unknown): value is string {
   );
 }
 
-/** Whether the text can be a size key: storable, at most 512 characters; the empty key is a size like any other. */
+/**
+ * Whether the text can be a size key: storable, at most 512 characters and 1024 bytes; the empty key is a size like any
+ * other.
+ */
 export function isReadableSize(key: string): boolean {
-  return key.length <= MAX_KEY_LENGTH && isStorableText(key);
+  return key.length <= MAX_KEY_LENGTH && Buffer.byteLength(key) <= MAX_SIZE_BYTES && isStorableText(key);
 }
 
 /**

@@ -41,6 +41,7 @@ import { NEIGHBOURS } from './neighbours.ts';
 import { OBJECTS } from './objects.ts';
 import { OBSTACLES } from './obstacles.ts';
 import { OCCUPIED } from './occupied.ts';
+import { ODD_TEXTS } from './odd-texts.ts';
 import { OPERATIONS } from './operations.ts';
 import { OWN_MIRROR } from './own-mirror.ts';
 import { PARTNER_CASES } from './partner-cases.ts';
@@ -84,6 +85,7 @@ export const LISTS: Readonly<Record<string, readonly Mutant[]>> = {
   'live-doubts': LIVE_DOUBTS,
   releases: RELEASES,
   entries: ENTRIES,
+  'odd-texts': ODD_TEXTS,
   lagging: LAGGING_MANIFESTS,
   'late-prices': LATE_PRICES,
   obstacles: OBSTACLES,

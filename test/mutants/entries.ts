@@ -216,6 +216,11 @@ export const ENTRIES: readonly Mutant[] = [
       '/\\d/.test(value)',
     ],
     [
+      'not sizes: before any form is known, an object beside bare numbers prices who is sold out',
+      "? prices !== 'anywhere' && hasField(",
+      "? prices === 'bare' && hasField(",
+    ],
+    [
       'not sizes: a word is of the form of bare numbers',
       'field === null && saysNumber(entry);',
       'field === null && !isBlank(entry);',

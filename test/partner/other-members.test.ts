@@ -170,6 +170,16 @@ describe.each([
     expect(forms.also).toBeNull();
   });
 
+  test('is none either before any form is known, however many are sold out', async () => {
+    const { read, forms } = mapReader();
+    for (let n = 0; n < 3; n += 1) {
+      const { sizes } = await read(...times(1, offered), member, member, member);
+      expect(sizes[0]).toMatchObject({ 8: 5200, 9: 5300, 10: 5400 });
+      expect(sizes.slice(1)).toEqual(['unreadable', 'unreadable', 'unreadable']);
+    }
+    expect(forms).toMatchObject({ held: { field: null }, also: null });
+  });
+
   test('prices nobody after twenty records, where it was taken for another form before that', async () => {
     const { read } = mapReader();
     for (let n = 0; n < 12; n += 1) await read(...times(2, offered), member);

@@ -190,6 +190,16 @@ describe('a bulk answer', () => {
     expect(reading.value.errors).toEqual(['__proto__']);
   });
 
+  test('an object for a list may name SKUs that are not in it', () => {
+    const reading = readBulk({ not_found: { A: false, B: true, C: null }, errors: { D: 'late' } }, names);
+    expect(reading).toMatchObject({ value: { notFound: ['B', 'C'], errors: ['D'] } });
+  });
+
+  test.each([null, '', false, 0, {}, []])('%j in place of a record is a placeholder', (record) => {
+    const reading = readBulk({ results: { A: record }, deferred: ['A'] }, names);
+    expect(reading.ok && reading.value.results.get('A')).toHaveProperty('isPlaceholder', true);
+  });
+
   test.each([
     [null],
     ['x'],

@@ -1,0 +1,60 @@
+import { faultsOf, type Mutant } from './mutant.ts';
+
+/** Faults in how texts and envelopes are read that a partner may send but hardly does. */
+export const ODD_TEXTS: readonly Mutant[] = [
+  ...faultsOf(
+    'src/partner/bulk-answer.ts',
+    ['test/partner/wire.test.ts'],
+    [
+      'wire: a SKU that is said not to be in a list is in it',
+      'Object.keys(part).filter((sku) => part[sku] !== false)',
+      'Object.keys(part)',
+    ],
+    [
+      'wire: false in place of a record contradicts the list that names the SKU',
+      '  value === false ||\n',
+      '',
+    ],
+  ),
+  ...faultsOf(
+    'src/partner/bulk-answer.ts',
+    ['test/partner/manifest-answer.test.ts'],
+    [
+      'wire: an epoch as text is no time of building',
+      "if (typeof value === 'string' && EPOCH_TEXT.test(value)) return readTime(Number(value));",
+      '',
+    ],
+  ),
+  ...faultsOf(
+    'src/partner/text.ts',
+    ['test/store/longest-names.pg.test.ts'],
+    ['wire: a size that no index holds is read', 'Buffer.byteLength(key) <= MAX_SIZE_BYTES && ', ''],
+  ),
+  ...faultsOf(
+    'src/store/answer/members.ts',
+    ['test/store/longest-names.pg.test.ts'],
+    [
+      'members: one with an endless name keeps others from being muted',
+      '.filter(({ path }) => Buffer.byteLength(path) <= MAX_PATH_BYTES)',
+      '',
+    ],
+  ),
+  ...faultsOf(
+    'src/partner/size-map.ts',
+    ['test/partner/many-blanks.test.ts'],
+    [
+      'wire: a text is divided in every way to see whether it is a price',
+      String.raw`(?:\p{L}{1,8}[^\d\p{L}]*)?\d(?:[.,'’\s]*\d)*[^\d\p{L}]*(?:\p{L}{1,8}[^\d\p{L}]*)?$/u`,
+      String.raw`\p{L}{0,8}[^\d\p{L}]*\d[\d.,'’\s]*[^\d\p{L}]*\p{L}{0,8}[^\d\p{L}]*$/u`,
+    ],
+  ),
+  ...faultsOf(
+    'src/partner/delta-answer.ts',
+    ['test/partner/many-blanks.test.ts'],
+    [
+      'delta: blanks are divided in every way to see whether a member says nothing',
+      'NO_TEXT.test(value.trim())',
+      String.raw`/^\s*(?:false|no|none|null|0)?\s*$/i.test(value)`,
+    ],
+  ),
+];
