@@ -160,7 +160,8 @@ export const SETTINGS = {
     path: 'intervals.errorMs',
     rule: duration({ max: 6 * 3_600_000 }),
     default: '1m',
-    meaning: 'first retry of a SKU in `errors`; doubles up to 6h',
+    meaning:
+      'first retry of a SKU in `errors`; doubles up to 6h, of a live SKU up to `LIVE_INTERVAL` where calls suffice for all',
   },
   METADATA_INTERVAL: {
     path: 'intervals.metadataMs',

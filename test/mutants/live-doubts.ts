@@ -32,6 +32,14 @@ export const LIVE_DOUBTS: readonly Mutant[] = [
       '!== before.tried && othersWork(before);',
       '!== before.tried;',
     ],
+    [
+      'live doubt: a SKU is blamed where no live one was ever computed',
+      'return computedAt === null || computedAt <=',
+      'return (computedAt ?? Infinity) <=',
+    ],
+    ['live doubt: no live SKU is blamed any more', 'computedAt <= now - waitedMs', 'computedAt <= now'],
+    ['live doubt: other SKUs wait for a live one to be computed', 'if (!live || ', 'if ('],
+    ['live doubt: a 400 is taken for it', ' || !mayBeOfLive(kind)', ''],
     ['live doubt: a body key is taken for it', "kind !== 'no-skus-read' && ", ''],
   ),
   ...faultsOf(
@@ -76,7 +84,8 @@ export const LIVE_DOUBTS: readonly Mutant[] = [
     'src/sync/reprice/failed-call.ts',
     ['test/sync/live-outage.pg.test.ts'],
     ['live doubt: no outage follows', "isAway ? 'begins' : null", 'null'],
-    ['live doubt: a try in doubt is blamed', 'lone ? Infinity : 1', '1'],
+    ['live doubt: what another daemon doubts is blamed', '!mayFailForSource(alone,', '!Array.isArray(alone,'],
+    ['live doubt: a SKU is blamed as soon as its own call fails', 'hadFailed && alone', 'alone'],
     [
       'live doubt: the try in an outage is blamed, and makes calls smaller',
       'planned.lone && isOut(planned.plan) &&',
@@ -87,6 +96,11 @@ export const LIVE_DOUBTS: readonly Mutant[] = [
     'src/sync/reprice/reprice.ts',
     ['test/sync/live-outage.pg.test.ts'],
     ['live doubt: is not planned by', '...recent.liveDoubt,', ''],
+    [
+      'live doubt: a live SKU in errors waits six hours, whatever its target',
+      'liveSuffices: plan.refreshThreshold === null,',
+      'liveSuffices: false,',
+    ],
     ['live doubt: answers say nothing', 'if (showsSource(claim, reconciliation))', 'if (false)'],
   ),
   ...faultsOf(

@@ -305,13 +305,34 @@ export const READINGS: readonly Mutant[] = [
     ],
     [
       'reconciliation: an error waits as long each time',
-      'doubling(firstMs, asked.failures + 1, SKU_ERROR_MAX_MS)',
-      'doubling(firstMs, 1, SKU_ERROR_MAX_MS)',
+      'doubling(errorMs, failures + 1, Math.min',
+      'doubling(errorMs, 1, Math.min',
     ],
     [
       'reconciliation: a SKU is blamed the first time',
-      "skuAnswer.because === 'alone' && asked.failures > 0",
-      "skuAnswer.because === 'alone'",
+      'if (blamed > 0) return',
+      "if (skuAnswer.because === 'alone') return",
+    ],
+    [
+      'reconciliation: who is refused waits four hours as soon as it is blamed',
+      'failures + 1 - blamedFrom(skuAnswer.failure)',
+      'failures',
+    ],
+    ['reconciliation: who is refused once is blamed', 'refuses(failure) ? 3 : 1', 'refuses(failure) ? 1 : 1'],
+    [
+      'reconciliation: a live SKU in errors waits six hours, whatever its target',
+      "!('failure' in skuAnswer) ? liveMs : Infinity",
+      "!('failure' in skuAnswer) ? Infinity : Infinity",
+    ],
+    [
+      'reconciliation: live SKUs in errors take refreshes from others',
+      'live && liveSuffices && !',
+      'live && !',
+    ],
+    [
+      'reconciliation: a live SKU that fails alone costs a call at each of its turns',
+      "liveSuffices && !('failure' in skuAnswer) ?",
+      'liveSuffices ?',
     ],
     [
       'reconciliation: entries with a price are unpriced',

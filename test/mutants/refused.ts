@@ -20,6 +20,13 @@ export const REFUSED_CALLS: readonly Mutant[] = [
     tests: REFUSED,
   },
   {
+    breaks: 'refusals: a SKU that was in errors is blamed as soon as it is refused',
+    file: 'src/sync/reprice/failed-call.ts',
+    from: 'mayBlame: hadFailed, failure: error.kind',
+    to: 'mayBlame: true, failure: error.kind',
+    tests: REFUSED,
+  },
+  {
     breaks: 'refusals: suspects wait for what is refused to all as for their own failures',
     file: 'src/sync/reprice/failed-call.ts',
     from: 'if (permit.halfOpen && hadFailed)\n    return',

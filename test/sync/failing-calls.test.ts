@@ -7,41 +7,11 @@ import { planSuspects } from '../../src/sync/reprice/packing.ts';
 import { MAX_UNDER_WAY } from '../../src/sync/reprice/slice.ts';
 import { settingsWith } from '../support/settings.ts';
 import { runs } from '../support/soak.ts';
-import { type Failing, HOUR, MINUTE, type Outcome, reprice } from './failing-partner.ts';
+import { reprice } from './failing-partner.ts';
+import { allowed, type Failing, FINE, HOUR, MINUTE, MOST, type Outcome, worst } from './failing.ts';
 
-const MOST = 100;
 const SETTINGS = settingsWith();
 const ANY: CallSize = { step: 0, ...ANY_SIZE };
-
-const FINE: Failing = {
-  skus: 600,
-  live: 100,
-  bad: new Set(),
-  limit: MOST,
-  outages: [],
-  liveOutages: [],
-  hangMs: 29_000,
-  liveLimit: MOST,
-  atOnce: true,
-  workers: 4,
-  latencyMs: 2000,
-};
-
-/**
- * Whole calls that may be lost: three in a hundred, for each SKU with which all calls fail what finding it takes, and
- * those that are under way as it is found that the partner answers smaller calls only.
- */
-const allowed = ({ calls }: Outcome, bad: number, hours: number, underWay = 0) =>
-  Math.ceil(0.03 * calls + Math.log2(100) * bad * Math.max(1, hours / 24)) + underWay;
-
-/**
- * By how much the price of a SKU was too old, after the first load and outside of the outages and what follows them.
- */
-function worst({ late }: Outcome, outages: Failing['outages'], fill: number, recovery: number): number {
-  const isExcused = (at: number) =>
-    at < fill || outages.some(([from, to]) => at >= from && at < to + recovery);
-  return Math.max(0, ...late.filter(({ at }) => !isExcused(at)).map(({ byMs }) => byMs));
-}
 
 describe('one SKU with which every call fails', () => {
   test.each([
@@ -246,6 +216,43 @@ describe('while every call with a live SKU fails', () => {
     expect(outcome.outages).toHaveLength(1);
     expect(worst(outcome, liveOutages, 0, 10 * MINUTE)).toBeLessThan(MINUTE);
   });
+
+  test('a daemon that does not doubt the live source blames no live SKU for what another one does', () => {
+    const liveOutages = [[98 * MINUTE, 123 * MINUTE]] as const;
+    const partner = {
+      ...FINE,
+      skus: 221,
+      live: 5,
+      latencyMs: 200,
+      hangMs: 10_000,
+      atOnce: false,
+      workers: 1,
+    };
+    const outcome = reprice({ ...partner, daemons: 3, liveOutages }, 6);
+    expect(worst(outcome, liveOutages, 0, 20 * MINUTE)).toBeLessThan(25 * MINUTE);
+  });
+
+  test('over any number of daemons, a live SKU waits after an outage for no longer than that has lasted', () => {
+    const partners = fc.record({
+      skus: fc.integer({ min: 50, max: 300 }),
+      live: fc.integer({ min: 5, max: 34 }),
+      daemons: fc.integer({ min: 2, max: 4 }),
+      workers: fc.constantFrom(1, 4, MAX_UNDER_WAY),
+      hangMs: fc.constantFrom(1000, 10_000, 29_000),
+      from: fc.integer({ min: 10, max: 110 }),
+      minutes: fc.integer({ min: 3, max: 60 }),
+    });
+    fc.assert(
+      fc.property(partners, ({ from, minutes, ...rest }) => {
+        const end = (from + minutes) * MINUTE;
+        const partner = { ...FINE, ...rest, latencyMs: 200, atOnce: false };
+        const outcome = reprice({ ...partner, liveOutages: [[from * MINUTE, end]] }, 5);
+        const after = outcome.late.flatMap(({ at, byMs }) => (at > end && byMs > MINUTE ? [at - end] : []));
+        expect(Math.max(0, ...after)).toBeLessThan(Math.max(15, minutes + 5) * MINUTE);
+      }),
+      { numRuns: runs(6, 40) },
+    );
+  }, 60_000);
 
   /** With one call at a time that hangs for a minute, finding out takes twenty; with none else due, as long as that. */
   const LATEST = 30 * MINUTE;

@@ -3,41 +3,31 @@ import type { CallSize } from '../../src/store/call/call-lesson.ts';
 import type { ClaimedSku, Lane } from '../../src/store/ledger/due.ts';
 import { FAILURES_BEFORE_PAUSE } from '../../src/store/ledger/tasks.ts';
 import { afterFailedCall, ANY_SIZE, sizeAfter } from '../../src/sync/reprice/call-size.ts';
-import { afterEnded, doubtStep, isLiveAway, NO_DOUBT } from '../../src/sync/reprice/live-doubt.ts';
-import { afterTurn, FIRST_TURNS, planCall, type PlannedCall } from '../../src/sync/reprice/plan-call.ts';
-import { skuResultOf } from '../../src/sync/reprice/reconciliation.ts';
+import {
+  afterEnded,
+  doubtStep,
+  isLiveAway,
+  type LiveDoubt,
+  mayFailForSource,
+  NO_DOUBT,
+} from '../../src/sync/reprice/live-doubt.ts';
+import {
+  afterTurn,
+  type CallTurns,
+  FIRST_TURNS,
+  planCall,
+  type PlannedCall,
+} from '../../src/sync/reprice/plan-call.ts';
+import { blamedFrom, skuResultOf } from '../../src/sync/reprice/reconciliation.ts';
 import { type CallEnd, mostUnderWay } from '../../src/sync/reprice/slice.ts';
 import { seeded } from '../hostile/random.ts';
 import { QUIET_PLAN } from '../support/live-plan.ts';
 import { settingsWith } from '../support/settings.ts';
+import { type Failing, HOUR, MINUTE, type Outcome } from './failing.ts';
 
-export const MINUTE = 60_000;
-export const HOUR = 60 * MINUTE;
 const LIVE_MS = 5 * MINUTE;
 const SNAPSHOT_MS = 24 * HOUR;
 const NEVER = Infinity;
-
-/** A partner some of whose calls fail as a whole; it says nothing else of them. */
-export interface Failing {
-  readonly skus: number;
-  readonly live: number;
-  /** SKUs, by their numbers, with which every call fails. */
-  readonly bad: ReadonlySet<number>;
-  /** The most SKUs of a call that is answered. */
-  readonly limit: number;
-  /** Milliseconds from the beginning, in pairs of begin and end, in which nothing is answered. */
-  readonly outages: readonly (readonly [number, number])[];
-  /** The same, in which every call with a live SKU fails, after `hangMs`. */
-  readonly liveOutages: readonly (readonly [number, number])[];
-  readonly hangMs: number;
-  /** The most live SKUs of a call that is answered. */
-  readonly liveLimit: number;
-  /** Everything is due when it begins, and not evenly over the time. */
-  readonly atOnce: boolean;
-  /** Calls under way together, and how long each takes. */
-  readonly workers: number;
-  readonly latencyMs: number;
-}
 
 interface Row {
   readonly sku: string;
@@ -51,7 +41,16 @@ interface Row {
   answeredAt: number;
 }
 
+/** What a process keeps to itself. */
+interface Daemon {
+  doubt: LiveDoubt;
+  turns: CallTurns;
+  last: CallEnd;
+  sentAt: number;
+}
+
 interface UnderWay {
+  readonly by: Daemon;
   readonly endsAt: number;
   readonly sentAt: number;
   readonly rows: readonly Row[];
@@ -59,18 +58,6 @@ interface UnderWay {
   readonly fails: boolean;
   /** Whether it was made in an outage, in which all fail. */
   readonly isOut: boolean;
-}
-
-/** What became of a simulated time. */
-export interface Outcome {
-  calls: number;
-  lost: number;
-  /** Of those that were lost, how many for nothing but an outage. */
-  lostToOutages: number;
-  /** When outages of the live source were told to begin and to end. */
-  readonly outages: { readonly began: number; ended: number }[];
-  /** For each SKU that can be answered, by how much its price was older than its target at most, and when. */
-  readonly late: { readonly sku: string; readonly byMs: number; readonly at: number }[];
 }
 
 /**
@@ -101,11 +88,12 @@ export function reprice(partner: Failing, hours: number): Outcome {
   let callSize: CallSize = { step: 0, ...ANY_SIZE };
   let pause = { until: 0, failures: 0 };
   let underWay: UnderWay[] = [];
-  let last: CallEnd = 'worked';
-  let doubt = NO_DOUBT;
+  const daemons = Array.from({ length: partner.daemons }, (): Daemon => {
+    return { doubt: NO_DOUBT, turns: FIRST_TURNS, last: 'worked', sentAt: -Infinity };
+  });
   let outageSince: number | null = null;
   let creditFrom = 0;
-  let turns = FIRST_TURNS;
+  let computedAt: number | null = null;
   const random = seeded(partner.skus);
   let [now, sentAt] = [0, -Infinity];
 
@@ -133,7 +121,7 @@ export function reprice(partner: Failing, hours: number): Outcome {
     return {
       pause: { ms: pauseMs(), failures: pause.failures },
       sync: { liveBudget: null, catalogState: 'ok' },
-      livePlan: { ...QUIET_PLAN, outageSince, creditFrom, now },
+      livePlan: { ...QUIET_PLAN, outageSince, creditFrom, computedAt, now },
       callSize,
       due: all.filter(({ largestCall }) => largestCall === 0),
       suspects: all
@@ -173,13 +161,14 @@ export function reprice(partner: Failing, hours: number): Outcome {
   }
 
   /** What a call shows of the live source, as RecentAnswers has it. */
-  function judgeLive({ rows: asked, planned, sentAt: at, fails }: UnderWay): void {
+  function judgeLive({ by, rows: asked, planned, sentAt: at, fails }: UnderWay): void {
     const wasOut = planned.plan.outageSince !== null;
-    if (!(wasOut && fails)) doubt = afterEnded(doubt, { asked, answered: !fails, sentAt: at, endedAt: now });
-    if (isLiveAway(doubt)) {
-      doubt = NO_DOUBT;
+    if (!(wasOut && fails))
+      by.doubt = afterEnded(by.doubt, { asked, answered: !fails, sentAt: at, endedAt: now });
+    if (isLiveAway(by.doubt)) {
+      by.doubt = NO_DOUBT;
+      if (outageSince === null) outcome.outages.push({ began: now, ended: NEVER });
       outageSince ??= now;
-      outcome.outages.push({ began: now, ended: NEVER });
     }
     if (!wasOut || fails || outageSince === null || !asked.some(({ live }) => live)) return;
     outageSince = null;
@@ -210,8 +199,7 @@ export function reprice(partner: Failing, hours: number): Outcome {
       hadFailed,
     } as const;
     const effects = afterFailedCall(failed, planned.callSize, settings);
-    const because =
-      planned.failures === 0 && pause.failures === 0 && !planned.lone ? 'alone' : 'alone-in-doubt';
+    const mayBlame = hadFailed && planned.failures === 0 && pause.failures === 0;
     for (const row of asked) {
       row.heldUntil = effects.holdMs > 0 ? now + effects.holdMs : 0;
       row.largestCall = effects.largestCall ?? row.largestCall;
@@ -223,6 +211,9 @@ export function reprice(partner: Failing, hours: number): Outcome {
         dueAt: new Date(row.dueAt),
         reason: 'sweep',
       };
+      const isOfSource = mayFailForSource(claimed, failed.kind, planned.plan, settings.intervals);
+      const isBlamed = mayBlame && row.failures >= blamedFrom(failed.kind) && !isOfSource;
+      const because = isBlamed ? 'alone' : 'alone-in-doubt';
       const result = skuResultOf(
         claimed,
         { kind: 'error', because, failure: 'service-fault' },
@@ -245,6 +236,7 @@ export function reprice(partner: Failing, hours: number): Outcome {
     if (after?.step === callSize.step + 1) callSize = after;
     if (planned.failures > 0) pause = { until: 0, failures: 0 };
     const cleared = planned.wanted.suspects?.[0]?.largestCall;
+    if (asked.some((row) => row.live)) computedAt = now;
     for (const row of asked) {
       const every = row.live ? LIVE_MS : SNAPSHOT_MS;
       const byMs = now - row.answeredAt - every;
@@ -268,31 +260,37 @@ export function reprice(partner: Failing, hours: number): Outcome {
       .filter(({ endsAt }) => endsAt <= now)
       .toSorted((a, b) => a.endsAt - b.endsAt)) {
       end(call);
-      last = call.fails ? 'failed' : 'worked';
+      call.by.last = call.fails ? 'failed' : 'worked';
     }
     underWay = underWay.filter(({ endsAt }) => endsAt > now);
     const firstEnd = Math.min(...underWay.map(({ endsAt }) => endsAt));
-    const most = Math.min(partner.workers, mostUnderWay(last));
-    if (underWay.length >= most || now < sentAt + spacingMs) {
-      now = underWay.length >= most ? firstEnd : Math.min(firstEnd, sentAt + spacingMs);
+    const of = (daemon: Daemon) => underWay.filter(({ by }) => by === daemon);
+    const free = daemons.filter(
+      (each) => of(each).length < Math.min(partner.workers, mostUnderWay(each.last)),
+    );
+    const by = free.length > 1 ? free[random(free.length)] : free[0];
+    if (by === undefined || now < sentAt + spacingMs) {
+      now = by === undefined ? firstEnd : Math.min(firstEnd, sentAt + spacingMs);
       continue;
     }
     const planned = planCall(
       inputs(),
       {
-        turns,
-        sinceLastCallMs: now - sentAt,
-        doubt: doubtStep(doubt),
-        loneUnderWay: underWay.some((call) => call.planned.lone),
+        turns: by.turns,
+        sinceLastCallMs: now - by.sentAt,
+        doubt: doubtStep(by.doubt),
+        loneUnderWay: of(by).some((call) => call.planned.lone),
       },
       settings,
     );
     if (planned.kind !== 'planned') {
       const forMs = planned.kind === 'idle' ? (planned.nextInMs ?? HOUR) : planned.forMs;
-      now = Math.min(firstEnd, now + Math.max(1, Math.min(forMs, planned.kind === 'linger' ? 500 : HOUR)));
+      // Another process may have a call to make.
+      const mostMs = planned.kind === 'linger' ? 500 : partner.daemons > 1 ? 1000 : HOUR;
+      now = Math.min(firstEnd, now + Math.max(1, Math.min(forMs, mostMs)));
       continue;
     }
-    turns = afterTurn(turns, planned);
+    by.turns = afterTurn(by.turns, planned);
     const asked = claim(planned);
     if (planned.spend !== null && asked.some((row) => row.live)) creditFrom = now;
     const isWithin = (times: Failing['outages']) => times.some(([from, to]) => now >= from && now < to);
@@ -306,8 +304,8 @@ export function reprice(partner: Failing, hours: number): Outcome {
       asked.length > partner.limit ||
       asked.some(({ bad }) => bad);
     const tookMs = isLiveOut && !isOut ? partner.hangMs : partner.latencyMs;
-    underWay.push({ endsAt: now + tookMs, sentAt: now, rows: asked, planned, fails, isOut });
-    sentAt = now;
+    underWay.push({ by, endsAt: now + tookMs, sentAt: now, rows: asked, planned, fails, isOut });
+    sentAt = by.sentAt = now;
   }
   const missing = rows.filter(({ bad }) => !bad);
   for (const { sku, live, answeredAt } of missing) {

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import type { CallInputs } from '../../src/store/call/bulk-call.ts';
 import type { WantedSkus } from '../../src/store/ledger/claim.ts';
-import { ANY_SIZE } from '../../src/sync/reprice/call-size.ts';
+import { ANY_SIZE, type FailedKind } from '../../src/sync/reprice/call-size.ts';
 import {
   afterEnded,
   doubtStep,
@@ -9,6 +9,7 @@ import {
   isLiveAway,
   type LiveDoubt,
   mayBeOfLive,
+  mayFailForSource,
   NO_DOUBT,
 } from '../../src/sync/reprice/live-doubt.ts';
 import {
@@ -21,6 +22,7 @@ import {
 import { QUIET_PLAN } from '../support/live-plan.ts';
 import { settingsWith } from '../support/settings.ts';
 
+const SETTINGS = settingsWith();
 const HOUR = 3_600_000;
 /** SKUs of failed calls, or a live SKU by itself, had the last call. */
 const OTHERS_TURN = { ...FIRST_TURNS, suspectsLast: true };
@@ -104,6 +106,20 @@ describe('whether calls fail for their live SKUs', () => {
     expect(doubtStep(after(five.slice(3), over, HOUR + 50))).toBe('others');
   });
 
+  test('a live SKU may fail for it as long as none was computed since it failed before, by whichever daemon', () => {
+    const since = (computedAt: number | null, kind: FailedKind = 'timeout', isLive = true, failures = 1) =>
+      mayFailForSource({ live: isLive, failures }, kind, { computedAt, now: HOUR }, SETTINGS.intervals);
+    expect([null, HOUR - 60_000, HOUR - 59_000].map((at) => since(at))).toEqual([true, true, false]);
+    // The wait is twice as long each time, but not taken for longer than LIVE_INTERVAL.
+    const minutes = (count: number) => HOUR - count * 60_000;
+    const again = [minutes(3), minutes(4)].map((at) => since(at, 'timeout', true, 3));
+    const often = [minutes(29), minutes(30)].map((at) => since(at, 'timeout', true, 12));
+    expect([...again, ...often]).toEqual([false, true, false, true]);
+    expect(since(null, 'bad-request')).toBe(false);
+    expect(since(null, 'not-stored')).toBe(false);
+    expect(since(null, 'timeout', false)).toBe(false);
+  });
+
   test('only failures that may be for what a call takes say something of it', () => {
     const kinds = ['timeout', 'service-fault', 'network', 'no-skus-read', 'bad-request', 'aborted'] as const;
     expect(kinds.filter(mayBeOfLive)).toEqual(['timeout', 'service-fault', 'network']);
@@ -132,7 +148,6 @@ test('turns: a try is no turn of the others, SKUs of failed calls have every sec
 });
 
 describe('the next call', () => {
-  const SETTINGS = settingsWith();
   const NOW = 10 * HOUR;
   const lanes = (counts: { live?: number; others?: number }): CallInputs['due'] =>
     [

@@ -186,6 +186,16 @@ describe('errors of nearly all live SKUs, while others are answered', () => {
     expect(lingering).toMatchObject({ kind: 'linger' });
   });
 
+  test('of one of them have it asked again as often as if it were well', async () => {
+    const { sql } = store;
+    await sql`update catalog_internal.due set due_at = now() + interval '1 day' where sku <> 'L007'`;
+    await sql`update catalog_internal.due set failures = 9 where sku = 'L007'`;
+    await calls(1);
+    const [row] = await sql`
+      select extract(epoch from held_until - now()) / 60 between 25 and 31 as turn from catalog_internal.due where sku = 'L007'`;
+    expect(row).toEqual({ turn: true });
+  });
+
   test('that nothing has tried for an hour say nothing any longer', async () => {
     const { sql } = store;
     await calls(3);
@@ -270,6 +280,35 @@ describe('calls that fail as a whole for their live SKUs', () => {
       where sku = ${asked[3]?.[0] ?? ''}`;
     expect(row).toEqual({ failures: 2, soon: true });
     expect(told()).toEqual([]);
+  });
+
+  test('that another daemon doubts blames no live SKU, unless one was computed since it failed before', async () => {
+    const { sql } = store;
+    hangs = true;
+    works = true;
+    const fails = async () => {
+      await sql`update catalog_internal.due set due_at = now() + interval '1 day'`;
+      await sql`
+        update catalog_internal.due set due_at = now(), largest_call = 1, failures = 1, held_until = null, claim = null
+        where sku = 'L007'`;
+      await sql`update catalog_internal.tasks set failures = 0, next_at = now() where task = 'reprice'`;
+      ctx = daemon();
+      await calls(1);
+      const [row] = await sql`
+        select failures, held_until < clock_timestamp() + interval '10 minutes' as soon from catalog_internal.due where sku = 'L007'`;
+      return row;
+    };
+    expect(await fails()).toEqual({ failures: 2, soon: true });
+    await sql`insert into catalog_internal.live_calls (called_at, computed, deferred, snapshot_asked, snapshot_deferred)
+      values (clock_timestamp() - interval '30 seconds', 1, 0, 0, 0)`;
+    expect(await fails()).toEqual({ failures: 2, soon: false });
+    // Not for the first failure of a call of its own, whatever it was in errors for.
+    await sql`update catalog_internal.due set due_at = now() + interval '1 day'`;
+    await sql`update catalog_internal.due set due_at = now(), failures = 4 where sku = 'L009'`;
+    await calls(1, daemon());
+    const [row] = await sql`
+      select failures, held_until < clock_timestamp() + interval '20 minutes' as soon from catalog_internal.due where sku = 'L009'`;
+    expect(row).toEqual({ failures: 5, soon: true });
   });
 
   test('end with the waits of live SKUs that were blamed before they were known', async () => {

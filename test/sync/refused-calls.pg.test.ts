@@ -36,7 +36,7 @@ describe.each(['throttled-or-forbidden', 'authorizer-fault'] as const)(
       }
       expect(partner.blamed).toEqual(['S7']);
       const [row] = await store.sql`
-        select extract(epoch from held_until - now()) / 60 > 55 as "waitsAnHour", largest_call, failures from catalog_internal.due where sku = 'S7'`;
+        select extract(epoch from held_until - now()) / 60 between 55 and 65 as "waitsAnHour", largest_call, failures from catalog_internal.due where sku = 'S7'`;
       expect(row).toEqual({ waitsAnHour: true, largest_call: 1, failures: 4 });
     });
 
@@ -150,6 +150,17 @@ describe('other users of the account who use up its limit', () => {
     partner.refuses = () => false;
     await partner.iterations(1);
     expect(partner.calls[0]?.skus).toEqual(expect.arrayContaining(['S150', 'S3']));
+  });
+
+  test('blame none for being refused once, however often it was in errors before', async () => {
+    await partner.due(['S7']);
+    await store.sql`update catalog_internal.due set failures = 5, lane = catalog_internal.lane_of('error')`;
+    partner.refuses = () => true;
+    await partner.iterations(1);
+    expect(partner.blamed).toEqual([]);
+    const [row] = await store.sql`
+      select failures, held_until < now() + interval '40 minutes' as soon from catalog_internal.due`;
+    expect(row).toEqual({ failures: 6, soon: true });
   });
 
   test('make none where a 429 says so', async () => {

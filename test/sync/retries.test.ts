@@ -5,7 +5,7 @@ import type { PartnerErrorKind } from '../../src/partner/errors.ts';
 import { deltaRecovery } from '../../src/sync/delta.ts';
 import { retryInMs } from '../../src/sync/outcome.ts';
 import { earlyBy } from '../../src/sync/reprice/plan-call.ts';
-import { skuResultOf } from '../../src/sync/reprice/reconciliation.ts';
+import { type SkuAnswer, skuResultOf } from '../../src/sync/reprice/reconciliation.ts';
 import { nextRefresh } from '../../src/sync/settings.ts';
 import { settingsWith } from '../support/settings.ts';
 
@@ -65,6 +65,27 @@ describe('waiting longer after each failure', () => {
       return result.kind === 'error' ? result.waitMs / MINUTE : null;
     };
     expect([0, 1, 2, 3, 8, 9, 1000].map(wait)).toEqual([1, 2, 4, 8, 256, 360, 360]);
+  });
+
+  test('of a live SKU in errors: no longer than LIVE_INTERVAL, unless calls do not suffice for all, or it had one to itself', () => {
+    const wait = (failures: number, liveSuffices: boolean, error: Partial<SkuAnswer> = {}) => {
+      const said = { kind: 'error', because: 'reported', ...error } as SkuAnswer;
+      const trend = { generalErrors: false, computes: true, liveSuffices };
+      const result = skuResultOf({ ...ASKED, live: true, failures }, said, SETTINGS, () => 0.5, trend);
+      return result.kind === 'error' ? result.waitMs / MINUTE : null;
+    };
+    expect([0, 4, 5, 1000].map((failures) => wait(failures, true))).toEqual([1, 16, 30, 30]);
+    expect(wait(1000, false)).toBe(360);
+    expect(wait(1000, true, { because: 'alone-in-doubt', failure: 'timeout' })).toBe(360);
+  });
+
+  test('of a SKU whose own call is refused: an hour, from the fourth time on', () => {
+    const wait = (failures: number) => {
+      const error = { kind: 'error', because: 'alone', failure: 'throttled-or-forbidden' } as const;
+      const result = skuResultOf({ ...ASKED, failures }, error, SETTINGS, () => 0.5);
+      return result.kind === 'error' ? result.waitMs / MINUTE : null;
+    };
+    expect([0, 2, 3, 4, 5, 6].map(wait)).toEqual([1, 4, 60, 120, 240, 360]);
   });
 
   test('of a SKU with which a call of its own failed: sixty times as long from the second time on', () => {

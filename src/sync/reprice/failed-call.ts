@@ -11,10 +11,10 @@ import type { SyncContext } from '../context.ts';
 import { type Failure, failureOf } from '../outcome.ts';
 import { nextRefresh } from '../settings.ts';
 import { afterFailedCall, type FailedKind } from './call-size.ts';
-import { type EndedCall, mayBeOfLive } from './live-doubt.ts';
+import { type EndedCall, mayBeOfLive, mayFailForSource } from './live-doubt.ts';
 import { followOutage } from './partner-faults.ts';
 import { isOut, type IterationResult, type PlannedCall } from './plan-call.ts';
-import { skuResultOf } from './reconciliation.ts';
+import { blamedFrom, skuResultOf } from './reconciliation.ts';
 
 /** Gives a claim back, as returnClaim does, and has the ledger read in full again. */
 export async function release(
@@ -84,12 +84,6 @@ export async function noteCallEnd(
 type RefusableCall = PlannedCall & { readonly permit: SentPermit };
 
 /**
- * A SKU is blamed for the refusal of a call of its own once it has failed this often before: the first refusals may be
- * chance, because others use up the limit.
- */
-const BLAMED_REFUSAL = 3;
-
-/**
  * A call that was refused or broken off. The answer does not say whether the rate, the credential or one of the SKUs is
  * the cause. If the refusal began a back-off, because others were let through before it, the SKUs are suspected like
  * those of any failed call. The first call after the back-off has other SKUs, so a SKU that is itself refused is found
@@ -114,7 +108,7 @@ async function callRefused(
   if (skus > 1) await release(ctx, claim, { largestCall: Math.ceil(skus / 2) });
   const isBlamed =
     skus === 1 &&
-    (await settleAlone(ctx, claim, first, { failures, blamedFrom: BLAMED_REFUSAL, failure: error.kind }));
+    (await settleAlone(ctx, claim, first, { failures, mayBlame: hadFailed, failure: error.kind }));
   if (!hadFailed) return;
   const sku = isBlamed ? { sku: first.sku } : {};
   ctx.emit({ event: 'bulk.failed', ...failureOf(error), because: error.kind, skus, ...sku, pausedMs: 0 });
@@ -128,20 +122,21 @@ export async function returnFailedCall(
   ctx: SyncContext,
   claim: Claim,
   { lacksPrivilege = false, ...failure }: WholeFailure,
-  { failures, wanted, callSize, lone }: PlannedCall,
+  { failures, wanted, callSize, plan }: PlannedCall,
 ): Promise<IterationResult> {
   const { sql, settings } = ctx;
   const { because } = failure;
   const skus = claim.skus.length;
-  const call = { kind: because, skus, failures, hadFailed: wanted.suspects !== undefined };
+  const hadFailed = wanted.suspects !== undefined;
+  const call = { kind: because, skus, failures, hadFailed };
   const { blames, ...effects } = afterFailedCall(call, callSize, settings);
   const [first] = claim.skus;
   const alone = blames ? first : undefined;
   if (because === 'not-stored') await markUnstored(sql, claim);
-  // While it is doubted that the live source works, a failed try may be for that.
-  const blamedFrom = lone ? Infinity : 1;
+  const mayBlame =
+    hadFailed && alone !== undefined && !mayFailForSource(alone, because, plan, settings.intervals);
   const isBlamed =
-    alone !== undefined && (await settleAlone(ctx, claim, alone, { failures, blamedFrom, failure: because }));
+    alone !== undefined && (await settleAlone(ctx, claim, alone, { failures, mayBlame, failure: because }));
   if (alone !== undefined && because === 'not-stored')
     await quarantine(sql, 'store', [
       { reason: lacksPrivilege ? NO_PRIVILEGE : because, sku: alone.sku, sample: failure.problem ?? null },
@@ -158,8 +153,8 @@ interface AloneFailure {
   readonly failure: FailedKind;
   /** Failed calls immediately before it. */
   readonly failures: number;
-  /** How often the SKU must have failed before. */
-  readonly blamedFrom: number;
+  /** Its SKU had been in a failed call before, and nothing else is known that this one may have failed for. */
+  readonly mayBlame: boolean;
 }
 
 /**
@@ -171,9 +166,13 @@ async function settleAlone(
   { sql, settings, random }: SyncContext,
   claim: Claim,
   asked: ClaimedSku,
-  { failures, blamedFrom, failure }: AloneFailure,
+  { failures, mayBlame, failure }: AloneFailure,
 ): Promise<boolean> {
-  const isBlamed = asked.failures >= blamedFrom && failures === 0 && (await callPause(sql)).failures === 0;
+  const isBlamed =
+    mayBlame &&
+    asked.failures >= blamedFrom(failure) &&
+    failures === 0 &&
+    (await callPause(sql)).failures === 0;
   const because = isBlamed ? 'alone' : 'alone-in-doubt';
   const result = skuResultOf(asked, { kind: 'error', because, failure }, settings, random);
   await applyAnswer(sql, claim, [result], nextRefresh(settings));

@@ -1,5 +1,9 @@
+import { doubling } from '../../lib/duration.ts';
 import { OUTAGE_KINDS, type PartnerErrorKind } from '../../partner/errors.ts';
 import type { ClaimedSku } from '../../store/ledger/due.ts';
+import type { LivePlan } from '../../store/live/live.ts';
+import type { SyncSettings } from '../settings.ts';
+import type { FailedKind } from './call-size.ts';
 
 /*
  * Whether calls fail as a whole for the live SKUs in them: a live source that hangs takes a gateway's time for the
@@ -61,6 +65,21 @@ export interface EndedCall {
 /** Whether a failure of this kind may be for what a call takes. */
 export function mayBeOfLive(kind: PartnerErrorKind): boolean {
   return kind !== 'no-skus-read' && OUTAGE_KINDS.includes(kind);
+}
+
+/**
+ * Whether a live SKU whose own call failed in this way may have failed for the live source: since it failed before, as
+ * its wait tells, no live SKU was computed. All daemons know that, while the doubt is each one's own.
+ */
+export function mayFailForSource(
+  { live, failures }: Pick<ClaimedSku, 'live' | 'failures'>,
+  kind: FailedKind,
+  { computedAt, now }: Pick<LivePlan, 'computedAt' | 'now'>,
+  { errorMs, liveMs }: Pick<SyncSettings['intervals'], 'errorMs' | 'liveMs'>,
+): boolean {
+  if (!live || kind === 'not-stored' || !mayBeOfLive(kind)) return false;
+  const waitedMs = doubling(errorMs, failures, Math.max(errorMs, liveMs));
+  return computedAt === null || computedAt <= now - waitedMs;
 }
 
 /** The doubt after a call has ended. */

@@ -1,4 +1,5 @@
 import { doubling } from '../../lib/duration.ts';
+import { refuses } from '../../pace/policy.ts';
 import type { BulkAnswer, LowestRecord } from '../../partner/answers.ts';
 import type { SkuResult } from '../../store/answer/types.ts';
 import type { ClaimedSku } from '../../store/ledger/due.ts';
@@ -133,8 +134,15 @@ export function tally(
 }
 
 const SKU_ERROR_MAX_MS = 6 * 3_600_000;
-/** A SKU that fails alone costs a whole call each time, so from the second time on it waits this many times as long. */
+/** A SKU that fails alone costs a whole call each time, so once it is blamed it waits this many times as long. */
 const ALONE_TIMES = 60;
+
+/**
+ * How often a SKU must have failed before it is blamed for the failure of a call of its own: not the first time, which
+ * may be chance; nor the first times it is refused, because others may use up the limit.
+ */
+export const blamedFrom = (failure: FailedKind): number => (refuses(failure) ? 3 : 1);
+
 /** Waits are lengthened by up to this part, so that SKUs do not all come back at once. */
 const JITTER = 0.1;
 /** A SKU that is deferred each time, while others are not, waits up to this many times DEFERRED_INTERVAL. */
@@ -150,6 +158,8 @@ export interface PartnerTrend {
   readonly cut?: boolean;
   /** The partner's live source fails, so no live SKU is at fault. */
   readonly liveFails?: boolean;
+  /** Calls suffice for all live SKUs, so one in errors is asked as often as if it were well, and takes from no other. */
+  readonly liveSuffices?: boolean;
 }
 
 const NOTHING_KNOWN: PartnerTrend = { generalErrors: false, computes: false };
@@ -160,7 +170,13 @@ export function skuResultOf(
   skuAnswer: SkuAnswer,
   settings: SyncSettings,
   random: () => number,
-  { generalErrors, computes, cut = false, liveFails = false }: PartnerTrend = NOTHING_KNOWN,
+  {
+    generalErrors,
+    computes,
+    cut = false,
+    liveFails = false,
+    liveSuffices = false,
+  }: PartnerTrend = NOTHING_KNOWN,
 ): SkuResult {
   const { sku } = asked;
   switch (skuAnswer.kind) {
@@ -187,12 +203,23 @@ export function skuResultOf(
         const waitMs = Math.max(errorMs, OUTAGE_PAUSE_MAX_MS) * (1 + JITTER * random());
         return { ...failed, waitMs, blame: 'general' };
       }
-      const isBlamed = skuAnswer.because === 'alone' && asked.failures > 0;
-      const firstMs = isBlamed ? (errorMs * ALONE_TIMES) / 2 : errorMs;
-      const waitMs = doubling(firstMs, asked.failures + 1, SKU_ERROR_MAX_MS);
+      const waitMs = errorWaitMs(asked, skuAnswer, settings, liveSuffices);
       return { ...failed, waitMs, ...('failure' in skuAnswer && { blame: 'alone' }) };
     }
   }
+}
+
+/** How long a SKU waits that is itself the reason for its error, or may be. */
+function errorWaitMs(
+  { failures, live }: ClaimedSku,
+  skuAnswer: Extract<SkuAnswer, { kind: 'error' }>,
+  { intervals: { errorMs, liveMs } }: Pick<SyncSettings, 'intervals'>,
+  liveSuffices: boolean,
+): number {
+  const blamed = skuAnswer.because === 'alone' ? failures + 1 - blamedFrom(skuAnswer.failure) : 0;
+  if (blamed > 0) return doubling(errorMs * ALONE_TIMES, blamed, SKU_ERROR_MAX_MS);
+  const longestMs = live && liveSuffices && !('failure' in skuAnswer) ? liveMs : Infinity;
+  return doubling(errorMs, failures + 1, Math.min(SKU_ERROR_MAX_MS, Math.max(errorMs, longestMs)));
 }
 
 function rowsOf(record: LowestRecord): Pick<Extract<SkuResult, { kind: 'record' }>, 'prices' | 'product'> {

@@ -300,6 +300,7 @@ async function settle(
   const meanwhile = {
     cut: reconciliation.cut,
     liveFails: liveSource.fails,
+    liveSuffices: plan.refreshThreshold === null,
     generalErrors: ctx.recent.noteErrors(claim.skus, skuAnswers),
     computes:
       plan.computed > 0 || claim.skus.some(({ sku, live }) => live && skuAnswers.get(sku)?.kind === 'record'),
