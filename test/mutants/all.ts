@@ -50,6 +50,7 @@ import { POOLERS } from './poolers.ts';
 import { PROMISES } from './promises.ts';
 import { PROXIES } from './proxies.ts';
 import { READINGS } from './readings.ts';
+import { RECONCILIATIONS } from './reconciliation.ts';
 import { REDIS } from './redis.ts';
 import { REFRESHES } from './refreshes.ts';
 import { REFUSED_BATCHES } from './refused-batches.ts';
@@ -93,6 +94,7 @@ export const LISTS: Readonly<Record<string, readonly Mutant[]>> = {
   alerting: ALERTING,
   'learned-names': LEARNED_NAMES,
   readings: READINGS,
+  reconciliation: RECONCILIATIONS,
   'manifest-answers': MANIFEST_ANSWERS,
   'mass-moves': MASS_MOVES,
   'faults-of-some': FAULTS_OF_SOME,
