@@ -18,7 +18,7 @@ export const ODD_TEXTS: readonly Mutant[] = [
   ),
   ...faultsOf(
     'src/partner/bulk-answer.ts',
-    ['test/partner/manifest-answer.test.ts'],
+    ['test/partner/manifest-values.test.ts'],
     [
       'wire: an epoch as text is no time of building',
       "if (typeof value === 'string' && EPOCH_TEXT.test(value)) return readTime(Number(value));",

@@ -74,14 +74,6 @@ test('counts and the time of building are found in camel case, but not those of 
   expect(read({ previous: counts })).toMatchObject({ ok: true, value: { skuCount: null } });
 });
 
-test.each([1_793_527_200, 1_793_527_200_000, '1793527200', '1793527200000', '2026-11-01 10:00:00'])(
-  'the time of building may be written as %j',
-  (generated_at) => {
-    const reading = readManifestMeta({ snapshot_id: 1, url: URL_TEXT, generated_at }, {});
-    expect(reading).toMatchObject({ value: { generatedAt: new Date('2026-11-01T10:00:00Z') } });
-  },
-);
-
 test('what is absent or odd among the metadata is null', () => {
   const reading = readManifestMeta(
     { snapshot_id: 1, url: URL_TEXT, generated_at: 'soon', live_priced_sku_count: -1 },

@@ -144,3 +144,11 @@ test.each(['previous', 'previous_snapshot', 'delta'])(
     });
   },
 );
+
+test.each([1_793_527_200, 1_793_527_200_000, '1793527200', '1793527200000', '2026-11-01 10:00:00'])(
+  'the time of building may be written as %j',
+  (generated_at) => {
+    const reading = readManifestMeta({ snapshot_id: 1, url, generated_at }, {});
+    expect(reading).toMatchObject({ value: { generatedAt: new Date('2026-11-01T10:00:00Z') } });
+  },
+);
