@@ -1,6 +1,6 @@
 /** Longest SKU and longest size key the mirror keeps, in UTF-16 units. */
 export const MAX_KEY_LENGTH = 512;
-/** Longest size key, in bytes of UTF-8: with the longest SKU, of 1536, it has to fit into an entry of a btree, as below. */
+/** Longest size key, in bytes of UTF-8: with the longest SKU, of 1536, it has to fit into an entry of a btree. */
 export const MAX_SIZE_BYTES = 1024;
 /**
  * Longest snapshot identifier, in bytes of UTF-8. It may be a signed token of a kilobyte, is sent within a URL, and has

@@ -105,7 +105,11 @@ export const ENTRIES: readonly Mutant[] = [
       "name.toLowerCase().replaceAll(/[^a-z]/g, '')",
       'name',
     ],
-    ['pages: text that says no tells of another', 'return NO_TEXT.test(value);', "return value === '';"],
+    [
+      'pages: text that says no tells of another',
+      'return NO_TEXT.test(value.trim());',
+      "return value === '';",
+    ],
     ['pages: where the answer ends is another', '&& !isHere(value, ends)', ''],
     ['pages: the next one is where the answer begins', 'asked.size === 1 && ', ''],
     ['pages: one is several', 'Number(value) > 1', 'Number(value) > 0'],
@@ -138,7 +142,7 @@ export const ENTRIES: readonly Mutant[] = [
     ],
     [
       'not sizes: an object beside bare numbers is another form of prices until twenty records have it',
-      '? ofBare && hasField(value, priceFields) &&',
+      "? prices !== 'anywhere' && hasField(value, priceFields) &&",
       '? false && hasField(value, priceFields) &&',
     ],
   ),

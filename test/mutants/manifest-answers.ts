@@ -54,8 +54,8 @@ export const MANIFEST_ANSWERS: readonly Mutant[] = [
     ['test/partner/manifest-lines.test.ts'],
     [
       'manifest lines: an epoch as text is no time',
-      "const isEpochText = typeof value === 'string' && EPOCH_TEXT.test(value);",
-      "const isEpochText = value === '';",
+      "if (typeof value === 'string' && !EPOCH_TEXT.test(value))",
+      "if (typeof value === 'string')",
     ],
   ),
   ...faultsOf(

@@ -174,8 +174,8 @@ export const READINGS: readonly Mutant[] = [
     ],
     [
       'lines: a time that is a number is none',
-      'const time = readTime(isEpochText ? Number(value) : value);',
-      'const time = readTime(String(value));',
+      'const time = readTime(value);',
+      "const time = typeof value === 'number' ? null : readTime(value);",
     ],
     ['lines: zero is a fingerprint', '!Number.isInteger(value) || value === 0', '!Number.isInteger(value)'],
     [
