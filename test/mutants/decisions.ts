@@ -268,14 +268,10 @@ export const DECISIONS: readonly Mutant[] = [
     PLAN,
     [
       'plan: live slots beyond the budget',
-      'Math.max(0, Math.min(Math.floor(limits.liveBudget), limits.callSkus))',
-      'Math.max(0, Math.min(Math.ceil(limits.liveBudget), limits.callSkus))',
+      'Math.max(0, Math.min(Math.floor(limits.liveBudget), callSkus))',
+      'Math.max(0, Math.min(Math.ceil(limits.liveBudget), callSkus))',
     ],
-    [
-      'plan: live SKUs crowd out all others',
-      'Math.floor(limits.iteration / SIDE_ITERATIONS) % 2 === 1 ? 0 : budget',
-      'Math.floor(limits.iteration / SIDE_ITERATIONS) % 2 === 2 ? 0 : budget',
-    ],
+    ['plan: live SKUs crowd out all others', 'crowded && turns.liveLast', 'turns.liveLast && false'],
     [
       'plan: lanes behind the first have no part',
       'const part = Math.floor(slots * GUARANTEED_PART);',
@@ -283,8 +279,33 @@ export const DECISIONS: readonly Mutant[] = [
     ],
     [
       'plan: one lane behind is always the favoured',
-      '(iteration / 2) % Math.max(1, behind.length)',
-      '0 % Math.max(1, behind.length)',
+      '[...turns.lanes.filter((lane) => lane !== favoured), favoured]',
+      'turns.lanes',
+    ],
+    [
+      'plan: lanes take turns by calls in which they have no slot',
+      'const takesTurns = slots > 0 && part === 0',
+      'const takesTurns = part === 0',
+    ],
+    [
+      'plan: live SKUs and the others have the same turns',
+      'split(cheapDue, slots, turns.others)',
+      'split(cheapDue, slots, ofLive)',
+    ],
+    [
+      'plan: a twentieth of a call is room for others, and less of it, too',
+      'Math.max(1, callSkus * GUARANTEED_PART)',
+      '1',
+    ],
+    [
+      'plan: live SKUs that had no slot in the last call wait for another turn',
+      'turns.liveLast && liveCount > 0,',
+      'turns.liveLast,',
+    ],
+    [
+      'plan: live SKUs have nothing of what others leave',
+      'Math.min(budget, Math.max(0, callSkus - countOf(cheapDue)))',
+      '0',
     ],
     [
       'plan: spare slots stay empty',
