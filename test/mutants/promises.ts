@@ -31,7 +31,7 @@ export const PROMISES: readonly Mutant[] = [
     ['plan: promises take turns with others', 'const BESIDE_PROMISED = 0.05', 'const BESIDE_PROMISED = 0.5'],
     [
       'plan: promises leave nothing',
-      'Math.min(wanted, slots - Math.min(Math.floor(owed), others))',
+      'Math.min(wanted, slots - Math.min(Math.floor(missing), others))',
       'Math.min(wanted, slots)',
     ],
     [

@@ -31,7 +31,7 @@ const GUARANTEED_PART = 0.05;
  * than the rest, so they catch up.
  */
 const BESIDE_PROMISED = 0.05;
-/** Of each ODD_CALLS calls with an odd number of live slots, the first ODD_FIRST give the odd one to those that recover. */
+/** Of each ODD_CALLS calls with an odd number of live slots the first ODD_FIRST give the odd one to who recovers. */
 const ODD_CALLS = 7;
 const ODD_FIRST = 2;
 
@@ -48,8 +48,8 @@ export interface PackingTurns {
 }
 
 interface SideTurns {
-  /** Part of a slot that promised SKUs owe all others. */
-  readonly owed: number;
+  /** Part of a slot by which all others have less than their part beside promised SKUs. */
+  readonly missing: number;
   /** The last call had a guaranteed slot for one of the lanes behind the first. */
   readonly favouredLast: boolean;
   /** Whoever has waited longest for such a slot first. */
@@ -58,11 +58,11 @@ interface SideTurns {
   readonly odd: number;
 }
 
-const FIRST_SIDE: SideTurns = { owed: 0, favouredLast: true, lanes: DUE_LANES, odd: 0 };
+const FIRST_SIDE: SideTurns = { missing: 0, favouredLast: true, lanes: DUE_LANES, odd: 0 };
 export const FIRST_PACKING: PackingTurns = { liveLast: false, live: FIRST_SIDE, others: FIRST_SIDE };
 
 /** What to claim for a call, and whose turn it is after that. */
-export interface Batch {
+export interface PlannedBatch {
   readonly quotas: readonly Quota[];
   readonly turns: PackingTurns;
 }
@@ -75,7 +75,7 @@ const countOf = (due: readonly DueClass[]): number => due.reduce((sum, { count }
  * order, each with a guaranteed part, and spare slots for the sweep. Calls too small for both go to live SKUs and to
  * the others in turn. Null when nothing is due.
  */
-export function planBatch(due: readonly DueClass[], early: Early, limits: PlanLimits): Batch | null {
+export function planBatch(due: readonly DueClass[], early: Early, limits: PlanLimits): PlannedBatch | null {
   if (due.length === 0) return null;
   const { callSkus, turns } = limits;
   const liveDue = due.filter((o) => o.live);
@@ -168,15 +168,15 @@ function split(due: readonly DueClass[], slots: number, turns: SideTurns): Split
     return promised > 0 ? { given: new Map([[PROMISED, promised]]), turns } : share(lanes, slots, turns);
   }
   // Where the part of others is less than a slot, it is a slot in some of the calls.
-  const owed = turns.owed + slots * BESIDE_PROMISED;
-  const promised = Math.min(wanted, slots - Math.min(Math.floor(owed), others));
+  const missing = turns.missing + slots * BESIDE_PROMISED;
+  const promised = Math.min(wanted, slots - Math.min(Math.floor(missing), others));
   const { given, turns: after } = share(lanes, slots - promised, turns);
   return {
     given: new Map<ClaimedLane, number>([
       ...(promised > 0 ? ([[PROMISED, promised]] as const) : []),
       ...given,
     ]),
-    turns: { ...after, owed: Math.min(1, Math.max(0, owed - (slots - promised))) },
+    turns: { ...after, missing: Math.min(1, Math.max(0, missing - (slots - promised))) },
   };
 }
 
