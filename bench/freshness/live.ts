@@ -9,7 +9,7 @@ import {
 } from '../../src/pace/policy.ts';
 import type { RequestOutcome } from '../../src/partner/errors.ts';
 import type { LineTransition } from '../../src/sync/live/releases.ts';
-import { planBatch } from '../../src/sync/reprice/packing.ts';
+import { FIRST_PACKING, planBatch } from '../../src/sync/reprice/packing.ts';
 import { LiveKnowledge } from '../ceiling/knowledge.ts';
 import { CeilingServer } from './ceiling-server.ts';
 import type { SourceSoFar } from './hints.ts';
@@ -49,7 +49,7 @@ export function simulateLive(
   const server = new CeilingServer(run.liveBudget, run.liveCeiling);
   const calls = new PacedCalls(run);
   let now = 0;
-  let [iteration, deferred, half] = [0, 0, 0];
+  let [deferred, half] = [0, 0];
   let redrawAt = (run.redrawEveryMinutes ?? Infinity) * 60_000;
   const end = run.minutes * 60_000;
   const callsPerMinute = (sendsPerWindow(run.limits) * 60_000) / run.limits.windowMs;
@@ -85,9 +85,9 @@ export function simulateLive(
         : planBatch([{ lane: 'live', live: true, count: owed }], NOT_EARLY, {
             callSkus: 100,
             liveBudget: Math.min(known.budget, credit.skus),
-            iteration,
+            turns: FIRST_PACKING,
             spareSeconds: 0,
-          })?.find((q) => q.live);
+          })?.quotas.find((q) => q.live);
     if (quota === undefined) {
       now =
         owed > 0
@@ -100,7 +100,6 @@ export function simulateLive(
       now = call.waitUntil;
       continue;
     }
-    iteration += 1;
     // A refused call gives its claim back: its SKUs keep their places.
     if (call.refused) continue;
     const minute = now / 60_000;

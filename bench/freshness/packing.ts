@@ -1,5 +1,5 @@
 import type { DueClass } from '../../src/store/ledger/due.ts';
-import { planBatch, type PlanLimits } from '../../src/sync/reprice/packing.ts';
+import { FIRST_PACKING, planBatch, type PlanLimits } from '../../src/sync/reprice/packing.ts';
 import { lingerMs } from '../../src/sync/reprice/plan-call.ts';
 import { LiveKnowledge } from '../ceiling/knowledge.ts';
 import { CeilingServer } from './ceiling-server.ts';
@@ -55,6 +55,7 @@ export function simulateFill(fill: Fill, seed: number): PackingResult {
     callsPerMinute: CALLS_A_MINUTE,
   });
   let [now, calls, deferred, lastCallAt, priced, computed] = [0, 0, 0, -Infinity, 0, 0];
+  let turns = FIRST_PACKING;
   let nearlyAll: { readonly minutes: number; readonly computed: number } | null = null;
 
   while (!market.done) {
@@ -63,13 +64,13 @@ export function simulateFill(fill: Fill, seed: number): PackingResult {
     const limits: PlanLimits = {
       callSkus: MAX_SKUS,
       liveBudget: Math.min(known.budget, credit.skus),
-      iteration: calls,
+      turns,
       spareSeconds: 0,
     };
     const due = market.due();
-    const quotas = planBatch(due, NOT_EARLY, limits);
+    const batch = planBatch(due, NOT_EARLY, limits);
     // Nothing that a call may carry now: time passes, and no call is made.
-    if (quotas === null) {
+    if (batch === null) {
       now =
         market.live > 0
           ? now + Math.max(1, Math.min(250, credit.waitMs))
@@ -82,9 +83,10 @@ export function simulateFill(fill: Fill, seed: number): PackingResult {
       continue;
     }
     calls += 1;
+    turns = batch.turns;
     lastCallAt = now;
     const taken = (isLive: boolean) =>
-      quotas.filter((q) => q.live === isLive && q.lane === 'new').reduce((n, q) => n + q.count, 0);
+      batch.quotas.filter((q) => q.live === isLive && q.lane === 'new').reduce((n, q) => n + q.count, 0);
     const asked = market.take(taken(true), taken(false));
     const seen = server.answer(asked, now);
     for (const _ of seen.deferred) market.defer(now);

@@ -44,6 +44,7 @@ import { OCCUPIED } from './occupied.ts';
 import { ODD_TEXTS } from './odd-texts.ts';
 import { OPERATIONS } from './operations.ts';
 import { OWN_MIRROR } from './own-mirror.ts';
+import { PACKING } from './packing.ts';
 import { PARTNER_CASES } from './partner-cases.ts';
 import { PAUSES } from './pauses.ts';
 import { POOLERS } from './poolers.ts';
@@ -122,6 +123,7 @@ export const LISTS: Readonly<Record<string, readonly Mutant[]>> = {
   redis: REDIS,
   refreshes: REFRESHES,
   refused: REFUSED_CALLS,
+  packing: PACKING,
   promises: PROMISES,
   environment: ENVIRONMENT,
   scope: SCOPE,

@@ -53,8 +53,8 @@ export const LIVE_DOUBTS: readonly Mutant[] = [
     ],
     [
       'live doubt: SKUs of failed calls have every turn',
-      'const suspectsLast = wanted.suspects !== undefined;',
-      'const suspectsLast = false;',
+      'suspectsLast: wanted.suspects !== undefined }',
+      'suspectsLast: false }',
     ],
     ['live doubt: several are tried together', 'credit.skus >= 1 && !loneUnderWay;', 'credit.skus >= 1;'],
     ['live doubt: tries take every call', 'mayTry && pause.failures === 0 && turns.triedLast', 'false'],

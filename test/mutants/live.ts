@@ -217,16 +217,8 @@ export const LIVE: readonly Mutant[] = [
   ...faultsOf(
     'src/sync/reprice/packing.ts',
     ['test/sync/batch.test.ts'],
-    [
-      'deferred again: they do not catch up',
-      'const first = recovering ? Math.min(waiting, half) : 0;',
-      'const first = 0;',
-    ],
-    [
-      'deferred again: catching up starves a lane',
-      'Number(iteration % 7 < 2)',
-      'Number(iteration % 2 === 1)',
-    ],
+    ['deferred again: they do not catch up', 'const first = Math.min(waiting, half);', 'const first = 0;'],
+    ['deferred again: catching up starves a lane', 'turns.odd < ODD_FIRST', 'turns.odd < ODD_CALLS'],
   ),
   ...faultsOf(
     'src/sync/live/choose.ts',

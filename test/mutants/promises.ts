@@ -31,13 +31,13 @@ export const PROMISES: readonly Mutant[] = [
     ['plan: promises take turns with others', 'const BESIDE_PROMISED = 0.05', 'const BESIDE_PROMISED = 0.5'],
     [
       'plan: promises leave nothing',
-      'Math.min(wanted, slots - Math.min(left, others))',
+      'Math.min(wanted, slots - Math.min(Math.floor(missing), others))',
       'Math.min(wanted, slots)',
     ],
     [
       'plan: lanes beside promises take no turns',
-      'share(lanes, slots - promised, Math.min(iteration, leftBefore(iteration)))',
-      'share(lanes, slots - promised, 1)',
+      'share(lanes, slots - promised, turns)',
+      'share(lanes, slots - promised, { ...turns, ...FIRST_SIDE })',
     ],
   ),
   ...faultsOf(

@@ -7,7 +7,7 @@ import { claimDue } from '../../src/store/ledger/claim.ts';
 import { type Claim, PROMISED, returnClaim } from '../../src/store/ledger/due.ts';
 import { refreshSkus } from '../../src/store/sellers/refresh.ts';
 import { readWatchlist } from '../../src/store/sellers/watchlist.ts';
-import { planBatch } from '../../src/sync/reprice/packing.ts';
+import { FIRST_PACKING, planBatch } from '../../src/sync/reprice/packing.ts';
 import { PromiseOracle, SKUS } from './promises-oracle.ts';
 import { promising } from './promising.ts';
 import {
@@ -217,8 +217,8 @@ export class World {
     const { sql } = this.#store;
     await this.check();
     const { due } = await callInputs(sql);
-    const limits = { callSkus: 3, liveBudget: 2, iteration: 1, spareSeconds: 0 };
-    const quotas = planBatch(due, NOT_EARLY, limits);
+    const limits = { callSkus: 3, liveBudget: 2, turns: FIRST_PACKING, spareSeconds: 0 };
+    const quotas = planBatch(due, NOT_EARLY, limits)?.quotas ?? null;
     const free = await sql<{ sku: string; live: boolean }[]>`
       select sku, live from catalog_internal.due where held_until is null and largest_call is null`;
     const claim = quotas === null ? null : await claimDue(sql, { quotas }, LEASE_MS);

@@ -18,10 +18,16 @@ import {
   PROMISED,
   type Quota,
 } from '../../src/store/ledger/due.ts';
-import { planBatch, type PlanLimits } from '../../src/sync/reprice/packing.ts';
+import {
+  FIRST_PACKING,
+  type PackingTurns,
+  planBatch,
+  type PlanLimits,
+} from '../../src/sync/reprice/packing.ts';
+import { runs } from '../support/soak.ts';
 
 const NOT_EARLY: Early = { urgent: 0, live: 0, new: 0, error: 0, metadata: 0, sweep: 0 };
-const USUAL: PlanLimits = { callSkus: 100, liveBudget: 5, iteration: 1, spareSeconds: 60 };
+const USUAL: PlanLimits = { callSkus: 100, liveBudget: 5, turns: FIRST_PACKING, spareSeconds: 60 };
 
 const CLASSES = DUE_LANES.flatMap((lane): LaneClass[] => [
   { lane, live: true },
@@ -36,7 +42,23 @@ const owe = (lane: DueClass['lane'], live: boolean, count: number): DueClass => 
 const sum = (quotas: readonly { count: number }[]) => quotas.reduce((total, { count }) => total + count, 0);
 const sameClass = (a: LaneClass) => (b: LaneClass) => a.lane === b.lane && a.live === b.live;
 const plan = (due: readonly DueClass[], limits: Partial<PlanLimits> = {}): readonly Quota[] =>
-  planBatch(due, NOT_EARLY, { ...USUAL, ...limits }) ?? [];
+  planBatch(due, NOT_EARLY, { ...USUAL, ...limits })?.quotas ?? [];
+
+/** The quotas of so many calls, one after the other, while all that is due stays due; `limits`: of the nth one. */
+function planEach(
+  calls: number,
+  due: readonly DueClass[],
+  limits: Partial<PlanLimits> | ((n: number) => Partial<PlanLimits>) = {},
+): readonly (readonly Quota[])[] {
+  let turns: PackingTurns = FIRST_PACKING;
+  return Array.from({ length: calls }, (_, n) => {
+    const more = typeof limits === 'function' ? limits(n) : limits;
+    const batch = planBatch(due, NOT_EARLY, { ...USUAL, ...more, turns });
+    turns = batch?.turns ?? turns;
+    return batch?.quotas ?? [];
+  });
+}
+
 const counts = (quotas: readonly Quota[]) =>
   Object.fromEntries(quotas.map(({ lane, live, count }) => [`${lane}${live ? ' live' : ''}`, count]));
 
@@ -48,7 +70,6 @@ const anyDue = subarray(CLASSES, { minLength: 1 }).chain((classes) =>
 const anyLimits = record({
   callSkus: constantFrom(1, 2, 3, 6, 12, 25, 50, 100),
   liveBudget: double({ min: 1, max: 120, noNaN: true }),
-  iteration: integer({ min: 0, max: 10_000 }),
   spareSeconds: integer({ min: 0, max: 86_400 }),
   recovering: boolean(),
 });
@@ -73,24 +94,67 @@ describe('a batch', () => {
         const served = useful.reduce((total, n) => total + n, 0);
         const cheap = sum(due.filter(({ live }) => !live));
         const live = Math.min(sum(due.filter(({ live }) => live)), Math.floor(limits.liveBudget));
-        // A call too small for its live budget goes to either side in turn; every other one is filled from both.
-        const possible = limits.callSkus > limits.liveBudget ? Math.min(limits.callSkus, cheap + live) : 1;
-        expect(served).toBeGreaterThanOrEqual(possible);
+        expect(served).toBeGreaterThanOrEqual(Math.min(limits.callSkus, cheap + live));
       }),
     );
   });
 
-  test('starves nobody: whatever stays due beside it, every class gets its slots within a few iterations', () => {
+  test('starves nobody: whatever stays due beside it, every class gets its slots within a few calls', () => {
     assert(
       property(anyDue, anyLimits, (due, limits) => {
         const everFull = due.map(({ lane, live }) => owe(lane, live, 100));
-        // With one slot a call, which those that recover have in part, a class waits for longer.
-        const iterations = Array.from({ length: limits.recovering ? 96 : 64 }, (_, i) =>
-          plan(everFull, { ...limits, iteration: limits.iteration + i }),
+        // Ten calls of one slot have each of five lanes behind; live SKUs and others take turns, and those that recover.
+        const served = new Set(
+          planEach(limits.recovering ? 30 : 20, everFull, limits)
+            .flat()
+            .map(({ lane, live }) => `${lane} ${live}`),
         );
-        const served = new Set(iterations.flat().map(({ lane, live }) => `${lane} ${live}`));
         for (const { lane, live } of due) expect(served).toContain(`${lane} ${live}`);
       }),
+    );
+  });
+
+  test('gives every class its part over a long time, in whatever rhythm live SKUs get slots', () => {
+    const anyRhythm = record({
+      promised: subarray([true, false]),
+      /** Calls from one live slot to the next, under a ceiling; 0: there is none. */
+      every: constantFrom(0, 0.4, 1, 2, 3, 4, 7, 10, 14, 16, 20, 32),
+    });
+    assert(
+      property(anyDue, anyLimits, anyRhythm, (some, limits, { promised, every }) => {
+        const due = [
+          ...promised.map((live) => owe(PROMISED, live, 100)),
+          ...some.map(({ lane, live }) => owe(lane, live, 100)),
+        ];
+        const liveBudget = (n: number) =>
+          every === 0 ? limits.liveBudget : Math.floor((n + 1) / every) - Math.floor(n / every);
+        const calls = planEach(1500, due, (n) => ({
+          ...limits,
+          liveBudget: Math.min(limits.liveBudget, liveBudget(n)),
+        }));
+        for (const live of [true, false]) {
+          const lanes = DUE_LANES.filter((lane) => some.some(sameClass({ lane, live })));
+          const wanted = new Map<string, number>();
+          for (const quotas of calls) {
+            const slots = sum(quotas.filter((quota) => quota.live === live));
+            // Where promised SKUs have the rest, a twentieth of the slots; half of a slot goes round behind the first.
+            const left = promised.includes(live) ? Math.min(1, slots / 20) : Math.min(1, slots);
+            const part = promised.includes(live) ? 0 : Math.floor(slots / 20);
+            for (const [n, lane] of lanes.entries())
+              wanted.set(
+                lane,
+                (wanted.get(lane) ?? 0) +
+                  (n > 0 && part > 0 ? part : left / (n === 0 ? 2 : 2 * (lanes.length - 1))),
+              );
+          }
+          const factor = live && limits.recovering ? 0.45 : 0.95;
+          for (const [lane, slots] of wanted) {
+            const given = sum(calls.flat().filter((quota) => quota.live === live && quota.lane === lane));
+            expect([lane, live, given >= factor * slots - 4]).toEqual([lane, live, true]);
+          }
+        }
+      }),
+      { numRuns: runs(100) },
     );
   });
 
@@ -114,13 +178,13 @@ describe('a batch', () => {
   test('takes a lane as early as it is told, the sweep by the greater of both', () => {
     const early = { ...NOT_EARLY, live: 7, sweep: 100 };
     const due = [owe('live', true, 1), owe('sweep', false, 1)];
-    expect(planBatch(due, early, USUAL)?.map(({ earlySeconds }) => earlySeconds)).toEqual([7, 100]);
+    expect(planBatch(due, early, USUAL)?.quotas.map(({ earlySeconds }) => earlySeconds)).toEqual([7, 100]);
   });
 
   test('takes no SKU of the live lane early that does not count as live: nobody lists it, and its turn is LIVE_INTERVAL', () => {
     const early = { ...NOT_EARLY, live: 7, sweep: 100 };
     const due = [owe('live', true, 1), owe('live', false, 1)];
-    const [live, unlisted] = planBatch(due, early, USUAL) ?? [];
+    const [live, unlisted] = planBatch(due, early, USUAL)?.quotas ?? [];
     expect([live, unlisted]).toEqual([
       { lane: 'live', live: true, count: 1, earlySeconds: 7 },
       { lane: 'live', live: false, count: 1, earlySeconds: 0 },
@@ -133,14 +197,21 @@ describe('a batch', () => {
   });
 
   test('gives live SKUs that recover from deferrals half of the live slots, and no more than there are of them', () => {
-    const liveOf = (errors: number, limits: Partial<PlanLimits>) =>
-      counts(plan([owe('live', true, 100), owe('error', true, errors)], limits).filter(({ live }) => live));
+    const liveOf = (errors: number, limits: Partial<PlanLimits> = {}) =>
+      planEach(14, [owe('live', true, 100), owe('error', true, errors)], limits).map((quotas) =>
+        counts(quotas.filter(({ live }) => live)),
+      );
     const recovering = true;
-    expect(liveOf(100, { iteration: 1 })).toEqual({ 'live live': 5 });
-    expect(liveOf(100, { iteration: 1, recovering })).toEqual({ 'live live': 2, 'error live': 3 });
-    expect(liveOf(100, { iteration: 1, liveBudget: 1, recovering })).toEqual({ 'error live': 1 });
-    expect(liveOf(100, { iteration: 3, liveBudget: 1, recovering })).toEqual({ 'live live': 1 });
-    expect(liveOf(1, { iteration: 1, recovering })).toEqual({ 'live live': 4, 'error live': 1 });
+    expect(liveOf(100)[0]).toEqual({ 'live live': 5 });
+    const [first, second, third] = liveOf(100, { recovering });
+    expect(first).toEqual({ 'live live': 2, 'error live': 3 });
+    expect(second).toEqual({ 'live live': 1, 'error live': 4 });
+    expect(third).toEqual({ 'live live': 3, 'error live': 2 });
+    // Of single slots two in seven, and half of the others.
+    const single = liveOf(100, { liveBudget: 1, recovering });
+    expect(single.filter((of) => of['error live'] === 1)).toHaveLength(9);
+    expect(single.filter((of) => of['live live'] === 1)).toHaveLength(5);
+    expect(liveOf(1, { recovering })[0]).toEqual({ 'live live': 4, 'error live': 1 });
     expect(counts(plan([owe('error', true, 9)], { recovering }).filter(({ live }) => live))).toEqual({
       'error live': 5,
     });
@@ -148,24 +219,18 @@ describe('a batch', () => {
 
   test('with little room gives every second turn one live slot to a lane behind, each in its turn', () => {
     const due = (['urgent', 'live', 'sweep'] as const).map((lane) => owe(lane, true, 100));
-    const iterations = [1, 2, 3, 4].map((iteration) =>
-      counts(plan(due, { iteration }).filter(({ live }) => live)),
-    );
-    expect(iterations[0]).toEqual({ 'urgent live': 5 });
-    expect(iterations[2]).toEqual({ 'urgent live': 5 });
-    expect(
-      [iterations[1], iterations[3]].toSorted((a, b) =>
-        Object.keys(a ?? {}).join() < Object.keys(b ?? {}).join() ? -1 : 1,
-      ),
-    ).toEqual([
+    const calls = planEach(4, due).map((quotas) => counts(quotas.filter(({ live }) => live)));
+    expect(calls).toEqual([
+      { 'urgent live': 5 },
       { 'urgent live': 4, 'live live': 1 },
+      { 'urgent live': 5 },
       { 'urgent live': 4, 'sweep live': 1 },
     ]);
   });
 
-  test('no larger than the live budget goes to live SKUs for a while and then to the others', () => {
+  test('no larger than the live budget goes to live SKUs and then to the others', () => {
     const due = [owe('live', true, 100), owe('urgent', false, 100)];
-    const sides = [0, 16, 32].map((iteration) => counts(plan(due, { callSkus: 3, iteration })));
+    const sides = planEach(3, due, { callSkus: 3 }).map(counts);
     expect(sides).toEqual([{ 'live live': 3 }, { urgent: 3 }, { 'live live': 3 }]);
   });
 });
@@ -185,8 +250,7 @@ describe('what is promised', () => {
         (due, limits, live, others) => {
           const all = [promised(true, live), promised(false, others), ...due];
           let [given, slots] = [0, 0];
-          for (let iteration = 0; iteration < 40; iteration += 1) {
-            const quotas = plan(all, { ...limits, callSkus: 100, iteration });
+          for (const quotas of planEach(40, all, { ...limits, callSkus: 100 })) {
             expect(quotas.slice(0, 2).map(({ lane }) => lane)).toContain(PROMISED);
             expect(sum(quotas)).toBe(100);
             const room = 100 - sum(quotas.filter((quota) => quota.live));
@@ -203,13 +267,11 @@ describe('what is promised', () => {
     const lanes = DUE_LANES.map((lane) => owe(lane, false, 100));
     for (const callSkus of [1, 2, 5, 20, 100]) {
       const seen = new Map<string, number>();
-      for (let iteration = 0; iteration < 2000; iteration += 1)
-        for (const { lane, count } of plan([promised(false, 100), ...lanes], {
-          callSkus,
-          liveBudget: 0,
-          iteration,
-        }))
-          seen.set(lane, (seen.get(lane) ?? 0) + count);
+      for (const { lane, count } of planEach(2000, [promised(false, 100), ...lanes], {
+        callSkus,
+        liveBudget: 0,
+      }).flat())
+        seen.set(lane, (seen.get(lane) ?? 0) + count);
       expect([callSkus, [...seen].filter(([, count]) => count < 5)]).toEqual([callSkus, []]);
       expect(seen.size).toBe(DUE_LANES.length + 1);
       expect((seen.get(PROMISED) ?? 0) / (2000 * callSkus)).toBeCloseTo(0.95, 2);
@@ -218,13 +280,9 @@ describe('what is promised', () => {
       promised: 98,
       new: 2,
     });
-    expect(counts(plan([promised(true, 9), owe('live', true, 2)], { iteration: 3 }))).toMatchObject({
-      'promised live': 5,
-    });
-    expect(counts(plan([promised(true, 9), owe('live', true, 2)], { iteration: 4 }))).toMatchObject({
-      'promised live': 4,
-      'live live': 1,
-    });
+    const [, , third, fourth] = planEach(4, [promised(true, 9), owe('live', true, 2)]).map(counts);
+    expect(third).toMatchObject({ 'promised live': 5 });
+    expect(fourth).toMatchObject({ 'promised live': 4, 'live live': 1 });
     expect(counts(plan([promised(true, 9)]))).toMatchObject({ 'promised live': 5 });
   });
 });

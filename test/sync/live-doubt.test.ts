@@ -12,6 +12,7 @@ import {
   mayFailForSource,
   NO_DOUBT,
 } from '../../src/sync/reprice/live-doubt.ts';
+import { FIRST_PACKING } from '../../src/sync/reprice/packing.ts';
 import {
   afterTurn,
   type CallTurns,
@@ -126,24 +127,28 @@ describe('whether calls fail for their live SKUs', () => {
   });
 });
 
-test('turns: a try is no turn of the others, SKUs of failed calls have every second one, and quotas count their own', () => {
-  const call = (wanted: WantedSkus) => ({ lone: wanted.lone !== undefined, wanted });
+test('turns: a try is no turn of the others, SKUs of failed calls have every second one, and lanes move on with quotas only', () => {
+  const packing = { ...FIRST_PACKING, liveLast: true };
+  const call = (wanted: WantedSkus) => ({
+    lone: wanted.lone !== undefined,
+    wanted,
+    ...(wanted.quotas === undefined ? {} : { packing }),
+  });
   const [tried, suspected, usual] = [
     call({ lone: { earlySeconds: 0 } }),
     call({ suspects: [{ largestCall: 1, live: false, count: 1 }] }),
     call({ quotas: [] }),
   ];
-  const after = [tried, suspected, tried, usual, tried, usual].reduce<CallTurns[]>(
+  const after = [tried, suspected, tried, usual, suspected].reduce<CallTurns[]>(
     (turns, made) => [...turns, afterTurn(turns.at(-1) ?? FIRST_TURNS, made)],
     [],
   );
   expect(after).toEqual([
-    { number: 1, triedLast: true, suspectsLast: false },
-    { number: 1, triedLast: false, suspectsLast: true },
-    { number: 1, triedLast: true, suspectsLast: true },
-    { number: 2, triedLast: false, suspectsLast: false },
-    { number: 2, triedLast: true, suspectsLast: false },
-    { number: 3, triedLast: false, suspectsLast: false },
+    { packing: FIRST_PACKING, triedLast: true, suspectsLast: false },
+    { packing: FIRST_PACKING, triedLast: false, suspectsLast: true },
+    { packing: FIRST_PACKING, triedLast: true, suspectsLast: true },
+    { packing, triedLast: false, suspectsLast: false },
+    { packing, triedLast: false, suspectsLast: true },
   ]);
 });
 

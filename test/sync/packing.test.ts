@@ -1,15 +1,31 @@
 import { describe, expect, test } from 'vitest';
 import type { Early } from '../../src/store/call/bulk-call.ts';
 import type { DueClass, Lane, Quota } from '../../src/store/ledger/due.ts';
-import { planBatch, type PlanLimits, planSuspects } from '../../src/sync/reprice/packing.ts';
+import { FIRST_PACKING, planBatch, type PlanLimits, planSuspects } from '../../src/sync/reprice/packing.ts';
 
 const NOT_EARLY: Early = { urgent: 0, live: 0, new: 0, error: 0, metadata: 0, sweep: 0 };
-const LIMITS: PlanLimits = { callSkus: 100, liveBudget: 5, iteration: 1, spareSeconds: 60 };
+const LIMITS: PlanLimits = { callSkus: 100, liveBudget: 5, turns: FIRST_PACKING, spareSeconds: 60 };
 
 const live = (count: number, lane: Lane = 'live'): DueClass => ({ lane, live: true, count });
 const other = (lane: Lane, count = 1000): DueClass => ({ lane, live: false, count });
 const plan = (due: readonly DueClass[], limits: Partial<PlanLimits> = {}, early = NOT_EARLY) =>
-  planBatch(due, early, { ...LIMITS, ...limits });
+  planBatch(due, early, { ...LIMITS, ...limits })?.quotas ?? null;
+
+/** The quotas of so many calls, one after the other. */
+function planEach(
+  calls: number,
+  due: readonly DueClass[],
+  limits: Partial<PlanLimits> | ((n: number) => Partial<PlanLimits>),
+): readonly (readonly Quota[])[] {
+  let turns = FIRST_PACKING;
+  return Array.from({ length: calls }, (_, n) => {
+    const more = typeof limits === 'function' ? limits(n) : limits;
+    const batch = planBatch(due, NOT_EARLY, { ...LIMITS, ...more, turns });
+    turns = batch?.turns ?? turns;
+    return batch?.quotas ?? [];
+  });
+}
+
 const slotsOf = (quotas: readonly Quota[] | null, lane: Lane, isLive = false) =>
   quotas?.find((quota) => quota.lane === lane && quota.live === isLive)?.count ?? 0;
 
@@ -37,20 +53,29 @@ describe('what a call carries', () => {
 
   test('of one slot goes to the lanes behind the first every second time, to each in turn', () => {
     const due = [other('urgent'), other('new'), other('metadata'), other('sweep')];
-    const lanes = Array.from({ length: 12 }, (_, iteration) => {
-      const quotas = plan(due, { callSkus: 1, liveBudget: 0, iteration });
-      return quotas?.map(({ lane }) => lane).join(' ');
-    });
+    const lanes = planEach(12, due, { callSkus: 1, liveBudget: 0 }).map((quotas) =>
+      quotas.map(({ lane }) => lane).join(' '),
+    );
     const [U, N, M, S] = ['urgent', 'new', 'metadata', 'sweep'];
-    expect(lanes).toEqual([N, U, M, U, S, U, N, U, M, U, S, U]);
+    expect(lanes).toEqual([U, N, U, M, U, S, U, N, U, M, U, S]);
   });
 
-  test('of few slots is for live SKUs and others by turns of sixteen calls, where both would not fit', () => {
-    const sides = Array.from({ length: 64 }, (_, iteration) =>
-      slotsOf(plan([live(10), other('sweep')], { callSkus: 4, liveBudget: 5, iteration }), 'live', true),
-    );
-    expect(sides).toEqual([4, 0, 4, 0].flatMap((count) => Array<number>(16).fill(count)));
-    expect(slotsOf(plan([live(10)], { callSkus: 4, liveBudget: 5, iteration: 16 }), 'live', true)).toBe(4);
+  test('of few slots is for live SKUs and others in turn, where both would not fit', () => {
+    const sides = (due: readonly DueClass[], callSkus: number, liveBudget: number) =>
+      planEach(4, due, { callSkus, liveBudget }).map((quotas) => slotsOf(quotas, 'live', true));
+    expect(sides([live(10), other('sweep')], 4, 5)).toEqual([4, 0, 4, 0]);
+    expect(sides([live(10)], 4, 5)).toEqual([4, 4, 4, 4]);
+    // What the others leave of their turn is for live SKUs.
+    expect(sides([live(10), other('urgent', 1)], 4, 5)).toEqual([4, 3, 4, 3]);
+    // Under a ceiling on live computations the others have had their turn in the calls before.
+    const scarce = planEach(6, [live(10), other('sweep')], (n) => ({
+      callSkus: 1,
+      liveBudget: n % 3 === 0 ? 1 : 0,
+    }));
+    expect(scarce.map((quotas) => slotsOf(quotas, 'live', true))).toEqual([1, 0, 0, 1, 0, 0]);
+    // Less than a twentieth is no room for the others.
+    expect(sides([live(100), other('sweep')], 100, 96)).toEqual([96, 0, 96, 0]);
+    expect(sides([live(100), other('sweep')], 100, 95)).toEqual([95, 95, 95, 95]);
   });
 
   test('has a twentieth for each lane behind the first', () => {

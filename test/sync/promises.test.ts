@@ -9,7 +9,7 @@ import {
   roundOf,
   solveThreshold,
 } from '../../src/sync/live/policy.ts';
-import { planBatch } from '../../src/sync/reprice/packing.ts';
+import { FIRST_PACKING, planBatch } from '../../src/sync/reprice/packing.ts';
 import { runs } from '../support/soak.ts';
 
 const NOT_EARLY = { urgent: 0, live: 0, new: 0, error: 0, metadata: 0, sweep: 0 };
@@ -108,7 +108,7 @@ function simulate(
   for (const { comesAt, number } of all) later.push(comesAt, number);
   const answers: { readonly at: number; readonly asked: Promised; readonly askedAt: number }[] = [];
   const cases = { kept: 0, late: 0, hindered: 0, others: 0 };
-  for (let [now, iteration] = [0, 0]; now < hours * HOUR; iteration += 1) {
+  for (let [now, turns] = [0, FIRST_PACKING]; now < hours * HOUR;) {
     const spell = quiet.find(({ from, until }) => now >= from && now < until);
     if (spell !== undefined) {
       now = spell.until;
@@ -150,15 +150,15 @@ function simulate(
       { lane: PROMISED, live: true, count: live.length },
       { lane: PROMISED, live: false, count: Math.min(CALL_SKUS, others.length) },
     ].filter(({ count }) => count > 0) as DueClass[];
-    const quotas =
-      planBatch([...promised, ...lanes], NOT_EARLY, {
-        callSkus: CALL_SKUS,
-        liveBudget: LIVE_BUDGET,
-        iteration,
-        spareSeconds: 0,
-      }) ?? [];
+    const batch = planBatch([...promised, ...lanes], NOT_EARLY, {
+      callSkus: CALL_SKUS,
+      liveBudget: LIVE_BUDGET,
+      turns,
+      spareSeconds: 0,
+    });
+    turns = batch?.turns ?? turns;
     const tookMs = SECOND * (1 + 2 * random());
-    for (const { lane, live: isLive, count } of quotas) {
+    for (const { lane, live: isLive, count } of batch?.quotas ?? []) {
       if (lane !== PROMISED) {
         cases.others += count;
         continue;

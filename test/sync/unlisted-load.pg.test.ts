@@ -3,7 +3,7 @@ import { applyAnswer } from '../../src/store/answer/apply.ts';
 import { readCallInputs } from '../../src/store/call/bulk-call.ts';
 import { claimDue } from '../../src/store/ledger/claim.ts';
 import type { Claim } from '../../src/store/ledger/due.ts';
-import { FIRST_TURNS, inputOptions, planCall } from '../../src/sync/reprice/plan-call.ts';
+import { afterTurn, FIRST_TURNS, inputOptions, planCall } from '../../src/sync/reprice/plan-call.ts';
 import { nextRefresh } from '../../src/sync/settings.ts';
 import { found, LEASE_MS, useStore } from '../store/support.ts';
 import { settingsWith } from '../support/settings.ts';
@@ -29,12 +29,15 @@ const put = (
     select sku, catalog_internal.lane_of(${reason}), ${reason}, coalesce(${source} = 'live', false), now() - interval '1 minute' from skus`;
 };
 
-/** Plans the nth call, and claims what it is to carry. */
-async function nextClaim(number: number): Promise<Claim> {
+let turns = FIRST_TURNS;
+
+/** Plans the next call, and claims what it is to carry. */
+async function nextClaim(): Promise<Claim> {
   const inputs = await readCallInputs(store.sql, inputOptions(SETTINGS));
-  const planned = planCall(inputs, { turns: { ...FIRST_TURNS, number }, sinceLastCallMs: 60_000 }, SETTINGS);
+  const planned = planCall(inputs, { turns, sinceLastCallMs: 60_000 }, SETTINGS);
   const claim = planned.kind === 'planned' ? await claimDue(store.sql, planned.wanted, LEASE_MS) : null;
-  if (claim === null) throw new Error(`call ${number}: nothing was claimed`);
+  if (planned.kind === 'planned') turns = afterTurn(turns, planned);
+  if (claim === null) throw new Error('nothing was claimed');
   return claim;
 }
 
@@ -52,7 +55,7 @@ test('a hundred thousand SKUs of a watchlist that nobody lists, all due: live SK
   await put('S', 2000, { reason: 'sweep', source: 'snapshot' });
   await sql`analyze catalog_internal.due`;
   for (let n = 1; n <= 8; n += 1) {
-    const claim = await nextClaim(n);
+    const claim = await nextClaim();
     expect(names(claim)).toEqual({ L: 5, N: 4, S: 4, U: 87 });
     const results = claim.skus.map(({ sku }) => found(sku, { 9: 90 }));
     await applyAnswer(sql, claim, results, nextRefresh(SETTINGS));
@@ -78,5 +81,5 @@ test.each([
   await put('L', 1, { reason: 'live', source: 'live' });
   await sql`update catalog_internal.due set due_at = now() + interval '1 minute'`;
   await sql.unsafe(happens);
-  expect(names(await nextClaim(1))).toEqual({ L: 1 });
+  expect(names(await nextClaim())).toEqual({ L: 1 });
 });

@@ -4,6 +4,7 @@ import {
   DUE_LANES,
   type DueClass,
   type DueSuspects,
+  type Lane,
   type LaneClass,
   PROMISED,
   type Quota,
@@ -16,8 +17,7 @@ import {
 export interface PlanLimits {
   readonly callSkus: number;
   readonly liveBudget: number;
-  /** Counts calls; which slow lane has its guaranteed slot this time. */
-  readonly iteration: number;
+  readonly turns: PackingTurns;
   /** From how many seconds before its due time a snapshot SKU may fill a slot that is free anyway. */
   readonly spareSeconds: number;
   /** Live SKUs of the lane of errors have half of the live slots. */
@@ -31,25 +31,64 @@ const GUARANTEED_PART = 0.05;
  * than the rest, so they catch up.
  */
 const BESIDE_PROMISED = 0.05;
-/** Calls too small for both go to live SKUs and to the others in turns of this many iterations. */
-const SIDE_ITERATIONS = 16;
+/** Of each ODD_CALLS calls with an odd number of live slots the first ODD_FIRST give the odd one to who recovers. */
+const ODD_CALLS = 7;
+const ODD_FIRST = 2;
+
+/**
+ * Whose turn it is where slots are too few for all. Each turn moves on only with the calls in which it is given, and
+ * live SKUs and the others have turns of their own: if turns went by a number of the call, a ceiling that gives live
+ * SKUs a slot in every second call, say, would give all of these to one lane.
+ */
+export interface PackingTurns {
+  /** The next call that is too small for live SKUs and others is of the others first. */
+  readonly liveLast: boolean;
+  readonly live: SideTurns;
+  readonly others: SideTurns;
+}
+
+interface SideTurns {
+  /** Part of a slot by which all others have less than their part beside promised SKUs. */
+  readonly missing: number;
+  /** The last call had a guaranteed slot for one of the lanes behind the first. */
+  readonly favouredLast: boolean;
+  /** Whoever has waited longest for such a slot first. */
+  readonly lanes: readonly Lane[];
+  /** Calls with an odd number of live slots while SKUs recover. */
+  readonly odd: number;
+}
+
+const FIRST_SIDE: SideTurns = { missing: 0, favouredLast: true, lanes: DUE_LANES, odd: 0 };
+export const FIRST_PACKING: PackingTurns = { liveLast: false, live: FIRST_SIDE, others: FIRST_SIDE };
+
+/** What to claim for a call, and whose turn it is after that. */
+export interface PlannedBatch {
+  readonly quotas: readonly Quota[];
+  readonly turns: PackingTurns;
+}
+
+const countOf = (due: readonly DueClass[]): number => due.reduce((sum, { count }) => sum + count, 0);
 
 /**
  * What to claim for the next bulk call (partner rules 4.1: up to 100 SKUs, only a few computed live): at most the
  * live budget of SKUs that count as live, the rest snapshot-priced, what is promised first, then lanes in their
- * order, each with a guaranteed part, and spare slots for the sweep. Null when nothing is due.
+ * order, each with a guaranteed part, and spare slots for the sweep. Calls too small for both go to live SKUs and to
+ * the others in turn. Null when nothing is due.
  */
-export function planBatch(due: readonly DueClass[], early: Early, limits: PlanLimits): Quota[] | null {
+export function planBatch(due: readonly DueClass[], early: Early, limits: PlanLimits): PlannedBatch | null {
   if (due.length === 0) return null;
+  const { callSkus, turns } = limits;
   const liveDue = due.filter((o) => o.live);
   const cheapDue = due.filter((o) => !o.live);
-  const budget = Math.max(0, Math.min(Math.floor(limits.liveBudget), limits.callSkus));
-  const crowdedOut = budget === limits.callSkus && cheapDue.length > 0;
-  const liveSlots = crowdedOut && Math.floor(limits.iteration / SIDE_ITERATIONS) % 2 === 1 ? 0 : budget;
-  const live = splitLive(liveDue, liveSlots, limits);
+  const budget = Math.max(0, Math.min(Math.floor(limits.liveBudget), callSkus));
+  const isSmall = callSkus - budget < Math.max(1, callSkus * GUARANTEED_PART);
+  const crowded = isSmall && liveDue.length > 0 && cheapDue.length > 0;
+  const liveSlots =
+    crowded && turns.liveLast ? Math.min(budget, Math.max(0, callSkus - countOf(cheapDue))) : budget;
+  const { given: live, turns: ofLive } = splitLive(liveDue, liveSlots, limits);
   const liveCount = [...live.values()].reduce((sum, n) => sum + n, 0);
-  const slots = limits.callSkus - liveCount;
-  const cheap = split(cheapDue, slots, limits.iteration);
+  const slots = callSkus - liveCount;
+  const { given: cheap, turns: ofOthers } = split(cheapDue, slots, turns.others);
   const cheapCount = [...cheap.values()].reduce((sum, n) => sum + n, 0);
   // Due, but no slot may carry it now.
   if (liveCount + cheapCount === 0) return null;
@@ -71,9 +110,14 @@ export function planBatch(due: readonly DueClass[], early: Early, limits: PlanLi
       earlySeconds: Math.max(early.sweep, limits.spareSeconds),
     },
   ];
-  return [...quotas.filter((q) => q.count > 0 && !(q.lane === 'sweep' && !q.live)), ...spare].filter(
-    (q) => q.count > 0,
-  );
+  return {
+    quotas: [...quotas.filter((q) => !(q.lane === 'sweep' && !q.live)), ...spare].filter((q) => q.count > 0),
+    turns: {
+      liveLast: crowded ? !turns.liveLast : turns.liveLast && liveCount > 0,
+      live: ofLive,
+      others: ofOthers,
+    },
+  };
 }
 
 /**
@@ -85,48 +129,62 @@ export function earlyOf(early: Early, { lane, live }: LaneClass): number {
   return lane === PROMISED || (lane === 'live' && !live) ? 0 : early[lane];
 }
 
+/** Slots by lane, and the turns after that. */
+interface Split {
+  readonly given: ReadonlyMap<ClaimedLane, number>;
+  readonly turns: SideTurns;
+}
+
 /** Splits the live `slots`: where those in the lane of errors recover, half is theirs first. */
 function splitLive(
   due: readonly DueClass[],
   slots: number,
-  { iteration, recovering = false }: PlanLimits,
-): Map<ClaimedLane, number> {
+  { turns: { live: turns }, recovering = false }: PlanLimits,
+): Split {
   const waiting = due.find(({ lane }) => lane === 'error')?.count ?? 0;
-  // The odd slot in two iterations of seven, which is out of step with the turns of the lanes.
-  const half = (slots + Number(iteration % 7 < 2)) >> 1;
-  const first = recovering ? Math.min(waiting, half) : 0;
-  if (first === 0) return split(due, slots, iteration);
-  const others = due.map((each) => (each.lane === 'error' ? { ...each, count: waiting - first } : each));
-  const given = split(
-    others.filter(({ count }) => count > 0),
+  if (!recovering || waiting === 0 || slots === 0) return split(due, slots, turns);
+  const isOdd = slots % 2 === 1;
+  const half = (slots + Number(isOdd && turns.odd < ODD_FIRST)) >> 1;
+  const first = Math.min(waiting, half);
+  const rest = due.map((each) => (each.lane === 'error' ? { ...each, count: waiting - first } : each));
+  const { given, turns: after } = split(
+    rest.filter(({ count }) => count > 0),
     slots - first,
-    iteration,
+    turns,
   );
-  return new Map([...given, ['error', (given.get('error') ?? 0) + first]]);
+  return {
+    given: new Map([...given, ['error', (given.get('error') ?? 0) + first]]),
+    turns: { ...after, odd: (turns.odd + Number(isOdd)) % ODD_CALLS },
+  };
 }
 
 /** Splits `slots` between what is promised, which comes first, and the lanes. */
-function split(due: readonly DueClass[], slots: number, iteration: number): Map<ClaimedLane, number> {
+function split(due: readonly DueClass[], slots: number, turns: SideTurns): Split {
   const lanes = due.filter(({ lane }) => lane !== PROMISED);
   const wanted = due.find(({ lane }) => lane === PROMISED)?.count ?? 0;
-  if (wanted === 0) return share(lanes, slots, iteration);
-  // Where the part of others is less than a slot, it is a slot in some of the iterations.
-  const leftBefore = (n: number) => Math.ceil(n * slots * BESIDE_PROMISED);
-  const left = leftBefore(iteration + 1) - leftBefore(iteration);
-  const others = lanes.reduce((sum, { count }) => sum + count, 0);
-  const promised = Math.min(wanted, slots - Math.min(left, others));
-  // The lanes take turns by the calls in which they get a slot.
-  return new Map<ClaimedLane, number>([
-    ...(promised > 0 ? ([[PROMISED, promised]] as const) : []),
-    ...share(lanes, slots - promised, Math.min(iteration, leftBefore(iteration))),
-  ]);
+  const others = countOf(lanes);
+  if (wanted === 0 || others === 0) {
+    const promised = Math.min(wanted, slots);
+    return promised > 0 ? { given: new Map([[PROMISED, promised]]), turns } : share(lanes, slots, turns);
+  }
+  // Where the part of others is less than a slot, it is a slot in some of the calls.
+  const missing = turns.missing + slots * BESIDE_PROMISED;
+  const promised = Math.min(wanted, slots - Math.min(Math.floor(missing), others));
+  const { given, turns: after } = share(lanes, slots - promised, turns);
+  return {
+    given: new Map<ClaimedLane, number>([
+      ...(promised > 0 ? ([[PROMISED, promised]] as const) : []),
+      ...given,
+    ]),
+    turns: { ...after, missing: Math.min(1, Math.max(0, missing - (slots - promised))) },
+  };
 }
 
 /**
  * Splits `slots` over the lanes in their order. The lanes after the first have a guaranteed part; where that is less
- * than a slot, one slot in every second iteration goes to one of them, in rotation.
+ * than a slot, one slot in every second call goes to one of them, in turn.
  */
-function share(due: readonly DueClass[], slots: number, iteration: number): Map<ClaimedLane, number> {
+function share(due: readonly DueClass[], slots: number, turns: SideTurns): Split {
   const counts = new Map<ClaimedLane, number>(due.map(({ lane, count }) => [lane, count]));
   const given = new Map<ClaimedLane, number>();
   let left = slots;
@@ -137,12 +195,21 @@ function share(due: readonly DueClass[], slots: number, iteration: number): Map<
     left -= n;
   };
   const behind = DUE_LANES.filter((lane) => counts.has(lane)).slice(1);
-  const favoured = iteration % 2 === 0 ? behind[(iteration / 2) % Math.max(1, behind.length)] : undefined;
   const part = Math.floor(slots * GUARANTEED_PART);
+  const takesTurns = slots > 0 && part === 0 && behind.length > 0;
+  const favoured =
+    takesTurns && !turns.favouredLast ? turns.lanes.find((lane) => behind.includes(lane)) : undefined;
   for (const lane of behind) give(lane, part > 0 ? part : Number(lane === favoured));
   for (const lane of DUE_LANES) give(lane, slots);
-  return given;
+  return { given, turns: takesTurns ? afterShare(turns, favoured) : turns };
 }
+
+const afterShare = (turns: SideTurns, favoured: Lane | undefined): SideTurns => ({
+  ...turns,
+  favouredLast: favoured !== undefined,
+  lanes:
+    favoured === undefined ? turns.lanes : [...turns.lanes.filter((lane) => lane !== favoured), favoured],
+});
 
 /**
  * A call of SKUs that were in failed calls, and of no others: of those that may share the largest calls as many as

@@ -12,7 +12,14 @@ import type { CallContext } from '../live/learn.ts';
 import { snapshotMs, type SyncSettings } from '../settings.ts';
 import { type FailedKind, skusOfCall } from './call-size.ts';
 import { DOUBTED, type DoubtStep } from './live-doubt.ts';
-import { earlyOf, planBatch, type PlanLimits, planSuspects } from './packing.ts';
+import {
+  earlyOf,
+  FIRST_PACKING,
+  type PackingTurns,
+  planBatch,
+  type PlanLimits,
+  planSuspects,
+} from './packing.ts';
 
 /** What a call is to carry, and what was known when that was decided. */
 export interface PlannedCall extends CallContext {
@@ -24,6 +31,8 @@ export interface PlannedCall extends CallContext {
   readonly callSize: CallSize;
   /** One live SKU by itself, to try whether the partner's live source works. */
   readonly lone: boolean;
+  /** Whose turn it is in the next call by quotas; undefined: as before, because this one is none. */
+  readonly packing?: PackingTurns;
   /** What its live SKUs take under the ceiling on live computations; null where none is known. */
   readonly spend: LiveSpend | null;
   /** SKUs are still to be sorted by the rules of what is in scope. */
@@ -48,24 +57,27 @@ export type IterationResult = { readonly kind: 'called'; readonly skus: number }
  * the number of the iteration would meet in step: one has every call, and the other none for as long as that lasts.
  */
 export interface CallTurns {
-  /** Calls by quotas so far, from 1 on: which slow lane has its guaranteed slot. */
-  readonly number: number;
+  /** Of lanes, and of live SKUs and others, in calls by quotas. */
+  readonly packing: PackingTurns;
   /** The last call was of a live SKU alone, to try whether the live source works. */
   readonly triedLast: boolean;
   /** The last call that was no such try had SKUs of failed calls. */
   readonly suspectsLast: boolean;
 }
 
-export const FIRST_TURNS: CallTurns = { number: 1, triedLast: false, suspectsLast: false };
+export const FIRST_TURNS: CallTurns = {
+  packing: FIRST_PACKING,
+  triedLast: false,
+  suspectsLast: false,
+};
 
 /** The turns after a call. Pure. */
 export function afterTurn(
   turns: CallTurns,
-  { lone, wanted }: Pick<PlannedCall, 'lone' | 'wanted'>,
+  { lone, wanted, packing = turns.packing }: Pick<PlannedCall, 'lone' | 'wanted' | 'packing'>,
 ): CallTurns {
   if (lone) return { ...turns, triedLast: true };
-  const suspectsLast = wanted.suspects !== undefined;
-  return { number: turns.number + Number(!suspectsLast), triedLast: false, suspectsLast };
+  return { packing, triedLast: false, suspectsLast: wanted.suspects !== undefined };
 }
 
 export interface Iteration {
@@ -103,7 +115,7 @@ export function planCall(
   const credit = liveCredit(plan, settings.callsPerMinute);
   const callSkus = skusOfCall(callSize, settings.bulk.maxSkus, pause.failures);
   const limits = planLimits(settings, budget, plan, {
-    iteration: iteration.turns.number,
+    turns: iteration.turns.packing,
     callSkus,
     liveBudget: Math.min(budget, credit.skus),
     recovering: iteration.recovering,
@@ -159,36 +171,35 @@ interface Planning {
   readonly settings: SyncSettings;
 }
 
+type Carried = Pick<PlannedCall, 'kind' | 'wanted' | 'trial' | 'lone' | 'packing'>;
+
 /** A call that carries what is due of what it may; null where there is none. */
 function planCarrying(
   carries: Carries,
   inputs: CallInputs,
   { early, limits: usual, credit, iteration, settings }: Planning,
-): Pick<PlannedCall, 'kind' | 'wanted' | 'trial' | 'lone'> | Extract<NoCall, { kind: 'linger' }> | null {
+): Carried | Extract<NoCall, { kind: 'linger' }> | null {
   const { livePlan: plan, pause } = inputs;
   if (carries === 'lone') return planTry(inputs, early);
   // What is due of live SKUs has no call wait, or go sooner, while none may be asked for.
   const withLive = carries === 'all' && !(isOut(plan) && credit.skus < 1);
   const limits = carries === 'others' ? { ...usual, liveBudget: 0 } : usual;
   const carried = inputs.due.filter(({ live }) => !live || withLive);
-  const quotas = planBatch(carried, early, limits);
+  const batch = planBatch(carried, early, limits);
   const suspects = planSuspects(inputs.suspects, limits);
   // Every second call is of suspects: half of them work, and the others' turns go on.
   const isSuspectsTurn = pause.failures === 0 && !iteration.turns.suspectsLast && iteration.halfOpen !== true;
-  if (suspects !== null && (quotas === null || isSuspectsTurn))
+  if (suspects !== null && (batch === null || isSuspectsTurn))
     return { kind: 'planned', wanted: { suspects }, trial: false, lone: false };
-  if (quotas === null) return null;
+  if (batch === null) return null;
   const linger = lingerMs(carried, limits, settings.callsPerMinute, iteration.sinceLastCallMs);
   if (linger > 0) return { kind: 'linger', forMs: linger };
-  const wanted = wantedOf(quotas, inputs, limits.trial);
-  return { kind: 'planned', wanted, trial: limits.trial, lone: false };
+  const wanted = wantedOf(batch.quotas, inputs, limits.trial);
+  return { kind: 'planned', wanted, trial: limits.trial, lone: false, packing: batch.turns };
 }
 
 /** A call with one of the live SKUs that are due, and nothing else; null where none is due. */
-function planTry(
-  inputs: CallInputs,
-  early: Early,
-): Pick<PlannedCall, 'kind' | 'wanted' | 'trial' | 'lone'> | null {
+function planTry(inputs: CallInputs, early: Early): Carried | null {
   if (!awaitsLive(inputs)) return null;
   const seconds = inputs.due.filter(({ live }) => live).map((due) => earlyOf(early, due));
   return {
@@ -238,11 +249,11 @@ function planLimits(
   settings: SyncSettings,
   learned: number,
   plan: LivePlan,
-  { iteration, callSkus, liveBudget, recovering }: Omit<PlanLimits, 'spareSeconds'>,
+  { turns, callSkus, liveBudget, recovering }: Omit<PlanLimits, 'spareSeconds'>,
 ): PlanLimits & { readonly trial: boolean } {
   if (plan.incident === null) {
     const spareSeconds = Math.max(0, snapshotMs(settings) - settings.intervals.sweepMinAgeMs) / 1000;
-    return { callSkus, liveBudget, iteration, recovering, spareSeconds, trial: false };
+    return { callSkus, liveBudget, turns, recovering, spareSeconds, trial: false };
   }
   const { catalogCheckMs } = settings.intervals;
   const trial = trialSize(plan.incident, plan.now, { liveBudget: learned, callSkus, catalogCheckMs });
@@ -250,7 +261,7 @@ function planLimits(
   return {
     callSkus: trial ?? small,
     liveBudget: trial ?? liveBudget,
-    iteration,
+    turns,
     spareSeconds: 0,
     trial: trial !== null,
   };

@@ -142,7 +142,10 @@ export class RecentAnswers {
   }
 
   /** Makes a planned call; of those of a live SKU by itself (`lone`) no second one is planned meanwhile. */
-  async during<T>(planned: Pick<PlannedCall, 'lone' | 'wanted'>, call: () => Promise<T>): Promise<T> {
+  async during<T>(
+    planned: Pick<PlannedCall, 'lone' | 'wanted' | 'packing'>,
+    call: () => Promise<T>,
+  ): Promise<T> {
     this.#turns = afterTurn(this.#turns, planned);
     if (!planned.lone) return await call();
     this.#loneUnderWay = true;
