@@ -158,7 +158,7 @@ export interface PartnerTrend {
   readonly cut?: boolean;
   /** The partner's live source fails, so no live SKU is at fault. */
   readonly liveFails?: boolean;
-  /** Calls suffice for all live SKUs, so one in errors is asked as often as if it were well, and takes from no other. */
+  /** Calls suffice for all live SKUs, so one in errors is asked as often as a well one, and takes from no other. */
   readonly liveSuffices?: boolean;
 }
 
