@@ -43,6 +43,31 @@ export const LIVE_DOUBTS: readonly Mutant[] = [
     ['live doubt: a body key is taken for it', "kind !== 'no-skus-read' && ", ''],
   ),
   ...faultsOf(
+    'src/sync/reprice/reconciliation.ts',
+    ['test/sync/retries.test.ts'],
+    [
+      'reconciliation: who is refused waits four hours as soon as it is blamed',
+      'failures + 1 - blamedFrom(skuAnswer.failure)',
+      'failures',
+    ],
+    ['reconciliation: who is refused once is blamed', 'refuses(failure) ? 3 : 1', 'refuses(failure) ? 1 : 1'],
+    [
+      'reconciliation: a live SKU in errors waits six hours, whatever its target',
+      "!('failure' in skuAnswer) ? liveMs : Infinity",
+      "!('failure' in skuAnswer) ? Infinity : Infinity",
+    ],
+    [
+      'reconciliation: live SKUs in errors take refreshes from others',
+      'live && liveSuffices && !',
+      'live && !',
+    ],
+    [
+      'reconciliation: a live SKU that fails alone costs a call at each of its turns',
+      "liveSuffices && !('failure' in skuAnswer) ?",
+      'liveSuffices ?',
+    ],
+  ),
+  ...faultsOf(
     'src/sync/reprice/plan-call.ts',
     DECIDED,
     ['live doubt: calls have live SKUs as ever', '(doubt === null && !isOut(plan))', '!isOut(plan)'],

@@ -66,27 +66,6 @@ export const RECONCILIATIONS: readonly Mutant[] = [
       "if (skuAnswer.because === 'alone') return",
     ],
     [
-      'reconciliation: who is refused waits four hours as soon as it is blamed',
-      'failures + 1 - blamedFrom(skuAnswer.failure)',
-      'failures',
-    ],
-    ['reconciliation: who is refused once is blamed', 'refuses(failure) ? 3 : 1', 'refuses(failure) ? 1 : 1'],
-    [
-      'reconciliation: a live SKU in errors waits six hours, whatever its target',
-      "!('failure' in skuAnswer) ? liveMs : Infinity",
-      "!('failure' in skuAnswer) ? Infinity : Infinity",
-    ],
-    [
-      'reconciliation: live SKUs in errors take refreshes from others',
-      'live && liveSuffices && !',
-      'live && !',
-    ],
-    [
-      'reconciliation: a live SKU that fails alone costs a call at each of its turns',
-      "liveSuffices && !('failure' in skuAnswer) ?",
-      'liveSuffices ?',
-    ],
-    [
       'reconciliation: entries with a price are unpriced',
       'filter(({ unreadable }) => unreadable)',
       'filter(() => true)',
