@@ -31,7 +31,7 @@ import { type PostgresFacts, readPostgresFacts, readOwnMirror } from './doctor/p
 import { judgePostgres } from './doctor/postgres.ts';
 import { checkRedis } from './doctor/redis.ts';
 import { reportJson, type Report, screenOf } from './doctor/report.ts';
-import { NoMirror } from './errors.ts';
+import { NoMirror, withoutSecrets } from './errors.ts';
 import { dataDirOf, RowsLost, withMirror } from './mirror.ts';
 import { captureLibraryOutput } from './process.ts';
 import { terminalOf } from './terminal.ts';
@@ -65,8 +65,10 @@ export const doctor: Command = {
   async run({ print, ...args }) {
     const most = requestsOf(args);
     const config = loadConfig(processSources.env, processSources.readFile);
-    // What a library says of Redis, a check says, too.
-    captureLibraryOutput(() => {});
+    // What a library prints of Redis, a check says, too; but not what Node.js warns of, as TLS that is not verified.
+    captureLibraryOutput((from, text) => {
+      if (!from.startsWith('console.')) process.stderr.write(`${withoutSecrets(`${from}: ${text}`)}\n`);
+    });
     const report = scrubbed(await examine(config, most), config.secrets);
     print(
       args.values['json'] === true

@@ -109,10 +109,20 @@ export async function readStatusOf(
   return { status, health: judgeHealth(facts, { ...NO_OWN_FACTS, storeFailure }), now: facts.now, which };
 }
 
-/** Whether Postgres has the sessions of this role begin read-only, those of daemons as well; not by the URL alone. */
+/**
+ * Whether sessions of the mirror's owner that begin now do so read-only: by a setting of its role, of the database or of
+ * the server. What this session has was decided as it began, and may be of the URL, or of another role, alone.
+ */
 async function takesNoWrites(sql: Sql): Promise<boolean> {
   const [row] = await sql<[{ refused: boolean }]>`
-    select setting = 'on' and source <> 'client' as refused from pg_settings where name = 'default_transaction_read_only'`;
+    select coalesce(
+      (select split_part(given, '=', 2)::boolean from pg_db_role_setting s cross join unnest(s.setconfig) given
+       where given like 'default_transaction_read_only=%'
+         and s.setdatabase in (0, (select oid from pg_database where datname = current_database()))
+         and s.setrole in (0, (select relowner from pg_class where oid = to_regclass('catalog.skus')))
+       order by s.setrole = 0, s.setdatabase = 0 limit 1),
+      (select setting = 'on' and source not in ('client', 'session', 'user', 'database', 'database user') from pg_settings
+       where name = 'default_transaction_read_only')) as refused`;
   return row.refused;
 }
 

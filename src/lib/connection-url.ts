@@ -69,7 +69,7 @@ const OF_DRIVER: ReadonlySet<string> = new Set([
 
 const TARGET = 'target_session_attrs';
 /** Of libpq's, those that any server will do for that takes writes, which the mirror tells of by itself. */
-const WRITABLE: ReadonlySet<string> = new Set(['any', 'read-write', 'primary', 'prefer-standby']);
+const WRITABLE: ReadonlySet<string> = new Set(['', 'any', 'read-write', 'primary', 'prefer-standby']);
 const TARGETS: readonly string[] = [...WRITABLE, 'read-only', 'standby'];
 
 /** What is wrong with a parameter of a URL of Postgres, as what is expected instead; null: nothing. Pure. */
@@ -80,7 +80,7 @@ export function parameterProblem(url: string): string | null {
   if (ofDriver !== undefined)
     return `a URL without the parameter ${ofDriver}, which is no setting of Postgres`;
   const wrong = parameters.getAll(TARGET).some((value) => !TARGETS.includes(value));
-  return wrong ? `a ${TARGET} that is one of ${TARGETS.join(', ')}` : null;
+  return wrong ? `a ${TARGET} that is one of ${TARGETS.filter((target) => target !== '').join(', ')}` : null;
 }
 
 /** Whether a pair of a query chooses nothing where a URL has one host, and the driver would refuse it or that host. */

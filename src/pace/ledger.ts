@@ -54,6 +54,20 @@ async function logSend(tx: Tx, at: number, lane: string): Promise<string> {
   return logged.id;
 }
 
+/** Where a process keeps the pace that it shares with others. */
+export interface PaceLedger {
+  readonly withPace: <T>(
+    spanMs: number,
+    update: (view: PaceView) => PaceUpdate<T>,
+  ) => Promise<{ readonly result: T; readonly sendId: string | null }>;
+  readonly unsend: (sendId: string) => Promise<void>;
+}
+
+export const ledgerIn = (sql: Sql): PaceLedger => ({
+  withPace: async (spanMs, update) => await withPace(sql, spanMs, update),
+  unsend: async (sendId) => await unsend(sql, sendId),
+});
+
 /** The pace as it is, without a lock: for status and metrics. */
 export async function readPace(sql: Queryable, spanMs: number): Promise<PaceView> {
   const [row] = await sql`

@@ -4,7 +4,7 @@ import type { Permit } from '../partner/client.ts';
 import type { RequestOutcome } from '../partner/errors.ts';
 import type { Sql } from '../store/connection/db.ts';
 import { createCircuitBreaker, type CircuitBreaker } from './circuit-breaker.ts';
-import { unsend, withPace } from './ledger.ts';
+import { ledgerIn, type PaceLedger } from './ledger.ts';
 import { whilePaused } from './pause.ts';
 import {
   decide,
@@ -108,14 +108,14 @@ type Considered = (decision: PaceDecision, now: number) => PaceDecision;
 
 /** Asks the ledger once; a send that it permits is in the ledger's log when this returns. */
 async function tryOnce(
-  sql: Sql,
+  ledger: PaceLedger,
   clock: Clock,
   limits: PaceLimits,
   lane: string,
   considered: Considered,
 ): Promise<Tried> {
   const spanMs = limits.windowMs + guardMs(limits);
-  const { result, sendId } = await withPace<Omit<Tried, 'sendId'>>(sql, spanMs, (view) => {
+  const { result, sendId } = await ledger.withPace<Omit<Tried, 'sendId'>>(spanMs, (view) => {
     const { state, sends, others, now, pause } = view;
     const decision =
       whilePaused(pause, now) ??
@@ -135,22 +135,31 @@ async function tryOnce(
  * The fleet's pacer over the ledger in Postgres: decisions by pace/policy.ts, the database's clock, one queue a
  * process.
  */
-export function createPacer(
-  sql: Sql,
+export function createPacer(sql: Sql, ...parts: Parts): Pacer {
+  return pacerOver(ledgerIn(sql), ...parts);
+}
+
+type Parts = [
   clock: Clock,
   limits: PaceLimits,
-  events: PacerEvents = {},
-  breaker: CircuitBreaker = createCircuitBreaker(clock, limits),
-  random: () => number = Math.random,
+  events?: PacerEvents,
+  breaker?: CircuitBreaker,
+  random?: () => number,
+];
+
+/** The same over any ledger. */
+export function pacerOver(
+  ledger: PaceLedger,
+  ...[clock, limits, events = {}, breaker = createCircuitBreaker(clock, limits), random = Math.random]: Parts
 ): Pacer {
-  const paced = new PacedProcess(sql, clock, limits, events, breaker, random);
+  const paced = new PacedProcess(ledger, clock, limits, events, breaker, random);
   const acquireNext: Pacer['acquire'] = (...asked) => paced.acquireNext(...asked);
   return { acquire: oneByOne(acquireNext, clock, events) };
 }
 
 /** One process of the fleet: what it knows of the pace beside the ledger. */
 class PacedProcess {
-  readonly #sql: Sql;
+  readonly #ledger: PaceLedger;
   readonly #clock: Clock;
   readonly #limits: PaceLimits;
   readonly #events: PacerEvents;
@@ -166,14 +175,14 @@ class PacedProcess {
   #nextFrom = -Infinity;
 
   constructor(
-    sql: Sql,
+    ledger: PaceLedger,
     clock: Clock,
     limits: PaceLimits,
     events: PacerEvents,
     breaker: CircuitBreaker,
     random: () => number,
   ) {
-    this.#sql = sql;
+    this.#ledger = ledger;
     this.#clock = clock;
     this.#limits = limits;
     this.#events = events;
@@ -216,7 +225,7 @@ class PacedProcess {
   ): Promise<SentPermit | { forMs: number; because: PaceWait }> {
     const forMs = this.#nextFrom - this.#clock.monotonic();
     if (forMs > 0 && forMs <= patienceMs) return { forMs, because: 'spacing' };
-    const tried = await tryOnce(this.#sql, this.#clock, this.#limits, lane, this.#givingWay);
+    const tried = await tryOnce(this.#ledger, this.#clock, this.#limits, lane, this.#givingWay);
     const { decision, now } = tried;
     if (!decision.go) return { forMs: Math.max(1, decision.at - now), because: decision.because };
     failpoint('pace.logged');
@@ -256,7 +265,7 @@ class PacedProcess {
       lapsed: () => this.#clock.monotonic() - decidedAt > LAPSES_AFTER_MS,
       cancel: async () => {
         this.#nextFrom = -Infinity;
-        if (sendId !== null) await unsend(this.#sql, sendId);
+        if (sendId !== null) await this.#ledger.unsend(sendId);
         // A cancelled half-open request must not keep the others waiting for its answer.
         this.#triedInVain ||= halfOpen;
         if (halfOpen) await this.#settle(now, 'aborted');
@@ -271,7 +280,7 @@ class PacedProcess {
   async #settle(sentAt: number, outcome: RequestOutcome): Promise<boolean> {
     const [limits, breaker] = [this.#limits, this.#breaker];
     const spanMs = limits.windowMs + guardMs(limits);
-    const { result } = await withPace(this.#sql, spanMs, ({ state, sends, now }) => {
+    const { result } = await this.#ledger.withPace(spanMs, ({ state, sends, now }) => {
       const before = state ?? initialPace(limits, now);
       const after = settled(limits, before, { sentAt, outcome, sendsInWindow: sends.length }, now);
       return { state: after, result: { before, after, sends: sends.length } };

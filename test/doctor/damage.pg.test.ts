@@ -77,6 +77,13 @@ test('row-level security with a policy is what somebody wants, unless it is for 
     level: 'FAIL',
     remedy: 'ALTER TABLE catalog.products NO FORCE ROW LEVEL SECURITY',
   });
+  // A rule of the house that has it on every table, and lets the mirror see and write all.
+  await admin.unsafe(`
+    drop policy mine on catalog.products;
+    create policy everyone on catalog.products using (true) with check (true)`);
+  expect(await asOther(readDamage)).toMatchObject({ hidden: [] });
+  await admin.unsafe('create policy few on catalog.products as restrictive using (sku < $$M$$)');
+  expect(await asOther(readDamage)).toMatchObject({ hidden: ['catalog.products'] });
   await admin.unsafe('alter table catalog.products disable row level security');
 });
 

@@ -1,17 +1,11 @@
 import { array, assert, asyncProperty, boolean, integer, record } from 'fast-check';
-import { expect, test, vi } from 'vitest';
+import { expect, test } from 'vitest';
 import type { Clock } from '../../src/lib/clock.ts';
-import type { PaceUpdate, PaceView } from '../../src/pace/ledger.ts';
-import { createPacer } from '../../src/pace/pacer.ts';
+import type { PaceLedger, PaceUpdate, PaceView } from '../../src/pace/ledger.ts';
+import { pacerOver } from '../../src/pace/pacer.ts';
 import type { PaceLimits, PaceState } from '../../src/pace/policy.ts';
 import type { RequestOutcome } from '../../src/partner/errors.ts';
-import type { Sql } from '../../src/store/connection/db.ts';
 import { runs } from '../support/soak.ts';
-
-vi.mock('../../src/pace/ledger.ts', () => ({
-  withPace: async (way: unknown, spanMs: number, update: (view: PaceView) => PaceUpdate<unknown>) =>
-    await (way as WayToLedger).withPace(spanMs, update),
-}));
 
 const MINUTE = 60_000;
 const LIMITS: PaceLimits = { maxPerWindow: 120, windowMs: MINUTE, backoffMs: MINUTE };
@@ -40,25 +34,20 @@ class Fleet {
 }
 
 /** A process's connection to the ledger: so many milliseconds one way. */
-class WayToLedger {
-  readonly #fleet: Fleet;
-  readonly #ms: number;
-
-  constructor(fleet: Fleet, ms: number) {
-    this.#fleet = fleet;
-    this.#ms = ms;
-  }
-
-  async withPace<T>(spanMs: number, update: (view: PaceView) => PaceUpdate<T>) {
-    await this.#fleet.sleep(this.#ms);
-    const now = Math.floor(this.#fleet.now);
-    const sends = this.#fleet.sends.filter((at) => at > now - spanMs);
-    const { state, send, result } = update({ state: this.#fleet.state, sends, others: 0, pause: null, now });
-    if (state !== undefined) this.#fleet.state = state;
-    if (send !== undefined) this.#fleet.sends.push(now);
-    await this.#fleet.sleep(this.#ms);
-    return { result, sendId: null };
-  }
+function wayTo(fleet: Fleet, ms: number): PaceLedger {
+  return {
+    withPace: async <T>(spanMs: number, update: (view: PaceView) => PaceUpdate<T>) => {
+      await fleet.sleep(ms);
+      const now = Math.floor(fleet.now);
+      const sends = fleet.sends.filter((at) => at > now - spanMs);
+      const { state, send, result } = update({ state: fleet.state, sends, others: 0, pause: null, now });
+      if (state !== undefined) fleet.state = state;
+      if (send !== undefined) fleet.sends.push(now);
+      await fleet.sleep(ms);
+      return { result, sendId: null };
+    },
+    unsend: async () => Promise.resolve(),
+  };
 }
 
 interface Member {
@@ -78,8 +67,7 @@ async function halfOpenUntilLetThrough(members: readonly Member[], random: () =>
     sleep: (ms) => fleet.sleep(ms),
   };
   async function work({ ledgerMs, outcome }: Member): Promise<void> {
-    const way = new WayToLedger(fleet, ledgerMs) as unknown as Sql;
-    const pacer = createPacer(way, clock, LIMITS, {}, undefined, random);
+    const pacer = pacerOver(wayTo(fleet, ledgerMs), clock, LIMITS, {}, undefined, random);
     for (;;) {
       const acquired = await pacer.acquire('reprice', 15_000);
       if (acquired.kind === 'wait') {

@@ -28,8 +28,13 @@ test('status calls a database that takes no writes broken, as its daemon does, a
   for (const query of ['default_transaction_read_only=on', 'options=-c%20default_transaction_read_only%3Don'])
     expect(await saidThrough(`${database.url}?${query}`)).toMatchObject({ isPaused: false });
   const name = new URL(database.url).pathname.slice(1);
-  const admin = connect(database.url, { max: 1 });
-  await admin.unsafe(`alter database ${name} set default_transaction_read_only = on`);
-  await admin.end({ timeout: 1 });
+  const setting = async (statement: string) => {
+    const admin = connect(`${database.url}?default_transaction_read_only=off`, { max: 1 });
+    await admin.unsafe(statement);
+    await admin.end({ timeout: 1 });
+  };
+  await setting(`alter database ${name} set default_transaction_read_only = on`);
   expect(await saidThrough(database.url)).toEqual({ state: 'broken', isPaused: true });
+  await setting(`alter database ${name} reset default_transaction_read_only`);
+  expect(await saidThrough(database.url)).toMatchObject({ isPaused: false });
 });

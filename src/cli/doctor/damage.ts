@@ -35,7 +35,16 @@ export async function readDamage(sql: Sql): Promise<Damage> {
         join pg_class c on c.relnamespace = n.oid and c.relname = split_part(t.name, '.', 2)
     )
     select
-      array(select name from tables where active order by name) as hidden,
+      array(
+        select name from tables
+        -- A policy for all that lets this role see and write every row hides none, unless another one restricts it.
+        where active and (exists (select from pg_policy where polrelid = tables.oid and not polpermissive)
+          or not exists (
+            select from pg_policy p
+            where p.polrelid = tables.oid and p.polpermissive and p.polcmd = '*' and pg_get_expr(p.polqual, p.polrelid) = 'true'
+              and coalesce(pg_get_expr(p.polwithcheck, p.polrelid), 'true') = 'true'
+              and exists (select from unnest(p.polroles) of where of = 0 or pg_has_role(of, 'USAGE'))))
+        order by name) as hidden,
       array(
         select name from tables
         where relrowsecurity and not active and name like 'catalog.%'

@@ -172,13 +172,13 @@ export async function readPostgresFacts(sql: Sql, now: () => number): Promise<Po
     neighbours: migrated ? await readNeighbours(sql) : [],
     eventTriggers: await readEventTriggers(sql),
     unchangeable: migrated ? await readUnchangeable(sql) : [],
-    damage: migrated && pending === 0 ? await readDamage(sql) : UNDAMAGED,
+    damage: migrated && row.owns && pending === 0 && unknown === 0 ? await readDamage(sql) : UNDAMAGED,
   };
 }
 
 /**
  * Of the limits of server, role and database the one that leaves fewest, and who else counts against it. Of the
- * sessions of other roles Postgres may show no more than role and database.
+ * sessions of other roles Postgres may show no more than role and database, so that some may be workers of its own.
  */
 export async function readConnections(
   sql: Sql,
@@ -186,7 +186,7 @@ export async function readConnections(
   const [tightest] = await sql<[Pick<PostgresFacts, 'connectionsMost' | 'connectionsOthers'>]>`
     with others as (
       select usesysid, datid from pg_stat_activity
-      where coalesce(backend_type, 'client backend') = 'client backend' and datid is not null
+      where coalesce(backend_type, 'client backend') = 'client backend' and datid is not null and usesysid is not null
         and application_name not like 'catalog-mirror%'
     )
     select most as "connectionsMost", others::int as "connectionsOthers"

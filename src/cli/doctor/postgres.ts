@@ -189,6 +189,9 @@ function connectionsLine(
       ? ', lower DATABASE_POOL_MAX, or move the queues to Redis'
       : ', or lower DATABASE_POOL_MAX';
   const remedy = `raise max_connections or the limit of role or database (ALTER … CONNECTION LIMIT)${others}`;
-  if (isLimited) return fail('connections', text, remedy);
+  if (isLimited) {
+    const limit = `the role or the database allows ${connectionLimit}; one daemon uses up to ${poolMax}`;
+    return fail('connections', limit, remedy);
+  }
   return free >= poolMax ? ok('connections', text) : warn('connections', text, remedy);
 }
