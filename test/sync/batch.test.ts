@@ -139,7 +139,9 @@ describe('a batch', () => {
             const slots = sum(quotas.filter((quota) => quota.live === live));
             // Where promised SKUs have the rest, a twentieth of the slots; half of a slot goes round behind the first.
             const left = promised.includes(live) ? Math.min(1, slots / 20) : Math.min(1, slots);
-            const part = promised.includes(live) ? 0 : Math.floor(slots / 20);
+            // Those that recover have half of the live slots before.
+            const shared = live && limits.recovering ? slots / 2 : slots;
+            const part = promised.includes(live) ? 0 : Math.floor(shared / 20);
             for (const [n, lane] of lanes.entries())
               wanted.set(
                 lane,
