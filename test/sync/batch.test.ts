@@ -265,6 +265,11 @@ describe('what is promised', () => {
     );
   });
 
+  test('is no more than a call holds, also where the others had less than their part and there is no slot now', () => {
+    const due = [promised(true, 49), promised(false, 88), owe('urgent', true, 51), owe('live', false, 1)];
+    for (const quotas of planEach(200, due, { liveBudget: 100 })) expect(sum(quotas)).toBe(100);
+  });
+
   test('leaves no slot empty, and each lane its turn, in calls of any size', () => {
     const lanes = DUE_LANES.map((lane) => owe(lane, false, 100));
     for (const callSkus of [1, 2, 5, 20, 100]) {
