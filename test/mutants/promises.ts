@@ -31,9 +31,10 @@ export const PROMISES: readonly Mutant[] = [
     ['plan: promises take turns with others', 'const BESIDE_PROMISED = 0.05', 'const BESIDE_PROMISED = 0.5'],
     [
       'plan: promises leave nothing',
-      'Math.min(wanted, slots - Math.min(Math.floor(missing), others))',
+      'Math.min(wanted, slots - Math.min(Math.floor(missing), others, slots))',
       'Math.min(wanted, slots)',
     ],
+    ['plan: others beside promises have slots that there are not', 'others, slots))', 'others))'],
     [
       'plan: lanes beside promises take no turns',
       'share(lanes, slots - promised, turns)',

@@ -139,7 +139,9 @@ describe('a batch', () => {
             const slots = sum(quotas.filter((quota) => quota.live === live));
             // Where promised SKUs have the rest, a twentieth of the slots; half of a slot goes round behind the first.
             const left = promised.includes(live) ? Math.min(1, slots / 20) : Math.min(1, slots);
-            const part = promised.includes(live) ? 0 : Math.floor(slots / 20);
+            // Those that recover have half of the live slots before.
+            const shared = live && limits.recovering ? slots / 2 : slots;
+            const part = promised.includes(live) ? 0 : Math.floor(shared / 20);
             for (const [n, lane] of lanes.entries())
               wanted.set(
                 lane,
@@ -261,6 +263,11 @@ describe('what is promised', () => {
         },
       ),
     );
+  });
+
+  test('is no more than a call holds, also where the others had less than their part and there is no slot now', () => {
+    const due = [promised(true, 49), promised(false, 88), owe('urgent', true, 51), owe('live', false, 1)];
+    for (const quotas of planEach(200, due, { liveBudget: 100 })) expect(sum(quotas)).toBe(100);
   });
 
   test('leaves no slot empty, and each lane its turn, in calls of any size', () => {

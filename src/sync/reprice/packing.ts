@@ -169,7 +169,7 @@ function split(due: readonly DueClass[], slots: number, turns: SideTurns): Split
   }
   // Where the part of others is less than a slot, it is a slot in some of the calls.
   const missing = turns.missing + slots * BESIDE_PROMISED;
-  const promised = Math.min(wanted, slots - Math.min(Math.floor(missing), others));
+  const promised = Math.min(wanted, slots - Math.min(Math.floor(missing), others, slots));
   const { given, turns: after } = share(lanes, slots - promised, turns);
   return {
     given: new Map<ClaimedLane, number>([
