@@ -110,8 +110,8 @@ export async function readStatusOf(
 }
 
 /**
- * Whether sessions of the mirror's owner that begin now do so read-only: by a setting of its role, of the database or of
- * the server. What this session has was decided as it began, and may be of the URL, or of another role, alone.
+ * Whether sessions of the mirror's owner that begin now do so read-only: by a setting of its role, of the database or
+ * of the server. What this session has was decided as it began, and may be of the URL, or of another role, alone.
  */
 async function takesNoWrites(sql: Sql): Promise<boolean> {
   const [row] = await sql<[{ refused: boolean }]>`

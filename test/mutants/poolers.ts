@@ -60,7 +60,16 @@ export const POOLERS: readonly Mutant[] = [
       "(await takesNoWrites(sql)) ? 'read-only' : null",
       'null',
     ],
-    ['status: its own URL makes a mirror broken', " and source <> 'client'", ''],
+    [
+      'status: its own URL makes a mirror broken',
+      "setting = 'on' and source not in ('client', 'session', 'user', 'database', 'database user')",
+      "setting = 'on'",
+    ],
+    [
+      'status: a setting of a database counts once a session has begun with it',
+      'order by s.setrole = 0, s.setdatabase = 0 limit 1',
+      'limit 0',
+    ],
   ),
   ...faultsOf(
     'src/cli/doctor/postgres.ts',
