@@ -137,6 +137,11 @@ export const LIVE_DOUBTS: readonly Mutant[] = [
       'each order by (select o.due_at from catalog_internal.due o where o.ctid = each.ctid) limit 1',
     ],
     [
+      'live doubt: promised SKUs are planned for tries, and never claimed',
+      "where ${claimable(sql, 'd')} and d.live and d.promised_by is not null and ${promisedNow(sql)}",
+      'where false',
+    ],
+    [
       'live doubt: SKUs of failed calls are tried only once none else is due',
       'where held_until is null and largest_call is not null and live and due_at <= now()',
       'where false',
@@ -146,9 +151,14 @@ export const LIVE_DOUBTS: readonly Mutant[] = [
     'src/store/live/limits.ts',
     ['test/sync/live-outage.pg.test.ts'],
     [
+      'live doubt: what an outage made fail is blamed at the next failure',
+      "failures = case when last_error = 'call-not-stored' then failures else 0 end",
+      'failures = failures',
+    ],
+    [
       'live doubt: who was blamed before an outage was known waits on at its end',
-      'd set held_until = null from waiting w',
-      'd set claim = null from waiting w',
+      'd set held_until = null, failures',
+      'd set claim = null, failures',
     ],
     [
       'live doubt: all that waits is asked for at the end of an outage',

@@ -172,8 +172,11 @@ export function reprice(partner: Failing, hours: number): Outcome {
     }
     if (!wasOut || fails || outageSince === null || !asked.some(({ live }) => live)) return;
     outageSince = null;
-    for (const row of rows)
-      if (row.live && row.largestCall !== null && row.heldUntil !== NEVER) row.heldUntil = 0;
+    for (const row of rows) {
+      if (!row.live || row.largestCall === null || row.heldUntil === NEVER) continue;
+      row.heldUntil = 0;
+      row.failures = 0;
+    }
     for (const told of outcome.outages) told.ended = Math.min(told.ended, now);
   }
 

@@ -67,12 +67,8 @@ const daemon = (): SyncContext =>
   }) as unknown as SyncContext;
 
 beforeEach(async () => {
-  events = [];
-  asked = [];
-  sizes = [];
-  hangs = false;
-  works = false;
-  isOdd = false;
+  [events, asked, sizes] = [[], [], []];
+  [hangs, works, isOdd] = [false, false, false];
   ctx = daemon();
   await knownSkus(store.sql, LIVE, { priceSource: 'live' });
   await knownSkus(store.sql, OTHERS);
@@ -190,6 +186,7 @@ describe('errors of nearly all live SKUs, while others are answered', () => {
     const { sql } = store;
     await sql`update catalog_internal.due set due_at = now() + interval '1 day' where sku <> 'L007'`;
     await sql`update catalog_internal.due set failures = 9 where sku = 'L007'`;
+    await sql`update catalog_internal.live_plan set solved_at = now()`;
     await calls(1);
     const [row] = await sql`
       select extract(epoch from held_until - now()) / 60 between 25 and 31 as turn from catalog_internal.due where sku = 'L007'`;
@@ -219,8 +216,7 @@ describe('calls that fail as a whole for their live SKUs', () => {
 
   test('are an outage, too: others are asked without them, and a live SKU that is tried fails no other', async () => {
     const { sql } = store;
-    hangs = true;
-    works = true;
+    [hangs, works] = [true, true];
     await calls(2);
     expect(live()).toEqual([5, 5]);
     await calls(6);
@@ -245,8 +241,7 @@ describe('calls that fail as a whole for their live SKUs', () => {
 
   test('the one that is tried is drawn: those due longest may fail for themselves', async () => {
     const { sql } = store;
-    hangs = true;
-    works = true;
+    [hangs, works] = [true, true];
     await calls(8);
     expect(told()).toEqual(['live-outage.began']);
     asked = [];
@@ -271,8 +266,7 @@ describe('calls that fail as a whole for their live SKUs', () => {
   test('that is not known yet blames no live SKU that is tried', async () => {
     const { sql } = store;
     await sql`update catalog_internal.due set failures = 1 where live`;
-    hangs = true;
-    works = true;
+    [hangs, works] = [true, true];
     await calls(4);
     expect(live()).toEqual([5, 5, 0, 1]);
     const [row] = await sql`
@@ -284,8 +278,7 @@ describe('calls that fail as a whole for their live SKUs', () => {
 
   test('that another daemon doubts blames no live SKU, unless one was computed since it failed before', async () => {
     const { sql } = store;
-    hangs = true;
-    works = true;
+    [hangs, works] = [true, true];
     const fails = async () => {
       await sql`update catalog_internal.due set due_at = now() + interval '1 day'`;
       await sql`
@@ -311,10 +304,26 @@ describe('calls that fail as a whole for their live SKUs', () => {
     expect(row).toEqual({ failures: 5, soon: true });
   });
 
+  test('try a promised SKU that is due for nothing else, and keep no other waiting for it', async () => {
+    const { sql } = store;
+    [hangs, works] = [true, true];
+    await calls(8);
+    await sql`
+      update catalog_internal.due set due_at = now() + interval '15 minutes', held_until = null, largest_call = null where live`;
+    await sql`
+      update catalog_internal.due set promised_at = now() - interval '1 second', promised_by = now() + interval '30 seconds'
+      where sku = 'L001'`;
+    await passMinute();
+    ctx.floors.reset();
+    [asked, sizes] = [[], []];
+    await calls(4);
+    expect(asked.flat()).toEqual(['L001']);
+    expect(sizes.filter((skus) => skus > 1).length).toBeGreaterThanOrEqual(2);
+  });
+
   test('end with the waits of live SKUs that were blamed before they were known', async () => {
     const { sql } = store;
-    hangs = true;
-    works = true;
+    [hangs, works] = [true, true];
     await calls(8);
     await sql`
       update catalog_internal.due set largest_call = 1, failures = 3, held_until = now() + interval '6 hours', claim = null
@@ -328,6 +337,7 @@ describe('calls that fail as a whole for their live SKUs', () => {
     expect(told()).toEqual(['live-outage.began', 'live-outage.ended']);
     const held = await sql<{ sku: string }[]>`
       select sku from catalog_internal.due where held_until > now() + interval '1 hour' order by sku`;
+    expect((await ledger(sql)).get('L001')).toMatchObject({ failures: 0 });
     // One that waits for another reason, and one that is not live, wait on.
     expect(held.map(({ sku }) => sku)).toEqual(['L002', 'S001']);
   });

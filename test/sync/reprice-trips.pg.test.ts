@@ -166,7 +166,8 @@ describe('a bulk call', () => {
         set phase = 'quiet', since = null, evidence = ${call % 2 === 0 ? 5.5 : 0}, answers = 0, moved = 0`;
     }
     expect(Math.min(...taken.turned)).toBe(11);
-    expect(Math.max(0, ...taken.quiet.slice(1))).toBeLessThanOrEqual(9);
+    // One more for what other daemons have been answered, where prices have moved implausibly.
+    expect(Math.max(0, ...taken.quiet.slice(1))).toBeLessThanOrEqual(10);
   });
 
   test('takes no more where its live SKUs are deferred', async () => {

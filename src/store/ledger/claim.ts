@@ -179,6 +179,9 @@ function anyLive(sql: Sql, lone: WantedSkus['lone']) {
       select ctid from (
         select ctid from catalog_internal.due where ${claimable(sql)} and live and due_at <= now() + ${early}
         union all
+        select d.ctid from catalog_internal.due d
+        where ${claimable(sql, 'd')} and d.live and d.promised_by is not null and ${promisedNow(sql)}
+        union all
         select ctid from catalog_internal.due
         where held_until is null and largest_call is not null and live and due_at <= now()
       ) each order by random() limit 1

@@ -157,10 +157,10 @@ export async function beginOutage(sql: Sql): Promise<boolean> {
 }
 
 /**
- * Stores that an outage is over, and has the whole schedule planned again. Live SKUs that wait because calls with them
- * alone failed are due at once: of those that the outage made fail, before it was found, none would be asked for an
- * hour or more, and one that fails for itself costs one call. Returns how many minutes it has lasted; null where that
- * was known already.
+ * Stores that an outage is over, and has the whole schedule planned again. Live SKUs of which calls with them alone
+ * failed are due at once, as if they had not: of those that the outage made fail, before it was found, none would be
+ * asked for an hour or more, or all would be blamed at the next failure; and one that fails for itself costs a call or
+ * two. Returns how many minutes the outage has lasted; null where that was known already.
  */
 export async function endOutage(sql: Sql): Promise<number | null> {
   const [ended] = await sql<{ minutes: number }[]>`
@@ -169,10 +169,14 @@ export async function endOutage(sql: Sql): Promise<number | null> {
     ),
     waiting as materialized (
       select sku from catalog_internal.due
-      where held_until > now() and claim is null and live and largest_call is not null and exists (select from before)
+      where claim is null and live and largest_call is not null and exists (select from before)
       order by sku for update skip locked
     ),
-    freed as (update catalog_internal.due d set held_until = null from waiting w where d.sku = w.sku)
+    -- What Postgres does not take of a SKU is no fault of the partner's.
+    freed as (
+      update catalog_internal.due d set held_until = null, failures = case when last_error = 'call-not-stored' then failures else 0 end
+      from waiting w where d.sku = w.sku
+    )
     update catalog_internal.live_plan p set outage_since = null, solved_at = null from before
     returning greatest(0, round(extract(epoch from clock_timestamp() - before.outage_since) / 60))::int as minutes`;
   return ended?.minutes ?? null;

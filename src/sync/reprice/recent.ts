@@ -141,12 +141,17 @@ export class RecentAnswers {
     return isAway;
   }
 
+  /** Takes in whose turn a call was, also where nothing was left to claim for it: then another's is next. */
+  noteTurn(planned: Pick<PlannedCall, 'lone' | 'wanted' | 'packing'>): void {
+    this.#turns = afterTurn(this.#turns, planned);
+  }
+
   /** Makes a planned call; of those of a live SKU by itself (`lone`) no second one is planned meanwhile. */
   async during<T>(
     planned: Pick<PlannedCall, 'lone' | 'wanted' | 'packing'>,
     call: () => Promise<T>,
   ): Promise<T> {
-    this.#turns = afterTurn(this.#turns, planned);
+    this.noteTurn(planned);
     if (!planned.lone) return await call();
     this.#loneUnderWay = true;
     try {

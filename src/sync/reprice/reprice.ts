@@ -98,7 +98,9 @@ export async function repriceOnce(
   const prepared = await orGivingBack(prepare, () => permit.cancel());
   if (prepared.kind !== 'prepared' || prepared.claim === null) {
     await permit.cancel();
-    return prepared.kind === 'prepared' ? { kind: 'idle', nextInMs: OVERTAKEN_MS } : prepared;
+    if (prepared.kind !== 'prepared') return prepared;
+    ctx.recent.noteTurn(prepared.planned);
+    return { kind: 'idle', nextInMs: OVERTAKEN_MS };
   }
   const { planned, claim } = prepared;
   failpoint('bulk.claimed');
@@ -300,7 +302,8 @@ async function settle(
   const meanwhile = {
     cut: reconciliation.cut,
     liveFails: liveSource.fails,
-    liveSuffices: plan.refreshThreshold === null,
+    liveSuffices:
+      plan.refreshThreshold === null && !plan.unsolved && settings.intervals.livePolicy === 'index',
     generalErrors: ctx.recent.noteErrors(claim.skus, skuAnswers),
     computes:
       plan.computed > 0 || claim.skus.some(({ sku, live }) => live && skuAnswers.get(sku)?.kind === 'record'),
