@@ -120,8 +120,8 @@ export const HOLES: readonly Mutant[] = [
   {
     breaks: 'calls: one that is not made keeps its place in the window',
     file: 'src/sync/reprice/reprice.ts',
-    from: '    await permit.cancel();\n    return prepared.kind',
-    to: '    return prepared.kind',
+    from: "    await permit.cancel();\n    if (prepared.kind !== 'prepared')",
+    to: "    if (prepared.kind !== 'prepared')",
     tests: ['test/sync/permits.pg.test.ts'],
   },
   {

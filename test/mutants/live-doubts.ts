@@ -123,8 +123,13 @@ export const LIVE_DOUBTS: readonly Mutant[] = [
     ['live doubt: is not planned by', '...recent.liveDoubt,', ''],
     [
       'live doubt: a live SKU in errors waits six hours, whatever its target',
-      'liveSuffices: plan.refreshThreshold === null,',
-      'liveSuffices: false,',
+      'plan.refreshThreshold === null && !plan.unsolved &&',
+      'false &&',
+    ],
+    [
+      'live doubt: a live SKU in errors takes turns from others before it is known what suffices',
+      'plan.refreshThreshold === null && !plan.unsolved &&',
+      'plan.refreshThreshold === null &&',
     ],
     ['live doubt: answers say nothing', 'if (showsSource(claim, reconciliation))', 'if (false)'],
   ),

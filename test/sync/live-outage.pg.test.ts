@@ -6,6 +6,7 @@ import type { BulkAnswer } from '../../src/partner/answers.ts';
 import { PartnerError } from '../../src/partner/errors.ts';
 import { NO_OBSERVERS } from '../../src/store/answer/observers.ts';
 import { DueFloors } from '../../src/store/ledger/due-floors.ts';
+import { callPause } from '../../src/store/ledger/tasks.ts';
 import { readLivePlan } from '../../src/store/live/live.ts';
 import type { SyncContext } from '../../src/sync/context.ts';
 import type { SyncEvent } from '../../src/sync/events.ts';
@@ -191,6 +192,13 @@ describe('errors of nearly all live SKUs, while others are answered', () => {
     const [row] = await sql`
       select extract(epoch from held_until - now()) / 60 between 25 and 31 as turn from catalog_internal.due where sku = 'L007'`;
     expect(row).toEqual({ turn: true });
+    // Not before it is known that the calls suffice for all.
+    await sql`update catalog_internal.due set held_until = null where sku = 'L007'`;
+    await sql`update catalog_internal.live_plan set solved_at = null`;
+    await calls(1);
+    const [later] =
+      await sql`select held_until > now() + interval '5 hours' as is from catalog_internal.due where sku = 'L007'`;
+    expect(later).toEqual({ is: true });
   });
 
   test('that nothing has tried for an hour say nothing any longer', async () => {
@@ -207,12 +215,7 @@ describe('errors of nearly all live SKUs, while others are answered', () => {
 
 describe('calls that fail as a whole for their live SKUs', () => {
   const live = () => asked.map((skus) => skus.length);
-  const failures = async () => {
-    const [{ failures: count }] = await store.sql<
-      [{ failures: number }]
-    >`select failures from catalog_internal.tasks where task = 'reprice'`;
-    return count;
-  };
+  const failures = async () => (await callPause(store.sql)).failures;
 
   test('are an outage, too: others are asked without them, and a live SKU that is tried fails no other', async () => {
     const { sql } = store;
