@@ -299,8 +299,8 @@ describe('calls that fail as a whole for their live SKUs', () => {
       values (clock_timestamp() - interval '30 seconds', 1, 0, 0, 0)`;
     expect(await fails()).toEqual({ failures: 2, soon: false });
     // Not for the first failure of a call of its own, whatever it was in errors for.
-    await sql`update catalog_internal.due set due_at = now() + interval '1 day'`;
-    await sql`update catalog_internal.due set due_at = now(), failures = 4 where sku = 'L009'`;
+    await sql`update catalog_internal.due set failures = 4, due_at = case when sku = 'L009' then now() else now() + interval '1 day' end`;
+    await sql`update catalog_internal.tasks set failures = 0, next_at = now() where task = 'reprice'`;
     await calls(1, daemon());
     const [row] = await sql`
       select failures, held_until < clock_timestamp() + interval '20 minutes' as soon from catalog_internal.due where sku = 'L009'`;
