@@ -149,6 +149,37 @@ describe('while prices move in masses', () => {
       expect(judged?.sample).toMatchObject({ odd: false, factor: null, move: null });
     });
 
+    const times = (...of: number[]) =>
+      new Map([...USUAL].map(([size, price], at) => [size, price * (of[at] ?? 1)]));
+
+    test.each([
+      ['one size of ten jumps by about as much: its cheap offer was sold', [5]],
+      ['half of the sizes do', [5, 5, 5, 5, 5]],
+    ])('it is an ordinary jump where %s', (_, of) => {
+      const known = { ...byFactor, factor: Math.log(4.3) };
+      const jump = times(...of);
+      const begins = answered(USUAL, jump, null, known);
+      expect(begins).toMatchObject({ kind: 'begins', oddity: 'jump' });
+      const held: HeldDoubt = { doubt: 'implausible', oddity: 'jump', believed: USUAL, minutes: 6 };
+      expect(answered(jump, jump, held, known)).toEqual({ kind: 'ends', back: false });
+    });
+
+    test.each([
+      ['some sizes are in the unit', [4.3, 4.5]],
+      ['most sizes are, and have moved', [5, 5, 5, 5, 5, 5]],
+      ['the market has fallen, so that one alone is as far', [...Array.from({ length: 9 }, () => 3.4), 9]],
+    ])('it is of many where %s', (_, of) => {
+      const known = { ...byFactor, factor: Math.log(4.3) };
+      expect(answered(USUAL, times(...of), null, known)).toMatchObject({ oddity: 'unit-of-many' });
+    });
+
+    test('what is accepted is odd where a size beside it has moved by something else', () => {
+      const accepted: KnownMassMove = { ...QUIET, accepted: factor };
+      expect(answered(USUAL, times(100, 100), null, accepted)).toEqual({ kind: 'none' });
+      for (const other of [1 / 31, 4])
+        expect(answered(USUAL, times(100, 100, other), null, accepted)).toMatchObject({ oddity: 'jump' });
+    });
+
     test('each answer in it shows that it goes on, and is followed by a refresh as ever', () => {
       const now = inSatang(USUAL);
       const [judged] = judgeAll([{ sku: 'A', before: now, now, renamed: false }], () => jumped, byFactor);
