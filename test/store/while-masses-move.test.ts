@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { type HeldDoubt, judgePrices } from '../../src/store/answer/doubts.ts';
+import { countStill, type FaultyPrices } from '../../src/store/answer/fault-doubts.ts';
 import { judgeAll } from '../../src/store/answer/judgements.ts';
 import type { KnownMassMove } from '../../src/store/answer/mass-move.ts';
 import type { SizePrices } from '../../src/store/answer/plausibility.ts';
@@ -204,4 +205,27 @@ test('a SKU whose numbers go on changing is doubted on, and shows masses nothing
     expect(judge(before, now, held)).toMatchObject({ judgement: { kind: 'begins' }, sample: { odd: false } });
   }
   expect(judge(dear, dear, held)).toMatchObject({ judgement: { kind: 'ends' } });
+});
+
+describe('SKUs that had a fault have it still', () => {
+  const faulty = (now: SizePrices, oddity: FaultyPrices['oddity'] = 'unit-of-many'): FaultyPrices => ({
+    sku: 'A',
+    oddity,
+    believed: Object.fromEntries(USUAL),
+    prices: Object.fromEntries(now),
+  });
+  const jump = (factor: number) => faulty(new Map([...USUAL, ['41', 4100 * factor]]));
+  const whole = faulty(new Map([...USUAL].map(([size, price]) => [size, price * 4.3])));
+  const onePrice = faulty(new Map([...USUAL.keys()].map((size) => [size, 14_500])), 'one-price-of-many');
+  const jumps = [jump(4), jump(4.3), jump(4.6), jump(4.8)];
+
+  test.each([
+    ['where single sizes have jumped, by what they like, and none is repaired', jumps, 2, 4],
+    ['not once others are repaired', jumps, 3, 0],
+    ['where eight of them have one factor', [...jumps, ...Array.from({ length: 8 }, () => jump(10))], 3, 12],
+    ['where all of their sizes have', [whole, jump(4)], 3, 1],
+    ['where all sizes have one price', [onePrice, jump(4)], 3, 1],
+  ] as const)('%s', (_, recent, repaired, still) => {
+    expect(countStill([...recent, faulty(USUAL)], repaired)).toBe(still);
+  });
 });
