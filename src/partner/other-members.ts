@@ -30,6 +30,9 @@ export interface FormsKnown {
 /** A record beside whose entries others can be told: with a price in a field, or as a number. */
 type Kind = 'field' | 'bare';
 
+/** Before any form is known, fewer names of bare numbers may be counters beside the first objects with a price. */
+const LEAST_BARE = 3;
+
 /** The values of one name in an answer. */
 interface Tally {
   /** Records with a price beside it. */
@@ -114,7 +117,8 @@ function objectsBeside(
       .map(([name]) => name),
   );
   const found = new Set(ofBoth.filter(isBeside).map(([name]) => name)).difference(bare);
-  return found.size < prices.size ? known.union(found) : known;
+  const isTold = found.size < prices.size && (held !== null || prices.size >= LEAST_BARE);
+  return isTold ? known.union(found) : known;
 }
 
 /** Names that say what is no price, though it reads as one. */

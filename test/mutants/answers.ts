@@ -280,8 +280,8 @@ export const ANSWER_SQL: readonly Mutant[] = [
     ],
     [
       'members: that one goes on to move is not stored',
-      'const held = [...muted, ...renewed].filter(',
-      'const held = muted.filter(',
+      'const held = [...muted, ...renewed];',
+      'const held = muted;',
     ],
     [
       'members: that one goes on to move changes nothing',

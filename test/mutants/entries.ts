@@ -172,8 +172,13 @@ export const ENTRIES: readonly Mutant[] = [
     ],
     [
       'not sizes: an object beside bare numbers prices who is sold out',
-      'return found.size < prices.size ? known.union(found) : known;',
+      'return isTold ? known.union(found) : known;',
       'return known;',
+    ],
+    [
+      'not sizes: two numbers beside the first objects make these none',
+      'prices.size >= LEAST_BARE',
+      'prices.size > 0',
     ],
     [
       'not sizes: sizes that are objects are none beside numbers of the answer',

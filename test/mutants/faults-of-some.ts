@@ -124,8 +124,8 @@ export const FAULTS_OF_SOME: readonly Mutant[] = [
     ['test/store/faults-of-some.pg.test.ts'],
     [
       'faults of some: what began yesterday counts',
-      'where begun_at between clock_timestamp() - make_interval(mins => ${HOUR_MINUTES}) and',
-      'where begun_at <',
+      'begun_at between clock_timestamp() - make_interval(mins => ${HOUR_MINUTES}) and',
+      'begun_at <',
     ],
     ['faults of some: what has shown the last shows the next', 'where ${factor === null} or', 'where'],
   ),
@@ -171,8 +171,8 @@ export const FAULTS_OF_SOME: readonly Mutant[] = [
     ],
     [
       'faults of many: those that are right again keep them going',
-      '(oddity, { believed: new',
-      '(oddity, { believed: 1 > 0 ? new Map() : new',
+      'saysFault(oddity, prices)',
+      'saysFault(oddity, { ...prices, believed: new Map() })',
     ],
     [
       'faults of many: those that fail keep them going',

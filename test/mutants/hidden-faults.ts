@@ -5,7 +5,7 @@ export const HIDDEN_FAULTS: readonly Mutant[] = [
   ...faultsOf(
     'src/store/answer/plausibility.ts',
     ['test/store/hidden-faults.pg.test.ts'],
-    ['hidden faults: of a part of the sizes are none', 'median(far.length > 0 ? far : logs)', 'median(logs)'],
+    ['hidden faults: of a part of the sizes are none', 'median(far.length > 0 ? far : all)', 'median(all)'],
   ),
   ...faultsOf(
     'src/store/answer/mass-moves.ts',
@@ -29,7 +29,51 @@ export const HIDDEN_FAULTS: readonly Mutant[] = [
       'if (begun.length === 0) return;',
       'if (begun.length === 0 || isEachDoubted(known)) return;',
     ],
+    [
+      'hidden faults: odd moves of earlier hours leave no room for others',
+      'where ${ofHour(tx)} limit',
+      'limit',
+    ],
+    ['mass moves: end by a daemon that sees nothing of them', 'if (isRecent) return false;', 'return false;'],
     ['hidden faults: in a crash each SKU is stored', 'l) < ${MOST_READ}', 'l) < 1000000'],
+  ),
+  ...faultsOf(
+    'src/store/answer/mass-moves.ts',
+    ['test/store/hidden-faults.pg.test.ts'],
+    [
+      'mass moves: a daemon with few answers leaves a factor to some',
+      'hasStood && hourOfMoves.isRecent)',
+      'hasStood)',
+    ],
+  ),
+  ...faultsOf(
+    'src/store/answer/doubts.ts',
+    ['test/store/while-masses-move.test.ts'],
+    [
+      'hidden faults: any jump beside a factor is of many',
+      '? OF_FACTOR_SOME : OF_FACTOR;',
+      '? OF_FACTOR : OF_FACTOR;',
+    ],
+    [
+      'hidden faults: of all sizes are none where one is further',
+      'isNear(levelOf(believed, now), OF_FACTOR) || ',
+      '',
+    ],
+    [
+      'accepting: whatever has jumped beside the factor is accepted',
+      '!hasMovedApart(before, now, accepted);',
+      'true;',
+    ],
+  ),
+  ...faultsOf(
+    'src/store/answer/fault-doubts.ts',
+    ['test/store/while-masses-move.test.ts'],
+    ['hidden faults: single sizes that jump keep a fault going', 'isLeft ? ofSome.length : 0', '0'],
+    [
+      'hidden faults: of some sizes are over with the first repaired',
+      ' && commonFactor(factors) === null',
+      '',
+    ],
   ),
   ...faultsOf(
     'src/store/answer/move-counts.ts',

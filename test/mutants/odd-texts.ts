@@ -31,12 +31,12 @@ export const ODD_TEXTS: readonly Mutant[] = [
     ['wire: a size that no index holds is read', 'Buffer.byteLength(key) <= MAX_SIZE_BYTES && ', ''],
   ),
   ...faultsOf(
-    'src/store/answer/members.ts',
+    'src/store/answer/apply.ts',
     ['test/store/longest-names.pg.test.ts'],
     [
       'members: one with an endless name keeps others from being muted',
-      '.filter(({ path }) => Buffer.byteLength(path) <= MAX_PATH_BYTES)',
-      '',
+      'noted.muted.filter(mayBeMuted)',
+      'noted.muted',
     ],
   ),
   ...faultsOf(

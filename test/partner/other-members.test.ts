@@ -259,6 +259,17 @@ test('objects with their price in a field are sizes, whatever numbers stand besi
   expect((await read({ OS: { price: 5200 } })).sizes).toEqual([{ OS: 5200 }]);
 });
 
+test('objects are the prices of the first answers, whatever two numbers stand beside one of them', async () => {
+  const { read, forms } = mapReader();
+  const one = (more: SizeMap = {}) => ({ OS: { price: 5200 }, ...more });
+  for (let n = 0; n < 3; n += 1) {
+    const { sizes } = await read(one(), one(), one(), one({ views: 1200, sold: 300 }));
+    expect(sizes.slice(0, 3)).toEqual([{ OS: 5200 }, { OS: 5200 }, { OS: 5200 }]);
+    expect(sizes[3]).toEqual({ OS: 5200, views: null, sold: null });
+  }
+  expect(forms.held).toEqual({ field: 'price' });
+});
+
 test('a number beside objects is no price of those that are sold out among bare numbers', async () => {
   const { read, forms } = mapReader();
   const bare = times(3, (n) => ({ [`${8 + n}`]: 5200 }));

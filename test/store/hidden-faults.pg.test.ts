@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { readDoubts } from '../../src/store/answer/seller-doubts.ts';
 import type { SkuResult } from '../../src/store/answer/types.ts';
 import { daemon, doubting, USUAL } from './doubting.ts';
@@ -84,14 +84,56 @@ test('make nothing believed of a size that has appeared in the unit: its SKU is 
   expect((await readDoubts(store.sql)).implausible).toBe(0);
 });
 
-test('are kept of no more SKUs than are read while each move is doubted', async () => {
-  const { sql } = store;
-  await priced('A000', ...named('B', 6));
-  const one = daemon();
-  await answer(all(named('B', 6), { ...USUAL, 41: 16_000 }), one);
-  await sql`
-    insert into catalog_internal.odd_moves (sku, factor, begun_at)
-    select 'S' || n, 1.2, clock_timestamp() from generate_series(1, 2000) n`;
-  await answer(all(['A000'], times(100)), one);
-  expect(await sql`select from catalog_internal.odd_moves where sku = 'A000'`).toHaveLength(0);
+test.each([
+  [2000, 0, 0],
+  [1900, 0, 1],
+  [2000, 61, 1],
+])(
+  'of %i SKUs that are stored, %i minutes ago, while each move is doubted, let %i more be stored: as many as are read',
+  async (stored, minutes, more) => {
+    const { sql } = store;
+    await priced('A000', ...named('B', 6));
+    const one = daemon();
+    await answer(all(named('B', 6), { ...USUAL, 41: 16_000 }), one);
+    await sql`
+      insert into catalog_internal.odd_moves (sku, factor, begun_at)
+      select 'S' || n, 1.2, clock_timestamp() - make_interval(mins => ${minutes}) from generate_series(1, ${stored}::int) n`;
+    await answer(all(['A000'], times(100)), one);
+    expect(await sql`select from catalog_internal.odd_moves where sku = 'A000'`).toHaveLength(more);
+  },
+);
+
+describe('moves in masses of which a daemon with few answers sees nothing go on', () => {
+  const [odd, few, good] = [named('O', 12), named('F', 20), named('G', 400)];
+  const usual = (skus: readonly string[]) => all(skus, times(1.01));
+
+  /** Moves in masses that are an hour old, and known to a daemon that has had 19 answers of others since. */
+  async function begun(kind: string, odds: readonly SkuResult[]) {
+    let now = 0;
+    const [fast, slow] = [daemon(() => now), daemon(() => now)];
+    await priced(...odd, ...few, ...good);
+    await answer(usual(good), fast);
+    expect((await answer(odds, fast)).massMoved).toMatchObject({ event: 'began', kind });
+    await answer(usual(few.slice(0, 19)), slow);
+    now += 61 * 60_000;
+    await passMinutes(61);
+    return { fast, slow };
+  }
+
+  test('while others’ answers show odd moves, and end after that', async () => {
+    const { slow } = await begun(
+      'implausible',
+      odd.map((sku, n) => found(sku, { ...USUAL, 41: 16_000 + 5000 * n })),
+    );
+    expect((await answer(usual(few.slice(19)), slow)).massMoved).toBeNull();
+    await store.sql`update catalog_internal.odd_moves set begun_at = begun_at - interval '61 minutes'`;
+    expect((await answer(usual(few.slice(19)), slow)).massMoved).toMatchObject({ event: 'ended' });
+  });
+
+  test('by a factor, for all SKUs', async () => {
+    const { fast, slow } = await begun('factor', all(odd, times(100)));
+    await answer(all(odd, times(100)), fast);
+    expect((await answer(usual(few.slice(19)), slow)).massMoved).toBeNull();
+    expect((await readDoubts(store.sql)).massMove).toMatchObject({ kind: 'factor' });
+  });
 });

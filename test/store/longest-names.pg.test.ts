@@ -2,7 +2,8 @@ import { expect, test } from 'vitest';
 import { readRecord } from '../../src/partner/bulk-answer.ts';
 import { isReadableSku, MAX_KEY_LENGTH, MAX_SIZE_BYTES } from '../../src/partner/text.ts';
 import { applyAnswer } from '../../src/store/answer/apply.ts';
-import { type Member, readMuted, storeMuted } from '../../src/store/answer/members.ts';
+import { type Member, readMuted } from '../../src/store/answer/members.ts';
+import { NO_OBSERVERS } from '../../src/store/answer/observers.ts';
 import { seeded } from '../hostile/random.ts';
 import { claimAll, found, knownSkus, mark, REFRESH, useStore } from './support.ts';
 
@@ -35,10 +36,16 @@ test('the longest size of the SKU with the longest name is stored, beside others
   ]);
 });
 
-test('a member with an endless name is never muted, and keeps no other from being', async () => {
+test('a member with an endless name is never muted, and keeps no other from being; nobody is told of it', async () => {
   const member = (name: string): Member => ({ part: 'product', path: JSON.stringify([name]) });
   const muted = [member(signs(1000)), member('views')];
-  await storeMuted(store.sql, { muted, unmuted: [], renewed: [] });
+  const members = { follows: () => false, note: () => ({ muted, unmuted: [], renewed: [] }) };
+  await knownSkus(store.sql, ['A']);
+  await mark(store.sql, ['A'], 'changed');
+  const claim = await claimAll(store.sql);
+  const observers = { ...NO_OBSERVERS, members };
+  const applied = await applyAnswer(store.sql, claim, [found('A', [])], REFRESH, { observers });
+  expect(applied.members.muted).toEqual([member('views')]);
   const stored = await store.sql.begin((tx) => readMuted(tx));
   expect([...stored]).toEqual(['product ["views"]']);
 });

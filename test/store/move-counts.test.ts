@@ -88,7 +88,7 @@ describe('what a process counts', () => {
     counts.note([...judgements(10, true, 2), ...judgements(5, false, null)]);
     clock.now += 59 * 60_000;
     counts.note([...judgements(51, false, 0.05), ...judgements(40, false, 0.5)]);
-    expect(counts.hour()).toMatchObject({ answers: 106, implausible: 10, moves: 101 });
+    expect(counts.hour()).toMatchObject({ answers: 106, implausible: 10, moves: 101, isRecent: true });
     expect((counts.hour().move ?? 0) / 0.05).toBeCloseTo(1, 1);
     clock.now += 2 * 60_000;
     expect(counts.hour()).toMatchObject({ answers: 91, implausible: 0, moves: 91 });
@@ -143,12 +143,13 @@ describe('what a process counts', () => {
     };
     expect([inAnHour(true), inAnHour(true)].map(({ answers }) => answers)).toEqual([5, 5]);
     counts.follow({ kind: 'implausible', factor: null });
-    expect(inAnHour(true)).toMatchObject({ answers: 5, implausible: 1 });
+    expect(inAnHour(true)).toMatchObject({ answers: 5, implausible: 1, isRecent: false });
     expect([inAnHour(true), inAnHour(true)].map(({ answers }) => answers)).toEqual([10, 15]);
     expect(counts.areEnough(counts.hour())).toBe(false);
     // Of the odd ones only those that are among the newest twenty.
     const hour = inAnHour(false);
     expect(hour).toMatchObject({ answers: 20, implausible: 3, implausibleSkus: 3, moves: 20, factor: null });
+    expect(hour.isRecent).toBe(false);
     expect(counts.areEnough(hour)).toBe(true);
     expect(isMassMove(hour, 0.05, true)).toBe('implausible');
     expect(isMassMove(inAnHour(false), 0.05, true)).toBeNull();

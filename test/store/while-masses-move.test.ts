@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { type HeldDoubt, judgePrices } from '../../src/store/answer/doubts.ts';
+import { countStill, type FaultyPrices } from '../../src/store/answer/fault-doubts.ts';
 import { judgeAll } from '../../src/store/answer/judgements.ts';
 import type { KnownMassMove } from '../../src/store/answer/mass-move.ts';
 import type { SizePrices } from '../../src/store/answer/plausibility.ts';
@@ -149,6 +150,37 @@ describe('while prices move in masses', () => {
       expect(judged?.sample).toMatchObject({ odd: false, factor: null, move: null });
     });
 
+    const times = (...of: number[]) =>
+      new Map([...USUAL].map(([size, price], at) => [size, price * (of[at] ?? 1)]));
+
+    test.each([
+      ['one size of ten jumps by about as much: its cheap offer was sold', [5]],
+      ['half of the sizes do', [5, 5, 5, 5, 5]],
+    ])('it is an ordinary jump where %s', (_, of) => {
+      const known = { ...byFactor, factor: Math.log(4.3) };
+      const jump = times(...of);
+      const begins = answered(USUAL, jump, null, known);
+      expect(begins).toMatchObject({ kind: 'begins', oddity: 'jump' });
+      const held: HeldDoubt = { doubt: 'implausible', oddity: 'jump', believed: USUAL, minutes: 6 };
+      expect(answered(jump, jump, held, known)).toEqual({ kind: 'ends', back: false });
+    });
+
+    test.each([
+      ['some sizes are in the unit', [4.3, 4.5]],
+      ['most sizes are, and have moved', [5, 5, 5, 5, 5, 5]],
+      ['the market has fallen, so that one alone is as far', [...Array.from({ length: 9 }, () => 3.4), 9]],
+    ])('it is of many where %s', (_, of) => {
+      const known = { ...byFactor, factor: Math.log(4.3) };
+      expect(answered(USUAL, times(...of), null, known)).toMatchObject({ oddity: 'unit-of-many' });
+    });
+
+    test('what is accepted is odd where a size beside it has moved by something else', () => {
+      const accepted: KnownMassMove = { ...QUIET, accepted: factor };
+      expect(answered(USUAL, times(100, 100), null, accepted)).toEqual({ kind: 'none' });
+      for (const other of [1 / 31, 4])
+        expect(answered(USUAL, times(100, 100, other), null, accepted)).toMatchObject({ oddity: 'jump' });
+    });
+
     test('each answer in it shows that it goes on, and is followed by a refresh as ever', () => {
       const now = inSatang(USUAL);
       const [judged] = judgeAll([{ sku: 'A', before: now, now, renamed: false }], () => jumped, byFactor);
@@ -173,4 +205,27 @@ test('a SKU whose numbers go on changing is doubted on, and shows masses nothing
     expect(judge(before, now, held)).toMatchObject({ judgement: { kind: 'begins' }, sample: { odd: false } });
   }
   expect(judge(dear, dear, held)).toMatchObject({ judgement: { kind: 'ends' } });
+});
+
+describe('SKUs that had a fault have it still', () => {
+  const faulty = (now: SizePrices, oddity: FaultyPrices['oddity'] = 'unit-of-many'): FaultyPrices => ({
+    sku: 'A',
+    oddity,
+    believed: Object.fromEntries(USUAL),
+    prices: Object.fromEntries(now),
+  });
+  const jump = (factor: number) => faulty(new Map([...USUAL, ['41', 4100 * factor]]));
+  const whole = faulty(new Map([...USUAL].map(([size, price]) => [size, price * 4.3])));
+  const onePrice = faulty(new Map([...USUAL.keys()].map((size) => [size, 14_500])), 'one-price-of-many');
+  const jumps = [jump(4), jump(4.3), jump(4.6), jump(4.8)];
+
+  test.each([
+    ['where single sizes have jumped, by what they like, and none is repaired', jumps, 2, 4],
+    ['not once others are repaired', jumps, 3, 0],
+    ['where eight of them have one factor', [...jumps, ...Array.from({ length: 8 }, () => jump(10))], 3, 12],
+    ['where all of their sizes have', [whole, jump(4)], 3, 1],
+    ['where all sizes have one price', [onePrice, jump(4)], 3, 1],
+  ] as const)('%s', (_, recent, repaired, still) => {
+    expect(countStill([...recent, faulty(USUAL)], repaired)).toBe(still);
+  });
 });

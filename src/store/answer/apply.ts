@@ -15,7 +15,7 @@ import { type AnswerContext, type AnswerEffects, effectsOf } from './effects.ts'
 import { type AnswerMoment, lockAnswered } from './lock.ts';
 import type { MassMoved } from './mass-move.ts';
 import { doubtIfBegun, followMoves } from './mass-moves.ts';
-import { type Moved, type MutedChange, readMuted, storeMuted } from './members.ts';
+import { mayBeMuted, type Moved, type MutedChange, readMuted, storeMuted } from './members.ts';
 import { type AnswerObservers, NO_OBSERVERS } from './observers.ts';
 import { writeOddMoves } from './odd-moves.ts';
 import {
@@ -168,7 +168,8 @@ async function noteMembers(
   muted: ReadonlySet<string>,
   watch: AnswerObservers['members'],
 ): Promise<MutedChange> {
-  const turned = watch.note(moved, muted);
+  const noted = watch.note(moved, muted);
+  const turned = { ...noted, muted: noted.muted.filter(mayBeMuted) };
   if (turned.muted.length + turned.unmuted.length + turned.renewed.length > 0) await storeMuted(sql, turned);
   return turned;
 }

@@ -1,13 +1,22 @@
 import type { PriceDifference } from './differences.ts';
-import { apartMinutes, HOUR_MINUTES, isEachDoubted, type KnownMassMove, OF_FACTOR } from './mass-move.ts';
+import {
+  apartMinutes,
+  HOUR_MINUTES,
+  isEachDoubted,
+  type KnownMassMove,
+  OF_FACTOR,
+  OF_FACTOR_SOME,
+} from './mass-move.ts';
 import {
   factorOf,
   type FaultOfMany,
   hasJumped,
+  hasMovedApart,
   hasOnePrice,
   isFar,
   isLoss,
   isOfMany,
+  isOfSomeSizes,
   levelOf,
   type Losses,
   lossOf,
@@ -128,8 +137,11 @@ export function faultOf(
   { kind, factor }: Pick<KnownMassMove, 'kind' | 'factor'>,
 ): FaultOfMany | null {
   if (kind === 'one-price') return hasOnePrice(believed, now) ? 'one-price-of-many' : null;
-  const moved = factor === null ? null : levelOf(believed, now);
-  return moved !== null && Math.abs(moved - (factor ?? 0)) <= OF_FACTOR ? 'unit-of-many' : null;
+  if (factor === null) return null;
+  const isNear = (moved: number | null, by: number) => moved !== null && Math.abs(moved - factor) <= by;
+  const ofFar = isOfSomeSizes(believed, now) ? OF_FACTOR_SOME : OF_FACTOR;
+  const isOfUnit = isNear(levelOf(believed, now), OF_FACTOR) || isNear(factorOf(believed, now), ofFar);
+  return isOfUnit ? 'unit-of-many' : null;
 }
 
 /** What is odd about an answer; a move by the factor that the seller has accepted is not. */
@@ -144,9 +156,11 @@ function oddOf(
   return isAnotherProduct(answer) ? 'another-product' : null;
 }
 
-/** Whether an answer has moved by the factor that the seller has taken for the market's. */
+/** Whether an answer has moved by the factor that the seller has taken for the market's, and no size by another one. */
 export const isAccepted = (before: SizePrices, now: SizePrices, accepted: number | null): boolean =>
-  accepted !== null && Math.abs((factorOf(before, now) ?? 0) - accepted) <= OF_FACTOR;
+  accepted !== null &&
+  Math.abs((factorOf(before, now) ?? 0) - accepted) <= OF_FACTOR &&
+  !hasMovedApart(before, now, accepted);
 
 /** Whether there is a move that is doubted only because many move. */
 function isMoved(before: SizePrices, now: SizePrices, massMove: KnownMassMove): boolean {

@@ -2,7 +2,8 @@ import { type Sql, transaction } from '../connection/db.ts';
 import { faultOf, saysFault } from './doubts.ts';
 import { GOING_SKUS } from './hour-of-moves.ts';
 import { APART_MINUTES, HOUR_MINUTES, type KnownMassMove, FAULT_KINDS } from './mass-move.ts';
-import { type FaultOfMany, LOSSES, OF_MANY } from './plausibility.ts';
+import { commonFactor } from './move-counts.ts';
+import { factorOf, type FaultOfMany, isOfSomeSizes, LOSSES, OF_MANY } from './plausibility.ts';
 
 /*
  * SKUs that have moved as many do and as no market does: into another unit, or to one price for all sizes. Each keeps
@@ -65,12 +66,31 @@ interface DoubtedPrices {
 /** Number of SKUs of the fault, answered within the hour, that are read to see whether they still have it. */
 const SEEN = 100;
 
-interface FaultyPrices extends DoubtedPrices {
+export interface FaultyPrices extends DoubtedPrices {
   readonly oddity: FaultOfMany;
 }
 
 /** What is known of a fault that goes on; `asked`: too little, SKUs of it are asked. */
 export type FaultState = 'over' | 'lasts' | 'asked';
+
+/**
+ * How many of these SKUs have the fault still. Once others are `repaired`, those of which some sizes alone are far do
+ * not count, unless several have one factor: single sizes jump in an ordinary market, too. Pure.
+ */
+export function countStill(answered: readonly FaultyPrices[], repaired: number): number {
+  const still = answered
+    .map(({ oddity, believed, prices }) => {
+      const now = new Map(Object.entries(prices));
+      return { oddity, believed: new Map(Object.entries(believed ?? {})), before: now, now };
+    })
+    .filter(({ oddity, ...prices }) => saysFault(oddity, prices));
+  const ofSome = still.filter(
+    ({ oddity, believed, now }) => oddity === 'unit-of-many' && isOfSomeSizes(believed, now),
+  );
+  const factors = ofSome.map(({ believed, now }) => factorOf(believed, now) ?? 0);
+  const isLeft = repaired >= GOING_SKUS && commonFactor(factors) === null;
+  return still.length - (isLeft ? ofSome.length : 0);
+}
 
 /**
  * Whether the fault that goes on is over, once the answers of all SKUs are as usual. It is over if fewer than
@@ -94,10 +114,7 @@ export async function stateOfFault(
   const recent = await sql<FaultyPrices[]>`
     select r.*, (select jsonb_object_agg(p.size, p.price) from catalog.prices p where p.sku = r.sku and p.price is not null) as prices
     from (select d.sku, d.oddity, d.believed ${held} and ${recently} limit ${SEEN}) r`;
-  const still = recent.filter(({ oddity, believed, prices }) => {
-    const now = new Map(Object.entries(prices));
-    return saysFault(oddity, { believed: new Map(Object.entries(believed ?? {})), before: now, now });
-  }).length;
+  const still = countStill(recent, repaired);
   if (still >= GOING_SKUS) return 'lasts';
   if (repaired >= GOING_SKUS) return 'over';
   // If no other SKU waits for the end of the fault, SKUs without an answer delay nothing by counting as unseen.

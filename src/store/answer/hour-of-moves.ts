@@ -34,6 +34,8 @@ const UNKNOWN_FAR = Math.log(2);
 /** What answers of the last hour have shown. */
 export interface HourOfMoves {
   readonly answers: number;
+  /** SOME_SKUS of them have come within the hour itself; else those of others may show what these do not. */
+  readonly isRecent: boolean;
   readonly implausible: number;
   /** Of how many SKUs these are; a live SKU is asked often. */
   readonly implausibleSkus: number;
@@ -54,6 +56,7 @@ export interface HourOfMoves {
 /** An hour without any answer. */
 export const NO_MOVES: HourOfMoves = {
   answers: 0,
+  isRecent: false,
   implausible: 0,
   implausibleSkus: 0,
   onePrice: 0,

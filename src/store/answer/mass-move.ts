@@ -51,6 +51,9 @@ export const isEachDoubted = ({ since, kind }: Pick<KnownMassMove, 'since' | 'ki
  */
 export const OF_FACTOR = 0.3;
 
+/** The same where some sizes of a SKU alone have moved far: a single size may jump in an ordinary market, too. */
+export const OF_FACTOR_SOME = 0.12;
+
 /** What no market does: no second answer is evidence of anything, it waits for the seller's word. */
 export const FAULT_KINDS: readonly MassMoveKind[] = ['factor', 'factor-of-some', 'one-price'];
 

@@ -17,7 +17,7 @@ import {
 } from './mass-move.ts';
 import { WINDOW_MS } from './move-counts.ts';
 import type { AnswerObservers } from './observers.ts';
-import { begunOddly, forgetOddMoves, readOddMoves } from './odd-moves.ts';
+import { begunOddly, forgetOddMoves, goOnElsewhere, readOddMoves } from './odd-moves.ts';
 
 /*
  * While prices move implausibly in masses (hour-of-moves.ts), every move is doubted: one row says so for all processes,
@@ -265,12 +265,13 @@ async function askLost(sql: Sql, since: Date): Promise<void> {
 
 /** Ends the mass move. `hasStood`: no turn for an hour. */
 async function end(sql: Sql, hourOfMoves: HourOfMoves, hasStood: boolean): Promise<MassMoved | null> {
+  if (await goOnElsewhere(sql, hourOfMoves)) return null;
   const [going] = await sql<Pick<MassMove, 'since' | 'kind' | 'factor'>[]>`
     select since, kind, factor from catalog_internal.mass_move where since is not null`;
   const kind = going?.kind ?? null;
   const wasFault = isFault(kind);
   const fault = wasFault ? await stateOfFault(sql, hourOfMoves.repairedSkus, kind) : 'over';
-  if (fault === 'lasts' && going?.kind === 'factor' && hasStood)
+  if (fault === 'lasts' && going?.kind === 'factor' && hasStood && hourOfMoves.isRecent)
     return await leaveToSome(sql, going, hourOfMoves);
   if (fault !== 'over') return null;
   // All of this is done before the end is stored, so that the next answer retries what fails. Except in these two

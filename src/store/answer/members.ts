@@ -215,10 +215,11 @@ export async function readUnsteadyColumns(sql: Sql): Promise<string[]> {
 
 /** A longer path is never muted: it has to fit into an entry of a btree, 2704 bytes. */
 const MAX_PATH_BYTES = 2048;
+export const mayBeMuted = ({ path }: Member): boolean => Buffer.byteLength(path) <= MAX_PATH_BYTES;
 
 /** Stores what is muted from now on, for every process, and forgets what is not any longer. */
 export async function storeMuted(sql: Sql, { muted, unmuted, renewed }: MutedChange): Promise<void> {
-  const held = [...muted, ...renewed].filter(({ path }) => Buffer.byteLength(path) <= MAX_PATH_BYTES);
+  const held = [...muted, ...renewed];
   const parts = (members: readonly Member[]) => members.map(({ part }) => part);
   const paths = (members: readonly Member[]) => members.map(({ path }) => path);
   // In one order, because other daemons store the same at the same moment. Retried where one deletes what another

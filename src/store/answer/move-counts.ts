@@ -147,7 +147,8 @@ export class MoveCounts {
   }
 
   hour(): HourOfMoves {
-    const slices = this.#shown(Math.floor(this.#clock.monotonic() / SLICE_MS) - SLICES);
+    const from = Math.floor(this.#clock.monotonic() / SLICE_MS) - SLICES;
+    const slices = this.#shown(from);
     const sum = (of: (slice: Slice) => number) => slices.reduce((total, slice) => total + of(slice), 0);
     const moves = sum((slice) => slice.moves);
     let [step, seen] = [0, sum(({ steps }) => steps[0] ?? 0)];
@@ -158,6 +159,7 @@ export class MoveCounts {
     }
     return {
       answers: sum((slice) => slice.answers),
+      isRecent: sum(({ at, answers }) => (at > from ? answers : 0)) >= SOME_SKUS,
       implausible: sum((slice) => slice.implausible),
       implausibleSkus: new Set(slices.flatMap(({ skus }) => [...skus])).size,
       onePrice: sum((slice) => slice.onePrice),

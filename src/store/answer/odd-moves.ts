@@ -1,5 +1,5 @@
-import type { Sql, Tx } from '../connection/db.ts';
-import { type FoundMassMove } from './hour-of-moves.ts';
+import type { Queryable, Sql, Tx } from '../connection/db.ts';
+import { type FoundMassMove, GOING_SKUS, type HourOfMoves } from './hour-of-moves.ts';
 import type { SkuJudgement } from './judgements.ts';
 import {
   HOUR_MINUTES,
@@ -23,6 +23,10 @@ export interface OddMove {
 
 /** So many rows are read, and kept while each move is doubted: more show nothing more. */
 const MOST_READ = 2000;
+
+/** SQL: it has begun within the hour. */
+const ofHour = (sql: Queryable) => sql`
+  begun_at between clock_timestamp() - make_interval(mins => ${HOUR_MINUTES}) and clock_timestamp()`;
 
 /** SKUs of which an answer is the first to say an implausible move. Pure. */
 export const begunOddly = (judged: readonly SkuJudgement[]): OddMove[] =>
@@ -49,7 +53,8 @@ export async function writeOddMoves(
     insert into catalog_internal.odd_moves (sku, factor, begun_at)
     select sku, factor, clock_timestamp()
     from unnest(${begun.map(({ sku }) => sku)}::text[], ${begun.map(({ factor }) => factor)}::float8[]) as n(sku, factor)
-    where ${!isEachDoubted(known)} or (select count(*) from (select from catalog_internal.odd_moves limit ${MOST_READ}) l) < ${MOST_READ}`;
+    where ${!isEachDoubted(known)}
+      or (select count(*) from (select from catalog_internal.odd_moves where ${ofHour(tx)} limit ${MOST_READ}) l) < ${MOST_READ}`;
 }
 
 /** Those of the last hour, of all processes, and how many seconds ago they have begun. */
@@ -57,8 +62,17 @@ export async function readOddMoves(sql: Sql): Promise<(OddMove & { readonly seco
   return await sql<(OddMove & { seconds: number })[]>`
     select sku, factor::float8 as factor, extract(epoch from clock_timestamp() - begun_at)::float8 as seconds
     from catalog_internal.odd_moves
-    where begun_at between clock_timestamp() - make_interval(mins => ${HOUR_MINUTES}) and clock_timestamp()
-    order by begun_at desc limit ${MOST_READ}`;
+    where ${ofHour(sql)} order by begun_at desc limit ${MOST_READ}`;
+}
+
+/**
+ * Whether moves in masses go on by what the answers of all processes show, if those of this one are too few within the
+ * hour. Moves by the known factor are not stored: the ledger tells of these.
+ */
+export async function goOnElsewhere(sql: Sql, { isRecent }: Pick<HourOfMoves, 'isRecent'>): Promise<boolean> {
+  if (isRecent) return false;
+  const odd = await readOddMoves(sql);
+  return new Set(odd.map(({ sku }) => sku)).size >= GOING_SKUS;
 }
 
 /**

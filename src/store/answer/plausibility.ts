@@ -113,6 +113,13 @@ export function oddityOf(before: SizePrices, now: SizePrices, usual = 0): Oddity
 export const hasJumped = (before: SizePrices, now: SizePrices): boolean =>
   [...now].some(([size, price]) => Math.abs(Math.log(price / (before.get(size) ?? price))) >= Math.log(JUMP));
 
+/** Whether a size has jumped otherwise than by about this factor (natural logarithm). */
+export const hasMovedApart = (before: SizePrices, now: SizePrices, factor: number): boolean =>
+  [...now].some(([size, price]) => {
+    const moved = Math.log(price / (before.get(size) ?? price));
+    return Math.min(Math.abs(moved), Math.abs(moved - factor)) >= Math.log(JUMP);
+  });
+
 /**
  * Whether `now` has lost all prices of `before` (`no-prices`), or those of most sizes (`few-sizes`); null: neither. If
  * no delta reports losses (`unusual`), single sold offers are usual: then it takes all of three or more, or three
@@ -177,23 +184,35 @@ export function samePrices(one: SizePrices, other: SizePrices): boolean {
   return one.size === other.size && [...one].every(([size, price]) => other.get(size) === price);
 }
 
+/** By how much the sizes that are in both have moved (natural logarithms), and those that have into another unit. */
+function movesOf(before: SizePrices, now: SizePrices): Readonly<Record<'all' | 'far', readonly number[]>> {
+  const all = [...now].flatMap(([size, price]) => {
+    const old = before.get(size);
+    return old === undefined ? [] : [Math.log(price / old)];
+  });
+  return { all, far: all.filter((log) => Math.abs(log) >= Math.log(STILL_FAR.known)) };
+}
+
 /**
  * By how much the sizes that are in both have moved: the median of natural logarithms; null where none is. Where some
  * have moved as far as into another unit, the median of these, because the others may have stayed in theirs.
  */
 export function factorOf(before: SizePrices, now: SizePrices): number | null {
-  const logs = [...now].flatMap(([size, price]) => {
-    const old = before.get(size);
-    return old === undefined ? [] : [Math.log(price / old)];
-  });
-  const far = logs.filter((log) => Math.abs(log) >= Math.log(STILL_FAR.known));
-  return median(far.length > 0 ? far : logs);
+  const { all, far } = movesOf(before, now);
+  return median(far.length > 0 ? far : all);
 }
 
-/** The same, or where no size is in both, by how much the medians of all have; null where one has none. */
+/** Whether only some of the sizes, half of them at most, have moved as far as into another unit. */
+export function isOfSomeSizes(before: SizePrices, now: SizePrices): boolean {
+  const { all, far } = movesOf(before, now);
+  return far.length > 0 && far.length * 2 <= all.length;
+}
+
+/** The median move of all sizes, or where none is in both, by how much their medians have moved; null: no prices. */
 export function levelOf(before: SizePrices, now: SizePrices): number | null {
   const [old, present] = [median([...before.values()]), median([...now.values()])];
-  return factorOf(before, now) ?? (old === null || present === null ? null : Math.log(present / old));
+  const moved = median(movesOf(before, now).all);
+  return moved ?? (old === null || present === null ? null : Math.log(present / old));
 }
 
 /** Whether a size is as far from what was believed as another unit is. Pure. */
