@@ -174,7 +174,7 @@ export function settled(
   now: number,
 ): PaceState {
   if (refuses(request.outcome)) {
-    // Out of a back-off, a refusal of a time to come was dated by a clock that has been set back since: it tells nothing.
+    // Out of a back-off, a refusal of a time to come was dated by a clock set back since: it tells nothing.
     const isDated = state.refusedAt !== null && (state.backoffUntil !== null || state.refusedAt <= now);
     if (isDated && request.sentAt <= state.refusedAt) return state;
     const refusals = state.refusals + 1;
