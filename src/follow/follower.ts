@@ -170,8 +170,11 @@ class Run {
     const { sendingTo, failures } = this.#kept.place;
     const batches = cut(page, this.#limits, sendingTo);
     const [first] = batches;
-    if (first === undefined || failures === 0 || !exceeds(first, this.#limits)) return batches;
+    if (first === undefined || failures === 0) return batches;
+    // Nothing of it passes the filter any longer: what comes is another one.
+    const isGone = sendingTo !== null && first.first > sendingTo;
     // The receiver has had it in vain, perhaps because it takes less at once: then that is what was set since.
+    if (!isGone && !exceeds(first, this.#limits)) return batches;
     this.#anew();
     return cut(page, this.#limits);
   }
@@ -179,16 +182,15 @@ class Run {
   async #deliverBatch(batch: Batch): Promise<End | 'too-large' | null> {
     const { sink, held, clock, random, stopped, patience, once, attempts, tell } = this.#of;
     let byClockFrom: number | null = null;
-    // Of what has failed before this session nobody knows whether it was for the clock: a restart each night is not to
-    // begin that anew.
-    const { failingForMs = 0 } = this.#kept.place;
+    // A restart each night is not to begin that anew.
+    const { clockFailingForMs = 0 } = this.#kept.place;
     for (;;) {
-      await held?.sending(batch.to, this.#kept.place);
+      await held?.sending(batch.last, this.#kept.place);
       // The receiver may have it, and this session be lost before that is written.
       this.#shown(batch.to);
       const begun = clock.monotonic();
       const said = await sink.deliver(batch, patience);
-      if (said.isByClock === true) byClockFrom ??= begun - failingForMs;
+      if (said.isByClock === true) byClockFrom ??= begun - clockFailingForMs;
       const result = judgeByClock(said, begun - (byClockFrom ?? begun));
       if (result.outcome === 'delivered') {
         await this.#keep(batch.to, batch.copiedTo ?? this.#kept.place.afterSku, result);
@@ -204,7 +206,7 @@ class Run {
       if (isTooLarge(result) && batch.lines.length > 1) return await this.#makeSmaller(batch, result);
       const failures = this.#kept.place.failures + 1;
       const refusals = this.#kept.place.refusals + (result.outcome === 'refused' ? 1 : 0);
-      this.#kept.place = { ...this.#kept.place, sendingTo: batch.to, failures, refusals };
+      this.#kept.place = { ...this.#kept.place, sendingTo: batch.last, failures, refusals };
       await held?.failed(failures, refusals, result);
       if (result.outcome === 'unwanted') return 'unwanted';
       if (result.outcome === 'refused' && refusals >= attempts && (await this.#bury(batch, result)))

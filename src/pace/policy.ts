@@ -174,7 +174,9 @@ export function settled(
   now: number,
 ): PaceState {
   if (refuses(request.outcome)) {
-    if (state.refusedAt !== null && request.sentAt <= state.refusedAt) return state;
+    // Out of a back-off, a refusal of a time to come was dated by a clock set back since: it tells nothing.
+    const isDated = state.refusedAt !== null && (state.backoffUntil !== null || state.refusedAt <= now);
+    if (isDated && request.sentAt <= state.refusedAt) return state;
     const refusals = state.refusals + 1;
     const max = sendsPerWindow(limits);
     const resumeAt = Math.min(max, Math.max(Math.min(RESUME_FLOOR, max), request.sendsInWindow / 2));

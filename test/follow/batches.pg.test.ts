@@ -12,6 +12,10 @@ import { answer, OK, only, run, session, taken } from './session.ts';
 const store = useStore();
 
 const limitedTo = (changes: number) => ({ changes, bytes: 100_000 });
+/** As if the last batch had failed so much earlier. */
+const hoursPass = (hours: number) => store.sql`
+  update catalog_internal.followers set failing_since = failing_since - make_interval(hours => ${hours}),
+    clock_failing_since = clock_failing_since - make_interval(hours => ${hours})`;
 const positionOf = (line: string) => (JSON.parse(line) as { position: number }).position;
 
 describe('a receiver', () => {
@@ -62,8 +66,7 @@ describe('a receiver', () => {
     const byClock: Result = { ...answer('failed', 422), isByClock: true };
     const ends: string[] = [];
     for (const hours of [0, 11, 11, 11]) {
-      await sql`
-        update catalog_internal.followers set failing_since = failing_since - make_interval(hours => ${hours})`;
+      await hoursPass(hours);
       const client = await session(store);
       const { place, held } = await taken(client);
       const { end, events } = await run(client, held, place, () => byClock, { attempts: 1 });
@@ -71,6 +74,34 @@ describe('a receiver', () => {
       await client.end();
     }
     expect(ends).toEqual([...Array<string>(3).fill('undelivered'), 'caught-up', 'buried']);
+  });
+
+  test('that refuses for its clock is tried on for a day of that, however long it has failed otherwise', async () => {
+    const first = await session(store);
+    await taken(first);
+    await first.end();
+    await movePrices(store.sql, 1);
+    const byClock: Result = { ...answer('failed', 422), isByClock: true };
+    const ends: string[] = [];
+    for (const [hours, said] of [
+      [0, answer('failed', 503)],
+      [30, byClock],
+      // What fails otherwise in between begins no day anew.
+      [11, answer('failed', 503)],
+      [12, byClock],
+      [2, byClock],
+    ] as const) {
+      await hoursPass(hours);
+      const client = await session(store);
+      const { place, held } = await taken(client);
+      const { end, events } = await run(client, held, place, () => said, { attempts: 1 });
+      ends.push(end, ...events.map(({ event }) => event));
+      await client.end();
+    }
+    expect(ends).toEqual([...Array<string>(4).fill('undelivered'), 'caught-up', 'buried']);
+    const [{ since }] = await store.sql<[{ since: Date | null }]>`
+      select clock_failing_since as since from catalog_internal.followers`;
+    expect(since).toBeNull();
   });
 
   test('that refuses refuses one batch: no other has fewer attempts for that', async () => {
@@ -113,6 +144,11 @@ describe('a receiver', () => {
     expect(await following([], ['sku=nobody'], 4)).toEqual(isTaken);
     await movePrices(sql, 2);
     expect(await following([400, 400], [], 4)).toEqual(isTaken);
+    // Also what comes behind it in one page.
+    await movePrices(sql, 2, 'A');
+    await movePrices(sql, 2, 'B');
+    expect(await following([400, 400, 'dies'], ['sku=A'], 4)).toMatchObject({ failures: 2 });
+    expect(await following([400, 400], ['sku=B'], 4)).toEqual(isTaken);
   });
 
   test('a single change as too large has that put aside alone', async () => {

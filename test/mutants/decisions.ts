@@ -98,8 +98,13 @@ export const DECISIONS: readonly Mutant[] = [
     ],
     [
       'pace: a refusal of a request that was under way before begins another back-off',
-      'state.refusedAt !== null && request.sentAt <= state.refusedAt',
-      'state.refusedAt !== null && request.sentAt < 0',
+      'isDated && request.sentAt <= state.refusedAt',
+      'isDated && request.sentAt < 0',
+    ],
+    [
+      'pace: refusals are passed over until the time to come is there at which a clock ahead has dated the last one',
+      '(state.backoffUntil !== null || state.refusedAt <= now)',
+      'true',
     ],
     [
       'pace: a refusal that comes once a back-off is over, of a request from before it, begins another one',

@@ -10,7 +10,12 @@ export const REFUSED_BATCHES: readonly Mutant[] = [
       "    this.#anew();\n    tell({ event: 'smaller'",
       "    this.#kept.place = { ...this.#kept.place, sendingTo: null };\n    tell({ event: 'smaller'",
     ],
-    ['followers: each restart begins the day of a wrong clock', 'begun - failingForMs', 'begun'],
+    [
+      'followers: what passes no filter leaves its refusals to what comes behind it in the page',
+      'if (!isGone && !exceeds(',
+      'if (!exceeds(',
+    ],
+    ['followers: each restart begins the day of a wrong clock', 'begun - clockFailingForMs', 'begun'],
   ),
   ...faultsOf(
     'src/store/history/follower-name.ts',
@@ -22,8 +27,13 @@ export const REFUSED_BATCHES: readonly Mutant[] = [
     ],
     [
       'followers: what passes no filter leaves its refusals to the next batch',
-      'failures = 0, refusals = 0, failing_since = null ${',
+      'failures = 0, refusals = 0, failing_since = null, clock_failing_since = null ${',
       "refusals = ${said === null ? 'refusals' : 0} ${",
+    ],
+    [
+      'followers: a receiver that was down has no patience left for its clock',
+      'case when $7 then clock_timestamp() end',
+      'clock_timestamp()',
     ],
   ),
 ];

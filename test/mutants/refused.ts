@@ -110,4 +110,18 @@ export const REFUSED_CALLS: readonly Mutant[] = [
     to: '',
     tests: ['test/pace/take-request.pg.test.ts'],
   },
+  {
+    breaks: 'refusals: each half-open request of a suspected mirror meets what other services send',
+    file: 'drizzle/0082_refused_mirror.sql',
+    from: 'OR p.backoff_until < moment + span ',
+    to: '',
+    tests: ['test/pace/take-request.pg.test.ts'],
+  },
+  {
+    breaks: 'refusals: other services go on for an account that is not configured',
+    file: 'drizzle/0082_refused_mirror.sql',
+    from: "OR p.refusal = 'account-not-configured'",
+    to: '',
+    tests: ['test/pace/take-request.pg.test.ts'],
+  },
 ];

@@ -61,3 +61,15 @@ test('a refusal that comes once a back-off is over, of a request that was under 
   account.pass(0);
   expect(account.state).toMatchObject({ refusals: 1 });
 });
+
+test('a refusal after the clock is set back begins a back-off, though the one before is of a time to come', () => {
+  const account = new Account({ maxPerWindow: 120, windowMs: MINUTE, backoffMs: 10_000 });
+  account.sendNext(FORBIDDEN);
+  account.pass(0);
+  account.sendNext('ok');
+  account.pass(0);
+  expect(account.state.backoffUntil).toBeNull();
+  account.now -= 60 * MINUTE;
+  account.settle(account.now, FORBIDDEN);
+  expect(account.state).toMatchObject({ refusals: 1, backoffUntil: account.now + 10_000 });
+});

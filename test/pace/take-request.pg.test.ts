@@ -79,22 +79,39 @@ describe('catalog.take_request', () => {
     expect(await take()).toBe(0);
   });
 
+  /** A back-off that ends in so many minutes. */
+  const refused = (refusals: number, windows: number, minutes: number, refusal = 'throttled-or-forbidden') =>
+    store.sql`
+      insert into catalog_internal.pace
+        (ceiling, raised_at, backoff_until, episodes, refusal, refused_since, refused_at, occupancy)
+      values (10, now(), now() + make_interval(mins => ${minutes}), ${refusals}, ${refusal},
+        now() - make_interval(hours => 1) * ${windows}::float8, now(), 1)`;
+
   test.each([
-    [2, 3, false],
-    [3, 3, true],
-    [12, 3, true],
-    [3, 0.9, false],
-  ])(
-    'after %i refusals in a row within %d windows is had in a back-off where the credential of the mirror is suspected: %s',
-    async (refusals, windows, had) => {
-      await store.sql`
-        insert into catalog_internal.pace
-          (ceiling, raised_at, backoff_until, episodes, refusal, refused_since, refused_at, occupancy)
-        values (10, now(), now() + interval '5 minutes', ${refusals}, 'throttled-or-forbidden',
-          now() - make_interval(hours => 1) * ${windows}::float8, now(), 1)`;
+    [2, 3, 'throttled-or-forbidden', false],
+    [3, 3, 'throttled-or-forbidden', true],
+    [12, 3, 'throttled-or-forbidden', true],
+    [3, 0.9, 'throttled-or-forbidden', false],
+    [3, 3, 'account-not-configured', false],
+  ] as const)(
+    'after %i refusals in a row within %d windows, %s, is had in a back-off where the credential of the mirror is suspected: %s',
+    async (refusals, windows, refusal, had) => {
+      await refused(refusals, windows, 120, refusal);
       const { state } = await readPace(store.sql, LIMITS.windowMs);
       expect(state !== null && refusalOf(LIMITS, state)?.suspected === 'credential').toBe(had);
       expect((await take()) === 0).toBe(had);
+    },
+  );
+
+  test.each([
+    [62, 0],
+    [59, 59],
+    [1, 1],
+  ])(
+    'so is, %i minutes before its end, held for %i minutes: the half-open request finds a window without others',
+    async (minutes, held) => {
+      await refused(12, 3, minutes);
+      expect(Math.ceil((await take()) / 60_000)).toBe(held);
     },
   );
 

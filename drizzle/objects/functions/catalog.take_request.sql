@@ -33,7 +33,9 @@ BEGIN
     SELECT * INTO others FROM catalog_internal.others_sent(span);
     -- After a refusal everyone backs off; then one half-open request goes out, and it is the mirror's. A half-open request nobody sends is not waited for.
     -- Where the mirror's credential is suspected (src/pace/view.ts), that of others may be right: they have backed off for a window, too.
-    IF p.backoff_until > moment - interval '2 minutes' AND (p.episodes < 3 OR coalesce(p.refused_at - p.refused_since < span, true)) THEN
+    -- In the window before a half-open request they wait all the same: if it was the rate, refused requests of theirs, which count, would keep it refused.
+    IF p.backoff_until > moment - interval '2 minutes' AND (p.episodes < 3 OR p.refusal = 'account-not-configured'
+      OR p.backoff_until < moment + span OR coalesce(p.refused_at - p.refused_since < span, true)) THEN
       wait := CASE WHEN p.backoff_until > moment THEN ceil(extract(epoch FROM p.backoff_until - moment) * 1000) ELSE 1000 END;
     ELSIF own + others.sent >= allowed THEN
       wait := greatest(1, ceil(extract(epoch FROM least(oldest + span, others.leaves_at) - moment) * 1000));

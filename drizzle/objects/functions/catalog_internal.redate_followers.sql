@@ -7,8 +7,9 @@ DECLARE
 BEGIN
   UPDATE catalog_internal.followers SET updated_at = catalog_internal.happened(updated_at, moment, shift),
     failing_since = catalog_internal.happened(failing_since, moment, shift),
+    clock_failing_since = catalog_internal.happened(clock_failing_since, moment, shift),
     last_at = catalog_internal.happened(last_at, moment, shift)
-  WHERE greatest(updated_at, failing_since, last_at) > moment;
+  WHERE greatest(updated_at, failing_since, clock_failing_since, last_at) > moment;
   UPDATE catalog_internal.dead_letters SET buried_at = catalog_internal.happened(buried_at, moment, shift),
     failing_since = catalog_internal.happened(failing_since, moment, shift)
   WHERE greatest(buried_at, failing_since) > moment;

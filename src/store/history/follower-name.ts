@@ -22,11 +22,12 @@ export class NameHeld {
     this.#holder = holder;
   }
 
-  /** Before a batch that ends at `to` is delivered. What is counted is of this batch, and of none before it. */
+  /** Before a batch whose last change is at `to` is delivered. What is counted is of this batch, and of none before it. */
   async sending(to: bigint, { failures, refusals }: Pick<Place, 'failures' | 'refusals'>): Promise<void> {
     await this.#update(
       `sending_to = $3, failures = $4, refusals = $5,
-       failing_since = case when $4 = 0 then null else failing_since end`,
+       failing_since = case when $4 = 0 then null else failing_since end,
+       clock_failing_since = case when $4 = 0 then null else clock_failing_since end`,
       [String(to), failures, refusals],
     );
   }
@@ -36,17 +37,22 @@ export class NameHeld {
     const noted = ', last_status = $5, last_said = $6, last_at = clock_timestamp()';
     await this.#update(
       `position = $3, after_sku = $4, sending_to = null, updated_at = clock_timestamp(),
-       failures = 0, refusals = 0, failing_since = null ${said === null ? '' : noted}`,
+       failures = 0, refusals = 0, failing_since = null, clock_failing_since = null ${said === null ? '' : noted}`,
       [String(position), afterSku, ...(said === null ? [] : [said.status, said.said])],
     );
   }
 
-  /** A batch was not delivered. */
-  async failed(failures: number, refusals: number, { status, said }: Said): Promise<void> {
+  /** A batch was not delivered; `isByClock`: because a clock is wrong. */
+  async failed(
+    failures: number,
+    refusals: number,
+    { status, said, isByClock = false }: Said & { readonly isByClock?: boolean },
+  ): Promise<void> {
     await this.#update(
       `failures = $3, refusals = $4, last_status = $5, last_said = $6, last_at = clock_timestamp(),
-       failing_since = coalesce(failing_since, clock_timestamp())`,
-      [failures, refusals, status, said],
+       failing_since = coalesce(failing_since, clock_timestamp()),
+       clock_failing_since = coalesce(clock_failing_since, case when $7 then clock_timestamp() end)`,
+      [failures, refusals, status, said, isByClock],
     );
   }
 
@@ -71,7 +77,7 @@ export class NameHeld {
          returning follower
        )
        update catalog_internal.followers f set position = $9, after_sku = $10, sending_to = null,
-         failures = 0, refusals = 0, failing_since = null,
+         failures = 0, refusals = 0, failing_since = null, clock_failing_since = null,
          updated_at = clock_timestamp()
        from buried where f.name = buried.follower`,
       [

@@ -35,8 +35,8 @@ export interface Place {
   readonly sendingTo: bigint | null;
   readonly failures: number;
   readonly refusals: number;
-  /** How long ago that batch failed first, when the name was taken. */
-  readonly failingForMs?: number;
+  /** How long ago that batch failed first because a clock was wrong, when the name was taken. */
+  readonly clockFailingForMs?: number;
   /** The position up to which the receiver may have been told of changes, as far as this process knows. */
   readonly shownTo?: bigint;
 }
@@ -63,7 +63,7 @@ interface Row {
   readonly sending_to: string | null;
   readonly failures: number;
   readonly refusals: number;
-  readonly failing_for_ms: number | null;
+  readonly clock_failing_for_ms: number | null;
   readonly is_held: boolean;
   readonly held_by: string | null;
   readonly holder: string | null;
@@ -75,7 +75,7 @@ const placeOf = (row: Row): Place => ({
   sendingTo: row.sending_to === null ? null : BigInt(row.sending_to),
   failures: row.failures,
   refusals: row.refusals,
-  ...(row.failing_for_ms !== null && { failingForMs: row.failing_for_ms }),
+  ...(row.clock_failing_for_ms !== null && { clockFailingForMs: row.clock_failing_for_ms }),
 });
 
 /**
@@ -158,7 +158,7 @@ export async function takeName(
     if (begun !== null)
       await client.query(
         `update catalog_internal.followers set position = $2, after_sku = $3, sending_to = null,
-           failures = 0, refusals = 0, failing_since = null
+           failures = 0, refusals = 0, failing_since = null, clock_failing_since = null
          where name = $1`,
         [name, String(begun), from === 'start' ? '' : null],
       );
@@ -168,7 +168,7 @@ export async function takeName(
     const taken = await client.query<Row>(
       `update catalog_internal.followers set holder = $2, pid = $5, backend_start = $6, held_by = $3, delivery = $4, updated_at = now()
        where name = $1
-       returning *, (1000 * extract(epoch from clock_timestamp() - failing_since))::float8 as failing_for_ms`,
+       returning *, (1000 * extract(epoch from clock_timestamp() - clock_failing_since))::float8 as clock_failing_for_ms`,
       [name, holder, heldBy, delivery, pid, began],
     );
     await client.query('commit');

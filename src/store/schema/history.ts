@@ -40,6 +40,8 @@ export const followers = internal.table(
     failures: integer().notNull().default(0),
     refusals: integer().notNull().default(0),
     failingSince: instant('failing_since'),
+    /** When the first of these failures came that was for a clock that is wrong here or at the receiver. */
+    clockFailingSince: instant('clock_failing_since'),
     /** HTTP status of the last delivery, null without an answer, and what it said or why there was none. */
     lastStatus: integer('last_status'),
     lastSaid: text('last_said'),
