@@ -182,20 +182,6 @@ export const CLOCKS: readonly Mutant[] = [
     ],
   ),
   ...faultsOf(
-    'drizzle/0083_clock_failing.sql',
-    ['test/store/clock-model.pg.test.ts'],
-    [
-      'clock: a follower has failed since a time to come',
-      '    failing_since = catalog_internal.happened(failing_since, moment, shift),\n    clock',
-      '    clock',
-    ],
-    [
-      'clock: a follower has failed for a wrong clock since a time to come',
-      'clock_failing_since = catalog_internal.happened(clock_failing_since, moment, shift),\n',
-      '\n',
-    ],
-  ),
-  ...faultsOf(
     'drizzle/0015_clock.sql',
     STORE,
     [

@@ -36,4 +36,18 @@ export const REFUSED_BATCHES: readonly Mutant[] = [
       'clock_timestamp()',
     ],
   ),
+  ...faultsOf(
+    'drizzle/0083_clock_failing.sql',
+    ['test/store/clock-model.pg.test.ts'],
+    [
+      'clock: a follower has failed since a time to come',
+      '    failing_since = catalog_internal.happened(failing_since, moment, shift),\n    clock',
+      '    clock',
+    ],
+    [
+      'clock: a follower has failed for a wrong clock since a time to come',
+      'clock_failing_since = catalog_internal.happened(clock_failing_since, moment, shift),\n',
+      '\n',
+    ],
+  ),
 ];
