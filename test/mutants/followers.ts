@@ -31,15 +31,11 @@ export const FOLLOWERS: readonly Mutant[] = [
       'this.#cut(page)',
     ],
     ['followers: each batch is tried whole', 'this.#limits = { ...this.#limits, bytes };', ''],
-    [
-      'followers: smaller batches never begin',
-      'failures === 0 || !exceeds(first, this.#limits)',
-      'failures >= 0',
-    ],
+    ['followers: smaller batches never begin', '!isGone && !exceeds(first, this.#limits)', '!isGone'],
     [
       'followers: a batch under way is cut anew without a failure',
-      'first === undefined || failures === 0 ||',
-      'first === undefined ||',
+      'first === undefined || failures === 0)',
+      'first === undefined)',
     ],
     ['followers: every batch begins a copy', "afterSku === '' && isFirst", 'afterSku !== null'],
     [
@@ -132,7 +128,7 @@ export const FOLLOWERS: readonly Mutant[] = [
     ],
     [
       'followers: a batch under way is not written down',
-      'await held?.sending(batch.to, this.#kept.place);',
+      'await held?.sending(batch.last, this.#kept.place);',
       '',
     ],
     [

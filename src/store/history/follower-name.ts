@@ -22,7 +22,7 @@ export class NameHeld {
     this.#holder = holder;
   }
 
-  /** Before a batch whose last change is at `to` is delivered. What is counted is of this batch, and of none before it. */
+  /** Before a batch whose last change is at `to` is delivered. What is counted is of it, and of none before it. */
   async sending(to: bigint, { failures, refusals }: Pick<Place, 'failures' | 'refusals'>): Promise<void> {
     await this.#update(
       `sending_to = $3, failures = $4, refusals = $5,
