@@ -45,7 +45,7 @@ function isRecord(value: unknown): boolean {
  */
 function isOfNoWeight(value: unknown): boolean {
   const isNone = (one: unknown) =>
-    one === undefined || ['null', '""', '[]', '{}'].includes(JSON.stringify(one));
+    one === undefined || ['null', 'false', '0', '""', '[]', '{}'].includes(JSON.stringify(one));
   if (isNone(value)) return true;
   if (!isObject(value) || !isNone(value['size_map'])) return false;
   return typeof value['code'] === 'string' && /\S/.test(value['code']) && value['code'] !== '0000';
@@ -53,7 +53,7 @@ function isOfNoWeight(value: unknown): boolean {
 
 function namedIn(list: unknown): unknown[] | null {
   if (list === undefined || list === null) return [];
-  if (isObject(list)) return Object.keys(list);
+  if (isObject(list)) return Object.keys(list).filter((sku) => list[sku] !== false);
   if (!Array.isArray(list)) return null;
   return list.map((one: unknown) => (isObject(one) && Object.hasOwn(one, 'sku') ? one['sku'] : one));
 }

@@ -87,6 +87,16 @@ const REPORTED_TWICE: readonly Step[] = [
   { do: 'answer', which: 0, results: ['record'], waitHours: 1.5 },
 ];
 
+/** The first record after a report of a SKU that was not found is asked about once more. */
+const FOUND_AGAIN: readonly Step[] = [
+  { do: 'mark', skus: ['D'], reason: 'changed', live: null },
+  { do: 'claim', lanes: ['urgent'], count: 1, earlyHours: 0 },
+  { do: 'answer', which: 0, results: ['not_found'], waitHours: 1.5 },
+  { do: 'mark', skus: ['D'], reason: 'changed', live: null },
+  { do: 'claim', lanes: ['urgent'], count: 1, earlyHours: 0 },
+  { do: 'answer', which: 0, results: ['record'], waitHours: 1.5 },
+];
+
 /** Runs steps on the ledger and on the model; the answers of claims are chosen from the newest, late ones included. */
 async function run(steps: readonly Step[]): Promise<void> {
   const { sql } = store;
@@ -159,7 +169,7 @@ test(
   async () => {
     await assert(asyncProperty(array(anyStep, { maxLength: 60, size: 'max' }), run), {
       numRuns: runs(25, 60),
-      examples: [[[...REPORTED_TWICE]]],
+      examples: [[[...REPORTED_TWICE]], [[...FOUND_AGAIN]]],
     });
   },
 );

@@ -196,6 +196,7 @@ export class LedgerModel {
   #looked(result: SkuResult, row: Row, generation: number): void {
     const source = this.priceSource.get(result.sku);
     const isListed = source !== null;
+    const wasKnown = this.#priced.has(result.sku) || this.#notFound.has(result.sku);
     if (result.kind === 'not_found') this.#notFound.add(result.sku);
     else this.#notFound.delete(result.sku);
     row.doubtedAt = this.#doubted(result, row);
@@ -203,7 +204,7 @@ export class LedgerModel {
     if (!row.live) row.liveMarks = Math.max(0, row.liveMarks - 1);
     row.live &&= this.priceSource.get(result.sku) === 'live' || row.liveLeft > 1;
     row.liveLeft = Math.max(0, row.liveLeft - 1);
-    row.againAt = this.#secondLook(result, row);
+    row.againAt = this.#secondLook(result, row, wasKnown);
     if (result.kind === 'record') this.#priced.add(result.sku);
     else this.#priced.delete(result.sku);
     if (row.generation !== generation) return;
@@ -222,9 +223,12 @@ export class LedgerModel {
     Object.assign(row, { reason: next[0], lane: LANE_OF[next[0]], dueAt: this.now + next[1] / HOUR });
   }
 
-  /** All answers here have the same price, so a report of a SKU that has it is answered with nothing new. */
-  #secondLook({ sku, kind }: SkuResult, { reason, againAt }: Row): number | null {
-    if (kind !== 'record' || this.priceSource.get(sku) !== 'snapshot' || !this.#priced.has(sku)) return null;
+  /**
+   * All answers here have the same price, so a report of a SKU that has it is answered with nothing new; and the first
+   * record of one that was not found may be a cache's.
+   */
+  #secondLook({ sku, kind }: SkuResult, { reason, againAt }: Row, wasKnown: boolean): number | null {
+    if (kind !== 'record' || this.priceSource.get(sku) !== 'snapshot' || !wasKnown) return null;
     if (reason === 'changed') return this.now + AGAIN_HOURS;
     return againAt !== null && againAt > this.now ? againAt : null;
   }

@@ -71,7 +71,8 @@ describe('a back-off that another request has begun', () => {
     while ((await partner.waiting()).length > 1 && partner.calls.length < 50)
       await partner.iterations(1, () => partner.waitsEnd());
     expect((await partner.waiting()).map(({ sku }) => sku)).toEqual(['S0']);
-    expect(partner.lost).toBeLessThanOrEqual(15);
+    // Of eight halvings each loses its call, and mostly the one after its back-off.
+    expect(partner.lost).toBeLessThanOrEqual(20);
   });
 
   test('keeps those SKUs of a claim that are drawn, and gives the others back', async () => {
