@@ -1,6 +1,7 @@
 import { faultsOf, type Mutant } from './mutant.ts';
 
 const DECIDED = ['test/sync/live-doubt.test.ts'];
+const HANGING = ['test/sync/live-hangs.pg.test.ts', 'test/sync/live-outage.pg.test.ts'];
 
 /** Each has calls fail for live SKUs that others could be answered in, or takes other failures for it. */
 export const LIVE_DOUBTS: readonly Mutant[] = [
@@ -107,7 +108,7 @@ export const LIVE_DOUBTS: readonly Mutant[] = [
   ),
   ...faultsOf(
     'src/sync/reprice/failed-call.ts',
-    ['test/sync/live-outage.pg.test.ts'],
+    HANGING,
     ['live doubt: no outage follows', "isAway ? 'begins' : null", 'null'],
     ['live doubt: what another daemon doubts is blamed', '!mayFailForSource(alone,', '!Array.isArray(alone,'],
     ['live doubt: a SKU is blamed as soon as its own call fails', 'hadFailed && alone', 'alone'],
@@ -119,7 +120,12 @@ export const LIVE_DOUBTS: readonly Mutant[] = [
   ),
   ...faultsOf(
     'src/sync/reprice/reprice.ts',
-    ['test/sync/live-outage.pg.test.ts'],
+    HANGING,
+    [
+      'live doubt: a try that finds its SKUs locked keeps its turn',
+      '    ctx.recent.noteTurn(prepared.planned);\n',
+      '',
+    ],
     ['live doubt: is not planned by', '...recent.liveDoubt,', ''],
     [
       'live doubt: a live SKU in errors waits six hours, whatever its target',
@@ -135,7 +141,7 @@ export const LIVE_DOUBTS: readonly Mutant[] = [
   ),
   ...faultsOf(
     'src/store/ledger/claim.ts',
-    ['test/sync/live-outage.pg.test.ts'],
+    HANGING,
     [
       'live doubt: the same SKUs are tried each time',
       'each order by random() limit 1',
@@ -154,7 +160,7 @@ export const LIVE_DOUBTS: readonly Mutant[] = [
   ),
   ...faultsOf(
     'src/store/live/limits.ts',
-    ['test/sync/live-outage.pg.test.ts'],
+    HANGING,
     [
       'live doubt: what an outage made fail is blamed at the next failure',
       "failures = case when last_error = 'call-not-stored' then failures else 0 end",

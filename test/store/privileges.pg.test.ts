@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { connect } from '../../src/store/connection/db.ts';
-import { OWN_TABLES, readLacking } from '../../src/store/setup/privileges.ts';
+import { OWN_TABLES, OWN_VIEWS, readLacking } from '../../src/store/setup/privileges.ts';
 import { actingLogins } from '../support/acting-login.ts';
 import { useStore } from './support.ts';
 
@@ -12,6 +12,12 @@ test('all tables of the mirror are asked for', async () => {
     where n.nspname in ('catalog', 'catalog_internal') and c.relkind in ('r', 'p') and not c.relispartition
     order by 1`;
   expect(tables.map(({ name }) => name)).toEqual([...OWN_TABLES].toSorted());
+});
+
+test('all views of the mirror are missed where somebody has dropped them', async () => {
+  const views = await store.sql<{ name: string }[]>`
+    select schemaname || '.' || viewname as name from pg_views where schemaname in ('catalog', 'catalog_internal') order by 1`;
+  expect(views.map(({ name }) => name)).toEqual([...OWN_VIEWS].toSorted());
 });
 
 test('a role that may do everything lacks nothing, and what is taken from it is named', async () => {

@@ -1,5 +1,5 @@
 import type { Sql } from '../../store/connection/db.ts';
-import { OWN_TABLES } from '../../store/setup/privileges.ts';
+import { OWN_TABLES, OWN_VIEWS } from '../../store/setup/privileges.ts';
 import { type CheckResult, fail, warn } from './check.ts';
 
 /** What somebody has switched or taken away of the mirror's own: statements succeed, and do or see less. */
@@ -15,16 +15,6 @@ export interface Damage {
 }
 
 export const UNDAMAGED: Damage = { hidden: [], closed: [], disabled: [], gone: [] };
-
-const VIEWS = [
-  'catalog.calibration',
-  'catalog.current_prices',
-  'catalog.delta_audit',
-  'catalog.hint_sources',
-  'catalog.promises',
-  'catalog.sku_trust',
-  'catalog.sync_status',
-] as const;
 
 export async function readDamage(sql: Sql): Promise<Damage> {
   const [row] = await sql<[Damage]>`
@@ -57,7 +47,7 @@ export async function readDamage(sql: Sql): Promise<Damage> {
         where t.tgenabled in ('D', 'R') and n.nspname in ('catalog', 'catalog_internal')
         order by 1) as disabled,
       array(
-        select name from unnest(${[...VIEWS]}::text[]) as v(name)
+        select name from unnest(${[...OWN_VIEWS]}::text[]) as v(name)
         where not exists (
           select from pg_class c join pg_namespace n on n.oid = c.relnamespace
           where n.nspname = split_part(v.name, '.', 1) and c.relname = split_part(v.name, '.', 2))

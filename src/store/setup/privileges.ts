@@ -79,6 +79,17 @@ export const OWN_TABLES = [
   'catalog_internal.watching',
 ] as const;
 
+/** The views that sellers read. */
+export const OWN_VIEWS = [
+  'catalog.calibration',
+  'catalog.current_prices',
+  'catalog.delta_audit',
+  'catalog.hint_sources',
+  'catalog.promises',
+  'catalog.sku_trust',
+  'catalog.sync_status',
+] as const;
+
 const PRIVILEGES = ['SELECT', 'INSERT', 'UPDATE', 'DELETE'] as const;
 
 /** A table of the mirror, and what its role may not do with it. */
