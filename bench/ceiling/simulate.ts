@@ -7,8 +7,8 @@ import type { LimitedPartner, Limiter } from './limiters.ts';
  * decides how many SKUs a call has, and learns from each answer. There is always something to ask for.
  */
 
-export const CALLS_PER_MINUTE = 118;
-export const LIVE_BUDGET = 5;
+const CALLS_PER_MINUTE = 118;
+const LIVE_BUDGET = 5;
 const MAX_BUDGET = 100;
 const HOUR_MS = 3_600_000;
 

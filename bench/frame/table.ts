@@ -16,17 +16,17 @@ export interface Row {
   readonly rssMb?: number;
 }
 
-export const ratioOf = ({ ours, against }: Row): number | null =>
+const ratioOf = ({ ours, against }: Row): number | null =>
   against === undefined ? null : ours / against.value;
 
 /** Whether what is to be reached is reached; true where nothing is. */
-export function isReached(row: Row): boolean {
+function isReached(row: Row): boolean {
   if (row.reach === undefined) return true;
   const value = ratioOf(row) ?? row.ours;
   return row.reach.is === '≥' ? value >= row.reach.limit : value <= row.reach.limit;
 }
 
-export const machine = (): string =>
+const machine = (): string =>
   `${cpus()[0]?.model.trim() ?? 'unknown processor'}, ${cpus().length} cores, ${Math.round(totalmem() / 2 ** 30)} GiB, Node.js ${process.versions.node}`;
 
 const number = (value: number): string =>
@@ -52,7 +52,7 @@ function cells(row: Row): string[] {
 }
 
 /** The table as Markdown, to be read in a terminal and pasted into a page. */
-export function markdown(rows: readonly Row[]): string {
+function markdown(rows: readonly Row[]): string {
   const lines = [COLUMNS, ...rows.map(cells)];
   const widths = COLUMNS.map((_, i) => Math.max(...lines.map((line) => (line[i] ?? '').length)));
   const text = (line: readonly string[]) =>

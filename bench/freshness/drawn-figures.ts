@@ -6,7 +6,7 @@ import { runLive } from './run.ts';
  * A market that nobody has thought of: how large and how lively it is, how much its SKUs differ, what is scarce, and
  * how long it is known.
  */
-export function drawnMarket(seed: number) {
+function drawnMarket(seed: number) {
   const random = seeded(seed);
   const between = (least: number, most: number) => least * (most / least) ** random();
   const one = <T>(...of: readonly T[]) => of[Math.floor(random() * of.length)] as T;

@@ -162,7 +162,7 @@ export function watchVersion(
  * Resolves, after a line in the log, with the error that refuses this daemon once the mirror has become another
  * account's while it was away: when any part has met it, or at most a minute afterwards.
  */
-export async function watchMirror(
+async function watchMirror(
   { log, clock, sync: { sql } }: Pick<Parts, 'log' | 'clock'> & { readonly sync: { readonly sql: Sql } },
   onStop: OnStop,
 ): Promise<Error> {

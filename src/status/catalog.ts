@@ -22,7 +22,7 @@ export function scopeText(stats: Pick<MirrorStats, 'skus' | 'outOfScope'>): stri
 }
 
 /** Whether everything that was counted is out of scope. */
-export const isAllOutside = (counts: Pick<MirrorStats, 'skus' | 'outOfScope'>): boolean =>
+const isAllOutside = (counts: Pick<MirrorStats, 'skus' | 'outOfScope'>): boolean =>
   (counts.outOfScope ?? 0) > 0 && skusIn(counts) === 0;
 
 const RULES = 'insert rules into catalog.scope, or set MIRROR_SCOPE=catalog';

@@ -107,7 +107,7 @@ export interface MirrorStats extends CatalogCounts {
  * The statistics that facts, counts, plan and what refreshes have `found` add up to. `liveBudget`: live SKUs a
  * call until one is learned. Pure.
  */
-export function statsOf(
+function statsOf(
   { sync, tasks, pace, doubts, unsteadyColumns, targets }: Facts,
   counts: CatalogCounts,
   plan: LivePlan,

@@ -31,7 +31,7 @@ export interface Refused {
 }
 
 /** What the two forms of `status` print. */
-export async function statusOf({ sql, env }: Stack): Promise<{ text: string; json: unknown }> {
+async function statusOf({ sql, env }: Stack): Promise<{ text: string; json: unknown }> {
   const { status, health, now } = await readStatusOf(
     sql,
     loadConfig(env, () => '', { need: 'database' }),

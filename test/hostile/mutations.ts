@@ -42,7 +42,7 @@ const JUNK: unknown[] = [
 ];
 
 /** Any one mutation. */
-export const anyMutation: Arbitrary<Mutation> = record({
+const anyMutation: Arbitrary<Mutation> = record({
   kind: constantFrom('omit', 'replace', 'double', 'contradict', 'move'),
   at: nat(),
   to: nat(),

@@ -138,7 +138,7 @@ export interface Said {
 }
 
 /** Each record is read as it is, or cannot be read. */
-export function expectSound(said: readonly Said[]): void {
+function expectSound(said: readonly Said[]): void {
   for (const { truth, read } of said) if (read !== 'unreadable') expect(pricesOf(read)).toEqual(truth);
 }
 

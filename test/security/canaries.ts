@@ -24,7 +24,7 @@ function base64Parts(text: string): string[] {
 }
 
 /** Each form in which a canary may turn up: as it is, cut in two, in base64 and in hexadecimal. */
-export function formsOf({ core }: Canary): Readonly<Record<string, string>> {
+function formsOf({ core }: Canary): Readonly<Record<string, string>> {
   const half = Math.floor(core.length / 2);
   const hex = Buffer.from(core).toString('hex');
   const [base64, shifted, shiftedTwice] = base64Parts(core);

@@ -27,7 +27,7 @@ const SETTINGS: SettingsEnv = {
 };
 
 /** A catalog with something of everything: snapshot and live, ghosts, mislisted and unlisted SKUs. */
-export const CATALOG: SandboxOptions = {
+const CATALOG: SandboxOptions = {
   seed: 7,
   skus: 10,
   liveShare: 0.3,

@@ -38,7 +38,7 @@ export async function setClockAhead(sql: Sql, seconds: number): Promise<void> {
 }
 
 /** Columns that the mirror writes by Postgres's clock; those of others' times and of plain sessions are not. */
-export const OTHER_CLOCKS: ReadonlySet<string> = new Set([
+const OTHER_CLOCKS: ReadonlySet<string> = new Set([
   'catalog.skus.updated_at',
   'catalog_internal.sync.snapshot_generated_at',
   'catalog_internal.sync.seen_generated_at',

@@ -22,7 +22,7 @@ export const OTHERS = Array.from({ length: 5 }, (_, i) => `M${i}`);
 const NOTHING = { call: null, budget: null, ceiling: null, ceilingStep: 0, trial: false, incident: null };
 const WORKED = { failures: 0, callSize: null, cleared: null };
 
-export const product = (brand: string | null, model: string | null): Partial<ProductRow> => ({
+const product = (brand: string | null, model: string | null): Partial<ProductRow> => ({
   ...NO_METADATA,
   brand,
   model,

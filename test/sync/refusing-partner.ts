@@ -14,7 +14,7 @@ import { letBackoffEnd } from '../contract/backoff.ts';
 import { knownSkus, mark } from '../store/support.ts';
 import { settingsWith } from '../support/settings.ts';
 
-export const MINUTE = 60_000;
+const MINUTE = 60_000;
 const signals = { stopping: new AbortController().signal, hard: new AbortController().signal };
 const limits = { maxPerWindow: 1_000_000, windowMs: 1000, backoffMs: 10 * MINUTE };
 

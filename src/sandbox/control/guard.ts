@@ -95,7 +95,7 @@ export function isLoopbackHost(header: string | undefined): boolean {
 }
 
 /** Whether a connection's other end is this machine. */
-export function isLoopbackAddress(address: string | undefined): boolean {
+function isLoopbackAddress(address: string | undefined): boolean {
   const plain = address?.replace(/^::ffff:/i, '') ?? '';
   return plain === '::1' || (isIPv4(plain) && plain.startsWith('127.'));
 }

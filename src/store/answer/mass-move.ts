@@ -8,7 +8,7 @@ import { LONGEST_CACHED_SECONDS } from '../catalog/audit.ts';
 export const APART_MINUTES = 5;
 
 /** It counts only after as long as a cache may keep a price, while it is known that prices lag (late-prices.ts). */
-export const LATE_APART_MINUTES = LONGEST_CACHED_SECONDS / 60;
+const LATE_APART_MINUTES = LONGEST_CACHED_SECONDS / 60;
 
 /** Mass moves are counted over this time. */
 export const HOUR_MINUTES = 60;

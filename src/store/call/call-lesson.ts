@@ -206,7 +206,7 @@ export interface CallSize {
 }
 
 /** SQL: an UPDATE that stores the size of calls, unless another call has changed it meanwhile. */
-export function storingCallSize(sql: Sql, size: CallSize | null) {
+function storingCallSize(sql: Sql, size: CallSize | null) {
   return sql`
     update catalog_internal.call_size set step = ${size?.step ?? 0}::int, size = ${size?.size ?? null}::int,
       failing = ${size?.failing ?? null}::int, suspected = ${size?.suspected ?? null}::int, proven = ${size?.proven ?? 0}::int,

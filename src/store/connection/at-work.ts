@@ -28,7 +28,7 @@ type Found = Omit<StatementAtWork, 'attached'> & {
 };
 
 /** What sessions of pg_stat_activity are doing; `which` is a condition on `a`. Acts as the role that logged in. */
-export async function readWork(
+async function readWork(
   tx: postgres.TransactionSql,
   which: postgres.Fragment,
 ): Promise<(StatementAtWork & { readonly writes: boolean })[]> {

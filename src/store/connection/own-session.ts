@@ -6,7 +6,7 @@ import type postgres from 'postgres';
  * session acts as another role (ALTER ROLE … SET role, as dynamic logins have it), Postgres does not show that role
  * when sessions began and what they do, and does not let it end any.
  */
-export const AS_LOGIN = 'set local role none';
+const AS_LOGIN = 'set local role none';
 
 /** Asks in a transaction of its own, as the role that logged in. */
 export async function asLogin<T>(

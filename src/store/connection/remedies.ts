@@ -28,7 +28,7 @@ const OBJECTION_OF: Readonly<Record<string, Objection>> = {
 };
 
 /** The objection that an error reports, or null. */
-export function objectionOf(error: unknown): Objection | null {
+function objectionOf(error: unknown): Objection | null {
   const state = sqlState(error) ?? '';
   if (state === WRONG_STATE)
     return carried(error, 'routine') === 'CheckCmdReplicaIdentity' ? 'replica-identity' : null;

@@ -201,7 +201,7 @@ export async function readRecentChanges(sql: Sql, most: number): Promise<PriceCh
 }
 
 /** Deletes all prices of SKUs, with a line in their history. */
-export const deletePrices = (tx: Queryable, skus: readonly string[]) => tx`
+const deletePrices = (tx: Queryable, skus: readonly string[]) => tx`
   with gone as (delete from catalog.prices where sku = any(${skus as string[]}) returning sku, size, price)
   insert into catalog.price_history (sku, size, old_price, new_price, observed_at, size_type_changed)
   select sku, size, price, null, now(), false from gone where price is not null order by sku, size`;

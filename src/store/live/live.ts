@@ -133,7 +133,7 @@ export async function pruneLiveCalls(sql: Sql): Promise<void> {
  * SQL: minutes between refreshes that keep the promise of a SKU's age, of its row `w` of the watchlist; null where
  * none is kept.
  */
-export const promisedMinutes = (sql: Sql) =>
+const promisedMinutes = (sql: Sql) =>
   sql`case when w.feasible then catalog_internal.promised_interval(w.max_age) / 60 end`;
 
 /**

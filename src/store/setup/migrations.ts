@@ -60,7 +60,7 @@ interface Entry {
 }
 
 /** Why the tables cannot be brought to this version. Nothing of it was applied. */
-export class MigrationError extends Error {
+class MigrationError extends Error {
   override readonly name = 'MigrationError';
   readonly kind: 'migration-failed' | 'database-newer';
   readonly hint: string;

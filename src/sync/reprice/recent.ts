@@ -28,7 +28,7 @@ import { answerFor, countAnswered, type Reconciliation } from './reconciliation.
 type Answers = Reconciliation['skuAnswers'];
 
 /** What a call's answer showed of its live SKUs. Pure. */
-export function liveAsks(asked: readonly ClaimedSku[], answers: Answers, at: number): LiveAsks {
+function liveAsks(asked: readonly ClaimedSku[], answers: Answers, at: number): LiveAsks {
   const asks = (from: number, to: number): Asks => {
     const those = asked.filter(({ live, deferrals }) => live && deferrals >= from && deferrals <= to);
     const deferred = countAnswered(those, answers, 'deferred');

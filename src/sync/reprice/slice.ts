@@ -222,7 +222,7 @@ export function faultKind(error: unknown): string | null {
 }
 
 /** Has what `work` throws counted. A fault that cannot be counted is left out: the next one counts as one. */
-export async function countingFaults<T>(
+async function countingFaults<T>(
   { sql }: Pick<SyncContext, 'sql'>,
   { stopping }: Pick<StopSignals, 'stopping'>,
   work: () => Promise<T>,

@@ -47,7 +47,7 @@ type Weighed = Omit<TakenHints, 'early' | 'earlyAt'> & { readonly fresh: readonl
  * What follows from a piece of hints; `fresh` are sources of which there was none before. `boost` null: refreshes are
  * not scarce.
  */
-export function weighHints({ hints, skus, sources }: HintPiece, boost: RefreshTerms | null): Weighed {
+function weighHints({ hints, skus, sources }: HintPiece, boost: RefreshTerms | null): Weighed {
   const known = new Map<string, KnownSource>(sources.map((source) => [source.source, source]));
   const fresh: string[] = [];
   const counted = new Map<string, { source: string; hints: number; pulled: number; lastHint: string }>();
