@@ -1,3 +1,4 @@
+import { inPieces } from '../../lib/pieces.ts';
 import { type Sql, transaction } from '../connection/db.ts';
 import { faultOf, saysFault } from './doubts.ts';
 import { GOING_SKUS } from './hour-of-moves.ts';
@@ -22,7 +23,7 @@ export async function keepFaults(sql: Sql): Promise<void> {
   const [fault] = await sql<Pick<KnownMassMove, 'kind' | 'factor'>[]>`
     select kind, factor from catalog_internal.mass_move where since is not null and kind = any(${[...FAULT_KINDS]})`;
   if (fault === undefined) return;
-  for (let after: string | null = ''; after !== null;) after = await keepPiece(sql, fault, after);
+  await inPieces((after) => keepPiece(sql, fault, after));
 }
 
 /** The next SKUs after `after`, in everyone's order. Returns the last of them; null where there was none. */
@@ -134,8 +135,8 @@ export async function stateOfFault(
 
 /** Marks doubted SKUs due for which no second answer is awaited any longer, because the fault is over. */
 export async function askDoubted(sql: Sql): Promise<void> {
-  for (let after: string | null = ''; after !== null;) {
-    const [piece]: [{ last: string | null }] = await sql`
+  await inPieces(async (after) => {
+    const [{ last }] = await sql<[{ last: string | null }]>`
       with doubted as materialized (
         select sku from catalog_internal.due
         where doubt is not null and doubted_at < clock_timestamp() - make_interval(mins => ${APART_MINUTES})
@@ -145,6 +146,6 @@ export async function askDoubted(sql: Sql): Promise<void> {
       marked as (select catalog_internal.mark_due(array_agg(sku order by sku), 'doubted') from doubted)
       -- The second is read so that it runs: Postgres leaves out a SELECT in WITH that nobody reads.
       select (select max(sku) from doubted) as last, (select count(*) from marked)`;
-    after = piece.last;
-  }
+    return last;
+  });
 }

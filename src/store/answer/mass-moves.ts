@@ -1,3 +1,4 @@
+import { inPieces } from '../../lib/pieces.ts';
 import { setApartSince } from '../catalog/unreported.ts';
 import { type Queryable, type Sql, transaction, type Tx } from '../connection/db.ts';
 import { awaitChanges, isLockNotAvailable } from '../connection/locks.ts';
@@ -147,11 +148,11 @@ async function doubtMoved(sql: Sql, found: FoundMassMove): Promise<number> {
   // A parameter, as no index serves a comparison with clock_timestamp().
   const [{ from }] = await sql<[{ from: string }]>`
     select (clock_timestamp() - make_interval(secs => ${WINDOW_MS / 1000}))::text as from`;
-  for (let after: string | null = ''; after !== null;) {
+  await inPieces(async (after) => {
     const piece = await doubtPiece(sql, found, { from, after });
     skus += piece.skus;
-    after = piece.last;
-  }
+    return piece.last;
+  });
   return skus;
 }
 
@@ -243,8 +244,8 @@ interface MovedPrices {
  */
 async function askLost(sql: Sql, since: Date): Promise<void> {
   const from = new Date(since.getTime() - WINDOW_MS);
-  for (let after: string | null = ''; after !== null;) {
-    const [piece]: [{ last: string | null }] = await sql`
+  await inPieces(async (after) => {
+    const [{ last }] = await sql<[{ last: string | null }]>`
       with lost as materialized (
         select distinct sku from catalog.price_history
         where observed_at > ${from}::timestamptz and id > catalog_internal.position_before(${from}::timestamptz)
@@ -259,8 +260,8 @@ async function askLost(sql: Sql, since: Date): Promise<void> {
       )
       -- The second is read so that it runs: Postgres leaves out a SELECT in WITH that nobody reads.
       select (select max(sku) from lost) as last, (select count(*) from marked)`;
-    after = piece.last;
-  }
+    return last;
+  });
 }
 
 /** Ends the mass move. `hasStood`: no turn for an hour. */

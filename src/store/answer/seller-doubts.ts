@@ -1,3 +1,4 @@
+import { inPieces } from '../../lib/pieces.ts';
 import { notingUnseenClock } from '../clock.ts';
 import { type Queryable, scanning, type Sql, type Tx } from '../connection/db.ts';
 import { SNAPSHOT_REASON } from '../ledger/due.ts';
@@ -98,11 +99,11 @@ export async function acceptDoubted(sql: Sql, skus: readonly string[] | null): P
     await forgetOddMoves(sql, null);
   }
   let accepted = 0;
-  for (let after: string | null = ''; after !== null;) {
+  await inPieces(async (after) => {
     const piece = await acceptPiece(sql, skus, { said, after });
     accepted += piece.skus;
-    after = piece.last;
-  }
+    return piece.last;
+  });
   await notingUnseenClock(sql);
   return accepted;
 }

@@ -1,3 +1,4 @@
+import { inPieces } from '../../lib/pieces.ts';
 import type { Sql, Tx } from '../connection/db.ts';
 import { scanning, transaction } from '../connection/db.ts';
 import { TASKS } from './tasks.ts';
@@ -103,19 +104,18 @@ export async function hasPrices(sql: Sql): Promise<boolean> {
  */
 export async function restorePrices(sql: Sql, most: number): Promise<number> {
   let marked = 0;
-  for (let after: string | null = ''; after !== null;) {
-    const from: string = after;
-    after = await transaction(sql, async (tx) => {
+  await inPieces((after) =>
+    transaction(sql, async (tx) => {
       const skus = await tx<{ sku: string }[]>`
-        select sku from catalog.skus where sku > ${from} and state = 'priced' and sizes > 0 order by sku limit ${most}`;
+        select sku from catalog.skus where sku > ${after} and state = 'priced' and sizes > 0 order by sku limit ${most}`;
       if (skus.length > 0)
         marked += await markLost(
           tx,
           skus.map(({ sku }) => sku),
         );
       return skus.length === most ? (skus.at(-1)?.sku ?? null) : null;
-    });
-  }
+    }),
+  );
   return marked;
 }
 

@@ -1,3 +1,4 @@
+import { inPieces } from '../../lib/pieces.ts';
 import { notingUnseenClock } from '../clock.ts';
 import { type Queryable, type Sql, transaction } from '../connection/db.ts';
 import { lockNewSkus } from '../connection/locks.ts';
@@ -92,12 +93,12 @@ const PIECE = 10_000;
  */
 export async function refreshAll(sql: Sql, what: 'prices' | 'metadata'): Promise<Refreshed> {
   let [due, released] = [0, 0];
-  for (let after: string | null = ''; after !== null;) {
+  await inPieces(async (after) => {
     const piece = await refreshPiece(sql, what, after);
     due += piece.due;
     released += piece.released;
-    after = piece.last;
-  }
+    return piece.last;
+  });
   const [{ resumed }] = await sql<[{ resumed: boolean }]>`select catalog_internal.resume_calls() as resumed`;
   await notingUnseenClock(sql);
   return { due, added: [], released, resumed };
