@@ -9,6 +9,7 @@ import {
   type WireNames,
 } from './bulk-answer.ts';
 import { answersSince, readDelta, parseDelta } from './delta-answer.ts';
+import { ENDPOINTS } from './endpoints.ts';
 import { EntryForms, type FormKeeper, type FormNews } from './entry-forms.ts';
 import { PartnerError, type RequestOutcome, type Route, safeCause } from './errors.ts';
 import { limitsOf } from './limits.ts';
@@ -160,9 +161,10 @@ class HttpPartnerClient implements PartnerClient {
 
   async lowest(permit: Permit, sku: string, signal?: AbortSignal): Promise<LowestRecord> {
     const segment = pathSegment(sku);
-    const path = `/partner/lowest/${segment ?? ''}`;
+    const { method, path: before } = ENDPOINTS.lowest;
+    const path = `${before}/${segment ?? ''}`;
     const limits = limitsOf('lowest');
-    const request: ApiRequest = { route: 'lowest', limits, method: 'GET', path, parse: parseRecords, signal };
+    const request: ApiRequest = { route: 'lowest', limits, method, path, parse: parseRecords, signal };
     const read = (body: unknown) => {
       const { held: entryForm, also: alsoForm, others } = this.#forms;
       const record = readRecord(body, { ...this.#names, entryForm, alsoForm, others });
@@ -266,8 +268,7 @@ export interface Permit {
 export const manifestRequest = (): ApiRequest => ({
   route: 'manifest',
   limits: limitsOf('manifest'),
-  method: 'GET',
-  path: '/partner/catalog/manifest',
+  ...ENDPOINTS.manifest,
   parse: parseManifestResponse,
 });
 
@@ -275,8 +276,8 @@ export const manifestRequest = (): ApiRequest => ({
 export const deltaRequest = (since: string): ApiRequest => ({
   route: 'delta',
   limits: limitsOf('delta'),
-  method: 'GET',
-  path: `/partner/catalog/delta?${new URLSearchParams({ since }).toString()}`,
+  method: ENDPOINTS.delta.method,
+  path: `${ENDPOINTS.delta.path}?${new URLSearchParams({ since }).toString()}`,
   parse: parseDelta,
 });
 
@@ -290,8 +291,7 @@ export const bulkRequest = (
 ): ApiRequest => ({
   route: 'bulk',
   limits: limitsOf('bulk', [...lists.values()].flat().length),
-  method: 'POST',
-  path: '/partner/lowest/bulk',
+  ...ENDPOINTS.bulk,
   body: Object.fromEntries(lists),
   parse,
 });

@@ -1,5 +1,5 @@
 import { setImmediate } from 'node:timers/promises';
-import type { Route } from './errors.ts';
+import type { Endpoint } from './endpoints.ts';
 
 /** Numbers of the partner are stored as `integer`. */
 export const INT4_MAX = 2_147_483_647;
@@ -29,7 +29,7 @@ const SMALL: AnswerLimits = { bytes: MIB, values: 20_000, structure: 20_000, dep
  * Limits of a route. They leave room for many times what the partner sends, and none for a text that makes a hundred
  * times its size of memory: a process of 256 MB reads any answer. `skus`: of how many SKUs the answer is.
  */
-export function limitsOf(route: Exclude<Route, 'manifest-file'>, skus = 1): AnswerLimits {
+export function limitsOf(route: Endpoint, skus = 1): AnswerLimits {
   switch (route) {
     case 'manifest':
     case 'lowest':

@@ -25,7 +25,7 @@ export interface FailedRequest {
  */
 export async function ask<T>(
   ctx: SyncContext,
-  lane: string,
+  lane: 'manifest' | 'delta',
   send: (permit: SentPermit) => Promise<T>,
   failuresBefore: number,
   signal?: AbortSignal,

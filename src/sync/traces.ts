@@ -3,6 +3,7 @@ import { bareHost } from '../lib/host-name.ts';
 import { type Attributes, NO_TRACER, type Span, type Tracer } from '../lib/tracer.ts';
 import type { Acquired } from '../pace/pacer.ts';
 import type { BulkAnswer } from '../partner/answers.ts';
+import { ENDPOINTS, type Endpoint } from '../partner/endpoints.ts';
 import { PartnerError } from '../partner/errors.ts';
 import type { Applied } from '../store/answer/apply.ts';
 import type { Claim, ClaimedSku } from '../store/ledger/due.ts';
@@ -17,12 +18,6 @@ import { PATIENCE_MS, type TaskOutcome } from './outcome.ts';
 const MAX_DUE_MS = 6 * 3_600_000;
 /** Reasons for which SKUs are due that the delta has reported. */
 const REPORTED = new Set(['changed', 'removed']);
-
-const ROUTES: Readonly<Record<string, readonly [method: string, path: string]>> = {
-  bulk: ['POST', '/partner/lowest/bulk'],
-  delta: ['GET', '/partner/catalog/delta'],
-  manifest: ['GET', '/partner/catalog/manifest'],
-};
 
 /** A task's run as a span. */
 export async function tracedTask(
@@ -61,7 +56,7 @@ export function permitFacts(lane: string, acquired: Acquired): Attributes {
 /** A request to the partner as a span of an HTTP client: what it was asked, and no query, header or body. */
 export async function callTraced<T>(
   { tracer, settings }: Pick<SyncContext, 'tracer' | 'settings'>,
-  route: string,
+  route: Endpoint,
   facts: Attributes,
   send: (span: Span) => Promise<T>,
 ): Promise<T> {
@@ -80,9 +75,9 @@ export async function callTraced<T>(
   return await tracer.span('partner.call', { ...request, ...facts }, work, { kind: 'client' });
 }
 
-function requestFacts(baseUrl: string, route: string): Attributes {
+function requestFacts(baseUrl: string, route: Endpoint): Attributes {
   const { hostname, port, protocol } = new URL(baseUrl);
-  const [method, path] = ROUTES[route] ?? [undefined, ''];
+  const { method, path } = ENDPOINTS[route];
   return {
     'http.request.method': method,
     'url.full': `${baseUrl}${path}`,

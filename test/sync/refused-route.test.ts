@@ -21,6 +21,8 @@ const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
 const PACE = sendsPerMinute(limits);
 
+type Lane = 'delta' | 'manifest';
+
 /** One account on a clock of its own: bulk calls whenever they may go, and tasks of other routes by their schedules. */
 class Account {
   now = 0;
@@ -77,7 +79,7 @@ class Account {
   }
 
   /** A task's run. Gives back in how long it runs again, and how often it has failed by then. */
-  async #run(route: string, failures: number, scheduleMs: number): Promise<[inMs: number, failures: number]> {
+  async #run(route: Lane, failures: number, scheduleMs: number): Promise<[inMs: number, failures: number]> {
     const asked = await ask(this.#ctx, route, (permit) => this.#send(route, permit), failures);
     if (asked.kind === 'wait') return [postponedBy(asked, failures).nextInMs, failures];
     this.tries.push(this.now);
@@ -86,9 +88,9 @@ class Account {
   }
 
   /** Lets the time go on to `until`. Where both may go, the task of the other route does first. */
-  async play(until: number, schedules: Readonly<Record<string, number>>): Promise<void> {
+  async play(until: number, schedules: Readonly<Partial<Record<Lane, number>>>): Promise<void> {
     const tasks = Object.entries(schedules).map(([route, scheduleMs]) => ({
-      route,
+      route: route as Lane,
       scheduleMs,
       at: 0,
       failures: 0,
