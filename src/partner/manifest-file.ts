@@ -88,6 +88,14 @@ interface Progress {
   bodyBegun: boolean;
 }
 
+/** What reading the body goes by. */
+interface FileReading {
+  readonly url: SecretUrl;
+  readonly caps: ManifestFileCaps;
+  readonly batchSize: number;
+  readonly progress: Progress;
+}
+
 function fault(kind: PartnerErrorKind, detail: string): PartnerError {
   return new PartnerError(kind, 'manifest-file', { detail });
 }
@@ -95,34 +103,31 @@ function fault(kind: PartnerErrorKind, detail: string): PartnerError {
 /** Collects lines into batches; `add` gives a batch when it is full, `rest` the last one, if any. */
 class Batcher {
   readonly #read: ReturnType<typeof lineReader>;
-  readonly #caps: ManifestFileCaps;
-  readonly #size: number;
-  readonly #progress: Progress;
+  readonly #reading: FileReading;
   #count = 0;
   #lines: ManifestLine[] = [];
   #rejected: RejectedLine[] = [];
 
-  constructor(url: SecretUrl, caps: ManifestFileCaps, size: number, progress: Progress) {
+  constructor(reading: FileReading) {
     // An error page in place of the file may hold the very signature that it names.
-    this.#read = lineReader(caps.lineBytes, (text) => url.hideIn(text));
-    this.#caps = caps;
-    this.#size = size;
-    this.#progress = progress;
+    this.#read = lineReader(reading.caps.lineBytes, (text) => reading.url.hideIn(text));
+    this.#reading = reading;
   }
 
   add(text: string): ManifestBatch | undefined {
+    const { caps, batchSize } = this.#reading;
     this.#count += 1;
-    if (this.#count > this.#caps.lines) throw fault('file-too-large', `over ${this.#caps.lines} lines`);
+    if (this.#count > caps.lines) throw fault('file-too-large', `over ${caps.lines} lines`);
     const line = this.#read(text, this.#count);
     if (line === null) return undefined;
     if ('reason' in line) this.#rejected.push(line);
     else this.#lines.push(line);
-    return this.#lines.length + this.#rejected.length >= this.#size ? this.rest() : undefined;
+    return this.#lines.length + this.#rejected.length >= batchSize ? this.rest() : undefined;
   }
 
   rest(): ManifestBatch | undefined {
     if (this.#lines.length + this.#rejected.length === 0) return undefined;
-    const { bytes, ageSeconds } = this.#progress;
+    const { bytes, ageSeconds } = this.#reading.progress;
     const batch: ManifestBatch = { lines: this.#lines, rejected: this.#rejected, bytes, ageSeconds };
     this.#lines = [];
     this.#rejected = [];
@@ -136,13 +141,8 @@ function limited(cap: number, what: string): (total: number) => void {
   };
 }
 
-async function* batchesOf(
-  body: AsyncIterable<Buffer>,
-  url: SecretUrl,
-  caps: ManifestFileCaps,
-  size: number,
-  progress: Progress,
-) {
+async function* batchesOf(body: AsyncIterable<Buffer>, reading: FileReading) {
+  const { caps, progress } = reading;
   const onWire = limited(caps.compressedBytes, 'over the wire');
   const wire = metered(body, (total) => {
     progress.bytes = total;
@@ -151,7 +151,7 @@ async function* batchesOf(
   // Twice: the object may be gzip itself and be sent with Content-Encoding gzip on top.
   const once = metered(gunzipIfGzip(wire), limited(caps.bytes, 'decompressed'));
   const plain = metered(gunzipIfGzip(once), limited(caps.bytes, 'decompressed'));
-  const batcher = new Batcher(url, caps, size, progress);
+  const batcher = new Batcher(reading);
   const batches = split2('\n', (line) => batcher.add(line), { readableHighWaterMark: 1 });
   // A failure anywhere upstream destroys `batches` with it, so the loop below throws it.
   pipeline(withBoundedLines(plain, caps.lineBytes), batches, () => undefined);
@@ -178,20 +178,20 @@ function ageOf({ headers }: Dispatcher.ResponseData): number {
   return typeof age === 'string' && /^\d{1,9}$/.test(age) ? Number(age) : 0;
 }
 
-function asPartnerError(
-  error: unknown,
-  options: ManifestFileOptions,
-  timer: AbortSignal,
-  begun: boolean,
-  proxy: ProxySource | null,
-): PartnerError {
+interface Download extends Pick<ManifestFileOptions, 'url' | 'signal'> {
+  readonly timer: AbortSignal;
+  readonly proxy: ProxySource | null;
+  readonly bodyBegun: boolean;
+}
+
+function asPartnerError(error: unknown, { url, signal, timer, proxy, bodyBegun }: Download): PartnerError {
   if (error instanceof PartnerError) return error;
-  const cause = safeCause(error, options.url.secrets());
+  const cause = safeCause(error, url.secrets());
   const code = failureCode(error) ?? '';
-  let kind = classifyFailure(error, options.signal, timer);
+  let kind = classifyFailure(error, signal, timer);
   if (kind === 'network') {
     if (code === ADDRESS_REFUSED) kind = 'url-refused';
-    else if (code.startsWith('Z_') || (begun && (CUT_CODES.has(code) || code.startsWith('HPE_'))))
+    else if (code.startsWith('Z_') || (bodyBegun && (CUT_CODES.has(code) || code.startsWith('HPE_'))))
       kind = 'file-corrupt';
   }
   if (kind === 'aborted') return new PartnerError(kind, 'manifest-file');
@@ -210,8 +210,8 @@ function asPartnerError(
 export async function* readManifestFile(
   options: ManifestFileOptions,
 ): AsyncGenerator<ManifestBatch, void, undefined> {
-  const target = options.url.reveal();
-  const origins = options.origins ?? null;
+  const { url, origins = null, batchSize = DEFAULT_BATCH_SIZE } = options;
+  const target = url.reveal();
   const problem = checkFilesUrl(target, options.baseUrl, origins);
   if (problem !== null) throw fault('url-refused', problem);
   const caps: ManifestFileCaps = { ...DEFAULT_CAPS, ...options.caps };
@@ -249,9 +249,9 @@ export async function* readManifestFile(
     checkHead(response, caps);
     progress.ageSeconds = ageOf(response);
     progress.bodyBegun = true;
-    yield* batchesOf(response.body, options.url, caps, options.batchSize ?? DEFAULT_BATCH_SIZE, progress);
+    yield* batchesOf(response.body, { url, caps, batchSize, progress });
   } catch (error) {
-    throw asPartnerError(error, options, timer, progress.bodyBegun, proxy);
+    throw asPartnerError(error, { url, signal: options.signal, timer, proxy, bodyBegun: progress.bodyBegun });
   } finally {
     await agent.destroy();
   }
