@@ -100,7 +100,7 @@ export const INCIDENTS: readonly Mutant[] = [
     ],
     [
       'incident: how many SKUs calls have is not known to what judges a trial',
-      'judgeIncident(from, evidence, 0, false, callSkus)',
+      'judgeIncident(from, evidence, { callSkus })',
       'judgeIncident(from, evidence)',
     ],
   ),

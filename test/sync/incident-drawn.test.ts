@@ -81,7 +81,10 @@ class Mirror {
     } as const;
     if (isTaken || isUsualCount(evidence)) this.#disproved = false;
     const minutes = this.incident === null ? 0 : (now - this.incident.since) / MINUTE;
-    this.#become(judgeIncident(this.incident?.because ?? null, evidence, minutes, this.#disproved), now);
+    this.#become(
+      judgeIncident(this.incident?.because ?? null, evidence, { minutes, disproved: this.#disproved }),
+      now,
+    );
   }
 
   call(now: number): void {

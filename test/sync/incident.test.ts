@@ -45,17 +45,17 @@ describe('an incident ends', () => {
 
 test('a share that settles below what begins an incident ends it, within six hours', () => {
   for (let live = 0; live < 1000; live += 10) {
-    const after = judgeIncident('live-count', count(live, 1000), 360);
+    const after = judgeIncident('live-count', count(live, 1000), { minutes: 360 });
     expect([live, after]).toEqual([live, live >= 900 ? 'live-count' : null]);
   }
-  expect(judgeIncident('live-count', count(880, 1000), 359)).toBe('live-count');
-  expect(judgeIncident('deferrals', count(880, 1000), 9999)).toBe('deferrals');
+  expect(judgeIncident('live-count', count(880, 1000), { minutes: 359 })).toBe('live-count');
+  expect(judgeIncident('deferrals', count(880, 1000), { minutes: 9999 })).toBe('deferrals');
 });
 
 test('counts that a trial has disproved begin none, but deferrals do', () => {
-  expect(judgeIncident(null, count(1000, 1000), 0, true)).toBeNull();
-  expect(judgeIncident(null, deferrals(300, 285), 0, true)).toBe('deferrals');
-  expect(judgeIncident('deferrals', count(1000, 1000), 0, true)).toBe('live-count');
+  expect(judgeIncident(null, count(1000, 1000), { disproved: true })).toBeNull();
+  expect(judgeIncident(null, deferrals(300, 285), { disproved: true })).toBe('deferrals');
+  expect(judgeIncident('deferrals', count(1000, 1000), { disproved: true })).toBe('live-count');
 });
 
 test('SKUs that are announced as live against what the file lists are not believed, and none are made up', () => {
@@ -89,8 +89,8 @@ describe('a half-open request', () => {
   });
 
   test('that has all that calls may have ends an incident, and one that has less than it might does not', () => {
-    expect(judgeIncident('deferrals', trial(2, 2), 0, false, 2)).toBeNull();
-    expect(judgeIncident('deferrals', trial(2, 2), 0, false, 3)).toBe('deferrals');
-    expect(judgeIncident('deferrals', trial(0, 0), 0, false, 1)).toBe('deferrals');
+    expect(judgeIncident('deferrals', trial(2, 2), { callSkus: 2 })).toBeNull();
+    expect(judgeIncident('deferrals', trial(2, 2), { callSkus: 3 })).toBe('deferrals');
+    expect(judgeIncident('deferrals', trial(0, 0), { callSkus: 1 })).toBe('deferrals');
   });
 });

@@ -60,9 +60,11 @@ export const believedLive = (announced: number, miscount: number): number =>
 export function judgeIncident(
   present: IncidentCause | null,
   evidence: IncidentEvidence,
-  minutes = 0,
-  disproved = false,
-  callSkus = Infinity,
+  {
+    minutes = 0,
+    disproved = false,
+    callSkus = Infinity,
+  }: { readonly minutes?: number; readonly disproved?: boolean; readonly callSkus?: number } = {},
 ): IncidentCause | null {
   switch (evidence.kind) {
     case 'count': {

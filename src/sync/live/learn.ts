@@ -179,7 +179,7 @@ function trialEvidence(
 /** An incident's cause before and after a piece of evidence; null where nothing changes. */
 function incidentAfter(plan: LivePlan, evidence: IncidentEvidence, callSkus: number): Lesson['incident'] {
   const from = plan.incident?.because ?? null;
-  const to = judgeIncident(from, evidence, 0, false, callSkus);
+  const to = judgeIncident(from, evidence, { callSkus });
   return to === from ? null : { from, to };
 }
 

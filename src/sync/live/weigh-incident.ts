@@ -52,7 +52,7 @@ export async function weighDeferrals(
  */
 async function weigh(ctx: SyncContext, evidence: IncidentEvidence): Promise<void> {
   const change = await storeIncident(ctx.sql, ({ from, minutes, disproved }) =>
-    judgeIncident(from, evidence, minutes, disproved),
+    judgeIncident(from, evidence, { minutes, disproved }),
   );
   if (change === null) return;
   await requestTask(ctx.sql, 'live-plan');
