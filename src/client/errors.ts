@@ -1,4 +1,4 @@
-import { LOCK_NOT_AVAILABLE, POSITION_LOST, sqlState } from '../store/connection/sql-errors.ts';
+import { isConflict, LOCK_NOT_AVAILABLE, POSITION_LOST, sqlState } from '../store/connection/sql-errors.ts';
 
 /** What can be wrong beyond what Postgres and the network may do at any time. */
 export type FollowErrorKind =
@@ -92,14 +92,11 @@ const PASSING = new Set([
   '57P05',
   '53300',
   '25006',
-  // The victim of a conflict or a deadlock.
-  '40001',
-  '40P01',
 ]);
 
 /** Whether it may work when it is tried again, with nothing changed. */
 export const isPassing = (error: unknown): boolean => {
-  if (error instanceof WaitEnded) return true;
+  if (error instanceof WaitEnded || isConflict(error)) return true;
   const code = sqlState(error) ?? '';
   return PASSING.has(code) || /^08[0-9A-Z]{3}$/.test(code);
 };
