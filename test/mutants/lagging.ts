@@ -121,7 +121,7 @@ export const LAGGING_MANIFESTS: readonly Mutant[] = [
   ...faultsOf(
     'src/store/setup/account.ts',
     ['test/store/account.pg.test.ts'],
-    ['lagging: an adopted account has left tokens of the other', "      'left_tokens',\n", ''],
+    ['lagging: an adopted account has left tokens of the other', "  'left_tokens',\n", ''],
   ),
   ...faultsOf(
     'src/sync/manifest-decision.ts',

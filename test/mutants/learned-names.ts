@@ -101,7 +101,7 @@ export const LEARNED_NAMES: readonly Mutant[] = [
   ...faultsOf(
     'src/store/setup/account.ts',
     KEPT,
-    ['learned names: an adopted account is read by those of the other', "      'learned_names',\n", ''],
+    ['learned names: an adopted account is read by those of the other', "  'learned_names',\n", ''],
     [
       'learned names: a corrected address is read by those of the wrong one',
       '  await tx`delete from catalog_internal.learned_names`;\n',

@@ -181,7 +181,7 @@ export const SELLERS: readonly Mutant[] = [
   ...faultsOf(
     'src/store/setup/account.ts',
     ['test/store/account.pg.test.ts'],
-    ['account: an adopted one is deaf to members that moved in the other', "      'muted_members',\n", ''],
+    ['account: an adopted one is deaf to members that moved in the other', "  'muted_members',\n", ''],
   ),
   ...faultsOf(
     'src/follow/output.ts',

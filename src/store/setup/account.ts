@@ -253,6 +253,40 @@ export class DaemonsRunning extends Error {
   }
 }
 
+/** Tables of what was learned of a partner. */
+const LEARNED = [
+  'live_rates',
+  'live_calls',
+  'unreported_moves',
+  'pace',
+  'pace_sends',
+  'catalog_counts',
+  'samples',
+  'calibration_hours',
+  'random_looks',
+  'live_backlog',
+  'live_lines',
+  'hints',
+  'waiting_hints',
+  'hint_sources',
+  'learned_names',
+  'left_tokens',
+  'idle_manifests',
+  'unread_lines',
+  'muted_members',
+  'odd_moves',
+];
+/** The same, of one row each. */
+const LEARNED_AS_ONE = [
+  'live_plan',
+  'live_ceiling',
+  'call_size',
+  'delta_audit',
+  'beliefs',
+  'mass_move',
+  'releases',
+];
+
 /**
  * Makes the mirror another account's, in one transaction: what was learned of the partner, its pace and its refusals
  * is forgotten, every SKU is due, and none is trusted before a new baseline and a new answer. Prices stay until then,
@@ -269,57 +303,9 @@ export async function adoptAccount(sql: Sql, account: Account): Promise<void> {
     // Its manifest may be far smaller than the other's.
     await tx`insert into catalog_internal.sync (shrink_confirmed) values (true)`;
     await lockNewSkus(tx);
-    await scanning(tx`
-      update catalog.skus set hash = null, asked_at = null, reported_at = null, hash_before_live = null
-      where hash is not null or asked_at is not null or reported_at is not null or hash_before_live is not null`);
-    const turned = tx`
-      case when reason = 'scope' or reason <> 'metadata' and due_at <= now() then reason when live then 'live' else 'sweep' end`;
-    await scanning(tx`
-      update catalog_internal.due set claim = null, held_until = null, deferrals = 0, failures = 0, last_error = null, largest_call = null,
-        doubt = null, oddity = null, doubted_at = null, believed = null, again_at = null, missed_moves = null,
-        live_marks = 0, live_left = 0, generation = generation + 1, due_at = least(due_at, now()),
-        outside_due_at = case when outside_due_at is not null then least(outside_due_at, now()) end,
-        reason = ${turned}, lane = catalog_internal.lane_of(${turned})
-      where due_at < 'infinity'`);
-    await scanning(tx`
-      update catalog_internal.due set claim = null, held_until = null, deferrals = 0, failures = 0, last_error = null, largest_call = null,
-        doubt = null, oddity = null, doubted_at = null, believed = null, again_at = null, missed_moves = null,
-        live_marks = 0, live_left = 0, generation = generation + 1,
-        reason = case when outside_due_at <= now() and reason <> 'metadata' then reason when live then 'live' else 'sweep' end,
-        outside_due_at = least(outside_due_at, now())
-      where due_at = 'infinity' and outside_due_at < 'infinity'`);
-    for (const table of [
-      'live_rates',
-      'live_calls',
-      'unreported_moves',
-      'pace',
-      'pace_sends',
-      'catalog_counts',
-      'samples',
-      'calibration_hours',
-      'random_looks',
-      'live_backlog',
-      'live_lines',
-      'hints',
-      'waiting_hints',
-      'hint_sources',
-      'learned_names',
-      'left_tokens',
-      'idle_manifests',
-      'unread_lines',
-      'muted_members',
-      'odd_moves',
-    ])
-      await scanning(tx`delete from ${tx(`catalog_internal.${table}`)}`);
-    for (const table of [
-      'live_plan',
-      'live_ceiling',
-      'call_size',
-      'delta_audit',
-      'beliefs',
-      'mass_move',
-      'releases',
-    ]) {
+    await forgetAnswers(tx);
+    for (const table of LEARNED) await scanning(tx`delete from ${tx(`catalog_internal.${table}`)}`);
+    for (const table of LEARNED_AS_ONE) {
       await tx`delete from ${tx(`catalog_internal.${table}`)}`;
       await tx`insert into ${tx(`catalog_internal.${table}`)} default values`;
     }
@@ -328,4 +314,27 @@ export async function adoptAccount(sql: Sql, account: Account): Promise<void> {
     return await storeAccount(tx, account, { keyReplaced: false, salt: null });
   });
   bindTo(sql, account, salt);
+}
+
+/** Makes every SKU due, and forgets what was answered of it but its prices. */
+async function forgetAnswers(tx: Tx): Promise<void> {
+  await scanning(tx`
+    update catalog.skus set hash = null, asked_at = null, reported_at = null, hash_before_live = null
+    where hash is not null or asked_at is not null or reported_at is not null or hash_before_live is not null`);
+  const forgotten = tx`
+    claim = null, held_until = null, deferrals = 0, failures = 0, last_error = null, largest_call = null,
+    doubt = null, oddity = null, doubted_at = null, believed = null, again_at = null, missed_moves = null,
+    live_marks = 0, live_left = 0, generation = generation + 1`;
+  const turned = tx`
+    case when reason = 'scope' or reason <> 'metadata' and due_at <= now() then reason when live then 'live' else 'sweep' end`;
+  await scanning(tx`
+    update catalog_internal.due set ${forgotten}, due_at = least(due_at, now()),
+      outside_due_at = case when outside_due_at is not null then least(outside_due_at, now()) end,
+      reason = ${turned}, lane = catalog_internal.lane_of(${turned})
+    where due_at < 'infinity'`);
+  await scanning(tx`
+    update catalog_internal.due set ${forgotten},
+      reason = case when outside_due_at <= now() and reason <> 'metadata' then reason when live then 'live' else 'sweep' end,
+      outside_due_at = least(outside_due_at, now())
+    where due_at = 'infinity' and outside_due_at < 'infinity'`);
 }
