@@ -106,7 +106,8 @@ withRedis('a Redis', () => {
       body: {
         ok: false,
         reason:
-          'the queues (redis) do not answer; check the server that REDIS_URL (or else DATABASE_URL) names',
+          'the queues (redis) do not answer; this daemon runs what is due by itself; ' +
+          'check the server that REDIS_URL (or else DATABASE_URL) names',
       },
     });
     expect((await daemon.get('/livez')).status).toBe(200);
