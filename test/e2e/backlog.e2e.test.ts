@@ -35,7 +35,7 @@ test('after two hours without an answer the SKUs that matter most are refreshed 
   expect(Number(backlog)).toBeGreaterThan(200);
   const before = askedSince(stack, from).flat().length;
   await expect
-    .poll(() => askedSince(stack, from).flat().length, { timeout: 40_000 })
+    .poll(() => askedSince(stack, from).flat().length, { timeout: 90_000 })
     .toBeGreaterThanOrEqual(before + 3 * WATCHED);
   const asked = askedSince(stack, from).flat();
   const places = watched.map((sku) => asked.indexOf(sku));

@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
 import type { Sql } from '../../src/store/connection/db.ts';
 import { logged, metric } from '../contract/harness.ts';
+import { eventually } from '../support/eventually.ts';
 import { expectMirrorIsTrue } from '../support/oracle.ts';
 import { runProgram } from '../support/process.ts';
 import { createStack, type Stack } from '../support/stack.ts';
@@ -27,6 +28,11 @@ async function multiply(stack: Stack, skus: Iterable<string>, factor: number): P
   await stack.caughtUp();
 }
 
+/** The one line of this event, once it is there: it is written after what it tells of is in Postgres. */
+async function untilLogged(stack: Stack, event: string, line: object): Promise<void> {
+  await eventually(() => expect(logged(stack, event)).toMatchObject([line]), { what: event });
+}
+
 async function actionable(sql: Sql, sku: string): Promise<{ doubt: string | null; actionable: boolean }> {
   const [row] = await sql<[{ doubt: string | null; actionable: boolean }]>`
     select doubt, actionable from catalog.sku_trust where sku = ${sku}`;
@@ -46,7 +52,7 @@ test('a price with a digit too many is shown, told, explained, and acted on once
   await expectMirrorIsTrue(sql, stack.sandbox.world);
   expect(await actionable(sql, wrong)).toEqual({ doubt: 'implausible', actionable: false });
   expect(await actionable(sql, right)).toEqual({ doubt: null, actionable: true });
-  expect(logged(stack, 'prices.implausible')).toMatchObject([{ skus: [wrong], oddities: ['jump'] }]);
+  await untilLogged(stack, 'prices.implausible', { skus: [wrong], oddities: ['jump'] });
   expect(await metric(app, 'doubted_skus', 'doubt="implausible"')).toBe(1);
   const shown = await runProgram(['show', wrong], env);
   expect(shown.stdout).toContain('doubt "implausible"');
@@ -75,7 +81,7 @@ test('a partner that says cents for half of its catalog is told at once, and no 
   const [acted] = await sql<[{ n: number }]>`
     select count(*)::int as n from catalog.current_prices where actionable and sku = any(${skus})`;
   expect(acted.n).toBe(0);
-  expect(logged(stack, 'mass-move.began')).toMatchObject([{ kind: 'factor' }]);
+  await untilLogged(stack, 'mass-move.began', { kind: 'factor' });
   const screen = await runProgram(['status'], env);
   expect(screen.stdout).toContain('prices have moved implausibly in masses');
   expect(screen.stdout).toContain('refresh --accept');

@@ -33,7 +33,7 @@ describe.concurrent('through something that takes no settings', () => {
       ) as string;
       const migrated = await runProgram(['migrate'], env);
       expect(migrated).toMatchObject({ code: 78, stderr: said });
-      const run = await runProgram(['run', '--once', '--timeout', '30s'], env);
+      const run = await runProgram(['run', '--once'], env);
       expect(run).toMatchObject({ code: 78, stderr: said });
       expect(run.stdout).toContain('"event":"database.pooler"');
       const doctor = await runProgram(['doctor', '--requests', '0'], env);
@@ -72,7 +72,7 @@ describe.skipIf(!hasPgBouncer())('through PgBouncer', () => {
       await using stack = await createStack({ backend: 'postgres', database: 'empty', sandbox: { skus: 5 } });
       await using pooler = await pgBouncer(stack.databaseUrl, settings);
       const env = { ...stack.env, DATABASE_URL: pooler.url };
-      for (const args of [['migrate'], ['run', '--once', '--timeout', '30s']]) {
+      for (const args of [['migrate'], ['run', '--once']]) {
         const { code, stderr } = await runProgram(args, env);
         expect({ args, code, stderr }).toMatchObject({
           args,

@@ -54,7 +54,6 @@ test('promises of seconds are kept beside a large fill and over a restart; a bac
       expect(await count(`not feasible and because = 'backing off after a refusal'`)).toBe(LIVE + OTHERS),
     {
       what: 'a back-off',
-      within: 20_000,
     },
   );
   await eventually(async () => expect(await count('feasible')).toBeGreaterThan(0), {

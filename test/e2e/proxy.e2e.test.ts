@@ -35,7 +35,8 @@ afterEach(async () => {
 });
 
 const requests = () => stack.sandbox.counts('*');
-const text = ({ stdout, stderr }: { stdout: string; stderr: string }) => `${stdout}\n${stderr}`;
+const text = ({ stdout, stderr }: Record<'stdout' | 'stderr', string | readonly string[]>) =>
+  [stdout, stderr].flat().join('\n');
 
 describe('a mirror behind a proxy', () => {
   test('is filled by `run --once`, manifest included, and nothing goes past the proxy; a private address is not asked for', async () => {
@@ -44,10 +45,11 @@ describe('a mirror behind a proxy', () => {
       route: 'manifest',
       mutate: (json) => ({ ...json, url: `https://10.0.0.1:${trap.port}/m.gz?X-Amz-Signature=x` }),
     });
-    const refused = await runProgram(['run', '--once', '--timeout', '3s'], env);
-    expect(refused.stdout).toContain('url-refused');
+    await using refused = startProgram(['run'], env);
+    await eventually(() => refused.stdout.join('\n').includes('url-refused'), { what: 'a refused URL' });
+    await refused.end('SIGTERM');
     await stack.sql`update catalog_internal.tasks set next_at = now(), failures = 0 where task = 'manifest'`;
-    const ran = await runProgram(['run', '--once', '--timeout', '60s'], env);
+    const ran = await runProgram(['run', '--once'], env, { timeoutMs: 150_000 });
     expect({ code: ran.code, said: ran.code === 0 ? '' : text(ran) }).toEqual({ code: 0, said: '' });
     await expectMirrorIsTrue(stack.sql, stack.sandbox.world);
 

@@ -159,5 +159,5 @@ test('a corrected size_type is noticed on the metadata schedule: history, a log 
     await stack.sql`select old_value, new_value from catalog.product_history where sku = ${row.sku} and field = 'size_map_size_type'`,
   ).toEqual([{ old_value: row.sizeType, new_value: 'JP' }]);
   expect(await stack.sql`select count(*)::int as n from catalog.price_history`).toEqual([{ n: 0 }]);
-  expect(logged(stack, 'size-type.changed')).toHaveLength(1);
+  await eventually(() => expect(logged(stack, 'size-type.changed')).toHaveLength(1));
 });

@@ -37,7 +37,7 @@ describe.concurrent('a database that mirrors a partner', () => {
     await stack.once();
     const other = otherName(stack.sandbox.url);
     await expect(stack.start({ PARTNER_BASE_URL: other })).rejects.toThrow(ConfigError);
-    const { code, stderr } = await runProgram(['run', '--once', '--timeout', '20s'], {
+    const { code, stderr } = await runProgram(['run', '--once'], {
       ...stack.env,
       PARTNER_BASE_URL: other,
     });
@@ -165,7 +165,7 @@ test('a login that acts as another role fills a mirror, which is that role’s, 
   await using acting = await actingLogins(stack.sql, stack.databaseUrl);
   for (const turn of [1, 2]) {
     const env = { ...stack.env, DATABASE_URL: await acting.login() };
-    const { code, stderr } = await runProgram(['run', '--once', '--timeout', '60s'], env);
+    const { code, stderr } = await runProgram(['run', '--once'], env);
     expect({ turn, code, stderr }).toMatchObject({ turn, code: 0 });
     moveMarket(stack.sandbox.world, turn);
     await stack.everythingDue();

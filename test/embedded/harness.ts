@@ -11,6 +11,7 @@ import { type ServiceUser, parsePasswd, runCommand } from '../../src/embedded/co
 import { startEmbeddedPostgres, type EmbeddedPostgres } from '../../src/embedded/postgres.ts';
 import { clusterProcesses, waitUntil } from '../../src/embedded/processes.ts';
 import { systemClock } from '../../src/lib/clock.ts';
+import { PATIENCE_MS } from '../support/eventually.ts';
 
 export const FAST = { fsync: 'off', shared_buffers: '16MB' };
 export const isRoot = process.geteuid?.() === 0;
@@ -44,9 +45,9 @@ export async function query(url: string, statement: string): Promise<Record<stri
   }
 }
 
-/** Resolves once no Postgres process of the data directory is left; false where some are after 20 s. */
+/** Resolves once no Postgres process of the data directory is left; false where some stay. */
 export function allGone(dataDir: string): Promise<boolean> {
-  return waitUntil(async () => (await clusterProcesses(dataDir)).length === 0, 20_000, systemClock);
+  return waitUntil(async () => (await clusterProcesses(dataDir)).length === 0, PATIENCE_MS, systemClock);
 }
 
 /** Pids of the watchdogs of a data directory's servers. */

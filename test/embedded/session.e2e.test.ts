@@ -5,6 +5,7 @@ import { connect } from '../../src/store/connection/db.ts';
 import { waitForDatabase } from '../../src/store/connection/startup.ts';
 import { registerInstance } from '../../src/store/setup/instance.ts';
 import { migrateDatabase } from '../../src/store/setup/migrations.ts';
+import { PATIENCE_MS } from '../support/eventually.ts';
 import { query, startHere, temporaryFolder } from './harness.ts';
 
 // Here, because the embedded Postgres is sure to be one that has it (PostgreSQL 17).
@@ -14,7 +15,7 @@ test('a transaction_timeout of the role cuts off no migration, no transaction of
   await migrateDatabase(url);
   const leave = await registerInstance(url);
   const sql = connect(url, { max: 3 });
-  await waitForDatabase(sql, systemClock, 10_000);
+  await waitForDatabase(sql, systemClock, PATIENCE_MS);
   const slow = () =>
     sql.begin((tx) => tx`select pg_sleep(0.2), current_setting('transaction_timeout') as most`);
   for (const [row] of await Promise.all([slow(), slow(), slow()])) expect(row).toMatchObject({ most: '0' });

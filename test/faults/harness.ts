@@ -1,7 +1,7 @@
 import type { App } from '../../src/daemon/app.ts';
 import type { World } from '../../src/sandbox/index.ts';
 import type { Sql } from '../../src/store/connection/db.ts';
-import { eventually } from '../support/eventually.ts';
+import { eventually, PATIENCE_MS } from '../support/eventually.ts';
 import { expectHistoryIsAChain, expectMirrorIsTrue } from '../support/oracle.ts';
 import { FILLED, holds } from '../support/process.ts';
 import type { LogLine, Stack } from '../support/stack.ts';
@@ -73,10 +73,10 @@ export async function untilLogged(
   return find() as LogLine;
 }
 
-/** GET on a daemon in this process; a daemon that does not answer within ten seconds fails the test. */
+/** GET on a daemon in this process; one that never answers fails the test. */
 export async function get(app: App, path: string): Promise<{ status: number; text: string }> {
   const response = await fetch(`http://127.0.0.1:${app.httpPort}${path}`, {
-    signal: AbortSignal.timeout(10_000),
+    signal: AbortSignal.timeout(PATIENCE_MS),
   });
   return { status: response.status, text: await response.text() };
 }

@@ -8,11 +8,11 @@ import { get } from './harness.ts';
 
 /*
  * The queues' jobs come by the clock of whichever host made them, and their store may lose half of what it has. What
- * is due is done within half a minute all the same, whichever backend they have.
+ * is due is done within half a minute all the same, whichever backend they have: or within a minute where the machine
+ * has much else to do, and not an hour later.
  */
 
 const HOUR_MS = 3_600_000;
-const GOES_ON_WITHIN_MS = 30_000;
 
 afterEach(() => {
   vi.restoreAllMocks();
@@ -56,7 +56,7 @@ async function goesOn({ stack }: Working): Promise<void> {
         from catalog_internal.sync`;
       return row.there;
     },
-    { what: 'work that goes on', within: GOES_ON_WITHIN_MS },
+    { what: 'work that goes on' },
   );
 }
 

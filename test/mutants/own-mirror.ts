@@ -137,7 +137,7 @@ export const OWN_MIRROR: readonly Mutant[] = [
     'src/store/history/feed.ts',
     ['test/follow/restored.pg.test.ts'],
     [
-      'feed: what a copy has shown is checked once',
+      'feed: what a copy has shown is not asked after',
       'const checked = seen > after;',
       'const checked = false;',
     ],

@@ -168,11 +168,6 @@ export const SELLERS: readonly Mutant[] = [
     'src/cli/follow/following.ts',
     ['test/follow/restored.pg.test.ts'],
     [
-      'followers: a copy without a name goes on in any database',
-      'if (known.place !== null) await checkNotSetBack(client, known.place, known.place);',
-      '',
-    ],
-    [
       'followers: the next process does not know what a copy has shown',
       'await held.delivered(newest, newest',
       'await held.delivered(delivered.position, newest',

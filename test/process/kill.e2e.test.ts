@@ -77,7 +77,8 @@ describe.concurrent('kill -9', () => {
     const { sql, sandbox } = stack;
     const killAt = async (point: string) => {
       const { slow, there } = POINTS[point] ?? { slow: '*' as never, there: '' };
-      sandbox.faults.add({ route: slow, delayMs: 500, times: Infinity });
+      // Longer than it takes to see it on a busy machine; who is killed is not waited for.
+      sandbox.faults.add({ route: slow, delayMs: 3000, times: Infinity });
       await killed(stack, () => eventually(() => holds(sql, there), { what: point }));
       sandbox.faults.clear();
     };

@@ -106,14 +106,15 @@ withRedis('a Redis', () => {
       body: {
         ok: false,
         reason:
-          'the queues (redis) do not answer; check the server that REDIS_URL (or else DATABASE_URL) names',
+          'the queues (redis) do not answer; this daemon runs what is due by itself; ' +
+          'check the server that REDIS_URL (or else DATABASE_URL) names',
       },
     });
     expect((await daemon.get('/livez')).status).toBe(200);
-    const attempts = gate.connections;
+    const [attempts, since] = [gate.connections, performance.now()];
     await pause(3000);
     // Five workers, a client each and one more: a handful of attempts a second, not thousands.
-    expect(gate.connections - attempts).toBeLessThan(60);
+    expect((gate.connections - attempts) / ((performance.now() - since) / 1000)).toBeLessThan(20);
     const said = daemon.logged('queues.error').filter(({ level }) => level === 'warn');
     expect(said.map(({ err }) => err)).toHaveLength(1);
 
@@ -178,11 +179,15 @@ describe.concurrent('a Postgres', () => {
       DATABASE_URL: through(stack.databaseUrl, gate),
     });
     await eventually(() => gate.connections > 3, { what: 'some attempts' });
-    // At once, and not again for twenty seconds.
-    expect(await daemon.until('database.waiting')).toMatchObject({ level: 'warn', waitedSeconds: 1 });
+    expect(await daemon.until('database.waiting')).toMatchObject({ level: 'warn' });
     gate.open();
     await daemon.until('database.answers');
-    expect(daemon.logged('database.waiting')).toHaveLength(1);
+    // At once, and not again for twenty seconds.
+    const [first = 0, ...later] = daemon
+      .logged('database.waiting')
+      .map(({ waitedSeconds }) => Number(waitedSeconds));
+    expect(first).toBeLessThan(20);
+    for (const [n, seconds] of later.entries()) expect(seconds).toBeGreaterThanOrEqual(first + 20 * (n + 1));
     await eventually(() => holds(stack.sql, FILLED), { what: 'the fill' });
     await expectMirrorIsTrue(stack.sql, stack.sandbox.world);
     expectStopped(await daemon.end('SIGTERM'), expect);
@@ -220,11 +225,7 @@ describe.concurrent('a Postgres', () => {
     await using stack = await createStack();
     const url = new URL(stack.databaseUrl);
     url.password = 'canary-of-a-password';
-    const { code, stdout, stderr } = await runProgram(
-      ['run'],
-      { ...stack.env, DATABASE_URL: url.href },
-      { timeoutMs: 15_000 },
-    );
+    const { code, stdout, stderr } = await runProgram(['run'], { ...stack.env, DATABASE_URL: url.href });
     expect(code).toBe(1);
     expect(stderr).toMatch(
       /^Postgres rejects the login\n {2}because: password authentication failed.*\n {2}what to do: check user and password in DATABASE_URL$/,

@@ -111,12 +111,15 @@ describe.concurrent('what a dead daemon held', () => {
       sandbox: { skus: 60, liveShare: 0, ghostShare: 0, seed: 55 },
       env: { PARTNER_TIMEOUT: '10m' },
     });
-    stack.sandbox.faults.add({ route: 'bulk', delayMs: 12_000 });
+    stack.sandbox.faults.add({ route: 'bulk', delayMs: 5000 });
     await using first = startProgram(['run'], stack.env);
     await eventually(() => holds(stack.sql, CLAIMED), { what: 'its call' });
+    // So that its call outlasts the start of the other one, however long that takes.
+    first.signal('SIGSTOP');
     await using second = startProgram(['run'], stack.env);
     await second.until('app.started');
     expect(await holds(stack.sql, CLAIMED)).toBe(true);
+    first.signal('SIGCONT');
     await eventually(() => holds(stack.sql, FILLED), { what: 'the fill' });
     expect(stack.sandbox.counts('bulk')).toBe(1);
     for (const { end } of [first, second]) expectStopped(await end('SIGTERM'), expect);

@@ -102,6 +102,8 @@ describe('a collector that', () => {
     await using daemon = startProgram(['run'], {
       ...stack.env,
       ...env,
+      // As above: once it is there, none of its answers is to be late.
+      OTEL_EXPORTER_OTLP_TIMEOUT: '10000',
       OTEL_EXPORTER_OTLP_ENDPOINT: `http://127.0.0.1:${port}`,
     });
     const line = await daemon.until('traces.failed');

@@ -49,18 +49,19 @@ export const SPELLS: Readonly<Record<string, Spell>> = {
       partner.deltaCache = null;
     };
   },
-  // As of a server that lags behind: what it said before, when it had fewer snapshots.
+  // As of a server that lags behind: of a token that is newer than what it has, it has nothing to report. Asked with
+  // an older one, as by another daemon, it would report what has changed since.
   'deltas that go back': (partner) => {
-    const said: Raw[] = [];
+    let first: Raw | undefined;
+    const newer = new Set<string>();
     let isBack = false;
-    return bending(partner, 'delta', (own) => {
-      const before = said[0];
+    return bending(partner, 'delta', (own, since) => {
       if ('failed' in own || own.status !== 200) return own;
-      said.push(own);
-      isBack = !isBack && before !== undefined;
-      return isBack && before !== undefined
-        ? withMember(before, { changed: [], removed: [], now_live: [] })
-        : own;
+      if (first !== undefined && !newer.has(since ?? '')) return own;
+      newer.add(String((own.body as { to_snapshot?: unknown }).to_snapshot));
+      isBack = !isBack && first !== undefined;
+      first ??= own;
+      return isBack ? withMember(first, { changed: [], removed: [], now_live: [] }) : own;
     });
   },
   'an old manifest': (partner) => {
