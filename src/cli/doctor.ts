@@ -204,7 +204,9 @@ export function ledgerProblem(facts: PostgresFacts): string | null {
   if (facts.occupied.some(({ kind }) => kind !== 'role-of-another'))
     return "requests are counted in Postgres, and schemas with the mirror's names are not the mirror's";
   if (!facts.migrated) return null;
-  if (!facts.owns) return 'requests are counted in Postgres, and this role lacks the privileges';
+  // Where a table's are lacking, what fails says which.
+  const isShut = facts.lacking.some(({ kind }) => kind !== 'table');
+  if (!facts.owns || isShut) return 'requests are counted in Postgres, and this role lacks the privileges';
   if (facts.pending > 0) return 'requests are counted in Postgres: apply the pending migrations first';
   const writes = !facts.inRecovery && !facts.readOnly && facts.writeProblem === null;
   return writes ? null : 'requests are counted in Postgres, and it accepts no writes';

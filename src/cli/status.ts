@@ -11,6 +11,7 @@ import { awayScreen, screen } from '../status/screen.ts';
 import { readStatus, type Status } from '../status/status.ts';
 import type { Terminal } from '../status/style.ts';
 import type { Sql } from '../store/connection/db.ts';
+import { isLockNotAvailable } from '../store/connection/locks.ts';
 import { adviceOn } from '../store/connection/remedies.ts';
 import { readDaemonSettings } from '../store/setup/sql-settings.ts';
 import { type Counting, readCounts } from '../store/status/counts-reader.ts';
@@ -83,13 +84,16 @@ function watchSeconds({ values: { watch: given } }: Arguments): number | null {
   return seconds;
 }
 
-/** What `status` reads and judges, without the daemon's help: what only a daemon knows of itself is not in it. */
-export async function readStatusOf(
+/**
+ * What `status` reads and judges, without the daemon's help: what only a daemon knows of itself is not in it. A table
+ * that somebody has locked may keep it from the figures, as it does a daemon; the mirror is judged all the same.
+ */
+export async function readSnapshot(
   sql: Sql,
   config: MirrorConfig,
-  counting: Counting = 'now',
-  which: string | null = null,
-): Promise<Snapshot & { readonly status: Status }> {
+  counting: Counting,
+  which: string | null,
+): Promise<Snapshot> {
   // By the settings of the daemon: those of whoever asks may be others.
   const { bulkMaxSkus, liveBudget, ...daemons } = (await readDaemonSettings(sql)) ?? {
     bulkMaxSkus: config.bulk.maxSkus,
@@ -104,9 +108,25 @@ export async function readStatusOf(
   });
   const { facts } = read;
   if (facts.daemons === 0) await expectPrimary(sql);
-  const status = await readStatus(sql, read, counts, { limits, bulkMaxSkus, liveBudget });
+  const status = await readStatus(sql, read, counts, { limits, bulkMaxSkus, liveBudget }).catch(
+    (error: unknown) => {
+      if (isLockNotAvailable(error)) return null;
+      throw error;
+    },
+  );
   const storeFailure = (await takesNoWrites(sql)) ? 'read-only' : null;
   return { status, health: judgeHealth(facts, { ...NO_OWN_FACTS, storeFailure }), now: facts.now, which };
+}
+
+/** The same for whoever has no use for it without the figures. */
+export async function readStatusOf(
+  sql: Sql,
+  config: MirrorConfig,
+  counting: Counting = 'now',
+): Promise<Snapshot & { readonly status: Status }> {
+  const { status, ...judged } = await readSnapshot(sql, config, counting, null);
+  if (status === null) throw new Error(judged.health.reasons[0]?.text ?? 'a table of the mirror is locked');
+  return { ...judged, status };
 }
 
 /**
@@ -140,7 +160,7 @@ function away(error: unknown): Snapshot {
 }
 
 async function showOnce(config: MirrorConfig, show: Show, print: Printer['print']): Promise<number> {
-  const seen = await withMirror(config, (sql, which) => readStatusOf(sql, config, 'now', which)).catch(
+  const seen = await withMirror(config, (sql, which) => readSnapshot(sql, config, 'now', which)).catch(
     (error: unknown) => {
       // Nothing is broken where there is nothing, or nothing that may be read by this role, this version, or here.
       if (UNREAD.some((kind) => error instanceof kind)) throw error;
@@ -160,7 +180,7 @@ async function watch(config: MirrorConfig, show: Show, everyMs: number): Promise
   const draw = (seen: Snapshot) => canvas.draw(show(seen, terminalOf(process.stdout, processSources.env)));
   const drawing = async (sql: Sql, which: string | null) => {
     while (!stopped.signal.aborted) {
-      draw(await readStatusOf(sql, config, 'seldom', which));
+      draw(await readSnapshot(sql, config, 'seldom', which));
       await systemClock.sleep(everyMs, stopped.signal);
     }
   };

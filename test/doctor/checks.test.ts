@@ -58,12 +58,12 @@ test.each<[string, Partial<PostgresFacts>, string[]]>([
   ['an old server', { versionNumber: 130_012 }, ['FAIL postgres']],
   [
     'privileges that are gone',
-    { lacking: [{ table: 'catalog.prices', privileges: ['INSERT'] }] },
+    { lacking: [{ kind: 'table', name: 'catalog.prices', privileges: ['INSERT'] }] },
     ['FAIL rights'],
   ],
   [
     'tables of another role, which has its own line',
-    { owns: false, lacking: [{ table: 'catalog.prices', privileges: ['INSERT'] }] },
+    { owns: false, lacking: [{ kind: 'table', name: 'catalog.prices', privileges: ['INSERT'] }] },
     ['FAIL rights'],
   ],
   [
@@ -307,7 +307,7 @@ test('warns where a daemon runs with other settings than this environment has, a
 test('Postgres: privileges that are gone are named, with the statement that gives them', () => {
   const lineOf = (tables: readonly string[]) =>
     judgePostgres(
-      { ...GOOD, lacking: tables.map((table) => ({ table, privileges: ['SELECT', 'INSERT'] })) },
+      { ...GOOD, lacking: tables.map((name) => ({ kind: 'table', name, privileges: ['SELECT', 'INSERT'] })) },
       { url: null, queues: 'redis', poolMax: 12 },
     ).find(({ level }) => level === 'FAIL');
   expect(lineOf(['catalog.prices'])).toMatchObject({

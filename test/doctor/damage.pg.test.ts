@@ -49,11 +49,12 @@ test('what is switched off or taken away is named, and the advice undoes it', as
     hidden: [],
     closed: ['catalog.prices'],
     disabled: [
-      'forget_all on catalog.skus',
-      'forget_with_skus on catalog.skus',
-      'watch_deleted on catalog.watchlist',
+      { name: 'forget_all', table: 'catalog.skus' },
+      { name: 'forget_with_skus', table: 'catalog.skus' },
+      { name: 'watch_deleted', table: 'catalog.watchlist' },
     ],
     gone: ['catalog.calibration'],
+    dropping: [],
   });
   expect(await asOther(readDamage)).toMatchObject({ hidden: ['catalog.prices'], closed: [] });
   const lines = damageLines(damage);
@@ -65,6 +66,32 @@ test('what is switched off or taken away is named, and the advice undoes it', as
   const advice = lines.flatMap(({ remedy = '' }) => remedy.match(/ALTER TABLE [^;]+/g) ?? []);
   for (const statement of advice) await admin.unsafe(statement);
   expect(await readDamage(admin)).toEqual({ ...UNDAMAGED, gone: ['catalog.calibration'] });
+});
+
+test('a trigger of somebody else that leaves out rows is a fault, whatever it is called; one that may is told', async () => {
+  await admin.unsafe(`
+    create function public.nothing() returns trigger language plpgsql as 'begin return null; end';
+    create function public.cheap() returns trigger language plpgsql as
+      'begin if new.price < 5 then return  NULL; end if; return new; end';
+    create trigger "none on all" before insert or update on catalog.prices for each row execute function public.nothing();
+    create trigger cheap before insert on catalog.prices for each row execute function public.cheap();
+    create trigger later after insert on catalog.prices for each row execute function public.nothing();
+    create trigger once before insert on catalog.prices for each statement execute function public.nothing();
+    create trigger off before insert on catalog.skus for each row execute function public.nothing();
+    alter table catalog.skus disable trigger off`);
+  const lines = damageLines({ ...UNDAMAGED, dropping: (await readDamage(admin)).dropping });
+  expect(lines).toMatchObject([
+    { level: 'FAIL', check: 'triggers', text: expect.stringMatching(/: "none on all" on catalog\.prices$/) },
+    { level: 'WARN', check: 'triggers', text: expect.stringMatching(/: cheap on catalog\.prices$/) },
+  ]);
+  await admin.unsafe('drop function public.nothing, public.cheap cascade');
+});
+
+test('the advice on a trigger that does not run holds whatever it is called', () => {
+  const disabled = [{ name: '"a on b"', table: 'catalog.skus' }];
+  expect(damageLines({ ...UNDAMAGED, disabled })[0]?.remedy).toBe(
+    'ALTER TABLE catalog.skus ENABLE ALWAYS TRIGGER "a on b"',
+  );
 });
 
 test('row-level security with a policy is what somebody wants, unless it is for the mirror, too', async () => {

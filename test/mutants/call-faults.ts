@@ -50,8 +50,27 @@ export const CALL_FAULTS: readonly Mutant[] = [
   ...faultsOf(
     'src/store/setup/privileges.ts',
     ['test/store/privileges.pg.test.ts'],
-    ['privileges: nobody misses DELETE', "'UPDATE', 'DELETE'] as const", "'UPDATE'] as const"],
+    ['privileges: nobody misses DELETE', "'UPDATE', 'DELETE'],", "'UPDATE'],"],
     ['privileges: one table is not asked for', "  'catalog_internal.tasks',\n", ''],
+  ),
+  ...faultsOf(
+    'src/store/setup/privileges.ts',
+    ['test/doctor/lacking.pg.test.ts'],
+    ['privileges: nobody misses EXECUTE', "where f.prokind = 'f' and", 'where false and'],
+    ['privileges: nobody misses a sequence', "where c.relkind = 'S' and", 'where false and'],
+    ['privileges: functions of others are missed', ' join whose on owner = f.proowner', ''],
+    ['privileges: a function is given back as a table', "kind === 'table' ? '' : `${what} `", "''"],
+  ),
+  ...faultsOf(
+    'src/cli/doctor/postgres-facts.ts',
+    ['test/doctor/lacking.pg.test.ts'],
+    ['privileges: doctor looks into schemas that are closed to it', 'closed ? NOT_LOOKED_INTO : ', ''],
+    ['privileges: doctor calls what it may not', 'migrated && owned && mayCall', 'migrated && owned'],
+  ),
+  ...faultsOf(
+    'src/cli/doctor.ts',
+    ['test/doctor/lacking.pg.test.ts'],
+    ['privileges: requests are counted by functions that may not be called', ' || isShut', ''],
   ),
   ...faultsOf(
     'src/cli/doctor/rights.ts',

@@ -1,4 +1,4 @@
-import type { Mutant } from './mutant.ts';
+import { faultsOf, type Mutant } from './mutant.ts';
 
 const RACES = ['test/store/watchlist-races.pg.test.ts'];
 
@@ -48,4 +48,22 @@ export const LOCKS: readonly Mutant[] = [
     to: 'throw error;',
     tests: ['test/store/deadlock-victim.pg.test.ts'],
   },
+  ...faultsOf(
+    'src/store/status/counts-reader.ts',
+    ['test/status/locked.pg.test.ts'],
+    [
+      'locks: a mirror that cannot be counted cannot be judged by a command',
+      'if (isLockNotAvailable(error)) return last.counts;',
+      '',
+    ],
+  ),
+  ...faultsOf(
+    'src/cli/status.ts',
+    ['test/status/locked.pg.test.ts'],
+    [
+      'locks: a mirror without figures cannot be judged by a command',
+      'if (isLockNotAvailable(error)) return null;',
+      '',
+    ],
+  ),
 ];

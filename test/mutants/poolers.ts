@@ -93,12 +93,15 @@ export const POOLERS: readonly Mutant[] = [
   ...faultsOf(
     'src/cli/doctor/damage.ts',
     ['test/doctor/damage.pg.test.ts'],
-    ['doctor: triggers that are disabled are not found', "t.tgenabled in ('D', 'R')", 'false'],
+    ['doctor: triggers that are disabled are not found', "own and tgenabled in ('D', 'R')", 'false'],
     [
       'doctor: a policy for readers is a fault',
       'and not exists (select from pg_policy where polrelid = tables.oid)',
       '',
     ],
+    ['doctor: a trigger that runs afterwards leaves rows out', 'is_before_row and ', ''],
+    ['doctor: a trigger that is off leaves rows out', " and tgenabled <> 'D'", ''],
+    ['doctor: whoever returns NULL at times returns nothing else', "what?.toLowerCase() === 'null'", 'true'],
   ),
   ...faultsOf(
     'src/store/connection/pooler.ts',

@@ -243,4 +243,22 @@ export const SELLERS: readonly Mutant[] = [
     ],
   ),
   // None of examples/follower.py: copies of the repository have no psycopg2, without which its test is skipped.
+  ...faultsOf(
+    'src/store/history/feed.ts',
+    ['test/follow/moved-on.pg.test.ts'],
+    [
+      'followers: who was moved on in a restored database is not told',
+      'kept.position !== newest',
+      'kept.position < newest',
+    ],
+  ),
+  ...faultsOf(
+    'src/cli/follow/following.ts',
+    ['test/follow/moved-on.pg.test.ts'],
+    [
+      'followers: who was moved on in a restored database moves the name back',
+      ' && kept.position <= newest',
+      '',
+    ],
+  ),
 ];

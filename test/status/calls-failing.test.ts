@@ -26,7 +26,7 @@ function saidOf(fault: string, faults: number, lacking: Lacking[] = []): string 
   return reasons[0]?.text;
 }
 
-const NO_SELECT: Lacking[] = [{ table: 'catalog.products', privileges: ['SELECT'] }];
+const NO_SELECT: Lacking[] = [{ kind: 'table', name: 'catalog.products', privileges: ['SELECT'] }];
 
 test('calls that Postgres refuses statements of are said to fail from the second on, with what it answers', () => {
   expect(saidOf('42703', 1)).toBeUndefined();

@@ -31,8 +31,8 @@ test('a role that may do everything lacks nothing, and what is taken from it is 
       revoke select on catalog_internal.tasks from ${logins.owner};
       create table catalog.of_somebody_else (sku text)`);
     expect(await readLacking(role)).toEqual([
-      { table: 'catalog.prices', privileges: ['INSERT', 'DELETE'] },
-      { table: 'catalog_internal.tasks', privileges: ['SELECT'] },
+      { kind: 'table', name: 'catalog.prices', privileges: ['INSERT', 'DELETE'] },
+      { kind: 'table', name: 'catalog_internal.tasks', privileges: ['SELECT'] },
     ]);
   } finally {
     await role.end({ timeout: 2 });

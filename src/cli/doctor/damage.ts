@@ -8,13 +8,21 @@ export interface Damage {
   readonly hidden: readonly string[];
   /** Tables of which nobody but their owner sees a row: row-level security without a policy. */
   readonly closed: readonly string[];
-  /** Triggers of the mirror that do not run, each as `name on table`. */
-  readonly disabled: readonly string[];
+  /** Triggers of the mirror that do not run. */
+  readonly disabled: readonly OnTable[];
   /** Views of the mirror that are gone. */
   readonly gone: readonly string[];
+  /** Triggers of others that run before a row of the mirror is written, and return NULL: the row is left out. */
+  readonly dropping: readonly (OnTable & { readonly source: string })[];
 }
 
-export const UNDAMAGED: Damage = { hidden: [], closed: [], disabled: [], gone: [] };
+/** A trigger and its table, quoted where SQL needs it. */
+interface OnTable {
+  readonly name: string;
+  readonly table: string;
+}
+
+export const UNDAMAGED: Damage = { hidden: [], closed: [], disabled: [], gone: [], dropping: [] };
 
 export async function readDamage(sql: Sql): Promise<Damage> {
   const [row] = await sql<[Damage]>`
@@ -23,6 +31,13 @@ export async function readDamage(sql: Sql): Promise<Damage> {
       from unnest(${[...OWN_TABLES]}::text[]) as t(name)
         join pg_namespace n on n.nspname = split_part(t.name, '.', 1)
         join pg_class c on c.relnamespace = n.oid and c.relname = split_part(t.name, '.', 2)
+    ),
+    triggers as (
+      select quote_ident(t.tgname) as name, tables.name as "table", t.tgenabled, t.tgtype & 3 = 3 as is_before_row, p.prosrc as source,
+        n.nspname in ('catalog', 'catalog_internal') as own
+      from tables join pg_trigger t on t.tgrelid = tables.oid
+        join pg_proc p on p.oid = t.tgfoid join pg_namespace n on n.oid = p.pronamespace
+      where not t.tgisinternal
     )
     select
       array(
@@ -40,12 +55,14 @@ export async function readDamage(sql: Sql): Promise<Damage> {
         where relrowsecurity and not active and name like 'catalog.%'
           and not exists (select from pg_policy where polrelid = tables.oid)
         order by name) as closed,
-      array(
-        select format('%I on %s', t.tgname, tables.name)
-        from tables join pg_trigger t on t.tgrelid = tables.oid
-          join pg_proc p on p.oid = t.tgfoid join pg_namespace n on n.oid = p.pronamespace
-        where t.tgenabled in ('D', 'R') and n.nspname in ('catalog', 'catalog_internal')
-        order by 1) as disabled,
+      (
+        select coalesce(json_agg(json_build_object('name', name, 'table', "table") order by "table", name), '[]')
+        from triggers where own and tgenabled in ('D', 'R')) as disabled,
+      (
+        select coalesce(
+          json_agg(json_build_object('name', name, 'table', "table", 'source', source) order by "table", name), '[]')
+        from triggers where not own and is_before_row and tgenabled <> 'D'
+          and source ~* '\\mreturn\\s+null\\M') as dropping,
       array(
         select name from unnest(${[...OWN_VIEWS]}::text[]) as v(name)
         where not exists (
@@ -55,15 +72,43 @@ export async function readDamage(sql: Sql): Promise<Damage> {
   return row;
 }
 
+const named = (triggers: readonly OnTable[]): string =>
+  triggers.map(({ name, table }) => `${name} on ${table}`).join(', ');
+
 /** SQL that lets a trigger run as the mirror has made it. */
-function enablingOf(trigger: string): string {
-  const [name = '', table = ''] = trigger.split(' on ');
-  return `ALTER TABLE ${table} ENABLE ALWAYS TRIGGER ${name}`;
+const enablingOf = ({ name, table }: OnTable): string => `ALTER TABLE ${table} ENABLE ALWAYS TRIGGER ${name}`;
+
+/** Whether a trigger's function returns nothing but NULL, by its source. */
+function dropsAll({ source }: { readonly source: string }): boolean {
+  const returned = source.matchAll(/\breturn\s+(\w+)/gi);
+  return [...returned].every(([, what]) => what?.toLowerCase() === 'null');
+}
+
+/** Postgres reports no error of such rows. Which ones a function leaves out that returns others, its source says. */
+function droppingLines(dropping: Damage['dropping']): CheckResult[] {
+  const all = dropping.filter(dropsAll);
+  const some = dropping.filter((trigger) => !dropsAll(trigger));
+  const remedy = "return NEW (of DELETE: OLD) for the mirror's role, or let the trigger run AFTER";
+  return [
+    ...(all.length === 0
+      ? []
+      : [fail('triggers', `leave out rows that the mirror writes, without an error: ${named(all)}`, remedy)]),
+    ...(some.length === 0
+      ? []
+      : [
+          warn(
+            'triggers',
+            `may leave out rows that the mirror writes, without an error: ${named(some)}`,
+            remedy,
+          ),
+        ]),
+  ];
 }
 
 /** The lines of doctor about it; none where nothing is. Pure. */
-export function damageLines({ hidden, closed, disabled, gone }: Damage): CheckResult[] {
+export function damageLines({ hidden, closed, disabled, gone, dropping }: Damage): CheckResult[] {
   return [
+    ...droppingLines(dropping),
     ...(hidden.length === 0
       ? []
       : [
@@ -87,7 +132,7 @@ export function damageLines({ hidden, closed, disabled, gone }: Damage): CheckRe
       : [
           fail(
             'own triggers',
-            `do not run, without which followers miss changes and lists are not heeded: ${disabled.join(', ')}`,
+            `do not run, without which followers miss changes and lists are not heeded: ${named(disabled)}`,
             disabled.map(enablingOf).join('; '),
           ),
         ]),

@@ -116,6 +116,9 @@ type ServerRow = Omit<
   readonly at: number;
 };
 
+/** Of schemas that this role may not use nothing else is known. */
+const NOT_LOOKED_INTO = { occupied: [], ledger: 'ours', queueTables: false } as const;
+
 /**
  * Reads the facts by which doctor judges the mirror's Postgres. Changes nothing. `now`: this host's clock, in epoch
  * milliseconds.
@@ -140,18 +143,24 @@ export async function readPostgresFacts(sql: Sql, now: () => number): Promise<Po
       coalesce(pg_has_role(t.relowner, 'USAGE'), true) as owns,
       current_setting('max_locks_per_transaction')::int
         * (current_setting('max_connections')::int + current_setting('max_prepared_transactions')::int) as "locksMost",
-      (select count(*)::int from pg_inherits where inhparent = to_regclass('catalog.price_history')) as "historyChunks"
+      -- Without to_regclass, to which a schema that this role may not use is an error.
+      (select count(*)::int from pg_inherits i join pg_class c on c.oid = i.inhparent
+        where c.relname = 'price_history' and c.relnamespace = t.relnamespace) as "historyChunks"
     from pg_roles r
       left join (pg_class t join pg_namespace n on n.oid = t.relnamespace and n.nspname = 'catalog')
         on t.relname = 'skus'
     where r.rolname = current_user`;
-  const { occupied, ledger, queueTables } = await readOccupied(sql);
+  const lacks = row.migrated && row.owns ? await readLacking(sql) : [];
+  const closed = lacks.some(({ kind }) => kind === 'schema');
+  const { occupied, ledger, queueTables } = closed ? NOT_LOOKED_INTO : await readOccupied(sql);
   // Another application's table of that name says nothing of the mirror.
   const isOurs = ledger === 'ours' || (ledger === 'none' && occupied.length === 0);
   const migrated = row.migrated && isOurs;
-  const { pending, unknown } = row.owns && isOurs ? await migrationState(sql) : { pending: 0, unknown: 0 };
+  const owned = row.owns && isOurs && !closed;
+  const { pending, unknown } = owned ? await migrationState(sql) : { pending: 0, unknown: 0 };
   const writes = row.inRecovery || row.readOnly || !row.mayTemp ? null : await writeProblem(sql);
-  const rights = migrated && row.owns ? await readRights(sql) : null;
+  const mayCall = !lacks.some(({ kind }) => kind === 'function');
+  const rights = migrated && owned && mayCall ? await readRights(sql) : null;
   return {
     ...row,
     ...(await readConnections(sql)),
@@ -165,10 +174,10 @@ export async function readPostgresFacts(sql: Sql, now: () => number): Promise<Po
     aheadMs,
     writeProblem: writes,
     queueTablesCurrent: row.owns && queueTables && (await queueTablesCurrent(sql)),
-    daemons: migrated && row.owns ? await countDaemons(sql) : 0,
+    daemons: migrated && owned ? await countDaemons(sql) : 0,
     pooling: await askingTwo(sql, readPooling),
     snapshotHolder: await readSnapshotHolder(sql),
-    lacking: migrated ? await readLacking(sql) : [],
+    lacking: migrated ? lacks : [],
     neighbours: migrated ? await readNeighbours(sql) : [],
     eventTriggers: await readEventTriggers(sql),
     unchangeable: migrated ? await readUnchangeable(sql) : [],

@@ -162,7 +162,9 @@ function writeLine({ inRecovery, readOnly, writeProblem, eventTriggers }: Postgr
   return ok('writes', 'succeed');
 }
 
-function migrationsLine({ pending, unknown, migrated, occupied }: PostgresFacts): CheckResult {
+function migrationsLine({ pending, unknown, migrated, occupied, lacking }: PostgresFacts): CheckResult {
+  if (lacking.some(({ kind }) => kind === 'schema'))
+    return skipped('migrations', 'this role may not use the schemas');
   if (!migrated && occupied.length > 0) return skipped('migrations', 'names of the mirror are taken');
   if (unknown > 0)
     return fail(

@@ -109,12 +109,12 @@ async function followOnce(life: Lifetime, known: Known, session: Session, begun:
 
 /**
  * Checks that the database has all that was delivered. If it has not, what was delivered is stored, so that the next
- * process finds the same.
+ * process finds the same; but not where another process has moved the name on: the next one goes on from there.
  */
 async function goneOn(client: LoneClient, held: NameHeld, delivered: Place, kept: Place): Promise<void> {
   await checkNotSetBack(client, delivered, kept).catch(async (error: unknown) => {
     const newest = newestOf(delivered);
-    if (error instanceof FollowerError)
+    if (error instanceof FollowerError && kept.position <= newest)
       await held.delivered(newest, newest > delivered.position ? null : delivered.afterSku, null);
     throw error;
   });

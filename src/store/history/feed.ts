@@ -210,14 +210,14 @@ export const newestOf = ({ position, shownTo = position }: Place): bigint =>
 
 /**
  * Checks, by what was delivered, that a kept place is still one to go on from. A database that was restored, or a
- * standby that was behind, has an earlier place, and no later change tells of the changes that are lost. A follower
- * that was set back otherwise only gets changes again.
+ * standby that was behind, has an earlier place, or one to which another process has followed on it, and no later
+ * change tells of the changes that are lost. A follower that was set back otherwise only gets changes again.
  *
  * @throws FollowerError `position-lost`
  */
 export async function checkNotSetBack(client: LoneClient, delivered: Place, kept: Place): Promise<void> {
   const newest = newestOf(delivered);
-  if (kept.position < newest)
+  if (kept.position !== newest)
     await readChanges(client, { after: newest, seen: newest }, 1, {
       kinds: null,
       brands: null,

@@ -1,6 +1,6 @@
 import type { Sql } from '../connection/db.ts';
 
-/* What the mirror's own role may do with the mirror's own tables: all, unless somebody has taken it from it. */
+/* What the mirror's own role may do with what is the mirror's own: all, unless somebody has taken it from it. */
 
 /** The tables of the mirror, partitions by what they are of; others may have tables beside them. */
 export const OWN_TABLES = [
@@ -90,24 +90,57 @@ export const OWN_VIEWS = [
   'catalog.sync_status',
 ] as const;
 
-const PRIVILEGES = ['SELECT', 'INSERT', 'UPDATE', 'DELETE'] as const;
+const PRIVILEGES = {
+  schema: ['USAGE'],
+  table: ['SELECT', 'INSERT', 'UPDATE', 'DELETE'],
+  sequence: ['USAGE', 'SELECT', 'UPDATE'],
+  function: ['EXECUTE'],
+} as const;
+type Kind = keyof typeof PRIVILEGES;
 
-/** A table of the mirror, and what its role may not do with it. */
+/** Something of the mirror's, and what its role may not do with it. */
 export interface Lacking {
-  readonly table: string;
-  readonly privileges: readonly (typeof PRIVILEGES)[number][];
+  readonly kind: Kind;
+  /** As GRANT takes it. */
+  readonly name: string;
+  readonly privileges: readonly (typeof PRIVILEGES)[Kind][number][];
 }
 
-/** Which privileges this role lacks on the mirror's tables: of those that are there. */
+/**
+ * Which privileges this role lacks on what is the mirror's: of that which is there, and belongs to whom the tables
+ * belong to. Of a trigger's function Postgres asks for none, and a procedure only sellers call.
+ */
 export async function readLacking(sql: Sql): Promise<Lacking[]> {
   return await sql<Lacking[]>`
-    select t.name as "table", array_agg(p.name order by p.place) as privileges
-    from unnest(${[...OWN_TABLES]}::text[]) as t(name)
-      join pg_namespace n on n.nspname = split_part(t.name, '.', 1)
-      join pg_class c on c.relnamespace = n.oid and c.relname = split_part(t.name, '.', 2)
-      cross join unnest(${[...PRIVILEGES]}::text[]) with ordinality as p(name, place)
-    where not has_table_privilege(c.oid, p.name)
-    group by t.name order by t.name`;
+    with schemas as (select oid, nspname from pg_namespace where nspname in ('catalog', 'catalog_internal')),
+    whose as (
+      select relowner as owner from pg_class join schemas on schemas.oid = relnamespace
+      where nspname = 'catalog' and relname = 'skus'
+    ),
+    lacking as (
+      select 1 as rank, 'schema' as kind, nspname::text as name, p.name as privilege, p.place
+      from schemas cross join unnest(${[...PRIVILEGES.schema]}::text[]) with ordinality as p(name, place)
+      where not has_schema_privilege(oid, p.name)
+      union all
+      select 2, 'table', t.name, p.name, p.place
+      from unnest(${[...OWN_TABLES]}::text[]) as t(name)
+        join schemas n on n.nspname = split_part(t.name, '.', 1)
+        join pg_class c on c.relnamespace = n.oid and c.relname = split_part(t.name, '.', 2)
+        cross join unnest(${[...PRIVILEGES.table]}::text[]) with ordinality as p(name, place)
+      where not has_table_privilege(c.oid, p.name)
+      union all
+      select 3, 'sequence', format('%I.%I', n.nspname, c.relname), p.name, p.place
+      from pg_class c join schemas n on n.oid = c.relnamespace join whose on owner = c.relowner
+        cross join unnest(${[...PRIVILEGES.sequence]}::text[]) with ordinality as p(name, place)
+      where c.relkind = 'S' and not has_sequence_privilege(c.oid, p.name)
+      union all
+      select 4, 'function', format('%I.%I(%s)', n.nspname, f.proname, pg_get_function_identity_arguments(f.oid)), p.name, p.place
+      from pg_proc f join schemas n on n.oid = f.pronamespace join whose on owner = f.proowner
+        cross join unnest(${[...PRIVILEGES.function]}::text[]) with ordinality as p(name, place)
+      where f.prokind = 'f' and f.prorettype <> 'trigger'::regtype and not has_function_privilege(f.oid, p.name)
+    )
+    select kind, name, array_agg(privilege order by place) as privileges
+    from lacking group by rank, kind, name order by rank, name`;
 }
 
 /** So many are named, or granted one by one. */
@@ -118,16 +151,32 @@ export function lackingText(lacking: readonly Lacking[]): string | null {
   if (lacking.length === 0) return null;
   const named = lacking
     .slice(0, NAMED)
-    .map(({ table, privileges }) => `${privileges.join(', ')} on ${table}`);
-  const more = lacking.length > NAMED ? `, and privileges on ${lacking.length - NAMED} more tables` : '';
+    .map(
+      ({ kind, name, privileges }) =>
+        `${privileges.join(', ')} on ${kind === 'table' ? '' : `${kind} `}${name}`,
+    );
+  const others = lacking.slice(NAMED);
+  const kinds = new Set(others.map(({ kind }) => kind));
+  const what = kinds.size === 1 ? `${[...kinds].join('')}s` : 'objects';
+  const more = others.length > 0 ? `, and privileges on ${others.length} more ${what}` : '';
   return `the mirror's role lacks ${named.join(', ')}${more}`;
 }
 
 /** SQL that gives them to the role. Pure. */
 export function grantOf(lacking: readonly Lacking[], role: string): string {
-  if (lacking.length > NAMED)
-    return `GRANT ${PRIVILEGES.join(', ')} ON ALL TABLES IN SCHEMA catalog, catalog_internal TO ${role}`;
-  return lacking
-    .map(({ table, privileges }) => `GRANT ${privileges.join(', ')} ON ${table} TO ${role}`)
-    .join('; ');
+  const kinds = Object.keys(PRIVILEGES) as Kind[];
+  return kinds.flatMap((kind) => grantsOf(kind, lacking, role)).join('; ');
+}
+
+function grantsOf(kind: Kind, lacking: readonly Lacking[], role: string): string[] {
+  const those = lacking.filter((one) => one.kind === kind);
+  const what = kind.toUpperCase();
+  if (those.length > NAMED)
+    return [
+      `GRANT ${PRIVILEGES[kind].join(', ')} ON ALL ${what}S IN SCHEMA catalog, catalog_internal TO ${role}`,
+    ];
+  return those.map(
+    ({ name, privileges }) =>
+      `GRANT ${privileges.join(', ')} ON ${kind === 'table' ? '' : `${what} `}${name} TO ${role}`,
+  );
 }

@@ -11,10 +11,14 @@ const SNAPSHOT = 'isolation level repeatable read read only';
 
 /**
  * Counts all of the catalog that is in scope in one snapshot of the database, as long as that takes, and stores the
- * result for all who read it.
+ * result for all who read it. Rejects where a lock is not to be had within `lockedWithinMs`; null: as a session waits.
  */
-export async function countCatalog(sql: Sql): Promise<CatalogCounts> {
-  return await cached(sql, await sql.begin(SNAPSHOT, scanCatalog));
+export async function countCatalog(sql: Sql, lockedWithinMs: number | null = null): Promise<CatalogCounts> {
+  const counting = sql.begin(SNAPSHOT, async (tx) => {
+    if (lockedWithinMs !== null) await tx.unsafe(`set local lock_timeout = ${lockedWithinMs}`);
+    return await scanCatalog(tx);
+  });
+  return await cached(sql, await counting);
 }
 
 /**
@@ -139,10 +143,12 @@ export type Counting = 'now' | 'seldom';
 const SHORT_MS = 500;
 /** A count that takes no longer than this is worth waiting for at a terminal, once it has had its rest. */
 const WORTH_WAITING_MS = 2000;
+/** As long as a daemon waits for counts: behind a lock of somebody else's on a table of the catalog. */
+const LOCKED_WITHIN_MS = 1000;
 
 /**
- * For a command: new counts, or the last ones with the time they were taken at if counting takes long. Possibly no
- * daemon's status is ever read, and then only commands count.
+ * For a command: new counts, or the last ones with the time they were taken at if counting takes long, or somebody has
+ * locked what is counted. Possibly no daemon's status is ever read, and then only commands count.
  */
 export async function readCounts(sql: Sql, counting: Counting = 'now'): Promise<CatalogCounts> {
   const last = await storedCounts(sql);
@@ -151,7 +157,11 @@ export async function readCounts(sql: Sql, counting: Counting = 'now'): Promise<
   const plan = planCounts({ ...last, countedInMs });
   const isShort = counting === 'now' && countedInMs <= SHORT_MS;
   const soon = plan === 'show-and-count' && countedInMs <= WORTH_WAITING_MS;
-  return plan === 'count' || isShort || soon ? await countCatalog(sql) : last.counts;
+  if (plan !== 'count' && !isShort && !soon) return last.counts;
+  return await countCatalog(sql, LOCKED_WITHIN_MS).catch((error: unknown) => {
+    if (isLockNotAvailable(error)) return last.counts;
+    throw error;
+  });
 }
 
 /** Takes what became of each count of a daemon. */

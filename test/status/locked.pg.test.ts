@@ -1,0 +1,77 @@
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { readSnapshot } from '../../src/cli/status.ts';
+import { loadConfig } from '../../src/config/config.ts';
+import { createHealth } from '../../src/daemon/health.ts';
+import { systemClock } from '../../src/lib/clock.ts';
+import type { Health } from '../../src/status/health.ts';
+import { connect, type Sql } from '../../src/store/connection/db.ts';
+import { countCatalog } from '../../src/store/status/counts-reader.ts';
+import { readLockHolders } from '../../src/store/status/holders.ts';
+import { createLogger } from '../../src/telemetry/log/logger.ts';
+import { createMetrics } from '../../src/telemetry/metrics/metrics.ts';
+import { useStore } from '../store/support.ts';
+import { eventually } from '../support/eventually.ts';
+
+const CONFIG = loadConfig({ DATABASE_URL: 'postgres://unused' }, () => '', { need: 'database' });
+const store = useStore();
+let sessions: Sql[];
+beforeAll(() => {
+  sessions = ['instance', 'status', 'worker', 'pricing-tool'].map((name) =>
+    connect(store.url, { max: 1, name: name === 'pricing-tool' ? name : `catalog-mirror ${name}` }),
+  );
+});
+afterAll(() => Promise.all(sessions.map((session) => session.end({ timeout: 1 }))));
+
+/*
+ * Where somebody has locked a table that is read for the figures, and not to judge the mirror, the command judges it all
+ * the same, as a daemon does.
+ */
+
+/** What a daemon on this database says. */
+async function saidByDaemon(sql: Sql): Promise<Health> {
+  const own = {
+    config: CONFIG,
+    sync: { sql, clock: systemClock },
+    log: createLogger({ level: 'silent', secrets: () => [] }),
+    backend: { ping: () => Promise.resolve(), describe: () => '' },
+    metrics: createMetrics({ version: '1' }),
+    pause: { failure: () => null },
+    clocks: { wrong: () => null, notPutRight: () => null },
+    breaker: { explain: () => null },
+  };
+  const { health } = await createHealth(own, { lastJobAt: () => null, silentMs: () => 0 }).read();
+  return health;
+}
+
+const saidOf = ({ state, reasons }: Health) => ({ state, codes: reasons.map(({ code }) => code) });
+
+test.each([
+  ['catalog.skus', 'counted'],
+  ['catalog_internal.live_rates', 'counted'],
+  ['catalog_internal.calibration_hours', 'read for the figures'],
+  ['catalog_internal.followers', 'read for the figures'],
+])('while somebody has %s locked, which is %s, the command says what a daemon says', async (table, what) => {
+  const [presence, command, worker, neighbour] = sessions as [Sql, Sql, Sql, Sql];
+  await presence`
+    insert into catalog_internal.instances
+    select 1, pid, backend_start from pg_stat_activity where pid = pg_backend_pid()`;
+  await store.sql`
+    update catalog_internal.sync set snapshot_id = 's', snapshot_generated_at = now(), manifest_applied_at = now(), delta_checked_at = now()`;
+  await countCatalog(store.sql);
+  // A command waits for 20 s else.
+  await command`set lock_timeout = '1500ms'`;
+  const waiting: PromiseLike<unknown>[] = [];
+  await neighbour.begin(async (tx) => {
+    await tx`set local idle_in_transaction_session_timeout = 0`;
+    await tx.unsafe(`lock table ${table} in access exclusive mode`);
+    // Ends with the lock.
+    waiting.push(worker.unsafe(`select from ${table} limit 1`).execute());
+    await eventually(async () => expect(await readLockHolders(store.sql)).toHaveLength(1));
+    const daemon = saidOf(await saidByDaemon(store.sql));
+    expect(daemon).toMatchObject({ state: 'degraded', codes: expect.arrayContaining(['locked']) });
+    const { health, status } = await readSnapshot(command, CONFIG, 'now', null);
+    expect(saidOf(health)).toEqual(daemon);
+    expect(status !== null).toBe(what === 'counted');
+  });
+  await Promise.all(waiting);
+});
