@@ -32,11 +32,14 @@ test('what is asked by sellers goes by the present time, not by that of their tr
 });
 
 const SKUS = ['A', 'B', 'C', 'D'];
-/** Everything that judges prices, without ages, which grow from one statement to the next: SQL that gives one jsonb. */
+/**
+ * Everything that judges prices, without ages, which grow from one statement to the next, and probabilities to the
+ * tenth, as they fall by a hundredth within seconds: SQL that gives one jsonb.
+ */
 const VERDICT = `jsonb_build_object(${[
-  `select sku, state, owed, owed_reason, past_target, stale, fresh, doubt, actionable, size_actionable, round(p_right::numeric, 2) as p
+  `select sku, state, owed, owed_reason, past_target, stale, fresh, doubt, actionable, size_actionable, round(p_right::numeric, 1) as p
     from catalog.sku_trust order by sku`,
-  'select sku, stale, actionable, round(p_right::numeric, 2) as p from catalog.current_prices order by sku',
+  'select sku, stale, actionable, round(p_right::numeric, 1) as p from catalog.current_prices order by sku',
   "select sku, actionable from catalog.lowest_prices('9') order by sku",
   'select sku from catalog.skus_past_target() order by sku',
   'select sku, new_price from catalog.movers() order by sku',

@@ -23,11 +23,11 @@ const answer = async (claim: Claim, ...results: SkuResult[]) =>
 
 test('a report is answered once, and its time runs from the report to the commit', async () => {
   await knownSkus(store.sql, ['A', 'B']);
+  const startedAt = performance.now();
   await report('A', 'B');
   await ago(100);
-  const startedAt = performance.now();
   const took = await answer(await claimAll(store.sql), found('A', { '42': 1 }), found('B'));
-  const most = 100 + (performance.now() - startedAt) / 1000 + 5;
+  const most = 100 + (performance.now() - startedAt) / 1000;
   expect(took).toHaveLength(2);
   for (const seconds of took) {
     expect(seconds).toBeGreaterThan(100);
