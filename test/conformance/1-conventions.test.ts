@@ -13,7 +13,7 @@ function amountsIn(value: unknown): unknown[] {
   );
 }
 
-describe('conventions', { timeout: 30_000 }, () => {
+describe('conventions', () => {
   it('1.1 every endpoint refuses a request without credential', async () => {
     await using partner = await open();
     for (const { endpoint, method, path, body } of await everyCall(partner)) {

@@ -10,7 +10,7 @@ const HOUR = 3_600_000;
 const PROCESSING = '/partner/processing/orders';
 const SETTLED = '/partner/settled/orders';
 
-describe.concurrent('orders and listings', { timeout: 30_000 }, () => {
+describe.concurrent('orders and listings', () => {
   it('2.1.type, 2.1.orders, 2.1.nextCursor, 8.order-page both lists come in pages of 100, the last with null', async ({
     expect,
   }) => {
@@ -97,7 +97,7 @@ describe.concurrent('orders and listings', { timeout: 30_000 }, () => {
   });
 });
 
-describe.concurrent('prices', { timeout: 30_000 }, () => {
+describe.concurrent('prices', () => {
   it('2.4.message, 2.4.code, 2.4.size_map, 2.4.product a price record has what it should', async ({
     expect,
   }) => {
@@ -170,7 +170,7 @@ describe.concurrent('prices', { timeout: 30_000 }, () => {
   });
 });
 
-describe.concurrent('catalog', { timeout: 30_000 }, () => {
+describe.concurrent('catalog', () => {
   it('2.6.file, 2.6.sku, 2.6.sizes, 2.6.hash, 2.6.price_source, 2.6.updated_at every line has its members', async ({
     expect,
   }) => {

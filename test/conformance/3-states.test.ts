@@ -37,7 +37,7 @@ const movesBetween = (before: ReadonlyMap<string, string>, after: ReadonlyMap<st
 const states = (partner: Partner): Map<string, string> =>
   new Map([...partner.sandbox.orders].map(({ id, status }) => [id, status]));
 
-describe.concurrent('states and transitions', { timeout: 30_000 }, () => {
+describe.concurrent('states and transitions', () => {
   it('3.states seeded orders are in the six states and in no other', async ({ expect }) => {
     await using partner = await open({ orders: 400, rateLimit: 10_000 });
     const seen = new Set((await look(partner, new Map())).values());

@@ -3,7 +3,7 @@ import { liveSkus, quietSkus } from './calls.ts';
 import { envelope } from './catalog.ts';
 import { HandClock, open } from './support.ts';
 
-describe.concurrent('price lookup', { timeout: 30_000 }, () => {
+describe.concurrent('price lookup', () => {
   it('4.1.lowest, 7.3.0000, 7.3.0009 a known SKU has a record, an unknown one is a 400 with 0009', async ({
     expect,
   }) => {

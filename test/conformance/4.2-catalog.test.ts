@@ -15,7 +15,7 @@ async function records(partner: Partner, skus: readonly string[]): Promise<Map<s
   return found;
 }
 
-describe.concurrent('catalog endpoints', { timeout: 30_000 }, () => {
+describe.concurrent('catalog endpoints', () => {
   it('4.2.manifest, 7.3.0012, 7.3.0014, 7.1.503 without a servable snapshot: 503 with 0012 or 0014', async ({
     expect,
   }) => {

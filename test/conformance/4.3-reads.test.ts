@@ -15,7 +15,7 @@ interface Listing {
   price: number;
 }
 
-describe.concurrent('orders and listings', { timeout: 30_000 }, () => {
+describe.concurrent('orders and listings', () => {
   it('4.3.processing, 4.3.settled each order of the account is where its status says', async ({ expect }) => {
     await using partner = await open({ orders: 300 });
     const ids = async (path: string): Promise<string[]> =>
@@ -150,7 +150,7 @@ describe.concurrent('orders and listings', { timeout: 30_000 }, () => {
   });
 });
 
-describe.concurrent('pagination', { timeout: 30_000 }, () => {
+describe.concurrent('pagination', () => {
   it('4.3.1 pages follow each other without gap or repetition until nextCursor is null', async ({
     expect,
   }) => {

@@ -27,7 +27,7 @@ async function priceOf(partner: Partner, kind: Kind, id: string): Promise<number
 
 const tracked = (id: string, number = 'TH0001'): object => ({ order_id: id, tracking_number: number });
 
-describe.concurrent('listings', { timeout: 30_000 }, () => {
+describe.concurrent('listings', () => {
   it('4.4.ask, 4.4.preorder, 4.4.reconcile, 7.1.201 each call creates a listing that a re-read finds', async ({
     expect,
   }) => {
@@ -161,7 +161,7 @@ describe.concurrent('listings', { timeout: 30_000 }, () => {
   });
 });
 
-describe.concurrent('orders', { timeout: 30_000 }, () => {
+describe.concurrent('orders', () => {
   it('4.4.confirm each accepted call records and deducts the fee again', async ({ expect }) => {
     await using partner = await open();
     const order_id = orderIn(partner, 'process');
@@ -253,7 +253,7 @@ describe.concurrent('orders', { timeout: 30_000 }, () => {
   });
 });
 
-describe.concurrent('intake', { timeout: 30_000 }, () => {
+describe.concurrent('intake', () => {
   it('4.4.r2s price, quantity and size are stored as sent', async ({ expect }) => {
     await using partner = await open();
     const sku = quietSkus(partner)[0];

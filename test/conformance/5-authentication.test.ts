@@ -52,7 +52,7 @@ const ONE_OF_EACH = ['5.5.absent', '5.5.malformed', '5.5.unknown-key', '5.5.wron
   HEADERS.filter(([name]) => name.startsWith(row)).slice(0, 1),
 );
 
-describe.concurrent('authentication', { timeout: 30_000 }, () => {
+describe.concurrent('authentication', () => {
   it('5.1 Basic and base64 of key and secret authenticate, colons in the secret included', async ({
     expect,
   }) => {

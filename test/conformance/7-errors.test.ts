@@ -81,7 +81,7 @@ async function arbitraryCalls(partner: Partner): Promise<fc.Arbitrary<[string, s
     );
 }
 
-describe.concurrent('errors', { timeout: 30_000 }, () => {
+describe.concurrent('errors', () => {
   it('7.1.200, 7.1.201 creations answer 201, everything else 200', async ({ expect }) => {
     await using partner = await open();
     for (const call of await everyCall(partner)) {

@@ -31,7 +31,7 @@ const CACHE_CONTROL: readonly (readonly [name: string, endpoint: string, value: 
   ['8.cache.delta a minute', '/partner/catalog/delta', 'public, max-age=60, s-maxage=60'],
 ];
 
-describe.concurrent('limits', { timeout: 30_000 }, () => {
+describe.concurrent('limits', () => {
   it('8.rate 200 requests a minute over all endpoints and methods, then none of them answers', async ({
     expect,
   }) => {

@@ -2,6 +2,7 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import { systemClock } from '../../src/lib/clock.ts';
 import { createPartnerClient, type Permit } from '../../src/partner/client.ts';
 import { answersSince } from '../../src/partner/delta-answer.ts';
+import { PATIENCE_MS } from '../support/eventually.ts';
 import { answer, serve } from './server.ts';
 
 const DELTA = { changed: ['A'], removed: [], now_live: [], to_snapshot: 's2' };
@@ -20,7 +21,7 @@ async function clientOf(body: object, age: string | null) {
   const client = createPartnerClient({
     baseUrl,
     credentials: () => ({ apiKey: 'key', secret: 'secret' }),
-    timeoutMs: 5000,
+    timeoutMs: PATIENCE_MS,
     bodyKey: 'skus',
     priceFields: ['price'],
     skuField: 'sku',

@@ -9,6 +9,7 @@ import {
   type RequestObservation,
 } from '../../src/partner/client.ts';
 import { PartnerError, type PartnerErrorKind } from '../../src/partner/errors.ts';
+import { PATIENCE_MS } from '../support/eventually.ts';
 import { answer, bodyText, serve, type Listener } from './server.ts';
 
 const API_KEY = 'key-canary';
@@ -30,7 +31,7 @@ function clientOf(baseUrl: URL, overrides: Partial<PartnerClientOptions> = {}) {
   const client = createPartnerClient({
     baseUrl,
     credentials: () => ({ apiKey: API_KEY, secret: SECRET }),
-    timeoutMs: 5000,
+    timeoutMs: PATIENCE_MS,
     bodyKey: 'skus',
     priceFields: ['price'],
     skuField: 'sku',

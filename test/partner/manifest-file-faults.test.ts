@@ -99,10 +99,10 @@ describe('limits', () => {
   test('a line longer than a string can be is cut on the way, not held', async () => {
     const member = gzipSync('x'.repeat(1024 * 1024));
     const bomb = Buffer.concat([...Array.from({ length: 540 }, () => member), gzipSync(`\n${lineText(1)}`)]);
-    const { lines, rejected } = await all(fileAt(await serve(send(bomb)), { timeoutMs: 60_000 }));
+    const { lines, rejected } = await all(fileAt(await serve(send(bomb))));
     expect(rejected).toMatchObject([{ line: 1, reason: 'too-long' }]);
     expect(lines).toHaveLength(1);
-  }, 60_000);
+  });
 
   test('exactly at the limits is fine', async () => {
     const base = await serve(send(text));

@@ -4,6 +4,7 @@ import type { PartnerErrorKind } from '../../src/partner/errors.ts';
 import { readManifestFile } from '../../src/partner/manifest-file.ts';
 import type { Resolver } from '../../src/partner/origin.ts';
 import { SecretUrl } from '../../src/partner/secret-url.ts';
+import { PATIENCE_MS } from '../support/eventually.ts';
 import { all, failure, fileAt, fileOf, kindAt, lineText, LOOPBACK } from './manifest-reading.ts';
 import { serve, type Listener } from './server.ts';
 
@@ -131,7 +132,12 @@ describe('refusals', () => {
     });
     const resolve: Resolver = (_name, done) => done(null, [{ address: '127.0.0.1', family: 4 }]);
     const at = (url: string) =>
-      readManifestFile({ url: new SecretUrl(new URL(url)), baseUrl: LOOPBACK, timeoutMs: 5000, resolve });
+      readManifestFile({
+        url: new SecretUrl(new URL(url)),
+        baseUrl: LOOPBACK,
+        timeoutMs: PATIENCE_MS,
+        resolve,
+      });
     const refused = await failure(at(`https://files.example.com:${base.port}/?canary`));
     expect([refused.kind, hits]).toEqual(['url-refused', 0]);
     const named = await all(at(`http://files.localhost:${base.port}/?canary`));

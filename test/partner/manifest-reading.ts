@@ -8,6 +8,7 @@ import {
 } from '../../src/partner/manifest-file.ts';
 import type { ManifestLine, RejectedLine } from '../../src/partner/manifest-lines.ts';
 import { SecretUrl } from '../../src/partner/secret-url.ts';
+import { PATIENCE_MS } from '../support/eventually.ts';
 import { serve, type Listener } from './server.ts';
 
 /** A base URL on loopback, so that a files origin on loopback is allowed. */
@@ -35,7 +36,7 @@ export function fileAt(
   overrides: Partial<ManifestFileOptions> = {},
 ): AsyncGenerator<ManifestBatch> {
   const url = new SecretUrl(new URL('/m.gz?X-Amz-Signature=canary', base));
-  return readManifestFile({ url, baseUrl: LOOPBACK, timeoutMs: 5000, ...overrides });
+  return readManifestFile({ url, baseUrl: LOOPBACK, timeoutMs: PATIENCE_MS, ...overrides });
 }
 
 /** Everything that the batches hold, and their sizes. */

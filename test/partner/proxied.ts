@@ -9,6 +9,7 @@ import { createPartnerClient } from '../../src/partner/client.ts';
 import { PartnerError } from '../../src/partner/errors.ts';
 import type { ProxySettings, ProxySource } from '../../src/partner/proxy.ts';
 import { certificate } from '../security/tls-proxy.ts';
+import { PATIENCE_MS } from '../support/eventually.ts';
 import { type HttpProxy, startHttpProxy } from '../support/http-proxy.ts';
 import { answer, type Listener } from './server.ts';
 
@@ -31,7 +32,7 @@ export async function proxied(login?: string): Promise<HttpProxy> {
   return proxy;
 }
 
-export function clientOf(baseUrl: URL, proxy: ProxySettings | undefined, timeoutMs = 4000) {
+export function clientOf(baseUrl: URL, proxy: ProxySettings | undefined, timeoutMs = PATIENCE_MS) {
   const outcomes: string[] = [];
   const client = createPartnerClient({
     baseUrl,

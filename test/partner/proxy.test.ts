@@ -5,7 +5,7 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import { AUTH_CLASS } from '../../src/partner/errors.ts';
 import type { ProxySource } from '../../src/partner/proxy.ts';
 import { certificate } from '../security/tls-proxy.ts';
-import { eventually } from '../support/eventually.ts';
+import { eventually, PATIENCE_MS } from '../support/eventually.ts';
 import type { Mood } from '../support/http-proxy.ts';
 import { freePort } from '../support/net.ts';
 import { all, failure, fileAt, fileOf } from './manifest-reading.ts';
@@ -144,7 +144,9 @@ describe('what a proxy does is never taken for what the partner says', () => {
     const base = await serve(GOOD);
     const proxy = await proxied();
     proxy.mood = () => mood;
-    const { delta, outcomes } = clientOf(base, both(`http://${LOGIN}@127.0.0.1:${proxy.port}`), 2000);
+    // Of the others, how soon they are answered is no matter.
+    const timeoutMs = kind === 'timeout' ? 2000 : PATIENCE_MS;
+    const { delta, outcomes } = clientOf(base, both(`http://${LOGIN}@127.0.0.1:${proxy.port}`), timeoutMs);
     const error = await errorOf(delta());
     expect(error).toMatchObject({ kind, status: undefined, code: undefined });
     expect(error.message).toMatch(says);

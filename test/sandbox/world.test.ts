@@ -81,7 +81,7 @@ describe('deltas over any history', () => {
       ),
       { numRuns: 40 },
     );
-  }, 30_000);
+  });
 
   it('mean the same hash only for the same sizes and prices', async () => {
     caller = await start({ skus: 50 });

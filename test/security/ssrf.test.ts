@@ -7,6 +7,7 @@ import { ADDRESS_REFUSED, filesReach, guardedLookup, type Resolver } from '../..
 import { SecretUrl } from '../../src/partner/secret-url.ts';
 import { all, failure, fileOf } from '../partner/manifest-reading.ts';
 import { serve } from '../partner/server.ts';
+import { PATIENCE_MS } from '../support/eventually.ts';
 import { deafPort, type Port } from '../support/net.ts';
 import { watchSockets } from './sockets.ts';
 
@@ -149,7 +150,12 @@ async function effectsOf(text: string) {
     expect(`${reading.problem} ${reading.hint}`).not.toContain('canary');
     return { kind: 'unreadable', sockets: sockets.count(), strays: sockets.strays };
   }
-  const batches = readManifestFile({ url: reading.value.url, baseUrl: PUBLIC, timeoutMs: 3000, resolve });
+  const batches = readManifestFile({
+    url: reading.value.url,
+    baseUrl: PUBLIC,
+    timeoutMs: PATIENCE_MS,
+    resolve,
+  });
   const { kind } = await failure(batches);
   return { kind, sockets: sockets.count(), strays: sockets.strays };
 }
@@ -189,7 +195,7 @@ describe('the look-up', () => {
     const url = new SecretUrl(new URL(`http://files.localhost:${base.port}/m.gz${SIGNED}`));
     const names = rebinding(['127.0.0.1'], ['10.0.0.1']);
     const read = await all(
-      readManifestFile({ url, baseUrl: LOOPBACK, timeoutMs: 3000, resolve: names.resolve }),
+      readManifestFile({ url, baseUrl: LOOPBACK, timeoutMs: PATIENCE_MS, resolve: names.resolve }),
     );
     expect(read.lines).toHaveLength(3);
     expect([names.asked(), sockets.count(), sockets.strays]).toEqual([1, 1, []]);
@@ -200,7 +206,7 @@ describe('the look-up', () => {
     const url = new SecretUrl(new URL(`https://files.example.com:${listener.port}/m.gz${SIGNED}`));
     const names = rebinding(['127.0.0.1'], ['93.184.216.34']);
     const error = await failure(
-      readManifestFile({ url, baseUrl: PUBLIC, timeoutMs: 3000, resolve: names.resolve }),
+      readManifestFile({ url, baseUrl: PUBLIC, timeoutMs: PATIENCE_MS, resolve: names.resolve }),
     );
     expect([error.kind, names.asked(), listener.connections]).toEqual(['url-refused', 1, 0]);
     expect(sockets.strays).toEqual([]);
@@ -211,7 +217,9 @@ describe('the look-up', () => {
     const url = new SecretUrl(new URL(`http://files.localhost:${listener.port}/m.gz${SIGNED}`));
     for (const address of ['10.0.0.1', '169.254.169.254', '93.184.216.34', 'fd00::1']) {
       const { resolve } = rebinding(['127.0.0.1', address]);
-      const error = await failure(readManifestFile({ url, baseUrl: LOOPBACK, timeoutMs: 3000, resolve }));
+      const error = await failure(
+        readManifestFile({ url, baseUrl: LOOPBACK, timeoutMs: PATIENCE_MS, resolve }),
+      );
       expect([address, error.kind]).toEqual([address, 'url-refused']);
     }
     expect([listener.connections, sockets.strays]).toEqual([0, []]);
@@ -222,7 +230,7 @@ test.each([301, 302, 303, 307, 308])('a %i of the files origin is not followed',
   const to = `http://127.0.0.1:${listener.port}/stolen${SIGNED}`;
   const base = await serve((_, response) => response.writeHead(status, { location: to }).end());
   const url = new SecretUrl(new URL(`/m.gz${SIGNED}`, base));
-  const error = await failure(readManifestFile({ url, baseUrl: LOOPBACK, timeoutMs: 3000 }));
+  const error = await failure(readManifestFile({ url, baseUrl: LOOPBACK, timeoutMs: PATIENCE_MS }));
   expect([error.kind, error.status, listener.connections]).toEqual(['file-fault', status, 0]);
 });
 
@@ -233,7 +241,7 @@ test('a files origin sees no header that it could not guess', async () => {
     response.end(fileOf(1));
   });
   const url = new SecretUrl(new URL(`/m.gz${SIGNED}`, base));
-  await all(readManifestFile({ url, baseUrl: base, timeoutMs: 3000 }));
+  await all(readManifestFile({ url, baseUrl: base, timeoutMs: PATIENCE_MS }));
   expect(headers.toSorted()).toEqual(['accept-encoding', 'connection', 'host']);
 });
 
@@ -245,7 +253,7 @@ describe('with PARTNER_FILES_ORIGINS', () => {
   const kindWith = async (origins: readonly string[], text: string) => {
     using sockets = watchSockets();
     const url = new SecretUrl(new URL(`${text}${SIGNED}`));
-    const options = { url, baseUrl: PUBLIC, timeoutMs: 3000, origins, resolve: names };
+    const options = { url, baseUrl: PUBLIC, timeoutMs: PATIENCE_MS, origins, resolve: names };
     const { kind } = await failure(readManifestFile(options));
     return sockets.strays.length === 1 ? 'passes' : kind;
   };
