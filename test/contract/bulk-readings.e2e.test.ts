@@ -185,7 +185,7 @@ describe('An entry that carries no readable price.', () => {
         fine: { price: 700, entry: null },
         ...Object.fromEntries(Object.entries(entries).map(([size, entry]) => [size, { price: null, entry }])),
       });
-      expect(await metric(app, 'unpriced_entries_total')).toBe(4 * round);
+      await eventually(async () => expect(await metric(app, 'unpriced_entries_total')).toBe(4 * round));
     }
     expect(logged(stack, 'bulk.unpriced-entries')).toHaveLength(1);
   });

@@ -38,6 +38,11 @@ async function knowsTheMove({ sql }: Stack): Promise<boolean> {
   return row.known;
 }
 
+/** The last line of a manifest that was merged: written after what it tells of is in Postgres. */
+async function untilDone(stack: Stack, line: object): Promise<void> {
+  await eventually(() => expect(logged(stack, 'manifest.done').at(-1)).toMatchObject(line));
+}
+
 /** The manifest file cannot be downloaded for so long. */
 function withhold({ sandbox: { faults } }: Stack): () => void {
   const { id } = faults.arm({ route: 'file', times: Infinity, status: 500 });
@@ -77,7 +82,7 @@ describe('the manifest route against the delta', () => {
     await sql`update catalog_internal.tasks set next_at = now() where task = 'manifest'`;
     await app.wake('manifest');
     await eventually(async () => expect(await knowsTheMove(stack)).toBe(true));
-    expect(logged(stack, 'manifest.done').at(-1)).toMatchObject({ because: 'delta-behind' });
+    await untilDone(stack, { because: 'delta-behind' });
     expect([await health(app), await catalogState(sql)]).toEqual([[], 'ok']);
     await stack.caughtUp();
     await expectMirrorIsTrue(sql, world);
@@ -103,7 +108,7 @@ describe('the manifest route against the delta', () => {
     await sql`update catalog_internal.tasks set next_at = now() where task = 'manifest'`;
     await app.wake('manifest');
     await eventually(async () => expect(await knowsTheMove(stack)).toBe(true));
-    expect(logged(stack, 'manifest.done').at(-1)).toMatchObject({ because: 'catalog-differs' });
+    await untilDone(stack, { because: 'catalog-differs' });
     expect([await health(app), await catalogState(sql)]).toEqual([[], 'ok']);
     await stack.caughtUp();
     await expectMirrorIsTrue(sql, world);

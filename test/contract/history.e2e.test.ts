@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import type { Sql } from '../../src/store/connection/db.ts';
 import { refreshSkus } from '../../src/store/sellers/refresh.ts';
+import { eventually } from '../support/eventually.ts';
 import { expectMirrorIsTrue } from '../support/oracle.ts';
 import { createStack } from '../support/stack.ts';
 import { logged, metric } from './harness.ts';
@@ -101,8 +102,11 @@ describe('History.', () => {
       select pr.xmin = p.xmin as together, p.size, pr.size_map_size_type as meaning
       from catalog.prices p join catalog.products pr using (sku) where sku = 'META'`;
     expect(written).toEqual({ together: true, size: '42', meaning: 'EU' });
-    expect(logged(stack, 'size-type.changed')).toMatchObject([{ level: 'warn', skus: ['META'] }]);
-    expect(await metric(app, 'metadata_changes_total')).toBe(7);
+    // What an answer has shown is told after it is in Postgres.
+    await eventually(async () => {
+      expect(logged(stack, 'size-type.changed')).toMatchObject([{ level: 'warn', skus: ['META'] }]);
+      expect(await metric(app, 'metadata_changes_total')).toBe(7);
+    });
     expect(await metric(app, 'price_changes_total')).toBe(2);
   });
 });
