@@ -40,10 +40,11 @@ async function thousand(): Promise<void> {
   await store.sql`update catalog_internal.due set due_at = now() + interval '1 day'`;
 }
 
+/** `minutes`: from its last answer to its due time. */
 const due = (sku: string) =>
   store.sql`
-  select reason, lane, live, round(extract(epoch from due_at - now()) / 60)::int as minutes
-  from catalog_internal.due where sku = ${sku}`.then(([row]) => row);
+  select reason, lane, d.live, round(extract(epoch from due_at - asked_at) / 60)::int as minutes
+  from catalog_internal.due d join catalog.skus using (sku) where sku = ${sku}`.then(([row]) => row);
 
 const status = () =>
   store.sql`select incident_since from catalog.sync_status`.then(([row]) => row?.['incident_since']);
@@ -169,7 +170,7 @@ describe('when everything is live-priced', () => {
     await weighCounts(ctx, { livePricedSkuCount: 100, skuCount: 1000 });
     await planLive(ctx);
     for (const sku of ['S001', 'S006'])
-      expect(await due(sku)).toMatchObject({ reason: 'unlisted', lane: 2, live: false, minutes: 10 - 50 });
+      expect(await due(sku)).toMatchObject({ reason: 'unlisted', lane: 2, live: false, minutes: 10 });
   });
 
   test('when the counts fall again, what is snapshot-priced goes back to its sweep, and live SKUs to their turns', async () => {
@@ -182,8 +183,8 @@ describe('when everything is live-priced', () => {
     expect(events.at(-1)).toMatchObject({ event: 'incident.ended', because: 'live-count' });
     expect(await status()).toBeNull();
     await planLive(ctx);
-    expect(await due('S500')).toMatchObject({ reason: 'sweep', lane: 6, live: false, minutes: 1440 - 50 });
-    expect(await due('S050')).toMatchObject({ reason: 'live', lane: 2, live: true, minutes: 10 - 50 });
+    expect(await due('S500')).toMatchObject({ reason: 'sweep', lane: 6, live: false, minutes: 1440 });
+    expect(await due('S050')).toMatchObject({ reason: 'live', lane: 2, live: true, minutes: 10 });
     expect(await readLivePlan(store.sql)).toMatchObject({
       refreshThreshold: null,
       unsolved: false,
