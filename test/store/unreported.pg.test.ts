@@ -12,15 +12,18 @@ import { useStore } from './support.ts';
 const store = useStore();
 let token: string;
 
-/** Refreshes of the cohorts in the hours before the present one, of each 200 and 20 moves. */
+/**
+ * Refreshes of the cohorts from the hour before that of the token on, of each 200 and 20 moves: by the token's hour,
+ * as the present one may end while a test runs.
+ */
 async function refreshed(): Promise<void> {
   await store.sql`
     insert into catalog_internal.calibration_hours (hour, cohort, bin, looks, "right", claimed, minutes, missed)
-    select date_trunc('hour', now()) - make_interval(hours => ago), cohort, bin, 100, 90, 97, 500, 2
-    from generate_series(0, 3) ago, unnest(array['snapshot', 'snapshot sizes', 'reported', 'live']) cohort, unnest(array[9, 10]) bin`;
+    select date_trunc('hour', token_at) + make_interval(hours => after), cohort, bin, 100, 90, 97, 500, 2
+    from catalog_internal.sync, generate_series(-1, 2) after, unnest(array['snapshot', 'snapshot sizes', 'reported', 'live']) cohort, unnest(array[9, 10]) bin`;
 }
 
-/** How many refreshes there are of each cohort, by how many hours ago. */
+/** How many refreshes there are of each cohort, the earliest hour first. */
 async function found() {
   const rows = await store.sql<{ cohort: string; looks: string }[]>`
     select cohort, string_agg(looks::text, ' ' order by hour) as looks from (
@@ -91,7 +94,7 @@ describe('by a delta that moves the token', () => {
     ['after it said that the catalog is stale', '0014'],
   ])('%s', async (_, fault) => {
     await store.sql`
-      update catalog_internal.sync set delta_checked_at = now() - interval '2 hours', catalog_fault = ${fault}`;
+      update catalog_internal.sync set delta_checked_at = token_at, catalog_fault = ${fault}`;
     await delta('s9');
     expect(await found()).toEqual(APART);
   });
@@ -123,7 +126,8 @@ describe('by the end of moves in masses', () => {
   });
   const goingOn = async (kind: 'lost' | 'far') => {
     const [{ since }] = await store.sql<[{ since: Date }]>`
-      update catalog_internal.mass_move set since = now() - interval '1 hour', kind = ${kind} returning since`;
+      update catalog_internal.mass_move set since = token_at + interval '1 hour', kind = ${kind}
+      from catalog_internal.sync returning since`;
     return { since, kind, usual: null, factor: null, accepted: null } as const;
   };
 
