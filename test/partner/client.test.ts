@@ -320,8 +320,7 @@ describe('bounds', () => {
   });
 
   test('a connection that is refused, and one that breaks', async () => {
-    const error = await failedBulk((request) => request.socket.destroy());
-    expect(error.kind).toBe('network');
+    expect((await failedBulk((request) => request.socket.destroy())).kind).toBe('network');
     const { client, permit } = clientOf(new URL('http://127.0.0.1:1'));
     expect((await failureOf(client.delta(permit, 's'))).kind).toBe('network');
     expect(permit.outcomes).toEqual(['network']);
