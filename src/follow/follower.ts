@@ -57,20 +57,22 @@ const PAGE = 1000;
 const COPIED_SKUS = 100;
 /** A notification that is missed loses nothing, for changes are asked for this often, too. */
 const POLL_MS = 60_000;
+/** Where there are no notifications. */
+const UNHEARD_POLL_MS = 5000;
 
 /**
  * Delivers what follows `at.place`, in order, and keeps the position there and by name behind each batch once that is
- * delivered, until it is told to stop. Waits by LISTEN and a poll a minute. Rejects where Postgres is lost: what was
- * not kept is delivered again.
+ * delivered, until it is told to stop. Waits by LISTEN and a poll a minute, on a standby by polls alone. Rejects where
+ * Postgres is lost: what was not kept is delivered again.
  *
  * @throws FollowerError
  */
 export async function follow(following: Following, at: { place: Place }): Promise<End> {
   const { client, filter, stopped, once, clock } = following;
-  const wake = await listen(client);
+  const news = await listen(client);
   const run = new Run(following, at);
   while (!stopped.aborted) {
-    const heard = wake();
+    const heard = news.next();
     const { position } = at.place;
     const { copiedTo } = run;
     const reading = { after: position, seen: newestOf(at.place) };
@@ -83,17 +85,22 @@ export async function follow(following: Following, at: { place: Place }): Promis
     if (!page.isEnd || page.readTo !== position) continue;
     if (once) return 'caught-up';
     const over = new AbortController();
-    await Promise.race([heard, clock.sleep(POLL_MS, AbortSignal.any([stopped, over.signal]))]);
+    await Promise.race([heard, clock.sleep(news.pollMs, AbortSignal.any([stopped, over.signal]))]);
     over.abort();
   }
   return 'stopped';
 }
 
-/**
- * Hears of changes. Returns a function: its promise resolves with the next notification, and rejects when the session
- * is lost.
- */
-async function listen(client: LoneClient): Promise<() => Promise<void>> {
+/** What tells of changes. */
+interface News {
+  /** Resolves with the next notification, and rejects when the session is lost. */
+  readonly next: () => Promise<void>;
+  /** So often changes are asked for besides. */
+  readonly pollMs: number;
+}
+
+/** Hears of changes, but on a standby, which refuses LISTEN. */
+async function listen(client: LoneClient): Promise<News> {
   const fresh = () => {
     const made = Promise.withResolvers<void>();
     // Nobody may be waiting at that moment.
@@ -106,8 +113,10 @@ async function listen(client: LoneClient): Promise<() => Promise<void>> {
     next = fresh();
   });
   client.on('end', () => next.reject(new Error('the session was closed')));
-  await client.query('listen catalog_changes');
-  return () => next.promise;
+  const { rows } = await client.query<{ standby: boolean }>('select pg_is_in_recovery() as standby');
+  const isStandby = rows[0]?.standby === true;
+  if (!isStandby) await client.query('listen catalog_changes');
+  return { next: () => next.promise, pollMs: isStandby ? UNHEARD_POLL_MS : POLL_MS };
 }
 
 /** One follower under way: where it is, and how it delivers. */

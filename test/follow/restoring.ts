@@ -1,5 +1,5 @@
 import { onTestFinished } from 'vitest';
-import { followOn } from '../../src/cli/follow/following.ts';
+import { followOn, type Lifetime } from '../../src/cli/follow/following.ts';
 import type { Follow } from '../../src/cli/follow/wanted.ts';
 import { parseFilters } from '../../src/follow/filter.ts';
 import { systemClock } from '../../src/lib/clock.ts';
@@ -47,6 +47,7 @@ export function following(
   url: () => string | Promise<string>,
   more: Partial<Follow> = {},
   taking: () => Promise<void> = () => Promise.resolve(),
+  life: Partial<Pick<Lifetime, 'clock' | 'storeLost' | 'storeBack'>> = {},
 ) {
   const stop = new AbortController();
   onTestFinished(() => stop.abort());
@@ -75,6 +76,7 @@ export function following(
     started: () => begun.resolve(),
     storeLost() {},
     storeBack() {},
+    ...life,
   });
   // A test that fails before it waits for this is not to fail twice.
   ended.catch(() => {});

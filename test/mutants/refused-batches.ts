@@ -50,4 +50,22 @@ export const REFUSED_BATCHES: readonly Mutant[] = [
       '\n',
     ],
   ),
+  ...faultsOf(
+    'src/follow/follower.ts',
+    ['test/follow/standby.pg.test.ts'],
+    [
+      'followers: a standby is asked once a minute',
+      'pollMs: isStandby ? UNHEARD_POLL_MS : POLL_MS',
+      'pollMs: POLL_MS',
+    ],
+  ),
+  ...faultsOf(
+    'src/cli/follow/following.ts',
+    ['test/follow/standby.pg.test.ts'],
+    [
+      'followers: a standby that is behind is back each time',
+      'if (known.place !== null) await checkReached(client, known.place);',
+      '',
+    ],
+  ),
 ];

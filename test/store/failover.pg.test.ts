@@ -1,33 +1,13 @@
 import { execFile } from 'node:child_process';
-import { appendFile, chmod, mkdtemp, rename, rm, writeFile } from 'node:fs/promises';
+import { appendFile, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { expect, onTestFinished, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { isPassing } from '../../src/client/errors.ts';
-import { startEmbeddedPostgres } from '../../src/embedded/postgres.ts';
-import { connect, type Sql, transaction } from '../../src/store/connection/db.ts';
+import { type Sql, transaction } from '../../src/store/connection/db.ts';
 import { repairSequencesAtStart, writeChanges } from '../../src/store/history/changes.ts';
 import { migrateDatabase } from '../../src/store/setup/migrations.ts';
-import { FAST_SETTINGS } from '../postgres/server.ts';
-import { roomForFiles } from '../support/room.ts';
-
-/** A server in a folder, for as long as `work` takes. */
-async function serving<T>(
-  folder: string,
-  work: (sql: Sql, url: string) => Promise<T>,
-  hotStandby = 'off',
-): Promise<T> {
-  await using server = await startEmbeddedPostgres({
-    dataDir: join(folder, 'pg'),
-    settings: { ...FAST_SETTINGS, wal_level: 'replica', hot_standby: hotStandby },
-  });
-  const sql = connect(server.url, { max: 1 });
-  try {
-    return await work(sql, server.url);
-  } finally {
-    await sql.end({ timeout: 2 });
-  }
-}
+import { emptyFolder, serving } from '../support/servers-in-turn.ts';
 
 async function change(sql: Sql, ...skus: string[]): Promise<string> {
   for (const sku of skus)
@@ -43,13 +23,6 @@ const after = async (sql: Sql, position: string) =>
     (rows) => rows.map(({ sku }) => sku),
     (error: { code: string }) => error.code,
   );
-
-async function emptyFolder(): Promise<string> {
-  const folder = await mkdtemp(join(roomForFiles(), 'catalog-mirror-failover-'));
-  onTestFinished(() => rm(folder, { recursive: true, force: true }));
-  await chmod(folder, 0o711);
-  return folder;
-}
 
 test('a reader that is ahead of a promoted standby is refused by it, however long it is away; a restart is no promotion', async () => {
   const folder = await emptyFolder();

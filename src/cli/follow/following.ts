@@ -5,7 +5,7 @@ import { connectAlone, type LoneClient } from '../../store/connection/db.ts';
 import { isLockNotAvailable } from '../../store/connection/locks.ts';
 import { DEATH_NOTICED_WITHIN_MS } from '../../store/connection/own-session.ts';
 import { isConflict, isConnectionLost, storeFailure } from '../../store/connection/sql-errors.ts';
-import { checkNotSetBack, newestOf } from '../../store/history/feed.ts';
+import { checkNotSetBack, checkReached, newestOf } from '../../store/history/feed.ts';
 import { NameHeld } from '../../store/history/follower-name.ts';
 import {
   beginningOf,
@@ -126,7 +126,8 @@ async function placed(life: Lifetime, known: Known, client: LoneClient): Promise
   const { name, from } = wanted;
   await noteLineage(client);
   if (name === null) {
-    // Nothing is kept that could be behind: each reading checks that the database has what was delivered.
+    // Each reading checks it, too; but a database that is behind is not back, so each wait for it is longer.
+    if (known.place !== null) await checkReached(client, known.place);
     known.place ??= {
       position: await beginningOf(client, from),
       afterSku: from === 'start' ? '' : null,

@@ -209,6 +209,18 @@ export const newestOf = ({ position, shownTo = position }: Place): bigint =>
   shownTo > position ? shownTo : position;
 
 /**
+ * Checks that the database has all changes that the receiver may have been told of. A standby that is behind refuses
+ * it with a conflict (SQLSTATE 40001) until it has them.
+ *
+ * @throws FollowerError `position-lost`
+ */
+export async function checkReached(client: LoneClient, delivered: Place): Promise<void> {
+  const newest = newestOf(delivered);
+  const everything = { kinds: null, brands: null, skus: null, watchlist: false };
+  await readChanges(client, { after: newest, seen: newest }, 1, everything);
+}
+
+/**
  * Checks, by what was delivered, that a kept place is still one to go on from. A database that was restored, or a
  * standby that was behind, has an earlier place, or one to which another process has followed on it, and no later
  * change tells of the changes that are lost. A follower that was set back otherwise only gets changes again.
@@ -216,14 +228,7 @@ export const newestOf = ({ position, shownTo = position }: Place): bigint =>
  * @throws FollowerError `position-lost`
  */
 export async function checkNotSetBack(client: LoneClient, delivered: Place, kept: Place): Promise<void> {
-  const newest = newestOf(delivered);
-  if (kept.position !== newest)
-    await readChanges(client, { after: newest, seen: newest }, 1, {
-      kinds: null,
-      brands: null,
-      skus: null,
-      watchlist: false,
-    });
+  if (kept.position !== newestOf(delivered)) await checkReached(client, delivered);
   if (kept.position === delivered.position && isCopyBehind(delivered.afterSku, kept.afterSku))
     throw positionLost();
 }

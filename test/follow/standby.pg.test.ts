@@ -1,0 +1,90 @@
+import { execFile } from 'node:child_process';
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { expect, test } from 'vitest';
+import { systemClock } from '../../src/lib/clock.ts';
+import { migrateDatabase } from '../../src/store/setup/migrations.ts';
+import { emptyFolder, serving } from '../support/servers-in-turn.ts';
+import { movePrices } from './changes.ts';
+import { following } from './restoring.ts';
+
+/* A follower without a name writes nothing, so it may read from a standby. */
+
+/** What a primary had of changes, and a standby of it as it was then. */
+async function withStandby() {
+  const folder = await emptyFolder();
+  const [primary, standby] = [join(folder, 'primary'), join(folder, 'standby')];
+  await serving(primary, async (sql, url) => {
+    await migrateDatabase(url);
+    await movePrices(sql, 3);
+  });
+  await promisify(execFile)('cp', ['-a', primary, standby]);
+  await writeFile(join(standby, 'pg/standby.signal'), '');
+  return { primary, standby };
+}
+
+/** Sleeps for no time, until it has slept so often; how long each sleep was meant to be. */
+function sleeps(most: number) {
+  const asked: number[] = [];
+  const enough = Promise.withResolvers<void>();
+  const clock = {
+    ...systemClock,
+    async sleep(ms: number) {
+      asked.push(ms);
+      if (asked.length < most) return;
+      enough.resolve();
+      await new Promise(() => {});
+    },
+  };
+  return { asked, clock, enough: enough.promise };
+}
+
+test('on a standby, which refuses LISTEN, a follower asks for changes more often, and calls nothing lost', async () => {
+  const { standby } = await withStandby();
+  await serving(
+    standby,
+    async (_, url) => {
+      const once = following(() => url, { name: null, from: 'oldest', once: true });
+      expect(await once.ended).toMatchObject({ end: 'caught-up' });
+      expect(once.seen).toHaveLength(3);
+      const { asked, clock, enough } = sleeps(3);
+      const lost: unknown[] = [];
+      const { stop } = following(() => url, { name: null, from: 'oldest' }, undefined, {
+        clock,
+        storeLost: (error) => void lost.push(error),
+      });
+      await enough;
+      stop.abort();
+      expect({ asked, lost }).toEqual({ asked: [5000, 5000, 5000], lost: [] });
+    },
+    'on',
+  );
+});
+
+test('a standby that is behind what was delivered is not back, and is asked less and less often', async () => {
+  const { primary, standby } = await withStandby();
+  const { asked, clock, enough } = sleeps(5);
+  const back: string[] = [];
+  const later = Promise.withResolvers<string>();
+  await serving(primary, async (sql, url) => {
+    // More than a sequence is ahead of itself on disk.
+    await movePrices(sql, 40);
+    const urls = [url];
+    const { begun } = following(() => urls.pop() ?? later.promise, { name: null, from: 'now' }, undefined, {
+      // The minute until the next poll is not over before the primary is.
+      clock: { ...clock, sleep: (ms, signal) => (ms < 60_000 ? clock : systemClock).sleep(ms, signal) },
+      storeBack: () => void back.push('back'),
+    });
+    await begun;
+  });
+  await serving(
+    standby,
+    async (_, url) => {
+      later.resolve(url);
+      await enough;
+    },
+    'on',
+  );
+  expect({ asked, back }).toEqual({ asked: [500, 1000, 2000, 4000, 8000], back: [] });
+});
