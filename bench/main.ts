@@ -3,8 +3,8 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { parseArgs } from 'node:util';
 import type { Figure } from './frame/figure.ts';
+import { optionsOf } from './frame/options.ts';
 import { report, type Row } from './frame/table.ts';
 
 /*
@@ -31,13 +31,11 @@ const WORKS = [
   'ceiling',
 ];
 
-const { values } = parseArgs({
-  options: {
-    skus: { type: 'string' },
-    rounds: { type: 'string' },
-    only: { type: 'string', default: WORKS.join(',') },
-    json: { type: 'string' },
-  },
+const values = optionsOf({
+  skus: { type: 'string' },
+  rounds: { type: 'string' },
+  only: { type: 'string', default: WORKS.join(',') },
+  json: { type: 'string' },
 });
 
 const mainOf = (work: string) => fileURLToPath(new URL(`${work}/main.ts`, import.meta.url));

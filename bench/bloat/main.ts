@@ -1,9 +1,10 @@
 import { applyAnswer } from '../../src/store/answer/apply.ts';
 import type { Sql } from '../../src/store/connection/db.ts';
 import { LEARNING, NEXT, prepare, scattered, SKUS_AN_ANSWER } from '../apply/answer.ts';
+import { sizes } from '../frame/options.ts';
 import { loadRecords } from '../frame/records.ts';
 import { withMirrorDatabase } from '../frame/server.ts';
-import { report, type Row, sizes } from '../frame/table.ts';
+import { report, type Row } from '../frame/table.ts';
 import { seeded } from '../freshness/random.ts';
 import { loadMirror } from '../scrape/load.ts';
 

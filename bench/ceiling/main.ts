@@ -1,5 +1,5 @@
-import { parseArgs } from 'node:util';
 import { printFigures } from '../frame/figure.ts';
+import { optionsOf } from '../frame/options.ts';
 import { ceilingFigures } from './results.ts';
 
 /*
@@ -8,13 +8,11 @@ import { ceilingFigures } from './results.ts';
  * missed.
  */
 
-const { values } = parseArgs({
-  options: {
-    seed: { type: 'string', default: '1' },
-    seeds: { type: 'string', default: '3' },
-    hours: { type: 'string', default: '6' },
-    json: { type: 'boolean', default: false },
-  },
+const values = optionsOf({
+  seed: { type: 'string', default: '1' },
+  seeds: { type: 'string', default: '3' },
+  hours: { type: 'string', default: '6' },
+  json: { type: 'boolean', default: false },
 });
 
 const seeds = Array.from({ length: Math.max(1, Number(values.seeds)) }, (_, i) => Number(values.seed) + i);

@@ -3,8 +3,9 @@ import type { Sql } from '../../src/store/connection/db.ts';
 import { claimDue } from '../../src/store/ledger/claim.ts';
 import { type Claim, type Quota, returnClaim, endWaits } from '../../src/store/ledger/due.ts';
 import { median, timed } from '../frame/measure.ts';
+import { sizes } from '../frame/options.ts';
 import { withMirrorDatabase } from '../frame/server.ts';
-import { report, type Row, sizes } from '../frame/table.ts';
+import { report, type Row } from '../frame/table.ts';
 
 /*
  * npm run bench:claim [-- --skus 1000000 --rounds 20 --json FILE] What a bulk call asks of the ledger, with that many

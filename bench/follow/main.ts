@@ -1,8 +1,9 @@
 import { connect, type Sql } from '../../src/store/connection/db.ts';
 import { median, timed } from '../frame/measure.ts';
+import { sizes } from '../frame/options.ts';
 import { loadRecords } from '../frame/records.ts';
 import { withMirrorDatabase } from '../frame/server.ts';
-import { report, type Row, sizes } from '../frame/table.ts';
+import { report, type Row } from '../frame/table.ts';
 import { besideWriter } from '../read/beside.ts';
 import { loadMirror } from '../scrape/load.ts';
 

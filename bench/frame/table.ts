@@ -1,6 +1,5 @@
 import { writeFileSync } from 'node:fs';
 import { cpus, totalmem } from 'node:os';
-import { parseArgs } from 'node:util';
 
 /** One line of the table: what was done, how well, and against what. */
 export interface Row {
@@ -59,32 +58,6 @@ function markdown(rows: readonly Row[]): string {
     `| ${line.map((cell, i) => (i === 1 || (i >= 3 && i !== 5) ? cell.padStart(widths[i] ?? 0) : cell.padEnd(widths[i] ?? 0))).join(' | ')} |`;
   const rule = `|${widths.map((width, i) => (i === 1 || (i >= 3 && i !== 5) ? `${'-'.repeat(width + 1)}:` : '-'.repeat(width + 2))).join('|')}|`;
   return [text(COLUMNS), rule, ...lines.slice(1).map(text)].join('\n');
-}
-
-/**
- * The options that every work takes: how large, how often, and where the JSON goes. Ends the process with 2, and says
- * what they are, where others are given.
- */
-export function sizes<Name extends string>(defaults: Readonly<Record<'skus' | 'rounds' | Name, number>>) {
-  const names = Object.keys(defaults) as (keyof typeof defaults)[];
-  const options = {
-    ...Object.fromEntries(names.map((name) => [name, { type: 'string' }] as const)),
-    json: { type: 'string' },
-  } as const;
-  try {
-    const { json, ...given }: Readonly<Record<string, string | undefined>> = parseArgs({ options }).values;
-    const numbers: Record<keyof typeof defaults, number> = { ...defaults };
-    for (const name of names)
-      numbers[name] = given[name] === undefined ? defaults[name] : Number(given[name]);
-    if (!(numbers.skus >= 1 && numbers.rounds >= 1 && names.every((name) => numbers[name] >= 0)))
-      throw new Error('--skus and --rounds are numbers of one or more');
-    return { ...numbers, ...(json === undefined ? {} : { json }) };
-  } catch (error) {
-    const usual = names.map((name) => `--${name} ${defaults[name]}`).join(' ');
-    process.stderr.write(`${(error as Error).message}
-options: ${usual} --json FILE (the numbers are those without options)\n`);
-    process.exit(2);
-  }
 }
 
 /**

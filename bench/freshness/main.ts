@@ -1,5 +1,5 @@
-import { parseArgs } from 'node:util';
 import { printFigures } from '../frame/figure.ts';
+import { optionsOf } from '../frame/options.ts';
 import { PARTS, runBench } from './results.ts';
 
 /*
@@ -7,14 +7,16 @@ import { PARTS, runBench } from './results.ts';
  * Simulated days through the production pacer, planner, policy and learning. Exit 1 when a figure to reach is missed.
  */
 
-const { values } = parseArgs({
-  options: {
+const values = optionsOf(
+  {
     seed: { type: 'string', default: '1' },
     seeds: { type: 'string', default: '5' },
     part: { type: 'string', multiple: true, default: Object.keys(PARTS) },
     json: { type: 'boolean', default: false },
   },
-});
+  ({ part }) =>
+    part.every((one) => one in PARTS) ? null : `--part: expected one of ${Object.keys(PARTS).join(', ')}`,
+);
 
 const seeds = Array.from({ length: Math.max(1, Number(values.seeds)) }, (_, i) => Number(values.seed) + i);
 const size = {
@@ -31,6 +33,4 @@ const size = {
   hints: { skus: 4000, hours: 48 },
   scope: { all: 25_000, own: 250, hours: 48 },
 };
-for (const part of values.part)
-  if (!(part in PARTS)) throw new Error(`--part: expected one of ${Object.keys(PARTS).join(', ')}`);
 printFigures(runBench(seeds, size, values.part), seeds, values.json);

@@ -1,11 +1,11 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
-import { parseArgs } from 'node:util';
 import postgres from 'postgres';
 import { NODE_FLAGS } from '../../src/launch.ts';
 import { startSandbox } from '../../src/sandbox/index.ts';
 import type { Sql } from '../../src/store/connection/db.ts';
+import { optionsOf } from '../frame/options.ts';
 import { REDIS_URL, redisAnswers } from '../frame/redis.ts';
 import { withMirrorDatabase } from '../frame/server.ts';
 import { report, type Row } from '../frame/table.ts';
@@ -23,14 +23,12 @@ import { postmasterOf, serverCpuMs } from './cpu.ts';
  * measured, against those of a mirror without a snapshot.
  */
 
-const { values } = parseArgs({
-  options: {
-    minutes: { type: 'string', default: '6' },
-    calls: { type: 'string' },
-    skus: { type: 'string', default: '300000' },
-    redis: { type: 'boolean' },
-    json: { type: 'string' },
-  },
+const values = optionsOf({
+  minutes: { type: 'string', default: '6' },
+  calls: { type: 'string' },
+  skus: { type: 'string', default: '300000' },
+  redis: { type: 'boolean' },
+  json: { type: 'string' },
 });
 const MINUTE_MS = 60_000;
 const heldMs = Number(values.minutes) * MINUTE_MS;

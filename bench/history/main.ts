@@ -2,9 +2,10 @@ import { setTimeout } from 'node:timers/promises';
 import type { Sql } from '../../src/store/connection/db.ts';
 import { keepDailyPrices } from '../../src/store/history/daily.ts';
 import { median, quantile, timed } from '../frame/measure.ts';
+import { sizes } from '../frame/options.ts';
 import { loadRecords } from '../frame/records.ts';
 import { withMirrorDatabase } from '../frame/server.ts';
-import { report, type Row, sizes } from '../frame/table.ts';
+import { report, type Row } from '../frame/table.ts';
 import { seeded } from '../freshness/random.ts';
 import { loadMirror } from '../scrape/load.ts';
 

@@ -1,7 +1,8 @@
 import { join } from 'node:path';
 import { migrateDatabase } from '../../src/store/setup/migrations.ts';
+import { sizes } from '../frame/options.ts';
 import { withMirrorDatabase } from '../frame/server.ts';
-import { report, sizes } from '../frame/table.ts';
+import { report } from '../frame/table.ts';
 import { buildMirrorProcess } from '../ingest/build.ts';
 import { onCopy, urlOf } from '../ingest/databases.ts';
 import { writeManifest } from '../ingest/manifest.ts';

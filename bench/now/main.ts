@@ -2,7 +2,8 @@ import { setTimeout as pause } from 'node:timers/promises';
 import type { Sql } from '../../src/store/connection/db.ts';
 import { besideFill, CALL_MS } from '../frame/filling.ts';
 import { median, quantile } from '../frame/measure.ts';
-import { report, sizes } from '../frame/table.ts';
+import { sizes } from '../frame/options.ts';
+import { report } from '../frame/table.ts';
 import { seeded } from '../freshness/random.ts';
 
 /*

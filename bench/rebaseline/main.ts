@@ -1,8 +1,9 @@
 import { Baseline } from '../../src/store/catalog/baseline.ts';
 import type { StagedLine } from '../../src/store/catalog/compare-sql.ts';
 import type { Sql } from '../../src/store/connection/db.ts';
+import { sizes } from '../frame/options.ts';
 import { withMirrorDatabase } from '../frame/server.ts';
-import { report, type Row, sizes } from '../frame/table.ts';
+import { report, type Row } from '../frame/table.ts';
 import { seeded } from '../freshness/random.ts';
 
 /*

@@ -3,7 +3,8 @@ import { type Change, follow } from '../../src/client/follow.ts';
 import type { Sql } from '../../src/store/connection/db.ts';
 import { besideFill, CALL_MS, type Fill, until } from '../frame/filling.ts';
 import { median, quantile } from '../frame/measure.ts';
-import { report, sizes } from '../frame/table.ts';
+import { sizes } from '../frame/options.ts';
+import { report } from '../frame/table.ts';
 
 /*
  * npm run bench:reports [-- --skus 1000000 --rounds 30 --json FILE] How long a move takes from the delta that reports

@@ -5,9 +5,10 @@ import { fileURLToPath } from 'node:url';
 import { type Sandbox, startSandbox } from '../../src/sandbox/index.ts';
 import type { Sql } from '../../src/store/connection/db.ts';
 import { median } from '../frame/measure.ts';
+import { sizes } from '../frame/options.ts';
 import { REDIS_URL, redisAnswers } from '../frame/redis.ts';
 import { withMirrorDatabase } from '../frame/server.ts';
-import { report, type Row, sizes } from '../frame/table.ts';
+import { report, type Row } from '../frame/table.ts';
 
 /*
  * npm run bench:scale [-- --skus 20000 --rounds 2 --json FILE] Fills of a catalog by daemons as processes of their

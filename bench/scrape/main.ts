@@ -3,8 +3,9 @@ import { readFacts } from '../../src/status/facts.ts';
 import { readStatus } from '../../src/status/status.ts';
 import { countCatalog, readCounts } from '../../src/store/status/counts-reader.ts';
 import { inTurns, median } from '../frame/measure.ts';
+import { sizes } from '../frame/options.ts';
 import { withMirrorDatabase } from '../frame/server.ts';
-import { report, sizes } from '../frame/table.ts';
+import { report } from '../frame/table.ts';
 import { doubtSome, loadMirror } from './load.ts';
 
 /*

@@ -1,7 +1,8 @@
 import type { Sql } from '../../src/store/connection/db.ts';
+import { sizes } from '../frame/options.ts';
 import { loadRecords } from '../frame/records.ts';
 import { withMirrorDatabase } from '../frame/server.ts';
-import { report, type Row, sizes } from '../frame/table.ts';
+import { report, type Row } from '../frame/table.ts';
 import { loadMirror } from '../scrape/load.ts';
 
 /*

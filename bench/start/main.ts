@@ -4,9 +4,10 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { type Sandbox, startSandbox } from '../../src/sandbox/index.ts';
 import { median } from '../frame/measure.ts';
+import { sizes } from '../frame/options.ts';
 import { REDIS_URL, redisAnswers } from '../frame/redis.ts';
 import { withMirrorDatabase } from '../frame/server.ts';
-import { report, type Row, sizes } from '../frame/table.ts';
+import { report, type Row } from '../frame/table.ts';
 
 /*
  * npm run bench:start [-- --skus 2000 --rounds 7 --json FILE] From the start of the process to its first request at

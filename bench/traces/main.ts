@@ -17,8 +17,9 @@ import { createLogger, withTraceIds } from '../../src/telemetry/log/logger.ts';
 import { startSdk } from '../../src/telemetry/traces/sdk.ts';
 import { UNPACED } from '../../test/support/unpaced.ts';
 import { median } from '../frame/measure.ts';
+import { sizes } from '../frame/options.ts';
 import { withMirrorDatabase } from '../frame/server.ts';
-import { report, type Row, sizes } from '../frame/table.ts';
+import { report, type Row } from '../frame/table.ts';
 import type { Others } from './others.ts';
 
 /*

@@ -42,9 +42,17 @@ test.for(WORKS)('bench:%s comes to its table', async (work) => {
   }
 });
 
-test('options that no work has are named, with those that it has', async () => {
-  const { code, stderr } = await run('size', ['--sku', '5']);
+test.for([
+  ['size', ['--sku', '5'], /'--sku'.*\noptions and defaults: --skus 200000 --rounds 1 --json …/s],
+  ['size', ['--skus', 'many'], '--skus: expected a number'],
+  ['size', ['--skus', '0'], '--skus and --rounds are numbers of one or more'],
+  ['freshness', ['--help'], '--seed 1 --seeds 5'],
+  ['freshness', ['--part', 'other'], '--part: expected one of live prices,'],
+  ['ceiling', ['--hours', 'six'], '--hours: expected a number'],
+] as const)('bench:%s %s is refused, with the options that there are', async ([work, options, says]) => {
+  const { code, stderr } = await run(work, options);
   expect(code).toBe(2);
-  expect(stderr).toMatch(/'--sku'.*\noptions: --skus 200000 --rounds 1 --json FILE/s);
-  expect((await run('size', ['--skus', 'many'])).stderr).toContain('--skus and --rounds are numbers');
+  if (typeof says === 'string') expect(stderr).toContain(says);
+  else expect(stderr).toMatch(says);
+  expect(stderr).not.toContain('    at ');
 });
