@@ -3,13 +3,14 @@ import { vi } from 'vitest';
 
 interface Target {
   readonly host?: string;
+  readonly port?: number | string;
   readonly lookup?: LookupFunction;
 }
 
 /** Sockets that this process sets going, while it is watched. */
 export interface Watch extends Disposable {
-  /** How many there were. */
-  readonly count: () => number;
+  /** How many there were to a port: what tests before left behind may still connect to its own. */
+  readonly count: (port: number) => number;
   /** Addresses that one would have been connected to outside of this machine. None is: it is destroyed instead. */
   readonly strays: readonly string[];
 }
@@ -19,6 +20,7 @@ const isHere = (address: string) => /^(?:127\.|::1$|::ffff:127\.)/.test(address)
 /** Watches every socket of this process, and keeps all of them on this machine, whatever the code under test does. */
 export function watchSockets(): Watch {
   const strays: string[] = [];
+  const ports: number[] = [];
   // eslint-disable-next-line typescript/unbound-method
   const real = Socket.prototype.connect as (...args: unknown[]) => Socket;
   const stop = (socket: Socket, address: string) => {
@@ -32,6 +34,7 @@ export function watchSockets(): Watch {
   ) {
     const first: unknown = Array.isArray(args[0]) ? args[0][0] : args[0];
     const target = first as Target & { lookup?: LookupFunction };
+    ports.push(Number(target.port));
     const host = target.host ?? 'localhost';
     if (isIP(host) !== 0) return isHere(host) ? real.apply(this, args) : stop(this, host);
     const { lookup } = target;
@@ -47,7 +50,7 @@ export function watchSockets(): Watch {
   });
   return {
     strays,
-    count: () => spy.mock.calls.length,
+    count: (port) => ports.filter((one) => one === port).length,
     [Symbol.dispose]: () => spy.mockRestore(),
   };
 }

@@ -138,6 +138,11 @@ beforeAll(async () => {
 });
 afterAll(() => listener[Symbol.asyncDispose]());
 
+function portOf(text: string): number {
+  const { port = '', protocol = '' } = URL.parse(text) ?? {};
+  return Number(port === '' ? (protocol === 'http:' ? 80 : 443) : port);
+}
+
 /**
  * What becomes of an answer of the manifest route with this URL: the kind of error, and how many sockets were set
  * going.
@@ -148,7 +153,7 @@ async function effectsOf(text: string) {
   const reading = readManifestMeta({ url, snapshot_id: 's1' }, {});
   if (!reading.ok) {
     expect(`${reading.problem} ${reading.hint}`).not.toContain('canary');
-    return { kind: 'unreadable', sockets: sockets.count(), strays: sockets.strays };
+    return { kind: 'unreadable', sockets: sockets.count(portOf(text)), strays: sockets.strays };
   }
   const batches = readManifestFile({
     url: reading.value.url,
@@ -157,7 +162,7 @@ async function effectsOf(text: string) {
     resolve,
   });
   const { kind } = await failure(batches);
-  return { kind, sockets: sockets.count(), strays: sockets.strays };
+  return { kind, sockets: sockets.count(portOf(text)), strays: sockets.strays };
 }
 
 test.each(REFUSED)('a manifest at %j is refused, and nobody is connected to', async (form) => {
@@ -198,7 +203,7 @@ describe('the look-up', () => {
       readManifestFile({ url, baseUrl: LOOPBACK, timeoutMs: PATIENCE_MS, resolve: names.resolve }),
     );
     expect(read.lines).toHaveLength(3);
-    expect([names.asked(), sockets.count(), sockets.strays]).toEqual([1, 1, []]);
+    expect([names.asked(), sockets.count(Number(base.port)), sockets.strays]).toEqual([1, 1, []]);
   });
 
   test('refuses a name that was public and has become private', async () => {
