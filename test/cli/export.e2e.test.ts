@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url';
 import { asyncBufferFromFile, parquetMetadataAsync, parquetReadObjects } from 'hyparquet';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { connect, type Sql } from '../../src/store/connection/db.ts';
-import { createDatabase, type TestDatabase } from '../support/db.ts';
+import { createDatabase, ofThisDatabase, type TestDatabase } from '../support/db.ts';
 import { eventually } from '../support/eventually.ts';
 import { runProgram, startProgram, temporaryFolder } from '../support/process.ts';
 
@@ -80,7 +80,8 @@ test('what a migration writes anew meanwhile is read whole: nothing is before al
   await using program = startProgram(['export', '--out', folder], { DATABASE_URL: url });
   await eventually(async () => {
     const waiting = await sql`
-      select from pg_locks where relation = 'catalog.products'::regclass and not granted and mode = 'AccessShareLock'`;
+      select from pg_locks where relation = 'catalog.products'::regclass and not granted and mode = 'AccessShareLock'
+        and ${ofThisDatabase(sql)}`;
     expect(waiting).toHaveLength(1);
   });
   // As ALTER TABLE does where it cannot keep the rows as they are.
@@ -273,7 +274,7 @@ describe('while it waits for a table', () => {
       await eventually(
         async () => {
           const [row] =
-            await sql`select count(*)::int as n from pg_locks where relation = ${table}::regclass and not granted`;
+            await sql`select count(*)::int as n from pg_locks where relation = ${table}::regclass and not granted and ${ofThisDatabase(sql)}`;
           expect(row).toEqual({ n: 1 });
         },
         { what: 'an export that waits' },

@@ -6,6 +6,7 @@ import { createRunner } from '../../src/queues/runner.ts';
 import { connect } from '../../src/store/connection/db.ts';
 import { TASKS, type TaskName } from '../../src/store/ledger/tasks.ts';
 import { useStore } from '../store/support.ts';
+import { ofThisDatabase } from '../support/db.ts';
 
 const store = useStore();
 const done = () => Promise.resolve();
@@ -40,7 +41,8 @@ test('schedules are put under one lock, however slow the store of the queues is'
   const put = async () => {
     await store.sql`select pg_sleep(0.5)`;
     const held = await store.sql`
-      select from pg_locks where relation = 'catalog_internal.lock_schedules'::regclass and mode = 'ExclusiveLock' and granted`;
+      select from pg_locks where relation = 'catalog_internal.lock_schedules'::regclass and mode = 'ExclusiveLock' and granted
+        and ${ofThisDatabase(store.sql)}`;
     locked.push(held.length === 1);
   };
   const handler: Handler = () => Promise.resolve('idle');

@@ -5,6 +5,7 @@ import { followMoves } from '../../src/store/answer/mass-moves.ts';
 import { NO_OBSERVERS } from '../../src/store/answer/observers.ts';
 import type { SkuResult } from '../../src/store/answer/types.ts';
 import { connect, type Tx } from '../../src/store/connection/db.ts';
+import { ofThisDatabase } from '../support/db.ts';
 import { eventually } from '../support/eventually.ts';
 import { doubting, USUAL } from './doubting.ts';
 import { claimAll, found, knownSkus, ledger, mark, REFRESH, useStore } from './support.ts';
@@ -79,7 +80,9 @@ async function answeredMeanwhile(
     await step.hold(tx);
     running.push(applyAnswer(sql, claim, results, REFRESH));
     await eventually(async () => {
-      expect(await sql.unsafe(`select from pg_locks where ${step.waits} and not granted`)).toHaveLength(1);
+      expect(
+        await sql`select from pg_locks where ${sql.unsafe(step.waits)} and not granted and ${ofThisDatabase(sql)}`,
+      ).toHaveLength(1);
     });
     const follows = followMoves(other.sql, moves, [], NOTHING_KNOWN);
     follows.catch(() => {});
@@ -93,7 +96,7 @@ async function answeredMeanwhile(
         expect(isWaitedFor ? waiting.length : begun.length + 1).toBe(2);
       });
     if (isKilled) {
-      const waits = sql`relation = 'catalog_internal.lock_changes'::regclass and not granted`;
+      const waits = sql`relation = 'catalog_internal.lock_changes'::regclass and not granted and ${ofThisDatabase(sql)}`;
       await eventually(async () => {
         expect(await sql`select pg_terminate_backend(pid) from pg_locks where ${waits}`).toHaveLength(1);
       });

@@ -51,7 +51,8 @@ test('a role that is not shown the sessions of others names who holds one, too, 
         role: user,
         seconds: null,
       });
-      expect(await readSnapshotHolder(plain, 0, 20_000)).toBeNull();
+      // A snapshot is as old as the oldest transaction of the whole server, which may be another file's.
+      expect(await readSnapshotHolder(plain, 0, 1e9)).toBeNull();
     });
     expect(await readSnapshotHolder(plain, 0, 0)).toBeNull();
   } finally {

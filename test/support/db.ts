@@ -54,3 +54,10 @@ export async function createDatabase(
   url.pathname = `/${name}`;
   return { url: url.href, drop: () => administer(`drop database if exists ${name} with (force)`) };
 }
+
+/**
+ * SQL: a lock of this database. pg_locks shows those of the whole server, and in databases that were made of the same
+ * template a table has the same number in each.
+ */
+export const ofThisDatabase = (sql: postgres.Sql) =>
+  sql`database = (select oid from pg_database where datname = current_database())`;
