@@ -10,6 +10,8 @@ import {
   refuseOtherAccount,
   refuseOtherPartner,
 } from '../../src/store/setup/account.ts';
+import { countDaemons, registerInstance } from '../../src/store/setup/instance.ts';
+import { eventually } from '../support/eventually.ts';
 import { answerAsked, found, knownSkus, ledger, mark, pricesOf, useStore } from './support.ts';
 
 const store = useStore();
@@ -70,6 +72,19 @@ test('before anything is mirrored, whoever starts next may correct address and k
   expect(await noteAccount(sql, { ...OTHER, apiKey: 'corrected' })).toBe('known');
   expect(await noteAccount(sql, OURS)).toBe('known');
   expect(await readAccount(sql)).toMatchObject({ address: OURS.baseUrl, keyReplaced: false });
+});
+
+test('but not where another daemon runs: two of a mirror are of one partner', async () => {
+  const { sql, url } = store;
+  const leaveFirst = await registerInstance(url);
+  await noteAccount(sql, OURS);
+  const leaveSecond = await registerInstance(url);
+  await expect(noteAccount(sql, OTHER)).rejects.toThrow(ConfigError);
+  expect(await readAccount(sql)).toMatchObject({ address: OURS.baseUrl });
+  await leaveFirst();
+  await eventually(async () => expect(await countDaemons(sql)).toBe(1));
+  expect(await noteAccount(sql, OTHER)).toBe('known');
+  await leaveSecond();
 });
 
 test.each(SINGLE_ROWS)(
