@@ -1,29 +1,13 @@
 import { expect, test } from 'vitest';
-import { createHealth } from '../../src/daemon/health.ts';
-import { systemClock } from '../../src/lib/clock.ts';
 import { connect } from '../../src/store/connection/db.ts';
-import { createLogger } from '../../src/telemetry/log/logger.ts';
-import { createMetrics } from '../../src/telemetry/metrics/metrics.ts';
 import { useStore } from '../store/support.ts';
 import { eventually } from '../support/eventually.ts';
-import { settingsWith } from '../support/settings.ts';
+import { healthOf } from '../support/health.ts';
 
 const store = useStore();
 
 test('many who ask at once make one reading, whose statements on the ledger end with the time for an answer', async () => {
-  const health = createHealth(
-    {
-      config: settingsWith(),
-      sync: { sql: store.sql, clock: systemClock },
-      log: createLogger({ level: 'fatal', secrets: () => [], destination: { write: () => {} } }),
-      backend: { ping: () => Promise.resolve(), describe: () => '' },
-      metrics: createMetrics({ version: '1' }),
-      pause: { failure: () => null },
-      clocks: { wrong: () => null, notPutRight: () => null },
-      breaker: { explain: () => null },
-    },
-    { lastJobAt: () => null, silentMs: () => 0 },
-  );
+  const health = healthOf(store.sql);
   const other = connect(store.url, { max: 2 });
   /** Sessions that read the ledger for health, and get nowhere. */
   const reading = async () => {

@@ -1,12 +1,8 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { createHealth } from '../../src/daemon/health.ts';
-import { systemClock } from '../../src/lib/clock.ts';
 import { connect } from '../../src/store/connection/db.ts';
-import { createLogger } from '../../src/telemetry/log/logger.ts';
-import { createMetrics } from '../../src/telemetry/metrics/metrics.ts';
 import { useStore } from '../store/support.ts';
+import { healthOf } from '../support/health.ts';
 import { type Port, refusingSettings, through } from '../support/net.ts';
-import { settingsWith } from '../support/settings.ts';
 
 const store = useStore();
 
@@ -30,19 +26,7 @@ test.each([
   async (_what, url, code) => {
     const sql = connect(url().href, { max: 2 });
     const waiting = Array.from({ length: BEHIND }, () => sql`select`.catch(() => {}));
-    const health = createHealth(
-      {
-        config: settingsWith(),
-        sync: { sql, clock: systemClock },
-        log: createLogger({ level: 'silent', secrets: () => [] }),
-        backend: { ping: () => Promise.resolve(), describe: () => '' },
-        metrics: createMetrics({ version: '1' }),
-        pause: { failure: () => null },
-        clocks: { wrong: () => null, notPutRight: () => null },
-        breaker: { explain: () => null },
-      },
-      { lastJobAt: () => null, silentMs: () => 0 },
-    );
+    const health = healthOf(sql);
     try {
       expect(await health.ready()).toMatchObject({
         ok: false,

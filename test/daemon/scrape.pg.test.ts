@@ -1,13 +1,10 @@
 import { expect, test } from 'vitest';
-import { createHealth } from '../../src/daemon/health.ts';
-import { systemClock } from '../../src/lib/clock.ts';
 import { restoreLostRows } from '../../src/store/ledger/lost-rows.ts';
 import { createLogger } from '../../src/telemetry/log/logger.ts';
-import { createMetrics } from '../../src/telemetry/metrics/metrics.ts';
 import { useStore } from '../store/support.ts';
 import { eventually } from '../support/eventually.ts';
+import { healthOf } from '../support/health.ts';
 import { setClockAhead } from '../support/movable-clock.ts';
-import { settingsWith } from '../support/settings.ts';
 
 const store = useStore({ movableClock: true });
 
@@ -27,19 +24,7 @@ function daemon() {
     secrets: () => [],
     destination: { write: (line: string) => lines.push(JSON.parse(line) as Line) },
   });
-  const health = createHealth(
-    {
-      config: settingsWith(),
-      sync: { sql: store.sql, clock: systemClock },
-      log,
-      backend: { ping: () => Promise.resolve(), describe: () => '' },
-      metrics: createMetrics({ version: '1' }),
-      pause: { failure: () => null },
-      clocks: { wrong: () => null, notPutRight: () => null },
-      breaker: { explain: () => null },
-    },
-    { lastJobAt: () => null, silentMs: () => 0 },
-  );
+  const health = healthOf(store.sql, log);
   const value = async (metric: string) =>
     new RegExp(`^catalog_mirror_${metric} (.*)$`, 'm').exec(await health.metrics())?.[1];
   return {

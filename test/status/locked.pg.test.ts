@@ -1,16 +1,13 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { readSnapshot } from '../../src/cli/status.ts';
 import { loadConfig } from '../../src/config/config.ts';
-import { createHealth } from '../../src/daemon/health.ts';
-import { systemClock } from '../../src/lib/clock.ts';
 import type { Health } from '../../src/status/health.ts';
 import { connect, type Sql } from '../../src/store/connection/db.ts';
 import { countCatalog } from '../../src/store/status/counts-reader.ts';
 import { readLockHolders } from '../../src/store/status/holders.ts';
-import { createLogger } from '../../src/telemetry/log/logger.ts';
-import { createMetrics } from '../../src/telemetry/metrics/metrics.ts';
 import { useStore } from '../store/support.ts';
 import { eventually } from '../support/eventually.ts';
+import { healthOf } from '../support/health.ts';
 
 const CONFIG = loadConfig({ DATABASE_URL: 'postgres://unused' }, () => '', { need: 'database' });
 const store = useStore();
@@ -26,22 +23,6 @@ afterAll(() => Promise.all(sessions.map((session) => session.end({ timeout: 1 })
  * Where somebody has locked a table that is read for the figures, and not to judge the mirror, the command judges it all
  * the same, as a daemon does.
  */
-
-/** What a daemon on this database says. */
-async function saidByDaemon(sql: Sql): Promise<Health> {
-  const own = {
-    config: CONFIG,
-    sync: { sql, clock: systemClock },
-    log: createLogger({ level: 'silent', secrets: () => [] }),
-    backend: { ping: () => Promise.resolve(), describe: () => '' },
-    metrics: createMetrics({ version: '1' }),
-    pause: { failure: () => null },
-    clocks: { wrong: () => null, notPutRight: () => null },
-    breaker: { explain: () => null },
-  };
-  const { health } = await createHealth(own, { lastJobAt: () => null, silentMs: () => 0 }).read();
-  return health;
-}
 
 const saidOf = ({ state, reasons }: Health) => ({ state, codes: reasons.map(({ code }) => code) });
 
@@ -67,7 +48,7 @@ test.each([
     // Ends with the lock.
     waiting.push(worker.unsafe(`select from ${table} limit 1`).execute());
     await eventually(async () => expect(await readLockHolders(store.sql)).toHaveLength(1));
-    const daemon = saidOf(await saidByDaemon(store.sql));
+    const daemon = saidOf((await healthOf(store.sql).read()).health);
     expect(daemon).toMatchObject({ state: 'degraded', codes: expect.arrayContaining(['locked']) });
     const { health, status } = await readSnapshot(command, CONFIG, 'now', null);
     expect(saidOf(health)).toEqual(daemon);

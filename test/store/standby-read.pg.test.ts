@@ -38,6 +38,8 @@ test('on a standby, status and verify say that nobody sees there whether a daemo
   for (const command of [
     ['show', 'A'],
     ['plan'],
+    ['follow', '--from', 'start', '--once'],
+    ['follow', '--list'],
     ['sql', 'select sku, price from catalog.prices'],
     ['export', '--what', 'prices', '--out', out],
   ]) {
