@@ -1,4 +1,10 @@
-import { isConflict, LOCK_NOT_AVAILABLE, POSITION_LOST, sqlState } from '../store/connection/sql-errors.ts';
+import {
+  isConflict,
+  LOCK_NOT_AVAILABLE,
+  POSITION_LOST,
+  sqlState,
+  storeFailure,
+} from '../store/connection/sql-errors.ts';
 
 /** What can be wrong beyond what Postgres and the network may do at any time. */
 export type FollowErrorKind =
@@ -41,7 +47,8 @@ export function readingError(error: unknown, position: string): unknown {
       return new FollowError(
         'position-lost',
         `the changes after position ${position} cannot be read`,
-        "empty your copy, and follow from 'start'",
+        "empty your copy, and follow from 'start'; followInto does so where it is given onLost, or once you have " +
+          'emptied the copy and deleted the row of its position',
         error,
       );
     // There is no such schema, or no such function in it.
@@ -77,26 +84,26 @@ const PASSING = new Set([
   'EPIPE',
   'ETIMEDOUT',
   'EHOSTUNREACH',
+  'EHOSTDOWN',
   'ENETUNREACH',
+  'ENETDOWN',
   'ENOTFOUND',
   'EAI_AGAIN',
   'CONNECTION_CLOSED',
   'CONNECTION_DESTROYED',
   'CONNECT_TIMEOUT',
   'ANSWER_TIMEOUT',
-  // The server stops, starts or is full; a standby takes no writes until it is promoted.
+  // The server stops or starts.
   '57P01',
   '57P02',
   '57P03',
   // Nothing was asked for as long as idle_session_timeout is.
   '57P05',
-  '53300',
-  '25006',
 ]);
 
-/** Whether it may work when it is tried again, with nothing changed. */
+/** Whether it may work when it is tried again, with nothing changed. A server may have no room, or take no writes. */
 export const isPassing = (error: unknown): boolean => {
-  if (error instanceof WaitEnded || isConflict(error)) return true;
+  if (error instanceof WaitEnded || isConflict(error) || storeFailure(error) !== null) return true;
   const code = sqlState(error) ?? '';
   return PASSING.has(code) || /^08[0-9A-Z]{3}$/.test(code);
 };

@@ -77,7 +77,7 @@ export async function* follow(options: FollowOptions): AsyncGenerator<Batch, voi
   let position = String(options.position);
   try {
     while (!isOver(signal)) {
-      const read = await turns.next(() => readBatch(sql, position, batch));
+      const read = await turns.next(() => unlessOver(readBatch(sql, position, batch), signal));
       if (read === null) return;
       const isAll = read.changes.length === 0 && read.position === position;
       const isBegun = readPlace(position).at === 'now';
@@ -174,6 +174,19 @@ async function applyBatch(
 
 const isOver = (signal: AbortSignal | undefined): boolean => signal?.aborted === true;
 
+/** What `waited` brings; null: aborted before, with nothing under way that has to be finished. */
+async function unlessOver<T>(waited: Promise<T>, signal: AbortSignal | undefined): Promise<T | null> {
+  const over = Promise.withResolvers<null>();
+  const end = () => over.resolve(null);
+  signal?.addEventListener('abort', end, { once: true });
+  if (isOver(signal)) end();
+  try {
+    return await Promise.race([waited, over.promise]);
+  } finally {
+    signal?.removeEventListener('abort', end);
+  }
+}
+
 const BATCH = 1000;
 const MAX_BATCH = 100_000;
 const POLL_MS = 60_000;
@@ -226,7 +239,7 @@ function takeTurns(
       }
       return null;
     },
-    wait: () => news.wait(),
+    wait: () => unlessOver(news.wait(), signal),
     close: () => news.close(),
   };
 }

@@ -48,6 +48,10 @@ export function openSource(source: Source, isBounded: boolean): OpenSource {
 const CHANNEL = 'catalog_changes';
 /** Without notifications. */
 const POLL_UNHEARD_MS = 5000;
+/** At most so many polls, as a power of two, until it tries to listen again where that was refused. */
+const RAREST_TRY = 10;
+/** A server that is away does not keep anybody from ending. */
+const UNLISTEN_WITHIN_MS = 1000;
 
 /** Waits for news: a notification, the next poll, or the end. */
 export interface News {
@@ -70,8 +74,9 @@ async function takesListeners(sql: Sql): Promise<boolean> {
 
 /**
  * Listens for notifications of changes. Where that cannot be done, as behind a pooler, or no longer, it polls more
- * often, and tries to listen again with each poll: the driver gives up after one try. On a standby it does not try.
- * `sleep` ends early, without an error, when its signal aborts.
+ * often, and tries to listen again now and then: ever more rarely where that is refused, because the driver remembers
+ * a refusal, which it may have had from a standby that was promoted since, and keeps each listener. On a standby it
+ * does not try. `sleep` ends early, without an error, when its signal aborts.
  */
 export function listenForNews(
   sql: Sql,
@@ -93,10 +98,24 @@ export function listenForNews(
     wake();
   };
   let listening: { unlisten(): Promise<void> } | null = null;
+  let isClosed = false;
+  let refusals = 0;
+  let pollsLeft = 0;
+  /** Once it listens there may be what nobody has told of. */
+  const tryToListen = async () => {
+    if (pollsLeft > 0) {
+      pollsLeft -= 1;
+      return null;
+    }
+    const made = await sql.listen(CHANNEL, tell, tell).catch(() => null);
+    refusals = made === null ? Math.min(RAREST_TRY, refusals + 1) : 0;
+    pollsLeft = 2 ** refusals - 1;
+    return made;
+  };
   const listen = async () => {
     const before = listening;
-    // Once it listens there may be what nobody has told of.
-    listening = (await takesListeners(sql)) ? await sql.listen(CHANNEL, tell, tell).catch(() => null) : null;
+    listening = (await takesListeners(sql)) ? await tryToListen() : null;
+    if (isClosed) void listening?.unlisten().catch(() => {});
     // Not sooner, or the driver would stop listening in between.
     await before?.unlisten().catch(() => {});
   };
@@ -114,7 +133,10 @@ export function listenForNews(
       isNews = false;
     },
     async close() {
-      await listening?.unlisten().catch(() => {});
+      isClosed = true;
+      const over = new AbortController();
+      await Promise.race([listening?.unlisten().catch(() => {}), sleep(UNLISTEN_WITHIN_MS, over.signal)]);
+      over.abort();
     },
   };
 }

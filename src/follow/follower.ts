@@ -50,6 +50,8 @@ export interface Following {
   readonly stopped: AbortSignal;
   readonly patience: AbortSignal;
   readonly tell: (event: FollowEvent) => void;
+  /** Told of each page that could be read. */
+  readonly hasRead?: () => void;
 }
 
 /** Changes that are read at a time, and SKUs of the first copy. */
@@ -80,6 +82,7 @@ export async function follow(following: Following, at: { place: Place }): Promis
       copiedTo === null
         ? await readChanges(client, reading, PAGE, filter)
         : await readCopy(client, copiedTo, COPIED_SKUS, reading, filter);
+    following.hasRead?.();
     const end = await run.deliver(page);
     if (end !== null) return end;
     if (!page.isEnd || page.readTo !== position) continue;

@@ -105,6 +105,12 @@ test('errors of reading have a kind where something has to be done', () => {
 test.each([
   ['57P01', true],
   ['57P05', true],
+  // A disk or a memory that is full, for a while.
+  ['53100', true],
+  ['53200', true],
+  ['53300', true],
+  ['25006', true],
+  ['ENETDOWN', true],
   ['08006', true],
   ['40P01', true],
   ['ECONNRESET', true],

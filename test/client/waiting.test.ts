@@ -1,11 +1,14 @@
+import { setImmediate } from 'node:timers/promises';
 import type { Sql } from 'postgres';
 import { expect, test } from 'vitest';
+import { follow } from '../../src/client/follow.ts';
 import { listenForNews } from '../../src/client/source.ts';
 
 /** A driver as it is: of a channel for which LISTEN has failed it remembers that, and each listener. */
 class Driver {
   isStandby = true;
   isAway = false;
+  isHanging = false;
   readonly listeners: (() => void)[] = [];
   asked: Promise<void> | null = null;
 
@@ -25,12 +28,25 @@ class Driver {
         await this.asked;
         onListen();
         return {
-          unlisten: async () => void this.listeners.splice(this.listeners.indexOf(tell), 1),
+          unlisten: async () => {
+            this.listeners.splice(this.listeners.indexOf(tell), 1);
+            if (this.isHanging) await new Promise(() => {});
+          },
         };
       },
     } as unknown as Sql;
   }
+
+  /** As it does where the next connection after one that listened is to a standby, for as long as that lives. */
+  listensAgainOnStandby(): void {
+    const refused = Promise.reject(Object.assign(new Error('no LISTEN in recovery'), { code: '25006' }));
+    refused.catch(() => {});
+    this.asked = refused;
+  }
 }
+
+/** What waits without an end has not ended once all else is done. */
+const ended = (waited: Promise<unknown>) => Promise.race([waited.then(() => 'ended'), setImmediate('waits')]);
 
 test('on a standby nothing is heard and nothing piles up, and once it is promoted notifications are', async () => {
   const driver = new Driver();
@@ -56,4 +72,42 @@ test('on a standby nothing is heard and nothing piles up, and once it is promote
   expect(driver.listeners).toHaveLength(1);
   await news.close();
   expect(driver.listeners).toHaveLength(0);
+});
+
+test('a refusal that the driver has of a standby, and remembers beyond its promotion, is met ever more rarely', async () => {
+  const driver = new Driver();
+  driver.isStandby = false;
+  driver.listensAgainOnStandby();
+  const waits: number[] = [];
+  const news = listenForNews(driver.sql, {
+    pollMs: 60_000,
+    sleep: async (ms) => void waits.push(ms),
+    signal: undefined,
+  });
+  for (let poll = 0; poll < 5000; poll += 1) await news.wait();
+  expect(new Set(waits)).toEqual(new Set([5000]));
+  // Each of them stays in the driver, and is told of each notification.
+  expect(driver.listeners.length).toBeLessThan(20);
+  // Its connection was lost at last.
+  driver.asked = null;
+  for (let poll = 0; poll < 1024; poll += 1) await news.wait();
+  expect(waits.at(-1)).toBe(60_000);
+});
+
+test('who ends does not wait for a server that has fallen silent', async () => {
+  const driver = new Driver();
+  driver.isStandby = false;
+  const news = listenForNews(driver.sql, { pollMs: 60_000, sleep: async () => {}, signal: undefined });
+  await news.wait();
+  driver.isHanging = true;
+  expect(await ended(news.close())).toBe('ended');
+});
+
+test('nor does a reading keep it', async () => {
+  const stop = new AbortController();
+  const silent = { unsafe: () => ({ values: () => new Promise(() => {}) }) } as unknown as Sql;
+  const reading = follow({ sql: silent, position: 'now', signal: stop.signal }).next();
+  expect(await ended(reading)).toBe('waits');
+  stop.abort();
+  expect(await ended(reading)).toBe('ended');
 });

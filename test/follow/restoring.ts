@@ -2,7 +2,7 @@ import { onTestFinished } from 'vitest';
 import { followOn, type Lifetime } from '../../src/cli/follow/following.ts';
 import type { Follow } from '../../src/cli/follow/wanted.ts';
 import { parseFilters } from '../../src/follow/filter.ts';
-import { systemClock } from '../../src/lib/clock.ts';
+import { type Clock, systemClock } from '../../src/lib/clock.ts';
 import { connect, type Sql } from '../../src/store/connection/db.ts';
 import { createDatabase, type TestDatabase } from '../support/db.ts';
 import { movePrices } from './changes.ts';
@@ -82,6 +82,28 @@ export function following(
   ended.catch(() => {});
   return { seen, stop, begun: begun.promise, ended };
 }
+
+/** Sleeps for no time, until it has slept so often; how long each sleep was meant to be. */
+export function sleeps(most: number) {
+  const asked: number[] = [];
+  const enough = Promise.withResolvers<void>();
+  const clock = {
+    ...systemClock,
+    async sleep(ms: number) {
+      asked.push(ms);
+      if (asked.length < most) return;
+      enough.resolve();
+      await new Promise(() => {});
+    },
+  };
+  return { asked, clock, enough: enough.promise };
+}
+
+/** Of a clock that waits for nothing: the minute until the next poll is not over before the session is. */
+export const retries = (clock: Clock): Clock => ({
+  ...clock,
+  sleep: (ms, signal) => (ms < 60_000 ? clock : systemClock).sleep(ms, signal),
+});
 
 export const cutOff = (sql: Sql) => sql`
   select pg_terminate_backend(pid) from pg_stat_activity

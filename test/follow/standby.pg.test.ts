@@ -3,11 +3,10 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { expect, test } from 'vitest';
-import { systemClock } from '../../src/lib/clock.ts';
 import { migrateDatabase } from '../../src/store/setup/migrations.ts';
 import { emptyFolder, serving } from '../support/servers-in-turn.ts';
 import { movePrices } from './changes.ts';
-import { following } from './restoring.ts';
+import { following, retries, sleeps } from './restoring.ts';
 
 /* A follower without a name writes nothing, so it may read from a standby. */
 
@@ -22,22 +21,6 @@ async function withStandby() {
   await promisify(execFile)('cp', ['-a', primary, standby]);
   await writeFile(join(standby, 'pg/standby.signal'), '');
   return { primary, standby };
-}
-
-/** Sleeps for no time, until it has slept so often; how long each sleep was meant to be. */
-function sleeps(most: number) {
-  const asked: number[] = [];
-  const enough = Promise.withResolvers<void>();
-  const clock = {
-    ...systemClock,
-    async sleep(ms: number) {
-      asked.push(ms);
-      if (asked.length < most) return;
-      enough.resolve();
-      await new Promise(() => {});
-    },
-  };
-  return { asked, clock, enough: enough.promise };
 }
 
 test('on a standby, which refuses LISTEN, a follower asks for changes more often, and calls nothing lost', async () => {
@@ -72,8 +55,7 @@ test('a standby that is behind what was delivered is not back, and is asked less
     await movePrices(sql, 40);
     const urls = [url];
     const { begun } = following(() => urls.pop() ?? later.promise, { name: null, from: 'now' }, undefined, {
-      // The minute until the next poll is not over before the primary is.
-      clock: { ...clock, sleep: (ms, signal) => (ms < 60_000 ? clock : systemClock).sleep(ms, signal) },
+      clock: retries(clock),
       storeBack: () => void back.push('back'),
     });
     await begun;

@@ -10,6 +10,7 @@ import { CLOCKS } from './clocks.ts';
 import { COLUMNS } from './columns.ts';
 import { COMMANDS } from './commands.ts';
 import { CONNECTIONS } from './connections.ts';
+import { CONSUMERS } from './consumers.ts';
 import { COSTS_OF_MANY } from './costs.ts';
 import { DATABASES } from './databases.ts';
 import { DECISIONS } from './decisions.ts';
@@ -105,6 +106,7 @@ export const LISTS: Readonly<Record<string, readonly Mutant[]>> = {
   inputs: INPUTS,
   answers: ANSWER_SQL,
   columns: COLUMNS,
+  consumers: CONSUMERS,
   costs: COSTS_OF_MANY,
   settled: SETTLED,
   'spare-slots': SPARE_SLOTS,

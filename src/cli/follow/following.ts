@@ -84,7 +84,7 @@ function mayPass(error: unknown, { client, ended }: Session): boolean {
   );
 }
 
-async function followOnce(life: Lifetime, known: Known, session: Session, begun: () => void): Promise<End> {
+async function followOnce(life: Lifetime, known: Known, session: Session, hasRead: () => void): Promise<End> {
   const { wanted } = life;
   const client = await connectAlone(await life.url(), {
     application_name: `catalog-mirror follow${wanted.name === null ? '' : ` ${wanted.name}`}`,
@@ -101,8 +101,8 @@ async function followOnce(life: Lifetime, known: Known, session: Session, begun:
   const held = await placed(life, known, client);
   const at = known as { place: Place };
   if (isFirst) life.started(at.place, wanted.webhook === null ? 'stdout' : 'webhook');
-  begun();
-  const end = await follow({ ...life, client, held }, at);
+  // A Postgres of which nothing can be read is not back: each wait for it is longer.
+  const end = await follow({ ...life, client, held, hasRead }, at);
   await held?.release();
   return end;
 }
