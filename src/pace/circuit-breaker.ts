@@ -5,12 +5,16 @@ import { type PaceLimits, backoffFor, SUSPECT_AFTER } from './policy.ts';
  * Replicas share one back-off, because a 403 may mean the account's rate. But if only one of them has a wrong secret
  * (its file is not rotated yet), the others' half-open requests end the back-off, and its next request begins another.
  * So each process also has a circuit breaker of its own: if it is refused again after others were answered, it stops
- * sending, for longer each time.
+ * sending, for longer each time. From then on that its credential is suspected, its refusals are no longer the fleet's
+ * as long as others send (concernsOneOnly of policy.ts).
  */
 
 export interface CircuitBreaker {
-  /** A request of this process was refused; `fleet` = refusals of the whole fleet in a row, this one included. */
-  refused(fleet: number): void;
+  /**
+   * A request of this process was refused; `fleet` = refusals of the whole fleet in a row, this one included, 0 where
+   * it is of no concern to the fleet. Returns how many of this process's own it makes in a row.
+   */
+  refused(fleet: number): number;
   /** A request of this process was let through, or its credential has changed. */
   cleared(): void;
   /** Milliseconds for which this process sends nothing; 0 = as the fleet does. */
@@ -32,6 +36,7 @@ export function createCircuitBreaker(clock: Clock, limits: PaceLimits): CircuitB
       // Fewer in the fleet's row than in ours: another process was let through in between.
       fleetPassed = fleet < times;
       if (fleetPassed) openUntil = clock.monotonic() + backoffFor(limits, times - 1);
+      return times;
     },
     cleared() {
       times = 0;
@@ -43,7 +48,7 @@ export function createCircuitBreaker(clock: Clock, limits: PaceLimits): CircuitB
       if (!fleetPassed || times < SUSPECT_AFTER) return null;
       return (
         `requests of this daemon were rejected ${times} times in a row since ${new Date(since).toISOString()} ` +
-        'while those of other daemons succeeded: its own credential is suspected'
+        'while those of other daemons succeeded: its own credential is suspected, or a block of its address'
       );
     },
   };

@@ -7,6 +7,7 @@ import { createCircuitBreaker, type CircuitBreaker } from './circuit-breaker.ts'
 import { ledgerIn, type PaceLedger } from './ledger.ts';
 import { whilePaused } from './pause.ts';
 import {
+  concernsOneOnly,
   decide,
   guardMs,
   initialPace,
@@ -70,7 +71,7 @@ export interface Pacer {
 }
 
 export interface PacerEvents {
-  /** A refusal made the fleet back off until `backoffUntil` (epoch ms). */
+  /** A refusal made the fleet back off until `backoffUntil` (epoch ms), or this process alone. */
   backedOff?(event: {
     outcome: RequestOutcome;
     backoffUntil: number;
@@ -79,6 +80,8 @@ export interface PacerEvents {
     /** What it may mean, as in the status: the text changes with every refusal, this does not. */
     suspected: string;
     explained: string | null;
+    /** Only this process backs off: others are let through. */
+    isAlone?: true;
   }): void;
   /** A half-open request succeeded: requests go again, slower. */
   resumed?(event: { ceiling: number }): void;
@@ -173,6 +176,8 @@ class PacedProcess {
   #knownRaise = 0;
   /** Until then this process's own last send keeps the next one waiting (monotonic): no need to ask the ledger. */
   #nextFrom = -Infinity;
+  /** Requests of this process since its last refusal, at most. */
+  #sentSince = 0;
 
   constructor(
     ledger: PaceLedger,
@@ -233,6 +238,7 @@ class PacedProcess {
     if (backoffUntil !== null || raisedAt !== this.#knownRaise) this.#events.afterRefusal?.();
     this.#knownRaise = raisedAt;
     this.#nextFrom = tried.nextFrom;
+    this.#sentSince += 1;
     return this.#permitOf(tried);
   }
 
@@ -280,15 +286,22 @@ class PacedProcess {
   async #settle(sentAt: number, outcome: RequestOutcome): Promise<boolean> {
     const [limits, breaker] = [this.#limits, this.#breaker];
     const spanMs = limits.windowMs + guardMs(limits);
+    const isSuspected = refuses(outcome) && breaker.explain() !== null;
     const { result } = await this.#ledger.withPace(spanMs, ({ state, sends, now }) => {
       const before = state ?? initialPace(limits, now);
-      const after = settled(limits, before, { sentAt, outcome, sendsInWindow: sends.length }, now);
-      return { state: after, result: { before, after, sends: sends.length } };
+      const isAlone = isSuspected && concernsOneOnly(before, { sentAt, own: this.#sentSince }, sends);
+      const request = { sentAt, outcome, sendsInWindow: sends.length };
+      const after = isAlone ? { ...before, refusedAt: now } : settled(limits, before, request, now);
+      return { state: after, result: { before, after, sends: sends.length, now, isAlone } };
     });
-    const { before, after, sends } = result;
+    const { before, after, sends, now, isAlone } = result;
     failpoint('pace.silenced');
     if (after === before) return false;
-    if (after.refusals > before.refusals) breaker.refused(after.refusals);
+    if (isAlone) return this.#backOffAlone(outcome, now, sends);
+    if (after.refusals > before.refusals) {
+      breaker.refused(after.refusals);
+      this.#sentSince = 0;
+    }
     if (after.backoffUntil === null) this.#events.resumed?.({ ceiling: after.ceiling });
     else if (after.refusals > before.refusals) {
       this.#events.backedOff?.({
@@ -302,6 +315,22 @@ class PacedProcess {
       });
     }
     return before.backoffUntil === null && after.backoffUntil !== null;
+  }
+
+  /** Has this process back off, and nobody else. */
+  #backOffAlone(outcome: RequestOutcome, now: number, occupancy: number): false {
+    const refusals = this.#breaker.refused(0);
+    this.#sentSince = 0;
+    this.#events.backedOff?.({
+      outcome,
+      backoffUntil: now + this.#breaker.openMs(),
+      refusals,
+      occupancy,
+      suspected: 'own-credential',
+      explained: this.#breaker.explain(),
+      isAlone: true,
+    });
+    return false;
   }
 }
 

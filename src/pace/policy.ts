@@ -209,6 +209,20 @@ export function settled(
   };
 }
 
+/**
+ * Whether a refusal is of no concern to the fleet, as the process that sent the request at `sentAt` has a suspected
+ * credential: nobody backs off, and since the last refusal others have sent, who would be refused as well if it were
+ * for the rate. At most `own` of the `sends` since then are of that process.
+ */
+export function concernsOneOnly(
+  { backoffUntil, refusedAt }: Pick<PaceState, 'backoffUntil' | 'refusedAt'>,
+  { sentAt, own }: { readonly sentAt: number; readonly own: number },
+  sends: readonly number[],
+): boolean {
+  const since = refusedAt ?? -Infinity;
+  return backoffUntil === null && sentAt > since && sends.filter((at) => at > since).length > own;
+}
+
 /** The back-off after repeated doubling, at most ten back-offs: the upper bound of every recovery. */
 export function backoffFor(limits: PaceLimits, doublings: number): number {
   return limits.backoffMs * Math.min(LONGEST_BACKOFF, 2 ** Math.max(0, doublings));

@@ -205,6 +205,30 @@ export const DECISIONS: readonly Mutant[] = [
     ['breaker: suspects the credential at the first refusal', 'times < SUSPECT_AFTER', 'times < 1'],
   ),
   ...faultsOf(
+    'src/pace/policy.ts',
+    ['test/pace/circuit-breaker.test.ts', 'test/pace/fleet.test.ts'],
+    [
+      'pace: a refusal in a back-off of all concerns one daemon',
+      'backoffUntil === null && sentAt > since',
+      'sentAt > since',
+    ],
+    [
+      'pace: a daemon takes its own requests for those of others',
+      '(at) => at > since).length > own',
+      '(at) => at > since).length > 0',
+    ],
+    ['pace: a request that was under way concerns one daemon', 'sentAt > since && sends', 'sends'],
+  ),
+  ...faultsOf(
+    'src/pace/pacer.ts',
+    ['test/pace/fleet.test.ts'],
+    [
+      'pace: a daemon with a wrong secret has all back off for ever',
+      'const isAlone = isSuspected &&',
+      'const isAlone = false &&',
+    ],
+  ),
+  ...faultsOf(
     'src/sync/manifest-decision.ts',
     ['test/sync/manifest-decision.test.ts'],
     [

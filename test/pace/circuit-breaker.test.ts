@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { createCircuitBreaker } from '../../src/pace/circuit-breaker.ts';
-import type { PaceLimits } from '../../src/pace/policy.ts';
+import { concernsOneOnly, type PaceLimits } from '../../src/pace/policy.ts';
 
 const MINUTE = 60_000;
 const LIMITS: PaceLimits = { maxPerWindow: 120, windowMs: MINUTE, backoffMs: MINUTE };
@@ -53,4 +53,17 @@ describe('refusals of one process', () => {
     breaker.refused(1);
     expect(breaker.openMs()).toBe(0);
   });
+});
+
+const KNOWN = { backoffUntil: null as number | null, refusedAt: 500, sentAt: 900, own: 1 };
+
+test.each<[string, boolean, Partial<typeof KNOWN>]>([
+  ['others have sent since the last refusal', true, {}],
+  ['nobody has sent since but the process itself', false, { own: 3 }],
+  ['others have sent before the last refusal only', false, { refusedAt: 800 }],
+  ['all back off', false, { backoffUntil: 2000 }],
+  ['its request was under way when the last refusal came', false, { sentAt: 500 }],
+])('a refusal of a process whose credential is suspected, where %s, is its own: %s', (_name, own, facts) => {
+  const known = { ...KNOWN, ...facts };
+  expect(concernsOneOnly(known, known, [100, 300, 600, 700, 900])).toBe(own);
 });

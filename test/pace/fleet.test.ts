@@ -1,8 +1,8 @@
 import { array, assert, asyncProperty, boolean, integer, record } from 'fast-check';
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import type { Clock } from '../../src/lib/clock.ts';
 import type { PaceLedger, PaceUpdate, PaceView } from '../../src/pace/ledger.ts';
-import { pacerOver } from '../../src/pace/pacer.ts';
+import { type PacerEvents, pacerOver } from '../../src/pace/pacer.ts';
 import type { PaceLimits, PaceState } from '../../src/pace/policy.ts';
 import type { RequestOutcome } from '../../src/partner/errors.ts';
 import { runs } from '../support/soak.ts';
@@ -39,7 +39,8 @@ function wayTo(fleet: Fleet, ms: number): PaceLedger {
     withPace: async <T>(spanMs: number, update: (view: PaceView) => PaceUpdate<T>) => {
       await fleet.sleep(ms);
       const now = Math.floor(fleet.now);
-      const sends = fleet.sends.filter((at) => at > now - spanMs);
+      while ((fleet.sends[0] ?? now) <= now - spanMs) fleet.sends.shift();
+      const sends = [...fleet.sends];
       const { state, send, result } = update({ state: fleet.state, sends, others: 0, pause: null, now });
       if (state !== undefined) fleet.state = state;
       if (send !== undefined) fleet.sends.push(now);
@@ -54,38 +55,88 @@ interface Member {
   readonly ledgerMs: number;
   /** How its requests end. */
   readonly outcome: RequestOutcome;
+  /** It is gone from then on. */
+  readonly until?: number;
 }
 
-/** How many half-open requests it takes until one is let through; each member sends whenever it may. */
-async function halfOpenUntilLetThrough(members: readonly Member[], random: () => number): Promise<number> {
-  const fleet = new Fleet();
-  let tried = 0;
-  let letThrough = false;
+/** A member at work: it sends whenever it may, and tells how each of its requests ended. */
+async function work(
+  fleet: Fleet,
+  { ledgerMs, outcome, until = Infinity }: Member,
+  { random, tell, events }: { random: () => number; tell: (halfOpen: boolean) => void; events?: PacerEvents },
+): Promise<void> {
   const clock: Clock = {
     now: () => fleet.now,
     monotonic: () => fleet.now,
     sleep: (ms) => fleet.sleep(ms),
   };
-  async function work({ ledgerMs, outcome }: Member): Promise<void> {
-    const pacer = pacerOver(wayTo(fleet, ledgerMs), clock, LIMITS, {}, undefined, random);
-    for (;;) {
-      const acquired = await pacer.acquire('reprice', 15_000);
-      if (acquired.kind === 'wait') {
-        await fleet.sleep(acquired.forMs);
-        continue;
-      }
-      await fleet.sleep(100);
-      if (acquired.permit.halfOpen) {
-        tried += 1;
-        letThrough ||= outcome === 'ok';
-      }
-      await acquired.permit.settle(outcome);
+  const pacer = pacerOver(wayTo(fleet, ledgerMs), clock, LIMITS, events, undefined, random);
+  while (fleet.now < until) {
+    const acquired = await pacer.acquire('reprice', 15_000);
+    if (acquired.kind === 'wait') {
+      await fleet.sleep(acquired.forMs);
+      continue;
     }
+    await fleet.sleep(100);
+    tell(acquired.permit.halfOpen);
+    await acquired.permit.settle(outcome);
   }
-  for (const member of members) void work(member);
+}
+
+/** How many half-open requests it takes until one is let through. */
+async function halfOpenUntilLetThrough(members: readonly Member[], random: () => number): Promise<number> {
+  const fleet = new Fleet();
+  let tried = 0;
+  let letThrough = false;
+  for (const member of members) {
+    const tell = (halfOpen: boolean) => {
+      tried += Number(halfOpen);
+      letThrough ||= halfOpen && member.outcome === 'ok';
+    };
+    void work(fleet, member, { random, tell });
+  }
   await fleet.play(() => letThrough || tried > 100);
   return tried;
 }
+
+describe('a daemon whose credential alone is wrong, for hours,', () => {
+  const HOUR = 60 * MINUTE;
+  const WRONG: Member = { ledgerMs: 0, outcome: 'throttled-or-forbidden' };
+  const RIGHT: Member = { ledgerMs: 2, outcome: 'ok' };
+
+  /** Requests of each member in the second hour, and what the first one said in it of its back-offs. */
+  async function secondHour(members: readonly Member[]) {
+    const fleet = new Fleet();
+    const sent = members.map(() => 0);
+    const said: string[] = [];
+    const isSecond = () => fleet.now > HOUR;
+    members.forEach((member, n) => {
+      const tell = () => void (sent[n] = (sent[n] ?? 0) + Number(isSecond()));
+      const backedOff: PacerEvents['backedOff'] = ({ suspected, backoffUntil, isAlone = false }) => {
+        const minutes = Math.round((backoffUntil - fleet.now) / MINUTE);
+        if (n === 0 && isSecond()) said.push(`${suspected} ${isAlone ? 'alone' : 'all'} ${minutes}`);
+      };
+      void work(fleet, member, { random: () => 0.5, tell, events: { backedOff } });
+    });
+    await fleet.play(() => fleet.now > 2 * HOUR);
+    return { sent, said: new Set(said), state: fleet.state };
+  }
+
+  test('costs the others none of their pace, and says each time that it is its own', async () => {
+    const { sent, said, state } = await secondHour([WRONG, RIGHT]);
+    expect(sent[1]).toBeGreaterThan(60 * 116);
+    expect(state).toMatchObject({ refusal: null, backoffUntil: null });
+    expect(sent[0]).toBeGreaterThanOrEqual(5);
+    expect(sent[0]).toBeLessThanOrEqual(7);
+    expect(said).toEqual(new Set(['own-credential alone 10']));
+  });
+
+  test('has all back off, so that all are told of it, once the others are gone', async () => {
+    const { said, state } = await secondHour([WRONG, { ...RIGHT, until: HOUR }]);
+    expect(state?.refusals).toBeGreaterThan(3);
+    expect([...said].every((each) => each.startsWith('own-credential all'))).toBe(true);
+  });
+});
 
 test('a daemon that is nearer to Postgres, and is refused or reaches no partner, keeps no other one from trying', async () => {
   const anyMember = record({ ledgerMs: integer({ min: 1, max: 20 }), refused: boolean() });

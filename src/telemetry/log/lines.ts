@@ -24,7 +24,8 @@ export function paceLines(
     throttled(log, 'info', say, { event: 'pace.resumed', ...more, ...facts });
   }
   return {
-    backedOff({ outcome, suspected, explained, backoffUntil, refusals, occupancy }) {
+    backedOff({ outcome, suspected, explained, backoffUntil, refusals, occupancy, isAlone = false }) {
+      const paused = isAlone ? 'this daemon sends nothing' : 'all requests are paused';
       const { say, ...facts } = throttle.again('pace', `${outcome} ${suspected}`);
       throttled(
         log,
@@ -40,7 +41,7 @@ export function paceLines(
           ownRequests: occupancy,
           ...facts,
         },
-        `${explained ?? 'throttled or refused'}; all requests are paused until backoffUntil, then one is sent as a test`,
+        `${explained ?? 'throttled or refused'}; ${paused} until backoffUntil, then one is sent as a test`,
       );
     },
     resumed: ({ ceiling }) => over({ requestsPerWindow: Math.round(ceiling) }),
