@@ -197,7 +197,7 @@ export class LaterVersion extends Misconfigured {
   }
 }
 
-/** Throws where the tables are another version's; a role that may not read which migrations were applied learns nothing. */
+/** Throws where the tables are another version's; who may not read which migrations were applied learns nothing. */
 async function explainVersion(url: string, cause: unknown): Promise<void> {
   const { pending, unknown } = await asking(url, migrationState, { pending: 0, unknown: 0 });
   if (unknown > 0) throw new LaterVersion(cause);

@@ -43,7 +43,7 @@ export async function readLockHolders(sql: Sql, unwaited: Unwaited = 'ledger'): 
     with recursive own as (
       select a.pid, a.state = 'active' and a.wait_event_type is distinct from 'Client'
         or a.state_change > clock_timestamp() - make_interval(secs => ${TELL_AFTER_SECONDS})
-        -- What keeps others from migrating idles while another session of its process is at work, which it holds up in nothing.
+        -- What keeps others from migrating idles while another session of its process is at work.
         or starts_with(a.application_name, ${MIGRATING_NAME}) and exists (
           select from pg_stat_activity m
           where m.datname = a.datname and m.usesysid = a.usesysid and m.application_name = a.application_name
