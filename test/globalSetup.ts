@@ -5,11 +5,10 @@ import { join } from 'node:path';
 import { GenericContainer, getContainerRuntimeClient } from 'testcontainers';
 import type { TestProject } from 'vitest/node';
 import { startEmbeddedPostgres } from '../src/embedded/postgres.ts';
-import { prepareTables } from '../src/queues/postgres-queues.ts';
 import { connect as connectPostgres } from '../src/store/connection/db.ts';
-import { migrateDatabase } from '../src/store/setup/migrations.ts';
 import { FAST_SETTINGS } from './postgres/server.ts';
 import { MIGRATED } from './support/db.ts';
+import { makeTemplate, migrateTemplate } from './support/template.ts';
 
 declare module 'vitest' {
   export interface ProvidedContext {
@@ -93,25 +92,6 @@ async function findPostgres(dataDir: string): Promise<{ url: string; stop: Relea
   return postgres;
 }
 
-/**
- * The database whose copies the tests begin with, its queues' tables included. Each project of a run sets up by
- * itself: where they share a server, the first makes it and the others wait.
- */
-async function migrateTemplate(serverUrl: string): Promise<void> {
-  const admin = connectPostgres(serverUrl, { max: 1 });
-  try {
-    await admin`select pg_advisory_lock(hashtext(${MIGRATED}))`;
-    if ((await admin`select from pg_database where datname = ${MIGRATED}`).length > 0) return;
-    await admin.unsafe(`create database ${MIGRATED}`);
-    const url = new URL(serverUrl);
-    url.pathname = `/${MIGRATED}`;
-    await migrateDatabase(url.href);
-    await prepareTables(url.href);
-  } finally {
-    await admin.end();
-  }
-}
-
 /** Starts what the tests share, tells them where it is, and hands vitest the function that takes it all down again. */
 export default async function setup(project: TestProject): Promise<Release> {
   const folder = await mkdtemp(join(tmpdir(), 'catalog-mirror-test-'));
@@ -122,7 +102,7 @@ export default async function setup(project: TestProject): Promise<Release> {
   try {
     const postgres = await findPostgres(join(folder, 'pg'));
     stopPostgres = postgres.stop;
-    await migrateTemplate(postgres.url);
+    await makeTemplate(postgres.url, MIGRATED, migrateTemplate);
     const redis = await findRedis();
     project.provide('postgresUrl', postgres.url);
     project.provide('redisUrl', redis?.url ?? null);

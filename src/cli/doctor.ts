@@ -13,8 +13,10 @@ import { endCallPause } from '../store/ledger/tasks.ts';
 import { readScopeState } from '../store/sellers/scope.ts';
 import { readMirroredAccount } from '../store/setup/account.ts';
 import { otherSettings } from '../store/setup/sql-settings.ts';
+import { namingHolder } from '../store/status/holders.ts';
 import { createScrubber } from '../telemetry/log/scrub.ts';
 import { type Arguments, type Command, EXIT, numberOption, problemsIn, UsageError } from './command.ts';
+import { ifAllowed } from './doctor/allowed.ts';
 import { fail, type CheckResult, skipped, warn } from './doctor/check.ts';
 import {
   checkCredential,
@@ -27,7 +29,7 @@ import {
 import { checkPartnerReachable } from './doctor/connection.ts';
 import { askPartner, type PartnerReport } from './doctor/partner.ts';
 import { ledgerPermits, localPermits } from './doctor/permits.ts';
-import { type PostgresFacts, readPostgresFacts, readOwnMirror } from './doctor/postgres-facts.ts';
+import { isClosed, type PostgresFacts, readPostgresFacts, readOwnMirror } from './doctor/postgres-facts.ts';
 import { judgePostgres } from './doctor/postgres.ts';
 import { checkRedis } from './doctor/redis.ts';
 import { reportJson, type Report, screenOf } from './doctor/report.ts';
@@ -105,7 +107,8 @@ function scrubbed(report: Report, secrets: () => readonly string[]): Report {
   };
 }
 
-async function examine(config: Config, most: number): Promise<Report> {
+/** `most`: of the requests to the partner. */
+export async function examine(config: Config, most: number): Promise<Report> {
   const redis = await checkRedis(config);
   const baseUrl = await checkPartnerReachable(config.partner, now);
   const reachable = !baseUrl.some(({ level }) => level === 'FAIL');
@@ -144,48 +147,64 @@ const nothingAsked = (findings: readonly CheckResult[]): PartnerReport => ({
 async function examineMirror(config: Config, most: number): Promise<Examined> {
   try {
     // Of its own mirror alone: what the demo's database is like says nothing of the configuration.
-    return await withMirror(config, examineDatabase, { owners: ['daemon'] });
+    return await withMirror(config, (sql) => examineDatabase(sql, config, most), { owners: ['daemon'] });
   } catch (error) {
-    if (error instanceof NoMirror) return await withoutMirror();
-    return {
-      findings: [unreachable(error), ...judgeShare(config, null)],
-      partner: nothingAsked(most === 0 ? [] : [skipped('partner', 'requests are counted in Postgres')]),
-    };
-  }
-
-  /** Before the first start there is no ledger, and no daemon that sends. */
-  async function withoutMirror(): Promise<Examined> {
+    if (!(error instanceof NoMirror)) return uncounted([unreachable(error)], config, most);
+    // Before the first start there is no ledger, and no daemon that sends.
     const findings = [noDatabaseYet(config), ...judgeShare(config, null)];
     return { findings, partner: most === 0 ? nothingAsked([]) : await consult(null, config, most) };
   }
+}
 
-  async function examineDatabase(sql: Sql): Promise<Examined> {
-    const facts = await readPostgresFacts(sql, now);
-    const settings = {
-      url: config.database.url?.read() ?? null,
-      queues: config.queues.redisUrl === null ? ('postgres' as const) : ('redis' as const),
-      poolMax: config.database.poolMax,
-    };
-    const findings = judgePostgres(facts, settings);
-    const ledger = ledgerProblem(facts);
-    const isReady = facts.migrated && ledger === null;
-    const others = isReady ? await readOthers(sql, config) : null;
-    const lost = isReady ? await readLostRows(sql) : [];
-    if (lost.length > 0) throw new RowsLost(lost);
-    const account = isReady ? [judgeAccount(config, await readMirroredAccount(sql), now())] : [];
-    const isOthers = account.some(({ level }) => level === 'FAIL');
-    // What the one partner rejects would pause the daemons of the other.
-    const blocked = ledger ?? (isOthers ? OF_ANOTHER : null);
-    const scope = isReady ? judgeScope(config, await readScopeState(sql)) : [];
-    const otherwise = isReady ? await otherSettings(sql, config, paceLimits(config)) : [];
-    const own = judgeSettings(otherwise, facts.daemons);
-    const share = [...account, ...scope, ...own, ...judgeShare(config, others)];
-    if (blocked !== null)
-      return { findings: [...findings, ...share], partner: nothingAsked([skipped('partner', blocked)]) };
-    if (most === 0) return { findings: [...findings, ...share], partner: nothingAsked([]) };
-    const partner = await consult(facts.migrated ? sql : null, config, most);
-    return { findings: [...findings, ...share], partner };
+/** Where requests cannot be counted, because the ledger cannot be read. */
+function uncounted(findings: readonly CheckResult[], config: Config, most: number): Examined {
+  const asked = most === 0 ? [] : [skipped('partner', 'requests are counted in Postgres')];
+  return { findings: [...findings, ...judgeShare(config, null)], partner: nothingAsked(asked) };
+}
+
+async function examineDatabase(sql: Sql, config: Config, most: number): Promise<Examined> {
+  const facts = await readPostgresFacts(sql, now);
+  const findings = judgePostgres(facts, {
+    url: config.database.url?.read() ?? null,
+    queues: config.queues.redisUrl === null ? 'postgres' : 'redis',
+    poolMax: config.database.poolMax,
+  });
+  try {
+    const read = await examineTables(sql, facts, config, most);
+    return { ...read, findings: [...findings, ...read.findings] };
+  } catch (error) {
+    // Somebody has locked or renamed a table, or rows are gone: what was found before stands.
+    return uncounted([...findings, unreachable(await namingHolder(sql, error))], config, most);
   }
+}
+
+async function examineTables(
+  sql: Sql,
+  facts: PostgresFacts,
+  config: Config,
+  most: number,
+): Promise<Examined> {
+  const ledger = ledgerProblem(facts);
+  const isReady = facts.migrated && ledger === null;
+  const lost = isReady ? await ifAllowed(readLostRows(sql), []) : [];
+  if (lost.length > 0) throw new RowsLost(lost);
+  const others = isReady ? await readOthers(sql, config) : null;
+  const known = isReady ? await ifAllowed(readMirroredAccount(sql), null) : null;
+  const account = known === null ? [] : [judgeAccount(config, known, now())];
+  // What the one partner rejects would pause the daemons of the other.
+  const blocked = ledger ?? whyNotOurs(account, isReady);
+  const scope = isReady ? await ifAllowed(readScopeState(sql), null) : null;
+  const otherwise = isReady ? await ifAllowed(otherSettings(sql, config, paceLimits(config)), []) : [];
+  const own = judgeSettings(otherwise, facts.daemons);
+  const ofScope = scope === null ? [] : judgeScope(config, scope);
+  const findings = [...account, ...ofScope, ...own, ...judgeShare(config, others)];
+  if (blocked !== null) return { findings, partner: nothingAsked([skipped('partner', blocked)]) };
+  if (most === 0) return { findings, partner: nothingAsked([]) };
+  const partner = await ifAllowed(
+    consult(facts.migrated ? sql : null, config, most),
+    nothingAsked([skipped('partner', NO_RIGHTS)]),
+  );
+  return { findings, partner };
 }
 
 function noDatabaseYet(config: Config): CheckResult {
@@ -196,7 +215,15 @@ function noDatabaseYet(config: Config): CheckResult {
   );
 }
 
-const OF_ANOTHER = 'requests are counted in Postgres, and this database mirrors another partner';
+const NO_RIGHTS = 'requests are counted in Postgres, and this role lacks the privileges';
+
+/** Why requests are not this account's to count, by the line about it, which is lacking where that may not be read. */
+function whyNotOurs(account: readonly CheckResult[], isReady: boolean): string | null {
+  if (isReady && account.length === 0) return NO_RIGHTS;
+  return account.some(({ level }) => level === 'FAIL')
+    ? 'requests are counted in Postgres, and this database mirrors another partner'
+    : null;
+}
 
 /** Why requests cannot be counted in this database; null where they can. Pure. */
 export function ledgerProblem(facts: PostgresFacts): string | null {
@@ -204,26 +231,30 @@ export function ledgerProblem(facts: PostgresFacts): string | null {
   if (facts.occupied.some(({ kind }) => kind !== 'role-of-another'))
     return "requests are counted in Postgres, and schemas with the mirror's names are not the mirror's";
   if (!facts.migrated) return null;
-  // Where a table's are lacking, what fails says which.
-  const isShut = facts.lacking.some(({ kind }) => kind !== 'table');
-  if (!facts.owns || isShut) return 'requests are counted in Postgres, and this role lacks the privileges';
+  // Where a table's are lacking, the ledger may be whole all the same.
+  const isShut = isClosed(facts.lacking) || facts.lacking.some(({ kind }) => kind !== 'table');
+  if (!facts.owns || isShut) return NO_RIGHTS;
   if (facts.pending > 0) return 'requests are counted in Postgres: apply the pending migrations first';
   const writes = !facts.inRecovery && !facts.readOnly && facts.writeProblem === null;
   return writes ? null : 'requests are counted in Postgres, and it accepts no writes';
 }
 
-async function readOthers(sql: Sql, config: Config): Promise<number> {
-  return (await readPace(sql, config.rate.windowMs)).others;
+async function readOthers(sql: Sql, config: Config): Promise<number | null> {
+  return await ifAllowed(
+    readPace(sql, config.rate.windowMs).then(({ others }) => others),
+    null,
+  );
 }
 
 /** Asks the partner. `sql` null: there are no tables yet, and so no ledger in which requests are counted. */
 async function consult(sql: Sql | null, config: Config, most: number): Promise<PartnerReport> {
   const limits = paceLimits(config);
   const permits = sql === null ? localPermits(systemClock, limits) : ledgerPermits(sql, systemClock, limits);
-  const mirror = await readOwnMirror(sql, config.partner.fields.price);
+  const { price } = config.partner.fields;
+  const mirror = (await ifAllowed(readOwnMirror(sql, price), null)) ?? (await readOwnMirror(null, price));
   const report = await askPartner({ config, permits, mirror, most, now });
   const isAnswered = report.requests.some(({ outcome }) => outcome === 'ok');
-  if (sql !== null && isAnswered) await endCallPause(sql, OUTAGE_KINDS);
+  if (sql !== null && isAnswered) await ifAllowed(endCallPause(sql, OUTAGE_KINDS), null);
   return report;
 }
 

@@ -2,17 +2,20 @@ import { loadConfig, type MirrorConfig, processSources } from '../config/config.
 import { type Database, openDatabase } from '../daemon/database.ts';
 import { systemClock } from '../lib/clock.ts';
 import { prepareTables } from '../queues/postgres-queues.ts';
-import { connect } from '../store/connection/db.ts';
+import { connect, type DatabaseUrl, type Sql } from '../store/connection/db.ts';
 import { waitForDatabase } from '../store/connection/startup.ts';
 import { restoreLostRows } from '../store/ledger/lost-rows.ts';
 import { addressOf, adoptAccount } from '../store/setup/account.ts';
-import { migrateDatabase } from '../store/setup/migrations.ts';
-import { namingHolder } from '../store/status/holders.ts';
+import { readMigrating } from '../store/setup/migrating.ts';
+import { type Migrated, migrateDatabase } from '../store/setup/migrations.ts';
+import { type LockHolder, tellingOfLocks } from '../store/status/holders.ts';
 import type { Log } from '../telemetry/log/logger.ts';
 import { type Command, EXIT } from './command.ts';
-import { saidBy } from './errors.ts';
+import { saidBy, withoutSecrets } from './errors.ts';
 import { openLog } from './log.ts';
+import { migrationProgress } from './migrate-progress.ts';
 import { findMirror } from './mirror.ts';
+import type { Printer } from './terminal.ts';
 
 const PATIENCE_MS = 30_000;
 
@@ -39,13 +42,13 @@ export const migrate: Command = {
     try {
       if (which !== null) print(`in ${which}:`);
       const sql = connect(database.url, { max: 1 });
-      await waitForDatabase(sql, systemClock, PATIENCE_MS);
-      const { rolesMissing, notGranted } = await migrateDatabase(database.url).catch(
-        async (error: unknown) => {
-          throw await namingHolder(sql, error);
-        },
-      );
-      if (config.queues.redisUrl === null) await prepareTables(database.url);
+      await waitForDatabase(sql, systemClock, PATIENCE_MS, {
+        onWait: (reason) =>
+          print(
+            withoutSecrets(`waiting for Postgres${reason instanceof Error ? `: ${saidBy(reason)}` : ''}`),
+          ),
+      });
+      const { rolesMissing, notGranted } = await applied(sql, database.url, config, print);
       print('migrations applied');
       const restored = await restoreLostRows(sql);
       if (restored.length > 0) print(`rows that somebody had deleted are made anew: ${restored.join(', ')}`);
@@ -67,6 +70,25 @@ export const migrate: Command = {
     }
   },
 };
+
+/** Applies what is pending, to the queues' tables, too, and says how it goes: it may take half an hour. */
+async function applied(
+  sql: Sql,
+  url: DatabaseUrl,
+  config: MirrorConfig,
+  print: Printer['print'],
+): Promise<Migrated> {
+  const progress = migrationProgress(print, () => systemClock.monotonic());
+  const tell = async (holders: readonly LockHolder[]) => progress.tick(holders, await readMigrating(sql));
+  const work = async () => {
+    const migrated = await migrateDatabase(url, { onPending: progress.pending, onStep: progress.step });
+    progress.over();
+    if (config.queues.redisUrl === null) await prepareTables(url);
+    return migrated;
+  };
+  // Where Postgres cannot be asked, nothing is said of that: the migration itself fails.
+  return await tellingOfLocks(sql, (holders) => void tell(holders).catch(() => {}), work);
+}
 
 /**
  * The configured database, or the embedded one of a daemon. None is made: whoever has forgotten DATABASE_URL would

@@ -1,4 +1,5 @@
 import { join, relative, resolve } from 'node:path';
+import { escapeIdentifier } from 'pg';
 import type { MirrorConfig } from '../config/config.ts';
 import { findEmbeddedPostgres, type FoundCluster, startEmbeddedPostgres } from '../embedded/postgres.ts';
 import { EmbeddedError } from '../embedded/reports.ts';
@@ -14,6 +15,7 @@ import {
 import { waitForDatabase } from '../store/connection/startup.ts';
 import { readLostRows } from '../store/ledger/lost-rows.ts';
 import { migrationState } from '../store/setup/migrations.ts';
+import { grantOf, lackingText, readOwnRights } from '../store/setup/privileges.ts';
 import { namingHolder } from '../store/status/holders.ts';
 import { NoMirror } from './errors.ts';
 
@@ -145,12 +147,12 @@ async function withConnection<T>(
   } catch (error) {
     const named = await namingHolder(sql, error);
     if (named !== error) throw named;
-    if (isPrivilegeLacking(sqlState(error)) && !(await isDaemons(url))) throw new NotAllowed(error);
+    if (isPrivilegeLacking(sqlState(error))) await explainLacking(url, error);
     const lost = error instanceof RowsLost ? [] : await lostRows(url);
     // What stumbles over a row that is not there says nothing beside that.
     if (lost.length > 0) throw new RowsLost(lost, error instanceof TypeError ? undefined : error);
     if (isTableMissing(error) && !(await hasTables(url))) throw new NoTables(error);
-    if (isNameUnknown(error) && (await isEarlier(url))) throw new EarlierVersion(error);
+    if (isNameUnknown(error)) await explainVersion(url, error);
     throw error;
   } finally {
     await sql.end({ timeout: 1 });
@@ -183,6 +185,23 @@ export class EarlierVersion extends Misconfigured {
       cause,
     );
   }
+}
+
+/** The tables are those of a later version: nothing is broken. */
+export class LaterVersion extends Misconfigured {
+  override readonly name = 'LaterVersion';
+  readonly kind = 'later-version';
+
+  constructor(cause: unknown) {
+    super('the database is of a later version', 'use the commands of that version', cause);
+  }
+}
+
+/** Throws where the tables are another version's; who may not read which migrations were applied learns nothing. */
+async function explainVersion(url: string, cause: unknown): Promise<void> {
+  const { pending, unknown } = await asking(url, migrationState, { pending: 0, unknown: 0 });
+  if (unknown > 0) throw new LaterVersion(cause);
+  if (pending > 0) throw new EarlierVersion(cause);
 }
 
 /** Postgres is a standby: the sessions of daemons are the primary's, so who works on the mirror is not known here. */
@@ -219,6 +238,31 @@ export class NotAllowed extends Misconfigured {
   }
 }
 
+/** The role of the mirror itself may not do what the command does, nor may the daemon then. */
+class RightsLacking extends Error {
+  override readonly name = 'RightsLacking';
+  readonly kind = 'rights-lacking';
+  readonly hint: string;
+
+  constructor(text: string, hint: string, cause: unknown) {
+    super(text, { cause });
+    this.hint = hint;
+  }
+}
+
+/**
+ * Throws what is to be said where a privilege is lacking; returns where none is that belongs to the mirror, as where
+ * somebody's policy or trigger has refused a row.
+ */
+async function explainLacking(url: string, cause: unknown): Promise<void> {
+  const rights = await asking(url, readOwnRights, null);
+  if (rights === null) return;
+  const { role, owns, lacking } = rights;
+  if (!owns) throw new NotAllowed(cause);
+  const text = lackingText(lacking);
+  if (text !== null) throw new RightsLacking(text, grantOf(lacking, escapeIdentifier(role)), cause);
+}
+
 /** Tables that the message names. */
 const NAMED = 3;
 
@@ -238,12 +282,8 @@ export class RowsLost extends Error {
   }
 }
 
-/** Whether migrations are pending; a role that may not read which were applied does not know it. */
-const isEarlier = (url: string) => asking(url, async (sql) => (await migrationState(sql)).pending > 0, false);
 const lostRows = (url: string) => asking<readonly string[]>(url, readLostRows, []);
 const hasTables = (url: string) => ask(url, "to_regclass('catalog.skus') is not null");
-/** Whether the role may work on what is the mirror's own: what it may not do is then some other thing. */
-const isDaemons = (url: string) => ask(url, "has_schema_privilege('catalog_internal', 'usage')");
 
 const ask = (url: string, condition: string) =>
   asking(

@@ -5,7 +5,7 @@ import { type Clock, systemClock } from '../lib/clock.ts';
 import { parseDuration } from '../lib/duration.ts';
 import { plural } from '../lib/format.ts';
 import { databaseNow, type StillDue, stillDue } from '../store/catalog/sync-state.ts';
-import { requestTask } from '../store/ledger/tasks.ts';
+import { isThrough, requestTask } from '../store/ledger/tasks.ts';
 import { libraryLines } from '../telemetry/log/lines.ts';
 import type { Log } from '../telemetry/log/logger.ts';
 import { type Arguments, type Command, EXIT, problemsIn, UsageError } from './command.ts';
@@ -96,7 +96,7 @@ async function runDaemon(
     code = await (once === null
       ? Promise.race([signal.promise.then(() => EXIT.ok), stalled])
       : Promise.race([
-          untilCaughtUp(app, log, clock, once.timeoutMs),
+          onceThrough(app, log, clock, once.timeoutMs),
           signal.promise.then(() => EXIT.failed),
           stalled,
         ]));
@@ -106,6 +106,33 @@ async function runDaemon(
     log.info({ event: 'app.stopped', code });
   }
   return code;
+}
+
+async function onceThrough(app: App, log: Log, clock: Clock, timeoutMs: number | null): Promise<number> {
+  const code = await untilCaughtUp(app, log, clock, timeoutMs);
+  if (code === EXIT.ok) await untilMaintained(app, clock, MAINTAIN_WITHIN_MS);
+  return code;
+}
+
+/** Maintenance goes on at once where there is more to do; the next run of this command does the rest. */
+const MAINTAIN_WITHIN_MS = 20_000;
+
+/**
+ * Waits until maintenance has done what may be done after this sync. A run of seconds ends before its turn comes, or
+ * while it rests because no answer has told yet that Postgres's clock is right: with no daemon but such runs, nothing
+ * would ever be dropped.
+ */
+export async function untilMaintained(
+  { sql, wake }: Pick<App, 'sql' | 'wake'>,
+  clock: Clock,
+  withinMs: number,
+): Promise<void> {
+  const since = await databaseNow(sql);
+  await requestTask(sql, 'maintenance');
+  await wake('maintenance');
+  const until = clock.monotonic() + withinMs;
+  while (clock.monotonic() < until && !(await isThrough(sql, 'maintenance', since)))
+    await clock.sleep(POLL_EVERY_MS);
 }
 
 const POLL_EVERY_MS = 200;

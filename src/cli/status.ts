@@ -17,7 +17,15 @@ import { readDaemonSettings } from '../store/setup/sql-settings.ts';
 import { type Counting, readCounts } from '../store/status/counts-reader.ts';
 import { type Arguments, type Command, EXIT, problemsIn, UsageError } from './command.ts';
 import { NoMirror, printError, withoutSecrets } from './errors.ts';
-import { EarlierVersion, expectPrimary, NoTables, NotAllowed, OnStandby, withMirror } from './mirror.ts';
+import {
+  EarlierVersion,
+  expectPrimary,
+  LaterVersion,
+  NoTables,
+  NotAllowed,
+  OnStandby,
+  withMirror,
+} from './mirror.ts';
 import { stopSignal } from './process.ts';
 import { createCanvas, type Printer, terminalOf } from './terminal.ts';
 
@@ -146,8 +154,10 @@ async function takesNoWrites(sql: Sql): Promise<boolean> {
   return row.refused;
 }
 
-/** Reasons why nobody says that the mirror is broken. */
-const UNREAD = [NoMirror, NoTables, NotAllowed, EarlierVersion, OnStandby];
+/** Nothing is broken where there is nothing, or nothing that may be read by this role, this version, or here. */
+const UNREAD = [NoMirror, NoTables, LaterVersion, NotAllowed, EarlierVersion, OnStandby];
+
+const isUnread = (error: unknown): boolean => UNREAD.some((kind) => error instanceof kind);
 
 /** A mirror that cannot be read is as broken as one can be. */
 function away(error: unknown): Snapshot {
@@ -162,8 +172,7 @@ function away(error: unknown): Snapshot {
 async function showOnce(config: MirrorConfig, show: Show, print: Printer['print']): Promise<number> {
   const seen = await withMirror(config, (sql, which) => readSnapshot(sql, config, 'now', which)).catch(
     (error: unknown) => {
-      // Nothing is broken where there is nothing, or nothing that may be read by this role, this version, or here.
-      if (UNREAD.some((kind) => error instanceof kind)) throw error;
+      if (isUnread(error)) throw error;
       printError(error);
       return away(error);
     },
@@ -177,10 +186,12 @@ async function watch(config: MirrorConfig, show: Show, everyMs: number): Promise
   const stopped = new AbortController();
   const stopping = signal.promise.then(() => stopped.abort());
   const canvas = createCanvas(process.stdout);
+  let wasRead = false;
   const draw = (seen: Snapshot) => canvas.draw(show(seen, terminalOf(process.stdout, processSources.env)));
   const drawing = async (sql: Sql, which: string | null) => {
     while (!stopped.signal.aborted) {
       draw(await readSnapshot(sql, config, 'seldom', which));
+      wasRead = true;
       await systemClock.sleep(everyMs, stopped.signal);
     }
   };
@@ -189,7 +200,8 @@ async function watch(config: MirrorConfig, show: Show, everyMs: number): Promise
       const watching = withMirror(config, drawing, { giveUp: stopped.signal, lasts: true }).catch(
         (error: unknown) => {
           if (stopped.signal.aborted) return;
-          if (error instanceof NotAllowed) throw error;
+          // What was read before may be read again: a primary that has become a standby, or that is being migrated.
+          if (error instanceof NotAllowed || (!wasRead && isUnread(error))) throw error;
           draw(away(error));
         },
       );

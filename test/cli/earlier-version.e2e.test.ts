@@ -1,4 +1,5 @@
 import { expect, onTestFinished, test } from 'vitest';
+import { connect } from '../../src/store/connection/db.ts';
 import { migrateDatabase } from '../../src/store/setup/migrations.ts';
 import { versionBefore } from '../migrations/support.ts';
 import { createDatabase } from '../support/db.ts';
@@ -11,6 +12,7 @@ test('in a database of an earlier version commands say so, and call nothing brok
   for (const command of [
     'status',
     'status --json',
+    'status --watch',
     'plan',
     'show A',
     'refresh --all',
@@ -26,6 +28,24 @@ test('in a database of an earlier version commands say so, and call nothing brok
       expect.stringMatching(
         /^the database is of an earlier version\n {2}because: .*\n {2}what to do: .*`catalog-mirror migrate`/,
       ) as string,
+    ]);
+  }
+});
+
+test('in a database of a later version, too, where it has no more what they read', async () => {
+  const database = await createDatabase('migrated');
+  onTestFinished(() => database.drop());
+  const sql = connect(database.url, { max: 1 });
+  onTestFinished(() => sql.end({ timeout: 1 }));
+  await sql`insert into catalog_internal.migrations (hash, created_at) values ('later', 9999999999999)`;
+  await sql`alter table catalog_internal.sync rename column snapshot_id to moved_elsewhere`;
+  for (const command of ['status --json', 'plan']) {
+    const { code, stdout, stderr } = await runProgram(command.split(' '), { DATABASE_URL: database.url });
+    expect([command, code, stdout, stderr]).toEqual([
+      command,
+      78,
+      '',
+      expect.stringMatching(/^the database is of a later version\n/) as string,
     ]);
   }
 });

@@ -93,7 +93,7 @@ describe('migrate without DATABASE_URL', () => {
     const server = await startEmbeddedPostgres({ dataDir });
     expect(await runProgram(['migrate'], env)).toMatchObject({
       code: 0,
-      stdout: `in the running daemon in ${dataDir}:\nmigrations applied`,
+      stdout: expect.stringMatching(/^in the running daemon in .*:\n[^]*^migrations applied$/m) as string,
     });
     await server.stop();
     const stopped = await runProgram(['migrate'], env);

@@ -29,6 +29,7 @@ const GOOD: PostgresFacts = {
   rightsWhole: true,
   migrated: true,
   queueTablesCurrent: true,
+  queueLacking: [],
   owns: true,
   occupied: [],
   roles: [],

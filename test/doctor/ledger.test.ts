@@ -20,6 +20,7 @@ const SOUND: PostgresFacts = {
   rightsWhole: true,
   migrated: true,
   queueTablesCurrent: true,
+  queueLacking: [],
   owns: true,
   occupied: [],
   roles: [],

@@ -59,18 +59,67 @@ export const CALL_FAULTS: readonly Mutant[] = [
     ['privileges: nobody misses EXECUTE', "where f.prokind = 'f' and", 'where false and'],
     ['privileges: nobody misses a sequence', "where c.relkind = 'S' and", 'where false and'],
     ['privileges: functions of others are missed', ' join whose on owner = f.proowner', ''],
+    ["privileges: of BullMQ's tables none is missed", 'c.relowner = (select owner from whose)', 'false'],
+    [
+      'privileges: all of a kind are given back in other schemas',
+      "IN SCHEMA ${schemas.join(', ')}",
+      'IN SCHEMA catalog',
+    ],
     ['privileges: a function is given back as a table', "kind === 'table' ? '' : `${what} `", "''"],
   ),
   ...faultsOf(
     'src/cli/doctor/postgres-facts.ts',
     ['test/doctor/lacking.pg.test.ts'],
     ['privileges: doctor looks into schemas that are closed to it', 'closed ? NOT_LOOKED_INTO : ', ''],
+    [
+      'privileges: doctor takes a mirror for somebody else’s whose migrations it may not read',
+      "kind === 'schema' || (name === 'catalog_internal.migrations' && privileges.includes('SELECT'))",
+      "kind === 'schema'",
+    ],
+    [
+      'privileges: doctor ends where it may not count daemons',
+      'ifAllowed(countDaemons(sql), null)',
+      'countDaemons(sql)',
+    ],
     ['privileges: doctor calls what it may not', 'migrated && owned && mayCall', 'migrated && owned'],
   ),
   ...faultsOf(
     'src/cli/doctor.ts',
     ['test/doctor/lacking.pg.test.ts'],
     ['privileges: requests are counted by functions that may not be called', ' || isShut', ''],
+    [
+      'doctor: a table that is locked or gone ends all checks of Postgres',
+      'return uncounted([...findings, unreachable(await namingHolder(sql, error))], config, most);',
+      'throw error;',
+    ],
+    [
+      'privileges: a partner is asked that may be another one',
+      'if (isReady && account.length === 0) return NO_RIGHTS;',
+      '',
+    ],
+    [
+      'privileges: doctor ends where it may not read who is mirrored',
+      'ifAllowed(readMirroredAccount(sql), null)',
+      'readMirroredAccount(sql)',
+    ],
+  ),
+  ...faultsOf(
+    'src/cli/mirror.ts',
+    ['test/doctor/lacking.pg.test.ts'],
+    [
+      'privileges: commands leave it to Postgres to say what is lacking',
+      'if (text !== null) throw new RightsLacking(',
+      'if (text === null) throw new RightsLacking(',
+    ],
+  ),
+  ...faultsOf(
+    'src/store/setup/occupied.ts',
+    ['test/doctor/lacking.pg.test.ts'],
+    [
+      'privileges: a mirror whose migrations its role may not read is somebody else’s',
+      'return [UNREADABLE];',
+      'void UNREADABLE;',
+    ],
   ),
   ...faultsOf(
     'src/cli/doctor/rights.ts',

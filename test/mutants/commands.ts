@@ -14,6 +14,26 @@ export const COMMANDS: readonly Mutant[] = [
     ['verify: a standby has no daemon', 'await expectPrimary(sql);', ''],
   ),
   ...faultsOf(
+    'src/cli/run.ts',
+    ['test/process/command-line.e2e.test.ts'],
+    ['run: cron never drops history', "await requestTask(sql, 'maintenance');", ''],
+  ),
+  ...faultsOf(
+    'src/cli/migrate-progress.ts',
+    ['test/cli/migrate-progress.test.ts'],
+    ['migrate: says nothing of what takes long', 'tellAt = begunAt + TELL_AFTER_MS;', 'tellAt = Infinity;'],
+    ['migrate: is told of itself', 'if (step === null && other !== null)', 'if (other !== null)'],
+  ),
+  ...faultsOf(
+    'src/store/status/holders.ts',
+    ['test/store/lock-holders.pg.test.ts'],
+    [
+      'locks: a daemon that migrates is to be ended',
+      'or starts_with(a.application_name, ${MIGRATING_NAME})',
+      'or false',
+    ],
+  ),
+  ...faultsOf(
     'src/cli/sandbox.ts',
     ['test/sandbox/program.e2e.test.ts'],
     [
@@ -54,6 +74,11 @@ export const COMMANDS: readonly Mutant[] = [
       'NotAllowed, EarlierVersion, ',
       'EarlierVersion, ',
     ],
+  ),
+  ...faultsOf(
+    'src/cli/mirror.ts',
+    ['test/cli/earlier-version.e2e.test.ts'],
+    ['commands: a database of a later version is broken', 'if (unknown > 0) throw', 'if (unknown < 0) throw'],
   ),
   ...faultsOf(
     'src/cli/status.ts',

@@ -1,8 +1,10 @@
 import { randomBytes } from 'node:crypto';
 import { expect, onTestFinished, test } from 'vitest';
 import { connect, type Sql } from '../../src/store/connection/db.ts';
+import { readMigrating } from '../../src/store/setup/migrating.ts';
 import { holderText, Locked, namingHolder, readLockHolders } from '../../src/store/status/holders.ts';
 import { actingLogins } from '../support/acting-login.ts';
+import { ofThisDatabase } from '../support/db.ts';
 import { eventually } from '../support/eventually.ts';
 import { useStore } from './support.ts';
 
@@ -175,6 +177,42 @@ test('a session of the mirror is named only where it is frozen', async () => {
     await store.sql`select pg_sleep(1.2)`;
     expect(await readLockHolders(store.sql)).toMatchObject([{ pid: await pidOf(tx) }]);
   });
+});
+
+test('who keeps others from migrating is named once nothing is at work there any more', async () => {
+  const open = () => {
+    const sql = connect(store.url, { max: 1, name: 'catalog-mirror migrate' });
+    onTestFinished(() => sql.end({ timeout: 1 }));
+    return sql;
+  };
+  const [keeper, worker, another] = [open(), open(), open()];
+  const lock = 'lock table catalog_internal.migrations in share update exclusive mode';
+  let waits: Promise<unknown> = Promise.resolve();
+  await keeper.begin(async (tx) => {
+    await tx`set local idle_in_transaction_session_timeout = 0`;
+    await tx.unsafe(lock);
+    const working = worker.unsafe(WORKING).execute();
+    waits = another.begin(async (waiting) => {
+      await waiting`set local lock_timeout = 0`;
+      await waiting.unsafe(lock);
+    });
+    await eventually(async () => {
+      const waiting = await store.sql`
+        select from pg_locks where not granted and waitstart < clock_timestamp() - interval '1.1 seconds'
+          and ${ofThisDatabase(store.sql)}`;
+      return waiting.length > 0;
+    });
+    expect(await readLockHolders(store.sql)).toEqual([]);
+    const keeping = { pid: await pidOf(tx), application: 'catalog-mirror migrate' };
+    expect(await readMigrating(store.sql)).toEqual({ other: keeping, indexPercent: null });
+    await store.sql.begin(async (told) => {
+      await told`select pg_advisory_xact_lock(${WORKED})`;
+      await working;
+    });
+    await store.sql`select pg_sleep(1.2)`;
+    expect(await readLockHolders(store.sql)).toMatchObject([keeping]);
+  });
+  await waits;
 });
 
 test('a program of the same role that is not of the mirror is named at its work, too', async () => {

@@ -53,7 +53,7 @@ export function judgeEnvironment(
 /**
  * Whether this environment is that of the daemons. `others`: settings that the one that was started last has otherwise.
  */
-export function judgeSettings(others: readonly string[], daemons: number): CheckResult[] {
+export function judgeSettings(others: readonly string[], daemons: number | null): CheckResult[] {
   if (daemons === 0 || others.length === 0) return [];
   return [
     warn(

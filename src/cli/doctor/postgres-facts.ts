@@ -17,8 +17,9 @@ import { sqlState, type StoreFailure } from '../../store/connection/sql-errors.t
 import { countDaemons } from '../../store/setup/instance.ts';
 import { migrationState, readOccupied, readRights } from '../../store/setup/migrations.ts';
 import { type FoundRole, type Occupied, OUR_SCHEMAS, readRoles } from '../../store/setup/occupied.ts';
-import { type Lacking, readLacking } from '../../store/setup/privileges.ts';
+import { type Lacking, readLacking, readQueueLacking } from '../../store/setup/privileges.ts';
 import { readSnapshotHolder, type SnapshotHolder } from '../../store/status/holders.ts';
+import { ifAllowed } from './allowed.ts';
 import { type Damage, readDamage, UNDAMAGED } from './damage.ts';
 import { NOTHING_KNOWN } from './discovery/plan.ts';
 import type { OwnMirror } from './partner.ts';
@@ -53,8 +54,10 @@ export interface PostgresFacts {
   readonly owns: boolean;
   /** Privileges that this role lacks on the mirror's tables. */
   readonly lacking: readonly Lacking[];
-  /** Whether the tables of queues in Postgres are there, as this version wants them. */
-  readonly queueTablesCurrent: boolean;
+  /** The same on the tables of queues in Postgres. */
+  readonly queueLacking: readonly Lacking[];
+  /** Whether these tables are there, as this version wants them; null where this role may not read that. */
+  readonly queueTablesCurrent: boolean | null;
   /** Schemas and roles with the mirror's names that stand in its way, and the roles of these names as they are. */
   readonly occupied: readonly Occupied[];
   readonly roles: readonly FoundRole[];
@@ -74,7 +77,8 @@ export interface PostgresFacts {
   /** Locks that all sessions have room for together, and the chunks of the price history. */
   readonly locksMost: number;
   readonly historyChunks: number;
-  readonly daemons: number;
+  /** Null: this role may not read it. */
+  readonly daemons: number | null;
   /** What becomes of sessions on the way to the server. */
   readonly pooling: Pooling;
   readonly aheadMs: number;
@@ -106,6 +110,7 @@ type ServerRow = Omit<
   | 'snapshotHolder'
   | 'neighbours'
   | 'lacking'
+  | 'queueLacking'
   | 'eventTriggers'
   | 'unchangeable'
   | 'connectionsMost'
@@ -116,8 +121,15 @@ type ServerRow = Omit<
   readonly at: number;
 };
 
-/** Of schemas that this role may not use nothing else is known. */
-const NOT_LOOKED_INTO = { occupied: [], ledger: 'ours', queueTables: false } as const;
+/** Of schemas that this role may not use, or not see whose they are, nothing else is known. */
+const NOT_LOOKED_INTO = { occupied: [], ledger: 'ours', queueTables: null } as const;
+
+/** Whether this role lacks what it has to have to read anything of the mirror. Pure. */
+export const isClosed = (lacking: readonly Lacking[]): boolean =>
+  lacking.some(
+    ({ kind, name, privileges }) =>
+      kind === 'schema' || (name === 'catalog_internal.migrations' && privileges.includes('SELECT')),
+  );
 
 /**
  * Reads the facts by which doctor judges the mirror's Postgres. Changes nothing. `now`: this host's clock, in epoch
@@ -151,7 +163,7 @@ export async function readPostgresFacts(sql: Sql, now: () => number): Promise<Po
         on t.relname = 'skus'
     where r.rolname = current_user`;
   const lacks = row.migrated && row.owns ? await readLacking(sql) : [];
-  const closed = lacks.some(({ kind }) => kind === 'schema');
+  const closed = isClosed(lacks);
   const { occupied, ledger, queueTables } = closed ? NOT_LOOKED_INTO : await readOccupied(sql);
   // Another application's table of that name says nothing of the mirror.
   const isOurs = ledger === 'ours' || (ledger === 'none' && occupied.length === 0);
@@ -173,11 +185,12 @@ export async function readPostgresFacts(sql: Sql, now: () => number): Promise<Po
     creators: await creators(sql),
     aheadMs,
     writeProblem: writes,
-    queueTablesCurrent: row.owns && queueTables && (await queueTablesCurrent(sql)),
-    daemons: migrated && owned ? await countDaemons(sql) : 0,
+    queueTablesCurrent: row.owns && (queueTables === true ? await queueTablesCurrent(sql) : queueTables),
+    daemons: migrated && owned ? await ifAllowed(countDaemons(sql), null) : closed ? null : 0,
     pooling: await askingTwo(sql, readPooling),
     snapshotHolder: await readSnapshotHolder(sql),
     lacking: migrated ? lacks : [],
+    queueLacking: migrated && row.owns ? await readQueueLacking(sql) : [],
     neighbours: migrated ? await readNeighbours(sql) : [],
     eventTriggers: await readEventTriggers(sql),
     unchangeable: migrated ? await readUnchangeable(sql) : [],
@@ -213,10 +226,11 @@ export async function readConnections(
   return { ...tightest, connectionLimit: await readConnectionLimit(sql) };
 }
 
-async function queueTablesCurrent(sql: Sql): Promise<boolean> {
-  const [{ version }] = await sql<[{ version: number | null }]>`
+async function queueTablesCurrent(sql: Sql): Promise<boolean | null> {
+  const reading = sql<[{ version: number | null }]>`
     select max(version)::int as version from ${sql(QUEUE_TABLES.ledger)}`;
-  return (version ?? 0) >= QUEUE_TABLES.version;
+  const rows = await ifAllowed(reading, null);
+  return rows === null ? null : (rows[0].version ?? 0) >= QUEUE_TABLES.version;
 }
 
 /** Who else may create where names are looked for: in the mirror's schemas, in `public`, and schemas themselves. */

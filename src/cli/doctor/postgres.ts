@@ -6,7 +6,7 @@ import { snapshotHolderText } from '../../store/status/holders.ts';
 import { fail, type CheckResult, judgeSkew, ok, skipped, warn } from './check.ts';
 import { judgeEncryption } from './connection.ts';
 import { damageLines } from './damage.ts';
-import type { PostgresFacts } from './postgres-facts.ts';
+import { isClosed, type PostgresFacts } from './postgres-facts.ts';
 import { creatorsLine, rightsLines } from './rights.ts';
 
 const MIN_VERSION = 140_000;
@@ -38,10 +38,13 @@ export function judgePostgres(facts: PostgresFacts, settings: PostgresSettings):
     snapshotsLine(facts),
     ...neighbourLines(facts),
     judgeSkew('postgres clock', "Postgres's clock", facts.aheadMs),
-    facts.daemons === 0
-      ? ok('daemons', 'none running on this database')
-      : ok('daemons', `${facts.daemons} running on this database`),
+    daemonsLine(facts),
   ];
+}
+
+function daemonsLine({ daemons }: PostgresFacts): CheckResult {
+  if (daemons === null) return skipped('daemons', 'this role may not read which are running');
+  return ok('daemons', `${daemons === 0 ? 'none' : daemons} running on this database`);
 }
 
 /** A chunk of the history is a table with three indexes. */
@@ -163,8 +166,7 @@ function writeLine({ inRecovery, readOnly, writeProblem, eventTriggers }: Postgr
 }
 
 function migrationsLine({ pending, unknown, migrated, occupied, lacking }: PostgresFacts): CheckResult {
-  if (lacking.some(({ kind }) => kind === 'schema'))
-    return skipped('migrations', 'this role may not use the schemas');
+  if (isClosed(lacking)) return skipped('migrations', 'this role may not read which were applied');
   if (!migrated && occupied.length > 0) return skipped('migrations', 'names of the mirror are taken');
   if (unknown > 0)
     return fail(

@@ -6,13 +6,14 @@ import type { PostgresFacts } from './postgres-facts.ts';
 
 /** The lines about schemas, rights and roles: what the mirror may do, and what its readers may. Pure. */
 export function rightsLines(facts: PostgresFacts, queues: 'redis' | 'postgres'): CheckResult[] {
-  const { role, database, mayCreate, mayTemp, migrated, owns, lacking } = facts;
+  const { role, database, mayCreate, mayTemp, migrated, owns } = facts;
+  const lacking = queues === 'postgres' ? [...facts.lacking, ...facts.queueLacking] : facts.lacking;
   const findings: CheckResult[] = [];
   const grant = (right: string) =>
     `GRANT ${right} ON DATABASE ${escapeIdentifier(database)} TO ${escapeIdentifier(role)}`;
   if (!mayCreate && !migrated)
     findings.push(fail('rights', `${role} has no CREATE on the database`, grant('CREATE')));
-  else if (!mayCreate && queues === 'postgres' && !facts.queueTablesCurrent)
+  else if (!mayCreate && queues === 'postgres' && facts.queueTablesCurrent === false)
     findings.push(
       fail(
         'rights',

@@ -131,6 +131,9 @@ const isNamed = (pair: string, name: string): boolean => nameOf(pair).toLowerCas
 const isOptions = (pair: string): boolean => isNamed(pair, 'options');
 const isApplication = (pair: string): boolean => isNamed(pair, 'application_name');
 
+/** What the sessions call themselves that migrate, one of which keeps others from it and idles meanwhile. */
+export const MIGRATING_NAME = 'catalog-mirror migrate';
+
 /**
  * The application_name of a session: `own`, by which the mirror knows its sessions among all others, and behind it what
  * DATABASE_URL calls them.

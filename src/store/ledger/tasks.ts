@@ -108,6 +108,14 @@ export async function bringTasksForward(
   return rows.map(({ task }) => task);
 }
 
+/** Whether a run of a task that began after that time has ended, and the next one does not follow at once. */
+export async function isThrough(sql: Sql, task: TaskName, since: Date): Promise<boolean> {
+  const [row] = await sql<{ through: boolean | null }[]>`
+    select started_at > ${since} and running_until is null and next_at > finished_at + interval '10 seconds' as through
+    from catalog_internal.tasks where task = ${task}`;
+  return row?.through === true;
+}
+
 /** Makes a task due now, also while it runs (it then runs once more). */
 export async function requestTask(sql: Queryable, task: TaskName): Promise<void> {
   await sql`update catalog_internal.tasks set next_at = clock_timestamp(), failures = 0 where task = ${task}`;

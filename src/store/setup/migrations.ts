@@ -12,6 +12,7 @@ import {
 } from '../connection/db.ts';
 import { refusePooling } from '../connection/pooler.ts';
 import { remedyOf } from '../connection/remedies.ts';
+import { MIGRATING_NAME } from '../connection/session.ts';
 import {
   isAnswer,
   isMadeMeanwhile,
@@ -44,6 +45,16 @@ export interface MigrateOptions {
   readonly refuse?: (sql: Sql) => Promise<void>;
   /** Told how many are pending before they are applied, or another session's applying them is waited for. */
   readonly onPending?: (count: number) => void;
+  /** Told of each before it is applied. */
+  readonly onStep?: (step: MigrationStep) => void;
+}
+
+/** One of the pending migrations. */
+export interface MigrationStep {
+  readonly tag: string;
+  /** From 1 on. */
+  readonly number: number;
+  readonly of: number;
 }
 
 export interface Migrated {
@@ -84,8 +95,8 @@ class MigrationError extends Error {
  * that a new database may have got the empty table of what is applied
  */
 export async function migrateDatabase(url: DatabaseUrl, options: MigrateOptions = {}): Promise<Migrated> {
-  const { folder = MIGRATIONS, lockTimeoutMs = LOCK_TIMEOUT_MS, refuse, onPending } = options;
-  const one = { max: 1, name: 'catalog-mirror migrate', answerWithinMs: SCAN_WITHIN_MS };
+  const { folder = MIGRATIONS, lockTimeoutMs = LOCK_TIMEOUT_MS, refuse, onPending, onStep } = options;
+  const one = { max: 1, name: MIGRATING_NAME, answerWithinMs: SCAN_WITHIN_MS };
   const sql = connect(url, one);
   const lockSession = connect(url, one);
   let isMigrated = false;
@@ -102,7 +113,7 @@ export async function migrateDatabase(url: DatabaseUrl, options: MigrateOptions 
     await refuse?.(sql);
     if (pending > 0) {
       onPending?.(pending);
-      await alone(sql, lockSession, () => migrate(sql, found, folder, lockTimeoutMs));
+      await alone(sql, lockSession, () => migrate(sql, found, { folder, lockTimeoutMs, onStep }));
     }
     isMigrated = true;
     return await makeRightsWhole(sql, lockSession);
@@ -117,8 +128,16 @@ export async function migrateDatabase(url: DatabaseUrl, options: MigrateOptions 
 
 const MAKES_CATALOG = /^\s*(?:--.*\s+)*CREATE SCHEMA "catalog";\s*$/;
 
-async function migrate(sql: Sql, found: Found, folder: string, lockTimeoutMs: number): Promise<void> {
-  if ((await refuseNewer(sql, folder)) === 0) return;
+interface Applying {
+  readonly folder: string;
+  readonly lockTimeoutMs: number;
+  readonly onStep: MigrateOptions['onStep'];
+}
+
+async function migrate(sql: Sql, found: Found, { folder, lockTimeoutMs, onStep }: Applying): Promise<void> {
+  const pending = await refuseNewer(sql, folder);
+  if (pending === 0) return;
+  const steps = (await journal(folder)).slice(-pending);
   // As much to load as half of the program, so not before there is something to migrate. `drizzle()` itself is left
   // out: it imports a driver of its own, which is not there where the package is installed (ours is inside it).
   const [{ PgDialect }, { PostgresJsSession }, { readMigrationFiles }] = await Promise.all([
@@ -144,7 +163,21 @@ async function migrate(sql: Sql, found: Found, folder: string, lockTimeoutMs: nu
   );
   // Outside of its transaction the library only makes what makeLedger has made.
   session.execute = () => Promise.resolve([] as never);
-  await dialect.migrate(files, session, config);
+  await dialect.migrate(inTurn(files, steps, onStep) as unknown as typeof files, session, config);
+}
+
+/** The library asks for one file after the other, applied or not, and waits for nothing but its statements. */
+function* inTurn<File extends { readonly folderMillis: number }>(
+  files: readonly File[],
+  steps: readonly Entry[],
+  onStep: MigrateOptions['onStep'],
+): Generator<File> {
+  for (const file of files) {
+    const index = steps.findIndex(({ when }) => when === file.folderMillis);
+    const tag = steps[index]?.tag;
+    if (tag !== undefined) onStep?.({ tag, number: index + 1, of: steps.length });
+    yield file;
+  }
 }
 
 /**

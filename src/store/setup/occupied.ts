@@ -41,7 +41,7 @@ export interface Found {
   readonly queueTables: boolean;
 }
 
-export type OccupiedKind = 'schema-of-another' | 'mirror-incomplete' | 'role-of-another';
+export type OccupiedKind = 'schema-of-another' | 'mirror-incomplete' | 'ledger-hidden' | 'role-of-another';
 
 /** Something with a name of the mirror's that is not the mirror's, or no longer. */
 export interface Occupied {
@@ -71,6 +71,8 @@ const ELSEWHERE = 'give the mirror a database of its own: CREATE DATABASE …, a
 /** The schemas that stand in the mirror's way, each with whose it is and what is in it. Pure. */
 export function judgeSchemas({ schemas, ledger, skus, bare, queueTables }: Found): Occupied[] {
   if (ledger === 'none' && bare && schemas.every(({ belongs }) => belongs)) return [WITHOUT_ROWS];
+  // Whoever owns something may do everything with it, until a script has revoked that.
+  if (ledger === 'hidden' && schemas.every(({ belongs }) => belongs)) return [UNREADABLE];
   const judged = schemas.flatMap((found): Occupied[] => {
     const isQueue = found.schema === QUEUE_SCHEMA;
     const isKnown = isQueue ? queueTables : ledger === 'ours';
@@ -94,6 +96,14 @@ const WITHOUT_ROWS: Occupied = {
   text: "the schemas catalog and catalog_internal are a mirror's, and without its rows, as pg_dump --schema-only leaves them",
   remedy:
     'load them with their rows; or, to begin anew, drop catalog, catalog_internal and catalog_queue with CASCADE',
+};
+
+const UNREADABLE: Occupied = {
+  kind: 'ledger-hidden',
+  text: 'the table catalog_internal.migrations, which says whose the schemas are, is not for this role to read',
+  remedy:
+    'GRANT USAGE ON SCHEMA catalog_internal TO …; GRANT SELECT ON catalog_internal.migrations TO …, the role of ' +
+    'DATABASE_URL; `catalog-mirror doctor` says which privileges it lacks besides',
 };
 
 function describe({ schema, owner, count, objects, owners }: FoundSchema): string {

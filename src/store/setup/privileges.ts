@@ -1,4 +1,5 @@
 import type { Sql } from '../connection/db.ts';
+import { QUEUE_SCHEMA } from './occupied.ts';
 
 /* What the mirror's own role may do with what is the mirror's own: all, unless somebody has taken it from it. */
 
@@ -110,11 +111,21 @@ export interface Lacking {
  * Which privileges this role lacks on what is the mirror's: of that which is there, and belongs to whom the tables
  * belong to. Of a trigger's function Postgres asks for none, and a procedure only sellers call.
  */
-export async function readLacking(sql: Sql): Promise<Lacking[]> {
+export const readLacking = (sql: Sql): Promise<Lacking[]> =>
+  lackingIn(sql, ['catalog', 'catalog_internal'], OWN_TABLES);
+
+/** The same of BullMQ's schema: of all tables there, which change with its versions. */
+export const readQueueLacking = (sql: Sql): Promise<Lacking[]> => lackingIn(sql, [QUEUE_SCHEMA], null);
+
+async function lackingIn(
+  sql: Sql,
+  within: readonly string[],
+  tables: readonly string[] | null,
+): Promise<Lacking[]> {
   return await sql<Lacking[]>`
-    with schemas as (select oid, nspname from pg_namespace where nspname in ('catalog', 'catalog_internal')),
+    with schemas as (select oid, nspname from pg_namespace where nspname = any (${[...within]}::text[])),
     whose as (
-      select relowner as owner from pg_class join schemas on schemas.oid = relnamespace
+      select relowner as owner from pg_class join pg_namespace n on n.oid = relnamespace
       where nspname = 'catalog' and relname = 'skus'
     ),
     lacking as (
@@ -122,12 +133,12 @@ export async function readLacking(sql: Sql): Promise<Lacking[]> {
       from schemas cross join unnest(${[...PRIVILEGES.schema]}::text[]) with ordinality as p(name, place)
       where not has_schema_privilege(oid, p.name)
       union all
-      select 2, 'table', t.name, p.name, p.place
-      from unnest(${[...OWN_TABLES]}::text[]) as t(name)
-        join schemas n on n.nspname = split_part(t.name, '.', 1)
-        join pg_class c on c.relnamespace = n.oid and c.relname = split_part(t.name, '.', 2)
+      select 2, 'table', format('%I.%I', n.nspname, c.relname), p.name, p.place
+      from pg_class c join schemas n on n.oid = c.relnamespace
         cross join unnest(${[...PRIVILEGES.table]}::text[]) with ordinality as p(name, place)
-      where not has_table_privilege(c.oid, p.name)
+      where c.relkind in ('r', 'p') and not has_table_privilege(c.oid, p.name)
+        and coalesce(n.nspname || '.' || c.relname = any (${tables === null ? null : [...tables]}::text[]),
+          c.relowner = (select owner from whose))
       union all
       select 3, 'sequence', format('%I.%I', n.nspname, c.relname), p.name, p.place
       from pg_class c join schemas n on n.oid = c.relnamespace join whose on owner = c.relowner
@@ -141,6 +152,23 @@ export async function readLacking(sql: Sql): Promise<Lacking[]> {
     )
     select kind, name, array_agg(privilege order by place) as privileges
     from lacking group by rank, kind, name order by rank, name`;
+}
+
+/** What this role is to the mirror's tables, and lacks on them. */
+export interface OwnRights {
+  readonly role: string;
+  /** Whether they are its own, or those of a role that it belongs to. */
+  readonly owns: boolean;
+  readonly lacking: readonly Lacking[];
+}
+
+export async function readOwnRights(sql: Sql): Promise<OwnRights> {
+  const [row] = await sql<[Pick<OwnRights, 'role' | 'owns'>]>`
+    select current_user::text as role, exists (
+      select from pg_class c join pg_namespace n on n.oid = c.relnamespace
+      where n.nspname = 'catalog' and c.relname = 'skus' and pg_has_role(c.relowner, 'USAGE')
+    ) as owns`;
+  return { ...row, lacking: row.owns ? await readLacking(sql) : [] };
 }
 
 /** So many are named, or granted one by one. */
@@ -171,9 +199,10 @@ export function grantOf(lacking: readonly Lacking[], role: string): string {
 function grantsOf(kind: Kind, lacking: readonly Lacking[], role: string): string[] {
   const those = lacking.filter((one) => one.kind === kind);
   const what = kind.toUpperCase();
+  const schemas = [...new Set(those.map(({ name }) => name.split('.')[0]))];
   if (those.length > NAMED)
     return [
-      `GRANT ${PRIVILEGES[kind].join(', ')} ON ALL ${what}S IN SCHEMA catalog, catalog_internal TO ${role}`,
+      `GRANT ${PRIVILEGES[kind].join(', ')} ON ALL ${what}S IN SCHEMA ${schemas.join(', ')} TO ${role}`,
     ];
   return those.map(
     ({ name, privileges }) =>

@@ -1,6 +1,7 @@
 import { formatAge } from '../../lib/duration.ts';
 import { connect, type Sql, urlOf } from '../connection/db.ts';
 import { isLockNotAvailable } from '../connection/locks.ts';
+import { MIGRATING_NAME } from '../connection/session.ts';
 
 /** Somebody whom the mirror waits for: a session that holds a lock, and is not of the mirror or is frozen. */
 export interface LockHolder {
@@ -41,7 +42,13 @@ export async function readLockHolders(sql: Sql, unwaited: Unwaited = 'ledger'): 
   return await sql<LockHolder[]>`
     with recursive own as (
       select a.pid, a.state = 'active' and a.wait_event_type is distinct from 'Client'
-        or a.state_change > clock_timestamp() - make_interval(secs => ${TELL_AFTER_SECONDS}) as at_work
+        or a.state_change > clock_timestamp() - make_interval(secs => ${TELL_AFTER_SECONDS})
+        -- What keeps others from migrating idles while another session of its process is at work.
+        or starts_with(a.application_name, ${MIGRATING_NAME}) and exists (
+          select from pg_stat_activity m
+          where m.datname = a.datname and m.usesysid = a.usesysid and m.application_name = a.application_name
+            and m.state = 'active' and m.wait_event_type is distinct from 'Client' and not a.pid = any (pg_blocking_pids(m.pid))
+        ) as at_work
       from pg_stat_activity a join pg_roles r on r.oid = a.usesysid
       where a.datname = current_database()
         and (r.rolname = current_user or (not r.rolsuper and pg_has_role(r.oid, current_user, 'MEMBER')))

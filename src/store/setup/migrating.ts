@@ -1,0 +1,28 @@
+import type { Sql } from '../connection/db.ts';
+import { MIGRATING_NAME } from '../connection/session.ts';
+
+/* What is seen of migrations from outside of their transaction, which shows nothing of itself before it commits. */
+
+export interface Migrating {
+  /** Whoever keeps others from migrating; null: nobody. */
+  readonly other: { readonly pid: number; readonly application: string } | null;
+  /** How much of the index is built that a migration makes at this moment, in percent; null: none that says so. */
+  readonly indexPercent: number | null;
+}
+
+export async function readMigrating(sql: Sql): Promise<Migrating> {
+  const [row] = await sql<[Migrating]>`
+    with sessions as (
+      select pid, application_name from pg_stat_activity
+      where datname = current_database() and starts_with(application_name, ${MIGRATING_NAME})
+    )
+    select (
+        select json_build_object('pid', pid, 'application', application_name) from sessions join pg_locks l using (pid)
+        where l.granted and l.mode = 'ShareUpdateExclusiveLock' and l.relation = to_regclass('catalog_internal.migrations')
+          and l.database = (select oid from pg_database where datname = current_database())
+        limit 1) as other,
+      (
+        select round(100.0 * p.blocks_done / p.blocks_total)::int
+        from sessions join pg_stat_progress_create_index p using (pid) where p.blocks_total > 0 limit 1) as "indexPercent"`;
+  return row;
+}
