@@ -108,9 +108,12 @@ async function runDaemon(
   return code;
 }
 
+/** Syncs until nothing is pending, and then maintains the tables, both within the time limit. Null: there is none. */
 async function onceThrough(app: App, log: Log, clock: Clock, timeoutMs: number | null): Promise<number> {
+  const limit = clock.monotonic() + (timeoutMs ?? Infinity);
   const code = await untilCaughtUp(app, log, clock, timeoutMs);
-  if (code === EXIT.ok) await untilMaintained(app, clock, MAINTAIN_WITHIN_MS);
+  if (code === EXIT.ok)
+    await untilMaintained(app, clock, Math.min(MAINTAIN_WITHIN_MS, limit - clock.monotonic()));
   return code;
 }
 

@@ -170,7 +170,17 @@ export class Servers {
     const none = seen === undefined ? [] : [[null]];
     if (rows.length === 0) return none;
     return rows.map(({ position, sku, price }) => [
-      ...[String(position), 'price', sku, '9', null, price, null, null, null, false, '0'],
+      String(position),
+      'price',
+      sku,
+      '9',
+      null,
+      price,
+      null,
+      null,
+      null,
+      false,
+      '0',
     ]);
   }
 }

@@ -4,7 +4,7 @@ import { MIGRATING_NAME } from '../connection/session.ts';
 /* What is seen of migrations from outside of their transaction, which shows nothing of itself before it commits. */
 
 export interface Migrating {
-  /** Whoever keeps others from migrating; null: nobody. */
+  /** Whoever migrates while others wait to; null: nobody. */
   readonly other: { readonly pid: number; readonly application: string } | null;
   /** How much of the index is built that a migration makes at this moment, in percent; null: none that says so. */
   readonly indexPercent: number | null;
@@ -20,6 +20,8 @@ export async function readMigrating(sql: Sql): Promise<Migrating> {
         select json_build_object('pid', pid, 'application', application_name) from sessions join pg_locks l using (pid)
         where l.granted and l.mode = 'ShareUpdateExclusiveLock' and l.relation = to_regclass('catalog_internal.migrations')
           and l.database = (select oid from pg_database where datname = current_database())
+          -- What nobody waits for is this process's own.
+          and exists (select from sessions waits where l.pid = any (pg_blocking_pids(waits.pid)))
         limit 1) as other,
       (
         select round(100.0 * p.blocks_done / p.blocks_total)::int
