@@ -38,9 +38,12 @@ test('in a database of a later version, too, where it has no more what they read
   const sql = connect(database.url, { max: 1 });
   onTestFinished(() => sql.end({ timeout: 1 }));
   await sql`insert into catalog_internal.migrations (hash, created_at) values ('later', 9999999999999)`;
-  await sql`alter table catalog_internal.sync rename column snapshot_id to moved_elsewhere`;
-  for (const command of ['status --json', 'plan']) {
-    const { code, stdout, stderr } = await runProgram(command.split(' '), { DATABASE_URL: database.url });
+  await sql`alter table catalog_internal.sync rename column manifest_applied_at to moved_elsewhere`;
+  for (const command of [
+    ['status', '--json'],
+    ['sql', 'SELECT gone FROM catalog.skus'],
+  ]) {
+    const { code, stdout, stderr } = await runProgram(command, { DATABASE_URL: database.url });
     expect([command, code, stdout, stderr]).toEqual([
       command,
       78,

@@ -159,8 +159,9 @@ class Consumer {
   }
 }
 
-/** Whether a consumer at this address can have all there is. */
-const isWell = (servers: Servers) => !servers.isAway && servers.at === servers.primary;
+/** Whether a consumer at this address can have all there is, or know what it cannot have: the next write tells that. */
+const isWell = (servers: Servers) =>
+  !servers.isAway && servers.at === servers.primary && servers.primary.isNoted;
 
 async function take(next: Step, servers: Servers, consumer: Consumer): Promise<void> {
   if (next.kind === 'write') for (const sku of next.skus) servers.write(sku);

@@ -318,7 +318,7 @@ test('Postgres: privileges that are gone are named, with the statement that give
   expect(lineOf(['catalog.a', 'catalog.b', 'catalog.c', 'catalog.d', 'catalog.e'])).toMatchObject({
     text: expect.stringMatching(/on catalog\.c, and privileges on 2 more tables$/),
     remedy: expect.stringMatching(
-      /^GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA catalog, catalog_internal TO "mirror"; or/,
+      /^GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA catalog TO "mirror"; or/,
     ),
   });
 });

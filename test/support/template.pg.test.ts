@@ -20,10 +20,10 @@ test('a template whose migration fails is none, and the next run makes it', asyn
     }
   };
   const isThere = async () => (await admin`select from pg_database where datname = ${name}`).length === 1;
-  const half = makeTemplate(server, name, filling('create table half (made int); select 1 / 0'));
+  const half = makeTemplate(server, name, filling('create table public.half (made int); select 1 / 0'));
   await expect(half).rejects.toThrow('division by zero');
   expect(await isThere()).toBe(false);
-  await makeTemplate(server, name, filling('create table whole (made int)'));
+  await makeTemplate(server, name, filling('create table public.whole (made int)'));
   expect(await isThere()).toBe(true);
   // A third one finds it.
   await makeTemplate(server, name, () => Promise.reject(new Error('not filled again')));
