@@ -291,13 +291,13 @@ class PacedProcess {
       const before = state ?? initialPace(limits, now);
       const isAlone = isSuspected && concernsOneOnly(before, { sentAt, own: this.#sentSince }, sends);
       const request = { sentAt, outcome, sendsInWindow: sends.length };
-      const after = isAlone ? { ...before, refusedAt: now } : settled(limits, before, request, now);
+      const after = isAlone ? before : settled(limits, before, request, now);
       return { state: after, result: { before, after, sends: sends.length, now, isAlone } };
     });
     const { before, after, sends, now, isAlone } = result;
     failpoint('pace.silenced');
-    if (after === before) return false;
     if (isAlone) return this.#backOffAlone(outcome, now, sends);
+    if (after === before) return false;
     if (after.refusals > before.refusals) {
       breaker.refused(after.refusals);
       this.#sentSince = 0;

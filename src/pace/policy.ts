@@ -211,8 +211,9 @@ export function settled(
 
 /**
  * Whether a refusal is of no concern to the fleet, as the process that sent the request at `sentAt` has a suspected
- * credential: nobody backs off, and since the last refusal others have sent, who would be refused as well if it were
- * for the rate. At most `own` of the `sends` since then are of that process.
+ * credential: nobody backs off, and since the fleet's last refusal others have sent, who would be refused as well if
+ * it were for the rate. At most `own` of the `sends`, those of the window, are of that process. A request that was
+ * under way at that refusal concerns the fleet no more than in `settled`.
  */
 export function concernsOneOnly(
   { backoffUntil, refusedAt }: Pick<PaceState, 'backoffUntil' | 'refusedAt'>,
@@ -220,7 +221,7 @@ export function concernsOneOnly(
   sends: readonly number[],
 ): boolean {
   const since = refusedAt ?? -Infinity;
-  return backoffUntil === null && sentAt > since && sends.filter((at) => at > since).length > own;
+  return backoffUntil === null && (sentAt <= since || sends.filter((at) => at > since).length > own);
 }
 
 /** The back-off after repeated doubling, at most ten back-offs: the upper bound of every recovery. */

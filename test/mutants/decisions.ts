@@ -209,15 +209,15 @@ export const DECISIONS: readonly Mutant[] = [
     ['test/pace/circuit-breaker.test.ts', 'test/pace/fleet.test.ts'],
     [
       'pace: a refusal in a back-off of all concerns one daemon',
-      'backoffUntil === null && sentAt > since',
-      'sentAt > since',
+      'backoffUntil === null && (sentAt <= since',
+      '(sentAt <= since',
     ],
     [
       'pace: a daemon takes its own requests for those of others',
       '(at) => at > since).length > own',
       '(at) => at > since).length > 0',
     ],
-    ['pace: a request that was under way concerns one daemon', 'sentAt > since && sends', 'sends'],
+    ['pace: of two daemons that are refused at once one tries again', 'sentAt <= since || sends', 'sends'],
   ),
   ...faultsOf(
     'src/pace/pacer.ts',

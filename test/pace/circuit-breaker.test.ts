@@ -62,7 +62,7 @@ test.each<[string, boolean, Partial<typeof KNOWN>]>([
   ['nobody has sent since but the process itself', false, { own: 3 }],
   ['others have sent before the last refusal only', false, { refusedAt: 800 }],
   ['all back off', false, { backoffUntil: 2000 }],
-  ['its request was under way when the last refusal came', false, { sentAt: 500 }],
+  ['its request was under way when the last refusal came', true, { sentAt: 500, own: 3 }],
 ])('a refusal of a process whose credential is suspected, where %s, is its own: %s', (_name, own, facts) => {
   const known = { ...KNOWN, ...facts };
   expect(concernsOneOnly(known, known, [100, 300, 600, 700, 900])).toBe(own);

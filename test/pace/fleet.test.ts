@@ -131,6 +131,22 @@ describe('a daemon whose credential alone is wrong, for hours,', () => {
     expect(said).toEqual(new Set(['own-credential alone 10']));
   });
 
+  test('costs the others next to nothing of it, however many there are of either, and wherever they are', async () => {
+    const many = array(integer({ min: 0, max: 20 }), { minLength: 1, maxLength: 3 });
+    await assert(
+      asyncProperty(many, many, async (wrong, right) => {
+        const members = [
+          ...wrong.map((ledgerMs): Member => ({ ...WRONG, ledgerMs })),
+          ...right.map((ledgerMs): Member => ({ ...RIGHT, ledgerMs })),
+        ];
+        const { sent } = await secondHour(members);
+        expect(sent.slice(0, wrong.length).every((n) => n <= 8)).toBe(true);
+        expect(sent.slice(wrong.length).reduce((sum, n) => sum + n, 0)).toBeGreaterThan(60 * 110);
+      }),
+      { numRuns: runs(4) },
+    );
+  });
+
   test('has all back off, so that all are told of it, once the others are gone', async () => {
     const { said, state } = await secondHour([WRONG, { ...RIGHT, until: HOUR }]);
     expect(state?.refusals).toBeGreaterThan(3);
