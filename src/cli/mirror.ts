@@ -14,7 +14,7 @@ import {
 } from '../store/connection/sql-errors.ts';
 import { waitForDatabase } from '../store/connection/startup.ts';
 import { readLostRows } from '../store/ledger/lost-rows.ts';
-import { migrationState } from '../store/setup/migrations.ts';
+import { migrationState } from '../store/setup/journal.ts';
 import { grantOf, lackingText, readOwnRights } from '../store/setup/privileges.ts';
 import { namingHolder } from '../store/status/holders.ts';
 import { NoMirror } from './errors.ts';

@@ -8,7 +8,7 @@ import type { StatementAtWork } from '../store/connection/at-work.ts';
 import { connectAlone, type DatabaseUrl, type Sql } from '../store/connection/db.ts';
 import { checkMirror, mirrorReplaced } from '../store/connection/own-mirror.ts';
 import { type Pause, readPause } from '../store/sellers/pause.ts';
-import { isMigratedPast, newestMigration } from '../store/setup/migrations.ts';
+import { isMigratedPast, newestMigration } from '../store/setup/journal.ts';
 import { readLockHolders } from '../store/status/holders.ts';
 import { readPresent, writeSample } from '../store/status/samples.ts';
 import type { Log } from '../telemetry/log/logger.ts';

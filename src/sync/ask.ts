@@ -1,4 +1,4 @@
-import type { PutOff, SentPermit } from '../pace/pacer.ts';
+import type { PutOff, SentPermit } from '../pace/permit.ts';
 import { OUTAGE_KINDS, PartnerError } from '../partner/errors.ts';
 import { endCallPause } from '../store/ledger/tasks.ts';
 import type { SyncContext } from './context.ts';

@@ -1,6 +1,6 @@
 import type { Clock } from '../lib/clock.ts';
 import type { Tracer } from '../lib/tracer.ts';
-import type { Pacer } from '../pace/pacer.ts';
+import type { Pacer } from '../pace/permit.ts';
 import type { PartnerClient } from '../partner/client.ts';
 import type { AnswerObservers } from '../store/answer/observers.ts';
 import type { Sql } from '../store/connection/db.ts';

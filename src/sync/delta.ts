@@ -1,5 +1,5 @@
 import { failpoint } from '../lib/failpoint.ts';
-import type { SentPermit } from '../pace/pacer.ts';
+import type { SentPermit } from '../pace/permit.ts';
 import { PartnerError } from '../partner/errors.ts';
 import { applyDelta, countListed, type DeltaApplied } from '../store/catalog/delta.ts';
 import { readSyncState, type SyncState } from '../store/catalog/sync-state.ts';

@@ -1,5 +1,5 @@
 import { failpoint } from '../lib/failpoint.ts';
-import type { SentPermit } from '../pace/pacer.ts';
+import type { SentPermit } from '../pace/permit.ts';
 import type { ManifestMeta } from '../partner/answers.ts';
 import { PartnerError, type RequestOutcome } from '../partner/errors.ts';
 import { readManifestFile } from '../partner/manifest-file.ts';

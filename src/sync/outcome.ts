@@ -1,5 +1,5 @@
 import { doubling } from '../lib/duration.ts';
-import type { PutOff } from '../pace/pacer.ts';
+import type { PutOff } from '../pace/permit.ts';
 import { refuses } from '../pace/policy.ts';
 import type { PartnerError, PartnerErrorKind } from '../partner/errors.ts';
 

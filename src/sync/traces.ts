@@ -1,7 +1,7 @@
 import type { Clock } from '../lib/clock.ts';
 import { bareHost } from '../lib/host-name.ts';
 import { type Attributes, NO_TRACER, type Span, type Tracer } from '../lib/tracer.ts';
-import type { Acquired } from '../pace/pacer.ts';
+import type { Acquired } from '../pace/permit.ts';
 import type { BulkAnswer } from '../partner/answers.ts';
 import { ENDPOINTS, type Endpoint } from '../partner/endpoints.ts';
 import { PartnerError } from '../partner/errors.ts';

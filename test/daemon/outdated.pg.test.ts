@@ -1,7 +1,7 @@
 import { expect, onTestFinished, test } from 'vitest';
 import { watchVersion } from '../../src/daemon/watches.ts';
 import type { Clock } from '../../src/lib/clock.ts';
-import { newestMigration } from '../../src/store/setup/migrations.ts';
+import { newestMigration } from '../../src/store/setup/journal.ts';
 import type { Log } from '../../src/telemetry/log/logger.ts';
 import { useStore } from '../store/support.ts';
 

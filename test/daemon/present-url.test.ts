@@ -1,5 +1,7 @@
 import { expect, test } from 'vitest';
-import { presentUrl } from '../../src/daemon/database.ts';
+import type { Config } from '../../src/config/config.ts';
+import { openDatabase, presentUrl } from '../../src/daemon/database.ts';
+import { createLogger } from '../../src/telemetry/log/logger.ts';
 
 function setUp(first: string) {
   const file = { text: first };
@@ -49,4 +51,23 @@ test.each([
   expect([url(), told()]).toEqual(['postgres://u:p@h/db', 1]);
   file.text = next;
   expect([url(), told()]).toEqual(['postgres://v:q@h/db', 2]);
+});
+
+test('the log says that DATABASE_URL_FILE leads elsewhere now, and that nobody follows it there', async () => {
+  const lines: string[] = [];
+  const log = createLogger({
+    level: 'info',
+    secrets: () => [],
+    destination: { write: (line: string) => lines.push(line) },
+  });
+  const urls = ['postgres://u:p@h/db', 'postgres://v:q@i/db'];
+  const source = { read: () => urls[0] ?? '', refresh: () => urls.length > 1 && urls.shift() !== undefined };
+  const { url } = await openDatabase(
+    { database: { url: source, dataDir: '/nowhere' } } as Pick<Config, 'database'>,
+    log,
+  );
+  expect(url()).toBe('postgres://v:q@h/db');
+  expect(lines.map((line) => JSON.parse(line) as object)).toMatchObject([
+    { level: 'warn', event: 'database.other-address', next: expect.stringContaining('Restart') as string },
+  ]);
 });

@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest';
+import { eventually } from '../support/eventually.ts';
 import { expectHistoryIsAChain, expectMirrorIsTrue } from '../support/oracle.ts';
 import { backends, createStack } from '../support/stack.ts';
 
@@ -28,6 +29,33 @@ test('a member that looks more like the price is not read, after a restart or be
     await expectMirrorIsTrue(sql, sandbox.world);
   }
   await expectHistoryIsAChain(sql);
+});
+
+test('prices in another field are an alarm, and are read an hour later, when the one before has not come back', async () => {
+  await using stack = await createStack({
+    sandbox: { ...SANDBOX, dialect: { entries: 'object', priceField: 'lowest_ask' } },
+  });
+  const { sandbox, sql } = stack;
+  await stack.once();
+  sandbox.options.dialect.priceField = 'price';
+  sandbox.world.step(60);
+  const toldOf = (event: string) => stack.logs.filter((line) => line.event === event);
+  const app = await stack.start();
+  await stack.everythingDue();
+  await eventually(() =>
+    expect(toldOf('price-form.missing')[0]).toMatchObject({
+      level: 'warn',
+      field: 'lowest_ask',
+      instead: 'price',
+    }),
+  );
+  await app.stop();
+  expect(toldOf('price-form.let-go')).toEqual([]);
+  await sql`update catalog_internal.learned_names set missing_since = missing_since - interval '1 hour'`;
+  await stack.start();
+  await stack.caughtUp();
+  expect(toldOf('price-form.let-go')[0]).toMatchObject({ field: 'lowest_ask', instead: 'price' });
+  await expectMirrorIsTrue(sql, sandbox.world);
 });
 
 test('what is configured without the learned field is read at once', async () => {

@@ -9,6 +9,7 @@ import { ownerOf } from '../../src/embedded/data-dir.ts';
 import { startWatchdog } from '../../src/embedded/owner.ts';
 import { startEmbeddedPostgres } from '../../src/embedded/postgres.ts';
 import { clusterProcesses } from '../../src/embedded/processes.ts';
+import type { EmbeddedLog } from '../../src/embedded/reports.ts';
 import { startServer } from '../../src/embedded/server.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { eventually } from '../support/eventually.ts';
@@ -173,6 +174,18 @@ describe('trouble at the start', () => {
       await server.stop();
       await watchdog.dismiss();
     }
+  });
+
+  test('a watchdog that is killed is told once, one that is let go never', async () => {
+    const dataDir = await temporaryFolder();
+    const events: unknown[] = [];
+    const log: EmbeddedLog = (event, detail) => events.push([event, detail]);
+    await startWatchdog(dataDir, log).dismiss();
+    const watchdog = startWatchdog(dataDir, log);
+    process.kill(Number(watchdog.pid), 'SIGKILL');
+    await eventually(() => expect(events).toEqual([['embedded.watchdog-lost', { pid: watchdog.pid }]]));
+    await watchdog.dismiss();
+    expect(events).toHaveLength(1);
   });
 
   test('what the server refuses is said, and leaves nothing behind', async () => {

@@ -2,7 +2,7 @@ import { globSync, readFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { connect, type Sql, type Tx } from '../../src/store/connection/db.ts';
-import { MIGRATIONS } from '../../src/store/setup/migrations.ts';
+import { MIGRATIONS } from '../../src/store/setup/journal.ts';
 import { createDatabase, type TestDatabase } from '../support/db.ts';
 
 /*

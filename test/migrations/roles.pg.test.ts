@@ -1,6 +1,7 @@
 import { chmod, mkdtemp, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
+import { migrateMirror } from '../../src/daemon/database.ts';
 import { startEmbeddedPostgres } from '../../src/embedded/postgres.ts';
 import { connect, type Sql } from '../../src/store/connection/db.ts';
 import { closedDatabase, sqlState } from '../../src/store/connection/sql-errors.ts';
@@ -8,9 +9,11 @@ import { repairSequences, repairSequencesAtStart } from '../../src/store/history
 import { countDaemons, registerInstance } from '../../src/store/setup/instance.ts';
 import { migrateDatabase, readRights } from '../../src/store/setup/migrations.ts';
 import { readRoles } from '../../src/store/setup/occupied.ts';
+import { createLogger } from '../../src/telemetry/log/logger.ts';
 import { FAST_SETTINGS } from '../postgres/server.ts';
 import { runProgram } from '../support/process.ts';
 import { roomForFiles } from '../support/room.ts';
+import { settingsWith } from '../support/settings.ts';
 import { laterVersion } from './support.ts';
 
 /*
@@ -140,6 +143,18 @@ test('where what the roles lack cannot be granted, a start goes on and says so',
   expect(await migrateDatabase(url)).toMatchObject({
     notGranted: { message: expect.stringContaining('nothing is granted here') as string },
   });
+  const lines: string[] = [];
+  const log = createLogger({
+    level: 'info',
+    secrets: () => [],
+    destination: { write: (line: string) => lines.push(line) },
+  });
+  const leaving: (() => Promise<unknown>)[] = [];
+  await migrateMirror(settingsWith(), sql, () => url, { log, onStop: (leave) => leaving.push(leave) });
+  for (const leave of leaving) await leave();
+  expect(lines.map((line) => JSON.parse(line) as object)).toContainEqual(
+    expect.objectContaining({ level: 'warn', event: 'rights.not-granted' }),
+  );
   const migrated = await runProgram(['migrate'], {
     DATABASE_URL: url,
     PARTNER_BASE_URL: 'http://127.0.0.1:9',

@@ -2,7 +2,7 @@ import { cpSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { World } from '../../src/sandbox/index.ts';
 import type { Sql } from '../../src/store/connection/db.ts';
-import { MIGRATIONS } from '../../src/store/setup/migrations.ts';
+import { MIGRATIONS } from '../../src/store/setup/journal.ts';
 
 interface Journal {
   readonly entries: { tag: string; when: number; idx: number; version: string; breakpoints: boolean }[];

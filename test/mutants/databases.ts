@@ -188,7 +188,7 @@ export const DATABASES: readonly Mutant[] = [
     ],
   ),
   ...faultsOf(
-    'src/store/setup/migrations.ts',
+    'src/store/setup/journal.ts',
     ['test/daemon/outdated.pg.test.ts'],
     [
       'migrations: an old daemon works on beside a later version',

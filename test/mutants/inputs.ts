@@ -11,12 +11,12 @@ export const INPUTS: readonly Mutant[] = [
     ],
     [
       'call inputs: what a lease has just freed is not counted',
-      'select least(${limit}::int, w.count + count(*)::int) as count',
-      'select least(${limit}::int, w.count + 0 * count(*)::int) as count',
+      'select least(${constant(sql, limit)}, w.count + count(*)::int) as count',
+      'select least(${constant(sql, limit)}, w.count + 0 * count(*)::int) as count',
     ],
     [
       'call inputs: counting goes beyond its limit',
-      'select least(${limit}::int, w.count + count(*)::int) as count',
+      'select least(${constant(sql, limit)}, w.count + count(*)::int) as count',
       'select (w.count + count(*)::int) as count',
     ],
     [
@@ -31,7 +31,7 @@ export const INPUTS: readonly Mutant[] = [
     ],
     [
       'call inputs: unlisted SKUs count before their time',
-      "case when l.lane = ${laneNumber('live')} then now() else l.until end",
+      "case when l.lane = ${laneOf(sql, 'live')} then now() else l.until end",
       'l.until',
     ],
     [
@@ -64,12 +64,12 @@ export const INPUTS: readonly Mutant[] = [
     ['test/store/due-floors.pg.test.ts'],
     [
       'floors: live SKUs that a delta reports stay behind them',
-      'case when f.catalog = ${from.catalog} then l.live end',
+      'case when f.catalog = g.catalog then l.live end',
       'l.live',
     ],
     [
       'floors: SKUs that a delta reports stay behind them',
-      'case when f.catalog = ${from.catalog} then l.other end',
+      'case when f.catalog = g.catalog then l.other end',
       'l.other',
     ],
     [
@@ -81,13 +81,35 @@ export const INPUTS: readonly Mutant[] = [
   ...faultsOf(
     'src/store/ledger/due-floors.ts',
     ['test/store/due-floors.pg.test.ts', 'test/sync/permits.pg.test.ts'],
-    ['floors: no full pass follows', 'return isFull ?', 'return isFull && this.#fullAt < 0 ?'],
+    [
+      'floors: no full pass follows',
+      'const floors = isFull ?',
+      'const floors = isFull && this.#fullAt < 0 ?',
+    ],
     [
       'floors: a reading from before forgets what was given back',
       'if (from.resets !== this.#resets) return;',
       '',
     ],
     ['floors: a time of long ago is no time', 'return floor > 0 ? floor : null;', 'return floor;'],
+  ),
+  ...faultsOf(
+    'src/store/call/bulk-call.ts',
+    ['test/store/call-plan.pg.test.ts'],
+    [
+      'call inputs: a plan of the empty mirror is kept',
+      'array[${constant(sql, ...from.magnitudes)}]::int[] as magnitudes',
+      'array[]::int[] as magnitudes',
+    ],
+  ),
+  ...faultsOf(
+    'src/store/ledger/due.ts',
+    ['test/store/call-plan.pg.test.ts'],
+    [
+      'call inputs: each is planned anew for its floors',
+      'secs => ${constant(sql, LONGEST_LEAD_SECONDS)})',
+      'secs => ${LONGEST_LEAD_SECONDS})',
+    ],
   ),
   ...faultsOf(
     'src/sync/reprice/failed-call.ts',

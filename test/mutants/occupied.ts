@@ -69,10 +69,10 @@ export const OCCUPIED: readonly Mutant[] = [
       '!MAKES_CATALOG.test(statement)',
       'statement !== null',
     ],
-    [
-      'occupied: a taken name is to be tried again',
-      "new Set(['42P06', '42P07', '42723', '42710'])",
-      "new Set([''])",
-    ],
   ),
+  ...faultsOf('src/store/setup/migration-error.ts', READ, [
+    'occupied: a taken name is to be tried again',
+    "new Set(['42P06', '42P07', '42723', '42710'])",
+    "new Set([''])",
+  ]),
 ];

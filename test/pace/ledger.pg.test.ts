@@ -1,7 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { systemClock } from '../../src/lib/clock.ts';
 import { pruneSends, readPace, unsend, withPace } from '../../src/pace/ledger.ts';
-import { type Acquired, createPacer, type PacerEvents } from '../../src/pace/pacer.ts';
+import { createPacer, type PacerEvents } from '../../src/pace/pacer.ts';
+import type { Acquired } from '../../src/pace/permit.ts';
 import { initialPace, type PaceLimits, sendsPerWindow } from '../../src/pace/policy.ts';
 import { connect, type Sql } from '../../src/store/connection/db.ts';
 import { waitForLock } from '../../src/store/connection/locks.ts';

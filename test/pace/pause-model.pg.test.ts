@@ -11,7 +11,8 @@ import {
 } from 'fast-check';
 import { expect, test } from 'vitest';
 import { systemClock } from '../../src/lib/clock.ts';
-import { createPacer, type Pacer } from '../../src/pace/pacer.ts';
+import { createPacer } from '../../src/pace/pacer.ts';
+import type { Pacer } from '../../src/pace/permit.ts';
 import { noteClock, putClockRight } from '../../src/store/clock.ts';
 import { pauseRequests, resumeRequests } from '../../src/store/sellers/pause.ts';
 import { useStore } from '../store/support.ts';

@@ -1,7 +1,8 @@
 import { afterAll, beforeAll } from 'vitest';
 import type { Clock } from '../../src/lib/clock.ts';
 import { NO_TRACER } from '../../src/lib/tracer.ts';
-import { createPacer, type Pacer } from '../../src/pace/pacer.ts';
+import { createPacer } from '../../src/pace/pacer.ts';
+import type { Pacer } from '../../src/pace/permit.ts';
 import type { SandboxOptions } from '../../src/sandbox/index.ts';
 import { createObservers } from '../../src/store/answer/observers.ts';
 import { connect, type Sql } from '../../src/store/connection/db.ts';

@@ -231,7 +231,14 @@ describe('a process that reads the ledger from its floors', () => {
 
   test('passes everything after a reading that may not have seen what was given back meanwhile', () => {
     const { floors } = process();
-    const reading = { now: 1e12, catalog: 's', firsts: [], allWaitsEnded: true, deadVersions: 1e6 };
+    const reading = {
+      now: 1e12,
+      catalog: 's',
+      firsts: [],
+      allWaitsEnded: true,
+      deadVersions: 1e6,
+      pages: [],
+    };
     const from = floors.next();
     floors.reset();
     floors.note(from, reading);
@@ -243,7 +250,7 @@ describe('a process that reads the ledger from its floors', () => {
 
 test('floors of a clock that was ahead end with it', () => {
   const { floors } = process();
-  const reading = { now: 1e12, catalog: 's', firsts: [], allWaitsEnded: true, deadVersions: 1e6 };
+  const reading = { now: 1e12, catalog: 's', firsts: [], allWaitsEnded: true, deadVersions: 1e6, pages: [] };
   floors.note(floors.next(), { ...reading, now: reading.now + 60 * MINUTE });
   expect(floors.next().of('urgent', false)).toBeGreaterThan(reading.now);
   floors.note(floors.next(), reading);

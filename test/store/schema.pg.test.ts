@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { PACE_WAITS, type PutOff } from '../../src/pace/pacer.ts';
+import { PACE_WAITS, type PutOff } from '../../src/pace/permit.ts';
 import { paceLimits } from '../../src/pace/policy.ts';
 import { applyDelta } from '../../src/store/catalog/delta.ts';
 import { noteCatalogCheck, noteManifestRefused } from '../../src/store/catalog/sync-state.ts';

@@ -1,4 +1,4 @@
-import type { Pacer, SentPermit } from '../../src/pace/pacer.ts';
+import type { Pacer, SentPermit } from '../../src/pace/permit.ts';
 
 /** A permit for one request at once; what becomes of the request is told to nobody. */
 export const FREE_PERMIT: SentPermit = {

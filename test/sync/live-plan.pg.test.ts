@@ -163,3 +163,21 @@ test('claiming live SKUs takes what they cost, and other SKUs cost nothing', asy
   });
   expect(await creditFrom()).toBeLessThan(-6000);
 });
+
+test('a cache of the partner that prices come from is told when it begins, and when second looks find nothing more', async () => {
+  const found = (looks: number, moved: number) =>
+    store.sql`update catalog_internal.beliefs set again_new_looks = ${looks}, again_new_found = ${moved}`;
+  for (const [looks, moved] of [
+    [20, 10],
+    [20, 10],
+    [300, 0],
+    [300, 0],
+  ] as const) {
+    await found(looks, moved);
+    await planLive(context());
+  }
+  expect(events.filter(({ event }) => event.startsWith('late-prices.'))).toEqual([
+    { event: 'late-prices.began', looks: 17, found: 9 },
+    { event: 'late-prices.ended', minutes: 0 },
+  ]);
+});

@@ -2,7 +2,9 @@ import { describe, expect, test } from 'vitest';
 import { systemClock } from '../../src/lib/clock.ts';
 import { NO_TRACER } from '../../src/lib/tracer.ts';
 import { pruneQuarantine } from '../../src/store/quarantine.ts';
+import { storeScopeMode } from '../../src/store/sellers/scope.ts';
 import type { SyncContext } from '../../src/sync/context.ts';
+import type { SyncEvent } from '../../src/sync/events.ts';
 import { maintain, syncMetadata } from '../../src/sync/maintenance.ts';
 import { failing, HOUR, knownSkus, ledger, mark, useStore, watchedForHours } from '../store/support.ts';
 import { type SettingsEnv, settingsWith } from '../support/settings.ts';
@@ -50,6 +52,23 @@ describe('metadata', () => {
     expect(await syncMetadata(ctx)).toMatchObject({ counts: { promoted: 0 } });
     expect(await reasons()).toEqual(['sweep']);
   });
+});
+
+test('a daemon whose MIRROR_SCOPE is not the one that counts says so, until they are the same', async () => {
+  const events: SyncEvent[] = [];
+  const emit = (event: SyncEvent) => events.push(event);
+  const start = (env: SettingsEnv) =>
+    maintain({ ...context(env), emit }, { windowMs: 60_000, historyMs: 0, dailyMs: 0 });
+  const differs = () => events.filter(({ event }) => event === 'scope.differs');
+  await start({});
+  expect(differs()).toEqual([]);
+  await start({ MIRROR_SCOPE: 'scope' });
+  expect(differs()).toEqual([{ event: 'scope.differs', own: 'scope', effective: 'catalog' }]);
+  await storeScopeMode(store.sql, true);
+  await start({ MIRROR_SCOPE: 'scope' });
+  expect(differs()).toHaveLength(1);
+  await start({});
+  expect(differs().at(-1)).toEqual({ event: 'scope.differs', own: 'catalog', effective: 'scope' });
 });
 
 describe('turns that were set by longer intervals', () => {

@@ -183,3 +183,24 @@ test('the first lines of a later batch are kept where the earlier ones had fewer
   const kept = await store.sql`select sample from catalog_internal.quarantine`;
   expect(kept).toHaveLength(20);
 });
+
+test('a long one says every three seconds how far it is and how long the rest takes, also where the size is not told', async () => {
+  let elapsed = 0;
+  // A second for each time it is asked: batches then take as long as on a slow line.
+  const slow: Clock = { ...systemClock, monotonic: () => (elapsed += 1000) };
+  await sync(gzipSync(fileOf(10 * BATCH)), 10 * BATCH, null, { clock: slow });
+  const told = events.flatMap((event) => (event.event === 'manifest.progress' ? [event] : []));
+  expect(told.length).toBeGreaterThan(1);
+  expect(told.length).toBeLessThanOrEqual(4);
+  for (const { lines, of, remainingSeconds } of told) {
+    expect([Number(lines) % BATCH, of]).toEqual([0, 10 * BATCH]);
+    expect(remainingSeconds === 0).toBe(lines === of);
+  }
+  events = [];
+  await store.sql`update catalog_internal.tasks set next_at = now(), running_until = null where task = 'manifest'`;
+  await sync(gzipSync(fileOf(10 * BATCH)), null, null, { clock: slow });
+  expect(events.find(({ event }) => event === 'manifest.progress')).toMatchObject({
+    of: null,
+    remainingSeconds: null,
+  });
+});

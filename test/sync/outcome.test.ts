@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { PutOff } from '../../src/pace/pacer.ts';
+import type { PutOff } from '../../src/pace/permit.ts';
 import { lostRetryInMs, postponedBy, retryAfter, retryInMs } from '../../src/sync/outcome.ts';
 
 const MINUTE = 60_000;

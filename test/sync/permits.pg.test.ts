@@ -1,7 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import { type Clock, systemClock } from '../../src/lib/clock.ts';
 import { NO_TRACER } from '../../src/lib/tracer.ts';
-import { createPacer, type Pacer, type SentPermit } from '../../src/pace/pacer.ts';
+import { createPacer } from '../../src/pace/pacer.ts';
+import type { Pacer, SentPermit } from '../../src/pace/permit.ts';
 import { PartnerError } from '../../src/partner/errors.ts';
 import { readCallInputs } from '../../src/store/call/bulk-call.ts';
 import { claimDue } from '../../src/store/ledger/claim.ts';

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { NO_TRACER } from '../../src/lib/tracer.ts';
-import type { Pacer, SentPermit } from '../../src/pace/pacer.ts';
+import type { Pacer, SentPermit } from '../../src/pace/permit.ts';
 import {
   decide,
   initialPace,

@@ -1,6 +1,7 @@
 import { systemClock } from '../../src/lib/clock.ts';
 import { NO_TRACER } from '../../src/lib/tracer.ts';
-import { createPacer, type SentPermit } from '../../src/pace/pacer.ts';
+import { createPacer } from '../../src/pace/pacer.ts';
+import type { SentPermit } from '../../src/pace/permit.ts';
 import type { BulkAnswer } from '../../src/partner/answers.ts';
 import { PartnerError, type PartnerErrorKind, type RequestOutcome } from '../../src/partner/errors.ts';
 import { NO_OBSERVERS } from '../../src/store/answer/observers.ts';

@@ -8,11 +8,14 @@ import { createLogThrottle, type LogThrottle } from '../../src/telemetry/log/thr
 
 /* What an operator was told of has an end in the log, with how often it was met and for how long it has lasted. */
 
-function said(work: (log: Log, throttle: LogThrottle, passes: (seconds: number) => void) => void) {
+function said(
+  work: (log: Log, throttle: LogThrottle, passes: (seconds: number) => void) => void,
+  level: 'info' | 'debug' = 'info',
+) {
   let seconds = 0;
   const lines: Record<string, unknown>[] = [];
   const destination = { write: (line: string) => lines.push(JSON.parse(line) as Record<string, unknown>) };
-  const log = createLogger({ level: 'info', secrets: () => [], destination });
+  const log = createLogger({ level, secrets: () => [], destination });
   const throttle = createLogThrottle({
     now: () => 0,
     monotonic: () => seconds * 1000,
@@ -120,4 +123,13 @@ test.each([
     lifeLines(log, throttle, 'shop').ended(end, { position: 12n } as Place),
   );
   expect(lines).toMatchObject([{ level, event, follower: 'shop', position: '12' }]);
+});
+
+test('each batch that a receiver takes is a line for debug', () => {
+  const work = (log: Log, throttle: LogThrottle) =>
+    followLines(log, throttle, 'shop')({ event: 'delivered', changes: 3, to: 9n, ms: 4.4 });
+  expect(said(work)).toEqual([]);
+  expect(said(work, 'debug')).toMatchObject([
+    { level: 'debug', event: 'follower.delivered', follower: 'shop', to: '9', changes: 3, durationMs: 4 },
+  ]);
 });

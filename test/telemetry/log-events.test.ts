@@ -25,6 +25,22 @@ test('every declared event is logged somewhere; that no other is, the compiler s
   expect(unused.map(([name]) => name)).toEqual([]);
 });
 
+test('every declared event is named by a test, so that none says what no longer happens', () => {
+  const tests = readdirSync(new URL('test', ROOT), { recursive: true, encoding: 'utf8' })
+    .filter((file) => file.endsWith('.ts') && !file.startsWith('mutants/'))
+    .map((file) => read(`test/${file}`))
+    .join('\n');
+  const unnamed = events.filter(([name]) => {
+    const [task = '', end] = name.split('.');
+    // One that waits for the end of any task names it so.
+    const ofTask =
+      (TASKS as readonly string[]).includes(task) &&
+      ['done', 'failed', 'postponed', 'recovered'].includes(end ?? '');
+    return !ofTask && !new RegExp(`['":]${name}['"]`).test(tests);
+  });
+  expect(unnamed.map(([name]) => name)).toEqual([]);
+});
+
 test('a warning says what comes next, and what is counted or timed says so in its name', () => {
   const silent = events.filter(
     ([, { levels, next }]) => levels.some((level) => ALARMS.has(level)) && next === null,

@@ -77,6 +77,7 @@ test('warnings of Postgres are lines, the same one throttled; notices only at de
   tell({ severity: 'NOTICE', code: '42P07', message: 'relation exists, skipping' });
   at += 60_000;
   tell(collation);
+  expect(new Set(lines.map(({ event }) => event))).toEqual(new Set(['postgres.notice']));
   expect(lines.map(({ level, code, times }) => [level, code, times])).toEqual([
     ['warn', '01000', 1],
     ['debug', '01000', 2],

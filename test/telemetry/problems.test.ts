@@ -78,3 +78,12 @@ test('SKUs that a line is about are named, a few of them', () => {
     '(DD1391-100)',
   ]);
 });
+
+test('a line that is no JSON is one that says so, without the secrets in it', () => {
+  const line = createScrubber(() => ['canary-secret']).line('{"level":"info" canary-secret');
+  expect(JSON.parse(line)).toEqual({
+    level: 'error',
+    event: 'log.unreadable',
+    text: '{"level":"info" [redacted]',
+  });
+});

@@ -1,7 +1,7 @@
 import type { Config } from '../../config/config.ts';
 import { formatAge } from '../../lib/duration.ts';
 import { count } from '../../lib/format.ts';
-import type { PutOff } from '../../pace/pacer.ts';
+import type { PutOff } from '../../pace/permit.ts';
 import { letsThrough, refuses } from '../../pace/policy.ts';
 import { NO_ANSWER, PartnerError, type RequestOutcome } from '../../partner/errors.ts';
 import { manifestCandidates, readManifestMeta } from '../../partner/manifest-answer.ts';

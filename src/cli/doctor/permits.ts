@@ -1,6 +1,7 @@
 import type { Clock } from '../../lib/clock.ts';
 import { type PaceView, readPace } from '../../pace/ledger.ts';
-import { type Acquired, createPacer } from '../../pace/pacer.ts';
+import { createPacer } from '../../pace/pacer.ts';
+import type { Acquired } from '../../pace/permit.ts';
 import { decide, initialPace, type PaceLimits, type PaceState, settled } from '../../pace/policy.ts';
 import { explainRefusal, refusalOf, type Suspicion } from '../../pace/view.ts';
 import type { Permit } from '../../partner/client.ts';

@@ -1,5 +1,5 @@
 import type { SyncState } from '../catalog/sync-state.ts';
-import type { Sql } from '../connection/db.ts';
+import { constant, type Sql } from '../connection/db.ts';
 import { type DueFloors, type LedgerFloors, type LedgerReading, NO_FLOORS } from '../ledger/due-floors.ts';
 import {
   claimable,
@@ -93,8 +93,11 @@ export async function readCallInputs(
   floors?: DueFloors,
 ): Promise<CallInputs> {
   const from = floors?.next() ?? NO_FLOORS;
+  const early = (when: 'usual' | 'stale') =>
+    constant(sql, ...DUE_LANES.map((lane) => options.early[when][lane]));
   const [{ due, reading, ...inputs }] = await sql<[InputsRow]>`
-    with released as (${endingWaits(sql, RELEASE_AT_ONCE, from.held)}
+    with given as materialized (${givenFloors(sql, from)}),
+    released as (${endingWaits(sql, RELEASE_AT_ONCE, sql`(select held from given)`)}
       returning d.sku, d.live, d.lane, d.due_at,
         case when d.outside_due_at is null then d.promised_at end as promised_at, d.largest_call),
     facts as materialized (
@@ -104,14 +107,13 @@ export async function readCallInputs(
     ),
     lanes as materialized (
       select l.lane, now() + make_interval(secs => case when f.catalog_state = 'stale' then l.stale
-        else l.usual + case when l.lane = ${laneNumber('live')} then coalesce(f.early_minutes, 0) * 60 else 0 end end) as until,
-        ${momentOf(sql, sql`case when f.catalog = ${from.catalog} then l.live end`)} as since_live,
-        ${momentOf(sql, sql`case when f.catalog = ${from.catalog} then l.other end`)} as since_other
-      from facts f, unnest(${DUE_LANES.map(laneNumber)}::smallint[], ${DUE_LANES.map((lane) => options.early.usual[lane])}::float8[],
-        ${DUE_LANES.map((lane) => options.early.stale[lane])}::float8[], ${floorsOf(from, true)}::float8[],
-        ${floorsOf(from, false)}::float8[]) as l(lane, usual, stale, live, other)
+        else l.usual + case when l.lane = ${laneOf(sql, 'live')} then coalesce(f.early_minutes, 0) * 60 else 0 end end) as until,
+        ${momentOf(sql, sql`case when f.catalog = g.catalog then l.live end`)} as since_live,
+        ${momentOf(sql, sql`case when f.catalog = g.catalog then l.other end`)} as since_other
+      from facts f, given g, unnest(array[${constant(sql, ...DUE_LANES.map(laneNumber))}]::smallint[],
+        array[${early('usual')}]::float8[], array[${early('stale')}]::float8[], g.live, g.other) as l(lane, usual, stale, live, other)
     ),
-    waiting as materialized (${waitingClasses(sql, options.limit)} union all ${waitingPromises(sql, options.limit, from)})
+    waiting as materialized (${waitingClasses(sql, options.limit)} union all ${waitingPromises(sql, options.limit)})
     select (select to_jsonb(p) from (${callPauseRow(sql)}) p) as pause,
       (select jsonb_build_object('liveBudget', live_budget, 'catalogState', catalog_state) from facts) as sync,
       (select to_jsonb(p) from (${livePlanRow(sql)}) p) as "livePlan",
@@ -122,14 +124,31 @@ export async function readCallInputs(
       ${sql.unsafe(SCOPE_MOVED)} as "scopeMoved",
       ${sql.unsafe(HINTS_CAME)} as "hintsCame", ${sql.unsafe(REFRESHES_CAME)} as "refreshesCame",
       (${ledgerReading(sql)}) as reading`;
-  const laneOf = (number: number): ClaimedLane =>
-    number === laneNumber(PROMISED) ? PROMISED : (DUE_LANES[number - 1] ?? 'sweep');
-  const firsts = reading.firsts.map(({ lane, ...rest }) => ({ ...rest, lane: laneOf(lane) }));
+  const firsts = reading.firsts.map(({ lane, ...rest }) => ({ ...rest, lane: laneNamed(lane) }));
   floors?.note(from, { ...reading, firsts });
-  return { ...inputs, due: due.map(({ lane, ...rest }) => ({ ...rest, lane: laneOf(lane) })) };
+  return { ...inputs, due: due.map(({ lane, ...rest }) => ({ ...rest, lane: laneNamed(lane) })) };
 }
 
+const laneNamed = (number: number): ClaimedLane =>
+  number === laneNumber(PROMISED) ? PROMISED : (DUE_LANES[number - 1] ?? 'sweep');
+
+const laneOf = (sql: Sql, lane: ClaimedLane) => constant(sql, laneNumber(lane));
+
 const floorsOf = (from: LedgerFloors, live: boolean) => DUE_LANES.map((lane) => from.of(lane, live));
+
+/**
+ * The floors, in a table of their own: planned with their values, each reading would look cheaper than any plan that is
+ * made without, and Postgres would plan this statement each time, which takes several times as long as to execute it.
+ * The plan that it keeps instead is made for tables of this size, so the text names that: where nobody analyzes them,
+ * it would still read a catalog as it read the empty mirror.
+ */
+function givenFloors(sql: Sql, from: LedgerFloors) {
+  return sql`
+    select ${from.catalog}::text as catalog, ${from.held}::float8 as held,
+      ${floorsOf(from, true)}::float8[] as live, ${floorsOf(from, false)}::float8[] as other,
+      ${from.of(PROMISED, true)}::float8 as promised_live, ${from.of(PROMISED, false)}::float8 as promised_other,
+      array[${constant(sql, ...from.magnitudes)}]::int[] as magnitudes`;
+}
 
 /*
  * Pieces of readCallInputs. They see the ledger as it was before `released`, whose rows they therefore add.
@@ -141,42 +160,42 @@ function waitingClasses(sql: Sql, limit: number) {
     select l.lane, c.live, c.until, n.count, n.first
     from lanes l cross join lateral (
       -- SKUs of the live lane that do not count as live are unlisted ones: none is claimed early (sync/reprice/packing.ts).
-      values (true, l.until, l.since_live), (false, case when l.lane = ${laneNumber('live')} then now() else l.until end, l.since_other)
+      values (true, l.until, l.since_live), (false, case when l.lane = ${laneOf(sql, 'live')} then now() else l.until end, l.since_other)
     ) as c(live, until, since)
     cross join lateral (
       select count(*)::int as count, min(due_at) as first from (
         select d.due_at from catalog_internal.due d
         where ${claimable(sql, 'd')} and d.live = c.live and d.lane = l.lane
           and d.due_at >= c.since and d.due_at <= c.until
-        order by d.due_at limit ${limit}
+        order by d.due_at limit ${constant(sql, limit)}
       ) earliest
     ) n`;
 }
 
 /** Of SKUs whose age is promised, those that come first now. */
-function waitingPromises(sql: Sql, limit: number, from: LedgerFloors) {
+function waitingPromises(sql: Sql, limit: number) {
   return sql`
-    select ${laneNumber(PROMISED)}::smallint, c.live, now(), n.count, n.first
-    from facts f, (values (true, ${from.of(PROMISED, true)}::float8), (false, ${from.of(PROMISED, false)}::float8)) as c(live, floor)
+    select ${laneOf(sql, PROMISED)}::smallint, c.live, now(), n.count, n.first
+    from facts f, given g, lateral (values (true, g.promised_live), (false, g.promised_other)) as c(live, floor)
     cross join lateral (
       select count(*)::int as count, min(promised_at) as first from (
         select d.promised_at from catalog_internal.due d
         where ${claimable(sql, 'd')} and d.promised_by is not null and d.live = c.live
-          and d.promised_by >= ${momentOf(sql, sql`case when f.catalog = ${from.catalog} then c.floor end`)} and ${promisedNow(sql)}
-        order by d.promised_by limit ${limit}
+          and d.promised_by >= ${momentOf(sql, sql`case when f.catalog = g.catalog then c.floor end`)} and ${promisedNow(sql)}
+        order by d.promised_by limit ${constant(sql, limit)}
       ) earliest
     ) n`;
 }
 
 /** When a row of `released` counts for a class of `waiting`: a promised SKU does for two. */
 const releasedAt = (sql: Sql) =>
-  sql`case when w.lane = ${laneNumber(PROMISED)} then r.promised_at when r.lane = w.lane then r.due_at end`;
+  sql`case when w.lane = ${laneOf(sql, PROMISED)} then r.promised_at when r.lane = w.lane then r.due_at end`;
 
 function dueClasses(sql: Sql, limit: number) {
   return sql`
     select coalesce(jsonb_agg(jsonb_build_object('lane', w.lane, 'live', w.live, 'count', n.count)), '[]')
     from waiting w cross join lateral (
-      select least(${limit}::int, w.count + count(*)::int) as count from released r
+      select least(${constant(sql, limit)}, w.count + count(*)::int) as count from released r
       where r.largest_call is null and r.live = w.live and ${releasedAt(sql)} <= w.until
     ) n
     where n.count > 0`;
@@ -186,15 +205,17 @@ function dueClasses(sql: Sql, limit: number) {
 function ledgerReading(sql: Sql) {
   return sql`
     select jsonb_build_object('now', floor(extract(epoch from now()) * 1000), 'catalog', (select catalog from facts),
-      'allWaitsEnded', (select count(*) from released) < ${RELEASE_AT_ONCE}::int,
+      'allWaitsEnded', (select count(*) from released) < ${constant(sql, RELEASE_AT_ONCE)},
       'deadVersions', pg_stat_get_dead_tuples('catalog_internal.due'::regclass),
+      'pages', array(select pg_relation_size(t) / current_setting('block_size')::int
+        from unnest(array['catalog_internal.due', 'catalog_internal.live_backlog']::regclass[]) t),
       'firsts', coalesce(jsonb_agg(jsonb_build_object('lane', f.lane, 'live', f.live,
         'dueAt', floor(extract(epoch from greatest(f.first, 'epoch')) * 1000))), '[]'))
     from (
       select lane, live, min(first) as first from (
         select lane, live, first from waiting where first is not null
         union all select lane, live, due_at from released where largest_call is null
-        union all select ${laneNumber(PROMISED)}::smallint, live, promised_at from released
+        union all select ${laneOf(sql, PROMISED)}::smallint, live, promised_at from released
           where largest_call is null and promised_at is not null
       ) all_due group by lane, live
     ) f`;
@@ -231,7 +252,7 @@ function nextDueMs(sql: Sql) {
       (select min(held_until) from catalog_internal.due where held_until > now()),
       (select min(least(due_at, promised_at)) from released where least(due_at, promised_at) < 'infinity'),
       ${nextPromised(sql)},
-      (select now() from released offset ${RELEASE_AT_ONCE - 1} limit 1)
+      (select now() from released offset ${constant(sql, RELEASE_AT_ONCE - 1)} limit 1)
       ) end as at) next where at is not null`;
 }
 

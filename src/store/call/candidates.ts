@@ -1,4 +1,4 @@
-import type { Sql } from '../connection/db.ts';
+import { constant, type Sql } from '../connection/db.ts';
 import { claimable, laneNumber } from '../ledger/due.ts';
 
 /*
@@ -27,7 +27,7 @@ function drawnCandidates(sql: Sql, { restMinutes, most }: CandidateOptions) {
      from facts f join catalog_internal.random_looks drawn on f.refresh_threshold is not null and drawn.look_at <= now()
      join catalog_internal.due using (sku) join catalog.skus s using (sku)
      where ${claimable(sql, 'due')} and due.live and due.outside_due_at is null and ${restedFor(sql, restMinutes)}
-     order by drawn.look_at limit ${most})`;
+     order by drawn.look_at limit ${constant(sql, most)})`;
 }
 
 function candidatesAtOnce(sql: Sql, { perBudget, configuredBudget, least, most }: CandidateOptions) {
@@ -41,15 +41,15 @@ function listedCandidates(sql: Sql, options: CandidateOptions) {
     (select due.sku, due.due_at, s.asked_at, false as random, listed.place
      from facts f join catalog_internal.live_backlog listed on f.refresh_threshold is not null
      join catalog_internal.due using (sku) join catalog.skus s using (sku)
-     where ${claimable(sql, 'due')} and due.live and due.lane = ${laneNumber('live')}
+     where ${claimable(sql, 'due')} and due.live and due.lane = ${constant(sql, laneNumber('live'))}
        and due.due_at <= now() and (s.asked_at is null or s.asked_at < listed.listed_at) and ${restedFor(sql, options.restMinutes)}
      order by listed.place limit ${candidatesAtOnce(sql, options)})`;
 }
 
 /** SQL: the live SKUs to choose from, as JSON (CallInputs.candidates). Reads `facts`, `lanes` and `released`. */
 export function liveCandidates(sql: Sql, options: CandidateOptions) {
-  const live = laneNumber('live');
-  const { most } = options;
+  const live = constant(sql, laneNumber('live'));
+  const most = constant(sql, options.most);
   const rested = restedFor(sql, options.restMinutes);
   const limit = candidatesAtOnce(sql, options);
   return sql`

@@ -197,6 +197,16 @@ export function scanning<Rows extends readonly postgres.MaybeRow[]>(
 }
 
 /**
+ * SQL: numbers that are the same whenever this statement runs, as part of its text. Of a parameter Postgres does not
+ * know the value when it makes the plan that it keeps; where that makes the plan look costly, it plans the statement
+ * anew each time.
+ */
+export function constant(sql: Queryable, ...numbers: readonly number[]) {
+  if (!numbers.every(Number.isFinite)) throw new RangeError(`no numbers: ${numbers.join(', ')}`);
+  return sql.unsafe(numbers.join(', '));
+}
+
+/**
  * Runs `work` in one transaction, and again from its start if Postgres chose it as the victim of a deadlock or
  * conflict. `work` must therefore have no effect but its statements. Statements that it passes to `last` are sent, but
  * not waited for: COMMIT follows them in the same round trip, and if one of them fails, nothing is committed.

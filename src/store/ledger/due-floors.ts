@@ -21,6 +21,8 @@ export interface LedgerReading {
   readonly allWaitsEnded: boolean;
   /** Versions of the ledger's rows that are not vacuumed, as Postgres estimates. */
   readonly deadVersions: number;
+  /** Pages of the tables whose size decides how it is best read. */
+  readonly pages: readonly number[];
 }
 
 /** From where to read, in epoch milliseconds; null: from the beginning. */
@@ -31,10 +33,18 @@ export interface LedgerFloors {
   readonly catalog: string | null;
   readonly of: (lane: ClaimedLane, live: boolean) => number | null;
   readonly held: number | null;
+  /** Of what size those tables are (`magnitudesOf`); empty: not known yet. */
+  readonly magnitudes: readonly number[];
 }
 
 /** The ledger is read from its beginning. */
-export const NO_FLOORS: LedgerFloors = { resets: 0, catalog: null, of: () => null, held: null };
+export const NO_FLOORS: LedgerFloors = {
+  resets: 0,
+  catalog: null,
+  of: () => null,
+  held: null,
+  magnitudes: [],
+};
 
 /** Fewer cost nothing that is worth a floor. */
 const FEW_VERSIONS = 5000;
@@ -51,6 +61,10 @@ const MARGIN_MS = 5000;
 export const fullPassEveryMs = (deadVersions: number): number =>
   deadVersions < FEW_VERSIONS ? 0 : Math.min(MAX_MS, deadVersions * MS_A_VERSION);
 
+/** Sizes of tables by powers of four: a plan made for one of them is a good one until the next. Pure. */
+export const magnitudesOf = (pages: readonly number[]): readonly number[] =>
+  pages.map((each) => Math.ceil(Math.log2(each + 1) / 2));
+
 const keyOf = (lane: ClaimedLane, live: boolean): string => `${lane} ${live}`;
 
 /**
@@ -62,6 +76,7 @@ export class DueFloors {
   #floors = NO_FLOORS;
   #resets = 0;
   #deadVersions = 0;
+  #magnitudes: readonly number[] = [];
   /** Of the last reading: a clock that is set back leaves floors in the future. */
   #now = -Infinity;
   #fullAt = -Infinity;
@@ -79,12 +94,14 @@ export class DueFloors {
   /** From where the next reading is to read. */
   next(): LedgerFloors {
     const isFull = this.#monotonic() - this.#fullAt >= this.#everyMs(this.#deadVersions);
-    return isFull ? { ...NO_FLOORS, resets: this.#resets } : this.#floors;
+    const floors = isFull ? { ...NO_FLOORS, resets: this.#resets } : this.#floors;
+    return { ...floors, magnitudes: this.#magnitudes };
   }
 
   /** Takes in what was found by a reading from `from`. */
   note(from: LedgerFloors, reading: LedgerReading): void {
-    const { now, catalog, firsts, allWaitsEnded, deadVersions } = reading;
+    const { now, catalog, firsts, allWaitsEnded, deadVersions, pages } = reading;
+    this.#magnitudes = magnitudesOf(pages);
     const wasSetBack = now < this.#now - MARGIN_MS;
     this.#now = now;
     if (wasSetBack) this.reset();
@@ -105,6 +122,7 @@ export class DueFloors {
         return floor > 0 ? floor : null;
       },
       held: allWaitsEnded ? margin : from.held,
+      magnitudes: this.#magnitudes,
     };
   }
 

@@ -1,4 +1,4 @@
-import type { Queryable, Sql } from '../connection/db.ts';
+import { constant, type Queryable, type Sql } from '../connection/db.ts';
 import { presentServer } from '../connection/own-mirror.ts';
 
 /**
@@ -117,7 +117,8 @@ export const LONGEST_LEAD_SECONDS = 45;
  * ends the reading.
  */
 export const promisedNow = (sql: Sql) =>
-  sql`d.outside_due_at is null and d.promised_at <= now() and d.promised_by <= now() + make_interval(secs => ${LONGEST_LEAD_SECONDS})`;
+  sql`d.outside_due_at is null and d.promised_at <= now()
+    and d.promised_by <= now() + make_interval(secs => ${constant(sql, LONGEST_LEAD_SECONDS)})`;
 
 /** SQL: a floor in epoch milliseconds as a moment; null is before all others. */
 export const momentOf = (sql: Sql, ms: ReturnType<Sql>) =>
@@ -171,16 +172,16 @@ export function lockingClaim(sql: Sql, claim: ClaimId, skus: readonly string[]) 
  * SQL: an UPDATE that releases rows whose wait or lease is over, longest over first, at most `limit`. It uses now()
  * instead of clock_timestamp(), because the index of waits then ends the scan at the first that is not over; and an
  * array instead of a joined subquery, because a nested loop would run that again for each row of the ledger, and lock
- * the next ones. `since`: epoch milliseconds before which no wait is over; null if not known.
+ * the next ones. `since`: SQL for the epoch milliseconds before which no wait is over; null if not known.
  */
-export function endingWaits(sql: Sql, limit: number, since: number | null = null) {
+export function endingWaits(sql: Sql, limit: number, since: ReturnType<Sql> = sql`null::float8`) {
   return sql`
     update catalog_internal.due d set held_until = null, claim = null
     where d.ctid = any(array(
       select ctid from catalog_internal.due
       where held_until <= now()
-        and held_until >= ${momentOf(sql, sql`${since}::float8`)}
-      order by held_until limit ${limit} for update skip locked
+        and held_until >= ${momentOf(sql, since)}
+      order by held_until limit ${constant(sql, limit)} for update skip locked
     ))`;
 }
 

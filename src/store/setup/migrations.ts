@@ -1,8 +1,5 @@
-import { readFile } from 'node:fs/promises';
-import { join } from 'node:path';
 import { ConfigError } from '../../config/config.ts';
 import { Misconfigured } from '../../lib/errors.ts';
-import { PACKAGE } from '../../version.ts';
 import {
   connect,
   type DatabaseUrl,
@@ -11,15 +8,10 @@ import {
   withoutTransactionTimeout,
 } from '../connection/db.ts';
 import { refusePooling } from '../connection/pooler.ts';
-import { remedyOf } from '../connection/remedies.ts';
 import { MIGRATING_NAME } from '../connection/session.ts';
-import {
-  isAnswer,
-  isMadeMeanwhile,
-  isPrivilegeLacking,
-  sqlState,
-  storeFailure,
-} from '../connection/sql-errors.ts';
+import { isAnswer, isMadeMeanwhile, storeFailure } from '../connection/sql-errors.ts';
+import { type Entry, journal, MIGRATIONS, migrationState } from './journal.ts';
+import { MigrationError, migrationFailed } from './migration-error.ts';
 import {
   refuseEncoding,
   type Found,
@@ -30,9 +22,6 @@ import {
   readFound,
   readRoles,
 } from './occupied.ts';
-
-/** Folder of the migrations. */
-export const MIGRATIONS = join(PACKAGE, 'drizzle');
 
 /** Every other statement queues behind a migration that waits for a lock. */
 const LOCK_TIMEOUT_MS = 10_000;
@@ -62,25 +51,6 @@ export interface Migrated {
   readonly rolesMissing: readonly string[];
   /** Why Postgres refused to give these roles what they lack, or null. The mirror itself needs none of it. */
   readonly notGranted: Error | null;
-}
-
-interface Entry {
-  readonly tag: string;
-  /** When the migration was written, in epoch milliseconds: the table of applied migrations identifies it by this. */
-  readonly when: number;
-}
-
-/** Why the tables cannot be brought to this version. Nothing of it was applied. */
-class MigrationError extends Error {
-  override readonly name = 'MigrationError';
-  readonly kind: 'migration-failed' | 'database-newer';
-  readonly hint: string;
-
-  constructor(kind: MigrationError['kind'], message: string, hint: string, cause?: unknown) {
-    super(message, cause === undefined ? {} : { cause });
-    this.kind = kind;
-    this.hint = hint;
-  }
 }
 
 /**
@@ -248,31 +218,6 @@ export async function readRights(
   return { known, whole: rolesMissing.length + missing.length === 0, rolesMissing };
 }
 
-async function journal(folder: string): Promise<readonly Entry[]> {
-  const text = await readFile(join(folder, 'meta/_journal.json'), 'utf8');
-  return (JSON.parse(text) as { entries: Entry[] }).entries;
-}
-
-/** How many of the migrations of `folder` are still to be applied, and how many were applied that it does not know. */
-export async function migrationState(
-  sql: Sql,
-  folder = MIGRATIONS,
-): Promise<{ readonly pending: number; readonly unknown: number }> {
-  const entries = await journal(folder);
-  const [table] = await sql<
-    [{ there: boolean }]
-  >`select to_regclass('catalog_internal.migrations') is not null as there`;
-  if (!table.there) return { pending: entries.length, unknown: 0 };
-  const applied = await sql<{ at: number }[]>`
-    select created_at::float8 as at from catalog_internal.migrations`;
-  const last = Math.max(0, ...applied.map(({ at }) => at));
-  const newest = Math.max(...entries.map(({ when }) => when));
-  return {
-    pending: entries.filter(({ when }) => when > last).length,
-    unknown: applied.filter(({ at }) => at > newest).length,
-  };
-}
-
 /**
  * What stands in the way of the first or any later migration: schemas and roles with our names that are not ours.
  * Changes nothing.
@@ -307,58 +252,4 @@ async function refuseNewer(sql: Sql, folder: string): Promise<number> {
     `the database was migrated by a later version of catalog-mirror (migrations that this one does not know: ${unknown})`,
     'run that version again, or restore a backup from before the upgrade',
   );
-}
-
-/**
- * The newest migration that this version knows, as the table of applied ones has it. To be read at a start: the files
- * may be another version's afterwards.
- */
-export async function newestMigration(folder = MIGRATIONS): Promise<number> {
-  return Math.max(...(await journal(folder)).map(({ when }) => when));
-}
-
-/** Whether one was applied that is newer than `newest`. */
-export async function isMigratedPast(sql: Sql, newest: number): Promise<boolean> {
-  const [{ past }] = await sql<[{ past: boolean }]>`
-    select coalesce(max(created_at) > ${newest}::float8, false) as past from catalog_internal.migrations`;
-  return past;
-}
-
-/** SQLSTATEs: there is such a schema, relation, function or other object already. */
-const NAME_TAKEN = new Set(['42P06', '42P07', '42723', '42710']);
-
-/** What to do about an error of the migrating transaction. */
-function hintOf(error: unknown): string {
-  if (NAME_TAKEN.has(sqlState(error) ?? ''))
-    return "something that is not the mirror's has a name that it needs: rename or drop that, and start again";
-  if (isPrivilegeLacking(sqlState(error)))
-    return '`catalog-mirror doctor` says which right the role in DATABASE_URL lacks, with the GRANT';
-  return remedyOf(error)?.hint ?? 'the next start retries it';
-}
-
-/** An error of the migrating transaction, saying which migration it came from. */
-async function migrationFailed(error: unknown, folder: string, isMigrated: boolean): Promise<MigrationError> {
-  const query = error instanceof Error && 'query' in error ? String(error.query) : null;
-  const tag = query === null ? null : await tagOf(query, folder);
-  // The library's own message is the whole statement; what Postgres said is its cause.
-  const cause = query !== null && error instanceof Error && error.cause !== undefined ? error.cause : error;
-  return new MigrationError(
-    'migration-failed',
-    isMigrated
-      ? 'completing the privileges of catalog_reader and catalog_watcher failed; all migrations are applied'
-      : `migrating the database failed${tag === null ? '' : ` in ${tag}`}; it is as it was before`,
-    hintOf(error),
-    cause,
-  );
-}
-
-async function tagOf(query: string, folder: string): Promise<string | null> {
-  try {
-    for (const { tag } of await journal(folder)) {
-      if ((await readFile(join(folder, `${tag}.sql`), 'utf8')).includes(query)) return tag;
-    }
-  } catch {
-    // Without its files there is no telling, and their absence is what the error says anyway.
-  }
-  return null;
 }

@@ -1,4 +1,4 @@
-import type { SentPermit } from '../../pace/pacer.ts';
+import type { SentPermit } from '../../pace/permit.ts';
 import { refuses } from '../../pace/policy.ts';
 import { mayBeOfWhatIsAsked, type PartnerError } from '../../partner/errors.ts';
 import { applyAnswer } from '../../store/answer/apply.ts';

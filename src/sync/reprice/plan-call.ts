@@ -1,4 +1,4 @@
-import type { PutOff } from '../../pace/pacer.ts';
+import type { PutOff } from '../../pace/permit.ts';
 import type { CallInputOptions, CallInputs, Early } from '../../store/call/bulk-call.ts';
 import type { CallSize } from '../../store/call/call-lesson.ts';
 import type { SyncState } from '../../store/catalog/sync-state.ts';

@@ -1,6 +1,6 @@
 import { failpoint } from '../../lib/failpoint.ts';
 import type { Span } from '../../lib/tracer.ts';
-import type { Acquired, SentPermit } from '../../pace/pacer.ts';
+import type { Acquired, SentPermit } from '../../pace/permit.ts';
 import type { BulkAnswer } from '../../partner/answers.ts';
 import { PartnerError } from '../../partner/errors.ts';
 import { type Applied, applyAnswer } from '../../store/answer/apply.ts';

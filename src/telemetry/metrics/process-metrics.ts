@@ -1,4 +1,4 @@
-import { REQUEST_LANES, PACE_WAITS } from '../../pace/pacer.ts';
+import { REQUEST_LANES, PACE_WAITS } from '../../pace/permit.ts';
 import { kindsOf, ROUTES } from '../../partner/errors.ts';
 import { REJECTIONS } from '../../partner/manifest-lines.ts';
 import { jobOutcomes, QUEUES } from '../../queues/jobs.ts';
