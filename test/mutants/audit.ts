@@ -40,8 +40,8 @@ export const AUDITS: readonly Mutant[] = [
   ...faultsOf(
     'src/store/answer/writes.ts',
     AUDIT,
-    ['missed moves: the SKU waits for its sweep', 'a.missed > 0, ${after', 'false, ${after'],
-    ['missed moves: its turns are those of the sweep', "'missed'),", "'sweep'),"],
+    ['missed moves: the SKU waits for its sweep', 'where a.missed > 0', 'where false'],
+    ['missed moves: its turns are those of the sweep', "'missed' where", "'sweep' where"],
   ),
   ...faultsOf(
     'src/store/catalog/audit.ts',

@@ -112,11 +112,15 @@ export const LATE_PRICES: readonly Mutant[] = [
   ...faultsOf(
     'src/store/answer/writes.ts',
     ['test/store/second-looks.pg.test.ts'],
-    ['second looks: the sweep waits for one', '(10, true,', '(10, a.again_seconds is null,'],
+    [
+      'second looks: the sweep waits for one',
+      '${next.snapshotReason}::text\n',
+      '${next.snapshotReason}::text where a.again_seconds is null\n',
+    ],
     [
       "second looks: are taken for the sweep's",
-      "secs => a.again_seconds), 'again')",
-      "secs => a.again_seconds), 'sweep')",
+      "secs => a.again_seconds), 'again' where",
+      "secs => a.again_seconds), 'sweep' where",
     ],
   ),
   ...faultsOf(

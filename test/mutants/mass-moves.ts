@@ -128,7 +128,7 @@ export const MASS_MOVES: readonly Mutant[] = [
     ['test/store/returned-sizes.pg.test.ts', 'test/store/while-masses-move.test.ts'],
     [
       'mass moves: a size that is offered again hides them',
-      ' && oddityOf(before, others, usual ?? 0) === null',
+      ' && oddityOf(before, others(), usual ?? 0) === null',
       '',
     ],
     ['mass moves: one SKU whose numbers go on changing begins them', ' && judgement.isAgain !== true', ''],

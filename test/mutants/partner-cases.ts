@@ -145,15 +145,15 @@ export const PARTNER_CASES: readonly Mutant[] = [
   {
     breaks: 'F8: a SKU that still counts as live is swept',
     file: 'src/store/answer/writes.ts',
-    from: "l.live and l.live_left > 1, ${after(next.liveMs)}, 'live'",
-    to: "l.live and l.live_left > 1, ${after(next.liveMs)}, 'sweep'",
+    from: "select 8, ${after(next.liveMs)}, 'live'",
+    to: "select 8, ${after(next.liveMs)}, 'sweep'",
     tests: ['test/store/answers.pg.test.ts'],
   },
   {
     breaks: 'F8: a SKU that still counts as live waits for its sweep',
     file: 'src/store/answer/writes.ts',
-    from: 'l.live and l.live_left > 1, ${after',
-    to: 'false, ${after',
+    from: "'live' where l.live and l.live_left > 1",
+    to: "'live' where false",
     tests: ['test/store/answers.pg.test.ts'],
   },
   {
@@ -215,8 +215,8 @@ export const PARTNER_CASES: readonly Mutant[] = [
   {
     breaks: 'D2: a SKU that nobody lists is asked as seldom as one that deltas report',
     file: 'src/store/answer/writes.ts',
-    from: 'not s.in_manifest, ${after(next.liveMs)}',
-    to: 'not s.in_manifest, ${after(next.snapshotMs)}',
+    from: 'select 6, ${after(next.liveMs)}',
+    to: 'select 6, ${after(next.snapshotMs)}',
     tests: ['test/store/unlisted.pg.test.ts'],
   },
   {

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { type HeldDoubt } from '../../src/store/answer/doubts.ts';
-import { judgeAll, type SkuJudgement } from '../../src/store/answer/judgements.ts';
+import { judgeAll, type SkuJudgement, undoubtedMoves } from '../../src/store/answer/judgements.ts';
 import { APART_MINUTES } from '../../src/store/answer/mass-move.ts';
 import { oddityOf, type SizePrices } from '../../src/store/answer/plausibility.ts';
 import { runs } from '../support/soak.ts';
@@ -127,6 +127,47 @@ test('what the partner goes on saying is without a doubt after two answers, what
       mirror.answer(pricesOf(says), (at += 1), false);
       mirror.answer(pricesOf(says), at + APART_MINUTES, false);
       expect(mirror.isDoubted).toBe(false);
+    }),
+    { numRuns: runs(2000) },
+  );
+});
+
+test('what is not doubted only because no mass move was known is what one that has begun would have doubted', () => {
+  const some = fc.constantFrom(0, 100, 100, 120, 130, 340, 1000).map((price) => price * 10);
+  const pricesDrawn = fc
+    .tuple(some, some, some, some)
+    .map(
+      (drawn): SizePrices =>
+        new Map(drawn.flatMap((price, at) => (price > 0 ? [[String(40 + at), price]] : []))),
+    );
+  const asked = fc.record({
+    before: pricesDrawn,
+    now: pricesDrawn,
+    returned: pricesDrawn,
+    renamed: fc.boolean(),
+  });
+  const moves = fc.record({
+    usual: fc.constantFrom(null, 0.02),
+    accepted: fc.constantFrom(null, Math.log(1.2), Math.log(3.4)),
+    since: fc.constantFrom(null, new Date(0)),
+  });
+  fc.assert(
+    fc.property(fc.array(asked, { maxLength: 4 }), moves, (drawn, massMove) => {
+      const answers = drawn.map((answer, at) => ({ sku: `S${at}`, ...answer }));
+      const known = { ...massMove, kind: null, factor: null };
+      const judged = judgeAll(answers, () => null, known);
+      const begun = judgeAll(answers, () => null, {
+        ...known,
+        since: new Date(0),
+        kind: 'factor',
+        factor: 0,
+      });
+      const expected = begun.flatMap(({ sku, judgement }, at) =>
+        known.since === null && judged[at]?.judgement.kind === 'none' && judgement.kind === 'begins'
+          ? [{ sku, believed: judgement.believed }]
+          : [],
+      );
+      expect(undoubtedMoves(answers, judged, known)).toEqual(expected);
     }),
     { numRuns: runs(2000) },
   );

@@ -111,7 +111,7 @@ export function judgePrices(
     const odd = oddity ?? loss;
     const believed = isLoss(odd) ? before : new Map([...before, ...settled]);
     if (odd !== null) return begun(odd, believed, now, massMove);
-    if (now.size > 0 && isMoved(before, now, massMove))
+    if (isMoved(before, now, massMove))
       return { kind: 'begins', doubt: 'mass-move', oddity: null, believed: before };
     return { kind: 'none' };
   }
@@ -162,9 +162,9 @@ export const isAccepted = (before: SizePrices, now: SizePrices, accepted: number
   Math.abs((factorOf(before, now) ?? 0) - accepted) <= OF_FACTOR &&
   !hasMovedApart(before, now, accepted);
 
-/** Whether there is a move that is doubted only because many move. */
-function isMoved(before: SizePrices, now: SizePrices, massMove: KnownMassMove): boolean {
-  if (!isEachDoubted(massMove) || isAccepted(before, now, massMove.accepted)) return false;
+/** Whether there is a move, or a first price, that is doubted only because many move. Pure. */
+export function isMoved(before: SizePrices, now: SizePrices, massMove: KnownMassMove): boolean {
+  if (now.size === 0 || !isEachDoubted(massMove) || isAccepted(before, now, massMove.accepted)) return false;
   return before.size > 0 ? !samePrices(before, now) : massMove.factor !== null;
 }
 

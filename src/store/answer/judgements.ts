@@ -1,4 +1,11 @@
-import { type HeldDoubt, isAccepted, type JudgedAnswer, judgePrices, type Judgement } from './doubts.ts';
+import {
+  type HeldDoubt,
+  isAccepted,
+  isMoved,
+  type JudgedAnswer,
+  judgePrices,
+  type Judgement,
+} from './doubts.ts';
 import { apartMinutes, isEachDoubted, type KnownMassMove } from './mass-move.ts';
 import {
   factorOf,
@@ -78,11 +85,10 @@ export function undoubtedMoves(
   if (isEachDoubted(massMove)) return [];
   const begun: KnownMassMove = { ...massMove, since: new Date(0), kind: 'factor', factor: 0 };
   const undoubted = new Set(judged.flatMap(({ sku, judgement }) => (judgement.kind === 'none' ? [sku] : [])));
-  return answers.flatMap((answer) => {
-    if (!undoubted.has(answer.sku)) return [];
-    const judgement = judgePrices(answer, null, begun);
-    return judgement.kind === 'begins' ? [{ sku: answer.sku, believed: judgement.believed }] : [];
-  });
+  // Nothing else speaks against them: a mass move is all that has begun.
+  return answers.flatMap(({ sku, before, now }) =>
+    undoubted.has(sku) && isMoved(before, now, begun) ? [{ sku, believed: before }] : [],
+  );
 }
 
 function sampleOf(
@@ -98,8 +104,8 @@ function sampleOf(
   // Remains of a fault that is over begin no new one, and SKUs of a fault of some count once, not with each answer.
   const isLeft = !isEachDoubted(massMove) && judgement.kind === 'stays' && judgement.isFault === true;
   // A single size that is offered again may cost what it likes, too; the others show what they do.
-  const others = new Map([...now].filter(([size]) => !returned.has(size)));
-  const isReturned = !isGone && hasJumped(returned, now) && oddityOf(before, others, usual ?? 0) === null;
+  const others = () => new Map([...now].filter(([size]) => !returned.has(size)));
+  const isReturned = !isGone && hasJumped(returned, now) && oddityOf(before, others(), usual ?? 0) === null;
   if (before.size === 0 || back || isReturn || isCounted || isLeft || isReturned) return null;
   const untold = losses === 'unusual';
   // A SKU whose numbers go on changing was counted when its doubt first began.

@@ -114,7 +114,9 @@ export async function lockAnswered(
     from unnest(${asked}::text[], ${claim.skus.map(({ generation }) => generation)}::int[]) as a(sku, generation)
     join catalog_internal.due d using (sku) join catalog.skus s using (sku)
     left join catalog_internal.live_rates r using (sku) left join catalog_internal.watched w using (sku)
-    left join catalog.products p0 on p0.sku = d.sku and s.price_source = 'live'
+    left join lateral (
+      select p.brand, p.model from catalog.products p where p.sku = d.sku and s.price_source = 'live' offset 0
+    ) p0 on true
     cross join lateral (select catalog_internal.line_of(p0.brand, p0.model) as line) n
     left join catalog_internal.live_lines l on l.line = n.line
     cross join catalog_internal.price_beliefs() e

@@ -95,6 +95,8 @@ export function median(numbers: readonly number[]): number | null {
  * when they do (a median of natural logarithms), 0 where that is not known yet. Pure.
  */
 export function oddityOf(before: SizePrices, now: SizePrices, usual = 0): Oddity | null {
+  // What most answers say.
+  if (samePrices(before, now)) return null;
   const kept = [...now].flatMap(([size, price]) => {
     const old = before.get(size);
     return old === undefined ? [] : [{ old, price, log: Math.log(price / old) }];

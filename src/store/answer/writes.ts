@@ -209,21 +209,19 @@ export async function settleAnswered(
 function nextTurn(tx: Tx, at: Date, { next, everythingLive }: Settling) {
   const after = (ms: number) => tx`now() + make_interval(secs => ${ms / 1000})`;
   return tx`
-    select turn.due_at, turn.reason from (values
-      (1, s.state = 'removed' and not s.in_manifest
-          and not exists (select from catalog_internal.watched w where w.sku = s.sku and w.weight is not null),
-        'infinity'::timestamptz, 'metadata'),
-      (2, s.in_manifest and a.lost_seconds is not null, now() + make_interval(secs => a.lost_seconds), 'metadata'),
-      (3, s.state in ('removed', 'not_found'), ${after(next.notFoundMs)}, 'metadata'),
-      (4, a.doubted_seconds is not null, now(), 'doubted'),
-      (5, s.price_source = 'live' or ${everythingLive}, now() + make_interval(secs => a.live_seconds), 'live'),
-      (6, not s.in_manifest, ${after(next.liveMs)}, 'unlisted'),
-      (${SOONEST}, a.missed > 0, ${after(next.liveMs)}, 'missed'),
-      (8, l.live and l.live_left > 1, ${after(next.liveMs)}, 'live'),
-      (9, a.again_seconds is not null, ${at}::timestamptz + make_interval(secs => a.again_seconds), 'again'),
-      (10, true, ${after(next.snapshotMs)}, ${next.snapshotReason})
-    ) as turn (place, applies, due_at, reason)
-    where turn.applies
+    select turn.due_at, turn.reason from (
+      select 1 as place, 'infinity'::timestamptz as due_at, 'metadata' as reason where s.state = 'removed' and not s.in_manifest
+        and not exists (select from catalog_internal.watched w where w.sku = s.sku and w.weight is not null)
+      union all select 2, now() + make_interval(secs => a.lost_seconds), 'metadata' where s.in_manifest and a.lost_seconds is not null
+      union all select 3, ${after(next.notFoundMs)}, 'metadata' where s.state in ('removed', 'not_found')
+      union all select 4, now(), 'doubted' where a.doubted_seconds is not null
+      union all select 5, now() + make_interval(secs => a.live_seconds), 'live' where s.price_source = 'live' or ${everythingLive}
+      union all select 6, ${after(next.liveMs)}, 'unlisted' where not s.in_manifest
+      union all select ${SOONEST}::int, ${after(next.liveMs)}, 'missed' where a.missed > 0
+      union all select 8, ${after(next.liveMs)}, 'live' where l.live and l.live_left > 1
+      union all select 9, ${at}::timestamptz + make_interval(secs => a.again_seconds), 'again' where a.again_seconds is not null
+      union all select 10, ${after(next.snapshotMs)}, ${next.snapshotReason}::text
+    ) as turn
     order by least(turn.place, ${SOONEST}), turn.due_at, turn.place limit 1`;
 }
 

@@ -3,7 +3,8 @@ import { claimable, laneNumber } from '../ledger/due.ts';
 
 /*
  * Which live SKUs a bulk call may choose from: pieces of the statement of readCallInputs (bulk-call.ts), whose tables
- * `facts`, `lanes` and `released` they read.
+ * `facts`, `lanes` and `released` they read. With OFFSET 0 each SKU of a list is looked up by its key: of a catalog that
+ * was just loaded Postgres knows only its size, and would read all live SKUs to join an empty list with them.
  */
 
 /** How many live SKUs there are to choose from: this many per SKU of the live budget, within bounds. */
@@ -23,10 +24,13 @@ const restedFor = (sql: Sql, minutes: number) =>
 /** SQL: those drawn at random whose time has come, due or not. */
 function drawnCandidates(sql: Sql, { restMinutes, most }: CandidateOptions) {
   return sql`
-    (select due.sku, due.due_at, s.asked_at, true as random, null::int as place
+    (select drawn.sku, asked.due_at, asked.asked_at, true as random, null::int as place
      from facts f join catalog_internal.random_looks drawn on f.refresh_threshold is not null and drawn.look_at <= now()
-     join catalog_internal.due using (sku) join catalog.skus s using (sku)
-     where ${claimable(sql, 'due')} and due.live and due.outside_due_at is null and ${restedFor(sql, restMinutes)}
+     cross join lateral (
+       select due.due_at, s.asked_at from catalog_internal.due join catalog.skus s using (sku)
+       where due.sku = drawn.sku and ${claimable(sql, 'due')} and due.live and due.outside_due_at is null
+         and ${restedFor(sql, restMinutes)} offset 0
+     ) asked
      order by drawn.look_at limit ${constant(sql, most)})`;
 }
 
@@ -38,11 +42,14 @@ function candidatesAtOnce(sql: Sql, { perBudget, configuredBudget, least, most }
 /** SQL: the next ones of the list that store/live/order.ts makes; none where there is no backlog. */
 function listedCandidates(sql: Sql, options: CandidateOptions) {
   return sql`
-    (select due.sku, due.due_at, s.asked_at, false as random, listed.place
+    (select listed.sku, asked.due_at, asked.asked_at, false as random, listed.place
      from facts f join catalog_internal.live_backlog listed on f.refresh_threshold is not null
-     join catalog_internal.due using (sku) join catalog.skus s using (sku)
-     where ${claimable(sql, 'due')} and due.live and due.lane = ${constant(sql, laneNumber('live'))}
-       and due.due_at <= now() and (s.asked_at is null or s.asked_at < listed.listed_at) and ${restedFor(sql, options.restMinutes)}
+     cross join lateral (
+       select due.due_at, s.asked_at from catalog_internal.due join catalog.skus s using (sku)
+       where due.sku = listed.sku and ${claimable(sql, 'due')} and due.live and due.lane = ${constant(sql, laneNumber('live'))}
+         and due.due_at <= now() and (s.asked_at is null or s.asked_at < listed.listed_at)
+         and ${restedFor(sql, options.restMinutes)} offset 0
+     ) asked
      order by listed.place limit ${candidatesAtOnce(sql, options)})`;
 }
 
@@ -82,8 +89,8 @@ export function liveCandidates(sql: Sql, options: CandidateOptions) {
       ) either
       order by due_at limit ${limit})
     ) d
-    left join catalog_internal.live_rates r using (sku)
-    left join catalog_internal.watched w using (sku)`;
+    left join lateral (select * from catalog_internal.live_rates r where r.sku = d.sku offset 0) r on true
+    left join lateral (select w.weight from catalog_internal.watched w where w.sku = d.sku offset 0) w on true`;
 }
 
 /**
