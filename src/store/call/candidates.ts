@@ -3,8 +3,8 @@ import { claimable, laneNumber } from '../ledger/due.ts';
 
 /*
  * Which live SKUs a bulk call may choose from: pieces of the statement of readCallInputs (bulk-call.ts), whose tables
- * `facts`, `lanes` and `released` they read. With OFFSET 0 each SKU of a list is looked up by its key: of a catalog that
- * was just loaded Postgres knows only its size, and would read all live SKUs to join an empty list with them.
+ * `facts`, `lanes` and `released` they read. With OFFSET 0 each SKU of a list is looked up by its key: of a catalog
+ * that was just loaded Postgres knows only its size, and would read all live SKUs to join an empty list with them.
  */
 
 /** How many live SKUs there are to choose from: this many per SKU of the live budget, within bounds. */
