@@ -24,6 +24,7 @@ const WORKS = [
   'scrape',
   'start',
   'traces',
+  'statements',
   'size',
   'bloat',
   'scale',

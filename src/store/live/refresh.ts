@@ -110,8 +110,9 @@ export async function writeRates(tx: Tx, rates: readonly LearnedRefresh[]): Prom
       sku text, alpha float8, beta float8, long_alpha real, long_beta real, short_alpha real,
       short_beta real, short_odds real, prior_part real, long_prior real, short_prior real, sizes_seen real, sizes_moved real,
       wholesale_moves real, wholesale_minutes real, told jsonb)
-    left join catalog.products p using (sku)
-    order by sku
+    -- By its key: a few rows are no reason to read all products, whatever the planner expects of them.
+    left join lateral (select p.brand, p.model from catalog.products p where p.sku = n.sku offset 0) p on true
+    order by n.sku
     on conflict (sku) do update set alpha = excluded.alpha, beta = excluded.beta,
       long_alpha = excluded.long_alpha, long_beta = excluded.long_beta,
       short_alpha = excluded.short_alpha, short_beta = excluded.short_beta, short_odds = excluded.short_odds,
