@@ -237,6 +237,11 @@ export const DECISIONS: readonly Mutant[] = [
       'this.#sends = [];\n    this.#events',
     ],
     [
+      'pace: a daemon takes its next request for that of another until it may send it',
+      'if (considered.go) this.#sends = [...this.#sendsAt(now), now];',
+      'if (considered.go) void this.#clock.sleep(9).then(() => (this.#sends = [...this.#sendsAt(now), now]));',
+    ],
+    [
       'pace: each request under way lengthens the back-off of a daemon alone',
       'return decidedAt > this.#refusedAt && this.#backOffAlone',
       'return this.#backOffAlone',

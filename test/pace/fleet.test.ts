@@ -1,7 +1,7 @@
 import { array, assert, asyncProperty, boolean, integer, record } from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { createCircuitBreaker } from '../../src/pace/circuit-breaker.ts';
-import { type Pacer, type PacerEvents, pacerOver } from '../../src/pace/pacer.ts';
+import { type Pacer, type PacerEvents, pacerOver, type SentPermit } from '../../src/pace/pacer.ts';
 import type { PaceLimits } from '../../src/pace/policy.ts';
 import type { RequestOutcome } from '../../src/partner/errors.ts';
 import { runs } from '../support/soak.ts';
@@ -123,46 +123,65 @@ describe('a daemon whose credential alone is wrong, for hours,', () => {
     },
   );
 
-  test('backs off once for all of its requests that are under way', async () => {
+  /** The next permit of a pacer, however long that takes. */
+  async function nextPermit(fleet: Fleet, pacer: Pacer): Promise<SentPermit> {
+    for (;;) {
+      const acquired = await pacer.acquire('reprice', 15_000);
+      if (acquired.kind === 'granted') return acquired.permit;
+      await fleet.sleep(acquired.forMs);
+    }
+  }
+
+  /** Two of them: three requests of the first one are refused, while those of the other are let through. */
+  async function suspected(then: (fleet: Fleet, wrong: Pacer, right: Pacer) => Promise<void>) {
     const fleet = new Fleet();
     const told: string[] = [];
     const backedOff: PacerEvents['backedOff'] = ({ refusals, isAlone = false }) =>
       void told.push(`${refusals} ${isAlone ? 'alone' : 'all'}`);
     const breaker = createCircuitBreaker(fleet.clock, LIMITS);
-    const wrong = pacerOver(
-      fleet.reachedIn(() => 0),
-      fleet.clock,
-      LIMITS,
-      { backedOff },
-      breaker,
-    );
-    const right = pacerOver(
-      fleet.reachedIn(() => 1),
-      fleet.clock,
-      LIMITS,
-    );
-    const next = async (pacer: Pacer) => {
-      for (;;) {
-        const acquired = await pacer.acquire('reprice', 15_000);
-        if (acquired.kind === 'granted') return acquired.permit;
-        await fleet.sleep(acquired.forMs);
-      }
-    };
-    const plays = async () => {
-      // Three are refused while others are let through.
-      for (let times = 0; times < 3; times += 1) {
-        await (await next(wrong)).settle('throttled-or-forbidden');
-        await (await next(right)).settle('ok');
-      }
-      const underWay = [await next(wrong), await next(wrong), await next(wrong)];
-      await (await next(right)).settle('ok');
-      for (const permit of underWay) await permit.settle('throttled-or-forbidden');
-    };
+    const ledger = fleet.reachedIn(() => 5);
+    const wrong = pacerOver(ledger, fleet.clock, LIMITS, { backedOff }, breaker);
+    const right = pacerOver(ledger, fleet.clock, LIMITS);
     let isOver = false;
-    void plays().then(() => (isOver = true));
+    void (async () => {
+      for (let times = 0; times < 3; times += 1) {
+        await (await nextPermit(fleet, wrong)).settle('throttled-or-forbidden');
+        await (await nextPermit(fleet, right)).settle('ok');
+      }
+      await then(fleet, wrong, right);
+      isOver = true;
+    })();
     await fleet.play(() => isOver);
-    expect(told).toEqual(['1 all', '1 all', '1 all', '4 alone']);
-    expect(breaker.openMs() / MINUTE).toBeCloseTo(8, 1);
+    expect(told.slice(0, 3)).toEqual(['1 all', '1 all', '1 all']);
+    return { told: told.slice(3), openMinutes: breaker.openMs() / MINUTE };
+  }
+
+  test('backs off once for all of its requests that are under way', async () => {
+    const { told, openMinutes } = await suspected(async (fleet, wrong, right) => {
+      const underWay = [
+        await nextPermit(fleet, wrong),
+        await nextPermit(fleet, wrong),
+        await nextPermit(fleet, wrong),
+      ];
+      await (await nextPermit(fleet, right)).settle('ok');
+      for (const permit of underWay) await permit.settle('throttled-or-forbidden');
+    });
+    expect(told).toEqual(['4 alone']);
+    expect(openMinutes).toBeCloseTo(8, 1);
+  });
+
+  test('takes its next request for its own before it knows that it may send it', async () => {
+    const { told } = await suspected(async (fleet, wrong) => {
+      // What the other one has sent is long ago.
+      await fleet.sleep(20 * MINUTE);
+      const permit = await nextPermit(fleet, wrong);
+      await fleet.sleep(10_000);
+      const next = wrong.acquire('reprice', 15_000);
+      await fleet.sleep(1);
+      await permit.settle('throttled-or-forbidden');
+      await next;
+    });
+    expect(told).toEqual(['1 all']);
   });
 });
 
