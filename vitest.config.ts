@@ -84,6 +84,7 @@ export const LONGER = [
   'test/cli/verify.test.ts',
   'test/config-urls.test.ts',
   'test/follow/{batch,follower.pg}.test.ts',
+  'test/pace/fleet-model.test.ts',
   'test/sandbox/hints.test.ts',
   'test/status/faces.pg.test.ts',
   'test/sync/{deferring,failing-calls,general-errors,promises,refused-route}.test.ts',

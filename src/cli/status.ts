@@ -159,6 +159,9 @@ const UNREAD = [NoMirror, NoTables, LaterVersion, NotAllowed, EarlierVersion, On
 
 const isUnread = (error: unknown): boolean => UNREAD.some((kind) => error instanceof kind);
 
+/** A daemon that starts meanwhile makes what is missing: whoever watches has often started both at once. */
+const isYetToCome = (error: unknown): boolean => error instanceof NoMirror || error instanceof NoTables;
+
 /** A mirror that cannot be read is as broken as one can be. */
 function away(error: unknown): Snapshot {
   const message = error instanceof Error ? error.message.replaceAll('\n', '; ') : String(error);
@@ -201,7 +204,8 @@ async function watch(config: MirrorConfig, show: Show, everyMs: number): Promise
         (error: unknown) => {
           if (stopped.signal.aborted) return;
           // What was read before may be read again: a primary that has become a standby, or that is being migrated.
-          if (error instanceof NotAllowed || (!wasRead && isUnread(error))) throw error;
+          const mayCome = wasRead || isYetToCome(error) || !isUnread(error);
+          if (error instanceof NotAllowed || !mayCome) throw error;
           draw(away(error));
         },
       );

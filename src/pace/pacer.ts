@@ -132,8 +132,10 @@ class PacedProcess {
   #knownRaise = 0;
   /** Until then this process's own last send keeps the next one waiting (monotonic): no need to ask the ledger. */
   #nextFrom = -Infinity;
-  /** Requests of this process since its last refusal, at most. */
-  #sentSince = 0;
+  /** When this process has sent, by the database's clock: all that is in the log of it, for as long as a window. */
+  #sends: readonly number[] = [];
+  /** When a request of this process was last refused, by the monotonic clock. */
+  #refusedAt = -Infinity;
 
   constructor(
     ledger: PaceLedger,
@@ -186,7 +188,7 @@ class PacedProcess {
   ): Promise<SentPermit | { forMs: number; because: PaceWait }> {
     const forMs = this.#nextFrom - this.#clock.monotonic();
     if (forMs > 0 && forMs <= patienceMs) return { forMs, because: 'spacing' };
-    const tried = await tryOnce(this.#ledger, this.#clock, this.#limits, lane, this.#givingWay);
+    const tried = await tryOnce(this.#ledger, this.#clock, this.#limits, lane, this.#considered);
     const { decision, now } = tried;
     if (!decision.go) return { forMs: Math.max(1, decision.at - now), because: decision.because };
     failpoint('pace.logged');
@@ -194,8 +196,19 @@ class PacedProcess {
     if (backoffUntil !== null || raisedAt !== this.#knownRaise) this.#events.afterRefusal?.();
     this.#knownRaise = raisedAt;
     this.#nextFrom = tried.nextFrom;
-    this.#sentSince += 1;
     return this.#permitOf(tried);
+  }
+
+  /** Notes a send before it is in the log, where the answer to another request may meet it. */
+  readonly #considered: Considered = (decision, now) => {
+    const considered = this.#givingWay(decision, now);
+    if (considered.go) this.#sends = [...this.#sendsAt(now), now];
+    return considered;
+  };
+
+  #sendsAt(now: number): readonly number[] {
+    const spanMs = this.#limits.windowMs + guardMs(this.#limits);
+    return this.#sends.filter((at) => at > now - spanMs);
   }
 
   /**
@@ -203,12 +216,12 @@ class PacedProcess {
    * the one that is nearest to Postgres would be the first each time; where its credential is wrong, or it cannot reach
    * the partner, nobody else would ever find out that requests are let through.
    */
-  readonly #givingWay: Considered = (decision, now) => {
+  #givingWay(decision: PaceDecision, now: number): PaceDecision {
     const until = decision.go ? decision.state.backoffUntil : null;
     if (until === null || !this.#triedInVain || until === this.#gaveWayAt) return decision;
     this.#gaveWayAt = until;
     return { go: false, at: now + this.#random() * GIVES_WAY_MS, because: 'silence' };
-  };
+  }
 
   #permitOf({ decision, now, decidedAt, sendId }: Tried): SentPermit {
     const halfOpen = decision.go && decision.state.halfOpenSentAt === now;
@@ -222,15 +235,16 @@ class PacedProcess {
       settle: async (outcome) => {
         if (letsThrough(outcome)) this.#breaker.cleared();
         if (halfOpen) this.#triedInVain = !letsThrough(outcome);
-        if (refuses(outcome) || halfOpen) began = await this.#settle(now, outcome);
+        if (refuses(outcome) || halfOpen) began = await this.#settle({ sentAt: now, decidedAt }, outcome);
       },
       lapsed: () => this.#clock.monotonic() - decidedAt > LAPSES_AFTER_MS,
       cancel: async () => {
         this.#nextFrom = -Infinity;
         if (sendId !== null) await this.#ledger.unsend(sendId);
+        this.#sends = this.#sends.filter((at) => at !== now);
         // A cancelled half-open request must not keep the others waiting for its answer.
         this.#triedInVain ||= halfOpen;
-        if (halfOpen) await this.#settle(now, 'aborted');
+        if (halfOpen) await this.#settle({ sentAt: now, decidedAt }, 'aborted');
       },
     };
   }
@@ -239,24 +253,28 @@ class PacedProcess {
    * Stores what the result of a request means for the pace, and reports a back-off that began or ended with it.
    * Returns whether one began where there was none.
    */
-  async #settle(sentAt: number, outcome: RequestOutcome): Promise<boolean> {
+  async #settle(
+    { sentAt, decidedAt }: { readonly sentAt: number } & Pick<Tried, 'decidedAt'>,
+    outcome: RequestOutcome,
+  ): Promise<boolean> {
     const [limits, breaker] = [this.#limits, this.#breaker];
     const spanMs = limits.windowMs + guardMs(limits);
     const isSuspected = refuses(outcome) && breaker.explain() !== null;
     const { result } = await this.#ledger.withPace(spanMs, ({ state, sends, now }) => {
       const before = state ?? initialPace(limits, now);
-      const isAlone = isSuspected && concernsOneOnly(before, { sentAt, own: this.#sentSince }, sends);
+      const isAlone = isSuspected && concernsOneOnly(before, { sentAt, own: this.#sendsAt(now) }, sends);
       const request = { sentAt, outcome, sendsInWindow: sends.length };
       const after = isAlone ? before : settled(limits, before, request, now);
       return { state: after, result: { before, after, sends: sends.length, now, isAlone } };
     });
     const { before, after, sends, now, isAlone } = result;
     failpoint('pace.silenced');
-    if (isAlone) return this.#backOffAlone(outcome, now, sends);
+    // What was under way when the one before was refused lengthens nothing.
+    if (isAlone) return decidedAt > this.#refusedAt && this.#backOffAlone(outcome, now, sends);
     if (after === before) return false;
     if (after.refusals > before.refusals) {
       breaker.refused(after.refusals);
-      this.#sentSince = 0;
+      this.#refusedAt = this.#clock.monotonic();
     }
     if (after.backoffUntil === null) this.#events.resumed?.({ ceiling: after.ceiling });
     else if (after.refusals > before.refusals) {
@@ -276,7 +294,7 @@ class PacedProcess {
   /** Has this process back off, and nobody else. */
   #backOffAlone(outcome: RequestOutcome, now: number, occupancy: number): false {
     const refusals = this.#breaker.refused(0);
-    this.#sentSince = 0;
+    this.#refusedAt = this.#clock.monotonic();
     this.#events.backedOff?.({
       outcome,
       backoffUntil: now + this.#breaker.openMs(),

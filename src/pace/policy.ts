@@ -212,16 +212,17 @@ export function settled(
 /**
  * Whether a refusal is of no concern to the fleet, as the process that sent the request at `sentAt` has a suspected
  * credential: nobody backs off, and since the fleet's last refusal others have sent, who would be refused as well if
- * it were for the rate. At most `own` of the `sends`, those of the window, are of that process. A request that was
- * under way at that refusal concerns the fleet no more than in `settled`.
+ * it were for the rate. `own`: those of the `sends` that are of that process, or more. A request that was under way at
+ * that refusal concerns the fleet no more than in `settled`.
  */
 export function concernsOneOnly(
   { backoffUntil, refusedAt }: Pick<PaceState, 'backoffUntil' | 'refusedAt'>,
-  { sentAt, own }: { readonly sentAt: number; readonly own: number },
+  { sentAt, own }: { readonly sentAt: number; readonly own: readonly number[] },
   sends: readonly number[],
 ): boolean {
   const since = refusedAt ?? -Infinity;
-  return backoffUntil === null && (sentAt <= since || sends.filter((at) => at > since).length > own);
+  const sentSince = (times: readonly number[]) => times.filter((at) => at > since).length;
+  return backoffUntil === null && (sentAt <= since || sentSince(sends) > sentSince(own));
 }
 
 /** The back-off after repeated doubling, at most ten back-offs: the upper bound of every recovery. */

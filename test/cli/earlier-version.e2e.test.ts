@@ -3,7 +3,8 @@ import { connect } from '../../src/store/connection/db.ts';
 import { migrateDatabase } from '../../src/store/setup/migrations.ts';
 import { versionBefore } from '../migrations/support.ts';
 import { createDatabase } from '../support/db.ts';
-import { runProgram, temporaryFolder } from '../support/process.ts';
+import { eventually } from '../support/eventually.ts';
+import { runProgram, startProgram, temporaryFolder } from '../support/process.ts';
 
 test('in a database of an earlier version commands say so, and call nothing broken', async () => {
   const database = await createDatabase('empty');
@@ -51,6 +52,20 @@ test('in a database of a later version, too, where it has no more what they read
       expect.stringMatching(/^the database is of a later version\n/) as string,
     ]);
   }
+});
+
+test('whoever watches waits for the tables of a mirror that is being started', async () => {
+  const database = await createDatabase('empty');
+  onTestFinished(() => database.drop());
+  await using watching = startProgram(['status', '--watch', '0.2'], { DATABASE_URL: database.url });
+  const shows = (text: string) =>
+    eventually(() => {
+      expect(watching.stdout.join('\n')).toContain(text);
+    });
+  await shows('the mirror has no tables yet');
+  await migrateDatabase(database.url);
+  await shows('no baseline');
+  expect(await watching.end('SIGINT')).toMatchObject({ code: 0 });
 });
 
 test('a column that no version has is nothing but that', async () => {

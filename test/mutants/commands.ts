@@ -14,6 +14,15 @@ export const COMMANDS: readonly Mutant[] = [
     ['verify: a standby has no daemon', 'await expectPrimary(sql);', ''],
   ),
   ...faultsOf(
+    'src/cli/status.ts',
+    ['test/cli/earlier-version.e2e.test.ts'],
+    [
+      'status: whoever watches a mirror that is being started is sent away',
+      'wasRead || isYetToCome(error) || !isUnread(error)',
+      'wasRead || !isUnread(error)',
+    ],
+  ),
+  ...faultsOf(
     'src/cli/run.ts',
     ['test/process/command-line.e2e.test.ts'],
     ['run: cron never drops history', "await requestTask(sql, 'maintenance');", ''],

@@ -214,10 +214,14 @@ export const DECISIONS: readonly Mutant[] = [
     ],
     [
       'pace: a daemon takes its own requests for those of others',
-      '(at) => at > since).length > own',
-      '(at) => at > since).length > 0',
+      'sentSince(sends) > sentSince(own)',
+      'sentSince(sends) > 0',
     ],
-    ['pace: of two daemons that are refused at once one tries again', 'sentAt <= since || sends', 'sends'],
+    [
+      'pace: of two daemons that are refused at once one tries again',
+      'sentAt <= since || sentSince',
+      'sentSince',
+    ],
   ),
   ...faultsOf(
     'src/pace/pacer.ts',
@@ -226,6 +230,21 @@ export const DECISIONS: readonly Mutant[] = [
       'pace: a daemon with a wrong secret has all back off for ever',
       'const isAlone = isSuspected &&',
       'const isAlone = false &&',
+    ],
+    [
+      'pace: after a refusal a daemon takes the requests before it for those of others',
+      'this.#refusedAt = this.#clock.monotonic();\n    this.#events',
+      'this.#sends = [];\n    this.#events',
+    ],
+    [
+      'pace: a daemon takes its next request for that of another until it may send it',
+      'if (considered.go) this.#sends = [...this.#sendsAt(now), now];',
+      'if (considered.go) void this.#clock.sleep(9).then(() => (this.#sends = [...this.#sendsAt(now), now]));',
+    ],
+    [
+      'pace: each request under way lengthens the back-off of a daemon alone',
+      'return decidedAt > this.#refusedAt && this.#backOffAlone',
+      'return this.#backOffAlone',
     ],
   ),
   ...faultsOf(

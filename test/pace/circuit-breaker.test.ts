@@ -55,14 +55,24 @@ describe('refusals of one process', () => {
   });
 });
 
-const KNOWN = { backoffUntil: null as number | null, refusedAt: 500, sentAt: 900, own: 1 };
+const KNOWN = {
+  backoffUntil: null as number | null,
+  refusedAt: 500,
+  sentAt: 900,
+  own: [900] as readonly number[],
+};
 
 test.each<[string, boolean, Partial<typeof KNOWN>]>([
   ['others have sent since the last refusal', true, {}],
-  ['nobody has sent since but the process itself', false, { own: 3 }],
+  ['nobody has sent since but the process itself', false, { own: [600, 700, 900] }],
+  [
+    'nobody has sent since but the process itself, and others before',
+    false,
+    { refusedAt: 650, own: [700, 900] },
+  ],
   ['others have sent before the last refusal only', false, { refusedAt: 800 }],
   ['all back off', false, { backoffUntil: 2000 }],
-  ['its request was under way when the last refusal came', true, { sentAt: 500, own: 3 }],
+  ['its request was under way when the last refusal came', true, { sentAt: 500, own: [600, 700, 900] }],
 ])('a refusal of a process whose credential is suspected, where %s, is its own: %s', (_name, own, facts) => {
   const known = { ...KNOWN, ...facts };
   expect(concernsOneOnly(known, known, [100, 300, 600, 700, 900])).toBe(own);

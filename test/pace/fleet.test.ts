@@ -1,55 +1,14 @@
 import { array, assert, asyncProperty, boolean, integer, record } from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import type { Clock } from '../../src/lib/clock.ts';
-import type { PaceLedger, PaceUpdate, PaceView } from '../../src/pace/ledger.ts';
-import { type PacerEvents, pacerOver } from '../../src/pace/pacer.ts';
-import type { PaceLimits, PaceState } from '../../src/pace/policy.ts';
+import { createCircuitBreaker } from '../../src/pace/circuit-breaker.ts';
+import { type Pacer, type PacerEvents, pacerOver, type SentPermit } from '../../src/pace/pacer.ts';
+import type { PaceLimits } from '../../src/pace/policy.ts';
 import type { RequestOutcome } from '../../src/partner/errors.ts';
 import { runs } from '../support/soak.ts';
+import { Fleet } from './fleet.ts';
 
 const MINUTE = 60_000;
 const LIMITS: PaceLimits = { maxPerWindow: 120, windowMs: MINUTE, backoffMs: MINUTE };
-
-/** A ledger in memory, on a clock of its own, in which whoever waits wakes in order of time. */
-class Fleet {
-  now = 0;
-  state: PaceState | null = null;
-  readonly sends: number[] = [];
-  #waiting: { readonly at: number; readonly wake: () => void }[] = [];
-
-  sleep(ms: number): Promise<void> {
-    return new Promise((wake) => this.#waiting.push({ at: this.now + ms, wake }));
-  }
-
-  async play(until: () => boolean): Promise<void> {
-    while (!until()) {
-      await new Promise(setImmediate);
-      const next = this.#waiting.toSorted((one, other) => one.at - other.at)[0];
-      if (next === undefined) throw new Error('nobody waits');
-      this.#waiting = this.#waiting.filter((each) => each !== next);
-      this.now = Math.max(this.now, next.at);
-      next.wake();
-    }
-  }
-}
-
-/** A process's connection to the ledger: so many milliseconds one way. */
-function wayTo(fleet: Fleet, ms: number): PaceLedger {
-  return {
-    withPace: async <T>(spanMs: number, update: (view: PaceView) => PaceUpdate<T>) => {
-      await fleet.sleep(ms);
-      const now = Math.floor(fleet.now);
-      while ((fleet.sends[0] ?? now) <= now - spanMs) fleet.sends.shift();
-      const sends = [...fleet.sends];
-      const { state, send, result } = update({ state: fleet.state, sends, others: 0, pause: null, now });
-      if (state !== undefined) fleet.state = state;
-      if (send !== undefined) fleet.sends.push(now);
-      await fleet.sleep(ms);
-      return { result, sendId: null };
-    },
-    unsend: async () => Promise.resolve(),
-  };
-}
 
 interface Member {
   readonly ledgerMs: number;
@@ -57,20 +16,25 @@ interface Member {
   readonly outcome: RequestOutcome;
   /** It is gone from then on. */
   readonly until?: number;
+  /** Its PARTNER_BACKOFF; a minute where left out. */
+  readonly backoffMs?: number;
 }
 
 /** A member at work: it sends whenever it may, and tells how each of its requests ended. */
 async function work(
   fleet: Fleet,
-  { ledgerMs, outcome, until = Infinity }: Member,
+  { ledgerMs, outcome, until = Infinity, backoffMs = MINUTE }: Member,
   { random, tell, events }: { random: () => number; tell: (halfOpen: boolean) => void; events?: PacerEvents },
 ): Promise<void> {
-  const clock: Clock = {
-    now: () => fleet.now,
-    monotonic: () => fleet.now,
-    sleep: (ms) => fleet.sleep(ms),
-  };
-  const pacer = pacerOver(wayTo(fleet, ledgerMs), clock, LIMITS, events, undefined, random);
+  const limits = { ...LIMITS, backoffMs };
+  const pacer = pacerOver(
+    fleet.reachedIn(() => ledgerMs),
+    fleet.clock,
+    limits,
+    events,
+    undefined,
+    random,
+  );
   while (fleet.now < until) {
     const acquired = await pacer.acquire('reprice', 15_000);
     if (acquired.kind === 'wait') {
@@ -147,10 +111,77 @@ describe('a daemon whose credential alone is wrong, for hours,', () => {
     );
   });
 
-  test('has all back off, so that all are told of it, once the others are gone', async () => {
-    const { said, state } = await secondHour([WRONG, { ...RIGHT, until: HOUR }]);
-    expect(state?.refusals).toBeGreaterThan(3);
-    expect([...said].every((each) => each.startsWith('own-credential all'))).toBe(true);
+  test.each([1000, 5000, MINUTE])(
+    'has all back off, so that all are told of it, once the others are gone, with a back-off of %d ms',
+    async (backoffMs) => {
+      const { said, state } = await secondHour([
+        { ...WRONG, backoffMs },
+        { ...RIGHT, backoffMs, until: HOUR - MINUTE },
+      ]);
+      expect(state?.refusals).toBeGreaterThan(3);
+      expect([...said].every((each) => each.startsWith('own-credential all'))).toBe(true);
+    },
+  );
+
+  /** The next permit of a pacer, however long that takes. */
+  async function nextPermit(fleet: Fleet, pacer: Pacer): Promise<SentPermit> {
+    for (;;) {
+      const acquired = await pacer.acquire('reprice', 15_000);
+      if (acquired.kind === 'granted') return acquired.permit;
+      await fleet.sleep(acquired.forMs);
+    }
+  }
+
+  /** Two of them: three requests of the first one are refused, while those of the other are let through. */
+  async function suspected(then: (fleet: Fleet, wrong: Pacer, right: Pacer) => Promise<void>) {
+    const fleet = new Fleet();
+    const told: string[] = [];
+    const backedOff: PacerEvents['backedOff'] = ({ refusals, isAlone = false }) =>
+      void told.push(`${refusals} ${isAlone ? 'alone' : 'all'}`);
+    const breaker = createCircuitBreaker(fleet.clock, LIMITS);
+    const ledger = fleet.reachedIn(() => 5);
+    const wrong = pacerOver(ledger, fleet.clock, LIMITS, { backedOff }, breaker);
+    const right = pacerOver(ledger, fleet.clock, LIMITS);
+    let isOver = false;
+    void (async () => {
+      for (let times = 0; times < 3; times += 1) {
+        await (await nextPermit(fleet, wrong)).settle('throttled-or-forbidden');
+        await (await nextPermit(fleet, right)).settle('ok');
+      }
+      await then(fleet, wrong, right);
+      isOver = true;
+    })();
+    await fleet.play(() => isOver);
+    expect(told.slice(0, 3)).toEqual(['1 all', '1 all', '1 all']);
+    return { told: told.slice(3), openMinutes: breaker.openMs() / MINUTE };
+  }
+
+  test('backs off once for all of its requests that are under way', async () => {
+    const { told, openMinutes } = await suspected(async (fleet, wrong, right) => {
+      const underWay = [
+        await nextPermit(fleet, wrong),
+        await nextPermit(fleet, wrong),
+        await nextPermit(fleet, wrong),
+      ];
+      await (await nextPermit(fleet, right)).settle('ok');
+      for (const permit of underWay) await permit.settle('throttled-or-forbidden');
+    });
+    expect(told).toEqual(['4 alone']);
+    expect(openMinutes).toBeCloseTo(8, 1);
+  });
+
+  test('takes its next request for its own before it knows that it may send it', async () => {
+    const { told } = await suspected(async (fleet, wrong) => {
+      // What the other one has sent is long ago.
+      await fleet.sleep(20 * MINUTE);
+      const permit = await nextPermit(fleet, wrong);
+      await fleet.sleep(10_000);
+      const next = wrong.acquire('reprice', 15_000);
+      await fleet.sleep(1);
+      await permit.settle('throttled-or-forbidden');
+      await next;
+    });
+    expect(told).toEqual(['1 all']);
   });
 });
 
