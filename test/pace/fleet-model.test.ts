@@ -1,7 +1,8 @@
 import { array, assert, asyncProperty, boolean, constantFrom, integer, option, record } from 'fast-check';
 import { expect, test } from 'vitest';
 import { createCircuitBreaker } from '../../src/pace/circuit-breaker.ts';
-import { pacerOver, type SentPermit } from '../../src/pace/pacer.ts';
+import { pacerOver } from '../../src/pace/pacer.ts';
+import type { SentPermit } from '../../src/pace/permit.ts';
 import type { PaceLimits } from '../../src/pace/policy.ts';
 import { runs } from '../support/soak.ts';
 import { Fleet } from './fleet.ts';

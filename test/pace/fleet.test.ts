@@ -1,7 +1,8 @@
 import { array, assert, asyncProperty, boolean, integer, record } from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { createCircuitBreaker } from '../../src/pace/circuit-breaker.ts';
-import { type Pacer, type PacerEvents, pacerOver, type SentPermit } from '../../src/pace/pacer.ts';
+import { type PacerEvents, pacerOver } from '../../src/pace/pacer.ts';
+import type { Pacer, SentPermit } from '../../src/pace/permit.ts';
 import type { PaceLimits } from '../../src/pace/policy.ts';
 import type { RequestOutcome } from '../../src/partner/errors.ts';
 import { runs } from '../support/soak.ts';
