@@ -2,7 +2,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import { systemClock } from '../../src/lib/clock.ts';
 import { eventually } from '../support/eventually.ts';
 import { proxyTo } from '../support/proxy.ts';
-import { movePrices } from './changes.ts';
+import { movePrices, positionNow } from './changes.ts';
 import { cutOff, following, withBackup } from './restoring.ts';
 
 /* A follower whose Postgres goes away after it has begun. */
@@ -66,9 +66,13 @@ test('what is kept ends the count', async () => {
     await cutOff(source.sql);
     await eventually(() => asked.length === times);
     await movePrices(source.sql, 1);
-    await eventually(() => seen.length === times);
+    const position = String(await positionNow(source.sql));
+    await eventually(async () => {
+      const [kept] = await source.sql`select position from catalog_internal.followers`;
+      return kept?.['position'] === position;
+    });
   }
-  expect(asked).toEqual([500, 500, 500]);
+  expect({ asked, seen: seen.length }).toEqual({ asked: [500, 500, 500], seen: 3 });
   stop.abort();
   await ended;
 });

@@ -37,8 +37,9 @@ const BEGINNINGS = new Set([
   '57P03',
 ]);
 
-/** How long an answer may take. */
+/** How long an answer may take, and until the next poll where a connection on which nothing is heard has not been noticed. */
 const WITHIN_MS = 1500;
+const POLL_MS = 2000;
 
 export abstract class Drawn {
   protected readonly servers: Servers;
@@ -130,7 +131,7 @@ export class Follows extends Drawn {
   protected override async once(): Promise<void> {
     const { sql, close } = openSource({ url: this.url }, WITHIN_MS);
     if (this.#position === 'start') this.copy.clear();
-    const options = { sql, position: this.#position, batch: 20, signal: this.stop.signal };
+    const options = { sql, position: this.#position, batch: 20, pollMs: POLL_MS, signal: this.stop.signal };
     try {
       for await (const batch of follow(options)) this.#take(batch);
     } finally {
@@ -167,6 +168,7 @@ export class Into extends Drawn {
         sql,
         table: 'shop.position',
         batch: 20,
+        pollMs: POLL_MS,
         signal: this.stop.signal,
         apply: async (tx, { changes, isCopy }) => {
           this.crashes('before');
