@@ -13,7 +13,7 @@ export interface Pace {
   readonly signal?: AbortSignal;
   /**
    * Longest time between two readings, in milliseconds; 60,000 by default. A notification is what usually brings the
-   * next one.
+   * next one; where none comes, five seconds do.
    */
   readonly pollMs?: number;
   /**
