@@ -3,7 +3,7 @@ import type { Sink } from '../follow/delivery.ts';
 import { outputTo } from '../follow/output.ts';
 import { systemClock } from '../lib/clock.ts';
 import { Misconfigured } from '../lib/errors.ts';
-import { isNameUnknown } from '../store/connection/sql-errors.ts';
+import { DatabaseAway, isNameUnknown } from '../store/connection/sql-errors.ts';
 import { createLogThrottle } from '../telemetry/log/throttle.ts';
 import { type Arguments, type Command, EXIT, problemsIn, UsageError } from './command.ts';
 import { followOn } from './follow/following.ts';
@@ -75,7 +75,9 @@ export const follow: Command = {
     once: 'exit when everything is delivered, instead of waiting for changes',
     webhook: 'post to this URL instead of printing',
     batch: `most changes in one post (${BATCH}); a post has no more than 96 KiB, unless one change has`,
-    attempts: `refusals (as 400 or 422) after which a batch becomes a dead letter (${ATTEMPTS}); with --once, failures after which it ends`,
+    attempts:
+      `refusals (as 400 or 422) after which a batch becomes a dead letter (${ATTEMPTS}); ` +
+      'with --once, failures after which it ends, also of Postgres',
     reset: 'begin at --from although the name is known; with --from start its dead letters are deleted',
     list: 'list names, positions, how far behind each is, and what its receiver said last',
     'dead-letters': 'list batches that the receiver has refused for good',
@@ -170,6 +172,11 @@ async function following(config: MirrorConfig, wanted: Follow, sink: Sink): Prom
       },
       { giveUp: stopped.signal, lasts: !wanted.once },
     );
+  } catch (error) {
+    // It has waited for Postgres to begin with.
+    if (!stopped.signal.aborted || !(error instanceof DatabaseAway)) throw error;
+    lines.ended('stopped', null);
+    return EXIT.ok;
   } finally {
     over.abort();
     signal.dispose();

@@ -1,10 +1,10 @@
 import type { Sql, TransactionSql } from 'postgres';
-import { systemClock } from '../lib/clock.ts';
 import { FollowError, isPassing } from './errors.ts';
 import { readPlace, keepPosition, type Store } from './position.ts';
 import { type Batch, readBatch } from './read-batch.ts';
-import { openSource, type Source, listenForNews } from './source.ts';
+import { openSource, type Source } from './source.ts';
 import { transact } from './transact.ts';
+import { isOver, OwnFailure, type Pace, POLL_MS, takeTurns, Turn, unlessOver } from './turns.ts';
 
 /* Following the mirror's changes from TypeScript. Importing this starts nothing. */
 
@@ -12,24 +12,6 @@ export { type Change, type PriceChange, productAfter, type ProductChange, type S
 export { FollowError, type FollowErrorKind } from './errors.ts';
 export type { Batch } from './read-batch.ts';
 export type { Source } from './source.ts';
-
-/** How to follow. */
-interface Pace {
-  /** Changes in a batch, at most, 1 to 100,000; 1000 by default. A batch of a first copy has about as many. */
-  readonly batch?: number;
-  /** Ends following without an error. A batch that is being applied is finished. */
-  readonly signal?: AbortSignal;
-  /**
-   * Longest time between two readings, in milliseconds; 60,000 by default. A notification is what usually brings the
-   * next one.
-   */
-  readonly pollMs?: number;
-  /**
-   * Told of each failure that passes (the server restarts, the network fails) and how long it waits before the next
-   * try.
-   */
-  readonly onRetry?: (error: unknown, inMs: number) => void;
-}
 
 export type FollowOptions = Source &
   Pace & {
@@ -72,9 +54,10 @@ export type FollowIntoOptions = Source &
 export async function* follow(options: FollowOptions): AsyncGenerator<Batch, void, undefined> {
   const { signal, batch } = checked(options);
   readPlace(options.position);
-  const { sql, close } = openSource(options, true);
+  const { sql, close } = openSource(options);
   const turns = takeTurns(sql, options);
   let position = String(options.position);
+  let hasFound = false;
   try {
     while (!isOver(signal)) {
       const read = await turns.next(() => unlessOver(readBatch(sql, position, batch), signal));
@@ -82,8 +65,12 @@ export async function* follow(options: FollowOptions): AsyncGenerator<Batch, voi
       const isAll = read.changes.length === 0 && read.position === position;
       const isBegun = readPlace(position).at === 'now';
       position = read.position;
+      hasFound ||= read.changes.length > 0;
       if (read.changes.length > 0 || isBegun) yield read;
-      else if (isAll) await turns.wait();
+      else if (isAll) {
+        await turns.wait(hasFound);
+        hasFound = false;
+      }
     }
   } finally {
     await turns.close();
@@ -101,13 +88,21 @@ export async function followInto(options: FollowIntoOptions): Promise<void> {
   const store: Store = { table: options.table, name: options.name ?? 'default' };
   const begin = String(options.position ?? 'start');
   readPlace(begin);
-  const { sql, close } = openSource(options, false);
+  const { sql, close } = openSource(options);
   const turns = takeTurns(sql, options);
+  let hasFound = false;
   try {
-    await turns.next(() => keepPosition.prepare(sql, store, begin));
+    await turns.next(() => unlessOver(keepPosition.prepare(sql, store, begin), signal));
     while (!isOver(signal)) {
-      const isMore = await turns.next(() => applyNext(sql, store, options, batch));
-      if (isMore === false) await turns.wait();
+      const isMore = await turns.next(() => {
+        const turn = new Turn(signal);
+        return turn.unlessOver(applyNext(sql, store, options, batch, turn));
+      });
+      hasFound ||= isMore === true;
+      if (isMore === false) {
+        await turns.wait(hasFound);
+        hasFound = false;
+      }
     }
   } finally {
     await turns.close();
@@ -121,36 +116,32 @@ async function applyNext(
   store: Store,
   { apply, onLost }: FollowIntoOptions,
   most: number,
+  turn: Turn,
 ): Promise<boolean> {
   let position: string | null = null;
   try {
-    return await transact(sql, async (tx, isLost) => {
+    return await transact(sql, async (tx, under) => {
+      turn.begins(under.cancel);
       position = await keepPosition.lock(tx, store);
       const read = await readBatch(tx, position, most);
       if (read.changes.length === 0 && read.position === position) return false;
-      if (read.changes.length > 0) await applyBatch(tx, isLost, apply, read);
+      turn.applies();
+      if (read.changes.length > 0) await applyBatch(tx, under.isLost, apply, read);
       await keepPosition.save(tx, store, read.position);
       return true;
     });
   } catch (error) {
     if (!(error instanceof FollowError) || error.kind !== 'position-lost' || onLost === undefined)
       throw error;
-    await transact(sql, async (tx) => {
+    await transact(sql, async (tx, { cancel }) => {
+      turn.begins(cancel);
       // Another process of this name may have done it meanwhile.
       if ((await keepPosition.lock(tx, store)) !== position) return;
+      turn.applies();
       await onLost(tx, error);
       await keepPosition.save(tx, store, 'start');
     });
     return true;
-  }
-}
-
-/** What `apply` threw for a reason of its own, which only looks as if it might pass: its transaction was well. */
-class OwnFailure {
-  readonly error: unknown;
-
-  constructor(error: unknown) {
-    this.error = error;
   }
 }
 
@@ -172,26 +163,8 @@ async function applyBatch(
   }
 }
 
-const isOver = (signal: AbortSignal | undefined): boolean => signal?.aborted === true;
-
-/** What `waited` brings; null: aborted before, with nothing under way that has to be finished. */
-async function unlessOver<T>(waited: Promise<T>, signal: AbortSignal | undefined): Promise<T | null> {
-  const over = Promise.withResolvers<null>();
-  const end = () => over.resolve(null);
-  signal?.addEventListener('abort', end, { once: true });
-  if (isOver(signal)) end();
-  try {
-    return await Promise.race([waited, over.promise]);
-  } finally {
-    signal?.removeEventListener('abort', end);
-  }
-}
-
 const BATCH = 1000;
 const MAX_BATCH = 100_000;
-const POLL_MS = 60_000;
-const RETRY_FIRST_MS = 100;
-const RETRY_MAX_MS = 10_000;
 
 function checked({ batch = BATCH, pollMs = POLL_MS, signal }: Pace) {
   if (!Number.isInteger(batch) || batch < 1 || batch > MAX_BATCH)
@@ -204,42 +177,4 @@ function checked({ batch = BATCH, pollMs = POLL_MS, signal }: Pace) {
       'give milliseconds, more than 0 and at most 2147483647',
     );
   return { batch, signal };
-}
-
-/**
- * One turn after the other: failures that pass are tried again, with growing waits in between, once a turn has
- * succeeded.
- */
-function takeTurns(
-  sql: Sql,
-  { pollMs = POLL_MS, signal, onRetry }: Pace,
-  sleep: (ms: number, signal?: AbortSignal) => Promise<void> = (ms, ends) => systemClock.sleep(ms, ends),
-  random: () => number = Math.random,
-) {
-  const news = listenForNews(sql, { pollMs, sleep, signal });
-  let hasWorked = false;
-  let failures = 0;
-  return {
-    /** What `turn` returns; null: aborted before it worked. */
-    async next<T>(turn: () => Promise<T>): Promise<T | null> {
-      while (!isOver(signal)) {
-        try {
-          const result = await turn();
-          hasWorked = true;
-          failures = 0;
-          return result;
-        } catch (error) {
-          if (error instanceof OwnFailure) throw error.error;
-          if (!hasWorked || !isPassing(error)) throw error;
-          const inMs = Math.min(RETRY_MAX_MS, RETRY_FIRST_MS * 2 ** failures) * (0.5 + random() / 2);
-          failures += 1;
-          onRetry?.(error, inMs);
-          await sleep(inMs, signal);
-        }
-      }
-      return null;
-    },
-    wait: () => unlessOver(news.wait(), signal),
-    close: () => news.close(),
-  };
 }

@@ -1,6 +1,8 @@
 import postgres from 'postgres';
 import type { Sql } from 'postgres';
 import { postgresConnection } from '../lib/tls.ts';
+import { endingDropped } from '../store/connection/dropped-sessions.ts';
+import { askingAtWork } from './at-work.ts';
 import { FollowError } from './errors.ts';
 
 /**
@@ -11,8 +13,11 @@ export type Source =
   | { readonly sql: Sql; readonly url?: undefined }
   | { readonly url: string; readonly sql?: undefined };
 
-/** A connection that is silent for so long while an answer is due counts as lost, whatever the network says. */
-const ANSWER_WITHIN_SECONDS = 60;
+/**
+ * A connection that is silent for so long while an answer is due counts as lost, whatever the network says, unless
+ * Postgres says on another one that it is at work on it: a batch may take any time to apply, and wait for any lock.
+ */
+const ANSWER_WITHIN_MS = 60_000;
 const KEEP_ALIVE_SECONDS = 10;
 const CONNECT_WITHIN_SECONDS = 10;
 /** For what is under way when the end comes. */
@@ -25,23 +30,27 @@ export interface OpenSource {
 }
 
 /**
- * Opens a source; connects with the first statement. `isBounded`: no statement takes long. Throws TlsParameterError,
- * FollowError of kind `invalid`.
+ * Opens a source; connects with the first statement. A session whose connection was silent is ended, for it would keep
+ * the position's lock. Throws TlsParameterError, FollowError of kind `invalid`.
  */
-export function openSource(source: Source, isBounded: boolean): OpenSource {
+export function openSource(source: Source, answerWithinMs = ANSWER_WITHIN_MS): OpenSource {
   if (source.sql !== undefined) return { sql: source.sql, close: () => Promise.resolve() };
   if (typeof source.url !== 'string')
     throw new FollowError('invalid', 'neither sql nor url is given', 'give one of them');
-  const { url, ...connection } = postgresConnection(source.url);
-  const sql = postgres(url, {
-    ...connection,
-    max: 2,
+  const { url, ...tls } = postgresConnection(source.url);
+  const connection = {
+    ...tls,
     onnotice: () => {},
     keep_alive: KEEP_ALIVE_SECONDS,
     connect_timeout: CONNECT_WITHIN_SECONDS,
     connection: { application_name: 'catalog-mirror-follow' },
-    ...(isBounded && { answer_timeout: ANSWER_WITHIN_SECONDS }),
-  });
+  };
+  const limits = {
+    answer_timeout: answerWithinMs / 1000,
+    isworking: askingAtWork(() => postgres(url, { ...connection, max: 1 })),
+    ondropped: endingDropped(() => sql, answerWithinMs),
+  };
+  const sql: Sql = postgres(url, { ...connection, max: 2, ...limits });
   return { sql, close: () => sql.end({ timeout: END_WITHIN_SECONDS }) };
 }
 
@@ -55,8 +64,11 @@ const UNLISTEN_WITHIN_MS = 1000;
 
 /** Waits for news: a notification, the next poll, or the end. */
 export interface News {
-  /** Resolves as soon as something may be new, or `signal` aborts. */
-  wait(): Promise<void>;
+  /**
+   * Resolves as soon as something may be new, or `signal` aborts. `hasFound`: there was something new since the last
+   * wait.
+   */
+  wait(hasFound?: boolean): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -73,10 +85,11 @@ async function takesListeners(sql: Sql): Promise<boolean> {
 }
 
 /**
- * Listens for notifications of changes. Where that cannot be done, as behind a pooler, or no longer, it polls more
- * often, and tries to listen again now and then: ever more rarely where that is refused, because the driver remembers
- * a refusal, which it may have had from a standby that was promoted since, and keeps each listener. On a standby it
- * does not try. `sleep` ends early, without an error, when its signal aborts.
+ * Listens for notifications of changes. Where that cannot be done, or no longer, it polls more often, and tries to
+ * listen again now and then: ever more rarely where that is refused, because the driver remembers a refusal, which it
+ * may have had from a standby that was promoted since, and keeps each listener. On a standby it does not try. Where a
+ * poll finds what no notification has told of, as behind a pooler or on a connection that has fallen silent, it polls
+ * more often, too, until one comes. `sleep` ends early, without an error, when its signal aborts.
  */
 export function listenForNews(
   sql: Sql,
@@ -92,10 +105,15 @@ export function listenForNews(
 ): News {
   let isNews = false;
   let isPolled = false;
+  let isDeaf = false;
   let wake = () => {};
   const tell = () => {
     isNews = true;
     wake();
+  };
+  const hear = () => {
+    isDeaf = false;
+    tell();
   };
   let listening: { unlisten(): Promise<void> } | null = null;
   let isClosed = false;
@@ -107,7 +125,7 @@ export function listenForNews(
       pollsLeft -= 1;
       return null;
     }
-    const made = await sql.listen(CHANNEL, tell, tell).catch(() => null);
+    const made = await sql.listen(CHANNEL, hear, tell).catch(() => null);
     refusals = made === null ? Math.min(RAREST_TRY, refusals + 1) : 0;
     pollsLeft = 2 ** refusals - 1;
     return made;
@@ -120,13 +138,14 @@ export function listenForNews(
     await before?.unlisten().catch(() => {});
   };
   return {
-    async wait() {
+    async wait(hasFound = false) {
+      isDeaf ||= isPolled && hasFound;
       if (listening === null || isPolled) await listen();
       const over = new AbortController();
       const stop = () => over.abort();
       wake = stop;
       signal?.addEventListener('abort', stop, { once: true });
-      const ms = listening === null ? Math.min(pollMs, POLL_UNHEARD_MS) : pollMs;
+      const ms = listening === null || isDeaf ? Math.min(pollMs, POLL_UNHEARD_MS) : pollMs;
       if (!isNews && signal?.aborted !== true) await sleep(ms, over.signal);
       signal?.removeEventListener('abort', stop);
       isPolled = !over.signal.aborted && !isNews;

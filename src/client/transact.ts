@@ -10,6 +10,7 @@ import { isConnectionLost } from '../store/connection/sql-errors.ts';
 
 /** A statement of the driver, which is sent by its `handler`. */
 interface Statement {
+  cancel: () => unknown;
   handler: (statement: Statement) => unknown;
   resolve: (result: unknown) => void;
   reject: (error: unknown) => void;
@@ -46,6 +47,11 @@ class Transaction {
     for (const statement of this.#sent) statement.reject(error);
     this.#sent.clear();
     this.#ended.reject(error);
+  }
+
+  /** Has Postgres cancel what is under way: that rejects, and the transaction is there. */
+  cancel(): void {
+    for (const statement of this.#sent) Promise.resolve(statement.cancel()).catch(() => {});
   }
 
   /** `tx`, whose statements are refused once this is over. */
@@ -122,21 +128,36 @@ class Over extends Error {
 }
 
 /**
+ * Settings of the transaction. A server that ends transactions which wait would end each of a slow receiver; and where
+ * the receiver's host is gone, it keeps the position's lock for a minute, not for hours.
+ */
+const SETTINGS = `
+  select set_config('idle_in_transaction_session_timeout', '0', true), set_config('tcp_keepalives_idle', '30', true),
+    set_config('tcp_keepalives_interval', '10', true), set_config('tcp_keepalives_count', '3', true)`;
+
+/** A transaction that is under way. */
+export interface Underway {
+  /** Whether its connection was lost. */
+  readonly isLost: () => boolean;
+  /** Has Postgres cancel the statement of the moment. */
+  readonly cancel: () => void;
+}
+
+/**
  * Runs `work` in a transaction. When its connection is lost, nothing of the work reaches Postgres any more; it
- * rejects once the work has ended. `isLost` tells the work whether that has happened.
+ * rejects once the work has ended.
  */
 export async function transact<T>(
   sql: Sql,
-  work: (tx: TransactionSql, isLost: () => boolean) => Promise<T>,
+  work: (tx: TransactionSql, under: Underway) => Promise<T>,
 ): Promise<T> {
   const transaction = new Transaction();
   let working: Promise<T> | null = null;
   const begun = sql.begin((tx) => {
     const guarded = transaction.guard(tx);
     working = (async () => {
-      // A server that ends transactions which wait would end each of a slow receiver.
-      await guarded.unsafe('set local idle_in_transaction_session_timeout = 0');
-      return await work(guarded, () => transaction.isOver);
+      await guarded.unsafe(SETTINGS);
+      return await work(guarded, { isLost: () => transaction.isOver, cancel: () => transaction.cancel() });
     })();
     return transaction.settle(working);
   }) as Promise<T>;

@@ -50,8 +50,9 @@ export interface Following {
   readonly stopped: AbortSignal;
   readonly patience: AbortSignal;
   readonly tell: (event: FollowEvent) => void;
-  /** Told of each page that could be read. */
+  /** Told of each page that could be read, and of each that is done with: Postgres has kept the position behind it. */
   readonly hasRead?: () => void;
+  readonly hasKept?: () => void;
 }
 
 /** Changes that are read at a time, and SKUs of the first copy. */
@@ -64,17 +65,17 @@ const UNHEARD_POLL_MS = 5000;
 
 /**
  * Delivers what follows `at.place`, in order, and keeps the position there and by name behind each batch once that is
- * delivered, until it is told to stop. Waits by LISTEN and a poll a minute, on a standby by polls alone. Rejects where
- * Postgres is lost: what was not kept is delivered again.
+ * delivered, until it is told to stop. Waits by LISTEN and a poll a minute, on a standby by polls alone, until it is
+ * promoted. Rejects where Postgres is lost: what was not kept is delivered again.
  *
  * @throws FollowerError
  */
 export async function follow(following: Following, at: { place: Place }): Promise<End> {
   const { client, filter, stopped, once, clock } = following;
-  const news = await listen(client);
+  const news = newsOf(client);
   const run = new Run(following, at);
   while (!stopped.aborted) {
-    const heard = news.next();
+    const { heard, pollMs } = await news.next();
     const { position } = at.place;
     const { copiedTo } = run;
     const reading = { after: position, seen: newestOf(at.place) };
@@ -85,41 +86,51 @@ export async function follow(following: Following, at: { place: Place }): Promis
     following.hasRead?.();
     const end = await run.deliver(page);
     if (end !== null) return end;
+    following.hasKept?.();
     if (!page.isEnd || page.readTo !== position) continue;
     if (once) return 'caught-up';
     const over = new AbortController();
-    await Promise.race([heard, clock.sleep(news.pollMs, AbortSignal.any([stopped, over.signal]))]);
+    await Promise.race([heard, clock.sleep(pollMs, AbortSignal.any([stopped, over.signal]))]);
     over.abort();
   }
   return 'stopped';
 }
 
-/** What tells of changes. */
+/** What tells of changes from now on. */
 interface News {
   /** Resolves with the next notification, and rejects when the session is lost. */
-  readonly next: () => Promise<void>;
-  /** So often changes are asked for besides. */
+  readonly heard: Promise<void>;
+  /** So soon changes are to be asked for besides. */
   readonly pollMs: number;
 }
 
-/** Hears of changes, but on a standby, which refuses LISTEN. */
-async function listen(client: LoneClient): Promise<News> {
+/** Hears of changes, but on a standby, which refuses LISTEN: there, whether it was promoted is asked each time. */
+function newsOf(client: LoneClient): { readonly next: () => Promise<News> } {
   const fresh = () => {
     const made = Promise.withResolvers<void>();
     // Nobody may be waiting at that moment.
     made.promise.catch(() => {});
     return made;
   };
-  let next = fresh();
+  let coming = fresh();
   client.on('notification', () => {
-    next.resolve();
-    next = fresh();
+    coming.resolve();
+    coming = fresh();
   });
-  client.on('end', () => next.reject(new Error('the session was closed')));
-  const { rows } = await client.query<{ standby: boolean }>('select pg_is_in_recovery() as standby');
-  const isStandby = rows[0]?.standby === true;
-  if (!isStandby) await client.query('listen catalog_changes');
-  return { next: () => next.promise, pollMs: isStandby ? UNHEARD_POLL_MS : POLL_MS };
+  client.on('end', () => coming.reject(new Error('the session was closed')));
+  let isListening = false;
+  return {
+    async next() {
+      const { promise: heard } = coming;
+      if (!isListening) {
+        const { rows } = await client.query<{ standby: boolean }>('select pg_is_in_recovery() as standby');
+        if (rows[0]?.standby === true) return { heard, pollMs: UNHEARD_POLL_MS };
+        await client.query('listen catalog_changes');
+        isListening = true;
+      }
+      return { heard, pollMs: POLL_MS };
+    },
+  };
 }
 
 /** One follower under way: where it is, and how it delivers. */

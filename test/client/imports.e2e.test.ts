@@ -30,7 +30,7 @@ test.each([
   ['schema', /^(?:client\/schema|store\/schema\/(?:catalog|views)|declared\/metadata)\.ts$/],
   [
     'follow',
-    /^(?:client\/[\w-]+|store\/connection\/sql-errors|lib\/(?:clock|connection-url|errors|host-name|json|tls))\.ts$/,
+    /^(?:client\/[\w-]+|store\/connection\/(?:dropped-sessions|own-session|sql-errors)|lib\/(?:clock|connection-url|errors|host-name|json|tls))\.ts$/,
   ],
   ['sandbox', /^(?:client\/sandbox\.ts|sandbox\/)/],
 ])('%s loads no room that it does not need', (entry, allowed) => {

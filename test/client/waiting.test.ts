@@ -94,6 +94,48 @@ test('a refusal that the driver has of a standby, and remembers beyond its promo
   expect(waits.at(-1)).toBe(60_000);
 });
 
+test('where polls find what no notification has told of, they come more often, until one comes', async () => {
+  const driver = new Driver();
+  driver.isStandby = false;
+  const waits: number[] = [];
+  const woken: (() => void)[] = [];
+  const news = listenForNews(driver.sql, {
+    pollMs: 60_000,
+    sleep: (ms, signal) => {
+      waits.push(ms);
+      const { promise, resolve } = Promise.withResolvers<void>();
+      signal.addEventListener('abort', () => resolve());
+      woken.push(resolve);
+      return promise;
+    },
+    signal: undefined,
+  });
+  /** The wait for what is new ends, by the clock or a notification. */
+  const waited = async (hasFound: boolean, by: 'poll' | 'notification') => {
+    const before = waits.length;
+    const waiting = news.wait(hasFound);
+    while (waits.length === before) {
+      if ((await ended(waiting)) === 'ended') return;
+    }
+    if (by === 'poll') woken.at(-1)?.();
+    else for (const tell of driver.listeners) tell();
+    await waiting;
+  };
+  // It has begun to listen, which is news.
+  await waited(false, 'poll');
+  await waited(true, 'poll');
+  await waited(false, 'poll');
+  await waited(false, 'poll');
+  expect(new Set(waits)).toEqual(new Set([60_000]));
+  await waited(true, 'poll');
+  await waited(true, 'poll');
+  await waited(false, 'poll');
+  await waited(false, 'notification');
+  expect(waits.at(-1)).toBe(5000);
+  await waited(true, 'poll');
+  expect(waits.at(-1)).toBe(60_000);
+});
+
 test('who ends does not wait for a server that has fallen silent', async () => {
   const driver = new Driver();
   driver.isStandby = false;

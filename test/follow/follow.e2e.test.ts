@@ -10,7 +10,7 @@ import { readFollowers } from '../../src/store/history/follower-list.ts';
 import { bodyText, serve } from '../partner/server.ts';
 import { useStore } from '../store/support.ts';
 import { eventually, pause } from '../support/eventually.ts';
-import { holdingPort, through as throughPort } from '../support/net.ts';
+import { deafPort, holdingPort, through as throughPort } from '../support/net.ts';
 import { type Env, expectStopped, runProgram, startProgram } from '../support/process.ts';
 import { movePrices, positionNow, positionsAfter } from './changes.ts';
 import { verified } from './verified.ts';
@@ -322,5 +322,12 @@ test('a session whose end is said but does not come is made again, with a batch 
   const all = await positionsAfter(store.sql, start);
   await eventually(() => fresh(shop.taken).length === all.length);
   expect(fresh(shop.taken)).toEqual(all);
+  expectStopped(await program.end('SIGTERM'));
+});
+
+test('told to stop while it waits for Postgres to begin with, a process has done what it was told', async () => {
+  await using deaf = await deafPort();
+  await using program = startProgram(['follow'], env({ DATABASE_URL: throughPort(store.url, deaf) }));
+  await eventually(() => deaf.connections > 0);
   expectStopped(await program.end('SIGTERM'));
 });

@@ -1,12 +1,14 @@
 import { randomBytes } from 'node:crypto';
 import { beforeEach, describe, expect, test } from 'vitest';
+import { readOwnSession } from '../../src/store/connection/own-session.ts';
 import { forgetFollower, readFollowers } from '../../src/store/history/follower-list.ts';
-import { drawHolder, MAX_FOLLOWERS, takeName } from '../../src/store/history/followers.ts';
+import { NameHeld } from '../../src/store/history/follower-name.ts';
+import { MAX_FOLLOWERS, takeName } from '../../src/store/history/followers.ts';
 import { useStore } from '../store/support.ts';
 import { actingLogins } from '../support/acting-login.ts';
 import { eventually } from '../support/eventually.ts';
 import { movePrices, positionNow } from './changes.ts';
-import { answer, OK, only, options, run, session, taken } from './session.ts';
+import { answer, holding, OK, only, options, run, session, taken } from './session.ts';
 
 const store = useStore();
 
@@ -18,34 +20,50 @@ describe('a name', () => {
   test('is held by one process at a time, and free when its session is gone', async () => {
     const [one, two] = [await session(store), await session(store)];
     const mine = await taken(one);
-    const other = await drawHolder(two);
+    const other = await holding(two);
     expect(await takeName(two, other, options())).toEqual({ heldBy: 'a test' });
     expect((await only(store)).heldBy).toBe('a test');
     // After a lost session its own process has it again, whatever Postgres still shows.
-    expect(await takeName(two, mine.holder, options())).toHaveProperty('position');
+    expect(await takeName(two, await holding(two, mine.holder), options())).toHaveProperty('position');
     await two.end();
     const three = await session(store);
-    await eventually(async () => 'position' in (await takeName(three, await drawHolder(three), options())));
+    await eventually(async () => 'position' in (await takeName(three, await holding(three), options())));
     await expect(mine.held.sending(5n, mine.place)).rejects.toMatchObject({ kind: 'taken' });
     await expect(mine.held.delivered(5n, null, null)).rejects.toMatchObject({ kind: 'taken' });
   });
 
+  test('is held by one session, also where a restored database has given its number to another process, too', async () => {
+    const [one, two] = [await session(store), await session(store)];
+    const mine = await taken(one);
+    const { number } = mine.holder;
+    const other = { number, sessions: [await readOwnSession(two)] };
+    expect(await takeName(two, other, options())).toEqual({ heldBy: 'a test' });
+    await mine.held.delivered(mine.place.position, null, null);
+    // It has waited in vain for its database, and takes the name where nobody has it.
+    await mine.held.release();
+    expect(await takeName(two, other, options())).toHaveProperty('position');
+    await expect(mine.held.sending(5n, mine.place)).rejects.toMatchObject({ kind: 'taken' });
+    await expect(mine.held.delivered(5n, null, null)).rejects.toMatchObject({ kind: 'taken' });
+    await mine.held.release();
+    await new NameHeld(two, 'shop', other).delivered(mine.place.position, null, null);
+  });
+
   test('is held by a login that acts as another role, also for who sees when its session began', async () => {
     await using acting = await actingLogins(store.sql, store.url);
-    const holding = await session({ url: await acting.login() });
-    await taken(holding);
+    const actor = await session({ url: await acting.login() });
+    await taken(actor);
     for (const url of [await acting.login(), store.url]) {
       const other = await session({ url });
-      expect(await takeName(other, await drawHolder(other), options())).toEqual({ heldBy: 'a test' });
+      expect(await takeName(other, await holding(other), options())).toEqual({ heldBy: 'a test' });
       await other.end();
     }
-    await holding.end();
+    await actor.end();
   });
 
   test('of several processes that want it at once is given to one', async () => {
     const clients = await Promise.all(Array.from({ length: 5 }, () => session(store)));
     const results = await Promise.all(
-      clients.map(async (client) => takeName(client, await drawHolder(client), options())),
+      clients.map(async (client) => takeName(client, await holding(client), options())),
     );
     expect(results.filter((result) => 'position' in result)).toHaveLength(1);
   });
@@ -149,9 +167,7 @@ describe('a name', () => {
     const client = await session(store);
     for (let n = 0; n < MAX_FOLLOWERS; n += 1) await taken(client, { name: `n${n}` });
     await expect(taken(client, { name: 'more' })).rejects.toMatchObject({ kind: 'too-many' });
-    expect(await takeName(client, await drawHolder(client), options({ name: 'n7' }))).toHaveProperty(
-      'heldBy',
-    );
+    expect(await takeName(client, await holding(client), options({ name: 'n7' }))).toHaveProperty('heldBy');
     expect(await forgetFollower(store.sql, 'n7')).toBe(0);
     expect(await forgetFollower(store.sql, 'n7')).toBeNull();
     await taken(client, { name: 'more' });

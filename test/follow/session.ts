@@ -6,9 +6,16 @@ import { follow, type FollowEvent, type Following } from '../../src/follow/follo
 import { messageOf } from '../../src/follow/webhook.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { connectAlone, type LoneClient } from '../../src/store/connection/db.ts';
+import { readOwnSession } from '../../src/store/connection/own-session.ts';
 import { type FollowerNow, readFollowers } from '../../src/store/history/follower-list.ts';
 import { NameHeld } from '../../src/store/history/follower-name.ts';
-import { drawHolder, type FollowerOptions, type Place, takeName } from '../../src/store/history/followers.ts';
+import {
+  drawHolder,
+  type FollowerOptions,
+  type Holder,
+  type Place,
+  takeName,
+} from '../../src/store/history/followers.ts';
 import type { TestStore } from '../store/support.ts';
 
 const OPEN = parseFilters([], []);
@@ -29,9 +36,15 @@ export const options = (more: Partial<FollowerOptions> = {}): FollowerOptions =>
   ...more,
 });
 
+/** By what a process of this session holds a name; `before`: as it has held it, with the sessions that it had. */
+export const holding = async (client: LoneClient, before?: Holder): Promise<Holder> => ({
+  number: before?.number ?? (await drawHolder(client)),
+  sessions: [...(before?.sessions ?? []), await readOwnSession(client)],
+});
+
 /** Takes a name for a session, which must be free. */
-export async function taken(client: LoneClient, more: Partial<FollowerOptions> = {}, again?: string) {
-  const holder = again ?? (await drawHolder(client));
+export async function taken(client: LoneClient, more: Partial<FollowerOptions> = {}, before?: Holder) {
+  const holder = await holding(client, before);
   const place = await takeName(client, holder, options(more));
   if (!('position' in place)) throw new Error(`held by ${place.heldBy}`);
   return { place, held: new NameHeld(client, more.name ?? 'shop', holder), holder };

@@ -3,7 +3,10 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { expect, test } from 'vitest';
+import { systemClock } from '../../src/lib/clock.ts';
+import type { Sql } from '../../src/store/connection/db.ts';
 import { migrateDatabase } from '../../src/store/setup/migrations.ts';
+import { eventually } from '../support/eventually.ts';
 import { emptyFolder, serving } from '../support/servers-in-turn.ts';
 import { movePrices } from './changes.ts';
 import { following, retries, sleeps } from './restoring.ts';
@@ -23,11 +26,11 @@ async function withStandby() {
   return { primary, standby };
 }
 
-test('on a standby, which refuses LISTEN, a follower asks for changes more often, and calls nothing lost', async () => {
+test('on a standby, which refuses LISTEN, a follower asks for changes more often, until it is promoted, and calls nothing lost', async () => {
   const { standby } = await withStandby();
   await serving(
     standby,
-    async (_, url) => {
+    async (sql, url) => {
       const once = following(() => url, { name: null, from: 'oldest', once: true });
       expect(await once.ended).toMatchObject({ end: 'caught-up' });
       expect(once.seen).toHaveLength(3);
@@ -40,10 +43,32 @@ test('on a standby, which refuses LISTEN, a follower asks for changes more often
       await enough;
       stop.abort();
       expect({ asked, lost }).toEqual({ asked: [5000, 5000, 5000], lost: [] });
+      await expectHeard(sql, url);
     },
     'on',
   );
 });
+
+/** Follows on a standby that is promoted meanwhile: from then on changes are heard of. */
+async function expectHeard(sql: Sql, url: string): Promise<void> {
+  const asked: number[] = [];
+  const { seen, stop, ended } = following(() => url, { name: null, from: 'now' }, undefined, {
+    clock: {
+      ...systemClock,
+      async sleep(ms, signal) {
+        asked.push(ms);
+        if (asked.length === 1) await sql`select pg_promote()`;
+        else await systemClock.sleep(ms, signal);
+      },
+    },
+  });
+  await eventually(() => asked.length === 2);
+  await movePrices(sql, 2);
+  await eventually(() => seen.length === 2, { within: 10_000 });
+  expect(asked.slice(0, 2)).toEqual([5000, 60_000]);
+  stop.abort();
+  await ended;
+}
 
 test('a standby that is behind what was delivered is not back, and is asked less and less often', async () => {
   const { primary, standby } = await withStandby();

@@ -22,7 +22,7 @@ export const REFUSED_BATCHES: readonly Mutant[] = [
     ['test/follow/batches.pg.test.ts'],
     [
       'followers: what is cut anew inherits refusals where the process ends',
-      'failures = $4, refusals = $5,',
+      'failures = $6, refusals = $7,',
       'failures = greatest(failures, $4), refusals = greatest(refusals, $5),',
     ],
     [
@@ -32,7 +32,7 @@ export const REFUSED_BATCHES: readonly Mutant[] = [
     ],
     [
       'followers: a receiver that was down has no patience left for its clock',
-      'case when $7 then clock_timestamp() end',
+      'case when $9 then clock_timestamp() end',
       'clock_timestamp()',
     ],
   ),
@@ -55,8 +55,13 @@ export const REFUSED_BATCHES: readonly Mutant[] = [
     ['test/follow/standby.pg.test.ts'],
     [
       'followers: a standby is asked once a minute',
-      'pollMs: isStandby ? UNHEARD_POLL_MS : POLL_MS',
-      'pollMs: POLL_MS',
+      'return { heard, pollMs: UNHEARD_POLL_MS };',
+      'return { heard, pollMs: POLL_MS };',
+    ],
+    [
+      'followers: who has begun on a standby never hears of changes',
+      'if (!isListening) {\n        const { rows }',
+      'if (!isListening) {\n        isListening = true;\n        const { rows }',
     ],
   ),
   ...faultsOf(

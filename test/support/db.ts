@@ -39,12 +39,14 @@ export const MIGRATED = 'migrated';
 
 /**
  * Makes a database with a name of its own on the run's shared server: empty, as a daemon finds it that has run
- * before, or a copy of another one, to which nobody may be connected.
+ * before, or a copy of another one, to which nobody may be connected; `named`: with the URL of one that is gone.
  */
 export async function createDatabase(
-  as: 'empty' | 'migrated' | { readonly copyOf: string } = 'empty',
+  as: 'empty' | 'migrated' | { readonly copyOf: string; readonly named?: string } = 'empty',
 ): Promise<TestDatabase> {
-  const name = `test_${randomBytes(8).toString('hex')}`;
+  const given = typeof as === 'string' ? undefined : as.named;
+  const name =
+    given === undefined ? `test_${randomBytes(8).toString('hex')}` : new URL(given).pathname.slice(1);
   const copyOf = typeof as === 'string' ? null : new URL(as.copyOf).pathname.slice(1);
   const template = copyOf ?? (as === 'migrated' ? MIGRATED : 'template1');
   // Files are copied: writing each page of the template to the log, as by default from 15 on, takes six times as long.

@@ -3,8 +3,19 @@ import { backOffMs } from '../../follow/delivery.ts';
 import { type End, follow, type Following } from '../../follow/follower.ts';
 import { connectAlone, type LoneClient } from '../../store/connection/db.ts';
 import { isLockNotAvailable } from '../../store/connection/locks.ts';
-import { DEATH_NOTICED_WITHIN_MS } from '../../store/connection/own-session.ts';
-import { isConflict, isConnectionLost, storeFailure } from '../../store/connection/sql-errors.ts';
+import {
+  DEATH_NOTICED_WITHIN_MS,
+  type OwnSession,
+  readOwnSession,
+} from '../../store/connection/own-session.ts';
+import { remedyOf } from '../../store/connection/remedies.ts';
+import {
+  DatabaseAway,
+  isAnswer,
+  isConflict,
+  isConnectionLost,
+  storeFailure,
+} from '../../store/connection/sql-errors.ts';
 import { checkNotSetBack, checkReached, newestOf } from '../../store/history/feed.ts';
 import { NameHeld } from '../../store/history/follower-name.ts';
 import {
@@ -29,28 +40,41 @@ export interface Lifetime extends Omit<Following, 'client' | 'held'> {
 
 const CHECK_MS = 15_000;
 const RETAKE_MS = 250;
+/** So many that were lost may seem alive to Postgres. */
+const OWN_SESSIONS = 100;
 
 /**
  * Follows until it is told to stop, over as many sessions as it takes: once it has followed, it waits for a Postgres
- * that is away. Returns why it ended, and the place.
+ * that is away, with `once` for as many tries as for a receiver. Returns why it ended, and the place.
  *
- * @throws FollowerError; and errors of connecting, if it has not followed yet
+ * @throws FollowerError; errors of connecting, if it has not followed yet; DatabaseAway
  */
 export async function followOn(life: Lifetime): Promise<{ readonly end: End; readonly place: Place | null }> {
-  const { clock, stopped, random } = life;
-  const known: Known = { place: null, holder: null };
-  for (let failures = 0; ;) {
+  const { clock, stopped, random, once, attempts } = life;
+  const known: Known = { place: null, number: null, sessions: [] };
+  let isAway = false;
+  let failures = 0;
+  // A Postgres of which nothing can be read is not back, and each wait for it is longer; so is each for one that is
+  // lost again before it has kept anything.
+  const hasRead = () => {
+    if (isAway) life.storeBack();
+    isAway = false;
+  };
+  const hasKept = () => {
+    failures = 0;
+  };
+  for (;;) {
     const session: Session = { client: null, ended: false };
     try {
-      const end = await followOnce(life, known, session, () => {
-        if (failures > 0) life.storeBack();
-        failures = 0;
-      });
+      const end = await orGivenUp(followOnce(life, known, session, { hasRead, hasKept }), life.patience);
       return { end, place: known.place };
     } catch (error) {
       if (stopped.aborted) return { end: 'stopped', place: known.place };
       if (known.place === null || error instanceof FollowerError || !mayPass(error, session)) throw error;
+      isAway = true;
       failures += 1;
+      if (once && failures >= attempts)
+        throw isAnswer(error) ? error : new DatabaseAway(error, remedyOf(error));
       const retryInMs = backOffMs(failures, null, random());
       life.storeLost(error, retryInMs);
       await clock.sleep(retryInMs, stopped);
@@ -61,10 +85,24 @@ export async function followOn(life: Lifetime): Promise<{ readonly end: End; rea
   }
 }
 
-/** What outlives a session: where it is, and the number by which it holds its name. */
+/** How `following` ends, but no later than when there is no patience left: a Postgres that is silent keeps nobody. */
+async function orGivenUp(following: Promise<End>, patience: AbortSignal): Promise<End> {
+  const { promise, resolve } = Promise.withResolvers<End>();
+  const giveUp = () => resolve('stopped');
+  patience.addEventListener('abort', giveUp, { once: true });
+  if (patience.aborted) giveUp();
+  try {
+    return await Promise.race([following, promise]);
+  } finally {
+    patience.removeEventListener('abort', giveUp);
+  }
+}
+
+/** What outlives a session: where it is, and by what it holds its name. */
 interface Known {
   place: Place | null;
-  holder: string | null;
+  number: string | null;
+  sessions: OwnSession[];
 }
 
 interface Session {
@@ -84,12 +122,21 @@ function mayPass(error: unknown, { client, ended }: Session): boolean {
   );
 }
 
-async function followOnce(life: Lifetime, known: Known, session: Session, hasRead: () => void): Promise<End> {
+async function followOnce(
+  life: Lifetime,
+  known: Known,
+  session: Session,
+  told: Pick<Following, 'hasRead' | 'hasKept'>,
+): Promise<End> {
   const { wanted } = life;
   const client = await connectAlone(await life.url(), {
     application_name: `catalog-mirror follow${wanted.name === null ? '' : ` ${wanted.name}`}`,
     checkIdleMs: CHECK_MS,
   });
+  if (life.patience.aborted) {
+    await client.end().catch(() => {});
+    return 'stopped';
+  }
   session.client = client;
   // Told of its end while it idles, the driver takes no statement any more, and says so without a code; the end
   // itself may come later.
@@ -101,8 +148,7 @@ async function followOnce(life: Lifetime, known: Known, session: Session, hasRea
   const held = await placed(life, known, client);
   const at = known as { place: Place };
   if (isFirst) life.started(at.place, wanted.webhook === null ? 'stdout' : 'webhook');
-  // A Postgres of which nothing can be read is not back: each wait for it is longer.
-  const end = await follow({ ...life, client, held, hasRead }, at);
+  const end = await follow({ ...life, client, held, ...told }, at);
   await held?.release();
   return end;
 }
@@ -137,7 +183,10 @@ async function placed(life: Lifetime, known: Known, client: LoneClient): Promise
     };
     return null;
   }
-  known.holder ??= await drawHolder(client);
+  const number = (known.number ??= await drawHolder(client));
+  // Before it is known to Postgres: what an answer that was lost has stored is to be found as this process's own.
+  known.sessions = [...known.sessions, await readOwnSession(client)].slice(-OWN_SESSIONS);
+  const holder = { number, sessions: known.sessions };
   const options = {
     name,
     from: known.place === null ? from : null,
@@ -147,9 +196,9 @@ async function placed(life: Lifetime, known: Known, client: LoneClient): Promise
   };
   const until = clock.monotonic() + DEATH_NOTICED_WITHIN_MS;
   for (;;) {
-    const taken = await takeName(client, known.holder, options);
+    const taken = await takeName(client, holder, options);
     if ('position' in taken) {
-      const held = new NameHeld(client, name, known.holder);
+      const held = new NameHeld(client, name, holder);
       if (known.place !== null) await goneOn(client, held, known.place, taken);
       const shownTo = known.place?.shownTo;
       known.place = { ...taken, ...(shownTo !== undefined && { shownTo }) };

@@ -1,5 +1,5 @@
 import type { LoneClient } from '../connection/db.ts';
-import { FollowerError, type Place } from './followers.ts';
+import { FollowerError, type Holder, type Place } from './followers.ts';
 
 /** Of one follower. A receiver that refuses as many refuses everything: what comes next waits. */
 export const MAX_DEAD_LETTERS = 100;
@@ -10,33 +10,36 @@ export interface Said {
   readonly said: string | null;
 }
 
+/** By these a row is still this session's: after a restore another process may draw the number of one from before. */
+const IS_MINE = 'name = $1 and holder = $2 and pid = $3 and backend_start = $4';
+
 /** A session that holds a name, and what it may write. */
 export class NameHeld {
   readonly #client: LoneClient;
   readonly #name: string;
-  readonly #holder: string;
+  readonly #mine: readonly unknown[];
 
-  constructor(client: LoneClient, name: string, holder: string) {
+  constructor(client: LoneClient, name: string, { number, sessions }: Holder) {
     this.#client = client;
     this.#name = name;
-    this.#holder = holder;
+    this.#mine = [name, number, sessions.at(-1)?.pid, sessions.at(-1)?.began];
   }
 
   /** Before a batch whose last change is at `to` is delivered. What is counted is of it, and of none before it. */
   async sending(to: bigint, { failures, refusals }: Pick<Place, 'failures' | 'refusals'>): Promise<void> {
     await this.#update(
-      `sending_to = $3, failures = $4, refusals = $5,
-       failing_since = case when $4 = 0 then null else failing_since end,
-       clock_failing_since = case when $4 = 0 then null else clock_failing_since end`,
+      `sending_to = $5, failures = $6, refusals = $7,
+       failing_since = case when $6 = 0 then null else failing_since end,
+       clock_failing_since = case when $6 = 0 then null else clock_failing_since end`,
       [String(to), failures, refusals],
     );
   }
 
   /** A batch is delivered, or nothing up to there passes the filter (`said` null: nothing was sent). */
   async delivered(position: bigint, afterSku: string | null, said: Said | null): Promise<void> {
-    const noted = ', last_status = $5, last_said = $6, last_at = clock_timestamp()';
+    const noted = ', last_status = $7, last_said = $8, last_at = clock_timestamp()';
     await this.#update(
-      `position = $3, after_sku = $4, sending_to = null, updated_at = clock_timestamp(),
+      `position = $5, after_sku = $6, sending_to = null, updated_at = clock_timestamp(),
        failures = 0, refusals = 0, failing_since = null, clock_failing_since = null ${said === null ? '' : noted}`,
       [String(position), afterSku, ...(said === null ? [] : [said.status, said.said])],
     );
@@ -49,9 +52,9 @@ export class NameHeld {
     { status, said, isByClock = false }: Said & { readonly isByClock?: boolean },
   ): Promise<void> {
     await this.#update(
-      `failures = $3, refusals = $4, last_status = $5, last_said = $6, last_at = clock_timestamp(),
+      `failures = $5, refusals = $6, last_status = $7, last_said = $8, last_at = clock_timestamp(),
        failing_since = coalesce(failing_since, clock_timestamp()),
-       clock_failing_since = coalesce(clock_failing_since, case when $7 then clock_timestamp() end)`,
+       clock_failing_since = coalesce(clock_failing_since, case when $9 then clock_timestamp() end)`,
       [failures, refusals, status, said, isByClock],
     );
   }
@@ -71,18 +74,17 @@ export class NameHeld {
       `with buried as (
          insert into catalog_internal.dead_letters
            (follower, message_id, position_from, position_to, changes, attempts, last_status, last_said, failing_since, body)
-         select name, $3, $4, $5, $6, $7, last_status, last_said, coalesce(failing_since, now()), $8 from catalog_internal.followers
-         where name = $1 and holder = $2
-           and (select count(*) from catalog_internal.dead_letters d where d.follower = $1) < $11
+         select name, $5, $6, $7, $8, $9, last_status, last_said, coalesce(failing_since, now()), $10 from catalog_internal.followers
+         where ${IS_MINE}
+           and (select count(*) from catalog_internal.dead_letters d where d.follower = $1) < $13
          returning follower
        )
-       update catalog_internal.followers f set position = $9, after_sku = $10, sending_to = null,
+       update catalog_internal.followers f set position = $11, after_sku = $12, sending_to = null,
          failures = 0, refusals = 0, failing_since = null, clock_failing_since = null,
          updated_at = clock_timestamp()
        from buried where f.name = buried.follower`,
       [
-        this.#name,
-        this.#holder,
+        ...this.#mine,
         letter.messageId,
         String(letter.first),
         String(letter.last),
@@ -101,15 +103,15 @@ export class NameHeld {
   async release(): Promise<void> {
     await this.#client.query(
       `update catalog_internal.followers set holder = null, pid = null, backend_start = null, held_by = null
-       where name = $1 and holder = $2`,
-      [this.#name, this.#holder],
+       where ${IS_MINE}`,
+      [...this.#mine],
     );
   }
 
   async #update(set: string, values: readonly unknown[]): Promise<void> {
     const { rowCount } = await this.#client.query(
-      `update catalog_internal.followers set ${set} where name = $1 and holder = $2`,
-      [this.#name, this.#holder, ...values],
+      `update catalog_internal.followers set ${set} where ${IS_MINE}`,
+      [...this.#mine, ...values],
     );
     if (rowCount === 0)
       throw new FollowerError(

@@ -1,5 +1,5 @@
 import type { LoneClient } from '../connection/db.ts';
-import { readOwnSession } from '../connection/own-session.ts';
+import type { OwnSession } from '../connection/own-session.ts';
 import { isPrivilegeLacking, POSITION_LOST, sqlState } from '../connection/sql-errors.ts';
 
 /*
@@ -55,6 +55,12 @@ export interface FollowerOptions {
   readonly reset: boolean;
   /** Who holds the name, for others to read. */
   readonly heldBy: string;
+}
+
+/** By what a process holds names: its number, and its sessions, of which the last is the present one. */
+export interface Holder {
+  readonly number: string;
+  readonly sessions: readonly OwnSession[];
 }
 
 interface Row {
@@ -118,7 +124,10 @@ export async function beginningOf(client: LoneClient, from: Beginning): Promise<
   return BigInt(rows[0]?.position ?? 0);
 }
 
-/** A number that no other process has held a name by. */
+/**
+ * A number that no other process has held a name by, as far as this database knows: one that is restored draws again
+ * what it has drawn.
+ */
 export async function drawHolder(client: LoneClient): Promise<string> {
   const { rows } = await client.query<{ holder: string }>(
     "select nextval('catalog_internal.claim_numbers')::text as holder",
@@ -127,17 +136,17 @@ export async function drawHolder(client: LoneClient): Promise<string> {
 }
 
 /**
- * Takes the name for this session, and makes it where nobody has used it. Null: a living session of another process
- * holds it.
+ * Takes the name for the present session, and makes it where nobody has used it. `heldBy`: a living session of another
+ * process holds it.
  *
  * @throws FollowerError `too-many`, `unknown`, `position-lost`
  */
 export async function takeName(
   client: LoneClient,
-  holder: string,
+  { number, sessions }: Holder,
   { name, delivery, from, reset, heldBy }: FollowerOptions,
 ): Promise<Place | { readonly heldBy: string }> {
-  const { pid, began } = await readOwnSession(client);
+  const present = sessions.at(-1);
   await client.query('begin');
   try {
     // Names are made one at a time, so that they can be counted.
@@ -146,9 +155,10 @@ export async function takeName(
       reset || !(await isKnown(client, name)) ? await beginningOf(client, begunAt(name, from)) : null;
     if (begun !== null) await makeName(client, name, delivery, begun);
     const { rows } = await client.query<Row>(
-      `select *, holder is distinct from $2 and catalog_internal.session_lives(pid, backend_start) as is_held
+      `select *, catalog_internal.session_lives(pid, backend_start) and (holder is distinct from $2
+         or (pid, backend_start) not in (select * from unnest($3::int[], $4::timestamptz[]))) as is_held
        from catalog_internal.followers where name = $1`,
-      [name, holder],
+      [name, number, sessions.map(({ pid }) => pid), sessions.map(({ began }) => began)],
     );
     const row = rows[0] as Row;
     if (row.is_held) {
@@ -169,7 +179,7 @@ export async function takeName(
       `update catalog_internal.followers set holder = $2, pid = $5, backend_start = $6, held_by = $3, delivery = $4, updated_at = now()
        where name = $1
        returning *, (1000 * extract(epoch from clock_timestamp() - clock_failing_since))::float8 as clock_failing_for_ms`,
-      [name, holder, heldBy, delivery, pid, began],
+      [name, number, heldBy, delivery, present?.pid, present?.began],
     );
     await client.query('commit');
     return placeOf(taken.rows[0] as Row);
