@@ -11,11 +11,12 @@ import {
   withoutTransactionTimeout,
 } from '../connection/db.ts';
 import { refusePooling } from '../connection/pooler.ts';
-import { remedyOf } from '../connection/remedies.ts';
+import { otherHint, remedyOf } from '../connection/remedies.ts';
 import { MIGRATING_NAME } from '../connection/session.ts';
 import {
   isAnswer,
   isMadeMeanwhile,
+  isNameUnknown,
   isPrivilegeLacking,
   sqlState,
   storeFailure,
@@ -281,8 +282,11 @@ export async function readOccupied(
   sql: Sql,
   folder = MIGRATIONS,
 ): Promise<Found & { readonly occupied: readonly Occupied[] }> {
-  const [first] = await journal(folder);
-  const found = await readFound(sql, first?.when ?? 0);
+  const entries = await journal(folder);
+  const found = await readFound(
+    sql,
+    entries.map(({ when }) => when),
+  );
   // An administrator who has given a role more since does not stop a daemon that has run for months.
   const roles = found.ledger === 'none' ? judgeRoles(await readRoles(sql)) : [];
   return { ...found, occupied: [...judgeSchemas(found), ...roles] };
@@ -333,6 +337,7 @@ function hintOf(error: unknown): string {
     return "something that is not the mirror's has a name that it needs: rename or drop that, and start again";
   if (isPrivilegeLacking(sqlState(error)))
     return '`catalog-mirror doctor` says which right the role in DATABASE_URL lacks, with the GRANT';
+  if (isNameUnknown(error)) return otherHint(error);
   return remedyOf(error)?.hint ?? 'the next start retries it';
 }
 
