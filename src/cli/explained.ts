@@ -14,6 +14,7 @@ import { OccupiedError } from '../store/setup/occupied.ts';
 import {
   OWN_RELATIONS,
   OWN_TABLES,
+  type OwnRights,
   readOwnRights,
   readQueueLacking,
   rightsRemedy,
@@ -100,10 +101,10 @@ class ReadersLack extends Misconfigured {
   override readonly name = 'ReadersLack';
   readonly kind = 'readers-lack';
 
-  constructor(cause: unknown) {
+  constructor(owner: string, cause: unknown) {
     super(
       'catalog_reader lacks privileges that it is to have, as where a dump was loaded without them',
-      'run `catalog-mirror migrate` with the DATABASE_URL of the daemon, which grants them',
+      `run \`catalog-mirror migrate\` with the DATABASE_URL of the daemon, whose role is ${owner} or a member of it: it grants them`,
       cause,
     );
   }
@@ -195,15 +196,19 @@ export async function explainedStart(error: unknown, url: string): Promise<unkno
   return isNameUnknown(error) && !isExplained ? partsGone(error) : error;
 }
 
-/** It also goes by the tables of the queues, and makes schemas. */
+/** What this role lacks, also on the tables of queues in Postgres. */
+async function readAllRights(sql: Sql): Promise<OwnRights> {
+  const rights = await readOwnRights(sql);
+  return rights.owns ? { ...rights, lacking: [...rights.lacking, ...(await readQueueLacking(sql))] } : rights;
+}
+
+/** It also makes schemas. */
 async function lackingAtStart(url: string, cause: unknown): Promise<Error | null> {
-  const rights = await asking(url, readOwnRights, null);
+  const rights = await asking(url, readAllRights, null);
   if (rights === null) return null;
-  const queues = rights.owns ? await asking(url, readQueueLacking, []) : [];
-  const all = { ...rights, lacking: [...rights.lacking, ...queues] };
-  const text = rightsText(all);
+  const text = rightsText(rights);
   if (text !== null)
-    return new Impaired('rights-lacking', text, rightsRemedy(all, escapeIdentifier(rights.acting)), cause);
+    return new Impaired('rights-lacking', text, rightsRemedy(rights, escapeIdentifier(rights.acting)), cause);
   const { database, missing } = await asking(url, readDatabaseLacking, { database: '', missing: [] });
   if (missing.length === 0) return await asking(url, hiddenFromMirror, null);
   const what = missing.join(', ');
@@ -230,12 +235,12 @@ async function readDatabaseLacking(
  * policy or trigger has refused a row.
  */
 async function lackingOf(url: string, cause: unknown, forReaders: boolean): Promise<Error | null> {
-  const rights = await asking(url, readOwnRights, null);
+  const rights = await asking(url, readAllRights, null);
   if (rights === null) return null;
   if (rights.owner === null) return (await occupiedOf(url, cause)) ?? new NotAllowed(null, cause);
   if (!rights.owns) {
     const isReaders = forReaders && (await asking(url, readersLack, false));
-    return isReaders ? new ReadersLack(cause) : new NotAllowed(rights.owner, cause);
+    return isReaders ? new ReadersLack(rights.owner, cause) : new NotAllowed(rights.owner, cause);
   }
   const text = rightsText(rights);
   if (text === null) return await asking(url, hiddenFromMirror, null);

@@ -35,6 +35,11 @@ export const IMPAIRED: readonly Mutant[] = [
   ...faultsOf(
     'src/cli/explained.ts',
     SAID,
+    [
+      'impaired: rights on the queues are not asked for',
+      '[...rights.lacking, ...(await readQueueLacking(sql))]',
+      'rights.lacking',
+    ],
     ['impaired: hidden rows are lost rows', 'if (error instanceof Impaired) return error;', ''],
     [
       'impaired: readers are told to be the daemon',
