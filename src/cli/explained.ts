@@ -185,8 +185,15 @@ export async function explained(
  */
 export async function hiddenFromMirror(sql: Sql): Promise<Impaired | null> {
   const tables = (await readHiddenRows(sql, OWN_TABLES, true)).map(({ table }) => table);
-  if (tables.length === 0 || !(await readOwnRights(sql)).owns) return null;
-  return new Impaired('rows-hidden', hiddenText(tables), noForceOf(tables));
+  if (tables.length === 0) return null;
+  const { owns, acting, misowned } = await readOwnRights(sql);
+  if (!owns) return null;
+  // Policies are for all but a table's owner, so of one that was given away it is enough to have it back.
+  const given = misowned.filter(({ name }) => tables.includes(name));
+  const own = tables.filter((table) => given.every(({ name }) => name !== table));
+  const back = rightsRemedy({ lacking: [], misowned: given }, escapeIdentifier(acting));
+  const remedies = [back, noForceOf(own)].filter((remedy) => remedy !== '');
+  return new Impaired('rows-hidden', hiddenText(tables), remedies.join('; '));
 }
 
 /** The same of a start and of `migrate`, which make what is not there. */

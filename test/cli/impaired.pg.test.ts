@@ -243,6 +243,16 @@ test('rows that policies hide from the mirror itself are not said to be gone, or
   await advised(mirror.admin, ['show', 'A1'], mirror.url);
 });
 
+test('of a table that was given to another role, policies hide nothing once it is given back', async () => {
+  const mirror = await spoilt(
+    'alter table catalog_internal.pause enable row level security; alter table catalog_internal.pause owner to postgres',
+    'grant all on catalog_internal.pause to mirror_role',
+  );
+  expect(await advised(mirror.admin, ['pause'], mirror.url)).toEqual([
+    expect.stringContaining(`ALTER TABLE catalog_internal.pause OWNER TO "${mirror.role}"`),
+  ]);
+});
+
 describe('doctor has the statement that ends', () => {
   const failsOf = async (url: string) => {
     const { findings } = await examine(settingsWith({ DATABASE_URL: url }), 0);

@@ -40,6 +40,11 @@ export const IMPAIRED: readonly Mutant[] = [
       '[...rights.lacking, ...(await readQueueLacking(sql))]',
       'rights.lacking',
     ],
+    [
+      'impaired: who has no table may say whom its policies are for',
+      'misowned.filter(({ name }) => tables.includes(name))',
+      'misowned.filter(() => false)',
+    ],
     ['impaired: hidden rows are lost rows', 'if (error instanceof Impaired) return error;', ''],
     [
       'impaired: readers are told to be the daemon',

@@ -1,4 +1,4 @@
-import { expect, vi } from 'vitest';
+import { vi } from 'vitest';
 import { readArguments } from '../../src/cli/command.ts';
 import { loadCommand } from '../../src/cli/commands.ts';
 import { explain } from '../../src/cli/errors.ts';
@@ -53,8 +53,8 @@ export async function advised(admin: Sql, words: readonly string[], url: string)
   const said: string[] = [];
   for (let ran = await runHere(words, url); ran.code !== 0; ran = await runHere(words, url)) {
     const statements = statementsIn(ran);
-    expect([ran.stderr, statements.length > 0, said.length < MOST]).toEqual([ran.stderr, true, true]);
     said.push(ran.stderr);
+    if (statements.length === 0 || said.length > MOST) throw new Error(`no end to ${said.join('\n')}`);
     for (const statement of statements) await admin.unsafe(statement);
   }
   return said;
