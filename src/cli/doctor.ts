@@ -34,7 +34,8 @@ import { judgePostgres } from './doctor/postgres.ts';
 import { checkRedis } from './doctor/redis.ts';
 import { reportJson, type Report, screenOf } from './doctor/report.ts';
 import { NoMirror, withoutSecrets } from './errors.ts';
-import { dataDirOf, RowsLost, withMirror } from './mirror.ts';
+import { RowsLost } from './explained.ts';
+import { dataDirOf, withMirror } from './mirror.ts';
 import { captureLibraryOutput } from './process.ts';
 import { terminalOf } from './terminal.ts';
 
@@ -147,7 +148,10 @@ const nothingAsked = (findings: readonly CheckResult[]): PartnerReport => ({
 async function examineMirror(config: Config, most: number): Promise<Examined> {
   try {
     // Of its own mirror alone: what the demo's database is like says nothing of the configuration.
-    return await withMirror(config, (sql) => examineDatabase(sql, config, most), { owners: ['daemon'] });
+    return await withMirror(config, (sql) => examineDatabase(sql, config, most), {
+      owners: ['daemon'],
+      examines: true,
+    });
   } catch (error) {
     if (!(error instanceof NoMirror)) return uncounted([unreachable(error)], config, most);
     // Before the first start there is no ledger, and no daemon that sends.
@@ -186,7 +190,9 @@ async function examineTables(
 ): Promise<Examined> {
   const ledger = ledgerProblem(facts);
   const isReady = facts.migrated && ledger === null;
-  const lost = isReady ? await ifAllowed(readLostRows(sql), []) : [];
+  // What policies hide from it is not lost.
+  const isSeen = isReady && facts.damage.hidden.length === 0;
+  const lost = isSeen ? await ifAllowed(readLostRows(sql), []) : [];
   if (lost.length > 0) throw new RowsLost(lost);
   const others = isReady ? await readOthers(sql, config) : null;
   const known = isReady ? await ifAllowed(readMirroredAccount(sql), null) : null;

@@ -13,10 +13,12 @@ import {
   EXPORTS,
   hasSince,
   readExport,
+  tablesOf,
   lockExported,
 } from '../store/history/export.ts';
 import { type Arguments, type Command, EXIT, problemsIn, UsageError } from './command.ts';
 import { createPendingFile, NotWritten, notWritten, type PendingFile } from './export-pending-file.ts';
+import { hiddenLine } from './hidden-rows.ts';
 import { withMirror } from './mirror.ts';
 import { cancelledBy, untilStopped } from './process.ts';
 
@@ -68,10 +70,12 @@ export const exportFiles: Command = {
         config,
         async (sql, which) => {
           if (which !== null) process.stderr.write(`from ${which}:\n`);
+          const hidden = await hiddenLine(sql, tablesOf(wanted.what === null ? EXPORTS : [wanted.what]));
+          if (hidden !== null) process.stderr.write(`${hidden}\n`);
           for (const line of await exported(sql, wanted, signal)) print(line);
           return EXIT.ok;
         },
-        { giveUp: signal },
+        { giveUp: signal, forReaders: true },
       ),
     );
   },

@@ -2,8 +2,7 @@ import { loadConfig, type MirrorConfig, processSources, type WebhookConfig } fro
 import type { Sink } from '../follow/delivery.ts';
 import { outputTo } from '../follow/output.ts';
 import { systemClock } from '../lib/clock.ts';
-import { Misconfigured } from '../lib/errors.ts';
-import { DatabaseAway, isNameUnknown } from '../store/connection/sql-errors.ts';
+import { DatabaseAway } from '../store/connection/sql-errors.ts';
 import { createLogThrottle } from '../telemetry/log/throttle.ts';
 import { type Arguments, type Command, EXIT, problemsIn, UsageError } from './command.ts';
 import { followOn } from './follow/following.ts';
@@ -20,7 +19,7 @@ import {
   webhookProblems,
 } from './follow/wanted.ts';
 import { openLog } from './log.ts';
-import { EarlierVersion, findMirror, withMirror } from './mirror.ts';
+import { findMirror, withMirror } from './mirror.ts';
 import { stopSignal } from './process.ts';
 
 /** So long what is being delivered may take when the process is told to stop. */
@@ -96,10 +95,7 @@ export const follow: Command = {
     // A URL alone that cannot be used is printed together with what the configuration lacks for it.
     if (problemsIn(wantedBy)(args).length > 0) throw new UsageError(problemsOf(args));
     const wanted = wantedBy(args);
-    return await run(wanted, print).catch((error: unknown) => {
-      // What a reader's role may not find out, and it asks for nothing but what this version has.
-      throw !(error instanceof Misconfigured) && isNameUnknown(error) ? new EarlierVersion(error) : error;
-    });
+    return await run(wanted, print);
   },
 };
 
@@ -170,7 +166,7 @@ async function following(config: MirrorConfig, wanted: Follow, sink: Sink): Prom
         lines.ended(end, place);
         return end === 'unwanted' || end === 'undelivered' ? EXIT.failed : EXIT.ok;
       },
-      { giveUp: stopped.signal, lasts: !wanted.once },
+      { giveUp: stopped.signal, lasts: !wanted.once, forReaders: wanted.name === null },
     );
   } catch (error) {
     // It has waited for Postgres to begin with.

@@ -12,6 +12,7 @@ import { type LockHolder, tellingOfLocks } from '../store/status/holders.ts';
 import type { Log } from '../telemetry/log/logger.ts';
 import { type Command, EXIT } from './command.ts';
 import { saidBy, withoutSecrets } from './errors.ts';
+import { explainedStart } from './explained.ts';
 import { openLog } from './log.ts';
 import { migrationProgress } from './migrate-progress.ts';
 import { findMirror } from './mirror.ts';
@@ -65,6 +66,8 @@ export const migrate: Command = {
       }
       await sql.end({ timeout: 5 });
       return EXIT.ok;
+    } catch (error) {
+      throw await explainedStart(error, database.url());
     } finally {
       await database.close();
     }

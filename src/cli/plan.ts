@@ -13,7 +13,8 @@ import { gainsOf, type WhatIf } from '../sync/live/gains.ts';
 import { MAX_UNDER_WAY } from '../sync/reprice/slice.ts';
 import { type Arguments, type Command, EXIT, numberOption, problemsIn, UsageError } from './command.ts';
 import { NoMirror } from './errors.ts';
-import { RowsLost, withMirror } from './mirror.ts';
+import { RowsLost } from './explained.ts';
+import { withMirror } from './mirror.ts';
 import { gainLines, type PlanSettings, planScreen, settingsLines } from './plan-screen.ts';
 
 const MORE_REQUESTS = 10;

@@ -10,6 +10,7 @@ import { libraryLines } from '../telemetry/log/lines.ts';
 import type { Log } from '../telemetry/log/logger.ts';
 import { type Arguments, type Command, EXIT, problemsIn, UsageError } from './command.ts';
 import { judgeEncryption } from './doctor/connection.ts';
+import { explainedStart } from './explained.ts';
 import { openLog } from './log.ts';
 import { captureLibraryOutput, endOnCrash, stopSignal } from './process.ts';
 
@@ -40,7 +41,11 @@ export const run: Command = {
     const late = lateWarnings(processSources.env, envFileOf).map(({ text, remedy }) => `${text}; ${remedy}`);
     for (const warning of [...config.warnings, ...late, ...unprotected(config)])
       log.warn({ event: 'config.warning', warning });
-    return await runDaemon(config, log, systemClock, args.values['once'] === true ? { timeoutMs } : null);
+    const once = args.values['once'] === true ? { timeoutMs } : null;
+    return await runDaemon(config, log, systemClock, once).catch(async (error: unknown) => {
+      const url = config.database.url?.read();
+      throw url === undefined ? error : await explainedStart(error, url);
+    });
   },
 };
 

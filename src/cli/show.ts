@@ -22,21 +22,25 @@ export const show: Command = {
   async run({ print, ...args }) {
     const sku = skuOf(args);
     const config = loadConfig(processSources.env, processSources.readFile, { need: 'database' });
-    return await withMirror(config, async (sql, which) => {
-      const isJson = args.values['json'] === true;
-      if (which !== null && !isJson) process.stderr.write(`in ${which}:\n`);
-      const [{ explained }] = await sql<[{ explained: Explained | null }]>`
+    return await withMirror(
+      config,
+      async (sql, which) => {
+        const isJson = args.values['json'] === true;
+        if (which !== null && !isJson) process.stderr.write(`in ${which}:\n`);
+        const [{ explained }] = await sql<[{ explained: Explained | null }]>`
         select catalog.explain(${sku}) as explained`;
-      if (explained === null)
-        throw Object.assign(new Error(`the mirror does not know ${JSON.stringify(sku)}`), {
-          hint: `SKUs are spelled as the partner spells them; \`catalog-mirror refresh ${JSON.stringify(sku)}\` mirrors it from now on`,
-        });
-      if (isJson) print(shownJson(explained));
-      else
-        for (const line of storyOf(explained, terminalOf(process.stdout, processSources.env).width))
-          print(harmless(line));
-      return EXIT.ok;
-    });
+        if (explained === null)
+          throw Object.assign(new Error(`the mirror does not know ${JSON.stringify(sku)}`), {
+            hint: `SKUs are spelled as the partner spells them; \`catalog-mirror refresh ${JSON.stringify(sku)}\` mirrors it from now on`,
+          });
+        if (isJson) print(shownJson(explained));
+        else
+          for (const line of storyOf(explained, terminalOf(process.stdout, processSources.env).width))
+            print(harmless(line));
+        return EXIT.ok;
+      },
+      { forReaders: true },
+    );
   },
 };
 

@@ -5,6 +5,7 @@ import { harmless } from '../status/style.ts';
 import type { Sql, Tx } from '../store/connection/db.ts';
 import { sqlState } from '../store/connection/sql-errors.ts';
 import { type Arguments, type Command, EXIT, problemsIn, UsageError } from './command.ts';
+import { hiddenLine } from './hidden-rows.ts';
 import { withMirror } from './mirror.ts';
 import { cancelledBy, orStopped, untilStopped } from './process.ts';
 import { gridOf, type Printer, terminalOf } from './terminal.ts';
@@ -57,11 +58,13 @@ export const sql: Command = {
         config,
         async (connection, which) => {
           if (which !== null && !isJson) process.stderr.write(`in ${which}:\n`);
+          const hidden = await hiddenLine(connection);
+          if (hidden !== null) process.stderr.write(`${hidden}\n`);
           await reading(connection, isJson, signal, (tx) =>
             isJson ? printJson(tx, query, args, signal) : printTable(tx, query, args.print),
           );
         },
-        { giveUp: signal },
+        { giveUp: signal, ofUser: true, forReaders: true },
       ),
     );
     return EXIT.ok;

@@ -13,19 +13,13 @@ import type { Terminal } from '../status/style.ts';
 import type { Sql } from '../store/connection/db.ts';
 import { isLockNotAvailable } from '../store/connection/locks.ts';
 import { adviceOn } from '../store/connection/remedies.ts';
+import { OccupiedError } from '../store/setup/occupied.ts';
 import { readDaemonSettings } from '../store/setup/sql-settings.ts';
 import { type Counting, readCounts } from '../store/status/counts-reader.ts';
 import { type Arguments, type Command, EXIT, problemsIn, UsageError } from './command.ts';
 import { NoMirror, printError, withoutSecrets } from './errors.ts';
-import {
-  EarlierVersion,
-  expectPrimary,
-  LaterVersion,
-  NoTables,
-  NotAllowed,
-  OnStandby,
-  withMirror,
-} from './mirror.ts';
+import { EarlierVersion, LaterVersion, NoTables, NotAllowed, Unclear } from './explained.ts';
+import { expectPrimary, OnStandby, withMirror } from './mirror.ts';
 import { stopSignal } from './process.ts';
 import { createCanvas, type Printer, terminalOf } from './terminal.ts';
 
@@ -155,7 +149,16 @@ async function takesNoWrites(sql: Sql): Promise<boolean> {
 }
 
 /** Nothing is broken where there is nothing, or nothing that may be read by this role, this version, or here. */
-const UNREAD = [NoMirror, NoTables, LaterVersion, NotAllowed, EarlierVersion, OnStandby];
+const UNREAD = [
+  NoMirror,
+  NoTables,
+  LaterVersion,
+  NotAllowed,
+  EarlierVersion,
+  OnStandby,
+  Unclear,
+  OccupiedError,
+];
 
 const isUnread = (error: unknown): boolean => UNREAD.some((kind) => error instanceof kind);
 

@@ -19,7 +19,7 @@ import {
 } from '../status/health.ts';
 import { readStatus, type Status, type StatusSettings } from '../status/status.ts';
 import type { StatementAtWork } from '../store/connection/at-work.ts';
-import { isClear, type Sql, statementsAtWork } from '../store/connection/db.ts';
+import { type Sql, statementsAtWork, wayOf } from '../store/connection/db.ts';
 import { isLockNotAvailable } from '../store/connection/locks.ts';
 import { remedyOf } from '../store/connection/remedies.ts';
 import {
@@ -288,7 +288,8 @@ function remediedText(error: unknown, sql: Sql): string | null {
   if (isDatabaseMissing(error)) return DATABASE_MISSING;
   if (isTableMissing(error)) return tablesMissing(error);
   if (isUntrusted(error)) return untrusted(error);
-  const known = isNotLetIn(error) ? notLetIn(isClear(sql)) : (closedDatabase(error) ?? remedyOf(error));
+  const way = wayOf(sql);
+  const known = isNotLetIn(error) ? notLetIn(way.isClear) : (closedDatabase(error, way) ?? remedyOf(error));
   return known === null ? null : `${known.what} (${sqlState(error) ?? ''}): ${known.hint}`;
 }
 

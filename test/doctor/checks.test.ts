@@ -17,9 +17,11 @@ const GOOD: PostgresFacts = {
   version: '16.4',
   encoding: 'UTF8',
   role: 'mirror',
+  login: 'mirror',
   database: 'shop',
   inRecovery: false,
   readOnly: false,
+  readOnlyBy: 'default',
   writeProblem: null,
   mayCreate: true,
   mayTemp: true,
@@ -46,6 +48,8 @@ const GOOD: PostgresFacts = {
   aheadMs: 20,
   snapshotHolder: null,
   lacking: [],
+  misowned: [],
+  acting: 'mirror',
   neighbours: [],
   eventTriggers: [],
   unchangeable: [],
@@ -313,12 +317,12 @@ test('Postgres: privileges that are gone are named, with the statement that give
     ).find(({ level }) => level === 'FAIL');
   expect(lineOf(['catalog.prices'])).toMatchObject({
     text: "the mirror's role lacks SELECT, INSERT on catalog.prices",
-    remedy: 'GRANT SELECT, INSERT ON catalog.prices TO "mirror"; or ALTER TABLE … OWNER TO "mirror"',
+    remedy: 'GRANT SELECT, INSERT ON catalog.prices TO "mirror"',
   });
   expect(lineOf(['catalog.a', 'catalog.b', 'catalog.c', 'catalog.d', 'catalog.e'])).toMatchObject({
     text: expect.stringMatching(/on catalog\.c, and privileges on 2 more tables$/),
     remedy: expect.stringMatching(
-      /^GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA catalog TO "mirror"; or/,
+      /^GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA catalog TO "mirror"$/,
     ),
   });
 });

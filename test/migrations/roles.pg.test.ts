@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 import { migrateMirror } from '../../src/daemon/database.ts';
 import { startEmbeddedPostgres } from '../../src/embedded/postgres.ts';
-import { connect, type Sql } from '../../src/store/connection/db.ts';
+import { connect, type Sql, wayOf } from '../../src/store/connection/db.ts';
 import { closedDatabase, sqlState } from '../../src/store/connection/sql-errors.ts';
 import { repairSequences, repairSequencesAtStart } from '../../src/store/history/changes.ts';
 import { countDaemons, registerInstance } from '../../src/store/setup/instance.ts';
@@ -240,7 +240,7 @@ test.each([
   const { sql } = await ownDatabase('shut', false);
   await admin.unsafe(statement);
   const error: unknown = await sql`select 1`.catch((e: unknown) => e);
-  expect([sqlState(error), closedDatabase(error)?.hint]).toEqual([is, expect.any(String)]);
+  expect([sqlState(error), closedDatabase(error, wayOf(sql))?.hint]).toEqual([is, expect.any(String)]);
   await sql.end({ timeout: 2 });
   await admin`drop database shut`;
   await admin`drop role shut`;

@@ -23,6 +23,7 @@ import { HINTS } from './hints.ts';
 import { HISTORY } from './history.ts';
 import { HOLES } from './holes.ts';
 import { HTTP } from './http.ts';
+import { IMPAIRED } from './impaired.ts';
 import { INCIDENTS } from './incidents.ts';
 import { INPUTS } from './inputs.ts';
 import { JUDGEMENTS } from './judgements.ts';
@@ -83,6 +84,7 @@ export const LISTS: Readonly<Record<string, readonly Mutant[]>> = {
   holes: HOLES,
   http: HTTP,
   decisions: DECISIONS,
+  impaired: IMPAIRED,
   incidents: INCIDENTS,
   live: LIVE,
   'live-doubts': LIVE_DOUBTS,

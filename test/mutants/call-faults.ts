@@ -59,7 +59,7 @@ export const CALL_FAULTS: readonly Mutant[] = [
     ['privileges: nobody misses EXECUTE', "where f.prokind = 'f' and", 'where false and'],
     ['privileges: nobody misses a sequence', "where c.relkind = 'S' and", 'where false and'],
     ['privileges: functions of others are missed', ' join whose on owner = f.proowner', ''],
-    ["privileges: of BullMQ's tables none is missed", 'c.relowner = (select owner from whose)', 'false'],
+    ["privileges: of BullMQ's tables none is missed", 'c.relowner = owner)', 'false)'],
     [
       'privileges: all of a kind are given back in other schemas',
       "IN SCHEMA ${schemas.join(', ')}",
@@ -73,8 +73,8 @@ export const CALL_FAULTS: readonly Mutant[] = [
     ['privileges: doctor looks into schemas that are closed to it', 'closed ? NOT_LOOKED_INTO : ', ''],
     [
       'privileges: doctor takes a mirror for somebody else’s whose migrations it may not read',
-      "kind === 'schema' || (name === 'catalog_internal.migrations' && privileges.includes('SELECT'))",
-      "kind === 'schema'",
+      "(name === 'catalog_internal.migrations' && privileges.includes('SELECT'))",
+      'false',
     ],
     [
       'privileges: doctor ends where it may not count daemons',
@@ -104,12 +104,12 @@ export const CALL_FAULTS: readonly Mutant[] = [
     ],
   ),
   ...faultsOf(
-    'src/cli/mirror.ts',
+    'src/cli/explained.ts',
     ['test/doctor/lacking.pg.test.ts'],
     [
       'privileges: commands leave it to Postgres to say what is lacking',
-      'if (text !== null) throw new RightsLacking(',
-      'if (text === null) throw new RightsLacking(',
+      'if (text === null) return await asking(',
+      'if (text !== null) return await asking(',
     ],
   ),
   ...faultsOf(
@@ -117,8 +117,8 @@ export const CALL_FAULTS: readonly Mutant[] = [
     ['test/doctor/lacking.pg.test.ts'],
     [
       'privileges: a mirror whose migrations its role may not read is somebody else’s',
-      'return [UNREADABLE];',
-      'void UNREADABLE;',
+      'return [unreadable(role)];',
+      'void unreadable(role);',
     ],
   ),
   ...faultsOf(
@@ -126,8 +126,8 @@ export const CALL_FAULTS: readonly Mutant[] = [
     ['test/doctor/checks.test.ts'],
     [
       "privileges: doctor says of another role's tables what is lacking of each",
-      'owns ? lackingText(lacking) : null',
-      'lackingText(lacking)',
+      'owns ? rightsText(rights) : null',
+      'rightsText(rights)',
     ],
   ),
 ];

@@ -47,15 +47,15 @@ export const LOST_ROWS: readonly Mutant[] = [
   {
     breaks: 'lost rows: a schema without rows is taken for that of another application',
     file: 'src/store/setup/occupied.ts',
-    from: "if (ledger === 'none' && bare &&",
-    to: 'if (false &&',
+    from: 'if (bare) return [WITHOUT_ROWS];',
+    to: '',
     tests: ['test/store/occupied.test.ts'],
   },
   {
     breaks: 'lost rows: a schema of somebody else counts as one without rows',
     file: 'src/store/setup/occupied.ts',
-    from: 'bare && schemas.every(({ belongs }) => belongs))',
-    to: 'bare)',
+    from: "if (ledger === 'none' && schemas.every(({ belongs }) => belongs)) {",
+    to: "if (ledger === 'none') {",
     tests: ['test/store/occupied.test.ts'],
   },
 ];

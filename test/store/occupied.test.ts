@@ -7,7 +7,15 @@ import {
   OccupiedError,
 } from '../../src/store/setup/occupied.ts';
 
-const NEW: Found = { schemas: [], ledger: 'none', skus: false, bare: false, queueTables: false };
+const NEW: Found = {
+  role: 'mirror',
+  schemas: [],
+  ledger: 'none',
+  skus: false,
+  bare: false,
+  shown: false,
+  queueTables: false,
+};
 const schema = (more: Partial<FoundSchema>): FoundSchema => ({
   schema: 'catalog',
   owner: 'mirror',
@@ -16,6 +24,7 @@ const schema = (more: Partial<FoundSchema>): FoundSchema => ({
   count: 0,
   objects: [],
   owners: [],
+  objectsBelong: false,
   ...more,
 });
 const FULL = { count: 2, objects: ['table catalog.products', 'table catalog.skus'], owners: ['mirror'] };
@@ -44,6 +53,11 @@ test.each<[string, Partial<Found>, RegExp[]]>([
     'the same, of another role',
     { schemas: [schema({ ...FULL, ...SHOP })], skus: true, bare: true },
     [/belongs to shop/],
+  ],
+  [
+    'what sellers read, without what the mirror goes by',
+    { schemas: [schema(FULL)], skus: true, shown: true },
+    [/the schema catalog is a mirror's/],
   ],
   ['an empty schema of another role', { schemas: [schema(SHOP)] }, [/belongs to shop and is empty/]],
   [
@@ -102,6 +116,17 @@ test('nobody is told to drop, or to rename, what this role does not own or a mir
     /^if it is this mirror's, connect as shop or a member of it; if not, give the mirror a database/,
   );
   expect(remedy).not.toMatch(/DROP|RENAME/i);
+});
+
+test('a schema that was given away is given back where all in it is still the mirror’s', () => {
+  const found = { ...NEW, ledger: 'ours' as const, skus: true };
+  const given = schema({ ...FULL, ...SHOP, objectsBelong: true });
+  expect(judgeSchemas({ ...found, schemas: [given] })).toMatchObject([
+    { remedy: 'ALTER SCHEMA catalog OWNER TO "mirror"' },
+  ]);
+  expect(judgeSchemas({ ...found, ledger: 'hidden', schemas: [given] })).toMatchObject([
+    { kind: 'ledger-hidden', remedy: expect.stringContaining('catalog_internal.migrations TO "mirror"') },
+  ]);
 });
 
 test('the error names each once, and each remedy once', () => {

@@ -7,6 +7,7 @@ import {
   storeFailure,
 } from '../../src/store/connection/sql-errors.ts';
 
+const WAY = { role: 'mirror', database: 'shop', isClear: true };
 const failed = (code: string, routine?: string) =>
   Object.assign(new Error('of a driver'), { severity: 'ERROR', code, routine });
 
@@ -16,26 +17,30 @@ test.each([
   ['3D000', 'Postgres answers, and does not have this database', 'CREATE DATABASE'],
   ['CERT_HAS_EXPIRED', 'the certificate of Postgres is not trusted', 'sslrootcert'],
 ])('%s is an end, and not a wait: %s', (code, what, hint) => {
-  expect(permanentConnectError(new Error('wrapped', { cause: failed(code) }), true)).toEqual({
+  expect(permanentConnectError(new Error('wrapped', { cause: failed(code) }), WAY)).toEqual({
     what,
     hint: expect.stringContaining(hint),
   });
 });
 
 test.each([
-  ['42501', 'Postgres does not let this role connect to the database', 'GRANT CONNECT'],
-  ['55000', 'the database takes no connections', 'ALLOW_CONNECTIONS'],
+  [
+    '42501',
+    'Postgres does not let this role connect to the database',
+    'GRANT CONNECT ON DATABASE "shop" TO "mirror"',
+  ],
+  ['55000', 'the database takes no connections', 'ALTER DATABASE "shop" ALLOW_CONNECTIONS true'],
 ])('%s at a login is an end, and says nothing where a statement fails so: %s', (code, what, hint) => {
   const ended = Object.assign(failed(code), { severity: 'FATAL' });
-  expect(permanentConnectError(ended, true)).toEqual({ what, hint: expect.stringContaining(hint) });
-  expect(permanentConnectError(failed(code), true)).toBeNull();
+  expect(permanentConnectError(ended, WAY)).toEqual({ what, hint: expect.stringContaining(hint) });
+  expect(permanentConnectError(failed(code), WAY)).toBeNull();
 });
 
 test('what a session starts with and may not set is no lack of CONNECT', () => {
   const ended = (routine: string) => Object.assign(failed('42501', routine), { severity: 'FATAL' });
-  expect(permanentConnectError(ended('CheckMyDatabase'), true)?.hint).toMatch('GRANT CONNECT');
+  expect(permanentConnectError(ended('CheckMyDatabase'), WAY)?.hint).toMatch('GRANT CONNECT');
   for (const routine of ['call_string_check_hook', 'set_config_option', 'InitPostgres'])
-    expect(permanentConnectError(ended(routine), true)).toBeNull();
+    expect(permanentConnectError(ended(routine), WAY)).toBeNull();
 });
 
 test.each([
@@ -45,7 +50,7 @@ test.each([
   'a connection that pg_hba.conf has no entry for is none of user or password: in the clear %s',
   (isClear, told) => {
     const refused = failed('28000', 'ClientAuthentication');
-    expect(permanentConnectError(refused, isClear)).toEqual({
+    expect(permanentConnectError(refused, { ...WAY, isClear })).toEqual({
       what: "the server's pg_hba.conf lets no such connection in",
       hint: expect.stringMatching(told) as unknown,
     });
@@ -56,7 +61,7 @@ test.each([
 );
 
 test.each(['ECONNREFUSED', '57P03', '53300', 'CONNECT_TIMEOUT'])('%s may pass', (code) => {
-  expect(permanentConnectError(failed(code), true)).toBeNull();
+  expect(permanentConnectError(failed(code), WAY)).toBeNull();
 });
 
 test.each([

@@ -1,5 +1,6 @@
 import type { Sql } from '../../store/connection/db.ts';
 import { OWN_TABLES, OWN_VIEWS } from '../../store/setup/privileges.ts';
+import { hiddenText, noForceOf, readHiddenRows } from '../../store/setup/row-security.ts';
 import { type CheckResult, fail, warn } from './check.ts';
 
 /** What somebody has switched or taken away of the mirror's own: statements succeed, and do or see less. */
@@ -25,7 +26,8 @@ interface OnTable {
 export const UNDAMAGED: Damage = { hidden: [], closed: [], disabled: [], gone: [], dropping: [] };
 
 export async function readDamage(sql: Sql): Promise<Damage> {
-  const [row] = await sql<[Damage]>`
+  const hidden = await readHiddenRows(sql, OWN_TABLES, true);
+  const [row] = await sql<[Omit<Damage, 'hidden'>]>`
     with tables as (
       select c.oid, t.name, c.relrowsecurity, row_security_active(c.oid) as active
       from unnest(${[...OWN_TABLES]}::text[]) as t(name)
@@ -40,16 +42,6 @@ export async function readDamage(sql: Sql): Promise<Damage> {
       where not t.tgisinternal
     )
     select
-      array(
-        select name from tables
-        -- A policy for all that lets this role see and write every row hides none, unless another one restricts it.
-        where active and (exists (select from pg_policy where polrelid = tables.oid and not polpermissive)
-          or not exists (
-            select from pg_policy p
-            where p.polrelid = tables.oid and p.polpermissive and p.polcmd = '*' and pg_get_expr(p.polqual, p.polrelid) = 'true'
-              and coalesce(pg_get_expr(p.polwithcheck, p.polrelid), 'true') = 'true'
-              and exists (select from unnest(p.polroles) of where of = 0 or pg_has_role(of, 'USAGE'))))
-        order by name) as hidden,
       array(
         select name from tables
         where relrowsecurity and not active and name like 'catalog.%'
@@ -69,7 +61,7 @@ export async function readDamage(sql: Sql): Promise<Damage> {
           select from pg_class c join pg_namespace n on n.oid = c.relnamespace
           where n.nspname = split_part(v.name, '.', 1) and c.relname = split_part(v.name, '.', 2))
         order by 1) as gone`;
-  return row;
+  return { ...row, hidden: hidden.map(({ table }) => table) };
 }
 
 const named = (triggers: readonly OnTable[]): string =>
@@ -109,15 +101,7 @@ function droppingLines(dropping: Damage['dropping']): CheckResult[] {
 export function damageLines({ hidden, closed, disabled, gone, dropping }: Damage): CheckResult[] {
   return [
     ...droppingLines(dropping),
-    ...(hidden.length === 0
-      ? []
-      : [
-          fail(
-            'row security',
-            `row-level security hides rows from the mirror, or refuses them: ${hidden.join(', ')}`,
-            hidden.map((table) => `ALTER TABLE ${table} NO FORCE ROW LEVEL SECURITY`).join('; '),
-          ),
-        ]),
+    ...(hidden.length === 0 ? [] : [fail('row security', hiddenText(hidden), noForceOf(hidden))]),
     ...(closed.length === 0
       ? []
       : [

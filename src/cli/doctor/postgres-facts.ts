@@ -18,7 +18,12 @@ import { countDaemons } from '../../store/setup/instance.ts';
 import { migrationState } from '../../store/setup/journal.ts';
 import { readOccupied, readRights } from '../../store/setup/migrations.ts';
 import { type FoundRole, type Occupied, OUR_SCHEMAS, readRoles } from '../../store/setup/occupied.ts';
-import { type Lacking, readLacking, readQueueLacking } from '../../store/setup/privileges.ts';
+import {
+  type Lacking,
+  type OwnRights,
+  readOwnRights,
+  readQueueLacking,
+} from '../../store/setup/privileges.ts';
 import { readSnapshotHolder, type SnapshotHolder } from '../../store/status/holders.ts';
 import { ifAllowed } from './allowed.ts';
 import { type Damage, readDamage, UNDAMAGED } from './damage.ts';
@@ -33,10 +38,14 @@ export interface PostgresFacts {
   readonly versionNumber: number;
   readonly version: string;
   readonly encoding: string;
+  /** The role that acts, and the one that logs in. */
   readonly role: string;
+  readonly login: string;
   readonly database: string;
   readonly inRecovery: boolean;
   readonly readOnly: boolean;
+  /** What this session has that from, as pg_settings calls it. */
+  readonly readOnlyBy: string;
   /** What Postgres said of a write that was tried and taken back, and what that is; null: it went well. */
   readonly writeProblem: {
     readonly said: string;
@@ -53,8 +62,11 @@ export interface PostgresFacts {
   /** Whether the mirror's tables are there, and whether this role owns them, or belongs to their owner. */
   readonly migrated: boolean;
   readonly owns: boolean;
-  /** Privileges that this role lacks on the mirror's tables. */
+  /** Privileges that this role lacks on the mirror's tables, and what of the mirror is another role's. */
   readonly lacking: readonly Lacking[];
+  readonly misowned: OwnRights['misowned'];
+  /** To whom they are to be given. */
+  readonly acting: string;
   /** The same on the tables of queues in Postgres. */
   readonly queueLacking: readonly Lacking[];
   /** Whether these tables are there, as this version wants them; null where this role may not read that. */
@@ -110,7 +122,10 @@ type ServerRow = Omit<
   | 'writeProblem'
   | 'snapshotHolder'
   | 'neighbours'
+  | 'owns'
   | 'lacking'
+  | 'misowned'
+  | 'acting'
   | 'queueLacking'
   | 'eventTriggers'
   | 'unchangeable'
@@ -129,7 +144,8 @@ const NOT_LOOKED_INTO = { occupied: [], ledger: 'ours', queueTables: null } as c
 export const isClosed = (lacking: readonly Lacking[]): boolean =>
   lacking.some(
     ({ kind, name, privileges }) =>
-      kind === 'schema' || (name === 'catalog_internal.migrations' && privileges.includes('SELECT')),
+      (kind === 'schema' && privileges.includes('USAGE')) ||
+      (name === 'catalog_internal.migrations' && privileges.includes('SELECT')),
   );
 
 /**
@@ -147,13 +163,13 @@ export async function readPostgresFacts(sql: Sql, now: () => number): Promise<Po
       current_setting('server_encoding') as encoding,
       current_user::text as role, current_database()::text as database, pg_is_in_recovery() as "inRecovery",
       pg_has_role('pg_read_all_stats', 'USAGE') as "seesSessions",
-      current_setting('default_transaction_read_only')::boolean as "readOnly",
+      current_setting('default_transaction_read_only')::boolean as "readOnly", session_user::text as login,
+      (select source from pg_settings where name = 'default_transaction_read_only') as "readOnlyBy",
       has_database_privilege(current_database(), 'CREATE') as "mayCreate",
       has_database_privilege(current_database(), 'TEMPORARY') as "mayTemp",
       r.rolcreaterole or r.rolsuper as "mayCreateRoles",
       to_regrole('catalog_reader') is not null as "hasReader", to_regrole('catalog_watcher') is not null as "hasWatcher",
       t.relowner is not null as migrated,
-      coalesce(pg_has_role(t.relowner, 'USAGE'), true) as owns,
       current_setting('max_locks_per_transaction')::int
         * (current_setting('max_connections')::int + current_setting('max_prepared_transactions')::int) as "locksMost",
       -- Without to_regclass, to which a schema that this role may not use is an error.
@@ -163,13 +179,15 @@ export async function readPostgresFacts(sql: Sql, now: () => number): Promise<Po
       left join (pg_class t join pg_namespace n on n.oid = t.relnamespace and n.nspname = 'catalog')
         on t.relname = 'skus'
     where r.rolname = current_user`;
-  const lacks = row.migrated && row.owns ? await readLacking(sql) : [];
+  const own = await readOwnRights(sql);
+  const owns = own.owns || !row.migrated;
+  const lacks = row.migrated ? own.lacking : [];
   const closed = isClosed(lacks);
   const { occupied, ledger, queueTables } = closed ? NOT_LOOKED_INTO : await readOccupied(sql);
   // Another application's table of that name says nothing of the mirror.
   const isOurs = ledger === 'ours' || (ledger === 'none' && occupied.length === 0);
   const migrated = row.migrated && isOurs;
-  const owned = row.owns && isOurs && !closed;
+  const owned = owns && isOurs && !closed;
   const { pending, unknown } = owned ? await migrationState(sql) : { pending: 0, unknown: 0 };
   const writes = row.inRecovery || row.readOnly || !row.mayTemp ? null : await writeProblem(sql);
   const mayCall = !lacks.some(({ kind }) => kind === 'function');
@@ -178,6 +196,7 @@ export async function readPostgresFacts(sql: Sql, now: () => number): Promise<Po
     ...row,
     ...(await readConnections(sql)),
     migrated,
+    owns,
     rightsWhole: rights?.known === true ? rights.whole : null,
     pending,
     unknown,
@@ -186,16 +205,18 @@ export async function readPostgresFacts(sql: Sql, now: () => number): Promise<Po
     creators: await creators(sql),
     aheadMs,
     writeProblem: writes,
-    queueTablesCurrent: row.owns && (queueTables === true ? await queueTablesCurrent(sql) : queueTables),
+    queueTablesCurrent: owns && (queueTables === true ? await queueTablesCurrent(sql) : queueTables),
     daemons: migrated && owned ? await ifAllowed(countDaemons(sql), null) : closed ? null : 0,
     pooling: await askingTwo(sql, readPooling),
     snapshotHolder: await readSnapshotHolder(sql),
     lacking: migrated ? lacks : [],
-    queueLacking: migrated && row.owns ? await readQueueLacking(sql) : [],
+    misowned: migrated ? own.misowned : [],
+    acting: own.acting,
+    queueLacking: migrated && owns ? await readQueueLacking(sql) : [],
     neighbours: migrated ? await readNeighbours(sql) : [],
     eventTriggers: await readEventTriggers(sql),
     unchangeable: migrated ? await readUnchangeable(sql) : [],
-    damage: migrated && row.owns && pending === 0 && unknown === 0 ? await readDamage(sql) : UNDAMAGED,
+    damage: migrated && owns && pending === 0 && unknown === 0 ? await readDamage(sql) : UNDAMAGED,
   };
 }
 

@@ -145,15 +145,32 @@ function writeRemedy(
   return `check the server's disk and log${named === '' ? '' : `, and the event triggers ${named}`}`;
 }
 
-function writeLine({ inRecovery, readOnly, writeProblem, eventTriggers }: PostgresFacts): CheckResult {
+/** SQL that ends it where it is set, which is where this session has it from. */
+function readOnlyRemedy({ readOnlyBy, login, database }: PostgresFacts): string {
+  const [role, at] = [escapeIdentifier(login), escapeIdentifier(database)];
+  const reset = 'RESET default_transaction_read_only';
+  switch (readOnlyBy) {
+    case 'database user':
+      return `ALTER ROLE ${role} IN DATABASE ${at} ${reset}`;
+    case 'user':
+      return `ALTER ROLE ${role} ${reset}`;
+    case 'database':
+      return `ALTER DATABASE ${at} ${reset}`;
+    case 'global':
+      return `ALTER ROLE ALL ${reset}`;
+    case 'client':
+      return 'take default_transaction_read_only out of DATABASE_URL';
+    default:
+      return `ALTER SYSTEM ${reset}, or take it out of the configuration of the server; then SELECT pg_reload_conf()`;
+  }
+}
+
+function writeLine(facts: PostgresFacts): CheckResult {
+  const { inRecovery, readOnly, writeProblem, eventTriggers } = facts;
   if (inRecovery)
     return fail('writes', 'rejected: the server is a standby', 'set DATABASE_URL to the primary');
   if (readOnly)
-    return fail(
-      'writes',
-      'rejected: transactions are read-only by default',
-      'ALTER DATABASE … SET default_transaction_read_only = off, or for the role',
-    );
+    return fail('writes', 'rejected: transactions are read-only by default', readOnlyRemedy(facts));
   if (writeProblem !== null) {
     const { said, remedy } = writeProblem;
     return fail(

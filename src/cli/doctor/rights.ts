@@ -1,6 +1,6 @@
 import { escapeIdentifier } from 'pg';
 import { judgeRoles } from '../../store/setup/occupied.ts';
-import { grantOf, lackingText } from '../../store/setup/privileges.ts';
+import { rightsRemedy, rightsText } from '../../store/setup/privileges.ts';
 import { type CheckResult, fail, ok, warn } from './check.ts';
 import type { PostgresFacts } from './postgres-facts.ts';
 
@@ -41,15 +41,10 @@ export function rightsLines(facts: PostgresFacts, queues: 'redis' | 'postgres'):
         'connect as the role that migrated them, or as a member of it',
       ),
     );
-  const lacks = owns ? lackingText(lacking) : null;
+  const rights = { lacking, misowned: facts.misowned };
+  const lacks = owns ? rightsText(rights) : null;
   if (lacks !== null)
-    findings.push(
-      fail(
-        'rights',
-        lacks,
-        `${grantOf(lacking, escapeIdentifier(role))}; or ALTER TABLE … OWNER TO ${escapeIdentifier(role)}`,
-      ),
-    );
+    findings.push(fail('rights', lacks, rightsRemedy(rights, escapeIdentifier(facts.acting))));
   if (findings.length === 0) findings.push(ok('rights', `${role} has the privileges the mirror needs`));
   return [...occupiedLines(facts), ...findings, ...rolesLines(facts)];
 }

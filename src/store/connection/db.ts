@@ -14,7 +14,7 @@ import {
   sessionConnection,
   sessionUrl,
 } from './session.ts';
-import { isAnswer, isConflict, sqlState, storeFailure } from './sql-errors.ts';
+import { isAnswer, isConflict, sqlState, storeFailure, type Way } from './sql-errors.ts';
 
 export type Sql = postgres.Sql;
 export type Tx = postgres.TransactionSql;
@@ -111,8 +111,12 @@ export function urlOf(sql: Sql): string | null {
   return url === undefined ? null : present(url);
 }
 
-/** Whether the pool's connections have no TLS and could have, as those by a Unix socket could not. */
-export const isClear = ({ options }: Sql): boolean => !options.ssl && !options.path;
+/** Which way the pool's connections go; by a Unix socket they could have no TLS. */
+export const wayOf = ({ options }: Sql): Way => ({
+  role: options.user,
+  database: options.database,
+  isClear: !options.ssl && !options.path,
+});
 
 /** Runs `work` with two connections of its own to where this pool connects, each sending one statement at a time. */
 export async function askingTwo<T>(sql: Sql, work: (idle: Ask, busy: Ask) => Promise<T>): Promise<T> {

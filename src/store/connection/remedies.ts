@@ -53,7 +53,7 @@ export const REMEDIES: Readonly<Record<StoreFailure | Objection, Remedy>> = {
     what: 'this database, role or server takes no writes (read-only)',
     hint:
       'point DATABASE_URL at the primary (`SELECT pg_is_in_recovery()` is true on a standby); where it leads there, ' +
-      'reset default_transaction_read_only (role, database, server: `\\drds` in psql and `SHOW` tell which)',
+      '`catalog-mirror doctor` has the statement that resets default_transaction_read_only',
   },
   'notify-queue-full': {
     what: 'the queue of notifications is full',

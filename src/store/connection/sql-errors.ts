@@ -1,3 +1,4 @@
+import { escapeIdentifier } from 'pg';
 import type postgres from 'postgres';
 
 /* What an error of Postgres, or of a driver on the way to it, means. By codes, and never by messages. */
@@ -223,6 +224,14 @@ const UNKNOWN_NAMES = new Set([...NOT_THERE, '42703', '42883']);
 /** The same, or a column or a function is not there: tables may be those of another version. */
 export const isNameUnknown = (error: unknown): boolean => UNKNOWN_NAMES.has(sqlState(error) ?? '');
 
+/** Which way a connection goes. */
+export interface Way {
+  readonly role: string;
+  readonly database: string;
+  /** It has no TLS, and could have. */
+  readonly isClear: boolean;
+}
+
 /** The function of Postgres, the same from 14 to 18, that says whether a role may connect to a database. */
 const CHECKS_CONNECT = 'CheckMyDatabase';
 
@@ -230,7 +239,10 @@ const CHECKS_CONNECT = 'CheckMyDatabase';
  * Why an existing database refuses this login, or null: CONNECT was revoked, or the database takes no connections.
  * Judged only if the session ended, because statements fail with the same SQLSTATEs.
  */
-export function closedDatabase(error: unknown): { readonly what: string; readonly hint: string } | null {
+export function closedDatabase(
+  error: unknown,
+  { role, database }: Way,
+): { readonly what: string; readonly hint: string } | null {
   if (!isConnectionLost(error)) return null;
   switch (sqlState(error)) {
     case '42501':
@@ -238,29 +250,31 @@ export function closedDatabase(error: unknown): { readonly what: string; readonl
       if ((carried(error, 'routine') ?? CHECKS_CONNECT) !== CHECKS_CONNECT) return null;
       return {
         what: 'Postgres does not let this role connect to the database',
-        hint: 'GRANT CONNECT ON DATABASE to the role in DATABASE_URL',
+        hint: `GRANT CONNECT ON DATABASE ${escapeIdentifier(database)} TO ${escapeIdentifier(role)}`,
       };
     case WRONG_STATE:
       return {
         what: 'the database takes no connections',
-        hint: 'ALTER DATABASE … ALLOW_CONNECTIONS true, once whoever has closed it is done',
+        hint: `once whoever has closed it is done: ALTER DATABASE ${escapeIdentifier(database)} ALLOW_CONNECTIONS true`,
       };
     default:
       return null;
   }
 }
 
-/**
- * Why no waiting helps where this error ends a connection, and what does; null where waiting may. `isClear`: that
- * connection has no TLS, and could have.
- */
+/** Why no waiting helps where this error ends a connection, and what does; null where waiting may. */
 export function permanentConnectError(
   error: unknown,
-  isClear: boolean,
+  way: Way,
 ): { readonly what: string; readonly hint: string } | null {
-  if (isNotLetIn(error)) return notLetIn(isClear);
-  if (isLoginRejected(error))
-    return { what: 'Postgres rejects the login', hint: 'check user and password in DATABASE_URL' };
+  if (isNotLetIn(error)) return notLetIn(way.isClear);
+  if (isLoginRejected(error)) {
+    const isKnown = sqlState(error) === '28P01';
+    const may = isKnown
+      ? ''
+      : `, and that the role may log in: ALTER ROLE ${escapeIdentifier(way.role)} LOGIN`;
+    return { what: 'Postgres rejects the login', hint: `check user and password in DATABASE_URL${may}` };
+  }
   if (isDatabaseMissing(error))
     return {
       what: 'Postgres answers, and does not have this database',
@@ -271,7 +285,7 @@ export function permanentConnectError(
       what: 'the certificate of Postgres is not trusted',
       hint: 'check sslmode and sslrootcert in DATABASE_URL',
     };
-  return closedDatabase(error);
+  return closedDatabase(error, way);
 }
 
 /** Postgres was there and has said no, and will say no again. */

@@ -3,9 +3,9 @@ import type { Clock } from '../../lib/clock.ts';
 import {
   CONNECT_WITHIN_MS,
   endingLeftStatements,
-  isClear,
   type Sql,
   urlOf,
+  wayOf,
   withoutTransactionTimeout,
 } from './db.ts';
 import { startupRefused } from './pooler.ts';
@@ -94,7 +94,7 @@ export async function waitForDatabase(
         await endingLeftStatements(sql);
         return;
       } catch (error) {
-        const refused = permanentConnectError(error, isClear(sql));
+        const refused = permanentConnectError(error, wayOf(sql));
         if (refused !== null) throw new DatabaseRefused(refused, error);
         // In turns, because what passes by itself may have ended between two tries.
         const ofSettings = isTurnedAway(error) && (await connectsWithoutSettings(sql));

@@ -100,6 +100,9 @@ const SOURCES: Readonly<Record<Export, ExportSource>> = {
 export const exportColumns = (what: Export): readonly ExportColumn[] =>
   Object.entries(SOURCES[what].columns).map(([name, type]) => ({ name, type }));
 
+/** The tables and views that are read for these. */
+export const tablesOf = (exports: readonly Export[]): string[] => exports.map((what) => SOURCES[what].from);
+
 /** Whether rows can be left out by their time. */
 export const hasSince = (what: Export): boolean => SOURCES[what].since !== undefined;
 
@@ -141,7 +144,7 @@ export function readExport(
  * anew and commits behind the snapshot would leave it empty in its eyes.
  */
 export async function lockExported(tx: Tx, exports: readonly Export[]): Promise<void> {
-  await tx.unsafe(`lock table ${exports.map((what) => SOURCES[what].from).join(', ')} in access share mode`);
+  await tx.unsafe(`lock table ${tablesOf(exports).join(', ')} in access share mode`);
 }
 
 /** About how many rows there are, as Postgres has last counted them; null where it never has. */

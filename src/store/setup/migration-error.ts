@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { remedyOf } from '../connection/remedies.ts';
-import { isPrivilegeLacking, sqlState } from '../connection/sql-errors.ts';
+import { otherHint, remedyOf } from '../connection/remedies.ts';
+import { isNameUnknown, isPrivilegeLacking, sqlState } from '../connection/sql-errors.ts';
 import { journal } from './journal.ts';
 
 /** Why the tables cannot be brought to this version. Nothing of it was applied. */
@@ -26,6 +26,7 @@ function hintOf(error: unknown): string {
     return "something that is not the mirror's has a name that it needs: rename or drop that, and start again";
   if (isPrivilegeLacking(sqlState(error)))
     return '`catalog-mirror doctor` says which right the role in DATABASE_URL lacks, with the GRANT';
+  if (isNameUnknown(error)) return otherHint(error);
   return remedyOf(error)?.hint ?? 'the next start retries it';
 }
 

@@ -226,8 +226,11 @@ export async function readOccupied(
   sql: Sql,
   folder = MIGRATIONS,
 ): Promise<Found & { readonly occupied: readonly Occupied[] }> {
-  const [first] = await journal(folder);
-  const found = await readFound(sql, first?.when ?? 0);
+  const entries = await journal(folder);
+  const found = await readFound(
+    sql,
+    entries.map(({ when }) => when),
+  );
   // An administrator who has given a role more since does not stop a daemon that has run for months.
   const roles = found.ledger === 'none' ? judgeRoles(await readRoles(sql)) : [];
   return { ...found, occupied: [...judgeSchemas(found), ...roles] };

@@ -1,3 +1,4 @@
+import { escapeIdentifier } from 'pg';
 import { Misconfigured } from '../../lib/errors.ts';
 import type { Sql } from '../connection/db.ts';
 
@@ -16,6 +17,8 @@ export interface FoundSchema {
   readonly belongs: boolean;
   /** The same without a superuser's right to be anybody. */
   readonly own: boolean;
+  /** The same of all objects in it, where there are some. */
+  readonly objectsBelong: boolean;
   /**
    * How many objects are in it, besides the table of applied migrations; the first of them, by kind and name; and
    * whose they are.
@@ -27,16 +30,20 @@ export interface FoundSchema {
 
 /** What is to be known before anything is made. */
 export interface Found {
+  /** The role that looks. */
+  readonly role: string;
   readonly schemas: readonly FoundSchema[];
   /**
-   * The table of applied migrations: not there, or empty; with the first migration of the mirror in it; with
-   * something else; not for this role to read.
+   * The table of applied migrations: not there, or empty; with a migration of the mirror in it; with something else;
+   * not for this role to read.
    */
   readonly ledger: 'none' | 'ours' | 'foreign' | 'hidden';
   /** Whether the mirror's first table is there. */
   readonly skus: boolean;
   /** Whether the mirror's tables are there, and nothing of what is applied: a dump without rows was loaded. */
   readonly bare: boolean;
+  /** Whether the tables of the schema catalog are the mirror's: all that sellers read. */
+  readonly shown: boolean;
   /** Whether BullMQ's table of its version is there. */
   readonly queueTables: boolean;
 }
@@ -55,12 +62,13 @@ export class OccupiedError extends Misconfigured {
   override readonly name = 'OccupiedError';
   readonly kind: OccupiedKind;
 
-  constructor([first, ...others]: readonly [Occupied, ...Occupied[]]) {
+  constructor([first, ...others]: readonly [Occupied, ...Occupied[]], cause?: unknown) {
     const all = [first, ...others];
     const remedies = [...new Set(all.map(({ remedy }) => remedy))];
     super(
       ['nothing was made or changed in the database:', ...all.map(({ text }) => `  ${text}`)].join('\n'),
       remedies.join('; '),
+      cause,
     );
     this.kind = first.kind;
   }
@@ -69,17 +77,25 @@ export class OccupiedError extends Misconfigured {
 const ELSEWHERE = 'give the mirror a database of its own: CREATE DATABASE …, and name it in DATABASE_URL';
 
 /** The schemas that stand in the mirror's way, each with whose it is and what is in it. Pure. */
-export function judgeSchemas({ schemas, ledger, skus, bare, queueTables }: Found): Occupied[] {
-  if (ledger === 'none' && bare && schemas.every(({ belongs }) => belongs)) return [WITHOUT_ROWS];
+export function judgeSchemas({ role, schemas, ledger, skus, bare, shown, queueTables }: Found): Occupied[] {
+  if (ledger === 'none' && schemas.every(({ belongs }) => belongs)) {
+    if (bare) return [WITHOUT_ROWS];
+    if (shown) return [WITHOUT_INTERNAL];
+  }
   // Whoever owns something may do everything with it, until a script has revoked that.
-  if (ledger === 'hidden' && schemas.every(({ belongs }) => belongs)) return [UNREADABLE];
+  if (ledger === 'hidden' && schemas.every(({ belongs, objectsBelong }) => belongs || objectsBelong))
+    return [unreadable(role)];
   const judged = schemas.flatMap((found): Occupied[] => {
     const isQueue = found.schema === QUEUE_SCHEMA;
     const isKnown = isQueue ? queueTables : ledger === 'ours';
     const isTrusted = isKnown ? found.belongs : found.own;
     const hasOthers = isKnown ? false : found.count > 0;
     if (isTrusted && !hasOthers) return [];
-    return [{ kind: 'schema-of-another', text: describe(found), remedy: remedyFor(found, hasOthers) }];
+    const isGivenAway = isKnown && found.objectsBelong;
+    const remedy = isGivenAway
+      ? `ALTER SCHEMA ${found.schema} OWNER TO ${escapeIdentifier(role)}`
+      : remedyFor(found, hasOthers);
+    return [{ kind: 'schema-of-another', text: describe(found), remedy }];
   });
   if (ledger === 'foreign')
     judged.push({
@@ -91,20 +107,30 @@ export function judgeSchemas({ schemas, ledger, skus, bare, queueTables }: Found
   return judged;
 }
 
+const BEGIN_ANEW = 'or, to begin anew, drop catalog, catalog_internal and catalog_queue with CASCADE';
+
+const WITHOUT_INTERNAL: Occupied = {
+  kind: 'mirror-incomplete',
+  text: "the schema catalog is a mirror's, and what it goes by is gone from the schema catalog_internal",
+  remedy: `load catalog and catalog_internal from a backup; ${BEGIN_ANEW}`,
+};
+
 const WITHOUT_ROWS: Occupied = {
   kind: 'mirror-incomplete',
   text: "the schemas catalog and catalog_internal are a mirror's, and without its rows, as pg_dump --schema-only leaves them",
-  remedy:
-    'load them with their rows; or, to begin anew, drop catalog, catalog_internal and catalog_queue with CASCADE',
+  remedy: `load them with their rows; ${BEGIN_ANEW}`,
 };
 
-const UNREADABLE: Occupied = {
-  kind: 'ledger-hidden',
-  text: 'the table catalog_internal.migrations, which says whose the schemas are, is not for this role to read',
-  remedy:
-    'GRANT USAGE ON SCHEMA catalog_internal TO …; GRANT SELECT ON catalog_internal.migrations TO …, the role of ' +
-    'DATABASE_URL; `catalog-mirror doctor` says which privileges it lacks besides',
-};
+function unreadable(role: string): Occupied {
+  const to = escapeIdentifier(role);
+  return {
+    kind: 'ledger-hidden',
+    text: 'the table catalog_internal.migrations, which says whose the schemas are, is not for this role to read',
+    remedy:
+      `GRANT USAGE ON SCHEMA catalog_internal TO ${to}; GRANT SELECT ON catalog_internal.migrations TO ${to}; ` +
+      '`catalog-mirror doctor` says which privileges it lacks besides',
+  };
+}
 
 function describe({ schema, owner, count, objects, owners }: FoundSchema): string {
   const more = count > objects.length ? `, and ${count - objects.length} more` : '';
@@ -132,50 +158,60 @@ function incomplete(schemas: readonly FoundSchema[]): Occupied {
 }
 
 /**
- * Reads what `judgeSchemas` goes by. `first` identifies the first migration: when it was written, in epoch
+ * Reads what `judgeSchemas` goes by. `known` identifies the mirror's migrations: when each was written, in epoch
  * milliseconds. Changes nothing.
  */
-export async function readFound(sql: Sql, first: number): Promise<Found> {
-  const found = await readOnce(sql, first);
+export async function readFound(sql: Sql, known: readonly number[]): Promise<Found> {
+  const found = await readOnce(sql, known);
   // Another daemon may have finished its first migration in between: what is there now was seen before it.
-  return found.ledger === 'ours' && !found.skus ? await readOnce(sql, first) : found;
+  return found.ledger === 'ours' && !found.skus ? await readOnce(sql, known) : found;
 }
 
 /** The schemas first: a daemon that migrates at this moment commits tables and ledger together. */
-async function readOnce(sql: Sql, first: number): Promise<Found> {
+async function readOnce(sql: Sql, known: readonly number[]): Promise<Found> {
   const schemas = await readSchemas(sql);
   // Without to_regclass, to which a schema that this role may not use is an error.
   const [there] = await sql<
-    [{ kind: string | null; readable: boolean; skus: boolean; bare: boolean; queue: boolean }]
+    [
+      Pick<Found, 'role' | 'skus' | 'bare' | 'shown'> & {
+        kind: string | null;
+        readable: boolean;
+        queue: boolean;
+      },
+    ]
   >`
     with relations as (
       select c.oid, nspname || '.' || relname as name, relkind::text as kind, has_schema_privilege(n.oid, 'USAGE') as usable
       from pg_class c join pg_namespace n on n.oid = relnamespace where nspname = any (${OUR_SCHEMAS})
     )
-    select (select kind from relations where name = 'catalog_internal.migrations') as kind,
+    select current_user::text as role, (select kind from relations where name = 'catalog_internal.migrations') as kind,
       exists (
         select from relations where name = 'catalog_internal.migrations' and usable and has_table_privilege(oid, 'SELECT')
       ) as readable,
       exists (select from relations where name = 'catalog.skus') as skus,
       (select count(*) = 3 from relations where name in ('catalog.skus', 'catalog_internal.due', 'catalog_internal.sync')) as bare,
+      (
+        select count(*) = 5 from relations
+        where name in ('catalog.skus', 'catalog.prices', 'catalog.products', 'catalog.price_history', 'catalog.watchlist')
+      ) as shown,
       exists (
         select from relations join pg_attribute on attrelid = oid
         where name = ${`${QUEUE_SCHEMA}.migration`} and attname = 'version'
       ) as queue`;
-  const { kind, readable, skus, bare, queue: queueTables } = there;
+  const { kind, readable, queue: queueTables, ...found } = there;
   const read = async () => {
     if (kind === null) return 'none';
     if (!readable) return 'hidden';
-    return kind === 'r' ? await readLedger(sql, first) : 'foreign';
+    return kind === 'r' ? await readLedger(sql, known) : 'foreign';
   };
-  return { schemas, ledger: await read(), skus, bare, queueTables };
+  return { ...found, schemas, ledger: await read(), queueTables };
 }
 
 /** By its members as JSON: another application's table of this name may have any columns. */
-async function readLedger(sql: Sql, first: number): Promise<Found['ledger']> {
+async function readLedger(sql: Sql, known: readonly number[]): Promise<Found['ledger']> {
   const [{ rows, ours, shaped }] = await sql<[{ rows: boolean; ours: boolean; shaped: boolean }]>`
     select exists (select from catalog_internal.migrations) as rows,
-      exists (select from catalog_internal.migrations m where to_jsonb(m) ->> 'created_at' = ${String(first)}) as ours,
+      exists (select from catalog_internal.migrations m where to_jsonb(m) ->> 'created_at' = any (${known.map(String)}::text[])) as ours,
       (
         select count(*) = 3 from pg_attribute
         where attrelid = 'catalog_internal.migrations'::regclass and attname in ('id', 'hash', 'created_at')
@@ -192,7 +228,7 @@ async function readSchemas(sql: Sql): Promise<readonly FoundSchema[]> {
   return await sql<FoundSchema[]>`
     with objects as (
       select d.refobjid as schema, i.type || ' ' || i.identity as name,
-        pg_get_userbyid(coalesce(c.relowner, p.proowner, t.typowner, e.extowner))::text as owner
+        coalesce(c.relowner, p.proowner, t.typowner, e.extowner) as owner
       from pg_depend d
         cross join lateral pg_identify_object(d.classid, d.objid, 0) i
         left join pg_class c on d.classid = 'pg_class'::regclass and c.oid = d.objid
@@ -216,7 +252,8 @@ async function readSchemas(sql: Sql): Promise<readonly FoundSchema[]> {
       n.nspowner = r.oid or not r.rolsuper and pg_has_role(n.nspowner, 'USAGE') as own,
       count(o.name)::int as count,
       coalesce((array_agg(o.name order by o.name) filter (where o.name is not null))[1:${NAMED}], '{}') as objects,
-      coalesce(array_agg(distinct o.owner) filter (where o.owner is not null), '{}') as owners
+      coalesce(array_agg(distinct pg_get_userbyid(o.owner)::text) filter (where o.owner is not null), '{}') as owners,
+      coalesce(bool_and(pg_has_role(o.owner, 'USAGE')), false) as "objectsBelong"
     from pg_roles r, pg_namespace n left join objects o on o.schema = n.oid
     where r.rolname = current_user and n.nspname = any (${OUR_SCHEMAS})
     group by n.oid, n.nspname, n.nspowner, r.oid, r.rolsuper order by 1`;

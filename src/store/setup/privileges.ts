@@ -92,7 +92,7 @@ export const OWN_VIEWS = [
 ] as const;
 
 const PRIVILEGES = {
-  schema: ['USAGE'],
+  schema: ['USAGE', 'CREATE'],
   table: ['SELECT', 'INSERT', 'UPDATE', 'DELETE'],
   sequence: ['USAGE', 'SELECT', 'UPDATE'],
   function: ['EXECUTE'],
@@ -107,12 +107,40 @@ export interface Lacking {
   readonly privileges: readonly (typeof PRIVILEGES)[Kind][number][];
 }
 
+/** Something of the mirror's that is another role's, of which the mirror's is no member. */
+export interface Misowned {
+  readonly kind: 'schema' | 'table';
+  /** As ALTER takes it. */
+  readonly name: string;
+  readonly owner: string;
+}
+
+const OWN_SCHEMAS = ['catalog', 'catalog_internal'];
+export const OWN_RELATIONS: readonly string[] = [...OWN_TABLES, ...OWN_VIEWS];
+
+/** So many tables of another application may have names of the mirror's. */
+const NAMED_BY_CHANCE = 5;
+
 /**
- * Which privileges this role lacks on what is the mirror's: of that which is there, and belongs to whom the tables
- * belong to. Of a trigger's function Postgres asks for none, and a procedure only sellers call.
+ * Who has most of the mirror's tables, because one may have been given to another role by itself; and as whom its
+ * statements are run: as that role, where this one is a member of it. Views and functions have only that one's rights.
  */
-export const readLacking = (sql: Sql): Promise<Lacking[]> =>
-  lackingIn(sql, ['catalog', 'catalog_internal'], OWN_TABLES);
+const whose = (sql: Sql) => sql`
+  select owner, coalesce(pg_has_role(owner, 'USAGE'), false) as owns,
+    case when pg_has_role(owner, 'USAGE') then owner else r.oid end as acting
+  from pg_roles r, (
+    select case when count(*) > ${NAMED_BY_CHANCE} then mode() within group (order by relowner) end as owner
+    from pg_class c join pg_namespace n on n.oid = c.relnamespace
+    where n.nspname || '.' || c.relname = any (${[...OWN_TABLES]}::text[])
+  ) as most
+  where r.rolname = current_user`;
+
+/**
+ * Which privileges this role, or the owner that it is a member of, lacks on what is the mirror's: of that which is
+ * there, and belongs to whom the tables belong to. Of a trigger's function Postgres asks for none, and a procedure only
+ * sellers call.
+ */
+export const readLacking = (sql: Sql): Promise<Lacking[]> => lackingIn(sql, OWN_SCHEMAS, OWN_RELATIONS);
 
 /** The same of BullMQ's schema: of all tables there, which change with its versions. */
 export const readQueueLacking = (sql: Sql): Promise<Lacking[]> => lackingIn(sql, [QUEUE_SCHEMA], null);
@@ -120,55 +148,72 @@ export const readQueueLacking = (sql: Sql): Promise<Lacking[]> => lackingIn(sql,
 async function lackingIn(
   sql: Sql,
   within: readonly string[],
-  tables: readonly string[] | null,
+  relations: readonly string[] | null,
 ): Promise<Lacking[]> {
   return await sql<Lacking[]>`
     with schemas as (select oid, nspname from pg_namespace where nspname = any (${[...within]}::text[])),
-    whose as (
-      select relowner as owner from pg_class join pg_namespace n on n.oid = relnamespace
-      where nspname = 'catalog' and relname = 'skus'
-    ),
+    whose as (${whose(sql)}),
     lacking as (
       select 1 as rank, 'schema' as kind, nspname::text as name, p.name as privilege, p.place
-      from schemas cross join unnest(${[...PRIVILEGES.schema]}::text[]) with ordinality as p(name, place)
-      where not has_schema_privilege(oid, p.name)
+      from schemas cross join whose cross join unnest(${[...PRIVILEGES.schema]}::text[]) with ordinality as p(name, place)
+      where not has_schema_privilege(acting, oid, p.name)
       union all
       select 2, 'table', format('%I.%I', n.nspname, c.relname), p.name, p.place
-      from pg_class c join schemas n on n.oid = c.relnamespace
+      from pg_class c join schemas n on n.oid = c.relnamespace cross join whose
         cross join unnest(${[...PRIVILEGES.table]}::text[]) with ordinality as p(name, place)
-      where c.relkind in ('r', 'p') and not has_table_privilege(c.oid, p.name)
-        and coalesce(n.nspname || '.' || c.relname = any (${tables === null ? null : [...tables]}::text[]),
-          c.relowner = (select owner from whose))
+      where (c.relkind in ('r', 'p') or c.relkind = 'v' and p.name = 'SELECT') and not has_table_privilege(acting, c.oid, p.name)
+        and coalesce(n.nspname || '.' || c.relname = any (${relations === null ? null : [...relations]}::text[]),
+          c.relowner = owner)
       union all
       select 3, 'sequence', format('%I.%I', n.nspname, c.relname), p.name, p.place
       from pg_class c join schemas n on n.oid = c.relnamespace join whose on owner = c.relowner
         cross join unnest(${[...PRIVILEGES.sequence]}::text[]) with ordinality as p(name, place)
-      where c.relkind = 'S' and not has_sequence_privilege(c.oid, p.name)
+      where c.relkind = 'S' and not has_sequence_privilege(acting, c.oid, p.name)
       union all
       select 4, 'function', format('%I.%I(%s)', n.nspname, f.proname, pg_get_function_identity_arguments(f.oid)), p.name, p.place
       from pg_proc f join schemas n on n.oid = f.pronamespace join whose on owner = f.proowner
         cross join unnest(${[...PRIVILEGES.function]}::text[]) with ordinality as p(name, place)
-      where f.prokind = 'f' and f.prorettype <> 'trigger'::regtype and not has_function_privilege(f.oid, p.name)
+      where f.prokind = 'f' and f.prorettype <> 'trigger'::regtype and not has_function_privilege(acting, f.oid, p.name)
     )
     select kind, name, array_agg(privilege order by place) as privileges
     from lacking group by rank, kind, name order by rank, name`;
 }
 
+/**
+ * Which schemas, tables and views of the mirror belong to a role that this one is no member of: where most are its own,
+ * somebody has given away the others, or loaded them from a dump as himself.
+ */
+async function readMisowned(sql: Sql): Promise<Misowned[]> {
+  return await sql<Misowned[]>`
+    select 'schema' as kind, quote_ident(nspname) as name, pg_get_userbyid(nspowner)::text as owner
+    from pg_namespace where nspname = any (${[...OWN_SCHEMAS]}::text[]) and not pg_has_role(nspowner, 'USAGE')
+    union all
+    select 'table', format('%I.%I', n.nspname, c.relname), pg_get_userbyid(c.relowner)
+    from pg_class c join pg_namespace n on n.oid = c.relnamespace
+    where n.nspname || '.' || c.relname = any (${[...OWN_RELATIONS]}::text[]) and not pg_has_role(c.relowner, 'USAGE')
+    order by 1, 2`;
+}
+
 /** What this role is to the mirror's tables, and lacks on them. */
 export interface OwnRights {
   readonly role: string;
+  /** Whose they are, most of them; null where there are none. */
+  readonly owner: string | null;
+  /** To whom is to be granted what lacks: the owner, where this role is a member of it. */
+  readonly acting: string;
   /** Whether they are its own, or those of a role that it belongs to. */
   readonly owns: boolean;
   readonly lacking: readonly Lacking[];
+  readonly misowned: readonly Misowned[];
 }
 
 export async function readOwnRights(sql: Sql): Promise<OwnRights> {
-  const [row] = await sql<[Pick<OwnRights, 'role' | 'owns'>]>`
-    select current_user::text as role, exists (
-      select from pg_class c join pg_namespace n on n.oid = c.relnamespace
-      where n.nspname = 'catalog' and c.relname = 'skus' and pg_has_role(c.relowner, 'USAGE')
-    ) as owns`;
-  return { ...row, lacking: row.owns ? await readLacking(sql) : [] };
+  const [row] = await sql<[Pick<OwnRights, 'role' | 'owner' | 'acting' | 'owns'>]>`
+    select current_user::text as role, pg_get_userbyid(owner)::text as owner, pg_get_userbyid(acting)::text as acting, owns
+    from (${whose(sql)}) as whose`;
+  return row.owns
+    ? { ...row, lacking: await readLacking(sql), misowned: await readMisowned(sql) }
+    : { ...row, lacking: [], misowned: [] };
 }
 
 /** So many are named, or granted one by one. */
@@ -191,7 +236,7 @@ export function lackingText(lacking: readonly Lacking[]): string | null {
 }
 
 /** SQL that gives them to the role. Pure. */
-export function grantOf(lacking: readonly Lacking[], role: string): string {
+function grantOf(lacking: readonly Lacking[], role: string): string {
   const kinds = Object.keys(PRIVILEGES) as Kind[];
   return kinds.flatMap((kind) => grantsOf(kind, lacking, role)).join('; ');
 }
@@ -208,4 +253,25 @@ function grantsOf(kind: Kind, lacking: readonly Lacking[], role: string): string
     ({ name, privileges }) =>
       `GRANT ${privileges.join(', ')} ON ${kind === 'table' ? '' : `${what} `}${name} TO ${role}`,
   );
+}
+
+type Rights = Pick<OwnRights, 'lacking' | 'misowned'>;
+
+/** In words: what is lacking, and what is another role's; or null where all is as the mirror has made it. Pure. */
+export function rightsText({ lacking, misowned }: Rights): string | null {
+  const named = misowned
+    .slice(0, NAMED)
+    .map(({ kind, name, owner }) => `the ${kind} ${name} belongs to ${owner}`);
+  const more = misowned.length - named.length;
+  const texts = [
+    ...(named.length === 0 ? [] : [`${named.join(', ')}${more > 0 ? `, and ${more} more to others` : ''}`]),
+    ...[lackingText(lacking)].filter((text) => text !== null),
+  ];
+  return texts.length === 0 ? null : texts.join('; ');
+}
+
+/** SQL that gives all of that to the role: first what is another's, whose privileges come with it. Pure. */
+export function rightsRemedy({ lacking, misowned }: Rights, role: string): string {
+  const owned = misowned.map(({ kind, name }) => `ALTER ${kind.toUpperCase()} ${name} OWNER TO ${role}`);
+  return [...owned, ...(lacking.length === 0 ? [] : [grantOf(lacking, role)])].join('; ');
 }

@@ -1,0 +1,64 @@
+import { randomBytes } from 'node:crypto';
+import { connect, type Sql } from '../../src/store/connection/db.ts';
+import { dropRoles } from '../security/neighbours.ts';
+import { createDatabase, type TestDatabase } from './db.ts';
+
+/** A mirror that belongs to a role of its own, as one that was migrated by its daemon. */
+export interface GivenMirror extends AsyncDisposable {
+  /** The role, and DATABASE_URL with its login, or another's. */
+  readonly role: string;
+  readonly url: string;
+  readonly as: (login: string, password?: string) => string;
+  /** The administrator's login, and a pool of it. */
+  readonly adminUrl: string;
+  readonly admin: Sql;
+}
+
+const PASSWORD = 'x';
+
+/** Gives all that is in these schemas to a role; sequences and partitions go with their tables, or by themselves. */
+const givingTo = (role: string) => `
+  do $$
+  declare one text;
+  begin
+    for one in
+      with own as (select oid, nspname from pg_namespace where nspname in ('catalog', 'catalog_internal', 'catalog_queue'))
+      select format('schema %I', nspname) from own
+      union all
+      select format('%s %s', case relkind when 'v' then 'view' when 'S' then 'sequence' else 'table' end, c.oid::regclass)
+      from pg_class c join own n on n.oid = relnamespace
+      where relkind in ('r', 'p', 'v', 'S') and not exists (
+        select from pg_depend d where d.objid = c.oid and d.classid = 'pg_class'::regclass and d.deptype in ('a', 'i') and relkind = 'S')
+      union all
+      select format('routine %s', p.oid::regprocedure) from pg_proc p join own n on n.oid = pronamespace
+    loop
+      execute format('alter %s owner to ${role}', one);
+    end loop;
+  end $$`;
+
+/** Makes one of the run's migrated database, or of a copy of another mirror with the same role. */
+export async function giveMirror(like?: GivenMirror): Promise<GivenMirror> {
+  const role = like?.role ?? `given_${randomBytes(4).toString('hex')}`;
+  const database: TestDatabase = await createDatabase(like === undefined ? 'migrated' : { copyOf: like.url });
+  const admin = connect(database.url, { max: 1 });
+  if (like === undefined) {
+    await admin.unsafe(`create role ${role} login password '${PASSWORD}'`);
+    await admin.unsafe(givingTo(role));
+  }
+  const name = new URL(database.url).pathname.slice(1);
+  await admin.unsafe(`grant create, temporary on database ${name} to ${role}`);
+  const as = (login: string, password = PASSWORD) =>
+    Object.assign(new URL(database.url), { username: login, password }).href;
+  return {
+    role,
+    url: as(role),
+    as,
+    adminUrl: database.url,
+    admin,
+    async [Symbol.asyncDispose]() {
+      await admin.end({ timeout: 1 });
+      await database.drop();
+      if (like === undefined) await dropRoles(role);
+    },
+  };
+}
