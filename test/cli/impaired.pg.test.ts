@@ -72,6 +72,12 @@ describe('what somebody has taken from the role of the mirror is given back by w
       /^the mirror's role lacks USAGE on schema catalog_queue/,
     ],
     [
+      'a schema and a table in it that were given to another role, to `migrate`, too',
+      'alter table catalog_internal.call_size owner to postgres; alter schema catalog_internal owner to postgres',
+      ['migrate'],
+      /is not for this role to read\n/,
+    ],
+    [
       'many views',
       'revoke select on all tables in schema catalog from mirror_role',
       ['show', 'A1'],

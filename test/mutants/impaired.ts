@@ -98,6 +98,11 @@ export const IMPAIRED: readonly Mutant[] = [
       'const isGivenAway = false;',
     ],
     [
+      'impaired: a table that was given away makes a schema another’s',
+      '2 * count(*) filter',
+      'count(*) filter',
+    ],
+    [
       'impaired: one row tells whose the ledger is',
       '= any (${known.map(String)}::text[])',
       '= ${String(known[0])}',

@@ -30,6 +30,9 @@ const givingTo = (role: string) => `
       where relkind in ('r', 'p', 'v', 'S') and not exists (
         select from pg_depend d where d.objid = c.oid and d.classid = 'pg_class'::regclass and d.deptype in ('a', 'i') and relkind = 'S')
       union all
+      select format('type %s', t.oid::regtype) from pg_type t join own n on n.oid = typnamespace
+      where typtype = 'e' or typrelid in (select oid from pg_class where relkind = 'c')
+      union all
       select format('routine %s', p.oid::regprocedure) from pg_proc p join own n on n.oid = pronamespace
     loop
       execute format('alter %s owner to ${role}', one);

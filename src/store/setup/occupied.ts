@@ -17,7 +17,7 @@ export interface FoundSchema {
   readonly belongs: boolean;
   /** The same without a superuser's right to be anybody. */
   readonly own: boolean;
-  /** The same of all objects in it, where there are some. */
+  /** The same of most objects in it: some of them may have been given away with it. */
   readonly objectsBelong: boolean;
   /**
    * How many objects are in it, besides the table of applied migrations; the first of them, by kind and name; and
@@ -253,7 +253,7 @@ async function readSchemas(sql: Sql): Promise<readonly FoundSchema[]> {
       count(o.name)::int as count,
       coalesce((array_agg(o.name order by o.name) filter (where o.name is not null))[1:${NAMED}], '{}') as objects,
       coalesce(array_agg(distinct pg_get_userbyid(o.owner)::text) filter (where o.owner is not null), '{}') as owners,
-      coalesce(bool_and(pg_has_role(o.owner, 'USAGE')), false) as "objectsBelong"
+      2 * count(*) filter (where pg_has_role(o.owner, 'USAGE')) > count(o.name) as "objectsBelong"
     from pg_roles r, pg_namespace n left join objects o on o.schema = n.oid
     where r.rolname = current_user and n.nspname = any (${OUR_SCHEMAS})
     group by n.oid, n.nspname, n.nspowner, r.oid, r.rolsuper order by 1`;
