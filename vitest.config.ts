@@ -86,7 +86,7 @@ export const LONGER = [
   'test/follow/{batch,follower.pg}.test.ts',
   'test/sandbox/hints.test.ts',
   'test/status/faces.pg.test.ts',
-  'test/sync/{deferring,failing-calls,general-errors,promises,refused-route}.test.ts',
+  'test/sync/{deferring,failing-calls,general-errors,promises,refused-route,scarce}.test.ts',
   'test/sim/{one-daemon,two-daemons}.pg.test.ts',
 ];
 
