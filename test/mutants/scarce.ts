@@ -70,8 +70,13 @@ export const SCARCE: readonly Mutant[] = [
     ['scarce: a ceiling grows while it is met', 'Math.min(now, blockedAt ?? Infinity)', 'now'],
     [
       'scarce: who is deferred again takes the credit of others',
-      'return (spend?.skuMs ?? 0) * deferredAgain;',
-      'return 0;',
+      'skuMs < LEAST_RETURNED_MS ? 0 : skuMs * deferredAgain;',
+      '0;',
+    ],
+    [
+      'scarce: what is given back comes in bursts where much is computed',
+      'skuMs < LEAST_RETURNED_MS ? 0 : skuMs * deferredAgain;',
+      'skuMs * deferredAgain;',
     ],
   ),
   ...faultsOf(

@@ -289,12 +289,16 @@ export function liveCredit(
   };
 }
 
+/** Of less a SKU nothing is given back: it is little, and in a burst might meet a limit a second. */
+const LEAST_RETURNED_MS = 2000;
+
 /**
  * Milliseconds of credit that a call gives back: what SKUs took that were deferred when they were asked before, and are
  * again. They say nothing of the ceiling, and none of it was used for them.
  */
 export function returnedCreditMs(spend: LiveSpend | null, deferredAgain: number): number {
-  return (spend?.skuMs ?? 0) * deferredAgain;
+  const skuMs = spend?.skuMs ?? 0;
+  return skuMs < LEAST_RETURNED_MS ? 0 : skuMs * deferredAgain;
 }
 
 function clamp(value: number, least: number, most: number): number {
