@@ -17,6 +17,7 @@ import {
   liveCeilingAt,
   liveCredit,
   meetsCeiling,
+  returnedCreditMs,
   withoutIdleTime,
 } from '../../src/sync/live/ceiling.ts';
 import { learnLiveBudget } from '../../src/sync/live/learn.ts';
@@ -128,6 +129,8 @@ export class LiveKnowledge {
     const now = observed.answeredAt;
     const plan = this.#known(now);
     const call = this.#counted(observed);
+    const { second, later } = observed.again ?? { second: NONE, later: NONE };
+    const returned = returnedCreditMs(this.credit(now).spend, second.deferred + later.deferred);
     const evidence = { ...call, budget: this.budget, configuredBudget: this.#configuredBudget };
     if (plan.ceiling.perMinute === null || !meetsCeiling(evidence, plan))
       this.budget = learnLiveBudget(
@@ -144,7 +147,7 @@ export class LiveKnowledge {
     if (after !== null) {
       if (this.#ceiling.blockedAt !== null && after.blockedAt === null) this.#creditFrom = now;
       this.#ceiling = after;
-    }
+    } else if (this.#ceiling.blockedAt === null) this.#creditFrom -= returned;
     if (call.computed > 0) this.#computedAt = now;
     if (call.computed + call.deferred + call.snapshotDeferred === 0) return;
     const others = call.snapshotDeferred > 0;

@@ -14,7 +14,7 @@ export interface Limiter {
 }
 
 /** At most `most` in any window that ends now. */
-class RollingWindow implements Limiter {
+export class RollingWindow implements Limiter {
   readonly #most: number;
   readonly #windowMs: number;
   #taken: { at: number; count: number }[] = [];
@@ -40,7 +40,7 @@ class RollingWindow implements Limiter {
 }
 
 /** At most `most` from one full multiple of the window to the next. */
-class FixedWindow implements Limiter {
+export class FixedWindow implements Limiter {
   readonly #most: number;
   readonly #windowMs: number;
   #window = -1;
@@ -82,7 +82,7 @@ function allowedInWindows(
 }
 
 /** A bucket of `burst`, full at first, that fills by so many a minute; the rate may depend on the time. */
-class TokenBucket implements Limiter {
+export class TokenBucket implements Limiter {
   readonly #burst: number;
   readonly #rateAt: (now: number) => number;
   #tokens: number;

@@ -1,6 +1,7 @@
 import { formatAge, formatDuration } from '../lib/duration.ts';
 import { count, plural } from '../lib/format.ts';
 import type { DeltaAudit } from '../store/catalog/audit.ts';
+import { CEILING_MET } from '../store/ledger/due.ts';
 import { FAILURES_BEFORE_PAUSE } from '../store/ledger/tasks.ts';
 import type { HintStats } from '../store/sellers/hint-sources.ts';
 import type { PromiseStats } from '../store/sellers/promises.ts';
@@ -130,9 +131,12 @@ const ERROR_TEXTS: Readonly<Record<string, string>> = {
   'call-not-stored': 'Postgres rejects its rows',
 };
 
-/** Why a SKU's last answer was an error (catalog_internal.due.last_error), for people; null: not known. */
+/**
+ * Why a SKU's last answer was an error (catalog_internal.due.last_error), for people; null: not known, or it was a
+ * deferral.
+ */
 export function errorText(error: string | null | undefined): string | null {
-  if (error === null || error === undefined) return null;
+  if (error === null || error === undefined || error === CEILING_MET) return null;
   const known = ERROR_TEXTS[error];
   return known ?? (error.startsWith('call-') ? `calls with it alone fail: ${error.slice(5)}` : error);
 }

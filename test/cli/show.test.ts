@@ -202,6 +202,7 @@ describe('it tells', () => {
       { next: { failures: 3, last_error: 'call-timeout' } },
       'failed 3 times in a row (calls with it alone fail: timeout)',
     ],
+    [{ next: { deferrals: 4, failures: 1, last_error: 'ceiling' } }, 'failed 1 time in a row'],
     [{ next: { look_at: minutesAgo(1) } }, 'expected now'],
     [{ next: { watched: 10 } }, 'watched with weight 10'],
   ])('%j', (more, text) => expect(said(more)).toContain(text));

@@ -60,6 +60,7 @@ import { REFUSED_BATCHES } from './refused-batches.ts';
 import { REFUSED_CALLS } from './refused.ts';
 import { RELEASES } from './releases.ts';
 import { SAFETY } from './safety.ts';
+import { SCARCE } from './scarce.ts';
 import { SCHEDULING } from './scheduling.ts';
 import { SCOPE } from './scope.ts';
 import { SELLERS } from './sellers.ts';
@@ -79,6 +80,7 @@ export const LISTS: Readonly<Record<string, readonly Mutant[]>> = {
   locks: LOCKS,
   meanwhile: MEANWHILE,
   safety: SAFETY,
+  scarce: SCARCE,
   hints: HINTS,
   history: HISTORY,
   holes: HOLES,

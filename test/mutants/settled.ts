@@ -96,7 +96,11 @@ export const SETTLED: readonly Mutant[] = [
       'last_error = null, largest_call = null,',
       'largest_call = null,',
     ],
-    ['answer: why a SKU fails is not written down', 'last_error = h.because,', ''],
+    [
+      'answer: why a SKU fails is not written down',
+      'last_error = case when h.deferred and own.deferrals > 0 then null else h.because end,',
+      '',
+    ],
     [
       'answer: an answered SKU stays suspected',
       'last_error = null, largest_call = null,',
@@ -138,25 +142,21 @@ export const SETTLED: readonly Mutant[] = [
       "when h.blame = 'general' then greatest(d.failures, 1) else",
       "when h.blame = 'general' then d.failures else",
     ],
-    [
-      'answer: an erring SKU counts as deferred',
-      'deferrals = d.deferrals + h.deferred::int',
-      'deferrals = d.deferrals + 1',
-    ],
+    ['answer: an erring SKU counts as deferred', 'when not h.deferred then d.deferrals when own', 'when own'],
     [
       'answer: a deferred SKU goes to the lane of errors',
-      "lane = case when h.deferred and d.deferrals = 0 or h.blame in ('general', 'class') or d.lane = 0 then d.lane",
-      "lane = case when h.blame in ('general', 'class') or d.lane = 0 then d.lane",
+      'when h.deferred and own.deferrals = 0 and (h.because is null',
+      'when false and (h.because is null',
     ],
     [
       'answer: a SKU that is deferred again keeps its place before all others',
-      "when h.deferred and d.deferrals = 0 or h.blame in ('general', 'class') or d.lane = 0 then d.lane",
-      "when h.deferred or h.blame in ('general', 'class') or d.lane = 0 then d.lane",
+      'when h.deferred and own.deferrals = 0 and (h.because is null',
+      'when h.deferred and (h.because is null',
     ],
     [
       'answer: an error that all share takes a SKU out of its lane',
-      "when h.deferred and d.deferrals = 0 or h.blame in ('general', 'class') or d.lane = 0 then d.lane",
-      'when h.deferred and d.deferrals = 0 or d.lane = 0 then d.lane',
+      "or h.blame in ('general', 'class') or d.lane = 0 then d.lane",
+      'or d.lane = 0 then d.lane',
     ],
     ['answer: a deferred SKU does not count as live', 'live = d.live or h.deferred,', 'live = d.live,'],
     [

@@ -49,6 +49,24 @@ describe('what a call has taught', () => {
     expect(await stored()).toEqual({ ...taught, ceiling: null, at: 0 });
   });
 
+  test('credit that was not used is given back, unless the ceiling is met', async () => {
+    const from = async () => {
+      const [{ at }] = await store.sql<[{ at: number }]>`
+        select extract(epoch from credit_from - since)::float8 as at from catalog_internal.live_ceiling`;
+      return at;
+    };
+    await store.sql`update catalog_internal.live_ceiling set since = now(), credit_from = now()`;
+    expect(await storeLesson(store.sql, NOTHING, { ...WORKED, returnedMs: 1500 })).toMatchObject({
+      ceilingMoved: false,
+    });
+    expect(await from()).toBeCloseTo(-1.5, 3);
+    await storeLesson(store.sql, NOTHING, WORKED);
+    expect(await from()).toBeCloseTo(-1.5, 3);
+    await store.sql`update catalog_internal.live_ceiling set per_minute = 5, blocked_at = now(), failed_at = now()`;
+    await storeLesson(store.sql, NOTHING, { ...WORKED, returnedMs: 1500 });
+    expect(await from()).toBeCloseTo(-1.5, 3);
+  });
+
   test('of the ceiling is not stored where another call has changed it, and each call is told that it was', async () => {
     const first = { ...NO_CEILING, step: 1, perMinute: 88, since: 5000 };
     await storeLesson(store.sql, { ...NOTHING, ceiling: first }, WORKED);

@@ -110,6 +110,26 @@ describe('a live SKU that is deferred each time, while another is computed', () 
   });
 });
 
+test('a live SKU that is deferred again takes nothing of the ceiling: another one may be asked for at once', async () => {
+  await live('A', 'B');
+  deferred = ['A'];
+  const asOf = async () => {
+    const [{ seconds }] = await store.sql<[{ seconds: number }]>`
+      select extract(epoch from credit_from - now())::float8 as seconds from catalog_internal.live_ceiling`;
+    return seconds;
+  };
+  await store.sql`update catalog_internal.due set deferrals = 1 where sku = 'A'`;
+  await store.sql`update catalog_internal.due set due_at = now() + interval '1 hour' where sku = 'B'`;
+  await store.sql`
+    update catalog_internal.live_ceiling set per_minute = 1, since = now(), credit_from = now() - interval '2 minutes'`;
+  expect(await call()).toEqual(['A']);
+  // A minute is what one takes.
+  expect(await asOf()).toBeLessThan(-50);
+  await store.sql`update catalog_internal.due set due_at = now() where sku = 'B'`;
+  expect(await call()).toContain('B');
+  expect(await asOf()).toBeGreaterThan(-30);
+});
+
 test('all live SKUs of two calls are deferred: that is the ceiling, as long as they were not deferred before', async () => {
   const skus = Array.from({ length: 10 }, (_, i) => `L${i}`);
   await live(...skus);
@@ -136,6 +156,53 @@ describe('while the ceiling is met', () => {
     await blocked();
     expect((await callInputs(store.sql)).untried).toBe('D');
     expect(await call()).toEqual(['D']);
+  });
+
+  test('what is tried and deferred keeps its lane, and counts for nothing, five times in a row', async () => {
+    await live('A');
+    deferred = ['A'];
+    for (let n = 1; n <= 6; n += 1) {
+      await blocked();
+      expect((await callInputs(store.sql)).untried).toBe(n === 1 ? 'A' : null);
+      await call();
+      const lane = n < 6 ? LANES.live : LANES.error;
+      expect((await rows()).get('A')).toMatchObject({ deferrals: n, lane, minutes: 5 });
+      await store.sql`update catalog_internal.due set held_until = null`;
+      expect((await callInputs(store.sql)).untried).toBe(n < 6 ? 'A' : null);
+      await store.sql`update catalog_internal.due set held_until = now() + interval '1 hour'`;
+    }
+    expect([...(await store.sql`select catalog.explain('A') -> 'next' ->> 'deferrals' as times`)]).toEqual([
+      { times: '6' },
+    ]);
+  });
+
+  test('whoever was tried most seldom comes first, so that none that is never computed holds up the others', async () => {
+    await live('A', 'B', 'C');
+    await store.sql`
+      update catalog_internal.due set deferrals = case sku when 'A' then 3 else 1 end, last_error = 'ceiling' where sku <> 'C'`;
+    await store.sql`update catalog_internal.due set due_at = now() - interval '1 minute' * (1 + (sku = 'A')::int)`;
+    await blocked();
+    const tried: (string | null)[] = [];
+    for (let n = 0; n < 3; n += 1) {
+      const { untried } = await callInputs(store.sql);
+      tried.push(untried);
+      await store.sql`update catalog_internal.due set held_until = now() + interval '1 hour' where sku = ${untried}`;
+    }
+    expect(tried).toEqual(['C', 'B', 'A']);
+  });
+
+  test('one that is asked for by name keeps its place after it was tried', async () => {
+    await live('A', 'B');
+    await store.sql`select catalog.refresh(array['B'])`;
+    deferred = ['A', 'B'];
+    await call();
+    await store.sql`update catalog_internal.due set deferrals = 0, lane = catalog_internal.lane_of(reason)`;
+    for (let n = 0; n < 3; n += 1) {
+      await blocked();
+      expect(await call()).toEqual(['B']);
+      await store.sql`update catalog_internal.due set held_until = null`;
+      expect((await rows()).get('B')).toMatchObject({ lane: 1 });
+    }
   });
 
   test('another one is, where there is no such SKU', async () => {

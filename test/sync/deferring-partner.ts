@@ -4,11 +4,13 @@ import { Heap } from '../../bench/freshness/heap.ts';
 import { seeded } from '../../bench/freshness/random.ts';
 import type { CallInputs } from '../../src/store/call/bulk-call.ts';
 import type { ClaimedSku, Quota } from '../../src/store/ledger/due.ts';
+import { CEILING_MET } from '../../src/store/ledger/due.ts';
 import { ANY_SIZE } from '../../src/sync/reprice/call-size.ts';
 import { afterTurn, FIRST_TURNS, planCall } from '../../src/sync/reprice/plan-call.ts';
 import { skuResultOf } from '../../src/sync/reprice/reconciliation.ts';
 import { QUIET_PLAN } from '../support/live-plan.ts';
 import { settingsWith } from '../support/settings.ts';
+import { afterDeferral, type Deferrals, ownOf, UNDEFERRED } from './deferrals.ts';
 
 export const MINUTE = 60_000;
 export const HOUR = 60 * MINUTE;
@@ -51,6 +53,8 @@ interface Row {
   dueAt: number;
   isFree: boolean;
   deferrals: number;
+  lastError: Deferrals['lastError'];
+  lane: Deferrals['lane'];
   computedAt: number;
   deferredAt: number;
 }
@@ -58,6 +62,7 @@ interface Row {
 interface UnderWay {
   readonly askedAt: number;
   readonly answeredAt: number;
+  readonly ceilingMet: boolean;
   readonly rows: readonly Row[];
   readonly deferred: ReadonlySet<Row>;
 }
@@ -65,6 +70,8 @@ interface UnderWay {
 const CALLS_PER_MINUTE = 118;
 /** SKUs that are read before a call. */
 const MAX_READ = 60;
+/** Of so many the one that tries the ceiling is chosen. */
+export const TRIED_OF = 100;
 
 /**
  * Refreshes of live SKUs as the daemon plans them, beside such a partner: the plan, what is learned and the waits are
@@ -90,12 +97,12 @@ export function refresh(partner: Deferring, hours: number): Refreshed {
   let sentAt = -Infinity;
   let turns = FIRST_TURNS;
 
-  function answer({ askedAt, answeredAt, rows, deferred }: UnderWay): void {
+  function answer({ askedAt, answeredAt, ceilingMet, rows, deferred }: UnderWay): void {
     const of = (which: (row: Row) => boolean) => {
       const some = rows.filter(which);
       return { asked: some.length, deferred: some.filter((row) => deferred.has(row)).length };
     };
-    const again = { second: of((row) => row.deferrals === 1), later: of((row) => row.deferrals > 1) };
+    const again = { second: of((row) => ownOf(row) === 1), later: of((row) => ownOf(row) > 1) };
     const computed = rows.length - deferred.size;
     const computes = known.computed(answeredAt) + computed > 0;
     known.learn({
@@ -120,11 +127,12 @@ export function refresh(partner: Deferring, hours: number): Refreshed {
         live: true,
         ...row,
         ...due,
+        deferrals: ownOf(row),
       };
-      const meanwhile = { generalErrors: false, computes };
+      const meanwhile = { generalErrors: false, computes, ceilingMet };
       const result = skuResultOf(claimed, { kind: 'deferred' }, settings, random, meanwhile);
       if (result.kind !== 'deferred') throw new Error(result.kind);
-      ledger.defer(row, answeredAt, answeredAt + result.waitMs);
+      ledger.defer(row, answeredAt, answeredAt + result.waitMs, result.because === CEILING_MET);
     }
     add('computed', answeredAt, computed);
     add('deferred', answeredAt, deferred.size);
@@ -165,14 +173,16 @@ export function refresh(partner: Deferring, hours: number): Refreshed {
       else left -= 1;
     }
     const [from, to] = partner.answersMs;
-    underWay.push({ askedAt: now, answeredAt: now + from + (to - from) * random(), rows, deferred });
+    const answeredAt = now + from + (to - from) * random();
+    const ceilingMet = inputs.livePlan.ceiling.blockedAt !== null;
+    underWay.push({ askedAt: now, answeredAt, ceilingMet, rows, deferred });
   }
   const of = (time: 'computedAt' | 'deferredAt') => ledger.rows.map((row) => row[time]);
   return { ...counts, computedAt: of('computedAt'), deferredAt: of('deferredAt') };
 }
 
-/** Who was deferred again is in the lane of errors, which has a part of the slots (store/answer/settle.ts). */
-const laneOf = ({ deferrals }: Row) => (deferrals > 1 ? 'error' : 'live');
+/** The lane of errors has a part of the slots. */
+const laneOf = ({ lane }: Row) => (lane === 'error' ? lane : 'live');
 
 interface DueEntry {
   readonly dueAt: number;
@@ -241,7 +251,7 @@ class LiveLedger {
       number,
       dueAt: random() * Math.min(everyMs, (skus / CALLS_PER_MINUTE) * MINUTE),
       isFree: true,
-      deferrals: 0,
+      ...UNDEFERRED,
       computedAt: -Infinity,
       deferredAt: -Infinity,
     }));
@@ -292,12 +302,12 @@ class LiveLedger {
   }
 
   computed(row: Row, at: number): void {
-    Object.assign(row, { computedAt: at, deferredAt: -Infinity, dueAt: at + this.#everyMs, deferrals: 0 });
+    Object.assign(row, { computedAt: at, deferredAt: -Infinity, dueAt: at + this.#everyMs, ...UNDEFERRED });
     this.#release(row);
   }
 
-  defer(row: Row, at: number, until: number): void {
-    row.deferrals += 1;
+  defer(row: Row, at: number, until: number, isCeilingMet: boolean): void {
+    Object.assign(row, afterDeferral(row, isCeilingMet));
     row.deferredAt = at;
     this.#held.push(until, row.number);
   }
@@ -324,7 +334,9 @@ class LiveLedger {
   }
 
   #untried(now: number): string | null {
-    const [row] = this.#first('live', 1, now, ({ deferrals }) => deferrals === 0);
+    const [row] = this.#first('live', TRIED_OF, now, (each) => ownOf(each) === 0).toSorted(
+      (a, b) => a.deferrals - b.deferrals,
+    );
     return row === undefined ? null : `${row.number}`;
   }
 

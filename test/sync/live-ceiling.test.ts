@@ -8,6 +8,7 @@ import {
   liveCeilingAt,
   liveCredit,
   meetsCeiling,
+  returnedCreditMs,
   withoutIdleTime,
 } from '../../src/sync/live/ceiling.ts';
 
@@ -273,7 +274,46 @@ describe('what may be asked for', () => {
   test('never falls to nothing, or it could not be found out again', () => {
     const blocked = known({ perMinute: 6, blockedAt: SECOND, failedAt: SECOND });
     expect(learned(blocked, call(1, 1, 9 * SECOND))?.perMinute).toBeCloseTo(6 * 0.85, 0);
-    expect(learned(known({ ...blocked, perMinute: 5 }), call(1, 1, 9 * SECOND))?.perMinute).toBe(5);
+    expect(learned(known({ ...blocked, perMinute: 1 }), call(1, 1, 9 * SECOND))?.perMinute).toBe(1);
+  });
+
+  test('a partner that computes one a minute is known within four, and asked for no more', () => {
+    const [first, second] = [call(1, 0, 0), call(1, 0, SECOND)];
+    const met = learned(learned(NO_CEILING, first) as LiveCeiling, second, {
+      computedRate: 0,
+    }) as LiveCeiling;
+    expect(met).toMatchObject({ perMinute: 5, blockedAt: SECOND });
+    let ceiling = met;
+    for (let minute = 1; minute <= 4; minute += 1) {
+      ceiling = learned(ceiling, call(1, 1, minute * MINUTE)) as LiveCeiling;
+      if (minute < 4) ceiling = learned(ceiling, call(1, 0, minute * MINUTE + 15 * SECOND)) as LiveCeiling;
+    }
+    expect(ceiling.perMinute).toBeGreaterThanOrEqual(1);
+    expect(ceiling.perMinute).toBeLessThan(1.3);
+  });
+
+  test('one that is raised from next to nothing is found as soon as one from five a minute', () => {
+    const minutes = (perMinute: number) => {
+      let at = 0;
+      while (liveCeilingAt(known({ perMinute }), at * MINUTE) < 200) at += 1;
+      return at;
+    };
+    expect(minutes(1)).toBeLessThanOrEqual(minutes(5) + 1);
+  });
+
+  test('does not grow while it is met, however long that lasts', () => {
+    const blocked = known({ blockedAt: MINUTE, failedAt: MINUTE });
+    expect(liveCeilingAt(blocked, 3 * 60 * MINUTE)).toBe(liveCeilingAt(blocked, MINUTE));
+  });
+
+  test('what a SKU takes that is deferred again is given back: none of the ceiling was used for it', () => {
+    const { spend } = credit(known({ perMinute: 6 / 0.995 }), 0, MINUTE);
+    expect(returnedCreditMs(spend, 3) / 30_000).toBeCloseTo(1, 1);
+    // In a burst it would meet a limit a second.
+    expect(returnedCreditMs(credit(known(), 0, MINUTE).spend, 3)).toBe(0);
+    expect([returnedCreditMs(spend, 0), returnedCreditMs(null, 3)]).toEqual([0, 0]);
+    const blocked = credit(known({ blockedAt: 0, failedAt: 0 }), 0, MINUTE);
+    expect([blocked.skus, returnedCreditMs(blocked.spend, 1)]).toEqual([1, 0]);
   });
 });
 

@@ -1,4 +1,5 @@
 import type { Metadata } from '../../declared/metadata.ts';
+import type { CEILING_MET } from '../ledger/due.ts';
 import type { HeldLine, Wholesale } from '../live/product-line-state.ts';
 import type { LiveRefresh, LearnedRefresh } from '../live/refresh.ts';
 import type { Oddity } from './plausibility.ts';
@@ -26,7 +27,13 @@ export type SkuResult =
       readonly product: ProductRow;
     }
   | { readonly sku: string; readonly kind: 'not_found' }
-  | { readonly sku: string; readonly kind: 'deferred'; readonly waitMs: number }
+  | {
+      readonly sku: string;
+      readonly kind: 'deferred';
+      readonly waitMs: number;
+      /** The ceiling on live computations was met when it was asked. */
+      readonly because?: typeof CEILING_MET;
+    }
   | {
       readonly sku: string;
       readonly kind: 'error';

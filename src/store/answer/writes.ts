@@ -1,6 +1,6 @@
 import { METADATA_COLUMNS } from '../../declared/metadata.ts';
-import { allSent, type Tx } from '../connection/db.ts';
-import type { Claim } from '../ledger/due.ts';
+import { allSent, constant, type Tx } from '../connection/db.ts';
+import { type Claim, MOST_UNCOUNTED, ownDeferrals } from '../ledger/due.ts';
 import type { PriceDifference } from './differences.ts';
 import type { Doubt } from './doubts.ts';
 import type { AnswerEffects } from './effects.ts';
@@ -249,7 +249,8 @@ const CONTRADICTING: readonly string[] = ['unreadable', 'contradictory'];
  * - Deferred: it is computed live, or its call had too many live SKUs, so it counts against the live budget (partner
  *   rules 4.1.3 and 4.1.4). If it is not listed as live, it counts until its next answer; with each further deferral,
  *   for twice as many answers.
- * - Deferred again, or in error: it moves to the `error` lane, and takes no more slots than that lane has.
+ * - Deferred again, or in error: it moves to the `error` lane, and takes no more slots than that lane has. What is
+ *   deferred while the ceiling on live computations is met does not count (ownDeferrals).
  * - An error that nearly all SKUs share is counted once, and leaves the lane as it was; one that all live SKUs share
  *   is not counted.
  */
@@ -263,10 +264,10 @@ export async function postpone(tx: Tx, claim: Claim, results: readonly SkuResult
       live = d.live or h.deferred,
       live_marks = case when h.deferred and not d.live then least(d.live_marks + 1, ${MAX_LIVE_MARKS}::int) else d.live_marks end,
       live_left = case when h.deferred and not d.live then 1 << d.live_marks else d.live_left end,
-      deferrals = d.deferrals + h.deferred::int,
+      deferrals = case when not h.deferred then d.deferrals when own.deferrals = 0 and h.because is null then 1 else d.deferrals + 1 end,
       failures = case when h.deferred or h.blame = 'class' then d.failures
         when h.blame = 'general' then greatest(d.failures, 1) else d.failures + 1 end,
-      last_error = h.because,
+      last_error = case when h.deferred and own.deferrals > 0 then null else h.because end,
       largest_call = case when h.blame = 'alone' then 1 end,
       due_at = case when d.outside_due_at is not null then d.due_at
         when h.because = any(${CONTRADICTING as string[]}) then least(d.due_at, clock_timestamp())
@@ -277,13 +278,15 @@ export async function postpone(tx: Tx, claim: Claim, results: readonly SkuResult
       -- While due for these, a price is judged by its probability (view catalog.sku_trust).
       reason = case when s.state = 'priced' and h.because = any(${CONTRADICTING as string[]})
         and d.reason in ('live', 'again', 'metadata') then 'missed' else d.reason end,
-      lane = case when h.deferred and d.deferrals = 0 or h.blame in ('general', 'class') or d.lane = 0 then d.lane
+      lane = case when h.deferred and own.deferrals = 0 and (h.because is null or d.deferrals < ${constant(tx, MOST_UNCOUNTED)})
+          or h.blame in ('general', 'class') or d.lane = 0 then d.lane
         when h.blame is null and h.because in ('reported', 'omitted') and d.due_at > clock_timestamp() then d.lane
         else catalog_internal.lane_of('error') end
     from unnest(${waiting.map(({ sku }) => sku)}::text[], ${waiting.map(({ kind }) => Number(kind === 'deferred'))}::int[]::boolean[],
       ${waiting.map((result) => ('blame' in result ? (result.blame ?? null) : null))}::text[],
       ${waiting.map((result) => ('because' in result ? (result.because ?? null) : null))}::text[],
       ${waiting.map((result) => result.waitMs / 1000)}::float8[]) as h(sku, deferred, blame, because, wait)
-      join catalog.skus s using (sku)
+      join catalog.skus s using (sku) join catalog_internal.due l using (sku)
+      cross join lateral (select ${ownDeferrals(tx, 'l')} as deferrals) own
     where d.sku = h.sku and d.claim = ${claim.number}`;
 }

@@ -1,7 +1,7 @@
 import { notingLateClock } from '../clock.ts';
 import type { Sql } from '../connection/db.ts';
 import { type Claim, lockingClaim, returningClaimed } from '../ledger/due.ts';
-import { type LiveCeiling, storingCeiling, type IncidentCause } from '../live/limits.ts';
+import { type LiveCeiling, type IncidentCause, returningCredit, storingCeiling } from '../live/limits.ts';
 import type { LiveCall } from '../live/live.ts';
 import { type LineChange, storedLines, storingLines } from '../live/product-lines.ts';
 
@@ -59,6 +59,8 @@ export async function storeFailedCall(sql: Sql, failed: FailedCall): Promise<voi
 export interface WorkedCall extends Pick<FailedCall, 'failures' | 'callSize'> {
   /** What the SKUs' calls were limited to, where they had been in a failed call. */
   readonly cleared: number | null;
+  /** Milliseconds of credit that it has taken and not used (returnedCreditMs in sync/live/ceiling.ts). */
+  readonly returnedMs?: number;
   /** Lines of its live SKUs; without them none. */
   readonly lines?: readonly LineChange[];
 }
@@ -130,7 +132,7 @@ function notingCall(sql: Sql, worked: boolean) {
 export async function storeLesson(
   sql: Sql,
   lesson: Lesson,
-  { failures, callSize, cleared, lines = [] }: WorkedCall,
+  { failures, callSize, cleared, returnedMs = 0, lines = [] }: WorkedCall,
 ): Promise<StoredLesson> {
   const { call, budget, ceiling, ceilingStep, incident, trial } = lesson;
   const to = incident?.to ?? null;
@@ -168,6 +170,7 @@ export async function storeLesson(
       from before, (select exists (select from turned) as turned) t
     ),
     limited as (${storingCeiling(sql, ceiling)} returning 1),
+    returned as (${returningCredit(sql, ceiling === null ? returnedMs : 0)}),
     sized as (${storingCallSize(sql, callSize)}),
     ${storingLines(sql, lines)},
     halved as (${halvingSuspects(sql, cleared)}),

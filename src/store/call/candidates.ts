@@ -1,5 +1,5 @@
 import { constant, type Sql } from '../connection/db.ts';
-import { claimable, laneNumber } from '../ledger/due.ts';
+import { claimable, laneNumber, ownDeferrals } from '../ledger/due.ts';
 
 /*
  * Which live SKUs a bulk call may choose from: pieces of the statement of readCallInputs (bulk-call.ts), whose tables
@@ -93,17 +93,23 @@ export function liveCandidates(sql: Sql, options: CandidateOptions) {
     left join lateral (select w.weight from catalog_internal.watched w where w.sku = d.sku offset 0) w on true`;
 }
 
+/** Of so many that are due first, the one to be tried is chosen. */
+const TRIED_OF = 100;
+
 /**
- * SQL: CallInputs.untried. One that is deferred for reasons of its own (sync/live/again.ts) would tell nothing. Reads
- * `lanes`.
+ * SQL: CallInputs.untried. One that is deferred for reasons of its own (sync/live/again.ts) would tell nothing. Whoever
+ * was tried most seldom since it was computed comes first: each has its turn, and one that is never computed holds up
+ * no other. Reads `lanes`.
  */
 export function untriedSku(sql: Sql) {
   return sql`
     select first.sku from lanes l cross join lateral (
-      select d.sku from catalog_internal.due d
-      where ${claimable(sql, 'd')} and d.live and d.lane = l.lane and d.deferrals = 0 and d.outside_due_at is null
-        and d.due_at >= l.since_live and d.due_at <= l.until
-      order by d.due_at limit 1
+      select sku from (
+        select d.sku, d.deferrals, d.due_at from catalog_internal.due d
+        where ${claimable(sql, 'd')} and d.live and d.lane = l.lane and ${ownDeferrals(sql, 'd')} = 0
+          and d.outside_due_at is null and d.due_at >= l.since_live and d.due_at <= l.until
+        order by d.due_at limit ${constant(sql, TRIED_OF)}
+      ) due order by deferrals, due_at limit 1
     ) first
     where exists (select from catalog_internal.live_ceiling where blocked_at is not null)
     order by l.lane limit 1`;

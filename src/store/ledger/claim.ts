@@ -9,6 +9,7 @@ import {
   type DueSuspects,
   laneNumber,
   momentOf,
+  ownDeferrals,
   PROMISED,
   promisedNow,
   type Quota,
@@ -124,7 +125,7 @@ function claiming(sql: Sql, leaseMs: number) {
     from claim, mirror
     where mirror.own and d.ctid = any(array(select ctid from by_promise union select ctid from by_rank union select ctid from by_age
       union select ctid from by_name union select ctid from suspects union select ctid from lone))
-    returning d.sku, d.generation, d.deferrals, d.failures, d.live, d.lane = ${laneNumber('error')} as "setBack",
+    returning d.sku, d.generation, ${ownDeferrals(sql, 'd')} as deferrals, d.failures, d.live, d.lane = ${laneNumber('error')} as "setBack",
       claim.number as claim, claim.asked_at as "askedAt",
       d.due_at as "dueAt", d.reason`;
 }

@@ -51,6 +51,7 @@ export interface Quota extends LaneClass {
 export interface ClaimedSku {
   readonly sku: string;
   readonly generation: number;
+  /** How often in a row it was deferred for what may be reasons of its own (ownDeferrals). */
   readonly deferrals: number;
   readonly failures: number;
   readonly live: boolean;
@@ -92,6 +93,23 @@ type LedgerAlias = 'd' | 'due' | 'l';
 export function claimable(sql: Queryable, alias?: LedgerAlias) {
   const row = alias === undefined ? '' : `${alias}.`;
   return sql.unsafe(`${row}held_until is null and ${row}largest_call is null`);
+}
+
+/**
+ * Why a SKU was deferred that was asked while the ceiling on live computations was met, in `last_error`: it says
+ * nothing of the SKU.
+ */
+export const CEILING_MET = 'ceiling';
+/** More such deferrals in a row are hardly chance. */
+export const MOST_UNCOUNTED = 5;
+
+/** SQL: how often in a row a SKU was deferred for what may be reasons of its own. */
+export function ownDeferrals(sql: Queryable, alias: LedgerAlias) {
+  const row = sql.unsafe(alias);
+  const met = sql.unsafe(`'${CEILING_MET}'`);
+  return sql`
+    case when ${row}.last_error is not distinct from ${met} and ${row}.deferrals <= ${constant(sql, MOST_UNCOUNTED)} then 0
+      else ${row}.deferrals end`;
 }
 
 /** SQL: a row of the ledger that is due only by the order of live refreshes, so that its due time may be moved. */

@@ -52,6 +52,11 @@ export function storingCeiling(sql: Sql, ceiling: LiveCeiling | null) {
     where step = ${step}::int - 1 and ${ceiling !== null}`;
 }
 
+/** SQL: an UPDATE that gives credit back, unless the ceiling is met. */
+export const returningCredit = (sql: Sql, ms: number) => sql`
+  update catalog_internal.live_ceiling set credit_from = credit_from - make_interval(secs => ${ms / 1000})
+  where ${ms > 0} and blocked_at is null`;
+
 /** Stores a ceiling. False where another call has changed it meanwhile. */
 export async function storeCeiling(sql: Sql, ceiling: LiveCeiling): Promise<boolean> {
   return (await sql`${storingCeiling(sql, ceiling)}`).count > 0;

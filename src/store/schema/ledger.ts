@@ -34,7 +34,7 @@ export const due = internal.table(
     askedGeneration: integer('asked_generation'),
     deferrals: integer().notNull().default(0),
     failures: integer().notNull().default(0),
-    /** Why its last answer was an error (store/answer/types.ts); null: it was none. */
+    /** Why its last answer was an error, or no more than a deferral (store/answer/types.ts); null: it was none. */
     lastError: text('last_error'),
     /**
      * Order within the urgent lane, largest first: the weight in catalog.watchlist; infinity while a refresh was

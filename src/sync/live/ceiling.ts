@@ -37,8 +37,13 @@ const FIRST_DROP = 0.8;
 /** A shorter cycle confirms nothing, and takes off less: it holds too few computations. */
 const MIN_CYCLE_MS = 10_000;
 const SHORT_DROP = 0.15;
-/** Live computations a minute: below, too few calls would show what is allowed. */
-const LEAST = 5;
+/**
+ * Live computations a minute. Less than the first is not believed, as a minute would show nothing; and the second is
+ * tried where nothing was computed lately. What is less than that grows as fast, so that a ceiling that was raised is
+ * found as soon.
+ */
+const LEAST = 1;
+const LEAST_TRIED = 5;
 /** While blocked, one SKU is tried again after this part of the time that it has lasted. */
 const PATIENCE = 0.6;
 const MAX_PATIENCE_MS = 60_000;
@@ -73,13 +78,18 @@ export function withoutIdleTime(ceiling: LiveCeiling, computedAt: number | null,
   return { ...ceiling, since: ceiling.since + idleMs, cycleFrom: ceiling.cycleFrom + idleMs };
 }
 
-/** The ceiling as it may be tried at `now`, in live computations a minute; Infinity where none was met. */
-export function liveCeilingAt({ perMinute, since, alike }: LiveCeiling, now: number): number {
+/**
+ * The ceiling as it may be tried at `now`, in live computations a minute; Infinity where none was met. While it is
+ * met it does not grow.
+ */
+export function liveCeilingAt({ perMinute, since, alike, blockedAt }: LiveCeiling, now: number): number {
   if (perMinute === null) return Infinity;
   const heldFor = HELD_MINUTES * alike;
-  const minutes = Math.max(0, (now - since) / 60_000 - heldFor) / (1 + LONGER_FOR_ALIKE * alike);
+  const grownMs = Math.min(now, blockedAt ?? Infinity) - since;
+  const minutes = Math.max(0, grownMs / 60_000 - heldFor) / (1 + LONGER_FOR_ALIKE * alike);
   const caution = CAUTION / (1 + alike);
-  return perMinute * (1 - caution + GROWTH * minutes + FURTHER_GROWTH * minutes ** FURTHER_POWER);
+  const further = FURTHER_GROWTH * minutes ** FURTHER_POWER;
+  return perMinute * (1 - caution + GROWTH * minutes) + Math.max(perMinute, LEAST_TRIED) * further;
 }
 
 /** What an answered call showed of the ceiling. */
@@ -175,7 +185,13 @@ function blocked(
       return { ...before, failedAt: askedAt };
     // What was computed lately is allowed for a while at least. The first cycle, which begins here, shows for how long.
     const first = { since: askedAt, cycleFrom: askedAt, alike: 0 };
-    return { ...before, ...first, perMinute: Math.max(LEAST, most), blockedAt: askedAt, failedAt: askedAt };
+    return {
+      ...before,
+      ...first,
+      perMinute: Math.max(LEAST_TRIED, most),
+      blockedAt: askedAt,
+      failedAt: askedAt,
+    };
   }
   if (blockedAt !== null) return askedAt > (failedAt ?? 0) ? { ...before, failedAt: askedAt } : null;
   // A call that was sent before the last cycle was weighed belongs to the block that ended it.
@@ -271,6 +287,18 @@ export function liveCredit(
     waitMs: Math.max(0, skuMs - savedMs),
     spend: { skuMs, mostMs },
   };
+}
+
+/** Of less a SKU nothing is given back: it is little, and in a burst might meet a limit a second. */
+const LEAST_RETURNED_MS = 2000;
+
+/**
+ * Milliseconds of credit that a call gives back: what SKUs took that were deferred when they were asked before, and are
+ * again. They say nothing of the ceiling, and none of it was used for them.
+ */
+export function returnedCreditMs(spend: LiveSpend | null, deferredAgain: number): number {
+  const skuMs = spend?.skuMs ?? 0;
+  return skuMs < LEAST_RETURNED_MS ? 0 : skuMs * deferredAgain;
 }
 
 function clamp(value: number, least: number, most: number): number {

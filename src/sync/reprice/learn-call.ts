@@ -5,7 +5,7 @@ import { storeCeiling } from '../../store/live/limits.ts';
 import { readLivePlan } from '../../store/live/live.ts';
 import type { SyncContext } from '../context.ts';
 import { withoutOwn } from '../live/again.ts';
-import { learnLiveCeiling } from '../live/ceiling.ts';
+import { learnLiveCeiling, returnedCreditMs } from '../live/ceiling.ts';
 import {
   capacityOfCalls,
   ceilingEvents,
@@ -52,6 +52,7 @@ export async function learnFrom(
     failures,
     callSize: sizeAfter(callSize, ctx.settings.bulk.maxSkus, call),
     cleared: suspects?.largestCall ?? null,
+    returnedMs: returnedCreditMs(planned.spend, deferredAgain(claim.skus, skuAnswers)),
     lines: turnedLines(lines, planned.plan.releases).map(({ change }) => change),
   });
   if (stored.ceilingMoved && byCall.live.asked > 0) await learnCeilingAgain(ctx, planned, byCall);
@@ -60,6 +61,13 @@ export async function learnFrom(
   if (stored.turned && taught.incidentEvent !== null) ctx.emit(taught.incidentEvent);
   if (!planned.trial) await weighDeferrals(ctx, planned.plan.incident, stored.deferrals);
 }
+
+/** Live SKUs that were deferred when they were asked before, and are again. */
+const deferredAgain = (skus: Claim['skus'], skuAnswers: Reconciliation['skuAnswers']): number =>
+  shownOf(
+    skus.filter(({ live, deferrals }) => live && deferrals > 0),
+    skuAnswers,
+  ).deferred;
 
 /** What the call showed of live SKUs, without deferrals of which nothing is learned. */
 function weighedLive(
@@ -71,10 +79,7 @@ function weighedLive(
 ): Pick<CallEvidence, 'live' | 'alike' | 'proven'> {
   const asked = skus.filter(({ live }) => live);
   const live = shownOf(asked, skuAnswers);
-  const again = shownOf(
-    asked.filter(({ deferrals }) => deferrals > 0),
-    skuAnswers,
-  ).deferred;
+  const again = deferredAgain(skus, skuAnswers);
   // What is deferred of more than the budget tells nothing of those SKUs.
   if (trial || live.asked - again > settings.bulk.liveBudget)
     return { live: withoutOwn(live, { again, expected: false }) };

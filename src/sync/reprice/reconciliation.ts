@@ -2,7 +2,7 @@ import { doubling } from '../../lib/duration.ts';
 import { refuses } from '../../pace/policy.ts';
 import type { BulkAnswer, LowestRecord } from '../../partner/answers.ts';
 import type { SkuResult } from '../../store/answer/types.ts';
-import type { ClaimedSku } from '../../store/ledger/due.ts';
+import { CEILING_MET, type ClaimedSku } from '../../store/ledger/due.ts';
 import type { SyncSettings } from '../settings.ts';
 import { type FailedKind, OUTAGE_PAUSE_MAX_MS } from './call-size.ts';
 
@@ -160,6 +160,8 @@ export interface PartnerTrend {
   readonly liveFails?: boolean;
   /** Calls suffice for all live SKUs, so one in errors is asked as often as a well one, and takes from no other. */
   readonly liveSuffices?: boolean;
+  /** The ceiling on live computations was met when the call was planned. */
+  readonly ceilingMet?: boolean;
 }
 
 const NOTHING_KNOWN: PartnerTrend = { generalErrors: false, computes: false };
@@ -176,6 +178,7 @@ export function skuResultOf(
     cut = false,
     liveFails = false,
     liveSuffices = false,
+    ceilingMet = false,
   }: PartnerTrend = NOTHING_KNOWN,
 ): SkuResult {
   const { sku } = asked;
@@ -188,7 +191,7 @@ export function skuResultOf(
       const { deferredMs } = settings.intervals;
       const longestMs = computes ? MAX_DEFERRED * deferredMs : deferredMs;
       const waitMs = doubling(deferredMs, asked.deferrals, longestMs) * (1 + JITTER * random());
-      return { sku, kind: 'deferred', waitMs };
+      return { sku, kind: 'deferred', waitMs, ...(ceilingMet && asked.live && { because: CEILING_MET }) };
     }
     case 'error': {
       const { errorMs } = settings.intervals;

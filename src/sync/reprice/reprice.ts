@@ -304,6 +304,7 @@ async function settle(
     liveFails: liveSource.fails,
     liveSuffices:
       plan.refreshThreshold === null && !plan.unsolved && settings.intervals.livePolicy === 'index',
+    ceilingMet: plan.ceiling.blockedAt !== null,
     generalErrors: ctx.recent.noteErrors(claim.skus, skuAnswers),
     computes:
       plan.computed > 0 || claim.skus.some(({ sku, live }) => live && skuAnswers.get(sku)?.kind === 'record'),

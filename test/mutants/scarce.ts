@@ -1,0 +1,91 @@
+import { faultsOf, type Mutant } from './mutant.ts';
+
+/** Faults in how live SKUs share what a partner computes that computes few. */
+export const SCARCE: readonly Mutant[] = [
+  ...faultsOf(
+    'src/store/call/candidates.ts',
+    ['test/sync/deferred-again.pg.test.ts'],
+    [
+      'scarce: whoever is due first is tried each time',
+      'order by deferrals, due_at limit 1',
+      'order by due_at limit 1',
+    ],
+  ),
+  ...faultsOf(
+    'src/store/ledger/due.ts',
+    ['test/sync/deferrals-model.pg.test.ts', 'test/sync/deferred-again.pg.test.ts'],
+    [
+      'scarce: what is tried and deferred counts against it',
+      '${row}.last_error is not distinct from ${met} and',
+      '${row}.last_error is null and',
+    ],
+    ['scarce: it never counts', 'export const MOST_UNCOUNTED = 5;', 'export const MOST_UNCOUNTED = 1000;'],
+  ),
+  ...faultsOf(
+    'src/store/answer/writes.ts',
+    ['test/sync/deferrals-model.pg.test.ts', 'test/sync/deferred-again.pg.test.ts'],
+    [
+      'scarce: what was tried in vain is set back with its next deferral',
+      'when own.deferrals = 0 and h.because is null then 1 else',
+      'else',
+    ],
+    [
+      'scarce: what is set back is forgotten while the ceiling is met',
+      'last_error = case when h.deferred and own.deferrals > 0 then null else h.because end',
+      'last_error = h.because',
+    ],
+    [
+      'scarce: who is tried too often stays in its lane',
+      ' and (h.because is null or d.deferrals < ${constant(tx, MOST_UNCOUNTED)})',
+      '',
+    ],
+  ),
+  ...faultsOf(
+    'src/sync/reprice/reprice.ts',
+    ['test/sync/deferred-again.pg.test.ts'],
+    [
+      'scarce: nobody says that the ceiling was met',
+      'ceilingMet: plan.ceiling.blockedAt !== null,',
+      'ceilingMet: false,',
+    ],
+  ),
+  ...faultsOf(
+    'src/store/live/limits.ts',
+    ['test/store/lesson.pg.test.ts'],
+    [
+      'scarce: credit is given back while the ceiling is met',
+      'where ${ms > 0} and blocked_at is null',
+      'where ${ms > 0}',
+    ],
+  ),
+  ...faultsOf(
+    'src/sync/live/ceiling.ts',
+    ['test/sync/live-ceiling.test.ts', 'test/sync/scarce.test.ts'],
+    ['scarce: no ceiling is less than five a minute', 'const LEAST = 1;', 'const LEAST = 5;'],
+    [
+      'scarce: a ceiling of next to nothing is found out of later',
+      'Math.max(perMinute, LEAST_TRIED) * further',
+      'perMinute * further',
+    ],
+    ['scarce: a ceiling grows while it is met', 'Math.min(now, blockedAt ?? Infinity)', 'now'],
+    [
+      'scarce: who is deferred again takes the credit of others',
+      'skuMs < LEAST_RETURNED_MS ? 0 : skuMs * deferredAgain;',
+      '0;',
+    ],
+    [
+      'scarce: what is given back comes in bursts where much is computed',
+      'skuMs < LEAST_RETURNED_MS ? 0 : skuMs * deferredAgain;',
+      'skuMs * deferredAgain;',
+    ],
+  ),
+  ...faultsOf(
+    'src/sync/reprice/learn-call.ts',
+    ['test/sync/deferred-again.pg.test.ts'],
+    [
+      'scarce: what a call has taken in vain is not given back',
+      'returnedMs: returnedCreditMs(planned.spend, deferredAgain(claim.skus, skuAnswers)),',
+      '',
+    ],
+  ),
+];

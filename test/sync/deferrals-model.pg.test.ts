@@ -1,0 +1,45 @@
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { applyAnswer } from '../../src/store/answer/apply.ts';
+import { CEILING_MET } from '../../src/store/ledger/due.ts';
+import { claimAll, knownSkus, mark, REFRESH, useStore } from '../store/support.ts';
+import { runs } from '../support/soak.ts';
+import { afterDeferral, type Deferrals, ownOf, UNDEFERRED } from './deferrals.ts';
+
+const store = useStore();
+const LANES: readonly Deferrals['lane'][] = ['urgent', 'live', 'new', 'error'];
+
+test('drawn: the ledger counts deferrals as the simulated one does, whether the ceiling was met or not', async () => {
+  const { sql } = store;
+  let drawnSoFar = 0;
+  await fc.assert(
+    fc.asyncProperty(
+      fc.array(fc.constantFrom(true, true, true, false), { minLength: 1, maxLength: 9 }),
+      fc.constantFrom('live', 'changed'),
+      async (met, reason) => {
+        drawnSoFar += 1;
+        const sku = `A${drawnSoFar}`;
+        await sql`update catalog_internal.due set held_until = 'infinity'`;
+        await knownSkus(sql, [sku], { priceSource: 'live' });
+        await mark(sql, [sku], reason, true);
+        let expected: Deferrals = { ...UNDEFERRED, lane: reason === 'live' ? 'live' : 'urgent' };
+        for (const isCeilingMet of met) {
+          const claim = await claimAll(sql);
+          expect(claim.skus).toMatchObject([{ sku, deferrals: ownOf(expected) }]);
+          const result = { sku, kind: 'deferred', waitMs: 1 } as const;
+          await applyAnswer(
+            sql,
+            claim,
+            [isCeilingMet ? { ...result, because: CEILING_MET } : result],
+            REFRESH,
+          );
+          expected = afterDeferral(expected, isCeilingMet);
+          const [row] = await sql`
+            update catalog_internal.due set held_until = null where sku = ${sku} returning deferrals, last_error as "lastError", lane`;
+          expect({ ...row, lane: LANES[Number(row?.['lane']) - 1] }).toEqual(expected);
+        }
+      },
+    ),
+    { numRuns: runs(6, 100) },
+  );
+});

@@ -1,0 +1,253 @@
+import type { CallInputs } from '../../src/store/call/bulk-call.ts';
+import { type ClaimedLane, DUE_LANES, PROMISED, type Quota } from '../../src/store/ledger/due.ts';
+import type { LivePlan } from '../../src/store/live/live.ts';
+import { TRIAL_BUDGETS } from '../../src/sync/live/incident.ts';
+import { MIN_MINUTES, PRIOR, type RateGroup } from '../../src/sync/live/policy.ts';
+import { afterDeferral, type Deferrals, ownOf } from './deferrals.ts';
+import { TRIED_OF } from './deferring-partner.ts';
+import type { Arrival, Estimate, Scarce } from './scarce-partner.ts';
+
+const MINUTE = 60_000;
+const COUNTED = 100;
+const CANDIDATES = 3 * TRIAL_BUDGETS * 5;
+/** Part of the ceiling that promises may take (catalog_internal.promise_capacity). */
+const PROMISED_PART = 0.8;
+
+/** A live SKU in the ledger, and what it has waited. */
+export interface Kept {
+  readonly number: number;
+  readonly weight: number;
+  /** Seconds. */
+  readonly maxAge: number | null;
+  isFeasible: boolean;
+  lane: Deferrals['lane'];
+  reason: string;
+  rank: number;
+  dueAt: number;
+  /** Infinity while it is asked for. */
+  heldUntil: number | null;
+  deferrals: number;
+  lastError: Deferrals['lastError'];
+  generation: number;
+  promisedAt: number;
+  promisedBy: number;
+  /** -Infinity: never. */
+  computedAt: number;
+  /** Since when it waits for a computation, and the longest such wait. */
+  since: number;
+  longest: number;
+  readonly waits: number[];
+  readonly computedTimes: number[];
+  /** How long each of its refreshes by name, or its first price, took. */
+  readonly answeredIn: number[];
+  askedFor: number | null;
+}
+
+/** The live SKUs of the ledger, as store/ledger and store/answer keep them. */
+export class ScarceLedger {
+  readonly rows: Kept[] = [];
+  readonly #partner: Scarce;
+  #listed: readonly Kept[] = [];
+  #listedAt = 0;
+  #held: Kept[] = [];
+
+  constructor(partner: Scarce, random: () => number) {
+    this.#partner = partner;
+    for (let number = 0; number < partner.skus; number += 1)
+      this.#add(number, 'live', random() * Math.min(partner.everyMs, 10 * MINUTE), 0);
+  }
+
+  #add(number: number, reason: string, dueAt: number, now: number): Kept {
+    const row: Kept = {
+      number,
+      weight: this.#partner.weightOf(number),
+      maxAge: this.#partner.promiseOf(number),
+      isFeasible: false,
+      lane: laneOf(reason),
+      reason,
+      rank: this.#partner.weightOf(number),
+      dueAt,
+      heldUntil: null,
+      deferrals: 0,
+      lastError: null,
+      generation: 0,
+      promisedAt: Infinity,
+      promisedBy: Infinity,
+      computedAt: -Infinity,
+      since: now,
+      longest: 0,
+      waits: [],
+      computedTimes: [],
+      answeredIn: [],
+      askedFor: null,
+    };
+    this.rows[number] = row;
+    return row;
+  }
+
+  arrive({ at, sku, as }: Arrival): void {
+    const row = this.rows[sku] ?? this.#add(sku, as === 'new' ? 'new' : 'changed', at, at);
+    row.askedFor ??= at;
+    row.generation += 1;
+    const lane = laneOf(as === 'refresh' ? 'refresh' : as === 'new' ? 'new' : 'changed');
+    row.lane = row.dueAt <= at && DUE_LANES.indexOf(row.lane) < DUE_LANES.indexOf(lane) ? row.lane : lane;
+    row.reason = as === 'refresh' ? 'refresh' : as === 'new' ? 'new' : 'changed';
+    row.dueAt = Math.min(row.dueAt, at);
+    if (as !== 'refresh') return;
+    row.rank = Infinity;
+    if (row.heldUntil !== Infinity) row.heldUntil = null;
+  }
+
+  release(now: number): void {
+    if (!this.#held.some(({ heldUntil }) => heldUntil === null || heldUntil <= now)) return;
+    for (const row of this.#held) if (row.heldUntil !== null && row.heldUntil <= now) row.heldUntil = null;
+    this.#held = this.#held.filter(({ heldUntil }) => heldUntil !== null);
+  }
+
+  /** Due rows of a lane that nobody holds. */
+  due(lane: ClaimedLane, until: number): Kept[] {
+    if (lane === PROMISED)
+      return this.rows
+        .filter(
+          (row) => row.heldUntil === null && row.promisedAt <= until && row.promisedBy <= until + 45_000,
+        )
+        .toSorted((a, b) => a.promisedBy - b.promisedBy);
+    const rows = this.rows.filter((row) => row.heldUntil === null && row.lane === lane && row.dueAt <= until);
+    return rows.toSorted((a, b) => (lane === 'urgent' ? b.rank - a.rank || 0 : 0) || a.dueAt - b.dueAt);
+  }
+
+  groups(): RateGroup[] {
+    const byWeight = Map.groupBy(this.rows, ({ weight }) => weight);
+    return [...byWeight].map(([weight, { length: count }]) => ({
+      count,
+      lambda: PRIOR.alpha / PRIOR.beta,
+      weight,
+    }));
+  }
+
+  list(rows: readonly Kept[], now: number): void {
+    this.#listed = rows;
+    this.#listedAt = now;
+  }
+
+  /** As catalog_internal.promises_that_fit decides. */
+  weighPromises(perMinute: number): void {
+    let left = PROMISED_PART * perMinute;
+    for (const row of this.rows
+      .filter(({ maxAge }) => maxAge !== null)
+      .toSorted((a, b) => b.weight - a.weight)) {
+      left -= 60 / promisedInterval(row.maxAge ?? 0);
+      row.isFeasible = left >= 0;
+    }
+  }
+
+  read(now: number, plan: LivePlan): Pick<CallInputs, 'due' | 'candidates' | 'untried' | 'nextDueMs'> {
+    const until = (lane: ClaimedLane) => now + (lane === 'live' ? (plan.earlyMinutes ?? 0) * MINUTE : 0);
+    const classes = ([PROMISED, ...DUE_LANES] as const).map((lane) => ({
+      lane,
+      rows: this.due(lane, until(lane)),
+    }));
+    const live = classes.find(({ lane }) => lane === 'live')?.rows ?? [];
+    const rested = (row: Kept) => row.computedAt <= now - MIN_MINUTES * MINUTE;
+    const listed = this.#listed.filter(
+      (row) =>
+        row.heldUntil === null && row.lane === 'live' && row.dueAt <= now && row.computedAt < this.#listedAt,
+    );
+    const candidates =
+      plan.refreshThreshold === null
+        ? []
+        : [...listed.filter(rested).slice(0, CANDIDATES), ...live.filter(rested).slice(0, CANDIDATES)];
+    const untried =
+      plan.ceiling.blockedAt === null
+        ? undefined
+        : classes
+            .filter(({ lane }) => lane !== PROMISED)
+            .map(
+              ({ rows }) =>
+                rows
+                  .filter((row) => ownOf(row) === 0)
+                  .toSorted((a, b) => a.dueAt - b.dueAt)
+                  .slice(0, TRIED_OF)
+                  .toSorted((a, b) => a.deferrals - b.deferrals)[0],
+            )
+            .find((row) => row !== undefined);
+    const next = this.rows.reduce(
+      (least, { heldUntil, dueAt, promisedAt }) =>
+        heldUntil === Infinity
+          ? least
+          : Math.min(least, Math.max(Math.min(dueAt, promisedAt), heldUntil ?? 0)),
+      Infinity,
+    );
+    return {
+      due: classes
+        .filter(({ rows }) => rows.length > 0)
+        .map(({ lane, rows }) => ({ lane, live: true, count: Math.min(COUNTED, rows.length) })),
+      candidates: candidates.map(({ number, weight, computedAt }) => ({
+        sku: `${number}`,
+        weight,
+        alpha: null,
+        beta: null,
+        minutes: Number.isFinite(computedAt) ? (now - computedAt) / MINUTE : null,
+      })),
+      untried: untried === undefined ? null : `${untried.number}`,
+      nextDueMs: Number.isFinite(next) ? Math.max(0, next - now) : null,
+    };
+  }
+
+  claim(quotas: readonly Quota[], named: readonly string[], now: number): Kept[] {
+    const rows = new Set(named.map((sku) => this.rows[Number(sku)] as Kept));
+    for (const { live, lane, count, earlySeconds } of quotas)
+      if (live) for (const row of this.due(lane, now + earlySeconds * 1000).slice(0, count)) rows.add(row);
+    for (const row of rows) row.heldUntil = Infinity;
+    return [...rows];
+  }
+
+  computed(row: Kept, generation: number, at: number, dueAt: number): void {
+    this.close(row, at);
+    row.since = at;
+    row.computedAt = at;
+    row.computedTimes.push(at);
+    if (row.askedFor !== null) row.answeredIn.push(at - row.askedFor);
+    row.askedFor = null;
+    row.deferrals = 0;
+    row.lastError = null;
+    row.heldUntil = null;
+    row.promisedAt = row.isFeasible ? at + promisedInterval(row.maxAge ?? 0) * 1000 : Infinity;
+    row.promisedBy = row.isFeasible ? at + (row.maxAge ?? 0) * 1000 : Infinity;
+    if (generation !== row.generation) return;
+    Object.assign(row, { lane: 'live', reason: 'live', rank: row.weight, dueAt });
+  }
+
+  defer(row: Kept, until: number, isTry: boolean): void {
+    Object.assign(row, afterDeferral(row, isTry));
+    row.heldUntil = until;
+    row.dueAt = Math.min(row.dueAt, until);
+    this.#held.push(row);
+  }
+
+  /** The wait that ends, or that the end cuts off. */
+  close(row: Kept, at: number): void {
+    row.waits.push(at - row.since);
+    row.longest = Math.max(row.longest, at - row.since);
+  }
+
+  /** As catalog.sku_trust estimates the next look. */
+  estimates(now: number, perMinute: number): Estimate[] {
+    const waiting = this.rows.filter(
+      ({ dueAt, heldUntil }) =>
+        dueAt <= now && (heldUntil === null || heldUntil === Infinity || heldUntil <= now),
+    );
+    const ahead = (waiting.length / perMinute) * MINUTE;
+    return this.rows.map(({ number, dueAt, heldUntil, promisedAt }) => {
+      const held = heldUntil === Infinity ? now : (heldUntil ?? 0);
+      if (dueAt > now)
+        return { sku: number, at: now, expected: Math.max(Math.min(dueAt, Math.max(promisedAt, now)), held) };
+      return { sku: number, at: now, expected: held > now ? held : now + ahead };
+    });
+  }
+}
+
+const promisedInterval = (maxAge: number): number => maxAge - Math.max(8, Math.min(45, maxAge / 5));
+
+const laneOf = (reason: string): Deferrals['lane'] =>
+  reason === 'live' ? 'live' : reason === 'new' ? 'new' : 'urgent';

@@ -1,0 +1,109 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { FixedWindow, type Limiter, RollingWindow, TokenBucket } from '../../bench/ceiling/limiters.ts';
+import { runs } from '../support/soak.ts';
+import { HOUR, MINUTE, refreshScarce, type Scarce, type Waits } from './scarce-partner.ts';
+
+/*
+ * Partners that compute a few live prices a minute. The longest wait of any SKU is compared with a round, the least
+ * that is possible for all of them.
+ */
+
+const LIMITERS: Readonly<Record<string, (perMinute: number) => Limiter>> = {
+  rolling: (perMinute) => new RollingWindow(perMinute, MINUTE),
+  fixed: (perMinute) => new FixedWindow(perMinute, MINUTE),
+  even: (perMinute) => new TokenBucket(1, () => perMinute),
+  'rolling, of ten minutes': (perMinute) => new RollingWindow(10 * perMinute, 10 * MINUTE),
+};
+const SCARCE: Omit<Scarce, 'skus' | 'limiter'> = {
+  defers: () => false,
+  daemons: 1,
+  everyMs: 30 * MINUTE,
+  answersMs: [100, 1000],
+  weightOf: () => 1,
+  promiseOf: () => null,
+  arrivals: [],
+  seed: 1,
+};
+const oneAMinute = () => new RollingWindow(1, MINUTE);
+
+/** Longest waits in rounds of so many minutes. */
+const longest = ({ rows }: Waits, roundMinutes: number, which: (sku: number) => boolean = () => true) =>
+  rows.filter(({ number }) => which(number)).map((row) => row.longest / MINUTE / roundMinutes);
+const mean = (values: readonly number[]) => values.reduce((sum, value) => sum + value, 0) / values.length;
+
+/** How many times as long as was expected SKUs have waited, in minutes and more; the shortest first. */
+const beyondExpected = ({ rows, estimates }: Waits): number[] =>
+  estimates
+    .flatMap(({ sku, at, expected }) => {
+      const computedAt = rows[sku]?.computedTimes.find((time) => time > at);
+      if (computedAt === undefined) return [];
+      return [Math.max(MINUTE, computedAt - at) / Math.max(MINUTE, expected - at)];
+    })
+    .toSorted((a, b) => a - b);
+const quantile = (sorted: readonly number[], part: number) =>
+  sorted[Math.floor(part * (sorted.length - 1))] ?? Infinity;
+
+describe('60 live SKUs of which one is computed a minute', () => {
+  test.each([1, 2, 3])('none waits for more than four rounds (seed %i)', (seed) => {
+    const run = refreshScarce({ ...SCARCE, skus: 60, limiter: oneAMinute(), seed }, 8);
+    expect(Math.max(...longest(run, 60))).toBeLessThan(4);
+    expect(run.computed).toBeGreaterThan(0.85 * 8 * 60);
+  });
+
+  test('their waits are what is said of them: half within a third, nine in ten within three times as long', () => {
+    const run = refreshScarce({ ...SCARCE, skus: 60, limiter: oneAMinute() }, 8);
+    const ratios = beyondExpected(run);
+    expect(quantile(ratios, 0.5)).toBeLessThan(1.33);
+    expect(quantile(ratios, 0.9)).toBeLessThan(3);
+    expect(Math.max(...run.ceilings.slice(1))).toBeLessThan(5);
+  });
+
+  test.each(['refresh', 'crossed', 'new'] as const)(
+    'who is asked for at once (%s) comes before those whose turn it is',
+    (as) => {
+      const arrivals = Array.from({ length: 21 }, (_, i) => ({
+        at: HOUR + i * 20 * MINUTE,
+        sku: as === 'new' ? 60 + i : (i * 37) % 60,
+        as,
+      }));
+      const run = refreshScarce({ ...SCARCE, skus: 60, limiter: oneAMinute(), arrivals, seed: 3 }, 8.5);
+      const took = run.rows.flatMap(({ answeredIn }) => answeredIn);
+      expect(took).toHaveLength(21);
+      expect(Math.max(...took)).toBeLessThan(40 * MINUTE);
+      expect(mean(took)).toBeLessThan(6 * MINUTE);
+    },
+  );
+});
+
+test('where none is computed for two hours, all are within a round or two once some are again', () => {
+  const limiter = new TokenBucket(1, (now) => (now >= HOUR && now < 3 * HOUR ? 0 : 20));
+  const { rows } = refreshScarce({ ...SCARCE, skus: 400, limiter }, 4.5);
+  expect(rows.filter(({ computedTimes }) => (computedTimes.at(-1) ?? 0) < 3 * HOUR)).toHaveLength(0);
+});
+
+const drawn = fc.record({
+  perMinute: fc.constantFrom(1, 2, 3, 5),
+  minutes: fc.constantFrom(20, 30, 60),
+  limiter: fc.constantFrom(...Object.keys(LIMITERS)),
+  /** Part of the SKUs that is never computed. */
+  never: fc.constantFrom(0, 0, 0.05, 0.2),
+  daemons: fc.constantFrom(1, 2, 3),
+  seed: fc.integer({ min: 1, max: 1_000_000 }),
+});
+
+test('drawn: nearly all that are computed at all have their turn, whatever else is never computed', () => {
+  fc.assert(
+    fc.property(drawn, ({ perMinute, minutes, never, limiter, ...more }) => {
+      const skus = perMinute * minutes;
+      const isNever = (sku: number) => (sku * 7919) % skus < Math.round(skus * never);
+      const round = Math.max(30, ((1 - never) * skus) / perMinute);
+      const partner = { ...SCARCE, ...more, skus, defers: isNever, limiter: LIMITERS[limiter]!(perMinute) };
+      const waits = longest(refreshScarce(partner, (8 * round) / 60), round, (sku) => !isNever(sku));
+      expect(mean(waits)).toBeLessThan(3.5);
+      // Those that had no turn in eight rounds.
+      expect(waits.filter((wait) => wait > 7.9).length).toBeLessThanOrEqual(2);
+    }),
+    { numRuns: runs(2, 30) },
+  );
+});
