@@ -28,7 +28,7 @@ export const show: Command = {
         const isJson = args.values['json'] === true;
         if (which !== null && !isJson) process.stderr.write(`in ${which}:\n`);
         const [{ explained }] = await sql<[{ explained: Explained | null }]>`
-        select catalog.explain(${sku}) as explained`;
+          select catalog.explain(${sku}) as explained`;
         if (explained === null)
           throw Object.assign(new Error(`the mirror does not know ${JSON.stringify(sku)}`), {
             hint: `SKUs are spelled as the partner spells them; \`catalog-mirror refresh ${JSON.stringify(sku)}\` mirrors it from now on`,

@@ -8,9 +8,9 @@ import { isConnectionLost } from '../store/connection/sql-errors.ts';
  * were under way may stay unanswered for ever.
  */
 
-/** A statement of the driver, which is sent by its `handler`. */
+/** A statement of the driver, which is sent by its `handler` and cancelled by its `canceller`. */
 interface Statement {
-  cancel: () => unknown;
+  canceller?: ((statement: Statement) => unknown) | null;
   handler: (statement: Statement) => unknown;
   resolve: (result: unknown) => void;
   reject: (error: unknown) => void;
@@ -51,7 +51,13 @@ class Transaction {
 
   /** Has Postgres cancel what is under way: that rejects, and the transaction is there. */
   cancel(): void {
-    for (const statement of this.#sent) Promise.resolve(statement.cancel()).catch(() => {});
+    for (const statement of this.#sent) {
+      const { canceller } = statement;
+      // As the driver's own `cancel` does, which tells nobody what becomes of the connection that it makes for it: where
+      // that is refused or reset, nobody could have caught it.
+      statement.canceller = null;
+      Promise.resolve(canceller?.(statement)).catch(() => {});
+    }
   }
 
   /** `tx`, whose statements are refused once this is over. */

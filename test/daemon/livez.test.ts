@@ -54,7 +54,11 @@ function daemon({
   // Fragments of statements are never waited for.
   const away = Promise.reject(because);
   away.catch(() => undefined);
-  const sql = Object.assign(() => away, { begin: () => away, unsafe: () => away }) as unknown as Sql;
+  const sql = Object.assign(() => away, {
+    begin: () => away,
+    unsafe: () => away,
+    options: {},
+  }) as unknown as Sql;
   const parts = {
     config: settingsWith(),
     clock,

@@ -100,6 +100,15 @@ export const CONSUMERS: readonly Mutant[] = [
   ),
   ...faultsOf(
     'src/client/transact.ts',
+    ['test/client/transact.test.ts'],
+    [
+      'consumers: a cancellation that is reset ends the program',
+      'Promise.resolve(canceller?.(statement)).catch(() => {});',
+      'void canceller?.(statement);',
+    ],
+  ),
+  ...faultsOf(
+    'src/client/transact.ts',
     ['test/client/silent.pg.test.ts'],
     [
       'consumers: a host that is gone keeps the position for hours',
