@@ -53,8 +53,8 @@ class Transaction {
   cancel(): void {
     for (const statement of this.#sent) {
       const { canceller } = statement;
-      // As the driver's own `cancel` does, which tells nobody what becomes of the connection that it makes for it: where
-      // that is refused or reset, nobody could have caught it.
+      // As the driver's own `cancel`, which tells nobody what becomes of the connection that it makes: where that is
+      // refused or reset, nobody could catch it.
       statement.canceller = null;
       Promise.resolve(canceller?.(statement)).catch(() => {});
     }
