@@ -48,6 +48,8 @@ function applies(sql: Sql, first: (tx: postgres.TransactionSql) => Promise<unkno
     table: 'shop.follower',
     position: 'now',
     signal: stop.signal,
+    // A pooler keeps notifications to itself.
+    pollMs: 1000,
     onRetry: (error) => void retries.push((error as { code?: unknown }).code),
     async apply(tx, { changes }: Batch) {
       times += 1;
