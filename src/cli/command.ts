@@ -28,7 +28,8 @@ export const EXIT_SAYS: Readonly<Record<ExitName, string>> = {
     'filling, degraded or paused: prices miss their freshness targets or soon will; sync is working, or somebody has paused it',
   broken: 'broken: sync has stopped and needs an operator',
   timeout: '--timeout expired; stderr lists the work that is still pending',
-  usage: 'invalid option, argument or setting; each one is named, and nothing was changed',
+  usage:
+    'invalid option, argument or setting (each one is named), or no mirror there that the command may read; nothing was changed',
 };
 
 /** One command of the program. `run` returns the exit code and writes human-readable output to `print`. */
