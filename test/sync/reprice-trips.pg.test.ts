@@ -8,7 +8,7 @@ import type { PaceLimits } from '../../src/pace/policy.ts';
 import type { BulkAnswer, LowestRecord } from '../../src/partner/answers.ts';
 import { PartnerError } from '../../src/partner/errors.ts';
 import { NO_OBSERVERS } from '../../src/store/answer/observers.ts';
-import { DueFloors } from '../../src/store/ledger/due-floors.ts';
+import { DueFloors, type LedgerFloors, type LedgerReading } from '../../src/store/ledger/due-floors.ts';
 import { callPause, FAILURES_BEFORE_PAUSE } from '../../src/store/ledger/tasks.ts';
 import type { SyncContext } from '../../src/sync/context.ts';
 import type { SyncEvent } from '../../src/sync/events.ts';
@@ -30,6 +30,8 @@ let live: 'priced' | 'deferred';
 let price: number;
 /** Brand and model of all records. */
 let line: string | null;
+/** Of each table of the ledger. */
+let ledgerPages: number;
 
 beforeEach(async () => {
   client = countingClient(store.url);
@@ -37,6 +39,7 @@ beforeEach(async () => {
   live = 'priced';
   price = 100;
   line = null;
+  ledgerPages = 1;
   await knownSkus(store.sql, SNAPSHOT);
   await knownSkus(store.sql, LIVE, { priceSource: 'live' });
   // With a price of a refresh, live SKUs are chosen by value.
@@ -71,6 +74,16 @@ function answer(asked: readonly string[]): BulkAnswer {
   };
 }
 
+/**
+ * Floors of a ledger that keeps its size. Each iteration leaves dead versions in it, and in one whose size comes to
+ * another power of four the inputs of a call are prepared anew: a round trip more, by chance.
+ */
+class SteadyFloors extends DueFloors {
+  override note(from: LedgerFloors, reading: LedgerReading): void {
+    super.note(from, { ...reading, pages: reading.pages.map(() => ledgerPages) });
+  }
+}
+
 function context(limits: Partial<PaceLimits> = {}): SyncContext {
   const { sql } = client;
   return {
@@ -89,7 +102,7 @@ function context(limits: Partial<PaceLimits> = {}): SyncContext {
       },
     },
     clock: systemClock,
-    floors: new DueFloors(systemClock),
+    floors: new SteadyFloors(systemClock),
     recent: new RecentAnswers(),
     random: Math.random,
     emit: (event: SyncEvent) => events.push(event),
@@ -182,6 +195,16 @@ describe('a bulk call', () => {
     });
     expect(await liveCalls()).toEqual({ computed: 0, deferred: 5 });
     expect(await budget()).toBeLessThanOrEqual(before);
+  });
+
+  test('takes one more once where the ledger has become four times as large, as its inputs are prepared anew then', async () => {
+    const ctx = context();
+    await prepared(ctx);
+    // Read by the first of these calls, and known to the next.
+    ledgerPages = 4;
+    const taken: number[] = [];
+    for (let call = 0; call < 3; call += 1) taken.push((await iteration(ctx)).trips);
+    expect(taken).toEqual([9, 10, 9]);
   });
 
   test('takes ten where its permit has to be waited for, as it is planned again then', async () => {
