@@ -54,6 +54,7 @@ export const DECIDED: Readonly<Record<string, Rights>> = {
   'function catalog_internal.catalog_state(catalog_internal.sync)': everyone('EXECUTE'),
   'function catalog_internal.present_ceiling(catalog_internal.pace)': everyone('EXECUTE'),
   'function catalog_internal.trust_terms(timestamp with time zone)': everyone('EXECUTE'),
+  'function catalog_internal.trust_now(timestamp with time zone)': everyone('EXECUTE'),
   'function catalog_internal.believable_until()': everyone('EXECUTE'),
   'function catalog_internal.moment()': everyone('EXECUTE'),
   'function catalog_internal.seconds_ahead()': everyone('EXECUTE'),

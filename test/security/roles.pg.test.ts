@@ -175,6 +175,7 @@ test('every function that runs with the daemon’s rights has its search_path pi
     'catalog_internal.promise_capacity()',
     'catalog_internal.scope_changed()',
     'catalog_internal.seconds_ahead()',
+    'catalog_internal.trust_now(timestamp with time zone)',
     'catalog_internal.trust_terms(timestamp with time zone)',
     'catalog_internal.warn_of_promises()',
     'catalog_internal.watch_added()',
