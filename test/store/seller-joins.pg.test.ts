@@ -1,20 +1,28 @@
 import fc from 'fast-check';
-import { beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { connect, type Sql } from '../../src/store/connection/db.ts';
+import { createDatabase, type TestDatabase } from '../support/db.ts';
 import { runs } from '../support/soak.ts';
-import { useStore } from './support.ts';
 
 /*
  * Sellers join the views with a few rows of their own. Postgres orders at most eight relations freely
  * (join_collapse_limit); what is beyond it plans a view by itself, and reads the mirror from end to end for two rows.
  */
 
-const store = useStore();
 const SKUS = 30_000;
 /** Relations of the mirror that grow with the catalog. `live_rates` has few rows here. */
 const LARGE = new Set(['skus', 'prices', 'products', 'due']);
 
+/** Filled once, for all tests. */
+let database: TestDatabase;
+let sql: Sql;
+afterAll(async () => {
+  await sql.end({ timeout: 2 });
+  await database.drop();
+});
 beforeAll(async () => {
-  const { sql } = store;
+  database = await createDatabase('migrated');
+  sql = connect(database.url, { max: 1 });
   await sql`
     insert into catalog.skus (sku, state, price_source, in_manifest, priced_at, asked_at, first_priced_at)
     select 'S' || n, 'priced', case when n % 20 = 0 then 'live' else 'snapshot' end, true, now(), now(), now()
@@ -44,7 +52,7 @@ async function readWhole(statement: string, ordered = 8): Promise<string[]> {
     readonly 'Relation Name'?: string;
     readonly Plans?: readonly Node[];
   }
-  const [row] = await store.sql.begin(async (tx) => {
+  const [row] = await sql.begin(async (tx) => {
     await tx.unsafe(`set local join_collapse_limit = ${ordered}; set local from_collapse_limit = ${ordered}`);
     return await tx.unsafe<[{ 'QUERY PLAN': [{ Plan: Node }] }]>(`explain (format json) ${statement}`);
   });
