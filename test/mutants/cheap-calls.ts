@@ -34,11 +34,20 @@ export const CHEAP_CALLS: readonly Mutant[] = [
       'array[${constant(sql, ...floors.magnitudes)}]::int[] as magnitudes',
       'array[]::int[] as magnitudes',
     ],
+  ),
+  ...faultsOf(
+    'src/store/call/call-lesson.ts',
+    ['test/store/call-plan.pg.test.ts'],
     [
-      'claims: each is planned anew for how early a live SKU is asked',
-      "unplanned(sql, lone?.earlySeconds ?? 0, 'float8')",
-      'lone?.earlySeconds ?? 0',
+      'lessons: a plan of the empty mirror is kept',
+      'array[${constant(sql, ...magnitudes)}]::int[] as magnitudes',
+      'array[]::int[] as magnitudes',
     ],
+  ),
+  ...faultsOf(
+    'src/sync/reprice/learn-call.ts',
+    ['test/sync/reprice-trips.pg.test.ts'],
+    ['lessons: nobody knows how large the ledger is', '    magnitudes: ctx.floors.floors.magnitudes,\n', ''],
   ),
   ...faultsOf(
     'src/store/ledger/due-floors.ts',

@@ -1,5 +1,5 @@
 import { notingLateClock } from '../clock.ts';
-import { type Sql, unplanned } from '../connection/db.ts';
+import { constant, type Sql, unplanned } from '../connection/db.ts';
 import { type Claim, lockingClaim, returningClaimed } from '../ledger/due.ts';
 import { type LiveCeiling, type IncidentCause, returningCredit, storingCeiling } from '../live/limits.ts';
 import type { LiveCall } from '../live/live.ts';
@@ -63,6 +63,8 @@ export interface WorkedCall extends Pick<FailedCall, 'failures' | 'callSize'> {
   readonly returnedMs?: number;
   /** Lines of its live SKUs; without them none. */
   readonly lines?: readonly LineChange[];
+  /** How large the ledger is (LedgerFloors): a plan that is kept is one for tables of this size. */
+  readonly magnitudes?: readonly number[];
 }
 
 export interface StoredLesson {
@@ -134,7 +136,7 @@ function notingCall(sql: Sql, hasWorked: boolean) {
 export async function storeLesson(
   sql: Sql,
   lesson: Lesson,
-  { failures, callSize, cleared, returnedMs = 0, lines = [] }: WorkedCall,
+  { failures, callSize, cleared, returnedMs = 0, lines = [], magnitudes = [] }: WorkedCall,
 ): Promise<StoredLesson> {
   const { call, budget, ceiling, ceilingStep, incident, trial } = lesson;
   const from = unplanned(sql, incident?.from ?? null, 'text');
@@ -144,7 +146,8 @@ export async function storeLesson(
   const [stored] = await sql<[StoredLesson]>`
     with free as materialized (
       -- A manifest being merged holds this row: what is not stored now the next call teaches again.
-      select from catalog_internal.sync where ${newBudget} is not null for update skip locked
+      select array[${constant(sql, ...magnitudes)}]::int[] as magnitudes
+      from catalog_internal.sync where ${newBudget} is not null for update skip locked
     ),
     budgeted as (
       update catalog_internal.sync set live_budget = ${newBudget}
