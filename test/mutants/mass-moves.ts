@@ -284,7 +284,7 @@ export const MASS_MOVES: readonly Mutant[] = [
   ),
   ...faultsOf(
     'src/store/answer/price-differences.ts',
-    ['test/store/lost-prices.pg.test.ts'],
+    ['test/store/doubts.pg.test.ts'],
     [
       'lost prices: what has vanished is not known',
       'count(p.price) = 0 as is_unpriced',
