@@ -54,8 +54,8 @@ export const SCARCE: readonly Mutant[] = [
     ['test/store/lesson.pg.test.ts'],
     [
       'scarce: credit is given back while the ceiling is met',
-      'where ${ms > 0} and blocked_at is null',
-      'where ${ms > 0}',
+      "where ${unplanned(sql, ms > 0, 'boolean')} and blocked_at is null",
+      "where ${unplanned(sql, ms > 0, 'boolean')}",
     ],
   ),
   ...faultsOf(
