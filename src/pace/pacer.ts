@@ -124,7 +124,7 @@ class PacedProcess {
   readonly #events: PacerEvents;
   readonly #breaker: CircuitBreaker;
   readonly #random: () => number;
-  /** The last half-open request of this process was not let through. */
+  /** The last half-open request of this process was not let through, and nothing has been since. */
   #triedInVain = false;
   /** The end of the back-off in which this process has given way to others. */
   #gaveWayAt: number | null = null;
@@ -234,7 +234,7 @@ class PacedProcess {
       // transaction.
       settle: async (outcome) => {
         if (letsThrough(outcome)) this.#breaker.cleared();
-        if (halfOpen) this.#triedInVain = !letsThrough(outcome);
+        if (halfOpen || letsThrough(outcome)) this.#triedInVain = !letsThrough(outcome);
         if (refuses(outcome) || halfOpen) began = await this.#settle({ sentAt: now, decidedAt }, outcome);
       },
       lapsed: () => this.#clock.monotonic() - decidedAt > LAPSES_AFTER_MS,

@@ -180,8 +180,8 @@ export const INPUTS: readonly Mutant[] = [
     ],
     [
       'live order: SKUs that are asked at the moment are moved',
-      'd.sku > ${options.after} and d.claim is null and',
-      'd.sku > ${options.after} and',
+      'where d.claim is null and d.deferrals = 0 and d.failures = 0 and s.state',
+      'where d.deferrals = 0 and d.failures = 0 and s.state',
     ],
     [
       'live order: a report takes its SKU out of the urgent lane',

@@ -210,8 +210,8 @@ export const LIVE: readonly Mutant[] = [
     ['test/sync/deferred-again.pg.test.ts'],
     [
       'deferred again: they are tried while the ceiling is met',
-      "and d.lane = l.lane and ${ownDeferrals(sql, 'd')} = 0",
-      'and d.lane = l.lane',
+      "where ${due} and ${ownDeferrals(sql, 'd')} = 0",
+      'where ${due}',
     ],
   ),
   ...faultsOf(

@@ -90,6 +90,13 @@ export const REFUSED_CALLS: readonly Mutant[] = [
     tests: ['test/pace/fleet.test.ts'],
   },
   {
+    breaks: 'refusals: a daemon that is let through long since still gives way',
+    file: 'src/pace/pacer.ts',
+    from: 'if (halfOpen || letsThrough(outcome)) this.',
+    to: 'if (halfOpen) this.',
+    tests: ['test/pace/fleet.test.ts'],
+  },
+  {
     breaks: 'refusals: a daemon that gives each half-open request back has them all',
     file: 'src/pace/pacer.ts',
     from: '        this.#triedInVain ||= halfOpen;\n',

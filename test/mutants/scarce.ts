@@ -10,6 +10,11 @@ export const SCARCE: readonly Mutant[] = [
       'order by deferrals, due_at limit 1',
       'order by due_at limit 1',
     ],
+    [
+      'scarce: where all have reasons of their own the same ones are tried each time',
+      'order by d.deferrals, d.due_at',
+      'order by d.due_at',
+    ],
   ),
   ...faultsOf(
     'src/store/ledger/due.ts',
@@ -22,12 +27,36 @@ export const SCARCE: readonly Mutant[] = [
     ['scarce: it never counts', 'export const MOST_UNCOUNTED = 5;', 'export const MOST_UNCOUNTED = 1000;'],
   ),
   ...faultsOf(
+    'src/sync/live/plan-live.ts',
+    ['test/sync/live-plan.pg.test.ts', 'test/sync/live-ceiling.test.ts'],
+    [
+      'scarce: what was put off waits for days, though there are refreshes enough',
+      'await bringForward(ctx, wait, Math.max(longest(measured), longest(refreshes)));',
+      '',
+    ],
+    [
+      'scarce: what is tried beyond the ceiling brings forward what was put off',
+      'Math.max(longest(measured), longest(refreshes))',
+      'longest(refreshes)',
+    ],
+  ),
+  ...faultsOf(
+    'src/sync/live/ceiling.ts',
+    ['test/sync/live-ceiling.test.ts'],
+    ['scarce: a ceiling is measured by one cycle', 'return alike > 0 ? perMinute : 0;', 'return perMinute;'],
+  ),
+  ...faultsOf(
     'src/store/answer/writes.ts',
     ['test/sync/deferrals-model.pg.test.ts', 'test/sync/deferred-again.pg.test.ts'],
     [
       'scarce: what was tried in vain is set back with its next deferral',
       'when own.deferrals = 0 and h.because is null then 1 else',
       'else',
+    ],
+    [
+      'scarce: what was tried in vain counts after an error',
+      'when not h.deferred then own.deferrals when',
+      'when not h.deferred then d.deferrals when',
     ],
     [
       'scarce: what is set back is forgotten while the ceiling is met',

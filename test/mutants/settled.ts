@@ -142,7 +142,11 @@ export const SETTLED: readonly Mutant[] = [
       "when h.blame = 'general' then greatest(d.failures, 1) else",
       "when h.blame = 'general' then d.failures else",
     ],
-    ['answer: an erring SKU counts as deferred', 'when not h.deferred then d.deferrals when own', 'when own'],
+    [
+      'answer: an erring SKU counts as deferred',
+      'when not h.deferred then own.deferrals when own',
+      'when own',
+    ],
     [
       'answer: a deferred SKU goes to the lane of errors',
       'when h.deferred and own.deferrals = 0 and (h.because is null',

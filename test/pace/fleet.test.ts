@@ -64,6 +64,15 @@ async function halfOpenUntilLetThrough(members: readonly Member[], random: () =>
   return tried;
 }
 
+/** The next permit of a pacer, however long that takes. */
+async function nextPermit(fleet: Fleet, pacer: Pacer): Promise<SentPermit> {
+  for (;;) {
+    const acquired = await pacer.acquire('reprice', 15_000);
+    if (acquired.kind === 'granted') return acquired.permit;
+    await fleet.sleep(acquired.forMs);
+  }
+}
+
 describe('a daemon whose credential alone is wrong, for hours,', () => {
   const HOUR = 60 * MINUTE;
   const WRONG: Member = { ledgerMs: 0, outcome: 'throttled-or-forbidden' };
@@ -124,15 +133,6 @@ describe('a daemon whose credential alone is wrong, for hours,', () => {
     },
   );
 
-  /** The next permit of a pacer, however long that takes. */
-  async function nextPermit(fleet: Fleet, pacer: Pacer): Promise<SentPermit> {
-    for (;;) {
-      const acquired = await pacer.acquire('reprice', 15_000);
-      if (acquired.kind === 'granted') return acquired.permit;
-      await fleet.sleep(acquired.forMs);
-    }
-  }
-
   /** Two of them: three requests of the first one are refused, while those of the other are let through. */
   async function suspected(then: (fleet: Fleet, wrong: Pacer, right: Pacer) => Promise<void>) {
     const fleet = new Fleet();
@@ -184,6 +184,26 @@ describe('a daemon whose credential alone is wrong, for hours,', () => {
     });
     expect(told).toEqual(['1 all']);
   });
+});
+
+test('a daemon that was let through since it last tried in vain gives way to nobody', async () => {
+  const fleet = new Fleet();
+  const ledger = fleet.reachedIn(() => 5);
+  const [one, other] = [0, 0].map(() => pacerOver(ledger, fleet.clock, LIMITS, {}, undefined, () => 1));
+  const ends = async (pacer: Pacer | undefined, ...outcomes: readonly RequestOutcome[]) => {
+    for (const outcome of outcomes) await (await nextPermit(fleet, pacer!)).settle(outcome);
+  };
+  let late: number | null = null;
+  void (async () => {
+    await ends(one, 'throttled-or-forbidden', 'throttled-or-forbidden');
+    await ends(other, 'ok');
+    await ends(one, 'ok', 'throttled-or-forbidden');
+    const until = fleet.state?.backoffUntil ?? Infinity;
+    await nextPermit(fleet, one!);
+    late = fleet.now - until;
+  })();
+  await fleet.play(() => late !== null);
+  expect(late).toBeLessThan(100);
 });
 
 test('a daemon that is nearer to Postgres, and is refused or reaches no partner, keeps no other one from trying', async () => {

@@ -3,7 +3,7 @@ import { CEILING_MET, MOST_UNCOUNTED } from '../../src/store/ledger/due.ts';
 /** What the ledger has of a live SKU's deferrals in a row. */
 export interface Deferrals {
   readonly deferrals: number;
-  readonly lastError: typeof CEILING_MET | null;
+  readonly lastError: typeof CEILING_MET | 'reported' | null;
   readonly lane: 'urgent' | 'live' | 'new' | 'error';
 }
 
@@ -12,6 +12,13 @@ export const UNDEFERRED: Deferrals = { deferrals: 0, lastError: null, lane: 'liv
 /** How many may be for reasons of its own (store/ledger/due.ts). */
 export const ownOf = ({ deferrals, lastError }: Omit<Deferrals, 'lane'>): number =>
   lastError === CEILING_MET && deferrals <= MOST_UNCOUNTED ? 0 : deferrals;
+
+/** After an error: what was in vain while the ceiling was met counts no more for it. */
+export const afterError = (before: Deferrals): Deferrals => ({
+  deferrals: ownOf(before),
+  lastError: 'reported',
+  lane: 'error',
+});
 
 /** After another one (store/answer/writes.ts), while the ceiling was met or not. */
 export function afterDeferral(before: Deferrals, isCeilingMet: boolean): Deferrals {

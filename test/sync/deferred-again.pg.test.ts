@@ -168,7 +168,7 @@ describe('while the ceiling is met', () => {
       const lane = n < 6 ? LANES.live : LANES.error;
       expect((await rows()).get('A')).toMatchObject({ deferrals: n, lane, minutes: 5 });
       await store.sql`update catalog_internal.due set held_until = null`;
-      expect((await callInputs(store.sql)).untried).toBe(n < 6 ? 'A' : null);
+      expect((await callInputs(store.sql)).untried).toBe('A');
       await store.sql`update catalog_internal.due set held_until = now() + interval '1 hour'`;
     }
     expect([...(await store.sql`select catalog.explain('A') -> 'next' ->> 'deferrals' as times`)]).toEqual([
@@ -205,12 +205,21 @@ describe('while the ceiling is met', () => {
     }
   });
 
-  test('another one is, where there is no such SKU', async () => {
-    await live('A', 'B');
-    await store.sql`update catalog_internal.due set deferrals = 3`;
-    await blocked();
+  test('where there is no such SKU each of the others has its turn, too, and who is never computed holds up none', async () => {
+    await live('A', 'B', 'C');
+    await store.sql`
+      update catalog_internal.due set deferrals = 6, lane = catalog_internal.lane_of('error'),
+        due_at = now() - interval '1 minute' * (1 + (sku = 'A')::int)`;
     expect((await callInputs(store.sql)).untried).toBeNull();
-    expect(await call()).toHaveLength(1);
+    deferred = ['A', 'B', 'C'];
+    const tried: (readonly string[])[] = [];
+    for (let n = 0; n < 4; n += 1) {
+      await blocked();
+      tried.push(await call());
+    }
+    expect(new Set(tried.slice(0, 3).flat())).toEqual(new Set(['A', 'B', 'C']));
+    expect(tried.map(({ length }) => length)).toEqual([1, 1, 1, 1]);
+    expect(tried[3]).toEqual(tried[0]);
   });
 });
 

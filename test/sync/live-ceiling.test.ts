@@ -6,6 +6,7 @@ import {
   type CeilingEvidence,
   learnLiveCeiling,
   liveCeilingAt,
+  measuredCeiling,
   liveCredit,
   meetsCeiling,
   returnedCreditMs,
@@ -192,6 +193,13 @@ describe('the ceiling on live computations', () => {
     expect(learned(known(), call(5, 5, MINUTE))).toBeNull();
     expect(learned(known({ step: 7 }), call(5, 5, 60 * MINUTE))).toEqual({ ...NO_CEILING, step: 8 });
   });
+});
+
+test('a ceiling is measured once cycles agree on it', () => {
+  const measured = [known({ perMinute: null }), known({ alike: 0 }), known({ alike: 1 })].map(
+    measuredCeiling,
+  );
+  expect(measured).toEqual([Infinity, 0, 200]);
 });
 
 describe('a time in which nothing is computed', () => {

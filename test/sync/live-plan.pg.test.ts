@@ -117,6 +117,49 @@ test('of more SKUs than are read at a time each is scheduled, and after an incid
   expect([...(await places())]).toEqual([{ reason: 'sweep', live: false, count: COUNT }]);
 });
 
+test('what was put off while few live prices were computed has its turn once there are more', async () => {
+  const { sql } = store;
+  const ctx = context({ LIVE_INTERVAL: '30m' });
+  await hundred();
+  await planLive(ctx);
+  // Half of them were computed an hour ago, at one a minute.
+  await sql`
+    update catalog.skus set state = 'priced', asked_at = now() - case when sku < 'S50' then interval '1 hour' else interval '10 minutes' end`;
+  await sql`
+    update catalog_internal.due set due_at = now() + case when sku < 'S50' then interval '4 hours' else interval '40 minutes' end`;
+  // What waits for other reasons, or is another's, stays.
+  await sql`update catalog_internal.due set due_at = 'infinity' where sku = 'S00'`;
+  await sql`update catalog_internal.due set deferrals = 1 where sku = 'S01'`;
+  await sql`update catalog_internal.due set failures = 1 where sku = 'S02'`;
+  await sql`update catalog_internal.due set claim = 7, held_until = now() + interval '1 hour' where sku = 'S03'`;
+  await sql`update catalog_internal.due set outside_due_at = due_at where sku = 'S04'`;
+  await sql`update catalog_internal.due set reason = 'missed' where sku = 'S05'`;
+  await sql`update catalog_internal.due set live = false where sku = 'S06'`;
+  // Dated by a clock that was ahead.
+  await sql`update catalog.skus set asked_at = now() + interval '2 hours' where sku = 'S99'`;
+  await sql`update catalog_internal.due set due_at = now() + interval '3 hours' where sku = 'S99'`;
+  // By what is tried beyond a ceiling that nothing has confirmed nothing is brought forward.
+  await sql`
+    update catalog_internal.live_ceiling set per_minute = 1, since = now() - interval '20 minutes', cycle_from = now() - interval '20 minutes'`;
+  await planLive(ctx);
+  expect([
+    ...(await sql`select from catalog_internal.due where due_at < now() + interval '39 minutes'`),
+  ]).toEqual([]);
+  await sql`update catalog_internal.live_ceiling set per_minute = null`;
+  await planLive(ctx);
+  const brought = await sql<{ sku: string; inMinutes: number }[]>`
+    select sku, round(extract(epoch from due_at - now()) / 60)::int as "inMinutes" from catalog_internal.due
+    where due_at < now() + interval '30 minutes' order by sku`;
+  expect(brought).toHaveLength(44);
+  expect(brought[0]).toEqual({ sku: 'S07', inMinutes: -30 });
+  expect(brought[43]).toEqual({ sku: 'S99', inMinutes: 30 });
+  // Where each waits by its worth, for three rounds at most: six minutes.
+  await planLive(context({ LIVE_INTERVAL: '1m' }));
+  const [left] = await sql`
+    select count(*)::int as count from catalog_internal.due where due_at > now() + interval '6 minutes'`;
+  expect(left).toEqual({ count: 7 });
+});
+
 test('a hidden ceiling is learned from calls whose live SKUs were all deferred, and then kept to', async () => {
   const { settings } = context();
   const none = { asked: 0, answered: 0, deferred: 0 };

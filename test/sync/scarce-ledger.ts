@@ -130,6 +130,12 @@ export class ScarceLedger {
     this.#listedAt = now;
   }
 
+  /** Schedules anew what is due later than `latest`, as putOffLive finds it. */
+  bringForward(latest: number, dueAt: (row: Kept) => number): void {
+    for (const row of this.rows)
+      if (row.heldUntil === null && row.lane === 'live' && row.dueAt > latest) row.dueAt = dueAt(row);
+  }
+
   /** As catalog_internal.promises_that_fit decides. */
   weighPromises(perMinute: number): void {
     let left = PROMISED_PART * perMinute;
@@ -157,20 +163,17 @@ export class ScarceLedger {
       plan.refreshThreshold === null
         ? []
         : [...listed.filter(rested).slice(0, CANDIDATES), ...live.filter(rested).slice(0, CANDIDATES)];
+    const byDeferrals = (rows: readonly Kept[]) =>
+      rows.toSorted((a, b) => a.deferrals - b.deferrals || a.dueAt - b.dueAt)[0];
+    const byDue = classes
+      .filter(({ lane }) => lane !== PROMISED)
+      .map(({ rows }) => rows.toSorted((a, b) => a.dueAt - b.dueAt));
     const untried =
       plan.ceiling.blockedAt === null
         ? undefined
-        : classes
-            .filter(({ lane }) => lane !== PROMISED)
-            .map(
-              ({ rows }) =>
-                rows
-                  .filter((row) => ownOf(row) === 0)
-                  .toSorted((a, b) => a.dueAt - b.dueAt)
-                  .slice(0, TRIED_OF)
-                  .toSorted((a, b) => a.deferrals - b.deferrals)[0],
-            )
-            .find((row) => row !== undefined);
+        : (byDue
+            .map((rows) => byDeferrals(rows.filter((row) => ownOf(row) === 0).slice(0, TRIED_OF)))
+            .find((row) => row !== undefined) ?? byDeferrals(byDue.flat()));
     const next = this.rows.reduce(
       (least, { heldUntil, dueAt, promisedAt }) =>
         heldUntil === Infinity

@@ -3,6 +3,7 @@ import type { Limiter } from '../../bench/ceiling/limiters.ts';
 import { seeded } from '../../bench/freshness/random.ts';
 import { CEILING_MET } from '../../src/store/ledger/due.ts';
 import type { RefreshThreshold } from '../../src/store/live/live.ts';
+import { measuredCeiling } from '../../src/sync/live/ceiling.ts';
 import { isBacklog, isBacklogNear, listedSkus } from '../../src/sync/live/choose.ts';
 import { waitMinutes } from '../../src/sync/live/learn-refresh.ts';
 import {
@@ -77,6 +78,8 @@ interface UnderWay {
 }
 
 const SOLVE_EVERY = 10 * MINUTE;
+/** As in sync/live/plan-live.ts. */
+const PUT_OFF = 1.5;
 
 /** Live refreshes as the daemons plan them beside such a partner, for so many hours. */
 export function refreshScarce(partner: Scarce, hours: number): Waits {
@@ -139,6 +142,18 @@ export function refreshScarce(partner: Scarce, hours: number): Waits {
             maxIntervalMinutes: most,
             earlyMinutes: earlyMinutes(round),
           };
+    const longest = (perMinute: number) => {
+      const minutes = roundOf(groups, perMinute);
+      return minutes * MINUTE <= partner.everyMs ? partner.everyMs : MAX_ROUNDS * minutes * MINUTE;
+    };
+    const measured = Math.min(
+      CALLS_PER_MINUTE * Math.floor(known.budget),
+      measuredCeiling(known.plan(now).ceiling),
+    );
+    ledger.bringForward(
+      now + PUT_OFF * Math.max(longest(measured), longest(refreshes)),
+      (row) => row.computedAt + waitMinutes(terms, settings, row.weight, PRIOR) * MINUTE,
+    );
     const due = { due: ledger.due('live', now).length, refreshesPerMinute: refreshes };
     ledger.list(
       terms.refreshThreshold !== null && isBacklog(due)

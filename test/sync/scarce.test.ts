@@ -82,6 +82,22 @@ test('where none is computed for two hours, all are within a round or two once s
   expect(rows.filter(({ computedTimes }) => (computedTimes.at(-1) ?? 0) < 3 * HOUR)).toHaveLength(0);
 });
 
+test('what was put off while few were computed has its turn within the hour once there are enough', () => {
+  const limiter = new TokenBucket(1, (now) => (now < 3 * HOUR ? 1 : 200));
+  const { rows } = refreshScarce({ ...SCARCE, skus: 400, limiter }, 4.25);
+  expect(rows.filter(({ computedTimes }) => (computedTimes.at(-1) ?? 0) < 3 * HOUR)).toHaveLength(0);
+});
+
+test('after hours in which none is computed, those that never are take nobody’s turn', () => {
+  const limiter = new TokenBucket(1, (now) => (now >= 2 * HOUR && now < 5 * HOUR ? 0 : 2));
+  const isNever = (sku: number) => sku % 4 > 0;
+  const { rows } = refreshScarce({ ...SCARCE, skus: 24, defers: isNever, limiter }, 8);
+  const waiting = rows.filter(
+    ({ number, computedTimes }) => !isNever(number) && (computedTimes.at(-1) ?? 0) < 7 * HOUR,
+  );
+  expect(waiting).toHaveLength(0);
+});
+
 const drawn = fc.record({
   perMinute: fc.constantFrom(1, 2, 3, 5),
   minutes: fc.constantFrom(20, 30, 60),

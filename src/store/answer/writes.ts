@@ -264,7 +264,7 @@ export async function postpone(tx: Tx, claim: Claim, results: readonly SkuResult
       live = d.live or h.deferred,
       live_marks = case when h.deferred and not d.live then least(d.live_marks + 1, ${MAX_LIVE_MARKS}::int) else d.live_marks end,
       live_left = case when h.deferred and not d.live then 1 << d.live_marks else d.live_left end,
-      deferrals = case when not h.deferred then d.deferrals when own.deferrals = 0 and h.because is null then 1 else d.deferrals + 1 end,
+      deferrals = case when not h.deferred then own.deferrals when own.deferrals = 0 and h.because is null then 1 else d.deferrals + 1 end,
       failures = case when h.deferred or h.blame = 'class' then d.failures
         when h.blame = 'general' then greatest(d.failures, 1) else d.failures + 1 end,
       last_error = case when h.deferred and own.deferrals > 0 then null else h.because end,

@@ -58,8 +58,8 @@ export interface CallInputs {
    */
   readonly candidates: readonly LiveCandidate[];
   /**
-   * While the ceiling on live computations is met: a due live SKU that was not deferred when last asked, or only while
-   * it was met, to test whether it still is. Null: no such SKU, or the ceiling is not met.
+   * While the ceiling on live computations is met: a due live SKU to test whether it still is, if there is one that was
+   * not deferred when last asked, or only while it was met. Null: no live SKU is due, or the ceiling is not met.
    */
   readonly untried: string | null;
   /** Whether the ledger does not know yet what sellers have done to the watchlist. */

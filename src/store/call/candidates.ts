@@ -97,20 +97,24 @@ export function liveCandidates(sql: Sql, options: CandidateOptions) {
 const TRIED_OF = 100;
 
 /**
- * SQL: CallInputs.untried. One that is deferred for reasons of its own (sync/live/again.ts) would tell nothing. Whoever
- * was tried most seldom since it was computed comes first: each has its turn, and one that is never computed holds up
- * no other. Reads `lanes`.
+ * SQL: CallInputs.untried. One that is deferred for reasons of its own (sync/live/again.ts) would tell nothing, so it
+ * is tried where there is no other. Whoever was tried most seldom since it was computed comes first: each has its turn,
+ * and one that is never computed holds up no other. Reads `lanes`.
  */
 export function untriedSku(sql: Sql) {
+  const due = sql`
+    ${claimable(sql, 'd')} and d.live and d.lane = l.lane and d.outside_due_at is null
+      and d.due_at >= l.since_live and d.due_at <= l.until`;
   return sql`
-    select first.sku from lanes l cross join lateral (
-      select sku from (
-        select d.sku, d.deferrals, d.due_at from catalog_internal.due d
-        where ${claimable(sql, 'd')} and d.live and d.lane = l.lane and ${ownDeferrals(sql, 'd')} = 0
-          and d.outside_due_at is null and d.due_at >= l.since_live and d.due_at <= l.until
-        order by d.due_at limit ${constant(sql, TRIED_OF)}
-      ) due order by deferrals, due_at limit 1
-    ) first
-    where exists (select from catalog_internal.live_ceiling where blocked_at is not null)
-    order by l.lane limit 1`;
+    select coalesce((
+      select first.sku from lanes l cross join lateral (
+        select sku from (
+          select d.sku, d.deferrals, d.due_at from catalog_internal.due d
+          where ${due} and ${ownDeferrals(sql, 'd')} = 0 order by d.due_at limit ${constant(sql, TRIED_OF)}
+        ) due order by deferrals, due_at limit 1
+      ) first order by l.lane limit 1
+    ), (
+      select d.sku from lanes l cross join lateral (select * from catalog_internal.due d where ${due} offset 0) d
+      order by d.deferrals, d.due_at limit 1
+    )) where exists (select from catalog_internal.live_ceiling where blocked_at is not null)`;
 }

@@ -30,9 +30,22 @@ export async function unscheduledLive(
   },
 ): Promise<Unscheduled[]> {
   return await sql<Unscheduled[]>`
+    ${unscheduled(sql, sql`catalog_internal.due`)}
+      and d.sku > ${options.after} and ((${options.scheduled} and d.live and d.reason = 'live')
+        or (${options.incident} and (d.reason in ('sweep', 'unlisted', 'missed', 'metadata')
+          -- One that was asked for by name, too, does not say so in its reason.
+          or (d.reason = 'changed' and s.price_source = 'live' and d.rank < 'Infinity'
+            -- A first of two marks may say that its price has moved. Where that was a delta's, its doubt goes by reported_at.
+            and (coalesce(d.generation - d.asked_generation, 0) <= 1 or s.reported_at > s.asked_at)))))
+    order by d.sku limit ${options.limit}`;
+}
+
+/** SQL: those of these rows of the ledger that may be scheduled, up to further conditions. */
+function unscheduled(sql: Sql, rows: ReturnType<Sql>) {
+  return sql`
     select d.sku, d.xmin::text as version, coalesce(w.weight, 1)::float8 as weight, r.alpha, r.beta, past.moves as "pastMoves",
       past.minutes as "pastMinutes", (extract(epoch from clock_timestamp() - s.asked_at) / 60)::float8 as minutes
-    from catalog_internal.due d
+    from ${rows} d
     join catalog.skus s using (sku)
     left join catalog_internal.live_rates r using (sku)
     left join catalog_internal.watched w using (sku)
@@ -40,15 +53,21 @@ export async function unscheduledLive(
       select moves, minutes from catalog_internal.past_moves(s.sku, s.first_priced_at)
       where r.sku is null
     ) past on true
-    where d.sku > ${options.after} and d.claim is null and d.deferrals = 0 and d.failures = 0
-      and s.state = 'priced' and d.outside_due_at is null
-      and ((${options.scheduled} and d.live and d.reason = 'live')
-        or (${options.incident} and (d.reason in ('sweep', 'unlisted', 'missed', 'metadata')
-          -- One that was asked for by name, too, does not say so in its reason.
-          or (d.reason = 'changed' and s.price_source = 'live' and d.rank < 'Infinity'
-            -- A first of two marks may say that its price has moved. Where that was a delta's, its doubt goes by reported_at.
-            and (coalesce(d.generation - d.asked_generation, 0) <= 1 or s.reported_at > s.asked_at)))))
-    order by d.sku limit ${options.limit}`;
+    where d.claim is null and d.deferrals = 0 and d.failures = 0 and s.state = 'priced' and d.outside_due_at is null`;
+}
+
+/** SKUs in the order of live refreshes whose next one is more than so many minutes away; the latest first. */
+export async function putOffLive(
+  sql: Sql,
+  { minutes, limit }: { readonly minutes: number; readonly limit: number },
+): Promise<Unscheduled[]> {
+  const latest: ReturnType<Sql> = sql`(
+    select *, xmin from catalog_internal.due
+    where ${claimable(sql)} and live and lane = ${laneNumber('live')} and reason = 'live'
+      and deferrals = 0 and failures = 0 and outside_due_at is null
+      and due_at > now() + make_interval(secs => ${minutes * 60}) and due_at < 'infinity'
+    order by due_at desc limit ${limit})`;
+  return await sql<Unscheduled[]>`${unscheduled(sql, latest)}`;
 }
 
 /** A SKU's next refresh, `inMs` from now, and the belief about its rate. */
@@ -62,10 +81,10 @@ export interface Scheduled extends Rate {
  * Schedules SKUs in the order of live refreshes, except those marked, claimed, answered or doubted meanwhile: an answer
  * moves no generation, but its decision is newer than what the schedule was made of. A SKU whose line moves, or at
  * which somebody has hinted, is refreshed no later than that had set, because its rate, by which it is scheduled here,
- * knows nothing of either.
+ * knows nothing of either. Returns how many were scheduled.
  */
-export async function scheduleLive(sql: Sql, scheduled: readonly Scheduled[]): Promise<void> {
-  await sql`
+export async function scheduleLive(sql: Sql, scheduled: readonly Scheduled[]): Promise<number> {
+  const moved = await sql`
     with scheduled as (
       select * from unnest(${scheduled.map(({ sku }) => sku)}::text[], ${scheduled.map(({ version }) => version)}::text[],
         ${scheduled.map(({ alpha }) => alpha)}::float8[], ${scheduled.map(({ beta }) => beta)}::float8[],
@@ -85,6 +104,7 @@ export async function scheduleLive(sql: Sql, scheduled: readonly Scheduled[]): P
     update catalog_internal.due d set live = true, lane = catalog_internal.lane_of('live'), reason = 'live',
       due_at = least(now() + make_interval(secs => l.in_ms / 1000), l.no_later)
     from locked l where d.sku = l.sku`;
+  return moved.count;
 }
 
 /**

@@ -92,6 +92,12 @@ export function liveCeilingAt({ perMinute, since, alike, blockedAt }: LiveCeilin
   return perMinute * (1 - caution + GROWTH * minutes) + Math.max(perMinute, LEAST_TRIED) * further;
 }
 
+/** The ceiling as cycles agree on it; 0 where they do not, Infinity where none was met. */
+export function measuredCeiling({ perMinute, alike }: Pick<LiveCeiling, 'perMinute' | 'alike'>): number {
+  if (perMinute === null) return Infinity;
+  return alike > 0 ? perMinute : 0;
+}
+
 /** What an answered call showed of the ceiling. */
 export interface CeilingEvidence {
   /** When it was claimed, and when its answer was there. */

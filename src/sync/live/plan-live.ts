@@ -10,8 +10,11 @@ import {
 import {
   clearBacklog,
   listBacklog,
+  putOffLive,
   readBacklog,
+  type Scheduled,
   scheduleLive,
+  type Unscheduled,
   unscheduleSnapshot,
   unscheduledLive,
 } from '../../store/live/order.ts';
@@ -21,13 +24,14 @@ import { drawRandomRefreshes, learnBeliefs } from '../../store/trust/beliefs.ts'
 import type { SyncContext } from '../context.ts';
 import type { TaskOutcome } from '../outcome.ts';
 import { nextRefresh, type SyncSettings } from '../settings.ts';
-import { liveCeilingAt, withoutIdleTime } from './ceiling.ts';
+import { liveCeilingAt, measuredCeiling, withoutIdleTime } from './ceiling.ts';
 import { idleAfter, isBacklog, isBacklogNear, listedSkus, overdueMinutes } from './choose.ts';
 import { waitMinutes } from './learn-refresh.ts';
 import {
   drawnPart,
   earlyMinutes,
   MAX_ROUNDS,
+  MIN_MINUTES,
   PRIOR,
   type RateGroup,
   roundOf,
@@ -64,6 +68,11 @@ export async function planLive(ctx: SyncContext): Promise<TaskOutcome> {
   const wait = (weight: number, rate: Rate) => waitMinutes(solved, settings, weight, rate);
   const scheduled =
     incident || plan.unsolved ? await scheduleAll(ctx, wait, { all: plan.unsolved, incident }) : 0;
+  // By what was measured, too: what is tried beyond that may not last.
+  const measured = Math.min(settings.callsPerMinute * budget, measuredCeiling(plan.ceiling));
+  const longest = (perMinute: number) =>
+    longestMinutes(groups, perMinute, settings, incident) ?? settings.intervals.liveMs / 60_000;
+  await bringForward(ctx, wait, Math.max(longest(measured), longest(refreshes)));
   await storeRefreshThreshold(sql, solved, idle, plan.incident?.since ?? null);
   const late = await learnBeliefs(sql);
   if (late?.kind === 'began') ctx.emit({ event: 'late-prices.began', looks: late.looks, found: late.found });
@@ -124,8 +133,7 @@ async function catchUp(
 }
 
 /**
- * Solves the threshold; all null: SKUs are refreshed in rotation. No SKU waits for longer than three rounds or, in an
- * incident, METADATA_INTERVAL if that is longer.
+ * Solves the threshold; all null: SKUs are refreshed in rotation.
  */
 function solve(
   groups: readonly RateGroup[],
@@ -133,16 +141,31 @@ function solve(
   settings: SyncSettings,
   { incident, aside }: { readonly incident: boolean; readonly aside: number },
 ): RefreshThreshold {
-  const round = roundOf(groups, refreshes);
-  if (settings.intervals.livePolicy !== 'index' || round * 60_000 <= settings.intervals.liveMs)
+  const maxIntervalMinutes = longestMinutes(groups, refreshes, settings, incident);
+  if (maxIntervalMinutes === null)
     return { refreshThreshold: null, maxIntervalMinutes: null, earlyMinutes: null };
-  const cap = MAX_ROUNDS * round;
-  const maxIntervalMinutes = incident ? Math.max(cap, settings.intervals.metadataMs / 60_000) : cap;
   return {
     refreshThreshold: solveThreshold(groups, refreshes, maxIntervalMinutes, aside),
     maxIntervalMinutes,
-    earlyMinutes: earlyMinutes(round),
+    earlyMinutes: earlyMinutes(roundOf(groups, refreshes)),
   };
+}
+
+/**
+ * The longest wait of any SKU: three rounds or, in an incident, METADATA_INTERVAL if that is longer; null: SKUs are
+ * refreshed in rotation.
+ */
+function longestMinutes(
+  groups: readonly RateGroup[],
+  refreshes: number,
+  settings: SyncSettings,
+  incident: boolean,
+): number | null {
+  const { livePolicy, liveMs, metadataMs } = settings.intervals;
+  const round = roundOf(groups, refreshes);
+  if (livePolicy !== 'index' || round * 60_000 <= liveMs) return null;
+  const cap = MAX_ROUNDS * round;
+  return incident ? Math.max(cap, metadataMs / 60_000) : cap;
 }
 
 const AT_ONCE = 10_000;
@@ -153,7 +176,7 @@ const AT_ONCE = 10_000;
  */
 export async function scheduleAll(
   ctx: SyncContext,
-  waitMinutes: (weight: number, rate: Rate) => number,
+  waitMinutes: WaitMinutes,
   { all, incident }: { readonly all: boolean; readonly incident: boolean },
 ): Promise<number> {
   let scheduled = 0;
@@ -164,15 +187,35 @@ export async function scheduleAll(
     if (last === undefined) return scheduled;
     after = last.sku;
     scheduled += piece.length;
-    await scheduleLive(
-      ctx.sql,
-      piece.map((sku) => {
-        const rate = rateOf(sku);
-        const wait = sku.minutes === null ? 0 : waitMinutes(sku.weight, rate) - sku.minutes;
-        return { sku: sku.sku, version: sku.version, ...rate, inMs: wait * 60_000 };
-      }),
-    );
+    await scheduleLive(ctx.sql, scheduledBy(waitMinutes, piece));
   }
+}
+
+type WaitMinutes = (weight: number, rate: Rate) => number;
+
+const scheduledBy = (waitMinutes: WaitMinutes, piece: readonly Unscheduled[]): Scheduled[] =>
+  piece.map(({ sku, version, ...look }) => {
+    const rate = rateOf(look);
+    const wait = look.minutes === null ? 0 : waitMinutes(look.weight, rate) - Math.max(0, look.minutes);
+    return { sku, version, ...rate, inMs: wait * 60_000 };
+  });
+
+/** Longer by this factor than anybody waits now, a wait is of another time: less is how far plans differ each time. */
+const PUT_OFF = 1.5;
+const YEAR_MINUTES = 365 * 24 * 60;
+
+/**
+ * Schedules anew what was put off for longer than any SKU waits now. When few live prices are computed each waits for
+ * days, and without this would still do so once there are enough.
+ */
+async function bringForward({ sql }: SyncContext, waitMinutes: WaitMinutes, longest: number): Promise<void> {
+  const minutes = PUT_OFF * Math.max(MIN_MINUTES, longest);
+  if (minutes > YEAR_MINUTES) return;
+  let moved = 0;
+  do {
+    const piece = await putOffLive(sql, { minutes, limit: AT_ONCE });
+    moved = piece.length === 0 ? 0 : await scheduleLive(sql, scheduledBy(waitMinutes, piece));
+  } while (moved > 0);
 }
 
 /** After an incident: returns all SKUs that are not listed as live to the sweep, or to the turns of unlisted ones. */
