@@ -215,7 +215,8 @@ async function bringForward({ sql }: SyncContext, waitMinutes: WaitMinutes, long
   do {
     const piece = await putOffLive(sql, { minutes, limit: AT_ONCE });
     moved = piece.length === 0 ? 0 : await scheduleLive(sql, scheduledBy(waitMinutes, piece));
-  } while (moved > 0);
+    // What somebody else has touched meanwhile is left to the next plan.
+  } while (moved === AT_ONCE);
 }
 
 /** After an incident: returns all SKUs that are not listed as live to the sweep, or to the turns of unlisted ones. */
