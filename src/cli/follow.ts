@@ -8,6 +8,7 @@ import { type Arguments, type Command, EXIT, problemsIn, UsageError } from './co
 import { followOn } from './follow/following.ts';
 import { discard, forget, listFollowers, listLetters, resend } from './follow/keeping.ts';
 import { followLines, lifeLines } from './follow/lines.ts';
+import { isPooled, refuseMoving } from './follow/pooled.ts';
 import {
   ATTEMPTS,
   BATCH,
@@ -146,7 +147,9 @@ async function following(config: MirrorConfig, wanted: Follow, sink: Sink): Prom
       async (sql, which, url) => {
         if (which !== null) process.stderr.write(`in ${which}:\n`);
         // It was there to wait for Postgres, and to say what is wrong with it.
+        const isBehindPooler = wanted.name !== null && (await isPooled(sql));
         await sql.end({ timeout: 1 });
+        if (isBehindPooler) await refuseMoving(url);
         const { end, place } = await followOn({
           ...lines,
           wanted,

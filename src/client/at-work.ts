@@ -1,6 +1,7 @@
 import type { Sql } from 'postgres';
 import { within } from '../lib/clock.ts';
 import { asLogin } from '../store/connection/own-session.ts';
+import { isByPooler } from './pooler.ts';
 
 /** Longest time that the question may take, connecting included. */
 const ASK_WITHIN_MS = 10_000;
@@ -19,11 +20,6 @@ const AT_WORK = `
         else a.state = 'active' and a.wait_event_type is distinct from 'Client' end
   ) as works`;
 
-/** The number by which the driver knows the session that has answered. */
-interface Answered {
-  readonly state: { readonly pid: number };
-}
-
 /**
  * For the driver's `isworking`: asks, on a connection that is made for it, whether Postgres is at work for a session of
  * which nothing was heard for so long. Behind a pooler nobody knows which session that is: it counts as at work, and
@@ -37,8 +33,7 @@ export function askingAtWork(open: () => Sql): (pid: number, silentMs: number) =
         String(pid),
         String((silentMs * 0.9) / 1000),
       ]);
-      const isPooled = rows[0]?.asking !== (rows as unknown as Answered).state.pid;
-      return isPooled || rows[0]?.works === true;
+      return isByPooler(rows, rows[0]?.asking) || rows[0]?.works === true;
     });
     try {
       return await within(asking, ASK_WITHIN_MS);

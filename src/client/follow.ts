@@ -1,9 +1,10 @@
 import type { Sql, TransactionSql } from 'postgres';
 import { FollowError, isPassing } from './errors.ts';
+import { behindPooler } from './pooler.ts';
 import { readPlace, keepPosition, type Store } from './position.ts';
 import { type Batch, readBatch } from './read-batch.ts';
 import { openSource, type Source } from './source.ts';
-import { transact } from './transact.ts';
+import { transact, type Underway, workOf } from './transact.ts';
 import { isOver, OwnFailure, type Pace, POLL_MS, takeTurns, Turn, unlessOver } from './turns.ts';
 
 /* Following the mirror's changes from TypeScript. Importing this starts nothing. */
@@ -92,11 +93,12 @@ export async function followInto(options: FollowIntoOptions): Promise<void> {
   const turns = takeTurns(sql, options);
   let hasFound = false;
   try {
-    await turns.next(() => unlessOver(keepPosition.prepare(sql, store, begin), signal));
+    const begun = await turns.next(() => unlessOver(beginning(sql, store, begin, options), signal));
+    if (begun === null) return;
     while (!isOver(signal)) {
       const isMore = await turns.next(() => {
         const turn = new Turn(signal);
-        return turn.unlessOver(applyNext(sql, store, options, batch, turn));
+        return turn.unlessOver(applyNext({ sql, store, ...begun }, options, batch, turn));
       });
       hasFound ||= isMore === true;
       if (isMore === false) {
@@ -110,17 +112,29 @@ export async function followInto(options: FollowIntoOptions): Promise<void> {
   }
 }
 
+async function beginning(sql: Sql, store: Store, from: string, { url }: FollowIntoOptions) {
+  const way = await behindPooler(sql, url !== undefined);
+  await keepPosition.prepare(sql, store, from);
+  return way;
+}
+
+interface Into {
+  readonly sql: Sql;
+  readonly store: Store;
+  /** As for `transact`. */
+  readonly commits: boolean;
+}
+
 /** One batch, or none; whether there may be more. */
 async function applyNext(
-  sql: Sql,
-  store: Store,
+  { sql, store, commits }: Into,
   { apply, onLost }: FollowIntoOptions,
   most: number,
   turn: Turn,
 ): Promise<boolean> {
   let position: string | null = null;
   try {
-    return await transact(sql, async (tx, under) => {
+    const readAndApply = async (tx: TransactionSql, under: Underway) => {
       turn.begins(under.cancel);
       position = await keepPosition.lock(tx, store);
       const read = await readBatch(tx, position, most);
@@ -129,18 +143,20 @@ async function applyNext(
       if (read.changes.length > 0) await applyBatch(tx, under.isLost, apply, read);
       await keepPosition.save(tx, store, read.position);
       return true;
-    });
+    };
+    return await transact(sql, readAndApply, commits);
   } catch (error) {
     if (!(error instanceof FollowError) || error.kind !== 'position-lost' || onLost === undefined)
       throw error;
-    await transact(sql, async (tx, { cancel }) => {
+    const beginAnew = async (tx: TransactionSql, { cancel }: Underway) => {
       turn.begins(cancel);
       // Another process of this name may have done it meanwhile.
       if ((await keepPosition.lock(tx, store)) !== position) return;
       turn.applies();
-      await onLost(tx, error);
+      await workOf(() => onLost(tx, error));
       await keepPosition.save(tx, store, 'start');
-    });
+    };
+    await transact(sql, beginAnew, commits);
     return true;
   }
 }
@@ -152,7 +168,8 @@ async function applyBatch(
   batch: Batch,
 ): Promise<void> {
   try {
-    await apply(tx, batch);
+    // Statements that are returned, and not waited for, are sent: as the driver does.
+    await workOf(() => apply(tx, batch));
   } catch (error) {
     if (isLost() || !isPassing(error)) throw error;
     const isWell = await tx.unsafe('select').then(

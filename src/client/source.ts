@@ -85,11 +85,47 @@ async function takesListeners(sql: Sql): Promise<boolean> {
 }
 
 /**
+ * Listens where that can be done, and anew each time that it is told to: ever more rarely where it is refused, because
+ * the driver remembers a refusal, which it may have had from a standby that was promoted since, and keeps each
+ * listener. On a standby it does not try.
+ */
+function listenerOf(sql: Sql, hear: () => void, tell: () => void) {
+  let listening: { unlisten(): Promise<void> } | null = null;
+  let isClosed = false;
+  let refusals = 0;
+  let pollsLeft = 0;
+  /** Once it listens there may be what nobody has told of. */
+  const tryToListen = async () => {
+    if (pollsLeft > 0) {
+      pollsLeft -= 1;
+      return null;
+    }
+    const made = await sql.listen(CHANNEL, hear, tell).catch(() => null);
+    refusals = made === null ? Math.min(RAREST_TRY, refusals + 1) : 0;
+    pollsLeft = 2 ** refusals - 1;
+    return made;
+  };
+  return {
+    isListening: () => listening !== null,
+    async listen() {
+      const before = listening;
+      listening = (await takesListeners(sql)) ? await tryToListen() : null;
+      if (isClosed) void listening?.unlisten().catch(() => {});
+      // Not sooner, or the driver would stop listening in between.
+      await before?.unlisten().catch(() => {});
+    },
+    async close() {
+      isClosed = true;
+      await listening?.unlisten().catch(() => {});
+    },
+  };
+}
+
+/**
  * Listens for notifications of changes. Where that cannot be done, or no longer, it polls more often, and tries to
- * listen again now and then: ever more rarely where that is refused, because the driver remembers a refusal, which it
- * may have had from a standby that was promoted since, and keeps each listener. On a standby it does not try. Where a
- * poll finds what no notification has told of, as behind a pooler or on a connection that has fallen silent, it polls
- * more often, too, until one comes. `sleep` ends early, without an error, when its signal aborts.
+ * listen again now and then. Where a poll finds what no notification has told of, as behind a pooler or on a connection
+ * that has fallen silent, it polls more often, too, until one comes. `sleep` ends early, without an error, when its
+ * signal aborts.
  */
 export function listenForNews(
   sql: Sql,
@@ -115,46 +151,36 @@ export function listenForNews(
     isDeaf = false;
     tell();
   };
-  let listening: { unlisten(): Promise<void> } | null = null;
-  let isClosed = false;
-  let refusals = 0;
-  let pollsLeft = 0;
-  /** Once it listens there may be what nobody has told of. */
-  const tryToListen = async () => {
-    if (pollsLeft > 0) {
-      pollsLeft -= 1;
-      return null;
-    }
-    const made = await sql.listen(CHANNEL, hear, tell).catch(() => null);
-    refusals = made === null ? Math.min(RAREST_TRY, refusals + 1) : 0;
-    pollsLeft = 2 ** refusals - 1;
-    return made;
-  };
-  const listen = async () => {
-    const before = listening;
-    listening = (await takesListeners(sql)) ? await tryToListen() : null;
-    if (isClosed) void listening?.unlisten().catch(() => {});
-    // Not sooner, or the driver would stop listening in between.
-    await before?.unlisten().catch(() => {});
+  const listener = listenerOf(sql, hear, tell);
+  let trying: Promise<void> | null = null;
+  const unheardMs = Math.min(pollMs, POLL_UNHEARD_MS);
+  /** It takes a connection more, for which a pooler may keep it waiting any time: no poll waits for that. */
+  const listenUntilPoll = async (over: AbortSignal) => {
+    trying ??= listener.listen().finally(() => {
+      trying = null;
+    });
+    const listens = new AbortController();
+    await Promise.race([trying, sleep(unheardMs, AbortSignal.any([over, listens.signal]))]);
+    listens.abort();
   };
   return {
     async wait(hasFound = false) {
       isDeaf ||= isPolled && hasFound;
-      if (listening === null || isPolled) await listen();
       const over = new AbortController();
       const stop = () => over.abort();
       wake = stop;
       signal?.addEventListener('abort', stop, { once: true });
-      const ms = listening === null || isDeaf ? Math.min(pollMs, POLL_UNHEARD_MS) : pollMs;
-      if (!isNews && signal?.aborted !== true) await sleep(ms, over.signal);
+      if (signal?.aborted === true) stop();
+      if (!listener.isListening() || isPolled) await listenUntilPoll(over.signal);
+      const ms = !listener.isListening() || isDeaf ? unheardMs : pollMs;
+      if (!isNews && !over.signal.aborted && trying === null) await sleep(ms, over.signal);
       signal?.removeEventListener('abort', stop);
       isPolled = !over.signal.aborted && !isNews;
       isNews = false;
     },
     async close() {
-      isClosed = true;
       const over = new AbortController();
-      await Promise.race([listening?.unlisten().catch(() => {}), sleep(UNLISTEN_WITHIN_MS, over.signal)]);
+      await Promise.race([listener.close(), sleep(UNLISTEN_WITHIN_MS, over.signal)]);
       over.abort();
     },
   };

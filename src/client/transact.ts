@@ -23,6 +23,8 @@ type Callable = (...given: unknown[]) => unknown;
 
 /** What is sent in one transaction: nothing after its end, and nothing that is left without an answer then. */
 class Transaction {
+  /** A statement has failed outside of any savepoint: the driver rolls back. */
+  hasFailed = false;
   readonly #sent = new Set<Statement>();
   readonly #ended = Promise.withResolvers<never>();
   #end: { readonly error: unknown } | null = null;
@@ -61,8 +63,8 @@ class Transaction {
   }
 
   /** `tx`, whose statements are refused once this is over. */
-  guard(tx: TransactionSql): TransactionSql {
-    const made = (result: unknown) => (isStatement(result) ? this.#watch(result) : result);
+  guard(tx: TransactionSql, isSavepoint = false): TransactionSql {
+    const made = (result: unknown) => (isStatement(result) ? this.#watch(result, isSavepoint) : result);
     return new Proxy(tx, {
       apply: (target, self, given) => made(Reflect.apply(target as unknown as Callable, self, given)),
       get: (target, name) => {
@@ -89,14 +91,14 @@ class Transaction {
       // The driver sends statements of its own for it.
       if (this.isOver) return this.ended;
       const work = given.pop() as (tx: TransactionSql) => unknown;
-      const guarded = (inner: TransactionSql) => this.settle(workOf(() => work(this.guard(inner))));
+      const guarded = (inner: TransactionSql) => this.settle(workOf(() => work(this.guard(inner, true))));
       const saved = (tx.savepoint as unknown as Callable)(...given, guarded) as Promise<unknown>;
       return Promise.race([saved, this.ended]);
     };
   }
 
   /** A statement is sent when somebody waits for it, which may be later than it is made. */
-  #watch(statement: Statement): Statement {
+  #watch(statement: Statement, isSavepoint: boolean): Statement {
     const send = statement.handler;
     statement.handler = (sent) => {
       if (this.#end !== null) return sent.reject(this.#end.error);
@@ -108,6 +110,7 @@ class Transaction {
       };
       sent.reject = (error) => {
         this.#sent.delete(sent);
+        this.hasFailed ||= !isSavepoint;
         reject(error);
         // Heard here first: the work must not answer this by another statement.
         if (isConnectionLost(error)) this.end(error);
@@ -119,7 +122,7 @@ class Transaction {
 }
 
 /** What the driver makes of a function's result: an array is waited for element by element. */
-async function workOf(work: () => unknown): Promise<unknown> {
+export async function workOf(work: () => unknown): Promise<unknown> {
   const result = await work();
   return Array.isArray(result) ? await Promise.all(result) : result;
 }
@@ -149,13 +152,17 @@ export interface Underway {
   readonly cancel: () => void;
 }
 
+/** What the driver then ends is an empty transaction. */
+const COMMIT = 'commit; begin';
+
 /**
  * Runs `work` in a transaction. When its connection is lost, nothing of the work reaches Postgres any more; it
- * rejects once the work has ended.
+ * rejects once the work has ended. `commits`: the driver's own COMMIT is not to be relied on.
  */
 export async function transact<T>(
   sql: Sql,
   work: (tx: TransactionSql, under: Underway) => Promise<T>,
+  commits = false,
 ): Promise<T> {
   const transaction = new Transaction();
   let working: Promise<T> | null = null;
@@ -163,7 +170,10 @@ export async function transact<T>(
     const guarded = transaction.guard(tx);
     working = (async () => {
       await guarded.unsafe(SETTINGS);
-      return await work(guarded, { isLost: () => transaction.isOver, cancel: () => transaction.cancel() });
+      const under = { isLost: () => transaction.isOver, cancel: () => transaction.cancel() };
+      const result = await work(guarded, under);
+      if (commits && !transaction.hasFailed) await guarded.unsafe(COMMIT);
+      return result;
     })();
     return transaction.settle(working);
   }) as Promise<T>;

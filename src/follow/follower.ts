@@ -60,13 +60,14 @@ const PAGE = 1000;
 const COPIED_SKUS = 100;
 /** A notification that is missed loses nothing, for changes are asked for this often, too. */
 const POLL_MS = 60_000;
-/** Where there are no notifications. */
+/** Where there are no notifications, or none come. */
 const UNHEARD_POLL_MS = 5000;
 
 /**
  * Delivers what follows `at.place`, in order, and keeps the position there and by name behind each batch once that is
  * delivered, until it is told to stop. Waits by LISTEN and a poll a minute, on a standby by polls alone, until it is
- * promoted. Rejects where Postgres is lost: what was not kept is delivered again.
+ * promoted; and where a poll has found what no notification told of, as behind a pooler, by more of them. Rejects
+ * where Postgres is lost: what was not kept is delivered again.
  *
  * @throws FollowerError
  */
@@ -84,14 +85,17 @@ export async function follow(following: Following, at: { place: Place }): Promis
         ? await readChanges(client, reading, PAGE, filter)
         : await readCopy(client, copiedTo, COPIED_SKUS, reading, filter);
     following.hasRead?.();
+    if (page.readTo !== position) news.found();
     const end = await run.deliver(page);
     if (end !== null) return end;
     following.hasKept?.();
     if (!page.isEnd || page.readTo !== position) continue;
     if (once) return 'caught-up';
     const over = new AbortController();
-    await Promise.race([heard, clock.sleep(pollMs, AbortSignal.any([stopped, over.signal]))]);
+    const asleep = clock.sleep(pollMs, AbortSignal.any([stopped, over.signal]));
+    const isHeard = await Promise.race([heard.then(() => true), asleep.then(() => false)]);
     over.abort();
+    if (!isHeard) news.polled();
   }
   return 'stopped';
 }
@@ -104,8 +108,11 @@ interface News {
   readonly pollMs: number;
 }
 
-/** Hears of changes, but on a standby, which refuses LISTEN: there, whether it was promoted is asked each time. */
-function newsOf(client: LoneClient): { readonly next: () => Promise<News> } {
+/**
+ * Hears of changes, but on a standby, which refuses LISTEN: there, whether it was promoted is asked each time. Is told
+ * of each wait that a poll has ended, and of each reading that has found something.
+ */
+function newsOf(client: LoneClient) {
   const fresh = () => {
     const made = Promise.withResolvers<void>();
     // Nobody may be waiting at that moment.
@@ -113,14 +120,24 @@ function newsOf(client: LoneClient): { readonly next: () => Promise<News> } {
     return made;
   };
   let coming = fresh();
+  let isPolled = false;
+  let isDeaf = false;
   client.on('notification', () => {
+    isPolled = isDeaf = false;
     coming.resolve();
     coming = fresh();
   });
   client.on('end', () => coming.reject(new Error('the session was closed')));
   let isListening = false;
   return {
-    async next() {
+    polled() {
+      isPolled = true;
+    },
+    found() {
+      isDeaf ||= isPolled;
+      isPolled = false;
+    },
+    async next(): Promise<News> {
       const { promise: heard } = coming;
       if (!isListening) {
         const { rows } = await client.query<{ standby: boolean }>('select pg_is_in_recovery() as standby');
@@ -128,7 +145,7 @@ function newsOf(client: LoneClient): { readonly next: () => Promise<News> } {
         await client.query('listen catalog_changes');
         isListening = true;
       }
-      return { heard, pollMs: POLL_MS };
+      return { heard, pollMs: isDeaf ? UNHEARD_POLL_MS : POLL_MS };
     },
   };
 }

@@ -60,6 +60,18 @@ describe('what somebody has taken from the role of the mirror is given back by w
       /^the table catalog\.skus belongs to postgres[^]*do: ALTER TABLE catalog\.skus OWNER TO/,
     ],
     [
+      'a function that was given to another role',
+      'alter function catalog.explain(text) owner to postgres',
+      ['show', 'A1'],
+      /^the function catalog\.explain\(.*\) belongs to postgres\n/,
+    ],
+    [
+      'a function with the rights of its owner, that was given to a role without any',
+      'alter function catalog.changes(bigint, integer) owner to catalog_watcher',
+      ['follow', '--from', 'oldest', '--once'],
+      /^the function catalog\.changes\(.*\) belongs to catalog_watcher/,
+    ],
+    [
       'a schema that was given to another role',
       'alter schema catalog_internal owner to postgres',
       ['resume'],

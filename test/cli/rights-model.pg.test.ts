@@ -47,6 +47,7 @@ const taken = fc.oneof(
   fc
     .nat()
     .map((n) => `revoke execute on function ${functions[n % functions.length] ?? ''} from ROLE, public`),
+  fc.nat().map((n) => `alter function ${functions[n % functions.length] ?? ''} owner to postgres`),
   SCHEMAS.map((schema) => `revoke execute on all functions in schema ${schema} from ROLE, public`),
   fc
     .tuple(fc.constantFrom('usage', 'create', 'all'), SCHEMAS)

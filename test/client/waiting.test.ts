@@ -9,6 +9,8 @@ class Driver {
   isStandby = true;
   isAway = false;
   isHanging = false;
+  /** Whether its next connection is one that gets nowhere, as in the queue of a pooler. */
+  isKeptWaiting = false;
   readonly listeners: (() => void)[] = [];
   asked: Promise<void> | null = null;
 
@@ -21,6 +23,7 @@ class Driver {
         },
       }),
       listen: async (_: string, tell: () => void, onListen: () => void) => {
+        if (this.isKeptWaiting) await new Promise(() => {});
         this.listeners.push(tell);
         const refused = () =>
           Promise.reject(Object.assign(new Error('no LISTEN in recovery'), { code: '25006' }));
@@ -48,14 +51,20 @@ class Driver {
 /** What waits without an end has not ended once all else is done. */
 const ended = (waited: Promise<unknown>) => Promise.race([waited.then(() => 'ended'), setImmediate('waits')]);
 
+/** Sleeps until all else is done; how long each sleep was meant to be that nothing has ended. */
+function sleeping() {
+  const waits: number[] = [];
+  const sleep = async (ms: number, signal: AbortSignal) => {
+    await setImmediate();
+    if (!signal.aborted) waits.push(ms);
+  };
+  return { waits, options: { pollMs: 60_000, sleep, signal: undefined } };
+}
+
 test('on a standby nothing is heard and nothing piles up, and once it is promoted notifications are', async () => {
   const driver = new Driver();
-  const waits: number[] = [];
-  const news = listenForNews(driver.sql, {
-    pollMs: 60_000,
-    sleep: async (ms) => void waits.push(ms),
-    signal: undefined,
-  });
+  const { waits, options } = sleeping();
+  const news = listenForNews(driver.sql, options);
   for (let poll = 0; poll < 3; poll += 1) await news.wait();
   driver.isAway = true;
   await news.wait();
@@ -78,12 +87,8 @@ test('a refusal that the driver has of a standby, and remembers beyond its promo
   const driver = new Driver();
   driver.isStandby = false;
   driver.listensAgainOnStandby();
-  const waits: number[] = [];
-  const news = listenForNews(driver.sql, {
-    pollMs: 60_000,
-    sleep: async (ms) => void waits.push(ms),
-    signal: undefined,
-  });
+  const { waits, options } = sleeping();
+  const news = listenForNews(driver.sql, options);
   for (let poll = 0; poll < 5000; poll += 1) await news.wait();
   expect(new Set(waits)).toEqual(new Set([5000]));
   // Each of them stays in the driver, and is told of each notification.
@@ -101,12 +106,14 @@ test('where polls find what no notification has told of, they come more often, u
   const woken: (() => void)[] = [];
   const news = listenForNews(driver.sql, {
     pollMs: 60_000,
-    sleep: (ms, signal) => {
+    sleep: async (ms, signal) => {
+      await setImmediate();
+      if (signal.aborted) return;
       waits.push(ms);
       const { promise, resolve } = Promise.withResolvers<void>();
       signal.addEventListener('abort', () => resolve());
       woken.push(resolve);
-      return promise;
+      await promise;
     },
     signal: undefined,
   });
@@ -136,10 +143,25 @@ test('where polls find what no notification has told of, they come more often, u
   expect(waits.at(-1)).toBe(60_000);
 });
 
+test('who is kept waiting for the connection that listens asks for changes all the same', async () => {
+  const driver = new Driver();
+  driver.isStandby = false;
+  driver.isKeptWaiting = true;
+  const { waits, options } = sleeping();
+  const news = listenForNews(driver.sql, options);
+  for (let poll = 0; poll < 3; poll += 1) {
+    const waiting = news.wait();
+    await setImmediate();
+    expect(await ended(waiting)).toBe('ended');
+  }
+  expect(waits).toEqual([5000, 5000, 5000]);
+  await news.close();
+});
+
 test('who ends does not wait for a server that has fallen silent', async () => {
   const driver = new Driver();
   driver.isStandby = false;
-  const news = listenForNews(driver.sql, { pollMs: 60_000, sleep: async () => {}, signal: undefined });
+  const news = listenForNews(driver.sql, sleeping().options);
   await news.wait();
   driver.isHanging = true;
   expect(await ended(news.close())).toBe('ended');

@@ -85,7 +85,11 @@ export const CONSUMERS: readonly Mutant[] = [
       "and a.wait_event_type is distinct from 'Client' end",
       "or a.state like 'idle%' end",
     ],
-    ['consumers: behind a pooler nobody is at work', 'return isPooled || ', 'return '],
+    [
+      'consumers: behind a pooler nobody is at work',
+      'return isByPooler(rows, rows[0]?.asking) || ',
+      'return ',
+    ],
   ),
   ...faultsOf(
     'src/client/turns.ts',
@@ -125,11 +129,82 @@ export const CONSUMERS: readonly Mutant[] = [
       '    isDeaf = false;\n    tell();',
       '    tell();',
     ],
+    [
+      'consumers: who is kept waiting for a connection to listen is deaf',
+      'await Promise.race([trying, sleep(unheardMs, AbortSignal.any([over, listens.signal]))]);',
+      'await trying;',
+    ],
     ['consumers: each poll leaves a listener in the driver', 'pollsLeft = 2 ** refusals - 1;', ''],
     [
       'consumers: who ends waits for a silent server',
       'sleep(UNLISTEN_WITHIN_MS, over.signal)',
       'new Promise(() => {})',
+    ],
+  ),
+  ...faultsOf(
+    'src/client/follow.ts',
+    ['test/client/returned.pg.test.ts'],
+    [
+      'clients: what apply returns to be sent is never sent',
+      'await workOf(() => apply(tx, batch));',
+      'await apply(tx, batch);',
+    ],
+    [
+      'clients: what empties a copy is never sent',
+      'await workOf(() => onLost(tx, error));',
+      'await onLost(tx, error);',
+    ],
+  ),
+  ...faultsOf(
+    'src/client/pooler.ts',
+    ['test/client/pooled.pg.test.ts'],
+    [
+      'consumers: what a session of a pooler has prepared is asked of another',
+      'if (isOurs) Object.assign(sql.options, { prepare: false });',
+      '',
+    ],
+    ['consumers: a pooler without transactions is tried for ever', 'await refuseStatementMode(sql);', ''],
+  ),
+  ...faultsOf(
+    'src/client/transact.ts',
+    ['test/client/pooled.pg.test.ts'],
+    [
+      'consumers: what a pooler rolls back is applied again and again',
+      'if (commits && !transaction.hasFailed) await guarded.unsafe(COMMIT);',
+      '',
+    ],
+  ),
+  ...faultsOf(
+    'src/follow/follower.ts',
+    ['test/follow/pooled.pg.test.ts'],
+    ['consumers: a command that hears of nothing asks once a minute', 'isDeaf ||= isPolled;', ''],
+  ),
+  ...faultsOf(
+    'src/cli/follow/pooled.ts',
+    ['test/follow/pooled.pg.test.ts'],
+    [
+      'followers: a name is held by a session of nobody',
+      'if (problem !== null) throw new PoolerError(problem.kind, problem.what, problem.hint);',
+      '',
+    ],
+    [
+      'followers: one waits for a pooler that has no session left',
+      'await within(readPooling(...asks), withinMs)',
+      'await readPooling(...asks)',
+    ],
+  ),
+  ...faultsOf(
+    'src/store/history/followers.ts',
+    ['test/follow/pooled.pg.test.ts'],
+    [
+      'followers: a session that a pooler keeps holds the name of who has died',
+      'and starts_with(a.application_name, left($5, 63))',
+      '',
+    ],
+    [
+      'followers: one is kept from a name by its own session',
+      'or pid <> pg_backend_pid() and exists',
+      'or exists',
     ],
   ),
   ...faultsOf(

@@ -7,6 +7,11 @@ export const IMPAIRED: readonly Mutant[] = [
   ...faultsOf(
     'src/store/setup/privileges.ts',
     SAID,
+    [
+      'impaired: nobody misses a function that was given away',
+      "n.nspname || '.' || p.proname = any (${[...OWN_FUNCTIONS]}::text[])",
+      'false',
+    ],
     ['impaired: nobody misses a view', "or c.relkind = 'v' and p.name = 'SELECT'", ''],
     ['impaired: nobody misses CREATE on a schema', "schema: ['USAGE', 'CREATE']", "schema: ['USAGE']"],
     [

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
 import { connect } from '../../src/store/connection/db.ts';
+import { OWN_FUNCTIONS } from '../../src/store/setup/own-functions.ts';
 import { OWN_TABLES, OWN_VIEWS, readLacking } from '../../src/store/setup/privileges.ts';
 import { actingLogins } from '../support/acting-login.ts';
 import { useStore } from './support.ts';
@@ -18,6 +19,13 @@ test('all views of the mirror are missed where somebody has dropped them', async
   const views = await store.sql<{ name: string }[]>`
     select schemaname || '.' || viewname as name from pg_views where schemaname in ('catalog', 'catalog_internal') order by 1`;
   expect(views.map(({ name }) => name)).toEqual([...OWN_VIEWS].toSorted());
+});
+
+test('all functions of the mirror are missed where somebody has given them away', async () => {
+  const functions = await store.sql<{ name: string }[]>`
+    select distinct n.nspname || '.' || p.proname as name from pg_proc p join pg_namespace n on n.oid = p.pronamespace
+    where n.nspname in ('catalog', 'catalog_internal')`;
+  expect(functions.map(({ name }) => name).toSorted()).toEqual([...OWN_FUNCTIONS].toSorted());
 });
 
 test('a role that may do everything lacks nothing, and what is taken from it is named', async () => {

@@ -23,6 +23,7 @@ import {
   type Delivery,
   drawHolder,
   FollowerError,
+  followerSession,
   noteLineage,
   type Place,
   takeName,
@@ -130,7 +131,7 @@ async function followOnce(
 ): Promise<End> {
   const { wanted } = life;
   const client = await connectAlone(await life.url(), {
-    application_name: `catalog-mirror follow${wanted.name === null ? '' : ` ${wanted.name}`}`,
+    application_name: followerSession(wanted.name),
     checkIdleMs: CHECK_MS,
   });
   if (life.patience.aborted) {

@@ -135,6 +135,20 @@ export async function drawHolder(client: LoneClient): Promise<string> {
   return rows[0]?.holder ?? '';
 }
 
+/** What the session of a follower calls itself. */
+export const followerSession = (name: string | null): string =>
+  `catalog-mirror follow${name === null ? '' : ` ${name}`}`;
+
+/**
+ * Whether a session is still a follower's: a pooler goes on with the session of a client that has died, as its own or
+ * for somebody else, who calls it otherwise. `$5`: what a follower of this name calls it. By that alone where names
+ * of sessions arrive.
+ */
+const IS_FOLLOWING = `(
+  not starts_with(current_setting('application_name'), left($5, 63))
+  or pid <> pg_backend_pid() and exists (
+    select from pg_stat_activity a where a.pid = followers.pid and starts_with(a.application_name, left($5, 63))))`;
+
 /**
  * Takes the name for the present session, and makes it where nobody has used it. `heldBy`: a living session of another
  * process holds it.
@@ -156,9 +170,15 @@ export async function takeName(
     if (begun !== null) await makeName(client, name, delivery, begun);
     const { rows } = await client.query<Row>(
       `select *, catalog_internal.session_lives(pid, backend_start) and (holder is distinct from $2
-         or (pid, backend_start) not in (select * from unnest($3::int[], $4::timestamptz[]))) as is_held
+         or (pid, backend_start) not in (select * from unnest($3::int[], $4::timestamptz[]))) and ${IS_FOLLOWING} as is_held
        from catalog_internal.followers where name = $1`,
-      [name, number, sessions.map(({ pid }) => pid), sessions.map(({ began }) => began)],
+      [
+        name,
+        number,
+        sessions.map(({ pid }) => pid),
+        sessions.map(({ began }) => began),
+        followerSession(name),
+      ],
     );
     const row = rows[0] as Row;
     if (row.is_held) {

@@ -1,5 +1,6 @@
 import type { Sql } from '../connection/db.ts';
 import { QUEUE_SCHEMA } from './occupied.ts';
+import { OWN_FUNCTIONS } from './own-functions.ts';
 
 /* What the mirror's own role may do with what is the mirror's own: all, unless somebody has taken it from it. */
 
@@ -109,7 +110,7 @@ export interface Lacking {
 
 /** Something of the mirror's that is another role's, of which the mirror's is no member. */
 export interface Misowned {
-  readonly kind: 'schema' | 'table';
+  readonly kind: 'schema' | 'table' | 'function' | 'procedure';
   /** As ALTER takes it. */
   readonly name: string;
   readonly owner: string;
@@ -180,8 +181,8 @@ async function lackingIn(
 }
 
 /**
- * Which schemas, tables and views of the mirror belong to a role that this one is no member of: where most are its own,
- * somebody has given away the others, or loaded them from a dump as himself.
+ * Which schemas, tables, views and functions of the mirror belong to a role that this one is no member of: where most
+ * are its own, somebody has given away the others, or loaded them from a dump as himself.
  */
 async function readMisowned(sql: Sql): Promise<Misowned[]> {
   return await sql<Misowned[]>`
@@ -191,6 +192,12 @@ async function readMisowned(sql: Sql): Promise<Misowned[]> {
     select 'table', format('%I.%I', n.nspname, c.relname), pg_get_userbyid(c.relowner)
     from pg_class c join pg_namespace n on n.oid = c.relnamespace
     where n.nspname || '.' || c.relname = any (${[...OWN_RELATIONS]}::text[]) and not pg_has_role(c.relowner, 'USAGE')
+    union all
+    select case prokind when 'p' then 'procedure' else 'function' end,
+      format('%I.%I(%s)', n.nspname, p.proname, pg_get_function_identity_arguments(p.oid)),
+      pg_get_userbyid(p.proowner)
+    from pg_proc p join pg_namespace n on n.oid = p.pronamespace
+    where n.nspname || '.' || p.proname = any (${[...OWN_FUNCTIONS]}::text[]) and not pg_has_role(p.proowner, 'USAGE')
     order by 1, 2`;
 }
 
