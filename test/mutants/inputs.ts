@@ -107,8 +107,8 @@ export const INPUTS: readonly Mutant[] = [
     ['test/store/call-plan.pg.test.ts'],
     [
       'call inputs: each is planned anew for its floors',
-      'secs => ${constant(sql, LONGEST_LEAD_SECONDS)})',
-      'secs => ${LONGEST_LEAD_SECONDS})',
+      'secs => ${constant(sql, LONGEST_LEAD_SECONDS)} + case',
+      'secs => ${LONGEST_LEAD_SECONDS} + case',
     ],
   ),
   ...faultsOf(

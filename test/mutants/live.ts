@@ -131,7 +131,7 @@ export const LIVE: readonly Mutant[] = [
     ],
     [
       'ceiling: idle time shows that there is none',
-      'if (idleMs <= IDLE_MS) return ceiling;',
+      'if (idleMs <= usedMs) return ceiling;',
       'return ceiling;',
     ],
     [

@@ -199,11 +199,20 @@ describe('a time in which nothing is computed', () => {
   const at = 132 * MINUTE;
   const computedAt = 12 * MINUTE;
 
-  test('shows nothing of the ceiling: it is what it was before, and one of two minutes is none', () => {
+  test('shows nothing of the ceiling: it is what it was before, and one of ten seconds is none', () => {
     const after = withoutIdleTime(ceiling, computedAt, at);
     expect(after).toEqual({ ...ceiling, since: 130 * MINUTE, cycleFrom: 129 * MINUTE });
     expect(liveCeilingAt(after, at)).toBe(liveCeilingAt(ceiling, computedAt));
-    expect(withoutIdleTime(ceiling, computedAt, 14 * MINUTE)).toBe(ceiling);
+    expect(withoutIdleTime(ceiling, computedAt, computedAt + 10 * SECOND)).toBe(ceiling);
+  });
+
+  test('is longer than one computation takes by the ceiling, and never longer than two minutes', () => {
+    const since = { since: 0, cycleFrom: 0 };
+    const isIdle = (perMinute: number, ms: number) =>
+      withoutIdleTime(known({ ...since, perMinute: perMinute / 0.995 }), 0, ms).since > 0;
+    expect([isIdle(1, 70 * SECOND), isIdle(1, 80 * SECOND)]).toEqual([false, true]);
+    expect([isIdle(4, 18 * SECOND), isIdle(4, 20 * SECOND)]).toEqual([false, true]);
+    expect([isIdle(0.2, 119 * SECOND), isIdle(0.2, 121 * SECOND)]).toEqual([false, true]);
   });
 
   test.each([

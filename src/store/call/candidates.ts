@@ -99,18 +99,21 @@ const TRIED_OF = 100;
 /**
  * SQL: CallInputs.untried. One that is deferred for reasons of its own (sync/live/again.ts) would tell nothing. Whoever
  * was tried most seldom since it was computed comes first: each has its turn, and one that is never computed holds up
- * no other. Reads `lanes`.
+ * no other. Of SKUs whose age is promised none is tried before others, unless somebody has asked for it: a try is often
+ * deferred, and they come first once the ceiling is met no longer. Reads `lanes`.
  */
 export function untriedSku(sql: Sql) {
   return sql`
     select first.sku from lanes l cross join lateral (
-      select sku from (
-        select d.sku, d.deferrals, d.due_at from catalog_internal.due d
+      select sku, promised from (
+        select d.sku, d.deferrals, d.due_at,
+          d.promised_by is not null and d.lane > ${constant(sql, laneNumber('urgent'))} as promised
+        from catalog_internal.due d
         where ${claimable(sql, 'd')} and d.live and d.lane = l.lane and ${ownDeferrals(sql, 'd')} = 0
           and d.outside_due_at is null and d.due_at >= l.since_live and d.due_at <= l.until
         order by d.due_at limit ${constant(sql, TRIED_OF)}
-      ) due order by deferrals, due_at limit 1
+      ) due order by promised, deferrals, due_at limit 1
     ) first
     where exists (select from catalog_internal.live_ceiling where blocked_at is not null)
-    order by l.lane limit 1`;
+    order by first.promised, l.lane limit 1`;
 }
