@@ -50,6 +50,13 @@ function listsOf(sql: Sql): Works {
       every: 5,
       read: () => sql`select * from catalog.current_prices where sku = any(${some(500)})`,
     },
+    // Of which a statement is to begin with the seller's own rows, not with the mirror.
+    'prices of 50 offers of the seller': {
+      every: 5,
+      read: () => sql`
+        select o.sku, c.price from unnest(${some(50)}::text[]) as o(sku) join catalog.current_prices c on c.sku = o.sku and c.size = '42.0'
+        where c.actionable`,
+    },
     'the last 100 changes': {
       every: 1,
       read: () => sql`select * from catalog.price_history order by id desc limit 100`,

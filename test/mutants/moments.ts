@@ -18,8 +18,8 @@ export const MOMENTS: readonly Mutant[] = [
     ],
     [
       'trust: judged by what is volatile, so that nothing is looked up through a CTE',
-      'trust_terms((SELECT catalog_internal.moment())) t',
-      'trust_terms((SELECT clock_timestamp())) t',
+      'trust_now((SELECT catalog_internal.moment())) t',
+      'trust_now((SELECT clock_timestamp())) t',
     ],
     [
       'sync_status: due is what is due when the message began',

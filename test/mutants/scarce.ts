@@ -89,7 +89,7 @@ export const SCARCE: readonly Mutant[] = [
     ],
   ),
   ...faultsOf(
-    'drizzle/0084_scarce_promises.sql',
+    'drizzle/0085_scarce_promises.sql',
     ['test/store/promises-scarce.pg.test.ts'],
     [
       'scarce: what is not computed for long is counted on all the same',
@@ -117,16 +117,15 @@ export const SCARCE: readonly Mutant[] = [
       'live_promised_interval(w.max_age, CASE WHEN d.live THEN rate END)',
       'live_promised_interval(w.max_age, rate)',
     ],
-    ['scarce: the end of a wait is when a SKU is asked', 'ELSE ahead[lanes + 1] END END;', 'ELSE 0 END END;'],
     [
-      'scarce: a time is told while nothing is computed',
-      "c.blocked_at < clock_timestamp() - interval '30 minutes'",
-      "c.blocked_at < clock_timestamp() - interval '30 years'",
+      'scarce: the end of a wait is when a SKU is asked',
+      'make_interval(secs => 60 / catalog_internal.live_rate() * (',
+      'make_interval(secs => 0 * (',
     ],
     [
       'scarce: a time is told while the live source fails',
-      "> clock_timestamp() - interval '1 hour'\n  );\n  ahead",
-      "> clock_timestamp() + interval '1 hour'\n  );\n  ahead",
+      "greatest(out_since, c.credit_from) > clock_timestamp() - interval '1 hour'",
+      "greatest(out_since, c.credit_from) > clock_timestamp() + interval '1 hour'",
     ],
   ),
   ...faultsOf(

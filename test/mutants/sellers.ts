@@ -6,6 +6,34 @@ const NOT_STORED = ['test/sync/not-stored.pg.test.ts'];
 /** Faults in what becomes of foreign keys, triggers, locks and logins of sellers. */
 export const SELLERS: readonly Mutant[] = [
   ...faultsOf(
+    'drizzle/0084_seller_joins.sql',
+    ['test/store/seller-joins.pg.test.ts'],
+    [
+      'seller joins: a view with as many relations as Postgres orders',
+      'trust_now((SELECT catalog_internal.moment())) t\n',
+      'trust_now((SELECT catalog_internal.moment())) t\nCROSS JOIN catalog_internal.price_beliefs() x\nCROSS JOIN catalog_internal.believable_until() y\n',
+    ],
+    [
+      'seller joins: a condition on the SKU reaches the prices only',
+      'SELECT s.sku, s.state, s.price_source',
+      'SELECT s.sku || substr(s.sku, 1, 0) AS sku, s.state, s.price_source',
+    ],
+  ),
+  ...faultsOf(
+    'drizzle/0084_seller_joins.sql',
+    ['test/store/clock.pg.test.ts', 'test/store/trust.pg.test.ts'],
+    [
+      'trust_now: what was written by a wrong clock is believed',
+      'believable_until := catalog_internal.believable_until();',
+      "believable_until := 'infinity';",
+    ],
+    [
+      'trust_now: beliefs of moves take the place of each other',
+      't.reported_moves, t.waiting_moves, t.missed_rate',
+      't.waiting_moves, t.reported_moves, t.missed_rate',
+    ],
+  ),
+  ...faultsOf(
     'src/store/connection/own-session.ts',
     ['test/store/instance.pg.test.ts', 'test/follow/names.pg.test.ts'],
     ['logins: when a session began is asked as another role', '    ${AS_LOGIN};\n', '    select;\n'],

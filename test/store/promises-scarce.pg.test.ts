@@ -115,7 +115,7 @@ describe('at one live price a minute', () => {
     try {
       await seller`insert into catalog.watchlist (sku, max_age) values ('L', '1 hour')`;
       expect(said).toEqual([]);
-      await seller`insert into catalog.watchlist (sku, max_age) values ('M', '1 minute')`;
+      await seller`insert into catalog.watchlist (sku, max_age) values ('M', '30 minutes')`;
     } finally {
       await seller.end({ timeout: 2 });
     }
@@ -124,9 +124,13 @@ describe('at one live price a minute', () => {
 
   test('a SKU comes first early enough to be deferred twice, and no other does', async () => {
     await live('L');
-    await knownSkus(store.sql, ['S']);
+    await priced('S');
     await computes(1);
     await promise('1 hour', 'L', 'S');
+    expect([await comesIn('L'), await comesIn('S')]).toEqual([
+      expect.closeTo(3600 - 45 - 1050, -1),
+      expect.closeTo(3600 - 45, -1),
+    ]);
     await answerAsked(store.sql, found('L', { 42: 100 }), found('S', { 42: 100 }));
     expect(await comesIn('L')).toBeCloseTo(3600 - 45 - 1050, -1);
     expect(await comesIn('S')).toBeCloseTo(3600 - 45, -1);

@@ -1,6 +1,6 @@
 -- How far each SKU's prices can be trusted, for every other reader of it. `stale` is what current_prices shows;
 -- `fresh` is what the metric fresh_skus counts; `doubt` also covers what these two know nothing of: the catalog as a
--- whole, and what the sizes mean.
+-- whole, and what the sizes mean. Of four relations, as each takes one from what sellers may join (trust_now).
 CREATE OR REPLACE VIEW catalog.sku_trust AS
 SELECT s.sku, s.state, s.price_source, s.in_manifest, s.priced_at,
        CASE WHEN s.state = 'priced' THEN greatest(t.moment - s.priced_at, interval '0') END AS price_age,
@@ -18,32 +18,30 @@ SELECT s.sku, s.state, s.price_source, s.in_manifest, s.priced_at,
        coalesce(d.failures, 0) AS failures,
        CASE WHEN NOT t.at_work OR d.due_at = 'infinity' THEN NULL
             WHEN d.claim IS NOT NULL AND d.held_until > t.moment THEN greatest(t.moment, t.backoff_until)
-            WHEN d.live AND (SELECT catalog_internal.seconds_ahead())[cardinality(catalog_internal.lane_names()) + 2] IS NULL THEN NULL
-            WHEN NOT k.owed THEN greatest(
-              least(
-                d.due_at + make_interval(secs => CASE WHEN d.live THEN (SELECT catalog_internal.seconds_ahead())[cardinality(catalog_internal.lane_names()) + 2] ELSE 0 END),
-                CASE WHEN d.promised_at > t.moment THEN d.promised_at WHEN d.promised_at <= t.moment THEN t.moment END
-              ), d.held_until, t.backoff_until)
-            -- It keeps its place while it waits.
-            WHEN d.held_until > t.moment THEN greatest(
-              d.held_until, t.backoff_until,
-              t.moment + make_interval(secs => CASE WHEN d.live THEN (SELECT catalog_internal.seconds_ahead())[cardinality(catalog_internal.lane_names()) + 2] END))
+            WHEN d.live AND (NOT k.owed OR d.held_until > t.moment) THEN (
+              -- It keeps its place while it waits. One evaluation of what is ahead.
+              SELECT CASE WHEN q.ahead IS NULL THEN NULL
+                          WHEN NOT k.owed THEN greatest(least(d.due_at + q.ahead, CASE WHEN d.promised_at > t.moment THEN d.promised_at WHEN d.promised_at <= t.moment THEN t.moment END), d.held_until, t.backoff_until)
+                          ELSE greatest(d.held_until, t.backoff_until, t.moment + q.ahead)
+                     END
+              FROM (SELECT (SELECT catalog_internal.live_ahead()) AS ahead OFFSET 0) q
+            )
+            WHEN NOT k.owed THEN greatest(least(d.due_at, CASE WHEN d.promised_at > t.moment THEN d.promised_at WHEN d.promised_at <= t.moment THEN t.moment END), d.held_until, t.backoff_until)
+            WHEN d.held_until > t.moment THEN greatest(d.held_until, t.backoff_until)
             ELSE greatest(t.moment, t.backoff_until)
                    + make_interval(secs => (SELECT catalog_internal.seconds_ahead())[CASE WHEN d.live THEN cardinality(catalog_internal.lane_names()) + 1 ELSE d.lane END])
        END AS next_look_at,
        b.stale,
-       s.state = 'priced' AND s.priced_at <= u.believable_until AND NOT b.stale AND NOT b.past_target AND d.outside_due_at IS NULL AS fresh,
+       s.state = 'priced' AND s.priced_at <= t.believable_until AND NOT b.stale AND NOT b.past_target AND d.outside_due_at IS NULL AS fresh,
        c.doubt,
-       coalesce(c.doubt IS NULL AND r.p_right >= e.confidence, false) AS actionable,
+       coalesce(c.doubt IS NULL AND r.p_right >= t.confidence, false) AS actionable,
        CASE WHEN h.has_age THEN r.p_right::real END AS p_right,
        CASE WHEN h.has_age THEN r.size_p_right::real END AS size_p_right,
-       coalesce(c.doubt IS NULL AND r.size_p_right >= e.confidence, false) AS size_actionable
+       coalesce(c.doubt IS NULL AND r.size_p_right >= t.confidence, false) AS size_actionable
 FROM catalog.skus s
 LEFT JOIN catalog_internal.due d ON d.sku = s.sku
 LEFT JOIN catalog_internal.live_rates l ON l.sku = s.sku
-CROSS JOIN catalog_internal.trust_terms((SELECT catalog_internal.moment())) t
-CROSS JOIN catalog_internal.price_beliefs() e
-CROSS JOIN catalog_internal.believable_until() AS u(believable_until)
+CROSS JOIN catalog_internal.trust_now((SELECT catalog_internal.moment())) t
 CROSS JOIN LATERAL (
   SELECT coalesce(d.due_at <= t.moment, false) AS owed,
          -- What is out of scope is asked for no more, and its prices are no fresher for that.
@@ -67,13 +65,13 @@ CROSS JOIN LATERAL (
   SELECT CASE
            WHEN d.outside_due_at IS NOT NULL THEN 'out_of_scope'
            WHEN s.state <> 'priced' THEN s.state
-           WHEN s.priced_at > u.believable_until OR k.owed AND d.reason = 'clock' THEN 'clock'
+           WHEN s.priced_at > t.believable_until OR k.owed AND d.reason = 'clock' THEN 'clock'
            WHEN d.doubt IS NOT NULL THEN d.doubt
            -- What an incident has put into the turns of live SKUs may have been reported before, and asked for by nobody since.
            -- Where somebody has deleted its row of the ledger, nobody knows what had been reported.
            WHEN d.sku IS NULL OR CASE WHEN k.in_turn THEN date_trunc('milliseconds', s.reported_at) > s.asked_at ELSE k.reprice_due END THEN 'owed'
            -- Within the plan, a live price is judged by its probability, and not by its age.
-           WHEN CASE WHEN k.in_turn THEN coalesce(s.priced_at, '-infinity') < t.moment - e.longest_wait
+           WHEN CASE WHEN k.in_turn THEN coalesce(s.priced_at, '-infinity') < t.moment - t.longest_wait
                      ELSE b.past_target OR b.stale
                 END THEN 'past_target'
            WHEN k.owed AND d.reason = 'metadata' THEN 'size_type'
@@ -84,15 +82,20 @@ CROSS JOIN LATERAL (
          END AS doubt
 ) c
 CROSS JOIN LATERAL (
-  SELECT s.state = 'priced' AND s.priced_at <= u.believable_until AS has_age,
+  SELECT s.state = 'priced' AND s.priced_at <= t.believable_until AS has_age,
          greatest(0, date_part('epoch', t.moment - s.priced_at) / 60) AS minutes,
          s.price_source IS NOT DISTINCT FROM 'live' OR NOT s.in_manifest OR coalesce(d.live OR d.missed_moves > 0, false) AS by_rate,
          -- Null while its answer to a report, which had nothing new, is to be seen again (p_right).
          CASE WHEN coalesce(d.outside_due_at, d.due_at) <= t.moment AND d.reason = 'changed' THEN true WHEN d.again_at IS NULL THEN false END AS reported
 ) h
+-- A row of columns, through which the planner sees, and no value that a scan would take apart for each price.
 CROSS JOIN LATERAL (
-  SELECT catalog_internal.p_right(h.by_rate, h.reported, false, h.minutes, l, e) AS p_right,
-         catalog_internal.p_right(h.by_rate, h.reported, true, h.minutes, l, e) AS size_p_right
+  SELECT ROW(t.live_moved_part, t.snapshot_moved_part, t.reported_moves, t.waiting_moves, t.missed_rate, t.move_rate,
+             t.live_prior_minutes, t.silent_minutes, t.confidence, t.longest_wait, t.late_moves)::catalog_internal.held_beliefs AS held
+) e
+CROSS JOIN LATERAL (
+  SELECT catalog_internal.p_right(h.by_rate, h.reported, false, h.minutes, l, e.held) AS p_right,
+         catalog_internal.p_right(h.by_rate, h.reported, true, h.minutes, l, e.held) AS size_p_right
 ) r;
 
 COMMENT ON VIEW catalog.sku_trust IS 'How far the prices of each SKU can be trusted, one row a SKU: WHERE actionable leaves those to act on; doubt says why not.';

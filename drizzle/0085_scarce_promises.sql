@@ -2,12 +2,48 @@
 -- none for more than three minutes, less than one in that time. Null: no ceiling has been met. The one place that decides
 -- what can be counted on, for promises as for the estimate of the next refresh.
 CREATE OR REPLACE FUNCTION catalog_internal.live_rate() RETURNS double precision
-LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
-  SELECT least(per_minute, CASE WHEN blocked_at < clock_timestamp() - interval '3 minutes' THEN 60 / extract(epoch FROM clock_timestamp() - blocked_at)::double precision END)
-  FROM catalog_internal.live_ceiling WHERE per_minute IS NOT NULL
+LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  RETURN (
+    SELECT least(per_minute, CASE WHEN blocked_at < clock_timestamp() - interval '3 minutes' THEN 60 / extract(epoch FROM clock_timestamp() - blocked_at)::double precision END)
+    FROM catalog_internal.live_ceiling WHERE per_minute IS NOT NULL
+  );
+END
 $$;
 
 REVOKE ALL ON FUNCTION catalog_internal.live_rate() FROM PUBLIC;
+--> statement-breakpoint
+-- How long a live SKU waits for its turn once it is due, or its wait is over, beside all live SKUs that were due at the last
+-- count, at what the partner computes (live_rate): nothing while no ceiling is known. Null: nobody knows, because that was
+-- not counted in the last five minutes, no live price was computed for half an hour, or the live source fails. It is read
+-- with each SKU, and so leaves the pace out, which is seldom lower than such a ceiling. SECURITY DEFINER: a view calls it
+-- as its reader.
+CREATE OR REPLACE FUNCTION catalog_internal.live_ahead() RETURNS interval
+LANGUAGE plpgsql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  c catalog_internal.live_ceiling;
+  out_since timestamptz;
+BEGIN
+  SELECT * INTO c FROM catalog_internal.live_ceiling;
+  SELECT outage_since INTO out_since FROM catalog_internal.live_plan;
+  -- As isOutage in src/store/live/limits.ts.
+  IF out_since IS NOT NULL AND greatest(out_since, c.credit_from) > clock_timestamp() - interval '1 hour'
+     OR c.per_minute IS NOT NULL AND c.blocked_at < clock_timestamp() - interval '30 minutes' THEN
+    RETURN NULL;
+  ELSIF c.per_minute IS NULL THEN
+    RETURN interval '0';
+  END IF;
+  RETURN (
+    SELECT make_interval(secs => 60 / catalog_internal.live_rate() * (
+      SELECT coalesce(sum((r ->> 'count')::float8), 0) FROM jsonb_array_elements(n.counts -> 'due') AS r WHERE r ->> 'reason' IN ('live', 'deferred')
+    ))
+    FROM catalog_internal.catalog_counts n WHERE n.counted_at > clock_timestamp() - interval '5 minutes'
+  );
+END
+$$;
+
+-- A view calls it as its reader; without USAGE on the schema nobody can name it.
+GRANT EXECUTE ON FUNCTION catalog_internal.live_ahead() TO PUBLIC;
 --> statement-breakpoint
 -- How many seconds earlier a live SKU comes first for its promise where `rate` live prices a minute are computed (live_rate),
 -- so that it may be deferred, wait for DEFERRED_INTERVAL as it is by default, and be asked for again in time. At low
@@ -267,56 +303,89 @@ REVOKE ALL ON FUNCTION catalog_internal.warn_of_promises() FROM PUBLIC;
 --> statement-breakpoint
 -- Seconds of work at the present pace ahead of a refresh that is due now: by the number of its lane, and at the place
 -- after the last lane for one that counts as live. As if everything that is at least as urgent went first. Null where
--- the backlog was not counted in the last five minutes. One place further is the same for a live refresh that comes due,
--- or whose wait ends: 0 while no ceiling on live computations is known, as it is asked for in turn then. Both are null
--- where the partner has computed no live price for half an hour, or its live source fails: nobody knows when it will.
+-- the backlog was not counted in the last five minutes; for a live one also where nobody knows when its turn is (live_ahead).
 CREATE OR REPLACE FUNCTION catalog_internal.seconds_ahead() RETURNS float8[]
 LANGUAGE plpgsql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   g catalog_internal.settings;
   p catalog_internal.pace;
+  per_minute real;
   backlog jsonb;
   cheap_per_second float8;
   live_per_second float8;
-  rate CONSTANT float8 := catalog_internal.live_rate();
-  live_stands boolean;
-  ahead float8[];
   lanes CONSTANT integer := cardinality(catalog_internal.lane_names());
 BEGIN
   SELECT counts -> 'due' INTO backlog FROM catalog_internal.catalog_counts WHERE counted_at > clock_timestamp() - interval '5 minutes';
   SELECT * INTO g FROM catalog_internal.settings;
   SELECT * INTO p FROM catalog_internal.pace;
-  cheap_per_second := g.bulk_max_skus * catalog_internal.present_ceiling(p) / 60;
-  live_per_second := least(rate,
-    coalesce((SELECT live_budget FROM catalog_internal.sync), g.bulk_live_budget) * catalog_internal.present_ceiling(p)) / 60;
-  live_stands := EXISTS (
-    SELECT FROM catalog_internal.live_ceiling c, catalog_internal.live_plan l
-    WHERE c.per_minute IS NOT NULL AND c.blocked_at < clock_timestamp() - interval '30 minutes'
-      -- As isOutage in src/store/live/limits.ts.
-      OR greatest(l.outage_since, CASE WHEN l.outage_since IS NOT NULL THEN c.credit_from END) > clock_timestamp() - interval '1 hour'
-  );
-  ahead := (
+  per_minute := catalog_internal.present_ceiling(p);
+  cheap_per_second := g.bulk_max_skus * per_minute / 60;
+  live_per_second := least(catalog_internal.live_rate(),
+    coalesce((SELECT live_budget FROM catalog_internal.sync), g.bulk_live_budget) * per_minute) / 60;
+  RETURN (
     WITH owed AS MATERIALIZED (
       SELECT r ->> 'reason' AS reason, (r ->> 'count')::float8 AS skus FROM jsonb_array_elements(backlog) AS r
     )
-    SELECT array_agg(coalesce(CASE
+    SELECT array_agg(CASE WHEN lane <= lanes OR catalog_internal.live_ahead() IS NOT NULL THEN coalesce(CASE
                WHEN lane <= lanes THEN (SELECT sum(skus) FROM owed WHERE reason NOT IN ('live', 'deferred') AND catalog_internal.lane_of(reason) <= lane)
                ELSE (SELECT sum(skus) FROM owed WHERE reason IN ('live', 'deferred'))
-             END, 0) / nullif(CASE WHEN lane <= lanes THEN cheap_per_second ELSE live_per_second END, 0) ORDER BY lane)
+             END, 0) / nullif(CASE WHEN lane <= lanes THEN cheap_per_second ELSE live_per_second END, 0) END ORDER BY lane)
     FROM generate_series(1, lanes + 1) AS lane WHERE backlog IS NOT NULL
   );
-  ahead[lanes + 2] := CASE WHEN NOT live_stands THEN CASE WHEN rate IS NULL THEN 0 ELSE ahead[lanes + 1] END END;
-  ahead[lanes + 1] := CASE WHEN NOT live_stands THEN ahead[lanes + 1] END;
-  RETURN ahead;
 END
 $$;
 
 -- A view calls it as its reader; without USAGE on the schema nobody can name it.
 GRANT EXECUTE ON FUNCTION catalog_internal.seconds_ahead() TO PUBLIC;
 --> statement-breakpoint
+-- Statements that give catalog_reader and catalog_watcher what they are to have and lack: what a dump gave to
+-- roles that were not there when it was loaded is gone, and with it that nobody else may call the functions:
+-- both are one command. Of a role that is not there nothing is said. And what views call as their reader everybody
+-- is to have, whatever is by default given to nobody in this cluster. Of what others own in the schema nothing is said:
+-- only they may give it.
+CREATE OR REPLACE FUNCTION catalog_internal.missing_rights() RETURNS SETOF text
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+  WITH roles AS (
+    SELECT rolname::text AS role FROM pg_roles WHERE rolname IN ('catalog_reader', 'catalog_watcher')
+  ), relations AS (
+    SELECT oid, relname FROM pg_class WHERE relnamespace = 'catalog'::regnamespace AND relkind IN ('r', 'p', 'v', 'm')
+      AND pg_has_role(relowner, 'USAGE')
+  ), functions AS (
+    SELECT oid, coalesce(proacl, acldefault('f', proowner)) AS acl, CASE WHEN proname IN ('take_request', 'hint') OR proname LIKE 'refresh%' THEN 'catalog_watcher' ELSE 'catalog_reader' END AS role
+    FROM pg_proc WHERE pronamespace = 'catalog'::regnamespace AND pg_has_role(proowner, 'USAGE')
+  )
+  SELECT format('GRANT USAGE ON SCHEMA catalog TO %I', role) FROM roles WHERE NOT has_schema_privilege(role, 'catalog', 'USAGE')
+  UNION ALL
+  SELECT format('GRANT SELECT ON %s TO %I', oid::regclass, role) FROM roles, relations
+  WHERE (role = 'catalog_reader' OR relname = 'promises') AND NOT has_table_privilege(role, oid, 'SELECT')
+  UNION ALL
+  SELECT format('GRANT %s ON %s TO %I', privilege, oid::regclass, role)
+  FROM roles, relations, unnest(ARRAY['SELECT', 'INSERT', 'UPDATE', 'DELETE']) AS privilege
+  WHERE role = 'catalog_watcher' AND relname IN ('watchlist', 'scope') AND NOT has_table_privilege(role, oid, privilege)
+  UNION ALL
+  SELECT format('REVOKE ALL ON ROUTINE %s FROM PUBLIC', oid::regprocedure) FROM functions
+  WHERE EXISTS (SELECT FROM aclexplode(acl) WHERE grantee = 0)
+  UNION ALL
+  SELECT format('GRANT EXECUTE ON ROUTINE %s TO %I', oid::regprocedure, role) FROM roles JOIN functions USING (role)
+  WHERE NOT EXISTS (SELECT FROM aclexplode(acl) WHERE grantee = to_regrole(role))
+  UNION ALL
+  SELECT format('GRANT EXECUTE ON ROUTINE %s TO PUBLIC', oid::regprocedure) FROM pg_proc
+  WHERE pronamespace = 'catalog_internal'::regnamespace AND proname IN ('believable_until', 'catalog_state', 'cohort_of', 'is_waiting', 'lane_names',
+      'last_day', 'live_ahead', 'moment', 'p_right', 'pause_holds', 'present_ceiling', 'price_beliefs', 'promise_capacity', 'seconds_ahead', 'trust_now', 'trust_terms')
+    AND NOT EXISTS (SELECT FROM aclexplode(coalesce(proacl, acldefault('f', proowner))) WHERE grantee = 0)
+  UNION ALL
+  SELECT format('ALTER DEFAULT PRIVILEGES IN SCHEMA catalog GRANT SELECT ON TABLES TO %I', role) FROM roles
+  WHERE role = 'catalog_reader' AND NOT EXISTS (
+    SELECT FROM pg_default_acl, aclexplode(defaclacl)
+    WHERE defaclnamespace = 'catalog'::regnamespace AND defaclobjtype = 'r' AND grantee = to_regrole(role) AND privilege_type = 'SELECT'
+  )
+$$;
+
+REVOKE ALL ON FUNCTION catalog_internal.missing_rights() FROM PUBLIC;
+--> statement-breakpoint
 -- How far each SKU's prices can be trusted, for every other reader of it. `stale` is what current_prices shows;
 -- `fresh` is what the metric fresh_skus counts; `doubt` also covers what these two know nothing of: the catalog as a
--- whole, and what the sizes mean.
+-- whole, and what the sizes mean. Of four relations, as each takes one from what sellers may join (trust_now).
 CREATE OR REPLACE VIEW catalog.sku_trust AS
 SELECT s.sku, s.state, s.price_source, s.in_manifest, s.priced_at,
        CASE WHEN s.state = 'priced' THEN greatest(t.moment - s.priced_at, interval '0') END AS price_age,
@@ -334,32 +403,30 @@ SELECT s.sku, s.state, s.price_source, s.in_manifest, s.priced_at,
        coalesce(d.failures, 0) AS failures,
        CASE WHEN NOT t.at_work OR d.due_at = 'infinity' THEN NULL
             WHEN d.claim IS NOT NULL AND d.held_until > t.moment THEN greatest(t.moment, t.backoff_until)
-            WHEN d.live AND (SELECT catalog_internal.seconds_ahead())[cardinality(catalog_internal.lane_names()) + 2] IS NULL THEN NULL
-            WHEN NOT k.owed THEN greatest(
-              least(
-                d.due_at + make_interval(secs => CASE WHEN d.live THEN (SELECT catalog_internal.seconds_ahead())[cardinality(catalog_internal.lane_names()) + 2] ELSE 0 END),
-                CASE WHEN d.promised_at > t.moment THEN d.promised_at WHEN d.promised_at <= t.moment THEN t.moment END
-              ), d.held_until, t.backoff_until)
-            -- It keeps its place while it waits.
-            WHEN d.held_until > t.moment THEN greatest(
-              d.held_until, t.backoff_until,
-              t.moment + make_interval(secs => CASE WHEN d.live THEN (SELECT catalog_internal.seconds_ahead())[cardinality(catalog_internal.lane_names()) + 2] END))
+            WHEN d.live AND (NOT k.owed OR d.held_until > t.moment) THEN (
+              -- It keeps its place while it waits. One evaluation of what is ahead.
+              SELECT CASE WHEN q.ahead IS NULL THEN NULL
+                          WHEN NOT k.owed THEN greatest(least(d.due_at + q.ahead, CASE WHEN d.promised_at > t.moment THEN d.promised_at WHEN d.promised_at <= t.moment THEN t.moment END), d.held_until, t.backoff_until)
+                          ELSE greatest(d.held_until, t.backoff_until, t.moment + q.ahead)
+                     END
+              FROM (SELECT (SELECT catalog_internal.live_ahead()) AS ahead OFFSET 0) q
+            )
+            WHEN NOT k.owed THEN greatest(least(d.due_at, CASE WHEN d.promised_at > t.moment THEN d.promised_at WHEN d.promised_at <= t.moment THEN t.moment END), d.held_until, t.backoff_until)
+            WHEN d.held_until > t.moment THEN greatest(d.held_until, t.backoff_until)
             ELSE greatest(t.moment, t.backoff_until)
                    + make_interval(secs => (SELECT catalog_internal.seconds_ahead())[CASE WHEN d.live THEN cardinality(catalog_internal.lane_names()) + 1 ELSE d.lane END])
        END AS next_look_at,
        b.stale,
-       s.state = 'priced' AND s.priced_at <= u.believable_until AND NOT b.stale AND NOT b.past_target AND d.outside_due_at IS NULL AS fresh,
+       s.state = 'priced' AND s.priced_at <= t.believable_until AND NOT b.stale AND NOT b.past_target AND d.outside_due_at IS NULL AS fresh,
        c.doubt,
-       coalesce(c.doubt IS NULL AND r.p_right >= e.confidence, false) AS actionable,
+       coalesce(c.doubt IS NULL AND r.p_right >= t.confidence, false) AS actionable,
        CASE WHEN h.has_age THEN r.p_right::real END AS p_right,
        CASE WHEN h.has_age THEN r.size_p_right::real END AS size_p_right,
-       coalesce(c.doubt IS NULL AND r.size_p_right >= e.confidence, false) AS size_actionable
+       coalesce(c.doubt IS NULL AND r.size_p_right >= t.confidence, false) AS size_actionable
 FROM catalog.skus s
 LEFT JOIN catalog_internal.due d ON d.sku = s.sku
 LEFT JOIN catalog_internal.live_rates l ON l.sku = s.sku
-CROSS JOIN catalog_internal.trust_terms((SELECT catalog_internal.moment())) t
-CROSS JOIN catalog_internal.price_beliefs() e
-CROSS JOIN catalog_internal.believable_until() AS u(believable_until)
+CROSS JOIN catalog_internal.trust_now((SELECT catalog_internal.moment())) t
 CROSS JOIN LATERAL (
   SELECT coalesce(d.due_at <= t.moment, false) AS owed,
          -- What is out of scope is asked for no more, and its prices are no fresher for that.
@@ -383,13 +450,13 @@ CROSS JOIN LATERAL (
   SELECT CASE
            WHEN d.outside_due_at IS NOT NULL THEN 'out_of_scope'
            WHEN s.state <> 'priced' THEN s.state
-           WHEN s.priced_at > u.believable_until OR k.owed AND d.reason = 'clock' THEN 'clock'
+           WHEN s.priced_at > t.believable_until OR k.owed AND d.reason = 'clock' THEN 'clock'
            WHEN d.doubt IS NOT NULL THEN d.doubt
            -- What an incident has put into the turns of live SKUs may have been reported before, and asked for by nobody since.
            -- Where somebody has deleted its row of the ledger, nobody knows what had been reported.
            WHEN d.sku IS NULL OR CASE WHEN k.in_turn THEN date_trunc('milliseconds', s.reported_at) > s.asked_at ELSE k.reprice_due END THEN 'owed'
            -- Within the plan, a live price is judged by its probability, and not by its age.
-           WHEN CASE WHEN k.in_turn THEN coalesce(s.priced_at, '-infinity') < t.moment - e.longest_wait
+           WHEN CASE WHEN k.in_turn THEN coalesce(s.priced_at, '-infinity') < t.moment - t.longest_wait
                      ELSE b.past_target OR b.stale
                 END THEN 'past_target'
            WHEN k.owed AND d.reason = 'metadata' THEN 'size_type'
@@ -400,15 +467,20 @@ CROSS JOIN LATERAL (
          END AS doubt
 ) c
 CROSS JOIN LATERAL (
-  SELECT s.state = 'priced' AND s.priced_at <= u.believable_until AS has_age,
+  SELECT s.state = 'priced' AND s.priced_at <= t.believable_until AS has_age,
          greatest(0, date_part('epoch', t.moment - s.priced_at) / 60) AS minutes,
          s.price_source IS NOT DISTINCT FROM 'live' OR NOT s.in_manifest OR coalesce(d.live OR d.missed_moves > 0, false) AS by_rate,
          -- Null while its answer to a report, which had nothing new, is to be seen again (p_right).
          CASE WHEN coalesce(d.outside_due_at, d.due_at) <= t.moment AND d.reason = 'changed' THEN true WHEN d.again_at IS NULL THEN false END AS reported
 ) h
+-- A row of columns, through which the planner sees, and no value that a scan would take apart for each price.
 CROSS JOIN LATERAL (
-  SELECT catalog_internal.p_right(h.by_rate, h.reported, false, h.minutes, l, e) AS p_right,
-         catalog_internal.p_right(h.by_rate, h.reported, true, h.minutes, l, e) AS size_p_right
+  SELECT ROW(t.live_moved_part, t.snapshot_moved_part, t.reported_moves, t.waiting_moves, t.missed_rate, t.move_rate,
+             t.live_prior_minutes, t.silent_minutes, t.confidence, t.longest_wait, t.late_moves)::catalog_internal.held_beliefs AS held
+) e
+CROSS JOIN LATERAL (
+  SELECT catalog_internal.p_right(h.by_rate, h.reported, false, h.minutes, l, e.held) AS p_right,
+         catalog_internal.p_right(h.by_rate, h.reported, true, h.minutes, l, e.held) AS size_p_right
 ) r;
 
 COMMENT ON VIEW catalog.sku_trust IS 'How far the prices of each SKU can be trusted, one row a SKU: WHERE actionable leaves those to act on; doubt says why not.';
