@@ -6,6 +6,7 @@ import { BELIEVING } from './believing.ts';
 import { CALIBRATION_FAULTS } from './calibration.ts';
 import { CALL_FAULTS } from './call-faults.ts';
 import { CATALOG_CHECKS } from './catalog-checks.ts';
+import { CHEAP_CALLS } from './cheap-calls.ts';
 import { CLOCKS } from './clocks.ts';
 import { COLUMNS } from './columns.ts';
 import { COMMANDS } from './commands.ts';
@@ -108,6 +109,7 @@ export const LISTS: Readonly<Record<string, readonly Mutant[]>> = {
   judgements: JUDGEMENTS,
   scheduling: SCHEDULING,
   inputs: INPUTS,
+  'cheap-calls': CHEAP_CALLS,
   answers: ANSWER_SQL,
   columns: COLUMNS,
   consumers: CONSUMERS,

@@ -141,7 +141,7 @@ export const HOLES: readonly Mutant[] = [
   {
     breaks: 'incident: a trial call that ends nothing is not noted, and each call is one',
     file: 'src/store/call/call-lesson.ts',
-    from: 'case when t.turned or ${trial} then now()',
+    from: 'case when t.turned or ${is(trial)} then now()',
     to: 'case when t.turned then now()',
     tests: ['test/sync/incident.pg.test.ts'],
   },

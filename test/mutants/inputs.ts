@@ -94,24 +94,6 @@ export const INPUTS: readonly Mutant[] = [
     ['floors: a time of long ago is no time', 'return floor > 0 ? floor : null;', 'return floor;'],
   ),
   ...faultsOf(
-    'src/store/call/bulk-call.ts',
-    ['test/store/call-plan.pg.test.ts'],
-    [
-      'call inputs: a plan of the empty mirror is kept',
-      'array[${constant(sql, ...from.magnitudes)}]::int[] as magnitudes',
-      'array[]::int[] as magnitudes',
-    ],
-  ),
-  ...faultsOf(
-    'src/store/ledger/due.ts',
-    ['test/store/call-plan.pg.test.ts'],
-    [
-      'call inputs: each is planned anew for its floors',
-      'secs => ${constant(sql, LONGEST_LEAD_SECONDS)} + case',
-      'secs => ${LONGEST_LEAD_SECONDS} + case',
-    ],
-  ),
-  ...faultsOf(
     'src/sync/reprice/failed-call.ts',
     ['test/sync/permits.pg.test.ts'],
     [
@@ -178,8 +160,8 @@ export const INPUTS: readonly Mutant[] = [
     ['test/store/lesson.pg.test.ts'],
     [
       'ceiling: a late one overwrites a newer one',
-      'where step = ${step}::int - 1 and ${ceiling !== null}',
-      'where step >= ${step}::int - 1 and ${ceiling !== null}',
+      'where step = ${step}::int - 1 and ${unplanned(',
+      'where step >= ${step}::int - 1 and ${unplanned(',
     ],
     [
       'ceiling: credit grows through a block',

@@ -253,8 +253,8 @@ export const LIVE: readonly Mutant[] = [
     ['test/sync/live-backlog.pg.test.ts'],
     [
       'backlog: a claim waits for another one',
-      'sku = any(${named as string[]}) for update skip locked))\n    ),\n    claim as',
-      'sku = any(${named as string[]}) for update))\n    ),\n    claim as',
+      'sku = any(${names}::text[]) for update skip locked))\n    ),\n    claim as',
+      'sku = any(${names}::text[]) for update))\n    ),\n    claim as',
     ],
   ),
 ];

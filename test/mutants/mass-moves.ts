@@ -269,17 +269,26 @@ export const MASS_MOVES: readonly Mutant[] = [
     ],
   ),
   ...faultsOf(
-    'src/store/answer/differences.ts',
+    'src/store/answer/price-differences.ts',
     ['test/store/returned-sizes.pg.test.ts'],
     [
       'doubts: a size that is offered again may cost anything',
-      'old.price is null and new.price is not null',
-      'false',
+      "where h.appeared <> '[]' and s.first_priced_at is not null",
+      'where false',
     ],
     [
       'doubts: an entry that had no price is no size that is offered again',
-      'old.price is null and new.price is not null and',
-      'old.sku is null and new.price is not null and',
+      "array_agg(p.size) filter (where p.price is not null), '{}')",
+      "array_agg(p.size), '{}')",
+    ],
+  ),
+  ...faultsOf(
+    'src/store/answer/price-differences.ts',
+    ['test/store/doubts.pg.test.ts'],
+    [
+      'lost prices: what has vanished is not known',
+      'count(p.price) = 0 as is_unpriced',
+      'false as is_unpriced',
     ],
   ),
   ...faultsOf(

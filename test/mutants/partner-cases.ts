@@ -50,8 +50,8 @@ export const PARTNER_CASES: readonly Mutant[] = [
   {
     breaks: 'F2: a record without size_type has another one',
     file: 'src/store/answer/differences.ts',
-    from: 'where f.new_value is not null and f.old_value',
-    to: 'where f.old_value',
+    from: 'newValue === null || newValue === oldValue',
+    to: 'newValue === oldValue',
     tests: ['test/store/changes.pg.test.ts', 'test/store/answers-model.pg.test.ts'],
   },
   {

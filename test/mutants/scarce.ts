@@ -54,8 +54,8 @@ export const SCARCE: readonly Mutant[] = [
     ['test/store/lesson.pg.test.ts'],
     [
       'scarce: credit is given back while the ceiling is met',
-      'where ${ms > 0} and blocked_at is null',
-      'where ${ms > 0}',
+      "where ${unplanned(sql, ms > 0, 'boolean')} and blocked_at is null",
+      "where ${unplanned(sql, ms > 0, 'boolean')}",
     ],
   ),
   ...faultsOf(
@@ -121,6 +121,11 @@ export const SCARCE: readonly Mutant[] = [
       'scarce: the end of a wait is when a SKU is asked',
       'make_interval(secs => 60 / catalog_internal.live_rate() * (',
       'make_interval(secs => 0 * (',
+    ],
+    [
+      'scarce: a time is told while nothing is computed',
+      "c.blocked_at < clock_timestamp() - interval '30 minutes'",
+      "c.blocked_at < clock_timestamp() - interval '30 years'",
     ],
     [
       'scarce: a time is told while the live source fails',

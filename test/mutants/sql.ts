@@ -101,8 +101,8 @@ export const SQL: readonly Mutant[] = [
     [...DUE, 'test/sync/live-plan.pg.test.ts'],
     [
       'ledger: waiting SKUs are claimed by name',
-      'where sku = any(${named as string[]}) and ${claimable(sql)} and',
-      'where sku = any(${named as string[]}) and',
+      'where sku = any(${names}::text[]) and ${claimable(sql)} and',
+      'where sku = any(${names}::text[]) and',
     ],
     [
       'ledger: the newest of a lane go first',
@@ -265,8 +265,8 @@ export const SQL: readonly Mutant[] = [
     ],
     [
       'lesson: an incident that another process ended begins again',
-      'cause is not distinct from ${incident?.from ?? null}::text',
-      'true or ${incident?.from ?? null}::text is null',
+      'cause is not distinct from ${from}',
+      'true or ${from} is null',
     ],
     ['lesson: an incident begins anew with each cause', 'coalesce(incident_since, now()) end', 'now() end'],
     [
@@ -285,8 +285,8 @@ export const SQL: readonly Mutant[] = [
     ['test/store/lesson.pg.test.ts', 'test/store/failed-calls.pg.test.ts'],
     [
       'call size: a late lesson overwrites a newer one',
-      'where step = ${size?.step ?? 0}::int - 1 and ${size !== null}',
-      'where step >= ${size?.step ?? 0}::int - 1 and ${size !== null}',
+      'where step = ${size?.step ?? 0}::int - 1 and ${unplanned(',
+      'where step >= ${size?.step ?? 0}::int - 1 and ${unplanned(',
     ],
   ),
   ...faultsOf(

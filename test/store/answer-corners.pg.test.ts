@@ -89,3 +89,15 @@ test('a field that has a column of its own is one change, although the product h
     { field: 'name', old_value: 'old', new_value: 'new' },
   ]);
 });
+
+test('prices of sizes that V8 takes for each other in keys of JSON go with their own SKU', async () => {
+  const { sql } = store;
+  await knownSkus(sql, ['A', 'B']);
+  await answerAsked(sql, found('A', { '\\': 100 }), found('B', { '"': 100 }));
+  // It expects the key that it has met before.
+  for (let look = 0; look < 3; look += 1) await answerAsked(sql, found('A', { '\\': 100 }));
+  await answerAsked(sql, found('B', { '"': 100 }));
+  expect(await movesOf(sql, 'B')).toEqual([]);
+  await answerAsked(sql, { sku: 'B', kind: 'not_found' });
+  expect(await pricesOf(sql, 'B')).toEqual({});
+});

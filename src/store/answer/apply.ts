@@ -10,7 +10,7 @@ import { forgetHints, storeHintTests } from '../sellers/hints.ts';
 import { countPromises, type PromiseCounts, writePromiseCases } from '../sellers/promises.ts';
 import { sortByScope } from '../sellers/scope.ts';
 import { storeCalibration } from '../trust/calibration.ts';
-import { comparePrices, compareProducts } from './differences.ts';
+import { compareProducts } from './differences.ts';
 import { type AnswerContext, type AnswerEffects, effectsOf } from './effects.ts';
 import { type AnswerMoment, lockAnswered } from './lock.ts';
 import type { MassMoved } from './mass-move.ts';
@@ -18,6 +18,7 @@ import { doubtIfBegun, followMoves } from './mass-moves.ts';
 import { mayBeMuted, type Moved, type MutedChange, readMuted, storeMuted } from './members.ts';
 import { type AnswerObservers, NO_OBSERVERS } from './observers.ts';
 import { writeOddMoves } from './odd-moves.ts';
+import { comparePrices } from './price-differences.ts';
 import {
   type AnswerLearning,
   type DoubtedSku,
@@ -71,6 +72,8 @@ interface ApplyTimes {
   readonly notified: boolean;
 }
 
+const NOTHING_VANISHED = { vanished: null, vanishedMinutes: null };
+
 /** What else an answer is given to. */
 interface AnswerParts {
   readonly learning?: AnswerLearning;
@@ -95,16 +98,18 @@ export async function applyAnswer(
   const settled = results.filter(({ kind }) => kind === 'record' || kind === 'not_found');
   const { everythingLive, random } = learning;
   const { locked, lockedAt, outcome, known, comparedAt } = await transaction(sql, async (tx, last) => {
-    const [{ locked, lockedAt, moment, massMove, againShare }, prices, products, muted] = await allSent([
+    const [{ found, lockedAt, moment, massMove, againShare }, prices, products, muted] = await allSent([
       lockAnswered(tx, claim, everythingLive),
-      comparePrices(tx, settled),
+      comparePrices(tx, settled, claim.askedAt),
       compareProducts(tx, settled),
       readMuted(tx),
     ]);
     failpoint('bulk.compared');
     const isDrawn = () => random() < againShare;
     const known = { muted, massMove, watch: observers.members, isDrawn };
-    const outcome = effectsOf(locked, settled, { prices, products }, learning, known);
+    const locked = found.map((row) => ({ ...row, ...(prices.vanished.get(row.sku) ?? NOTHING_VANISHED) }));
+    const differences = { prices: prices.differences, products };
+    const outcome = effectsOf(locked, settled, differences, learning, known);
     const comparedAt = performance.now();
     const ours = new Set(locked.map(({ sku }) => sku));
     const held = results.filter(({ sku }) => ours.has(sku));

@@ -1,4 +1,4 @@
-import { METADATA, METADATA_COLUMNS, type MetadataColumn } from '../../declared/metadata.ts';
+import { METADATA, METADATA_COLUMNS, type Metadata, type MetadataColumn } from '../../declared/metadata.ts';
 import type { Tx } from '../connection/db.ts';
 import type { FieldChange, FirstRecords, StateChange } from '../history/changes.ts';
 import { type MemberChange, memberChanges } from './members.ts';
@@ -30,65 +30,14 @@ export interface ProductDifferences {
   readonly unknown: readonly string[];
 }
 
-/** A row of comparePrices: only what the program does not know already from the answer. */
-interface PriceRowFound {
-  /** Position of the price in the answer, from 1; null where the answer has none: then `sku` and `size` identify it. */
-  readonly position: number | null;
-  readonly sku: string | null;
-  readonly size: string | null;
-  readonly oldPrice: number | null;
-  readonly lastPrices: readonly number[] | null;
-  /** Where nothing but the entry differs. */
-  readonly oldEntry: string | null;
-  readonly how: PriceDifference['how'];
-}
-
-/**
- * Compares the prices of answered SKUs with the mirror's; a SKU that is not found loses all of its own. Call this
- * with the SKUs' rows locked: every writer of prices locks those.
- */
-export async function comparePrices(tx: Tx, answered: readonly SkuResult[]): Promise<PriceDifference[]> {
-  const rows = answered.flatMap((result) =>
-    result.kind === 'record' ? result.prices.map((price) => ({ sku: result.sku, ...price })) : [],
-  );
-  const found = await tx<PriceRowFound[]>`
-    with new as (
-      select * from unnest(${rows.map((r) => r.sku)}::text[], ${rows.map((r) => r.size)}::text[],
-        ${rows.map((r) => r.price)}::int[], ${rows.map((r) => r.entry)}::text[]::jsonb[])
-        with ordinality as n(sku, size, price, entry, position)
-    ),
-    old as (select sku, size, price, entry from catalog.prices where sku = any(${answered.map(({ sku }) => sku)})),
-    -- Read where a size appears alone.
-    seen as not materialized (
-      select sku from catalog.skus where sku = any(${answered.map(({ sku }) => sku)}) and first_priced_at is not null
-    ),
-    differing as materialized (
-      select sku, size, position::int as position, old.price as "oldPrice",
-        case when old.price is not distinct from new.price then old.entry::text end as "oldEntry",
-        old.price is null and new.price is not null and new.sku in (select sku from seen) as returned,
-        case when position is null then 'gone' when old.sku is null then 'appeared'
-          when old.price is distinct from new.price then 'moved' else 'entry' end as how
-      from new full join old using (sku, size)
-      where position is null or old.sku is null or old.price is distinct from new.price or old.entry is distinct from new.entry
-    )
-    select position, case when position is null then d.sku end as sku, case when position is null then d.size end as size,
-      "oldPrice", "oldEntry", l.prices as "lastPrices", how
-    -- Of no size the function is not called, and so no chunk of the history is opened.
-    from differing d left join catalog_internal.last_prices(
-      (select array_agg(sku) from differing where returned), (select array_agg(size) from differing where returned)
-    ) l on l.sku = d.sku and l.size = d.size and d.returned`;
-  return found.map(({ position, sku, size, oldPrice, lastPrices, oldEntry, how }): PriceDifference => {
-    const row = rows[(position ?? 0) - 1];
-    if (row !== undefined) {
-      const { entry } = row;
-      const members = how === 'entry' && {
-        members: memberChanges(JSON.parse(oldEntry ?? 'null'), JSON.parse(entry ?? 'null')),
-      };
-      const last = lastPrices !== null && { lastPrices };
-      return { sku: row.sku, size: row.size, how, oldPrice, newPrice: row.price, entry, ...last, ...members };
-    }
-    return { sku: sku ?? '', size: size ?? '', how, oldPrice, newPrice: null, entry: null };
-  });
+/** A row of compareProducts: the metadata that the mirror holds of a SKU whose answer has other. */
+interface HeldProduct extends Metadata {
+  /** Position of the record among those of the answer, from 1. */
+  readonly position: number;
+  readonly isUnknown: boolean;
+  /** The product as the mirror holds it, and with the answer's members: JSON text, null where these are the same. */
+  readonly oldProduct: string | null;
+  readonly newProduct: string | null;
 }
 
 /**
@@ -102,56 +51,63 @@ export async function compareProducts(tx: Tx, answered: readonly SkuResult[]): P
   if (rows.length === 0) return { fields: [], members: new Map(), unknown: [] };
   const columns = METADATA_COLUMNS.map((column) => tx`, ${tx(column)}`);
   const values = METADATA_COLUMNS.map((column) => tx`, ${rows.map((r) => r[column])}::text[]`);
-  const pairs = METADATA_COLUMNS.map(
-    (column, at) => tx`${at === 0 ? tx`` : tx`,`} (${column}::text, old.${tx(column)}, new.${tx(column)})`,
+  const held = METADATA_COLUMNS.map((column) => tx`, p.${tx(column)}`);
+  const differs = METADATA_COLUMNS.map(
+    (column) => tx`or n.${tx(column)} is not null and n.${tx(column)} is distinct from p.${tx(column)}`,
   );
-  const found = await tx<(ColumnChange | ObjectChange | { readonly sku: string; readonly field: null })[]>`
-    with new as (
-      select * from unnest(${rows.map((r) => r.sku)}::text[], ${rows.map((r) => r.product)}::text[]::jsonb[] ${values})
-        as n(sku, product ${columns})
-    ),
-    fields as materialized (
-      select new.sku, f.field, f.old_value, f.new_value
-      from new join catalog.products old using (sku)
-      cross join lateral (values ${pairs}) as f(field, old_value, new_value)
-      where f.new_value is not null and f.old_value is distinct from f.new_value
-    )
-    select sku, field, old_value as "oldValue", new_value as "newValue" from fields
-    union all
-    select new.sku, 'product', old.product::text, (old.product || new.product)::text
-    from new join catalog.products old using (sku)
-    where old.product is distinct from old.product || new.product
-    union all
-    select sku, null, null, null from new where not exists (select from catalog.products old where old.sku = new.sku)`;
-  const fields = found.filter((row): row is ColumnChange => row.field !== null && row.field !== 'product');
-  const objects = found.filter((row): row is ObjectChange => row.field === 'product');
-  return {
-    fields,
-    members: new Map(objects.map((row): [string, MemberChange[]] => [row.sku, untold(row, fields)])),
-    unknown: found.flatMap(({ sku, field }) => (field === null ? [sku] : [])),
-  };
+  const found = await tx<HeldProduct[]>`
+    select n.position::int as position, p.sku is null as "isUnknown" ${held},
+      case when p.product <> m.product then p.product::text end as "oldProduct",
+      case when p.product <> m.product then m.product::text end as "newProduct"
+    from unnest(${rows.map((r) => r.sku)}::text[], ${rows.map((r) => r.product)}::text[]::jsonb[] ${values})
+      with ordinality as n(sku, product ${columns}, position)
+    left join catalog.products p on p.sku = n.sku
+    -- With OFFSET 0 it is computed once.
+    cross join lateral (select p.product || n.product as product offset 0) m
+    where p.sku is null or p.product <> m.product ${differs}`;
+  return productDifferences(rows, found);
+}
+
+/** What the records of an answer say of metadata, beside what the mirror holds of those that say anything new. */
+function productDifferences(
+  rows: readonly (Metadata & { readonly sku: string })[],
+  found: readonly HeldProduct[],
+): ProductDifferences {
+  const fields: ColumnChange[] = [];
+  const members = new Map<string, MemberChange[]>();
+  const unknown: string[] = [];
+  for (const { position, isUnknown, oldProduct, newProduct, ...held } of found) {
+    const said = rows[position - 1];
+    if (said === undefined) continue;
+    const { sku } = said;
+    if (isUnknown) {
+      unknown.push(sku);
+      continue;
+    }
+    const own = METADATA_COLUMNS.flatMap((field): ColumnChange[] => {
+      const [oldValue, newValue] = [held[field], said[field]];
+      return newValue === null || newValue === oldValue ? [] : [{ sku, field, oldValue, newValue }];
+    });
+    fields.push(...own);
+    if (oldProduct !== null && newProduct !== null) members.set(sku, untold(oldProduct, newProduct, own));
+  }
+  return { fields, members, unknown };
 }
 
 type ColumnChange = FieldChange & { readonly field: MetadataColumn };
-interface ObjectChange {
-  readonly sku: string;
-  readonly field: 'product';
-  readonly oldValue: string;
-  readonly newValue: string;
-}
 
 /**
  * The members of a product that differ, without those whose columns tell the same: a column has the text of a number,
  * which the object has as a number.
  */
-function untold({ sku, oldValue, newValue }: ObjectChange, fields: readonly ColumnChange[]): MemberChange[] {
+function untold(oldProduct: string, newProduct: string, fields: readonly ColumnChange[]): MemberChange[] {
   const told = new Map<string, string | null>(
-    fields.flatMap((change) => {
-      const [part, member] = METADATA[change.field];
-      return change.sku === sku && part === 'product' ? [[member, change.newValue]] : [];
+    fields.flatMap(({ field, newValue }) => {
+      const [part, member] = METADATA[field];
+      return part === 'product' ? [[member, newValue]] : [];
     }),
   );
-  return memberChanges(JSON.parse(oldValue), JSON.parse(newValue)).filter(
+  return memberChanges(JSON.parse(oldProduct), JSON.parse(newProduct)).filter(
     ({ names: [name = '', ...deeper], to }) => deeper.length > 0 || !told.has(name) || told.get(name) !== to,
   );
 }

@@ -11,12 +11,14 @@ import type { HeldPrices } from './calibration-evidence.ts';
 import type { Doubt } from './doubts.ts';
 import type { KnownMassMove } from './mass-move.ts';
 import type { Oddity } from './plausibility.ts';
+import type { VanishedPrices } from './price-differences.ts';
 import type { HeldSecondLook } from './second-looks.ts';
 
 /** State of an asked SKU whose claim is still this one. */
 export type LockedSku = Omit<LiveRefresh, 'sizes'> &
   Standing &
   HeldSecondLook &
+  VanishedPrices &
   HeldPrices & {
     readonly answerable: boolean;
     readonly state: string;
@@ -32,12 +34,6 @@ export type LockedSku = Omit<LiveRefresh, 'sizes'> &
     readonly oddity: Oddity | null;
     readonly doubtMinutes: number | null;
     readonly believed: Readonly<Record<string, number>> | null;
-    /**
-     * Where the mirror has no price of it any longer: those that vanished last, and how many minutes before the
-     * request.
-     */
-    readonly vanished: Readonly<Record<string, number>> | null;
-    readonly vanishedMinutes: number | null;
     /** How long ago a delta reported the SKU, where the request was the first to be sent since; else null. */
     readonly reportedSeconds: number | null;
     /** Minutes from the last report of a delta to the request; null: none, or the last one was the SKU's removal. */
@@ -70,6 +66,9 @@ const reportColumns = (tx: Tx, claim: Claim) => tx`
   case when s.removed_at is distinct from s.reported_at
     then greatest(0, extract(epoch from ${claim.askedAt} - s.reported_at)::float8 / 60) end as "reportedMinutes"`;
 
+/** A locked SKU, before what its prices show is known (comparePrices). */
+type HeldRow = Omit<LockedSku, keyof VanishedPrices>;
+
 /**
  * Locks the asked SKUs, and returns the state of those whose claim is still this one and was given out by this server.
  * Row locks are taken in order of sku, SKUs before ledger, as in every transaction here.
@@ -79,7 +78,7 @@ export async function lockAnswered(
   claim: Claim,
   everythingLive: boolean,
 ): Promise<{
-  readonly locked: readonly LockedSku[];
+  readonly found: readonly HeldRow[];
   readonly lockedAt: number;
   readonly moment: AnswerMoment;
   readonly massMove: KnownMassMove;
@@ -89,9 +88,9 @@ export async function lockAnswered(
   const asked = claim.skus.map(({ sku }) => sku);
   // Sent in one go and in this order, because the last must see what was committed while the one before waited for its
   // locks. The driver sends a statement when it is first awaited, so none may be awaited earlier than those before it.
-  const [, found, [{ hints }], [{ at, late, scoped, againShare, ...massMove }]] = await allSent([
+  const [, rows, [{ hints }], [{ at, late, scoped, againShare, ...massMove }]] = await allSent([
     tx`select from catalog.skus where sku = any(${asked}) order by sku for no key update`,
-    tx<Omit<LockedSku, 'hints'>[]>`
+    tx<Omit<HeldRow, 'hints'>[]>`
     select d.sku, s.state, s.state <> 'removed' or d.generation = a.generation as answerable,
       (s.price_source = 'live' or ${everythingLive}) as live, s.first_priced_at is not null as "seenBefore",
       s.sizes as "listedSizes",
@@ -109,7 +108,7 @@ export async function lockAnswered(
       ${reportColumns(tx, claim)},
       ${standingColumns(tx, claim.askedAt)}, (${heldPromise(tx)}) as promise,
       extract(epoch from d.again_at - ${claim.askedAt})::float8 as "againInSeconds", d.asked_because as "askedBecause",
-      d.doubt, d.oddity, d.believed, v.vanished, v.minutes as "vanishedMinutes",
+      d.doubt, d.oddity, d.believed,
       (extract(epoch from ${claim.askedAt} - d.doubted_at) / 60)::float8 as "doubtMinutes"
     from unnest(${asked}::text[], ${claim.skus.map(({ generation }) => generation)}::int[]) as a(sku, generation)
     join catalog_internal.due d using (sku) join catalog.skus s using (sku)
@@ -130,7 +129,6 @@ export async function lockAnswered(
       from (select h.cohort in ('live', 'unlisted') as by_rate,
         case when h.cohort = 'reported' then true when d.again_at is null then false end as reported) b where h.minutes is not null
     ) p on true
-    left join catalog_internal.vanished_prices(${asked}, ${claim.askedAt}) v on v.sku = d.sku
     -- With OFFSET 0 the function is called for these SKUs alone, and not for all to be filtered afterwards.
     left join lateral (
       select p.* from (
@@ -143,6 +141,6 @@ export async function lockAnswered(
     hintsAt(tx, asked),
     readMoment(tx, claim),
   ]);
-  const locked = found.map((row) => ({ ...row, hints: hintsOf(hints, row.sku) }));
-  return { locked, lockedAt: performance.now(), moment: { at, late, scoped }, massMove, againShare };
+  const found = rows.map((row) => ({ ...row, hints: hintsOf(hints, row.sku) }));
+  return { found, lockedAt: performance.now(), moment: { at, late, scoped }, massMove, againShare };
 }

@@ -1,5 +1,5 @@
 import { notingLateClock } from '../clock.ts';
-import type { Sql } from '../connection/db.ts';
+import { constant, type Sql, unplanned } from '../connection/db.ts';
 import { type Claim, lockingClaim, returningClaimed } from '../ledger/due.ts';
 import { type LiveCeiling, type IncidentCause, returningCredit, storingCeiling } from '../live/limits.ts';
 import type { LiveCall } from '../live/live.ts';
@@ -63,6 +63,8 @@ export interface WorkedCall extends Pick<FailedCall, 'failures' | 'callSize'> {
   readonly returnedMs?: number;
   /** Lines of its live SKUs; without them none. */
   readonly lines?: readonly LineChange[];
+  /** How large the ledger is (LedgerFloors): a plan that is kept is one for tables of this size. */
+  readonly magnitudes?: readonly number[];
 }
 
 export interface StoredLesson {
@@ -93,14 +95,15 @@ function deferralsSince(sql: Sql, call: LiveCall | null) {
  * whole.
  */
 function halvingSuspects(sql: Sql, cleared: number | null) {
+  const limit = unplanned(sql, cleared, 'smallint');
   return sql`
     update catalog_internal.due d set largest_call = (largest_call + 1) / 2
     where d.ctid = any(array(
       select ctid from catalog_internal.due
-      where held_until is null and largest_call = ${cleared}::smallint and largest_call > 1 for update skip locked
+      where ${limit} is not null and held_until is null and largest_call = ${limit} and largest_call > 1 for update skip locked
     )) and (
-      select count(*) from catalog_internal.due where held_until is null and largest_call = ${cleared}::smallint
-    ) <= ${cleared}::smallint`;
+      select count(*) from catalog_internal.due where ${limit} is not null and held_until is null and largest_call = ${limit}
+    ) <= ${limit}`;
 }
 
 /**
@@ -108,7 +111,8 @@ function halvingSuspects(sql: Sql, cleared: number | null) {
  * `worked` it ends the pause after failures. Faults are forgotten (callFaults). If an incident has turned (`turned`),
  * it also makes the tasks due that must run then: ending a pause and having a task run now are the same assignment.
  */
-function notingCall(sql: Sql, worked: boolean) {
+function notingCall(sql: Sql, hasWorked: boolean) {
+  const worked = unplanned(sql, hasWorked, 'boolean');
   return sql`
     update catalog_internal.tasks set
       succeeded_at = case when task = 'reprice' then clock_timestamp() else succeeded_at end,
@@ -132,40 +136,42 @@ function notingCall(sql: Sql, worked: boolean) {
 export async function storeLesson(
   sql: Sql,
   lesson: Lesson,
-  { failures, callSize, cleared, returnedMs = 0, lines = [] }: WorkedCall,
+  { failures, callSize, cleared, returnedMs = 0, lines = [], magnitudes = [] }: WorkedCall,
 ): Promise<StoredLesson> {
   const { call, budget, ceiling, ceilingStep, incident, trial } = lesson;
-  const to = incident?.to ?? null;
-  const worked = failures > 0;
-  const deferring = call !== null && call.snapshotDeferred > 0;
+  const from = unplanned(sql, incident?.from ?? null, 'text');
+  const to = unplanned(sql, incident?.to ?? null, 'text');
+  const newBudget = unplanned(sql, budget, 'real');
+  const is = (what: boolean) => unplanned(sql, what, 'boolean');
   const [stored] = await sql<[StoredLesson]>`
     with free as materialized (
       -- A manifest being merged holds this row: what is not stored now the next call teaches again.
-      select from catalog_internal.sync where ${budget}::real is not null for update skip locked
+      select array[${constant(sql, ...magnitudes)}]::int[] as magnitudes
+      from catalog_internal.sync where ${newBudget} is not null for update skip locked
     ),
     budgeted as (
-      update catalog_internal.sync set live_budget = ${budget}::real
-      where exists (select from free) and live_budget is distinct from ${budget}::real
+      update catalog_internal.sync set live_budget = ${newBudget}
+      where exists (select from free) and live_budget is distinct from ${newBudget}
     ),
     logged as (
       insert into catalog_internal.live_calls (called_at, computed, deferred, snapshot_asked, snapshot_deferred)
       select clock_timestamp(), ${call?.computed ?? 0}::int, ${call?.deferred ?? 0}::int, ${call?.snapshotAsked ?? 0}::int,
         ${call?.snapshotDeferred ?? 0}::int
-      where ${call !== null}
+      where ${is(call !== null)}
     ),
     before as materialized (
       select incident_because as cause from catalog_internal.live_plan
-      where ${trial || incident !== null} for update
+      where ${is(trial || incident !== null)} for update
     ),
     turned as materialized (
-      select from before where ${incident !== null} and cause is not distinct from ${incident?.from ?? null}::text
+      select from before where ${is(incident !== null)} and cause is not distinct from ${from}
     ),
     planned as (
       update catalog_internal.live_plan p set
-        incident_because = case when t.turned then ${to}::text else incident_because end,
+        incident_because = case when t.turned then ${to} else incident_because end,
         incident_since = case when not t.turned then incident_since
-          when ${to}::text is not null then coalesce(incident_since, now()) end,
-        incident_tried_at = case when t.turned or ${trial} then now() else incident_tried_at end,
+          when ${to} is not null then coalesce(incident_since, now()) end,
+        incident_tried_at = case when t.turned or ${is(trial)} then now() else incident_tried_at end,
         solved_at = case when t.turned then null else solved_at end
       from before, (select exists (select from turned) as turned) t
     ),
@@ -174,9 +180,10 @@ export async function storeLesson(
     sized as (${storingCallSize(sql, callSize)}),
     ${storingLines(sql, lines)},
     halved as (${halvingSuspects(sql, cleared)}),
-    noted as (${notingCall(sql, worked)})
-    select exists (select from turned) as turned, case when ${deferring} then (${deferralsSince(sql, call)}) end as deferrals,
-      step <> ${ceilingStep}::int or ${ceiling !== null} and not exists (select from limited) as "ceilingMoved",
+    noted as (${notingCall(sql, failures > 0)})
+    select exists (select from turned) as turned,
+      case when ${is((call?.snapshotDeferred ?? 0) > 0)} then (${deferralsSince(sql, call)}) end as deferrals,
+      step <> ${ceilingStep}::int or ${is(ceiling !== null)} and not exists (select from limited) as "ceilingMoved",
       ${storedLines(sql)} as lines
     from catalog_internal.live_ceiling`;
   return stored;
@@ -214,5 +221,5 @@ function storingCallSize(sql: Sql, size: CallSize | null) {
     update catalog_internal.call_size set step = ${size?.step ?? 0}::int, size = ${size?.size ?? null}::int,
       failing = ${size?.failing ?? null}::int, suspected = ${size?.suspected ?? null}::int, proven = ${size?.proven ?? 0}::int,
       worked = ${size?.worked ?? 0}::int, patience = ${size?.patience ?? 0}::int
-    where step = ${size?.step ?? 0}::int - 1 and ${size !== null}`;
+    where step = ${size?.step ?? 0}::int - 1 and ${unplanned(sql, size !== null, 'boolean')}`;
 }

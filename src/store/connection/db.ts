@@ -211,6 +211,16 @@ export function constant(sql: Queryable, ...numbers: readonly number[]) {
 }
 
 /**
+ * SQL: a value that Postgres meets only when it executes the statement. Where the value of a parameter makes a plan
+ * cheaper, as null or no elements do, it would plan the statement anew each time.
+ */
+export const unplanned = (
+  sql: Queryable,
+  value: boolean | number | string | null | readonly (number | string | null)[],
+  type: string,
+) => sql`(select ${value as string}::${sql.unsafe(type)})`;
+
+/**
  * Runs `work` in one transaction, and again from its start if Postgres chose it as the victim of a deadlock or
  * conflict. `work` must therefore have no effect but its statements. Statements that it passes to `last` are sent, but
  * not waited for: COMMIT follows them in the same round trip, and if one of them fails, nothing is committed.

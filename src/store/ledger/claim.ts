@@ -1,5 +1,5 @@
 import { notingUnseenClock } from '../clock.ts';
-import type { Sql } from '../connection/db.ts';
+import { constant, type Sql, unplanned } from '../connection/db.ts';
 import { isOwnMirror, refuseMirror, presentServer } from '../connection/own-mirror.ts';
 import { type LedgerFloors, NO_FLOORS } from './due-floors.ts';
 import {
@@ -55,6 +55,7 @@ export async function claimDue(
   const { named = [], suspects = [], lone } = wanted;
   const quotas = (wanted.quotas ?? []).filter((quota) => quota.count > 0);
   if (quotas.length + named.length + suspects.length === 0 && lone === undefined) return null;
+  const names = unplanned(sql, named, 'text[]');
   const rows = await sql<(ClaimedRow | { readonly sku: null; readonly own: boolean })[]>`
     with mirror as materialized (select ${isOwnMirror(sql, sql)} as own),
     quotas as materialized (
@@ -82,7 +83,7 @@ export async function claimDue(
     ),
     by_name as materialized (
       select ctid from catalog_internal.due
-      where sku = any(${named as string[]}) and ${claimable(sql)} and live and outside_due_at is null
+      where sku = any(${names}::text[]) and ${claimable(sql)} and live and outside_due_at is null
       order by sku for update skip locked
     ),
     suspects as materialized (${suspectsOf(sql, suspects)}),
@@ -90,7 +91,7 @@ export async function claimDue(
     -- Whoever is claimed leaves the list of a backlog; what another claim is about to take off is passed by.
     unlisted as (
       delete from catalog_internal.live_backlog
-      where ctid = any(array(select ctid from catalog_internal.live_backlog where sku = any(${named as string[]}) for update skip locked))
+      where ctid = any(array(select ctid from catalog_internal.live_backlog where sku = any(${names}::text[]) for update skip locked))
     ),
     claim as materialized (select nextval('catalog_internal.claim_numbers') as number, clock_timestamp() as asked_at),
     claimed as (${claiming(sql, leaseMs)}),
@@ -130,14 +131,17 @@ function claiming(sql: Sql, leaseMs: number) {
       d.due_at as "dueAt", d.reason`;
 }
 
+/** In its text is how large the ledger is: a plan that is kept is one for tables of this size. */
 function quotaRows(sql: Sql, quotas: readonly Quota[], floors: LedgerFloors) {
+  const all = (of: (quota: Quota) => number | null, type: string) => unplanned(sql, quotas.map(of), type);
   return sql`
-    select lane, live, count, early, ${momentOf(sql, sql`floor`)} as since from unnest(
-      ${quotas.map(({ lane }) => laneNumber(lane))}::smallint[],
-      ${quotas.map(({ live }) => Number(live))}::int[]::boolean[],
-      ${quotas.map(({ count }) => count)}::int[],
-      ${quotas.map(({ earlySeconds }) => earlySeconds)}::float8[],
-      ${quotas.map(({ lane, live }) => floors.of(lane, live))}::float8[]
+    select array[${constant(sql, ...floors.magnitudes)}]::int[] as magnitudes, lane, live, count, early,
+      ${momentOf(sql, sql`floor`)} as since from unnest(
+      ${all(({ lane }) => laneNumber(lane), 'smallint[]')},
+      ${all(({ live }) => Number(live), 'int[]::boolean[]')},
+      ${all(({ count }) => count, 'int[]')},
+      ${all(({ earlySeconds }) => earlySeconds, 'float8[]')},
+      ${all(({ lane, live }) => floors.of(lane, live), 'float8[]')}
     ) as q(lane, live, count, early, floor)`;
 }
 
@@ -154,11 +158,12 @@ function claimedByPromise(sql: Sql) {
 }
 
 function suspectsOf(sql: Sql, suspects: readonly DueSuspects[]) {
+  const all = (of: (suspect: DueSuspects) => number, type: string) => unplanned(sql, suspects.map(of), type);
   return sql`
     select p.ctid from unnest(
-      ${suspects.map(({ largestCall }) => largestCall)}::smallint[],
-      ${suspects.map(({ live }) => Number(live))}::int[]::boolean[],
-      ${suspects.map(({ count }) => count)}::int[]
+      ${all(({ largestCall }) => largestCall, 'smallint[]')},
+      ${all(({ live }) => Number(live), 'int[]::boolean[]')},
+      ${all(({ count }) => count, 'int[]')}
     ) as q(largest_call, live, count) cross join lateral (
       select d.ctid from catalog_internal.due d
       where d.held_until is null and d.largest_call = q.largest_call and d.live = q.live and d.due_at <= now()
@@ -173,10 +178,10 @@ function suspectsOf(sql: Sql, suspects: readonly DueSuspects[]) {
  * themselves, and so are overdue longest, would be tried again and again, and none that shows that the others work.
  */
 function anyLive(sql: Sql, lone: WantedSkus['lone']) {
-  const early = sql`make_interval(secs => ${lone?.earlySeconds ?? 0})`;
+  const early = sql`make_interval(secs => ${unplanned(sql, lone?.earlySeconds ?? 0, 'float8')})`;
   return sql`
     select d.ctid from catalog_internal.due d
-    where ${lone !== undefined} and d.held_until is null and d.live and d.ctid = any(array(
+    where ${unplanned(sql, lone !== undefined, 'boolean')} and d.held_until is null and d.live and d.ctid = any(array(
       select ctid from (
         select ctid from catalog_internal.due where ${claimable(sql)} and live and due_at <= now() + ${early}
         union all
@@ -197,7 +202,7 @@ function spending(sql: Sql, spend: LiveSpend | null) {
       least(claim.asked_at, greatest(credit_from, claim.asked_at - make_interval(secs => ${mostSeconds})))
         + live.count * make_interval(secs => ${skuSeconds})
     from claim, (select count(*) as count from claimed where claimed.live) live
-    where ${spend !== null} and live.count > 0`;
+    where ${unplanned(sql, spend !== null, 'boolean')} and live.count > 0`;
 }
 
 /**

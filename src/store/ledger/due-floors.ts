@@ -88,7 +88,7 @@ export class DueFloors {
 
   /** Of the last reading: nothing before them was found due. */
   get floors(): LedgerFloors {
-    return this.#floors;
+    return { ...this.#floors, magnitudes: this.#magnitudes };
   }
 
   /** From where the next reading is to read. */

@@ -1,4 +1,4 @@
-import { type Sql, type Queryable, transaction } from '../connection/db.ts';
+import { type Sql, type Queryable, transaction, unplanned } from '../connection/db.ts';
 import { laneNumber } from '../ledger/due.ts';
 
 /**
@@ -49,13 +49,13 @@ export function storingCeiling(sql: Sql, ceiling: LiveCeiling | null) {
     update catalog_internal.live_ceiling set step = ${step}::int, per_minute = ${perMinute}::float8, since = ${at(since)},
       alike = ${alike}::int, blocked_at = ${at(blockedAt)}, failed_at = ${at(failedAt)}, cycle_from = ${at(cycleFrom)},
       credit_from = case when blocked_at is not null and ${blockedAt === null} then clock_timestamp() else credit_from end
-    where step = ${step}::int - 1 and ${ceiling !== null}`;
+    where step = ${step}::int - 1 and ${unplanned(sql, ceiling !== null, 'boolean')}`;
 }
 
 /** SQL: an UPDATE that gives credit back, unless the ceiling is met. */
 export const returningCredit = (sql: Sql, ms: number) => sql`
   update catalog_internal.live_ceiling set credit_from = credit_from - make_interval(secs => ${ms / 1000})
-  where ${ms > 0} and blocked_at is null`;
+  where ${unplanned(sql, ms > 0, 'boolean')} and blocked_at is null`;
 
 /** Stores a ceiling. False where another call has changed it meanwhile. */
 export async function storeCeiling(sql: Sql, ceiling: LiveCeiling): Promise<boolean> {

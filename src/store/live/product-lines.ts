@@ -1,4 +1,4 @@
-import { type Queryable, scanning, type Sql } from '../connection/db.ts';
+import { type Queryable, scanning, type Sql, unplanned } from '../connection/db.ts';
 import { movable } from '../ledger/due.ts';
 import type { HeldLine, Line, LineName, Releases, Wholesale } from './product-line-state.ts';
 import type { LiveCandidate } from './refresh.ts';
@@ -34,17 +34,19 @@ export interface LineChange extends LineName {
  * ids of those that are stored are in `lined`.
  */
 export function storingLines(sql: Sql, changes: readonly LineChange[]) {
-  const numbers = (of: (line: Line) => number) => changes.map(({ to }) => of(to));
+  const all = (of: (change: LineChange) => number | string | null, type: string) =>
+    unplanned(sql, changes.map(of), `${type}[]`);
+  const floats = (of: (line: Line) => number | null) => all(({ to }) => of(to), 'float8');
+  const counts = (of: (line: Line) => number) => all(({ to }) => of(to), 'int');
   return sql`
     new_lines as materialized (
       select line, brand, model, was, step, phase, evidence, to_timestamp(weighed_at * 60) as weighed_at, to_timestamp(since * 60) as since,
         answers, moved, hits, misses
-      from unnest(${changes.map(({ id }) => id)}::bigint[], ${changes.map(({ brand }) => brand)}::text[],
-        ${changes.map(({ model }) => model)}::text[], ${changes.map(({ from }) => from)}::int[], ${numbers(({ step }) => step)}::int[],
-        ${changes.map(({ to }) => to.phase)}::text[], ${numbers(({ evidence }) => evidence)}::float8[],
-        ${numbers(({ weighedAt }) => weighedAt)}::float8[], ${changes.map(({ to }) => to.since)}::float8[],
-        ${numbers(({ answers }) => answers)}::int[], ${numbers(({ moved }) => moved)}::int[], ${numbers(({ hits }) => hits)}::float8[],
-        ${numbers(({ misses }) => misses)}::float8[])
+      from unnest(${all(({ id }) => id, 'bigint')}, ${all(({ brand }) => brand, 'text')}, ${all(({ model }) => model, 'text')},
+        ${all(({ from }) => from, 'int')}, ${counts(({ step }) => step)}, ${all(({ to }) => to.phase, 'text')},
+        ${floats(({ evidence }) => evidence)}, ${floats(({ weighedAt }) => weighedAt)}, ${floats(({ since }) => since)},
+        ${counts(({ answers }) => answers)}, ${counts(({ moved }) => moved)}, ${floats(({ hits }) => hits)},
+        ${floats(({ misses }) => misses)})
         as n(line, brand, model, was, step, phase, evidence, weighed_at, since, answers, moved, hits, misses)
     ),
     free_lines as materialized (

@@ -54,6 +54,7 @@ export async function learnFrom(
     cleared: suspects?.largestCall ?? null,
     returnedMs: returnedCreditMs(planned.spend, deferredAgain(claim.skus, skuAnswers)),
     lines: turnedLines(lines, planned.plan.releases).map(({ change }) => change),
+    magnitudes: ctx.floors.floors.magnitudes,
   });
   if (stored.ceilingMoved && byCall.live.asked > 0) await learnCeilingAgain(ctx, planned, byCall);
   await followChangedLines(ctx, planned.plan, lines, stored.lines);

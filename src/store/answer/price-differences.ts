@@ -1,0 +1,126 @@
+import type { Tx } from '../connection/db.ts';
+import type { PriceDifference } from './differences.ts';
+import { memberChanges } from './members.ts';
+import type { PriceRow, SkuResult } from './types.ts';
+
+/** What the mirror's prices of the answered SKUs show. */
+export interface ComparedPrices {
+  readonly differences: readonly PriceDifference[];
+  /** Of SKUs that have been priced, and of which the mirror holds no price any longer. */
+  readonly vanished: ReadonlyMap<string, VanishedPrices>;
+}
+
+/** The prices of a SKU that vanished last, by size, and how many minutes before the request; null: none is known. */
+export interface VanishedPrices {
+  readonly vanished: Readonly<Record<string, number>> | null;
+  readonly vanishedMinutes: number | null;
+}
+
+/**
+ * What the mirror holds of an answered SKU; null: nothing of the kind. Sizes are no keys of objects: of two that differ
+ * in what JSON escapes, V8 may read one as the other.
+ */
+export interface SkuAsHeld {
+  readonly sizes: readonly string[] | null;
+  /** Of these sizes, in their order. */
+  readonly prices: readonly (number | null)[] | null;
+  /** Entries that are not the answer's: JSON text, null where the mirror's price is just a number. */
+  readonly entries: readonly (readonly [size: string, entry: string | null])[] | null;
+  /** The prices that sizes had last, newest first, that have one again. */
+  readonly lastPrices: readonly (readonly [size: string, prices: readonly number[]])[] | null;
+}
+
+const pricesOf = (result: SkuResult): readonly PriceRow[] => (result.kind === 'record' ? result.prices : []);
+
+/**
+ * Compares the prices of answered SKUs with the mirror's; a SKU that is not found loses all of its own. Call this
+ * with the SKUs' rows locked: every writer of prices locks those.
+ *
+ * Postgres gathers what it holds of each SKU, and the prices are compared here: to send all of an answer's would take
+ * both sides longer. It is told the sizes that have a price, to read what those had last that the mirror has none of,
+ * and the entries, because only Postgres knows which JSON is the same.
+ */
+export async function comparePrices(
+  tx: Tx,
+  answered: readonly SkuResult[],
+  askedAt: Date,
+): Promise<ComparedPrices> {
+  const rows = await tx<(SkuAsHeld & VanishedPrices & { readonly sku: string })[]>`
+    with held as materialized (
+      select n.sku, h.sizes, h.prices, h.entries, h.is_unpriced, n.sizes - h.priced as appeared
+      from unnest(${answered.map(({ sku }) => sku)}::text[], ${answered.map(pricedSizes)}::text[]::jsonb[],
+        ${answered.map(entriesBySize)}::text[]::jsonb[]) as n(sku, sizes, entries)
+      cross join lateral (
+        select json_agg(p.size) as sizes, json_agg(p.price) as prices, count(p.price) = 0 as is_unpriced,
+          coalesce(array_agg(p.size) filter (where p.price is not null), '{}') as priced,
+          json_agg(json_build_array(p.size, p.entry::text)) filter (where p.entry is distinct from n.entries -> p.size) as entries
+        from catalog.prices p where p.sku = n.sku
+      ) h
+    ),
+    returned as materialized (
+      select h.sku, size from held h join catalog.skus s using (sku) cross join lateral jsonb_array_elements_text(h.appeared) as size
+      where h.appeared <> '[]' and s.first_priced_at is not null
+    )
+    select h.sku, h.sizes, h.prices, h.entries, l.prices as "lastPrices", v.vanished, v.minutes as "vanishedMinutes"
+    from held h
+    -- Of no size the function is not called, and so no chunk of the history is opened.
+    left join (
+      select l.sku, json_agg(json_build_array(l.size, l.prices)) as prices from catalog_internal.last_prices(
+        (select array_agg(sku) from returned), (select array_agg(size) from returned)
+      ) l group by l.sku
+    ) l using (sku)
+    left join catalog_internal.vanished_prices((select array_agg(sku) from held where is_unpriced), ${askedAt}) v using (sku)`;
+  const heldOf = new Map(rows.map((row) => [row.sku, row]));
+  return {
+    differences: answered.flatMap((result) => priceDifferences(result, heldOf.get(result.sku))),
+    vanished: new Map(
+      rows.flatMap(({ sku, vanished, vanishedMinutes }): [string, VanishedPrices][] =>
+        vanished === null ? [] : [[sku, { vanished, vanishedMinutes }]],
+      ),
+    ),
+  };
+}
+
+/** Sizes of a result that have a price: JSON text. */
+const pricedSizes = (result: SkuResult): string =>
+  JSON.stringify(pricesOf(result).flatMap(({ size, price }) => (price === null ? [] : [size])));
+
+/** Entries of a result: JSON text, with their numbers as the partner wrote them; null: it has none. */
+function entriesBySize(result: SkuResult): string | null {
+  const members = pricesOf(result).flatMap(({ size, entry }) =>
+    entry === null ? [] : [`${JSON.stringify(size)}:${entry}`],
+  );
+  return members.length === 0 ? null : `{${members.join()}}`;
+}
+
+/** What a result says of prices that the mirror does not hold: of its own, then of those that it has not. Pure. */
+export function priceDifferences(result: SkuResult, held?: SkuAsHeld): PriceDifference[] {
+  const { sku } = result;
+  const before = new Map(held?.sizes?.map((size, at) => [size, held.prices?.[at] ?? null]));
+  const differing = new Map(held?.entries);
+  const last = new Map(held?.lastPrices);
+  const differences: PriceDifference[] = [];
+  for (const { size, price, entry } of pricesOf(result)) {
+    const oldPrice = before.get(size) ?? null;
+    const how = !before.has(size) ? 'appeared' : oldPrice !== price ? 'moved' : 'entry';
+    before.delete(size);
+    if (how === 'entry' && !differing.has(size)) continue;
+    const lastPrices = last.get(size);
+    differences.push({
+      sku,
+      size,
+      how,
+      oldPrice,
+      newPrice: price,
+      entry,
+      ...(lastPrices !== undefined && { lastPrices }),
+      ...(how === 'entry' && { members: entryChanges(differing.get(size) ?? null, entry) }),
+    });
+  }
+  for (const [size, oldPrice] of before)
+    differences.push({ sku, size, how: 'gone', oldPrice, newPrice: null, entry: null });
+  return differences;
+}
+
+const entryChanges = (from: string | null, to: string | null) =>
+  memberChanges(JSON.parse(from ?? 'null'), JSON.parse(to ?? 'null'));
