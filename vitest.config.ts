@@ -87,7 +87,7 @@ export const LONGER = [
   'test/pace/fleet-model.test.ts',
   'test/sandbox/hints.test.ts',
   'test/status/faces.pg.test.ts',
-  'test/sync/{deferring,failing-calls,general-errors,promises,refused-route,scarce}.test.ts',
+  'test/sync/{deferring,failing-calls,general-errors,promises,refused-route,scarce,scarce-promises}.test.ts',
   'test/sim/{one-daemon,two-daemons}.pg.test.ts',
 ];
 

@@ -111,11 +111,15 @@ export function hintsLine({ unread, sources }: HintStats): string | null {
 export function promisesLine(stats: PromiseStats): string | null {
   const { promises, feasible, neededPerMinute, availablePerMinute, cases, kept } = stats;
   if (promises === 0) return null;
+  const left = promises - feasible;
+  const fits = neededPerMinute <= availablePerMinute;
   const fit =
-    neededPerMinute <= availablePerMinute
-      ? `they need ${count(Math.ceil(neededPerMinute))} of ${count(Math.floor(availablePerMinute))} requests per minute`
-      : `the account cannot keep ${count(promises - feasible)}: they need ${count(Math.ceil(neededPerMinute))} ` +
-        `requests per minute, ${count(Math.floor(availablePerMinute))} can be had`;
+    fits && left > 0
+      ? `the partner computes too few live prices to keep ${count(left)}`
+      : fits
+        ? `they need ${count(Math.ceil(neededPerMinute))} of ${count(Math.floor(availablePerMinute))} requests per minute`
+        : `the account cannot keep ${count(left)}: they need ${count(Math.ceil(neededPerMinute))} ` +
+          `requests per minute, ${count(Math.floor(availablePerMinute))} can be had`;
   const day =
     cases === 0
       ? ''

@@ -63,8 +63,8 @@ export const CHEAP_CALLS: readonly Mutant[] = [
     ['test/store/call-plan.pg.test.ts'],
     [
       'call inputs: each is planned anew for its floors',
-      'secs => ${constant(sql, LONGEST_LEAD_SECONDS)})',
-      'secs => ${LONGEST_LEAD_SECONDS})',
+      'secs => ${constant(sql, LONGEST_LEAD_SECONDS)} + case',
+      'secs => ${LONGEST_LEAD_SECONDS} + case',
     ],
   ),
   ...faultsOf(

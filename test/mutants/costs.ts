@@ -85,12 +85,12 @@ export const COSTS_OF_MANY: readonly Mutant[] = [
     ],
     [
       'warn_of_promises: all are weighed each time',
-      'fits := n.live <= c.live AND n.others <= c.others;',
+      'fits := n.live <= c.live AND n.others <= c.others AND coalesce(n.each, true);',
       'fits := false;',
     ],
     [
       'warn_of_promises: a few always fit',
-      'fits := n.live <= c.live AND n.others <= c.others;',
+      'fits := n.live <= c.live AND n.others <= c.others AND coalesce(n.each, true);',
       'fits := true;',
     ],
     ['warn_of_promises: what is remembered counts for ever', 'BETWEEN 0 AND 10 THEN', '>= 0 THEN'],

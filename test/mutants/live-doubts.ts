@@ -149,7 +149,7 @@ export const LIVE_DOUBTS: readonly Mutant[] = [
     ],
     [
       'live doubt: promised SKUs are planned for tries, and never claimed',
-      "where ${claimable(sql, 'd')} and d.live and d.promised_by is not null and ${promisedNow(sql)}",
+      "where ${claimable(sql, 'd')} and d.live and d.promised_by is not null and ${promisedNow(sql, sql`true`)}",
       'where false',
     ],
     [

@@ -1,6 +1,10 @@
 import { faultsOf, type Mutant } from './mutant.ts';
 
-const CEILING = ['test/sync/live-ceiling.test.ts', 'test/sync/learn.test.ts'];
+const CEILING = [
+  'test/sync/live-ceiling.test.ts',
+  'test/sync/live-ceiling-model.test.ts',
+  'test/sync/learn.test.ts',
+];
 
 /** Faults in what bulk calls teach of live SKUs: budget, ceiling. */
 export const LIVE: readonly Mutant[] = [
@@ -131,7 +135,7 @@ export const LIVE: readonly Mutant[] = [
     ],
     [
       'ceiling: idle time shows that there is none',
-      'if (idleMs <= IDLE_MS) return ceiling;',
+      'if (idleMs <= usedMs) return ceiling;',
       'return ceiling;',
     ],
     [

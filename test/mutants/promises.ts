@@ -63,7 +63,7 @@ export const PROMISES: readonly Mutant[] = [
   ...faultsOf(
     'src/store/ledger/due.ts',
     [...STORE, 'test/store/promises-model.pg.test.ts'],
-    ['claim: promises before their time', 'd.promised_at <= now()\n    and ', ''],
+    ['claim: promises before their time', 'd.promised_at <= now() and ', ''],
   ),
   ...faultsOf(
     'drizzle/0068_moment_of_a_query.sql',

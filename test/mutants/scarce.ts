@@ -7,8 +7,8 @@ export const SCARCE: readonly Mutant[] = [
     ['test/sync/deferred-again.pg.test.ts'],
     [
       'scarce: whoever is due first is tried each time',
-      'order by deferrals, due_at limit 1',
-      'order by due_at limit 1',
+      'order by promised, deferrals, due_at limit 1',
+      'order by promised, due_at limit 1',
     ],
     [
       'scarce: where all have reasons of their own the same ones are tried each time',
@@ -115,6 +115,101 @@ export const SCARCE: readonly Mutant[] = [
       'scarce: what a call has taken in vain is not given back',
       'returnedMs: returnedCreditMs(planned.spend, deferredAgain(claim.skus, skuAnswers)),',
       '',
+    ],
+  ),
+  ...faultsOf(
+    'drizzle/0085_scarce_promises.sql',
+    ['test/store/promises-scarce.pg.test.ts'],
+    [
+      'scarce: what is not computed for long is counted on all the same',
+      "WHEN blocked_at < clock_timestamp() - interval '3 minutes' THEN",
+      "WHEN blocked_at < clock_timestamp() - interval '3 years' THEN",
+    ],
+    ['scarce: a promise has no time for a third ask', 'WHEN rate < 4 THEN 1050', 'WHEN rate < 4 THEN 390'],
+    [
+      'scarce: what is too short is promised',
+      'NOT (k.live AND a.max_age < catalog_internal.shortest_promise(r.rate)) AS',
+      'true AS',
+    ],
+    [
+      'scarce: a promise that is too short takes from others',
+      'sum(n.demand) FILTER (WHERE n.is_possible) OVER',
+      'sum(n.demand) OVER',
+    ],
+    [
+      'scarce: what is too short is said only by who weighs all',
+      'n.others <= c.others AND coalesce(n.each, true)',
+      'n.others <= c.others',
+    ],
+    [
+      'scarce: snapshot-priced SKUs come earlier for the ceiling',
+      'live_promised_interval(w.max_age, CASE WHEN d.live THEN rate END)',
+      'live_promised_interval(w.max_age, rate)',
+    ],
+    [
+      'scarce: the end of a wait is when a SKU is asked',
+      'make_interval(secs => 60 / catalog_internal.live_rate() * (',
+      'make_interval(secs => 0 * (',
+    ],
+    [
+      'scarce: a time is told while nothing is computed',
+      "c.blocked_at < clock_timestamp() - interval '30 minutes'",
+      "c.blocked_at < clock_timestamp() - interval '30 years'",
+    ],
+    [
+      'scarce: a time is told while the live source fails',
+      "greatest(out_since, c.credit_from) > clock_timestamp() - interval '1 hour'",
+      "greatest(out_since, c.credit_from) > clock_timestamp() + interval '1 hour'",
+    ],
+  ),
+  ...faultsOf(
+    'src/store/answer/writes.ts',
+    ['test/store/promises-scarce.pg.test.ts'],
+    [
+      'scarce: an answer leaves no time for a deferral',
+      'case when d.live then (select catalog_internal.live_rate()) end',
+      'null::float8',
+    ],
+  ),
+  ...faultsOf(
+    'src/store/ledger/due.ts',
+    ['test/store/promises-scarce.pg.test.ts'],
+    [
+      'scarce: nobody comes first earlier than 45 seconds before',
+      'then coalesce((select catalog_internal.deferral_lead(catalog_internal.live_rate())), 0) else 0 end',
+      'then 0 else 0 end',
+    ],
+  ),
+  ...faultsOf(
+    'src/store/call/candidates.ts',
+    ['test/store/promises-scarce.pg.test.ts'],
+    [
+      'scarce: what is promised is tried first',
+      'order by first.promised, l.lane limit 1',
+      'order by l.lane limit 1',
+    ],
+    [
+      'scarce: what is asked for is not tried if it is promised',
+      "d.promised_by is not null and d.lane > ${constant(sql, laneNumber('urgent'))} as promised",
+      'd.promised_by is not null as promised',
+    ],
+  ),
+  ...faultsOf(
+    'src/store/call/bulk-call.ts',
+    ['test/store/promises-scarce.pg.test.ts'],
+    [
+      'scarce: who comes first no longer is not woken for later',
+      'and greatest(promised_at, promised_by - ${longestLead(sql, sql`c.live`)}) > now()',
+      'and promised_at > now()',
+    ],
+  ),
+  ...faultsOf(
+    'src/sync/live/ceiling.ts',
+    ['test/sync/live-ceiling.test.ts', 'test/sync/scarce.test.ts'],
+    [
+      'scarce: the ceiling grows while less is asked than it allows',
+      'const usedMs = clamp((IDLE_SKUS * 60_000) / liveCeilingAt(ceiling, from), LEAST_IDLE_MS, IDLE_MS);',
+      'const usedMs = IDLE_MS;',
     ],
   ),
 ];

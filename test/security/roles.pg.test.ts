@@ -170,6 +170,7 @@ test('every function that runs with the daemon’s rights has its search_path pi
     'catalog.take_request(text)',
     'catalog_internal.believable_until()',
     'catalog_internal.catalog_state(catalog_internal.sync)',
+    'catalog_internal.live_ahead()',
     'catalog_internal.present_ceiling(catalog_internal.pace)',
     'catalog_internal.price_beliefs()',
     'catalog_internal.promise_capacity()',

@@ -5,13 +5,12 @@ import { TRIAL_BUDGETS } from '../../src/sync/live/incident.ts';
 import { MIN_MINUTES, PRIOR, type RateGroup } from '../../src/sync/live/policy.ts';
 import { afterDeferral, type Deferrals, ownOf } from './deferrals.ts';
 import { TRIED_OF } from './deferring-partner.ts';
+import { deferralLead, liveInterval, shortestPromise } from './promised.ts';
 import type { Arrival, Estimate, Scarce } from './scarce-partner.ts';
 
 const MINUTE = 60_000;
 const COUNTED = 100;
 const CANDIDATES = 3 * TRIAL_BUDGETS * 5;
-/** Part of the ceiling that promises may take (catalog_internal.promise_capacity). */
-const PROMISED_PART = 0.8;
 
 /** A live SKU in the ledger, and what it has waited. */
 export interface Kept {
@@ -20,6 +19,14 @@ export interface Kept {
   /** Seconds. */
   readonly maxAge: number | null;
   isFeasible: boolean;
+  promisedSince: number;
+  /** What was said when the period began that an answer ends, and what came of it. */
+  readonly said: {
+    readonly at: number;
+    readonly feasible: boolean;
+    readonly cases: number;
+    readonly kept: number;
+  }[];
   lane: Deferrals['lane'];
   reason: string;
   rank: number;
@@ -47,6 +54,8 @@ export interface Kept {
 export class ScarceLedger {
   readonly rows: Kept[] = [];
   readonly #partner: Scarce;
+  /** As catalog_internal.live_rate says. */
+  rate: number | null = null;
   #listed: readonly Kept[] = [];
   #listedAt = 0;
   #held: Kept[] = [];
@@ -63,6 +72,8 @@ export class ScarceLedger {
       weight: this.#partner.weightOf(number),
       maxAge: this.#partner.promiseOf(number),
       isFeasible: false,
+      promisedSince: now,
+      said: [],
       lane: laneOf(reason),
       reason,
       rank: this.#partner.weightOf(number),
@@ -109,7 +120,10 @@ export class ScarceLedger {
     if (lane === PROMISED)
       return this.rows
         .filter(
-          (row) => row.heldUntil === null && row.promisedAt <= until && row.promisedBy <= until + 45_000,
+          (row) =>
+            row.heldUntil === null &&
+            row.promisedAt <= until &&
+            row.promisedBy <= until + (45 + deferralLead(this.rate)) * 1000,
         )
         .toSorted((a, b) => a.promisedBy - b.promisedBy);
     const rows = this.rows.filter((row) => row.heldUntil === null && row.lane === lane && row.dueAt <= until);
@@ -136,14 +150,26 @@ export class ScarceLedger {
       if (row.heldUntil === null && row.lane === 'live' && row.dueAt > latest) row.dueAt = dueAt(row);
   }
 
-  /** As catalog_internal.promises_that_fit decides. */
-  weighPromises(perMinute: number): void {
-    let left = PROMISED_PART * perMinute;
+  /** As catalog_internal.promises_that_fit and watched_to_ledger do. `live`: refreshes a minute. */
+  weighPromises(now: number, live: number): void {
+    let left = live;
+    const demand = (row: Kept) => 60 / liveInterval(row.maxAge ?? 0, this.rate);
     for (const row of this.rows
       .filter(({ maxAge }) => maxAge !== null)
-      .toSorted((a, b) => b.weight - a.weight)) {
-      left -= 60 / promisedInterval(row.maxAge ?? 0);
-      row.isFeasible = left >= 0;
+      .toSorted((a, b) => b.weight - a.weight || demand(a) - demand(b) || a.number - b.number)) {
+      const short = (row.maxAge ?? 0) < shortestPromise(this.rate);
+      if (!short) left -= demand(row);
+      const fits = left >= 0 && !short;
+      if (fits === row.isFeasible) continue;
+      row.isFeasible = fits;
+      if (!fits) {
+        row.promisedAt = row.promisedBy = Infinity;
+        continue;
+      }
+      row.promisedSince = now;
+      const every = liveInterval(row.maxAge ?? 0, this.rate) * 1000;
+      row.promisedAt = Number.isFinite(row.computedAt) ? row.computedAt + every : now;
+      row.promisedBy = Math.max(row.promisedAt, now) + (row.maxAge ?? 0) * 1000 - every;
     }
   }
 
@@ -163,8 +189,8 @@ export class ScarceLedger {
       plan.refreshThreshold === null
         ? []
         : [...listed.filter(rested).slice(0, CANDIDATES), ...live.filter(rested).slice(0, CANDIDATES)];
-    const byDeferrals = (rows: readonly Kept[]) =>
-      rows.toSorted((a, b) => a.deferrals - b.deferrals || a.dueAt - b.dueAt)[0];
+    const byDeferrals = (rows: readonly Kept[], spared: (row: Kept) => number) =>
+      rows.toSorted((a, b) => spared(a) - spared(b) || a.deferrals - b.deferrals || a.dueAt - b.dueAt)[0];
     const byDue = classes
       .filter(({ lane }) => lane !== PROMISED)
       .map(({ rows }) => rows.toSorted((a, b) => a.dueAt - b.dueAt));
@@ -172,8 +198,9 @@ export class ScarceLedger {
       plan.ceiling.blockedAt === null
         ? undefined
         : (byDue
-            .map((rows) => byDeferrals(rows.filter((row) => ownOf(row) === 0).slice(0, TRIED_OF)))
-            .find((row) => row !== undefined) ?? byDeferrals(byDue.flat()));
+            .map((rows) => byDeferrals(rows.filter((row) => ownOf(row) === 0).slice(0, TRIED_OF), isSpared))
+            .filter((row) => row !== undefined)
+            .toSorted((a, b) => isSpared(a) - isSpared(b))[0] ?? byDeferrals(byDue.flat(), () => 0));
     const next = this.rows.reduce(
       (least, { heldUntil, dueAt, promisedAt }) =>
         heldUntil === Infinity
@@ -207,6 +234,7 @@ export class ScarceLedger {
 
   computed(row: Kept, generation: number, at: number, dueAt: number): void {
     this.close(row, at);
+    this.judge(row, at);
     row.since = at;
     row.computedAt = at;
     row.computedTimes.push(at);
@@ -215,7 +243,7 @@ export class ScarceLedger {
     row.deferrals = 0;
     row.lastError = null;
     row.heldUntil = null;
-    row.promisedAt = row.isFeasible ? at + promisedInterval(row.maxAge ?? 0) * 1000 : Infinity;
+    row.promisedAt = row.isFeasible ? at + liveInterval(row.maxAge ?? 0, this.rate) * 1000 : Infinity;
     row.promisedBy = row.isFeasible ? at + (row.maxAge ?? 0) * 1000 : Infinity;
     if (generation !== row.generation) return;
     Object.assign(row, { lane: 'live', reason: 'live', rank: row.weight, dueAt });
@@ -226,6 +254,19 @@ export class ScarceLedger {
     row.heldUntil = until;
     row.dueAt = Math.min(row.dueAt, until);
     this.#held.push(row);
+  }
+
+  /** As store/sellers/promises.ts does. */
+  judge(row: Kept, at: number): void {
+    if (row.maxAge === null || !Number.isFinite(row.computedAt)) return;
+    const ago = (at - Math.max(row.computedAt, row.promisedSince)) / 1000;
+    const isKept = ago <= row.maxAge;
+    row.said.push({
+      at,
+      feasible: row.isFeasible,
+      cases: isKept ? 1 : Math.floor(ago / row.maxAge),
+      kept: Number(isKept),
+    });
   }
 
   /** The wait that ends, or that the end cuts off. */
@@ -250,7 +291,8 @@ export class ScarceLedger {
   }
 }
 
-const promisedInterval = (maxAge: number): number => maxAge - Math.max(8, Math.min(45, maxAge / 5));
+/** A SKU whose age is promised is not tried before others. */
+const isSpared = ({ promisedBy, lane }: Kept) => Number(promisedBy < Infinity && lane !== 'urgent');
 
 const laneOf = (reason: string): Deferrals['lane'] =>
   reason === 'live' ? 'live' : reason === 'new' ? 'new' : 'urgent';

@@ -20,6 +20,7 @@ import { skuResultOf } from '../../src/sync/reprice/reconciliation.ts';
 import { QUIET_PLAN } from '../support/live-plan.ts';
 import { settingsWith } from '../support/settings.ts';
 import { ownOf } from './deferrals.ts';
+import { liveCapacity, liveRate } from './promised.ts';
 import { type Kept, ScarceLedger } from './scarce-ledger.ts';
 
 export const MINUTE = 60_000;
@@ -96,7 +97,15 @@ export function refreshScarce(partner: Scarce, hours: number): Waits {
   const ceilings: number[] = [];
   const arrivals = partner.arrivals.toSorted((a, b) => a.at - b.at);
   let terms: RefreshThreshold = { refreshThreshold: null, maxIntervalMinutes: null, earlyMinutes: null };
-  let [solveAt, sampleAt, sentAt, arrived, computedSum, askedSum] = [0, SOLVE_EVERY, -Infinity, 0, 0, 0];
+  let [solveAt, weighAt, sampleAt, sentAt, arrived, computedSum, askedSum] = [
+    0,
+    0,
+    SOLVE_EVERY,
+    -Infinity,
+    0,
+    0,
+    0,
+  ];
   const end = hours * HOUR;
 
   function answer({ askedAt, answeredAt, rows, deferred, isTry }: UnderWay): void {
@@ -170,7 +179,6 @@ export function refreshScarce(partner: Scarce, hours: number): Waits {
         : [],
       now,
     );
-    ledger.weighPromises(known.ceilingAt(now));
     solveAt = now + (isBacklogNear(due) ? MINUTE : SOLVE_EVERY);
   }
 
@@ -231,6 +239,11 @@ export function refreshScarce(partner: Scarce, hours: number): Waits {
       ledger.arrive(arrivals[arrived] as Arrival);
     ledger.release(now);
     if (now >= solveAt) solve(now);
+    if (now >= weighAt) {
+      ledger.rate = liveRate(known.plan(now).ceiling, now);
+      ledger.weighPromises(now, liveCapacity(ledger.rate, CALLS_PER_MINUTE * known.budget));
+      weighAt = now + MINUTE;
+    }
     if (now >= sampleAt) {
       const { ceiling } = known.plan(now);
       const rate = Math.min(ceiling.perMinute ?? Infinity, known.budget * CALLS_PER_MINUTE);
@@ -244,6 +257,7 @@ export function refreshScarce(partner: Scarce, hours: number): Waits {
       underWay[0]?.answeredAt ?? Infinity,
       arrivals[arrived]?.at ?? Infinity,
       solveAt,
+      weighAt,
       sampleAt,
     );
     next = Math.max(now + 1, Math.min(again, Math.max(soonest, sentAt + MINUTE / CALLS_PER_MINUTE)));

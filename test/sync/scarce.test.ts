@@ -67,13 +67,23 @@ describe('60 live SKUs of which one is computed a minute', () => {
         sku: as === 'new' ? 60 + i : (i * 37) % 60,
         as,
       }));
-      const run = refreshScarce({ ...SCARCE, skus: 60, limiter: oneAMinute(), arrivals, seed: 3 }, 8.5);
-      const took = run.rows.flatMap(({ answeredIn }) => answeredIn);
-      expect(took).toHaveLength(21);
-      expect(Math.max(...took)).toBeLessThan(40 * MINUTE);
-      expect(mean(took)).toBeLessThan(6 * MINUTE);
+      // One of a hundred waits for a try that is deferred in vain more than once.
+      const took = [1, 2, 3].flatMap((seed) =>
+        refreshScarce({ ...SCARCE, skus: 60, limiter: oneAMinute(), arrivals, seed }, 8.5).rows.flatMap(
+          ({ answeredIn }) => answeredIn,
+        ),
+      );
+      expect(took).toHaveLength(63);
+      expect(quantile(took, 0.95)).toBeLessThan(30 * MINUTE);
+      expect(Math.max(...took)).toBeLessThan(2 * HOUR);
+      expect(mean(took)).toBeLessThan(8 * MINUTE);
     },
   );
+});
+
+test.each([1, 2])('25 SKUs, fewer than are computed, do not make the ceiling forgotten (seed %i)', (seed) => {
+  const run = refreshScarce({ ...SCARCE, skus: 25, limiter: oneAMinute(), seed }, 8);
+  expect(Math.max(...run.ceilings.slice(3))).toBeLessThan(5);
 });
 
 test('where none is computed for two hours, all are within a round or two once some are again', () => {

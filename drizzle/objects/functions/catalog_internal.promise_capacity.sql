@@ -27,7 +27,7 @@ BEGIN
   requests := part * most * 60 / g.rate_window;
   per_call := least(g.bulk_max_skus, (SELECT size FROM catalog_internal.call_size));
   SELECT least(per_call, greatest(1, floor(coalesce(live_budget, g.bulk_live_budget)))) INTO budget FROM catalog_internal.sync;
-  live := least(requests * budget, part * (SELECT per_minute FROM catalog_internal.live_ceiling));
+  live := least(requests * budget, part * catalog_internal.live_rate());
   others := requests * greatest(1, per_call - budget);
   incident := (SELECT incident_since IS NOT NULL FROM catalog_internal.live_plan);
   hindered := CASE

@@ -1,7 +1,7 @@
 -- Which promises the account can keep, the one place that decides it: in order of weight, and among equal
 -- ones those first that ask for the least, until what there is for promises is used up. All of them kept in
--- turn would each be late as soon as they are too many together. `demand` is in refreshes a minute. SKUs that
--- are not found or removed have no price that could get old, and those out of scope are not asked for: they
+-- turn would each be late as soon as they are too many together. A live SKU's is none that is shorter than can be
+-- kept at the partner's ceiling, and takes nothing from others. `demand` is in refreshes a minute. SKUs that are not found or removed have no price that could get old, and those out of scope are not asked for: they
 -- need nothing and are left out.
 CREATE OR REPLACE FUNCTION catalog_internal.promises_that_fit(skus text[], max_ages double precision[], weights real[])
 RETURNS TABLE (sku text, live boolean, demand double precision, fits boolean)
@@ -10,12 +10,16 @@ LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp SET plan_cache_mod
 BEGIN
   RETURN QUERY
   SELECT n.sku, n.live, n.demand,
-         sum(n.demand) OVER (PARTITION BY n.live ORDER BY n.weight DESC, n.demand, n.sku COLLATE "C") <= CASE WHEN n.live THEN c.live ELSE c.others END
+         n.is_possible AND sum(n.demand) FILTER (WHERE n.is_possible) OVER (PARTITION BY n.live ORDER BY n.weight DESC, n.demand, n.sku COLLATE "C")
+           <= CASE WHEN n.live THEN c.live ELSE c.others END
   FROM catalog_internal.promise_capacity() c
+  CROSS JOIN (SELECT catalog_internal.live_rate() AS rate) r
   CROSS JOIN LATERAL (
-    SELECT a.sku, a.weight, 60 / catalog_internal.promised_interval(a.max_age) AS demand, coalesce(d.live OR c.incident, false) AS live
+    SELECT a.sku, a.weight, k.live, 60 / catalog_internal.live_promised_interval(a.max_age, CASE WHEN k.live THEN r.rate END) AS demand,
+           NOT (k.live AND a.max_age < catalog_internal.shortest_promise(r.rate)) AS is_possible
     FROM unnest(skus, max_ages, weights) AS a(sku, max_age, weight)
     LEFT JOIN catalog.skus s ON s.sku = a.sku LEFT JOIN catalog_internal.due d ON d.sku = a.sku
+    CROSS JOIN LATERAL (SELECT coalesce(d.live OR c.incident, false) AS live) k
     WHERE coalesce(s.state IN ('pending', 'priced'), true) AND d.outside_due_at IS NULL
   ) n;
 END

@@ -15,6 +15,8 @@ DECLARE
   weighed_at text := round(extract(epoch FROM clock_timestamp())::numeric, 3)::text;
   remembered text[];
   fits boolean := false;
+  rate CONSTANT double precision := catalog_internal.live_rate();
+  shortest CONSTANT double precision := catalog_internal.shortest_promise(rate);
   asked record;
   c record;
   n record;
@@ -33,14 +35,16 @@ BEGIN
     '^' || apart::text || ' ([0-9]{1,12}[.][0-9]{3}) ([0-9]{1,12}[.][0-9]{6}) ([0-9]{1,12}[.][0-9]{6})$');
   IF cardinality(asked.skus) <= few AND weighed_at::numeric - remembered[1]::numeric BETWEEN 0 AND 10 THEN
     SELECT remembered[2]::double precision + coalesce(sum(f.demand) FILTER (WHERE f.live), 0) AS live,
-           remembered[3]::double precision + coalesce(sum(f.demand) FILTER (WHERE NOT f.live), 0) AS others
+           remembered[3]::double precision + coalesce(sum(f.demand) FILTER (WHERE NOT f.live), 0) AS others, bool_and(f.fits) AS each
     INTO n FROM catalog_internal.promises_that_fit(asked.skus, asked.ages, asked.weights) f;
-    fits := n.live <= c.live AND n.others <= c.others;
+    fits := n.live <= c.live AND n.others <= c.others AND coalesce(n.each, true);
   END IF;
   IF fits THEN
     weighed_at := remembered[1];
   ELSE
-    SELECT count(*) AS promises, count(*) FILTER (WHERE NOT f.fits) AS left_out, coalesce(sum(f.demand) FILTER (WHERE f.live), 0) AS live,
+    SELECT count(*) AS promises, count(*) FILTER (WHERE NOT f.fits) AS left_out,
+           count(*) FILTER (WHERE f.live AND f.demand > 60 / nullif(catalog_internal.live_promised_interval(shortest, rate), 0)) AS too_short,
+           coalesce(sum(f.demand) FILTER (WHERE f.live), 0) AS live,
            coalesce(sum(f.demand) FILTER (WHERE NOT f.live), 0) AS others
     INTO n
     FROM (
@@ -53,7 +57,11 @@ BEGIN
       ) p WHERE max_age IS NOT NULL
     ) a
     CROSS JOIN LATERAL catalog_internal.promises_that_fit(a.skus, a.ages, a.weights) f;
-    IF n.left_out > 0 THEN
+    IF n.left_out > 0 AND n.left_out = n.too_short THEN
+      RAISE WARNING 'the partner computes % live prices a minute: % of % promises are shorter than % and not kept',
+        round(rate::numeric, 1), n.left_out, n.promises, make_interval(secs => ceil(shortest))
+      USING HINT = 'Give a longer max_age.';
+    ELSIF n.left_out > 0 THEN
       RAISE WARNING 'these promises need % requests a minute, % can be had for them: % of % are not kept',
         ceil(c.requests * greatest(n.live / c.live, n.others / c.others)), floor(c.requests), n.left_out, n.promises
       USING DETAIL = format('Refreshes a minute: live-priced SKUs need %s of %s, others %s of %s.', ceil(n.live), floor(c.live), ceil(n.others), floor(c.others)),

@@ -14,6 +14,7 @@ DECLARE
   told text[];
   marked text[];
   added text[];
+  rate CONSTANT double precision := catalog_internal.live_rate();
 BEGIN
   SELECT array_agg(sku), array_agg(sku) FILTER (WHERE pending = 'mark') INTO told, marked
   FROM (SELECT sku, pending FROM catalog_internal.watched WHERE pending IS NOT NULL ORDER BY sku LIMIT most) o;
@@ -42,7 +43,9 @@ BEGIN
       SELECT w.promised_since, make_interval(secs => w.max_age) AS max_age, i.every,
         CASE WHEN s.state = 'pending' THEN w.promised_since ELSE s.asked_at + i.every END AS promised_at
       FROM catalog_internal.watched w JOIN catalog.skus s ON s.sku = w.sku
-      CROSS JOIN LATERAL (SELECT make_interval(secs => catalog_internal.promised_interval(w.max_age)) AS every) i
+      CROSS JOIN LATERAL (
+        SELECT make_interval(secs => catalog_internal.live_promised_interval(w.max_age, CASE WHEN d.live THEN rate END)) AS every
+      ) i
       WHERE w.sku = d.sku AND w.feasible AND w.max_age IS NOT NULL
     ) n WHERE n.promised_at IS NOT NULL
   )

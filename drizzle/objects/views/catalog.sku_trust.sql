@@ -17,8 +17,17 @@ SELECT s.sku, s.state, s.price_source, s.in_manifest, s.priced_at,
        coalesce(d.deferrals, 0) AS deferrals,
        coalesce(d.failures, 0) AS failures,
        CASE WHEN NOT t.at_work OR d.due_at = 'infinity' THEN NULL
+            WHEN d.claim IS NOT NULL AND d.held_until > t.moment THEN greatest(t.moment, t.backoff_until)
+            WHEN d.live AND (NOT k.owed OR d.held_until > t.moment) THEN (
+              -- It keeps its place while it waits. One evaluation of what is ahead.
+              SELECT CASE WHEN q.ahead IS NULL THEN NULL
+                          WHEN NOT k.owed THEN greatest(least(d.due_at + q.ahead, CASE WHEN d.promised_at > t.moment THEN d.promised_at WHEN d.promised_at <= t.moment THEN t.moment END), d.held_until, t.backoff_until)
+                          ELSE greatest(d.held_until, t.backoff_until, t.moment + q.ahead)
+                     END
+              FROM (SELECT (SELECT catalog_internal.live_ahead()) AS ahead OFFSET 0) q
+            )
             WHEN NOT k.owed THEN greatest(least(d.due_at, CASE WHEN d.promised_at > t.moment THEN d.promised_at WHEN d.promised_at <= t.moment THEN t.moment END), d.held_until, t.backoff_until)
-            WHEN d.held_until > t.moment THEN greatest(CASE WHEN d.claim IS NULL THEN d.held_until ELSE t.moment END, t.backoff_until)
+            WHEN d.held_until > t.moment THEN greatest(d.held_until, t.backoff_until)
             ELSE greatest(t.moment, t.backoff_until)
                    + make_interval(secs => (SELECT catalog_internal.seconds_ahead())[CASE WHEN d.live THEN cardinality(catalog_internal.lane_names()) + 1 ELSE d.lane END])
        END AS next_look_at,
@@ -104,7 +113,7 @@ COMMENT ON COLUMN catalog.sku_trust.owed_lane IS 'How the due refresh is served:
 COMMENT ON COLUMN catalog.sku_trust.owed_since IS 'Since when the refresh is due; null: none is due.';
 COMMENT ON COLUMN catalog.sku_trust.deferrals IS 'How often in a row the partner deferred the SKU.';
 COMMENT ON COLUMN catalog.sku_trust.failures IS 'How often in a row the partner named the SKU in errors, its answer could not be read, or a call with this SKU alone failed.';
-COMMENT ON COLUMN catalog.sku_trust.next_look_at IS 'Estimate, no promise: the planned time of a refresh that is not due yet (a spare slot in a call can bring it sooner), the end of the wait of a deferred or failed one, else now and what it takes at the present pace to look at all that was at least as urgent at the last count. Null where unknown: nothing planned, no daemon at work, requests refused or paused without an end, or nothing counted within five minutes.';
+COMMENT ON COLUMN catalog.sku_trust.next_look_at IS 'Estimate, no promise: the planned time of a refresh that is not due yet (a spare slot in a call can bring it sooner), the end of the wait of a deferred or failed one, for a live one, where the partner computes only so many, and the turn after that, else now and what it takes at the present pace to look at all that was at least as urgent at the last count. Null where unknown: nothing planned, no daemon at work, requests refused or paused without an end, nothing counted within five minutes, or, for a live one, no live price computed for half an hour.';
 COMMENT ON COLUMN catalog.sku_trust.stale IS 'True while a refresh is known to be pending, and where the price of a live SKU, or of one that is not in_manifest, is older than LIVE_INTERVAL: the same as in catalog.current_prices.';
 COMMENT ON COLUMN catalog.sku_trust.fresh IS 'True where the SKU is priced and in scope, at a time that can be believed, not stale, and not past its target: what the metric fresh_skus counts.';
 COMMENT ON COLUMN catalog.sku_trust.doubt IS 'The first reason not to act on its prices: out_of_scope (catalog.scope says that it is not priced, so its prices only get older); pending, not_found, removed (its state); clock (the clock of Postgres is wrong, or was when it was asked: how old the price is, is not known); implausible (the partner says it, but it is hardly a price: catalog.explain says why), mass-move (prices of many SKUs have moved implausibly), both until a second answer, five minutes later or more, says the same; owed (a re-price: see owed_reason; the next turn of a live SKU is none, unless it was reported since it was asked; nor is anything known to be due of a SKU whose row of the ledger somebody has deleted, until it is made anew); past_target (too old: beyond target_age, and for a live SKU in its turns beyond LIVE_INTERVAL and the longest wait that is planned); size_type (its metadata is to be read again, so what the sizes mean is not sure); incident (everything is live-priced at present, and the price is older than LIVE_INTERVAL); and but for live SKUs, whose moves the catalog never reports: no_baseline (no manifest applied yet), and where the price is older than LIVE_INTERVAL, catalog_stale (catalog_state of catalog.sync_status) or delta_late (no delta for 30 minutes, or two times DELTA_INTERVAL where that is longer). Null: none.';

@@ -180,7 +180,8 @@ export async function settleAnswered(
       missed_moves = a.missed,
       again_at = ${at}::timestamptz + make_interval(secs => a.again_seconds),
       (promised_at, promised_by) = (
-        select ${at}::timestamptz + make_interval(secs => catalog_internal.promised_interval(w.max_age)),
+        select ${at}::timestamptz + make_interval(secs => catalog_internal.live_promised_interval(w.max_age,
+            case when d.live then (select catalog_internal.live_rate()) end)),
           ${at}::timestamptz + make_interval(secs => w.max_age)
         from catalog_internal.watched w where w.sku = d.sku and w.max_age is not null and w.feasible and s.state = 'priced'
       ),

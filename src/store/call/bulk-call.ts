@@ -9,6 +9,7 @@ import {
   DUE_LANES,
   type Lane,
   laneNumber,
+  longestLead,
   momentOf,
   PROMISED,
   promisedNow,
@@ -181,7 +182,7 @@ function waitingPromises(sql: Sql, limit: number) {
       select count(*)::int as count, min(promised_at) as first from (
         select d.promised_at from catalog_internal.due d
         where ${claimable(sql, 'd')} and d.promised_by is not null and d.live = c.live
-          and d.promised_by >= ${momentOf(sql, sql`case when f.catalog = g.catalog then c.floor end`)} and ${promisedNow(sql)}
+          and d.promised_by >= ${momentOf(sql, sql`case when f.catalog = g.catalog then c.floor end`)} and ${promisedNow(sql, sql`c.live`)}
         order by d.promised_by limit ${constant(sql, limit)}
       ) earliest
     ) n`;
@@ -259,7 +260,8 @@ function nextDueMs(sql: Sql) {
 const nextPromised = (sql: Sql) => sql`
   (select min(at) from (values (true), (false)) as c(live) cross join lateral (
      -- Of the next ones by their deadline the first to come: a later deadline may come sooner by some seconds.
-     select min(promised_at) as at from (
-       select promised_at from catalog_internal.due
-       where ${claimable(sql)} and promised_by is not null and live = c.live and outside_due_at is null and promised_at > now()
+     select min(at) as at from (
+       select greatest(promised_at, promised_by - ${longestLead(sql, sql`c.live`)}) as at from catalog_internal.due
+       where ${claimable(sql)} and promised_by is not null and live = c.live and outside_due_at is null
+         and greatest(promised_at, promised_by - ${longestLead(sql, sql`c.live`)}) > now()
        order by promised_by limit 50) soon) n)`;

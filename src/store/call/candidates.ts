@@ -99,7 +99,9 @@ const TRIED_OF = 100;
 /**
  * SQL: CallInputs.untried. One that is deferred for reasons of its own (sync/live/again.ts) would tell nothing, so it
  * is tried where there is no other. Whoever was tried most seldom since it was computed comes first: each has its turn,
- * and one that is never computed holds up no other. Reads `lanes`.
+ * and one that is never computed holds up no other. Of SKUs whose age is promised none is tried before others, unless
+ * somebody has asked for it: a try is often deferred, and they come first once the ceiling is met no longer. Reads
+ * `lanes`.
  */
 export function untriedSku(sql: Sql) {
   const due = sql`
@@ -108,11 +110,13 @@ export function untriedSku(sql: Sql) {
   return sql`
     select coalesce((
       select first.sku from lanes l cross join lateral (
-        select sku from (
-          select d.sku, d.deferrals, d.due_at from catalog_internal.due d
+        select sku, promised from (
+          select d.sku, d.deferrals, d.due_at,
+            d.promised_by is not null and d.lane > ${constant(sql, laneNumber('urgent'))} as promised
+          from catalog_internal.due d
           where ${due} and ${ownDeferrals(sql, 'd')} = 0 order by d.due_at limit ${constant(sql, TRIED_OF)}
-        ) due order by deferrals, due_at limit 1
-      ) first order by l.lane limit 1
+        ) due order by promised, deferrals, due_at limit 1
+      ) first order by first.promised, l.lane limit 1
     ), (
       select d.sku from lanes l cross join lateral (select * from catalog_internal.due d where ${due} offset 0) d
       order by d.deferrals, d.due_at limit 1

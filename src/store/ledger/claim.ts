@@ -151,7 +151,7 @@ function claimedByPromise(sql: Sql) {
     select p.ctid from quotas q cross join lateral (
       select d.ctid from catalog_internal.due d
       where ${claimable(sql, 'd')} and d.promised_by is not null and d.live = q.live
-        and d.promised_by >= q.since and ${promisedNow(sql)}
+        and d.promised_by >= q.since and ${promisedNow(sql, sql`q.live`)}
       order by d.promised_by limit q.count for update skip locked
     ) p
     where q.lane = ${laneNumber(PROMISED)}`;
@@ -168,7 +168,7 @@ function suspectsOf(sql: Sql, suspects: readonly DueSuspects[]) {
       select d.ctid from catalog_internal.due d
       where d.held_until is null and d.largest_call = q.largest_call and d.live = q.live and d.due_at <= now()
       -- In an outage one call goes out at a time: what is known to fail must not be it each time.
-      order by d.failures, d.promised_by is null or not (${promisedNow(sql)}),
+      order by d.failures, d.promised_by is null or not (${promisedNow(sql, sql`q.live`)}),
         d.lane, d.rank desc, d.due_at limit q.count for update skip locked
     ) p`;
 }
@@ -186,7 +186,7 @@ function anyLive(sql: Sql, lone: WantedSkus['lone']) {
         select ctid from catalog_internal.due where ${claimable(sql)} and live and due_at <= now() + ${early}
         union all
         select d.ctid from catalog_internal.due d
-        where ${claimable(sql, 'd')} and d.live and d.promised_by is not null and ${promisedNow(sql)}
+        where ${claimable(sql, 'd')} and d.live and d.promised_by is not null and ${promisedNow(sql, sql`true`)}
         union all
         select ctid from catalog_internal.due
         where held_until is null and largest_call is not null and live and due_at <= now()

@@ -127,16 +127,23 @@ export function movable(sql: Queryable, alias: LedgerAlias) {
     and ${row}.outside_due_at is null`;
 }
 
-/** None comes first for its promise longer before that is broken, as in catalog_internal.promised_interval. */
+/**
+ * None comes first for its promise longer before that is broken, as in catalog_internal.promised_interval; but live
+ * ones, where the partner computes few, by `deferral_lead` more.
+ */
 export const LONGEST_LEAD_SECONDS = 45;
 
+/** SQL: how long before its promise is broken a SKU comes first at most, where it counts as `live`. */
+export const longestLead = (sql: Sql, live: ReturnType<Sql>) =>
+  sql`make_interval(secs => ${constant(sql, LONGEST_LEAD_SECONDS)} + case when ${live}
+    then coalesce((select catalog_internal.deferral_lead(catalog_internal.live_rate())), 0) else 0 end)`;
+
 /**
- * SQL: whether a row `d` comes first now for its promise. Its deadline is what the index is ordered by; the bound
- * ends the reading.
+ * SQL: whether a row `d`, of which it is said whether it counts as `live`, comes first now for its promise. Its
+ * deadline is what the index is ordered by; the bound ends the reading.
  */
-export const promisedNow = (sql: Sql) =>
-  sql`d.outside_due_at is null and d.promised_at <= now()
-    and d.promised_by <= now() + make_interval(secs => ${constant(sql, LONGEST_LEAD_SECONDS)})`;
+export const promisedNow = (sql: Sql, live: ReturnType<Sql>) =>
+  sql`d.outside_due_at is null and d.promised_at <= now() and d.promised_by <= now() + ${longestLead(sql, live)}`;
 
 /** SQL: a floor in epoch milliseconds as a moment; null is before all others. */
 export const momentOf = (sql: Sql, ms: ReturnType<Sql>) =>

@@ -134,7 +134,8 @@ export async function pruneLiveCalls(sql: Sql): Promise<void> {
  * none is kept.
  */
 const promisedMinutes = (sql: Sql) =>
-  sql`case when w.feasible then catalog_internal.promised_interval(w.max_age) / 60 end`;
+  sql`case when w.feasible then
+    catalog_internal.live_promised_interval(w.max_age, (select catalog_internal.live_rate())) / 60 end`;
 
 /**
  * All live SKUs in groups alike in rate, weight and promised age (half powers of two), for solving the refresh

@@ -64,8 +64,13 @@ const FEW = 0.2;
 /** Where it has grown beyond what all calls can ask by this factor, there is no ceiling. */
 const BEYOND_CAPACITY = 1.03;
 
-/** A longer time without a computation is idle. */
+/**
+ * A longer time without a computation is idle, and so is that in which so many might have been computed, but no time
+ * in which a call may wait for others.
+ */
 const IDLE_MS = 120_000;
+const LEAST_IDLE_MS = 10_000;
+const IDLE_SKUS = 1.25;
 
 /**
  * The ceiling without the idle time that lasts at `now` or has just ended, because nothing was tried in it.
@@ -73,8 +78,10 @@ const IDLE_MS = 120_000;
  */
 export function withoutIdleTime(ceiling: LiveCeiling, computedAt: number | null, now: number): LiveCeiling {
   if (ceiling.perMinute === null || ceiling.blockedAt !== null || computedAt === null) return ceiling;
-  const idleMs = now - Math.max(computedAt, ceiling.since);
-  if (idleMs <= IDLE_MS) return ceiling;
+  const from = Math.max(computedAt, ceiling.since);
+  const idleMs = now - from;
+  const usedMs = clamp((IDLE_SKUS * 60_000) / liveCeilingAt(ceiling, from), LEAST_IDLE_MS, IDLE_MS);
+  if (idleMs <= usedMs) return ceiling;
   return { ...ceiling, since: ceiling.since + idleMs, cycleFrom: ceiling.cycleFrom + idleMs };
 }
 
