@@ -162,6 +162,8 @@ test('no promise is tried while the ceiling is met, if there is another SKU to t
   await store.sql`update catalog_internal.due set due_at = now() - interval '1 hour' where sku = 'L'`;
   await computes(20, 1);
   expect((await callInputs(store.sql)).untried).toBe('M');
+  await store.sql`update catalog_internal.due set lane = 3, reason = 'new' where sku = 'M'`;
+  expect((await callInputs(store.sql)).untried).toBe('M');
   await store.sql`update catalog_internal.due set lane = 1, reason = 'refresh' where sku = 'L'`;
   expect((await callInputs(store.sql)).untried).toBe('L');
   await store.sql`delete from catalog_internal.due where sku = 'M'`;
