@@ -1,5 +1,6 @@
 import { array, assert, asyncProperty, boolean, integer, record } from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { seeded } from '../../bench/freshness/random.ts';
 import { createCircuitBreaker } from '../../src/pace/circuit-breaker.ts';
 import { type PacerEvents, pacerOver } from '../../src/pace/pacer.ts';
 import type { Pacer, SentPermit } from '../../src/pace/permit.ts';
@@ -79,7 +80,7 @@ describe('a daemon whose credential alone is wrong, for hours,', () => {
   const RIGHT: Member = { ledgerMs: 2, outcome: 'ok' };
 
   /** Requests of each member in the second hour, and what the first one said in it of its back-offs. */
-  async function secondHour(members: readonly Member[]) {
+  async function secondHour(members: readonly Member[], random = () => 0.5) {
     const fleet = new Fleet();
     const sent = members.map(() => 0);
     const said: string[] = [];
@@ -90,7 +91,7 @@ describe('a daemon whose credential alone is wrong, for hours,', () => {
         const minutes = Math.round((backoffUntil - fleet.now) / MINUTE);
         if (n === 0 && isSecond()) said.push(`${suspected} ${isAlone ? 'alone' : 'all'} ${minutes}`);
       };
-      void work(fleet, member, { random: () => 0.5, tell, events: { backedOff } });
+      void work(fleet, member, { random, tell, events: { backedOff } });
     });
     await fleet.play(() => fleet.now > 2 * HOUR);
     return { sent, said: new Set(said), state: fleet.state };
@@ -108,14 +109,17 @@ describe('a daemon whose credential alone is wrong, for hours,', () => {
   test('costs the others next to nothing of it, however many there are of either, and wherever they are', async () => {
     const many = array(integer({ min: 0, max: 20 }), { minLength: 1, maxLength: 3 });
     await assert(
-      asyncProperty(many, many, async (wrong, right) => {
+      asyncProperty(many, many, integer(), async (wrong, right, seed) => {
+        // Lots of their own: with the same one, all would give way together.
+        const random = seeded(seed);
         const members = [
           ...wrong.map((ledgerMs): Member => ({ ...WRONG, ledgerMs })),
           ...right.map((ledgerMs): Member => ({ ...RIGHT, ledgerMs })),
         ];
-        const { sent } = await secondHour(members);
+        const { sent } = await secondHour(members, random);
         expect(sent.slice(0, wrong.length).every((n) => n <= 8)).toBe(true);
-        expect(sent.slice(wrong.length).reduce((sum, n) => sum + n, 0)).toBeGreaterThan(60 * 110);
+        // Of a hundred such fleets some three stand still once, for five minutes, such as [[7, 1], [2]]; none did twice.
+        expect(sent.slice(wrong.length).reduce((sum, n) => sum + n, 0)).toBeGreaterThan(60 * 105);
       }),
       { numRuns: runs(4) },
     );
