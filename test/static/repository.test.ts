@@ -242,8 +242,12 @@ test('long tests are files that there are, and whoever draws more histories in t
   const matched = (pattern: string) => tests.filter((file) => matchesGlob(file, pattern));
   expect([...LONG, ...LONGER].filter((pattern) => matched(pattern).length === 0)).toEqual([]);
   const long = new Set([...LONG, ...LONGER].flatMap(matched));
-  const drawing = tests.filter((file) => /\bruns\(\d+, \d+\)/.test(read(file)));
-  expect(drawing).toContain('test/store/changes-model.pg.test.ts');
+  const drawing = tests.filter((file) =>
+    /\bruns\(\d+, \d+\)|import \{[^}]*\bsome\b[^}]*\} from '[^']*\/soak\.ts'/.test(read(file)),
+  );
+  expect(drawing).toEqual(
+    expect.arrayContaining(['test/store/changes-model.pg.test.ts', 'test/doctor/lacking.pg.test.ts']),
+  );
   expect(drawing.filter((file) => !long.has(file))).toEqual([]);
 });
 

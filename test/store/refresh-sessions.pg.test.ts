@@ -2,6 +2,7 @@ import postgres from 'postgres';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { REFRESHES_CAME, takeRefreshes } from '../../src/store/sellers/refresh.ts';
 import { eventually } from '../support/eventually.ts';
+import { some } from '../support/soak.ts';
 import { hasEnded, outcome, requested, taken } from './refreshing.ts';
 import { answerAsked, found, knownSkus, mark, useStore } from './support.ts';
 
@@ -21,7 +22,7 @@ function sellerWith(isolation: string) {
 
 const LEVELS = ['read uncommitted', 'read committed', 'repeatable read', 'serializable'];
 
-describe.each(LEVELS)('sessions whose transactions are %s', (level) => {
+describe.each(some(LEVELS, 1))('sessions whose transactions are %s', (level) => {
   const isolation = `-c default_transaction_isolation=${level.replace(' ', '\\ ')}`;
 
   test('wait in catalog.refresh_now side by side, and each is told of its answer', async () => {
