@@ -1,6 +1,6 @@
 import { loadConfig, processSources } from '../config/config.ts';
 import { plural } from '../lib/format.ts';
-import { shownJson } from '../lib/json.ts';
+import { parseJson, shownJson } from '../lib/json.ts';
 import { harmless } from '../status/style.ts';
 import type { Sql, Tx } from '../store/connection/db.ts';
 import { sqlState } from '../store/connection/sql-errors.ts';
@@ -151,7 +151,7 @@ function exactly(value: unknown): unknown {
 
 /** JSON, of which numbers that would lose a digit stay as they are written, as text. Pure. */
 export function exactJson(text: string): unknown {
-  return JSON.parse(text, (_key, value: unknown, context?: { readonly source?: string }) =>
+  return parseJson(text, (_key, value, context) =>
     typeof value === 'number' ? exactNumber(context?.source ?? String(value)) : value,
   );
 }

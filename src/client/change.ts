@@ -1,5 +1,5 @@
 import type { MetadataColumn } from '../declared/metadata.ts';
-import { isObject } from '../lib/json.ts';
+import { isObject, parseJson } from '../lib/json.ts';
 import type { PRICE_SOURCES, SKU_STATES } from '../store/schema/catalog.ts';
 
 /** What all rows of catalog.changes() have. */
@@ -91,7 +91,7 @@ function merged(held: unknown, were: unknown, are: unknown): unknown {
   return Object.fromEntries([...kept, ...moved]);
 }
 
-const parsed = (text: string | null): unknown => (text === null ? null : JSON.parse(text));
+const parsed = (text: string | null): unknown => (text === null ? null : parseJson(text));
 
 /**
  * The object `product` after a change, for who keeps a copy of it; null: there is none (yet). Pure, and the same as

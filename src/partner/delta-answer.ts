@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { isObject } from '../lib/json.ts';
+import { isObject, parseJson } from '../lib/json.ts';
 import type { DeltaAnswer } from './answers.ts';
 import {
   readTime,
@@ -123,7 +123,7 @@ export function answersSince(body: unknown, since: string): boolean {
  * PartnerError, kind 'unreadable', where the value does not have all that the text says.
  */
 export function parseDelta(text: string): unknown {
-  const body: unknown = JSON.parse(text);
+  const body = parseJson(text);
   const lost = isObject(body) ? lostMember(text, DELTA_MEMBERS) : null;
   if (lost !== null)
     throw new PartnerError('unreadable', 'delta', { status: 200, detail: `${lost} is there more than once` });

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { parseJson } from '../lib/json.ts';
 import { EPOCH_TEXT, parseExact, readCount, readTime } from './bulk-answer.ts';
 import { INT4_MAX } from './limits.ts';
 import { lostMember } from './repeated-members.ts';
@@ -109,13 +110,13 @@ function isThereTwice(text: string, quoted: string): boolean {
 /** The SKU of a line that is not whole JSON: what follows its first "sku" key, where that much can be read. */
 function salvageSku(text: string): string | null {
   const quoted = /"sku"\s*:\s*("(?:[^"\\]|\\.){1,600}")/.exec(text)?.[1];
-  const sku = quoted === undefined ? null : parseJson(quoted);
+  const sku = quoted === undefined ? null : valueOf(quoted);
   return isReadableSku(sku) ? sku : null;
 }
 
-function parseJson(text: string): unknown {
+function valueOf(text: string): unknown {
   try {
-    return JSON.parse(text) as unknown;
+    return parseJson(text);
   } catch {
     return undefined;
   }
@@ -200,7 +201,7 @@ export function lineReader(lineBytes: number, hide = (text: string): string => t
     if (tooLong) return reject('too-long', salvageSku(text.slice(0, lineBytes)));
     // Before the parser, whose error costs more than a good line does: a bomb may be nothing but blank lines.
     if (text.trim() === '') return null;
-    const value = parseJson(text);
+    const value = valueOf(text);
     if (value === undefined) return reject('not-json', salvageSku(text));
     const parsed = lineSchema.safeParse(value);
     if (!parsed.success) return reject(rejectionOf(value), skuOf(value));

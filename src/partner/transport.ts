@@ -2,6 +2,7 @@ import { setImmediate } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { gunzip } from 'node:zlib';
 import { Agent, type Dispatcher } from 'undici';
+import { parseJson } from '../lib/json.ts';
 import {
   classifyAnswer,
   classifyFailure,
@@ -114,7 +115,7 @@ async function readBody(body: Dispatcher.ResponseData['body'], cap: number): Pro
 async function readRefusal(body: Dispatcher.ResponseData['body']): Promise<unknown> {
   try {
     const text = await readBody(body, REFUSAL_LIMITS.bytes);
-    return (await excessOf(text, REFUSAL_LIMITS)) === null ? JSON.parse(text) : null;
+    return (await excessOf(text, REFUSAL_LIMITS)) === null ? parseJson(text) : null;
   } catch {
     return null;
   }

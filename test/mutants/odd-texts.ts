@@ -26,6 +26,47 @@ export const ODD_TEXTS: readonly Mutant[] = [
     ],
   ),
   ...faultsOf(
+    'src/lib/json.ts',
+    ['test/lib/json.test.ts'],
+    ['keys: read as V8 has them', 'if (keys.length === 0) return value;', 'return value;'],
+    [
+      'keys: what stands for one is left in its place',
+      'return names.size === 0 ? read : renamed(read, names);',
+      'return read;',
+    ],
+    ['keys: another one of the text stands for one', 'while (text.includes(mark) || ', 'while ('],
+    [
+      'keys: another one that is escaped stands for one',
+      ' || keys.some(({ name }) => name.includes(mark))',
+      '',
+    ],
+    ['keys: one before blanks is taken for a text', '/[\\t\\n\\r ]*:/y', '/:/y'],
+    [
+      'keys: the same one is another where it is there again',
+      'if (!standIns.has(name)) standIns.set',
+      'standIns.set',
+    ],
+  ),
+  ...faultsOf(
+    'src/partner/bulk-answer.ts',
+    ['test/partner/repeated-records.test.ts'],
+    [
+      'keys: those of answers are read as V8 has them',
+      'parseExact(text) : parseJson(text)',
+      'parseExact(text) : JSON.parse(text)',
+    ],
+    [
+      'keys: those beside long numbers are read as V8 has them',
+      'return parseJson(text, (_key, value, context) => {',
+      'return JSON.parse(text, (_key, value, context) => {',
+    ],
+  ),
+  ...faultsOf(
+    'src/store/connection/db.ts',
+    ['test/store/answer-corners.pg.test.ts'],
+    ['keys: those of rows are read as V8 has them', '    types: { json: JSON_TYPE },\n', ''],
+  ),
+  ...faultsOf(
     'src/partner/text.ts',
     ['test/store/longest-names.pg.test.ts'],
     ['wire: a size that no index holds is read', 'Buffer.byteLength(key) <= MAX_SIZE_BYTES && ', ''],

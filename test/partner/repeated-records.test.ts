@@ -104,3 +104,13 @@ test('any value that was said before is noticed, wherever it stands in a size_ma
     }),
   );
 });
+
+test.each([
+  ['', 'A', '77.25'],
+  [', beside a number of many digits', '1234567890123456', '77.75'],
+])('a size is read as it is written, whatever came after the same size before%s', (_, sku, first) => {
+  const read = (size: string) =>
+    prices(`{"results":{"${sku}":${record(`{"${first}":4100,"${size}":4200}`)}}}`);
+  read(String.raw`7\\`);
+  expect(read(String.raw`7\"`)).toEqual({ [sku]: { [first]: 4100, '7"': 4200 } });
+});

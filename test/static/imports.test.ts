@@ -159,3 +159,15 @@ test('the environment is read only in config/config.ts', () => {
   const readers = files.filter((file) => /process\.env|from 'node:process'/.test(readFileSync(file, 'utf8')));
   expect(readers.map((file) => relative(SRC, file))).toEqual(['config/config.ts']);
 });
+
+test('texts with keys of others are parsed by lib/json.ts', () => {
+  const others = files
+    .filter((file) => readFileSync(file, 'utf8').includes('JSON.parse('))
+    .map((file) => relative(SRC, file));
+  expect(others.filter((file) => /^(?:partner|pace|store|sync|follow|client|status)\//.test(file))).toEqual([
+    // Texts that are whole strings or of our own.
+    'partner/repeated-members.ts',
+    'store/catalog/learned-names.ts',
+    'store/setup/journal.ts',
+  ]);
+});

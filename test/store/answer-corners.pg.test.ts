@@ -101,3 +101,20 @@ test('prices of sizes that V8 takes for each other in keys of JSON go with their
   await answerAsked(sql, { sku: 'B', kind: 'not_found' });
   expect(await pricesOf(sql, 'B')).toEqual({});
 });
+
+test('sizes that V8 takes for each other in keys of JSON are told apart in what Postgres gives as an object', async () => {
+  const { sql } = store;
+  const read = async (object: string) => {
+    const [row] = await sql<
+      [{ json: object; jsonb: object }]
+    >`select ${object}::text::json, ${object}::text::jsonb`;
+    return [row.json, row.jsonb].map((each) => Object.keys(each));
+  };
+  await read(String.raw`{"§": 1, "7\\": 1}`);
+  const [json, jsonb] = await read(String.raw`{"§": 1, "7\"": 1}`);
+  // Of jsonb in Postgres's order: § has two bytes, too.
+  expect([json, jsonb]).toEqual([
+    ['§', '7"'],
+    ['7"', '§'],
+  ]);
+});

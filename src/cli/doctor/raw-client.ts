@@ -1,3 +1,4 @@
+import { parseJson } from '../../lib/json.ts';
 import { type Permit, bulkRequest, deltaRequest, manifestRequest } from '../../partner/client.ts';
 import { PartnerError, type RequestOutcome, type Route } from '../../partner/errors.ts';
 import {
@@ -55,7 +56,11 @@ export function createRawClient(options: TransportOptions, now: () => number): R
   return {
     manifest: (permit) => ask(permit, manifestRequest()),
     delta: (permit, since) => ask(permit, deltaRequest(since)),
-    bulk: (permit, body) => ask(permit, bulkRequest(body, JSON.parse)),
+    bulk: (permit, body) =>
+      ask(
+        permit,
+        bulkRequest(body, (text) => parseJson(text)),
+      ),
     close: () => transport.close(),
   };
 }

@@ -1,4 +1,5 @@
 import { METADATA, METADATA_COLUMNS, type Metadata, type MetadataColumn } from '../../declared/metadata.ts';
+import { parseJson } from '../../lib/json.ts';
 import type { Tx } from '../connection/db.ts';
 import type { FieldChange, FirstRecords, StateChange } from '../history/changes.ts';
 import { type MemberChange, memberChanges } from './members.ts';
@@ -107,7 +108,7 @@ function untold(oldProduct: string, newProduct: string, fields: readonly ColumnC
       return part === 'product' ? [[member, newValue]] : [];
     }),
   );
-  return memberChanges(JSON.parse(oldProduct), JSON.parse(newProduct)).filter(
+  return memberChanges(parseJson(oldProduct), parseJson(newProduct)).filter(
     ({ names: [name = '', ...deeper], to }) => deeper.length > 0 || !told.has(name) || told.get(name) !== to,
   );
 }

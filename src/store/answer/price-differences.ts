@@ -1,3 +1,4 @@
+import { parseJson } from '../../lib/json.ts';
 import type { Tx } from '../connection/db.ts';
 import type { PriceDifference } from './differences.ts';
 import { memberChanges } from './members.ts';
@@ -17,8 +18,7 @@ export interface VanishedPrices {
 }
 
 /**
- * What the mirror holds of an answered SKU; null: nothing of the kind. Sizes are no keys of objects: of two that differ
- * in what JSON escapes, V8 may read one as the other.
+ * What the mirror holds of an answered SKU; null: nothing of the kind.
  */
 export interface SkuAsHeld {
   readonly sizes: readonly string[] | null;
@@ -123,4 +123,4 @@ export function priceDifferences(result: SkuResult, held?: SkuAsHeld): PriceDiff
 }
 
 const entryChanges = (from: string | null, to: string | null) =>
-  memberChanges(JSON.parse(from ?? 'null'), JSON.parse(to ?? 'null'));
+  memberChanges(parseJson(from ?? 'null'), parseJson(to ?? 'null'));

@@ -1,5 +1,6 @@
 import pg from 'pg';
 import postgres from 'postgres';
+import { parseJson } from '../../lib/json.ts';
 import { type AnswerLimit, dropUnanswered, endSoon, orEnd } from './answer-limit.ts';
 import { type StatementAtWork, watchWork, type WorkWatch } from './at-work.ts';
 import { endingDropped } from './dropped-sessions.ts';
@@ -87,6 +88,7 @@ export function connect(url: DatabaseUrl, options: ConnectOptions = {}): Sql {
     }),
     ...(typeof url === 'function' && { pass: () => presentPassword(sql, url) }),
     backoff: (failures) => Math.min(RECONNECT_MAX_SECONDS, 0.1 * 2 ** failures) * (0.5 + Math.random() / 2),
+    types: { json: JSON_TYPE },
     connection: {
       application_name: applicationName(name, presentUrl),
       options: settings,
@@ -96,6 +98,9 @@ export function connect(url: DatabaseUrl, options: ConnectOptions = {}): Sql {
   WORK.set(sql, work);
   return sql;
 }
+
+/** As the driver has it (json and jsonb), but for keys with escapes. */
+const JSON_TYPE = { to: 114, from: [114, 3802], serialize: JSON.stringify, parse: parseJson };
 
 const WORK = new WeakMap<Sql, WorkWatch>();
 
