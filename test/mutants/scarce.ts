@@ -208,8 +208,17 @@ export const SCARCE: readonly Mutant[] = [
     ['test/sync/live-ceiling.test.ts', 'test/sync/scarce.test.ts'],
     [
       'scarce: the ceiling grows while less is asked than it allows',
-      'const usedMs = clamp((IDLE_SKUS * 60_000) / liveCeilingAt(ceiling, from), LEAST_IDLE_MS, IDLE_MS);',
+      'const usedMs = clamp((IDLE_SKUS * 60_000) / liveCeilingAt(ceiling, from), leastMs, IDLE_MS);',
       'const usedMs = IDLE_MS;',
+    ],
+  ),
+  ...faultsOf(
+    'src/sync/live/ceiling.ts',
+    ['test/sync/slow-calls.test.ts'],
+    [
+      'scarce: the time between two calls is idle where there are few',
+      'Math.max(LEAST_IDLE_MS, (IDLE_CALLS * 60_000) / callsPerMinute)',
+      'LEAST_IDLE_MS',
     ],
   ),
 ];
