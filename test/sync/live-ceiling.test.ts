@@ -13,7 +13,6 @@ import {
 
 const SECOND = 1000;
 const MINUTE = 60 * SECOND;
-const CAPACITY = 590;
 const CALLS = 118;
 const PLAN = {
   best: 5,
