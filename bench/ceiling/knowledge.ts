@@ -69,7 +69,8 @@ export class LiveKnowledge {
 
   /** As it may be tried at `now`, in live computations a minute. */
   ceilingAt(now: number): number {
-    return liveCeilingAt(withoutIdleTime(this.#ceiling, this.#computedAt, now), now);
+    const idle = { computedAt: this.#computedAt, now };
+    return liveCeilingAt(withoutIdleTime(this.#ceiling, idle, this.#callsPerMinute), now);
   }
 
   get recovering(): boolean {
@@ -143,7 +144,7 @@ export class LiveKnowledge {
         },
         { start: this.#configuredBudget, most: this.#mostBudget },
       );
-    const after = learnLiveCeiling(plan, evidence, this.#callsPerMinute * evidence.budget);
+    const after = learnLiveCeiling(plan, evidence, this.#callsPerMinute);
     if (after !== null) {
       if (this.#ceiling.blockedAt !== null && after.blockedAt === null) this.#creditFrom = now;
       this.#ceiling = after;

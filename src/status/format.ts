@@ -109,17 +109,15 @@ export function hintsLine({ unread, sources }: HintStats): string | null {
 
 /** Whether what is promised of the age of prices can be kept, and was; null: nothing is promised. */
 export function promisesLine(stats: PromiseStats): string | null {
-  const { promises, feasible, neededPerMinute, availablePerMinute, cases, kept } = stats;
+  const { promises, leftOut, neededPerMinute, availablePerMinute, cases, kept } = stats;
   if (promises === 0) return null;
-  const left = promises - feasible;
-  const fits = neededPerMinute <= availablePerMinute;
+  const [needed, available] = [count(Math.ceil(neededPerMinute)), count(Math.floor(availablePerMinute))];
   const fit =
-    fits && left > 0
-      ? `the partner computes too few live prices to keep ${count(left)}`
-      : fits
-        ? `they need ${count(Math.ceil(neededPerMinute))} of ${count(Math.floor(availablePerMinute))} requests per minute`
-        : `the account cannot keep ${count(left)}: they need ${count(Math.ceil(neededPerMinute))} ` +
-          `requests per minute, ${count(Math.floor(availablePerMinute))} can be had`;
+    leftOut === 0
+      ? `they need ${needed} of ${available} requests per minute`
+      : neededPerMinute <= availablePerMinute
+        ? `the partner computes too few live prices to keep ${count(leftOut)}`
+        : `the account cannot keep ${count(leftOut)}: they need ${needed} requests per minute, ${available} can be had`;
   const day =
     cases === 0
       ? ''

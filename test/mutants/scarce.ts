@@ -137,6 +137,21 @@ export const SCARCE: readonly Mutant[] = [
       'sum(n.demand) OVER',
     ],
     [
+      'scarce: of what needs nothing the account is said to keep too little',
+      'left_out = n.left_out',
+      'left_out = (SELECT count(*) FROM promised) - n.fitting',
+    ],
+    [
+      'scarce: what is too short needs requests',
+      '(WHERE live AND NOT coalesce(demand > most, false))',
+      '(WHERE live)',
+    ],
+    [
+      'scarce: where no ceiling is known all are too short',
+      'count(*) FILTER (WHERE f.live AND f.demand > most)',
+      'count(*) FILTER (WHERE f.live AND f.demand > coalesce(most, 0))',
+    ],
+    [
       'scarce: what is too short is said only by who weighs all',
       'n.others <= c.others AND coalesce(n.each, true)',
       'n.others <= c.others',
@@ -208,8 +223,17 @@ export const SCARCE: readonly Mutant[] = [
     ['test/sync/live-ceiling.test.ts', 'test/sync/scarce.test.ts'],
     [
       'scarce: the ceiling grows while less is asked than it allows',
-      'const usedMs = clamp((IDLE_SKUS * 60_000) / liveCeilingAt(ceiling, from), LEAST_IDLE_MS, IDLE_MS);',
+      'const usedMs = clamp((IDLE_SKUS * 60_000) / liveCeilingAt(ceiling, from), leastMs, IDLE_MS);',
       'const usedMs = IDLE_MS;',
+    ],
+  ),
+  ...faultsOf(
+    'src/sync/live/ceiling.ts',
+    ['test/sync/slow-calls.test.ts'],
+    [
+      'scarce: the time between two calls is idle where there are few',
+      'Math.max(LEAST_IDLE_MS, (IDLE_CALLS * 60_000) / callsPerMinute)',
+      'LEAST_IDLE_MS',
     ],
   ),
 ];

@@ -75,7 +75,15 @@ const STATS: MirrorStats = {
   incident: null,
   hints: { unread: 0, sources: [] },
   refreshes: { asked: 0, refused: 0 },
-  promises: { promises: 0, feasible: 0, neededPerMinute: 0, availablePerMinute: 94, cases: 0, kept: 0 },
+  promises: {
+    promises: 0,
+    feasible: 0,
+    leftOut: 0,
+    neededPerMinute: 0,
+    availablePerMinute: 94,
+    cases: 0,
+    kept: 0,
+  },
   followers: [],
   deltaAudit: {
     since: ago(86_400),

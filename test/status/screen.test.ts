@@ -138,6 +138,7 @@ describe('the line about promises', () => {
   const STATS = {
     promises: 40,
     feasible: 40,
+    leftOut: 0,
     neededPerMinute: 60.2,
     availablePerMinute: 94.4,
     cases: 20_000,
@@ -149,7 +150,7 @@ describe('the line about promises', () => {
     expect(promisesLine(STATS)).toBe(
       "the ages of 40 SKUs; they need 61 of 94 requests per minute; 99.99 % of the last day's were kept",
     );
-    expect(promisesLine({ ...STATS, feasible: 30, neededPerMinute: 125.5, cases: 0 })).toBe(
+    expect(promisesLine({ ...STATS, feasible: 30, leftOut: 10, neededPerMinute: 125.5, cases: 0 })).toBe(
       'the ages of 40 SKUs; the account cannot keep 10: they need 126 requests per minute, 94 can be had',
     );
   });

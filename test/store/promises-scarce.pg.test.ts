@@ -78,6 +78,34 @@ test.each([
   expect(row.live).toBeCloseTo(0.8 * Math.min(118 * 5, expected ?? Infinity), 1);
 });
 
+test('where no ceiling is known none is said to be too short, and requests are what is missing', async () => {
+  await live('L');
+  await computes(null);
+  await store.sql`update catalog_internal.settings set rate_limit = 5, rate_share = 3, rate_floor = 1`;
+  await store.sql`insert into catalog_internal.pace (ceiling, raised_at) values (2, now()) on conflict (id) do update set ceiling = 2`;
+  await store.sql`update catalog_internal.sync set live_budget = 1`;
+  const [said, ...more] = await warnings(
+    `insert into catalog.watchlist (sku, max_age) values ('L', '30 seconds')`,
+  );
+  expect(more).toEqual([]);
+  expect(said).toContain('requests a minute, 0 can be had for them: 1 of 1 are not kept');
+  await followWatchlist(store.sql);
+  expect(promisesLine(await readPromises(store.sql))).toContain(
+    'the account cannot keep 1: they need 3 requests',
+  );
+});
+
+test('of what is not found or out of scope nobody says that the account cannot', async () => {
+  await live('L', 'N', 'O');
+  await promise('1 hour', 'L', 'N', 'O');
+  await answerAsked(store.sql, { sku: 'N', kind: 'not_found' });
+  await store.sql`update catalog_internal.due set outside_due_at = due_at, due_at = 'infinity' where sku = 'O'`;
+  await promise('2 hours', 'L');
+  const stats = await readPromises(store.sql);
+  expect(stats).toMatchObject({ promises: 3, feasible: 1, leftOut: 0 });
+  expect(promisesLine(stats)).toContain('they need 1 of');
+});
+
 describe('at one live price a minute', () => {
   test('an age that a deferral would use up is not promised, and that is said', async () => {
     await live('L');
@@ -94,6 +122,17 @@ describe('at one live price a minute', () => {
     expect(await warnings(`update catalog.watchlist set max_age = '1 hour'`)).toEqual([]);
     await followWatchlist(store.sql);
     expect(await one('L')).toMatchObject({ feasible: true });
+  });
+
+  test('one that is too short needs no requests, as more of them would not keep it', async () => {
+    await live('L', 'M');
+    await computes(1);
+    await promise('30 seconds', 'L');
+    await promise('1 hour', 'M');
+    const stats = await readPromises(store.sql);
+    expect(stats).toMatchObject({ promises: 2, feasible: 1, leftOut: 1 });
+    expect(stats.neededPerMinute).toBeLessThan(stats.availablePerMinute);
+    expect(promisesLine(stats)).toContain('the partner computes too few live prices to keep 1');
   });
 
   test('one that is too short takes nothing from the others, nor from snapshot-priced SKUs', async () => {

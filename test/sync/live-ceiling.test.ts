@@ -13,7 +13,6 @@ import {
 
 const SECOND = 1000;
 const MINUTE = 60 * SECOND;
-const CAPACITY = 590;
 const CALLS = 118;
 const PLAN = {
   best: 5,
@@ -39,7 +38,7 @@ const call = (asked: number, computed: number, at: number, more: Partial<Ceiling
 });
 const known = (more: Partial<LiveCeiling> = {}): LiveCeiling => ({ ...NO_CEILING, perMinute: 200, ...more });
 const learned = (ceiling: LiveCeiling, seen: CeilingEvidence, more: Partial<typeof PLAN> = {}) =>
-  learnLiveCeiling({ ...PLAN, ...more, ceiling }, seen, CAPACITY);
+  learnLiveCeiling({ ...PLAN, ...more, ceiling }, seen, CALLS);
 
 describe('whether a call met the ceiling', () => {
   const met = (seen: CeilingEvidence, ceiling = NO_CEILING, more: Partial<typeof PLAN> = {}) =>
@@ -206,19 +205,22 @@ describe('a time in which nothing is computed', () => {
   const computedAt = 12 * MINUTE;
 
   test('shows nothing of the ceiling: it is what it was before, and one of ten seconds is none', () => {
-    const after = withoutIdleTime(ceiling, computedAt, at);
+    const after = withoutIdleTime(ceiling, { computedAt, now: at }, CALLS);
     expect(after).toEqual({ ...ceiling, since: 130 * MINUTE, cycleFrom: 129 * MINUTE });
     expect(liveCeilingAt(after, at)).toBe(liveCeilingAt(ceiling, computedAt));
-    expect(withoutIdleTime(ceiling, computedAt, computedAt + 10 * SECOND)).toBe(ceiling);
+    expect(withoutIdleTime(ceiling, { computedAt, now: computedAt + 10 * SECOND }, CALLS)).toBe(ceiling);
   });
 
-  test('is longer than one computation takes by the ceiling, and never longer than two minutes', () => {
+  test('is longer than one computation takes by the ceiling, and than two calls, and never longer than two minutes', () => {
     const since = { since: 0, cycleFrom: 0 };
-    const isIdle = (perMinute: number, ms: number) =>
-      withoutIdleTime(known({ ...since, perMinute: perMinute / 0.995 }), 0, ms).since > 0;
+    const isIdle = (perMinute: number, ms: number, calls = CALLS) =>
+      withoutIdleTime(known({ ...since, perMinute: perMinute / 0.995 }), { computedAt: 0, now: ms }, calls)
+        .since > 0;
     expect([isIdle(1, 70 * SECOND), isIdle(1, 80 * SECOND)]).toEqual([false, true]);
     expect([isIdle(4, 18 * SECOND), isIdle(4, 20 * SECOND)]).toEqual([false, true]);
     expect([isIdle(0.2, 119 * SECOND), isIdle(0.2, 121 * SECOND)]).toEqual([false, true]);
+    expect([isIdle(200, 29 * SECOND, 4), isIdle(200, 31 * SECOND, 4)]).toEqual([false, true]);
+    expect([isIdle(200, 119 * SECOND, 0.5), isIdle(200, 121 * SECOND, 0.5)]).toEqual([false, true]);
   });
 
   test.each([
@@ -226,7 +228,7 @@ describe('a time in which nothing is computed', () => {
     ['it is met, which lasts as long as it lasts', { ...ceiling, blockedAt: 13 * MINUTE }, computedAt],
     ['nobody knows when it began', ceiling, null],
   ])('changes nothing where %s', (_, before, since) => {
-    expect(withoutIdleTime(before, since, at)).toBe(before);
+    expect(withoutIdleTime(before, { computedAt: since, now: at }, CALLS)).toBe(before);
   });
 
   test('is left out for good by the first call after it', () => {

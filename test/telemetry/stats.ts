@@ -83,6 +83,7 @@ export const STATS: MirrorStats = {
   promises: {
     promises: 40,
     feasible: 30,
+    leftOut: 10,
     neededPerMinute: 160.2,
     availablePerMinute: 94.4,
     cases: 2000,

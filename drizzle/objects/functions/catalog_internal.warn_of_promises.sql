@@ -17,6 +17,7 @@ DECLARE
   fits boolean := false;
   rate CONSTANT double precision := catalog_internal.live_rate();
   shortest CONSTANT double precision := catalog_internal.shortest_promise(rate);
+  most CONSTANT double precision := 60 / nullif(greatest(0, catalog_internal.live_promised_interval(shortest, rate)), 0);
   asked record;
   c record;
   n record;
@@ -43,8 +44,8 @@ BEGIN
     weighed_at := remembered[1];
   ELSE
     SELECT count(*) AS promises, count(*) FILTER (WHERE NOT f.fits) AS left_out,
-           count(*) FILTER (WHERE f.live AND f.demand > 60 / nullif(catalog_internal.live_promised_interval(shortest, rate), 0)) AS too_short,
-           coalesce(sum(f.demand) FILTER (WHERE f.live), 0) AS live,
+           count(*) FILTER (WHERE f.live AND f.demand > most) AS too_short,
+           coalesce(sum(f.demand) FILTER (WHERE f.live AND NOT coalesce(f.demand > most, false)), 0) AS live,
            coalesce(sum(f.demand) FILTER (WHERE NOT f.live), 0) AS others
     INTO n
     FROM (

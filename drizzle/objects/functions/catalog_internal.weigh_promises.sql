@@ -4,6 +4,8 @@
 CREATE OR REPLACE FUNCTION catalog_internal.weigh_promises() RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_custom_plan AS $$
 DECLARE
+  rate CONSTANT double precision := catalog_internal.live_rate();
+  most CONSTANT double precision := 60 / nullif(greatest(0, catalog_internal.live_promised_interval(catalog_internal.shortest_promise(rate), rate)), 0);
   c record;
 BEGIN
   IF NOT EXISTS (SELECT FROM catalog_internal.watched WHERE max_age IS NOT NULL)
@@ -23,13 +25,15 @@ BEGIN
     FROM promised p LEFT JOIN fitting f ON f.sku = p.sku
     WHERE w.sku = p.sku AND p.feasible <> coalesce(f.fits, false)
   ), needed AS (
-    SELECT coalesce(sum(demand) FILTER (WHERE live), 0) AS live, coalesce(sum(demand) FILTER (WHERE NOT live), 0) AS others, count(*) FILTER (WHERE fits) AS fitting
+    -- Live ones that are too short take nothing: more requests would not keep them.
+    SELECT coalesce(sum(demand) FILTER (WHERE live AND NOT coalesce(demand > most, false)), 0) AS live,
+      coalesce(sum(demand) FILTER (WHERE NOT live), 0) AS others, count(*) FILTER (WHERE fits) AS fitting, count(*) FILTER (WHERE NOT fits) AS left_out
     FROM fitting
   ), day AS (
     SELECT coalesce(sum(catalog_internal.last_day(k.cases, k.hour)), 0) AS cases, coalesce(sum(catalog_internal.last_day(k.kept, k.hour)), 0) AS kept
     FROM catalog_internal.promise_cases k
   )
-  UPDATE catalog_internal.promising SET promises = (SELECT count(*) FROM promised), feasible = n.fitting,
+  UPDATE catalog_internal.promising SET promises = (SELECT count(*) FROM promised), feasible = n.fitting, left_out = n.left_out,
     needed = c.requests * greatest(n.live / c.live, n.others / c.others), available = c.requests, cases = day.cases, kept = day.kept,
     hindered_at = CASE WHEN c.hindered IS NULL THEN hindered_at ELSE clock_timestamp() END, hindered_by = coalesce(c.hindered, hindered_by)
   FROM needed n, day;

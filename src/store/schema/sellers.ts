@@ -28,6 +28,8 @@ export const promising = internal.table(
     id: boolean().primaryKey().default(true),
     promises: integer().notNull().default(0),
     feasible: integer().notNull().default(0),
+    /** Those that are asked for, and for which there is no room. */
+    leftOut: integer('left_out').notNull().default(0),
     /** Requests a minute. */
     needed: doublePrecision().notNull().default(0),
     available: doublePrecision().notNull().default(0),

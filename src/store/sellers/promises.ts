@@ -86,6 +86,8 @@ export async function writePromiseCases(tx: Tx, cases: readonly PromiseCase[]): 
 export interface PromiseStats {
   readonly promises: number;
   readonly feasible: number;
+  /** Those that the account cannot keep: not those of SKUs without a price, nor of those out of scope. */
+  readonly leftOut: number;
   /** Requests a minute: what all of them need, and what is there for them. */
   readonly neededPerMinute: number;
   readonly availablePerMinute: number;
@@ -97,7 +99,7 @@ export interface PromiseStats {
 /** As of when they were weighed last, a minute ago at most while a daemon runs. */
 export async function readPromises(sql: Sql): Promise<PromiseStats> {
   const [row] = await sql<[PromiseStats]>`
-    select promises, feasible, needed as "neededPerMinute", available as "availablePerMinute", cases::float8 as cases, kept::float8 as kept
+    select promises, feasible, left_out as "leftOut", needed as "neededPerMinute", available as "availablePerMinute", cases::float8 as cases, kept::float8 as kept
     from catalog_internal.promising`;
   return row;
 }

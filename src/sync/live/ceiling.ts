@@ -66,21 +66,27 @@ const BEYOND_CAPACITY = 1.03;
 
 /**
  * A longer time without a computation is idle, and so is that in which so many might have been computed, but no time
- * in which a call may wait for others.
+ * in which a call may wait for others, nor that of so many calls where only a few a minute may be sent.
  */
 const IDLE_MS = 120_000;
 const LEAST_IDLE_MS = 10_000;
 const IDLE_SKUS = 1.25;
+const IDLE_CALLS = 2;
 
 /**
  * The ceiling without the idle time that lasts at `now` or has just ended, because nothing was tried in it.
  * `computedAt`: when something was last computed; null: that is not known.
  */
-export function withoutIdleTime(ceiling: LiveCeiling, computedAt: number | null, now: number): LiveCeiling {
+export function withoutIdleTime(
+  ceiling: LiveCeiling,
+  { computedAt, now }: { readonly computedAt: number | null; readonly now: number },
+  callsPerMinute: number,
+): LiveCeiling {
   if (ceiling.perMinute === null || ceiling.blockedAt !== null || computedAt === null) return ceiling;
   const from = Math.max(computedAt, ceiling.since);
   const idleMs = now - from;
-  const usedMs = clamp((IDLE_SKUS * 60_000) / liveCeilingAt(ceiling, from), LEAST_IDLE_MS, IDLE_MS);
+  const leastMs = Math.max(LEAST_IDLE_MS, (IDLE_CALLS * 60_000) / callsPerMinute);
+  const usedMs = clamp((IDLE_SKUS * 60_000) / liveCeilingAt(ceiling, from), leastMs, IDLE_MS);
   if (idleMs <= usedMs) return ceiling;
   return { ...ceiling, since: ceiling.since + idleMs, cycleFrom: ceiling.cycleFrom + idleMs };
 }
@@ -158,15 +164,17 @@ export function meetsCeiling(call: CeilingEvidence, plan: KnownOfCeiling): boole
 }
 
 /**
- * The ceiling after a call; null: it stays as it was. `capacity`: live SKUs a minute that all calls together can ask
- * for; a ceiling beyond it is none.
+ * The ceiling after a call; null: it stays as it was. One beyond what `callsPerMinute` calls of this budget can ask for
+ * is none.
  */
 export function learnLiveCeiling(
   plan: KnownOfCeiling,
   call: CeilingEvidence,
-  capacity: number,
+  callsPerMinute: number,
 ): LiveCeiling | null {
-  const before = restored(withoutIdleTime(plan.ceiling, plan.computedAt, call.askedAt), call);
+  const capacity = callsPerMinute * call.budget;
+  const idle = { computedAt: plan.computedAt, now: call.askedAt };
+  const before = restored(withoutIdleTime(plan.ceiling, idle, callsPerMinute), call);
   const after = meetsCeiling(call, plan)
     ? blocked(before, call, { ...plan, most: Math.min(capacity, plan.computedRate) })
     : passed(before, call, capacity);
@@ -280,7 +288,7 @@ export function liveCredit(
   }: Pick<LivePlan, 'ceiling' | 'computedAt' | 'creditFrom' | 'outageSince' | 'now'>,
   callsPerMinute: number,
 ): LiveCredit {
-  const ceiling = withoutIdleTime(known, computedAt, now);
+  const ceiling = withoutIdleTime(known, { computedAt, now }, callsPerMinute);
   const blockedAt = outageSince ?? (ceiling.perMinute === null ? null : ceiling.blockedAt);
   if (blockedAt !== null) {
     const triedAt = Math.max(creditFrom, outageSince ?? ceiling.failedAt ?? 0);

@@ -71,7 +71,7 @@ export function learn(
   const events: SyncEvent[] = [];
   const showsLive = live.answered + live.deferred + snapshot.deferred > 0;
   const evidenceOfCeiling = ceilingEvidence(shown, budget, settings);
-  const ceiling = learnLiveCeiling(plan, evidenceOfCeiling, capacityOfCalls(budget, settings));
+  const ceiling = learnLiveCeiling(plan, evidenceOfCeiling, settings.callsPerMinute);
   if (ceiling !== null) events.push(...ceilingEvents(plan.ceiling, ceiling));
   const learned = budgetAfter(plan, budget, evidenceOfCeiling, settings);
   if (Math.floor(learned) !== Math.floor(budget))
@@ -119,14 +119,6 @@ export function ceilingEvidence(
     budget,
     configuredBudget: bulk.liveBudget,
   };
-}
-
-/** Live SKUs a minute that all calls together can ask for. */
-export function capacityOfCalls(
-  budget: number,
-  { callsPerMinute }: Pick<SyncSettings, 'callsPerMinute'>,
-): number {
-  return callsPerMinute * budget;
 }
 
 /**

@@ -60,7 +60,7 @@ export async function planLive(ctx: SyncContext): Promise<TaskOutcome> {
   const budget = Math.floor(state.liveBudget ?? settings.bulk.liveBudget);
   const refreshes = Math.min(
     settings.callsPerMinute * budget,
-    liveCeilingAt(withoutIdleTime(plan.ceiling, plan.computedAt, plan.now), plan.now),
+    liveCeilingAt(withoutIdleTime(plan.ceiling, plan, settings.callsPerMinute), plan.now),
   );
   const aside = setAside(plan.releases, plan.now / 60_000);
   const solved = solve(groups, refreshes, settings, { incident, aside });

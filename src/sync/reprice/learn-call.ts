@@ -7,7 +7,6 @@ import type { SyncContext } from '../context.ts';
 import { withoutOwn } from '../live/again.ts';
 import { learnLiveCeiling, returnedCreditMs } from '../live/ceiling.ts';
 import {
-  capacityOfCalls,
   ceilingEvents,
   ceilingEvidence,
   learn,
@@ -99,7 +98,7 @@ async function learnCeilingAgain(
   const evidence = ceilingEvidence(byCall, budget, settings);
   for (let tries = 0; tries < MAX_TRIES; tries += 1) {
     const plan = await readLivePlan(sql);
-    const after = learnLiveCeiling(plan, evidence, capacityOfCalls(budget, settings));
+    const after = learnLiveCeiling(plan, evidence, settings.callsPerMinute);
     if (after === null) return;
     if (!(await storeCeiling(sql, after))) continue;
     for (const event of ceilingEvents(plan.ceiling, after)) emit(event);

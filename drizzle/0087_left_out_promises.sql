@@ -1,0 +1,125 @@
+ALTER TABLE "catalog_internal"."promising" ADD COLUMN "left_out" integer DEFAULT 0 NOT NULL;--> statement-breakpoint
+-- Decides anew which promises are kept, and notes what all of them need, how many were kept in the last day,
+-- and what hinders them. What has turned the ledger is told by watched_to_ledger. Called with the row of
+-- `watching` locked, each minute and when the watchlist was changed.
+CREATE OR REPLACE FUNCTION catalog_internal.weigh_promises() RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_custom_plan AS $$
+DECLARE
+  rate CONSTANT double precision := catalog_internal.live_rate();
+  most CONSTANT double precision := 60 / nullif(greatest(0, catalog_internal.live_promised_interval(catalog_internal.shortest_promise(rate), rate)), 0);
+  c record;
+BEGIN
+  IF NOT EXISTS (SELECT FROM catalog_internal.watched WHERE max_age IS NOT NULL)
+     AND NOT EXISTS (SELECT FROM catalog_internal.promising WHERE promises > 0) THEN
+    RETURN;
+  END IF;
+  SELECT * INTO c FROM catalog_internal.promise_capacity();
+  WITH promised AS MATERIALIZED (
+    SELECT sku, max_age, weight, feasible FROM catalog_internal.watched WHERE max_age IS NOT NULL
+  ), fitting AS MATERIALIZED (
+    SELECT f.* FROM (SELECT array_agg(sku) AS skus, array_agg(max_age) AS ages, array_agg(weight) AS weights FROM promised) a
+    CROSS JOIN LATERAL catalog_internal.promises_that_fit(a.skus, a.ages, a.weights) f
+  ), turned AS (
+    UPDATE catalog_internal.watched w SET feasible = NOT w.feasible, pending = coalesce(w.pending, 'rank'),
+      -- It counts from when it can be kept.
+      promised_since = CASE WHEN w.feasible THEN w.promised_since ELSE clock_timestamp() END
+    FROM promised p LEFT JOIN fitting f ON f.sku = p.sku
+    WHERE w.sku = p.sku AND p.feasible <> coalesce(f.fits, false)
+  ), needed AS (
+    -- Live ones that are too short take nothing: more requests would not keep them.
+    SELECT coalesce(sum(demand) FILTER (WHERE live AND NOT coalesce(demand > most, false)), 0) AS live,
+      coalesce(sum(demand) FILTER (WHERE NOT live), 0) AS others, count(*) FILTER (WHERE fits) AS fitting, count(*) FILTER (WHERE NOT fits) AS left_out
+    FROM fitting
+  ), day AS (
+    SELECT coalesce(sum(catalog_internal.last_day(k.cases, k.hour)), 0) AS cases, coalesce(sum(catalog_internal.last_day(k.kept, k.hour)), 0) AS kept
+    FROM catalog_internal.promise_cases k
+  )
+  UPDATE catalog_internal.promising SET promises = (SELECT count(*) FROM promised), feasible = n.fitting, left_out = n.left_out,
+    needed = c.requests * greatest(n.live / c.live, n.others / c.others), available = c.requests, cases = day.cases, kept = day.kept,
+    hindered_at = CASE WHEN c.hindered IS NULL THEN hindered_at ELSE clock_timestamp() END, hindered_by = coalesce(c.hindered, hindered_by)
+  FROM needed n, day;
+END
+$$;
+
+REVOKE ALL ON FUNCTION catalog_internal.weigh_promises() FROM PUBLIC;
+--> statement-breakpoint
+-- Says at once to whoever asks for a promise that the account cannot keep: the statement's own rows count,
+-- and those of nobody else's open transaction. It writes nothing and waits for nobody but a migration. In a
+-- SERIALIZABLE transaction others' promises are those that the mirror has read: sellers who each read the
+-- watchlist and add to it would make each other fail. To weigh all promises takes long where there are many:
+-- for ten seconds a session remembers what they need together (in a setting, which goes back where its
+-- transaction does). Meanwhile a statement of few rows adds what these need, and where that fits, so do all;
+-- what others have asked for since is weighed after that. An UPDATE that leaves promises as the mirror has
+-- read them asks for none.
+-- SECURITY DEFINER, because catalog_watcher has no rights on the daemon's tables.
+CREATE OR REPLACE FUNCTION catalog_internal.warn_of_promises() RETURNS trigger
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_custom_plan AS $$
+DECLARE
+  apart CONSTANT boolean := current_setting('transaction_isolation') = 'serializable';
+  few CONSTANT integer := 100;
+  weighed_at text := round(extract(epoch FROM clock_timestamp())::numeric, 3)::text;
+  remembered text[];
+  fits boolean := false;
+  rate CONSTANT double precision := catalog_internal.live_rate();
+  shortest CONSTANT double precision := catalog_internal.shortest_promise(rate);
+  most CONSTANT double precision := 60 / nullif(greatest(0, catalog_internal.live_promised_interval(shortest, rate)), 0);
+  asked record;
+  c record;
+  n record;
+BEGIN
+  SELECT array_agg(b.sku) AS skus, array_agg(b.max_age) AS ages, array_agg(b.weight) AS weights INTO asked
+  FROM (SELECT sku, extract(epoch FROM max_age)::double precision AS max_age, weight FROM becomes WHERE max_age IS NOT NULL) b
+  WHERE TG_OP <> 'UPDATE' OR NOT EXISTS (
+    SELECT FROM catalog_internal.watched w WHERE w.sku = b.sku AND w.max_age = b.max_age AND w.weight = b.weight
+  );
+  IF asked.skus IS NULL THEN
+    RETURN NULL;
+  END IF;
+  SELECT * INTO c FROM catalog_internal.promise_capacity();
+  -- Its owner may have set it to anything.
+  remembered := regexp_match(current_setting('catalog_internal.promised', true),
+    '^' || apart::text || ' ([0-9]{1,12}[.][0-9]{3}) ([0-9]{1,12}[.][0-9]{6}) ([0-9]{1,12}[.][0-9]{6})$');
+  IF cardinality(asked.skus) <= few AND weighed_at::numeric - remembered[1]::numeric BETWEEN 0 AND 10 THEN
+    SELECT remembered[2]::double precision + coalesce(sum(f.demand) FILTER (WHERE f.live), 0) AS live,
+           remembered[3]::double precision + coalesce(sum(f.demand) FILTER (WHERE NOT f.live), 0) AS others, bool_and(f.fits) AS each
+    INTO n FROM catalog_internal.promises_that_fit(asked.skus, asked.ages, asked.weights) f;
+    fits := n.live <= c.live AND n.others <= c.others AND coalesce(n.each, true);
+  END IF;
+  IF fits THEN
+    weighed_at := remembered[1];
+  ELSE
+    SELECT count(*) AS promises, count(*) FILTER (WHERE NOT f.fits) AS left_out,
+           count(*) FILTER (WHERE f.live AND f.demand > most) AS too_short,
+           coalesce(sum(f.demand) FILTER (WHERE f.live AND NOT coalesce(f.demand > most, false)), 0) AS live,
+           coalesce(sum(f.demand) FILTER (WHERE NOT f.live), 0) AS others
+    INTO n
+    FROM (
+      SELECT array_agg(sku) AS skus, array_agg(max_age) AS ages, array_agg(weight) AS weights FROM (
+        SELECT sku, extract(epoch FROM max_age)::double precision AS max_age, weight FROM catalog.watchlist WHERE NOT apart
+        UNION ALL
+        SELECT sku, extract(epoch FROM max_age)::double precision, weight FROM becomes WHERE apart
+        UNION ALL
+        SELECT w.sku, w.max_age, w.weight FROM catalog_internal.watched w WHERE apart AND NOT EXISTS (SELECT FROM becomes b WHERE b.sku = w.sku)
+      ) p WHERE max_age IS NOT NULL
+    ) a
+    CROSS JOIN LATERAL catalog_internal.promises_that_fit(a.skus, a.ages, a.weights) f;
+    IF n.left_out > 0 AND n.left_out = n.too_short THEN
+      RAISE WARNING 'the partner computes % live prices a minute: % of % promises are shorter than % and not kept',
+        round(rate::numeric, 1), n.left_out, n.promises, make_interval(secs => ceil(shortest))
+      USING HINT = 'Give a longer max_age.';
+    ELSIF n.left_out > 0 THEN
+      RAISE WARNING 'these promises need % requests a minute, % can be had for them: % of % are not kept',
+        ceil(c.requests * greatest(n.live / c.live, n.others / c.others)), floor(c.requests), n.left_out, n.promises
+      USING DETAIL = format('Refreshes a minute: live-priced SKUs need %s of %s, others %s of %s.', ceil(n.live), floor(c.live), ceil(n.others), floor(c.others)),
+        HINT = 'Promises of the greatest weight are kept first, and among equal ones those of the greatest max_age; catalog.promises says which. Give a longer max_age, or to fewer SKUs.';
+    END IF;
+  END IF;
+  PERFORM set_config('catalog_internal.promised', concat_ws(' ', apart::text, weighed_at, round(n.live::numeric, 6), round(n.others::numeric, 6)), false);
+  IF c.hindered IS NOT NULL THEN
+    RAISE WARNING 'no promise is kept at present: requests are %', CASE c.hindered WHEN 'calls are failing' THEN 'failing' ELSE c.hindered END;
+  END IF;
+  RETURN NULL;
+END
+$$;
+
+REVOKE ALL ON FUNCTION catalog_internal.warn_of_promises() FROM PUBLIC;
