@@ -3,12 +3,14 @@ import { Misconfigured } from '../lib/errors.ts';
 import { connect, type Sql } from '../store/connection/db.ts';
 import { adviceOn, otherHint } from '../store/connection/remedies.ts';
 import {
+  carried,
   isNameUnknown,
   isPrivilegeLacking,
   isTableMissing,
   sqlState,
 } from '../store/connection/sql-errors.ts';
 import { readLostRows } from '../store/ledger/lost-rows.ts';
+import { type Closed, closedRemedy, closedText, readClosed } from '../store/setup/closed.ts';
 import { migrationState } from '../store/setup/journal.ts';
 import { readOccupied } from '../store/setup/migrations.ts';
 import { OccupiedError } from '../store/setup/occupied.ts';
@@ -172,7 +174,9 @@ export async function explained(
   if (error instanceof Impaired) return error;
   const named = await namingHolder(sql, error);
   if (named !== error) return named;
-  const lacking = isPrivilegeLacking(sqlState(error)) ? await lackingOf(url, error, forReaders) : null;
+  const lacking = isPrivilegeLacking(sqlState(error))
+    ? ((await lackingOf(url, error, forReaders)) ?? (await closedOf(url, error, ofUser)))
+    : null;
   if (lacking !== null) return lacking;
   const lost = error instanceof RowsLost ? [] : await asking(url, readLostRows, []);
   // What stumbles over a row that is not there says nothing beside that.
@@ -199,7 +203,8 @@ export async function hiddenFromMirror(sql: Sql): Promise<Impaired | null> {
 
 /** The same of a start and of `migrate`, which make what is not there. */
 export async function explainedStart(error: unknown, url: string): Promise<unknown> {
-  if (isPrivilegeLacking(sqlState(error))) return (await lackingAtStart(url, error)) ?? error;
+  if (isPrivilegeLacking(sqlState(error)))
+    return (await lackingAtStart(url, error)) ?? (await closedOf(url, error)) ?? error;
   const isExplained = adviceOn(error).hint !== null;
   return isNameUnknown(error) && !isExplained ? partsGone(error) : error;
 }
@@ -253,6 +258,36 @@ async function lackingOf(url: string, cause: unknown, forReaders: boolean): Prom
   const text = rightsText(rights);
   if (text === null) return await asking(url, hiddenFromMirror, null);
   return new Impaired('rights-lacking', text, rightsRemedy(rights, escapeIdentifier(rights.acting)), cause);
+}
+
+/** The function of Postgres, the same from 14 to 18, that refuses what a role was not granted, and no rows. */
+const REFUSES_OBJECTS = 'aclcheck_error';
+
+/** What is to be said where Postgres's own functions or views are closed to this role; null where that is not known. */
+async function closedOf(url: string, cause: unknown, ofUser = false): Promise<Impaired | null> {
+  const unknown: { closed: Closed[]; role: string } = { closed: [], role: '' };
+  const { closed, role } = await asking(
+    url,
+    async (sql) => {
+      const [row] = await sql<[{ role: string }]>`select current_user::text as role`;
+      return { closed: await readClosed(sql), role: row.role };
+    },
+    unknown,
+  );
+  if (closed.length > 0)
+    return new Impaired(
+      'rights-lacking',
+      closedText(closed),
+      closedRemedy(closed, escapeIdentifier(role)),
+      cause,
+    );
+  if (ofUser || carried(cause, 'routine') !== REFUSES_OBJECTS) return null;
+  return new Impaired(
+    'rights-lacking',
+    "this role may not use something that is none of the mirror's own, as where Postgres's functions were closed to everybody",
+    "as an administrator GRANT to the mirror's role what the message names, and try again",
+    cause,
+  );
 }
 
 /** Whether this role reads as a member of catalog_reader, which may not read all that it is to. */

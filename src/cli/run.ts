@@ -98,27 +98,24 @@ async function runDaemon(
       code = EXIT.usage;
       throw refusal;
     });
-    code = await (once === null
-      ? Promise.race([signal.promise.then(() => EXIT.ok), stalled])
-      : Promise.race([
-          onceThrough(app, log, clock, once.timeoutMs),
-          signal.promise.then(() => EXIT.failed),
-          stalled,
-        ]));
+    if (once === null) code = await Promise.race([signal.promise.then(() => EXIT.ok), stalled]);
+    else {
+      const limit = clock.monotonic() + (once.timeoutMs ?? Infinity);
+      code = await Promise.race([
+        untilCaughtUp(app, log, clock, once.timeoutMs),
+        signal.promise.then(() => EXIT.failed),
+        stalled,
+      ]);
+      const withinMs = Math.min(MAINTAIN_WITHIN_MS, limit - clock.monotonic());
+      // What was asked for is done: whoever stops it now has no failure to be told of.
+      if (code === EXIT.ok)
+        await Promise.race([untilMaintained(app, clock, withinMs), signal.promise, stalled]);
+    }
   } finally {
     await app?.stop();
     signal.dispose();
     log.info({ event: 'app.stopped', code });
   }
-  return code;
-}
-
-/** Syncs until nothing is pending, and then maintains the tables, both within the time limit. Null: there is none. */
-async function onceThrough(app: App, log: Log, clock: Clock, timeoutMs: number | null): Promise<number> {
-  const limit = clock.monotonic() + (timeoutMs ?? Infinity);
-  const code = await untilCaughtUp(app, log, clock, timeoutMs);
-  if (code === EXIT.ok)
-    await untilMaintained(app, clock, Math.min(MAINTAIN_WITHIN_MS, limit - clock.monotonic()));
   return code;
 }
 

@@ -28,6 +28,15 @@ export const COMMANDS: readonly Mutant[] = [
     ['run: cron never drops history', "await requestTask(sql, 'maintenance');", ''],
   ),
   ...faultsOf(
+    'src/cli/run.ts',
+    ['test/process/stop.e2e.test.ts'],
+    [
+      'run: whoever stops its maintenance is told of a failure',
+      'untilMaintained(app, clock, withinMs), signal.promise, stalled',
+      'untilMaintained(app, clock, withinMs), signal.promise.then(() => (code = EXIT.failed)), stalled',
+    ],
+  ),
+  ...faultsOf(
     'src/cli/migrate-progress.ts',
     ['test/cli/migrate-progress.test.ts'],
     ['migrate: says nothing of what takes long', 'tellAt = begunAt + TELL_AFTER_MS;', 'tellAt = Infinity;'],

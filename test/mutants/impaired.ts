@@ -113,4 +113,15 @@ export const IMPAIRED: readonly Mutant[] = [
       '= ${String(known[0])}',
     ],
   ),
+  ...faultsOf(
+    'src/store/setup/closed.ts',
+    SAID,
+    ['impaired: what nobody was ever granted counts as closed', ' and i.objoid is null\n', '\n'],
+    ['impaired: closed views are not seen', "~ '[{,]=r'", "~ '=r{'"],
+  ),
+  ...faultsOf('src/cli/explained.ts', SAID, [
+    'impaired: what is closed is said of no start',
+    '?? (await closedOf(url, error)) ?? error;',
+    '?? error;',
+  ]),
 ];

@@ -99,6 +99,25 @@ describe.concurrent('a stop', () => {
     expect(once.logged('app.stopping')).toMatchObject([{ signal: 'SIGTERM' }]);
   });
 
+  test('of one that has caught up, and only maintains its tables, is no failure', async ({ expect }) => {
+    await using stack = await createStack({ sandbox: { skus: 20 } });
+    const released = Promise.withResolvers<void>();
+    const locked = Promise.withResolvers<void>();
+    // Maintenance does not begin before this transaction is over.
+    const holding = stack.sql.begin(async (tx) => {
+      await tx`set local idle_in_transaction_session_timeout = 0`;
+      await tx`select from catalog_internal.tasks where task = 'maintenance' for update`;
+      locked.resolve();
+      await released.promise;
+    });
+    await locked.promise;
+    await using once = startProgram(['run', '--once'], stack.env);
+    await once.until('once.caught-up');
+    expectStopped(await once.end('SIGTERM'), expect);
+    released.resolve();
+    await holding;
+  });
+
   test('does not wait for a Postgres that hangs', async ({ expect }) => {
     await using stack = await createStack();
     await using deaf = await deafPort();

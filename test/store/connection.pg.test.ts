@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { systemClock } from '../../src/lib/clock.ts';
-import { connect, type Sql } from '../../src/store/connection/db.ts';
+import { connect, connectAlone, type Sql } from '../../src/store/connection/db.ts';
 import { waitForDatabase } from '../../src/store/connection/startup.ts';
 import { createDatabase, type TestDatabase } from '../support/db.ts';
 import { eventually } from '../support/eventually.ts';
@@ -57,6 +57,28 @@ test('no statement is compiled, whatever the server and the database say: that t
     expect(await sql`show jit`).toEqual([{ jit: 'off' }]);
   } finally {
     await sql.end({ timeout: 2 });
+  }
+});
+
+test('views stay open, whatever the database says, on later connections and outside of a pool, too', async () => {
+  const [{ name, known }] = await aside<[{ name: string; known: boolean }]>`
+    select current_database() as name, current_setting('restrict_nonsystem_relation_kind', true) is not null as known`;
+  // The first minor releases of 14 to 16 close none.
+  if (!known) return;
+  await aside`create view public.one_row as select 1 as one`;
+  await aside.unsafe(`alter database "${name}" set restrict_nonsystem_relation_kind = 'view'`);
+  const sql = connect(database.url, { max: 3 });
+  try {
+    await waitForDatabase(sql, systemClock, 60_000);
+    const read = () => sql`select one, pg_sleep(0.05)::text as slept from public.one_row`;
+    for (const rows of await Promise.all([read(), read(), read()])) expect(rows).toMatchObject([{ one: 1 }]);
+    const client = await connectAlone(database.url, { application_name: 'alone' });
+    const { rows } = await client.query('select one from public.one_row');
+    await client.end();
+    expect(rows).toEqual([{ one: 1 }]);
+  } finally {
+    await sql.end({ timeout: 2 });
+    await aside.unsafe(`alter database "${name}" reset restrict_nonsystem_relation_kind`);
   }
 });
 

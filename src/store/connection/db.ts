@@ -10,8 +10,8 @@ import {
   applicationName,
   CLIENT_CHECK,
   CLIENT_CHECK_PIN,
+  LATER_SETTINGS,
   loneUrl,
-  NO_TRANSACTION_TIMEOUT,
   sessionConnection,
   sessionUrl,
 } from './session.ts';
@@ -282,13 +282,13 @@ export async function freeNotifications(sql: Sql, error: unknown): Promise<void>
   await sql`select pg_notification_queue_usage()`.catch(() => {});
 }
 
-/** Turns transaction_timeout off on later connections, too: asking each for its version would be a round trip each. */
-export async function withoutTransactionTimeout(sql: Sql): Promise<void> {
+/** Makes LATER_SETTINGS on later connections, too: asking each for its version would be a round trip each. */
+export async function pinLaterSettings(sql: Sql): Promise<void> {
   const { connection } = sql.options;
-  const [known] = await sql.unsafe(NO_TRANSACTION_TIMEOUT);
-  const pin = ' -c transaction_timeout=0';
-  const settings = String(connection['options']);
-  if (known !== undefined && !settings.includes(pin)) connection['options'] = settings + pin;
+  for (const { pin } of await sql.unsafe<{ pin: string }[]>(LATER_SETTINGS)) {
+    const settings = String(connection['options']);
+    if (!settings.includes(pin)) connection['options'] = settings + pin;
+  }
 }
 
 /** The same for CLIENT_CHECK: Postgres checks, if its system can, whether a client still waits for its statement. */
@@ -347,7 +347,7 @@ export async function connectAlone(url: DatabaseUrl, options: LoneOptions): Prom
       : error;
   });
   await orEnd(client, async () => {
-    await client.query(NO_TRANSACTION_TIMEOUT);
+    await client.query(LATER_SETTINGS);
     await client.query(CLIENT_CHECK).catch((error: unknown) => {
       if (!isAnswer(error)) throw error;
     });

@@ -55,10 +55,19 @@ export const SESSION = {
   jit: 'off',
 } as const;
 
-/** PostgreSQL 17 has one more limit; to name it at the start of a session of an earlier version is an error. */
-export const NO_TRANSACTION_TIMEOUT = `
-  select pg_catalog.set_config('transaction_timeout', '0', false)
-  where pg_catalog.current_setting('transaction_timeout', true) is not null`;
+/**
+ * The same that not every release since 14 has: to name one at the start of a session is an error there. The first ends
+ * transactions that take longer, the second closes all views, such as the mirror's.
+ */
+const LATER = { transaction_timeout: '0', restrict_nonsystem_relation_kind: '' } as const;
+
+/** Makes those of LATER that there are, and returns them as a later session of the same server may start with them. */
+export const LATER_SETTINGS = `
+  select ' -c ' || name || '=' || pg_catalog.set_config(name, value, false) as pin
+  from (values ${Object.entries(LATER)
+    .map(([name, value]) => `('${name}', '${value}')`)
+    .join(', ')}) as later(name, value)
+  where pg_catalog.current_setting(name, true) is not null`;
 
 /**
  * A statement ends within this time after its client's connection is gone, for example by Ctrl-C; otherwise it would

@@ -1,13 +1,6 @@
 import postgres from 'postgres';
 import type { Clock } from '../../lib/clock.ts';
-import {
-  CONNECT_WITHIN_MS,
-  endingLeftStatements,
-  type Sql,
-  urlOf,
-  wayOf,
-  withoutTransactionTimeout,
-} from './db.ts';
+import { CONNECT_WITHIN_MS, endingLeftStatements, type Sql, urlOf, wayOf, pinLaterSettings } from './db.ts';
 import { startupRefused } from './pooler.ts';
 import { remedyOf } from './remedies.ts';
 import { sessionConnection } from './session.ts';
@@ -90,7 +83,7 @@ export async function waitForDatabase(
       try {
         await sql`select 1`;
         keepArrayTypes(sql);
-        await withoutTransactionTimeout(sql);
+        await pinLaterSettings(sql);
         await endingLeftStatements(sql);
         return;
       } catch (error) {

@@ -1,12 +1,6 @@
 import { ConfigError } from '../../config/config.ts';
 import { Misconfigured } from '../../lib/errors.ts';
-import {
-  connect,
-  type DatabaseUrl,
-  SCAN_WITHIN_MS,
-  type Sql,
-  withoutTransactionTimeout,
-} from '../connection/db.ts';
+import { connect, type DatabaseUrl, SCAN_WITHIN_MS, type Sql, pinLaterSettings } from '../connection/db.ts';
 import { refusePooling } from '../connection/pooler.ts';
 import { MIGRATING_NAME } from '../connection/session.ts';
 import { isAnswer, isMadeMeanwhile, storeFailure } from '../connection/sql-errors.ts';
@@ -71,7 +65,7 @@ export async function migrateDatabase(url: DatabaseUrl, options: MigrateOptions 
   const lockSession = connect(url, one);
   let isMigrated = false;
   try {
-    await Promise.all([withoutTransactionTimeout(sql), withoutTransactionTimeout(lockSession)]);
+    await Promise.all([pinLaterSettings(sql), pinLaterSettings(lockSession)]);
     await refusePooling(
       (statement) => sql.unsafe(statement),
       (statement) => lockSession.unsafe(statement),
