@@ -1,9 +1,10 @@
 import { expect, onTestFinished, test } from 'vitest';
 import { connect } from '../../src/store/connection/db.ts';
+import type { MigrationError } from '../../src/store/setup/migration-error.ts';
 import { migrateDatabase } from '../../src/store/setup/migrations.ts';
 import { createDatabase } from '../support/db.ts';
 import { temporaryFolder } from '../support/process.ts';
-import { versionBefore } from './support.ts';
+import { laterVersion, versionBefore } from './support.ts';
 
 test('a seller who has inserted a promise and then reads what is kept of it is no victim of an upgrade', async () => {
   const database = await createDatabase('empty');
@@ -16,9 +17,50 @@ test('a seller who has inserted a promise and then reads what is kept of it is n
   const folder = versionBefore(await temporaryFolder(onTestFinished), '0068_moment_of_a_query');
   await migrateDatabase(url, { folder });
   await sql.begin(async (seller) => {
+    // It idles while the other connections work.
+    await seller`set local idle_in_transaction_session_timeout = 0`;
     await seller`insert into catalog.watchlist (sku, max_age) values ('A', interval '1 hour')`;
     // Which ends although the seller's transaction does not: it waits for no lock of the watchlist.
     await migrateDatabase(url);
     expect(await seller`select sku from catalog.promises`).toEqual([{ sku: 'A' }]);
   });
+});
+
+const STANDING = [
+  ['a view', 'create view public.mine as select * from catalog.calibration', 'drop view catalog.calibration'],
+  [
+    'a materialized view',
+    'create materialized view public.mine as select sku from catalog.products',
+    'alter table catalog.products alter column sku type varchar',
+  ],
+  [
+    'a table with a column of a table’s rows',
+    'create table public.mine (seen catalog.products)',
+    'alter table catalog.products add column random float8 not null default random()',
+  ],
+] as const;
+
+test('of what a seller has built on what a migration makes anew, it is said what that is and what to do, and nothing is lost', async () => {
+  const database = await createDatabase('migrated');
+  const sql = connect(database.url, { max: 1 });
+  onTestFinished(async () => {
+    await sql.end({ timeout: 2 });
+    await database.drop();
+  });
+  for (const [what, theirs, ours] of STANDING) {
+    await sql.unsafe(theirs);
+    const folder = laterVersion(await temporaryFolder(onTestFinished), ours);
+    const error = await migrateDatabase(database.url, { folder }).then(
+      () => null,
+      (reason: unknown) => reason,
+    );
+    expect({ what, error }).toMatchObject({ error: { kind: 'migration-failed' } });
+    const { hint, cause } = error as MigrationError;
+    expect({ what, hint }).toMatchObject({
+      hint: expect.stringMatching(/^something of yours.* drop it, start again/) as string,
+    });
+    // By its DETAIL or its message.
+    expect(`${hint} ${String(cause)}`).toContain('mine');
+    await sql.unsafe(`drop ${/^create (materialized view|view|table) /.exec(theirs)?.[1]} public.mine`);
+  }
 });

@@ -9,11 +9,6 @@ export const OBSTACLES: readonly Mutant[] = [
     ['obstacles: a limit of temporary files is a fault', "  '53400': 'temp-file-limit',\n", ''],
     ['obstacles: a lock is a fault', "  [LOCK_NOT_AVAILABLE]: 'locked',\n", ''],
     [
-      'obstacles: any wrong state is a replica identity',
-      "carried(error, 'routine') === 'CheckCmdReplicaIdentity' ? 'replica-identity' : null",
-      "'replica-identity'",
-    ],
-    [
       'obstacles: the limit of a role is that of the server',
       'return limit ?? REMEDIES[kind];',
       'return REMEDIES[kind];',
@@ -21,14 +16,23 @@ export const OBSTACLES: readonly Mutant[] = [
     ['obstacles: the HINT of Postgres goes first', 'if (hint !== null && !isPostgres)', 'if (hint !== null)'],
   ),
   ...faultsOf(
-    'src/store/connection/neighbours.ts',
-    ['test/store/obstacles.pg.test.ts'],
-    ['obstacles: a publication of new rows alone is in the way', 'and (p.pubupdate or p.pubdelete)', ''],
+    'src/store/connection/sql-errors.ts',
+    ['test/store/obstacles.pg.test.ts', 'test/store/remedies.test.ts'],
     [
-      'obstacles: no table lacks its replica identity',
-      "c.relreplident in ('n', 'i')",
-      "c.relreplident = 'i'",
+      'obstacles: a publication is in the way by its SQLSTATE',
+      "carried(error, 'routine') === 'CheckCmdReplicaIdentity'",
+      'sqlState(error) === WRONG_STATE',
     ],
+    [
+      'obstacles: it is not said that a publication rejects rows',
+      'if (isUnchangeable(error)) return',
+      'if (false) return',
+    ],
+  ),
+  ...faultsOf(
+    'src/store/connection/published.ts',
+    ['test/store/obstacles.pg.test.ts'],
+    ['obstacles: a row filter is a replica identity that is lacking', 'code === WRONG_STATE', 'true'],
   ),
   ...faultsOf(
     'src/cli/doctor/postgres.ts',

@@ -75,4 +75,15 @@ export const OCCUPIED: readonly Mutant[] = [
     "new Set(['42P06', '42P07', '42723', '42710'])",
     "new Set([''])",
   ]),
+  ...faultsOf(
+    'src/store/setup/migration-error.ts',
+    ['test/migrations/sellers.pg.test.ts'],
+    [
+      'occupied: what sellers have built is to be tried again',
+      "new Set(['2BP01', '0A000'])",
+      "new Set([''])",
+    ],
+    ['occupied: what is built on a row type is to be tried again', "'2BP01', '0A000'", "'2BP01'"],
+    ['occupied: it is not said which view is in the way', "detail === '' ? '' : `", "true ? '' : `"],
+  ),
 ];

@@ -6,7 +6,9 @@ import { systemClock } from '../../src/lib/clock.ts';
 import { runTask } from '../../src/queues/task-run.ts';
 import { connect } from '../../src/store/connection/db.ts';
 import { obstacleOf, remedyOf } from '../../src/store/connection/remedies.ts';
+import { rejection } from '../../src/store/connection/sql-errors.ts';
 import { waitForDatabase } from '../../src/store/connection/startup.ts';
+import { serverMajor } from '../support/db.ts';
 import { useStore } from './support.ts';
 
 /* What somebody has set in Postgres that the mirror's statements fail for, as Postgres says it. */
@@ -71,6 +73,34 @@ test('published tables without a replica identity are named by doctor, which Pos
       alter table catalog.skus replica identity default; alter table catalog.products replica identity default`);
   }
 });
+
+const PRICES = {
+  'a row filter by what is no key': 'where (price > 100)',
+  'a list of columns without a part of the key': '(size, price)',
+};
+
+test.skipIf((await serverMajor()) < 15).each(Object.entries(PRICES))(
+  'of a publication, %s is named by doctor: the table’s rows cannot be changed',
+  async (_, published) => {
+    const { sql } = store;
+    await sql.unsafe(`create publication prices for table catalog.prices ${published}`);
+    try {
+      const error = await errorOf(sql`delete from catalog.prices`);
+      expect(obstacleOf(error)).toBe('replica-identity');
+      expect(remedyOf(error)?.hint).toContain('doctor');
+      expect(rejection(error)?.by).toContain('a publication');
+      expect(await failures()).toMatchObject([
+        {
+          check: 'replica identity',
+          text: expect.stringMatching(/catalog\.prices \(prices: .*replica identity\.\)$/) as string,
+          remedy: expect.stringMatching(/^of catalog\.prices, .*REPLICA IDENTITY FULL/) as string,
+        },
+      ]);
+    } finally {
+      await sql.unsafe('drop publication prices');
+    }
+  },
+);
 
 test('a task that waits for a lock in vain has met a lock, and no fault', async () => {
   const { sql } = store;

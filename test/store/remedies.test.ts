@@ -15,6 +15,8 @@ test.each([
   ['a trigger that raises', 'P0001', '', 'refused-by-trigger', /event trigger/],
   ['a lock that is not free in time', '55P03', '', 'locked', /store\.locked/],
   ['no replica identity', '55000', 'CheckCmdReplicaIdentity', 'replica-identity', /REPLICA IDENTITY/],
+  ['a row filter', '42P10', 'CheckCmdReplicaIdentity', 'replica-identity', /row filter/],
+  ['another column that does not fit', '42P10', 'transformOnConflictArbiter', null, null],
   ['another state that is wrong', '55000', 'nextval_internal', null, null],
   ['too large temporary files', '53400', 'FileWrite', 'temp-file-limit', /ALTER ROLE … SET temp_file_limit/],
   ['a read-only session', '25006', '', 'read-only', /pg_is_in_recovery.*default_transaction_read_only/],

@@ -4,14 +4,10 @@ import { QUEUE_TABLES } from '../../queues/postgres-queues.ts';
 import { readLearnedNames } from '../../store/catalog/learned-names.ts';
 import { readSyncState } from '../../store/catalog/sync-state.ts';
 import { askingTwo, type Sql } from '../../store/connection/db.ts';
-import {
-  type Neighbour,
-  readEventTriggers,
-  readNeighbours,
-  readUnchangeable,
-} from '../../store/connection/neighbours.ts';
+import { type Neighbour, readEventTriggers, readNeighbours } from '../../store/connection/neighbours.ts';
 import { readConnectionLimit } from '../../store/connection/own-session.ts';
 import { type Pooling, readPooling } from '../../store/connection/pooler.ts';
+import { readUnchangeable, type Unchangeable } from '../../store/connection/published.ts';
 import { type Objection, obstacleOf, type Remedy, remedyOf } from '../../store/connection/remedies.ts';
 import { sqlState, type StoreFailure } from '../../store/connection/sql-errors.ts';
 import { countDaemons } from '../../store/setup/instance.ts';
@@ -100,8 +96,8 @@ export interface PostgresFacts {
   readonly neighbours: readonly Neighbour[];
   /** Event triggers of the database that run when tables are made. */
   readonly eventTriggers: readonly string[];
-  /** Tables of the mirror that are published and have no replica identity. */
-  readonly unchangeable: readonly string[];
+  /** Tables of the mirror whose rows publications keep from being changed. */
+  readonly unchangeable: readonly Unchangeable[];
   readonly damage: Damage;
   /** Whether the sessions of other roles are shown to this one. */
   readonly seesSessions: boolean;

@@ -1,6 +1,7 @@
 import { escapeIdentifier } from 'pg';
 import { neighbourText, type Neighbour } from '../../store/connection/neighbours.ts';
 import { poolingProblem } from '../../store/connection/pooler.ts';
+import type { Unchangeable } from '../../store/connection/published.ts';
 import { encodingProblem } from '../../store/setup/occupied.ts';
 import { snapshotHolderText } from '../../store/status/holders.ts';
 import { fail, type CheckResult, judgeSkew, ok, skipped, warn } from './check.ts';
@@ -120,18 +121,26 @@ function versionLine({ version, versionNumber }: PostgresFacts, { url }: Postgre
     : fail('postgres', text, 'upgrade to PostgreSQL 14 or newer');
 }
 
-/** Postgres refuses UPDATE and DELETE of them (55000), whatever the publication is for. */
+/** Postgres refuses UPDATE and DELETE of them, whatever the publication is for. */
 function unchangeableLines({ unchangeable }: PostgresFacts): CheckResult[] {
   if (unchangeable.length === 0) return [];
-  const remedy = unchangeable.map((table) => `ALTER TABLE ${table} REPLICA IDENTITY DEFAULT`).join('; ');
+  const named = unchangeable.map(
+    ({ table, publications, said }) => `${table} (${publications.join(', ')}: ${said})`,
+  );
   return [
     fail(
       'replica identity',
-      `rows cannot be changed, as these tables are in a publication and have none: ${unchangeable.join(', ')}`,
-      remedy,
+      `publications keep rows of these tables from being changed: ${named.join('; ')}`,
+      unchangeable.map(changeableBy).join('; '),
     ),
   ];
 }
+
+const changeableBy = ({ table, isUnidentified, publications }: Unchangeable): string =>
+  isUnidentified
+    ? `ALTER TABLE ${table} REPLICA IDENTITY DEFAULT`
+    : `of ${table}, publish (${publications.join(', ')}) all columns of its primary key, and filter rows by no others; ` +
+      `to filter by others, ALTER TABLE ${table} REPLICA IDENTITY FULL and publish all columns`;
 
 /** The write that is tried makes a table, and so runs event triggers, which may fail in every way. */
 function writeRemedy(

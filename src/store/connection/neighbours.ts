@@ -58,25 +58,6 @@ export async function readEventTriggers(sql: postgres.Sql): Promise<string[]> {
   return rows.map(({ name }) => name);
 }
 
-/**
- * Tables of the mirror whose rows Postgres does not let change, because publications have their changes and nothing
- * identifies a row. Tables without a key, such as those that are locks, are left out, because none of their rows are
- * changed.
- */
-export async function readUnchangeable(sql: postgres.Sql): Promise<string[]> {
-  const rows = await sql<{ name: string }[]>`
-    select distinct c.oid::regclass::text as name
-    from pg_class c join pg_namespace n on n.oid = c.relnamespace
-      join pg_class root on root.oid = coalesce(pg_partition_root(c.oid), c.oid)
-      join pg_publication_tables t on t.schemaname = n.nspname and t.tablename in (c.relname, root.relname)
-      join pg_publication p on p.pubname = t.pubname and (p.pubupdate or p.pubdelete)
-    where n.nspname in ('catalog', 'catalog_internal') and c.relkind = 'r' and c.relreplident in ('n', 'i')
-      and exists (select from pg_index i where i.indrelid = c.oid and i.indisprimary)
-      and not exists (select from pg_index i where i.indrelid = c.oid and i.indisreplident and c.relreplident = 'i')
-    order by name`;
-  return rows.map(({ name }) => name);
-}
-
 /** One in words. */
 export function neighbourText({ kind, name, table, by, indexed }: Neighbour): string {
   return kind === 'trigger'

@@ -2,12 +2,12 @@ import {
   carried,
   isAnswer,
   isNameUnknown,
+  isUnchangeable,
   LOCK_NOT_AVAILABLE,
   sqlState,
   STORE_FAILURES,
   type StoreFailure,
   storeFailure,
-  WRONG_STATE,
 } from './sql-errors.ts';
 
 /*
@@ -29,10 +29,8 @@ const OBJECTION_OF: Readonly<Record<string, Objection>> = {
 
 /** The objection that an error reports, or null. */
 function objectionOf(error: unknown): Objection | null {
-  const state = sqlState(error) ?? '';
-  if (state === WRONG_STATE)
-    return carried(error, 'routine') === 'CheckCmdReplicaIdentity' ? 'replica-identity' : null;
-  return OBJECTION_OF[state] ?? null;
+  if (isUnchangeable(error)) return 'replica-identity';
+  return OBJECTION_OF[sqlState(error) ?? ''] ?? null;
 }
 
 /** What is in the way, and what to do about it. */
@@ -68,8 +66,10 @@ export const REMEDIES: Readonly<Record<StoreFailure | Objection, Remedy>> = {
     hint: 'end that transaction; `store.locked` in the log, and `catalog-mirror status` while it lasts, name who holds it',
   },
   'replica-identity': {
-    what: 'a table of the mirror is in a publication and has no replica identity, so its rows cannot be changed',
-    hint: 'ALTER TABLE … REPLICA IDENTITY DEFAULT; `catalog-mirror doctor` names the tables',
+    what: "a publication keeps rows of a table of the mirror from being changed, as the table's replica identity does not suffice for it",
+    hint:
+      '`catalog-mirror doctor` names the table and the publication, and says what to do: the table needs its REPLICA IDENTITY, ' +
+      'a list of columns has to have all of it, and a row filter only that',
   },
   'temp-file-limit': {
     what: 'temp_file_limit of Postgres is too low for the mirror',

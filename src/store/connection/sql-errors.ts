@@ -89,6 +89,13 @@ export const POSITION_LOST = 'CM001';
 /** Object_not_in_prerequisite_state: many things, of which the function of Postgres tells. */
 export const WRONG_STATE = '55000';
 
+/**
+ * Whether a publication keeps the rows of a table from being changed: nothing identifies a row, or not by what its list
+ * of columns or its row filter needs. One function of Postgres, the same from 14 to 18, with several SQLSTATEs.
+ */
+export const isUnchangeable = (error: unknown): boolean =>
+  carried(error, 'routine') === 'CheckCmdReplicaIdentity';
+
 /** Whether Postgres itself has answered a statement so, and the connection lives. */
 export const isAnswer = (error: unknown): boolean =>
   error instanceof Error && 'severity' in error && error.severity === 'ERROR';
@@ -158,8 +165,12 @@ export function rejection(error: unknown): { readonly state: string; readonly by
   const { schema_name, table_name, constraint_name } = error as Partial<postgres.PostgresError>;
   const table = table_name === undefined ? null : `${schema_name}.${table_name}`;
   const by = [constraint_name, table].filter((name) => name !== undefined && name !== null).join(' of ');
-  const unnamed = isPrivilegeLacking(state) ? 'a privilege that is lacking' : 'a trigger or a limit';
-  return { state, by: by === '' ? unnamed : by };
+  return { state, by: by === '' ? unnamed(error, state) : by };
+}
+
+function unnamed(error: unknown, state: string): string {
+  if (isUnchangeable(error)) return 'a publication, which `catalog-mirror doctor` names';
+  return isPrivilegeLacking(state) ? 'a privilege that is lacking' : 'a trigger or a limit';
 }
 
 const MADE_MEANWHILE = new Set(['23505', '42710', '42P06', '42P07']);

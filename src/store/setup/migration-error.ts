@@ -20,14 +20,32 @@ export class MigrationError extends Error {
 /** SQLSTATEs: there is such a schema, relation, function or other object already. */
 const NAME_TAKEN = new Set(['42P06', '42P07', '42723', '42710']);
 
-/** What to do about an error of the migrating transaction. */
-function hintOf(error: unknown): string {
+/**
+ * SQLSTATEs: other objects depend on what is dropped; and what Postgres cannot do, of which a migration meets this
+ * alone: another table has a column of the row type that changes, or a view reads the column.
+ */
+const STANDS_ON_IT = new Set(['2BP01', '0A000']);
+
+/** What to do about an error of the migrating transaction. `cause`: what Postgres itself said. */
+function hintOf(error: unknown, cause: unknown): string {
+  if (STANDS_ON_IT.has(sqlState(error) ?? '')) return standsOnIt(cause);
   if (NAME_TAKEN.has(sqlState(error) ?? ''))
     return "something that is not the mirror's has a name that it needs: rename or drop that, and start again";
   if (isPrivilegeLacking(sqlState(error)))
     return '`catalog-mirror doctor` says which right the role in DATABASE_URL lacks, with the GRANT';
   if (isNameUnknown(error)) return otherHint(error);
   return remedyOf(error)?.hint ?? 'the next start retries it';
+}
+
+/** Postgres names what stands on it in its DETAIL, one a line, and has no value of a row there. */
+function standsOnIt(cause: unknown): string {
+  const detail =
+    cause instanceof Error && 'detail' in cause && typeof cause.detail === 'string' ? cause.detail : '';
+  const named = detail === '' ? '' : ` (${detail.split('\n').join('; ')})`;
+  return (
+    `something of yours is built on what is made anew${named}: keep its definition (pg_get_viewdef has that of a view) and ` +
+    'its privileges, drop it, start again, and create it again'
+  );
 }
 
 /** An error of the migrating transaction, saying which migration it came from. */
@@ -45,7 +63,7 @@ export async function migrationFailed(
     isMigrated
       ? 'completing the privileges of catalog_reader and catalog_watcher failed; all migrations are applied'
       : `migrating the database failed${tag === null ? '' : ` in ${tag}`}; it is as it was before`,
-    hintOf(error),
+    hintOf(error, cause),
     cause,
   );
 }
