@@ -177,8 +177,12 @@ function shownOf({ kind, answers, implausible, move, factor }: MassMove): string
   if (kind === 'lost') return `${odd} SKUs that were asked within an hour have lost all their prices`;
   if (kind === 'far')
     return `half of the prices that moved within an hour did so by ${count(Math.round(100 * Math.expm1(move ?? 0)))} % or more`;
+  // A fault that is found while prices move in masses already is counted from there on, perhaps from nothing.
+  const isCounted = implausible > 0;
   if (kind === 'factor-of-some')
-    return `several SKUs among the ${odd} answers are ${times(factor ?? 0)} what they were; no others wait`;
+    return `several SKUs${isCounted ? ` among the ${odd} answers` : ''} are ${times(factor ?? 0)} what they were; no others wait`;
+  if (kind === 'factor' && !isCounted) return `many SKUs are ${times(factor ?? 0)} what they were`;
+  if (kind === 'one-price' && !isCounted) return 'many SKUs have one price for all sizes';
   const shown = `${odd} answers within an hour were hardly prices`;
   if (kind === 'one-price') return `${shown}, most of them one price for all sizes`;
   return factor === null ? shown : `${shown}, many of them ${times(factor)} what they were`;

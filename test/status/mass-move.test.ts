@@ -27,3 +27,17 @@ test.each([
   for (const said of [text, more, '100 times', '42 SKUs wait for your word, last A'])
     expect(health.reasons[0]?.text).toContain(said);
 });
+
+test.each([
+  ['factor', 'for 12m (many SKUs are 100 times what they were); 42'],
+  ['factor-of-some', 'for 12m (several SKUs are 100 times what they were; no others wait); 42'],
+  ['one-price', 'for 12m (many SKUs have one price for all sizes); 42'],
+] as const)(
+  'that a fault of kind %s was found before any answer was counted says no number',
+  (kind, text) => {
+    const facts = factsOf(mirrorWith({}));
+    const massMove = { ...HUNDRED, kind, answers: 5, implausible: 0 };
+    const doubts = { implausible: 40, massMoved: 2, last: 'A', massMove };
+    expect(judgeHealth({ ...facts, doubts }).reasons[0]?.text).toContain(text);
+  },
+);
