@@ -15,15 +15,6 @@ const ROTATED = ['test/faults/rotated-login.e2e.test.ts'];
 export const CONNECTIONS: readonly Mutant[] = [
   ...faultsOf(
     'src/store/connection/db.ts',
-    ['test/store/connection.pg.test.ts'],
-    [
-      'later settings: those of later connections are the database’s',
-      "if (!settings.includes(pin)) connection['options'] = settings + pin;",
-      'void settings;',
-    ],
-  ),
-  ...faultsOf(
-    'src/store/connection/db.ts',
     [...WORK, 'test/store/left-statements.pg.test.ts'],
     [
       'slow statements: one of the pool that Postgres is at work on is given up',

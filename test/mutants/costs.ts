@@ -5,6 +5,39 @@ const COSTS = 'drizzle/0075_cost_of_many.sql';
 /** Faults in what is read again and again, and grows with what there is instead of what changes. */
 export const COSTS_OF_MANY: readonly Mutant[] = [
   ...faultsOf(
+    'drizzle/0086_plans_without_statistics.sql',
+    ['test/store/few-rows-many-pages.pg.test.ts'],
+    [
+      'plans: a list of few rows on many pages is read for each SKU',
+      'read_watchlist(everything boolean, most integer) RETURNS void\nLANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_custom_plan SET enable_seqscan = off',
+      'read_watchlist(everything boolean, most integer) RETURNS void\nLANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_custom_plan',
+    ],
+    [
+      'plans: known SKUs are compared with each that is watched',
+      '(SELECT FROM catalog.skus s WHERE s.sku = o.sku OFFSET 0);',
+      '(SELECT FROM catalog.skus s WHERE s.sku = o.sku);',
+    ],
+    [
+      'plans: metadata is compared with each SKU that is sorted',
+      '(SELECT p.brand, p.model, p.category FROM catalog.products p WHERE p.sku = l.sku OFFSET 0)',
+      '(SELECT p.brand, p.model, p.category FROM catalog.products p WHERE p.sku = l.sku)',
+    ],
+    [
+      'plans: the ledger is compared with each SKU that a seller asks for',
+      'd.outside_due_at IS NULL OFFSET 0) d',
+      'd.outside_due_at IS NULL) d',
+    ],
+  ),
+  ...faultsOf(
+    'src/store/sellers/hints.ts',
+    ['test/store/few-rows-many-pages.pg.test.ts'],
+    [
+      'plans: tables of few rows on many pages are read for each hint',
+      "set_config('enable_seqscan', 'off', true)",
+      "set_config('enable_seqscan', 'on', true)",
+    ],
+  ),
+  ...faultsOf(
     'src/store/answer/seller-doubts.ts',
     ['test/status/many-doubts.pg.test.ts'],
     ['doubts: all are read each time', 'const COUNTED_AT_ONCE = 1000;', 'const COUNTED_AT_ONCE = 1_000_000;'],

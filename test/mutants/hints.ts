@@ -146,7 +146,11 @@ export const HINTS: readonly Mutant[] = [
     ],
     ['hints: what is held back is moved', "(${movable(tx, 'l')} and", "(l.live and l.reason = 'live' and"],
     ['hints: sums do not fade', 'n.tested * f.part,', 'n.tested,'],
-    ['hints: p_right does not fall', 'set hint_hazard = h.hazard from', 'set hint_hazard = null from'],
+    [
+      'hints: p_right does not fall',
+      'set hint_hazard = (select h.hazard from hinted h where h.sku = r.sku)',
+      'set hint_hazard = null',
+    ],
   ),
   ...faultsOf(
     'src/sync/reprice/take-hints.ts',

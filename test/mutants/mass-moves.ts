@@ -6,15 +6,6 @@ import { faultsOf, type Mutant } from './mutant.ts';
  */
 export const MASS_MOVES: readonly Mutant[] = [
   ...faultsOf(
-    'src/status/catalog.ts',
-    ['test/status/mass-move.test.ts'],
-    [
-      'mass moves: many of no answers are said to show a fault',
-      'const isCounted = implausible > 0;',
-      'const isCounted = true;',
-    ],
-  ),
-  ...faultsOf(
     'src/store/answer/move-counts.ts',
     ['test/store/move-counts.test.ts', 'test/store/doubts.pg.test.ts'],
     ['mass moves: a small catalog never ends them', 'answers >= SOME_SKUS && this', 'false && this'],

@@ -233,8 +233,8 @@ export const MOMENTS: readonly Mutant[] = [
     ['test/store/history-locks.pg.test.ts'],
     [
       'changes_after: one plan for all positions',
-      'LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_custom_plan AS $$',
-      'LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$',
+      'changes_after(after bigint, most integer) RETURNS integer\nLANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_custom_plan AS $$',
+      'changes_after(after bigint, most integer) RETURNS integer\nLANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$',
     ],
   ),
 ];

@@ -151,4 +151,13 @@ export const POOLERS: readonly Mutant[] = [
     ['test/e2e/pooler.e2e.test.ts'],
     ['pooler: queues look for their tables elsewhere', 'set search_path = ${QUEUE_SCHEMA}`', 'select 1`'],
   ),
+  ...faultsOf(
+    'src/store/connection/db.ts',
+    ['test/store/connection.pg.test.ts'],
+    [
+      'later settings: those of later connections are the database’s',
+      "if (!settings.includes(pin)) connection['options'] = settings + pin;",
+      'void settings;',
+    ],
+  ),
 ];

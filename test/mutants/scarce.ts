@@ -138,8 +138,8 @@ export const SCARCE: readonly Mutant[] = [
     ],
     [
       'scarce: of what needs nothing the account is said to keep too little',
-      'left_out = n.left_out',
-      'left_out = (SELECT count(*) FROM promised) - n.fitting',
+      'left_out = without_room',
+      'left_out = (SELECT count(*) FROM catalog_internal.watched WHERE max_age IS NOT NULL) - cardinality(fitting)',
     ],
     [
       'scarce: what is too short needs requests',

@@ -25,6 +25,8 @@ const WINDOW = { othersInWindow: 0, mostInWindow: 118, limitInWindow: 200, pause
 
 const NO_PRICES = { priceAge: [], freshSkus: [], metadataAge: ages([]), oldestMetadataAgeSeconds: 0 };
 
+const NO_PROMISES = { promises: 0, feasible: 0, leftOut: 0, cases: 0, kept: 0 };
+
 const STATS: MirrorStats = {
   ...EVERY_MEMBER,
   countedAt: ago(2),
@@ -75,15 +77,7 @@ const STATS: MirrorStats = {
   incident: null,
   hints: { unread: 0, sources: [] },
   refreshes: { asked: 0, refused: 0 },
-  promises: {
-    promises: 0,
-    feasible: 0,
-    leftOut: 0,
-    neededPerMinute: 0,
-    availablePerMinute: 94,
-    cases: 0,
-    kept: 0,
-  },
+  promises: { ...NO_PROMISES, neededPerMinute: 0, availablePerMinute: 94 },
   followers: [],
   deltaAudit: {
     since: ago(86_400),

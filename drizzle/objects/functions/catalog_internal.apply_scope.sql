@@ -8,7 +8,7 @@
 -- all SKUs that were sorted by the old ones are seen by the pass that follows (follow_scope). Planned each
 -- time: a plan from when there were few rules would read all of them for each SKU.
 CREATE OR REPLACE FUNCTION catalog_internal.apply_scope(skus text[]) RETURNS bigint
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_custom_plan AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_custom_plan SET enable_seqscan = off AS $$
 DECLARE
   moved bigint;
 BEGIN
@@ -32,7 +32,7 @@ BEGIN
     -- One that was asked for by name stays ahead of all others.
     rank = CASE WHEN d.rank < 'Infinity' THEN coalesce(n.weight, 1) ELSE d.rank END
   FROM (
-    SELECT l.sku, l.failures, k.kept, t.standing, b.was, w.weight, a.asks_at,
+    SELECT l.row_at, l.failures, k.kept, t.standing, b.was, w.weight, a.asks_at,
       CASE
         WHEN t.standing = 'asked' THEN 'scope'
         WHEN l.reason <> 'scope' THEN l.reason
@@ -46,9 +46,12 @@ BEGIN
         WHEN g.sweep_interval > 0 AND g.sweep_interval <= g.metadata_interval THEN 'sweep'
         ELSE 'metadata'
       END AS reason
-    FROM unnest(apply_scope.skus) AS u(sku) JOIN catalog_internal.due l ON l.sku = u.sku
+    FROM unnest(apply_scope.skus) AS u(sku)
+    CROSS JOIN LATERAL (SELECT d.ctid AS row_at, d.* FROM catalog_internal.due d WHERE d.sku = u.sku OFFSET 0) l
     -- One that the same statement inserts is not to be seen here.
-    LEFT JOIN catalog.skus s ON s.sku = u.sku LEFT JOIN catalog.products p ON p.sku = u.sku LEFT JOIN catalog_internal.watched w ON w.sku = u.sku
+    LEFT JOIN LATERAL (SELECT s.state, s.in_manifest, s.asked_at FROM catalog.skus s WHERE s.sku = u.sku OFFSET 0) s ON true
+    LEFT JOIN LATERAL (SELECT p.brand, p.model, p.category, p.changed_at FROM catalog.products p WHERE p.sku = u.sku OFFSET 0) p ON true
+    LEFT JOIN LATERAL (SELECT w.weight FROM catalog_internal.watched w WHERE w.sku = u.sku OFFSET 0) w ON true
     CROSS JOIN catalog_internal.settings g
     CROSS JOIN LATERAL catalog_internal.scope_of(l.sku, p.brand, p.model, p.category, coalesce(p.brand, p.model, p.category) IS NOT NULL) o
     CROSS JOIN LATERAL (SELECT coalesce(l.outside_due_at, l.due_at) AS kept, coalesce(s.state, 'pending') AS state) k
@@ -61,9 +64,9 @@ BEGIN
         ELSE s.asked_at + least(make_interval(secs => g.metadata_interval), greatest(interval '1 hour', s.asked_at - p.changed_at))
       END) AS asks_at
     ) a
-    WHERE t.standing <> b.was
+    WHERE t.standing <> b.was OFFSET 0
   ) n
-  WHERE d.sku = n.sku;
+  WHERE d.ctid = n.row_at;
   GET DIAGNOSTICS moved = ROW_COUNT;
   RETURN moved;
 END

@@ -8,7 +8,7 @@
 -- A SERIALIZABLE caller does not read what others have asked for, and pays for it again: callers who read that
 -- and add to it would make each other fail.
 CREATE OR REPLACE FUNCTION catalog_internal.ask_refresh(skus text[], waits boolean, OUT known text[], OUT generations integer[], OUT missing text[])
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET lock_timeout = '2s' AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET lock_timeout = '2s' SET enable_seqscan = off SET jit = off AS $$
 DECLARE
   most CONSTANT integer := 1000;
   wanted text[] := ARRAY(SELECT DISTINCT w.sku FROM unnest(ask_refresh.skus) AS w(sku) WHERE w.sku IS NOT NULL);
@@ -31,11 +31,12 @@ BEGIN
   INTO known, generations, asked, calls
   FROM (
     SELECT d.sku, d.generation, d.rank,
-      CASE WHEN apart THEN false ELSE EXISTS (SELECT FROM catalog_internal.refresh_requests r WHERE r.sku = d.sku) END AS requested,
+      CASE WHEN apart THEN false ELSE EXISTS (SELECT FROM catalog_internal.refresh_requests r WHERE r.sku = d.sku OFFSET 0) END AS requested,
       d.lane = 1 AND d.due_at <= clock_timestamp() AND d.held_until IS NULL AND d.largest_call IS NULL AS next,
       1 / greatest(1, CASE WHEN d.largest_call IS NOT NULL THEN d.largest_call WHEN d.live OR incident THEN live_at_once ELSE others_at_once END) AS part
-    FROM unnest(wanted) AS w(sku) JOIN catalog.skus s ON s.sku = w.sku JOIN catalog_internal.due d ON d.sku = w.sku
-    WHERE d.outside_due_at IS NULL
+    FROM unnest(wanted) AS w(sku)
+    CROSS JOIN LATERAL (SELECT d.* FROM catalog_internal.due d WHERE d.sku = w.sku AND d.outside_due_at IS NULL OFFSET 0) d
+    WHERE EXISTS (SELECT FROM catalog.skus s WHERE s.sku = w.sku OFFSET 0)
   ) k;
   known := coalesce(known, '{}');
   missing := ARRAY(SELECT w.sku FROM unnest(wanted) AS w(sku) WHERE w.sku <> ALL (known) ORDER BY w.sku);

@@ -3,7 +3,7 @@
 -- only those that stand otherwise than they are to are locked, in order of sku, as everyone locks the ledger.
 -- Called with the row of `scoping` locked.
 CREATE OR REPLACE FUNCTION catalog_internal.follow_scope(most integer) RETURNS boolean
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_custom_plan AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_custom_plan SET enable_seqscan = off AS $$
 DECLARE
   pass catalog_internal.scope_passes;
   last text;
@@ -24,7 +24,8 @@ BEGIN
       SELECT l.sku, catalog_internal.scope_standing(o.place, s.state, l.reason, coalesce(l.outside_due_at, l.due_at)) AS standing,
         CASE WHEN l.outside_due_at IS NULL THEN 'in' WHEN l.reason = 'scope' THEN 'asked' ELSE 'out' END AS was
       FROM (SELECT * FROM catalog_internal.due WHERE sku >= pass.from_sku ORDER BY sku LIMIT most) l
-      LEFT JOIN catalog.skus s ON s.sku = l.sku LEFT JOIN catalog.products p ON p.sku = l.sku
+      LEFT JOIN LATERAL (SELECT s.state FROM catalog.skus s WHERE s.sku = l.sku OFFSET 0) s ON true
+      LEFT JOIN LATERAL (SELECT p.brand, p.model, p.category FROM catalog.products p WHERE p.sku = l.sku OFFSET 0) p ON true
       CROSS JOIN LATERAL catalog_internal.scope_of(l.sku, p.brand, p.model, p.category, coalesce(p.brand, p.model, p.category) IS NOT NULL) o
     ) n;
     IF is_over THEN

@@ -5,7 +5,7 @@
 -- need nothing and are left out.
 CREATE OR REPLACE FUNCTION catalog_internal.promises_that_fit(skus text[], max_ages double precision[], weights real[])
 RETURNS TABLE (sku text, live boolean, demand double precision, fits boolean)
-LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_custom_plan AS $$
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_custom_plan SET enable_seqscan = off AS $$
 #variable_conflict use_column
 BEGIN
   RETURN QUERY
@@ -18,7 +18,8 @@ BEGIN
     SELECT a.sku, a.weight, k.live, 60 / catalog_internal.live_promised_interval(a.max_age, CASE WHEN k.live THEN r.rate END) AS demand,
            NOT (k.live AND a.max_age < catalog_internal.shortest_promise(r.rate)) AS is_possible
     FROM unnest(skus, max_ages, weights) AS a(sku, max_age, weight)
-    LEFT JOIN catalog.skus s ON s.sku = a.sku LEFT JOIN catalog_internal.due d ON d.sku = a.sku
+    LEFT JOIN LATERAL (SELECT s.state FROM catalog.skus s WHERE s.sku = a.sku OFFSET 0) s ON true
+    LEFT JOIN LATERAL (SELECT d.live, d.outside_due_at FROM catalog_internal.due d WHERE d.sku = a.sku OFFSET 0) d ON true
     CROSS JOIN LATERAL (SELECT coalesce(d.live OR c.incident, false) AS live) k
     WHERE coalesce(s.state IN ('pending', 'priced'), true) AND d.outside_due_at IS NULL
   ) n;

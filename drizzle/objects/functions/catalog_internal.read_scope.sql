@@ -4,7 +4,7 @@
 -- `scoping` locked. The lock comes last, so that nobody who sorts SKUs waits for more than the commit.
 -- Planned each time: a plan from when there were few rows would read all of them for each.
 CREATE OR REPLACE FUNCTION catalog_internal.read_scope(everything boolean) RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_custom_plan AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_custom_plan SET enable_seqscan = off AS $$
 DECLARE
   is_scoped boolean := (SELECT scoped FROM catalog_internal.scoping);
   changed text[];
@@ -20,14 +20,14 @@ BEGIN
       UNION ALL SELECT s.kind, s.value FROM catalog.scope s WHERE everything
     ) n
   ), present AS MATERIALIZED (
-    SELECT n.kind, n.name, n.include FROM (
+    SELECT n.kind, n.name, n.include, o.row_at FROM (
       SELECT n.kind, catalog_internal.scope_name(n.kind, n.value) AS name, bool_and(s.include) AS include
-      FROM named n LEFT JOIN catalog.scope s ON s.kind = n.kind AND s.value = n.value
+      FROM named n LEFT JOIN LATERAL (SELECT s.include FROM catalog.scope s WHERE s.kind = n.kind AND s.value = n.value OFFSET 0) s ON true
       GROUP BY 1, 2
-    ) n LEFT JOIN catalog_internal.scope_rules o ON o.kind = n.kind AND o.name = n.name
+    ) n LEFT JOIN LATERAL (SELECT o.ctid AS row_at, o.include FROM catalog_internal.scope_rules o WHERE o.kind = n.kind AND o.name = n.name OFFSET 0) o ON true
     WHERE n.include IS DISTINCT FROM o.include
   ), gone AS (
-    DELETE FROM catalog_internal.scope_rules o USING present p WHERE p.include IS NULL AND o.kind = p.kind AND o.name = p.name
+    DELETE FROM catalog_internal.scope_rules o USING present p WHERE p.include IS NULL AND o.ctid = p.row_at
   ), kept AS (
     INSERT INTO catalog_internal.scope_rules (kind, name, include)
     SELECT kind, name, include FROM present WHERE include IS NOT NULL

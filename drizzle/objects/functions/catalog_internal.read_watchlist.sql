@@ -3,9 +3,11 @@
 -- trigger. At most `most` SKUs are watched; those of the greatest weights come first, and others once there
 -- is room. Called with the row of `watching` locked. Planned each time: a plan from when there were few rows
 -- would read all of them for each. Looked up one by one, as OFFSET has it: a list that is deleted and put in
--- again is often analyzed while it is empty: what is joined is then compared each with each.
+-- again is often analyzed while it is empty, and what is joined is then compared each with each. And by an
+-- index, as enable_seqscan has it: of a list of a few rows on many pages, as a DELETE leaves it, an index seems to
+-- cost more than to read all of it for each.
 CREATE OR REPLACE FUNCTION catalog_internal.read_watchlist(everything boolean, most integer) RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_custom_plan AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_custom_plan SET enable_seqscan = off AS $$
 BEGIN
   WITH taken AS (
     DELETE FROM catalog_internal.watch_changes RETURNING added, skus
@@ -36,13 +38,14 @@ BEGIN
   IF everything THEN
     -- Watched, but deleted from the mirror by somebody.
     UPDATE catalog_internal.watched o SET pending = 'mark'
-    WHERE weight IS NOT NULL AND pending IS DISTINCT FROM 'mark' AND NOT EXISTS (SELECT FROM catalog.skus s WHERE s.sku = o.sku);
+    WHERE weight IS NOT NULL AND pending IS DISTINCT FROM 'mark' AND NOT EXISTS (SELECT FROM catalog.skus s WHERE s.sku = o.sku OFFSET 0);
     -- Deleted like that and back since, the ledger knows nothing of its promise.
     UPDATE catalog_internal.watched o SET pending = 'rank'
-    FROM catalog.skus s JOIN catalog_internal.due d ON d.sku = s.sku
-    WHERE o.max_age IS NOT NULL AND o.feasible AND o.pending IS NULL AND s.sku = o.sku AND s.state IN ('pending', 'priced') AND d.promised_at IS NULL;
+    WHERE o.max_age IS NOT NULL AND o.feasible AND o.pending IS NULL
+      AND EXISTS (SELECT FROM catalog.skus s WHERE s.sku = o.sku AND s.state IN ('pending', 'priced') OFFSET 0)
+      AND EXISTS (SELECT FROM catalog_internal.due d WHERE d.sku = o.sku AND d.promised_at IS NULL OFFSET 0);
     UPDATE catalog_internal.watching SET left_out = l.skus
-    FROM (SELECT count(*) AS skus FROM catalog.watchlist w WHERE NOT EXISTS (SELECT FROM catalog_internal.watched o WHERE o.sku = w.sku)) l
+    FROM (SELECT count(*) AS skus FROM catalog.watchlist w WHERE NOT EXISTS (SELECT FROM catalog_internal.watched o WHERE o.sku = w.sku OFFSET 0)) l
     WHERE left_out <> l.skus;
   END IF;
 END

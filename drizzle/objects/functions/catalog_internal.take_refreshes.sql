@@ -2,7 +2,7 @@
 -- left until the answer: an answer to an earlier request would put it off again. One that somebody has locked
 -- is left for the next time. Returns how many it marked.
 CREATE OR REPLACE FUNCTION catalog_internal.take_refreshes(most integer) RETURNS integer
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_custom_plan AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_custom_plan SET enable_seqscan = off AS $$
 DECLARE
   requests bigint[];
   asked text[];
@@ -13,7 +13,7 @@ BEGIN
   END IF;
   SELECT array_agg(p.id), array_agg(DISTINCT p.sku) INTO requests, asked FROM (
     SELECT r.id, r.sku FROM catalog_internal.refresh_requests r
-    WHERE NOT EXISTS (SELECT FROM catalog_internal.due d WHERE d.sku = r.sku AND d.claim IS NOT NULL)
+    WHERE NOT EXISTS (SELECT FROM catalog_internal.due d WHERE d.sku = r.sku AND d.claim IS NOT NULL OFFSET 0)
     ORDER BY r.id LIMIT most FOR UPDATE OF r SKIP LOCKED
   ) p;
   IF requests IS NULL THEN
@@ -24,7 +24,7 @@ BEGIN
   ) f;
   -- By their ids, locked above: of another request for one of these SKUs somebody else may be about to mark it.
   DELETE FROM catalog_internal.refresh_requests r
-  WHERE r.id = ANY (requests) AND (r.sku = ANY (free) OR NOT EXISTS (SELECT FROM catalog_internal.due d WHERE d.sku = r.sku));
+  WHERE r.id = ANY (requests) AND (r.sku = ANY (free) OR NOT EXISTS (SELECT FROM catalog_internal.due d WHERE d.sku = r.sku OFFSET 0));
   PERFORM catalog_internal.refresh_skus(free);
   RETURN cardinality(free);
 END

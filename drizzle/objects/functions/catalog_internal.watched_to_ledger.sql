@@ -6,10 +6,10 @@
 -- ledger in order of sku. Every row of the ledger is locked before its rank is compared, so that a concurrent
 -- mark has either read the weight that counts now or is seen here. Called with the row of `watching` locked.
 -- Planned each time: a plan from when there were few rows would read all of them for each. What is written to
--- a row is looked up for it, as tables that were analyzed while they were empty would be joined by comparing
--- each row with each.
+-- a row is looked up for it, and by an index (enable_seqscan): tables that were analyzed while they were empty, or
+-- had few rows on many pages, would be read as a whole for each row.
 CREATE OR REPLACE FUNCTION catalog_internal.watched_to_ledger(most integer) RETURNS boolean
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_custom_plan AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_custom_plan SET enable_seqscan = off AS $$
 DECLARE
   told text[];
   marked text[];
@@ -42,7 +42,7 @@ BEGIN
     SELECT n.promised_at, greatest(n.promised_at, n.promised_since) + (n.max_age - n.every) FROM (
       SELECT w.promised_since, make_interval(secs => w.max_age) AS max_age, i.every,
         CASE WHEN s.state = 'pending' THEN w.promised_since ELSE s.asked_at + i.every END AS promised_at
-      FROM catalog_internal.watched w JOIN catalog.skus s ON s.sku = w.sku
+      FROM catalog_internal.watched w CROSS JOIN LATERAL (SELECT state, asked_at FROM catalog.skus s WHERE s.sku = w.sku OFFSET 0) s
       CROSS JOIN LATERAL (
         SELECT make_interval(secs => catalog_internal.live_promised_interval(w.max_age, CASE WHEN d.live THEN rate END)) AS every
       ) i
@@ -50,16 +50,16 @@ BEGIN
     ) n WHERE n.promised_at IS NOT NULL
   )
   WHERE d.sku = ANY (told) AND (d.promised_at IS NOT NULL
-    OR EXISTS (SELECT FROM catalog_internal.watched w WHERE w.sku = d.sku AND w.feasible AND w.max_age IS NOT NULL));
-  DELETE FROM catalog_internal.promise_cases p USING catalog_internal.watched w
-  WHERE w.sku = ANY (told) AND w.max_age IS NULL AND p.sku = w.sku;
+    OR EXISTS (SELECT FROM catalog_internal.watched w WHERE w.sku = d.sku AND w.feasible AND w.max_age IS NOT NULL OFFSET 0));
+  DELETE FROM catalog_internal.promise_cases p
+  WHERE p.sku = ANY (told) AND (SELECT w.max_age IS NULL FROM catalog_internal.watched w WHERE w.sku = p.sku);
   -- Nobody but the watchlist has named it, nor has it been asked for: it is forgotten as one in scope (forgetUnknown),
   -- and not asked for its metadata.
   UPDATE catalog_internal.due d SET reason = 'watched', lane = 0, due_at = 'infinity'
-  FROM catalog.skus s, catalog_internal.watched w
-  WHERE w.sku = ANY (told) AND w.weight IS NULL AND s.sku = w.sku AND s.state = 'pending' AND NOT s.in_manifest
-    AND d.sku = w.sku AND d.reason = 'scope' AND d.generation = 1 AND d.rank < 'Infinity'
-    AND d.claim IS NULL AND d.deferrals = 0 AND d.failures = 0;
+  WHERE d.sku = ANY (told) AND d.reason = 'scope' AND d.generation = 1 AND d.rank < 'Infinity'
+    AND d.claim IS NULL AND d.deferrals = 0 AND d.failures = 0
+    AND (SELECT w.weight IS NULL FROM catalog_internal.watched w WHERE w.sku = d.sku)
+    AND (SELECT s.state = 'pending' AND NOT s.in_manifest FROM catalog.skus s WHERE s.sku = d.sku);
   DELETE FROM catalog_internal.watched WHERE sku = ANY (told) AND weight IS NULL;
   UPDATE catalog_internal.watched SET pending = NULL WHERE sku = ANY (told);
   IF catalog_internal.add_sku_changes(added, NULL, NULL, NULL) > 0 THEN

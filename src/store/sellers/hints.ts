@@ -36,7 +36,9 @@ const LOCK_TIMEOUT_MS = 200;
  */
 async function lockHints(tx: Tx): Promise<boolean> {
   const [row] = await tx<[{ locked: boolean }]>`
-    select catalog_internal.lock_hint_sources() as locked, set_config('lock_timeout', ${`${LOCK_TIMEOUT_MS}ms`}, true)`;
+    select catalog_internal.lock_hint_sources() as locked, set_config('lock_timeout', ${`${LOCK_TIMEOUT_MS}ms`}, true),
+      -- Of a table of few rows on many pages an index seems to cost more than to read all of it for each hint.
+      set_config('enable_seqscan', 'off', true)`;
   return row.locked;
 }
 
@@ -92,22 +94,22 @@ export async function takeHints(tx: Tx, limit: number): Promise<HintPiece> {
   const [row] = await tx<[HintPiece]>`
     with piece as materialized (
       select h.id, h.sku from catalog_internal.hints h
-      where not exists (select from catalog_internal.due d where d.sku = h.sku and d.claim is not null)
+      where not exists (select from catalog_internal.due d where d.sku = h.sku and d.claim is not null offset 0)
       order by h.id limit ${limit} for update skip locked
     ),
     locked as materialized (
-      select d.* from catalog_internal.due d where d.sku in (select sku from piece) and d.claim is null
-      order by d.sku for update skip locked
+      select d.* from (select distinct sku from piece order by sku) p
+      cross join lateral (select * from catalog_internal.due d where d.sku = p.sku and d.claim is null for update skip locked) d
     ),
     taken as (
       delete from catalog_internal.hints h using piece p
       where h.id = p.id and (exists (select from locked l where l.sku = p.sku)
-        or not exists (select from catalog_internal.due d where d.sku = p.sku))
+        or not exists (select from catalog_internal.due d where d.sku = p.sku offset 0))
       returning h.sku, h.source, h.hinted_at
     ),
     live as materialized (
       select s.sku, s.asked_at, l.due_at, (${movable(tx, 'l')} and isfinite(l.due_at)) as movable
-      from locked l join catalog.skus s using (sku)
+      from locked l cross join lateral (select * from catalog.skus s where s.sku = l.sku offset 0) s
       where s.price_source = 'live' and s.state = 'priced' and s.asked_at is not null and l.outside_due_at is null
     ),
     named as (
@@ -121,7 +123,8 @@ export async function takeHints(tx: Tx, limit: number): Promise<HintPiece> {
          'dueIn', case when l.movable then (extract(epoch from l.due_at - clock_timestamp()) / 60)::float8 else 0 end, 'movable', l.movable,
          'hints', (select coalesce(json_agg(json_build_object('source', q.source, 'hazard', q.hazard, 'undone', q.undone)), '[]')
            from catalog_internal.waiting_hints q where q.sku = l.sku))), '[]')
-       from live l left join catalog_internal.live_rates r using (sku) left join catalog_internal.watched w using (sku)
+       from live l left join lateral (select r.alpha, r.beta from catalog_internal.live_rates r where r.sku = l.sku offset 0) r on true
+       left join lateral (select w.weight from catalog_internal.watched w where w.sku = l.sku offset 0) w on true
        where l.sku in (select sku from named)) as skus,
       (select coalesce(json_agg(json_build_object('source', source, 'tested', tested, 'expected', expected,
          'unmoved', unmoved, 'moves', moves,
@@ -174,10 +177,15 @@ export async function storeHints(
     ),
     moved as (
       update catalog_internal.due d set due_at = least(d.due_at, clock_timestamp() + make_interval(secs => h.in_minutes * 60))
-      from hinted h where d.sku = h.sku and h.in_minutes is not null
+      from (
+        select at.ctid as row_at, h.in_minutes from hinted h
+        cross join lateral (select ctid from catalog_internal.due d where d.sku = h.sku offset 0) at
+        where h.in_minutes is not null offset 0
+      ) h where d.ctid = h.row_at
     ),
     believed as (
-      update catalog_internal.live_rates r set hint_hazard = h.hazard from hinted h where r.sku = h.sku
+      update catalog_internal.live_rates r set hint_hazard = (select h.hazard from hinted h where h.sku = r.sku)
+      where r.sku = any(${skus.map(({ sku }) => sku)}::text[])
     ),
     counted as (
       insert into catalog_internal.hint_sources as s (source, hints, pulled, last_hint)

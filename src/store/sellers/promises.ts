@@ -99,7 +99,8 @@ export interface PromiseStats {
 /** As of when they were weighed last, a minute ago at most while a daemon runs. */
 export async function readPromises(sql: Sql): Promise<PromiseStats> {
   const [row] = await sql<[PromiseStats]>`
-    select promises, feasible, left_out as "leftOut", needed as "neededPerMinute", available as "availablePerMinute", cases::float8 as cases, kept::float8 as kept
+    select promises, feasible, left_out as "leftOut", needed as "neededPerMinute", available as "availablePerMinute",
+      cases::float8 as cases, kept::float8 as kept
     from catalog_internal.promising`;
   return row;
 }
