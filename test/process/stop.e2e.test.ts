@@ -103,10 +103,10 @@ describe.concurrent('a stop', () => {
     await using stack = await createStack({ sandbox: { skus: 20 } });
     const released = Promise.withResolvers<void>();
     const locked = Promise.withResolvers<void>();
-    // Maintenance does not begin before this transaction is over.
+    // Maintenance alone writes this table, and waits for this transaction.
     const holding = stack.sql.begin(async (tx) => {
       await tx`set local idle_in_transaction_session_timeout = 0`;
-      await tx`select from catalog_internal.tasks where task = 'maintenance' for update`;
+      await tx`lock table catalog_internal.quarantine in exclusive mode`;
       locked.resolve();
       await released.promise;
     });
