@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { eachColumn, type Metadata } from '../declared/metadata.ts';
 import { isObject } from '../lib/json.ts';
 import type { BulkAnswer, LowestRecord, UnreadableRecord } from './answers.ts';
+import { parseSentJson } from './json-text.ts';
 import { leftOut, noteOthers } from './other-members.ts';
 import { withoutUnclear } from './repeated-members.ts';
 import {
@@ -243,7 +244,7 @@ export function readBulk(body: unknown, names: WireNames): Reading<BulkAnswer> {
  * otherwise come back changed. Throws SyntaxError where the text is not JSON.
  */
 export function parseExact(text: string): unknown {
-  return JSON.parse(text, (_key, value: unknown, context?: { source?: string }) => {
+  return parseSentJson(text, (_key, value, context) => {
     const inexact = typeof value === 'number' && Number.isInteger(value) && !Number.isSafeInteger(value);
     return inexact ? (context?.source ?? value) : value;
   });
@@ -254,7 +255,7 @@ const MANY_DIGITS = /\d{16}/;
 
 /** Text of an answer with records to a value; the slower, exact parse is taken only where a number may need it. */
 export function parseRecords(text: string): unknown {
-  return MANY_DIGITS.test(text) ? parseExact(text) : JSON.parse(text);
+  return MANY_DIGITS.test(text) ? parseExact(text) : parseSentJson(text);
 }
 
 /** The same for a bulk answer. A record of which another value was said, too, is a text: it cannot be read. */

@@ -1,4 +1,5 @@
 import { isObject } from '../lib/json.ts';
+import { endOfString } from './json-text.ts';
 
 /*
  * JSON.parse keeps only the last of several members of one name. If an earlier one said something else, that is lost
@@ -178,13 +179,6 @@ function valuesAtTop(text: string, names: readonly string[]): ReadonlyMap<string
     }
   }
   return values;
-}
-
-/** Where the string ends that begins at `start`, at its closing quote. */
-function endOfString(text: string, start: number): number {
-  let at = start + 1;
-  while (at < text.length && text.charAt(at) !== '"') at += text.charAt(at) === '\\' ? 2 : 1;
-  return at;
 }
 
 /** The text that a string in JSON stands for. */
