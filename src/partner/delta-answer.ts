@@ -11,7 +11,7 @@ import {
 } from './bulk-answer.ts';
 import { PartnerError } from './errors.ts';
 import { lostMember } from './repeated-members.ts';
-import { isReadableSku, isReadableToken } from './text.ts';
+import { isBroken, isReadableSku, isReadableToken } from './text.ts';
 
 /** Of a million elements z.array(z.unknown()) makes a copy, which takes longer than to read them. */
 const deltaList = z.custom<readonly unknown[]>(Array.isArray).nullish();
@@ -81,6 +81,8 @@ export function readDelta(
     for (const element of parsed.data[name] ?? []) {
       const sku = skuValue(element, names.skuField);
       if (typeof sku !== 'string') return { ok: false, problem: `${name} has an element that is no SKU` };
+      // It is a SKU of the mirror, perhaps: only which one cannot be read.
+      if (isBroken(sku)) return { ok: false, problem: `${name} has a SKU that is no UTF-8` };
       reported += 1;
       if (isReadableSku(sku)) readable.push(sku);
       else skipped += 1;

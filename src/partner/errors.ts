@@ -249,6 +249,7 @@ export function classifyAnswer(route: Route, status: number, body: unknown): Par
   return status >= 400 ? 'bad-request' : 'unreadable';
 }
 
+export const NOT_HTTP = 'HTTPParserError'; // the name of undici's error: it has no code
 const TIMEOUT_CODES: ReadonlySet<string> = new Set([
   'UND_ERR_CONNECT_TIMEOUT',
   'UND_ERR_HEADERS_TIMEOUT',
@@ -261,8 +262,9 @@ const TIMEOUT_CODES: ReadonlySet<string> = new Set([
 export function failureCode(error: unknown): string | undefined {
   let current = error;
   for (let depth = 0; depth < 5 && current instanceof Error; depth += 1) {
-    const { code } = current as Error & { code?: unknown };
+    const { code, name } = current as Error & { code?: unknown };
     if (typeof code === 'string' && code !== 'ABORT_ERR') return code;
+    if (name === NOT_HTTP) return NOT_HTTP;
     current = current.cause;
   }
   return undefined;

@@ -1,5 +1,6 @@
 import { pipeline } from 'node:stream';
 import { createGunzip } from 'node:zlib';
+import { withBrokenEscaped } from './text.ts';
 
 const CHUNK_BYTES = 64 * 1024;
 const NEWLINE = 0x0a;
@@ -87,4 +88,23 @@ export async function* withBoundedLines(
     const last = chunk.subarray(at).lastIndexOf(NEWLINE);
     open = last < 0 ? open + chunk.length - at : chunk.length - at - last - 1;
   }
+}
+
+/**
+ * Passes whole lines on, with bytes that are no UTF-8 escaped, so that what decodes them makes no other characters of
+ * them. In: lines within bounds (withBoundedLines), as it holds the unfinished one.
+ */
+export async function* withReadableLines(source: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
+  let open: Buffer[] = [];
+  for await (const chunk of source) {
+    const end = chunk.lastIndexOf(NEWLINE) + 1;
+    if (end > 0) {
+      yield withBrokenEscaped(
+        open.length === 0 ? chunk.subarray(0, end) : Buffer.concat([...open, chunk.subarray(0, end)]),
+      );
+      open = [];
+    }
+    if (end < chunk.length) open.push(chunk.subarray(end));
+  }
+  if (open.length > 0) yield withBrokenEscaped(Buffer.concat(open));
 }

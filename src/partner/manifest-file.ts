@@ -5,11 +5,12 @@ import {
   classifyAnswer,
   classifyFailure,
   failureCode,
+  NOT_HTTP,
   PartnerError,
   safeCause,
   type PartnerErrorKind,
 } from './errors.ts';
-import { gunzipIfGzip, metered, withBoundedLines } from './file-stream.ts';
+import { gunzipIfGzip, metered, withBoundedLines, withReadableLines } from './file-stream.ts';
 import { lineReader, type ManifestLine, type RejectedLine } from './manifest-lines.ts';
 import {
   ADDRESS_REFUSED,
@@ -154,7 +155,7 @@ async function* batchesOf(body: AsyncIterable<Buffer>, reading: FileReading) {
   const batcher = new Batcher(reading);
   const batches = split2('\n', (line) => batcher.add(line), { readableHighWaterMark: 1 });
   // A failure anywhere upstream destroys `batches` with it, so the loop below throws it.
-  pipeline(withBoundedLines(plain, caps.lineBytes), batches, () => undefined);
+  pipeline(withReadableLines(withBoundedLines(plain, caps.lineBytes)), batches, () => undefined);
   yield* batches as AsyncIterable<ManifestBatch>;
   // Fewer bytes than Content-Length fail the body itself.
   const rest = batcher.rest();
@@ -191,7 +192,7 @@ function asPartnerError(error: unknown, { url, signal, timer, proxy, bodyBegun }
   let kind = classifyFailure(error, signal, timer);
   if (kind === 'network') {
     if (code === ADDRESS_REFUSED) kind = 'url-refused';
-    else if (code.startsWith('Z_') || (bodyBegun && (CUT_CODES.has(code) || code.startsWith('HPE_'))))
+    else if (code.startsWith('Z_') || (bodyBegun && (CUT_CODES.has(code) || code === NOT_HTTP)))
       kind = 'file-corrupt';
   }
   if (kind === 'aborted') return new PartnerError(kind, 'manifest-file');

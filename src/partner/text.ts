@@ -1,3 +1,5 @@
+import { isUtf8 } from 'node:buffer';
+
 /** Longest SKU and longest size key the mirror keeps, in UTF-16 units. */
 export const MAX_KEY_LENGTH = 512;
 /** Longest size key, in bytes of UTF-8: with the longest SKU, of 1536, it has to fit into an entry of a btree. */
@@ -9,6 +11,34 @@ export const MAX_SIZE_BYTES = 1024;
 export const MAX_TOKEN_BYTES = 2048;
 /** Deeper JSON than this is refused: Postgres and a recursive walk both have a stack to protect. */
 const MAX_DEPTH = 64;
+
+/** Stands for bytes that are no UTF-8: half a character, so that a text with it names no SKU, no size and no token. */
+const BROKEN = '\uDFFF';
+
+/**
+ * A body's text. Bytes that are no UTF-8 are not what the partner meant: a SKU that has them must not become another
+ * one, as it would by U+FFFD.
+ */
+export function decodeUtf8(bytes: Buffer): string {
+  const text = bytes.toString('utf8');
+  return isUtf8(bytes) ? text : text.replaceAll('\uFFFD', BROKEN);
+}
+
+/** Whether the text has bytes in it that were no UTF-8. */
+export const isBroken = (text: string): boolean => text.includes(BROKEN);
+
+/** The same for lines of a file: as JSON writes it, because no byte of UTF-8 stands for it. */
+export function withBrokenEscaped(lines: Buffer): Buffer {
+  if (isUtf8(lines)) return lines;
+  const parts: Buffer[] = [];
+  for (let start = 0, end = 0; start < lines.length; start = end) {
+    end = lines.indexOf('\n', start) + 1 || lines.length;
+    const line = lines.subarray(start, end);
+    const escaped = () => Buffer.from(line.toString('utf8').replaceAll('\uFFFD', String.raw`\udfff`));
+    parts.push(isUtf8(line) ? line : escaped());
+  }
+  return Buffer.concat(parts);
+}
 
 /**
  * Whether Postgres takes the text as it stands: no NUL (SQLSTATE 22021), no lone surrogate (collides after encoding).

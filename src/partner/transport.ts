@@ -14,6 +14,7 @@ import {
 } from './errors.ts';
 import { type AnswerLimits, excessOf, REFUSAL_LIMITS } from './limits.ts';
 import { proxyFor, type ProxySettings, type ProxySource } from './proxy.ts';
+import { decodeUtf8 } from './text.ts';
 import { factsOfWay, tunnelConnector } from './tunnel.ts';
 
 /** The Basic credential (partner rule 5.1): user name and password. */
@@ -108,7 +109,7 @@ async function readBody(body: Dispatcher.ResponseData['body'], cap: number): Pro
   let plain: Buffer = Buffer.concat(chunks);
   // Twice: what the partner has compressed may be compressed once more by what stands in between.
   for (let n = 0; n < 2 && isGzip(plain); n += 1) plain = await unzip(plain, { maxOutputLength: cap });
-  return plain.toString('utf8').replace(BYTE_ORDER_MARK, '');
+  return decodeUtf8(plain).replace(BYTE_ORDER_MARK, '');
 }
 
 /** The body of a refusal; null where it is no JSON, or too much. */

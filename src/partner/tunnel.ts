@@ -138,9 +138,33 @@ export function tunnelConnector(options: ConnectorOptions): buildConnector.conne
   return (target, callback) => void connect(target, callback);
 }
 
+const ERROR_CODE = /^[A-Z]\w{2,60}$/;
+
+/** What to do about a connection that failed, by the code of its error; other codes have the hint of their kind. */
+const WAYS: readonly (readonly [codes: RegExp, hint: string])[] = [
+  [/^(?:ENOTFOUND|EAI_)/, 'its host has no address here: check PARTNER_BASE_URL and DNS'],
+  [
+    /^(?:ECONNREFUSED|EHOSTUNREACH|ENETUNREACH)$/,
+    'nothing answers at its address: check PARTNER_BASE_URL and the network',
+  ],
+  [
+    /CERT|SIGNATURE|ISSUER|SIGNED/,
+    'its certificate is not trusted: check PARTNER_BASE_URL, or add the certificate authority to NODE_EXTRA_CA_CERTS',
+  ],
+  [
+    /^(?:HPE_|HTTPParserError|UND_ERR_HEADERS_OVERFLOW|ERR_ASSERTION|UND_ERR_RES_|UND_ERR_INFO|EPROTO|ERR_SSL)/,
+    'what was answered is not HTTP as it has to be: a proxy or gateway in between, or another service at PARTNER_BASE_URL; ' +
+      'tell whoever runs it the code',
+  ],
+  [
+    /^(?:UND_ERR_SOCKET|ECONNRESET|EPIPE)$/,
+    'the connection was cut before the answer was complete: it is retried',
+  ],
+];
+
 /**
- * What is said of a failed request beside its kind: what the proxy did, or that it went through one. `proxy` null: it
- * did not.
+ * What is said of a failed request beside its kind: the code of the error, what the proxy did, or that it went through
+ * one. `proxy` null: it did not.
  */
 export function factsOfWay(
   error: unknown,
@@ -148,7 +172,13 @@ export function factsOfWay(
   proxy: ProxySource | null,
 ): Pick<PartnerErrorFacts, 'detail' | 'hint'> {
   if (error instanceof ProxyError) return { detail: error.message, hint: error.hint };
+  if (kind !== 'network' && kind !== 'timeout') return {};
   const shown = proxy === null ? undefined : parseProxy(proxy.read())?.shown;
-  if (shown === undefined || (kind !== 'network' && kind !== 'timeout')) return {};
-  return { detail: `through the proxy ${shown}` };
+  const code = failureCode(error);
+  const said = [
+    code !== undefined && ERROR_CODE.test(code) ? code : '',
+    shown === undefined ? '' : `through the proxy ${shown}`,
+  ].filter((part) => part !== '');
+  const hint = kind === 'network' ? WAYS.find(([codes]) => codes.test(code ?? ''))?.[1] : undefined;
+  return { ...(said.length > 0 && { detail: said.join(' ') }), ...(hint !== undefined && { hint }) };
 }

@@ -3,6 +3,47 @@ import { faultsOf, type Mutant } from './mutant.ts';
 /** Faults in how texts and envelopes are read that a partner may send but hardly does. */
 export const ODD_TEXTS: readonly Mutant[] = [
   ...faultsOf(
+    'src/partner/text.ts',
+    ['test/partner/odd-bytes.test.ts', 'test/partner/manifest-file.test.ts'],
+    [
+      'utf-8: bytes that are none become another SKU',
+      "return isUtf8(bytes) ? text : text.replaceAll('\\uFFFD', BROKEN);",
+      'return text;',
+    ],
+    [
+      'utf-8: bytes of a file that are none become another SKU',
+      'parts.push(isUtf8(line) ? line : escaped());',
+      'parts.push(line);',
+    ],
+  ),
+  ...faultsOf(
+    'src/partner/delta-answer.ts',
+    ['test/partner/odd-bytes.test.ts'],
+    [
+      'utf-8: a delta passes over a SKU that it cannot read',
+      'if (isBroken(sku)) return',
+      'if (sku === null) return',
+    ],
+  ),
+  ...faultsOf(
+    'src/partner/file-stream.ts',
+    ['test/partner/manifest-file.test.ts'],
+    [
+      'utf-8: a line that comes in two chunks is judged by halves',
+      'if (end < chunk.length) open.push(chunk.subarray(end));',
+      'if (end < chunk.length) yield withBrokenEscaped(chunk.subarray(end));',
+    ],
+  ),
+  ...faultsOf(
+    'src/partner/tunnel.ts',
+    ['test/partner/odd-bytes.test.ts'],
+    [
+      'network: how a connection failed is not said',
+      "code !== undefined && ERROR_CODE.test(code) ? code : ''",
+      "''",
+    ],
+  ),
+  ...faultsOf(
     'src/partner/bulk-answer.ts',
     ['test/partner/wire.test.ts'],
     [

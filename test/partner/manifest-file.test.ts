@@ -55,6 +55,32 @@ describe('forms of the file', () => {
     expect(last?.bytes).toBe(Buffer.byteLength(text));
   });
 
+  test('a SKU with bytes that are no UTF-8 is none, wherever the file is cut; U+FFFD itself is one', async () => {
+    const line = (sku: string) => lineText(1).replace('SKU-1', sku);
+    const bytes = Buffer.concat([
+      Buffer.from(`${line('é1')}\n${line('\uFFFD')}\n`),
+      Buffer.from(`${line('é2')}\n`, 'latin1'),
+      Buffer.from(`${line('👟é3')}\n${line('4')}`),
+    ]);
+    for (const size of [1, 7, bytes.length]) {
+      const parts = Array.from({ length: Math.ceil(bytes.length / size) }, (_, n) =>
+        bytes.subarray(n * size, (n + 1) * size),
+      );
+      const { lines, rejected } = await all(
+        fileAt(
+          await serve((_request, response) => {
+            for (const part of parts) response.write(part);
+            response.end();
+          }),
+        ),
+      );
+      expect(lines.map(({ sku }) => sku)).toEqual(['é1', '\uFFFD', '👟é3', '4']);
+      expect(rejected.map(({ line: number, reason, sku }) => [number, reason, sku])).toEqual([
+        [3, 'bad-sku', null],
+      ]);
+    }
+  });
+
   test('a line over the limit is rejected alone', async () => {
     const long = `{"sku":"LONG","hash":"${'x'.repeat(300_000)}"}`;
     const base = await serve((_request, response) =>

@@ -135,7 +135,7 @@ const MOODS: readonly (readonly [mood: Mood, kind: string, says: RegExp, hint: R
   ['garbage', 'network', /does not answer as an HTTP proxy \(HPE_/, /check HTTPS_PROXY and HTTP_PROXY/],
   ['cut', 'network', /cannot be used \(ECONNRESET\)/, /is up and reached/],
   ['silent', 'timeout', /opened no connection within 1500 ms/, /log of the proxy/],
-  [{ cutAfter: 20 }, 'network', /through the proxy/, /the connection failed/],
+  [{ cutAfter: 20 }, 'network', /through the proxy/, /the connection was cut/],
   [{ stallAfter: 20 }, 'timeout', /through the proxy/, /PARTNER_TIMEOUT/],
 ];
 
