@@ -3,7 +3,7 @@
 -- Writes how SKUs differ from what they were (null: they were not there), and returns how many do. Last in
 -- its transaction, as every writer of changes.
 CREATE OR REPLACE FUNCTION catalog_internal.add_sku_changes(skus text[], states text[], price_sources text[], listed boolean[]) RETURNS bigint
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_custom_plan SET enable_seqscan = off AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_custom_plan SET enable_seqscan = off SET jit = off AS $$
 DECLARE
   changed bigint;
 BEGIN
@@ -39,7 +39,7 @@ REVOKE ALL ON FUNCTION catalog_internal.add_sku_changes(text[], text[], text[], 
 -- all SKUs that were sorted by the old ones are seen by the pass that follows (follow_scope). Planned each
 -- time: a plan from when there were few rules would read all of them for each SKU.
 CREATE OR REPLACE FUNCTION catalog_internal.apply_scope(skus text[]) RETURNS bigint
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_custom_plan SET enable_seqscan = off AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_custom_plan SET enable_seqscan = off SET jit = off AS $$
 DECLARE
   moved bigint;
 BEGIN
@@ -171,7 +171,7 @@ REVOKE ALL ON FUNCTION catalog_internal.ask_refresh(text[], boolean) FROM PUBLIC
 -- only those that stand otherwise than they are to are locked, in order of sku, as everyone locks the ledger.
 -- Called with the row of `scoping` locked.
 CREATE OR REPLACE FUNCTION catalog_internal.follow_scope(most integer) RETURNS boolean
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_custom_plan SET enable_seqscan = off AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_custom_plan SET enable_seqscan = off SET jit = off AS $$
 DECLARE
   pass catalog_internal.scope_passes;
   last text;
@@ -225,7 +225,7 @@ REVOKE ALL ON FUNCTION catalog_internal.follow_scope(integer) FROM PUBLIC;
 -- (watched_to_ledger). Hence PL/pgSQL, in which each statement sees what was committed before it began; in a
 -- function in SQL all statements see the same.
 CREATE OR REPLACE FUNCTION catalog_internal.mark_due(skus text[], reason text, counts_as_live boolean DEFAULT NULL) RETURNS bigint
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET enable_seqscan = off AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET jit = off AS $$
 #variable_conflict use_column
 DECLARE
   marked bigint;
@@ -291,7 +291,7 @@ REVOKE ALL ON FUNCTION catalog_internal.mark_due(text[], text, boolean) FROM PUB
 -- need nothing and are left out.
 CREATE OR REPLACE FUNCTION catalog_internal.promises_that_fit(skus text[], max_ages double precision[], weights real[])
 RETURNS TABLE (sku text, live boolean, demand double precision, fits boolean)
-LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_custom_plan SET enable_seqscan = off AS $$
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_custom_plan SET enable_seqscan = off SET jit = off AS $$
 #variable_conflict use_column
 BEGIN
   RETURN QUERY
@@ -320,7 +320,7 @@ REVOKE ALL ON FUNCTION catalog_internal.promises_that_fit(text[], double precisi
 -- `scoping` locked. The lock comes last, so that nobody who sorts SKUs waits for more than the commit.
 -- Planned each time: a plan from when there were few rows would read all of them for each.
 CREATE OR REPLACE FUNCTION catalog_internal.read_scope(everything boolean) RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_custom_plan SET enable_seqscan = off AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_custom_plan SET enable_seqscan = off SET jit = off AS $$
 DECLARE
   is_scoped boolean := (SELECT scoped FROM catalog_internal.scoping);
   changed text[];
@@ -378,9 +378,10 @@ REVOKE ALL ON FUNCTION catalog_internal.read_scope(boolean) FROM PUBLIC;
 -- would read all of them for each. Looked up one by one, as OFFSET has it: a list that is deleted and put in
 -- again is often analyzed while it is empty, and what is joined is then compared each with each. And by an
 -- index, as enable_seqscan has it: of a list of a few rows on many pages, as a DELETE leaves it, an index seems to
--- cost more than to read all of it for each.
+-- cost more than to read all of it for each. A scan that cannot be avoided then seems to cost so much that Postgres
+-- would compile it, which takes seconds: hence no jit.
 CREATE OR REPLACE FUNCTION catalog_internal.read_watchlist(everything boolean, most integer) RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_custom_plan SET enable_seqscan = off AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_custom_plan SET enable_seqscan = off SET jit = off AS $$
 BEGIN
   WITH taken AS (
     DELETE FROM catalog_internal.watch_changes RETURNING added, skus
@@ -430,7 +431,7 @@ REVOKE ALL ON FUNCTION catalog_internal.read_watchlist(boolean, integer) FROM PU
 -- error, no pause of calls after failures (but one that an operator has made endless). What is asked for at
 -- the moment stays whose it is.
 CREATE OR REPLACE FUNCTION catalog_internal.refresh_skus(skus text[], OUT marked bigint, OUT released bigint, OUT resumed boolean)
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_custom_plan SET enable_seqscan = off AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_custom_plan SET enable_seqscan = off SET jit = off AS $$
 BEGIN
   SELECT count(*) INTO released FROM catalog_internal.due d
   WHERE d.sku = ANY (refresh_skus.skus) AND d.claim IS NULL AND d.held_until > clock_timestamp();
@@ -447,7 +448,7 @@ REVOKE ALL ON FUNCTION catalog_internal.refresh_skus(text[]) FROM PUBLIC;
 -- left until the answer: an answer to an earlier request would put it off again. One that somebody has locked
 -- is left for the next time. Returns how many it marked.
 CREATE OR REPLACE FUNCTION catalog_internal.take_refreshes(most integer) RETURNS integer
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_custom_plan SET enable_seqscan = off AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_custom_plan SET enable_seqscan = off SET jit = off AS $$
 DECLARE
   requests bigint[];
   asked text[];
@@ -488,7 +489,7 @@ REVOKE ALL ON FUNCTION catalog_internal.take_refreshes(integer) FROM PUBLIC;
 -- a row is looked up for it, and by an index (enable_seqscan): tables that were analyzed while they were empty, or
 -- had few rows on many pages, would be read as a whole for each row.
 CREATE OR REPLACE FUNCTION catalog_internal.watched_to_ledger(most integer) RETURNS boolean
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_custom_plan SET enable_seqscan = off AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_custom_plan SET enable_seqscan = off SET jit = off AS $$
 DECLARE
   told text[];
   marked text[];

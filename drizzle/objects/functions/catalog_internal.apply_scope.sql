@@ -8,7 +8,7 @@
 -- all SKUs that were sorted by the old ones are seen by the pass that follows (follow_scope). Planned each
 -- time: a plan from when there were few rules would read all of them for each SKU.
 CREATE OR REPLACE FUNCTION catalog_internal.apply_scope(skus text[]) RETURNS bigint
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_custom_plan SET enable_seqscan = off AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_custom_plan SET enable_seqscan = off SET jit = off AS $$
 DECLARE
   moved bigint;
 BEGIN

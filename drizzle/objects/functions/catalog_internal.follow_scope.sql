@@ -3,7 +3,7 @@
 -- only those that stand otherwise than they are to are locked, in order of sku, as everyone locks the ledger.
 -- Called with the row of `scoping` locked.
 CREATE OR REPLACE FUNCTION catalog_internal.follow_scope(most integer) RETURNS boolean
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_custom_plan SET enable_seqscan = off AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_custom_plan SET enable_seqscan = off SET jit = off AS $$
 DECLARE
   pass catalog_internal.scope_passes;
   last text;

@@ -10,7 +10,7 @@
 -- (watched_to_ledger). Hence PL/pgSQL, in which each statement sees what was committed before it began; in a
 -- function in SQL all statements see the same.
 CREATE OR REPLACE FUNCTION catalog_internal.mark_due(skus text[], reason text, counts_as_live boolean DEFAULT NULL) RETURNS bigint
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET enable_seqscan = off AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET jit = off AS $$
 #variable_conflict use_column
 DECLARE
   marked bigint;

@@ -5,7 +5,7 @@
 -- need nothing and are left out.
 CREATE OR REPLACE FUNCTION catalog_internal.promises_that_fit(skus text[], max_ages double precision[], weights real[])
 RETURNS TABLE (sku text, live boolean, demand double precision, fits boolean)
-LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_custom_plan SET enable_seqscan = off AS $$
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_custom_plan SET enable_seqscan = off SET jit = off AS $$
 #variable_conflict use_column
 BEGIN
   RETURN QUERY

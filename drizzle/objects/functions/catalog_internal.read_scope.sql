@@ -4,7 +4,7 @@
 -- `scoping` locked. The lock comes last, so that nobody who sorts SKUs waits for more than the commit.
 -- Planned each time: a plan from when there were few rows would read all of them for each.
 CREATE OR REPLACE FUNCTION catalog_internal.read_scope(everything boolean) RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_custom_plan SET enable_seqscan = off AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_custom_plan SET enable_seqscan = off SET jit = off AS $$
 DECLARE
   is_scoped boolean := (SELECT scoped FROM catalog_internal.scoping);
   changed text[];

@@ -5,9 +5,10 @@
 -- would read all of them for each. Looked up one by one, as OFFSET has it: a list that is deleted and put in
 -- again is often analyzed while it is empty, and what is joined is then compared each with each. And by an
 -- index, as enable_seqscan has it: of a list of a few rows on many pages, as a DELETE leaves it, an index seems to
--- cost more than to read all of it for each.
+-- cost more than to read all of it for each. A scan that cannot be avoided then seems to cost so much that Postgres
+-- would compile it, which takes seconds: hence no jit.
 CREATE OR REPLACE FUNCTION catalog_internal.read_watchlist(everything boolean, most integer) RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_custom_plan SET enable_seqscan = off AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_custom_plan SET enable_seqscan = off SET jit = off AS $$
 BEGIN
   WITH taken AS (
     DELETE FROM catalog_internal.watch_changes RETURNING added, skus

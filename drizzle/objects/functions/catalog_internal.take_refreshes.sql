@@ -2,7 +2,7 @@
 -- left until the answer: an answer to an earlier request would put it off again. One that somebody has locked
 -- is left for the next time. Returns how many it marked.
 CREATE OR REPLACE FUNCTION catalog_internal.take_refreshes(most integer) RETURNS integer
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_custom_plan SET enable_seqscan = off AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_custom_plan SET enable_seqscan = off SET jit = off AS $$
 DECLARE
   requests bigint[];
   asked text[];

@@ -9,7 +9,7 @@
 -- a row is looked up for it, and by an index (enable_seqscan): tables that were analyzed while they were empty, or
 -- had few rows on many pages, would be read as a whole for each row.
 CREATE OR REPLACE FUNCTION catalog_internal.watched_to_ledger(most integer) RETURNS boolean
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_custom_plan SET enable_seqscan = off AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_custom_plan SET enable_seqscan = off SET jit = off AS $$
 DECLARE
   told text[];
   marked text[];
