@@ -5,9 +5,12 @@ LANGUAGE sql STABLE PARALLEL SAFE ROWS 2
 BEGIN ATOMIC
   SELECT r.kind, r.name, r.include FROM catalog_internal.scope_rules r WHERE r.kind = 'sku' AND r.name = of_sku
   UNION ALL
+  -- Looked up, as OFFSET has it: where rules seem to be few, all prefixes would be read for each SKU.
   SELECT r.kind, r.name, r.include
   FROM catalog_internal.scoping g CROSS JOIN LATERAL unnest(g.prefix_lengths) AS l(length)
-  JOIN catalog_internal.scope_rules r ON r.kind = 'prefix' AND r.name = left(of_sku, l.length)
+  CROSS JOIN LATERAL (
+    SELECT r.kind, r.name, r.include FROM catalog_internal.scope_rules r WHERE r.kind = 'prefix' AND r.name = left(of_sku, l.length) OFFSET 0
+  ) r
   UNION ALL
   SELECT r.kind, r.name, r.include FROM catalog_internal.scope_rules r
   WHERE r.kind = 'brand' AND r.name = catalog_internal.scope_name('brand', of_brand)
