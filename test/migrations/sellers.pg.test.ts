@@ -30,8 +30,9 @@ const STANDING = [
   ['a view', 'create view public.mine as select * from catalog.calibration', 'drop view catalog.calibration'],
   [
     'a materialized view',
-    'create materialized view public.mine as select sku from catalog.products',
-    'alter table catalog.products alter column sku type varchar',
+    'create materialized view public.mine as select note from catalog.watchlist',
+    // Nothing of the mirror's own reads it: Postgres names one of those that do.
+    'alter table catalog.watchlist alter column note type varchar',
   ],
   [
     'a table with a column of a table’s rows',
