@@ -27,10 +27,11 @@ export function endOfString(text: string, start: number): number {
 type Reviver = (key: string, value: unknown, context?: { readonly source?: string }) => unknown;
 
 /**
- * JSON.parse, for texts with keys of others. That of Node.js 24.0 to 24.21 and of 25 takes a key that has an escape for
- * one of as many characters that it has met before and that has a backslash there: `7"` for `7\` (nodejs/node issue
- * 63785), so that a price goes to another size. It is given no such key: they are written without escapes, and where
- * that cannot be, others stand for them. Throws SyntaxError where the text is no JSON.
+ * JSON.parse, for texts with keys of others. That of Node.js 24 before 24.22, of 25, and of 26 up to 26.10 at least
+ * takes a key that has an escape for one of as many characters that it has met before and that has a backslash there:
+ * `7"` for `7\` (nodejs/node issue 63785), so that a price goes to another size. It is given no such key: they are
+ * written without escapes, and where that cannot be, others stand for them. Throws SyntaxError where the text is no
+ * JSON.
  *
  * @param reviver as that of JSON.parse, of values alone: keys may be what stands for them
  */
