@@ -123,4 +123,28 @@ export const MEANWHILE: readonly Mutant[] = [
       '',
     ],
   ),
+  ...faultsOf(
+    'src/store/answer/writes.ts',
+    ['test/store/due.pg.test.ts'],
+    [
+      'errors: a report while the SKU is asked for ends no wait',
+      'case when d.generation = h.generation or h.deferred',
+      'case when true or h.deferred',
+    ],
+    [
+      'errors: a report while the SKU is asked for ends the wait of one that was deferred',
+      'd.generation = h.generation or h.deferred or own.deferrals > 0',
+      'd.generation = h.generation',
+    ],
+    [
+      'errors: a report while the SKU is asked for ends the wait of one that fails by itself',
+      "          or h.blame = 'alone' or",
+      '          or',
+    ],
+    [
+      'errors: a report while the SKU is asked for ends the wait of all that are live',
+      " or h.blame = 'class' and d.failures = 0",
+      '',
+    ],
+  ),
 ];

@@ -170,8 +170,8 @@ export const SETTLED: readonly Mutant[] = [
     ],
     [
       'answer: a postponed SKU keeps its claim',
-      '    update catalog_internal.due d set\n      claim = null,\n      held_until = clock_timestamp()',
-      '    update catalog_internal.due d set\n      held_until = clock_timestamp()',
+      '    update catalog_internal.due d set\n      claim = null,\n      held_until = case when d.generation',
+      '    update catalog_internal.due d set\n      held_until = case when d.generation',
     ],
   ),
 ];

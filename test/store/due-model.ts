@@ -155,7 +155,7 @@ export class LedgerModel {
         // A spare slot may have asked for it before its time.
         row.dueAt = Math.min(row.dueAt, row.heldUntil);
       } else if (result.kind === 'error') {
-        this.#erred(result, row);
+        this.#erred(result, row, row.generation !== asked.generation);
       } else {
         this.#looked(result, row, asked.generation);
       }
@@ -164,7 +164,7 @@ export class LedgerModel {
   }
 
   /** Nothing is said of a SKU in `errors`; of one that cannot be read, something else than is known. */
-  #erred(result: Extract<SkuResult, { kind: 'error' }>, row: Row): void {
+  #erred(result: Extract<SkuResult, { kind: 'error' }>, row: Row, isMarkedMeanwhile: boolean): void {
     if (result.because === 'unreadable') {
       row.dueAt = Math.min(row.dueAt, this.now);
       const isJudged = ['live', 'again', 'metadata'].includes(row.reason);
@@ -172,7 +172,7 @@ export class LedgerModel {
     }
     if (row.dueAt <= this.now) row.lane = LANE_OF['error'] ?? 0;
     row.failures += 1;
-    row.heldUntil = this.now + result.waitMs / HOUR;
+    row.heldUntil = isMarkedMeanwhile && row.deferrals === 0 ? null : this.now + result.waitMs / HOUR;
   }
 
   waitsOver(count: number): void {

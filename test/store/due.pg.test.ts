@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { applyAnswer } from '../../src/store/answer/apply.ts';
+import type { SkuResult } from '../../src/store/answer/types.ts';
 import { connect, type Sql } from '../../src/store/connection/db.ts';
 import { claimDue } from '../../src/store/ledger/claim.ts';
 import { promoteMetadata, returnClaim, endWaits } from '../../src/store/ledger/due.ts';
@@ -52,6 +53,34 @@ test('a SKU with which a call of its own failed is not woken by a mark; one that
   const rows = await ledger(sql);
   expect(rows.get('alone')?.heldFor).toBeCloseTo(1, 1);
   expect(rows.get('reported')?.heldFor).toBeNull();
+});
+
+test('a report that comes while a SKU is asked for ends the wait after an error as one that comes later does', async () => {
+  const { sql } = store;
+  const waits = { kind: 'error', waitMs: 6 * HOUR } as const;
+  const results = [
+    { sku: 'alone', ...waits, blame: 'alone' },
+    { sku: 'class', ...waits, blame: 'class' },
+    { sku: 'deferred', kind: 'deferred', waitMs: 6 * HOUR },
+    { sku: 'general', ...waits, blame: 'general' },
+    { sku: 'reported', ...waits },
+    { sku: 'unreported', ...waits },
+  ] as const satisfies readonly SkuResult[];
+  const reported = results.flatMap(({ sku }) => (sku === 'unreported' ? [] : [sku]));
+  await knownSkus(sql, [...reported, 'unreported']);
+  await mark(sql, [...reported, 'unreported']);
+  const waiting = async () =>
+    [...(await ledger(sql))].flatMap(([sku, { heldFor }]) => (heldFor === null ? [] : [sku])).toSorted();
+  const before = await claimAll(sql);
+  await mark(sql, reported, 'changed');
+  await applyAnswer(sql, before, results, REFRESH);
+  const meanwhile = await waiting();
+  expect(meanwhile).toEqual(['alone', 'class', 'deferred', 'unreported']);
+  expect((await ledger(sql)).get('reported')).toMatchObject({ failures: 1 });
+  await sql`update catalog_internal.due set held_until = null, deferrals = 0, failures = 0, largest_call = null`;
+  await applyAnswer(sql, await claimAll(sql), results, REFRESH);
+  await mark(sql, reported, 'changed');
+  expect(await waiting()).toEqual(meanwhile);
 });
 
 describe('claims', () => {

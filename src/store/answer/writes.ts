@@ -121,6 +121,9 @@ export async function writeStates(
     where s.sku = a.sku`;
 }
 
+/** Each SKU's generation at its claim. */
+const generationsOf = ({ skus }: Claim) => new Map(skus.map(({ sku, generation }) => [sku, generation]));
+
 /** A SKU that is always computed live, but not listed as live, is deferred once in two to this power refreshes. */
 const MAX_LIVE_MARKS = 6;
 
@@ -162,7 +165,7 @@ export async function settleAnswered(
   const doubtedMs = new Map(
     judged.flatMap(({ sku, confirmInMs }) => (confirmInMs === null ? [] : [[sku, confirmInMs]])),
   );
-  const generation = new Map(claim.skus.map((sku) => [sku.sku, sku.generation]));
+  const generation = generationsOf(claim);
   const secs = (ms: number) => ms / 1000;
   const secsOrNull = (ms: number | undefined) => (ms === undefined ? null : secs(ms));
   const lostMs = new Map(
@@ -238,7 +241,8 @@ export async function returnOvertaken(tx: Tx, claim: Claim, overtaken: readonly 
 const CONTRADICTING: readonly string[] = ['unreadable', 'contradictory'];
 
 /**
- * Deferred and erring SKUs stay due and wait, whatever marks came meanwhile. Of those that a spare slot has asked for
+ * Deferred and erring SKUs stay due and wait. A mark that came meanwhile is one that comes now (mark_due): it ends no
+ * wait but that after an error of the SKU, which is asked again at once. Of those that a spare slot has asked for
  * before their time:
  * - Deferred: due after its wait. While it counts as live, its price is judged as a live SKU's, which its own time may
  *   be far from.
@@ -258,10 +262,13 @@ const CONTRADICTING: readonly string[] = ['unreadable', 'contradictory'];
 export async function postpone(tx: Tx, claim: Claim, results: readonly SkuResult[]): Promise<void> {
   const waiting = results.filter((result) => result.kind === 'deferred' || result.kind === 'error');
   if (waiting.length === 0) return;
+  const generation = generationsOf(claim);
   await tx`
     update catalog_internal.due d set
       claim = null,
-      held_until = clock_timestamp() + make_interval(secs => h.wait),
+      held_until = case when d.generation = h.generation or h.deferred or own.deferrals > 0
+          or h.blame = 'alone' or h.blame = 'class' and d.failures = 0
+        then clock_timestamp() + make_interval(secs => h.wait) end,
       live = d.live or h.deferred,
       live_marks = case when h.deferred and not d.live then least(d.live_marks + 1, ${MAX_LIVE_MARKS}::int) else d.live_marks end,
       live_left = case when h.deferred and not d.live then 1 << d.live_marks else d.live_left end,
@@ -286,7 +293,8 @@ export async function postpone(tx: Tx, claim: Claim, results: readonly SkuResult
     from unnest(${waiting.map(({ sku }) => sku)}::text[], ${waiting.map(({ kind }) => Number(kind === 'deferred'))}::int[]::boolean[],
       ${waiting.map((result) => ('blame' in result ? (result.blame ?? null) : null))}::text[],
       ${waiting.map((result) => ('because' in result ? (result.because ?? null) : null))}::text[],
-      ${waiting.map((result) => result.waitMs / 1000)}::float8[]) as h(sku, deferred, blame, because, wait)
+      ${waiting.map((result) => result.waitMs / 1000)}::float8[],
+      ${waiting.map(({ sku }) => generation.get(sku) ?? -1)}::int[]) as h(sku, deferred, blame, because, wait, generation)
       join catalog.skus s using (sku) join catalog_internal.due l using (sku)
       cross join lateral (select ${ownDeferrals(tx, 'l')} as deferrals) own
     where d.sku = h.sku and d.claim = ${claim.number}`;
