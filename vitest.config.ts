@@ -106,7 +106,7 @@ export const SERVED = [
   'test/{conformance,sandbox}/*.test.ts',
   'test/follow/webhook*.test.ts',
   'test/ops/compose.test.ts',
-  'test/partner/{cached-answers,client,manifest-file*,no-proxy,odd-bytes,page-in-place,proxy*,timeouts}.test.ts',
+  'test/partner/{cached-answers,client,manifest-file*,no-proxy,odd-bytes,odd-bytes-model,page-in-place,proxy*,timeouts}.test.ts',
   'test/queues/redis-away.test.ts',
   'test/security/{error-causes,http-*,ssrf}.test.ts',
   'test/support/proxy.test.ts',

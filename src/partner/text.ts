@@ -27,6 +27,12 @@ export function decodeUtf8(bytes: Buffer): string {
 /** Whether the text has bytes in it that were no UTF-8. */
 export const isBroken = (text: string): boolean => text.includes(BROKEN);
 
+const WITH_ESCAPES = /\\*\uFFFD/g;
+
+/** Behind half an escape it stays as it is: JSON has no such escape, but one for a backslash. */
+const escaped = (found: string): string =>
+  found.length % 2 === 0 ? found : found.replace('\uFFFD', String.raw`\udfff`);
+
 /** The same for lines of a file: as JSON writes it, because no byte of UTF-8 stands for it. */
 export function withBrokenEscaped(lines: Buffer): Buffer {
   if (isUtf8(lines)) return lines;
@@ -34,8 +40,7 @@ export function withBrokenEscaped(lines: Buffer): Buffer {
   for (let start = 0, end = 0; start < lines.length; start = end) {
     end = lines.indexOf('\n', start) + 1 || lines.length;
     const line = lines.subarray(start, end);
-    const escaped = () => Buffer.from(line.toString('utf8').replaceAll('\uFFFD', String.raw`\udfff`));
-    parts.push(isUtf8(line) ? line : escaped());
+    parts.push(isUtf8(line) ? line : Buffer.from(line.toString('utf8').replaceAll(WITH_ESCAPES, escaped)));
   }
   return Buffer.concat(parts);
 }

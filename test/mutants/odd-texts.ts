@@ -12,8 +12,13 @@ export const ODD_TEXTS: readonly Mutant[] = [
     ],
     [
       'utf-8: bytes of a file that are none become another SKU',
-      'parts.push(isUtf8(line) ? line : escaped());',
+      "parts.push(isUtf8(line) ? line : Buffer.from(line.toString('utf8').replaceAll(WITH_ESCAPES, escaped)));",
       'parts.push(line);',
+    ],
+    [
+      'utf-8: half an escape and a byte that is none are read as a backslash and letters',
+      'found.length % 2 === 0 ? found : found.replace',
+      'found.replace',
     ],
   ),
   ...faultsOf(

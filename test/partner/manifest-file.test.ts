@@ -55,6 +55,15 @@ describe('forms of the file', () => {
     expect(last?.bytes).toBe(Buffer.byteLength(text));
   });
 
+  test('a byte that is no UTF-8 behind a backslash makes no other SKU of the two', async () => {
+    // Found by drawing (odd-bytes-model.test.ts): read as a backslash and the letters that stood for the byte.
+    const [before, after] = lineText(1).split('SKU-1');
+    const line = Buffer.concat([Buffer.from(`${before}A\\`), Buffer.from([0xc3]), Buffer.from(`9${after}`)]);
+    const { lines, rejected } = await all(fileAt(await serve((_request, response) => response.end(line))));
+    expect(lines).toEqual([]);
+    expect(rejected.map(({ reason, sku }) => [reason, sku])).toEqual([['not-json', null]]);
+  });
+
   test('a SKU with bytes that are no UTF-8 is none, wherever the file is cut; U+FFFD itself is one', async () => {
     const line = (sku: string) => lineText(1).replace('SKU-1', sku);
     const bytes = Buffer.concat([
