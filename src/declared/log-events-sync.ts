@@ -2,6 +2,8 @@ import { FAILURE, line, OVER, REPEATED, RUN, type LogEvent } from './log-event.t
 
 const CALLS = ['resolved', 'notFound', 'deferred', 'errors', 'priceChanges', 'metadataChanges'] as const;
 
+const FREED = ['released', 'broughtForward', 'pruned', 'forgotten'] as const;
+
 const HALF_A_MINUTE_MS = 30_000;
 const HOUR_MS = 3_600_000;
 
@@ -269,17 +271,11 @@ export const REPRICING = {
     [...RUN, 'liveSkus', 'refreshesPerMinute', 'roundMinutes', 'scarce', 'backlog', 'incident', 'scheduled'],
   ),
   'metadata.done': line('debug', 'SKUs with old metadata were made due', [...RUN, 'promoted']),
-  'maintenance.done': line('debug', 'expired rows were deleted, and changes counted to their days', [
-    ...RUN,
-    'released',
-    'broughtForward',
-    'pruned',
-    'forgotten',
-    'historyChunksDropped',
-    'daysWritten',
-    'daysDropped',
-    'retentionRests',
-  ]),
+  'maintenance.done': line(
+    'debug',
+    'expired rows were deleted, changes counted to their days, and tables that have grown analyzed',
+    [...RUN, ...FREED, 'historyChunksDropped', 'daysWritten', 'daysDropped', 'analyzed', 'retentionRests'],
+  ),
 } as const;
 
 /** Tasks whose runs are logged; re-pricing logs its calls instead. */

@@ -3,6 +3,7 @@ import { readUnsteadyColumns } from '../store/answer/members.ts';
 import { pruneOddMoves } from '../store/answer/odd-moves.ts';
 import { pruneLeftTokens } from '../store/catalog/tokens.ts';
 import { isClockSteady, isSteadinessNew } from '../store/clock.ts';
+import type { Sql } from '../store/connection/db.ts';
 import { putBackAccount } from '../store/connection/own-mirror.ts';
 import { repairSequences } from '../store/history/changes.ts';
 import { keepDailyPrices } from '../store/history/daily.ts';
@@ -24,6 +25,7 @@ import { pruneQuarantine } from '../store/quarantine.ts';
 import { pruneHints } from '../store/sellers/hints.ts';
 import { readScope, readScopeState } from '../store/sellers/scope.ts';
 import { forgetUnknown, readWatchlist } from '../store/sellers/watchlist.ts';
+import { analyzeGrown } from '../store/statistics.ts';
 import { pruneSamples } from '../store/status/samples.ts';
 import { pruneCalibration } from '../store/trust/calibration.ts';
 import type { SyncContext } from './context.ts';
@@ -121,17 +123,13 @@ export async function maintain(
 ): Promise<TaskOutcome> {
   const { sql, settings } = ctx;
   const steps = new Steps();
+  // First: what comes next is planned by them.
+  const analyzed = await steps.count('statistics', async () => (await analyzeGrown(sql)).length);
   const restored = await steps.count('lost-rows', () => restoreRows(ctx, memory));
   await steps.run('sequences', () => repairSequences(sql));
   const released = await steps.count('release', () => endWaits(sql, AT_ONCE));
   const broughtForward = await steps.count('intervals', () => keepIntervals(ctx, memory));
-  const pruned = await steps.count('sends', () =>
-    pruneSends(sql, { olderThanMs: Math.max(windowMs * SENDS_KEPT_WINDOWS, 600_000) }),
-  );
-  await steps.run('live-calls', () => pruneLiveCalls(sql));
-  await steps.run('hints', () => pruneHints(sql));
-  await steps.run('odd-moves', () => pruneOddMoves(sql));
-  await steps.run('quarantine', () => pruneQuarantine(sql, { keep: QUARANTINE_KEPT }));
+  const pruned = await pruneNotes(sql, steps, windowMs);
   await steps.run('history-ahead', () => prepareHistory(sql));
   await steps.run('watchlist', () =>
     readWatchlist(sql, { most: settings.catalog.watchedSkus, everything: true }),
@@ -181,9 +179,22 @@ export async function maintain(
     historyChunksDropped,
     daysWritten: daily?.written ?? 0,
     daysDropped,
+    ...(analyzed > 0 && { analyzed }),
     ...(rests && { retentionRests: 1 }),
   };
   return steps.failure(nextInMs) ?? { kind: 'done', nextInMs, counts };
+}
+
+/** Drops what is noted for a while only, whatever the clock says. Returns how many sends. */
+async function pruneNotes(sql: Sql, steps: Steps, windowMs: number): Promise<number> {
+  const pruned = await steps.count('sends', () =>
+    pruneSends(sql, { olderThanMs: Math.max(windowMs * SENDS_KEPT_WINDOWS, 600_000) }),
+  );
+  await steps.run('live-calls', () => pruneLiveCalls(sql));
+  await steps.run('hints', () => pruneHints(sql));
+  await steps.run('odd-moves', () => pruneOddMoves(sql));
+  await steps.run('quarantine', () => pruneQuarantine(sql, { keep: QUARANTINE_KEPT }));
+  return pruned;
 }
 
 /** When retention that rests because Postgres's clock is not known to run on is asked for again. */

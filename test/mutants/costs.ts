@@ -5,6 +5,36 @@ const COSTS = 'drizzle/0075_cost_of_many.sql';
 /** Faults in what is read again and again, and grows with what there is instead of what changes. */
 export const COSTS_OF_MANY: readonly Mutant[] = [
   ...faultsOf(
+    'src/store/statistics.ts',
+    ['test/sync/statistics.pg.test.ts'],
+    [
+      'statistics: a table that was filled is taken for empty for as long as autovacuum is off',
+      'if (names.length > 0) await',
+      'if (names.length < 0) await',
+    ],
+    ['statistics: tables are analyzed each minute', 'greatest(c.reltuples, ${', 'least(c.reltuples, ${'],
+    ['statistics: who holds a table holds up maintenance', 'analyze (skip_locked)', 'analyze'],
+    ['statistics: a table that had no page is analyzed', ' and c.relpages > 0', ''],
+  ),
+  ...faultsOf(
+    'src/store/ledger/lost-rows.ts',
+    ['test/sync/statistics.pg.test.ts'],
+    [
+      'plans: lost rows are searched for in the whole ledger, for each SKU',
+      'd.sku = p.sku offset 0)',
+      'd.sku = p.sku)',
+    ],
+  ),
+  ...faultsOf(
+    'src/store/sellers/hints.ts',
+    ['test/store/few-rows-many-pages.pg.test.ts'],
+    [
+      'plans: SKUs are compared with each hint that waits',
+      'where s.sku = q.sku offset 0) s on true',
+      'where s.sku = q.sku) s on true',
+    ],
+  ),
+  ...faultsOf(
     'drizzle/0086_plans_without_statistics.sql',
     ['test/store/few-rows-many-pages.pg.test.ts'],
     [

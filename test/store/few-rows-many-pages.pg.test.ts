@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { transaction, type Tx } from '../../src/store/connection/db.ts';
-import { storeHints, takeHints, withHints } from '../../src/store/sellers/hints.ts';
+import { forgetOldHints, storeHints, takeHints, withHints } from '../../src/store/sellers/hints.ts';
 import { knownSkus, mark, useStore } from './support.ts';
 
 /*
@@ -141,6 +141,14 @@ const WORKS: Readonly<Record<string, Work>> = {
     },
   },
   hints: { prepare: hinted, work: readHints, begin: withHints },
+  'hints that wait': {
+    prepare: async () => {
+      await hinted();
+      await withHints(store.sql, readHints);
+    },
+    work: (tx) => forgetOldHints(tx),
+    begin: withHints,
+  },
 };
 
 /** By this session, of transactions before this one, too, as long as it has not reported them. */

@@ -87,7 +87,9 @@ export async function restoreLedger(sql: Sql, after: string, most: number): Prom
     const [{ last, lost }] = await tx<[{ last: string | null; lost: string[] }]>`
       with part as (select sku from catalog.skus where sku > ${after} order by sku limit ${most})
       select (select max(sku) from part having count(*) = ${most}) as last,
-        array(select sku from part p where not exists (select from catalog_internal.due d where d.sku = p.sku) order by sku) as lost`;
+        array(
+          select sku from part p where not exists (select from catalog_internal.due d where d.sku = p.sku offset 0) order by sku
+        ) as lost`;
     return { upTo: last, restored: lost.length === 0 ? 0 : await markLost(tx, lost) };
   });
 }

@@ -225,15 +225,19 @@ export async function forgetHints(tx: Tx, skus: readonly string[]): Promise<void
 
 /** Forgets hints that a refresh has left behind, that are at SKUs out of scope, and those that are a week old. */
 export async function pruneHints(sql: Sql): Promise<void> {
-  await withHints(sql, async (tx) => {
-    await tx`
-      delete from catalog_internal.waiting_hints where ctid = any(array(
-        select q.ctid from catalog_internal.waiting_hints q
-        left join catalog.skus s using (sku) left join catalog_internal.due d using (sku)
-        where s.asked_at >= q.hinted_at or d.outside_due_at is not null
-          or q.hinted_at not between clock_timestamp() - interval '7 days' and clock_timestamp() + interval '7 days'
-        for update of q skip locked))`;
-  });
+  await withHints(sql, forgetOldHints);
+}
+
+/** In the transaction of pruneHints. */
+export async function forgetOldHints(tx: Tx): Promise<void> {
+  await tx`
+    delete from catalog_internal.waiting_hints where ctid = any(array(
+      select q.ctid from catalog_internal.waiting_hints q
+      left join lateral (select s.asked_at from catalog.skus s where s.sku = q.sku offset 0) s on true
+      left join lateral (select d.outside_due_at from catalog_internal.due d where d.sku = q.sku offset 0) d on true
+      where s.asked_at >= q.hinted_at or d.outside_due_at is not null
+        or q.hinted_at not between clock_timestamp() - interval '7 days' and clock_timestamp() + interval '7 days'
+      for update of q skip locked))`;
 }
 
 /** What one process has counted and not written yet: at most what ten seconds bring, which is lost when it dies. */
