@@ -267,14 +267,15 @@ export function backlogMinutes(status: Pick<Status, 'stats' | 'bulkMaxSkus'>): n
 
 /**
  * `least` assumes the whole request share, `most` what live SKUs' calls leave of it; a back-off is added to both.
- * There is no estimate while no daemon runs, while bulk calls fail one after another, or while requests are refused
- * for a reason that waiting does not remove.
+ * There is no estimate while no daemon runs, while bulk calls fail one after another, while requests are refused for a
+ * reason that waiting does not remove, or where only live SKUs are due and the partner's live source fails; where
+ * others are due beside them, no upper bound.
  */
 export function estimateBacklog(status: Input, now: Date): BacklogEstimate {
   const { stats, fullPerMinute } = status;
   const { owed, live, calls } = dueWork(status);
   if (owed === 0) return { owed, minutes: 0, least: 0, most: 0, sure: 'sure', because: [] };
-  const stopped = whyNothingMoves(status);
+  const stopped = whyNothingMoves(status, { owed, live });
   if (stopped !== null)
     return { owed, minutes: null, least: null, most: null, sure: 'unknown', because: [stopped] };
   const { backingOffUntil, ceilingPerMinute } = stats.pace;
@@ -284,28 +285,36 @@ export function estimateBacklog(status: Input, now: Date): BacklogEstimate {
   const at = (callsPerMinute: number) => backoff + Math.max(calls / callsPerMinute, liveMinutes);
   const present = Math.max(ceilingPerMinute, 0.1);
   const left = present - Math.min(present, liveCallRate(status));
-  const most = left > present * LEFT_OVER ? at(left) : null;
+  const isLiveSourceDown = live > 0 && isLiveOutage(stats);
+  const most = left > present * LEFT_OVER && !isLiveSourceDown ? at(left) : null;
   const least = at(Math.max(present, fullPerMinute));
   const because = [
     ...(stats.pace.paused === null ? [] : ['requests are paused']),
     ...(stats.pace.refused === null ? [] : ['requests are being rejected']),
     ...(stats.incident === null ? [] : ['the whole catalog is live-priced']),
     ...(status.failedCalls === 0 ? [] : ['bulk calls are failing']),
-    ...(most === null ? ['live refreshes use every request'] : []),
+    ...(isLiveSourceDown ? [LIVE_SOURCE_DOWN] : most === null ? ['live refreshes use every request'] : []),
   ];
   const sure = because.length > 0 || most === null ? 'rough' : most / least <= CLOSE ? 'sure' : 'fair';
   return { owed, minutes: at(present), least, most, sure, because };
 }
 
-function whyNothingMoves({ stats, daemons, failedCalls }: Input): string | null {
+function whyNothingMoves(
+  { stats, daemons, failedCalls }: Input,
+  { owed, live }: Pick<ReturnType<typeof dueWork>, 'owed' | 'live'>,
+): string | null {
   if (daemons === 0) return 'no daemon is running';
   if (stats.pace.paused !== null && stats.pace.paused.until === null) return 'requests are paused';
   if (failedCalls >= FAILURES_BEFORE_PAUSE) return 'bulk calls are failing';
   const { suspected } = stats.pace.refused ?? {};
   if (suspected === 'account') return 'the supplier account is not configured';
   if (suspected === 'credential') return 'requests are rejected, the credential is suspected';
+  if (owed === live && isLiveOutage(stats)) return LIVE_SOURCE_DOWN;
   return null;
 }
+
+const LIVE_SOURCE_DOWN = "the partner's live source is failing";
+const isLiveOutage = ({ liveOutage = null }: MirrorStats): boolean => liveOutage !== null;
 
 /** Calls a minute that the regular calls of live SKUs take. */
 function liveCallRate({ stats, targets }: Input): number {

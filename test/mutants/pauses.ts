@@ -103,4 +103,18 @@ export const PAUSES: readonly Mutant[] = [
     'stats.pace.paused?.until?.getTime() ?? 0',
     '0',
   ]),
+  ...faultsOf(
+    'src/status/format.ts',
+    ['test/status/backlog.test.ts'],
+    [
+      'estimate: live SKUs are done soon while the live source fails',
+      'if (owed === live && isLiveOutage(stats)) return LIVE_SOURCE_DOWN;',
+      '',
+    ],
+    [
+      'estimate: others than live SKUs wait for the live source',
+      'const isLiveSourceDown = live > 0 && isLiveOutage(stats);',
+      'const isLiveSourceDown = isLiveOutage(stats);',
+    ],
+  ),
 ];

@@ -84,6 +84,27 @@ test('the estimate: no bound where live turns take every request', () => {
   });
 });
 
+test("the estimate: while the partner's live source fails, nobody knows when live SKUs are done", () => {
+  const liveOutage = { since: NOW };
+  const because = ["the partner's live source is failing"];
+  const due = [...owing(11_790).due, ...owing(10, 'deferred').due];
+  expect(estimateBacklog(mirrorWith({ stats: { due, liveOutage } }), NOW)).toMatchObject({
+    minutes: 1,
+    most: null,
+    sure: 'rough',
+    because,
+  });
+  expect(estimateBacklog(mirrorWith({ stats: { ...owing(10, 'live'), liveOutage } }), NOW)).toMatchObject({
+    minutes: null,
+    sure: 'unknown',
+    because,
+  });
+  expect(estimateBacklog(mirrorWith({ stats: { ...owing(10), liveOutage } }), NOW)).toMatchObject({
+    sure: 'sure',
+    because: [],
+  });
+});
+
 test('the estimate: nothing due takes no time, whatever else there is', () => {
   expect(estimateBacklog(mirrorWith({ stats: { due: [] }, daemons: 0 }), NOW)).toMatchObject({
     owed: 0,
