@@ -20,6 +20,8 @@ if (launch === 'too-old') {
     // way.
     process.execve?.(execPath, [execPath, ...flags, '--', ...argv.slice(1)], environmentGiven(argv));
   }
+  // In one bundle with it, this would come after the drivers.
+  await import('./own-environment.ts');
   await import('./main.ts');
 }
 

@@ -1,3 +1,5 @@
+// oxlint-disable-next-line import/no-unassigned-import -- what is imported after it reads the environment
+import './own-environment.ts';
 import { didYouMean, EXIT, helpOf, helpOfAll, readArguments, UsageError } from './cli/command.ts';
 import { COMMAND_NAMES, loadCommand, loadCommands } from './cli/commands.ts';
 import { withEnvFiles } from './cli/env-file.ts';
@@ -6,6 +8,7 @@ import { endFirstProcess, endOnCrash, Stopped } from './cli/process.ts';
 import { createPrinter } from './cli/terminal.ts';
 import { ConfigError } from './config/config.ts';
 import { errorCode, Misconfigured } from './lib/errors.ts';
+import { forgetDriverVariables } from './own-environment.ts';
 import { VERSION } from './version.ts';
 
 const EXIT_GRACE_MS = 1000;
@@ -15,6 +18,7 @@ let endsUnread = false;
 
 async function main(words: readonly string[]): Promise<number> {
   const argv = withEnvFiles(words);
+  forgetDriverVariables();
   const [first = '--help', ...rest] = argv;
   if (first === '--version' || first === '-V') return (print(VERSION), EXIT.ok);
   const asksForHelp = first === '--help' || first === '-h' || first === 'help';
@@ -30,7 +34,7 @@ async function start(name: string, args: readonly string[]): Promise<number> {
   if (command === undefined)
     throw new UsageError([`${name}: no such command${didYouMean(name, COMMAND_NAMES)}; see --help`]);
   if (args.includes('--help') || args.includes('-h')) return (print(helpOf(name, command)), EXIT.ok);
-  if (args.includes('--version')) return (print(VERSION), EXIT.ok);
+  if (args.includes('--version') || args.includes('-V')) return (print(VERSION), EXIT.ok);
   const given = readArguments(command, args);
   endsUnread = command.endsUnread?.(given) ?? false;
   return await command.run({ ...given, print, printed });

@@ -82,3 +82,9 @@ test.each(['javascript:alert(1)', 'wiki', '/a', 'https://u:p@wiki/', 'https://wi
     expect(() => settingsWith({ RUNBOOK_URL_BASE: base })).toThrow(/RUNBOOK_URL_BASE: expected an http/);
   },
 );
+
+test('a secret of a webhook is not shown, whichever variable it was pasted into', () => {
+  const { message } = problemsOf({ HTTP_PORT: 'whsec_bGVhay1vZi1hLXNlY3JldA==' });
+  expect(message).toMatch(/HTTP_PORT: expected/);
+  expect(message).not.toContain('bGVhay');
+});

@@ -71,7 +71,7 @@ test('one whose password is not percent-encoded is named, in a file too, and not
     { '/run/redis': 'redis://:canary%off@h\n' },
   );
   expect(problems).toEqual([
-    `DATABASE_URL: expected a postgres:// or postgresql:// URL of one host (an IPv6 address in brackets), ${encoded}`,
+    `DATABASE_URL: expected a postgres:// or postgresql:// URL of one host (an IPv6 address in brackets) and of a database without ? and # in its name, ${encoded}`,
     `REDIS_URL_FILE: expected a file that holds a redis:// or rediss:// URL whose path is a database number or absent, without parameters but those of TLS and family (0, 4 or 6), ${encoded}, and nothing else, got "/run/redis"`,
   ]);
 });

@@ -124,12 +124,15 @@ export function readArguments(
   return read;
 }
 
+/** Options of every command that are taken before it reads its own: those that are left here are badly written. */
+const OF_ALL = ['env-file', 'help', 'version'];
+
 function takenApart(
   command: Pick<Command, 'options' | 'positionals' | 'optionalValues'>,
   argv: readonly string[],
 ): Arguments & { readonly problems: readonly string[] } {
   const { tokens, incomplete } = tokensOf(command.options, argv);
-  const flags = [...Object.keys(command.options), 'env-file', 'help'].map((option) => `--${option}`);
+  const flags = [...Object.keys(command.options), ...OF_ALL].map((option) => `--${option}`);
   const problems = incomplete.map(
     (name) => `--${name}: expects a value; one that begins with -- is written --${name}=--…`,
   );
@@ -149,7 +152,9 @@ function takenApart(
     const known = Object.hasOwn(command.options, name) ? command.options[name] : undefined;
     const meant = known === undefined ? (meantBy(rawName, flags)?.slice(2) ?? name) : name;
     given.add(meant);
-    if (known === undefined) {
+    if (known === undefined && value !== undefined && OF_ALL.includes(name))
+      problems.push(`${rawName}: takes no value`);
+    else if (known === undefined) {
       problems.push(`${rawName}: no such option${didYouMean(rawName, flags)}`);
       const takesNone = command.positionals || command.options[meant]?.type === 'boolean';
       // The word behind it is its value, then.
@@ -178,30 +183,37 @@ function takenApart(
 
 /**
  * The tokens of all words but those options whose value would be the next option: what a shell leaves of
- * `--out $folder --replace` where that variable is empty. `incomplete` has their names. Pure.
+ * `--out $folder --replace` where that variable is empty. `incomplete` has their names. One dash begins an option too,
+ * whose letters `parseArgs` would take for one each. Pure.
  */
 function tokensOf(options: ParseArgsOptionsConfig, argv: readonly string[]) {
   const args = [...argv];
   const incomplete: string[] = [];
   for (;;) {
     const { tokens } = parseArgs({ args, options, strict: false, allowPositionals: true, tokens: true });
+    const letter = tokens.find((token) => token.kind === 'option' && !token.rawName.startsWith('--'));
     const taker = tokens.find(
       (token) => token.kind === 'option' && token.inlineValue === false && token.value.startsWith('--'),
     );
-    if (taker?.kind !== 'option') return { tokens: tokens.map((token) => asWord(token, args)), incomplete };
-    incomplete.push(taker.name);
-    args.splice(taker.index, 1);
+    if (letter !== undefined) args[letter.index] = `${ONE_DASH}${args[letter.index] ?? ''}`;
+    else if (taker?.kind === 'option') {
+      incomplete.push(taker.name);
+      args.splice(taker.index, 1);
+    } else return { tokens: tokens.map((token) => asWord(token, args)), incomplete };
   }
 }
+
+/** Before a word with one dash: no argument has a NUL. */
+const ONE_DASH = '--\0';
 
 type Token = NonNullable<ReturnType<typeof parseArgs>['tokens']>[number];
 
 /** SQL that begins with a comment is a word: no option has a blank behind its dashes. Pure. */
 function asWord(token: Token, args: readonly string[]): Token {
   const value = args[token.index] ?? '';
-  return token.kind === 'option' && /^--\s/.test(value)
-    ? { kind: 'positional', index: token.index, value }
-    : token;
+  if (token.kind !== 'option') return token;
+  if (/^--\s/.test(value)) return { kind: 'positional', index: token.index, value };
+  return { ...token, rawName: token.rawName.replace(ONE_DASH, '') };
 }
 
 /** A whole number option, or its default. Adds to `problems` what does not fit. */
@@ -215,7 +227,8 @@ export function numberOption(
   const given = values[name];
   if (given === undefined) return fallback;
   const number = Number(given);
-  const fits = Number.isFinite(number) && number >= range.min && number <= range.max && given !== '';
+  const fits =
+    Number.isFinite(number) && number >= range.min && number <= range.max && /\S/.test(String(given));
   if (!fits || (range.whole !== false && !Number.isInteger(number))) {
     problems.push(
       `--${name}: expected a ${range.whole === false ? '' : 'whole '}number from ${range.min} to ${range.max}`,

@@ -89,7 +89,8 @@ export class NotAllowed extends Misconfigured {
   readonly kind = 'not-allowed';
 
   constructor(owner: string | null, cause: unknown) {
-    const whose = owner === null ? '' : `, whose role is ${owner} or a member of it`;
+    const whose =
+      owner === null ? '' : `, whose role is ${owner} or a member of it that inherits its privileges`;
     super(
       'the role of DATABASE_URL may not do this',
       `use the DATABASE_URL of the daemon${whose}; catalog_reader is enough for show, sql (on the schema catalog), ` +

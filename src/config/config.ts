@@ -227,8 +227,8 @@ function parse(rows: typeof ROWS, env: Environment) {
         variable: name,
         expected: ofMany ? issue.message : (SETTINGS[name].rule.description ?? ''),
         ...(typeof text !== 'string' && { unset: true }),
-        // A URL with an @ or a query often carries a credential.
-        ...(typeof text === 'string' && !/[@?]/.test(text) && { got: text }),
+        // A URL with an @ or a query often carries a credential, and this is how secrets of webhooks begin.
+        ...(typeof text === 'string' && !/[@?]|whsec_/.test(text) && { got: text }),
       },
     ];
   });

@@ -252,7 +252,7 @@ const connectionUrl = (what: string, allowed: RegExp) =>
 /** A URL of one host that postgres.js can read. */
 export const postgresUrl = () =>
   connectionUrl(
-    'a postgres:// or postgresql:// URL of one host (an IPv6 address in brackets)',
+    'a postgres:// or postgresql:// URL of one host (an IPv6 address in brackets) and of a database without ? and # in its name',
     /^postgres(?:ql)?:\/\/\S+$/iu,
   )
     .refine(hasOneHost)

@@ -156,3 +156,41 @@ test.each(['-- of one SKU\nSELECT 1', '--\tof one SKU\nSELECT 1', '--\nSELECT 1'
     expect(problemsOf('sql', ['SELECT 1', query])).toEqual([]);
   },
 );
+
+test('what every command has, and takes no value, says so, and is not told to be what was meant', () => {
+  for (const name of COMMANDS.keys())
+    expect(problemsOf(name, ['--help=zsh', '--version=1']).slice(0, 2)).toEqual([
+      '--help: takes no value',
+      '--version: takes no value',
+    ]);
+});
+
+describe('a word with one dash is one option, not one for each of its letters', () => {
+  test.each<[string, string[], string[]]>([
+    ['verify', ['-json'], ['-json: no such option; did you mean --json?']],
+    ['plan', ['-skus=300'], ['-skus: no such option; did you mean --skus?']],
+    ['plan', ['-skus', '300', '--json'], ['-skus: no such option; did you mean --skus?']],
+    [
+      'status',
+      ['-env-file', '-x'],
+      ['-env-file: no such option; did you mean --env-file?', '-x: no such option'],
+    ],
+    ['show', ['-5', 'A1'], ['-5: no such option']],
+    ['show', ['-10%', 'A1'], ['-10%: no such option']],
+  ])('%s %j', (name, argv, problems) => {
+    expect(problemsOf(name, argv)).toEqual(problems);
+  });
+
+  test('but behind -- it is a word', () => {
+    expect(problemsOf('show', ['--', '-json'])).toEqual([]);
+  });
+});
+
+test.each([' ', '\t', '\n', '\u00A0'])('a number that is nothing but %j is none', (blank) => {
+  expect(problemsOf('plan', [`--skus=${blank}`, '--zzz'])).toContainEqual(
+    expect.stringMatching(/^--skus: expected/),
+  );
+  expect(problemsOf('doctor', [`--requests=${blank}`, '--zzz'])).toContainEqual(
+    expect.stringMatching(/^--requests: expected/),
+  );
+});

@@ -45,9 +45,33 @@ export const OBSTACLES: readonly Mutant[] = [
     ['test/store/obstacles.pg.test.ts'],
     [
       'obstacles: a Postgres without a connection left is away',
-      'new DatabaseAway(reason, remedyOf(reason) ?? (isClosed ? NO_TLS : null))',
-      'new DatabaseAway(reason)',
+      'new DatabaseAway(reason, remedyOf(reason) ?? known)',
+      'new DatabaseAway(reason, known)',
     ],
+  ),
+  ...faultsOf(
+    'src/store/connection/startup.ts',
+    ['test/store/startup-refused.pg.test.ts'],
+    [
+      'obstacles: a server that lets no session begin is away',
+      'isTurnedAway(reason) ? TURNED_AWAY : null',
+      'null',
+    ],
+  ),
+  ...faultsOf(
+    'src/cli/command.ts',
+    ['test/cli/arguments.test.ts'],
+    [
+      'arguments: each letter behind one dash is an option',
+      'if (letter !== undefined) args',
+      'if (letter?.index === -1) args',
+    ],
+  ),
+  ...faultsOf(
+    'src/own-environment.ts',
+    ['test/cli/driver-environment.e2e.test.ts'],
+    ['environment: the drivers read what fills in DATABASE_URL no more', ' && !FILL_IN.has(name)', ''],
+    ['environment: the drivers read their own variables', '\nforgetDriverVariables();', ''],
   ),
   ...faultsOf(
     'src/queues/task-run.ts',

@@ -113,7 +113,7 @@ test('nobody is told to drop, or to rename, what this role does not own or a mir
   const found = { ...NEW, ledger: 'hidden' as const, schemas: [schema({ ...FULL, ...SHOP })] };
   const [{ remedy } = { remedy: '' }] = judgeSchemas(found);
   expect(remedy).toMatch(
-    /^if it is this mirror's, connect as shop or a member of it; if not, give the mirror a database/,
+    /^if it is this mirror's, connect as shop or a member of it that inherits its privileges; if not, give the mirror a database/,
   );
   expect(remedy).not.toMatch(/DROP|RENAME/i);
 });

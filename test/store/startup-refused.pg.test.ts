@@ -108,3 +108,21 @@ test('a server that has no TLS, where the URL asks for it, is told from one that
     await sql.end({ timeout: 1 });
   }
 });
+
+test('what a database has set that ends each session as it begins is not told as a server that is away', async () => {
+  const name = new URL(database.url).pathname.slice(1);
+  await using admin = ending(connect(database.url, { max: 1 }));
+  await admin.unsafe(`alter database ${name} set local_preload_libraries = 'no_such_library'`);
+  const sql = connect(database.url, { max: 1 });
+  try {
+    await expect(waitForDatabase(sql, systemClock, 1500)).rejects.toMatchObject({
+      kind: 'database-away',
+      message: 'Postgres answers, and lets no session begin',
+      hint: expect.stringContaining('drds') as unknown,
+      cause: { code: '58P01' },
+    });
+  } finally {
+    await sql.end({ timeout: 1 });
+    await admin.unsafe(`alter database ${name} reset local_preload_libraries`);
+  }
+});

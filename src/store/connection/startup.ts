@@ -45,6 +45,14 @@ async function connectsWithoutSettings(sql: Sql): Promise<boolean> {
 const isTurnedAway = (error: unknown): boolean =>
   error instanceof postgres.PostgresError && !/^(?:53|57P)/.test(error.code);
 
+/** What is said where each session was refused for a reason of its own, which may pass: no server is away then. */
+const TURNED_AWAY = {
+  what: 'Postgres answers, and lets no session begin',
+  hint:
+    'see its message, and the log of its server: what is set for the role or the database (`\\drds` in psql), ' +
+    'or for the server, can refuse sessions',
+};
+
 /**
  * Resolves once Postgres answers a query, with the milliseconds that it took. Rejects when `timeoutMs` has passed or
  * `signal` aborts, with the last reason as its cause; at once if Postgres refuses the role or such a connection, does
@@ -76,7 +84,8 @@ export async function waitForDatabase(
   };
   const inTime = clock.sleep(timeoutMs, over).then(() => {
     const isClosed = sqlState(reason) === 'ECONNRESET' && Boolean(sql.options.ssl);
-    throw new DatabaseAway(reason, remedyOf(reason) ?? (isClosed ? NO_TLS : null));
+    const known = isClosed ? NO_TLS : isTurnedAway(reason) ? TURNED_AWAY : null;
+    throw new DatabaseAway(reason, remedyOf(reason) ?? known);
   });
   const answered = async () => {
     while (!over.aborted) {

@@ -141,7 +141,7 @@ function describe({ schema, owner, count, objects, owners }: FoundSchema): strin
 
 function remedyFor({ schema, own, belongs, owner }: FoundSchema, hasOthers: boolean): string {
   if (!own && !belongs)
-    return `if it is this mirror's, connect as ${owner} or a member of it; if not, ${ELSEWHERE}`;
+    return `if it is this mirror's, connect as ${owner} or a member of it that inherits its privileges; if not, ${ELSEWHERE}`;
   if (hasOthers) return `${ELSEWHERE}; or rename what is there: ALTER SCHEMA ${schema} RENAME TO …`;
   return `ALTER SCHEMA ${schema} OWNER TO the mirror's role, or drop the schema`;
 }
