@@ -61,7 +61,7 @@ const outcome = await syncManifest(
     emit: () => undefined,
     settings: { ...config, callsPerMinute: 120 },
   },
-  { run: '1', failures: 0 },
+  { run: '1', failures: 0, refusals: 0 },
 );
 const ms = performance.now() - startedAt;
 if (outcome.kind !== 'done') throw new Error(`no baseline: ${JSON.stringify(outcome)}`);

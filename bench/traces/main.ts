@@ -149,7 +149,10 @@ const rows = await withMirrorDatabase(
     const [others] = (await once(child, 'message')) as [Others];
     const made = contextOf(sql, url, others);
     try {
-      const baseline = await syncManifest({ ...made.ctx, tracer: NO_TRACER }, { run: '1', failures: 0 });
+      const baseline = await syncManifest(
+        { ...made.ctx, tracer: NO_TRACER },
+        { run: '1', failures: 0, refusals: 0 },
+      );
       if (baseline.kind !== 'done') throw new Error(`no baseline: ${JSON.stringify(baseline)}`);
       const { on, off } = await measure(made);
       const of = (costs: readonly Cost[], what: keyof Cost) => costs.map((one) => one[what]);

@@ -166,7 +166,7 @@ export function handlersOf(
     },
     'catalog-check': () => task('catalog-check', (run) => checkCatalog(sync, run, stopping)),
     async delta() {
-      const ended = await task('delta', (run) => syncDelta(sync, run.failures, hard));
+      const ended = await task('delta', (run) => syncDelta(sync, run, hard));
       if (ended === 'postponed') await wake('manifest');
       return ended;
     },

@@ -4,7 +4,7 @@ import { freeNotifications, type Sql } from '../store/connection/db.ts';
 import { obstacleOf, remedyOf } from '../store/connection/remedies.ts';
 import { isConnectionLost } from '../store/connection/sql-errors.ts';
 import { endTask, renewTask, startTask, type RunTask, type TaskRun } from '../store/ledger/tasks.ts';
-import { lostRetryInMs, type TaskOutcome, retryInMs } from '../sync/outcome.ts';
+import { isRefusal, lostRetryInMs, otherThanRefused, type TaskOutcome, retryInMs } from '../sync/outcome.ts';
 
 const LEASE_MS = 20_000;
 const RENEW_EVERY_MS = 5000;
@@ -48,7 +48,9 @@ export async function runTask(
     await freeNotifications(sql, thrown);
     outcome = {
       kind: 'failed',
-      nextInMs: isConnectionLost(thrown) ? lostRetryInMs(run.failures) : retryInMs(run.failures, Infinity),
+      nextInMs: isConnectionLost(thrown)
+        ? lostRetryInMs(otherThanRefused(run))
+        : retryInMs(otherThanRefused(run), Infinity),
       because: obstacleOf(thrown) ?? 'fault',
       hint: remedyOf(thrown)?.hint ?? 'see `err` for the cause',
     };
@@ -64,6 +66,7 @@ export async function runTask(
     how: outcome.kind,
     outcome: outcome.kind === 'done' ? 'done' : outcome.because,
     nextInMs: outcome.nextInMs,
+    isRefusal: isRefusal(outcome),
   });
   runner.report({
     task,

@@ -50,7 +50,7 @@ export async function checkCatalog(
     answered.kind === 'answer' && answered.value.isOld
       ? { kind: 'error' as const, error: new PartnerError('cached-answer', 'manifest'), beganBackoff: false }
       : answered;
-  if (asked.kind === 'wait') return postponedBy(asked, run.failures);
+  if (asked.kind === 'wait') return postponedBy(asked, run);
   if (asked.kind === 'error') {
     const { nextInMs: retry, ...outcome } = await catalogFailed(ctx, run, asked);
     return { ...outcome, nextInMs: Math.min(retry, nextInMs) };

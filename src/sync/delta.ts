@@ -4,11 +4,18 @@ import { PartnerError } from '../partner/errors.ts';
 import { applyDelta, countListed, type DeltaApplied } from '../store/catalog/delta.ts';
 import { readSyncState, type SyncState } from '../store/catalog/sync-state.ts';
 import { noteBrokenChain, noteCatalogFault, noteChainRestored } from '../store/catalog/tokens.ts';
-import { requestTask } from '../store/ledger/tasks.ts';
+import { type TaskFailures, requestTask } from '../store/ledger/tasks.ts';
 import { ask, type FailedRequest } from './ask.ts';
 import type { SyncContext } from './context.ts';
 import { isShrunk } from './manifest-decision.ts';
-import { failureOf, postponedBy, rejectedRetryInMs, type TaskOutcome, retryAfter } from './outcome.ts';
+import {
+  failureOf,
+  otherThanRefused,
+  postponedBy,
+  rejectedRetryInMs,
+  type TaskOutcome,
+  retryAfter,
+} from './outcome.ts';
 import { dueKey } from './traces.ts';
 
 /** This many SKUs turning live in one delta may be an incident: check the catalog's counts. */
@@ -59,7 +66,7 @@ const MAX_OWN_HOPS = 3;
  */
 export async function syncDelta(
   ctx: SyncContext,
-  failuresBefore: number,
+  before: TaskFailures,
   signal?: AbortSignal,
 ): Promise<TaskOutcome> {
   const { deltaMs } = ctx.settings.intervals;
@@ -73,14 +80,14 @@ export async function syncDelta(
       return { kind: 'postponed', nextInMs: Math.min(deltaMs, 5000), because: 'no baseline yet' };
     }
     const send = (permit: SentPermit) => ctx.client.delta(permit, snapshotId, signal);
-    const asked = await ask(ctx, 'delta', send, failuresBefore, signal);
-    if (asked.kind === 'wait') return postponedBy(asked, failuresBefore);
-    if (asked.kind === 'error') return await recover(ctx, asked, snapshotId, failuresBefore);
+    const asked = await ask(ctx, 'delta', send, before.failures, signal);
+    if (asked.kind === 'wait') return postponedBy(asked, before);
+    if (asked.kind === 'error') return await recover(ctx, asked, snapshotId, before);
 
     const delta = { ...asked.value, toSnapshot: asked.value.toSnapshot ?? snapshotId };
     failpoint('delta.answered');
     const shrinks = await shrinksTooMuch(ctx, delta.removed, state);
-    if (shrinks !== null) return await fetchManifest(ctx, shrinks, snapshotId, failuresBefore);
+    if (shrinks !== null) return await fetchManifest(ctx, shrinks, snapshotId, otherThanRefused(before));
     empty = delta.changed.length + delta.removed.length + delta.nowLive.length === 0 ? empty + 1 : 0;
     // Until the token stands still once.
     const ownToken = empty >= (state.ownTokens ? MAX_OWN_HOPS : MAX_HOPS);
@@ -181,15 +188,16 @@ async function recover(
   ctx: SyncContext,
   asked: FailedRequest,
   token: string,
-  failuresBefore: number,
+  before: TaskFailures,
 ): Promise<TaskOutcome> {
   const { error } = asked;
+  const failuresBefore = otherThanRefused(before);
   const recovery = deltaRecovery(error, failuresBefore);
   if (recovery === 'fetch-manifest') return await fetchManifest(ctx, error, token, failuresBefore);
   if (recovery === 'catalog-fault') await noteCatalogFault(ctx.sql, error);
   return {
     kind: 'failed',
-    nextInMs: retryAfter(asked, failuresBefore, ctx.settings.intervals.deltaMs),
+    nextInMs: retryAfter(asked, before, ctx.settings.intervals.deltaMs),
     ...failureOf(error),
   };
 }

@@ -32,7 +32,7 @@ import {
   refusedDownload,
   refusedOffer,
 } from './manifest-decision.ts';
-import { type Failure, failureOf, postponedBy, type TaskOutcome, retryAfter, retryInMs } from './outcome.ts';
+import { failedAfter, failureOf, postponedBy, type TaskOutcome, retryAfter } from './outcome.ts';
 
 const PROGRESS_EVERY_MS = 3000;
 /** A presigned URL that stops working early is asked for again this often in one run (partner rule 4.2.9). */
@@ -85,7 +85,7 @@ export async function syncManifest(
     const outcome = await baselineOnce(ctx, run, signal);
     if (!(outcome instanceof PartnerError)) return outcome;
     if (attempt >= URL_TRIES)
-      return failed(ctx, run, {
+      return failedAfter(run, ctx.settings.intervals.manifestMs, {
         ...failureOf(outcome),
         hint: 'the presigned URL keeps failing: ask the partner',
       });
@@ -101,7 +101,7 @@ async function baselineOnce(
   try {
     const moment = await baseline.moment();
     const asked = await askManifest(ctx, run, signal);
-    if (asked.kind === 'wait') return postponedBy(asked, run.failures);
+    if (asked.kind === 'wait') return postponedBy(asked, run);
     if (asked.kind === 'error') return await catalogFailed(ctx, run, asked);
     const meta = asked.value;
     const seen = await noteSnapshotSeen(ctx.sql, meta);
@@ -153,7 +153,7 @@ async function baselineOnce(
   } catch (error) {
     if (error instanceof PartnerError) {
       if (error.kind === 'url-expired') return error;
-      return failed(ctx, run, failureOf(error));
+      return failedAfter(run, ctx.settings.intervals.manifestMs, failureOf(error));
     }
     if (error instanceof BaselineSuperseded) return superseded(ctx, error);
     throw error;
@@ -235,10 +235,6 @@ function causeOf(before: SyncState, at: Date, { intervals }: SyncContext['settin
   return before.shrinkConfirmed || sinceMs < intervals.manifestMs ? 'asked' : 'schedule';
 }
 
-function failed(ctx: SyncContext, run: TaskRun, failure: Failure): TaskOutcome {
-  return { kind: 'failed', nextInMs: retryInMs(run.failures, ctx.settings.intervals.manifestMs), ...failure };
-}
-
 async function refused(
   ctx: SyncContext,
   run: TaskRun,
@@ -246,7 +242,11 @@ async function refused(
   problem: string | undefined,
 ): Promise<TaskOutcome> {
   await noteManifestRefused(ctx.sql, reason);
-  return failed(ctx, run, { because: reason, hint: REFUSAL_HINTS[reason], problem });
+  return failedAfter(run, ctx.settings.intervals.manifestMs, {
+    because: reason,
+    hint: REFUSAL_HINTS[reason],
+    problem,
+  });
 }
 
 /** 0012 and 0014 are states of the catalog, shown as such; the price routes are unaffected (partner rule 7.4.7). */
@@ -257,7 +257,7 @@ export async function catalogFailed(
 ): Promise<TaskOutcome> {
   const { error } = asked;
   await noteCatalogFault(ctx.sql, error);
-  const nextInMs = retryAfter(asked, run.failures, ctx.settings.intervals.manifestMs);
+  const nextInMs = retryAfter(asked, run, ctx.settings.intervals.manifestMs);
   return { kind: 'failed', nextInMs, ...failureOf(error) };
 }
 

@@ -2,6 +2,7 @@ import { doubling } from '../lib/duration.ts';
 import type { PutOff } from '../pace/permit.ts';
 import { refuses } from '../pace/policy.ts';
 import type { PartnerError, PartnerErrorKind } from '../partner/errors.ts';
+import type { TaskFailures } from '../store/ledger/tasks.ts';
 
 /** How one run of a task ended. Waiting is planned, and so a value; `counts` are for the log line. */
 export type TaskOutcome =
@@ -50,6 +51,11 @@ export function retryInMs(failuresBefore: number, scheduleMs: number): number {
   return Math.min(scheduleMs, doubling(RETRY_FIRST_MS, failuresBefore + 1, RETRY_MAX_MS));
 }
 
+/** The outcome of a run that failed for something else than a refusal. */
+export function failedAfter(before: TaskFailures, scheduleMs: number, failure: Failure): TaskOutcome {
+  return { kind: 'failed', nextInMs: retryInMs(otherThanRefused(before), scheduleMs), ...failure };
+}
+
 /** Well below the time after which a delta is late. */
 const RETRY_REJECTED_MAX_MS = 600_000;
 
@@ -63,7 +69,20 @@ export function rejectedRetryInMs(kind: PartnerErrorKind, failuresBefore: number
   return doubling(RETRY_FIRST_MS, failuresBefore + 1, mostMs);
 }
 
-/** Consecutive failed runs after which a rejection may be the route's and not the account's. */
+/** Whether the partner has refused the run's request, as it does what comes too fast (partner rules 5.6 and 5.7). */
+export function isRefusal(outcome: TaskOutcome): boolean {
+  return outcome.kind === 'failed' && refuses(outcome.because);
+}
+
+/**
+ * Failures but refusals, and refusals but other failures: neither makes the other wait for longer. After an outage of
+ * the route the first request is often refused as too fast, and after a wrong secret was replaced a download may fail.
+ */
+export function otherThanRefused({ failures, refusals }: TaskFailures): number {
+  return failures - refusals;
+}
+
+/** Refused runs since the last success after which a refusal may be the route's and not the account's. */
 const ROUTE_SUSPECT_AFTER = 2;
 /** Well below the time after which a delta is late: others may use up the limit, and make it look so. */
 const RETRY_REFUSED_ROUTE_MAX_MS = 1_200_000;
@@ -71,12 +90,12 @@ const RETRY_REFUSED_ROUTE_MAX_MS = 1_200_000;
 const OTHERS_FIRST_MS = 5000;
 
 /**
- * Whether a request after this many failed runs may be refused for its route: a gateway dislikes it or drops its
+ * Whether a request after this many refused runs may be refused for its route: a gateway dislikes it or drops its
  * Authorization header, or the account does not have the route. The refusal looks like one that all requests get
  * (partner rules 5.6 and 5.7), so only those of other routes can tell.
  */
-function isRouteSuspect(failuresBefore: number): boolean {
-  return failuresBefore >= ROUTE_SUSPECT_AFTER;
+function isRouteSuspect({ refusals }: TaskFailures): boolean {
+  return refusals >= ROUTE_SUSPECT_AFTER;
 }
 
 /**
@@ -84,25 +103,25 @@ function isRouteSuspect(failuresBefore: number): boolean {
  */
 export function postponedBy(
   { forMs, because }: { readonly forMs: number; readonly because: PutOff },
-  failuresBefore: number,
+  before: TaskFailures,
 ): TaskOutcome {
-  const isLater = because === 'silence' && isRouteSuspect(failuresBefore);
+  const isLater = because === 'silence' && isRouteSuspect(before);
   return { kind: 'postponed', nextInMs: forMs + (isLater ? OTHERS_FIRST_MS : 0), because };
 }
 
 /**
  * Milliseconds until the next run after a request that ended with an error. A request that was refused after others
- * were let through, when several runs in a row have failed, may be refused for its route: it waits longer each time,
+ * were let through, when several runs before were refused, may be refused for its route: it waits longer each time,
  * whatever its schedule.
  */
 export function retryAfter(
   { error, beganBackoff }: { readonly error: Pick<PartnerError, 'kind'>; readonly beganBackoff: boolean },
-  failuresBefore: number,
+  before: TaskFailures,
   scheduleMs: number,
 ): number {
-  if (!refuses(error.kind)) return retryInMs(failuresBefore, scheduleMs);
-  if (beganBackoff && isRouteSuspect(failuresBefore))
-    return doubling(RETRY_FIRST_MS, failuresBefore, RETRY_REFUSED_ROUTE_MAX_MS);
+  if (!refuses(error.kind)) return retryInMs(otherThanRefused(before), scheduleMs);
+  if (beganBackoff && isRouteSuspect(before))
+    return doubling(RETRY_FIRST_MS, before.refusals, RETRY_REFUSED_ROUTE_MAX_MS);
   return Math.min(scheduleMs, RETRY_REFUSED_MS);
 }
 

@@ -110,7 +110,7 @@ async function task(name: 'manifest' | 'delta'): Promise<Pick<Ended, 'kind' | 'b
   const outcome: TaskOutcome | null = await runTask(
     { sql, clock: systemClock, signal: never, report },
     name,
-    (run) => (name === 'manifest' ? syncManifest(ctx, run) : syncDelta(ctx, run.failures)),
+    (run) => (name === 'manifest' ? syncManifest(ctx, run) : syncDelta(ctx, run)),
   );
   const because = outcome === null || outcome.kind === 'done' ? null : outcome.because;
   return { kind: outcome?.kind ?? 'not run', because, error: thrownText(error) };

@@ -131,4 +131,25 @@ export const REFUSED_CALLS: readonly Mutant[] = [
     to: '',
     tests: ['test/pace/take-request.pg.test.ts'],
   },
+  {
+    breaks: 'retries: an outage of a route makes the first refusal after it one of the route',
+    file: 'src/sync/outcome.ts',
+    from: 'function isRouteSuspect({ refusals }: TaskFailures): boolean {\n  return refusals >=',
+    to: 'function isRouteSuspect({ failures }: TaskFailures): boolean {\n  return failures >=',
+    tests: ['test/sync/outcome.test.ts'],
+  },
+  {
+    breaks: 'retries: a failure waits for longer for the refusals before it',
+    file: 'src/sync/outcome.ts',
+    from: 'return failures - refusals;',
+    to: 'return failures + 0 * refusals;',
+    tests: ['test/sync/outcome.test.ts'],
+  },
+  {
+    breaks: 'retries: refused runs are not told from other failures',
+    file: 'src/queues/task-run.ts',
+    from: 'isRefusal: isRefusal(outcome)',
+    to: 'isRefusal: false',
+    tests: ['test/queues/task-run.pg.test.ts'],
+  },
 ];

@@ -188,7 +188,7 @@ export const SCHEDULING: readonly Mutant[] = [
     ],
     [
       'retries: a route that is refused has all requests back off without end',
-      'if (beganBackoff && isRouteSuspect(failuresBefore))',
+      'if (beganBackoff && isRouteSuspect(before))',
       'if (false)',
     ],
     [
@@ -198,8 +198,8 @@ export const SCHEDULING: readonly Mutant[] = [
     ],
     [
       'retries: a suspected route is the first to ask after a back-off',
-      "because === 'silence' && isRouteSuspect(failuresBefore)",
-      'failuresBefore < 0',
+      "because === 'silence' && isRouteSuspect(before)",
+      'before.failures < 0',
     ],
   ),
   ...faultsOf(

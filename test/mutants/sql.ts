@@ -185,7 +185,7 @@ export const SQL: readonly Mutant[] = [
     ],
     [
       'tasks: what is asked for keeps its failures',
-      'set next_at = clock_timestamp(), failures = 0 where',
+      'set next_at = clock_timestamp(), failures = 0, refusals = 0 where',
       'set next_at = clock_timestamp() where',
     ],
     [

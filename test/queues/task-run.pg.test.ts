@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import type { Clock } from '../../src/lib/clock.ts';
 import { runTask, type TaskReport } from '../../src/queues/task-run.ts';
-import { endTask, readTasks, startTask } from '../../src/store/ledger/tasks.ts';
+import { endTask, readTasks, requestTask, startTask } from '../../src/store/ledger/tasks.ts';
 import type { TaskOutcome } from '../../src/sync/outcome.ts';
 import { useStore } from '../store/support.ts';
 
@@ -90,6 +90,43 @@ describe('a task that runs', () => {
       expect(await manifest()).toMatchObject({ failures, outcome: 'fault' });
     }
     expect(waits).toEqual([60_000, 120_000]);
+  });
+
+  test('counts how often it was refused apart from its other failures, until it succeeds', async () => {
+    const told: unknown[] = [];
+    const ends = [
+      'throttled-or-forbidden',
+      'network',
+      'account-not-configured',
+      'silence',
+      'done',
+      'unauthorised',
+    ];
+    for (const because of ends) {
+      await runTask(runner(leaping(() => Promise.resolve())), 'delta', ({ failures, refusals }) => {
+        told.push([failures, refusals]);
+        const kind = because === 'silence' ? 'postponed' : 'failed';
+        return Promise.resolve(
+          because === 'done'
+            ? { kind: 'done', nextInMs: 0, counts: {} }
+            : { kind, nextInMs: 0, because, hint: '' },
+        );
+      });
+    }
+    const next = await startTask(store.sql, 'delta', LEASE_MS);
+    told.push([next?.failures, next?.refusals]);
+    expect(told).toEqual([
+      [0, 0],
+      [1, 1],
+      [2, 1],
+      [3, 2],
+      [3, 2],
+      [0, 0],
+      [1, 1],
+    ]);
+    await requestTask(store.sql, 'delta');
+    await endTask(store.sql, 'delta', next?.run ?? '', { how: 'postponed', outcome: 'asked', nextInMs: 0 });
+    expect(await startTask(store.sql, 'delta', LEASE_MS)).toMatchObject({ failures: 0, refusals: 0 });
   });
 
   test('is no failure where this process is stopping: the next one goes on at once', async () => {

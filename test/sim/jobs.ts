@@ -27,7 +27,7 @@ export async function runJob(ctx: SyncContext, job: Job): Promise<boolean> {
 
 async function runOnce(ctx: SyncContext, task: Exclude<Job, 'reprice'>): Promise<false> {
   const works: Record<typeof task, (run: TaskRun) => Promise<TaskOutcome>> = {
-    delta: (run) => syncDelta(ctx, run.failures),
+    delta: (run) => syncDelta(ctx, run),
     manifest: (run) => syncManifest(ctx, run),
     'catalog-check': (run) => checkCatalog(ctx, run),
     'live-plan': () => planLive(ctx),

@@ -67,7 +67,7 @@ export function useFollowed(store: TestStore) {
     await sql`update catalog_internal.tasks set next_at = now() where task = ${task}`;
     const runner = { sql, clock: systemClock, signal: new AbortController().signal, report: () => {} };
     await runTask(runner, task, async (of) =>
-      task === 'delta' ? await syncDelta(ctx, of.failures) : await checkCatalog(ctx, of),
+      task === 'delta' ? await syncDelta(ctx, of) : await checkCatalog(ctx, of),
     );
     const [row] = await sql<[{ minutes: number }]>`
       select round(extract(epoch from next_at - clock_timestamp()) / 60)::int as minutes

@@ -4,16 +4,22 @@ import { lostRetryInMs, postponedBy, retryAfter, retryInMs } from '../../src/syn
 
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
+/** Runs that failed so many times in a row, all refused, or none. */
+const refused = (refusals: number) => ({ failures: refusals, refusals });
+const failed = (failures: number) => ({ failures, refusals: 0 });
+
 const LOST = { error: { kind: 'network' }, beganBackoff: false } as const;
 
 test.each(['throttled-or-forbidden', 'unauthorised', 'authorizer-fault', 'account-not-configured'] as const)(
   'a request that ended with %s is tried again soon: the pacer knows when',
   (kind) => {
     const error = { kind };
-    expect(retryAfter({ error, beganBackoff: false }, 9, HOUR)).toBe(1000);
-    const began = [0, 1].map((failures) => retryAfter({ error, beganBackoff: true }, failures, HOUR));
+    expect(retryAfter({ error, beganBackoff: false }, refused(9), HOUR)).toBe(1000);
+    const began = [0, 1].map((failures) =>
+      retryAfter({ error, beganBackoff: true }, refused(failures), HOUR),
+    );
     expect(began).toEqual([1000, 1000]);
-    expect(retryAfter({ error, beganBackoff: true }, 0, 300)).toBe(300);
+    expect(retryAfter({ error, beganBackoff: true }, refused(0), 300)).toBe(300);
   },
 );
 
@@ -21,7 +27,7 @@ test.each(['throttled-or-forbidden', 'unauthorised', 'authorizer-fault', 'accoun
   'a route that is refused with %s while others are let through is tried less and less often, whatever its schedule',
   (kind) => {
     const waits = [2, 3, 4, 5, 20].map((failures) =>
-      retryAfter({ error: { kind }, beganBackoff: true }, failures, 5 * MINUTE),
+      retryAfter({ error: { kind }, beganBackoff: true }, refused(failures), 5 * MINUTE),
     );
     expect(waits).toEqual([2 * MINUTE, 4 * MINUTE, 8 * MINUTE, 16 * MINUTE, 20 * MINUTE]);
   },
@@ -29,10 +35,10 @@ test.each(['throttled-or-forbidden', 'unauthorised', 'authorizer-fault', 'accoun
 
 test('a route that is suspected asks after others when a back-off is over', () => {
   const putOffs = (because: PutOff) =>
-    [0, 1, 2, 9].map((failures) => postponedBy({ forMs: 100, because }, failures).nextInMs);
+    [0, 1, 2, 9].map((failures) => postponedBy({ forMs: 100, because }, refused(failures)).nextInMs);
   expect(putOffs('silence')).toEqual([100, 100, 5100, 5100]);
   expect(putOffs('window')).toEqual([100, 100, 100, 100]);
-  expect(postponedBy({ forMs: 100, because: 'paused' }, 3)).toEqual({
+  expect(postponedBy({ forMs: 100, because: 'paused' }, refused(3))).toEqual({
     kind: 'postponed',
     nextInMs: 100,
     because: 'paused',
@@ -40,8 +46,23 @@ test('a route that is suspected asks after others when a back-off is over', () =
 });
 
 test('any other failure waits for longer each time', () => {
-  for (const failures of [0, 1, 9]) expect(retryAfter(LOST, failures, HOUR)).toBe(retryInMs(failures, HOUR));
-  expect(retryAfter(LOST, 0, HOUR)).toBe(MINUTE);
+  for (const failures of [0, 1, 9])
+    expect(retryAfter(LOST, failed(failures), HOUR)).toBe(retryInMs(failures, HOUR));
+  expect(retryAfter(LOST, failed(0), HOUR)).toBe(MINUTE);
+});
+
+test('a refusal after an outage of its route is no refused route: it waits as the first one', () => {
+  const error = { kind: 'throttled-or-forbidden' } as const;
+  for (const refusals of [0, 1])
+    expect(retryAfter({ error, beganBackoff: true }, { failures: 12, refusals }, 5 * MINUTE)).toBe(1000);
+  expect(postponedBy({ forMs: 100, because: 'silence' }, { failures: 12, refusals: 1 }).nextInMs).toBe(100);
+  // Whatever else has failed between them, it is the third.
+  expect(retryAfter({ error, beganBackoff: true }, { failures: 12, refusals: 2 }, HOUR)).toBe(2 * MINUTE);
+});
+
+test('a failure after refusals, as of a secret that was wrong, waits as the first one', () => {
+  expect(retryAfter(LOST, refused(12), HOUR)).toBe(MINUTE);
+  expect(retryAfter(LOST, { failures: 14, refusals: 12 }, HOUR)).toBe(4 * MINUTE);
 });
 
 test('a lost connection to Postgres is no reason to wait for long, unless it is lost again and again', () => {

@@ -6,10 +6,12 @@ import {
   initialPace,
   type PaceState,
   paceLimits,
+  refuses,
   sendsPerMinute,
   settled,
 } from '../../src/pace/policy.ts';
 import { PartnerError, type PartnerErrorKind } from '../../src/partner/errors.ts';
+import type { TaskFailures } from '../../src/store/ledger/tasks.ts';
 import { ask } from '../../src/sync/ask.ts';
 import type { SyncContext } from '../../src/sync/context.ts';
 import { postponedBy, retryAfter } from '../../src/sync/outcome.ts';
@@ -79,12 +81,17 @@ class Account {
   }
 
   /** A task's run. Gives back in how long it runs again, and how often it has failed by then. */
-  async #run(route: Lane, failures: number, scheduleMs: number): Promise<[inMs: number, failures: number]> {
-    const asked = await ask(this.#ctx, route, (permit) => this.#send(route, permit), failures);
-    if (asked.kind === 'wait') return [postponedBy(asked, failures).nextInMs, failures];
+  async #run(
+    route: Lane,
+    before: TaskFailures,
+    scheduleMs: number,
+  ): Promise<[inMs: number, failed: TaskFailures]> {
+    const asked = await ask(this.#ctx, route, (permit) => this.#send(route, permit), before.failures);
+    if (asked.kind === 'wait') return [postponedBy(asked, before).nextInMs, before];
     this.tries.push(this.now);
-    if (asked.kind === 'answer') return [scheduleMs, 0];
-    return [retryAfter(asked, failures, scheduleMs), failures + 1];
+    if (asked.kind === 'answer') return [scheduleMs, { failures: 0, refusals: 0 }];
+    const refusals = before.refusals + (refuses(asked.error.kind) ? 1 : 0);
+    return [retryAfter(asked, before, scheduleMs), { failures: before.failures + 1, refusals }];
   }
 
   /** Lets the time go on to `until`. Where both may go, the task of the other route does first. */
@@ -93,15 +100,15 @@ class Account {
       route: route as Lane,
       scheduleMs,
       at: 0,
-      failures: 0,
+      failed: { failures: 0, refusals: 0 },
     }));
     let bulkAt = 0;
     for (;;) {
       this.now = Math.max(this.now, Math.min(bulkAt, ...tasks.map(({ at }) => at)));
       if (this.now >= until) return;
       for (const task of tasks.filter(({ at }) => at <= this.now)) {
-        const [inMs, failures] = await this.#run(task.route, task.failures, task.scheduleMs);
-        Object.assign(task, { at: this.now + inMs, failures });
+        const [inMs, failed] = await this.#run(task.route, task.failed, task.scheduleMs);
+        Object.assign(task, { at: this.now + inMs, failed });
       }
       if (bulkAt > this.now) continue;
       const acquired = await this.#acquire();
@@ -152,6 +159,20 @@ describe.each(some(KINDS, 2))('a route that is refused with %s while others are 
     expect(first - 2 * HOUR).toBeLessThanOrEqual(20 * MINUTE);
     expect(account.tries.filter((at) => at >= first && at < first + HOUR)).toHaveLength(12);
   });
+});
+
+test('a route that was away for an hour, and then is refused once, is asked again after the back-off', async () => {
+  const refused: number[] = [];
+  const account = new Account((route, now) => {
+    if (route !== 'delta') return null;
+    if (now < HOUR) return 'service-fault';
+    if (refused.length > 0) return null;
+    refused.push(now);
+    return 'throttled-or-forbidden';
+  });
+  await account.play(2 * HOUR, { delta: 5 * MINUTE });
+  const [first = 0, next = Infinity] = account.tries.filter((at) => at >= HOUR);
+  expect(next - first).toBeLessThan(2 * MINUTE);
 });
 
 test.each(KINDS)(

@@ -77,7 +77,7 @@ async function run(task: 'delta' | 'manifest' | 'catalog-check'): Promise<number
   const runner = { sql, clock: systemClock, signal: new AbortController().signal, report: () => {} };
   await runTask(runner, task, async (of) =>
     task === 'delta'
-      ? await syncDelta(ctx, of.failures)
+      ? await syncDelta(ctx, of)
       : task === 'manifest'
         ? await syncManifest(ctx, of)
         : await checkCatalog(ctx, of),

@@ -19,9 +19,14 @@ export type RunTask = Exclude<TaskName, 'reprice'>;
 export const TASK_ENDS = ['done', 'failed', 'postponed'] as const;
 export type TaskEnd = (typeof TASK_ENDS)[number];
 
-export interface TaskRun {
-  readonly run: string;
+/** How often a task has failed since it last succeeded, refusals included, and how many of these were refusals. */
+export interface TaskFailures {
   readonly failures: number;
+  readonly refusals: number;
+}
+
+export interface TaskRun extends TaskFailures {
+  readonly run: string;
 }
 
 /**
@@ -35,7 +40,7 @@ export async function startTask(sql: Sql, task: TaskName, leaseMs: number): Prom
       running_until = clock_timestamp() + make_interval(secs => ${leaseMs / 1000}), progress = null
     where task = ${task} and next_at <= clock_timestamp()
       and (running_until is null or running_until <= clock_timestamp()) and ${isOwnMirror(sql, sql)}
-    returning run, failures`;
+    returning run, failures, refusals`;
   return row ?? null;
 }
 
@@ -63,13 +68,21 @@ export async function endTask(
   sql: Sql,
   task: TaskName,
   run: string,
-  end: { readonly how: TaskEnd; readonly outcome: string; readonly nextInMs: number },
+  end: {
+    readonly how: TaskEnd;
+    readonly outcome: string;
+    readonly nextInMs: number;
+    /** The partner has refused it, as it does what comes too fast (partner rules 5.6 and 5.7). */
+    readonly isRefusal?: boolean;
+  },
 ): Promise<void> {
   await sql`
     update catalog_internal.tasks set
       running_until = null, run = null, finished_at = clock_timestamp(), progress = null, outcome = ${end.outcome},
       succeeded_at = case when ${end.how} = 'done' then clock_timestamp() else succeeded_at end,
       failures = case ${end.how} when 'done' then 0 when 'failed' then failures + 1 else failures end,
+      refusals = case when ${end.how} = 'done' then 0 when ${end.how} = 'failed' and ${end.isRefusal === true} then refusals + 1
+                 else refusals end,
       next_at = case when next_at > started_at then next_at
                 else clock_timestamp() + make_interval(secs => ${end.nextInMs / 1000}) end
     where task = ${task} and run = ${run}`;
@@ -118,7 +131,7 @@ export async function isThrough(sql: Sql, task: TaskName, since: Date): Promise<
 
 /** Makes a task due now, also while it runs (it then runs once more). */
 export async function requestTask(sql: Queryable, task: TaskName): Promise<void> {
-  await sql`update catalog_internal.tasks set next_at = clock_timestamp(), failures = 0 where task = ${task}`;
+  await sql`update catalog_internal.tasks set next_at = clock_timestamp(), failures = 0, refusals = 0 where task = ${task}`;
 }
 
 export interface TaskState {

@@ -15,6 +15,8 @@ export const tasks = internal.table('tasks', {
   finishedAt: instant('finished_at'),
   succeededAt: instant('succeeded_at'),
   failures: integer().notNull().default(0),
+  /** How many of these ended with a refusal: each kind waits by how often it came itself. */
+  refusals: integer().notNull().default(0),
   outcome: text(),
   progress: jsonb(),
 });

@@ -310,7 +310,8 @@ export async function adoptAccount(sql: Sql, account: Account): Promise<void> {
       await tx`insert into ${tx(`catalog_internal.${table}`)} default values`;
     }
     await tx`
-      update catalog_internal.tasks set next_at = now(), run = null, running_until = null, failures = 0, outcome = null, progress = null`;
+      update catalog_internal.tasks set
+        next_at = now(), run = null, running_until = null, failures = 0, refusals = 0, outcome = null, progress = null`;
     return await storeAccount(tx, account, { keyReplaced: false, salt: null });
   });
   bindTo(sql, account, salt);
