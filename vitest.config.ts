@@ -61,7 +61,7 @@ export const LONG = [
   'test/bench/{capacity,ceiling}.test.ts',
   'test/bench/{ingest.pg,works.e2e}.test.ts',
   'test/cli/*.e2e.test.ts',
-  'test/cli/impaired.pg.test.ts',
+  'test/cli/{closed,impaired}.pg.test.ts',
   'test/contract/{auth-evidence,bad-lines,broken-chain,bulk-readings,catalog-age}.e2e.test.ts',
   'test/contract/{catalog-check,manifest-refusals,readiness,removed,retries}.e2e.test.ts',
   'test/docs/{commands,demo}.e2e.test.ts',

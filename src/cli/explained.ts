@@ -3,14 +3,20 @@ import { Misconfigured } from '../lib/errors.ts';
 import { connect, type Sql } from '../store/connection/db.ts';
 import { adviceOn, otherHint } from '../store/connection/remedies.ts';
 import {
-  carried,
   isNameUnknown,
   isPrivilegeLacking,
   isTableMissing,
   sqlState,
 } from '../store/connection/sql-errors.ts';
 import { readLostRows } from '../store/ledger/lost-rows.ts';
-import { type Closed, closedRemedy, closedText, readClosed } from '../store/setup/closed.ts';
+import {
+  type Closed,
+  closedRemedy,
+  closedText,
+  isOf,
+  readClosed,
+  refusesObject,
+} from '../store/setup/closed.ts';
 import { migrationState } from '../store/setup/journal.ts';
 import { readOccupied } from '../store/setup/migrations.ts';
 import { OccupiedError } from '../store/setup/occupied.ts';
@@ -261,9 +267,6 @@ async function lackingOf(url: string, cause: unknown, forReaders: boolean): Prom
   return new Impaired('rights-lacking', text, rightsRemedy(rights, escapeIdentifier(rights.acting)), cause);
 }
 
-/** The function of Postgres, the same from 14 to 18, that refuses what a role was not granted, and no rows. */
-const REFUSES_OBJECTS = 'aclcheck_error';
-
 /** What is to be said where Postgres's own functions or views are closed to this role; null where that is not known. */
 async function closedOf(url: string, cause: unknown, ofUser = false): Promise<Impaired | null> {
   const unknown: { closed: Closed[]; role: string } = { closed: [], role: '' };
@@ -275,14 +278,14 @@ async function closedOf(url: string, cause: unknown, ofUser = false): Promise<Im
     },
     unknown,
   );
-  if (closed.length > 0)
+  if (isOf(cause, closed))
     return new Impaired(
       'rights-lacking',
       closedText(closed),
       closedRemedy(closed, escapeIdentifier(role)),
       cause,
     );
-  if (ofUser || carried(cause, 'routine') !== REFUSES_OBJECTS) return null;
+  if (ofUser || !refusesObject(cause)) return null;
   return new Impaired(
     'rights-lacking',
     "this role may not use something that is none of the mirror's own, as where Postgres's functions were closed to everybody",

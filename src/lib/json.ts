@@ -56,12 +56,20 @@ export function parseJson(text: string, reviver?: Reviver): unknown {
   return names.size === 0 ? read : renamed(read, names);
 }
 
-/** A text that is in no key, however that is written. */
+/**
+ * A short text that no key begins with, however that is written. Of marks with a number a text has fewer than it has
+ * characters, so one that it does not have is found in no time, whatever it is made of.
+ */
 function markBeside(text: string, keys: readonly EscapedKey[]): string {
-  let mark = '\uf8ff';
-  while (text.includes(mark) || keys.some(({ name }) => name.includes(mark))) mark += '\uf8ff';
-  return mark;
+  const taken = new Set<string | undefined>();
+  for (const part of [text, ...keys.map(({ name }) => name)])
+    for (const [, number] of part.matchAll(MARK)) taken.add(number);
+  let free = 0;
+  while (taken.has(String(free))) free += 1;
+  return `\uf8ff${free}\uf8ff`;
 }
+
+const MARK = /\uf8ff(\d{1,9})\uf8ff/g;
 
 /** A key that has an escape: where it is in the text, from quote to quote, and what it is. */
 interface EscapedKey {

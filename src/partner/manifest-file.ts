@@ -179,6 +179,8 @@ function ageOf({ headers }: Dispatcher.ResponseData): number {
   return typeof age === 'string' && /^\d{1,9}$/.test(age) ? Number(age) : 0;
 }
 
+const NAMED_BY = "the address in the partner's manifest";
+
 interface Download extends Pick<ManifestFileOptions, 'url' | 'signal'> {
   readonly timer: AbortSignal;
   readonly proxy: ProxySource | null;
@@ -196,7 +198,7 @@ function asPartnerError(error: unknown, { url, signal, timer, proxy, bodyBegun }
       kind = 'file-corrupt';
   }
   if (kind === 'aborted') return new PartnerError(kind, 'manifest-file');
-  return new PartnerError(kind, 'manifest-file', { ...factsOfWay(error, kind, proxy), cause });
+  return new PartnerError(kind, 'manifest-file', { ...factsOfWay(error, kind, proxy, NAMED_BY), cause });
 }
 
 /**

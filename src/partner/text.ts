@@ -14,24 +14,24 @@ const MAX_DEPTH = 64;
 
 /** Stands for bytes that are no UTF-8: half a character, so that a text with it names no SKU, no size and no token. */
 const BROKEN = '\uDFFF';
+/** Behind the first half of a character, which JSON may write by its code: a second one would make it whole. */
+const BEHIND_HALF = /(?<=\\u[dD][89abAB][\da-fA-F]{2})\uFFFD/g;
+/** Behind no backslash: with that, its code would be the text of a code. */
+const UNESCAPED = /(?<=(?<!\\)(?:\\\\)*)\uFFFD/g;
+
+/** The text of bytes of which some are no UTF-8: U+FFFD for each of these, or two, of which no character comes. */
+const decodedBroken = (bytes: Buffer) => bytes.toString('utf8').replaceAll(BEHIND_HALF, '\uFFFD\uFFFD');
 
 /**
  * A body's text. Bytes that are no UTF-8 are not what the partner meant: a SKU that has them must not become another
  * one, as it would by U+FFFD.
  */
 export function decodeUtf8(bytes: Buffer): string {
-  const text = bytes.toString('utf8');
-  return isUtf8(bytes) ? text : text.replaceAll('\uFFFD', BROKEN);
+  return isUtf8(bytes) ? bytes.toString('utf8') : decodedBroken(bytes).replaceAll('\uFFFD', BROKEN);
 }
 
 /** Whether the text has bytes in it that were no UTF-8. */
 export const isBroken = (text: string): boolean => text.includes(BROKEN);
-
-const WITH_ESCAPES = /\\*\uFFFD/g;
-
-/** Behind half an escape it stays as it is: JSON has no such escape, but one for a backslash. */
-const escaped = (found: string): string =>
-  found.length % 2 === 0 ? found : found.replace('\uFFFD', String.raw`\udfff`);
 
 /** The same for lines of a file: as JSON writes it, because no byte of UTF-8 stands for it. */
 export function withBrokenEscaped(lines: Buffer): Buffer {
@@ -40,7 +40,8 @@ export function withBrokenEscaped(lines: Buffer): Buffer {
   for (let start = 0, end = 0; start < lines.length; start = end) {
     end = lines.indexOf('\n', start) + 1 || lines.length;
     const line = lines.subarray(start, end);
-    parts.push(isUtf8(line) ? line : Buffer.from(line.toString('utf8').replaceAll(WITH_ESCAPES, escaped)));
+    const escaped = () => Buffer.from(decodedBroken(line).replaceAll(UNESCAPED, String.raw`\udfff`));
+    parts.push(isUtf8(line) ? line : escaped());
   }
   return Buffer.concat(parts);
 }

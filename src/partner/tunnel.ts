@@ -138,38 +138,67 @@ export function tunnelConnector(options: ConnectorOptions): buildConnector.conne
   return (target, callback) => void connect(target, callback);
 }
 
-const ERROR_CODE = /^[A-Z]\w{2,60}$/;
+const ERROR_CODE = /^[A-Z][\w/]{2,60}$/;
 
-/** What to do about a connection that failed, by the code of its error; other codes have the hint of their kind. */
-const WAYS: readonly (readonly [codes: RegExp, hint: string])[] = [
-  [/^(?:ENOTFOUND|EAI_)/, 'its host has no address here: check PARTNER_BASE_URL and DNS'],
+/**
+ * What to do about a connection that failed, by the code of its error; other codes have the hint of their kind.
+ * `named`: where the address was taken from.
+ */
+const WAYS: readonly (readonly [codes: RegExp, hint: (named: string) => string])[] = [
+  [/^(?:ENOTFOUND|EAI_)/, (named) => `its host has no address here: check ${named} and DNS`],
   [
     /^(?:ECONNREFUSED|EHOSTUNREACH|ENETUNREACH)$/,
-    'nothing answers at its address: check PARTNER_BASE_URL and the network',
+    (named) => `nothing answers at its address: check ${named} and the network`,
+  ],
+  [
+    /^CERT_(?:HAS_EXPIRED|NOT_YET_VALID)$/,
+    () =>
+      'its certificate is not valid at this time: check the clock of this host; if that is right, ' +
+      'whoever runs what answers has to renew it',
+  ],
+  [
+    /ALTNAME|HOSTNAME/,
+    (named) =>
+      `its certificate is of another host: check ${named}, and whether a gateway answers in its place`,
+  ],
+  [
+    /^ERR_SSL.*_ALERT_/,
+    (named) =>
+      `what answers has refused TLS, as for its version or because it asks clients for a certificate: check ${named}; ` +
+      'tell whoever runs it the code',
   ],
   [
     /CERT|SIGNATURE|ISSUER|SIGNED/,
-    'its certificate is not trusted: check PARTNER_BASE_URL, or add the certificate authority to NODE_EXTRA_CA_CERTS',
+    (named) =>
+      `its certificate is not trusted: check ${named}, or add the certificate authority to NODE_EXTRA_CA_CERTS`,
   ],
   [
     /^(?:HPE_|HTTPParserError|UND_ERR_HEADERS_OVERFLOW|ERR_ASSERTION|UND_ERR_RES_|UND_ERR_INFO|EPROTO|ERR_SSL)/,
-    'what was answered is not HTTP as it has to be: a proxy or gateway in between, or another service at PARTNER_BASE_URL; ' +
+    (named) =>
+      `what was answered is not HTTP as it has to be: a proxy or gateway in between, or another service at ${named}; ` +
       'tell whoever runs it the code',
   ],
   [
     /^(?:UND_ERR_SOCKET|ECONNRESET|EPIPE)$/,
-    'the connection was cut before the answer was complete: it is retried',
+    () => 'the connection was cut before the answer was complete: it is retried',
   ],
 ];
 
+const BASE_URL = 'PARTNER_BASE_URL';
+
+/** The same as one text; undefined for other codes. */
+export const hintOfCode = (code: string, named = BASE_URL): string | undefined =>
+  WAYS.find(([codes]) => codes.test(code))?.[1](named);
+
 /**
  * What is said of a failed request beside its kind: the code of the error, what the proxy did, or that it went through
- * one. `proxy` null: it did not.
+ * one. `proxy` null: it did not. `named`: where the address was taken from.
  */
 export function factsOfWay(
   error: unknown,
   kind: PartnerErrorKind,
   proxy: ProxySource | null,
+  named = BASE_URL,
 ): Pick<PartnerErrorFacts, 'detail' | 'hint'> {
   if (error instanceof ProxyError) return { detail: error.message, hint: error.hint };
   if (kind !== 'network' && kind !== 'timeout') return {};
@@ -179,6 +208,6 @@ export function factsOfWay(
     code !== undefined && ERROR_CODE.test(code) ? code : '',
     shown === undefined ? '' : `through the proxy ${shown}`,
   ].filter((part) => part !== '');
-  const hint = kind === 'network' ? WAYS.find(([codes]) => codes.test(code ?? ''))?.[1] : undefined;
+  const hint = kind === 'network' ? hintOfCode(code ?? '', named) : undefined;
   return { ...(said.length > 0 && { detail: said.join(' ') }), ...(hint !== undefined && { hint }) };
 }

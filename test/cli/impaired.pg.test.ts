@@ -110,45 +110,6 @@ describe('what somebody has taken from the role of the mirror is given back by w
   });
 });
 
-describe('what Postgres grants to everybody, and somebody has closed, is granted by what a command prints', () => {
-  const ROLES_ASKED = 'revoke execute on function pg_has_role(oid, text) from public';
-
-  test.each<[string, string, string[], RegExp]>([
-    ['a function', ROLES_ASKED, ['refresh', 'A1'], /EXECUTE on pg_catalog\.pg_has_role\(oid,text\)\n/],
-    [
-      'a function, to `migrate`',
-      ROLES_ASKED,
-      ['migrate'],
-      /GRANT EXECUTE ON FUNCTION pg_catalog\.pg_has_role/,
-    ],
-    [
-      'an aggregate and a view, to a query of the user',
-      'revoke execute on function sum(double precision) from public; revoke select on pg_policy from public',
-      ['sql', 'select sum(price::float8) from catalog.prices'],
-      /GRANT EXECUTE ON FUNCTION pg_catalog\.sum\(.*\) TO .*; GRANT SELECT ON TABLE pg_catalog\.pg_policy TO/,
-    ],
-  ])('%s', async (_what, statement, command, said) => {
-    const mirror = await spoilt(statement);
-    expect(await advised(mirror.admin, command, mirror.url)).toEqual([expect.stringMatching(said)]);
-  });
-
-  test('where even that cannot be asked, who reads the message is told what to do with it', async () => {
-    const mirror = await spoilt(
-      `${ROLES_ASKED}; revoke execute on function has_function_privilege(oid, text) from public`,
-    );
-    const { code, stderr } = await runHere(['refresh', 'A1'], mirror.url);
-    expect([code, stderr]).toEqual([
-      1,
-      expect.stringMatching(/permission denied[^]*do: as an administrator GRANT/),
-    ]);
-  });
-
-  test('but what it grants to nobody is no lack of the mirror’s', async () => {
-    const { code, stderr } = await runHere(['sql', "select pg_read_file('x')"], given.url);
-    expect([code, stderr]).toEqual([1, 'permission denied for function pg_read_file']);
-  });
-});
-
 test('who may not migrate is told of the right on the database, by `migrate` itself', async () => {
   const mirror = await spoilt('drop schema catalog, catalog_internal, catalog_queue cascade');
   const name = new URL(mirror.url).pathname.slice(1);

@@ -1,6 +1,7 @@
 import { faultsOf, type Mutant } from './mutant.ts';
 
 const SAID = ['test/cli/impaired.pg.test.ts'];
+const CLOSED = ['test/cli/closed.pg.test.ts'];
 
 /** Faults in what commands say of a database that is not as it should be, and of what its role may not do. */
 export const IMPAIRED: readonly Mutant[] = [
@@ -115,11 +116,16 @@ export const IMPAIRED: readonly Mutant[] = [
   ),
   ...faultsOf(
     'src/store/setup/closed.ts',
-    SAID,
+    CLOSED,
     ['impaired: what nobody was ever granted counts as closed', ' and i.objoid is null\n', '\n'],
+    [
+      'impaired: what was closed is blamed for all that is refused',
+      'return closed.some(({ bare }) => words.has(bare));',
+      'return closed.length > 0;',
+    ],
     ['impaired: closed views are not seen', "~ '[{,]=r'", "~ '=r{'"],
   ),
-  ...faultsOf('src/cli/explained.ts', SAID, [
+  ...faultsOf('src/cli/explained.ts', CLOSED, [
     'impaired: what is closed is said of no start',
     '?? (await closedOf(url, error)) ?? error;',
     '?? error;',

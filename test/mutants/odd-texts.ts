@@ -7,18 +7,23 @@ export const ODD_TEXTS: readonly Mutant[] = [
     ['test/partner/odd-bytes.test.ts', 'test/partner/manifest-file.test.ts'],
     [
       'utf-8: bytes that are none become another SKU',
-      "return isUtf8(bytes) ? text : text.replaceAll('\\uFFFD', BROKEN);",
-      'return text;',
+      "return isUtf8(bytes) ? bytes.toString('utf8') : decodedBroken(bytes).replaceAll('\\uFFFD', BROKEN);",
+      "return bytes.toString('utf8');",
+    ],
+    [
+      'utf-8: the half that stands for a byte makes another half whole',
+      "replaceAll(BEHIND_HALF, '\\uFFFD\\uFFFD')",
+      'toString()',
+    ],
+    [
+      'utf-8: behind a backslash a byte becomes six characters',
+      'replaceAll(UNESCAPED, ',
+      "replaceAll('\\uFFFD', ",
     ],
     [
       'utf-8: bytes of a file that are none become another SKU',
-      "parts.push(isUtf8(line) ? line : Buffer.from(line.toString('utf8').replaceAll(WITH_ESCAPES, escaped)));",
+      'parts.push(isUtf8(line) ? line : escaped());',
       'parts.push(line);',
-    ],
-    [
-      'utf-8: half an escape and a byte that is none are read as a backslash and letters',
-      'found.length % 2 === 0 ? found : found.replace',
-      'found.replace',
     ],
   ),
   ...faultsOf(
@@ -46,6 +51,21 @@ export const ODD_TEXTS: readonly Mutant[] = [
       'network: how a connection failed is not said',
       "code !== undefined && ERROR_CODE.test(code) ? code : ''",
       "''",
+    ],
+    [
+      'network: a certificate that ran out is told as one of nobody who is trusted',
+      'HAS_EXPIRED',
+      'HAS_NONE',
+    ],
+    ['network: what refuses TLS is told as a certificate', '/^ERR_SSL.*_ALERT_/', '/^ERR_NONE/'],
+  ),
+  ...faultsOf(
+    'src/partner/manifest-file.ts',
+    ['test/partner/manifest-file-faults.test.ts'],
+    [
+      'network: of a file that is not reached, a setting is blamed',
+      'factsOfWay(error, kind, proxy, NAMED_BY)',
+      'factsOfWay(error, kind, proxy)',
     ],
   ),
   ...faultsOf(
@@ -80,12 +100,8 @@ export const ODD_TEXTS: readonly Mutant[] = [
       'return names.size === 0 ? read : renamed(read, names);',
       'return read;',
     ],
-    ['keys: another one of the text stands for one', 'while (text.includes(mark) || ', 'while ('],
-    [
-      'keys: another one that is escaped stands for one',
-      ' || keys.some(({ name }) => name.includes(mark))',
-      '',
-    ],
+    ['keys: another one of the text stands for one', 'of [text, ...keys.map', 'of [...keys.map'],
+    ['keys: another one that is escaped stands for one', '[text, ...keys.map(({ name }) => name)]', '[text]'],
     ['keys: one before blanks is taken for a text', '/[\\t\\n\\r ]*:/y', '/:/y'],
     [
       'keys: the same one is another where it is there again',

@@ -125,7 +125,12 @@ describe('limits', () => {
   });
 
   test('nothing listens', async () => {
-    expect((await failure(fileAt(new URL('http://127.0.0.1:1')))).kind).toBe('network');
+    const error = await failure(fileAt(new URL('http://127.0.0.1:1')));
+    expect(error).toMatchObject({ kind: 'network', message: 'manifest-file: network (ECONNREFUSED)' });
+    // Nobody has set this address.
+    expect(error.hint).toBe(
+      "nothing answers at its address: check the address in the partner's manifest and the network",
+    );
   });
 });
 

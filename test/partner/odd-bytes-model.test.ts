@@ -9,7 +9,7 @@ import { all, fileAt } from './manifest-reading.ts';
 import { serve } from './server.ts';
 
 /** How a name is in the body: as it should be, as another program wrote it, or damaged on its way. */
-const WAYS = ['utf8', 'escaped', 'latin1', 'utf16', 'cut', 'stray'] as const;
+const WAYS = ['utf8', 'escaped', 'latin1', 'utf16', 'half', 'cut', 'stray'] as const;
 
 interface Written {
   readonly name: string;
@@ -42,6 +42,14 @@ function bytesOf({ name, way, stray, at }: Written): Buffer {
   if (way === 'latin1') return /^[^\u0100-\uffff]*$/.test(text) ? Buffer.from(text, 'latin1') : bytes;
   if (way === 'utf16')
     return Buffer.concat([bytes.subarray(0, 1), Buffer.from([0xff, 0xfe]), bytes.subarray(1)]);
+  if (way === 'half') {
+    // The first half of the character by its code, and for the other a byte.
+    const [before = '', ...after] = text.split('😀');
+    const rest = Buffer.from(after.join('😀'));
+    return after.length === 0
+      ? bytes
+      : Buffer.concat([Buffer.from(String.raw`${before}\ud83d`), Buffer.from([stray]), rest]);
+  }
   if (way === 'cut') {
     const many = bytes.findIndex((byte) => byte >= 0xc0);
     return many === -1 ? bytes : Buffer.concat([bytes.subarray(0, many + 1), bytes.subarray(many + 2)]);

@@ -1,8 +1,13 @@
+import type { ServerOptions } from 'node:https';
+import fc from 'fast-check';
 import { expect, describe, onTestFinished, test } from 'vitest';
 import { systemClock } from '../../src/lib/clock.ts';
 import { createPartnerClient } from '../../src/partner/client.ts';
 import { PartnerError } from '../../src/partner/errors.ts';
+import { decodeUtf8, isReadableSku, withBrokenEscaped } from '../../src/partner/text.ts';
+import { hintOfCode } from '../../src/partner/tunnel.ts';
 import { PATIENCE_MS } from '../support/eventually.ts';
+import { GOOD, serveTls } from './proxied.ts';
 import { serve } from './server.ts';
 
 const RECORD = { message: 'ok', code: '0000', size_map: { '9': 1200 }, product: { name: 'N' } };
@@ -57,6 +62,53 @@ test.each<[string, string | null, string, RegExp]>([
   expect(error.hint).toMatch(hint);
 });
 
+describe('TLS that fails says how', () => {
+  const asks = { requestCert: true, rejectUnauthorized: true, maxVersion: 'TLSv1.2' } as const;
+
+  test.each<[string, string, ServerOptions, string, RegExp]>([
+    [
+      'a certificate of another host',
+      'elsewhere',
+      {},
+      'ERR_TLS_CERT_ALTNAME_INVALID',
+      /is of another host: check PARTNER_BASE_URL/,
+    ],
+    [
+      'a certificate that is asked of the client',
+      'localhost',
+      asks,
+      'ERR_SSL_SSL/TLS_ALERT_HANDSHAKE_FAILURE|ERR_SSL_SSLV3_ALERT_HANDSHAKE_FAILURE',
+      /refused TLS/,
+    ],
+    [
+      'versions that have none in common',
+      'localhost',
+      { minVersion: 'TLSv1', maxVersion: 'TLSv1.1', ciphers: 'DEFAULT@SECLEVEL=0' },
+      'ERR_SSL_TLSV1_ALERT_PROTOCOL_VERSION',
+      /refused TLS/,
+    ],
+  ])('%s', async (_what, shows, more, codes, hint) => {
+    const port = await serveTls(GOOD, shows, more);
+    const error = await failureOf(clientOf(new URL(`https://localhost:${port}`)).bulk(permit, ['A']));
+    expect(error).toMatchObject({
+      kind: 'network',
+      message: expect.stringMatching(`\\((?:${codes})\\)$`) as string,
+    });
+    expect(error.hint).toMatch(hint);
+  });
+
+  test.each([
+    ['CERT_HAS_EXPIRED', /not valid at this time: check the clock/],
+    ['CERT_NOT_YET_VALID', /not valid at this time: check the clock/],
+    ['ERR_SSL_TLSV13_ALERT_CERTIFICATE_REQUIRED', /refused TLS/],
+    ['DEPTH_ZERO_SELF_SIGNED_CERT', /not trusted[^]*NODE_EXTRA_CA_CERTS/],
+    ['UNABLE_TO_VERIFY_LEAF_SIGNATURE', /not trusted[^]*NODE_EXTRA_CA_CERTS/],
+    ['ERR_SSL_WRONG_VERSION_NUMBER', /is not HTTP as it has to be/],
+  ])('%s', (code, hint) => {
+    expect(hintOfCode(code)).toMatch(hint);
+  });
+});
+
 describe('bytes that are no UTF-8', () => {
   const inLatin1 = (body: object) => Buffer.from(JSON.stringify(body), 'latin1');
 
@@ -89,5 +141,32 @@ describe('bytes that are no UTF-8', () => {
     const answer = await clientOf(base).bulk(permit, ['A', 'B']);
     expect(answer.results.get('A')).toMatchObject({ metadata: { name: '\uFFFD' } });
     expect(answer.results.get('B')).toEqual({ unreadable: 'a size key is too long or not storable' });
+  });
+
+  const part = fc.oneof(
+    fc
+      .constantFrom('\\', '\\', String.raw`\ud83d`, String.raw`\udc5f`, 'u', 'd', '7', 'é', '👟', '\uFFFD')
+      .map((text) => Buffer.from(text)),
+    fc.constantFrom(0xff, 0xe9, 0xc3, 0xed).map((byte) => Buffer.from([byte])),
+  );
+  const valueOf = (text: string): unknown => {
+    try {
+      return JSON.parse(text);
+    } catch {
+      return undefined;
+    }
+  };
+
+  test('drawn: they are part of no SKU, whatever is before and after them', () => {
+    fc.assert(
+      fc.property(fc.array(part, { maxLength: 6 }), (parts) => {
+        const bytes = Buffer.concat([Buffer.from('"A'), ...parts, Buffer.from([0xff]), Buffer.from('"')]);
+        const inBody = valueOf(decodeUtf8(bytes));
+        expect([inBody, isReadableSku(inBody)]).toEqual([inBody, false]);
+        const inLine = valueOf(withBrokenEscaped(bytes).toString());
+        expect([inLine, isReadableSku(inLine)]).toEqual([inBody, false]);
+      }),
+      { numRuns: 2000 },
+    );
   });
 });

@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { createServer } from 'node:https';
+import { createServer, type ServerOptions } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { getCACertificates, setDefaultCACertificates } from 'node:tls';
 import { inspect } from 'node:util';
@@ -62,12 +62,16 @@ export async function errorOf(promise: Promise<unknown>): Promise<PartnerError> 
 }
 
 /** An https server with the certificate of `localhost`, whose authority is trusted for the length of the test. */
-export async function serveTls(listener: Listener, shows = 'localhost'): Promise<number> {
+export async function serveTls(
+  listener: Listener,
+  shows = 'localhost',
+  more: ServerOptions = {},
+): Promise<number> {
   const trusted = getCACertificates('default');
   setDefaultCACertificates([...trusted, readFileSync(certificate('ca.pem'), 'utf8')]);
   const key = readFileSync(certificate(`${shows}.key`));
   const server = createServer(
-    { key, cert: readFileSync(certificate(`${shows}.pem`)) },
+    { key, cert: readFileSync(certificate(`${shows}.pem`)), ...more },
     (request, response) => {
       void listener(request, response);
     },

@@ -9,7 +9,7 @@ import { connectionOf } from '../../lib/tls.ts';
 import { failureCode } from '../../partner/errors.ts';
 import { isLoopbackUrl } from '../../partner/origin.ts';
 import { currentProxy, type HttpProxy, proxyFor } from '../../partner/proxy.ts';
-import { authorityOf, openTunnel, ProxyError } from '../../partner/tunnel.ts';
+import { authorityOf, hintOfCode, openTunnel, ProxyError } from '../../partner/tunnel.ts';
 import { fail, type CheckResult, ok, warn } from './check.ts';
 
 const RENEW_WITHIN_MS = 14 * DAY_MS;
@@ -56,18 +56,17 @@ function unusable(error: unknown, shown: string): CheckResult {
   if (error instanceof ProxyError)
     return fail('base url', `${shown} cannot be reached: ${error.message}`, error.hint);
   const code = failureCode(error) ?? 'no answer';
-  return /CERT|SIGNATURE|ISSUER|SIGNED/.test(code)
+  const isRefusal = code.startsWith('ERR_SSL');
+  return !isRefusal && /CERT|SIGNATURE|ISSUER|SIGNED/.test(code)
     ? fail(
         'base url',
         `${shown} presents a certificate that is not trusted (${code})`,
-        'check PARTNER_BASE_URL, or add the certificate authority to NODE_EXTRA_CA_CERTS',
+        hintOfCode(code) ?? REACHED,
       )
-    : fail(
-        'base url',
-        `${shown} cannot be reached (${code})`,
-        'check PARTNER_BASE_URL, DNS, firewall and proxy',
-      );
+    : fail('base url', `${shown} cannot be reached (${code})`, (isRefusal && hintOfCode(code)) || REACHED);
 }
+
+const REACHED = 'check PARTNER_BASE_URL, DNS, firewall and proxy';
 
 /** End of the certificate in epoch milliseconds; null by http. Rejects where there is no connection or no trust. */
 async function reach(url: URL, proxy: HttpProxy | null): Promise<number | null> {
