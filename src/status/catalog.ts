@@ -171,21 +171,37 @@ export function lateReasons({ latePrices = null, now }: Facts): Reason[] {
   ];
 }
 
-/** What shows that prices move implausibly in masses. */
+/**
+ * What shows that prices move implausibly in masses. Its numbers are stored once all that has moved is doubted, and a
+ * fault that is found while prices move in masses already is counted from there on: until then there are none.
+ */
 function shownOf({ kind, answers, implausible, move, factor }: MassMove): string {
-  const odd = `${count(implausible)} of ${count(answers)}`;
-  if (kind === 'lost') return `${odd} SKUs that were asked within an hour have lost all their prices`;
-  if (kind === 'far')
-    return `half of the prices that moved within an hour did so by ${count(Math.round(100 * Math.expm1(move ?? 0)))} % or more`;
-  // A fault that is found while prices move in masses already is counted from there on, perhaps from nothing.
   const isCounted = implausible > 0;
-  if (kind === 'factor-of-some')
-    return `several SKUs${isCounted ? ` among the ${odd} answers` : ''} are ${times(factor ?? 0)} what they were; no others wait`;
-  if (kind === 'factor' && !isCounted) return `many SKUs are ${times(factor ?? 0)} what they were`;
-  if (kind === 'one-price' && !isCounted) return 'many SKUs have one price for all sizes';
+  const odd = `${count(implausible)} of ${count(answers)}`;
+  const by = factor === null ? null : times(factor);
   const shown = `${odd} answers within an hour were hardly prices`;
-  if (kind === 'one-price') return `${shown}, most of them one price for all sizes`;
-  return factor === null ? shown : `${shown}, many of them ${times(factor)} what they were`;
+  switch (kind) {
+    case 'lost':
+      return isCounted
+        ? `${odd} SKUs that were asked within an hour have lost all their prices`
+        : 'many SKUs have lost all their prices';
+    case 'far':
+      return move === null
+        ? 'prices have moved further than they usually do'
+        : `half of the prices that moved within an hour did so by ${count(Math.round(100 * Math.expm1(move)))} % or more`;
+    case 'factor-of-some':
+      return `several SKUs${isCounted ? ` among the ${odd} answers` : ''} are ${times(factor ?? 0)} what they were; no others wait`;
+    case 'one-price':
+      return isCounted
+        ? `${shown}, most of them one price for all sizes`
+        : 'many SKUs have one price for all sizes';
+    default:
+      if (by !== null)
+        return isCounted
+          ? `${shown}, many of them ${by} what they were`
+          : `many SKUs are ${by} what they were`;
+      return isCounted ? shown : 'many answers were hardly prices';
+  }
 }
 
 /** A factor (natural logarithm) as one says it: 100 times, 1/100 of. */

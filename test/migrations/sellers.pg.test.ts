@@ -1,5 +1,6 @@
 import { expect, onTestFinished, test } from 'vitest';
 import { connect } from '../../src/store/connection/db.ts';
+import { REMEDIES } from '../../src/store/connection/remedies.ts';
 import type { MigrationError } from '../../src/store/setup/migration-error.ts';
 import { migrateDatabase } from '../../src/store/setup/migrations.ts';
 import { createDatabase } from '../support/db.ts';
@@ -64,4 +65,30 @@ test('of what a seller has built on what a migration makes anew, it is said what
     expect(`${hint} ${String(cause)}`).toContain('mine');
     await sql.unsafe(`drop ${/^create (materialized view|view|table) /.exec(theirs)?.[1]} public.mine`);
   }
+});
+
+test('an event trigger that says Postgres cannot do it is told as one, and nobody is to drop what is his', async () => {
+  const database = await createDatabase('migrated');
+  const sql = connect(database.url, { max: 1 });
+  onTestFinished(async () => {
+    await sql.end({ timeout: 2 });
+    await database.drop();
+  });
+  await sql.unsafe(`
+    create function public.no_views() returns event_trigger language plpgsql
+      as $$ begin raise 'views are made by the DBA' using errcode = 'feature_not_supported'; end $$;
+    create event trigger no_views on ddl_command_start when tag in ('CREATE VIEW') execute function public.no_views()`);
+  const folder = laterVersion(
+    await temporaryFolder(onTestFinished),
+    'create view catalog.later as select 1 as one',
+  );
+  const error = await migrateDatabase(database.url, { folder }).then(
+    () => null,
+    (reason: unknown) => reason,
+  );
+  expect(error).toMatchObject({
+    kind: 'migration-failed',
+    hint: REMEDIES['refused-by-trigger'].hint,
+    cause: expect.objectContaining({ message: 'views are made by the DBA' }) as Error,
+  });
 });

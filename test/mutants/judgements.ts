@@ -162,5 +162,10 @@ export const JUDGEMENTS: readonly Mutant[] = [
       'const isCounted = implausible > 0;',
       'const isCounted = true;',
     ],
+    [
+      'mass moves: how far they go is said before that is stored',
+      'return move === null',
+      'return move !== null && move < 0',
+    ],
   ),
 ];

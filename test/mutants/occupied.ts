@@ -84,6 +84,11 @@ export const OCCUPIED: readonly Mutant[] = [
       "new Set([''])",
     ],
     ['occupied: what is built on a row type is to be tried again', "'2BP01', '0A000'", "'2BP01'"],
+    [
+      'occupied: what an event trigger raises is told as what sellers have built',
+      "carried(error, 'routine') === RAISES",
+      "carried(error, 'routine') === ''",
+    ],
     ['occupied: it is not said which view is in the way', "detail === '' ? '' : `", "true ? '' : `"],
   ),
 ];

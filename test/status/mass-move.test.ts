@@ -32,11 +32,15 @@ test.each([
   ['factor', 'for 12m (many SKUs are 100 times what they were); 42'],
   ['factor-of-some', 'for 12m (several SKUs are 100 times what they were; no others wait); 42'],
   ['one-price', 'for 12m (many SKUs have one price for all sizes); 42'],
+  ['lost', 'for 12m (many SKUs have lost all their prices); 42'],
+  ['implausible', 'for 12m (many answers were hardly prices); 42'],
+  ['far', 'for 12m (prices have moved further than they usually do); 42'],
 ] as const)(
-  'that a fault of kind %s was found before any answer was counted says no number',
+  'that moves of kind %s were found before any answer was counted, or before their numbers are stored, says no number',
   (kind, text) => {
     const facts = factsOf(mirrorWith({}));
-    const massMove = { ...HUNDRED, kind, answers: 5, implausible: 0 };
+    const factor = kind.startsWith('factor') ? HUNDRED.factor : null;
+    const massMove = { ...HUNDRED, kind, answers: 5, implausible: 0, move: null, factor };
     const doubts = { implausible: 40, massMoved: 2, last: 'A', massMove };
     expect(judgeHealth({ ...facts, doubts }).reasons[0]?.text).toContain(text);
   },

@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { otherHint, remedyOf } from '../connection/remedies.ts';
-import { isNameUnknown, isPrivilegeLacking, sqlState } from '../connection/sql-errors.ts';
+import { otherHint, REMEDIES, remedyOf } from '../connection/remedies.ts';
+import { carried, isNameUnknown, isPrivilegeLacking, sqlState } from '../connection/sql-errors.ts';
 import { journal } from './journal.ts';
 
 /** Why the tables cannot be brought to this version. Nothing of it was applied. */
@@ -26,9 +26,13 @@ const NAME_TAKEN = new Set(['42P06', '42P07', '42723', '42710']);
  */
 const STANDS_ON_IT = new Set(['2BP01', '0A000']);
 
+/** The function of Postgres, the same from 14 to 18, by which a function in PL/pgSQL raises what it likes. */
+const RAISES = 'exec_stmt_raise';
+
 /** What to do about an error of the migrating transaction. `cause`: what Postgres itself said. */
 function hintOf(error: unknown, cause: unknown): string {
-  if (STANDS_ON_IT.has(sqlState(error) ?? '')) return standsOnIt(cause);
+  if (STANDS_ON_IT.has(sqlState(error) ?? ''))
+    return carried(error, 'routine') === RAISES ? REMEDIES['refused-by-trigger'].hint : standsOnIt(cause);
   if (NAME_TAKEN.has(sqlState(error) ?? ''))
     return "something that is not the mirror's has a name that it needs: rename or drop that, and start again";
   if (isPrivilegeLacking(sqlState(error)))
