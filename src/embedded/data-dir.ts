@@ -11,7 +11,7 @@ import {
   stat,
   symlink,
 } from 'node:fs/promises';
-import { basename, dirname, join } from 'node:path';
+import { basename, dirname, join, resolve } from 'node:path';
 import { errorCode } from '../lib/errors.ts';
 import { type ServiceUser, canEnter } from './command.ts';
 import { EmbeddedError, type EmbeddedLog, unless } from './reports.ts';
@@ -29,7 +29,18 @@ export interface ClusterPaths {
   startupLog: string;
 }
 
-const FS_REFUSALS = new Set(['EACCES', 'EPERM', 'EROFS', 'ENOTDIR', 'ENOSPC', 'ELOOP']);
+const FS_REFUSALS = new Set([
+  'EACCES',
+  'EPERM',
+  'EROFS',
+  // A file is there, or in the way to it.
+  'EEXIST',
+  'ENOTDIR',
+  'ENOSPC',
+  'EDQUOT',
+  'ELOOP',
+  'ENAMETOOLONG',
+]);
 
 /** What a data directory holds, and so what has to be done with it. */
 export type ClusterState = 'empty' | 'half-made' | 'cluster' | 'unrelated';
@@ -80,13 +91,35 @@ export function clusterPaths(dataDir: string): ClusterPaths {
   };
 }
 
+/**
+ * Where a data directory is.
+ *
+ * @throws EmbeddedError `data-dir` where it is named from a folder that somebody has removed
+ */
+export function absolute(dataDir: string): string {
+  try {
+    return resolve(dataDir);
+  } catch (error) {
+    throw new EmbeddedError(
+      'data-dir',
+      `the data directory ${dataDir} is in the folder that this was started in, which is gone`,
+      'start it in a folder that is there, or set DATA_DIR to a path that begins with /',
+      error,
+    );
+  }
+}
+
 /** Runs a step that works on the data directory; what the file system refuses becomes EmbeddedError `data-dir`. */
-export async function onDisk<T>(dataDir: string, step: () => Promise<T>): Promise<T> {
+export async function onDisk<T>(
+  dataDir: string,
+  step: () => Promise<T>,
+  alsoRefused: readonly string[] = [],
+): Promise<T> {
   try {
     return await step();
   } catch (error) {
     const code = errorCode(error);
-    if (code === null || !FS_REFUSALS.has(code)) throw error;
+    if (code === null || !(FS_REFUSALS.has(code) || alsoRefused.includes(code))) throw error;
     throw new EmbeddedError(
       'data-dir',
       `The data directory ${dataDir} cannot be used (${code})`,
@@ -96,11 +129,22 @@ export async function onDisk<T>(dataDir: string, step: () => Promise<T>): Promis
   }
 }
 
-/** Makes a folder and what is missing above it, open for every user to pass through, whatever the umask. */
+/**
+ * Makes a folder and what is missing above it, open for every user to pass through, whatever the umask. One by one:
+ * Node.js tries on for ever where a folder can neither be made nor is there, as in /proc and below an automounter.
+ */
 export async function makeFolders(folder: string): Promise<void> {
-  const first = await mkdir(folder, { recursive: true });
-  if (first === undefined) return;
-  for (let made = folder; made.length >= first.length; made = dirname(made)) await chmod(made, 0o755);
+  const found = await unless(['ENOENT'], stat(folder));
+  if (found?.isDirectory() === true) return;
+  if (found === undefined) await makeFolders(dirname(folder));
+  try {
+    await mkdir(folder);
+  } catch (error) {
+    // Somebody else has made it meanwhile; or a file is there, or a link to nowhere.
+    if (errorCode(error) !== 'EEXIST' || !(await stat(folder)).isDirectory()) throw error;
+    return;
+  }
+  await chmod(folder, 0o755);
 }
 
 /** The user who owns the data directory, or null where there is none yet. */

@@ -94,9 +94,17 @@ async function initialize(input: Parameters<typeof ensureCluster>[0]): Promise<s
     throw new EmbeddedError(
       'init-failed',
       `initdb failed in ${home}: ${output.slice(-2_000)}`,
-      'read what initdb says, or set DATABASE_URL',
+      remedyFor(output),
     );
   }
   await rm(paths.initMarker);
   return password;
+}
+
+/** What to do by what initdb has said. Pure. */
+export function remedyFor(output: string): string {
+  const [, uid] = /effective user ID (\d+)/.exec(output) ?? [];
+  return uid === undefined
+    ? 'read what initdb says, or set DATABASE_URL'
+    : `Postgres needs a name for its user: add one with the id ${uid} to /etc/passwd, start as a user that has one, or set DATABASE_URL`;
 }

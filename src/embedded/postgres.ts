@@ -1,9 +1,10 @@
 import { readFile, realpath } from 'node:fs/promises';
-import { basename, dirname, join, resolve } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import { type Clock, systemClock } from '../lib/clock.ts';
 import { findPlatformPackage, prepareBinaries } from './binaries.ts';
 import { chooseAccount } from './command.ts';
 import {
+  absolute,
   clusterPaths,
   type ClusterPaths,
   makeFolders,
@@ -67,12 +68,13 @@ const START_TIMEOUT_MS = 120_000;
 export async function startEmbeddedPostgres(options: EmbeddedOptions): Promise<EmbeddedPostgres> {
   const clock = options.clock ?? systemClock;
   const packageFolder = findPlatformPackage();
-  const asked = resolve(options.dataDir);
+  const asked = absolute(options.dataDir);
+  // Where nothing can be made, as in /proc, the system says ENOENT.
   const paths = await onDisk(asked, async () => {
     await makeFolders(dirname(asked));
     // One cluster, one lock: by whatever links its folder was named.
     return clusterPaths(join(await realpath(dirname(asked)), basename(asked)));
-  });
+  }, ['ENOENT']);
   const lock = await onDisk(asked, () => acquireOwnerLock(paths, clock));
   try {
     return await onDisk(asked, () => start({ ...options, clock }, packageFolder, paths, lock));
@@ -177,7 +179,7 @@ export type FoundCluster =
  * @throws EmbeddedError `data-dir` where the directory cannot be read, or holds something else
  */
 export async function findEmbeddedPostgres(dataDir: string): Promise<FoundCluster> {
-  const asked = resolve(dataDir);
+  const asked = absolute(dataDir);
   return await onDisk(asked, async () => {
     const home = await unless(['ENOENT'], realpath(asked));
     const paths = clusterPaths(asked);

@@ -47,6 +47,7 @@ const GOOD: PostgresFacts = {
   pooling: { kept: 'session', dropped: [], role: 'mirror', database: 'shop' },
   aheadMs: 20,
   snapshotHolder: null,
+  lockHolders: [],
   lacking: [],
   misowned: [],
   acting: 'mirror',

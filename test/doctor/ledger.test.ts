@@ -38,6 +38,7 @@ const SOUND: PostgresFacts = {
   pooling: { kept: 'session', dropped: [], role: 'mirror', database: 'shop' },
   aheadMs: 0,
   snapshotHolder: null,
+  lockHolders: [],
   lacking: [],
   misowned: [],
   acting: 'mirror',

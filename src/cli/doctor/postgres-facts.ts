@@ -20,7 +20,12 @@ import {
   readOwnRights,
   readQueueLacking,
 } from '../../store/setup/privileges.ts';
-import { readSnapshotHolder, type SnapshotHolder } from '../../store/status/holders.ts';
+import {
+  type LockHolder,
+  readLockHolders,
+  readSnapshotHolder,
+  type SnapshotHolder,
+} from '../../store/status/holders.ts';
 import { ifAllowed } from './allowed.ts';
 import { type Damage, readDamage, UNDAMAGED } from './damage.ts';
 import { NOTHING_KNOWN } from './discovery/plan.ts';
@@ -92,6 +97,8 @@ export interface PostgresFacts {
   readonly pooling: Pooling;
   readonly aheadMs: number;
   readonly snapshotHolder: SnapshotHolder | null;
+  /** Who has tables of the mirror locked, be it that nobody waits for them at this moment. */
+  readonly lockHolders: readonly LockHolder[];
   /** Triggers and foreign keys of others on the mirror's tables. */
   readonly neighbours: readonly Neighbour[];
   /** Event triggers of the database that run when tables are made. */
@@ -117,6 +124,7 @@ type ServerRow = Omit<
   | 'aheadMs'
   | 'writeProblem'
   | 'snapshotHolder'
+  | 'lockHolders'
   | 'neighbours'
   | 'owns'
   | 'lacking'
@@ -205,6 +213,7 @@ export async function readPostgresFacts(sql: Sql, now: () => number): Promise<Po
     daemons: migrated && owned ? await ifAllowed(countDaemons(sql), null) : closed ? null : 0,
     pooling: await askingTwo(sql, readPooling),
     snapshotHolder: await readSnapshotHolder(sql),
+    lockHolders: await readLockHolders(sql, 'all'),
     lacking: migrated ? lacks : [],
     misowned: migrated ? own.misowned : [],
     acting: own.acting,

@@ -3,7 +3,7 @@ import { neighbourText, type Neighbour } from '../../store/connection/neighbours
 import { poolingProblem } from '../../store/connection/pooler.ts';
 import type { Unchangeable } from '../../store/connection/published.ts';
 import { encodingProblem } from '../../store/setup/occupied.ts';
-import { snapshotHolderText } from '../../store/status/holders.ts';
+import { holderRemedy, holderText, snapshotHolderText } from '../../store/status/holders.ts';
 import { fail, type CheckResult, judgeSkew, ok, skipped, warn } from './check.ts';
 import { judgeEncryption } from './connection.ts';
 import { damageLines } from './damage.ts';
@@ -37,6 +37,7 @@ export function judgePostgres(facts: PostgresFacts, settings: PostgresSettings):
     connectionsLine(facts, settings),
     ...locksLines(facts, settings),
     snapshotsLine(facts),
+    ...holderLines(facts),
     ...neighbourLines(facts),
     judgeSkew('postgres clock', "Postgres's clock", facts.aheadMs),
     daemonsLine(facts),
@@ -67,6 +68,10 @@ function locksLines(
     ),
   ];
 }
+
+/** Whatever else is well, the mirror does nothing with such a table before they are done. */
+const holderLines = ({ lockHolders }: PostgresFacts): CheckResult[] =>
+  lockHolders.map((holder) => warn('locks', holderText(holder), holderRemedy(holder)));
 
 /** What is updated while a snapshot is held stays, and every statement that passes over it reads it again. */
 function snapshotsLine({ snapshotHolder, seesSessions, role }: PostgresFacts): CheckResult {
