@@ -185,8 +185,18 @@ export const SQL: readonly Mutant[] = [
     ],
     [
       'tasks: what is asked for keeps its failures',
-      'set next_at = clock_timestamp(), failures = 0, refusals = 0 where',
+      'set next_at = clock_timestamp(), failures = 0 where',
       'set next_at = clock_timestamp() where',
+    ],
+    [
+      'tasks: what is asked for keeps its refusals',
+      'with forgotten as (delete from catalog_internal.refused_tasks where task = ${task})\n    ',
+      '',
+    ],
+    [
+      'tasks: what succeeds keeps its refusals',
+      "using ended where r.task = ended.task and ${end.how === 'done'}",
+      'using ended where false',
     ],
     [
       'pause: many calls go out into an outage',

@@ -40,7 +40,7 @@ export async function startTask(sql: Sql, task: TaskName, leaseMs: number): Prom
       running_until = clock_timestamp() + make_interval(secs => ${leaseMs / 1000}), progress = null
     where task = ${task} and next_at <= clock_timestamp()
       and (running_until is null or running_until <= clock_timestamp()) and ${isOwnMirror(sql, sql)}
-    returning run, failures, refusals`;
+    returning run, failures, coalesce((select refusals from catalog_internal.refused_tasks r where r.task = tasks.task), 0) as refusals`;
   return row ?? null;
 }
 
@@ -77,15 +77,22 @@ export async function endTask(
   },
 ): Promise<void> {
   await sql`
-    update catalog_internal.tasks set
-      running_until = null, run = null, finished_at = clock_timestamp(), progress = null, outcome = ${end.outcome},
-      succeeded_at = case when ${end.how} = 'done' then clock_timestamp() else succeeded_at end,
-      failures = case ${end.how} when 'done' then 0 when 'failed' then failures + 1 else failures end,
-      refusals = case when ${end.how} = 'done' then 0 when ${end.how} = 'failed' and ${end.isRefusal === true} then refusals + 1
-                 else refusals end,
-      next_at = case when next_at > started_at then next_at
-                else clock_timestamp() + make_interval(secs => ${end.nextInMs / 1000}) end
-    where task = ${task} and run = ${run}`;
+    with ended as (
+      update catalog_internal.tasks set
+        running_until = null, run = null, finished_at = clock_timestamp(), progress = null, outcome = ${end.outcome},
+        succeeded_at = case when ${end.how} = 'done' then clock_timestamp() else succeeded_at end,
+        failures = case ${end.how} when 'done' then 0 when 'failed' then failures + 1 else failures end,
+        next_at = case when next_at > started_at then next_at
+                  else clock_timestamp() + make_interval(secs => ${end.nextInMs / 1000}) end
+      where task = ${task} and run = ${run}
+      returning task
+    ),
+    refused as (
+      insert into catalog_internal.refused_tasks as r (task, refusals)
+      select task, 1 from ended where ${end.how === 'failed' && end.isRefusal === true}
+      on conflict (task) do update set refusals = r.refusals + 1
+    )
+    delete from catalog_internal.refused_tasks r using ended where r.task = ended.task and ${end.how === 'done'}`;
 }
 
 /** Of these tasks those that have been due for so long, without anybody running them. */
@@ -131,7 +138,9 @@ export async function isThrough(sql: Sql, task: TaskName, since: Date): Promise<
 
 /** Makes a task due now, also while it runs (it then runs once more). */
 export async function requestTask(sql: Queryable, task: TaskName): Promise<void> {
-  await sql`update catalog_internal.tasks set next_at = clock_timestamp(), failures = 0, refusals = 0 where task = ${task}`;
+  await sql`
+    with forgotten as (delete from catalog_internal.refused_tasks where task = ${task})
+    update catalog_internal.tasks set next_at = clock_timestamp(), failures = 0 where task = ${task}`;
 }
 
 export interface TaskState {

@@ -15,10 +15,17 @@ export const tasks = internal.table('tasks', {
   finishedAt: instant('finished_at'),
   succeededAt: instant('succeeded_at'),
   failures: integer().notNull().default(0),
-  /** How many of these ended with a refusal: each kind waits by how often it came itself. */
-  refusals: integer().notNull().default(0),
   outcome: text(),
   progress: jsonb(),
+});
+
+/**
+ * How many of a task's failures were refusals; no row: none. Each kind waits by how often it came itself. Not with the
+ * task, whose row sellers' transactions read: a column that comes later would wait for these.
+ */
+export const refusedTasks = internal.table('refused_tasks', {
+  task: key().primaryKey(),
+  refusals: integer().notNull(),
 });
 
 /** One row: the pace of the account, shared by all replicas. */

@@ -271,6 +271,7 @@ const LEARNED = [
   'hint_sources',
   'learned_names',
   'left_tokens',
+  'refused_tasks',
   'idle_manifests',
   'unread_lines',
   'muted_members',
@@ -310,8 +311,7 @@ export async function adoptAccount(sql: Sql, account: Account): Promise<void> {
       await tx`insert into ${tx(`catalog_internal.${table}`)} default values`;
     }
     await tx`
-      update catalog_internal.tasks set
-        next_at = now(), run = null, running_until = null, failures = 0, refusals = 0, outcome = null, progress = null`;
+      update catalog_internal.tasks set next_at = now(), run = null, running_until = null, failures = 0, outcome = null, progress = null`;
     return await storeAccount(tx, account, { keyReplaced: false, salt: null });
   });
   bindTo(sql, account, salt);

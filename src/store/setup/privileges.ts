@@ -63,6 +63,7 @@ export const OWN_TABLES = [
   'catalog_internal.random_looks',
   'catalog_internal.refresh_places',
   'catalog_internal.refresh_requests',
+  'catalog_internal.refused_tasks',
   'catalog_internal.releases',
   'catalog_internal.samples',
   'catalog_internal.scope_changes',
