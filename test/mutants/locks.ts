@@ -37,8 +37,8 @@ export const LOCKS: readonly Mutant[] = [
   {
     breaks: 'locks: a failed call locks its task before the ledger',
     file: 'src/store/call/call-lesson.ts',
-    from: 'and (select count(*) from released) >= 0`;',
-    to: '`;',
+    from: 'and (select count(*) from released) >= 0\n      returning task',
+    to: 'returning task',
     tests: RACES,
   },
   {

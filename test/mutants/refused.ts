@@ -1,4 +1,4 @@
-import type { Mutant } from './mutant.ts';
+import { faultsOf, type Mutant } from './mutant.ts';
 
 const REFUSED = ['test/sync/refused-calls.pg.test.ts'];
 
@@ -152,4 +152,34 @@ export const REFUSED_CALLS: readonly Mutant[] = [
     to: 'isRefusal: false',
     tests: ['test/queues/task-run.pg.test.ts'],
   },
+  {
+    breaks: 'calls: a rejection after an outage pauses all calls as if as many had been rejected',
+    file: 'src/sync/reprice/call-size.ts',
+    from: 'after(times - others, PAUSE_MAX_MS)',
+    to: 'after(times - 0 * others, PAUSE_MAX_MS)',
+    tests: ['test/sync/call-size.test.ts'],
+  },
+  ...faultsOf(
+    'src/store/ledger/tasks.ts',
+    ['test/queues/task-run.pg.test.ts'],
+    [
+      'tasks: what is asked for keeps its refusals',
+      'with forgotten as (delete from catalog_internal.refused_tasks where task = ${task})\n    ',
+      '',
+    ],
+    [
+      'tasks: what succeeds keeps its refusals',
+      "using ended where r.task = ended.task and ${end.how === 'done'}",
+      'using ended where false',
+    ],
+  ),
+  ...faultsOf(
+    'src/store/call/call-lesson.ts',
+    ['test/store/failed-calls.pg.test.ts'],
+    [
+      'calls: that one works forgets no rejections',
+      'where r.task = n.task and n.failures = 0)',
+      'where r.task = n.task and n.failures < 0)',
+    ],
+  ),
 ];

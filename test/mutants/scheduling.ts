@@ -130,13 +130,13 @@ export const SCHEDULING: readonly Mutant[] = [
     ],
     [
       'failed call: its pause has no end',
-      'doubling(intervals.errorMs, times, mostPauseMs(kind, intervals.errorMs))',
-      'doubling(intervals.errorMs, times, Infinity)',
+      'doubling(errorMs, failed, Math.max(errorMs, mostMs))',
+      'doubling(errorMs, failed, Infinity)',
     ],
     [
       'failed call: an outage pauses calls for half an hour',
-      'OUTAGE_KINDS.some((outage) => outage === kind) ? OUTAGE_PAUSE_MAX_MS : PAUSE_MAX_MS',
-      'PAUSE_MAX_MS',
+      'after(times, OUTAGE_PAUSE_MAX_MS)',
+      'after(times, PAUSE_MAX_MS)',
     ],
     [
       'failed call: the last one before a pause is blamed',

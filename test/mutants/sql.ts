@@ -165,8 +165,8 @@ export const SQL: readonly Mutant[] = [
     ],
     [
       'tasks: a request that came meanwhile is lost',
-      'next_at = case when next_at > started_at then next_at\n                else clock_timestamp()',
-      'next_at = case when next_at > clock_timestamp() then next_at\n                else clock_timestamp()',
+      'next_at = case when next_at > started_at then next_at\n                  else clock_timestamp()',
+      'next_at = case when next_at > clock_timestamp() then next_at\n                  else clock_timestamp()',
     ],
     [
       'tasks: one that was put off has failed',
@@ -187,16 +187,6 @@ export const SQL: readonly Mutant[] = [
       'tasks: what is asked for keeps its failures',
       'set next_at = clock_timestamp(), failures = 0 where',
       'set next_at = clock_timestamp() where',
-    ],
-    [
-      'tasks: what is asked for keeps its refusals',
-      'with forgotten as (delete from catalog_internal.refused_tasks where task = ${task})\n    ',
-      '',
-    ],
-    [
-      'tasks: what succeeds keeps its refusals',
-      "using ended where r.task = ended.task and ${end.how === 'done'}",
-      'using ended where false',
     ],
     [
       'pause: many calls go out into an outage',

@@ -171,3 +171,20 @@ describe('the size of calls', () => {
     expect(pause.ms).toBeLessThanOrEqual(HOUR);
   });
 });
+
+test('of the calls that have failed in a row those are counted apart that were rejected, until one works', async () => {
+  await due('A', 'B', 'C');
+  const counted: unknown[] = [];
+  for (const [failures, isRejection] of [false, true, false].entries()) {
+    await store.sql`update catalog_internal.due set largest_call = null`;
+    await fail(await claimAll(store.sql), { failures, isRejection });
+    counted.push(await callPause(store.sql));
+  }
+  expect(counted).toEqual([
+    { ms: 0, failures: 1, rejections: 0 },
+    { ms: 0, failures: 2, rejections: 1 },
+    { ms: 0, failures: 3, rejections: 1 },
+  ]);
+  await storeLesson(store.sql, NOTHING, { ...WORKED, failures: 3 });
+  expect(await callPause(store.sql)).toEqual({ ms: 0, failures: 0, rejections: 0 });
+});

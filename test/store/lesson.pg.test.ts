@@ -111,7 +111,7 @@ describe('what a call has taught', () => {
     await storeLesson(store.sql, NOTHING, WORKED);
     expect(await callPause(store.sql)).toMatchObject({ failures: 1 });
     await storeLesson(store.sql, NOTHING, { failures: 1, callSize: null, cleared: null });
-    expect(await callPause(store.sql)).toEqual({ ms: 0, failures: 0 });
+    expect(await callPause(store.sql)).toEqual({ ms: 0, failures: 0, rejections: 0 });
     expect((await reprice()).outcome).toBe('done');
   });
 

@@ -143,7 +143,7 @@ test('a manifest asked for by hand is due at once, and may list far fewer SKUs o
 describe('the pause between failing calls', () => {
   test('holds for everyone, and is never shortened by another failure', async () => {
     const { sql } = store;
-    expect(await callPause(sql)).toEqual({ ms: 0, failures: 0 });
+    expect(await callPause(sql)).toEqual({ ms: 0, failures: 0, rejections: 0 });
     await failCall(sql, 3 * HOUR, 0);
     await failCall(sql, HOUR, 1);
     const pause = await callPause(sql);

@@ -1,6 +1,14 @@
 import { describe, expect, test } from 'vitest';
 import type { CallSize } from '../../src/store/call/call-lesson.ts';
-import { ANY_SIZE, sizeAfter, skusOfCall, skusOfHalfOpen } from '../../src/sync/reprice/call-size.ts';
+import {
+  afterFailedCall,
+  ANY_SIZE,
+  isRejection,
+  sizeAfter,
+  skusOfCall,
+  skusOfHalfOpen,
+} from '../../src/sync/reprice/call-size.ts';
+import { settingsWith } from '../support/settings.ts';
 
 const MOST = 100;
 const size = (more: Partial<CallSize> = {}): CallSize => ({ step: 0, ...ANY_SIZE, ...more });
@@ -8,6 +16,27 @@ const failed = (before: CallSize, skus: number, hadFailed = false) =>
   sizeAfter(before, MOST, { skus, failed: true, hadFailed });
 const worked = (before: CallSize, skus: number) =>
   sizeAfter(before, MOST, { skus, failed: false, hadFailed: false });
+
+test.each([
+  ['timeout', false],
+  ['no-skus-read', false],
+  ['bad-request', true],
+  ['answer-too-large', true],
+  ['not-stored', true],
+] as const)('whether %s is a rejection: %s', (kind, rejects) => {
+  expect(isRejection(kind)).toBe(rejects);
+});
+
+test('calls that are rejected after an outage pause as after the outage, until as many are rejected in a row', () => {
+  const minutes = (failures: number, rejections: number) => {
+    const call = { kind: 'bad-request', skus: 1, failures, rejections, hadFailed: false } as const;
+    return afterFailedCall(call, size(), settingsWith()).pauseMs / 60_000;
+  };
+  expect([0, 1, 6, 7, 8].map((rejections) => minutes(12 + rejections, rejections))).toEqual([
+    5, 5, 8, 16, 30,
+  ]);
+  expect([3, 4, 5, 6, 7, 8].map((failures) => minutes(failures, failures))).toEqual([1, 2, 4, 8, 16, 30]);
+});
 
 describe('after a call that failed', () => {
   test('once, its size is suspected, and not limited: it may be one of its SKUs', () => {

@@ -277,7 +277,7 @@ class LiveLedger {
       minutes: Number.isFinite(computedAt) ? (now - computedAt) / MINUTE : null,
     }));
     return {
-      pause: { ms: 0, failures: 0 },
+      pause: { ms: 0, failures: 0, rejections: 0 },
       sync: { liveBudget: known.budget, catalogState: 'ok' },
       livePlan: { ...QUIET_PLAN, ...known.plan(now), ...(this.#byValue ? scarce : {}) },
       callSize: { step: 0, ...ANY_SIZE },

@@ -306,7 +306,11 @@ describe('while every call with a live SKU fails', () => {
 
 describe('what follows from a failed call', () => {
   const after = (skus: number, failures: number, more = {}) =>
-    afterFailedCall({ kind: 'timeout', skus, failures, hadFailed: false, ...more }, ANY, SETTINGS);
+    afterFailedCall(
+      { kind: 'timeout', skus, failures, rejections: 0, hadFailed: false, ...more },
+      ANY,
+      SETTINGS,
+    );
 
   test('while few have failed in a row, its SKUs share smaller calls, and nobody pauses', () => {
     expect(after(100, 0)).toMatchObject({ pauseMs: 0, largestCall: 50, blames: false });

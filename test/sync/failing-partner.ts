@@ -119,7 +119,7 @@ export function reprice(partner: Failing, hours: number): Outcome {
     }
     const all = [...counts.live.values(), ...counts.others.values()];
     return {
-      pause: { ms: pauseMs(), failures: pause.failures },
+      pause: { ms: pauseMs(), failures: pause.failures, rejections: 0 },
       sync: { liveBudget: null, catalogState: 'ok' },
       livePlan: { ...QUIET_PLAN, outageSince, creditFrom, computedAt, now },
       callSize,
@@ -199,6 +199,7 @@ export function reprice(partner: Failing, hours: number): Outcome {
       kind: 'service-fault',
       skus: asked.length,
       failures: planned.failures,
+      rejections: planned.rejections,
       hadFailed,
     } as const;
     const effects = afterFailedCall(failed, planned.callSize, settings);

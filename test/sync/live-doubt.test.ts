@@ -168,7 +168,7 @@ describe('the next call', () => {
     outageSince: number | null = null,
   ) {
     const all: CallInputs = {
-      pause: { ms: 0, failures: 0 },
+      pause: { ms: 0, failures: 0, rejections: 0 },
       sync: { liveBudget: null, catalogState: 'ok' },
       livePlan: { ...QUIET_PLAN, outageSince, now: NOW },
       callSize: { step: 0, ...ANY_SIZE },
@@ -191,7 +191,7 @@ describe('the next call', () => {
       asked.filter((each) => each.live === isLive).reduce((sum, each) => sum + each.count, 0);
     return { live: count(true), others: count(false), lone: planned.lone };
   }
-  const failures = (count: number) => ({ pause: { ms: 0, failures: count } });
+  const failures = (count: number) => ({ pause: { ms: 0, failures: count, rejections: 0 } });
 
   test('has live SKUs and others, usually', () => {
     expect(plan({}, {})).toEqual({ live: 5, others: 95, lone: false });

@@ -153,9 +153,13 @@ describe('once calls pause', () => {
     await outage();
     const call = await send();
     expect(await iterate()).toMatchObject({ kind: 'wait', because: 'calls-failing' });
-    expect((await callInputs(store.sql)).pause).toEqual({ ms: 1000, failures: FAILURES_BEFORE_PAUSE });
+    expect((await callInputs(store.sql)).pause).toEqual({
+      ms: 1000,
+      failures: FAILURES_BEFORE_PAUSE,
+      rejections: 0,
+    });
     await call.answer();
-    expect((await callInputs(store.sql)).pause).toEqual({ ms: 0, failures: 0 });
+    expect((await callInputs(store.sql)).pause).toEqual({ ms: 0, failures: 0, rejections: 0 });
     const others = [await send(), await send()];
     for (const other of others) await other.answer();
   });
@@ -242,7 +246,7 @@ describe('a pause after failed calls ends with evidence that the partner answers
       const call = await send();
       expect(call.skus).toEqual(['A']);
       await call.answer();
-      expect(await callPause(store.sql)).toEqual({ ms: 0, failures: 0 });
+      expect(await callPause(store.sql)).toEqual({ ms: 0, failures: 0, rejections: 0 });
     },
   );
 
@@ -308,7 +312,7 @@ describe('a pause after failed calls ends with evidence that the partner answers
     ['no-skus-read', 5],
     ['bad-request', 30],
   ] as const)('without any, the longest pause after %s is of %i minutes', (kind, minutes) => {
-    const failed = { kind, skus: 1, failures: 20, hadFailed: false };
+    const failed = { kind, skus: 1, failures: 20, rejections: 20, hadFailed: false };
     const { pauseMs } = afterFailedCall(failed, { step: 0, ...ANY_SIZE }, ctx.settings);
     expect(pauseMs).toBe(minutes * MINUTE);
     const rare = settingsWith({ ERROR_INTERVAL: '10m' });
@@ -325,6 +329,6 @@ test('four calls that one outage meets, and four that the next one meets, are tw
   for (const failures of [1, 2]) {
     const calls = [await send(), await send(), await send(), await send()];
     await Promise.all(calls.map(async (call) => call.fail('network')));
-    expect(await callPause(store.sql)).toEqual({ ms: 0, failures });
+    expect(await callPause(store.sql)).toEqual({ ms: 0, failures, rejections: 0 });
   }
 });

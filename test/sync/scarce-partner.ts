@@ -187,7 +187,7 @@ export function refreshScarce(partner: Scarce, hours: number): Waits {
     const plan = { ...QUIET_PLAN, ...terms, overdueMinutes: terms.maxIntervalMinutes, ...known.plan(now) };
     const planned = planCall(
       {
-        pause: { ms: 0, failures: 0 },
+        pause: { ms: 0, failures: 0, rejections: 0 },
         sync: { liveBudget: known.budget, catalogState: 'ok' },
         livePlan: plan,
         callSize: { step: 0, ...ANY_SIZE },

@@ -1,6 +1,7 @@
 import { notingLateClock } from '../clock.ts';
 import { constant, type Sql, unplanned } from '../connection/db.ts';
 import { type Claim, lockingClaim, returningClaimed } from '../ledger/due.ts';
+import { countingRefusals } from '../ledger/tasks.ts';
 import { type LiveCeiling, type IncidentCause, returningCredit, storingCeiling } from '../live/limits.ts';
 import type { LiveCall } from '../live/live.ts';
 import { type LineChange, storedLines, storingLines } from '../live/product-lines.ts';
@@ -30,6 +31,8 @@ export interface FailedCall {
   readonly because: string;
   /** Failed calls immediately before this one: those that were planned after as many count as one. */
   readonly failures: number;
+  /** It was rejected: its kind is none of OUTAGE_KINDS. */
+  readonly isRejection?: boolean;
   /** Milliseconds until the next call may be made. */
   readonly pauseMs: number;
   /** Milliseconds until its SKUs may be asked again. */
@@ -41,18 +44,22 @@ export interface FailedCall {
 
 /** Gives the SKUs of a failed call back, counts the failure, and puts the next call off: one round trip. */
 export async function storeFailedCall(sql: Sql, failed: FailedCall): Promise<void> {
-  const { claim, because, failures, pauseMs } = failed;
+  const { claim, because, failures, isRejection = false, pauseMs } = failed;
   const skus = claim.skus.map(({ sku }) => sku);
   await sql`
     with claimed as materialized (${lockingClaim(sql, claim, skus)}),
     released as (${returningClaimed(sql, failed)} returning 1),
     sized as (${storingCallSize(sql, failed.callSize)}),
-    noted as (${notingLateClock(sql, claim.askedAt)})
-    update catalog_internal.tasks set failures = failures + 1, outcome = ${because},
-      next_at = greatest(next_at, clock_timestamp() + make_interval(secs => ${pauseMs / 1000}))
-    where task = 'reprice' and failures = ${failures}
-      -- The ledger first, as whoever refreshes SKUs locks it before this row.
-      and (select count(*) from released) >= 0`;
+    noted as (${notingLateClock(sql, claim.askedAt)}),
+    counted as (
+      update catalog_internal.tasks set failures = failures + 1, outcome = ${because},
+        next_at = greatest(next_at, clock_timestamp() + make_interval(secs => ${pauseMs / 1000}))
+      where task = 'reprice' and failures = ${failures}
+        -- The ledger first, as whoever refreshes SKUs locks it before this row.
+        and (select count(*) from released) >= 0
+      returning task
+    )
+    ${countingRefusals(sql, isRejection)}`;
 }
 
 /** A call that worked. */
@@ -180,7 +187,8 @@ export async function storeLesson(
     sized as (${storingCallSize(sql, callSize)}),
     ${storingLines(sql, lines)},
     halved as (${halvingSuspects(sql, cleared)}),
-    noted as (${notingCall(sql, failures > 0)})
+    noted as (${notingCall(sql, failures > 0)} returning task, failures),
+    forgotten as (delete from catalog_internal.refused_tasks r using noted n where r.task = n.task and n.failures = 0)
     select exists (select from turned) as turned,
       case when ${is((call?.snapshotDeferred ?? 0) > 0)} then (${deferralsSince(sql, call)}) end as deferrals,
       step <> ${ceilingStep}::int or ${is(ceiling !== null)} and not exists (select from limited) as "ceilingMoved",

@@ -40,7 +40,7 @@ export async function startTask(sql: Sql, task: TaskName, leaseMs: number): Prom
       running_until = clock_timestamp() + make_interval(secs => ${leaseMs / 1000}), progress = null
     where task = ${task} and next_at <= clock_timestamp()
       and (running_until is null or running_until <= clock_timestamp()) and ${isOwnMirror(sql, sql)}
-    returning run, failures, coalesce((select refusals from catalog_internal.refused_tasks r where r.task = tasks.task), 0) as refusals`;
+    returning run, failures, ${refusalsOf(sql)} as refusals`;
   return row ?? null;
 }
 
@@ -87,13 +87,20 @@ export async function endTask(
       where task = ${task} and run = ${run}
       returning task
     ),
-    refused as (
-      insert into catalog_internal.refused_tasks as r (task, refusals)
-      select task, 1 from ended where ${end.how === 'failed' && end.isRefusal === true}
-      on conflict (task) do update set refusals = r.refusals + 1
-    )
+    counted as (select task from ended where ${end.how === 'failed'}),
+    refused as (${countingRefusals(sql, end.isRefusal === true)})
     delete from catalog_internal.refused_tasks r using ended where r.task = ended.task and ${end.how === 'done'}`;
 }
+
+/** SQL: counts the failure of a task that `counted` has, a query before it, among its refusals, if it is one. */
+export function countingRefusals(sql: Sql, isRefusal: boolean) {
+  return sql`
+    insert into catalog_internal.refused_tasks as r (task, refusals) select task, 1 from counted where ${isRefusal}
+    on conflict (task) do update set refusals = r.refusals + 1`;
+}
+
+const refusalsOf = (sql: Sql) => sql`
+  coalesce((select r.refusals from catalog_internal.refused_tasks r where r.task = tasks.task), 0)`;
 
 /** Of these tasks those that have been due for so long, without anybody running them. */
 export async function overdueTasks(
@@ -186,6 +193,8 @@ export interface CallPause {
   readonly ms: number;
   /** Consecutive failed calls. */
   readonly failures: number;
+  /** How many of these were rejected: their kind was none of OUTAGE_KINDS. */
+  readonly rejections: number;
 }
 
 /**
@@ -198,7 +207,7 @@ export function callPauseRow(sql: Sql) {
     select greatest(0, (extract(epoch from next_at) - extract(epoch from clock_timestamp())) * 1000, case
         when failures >= ${FAILURES_BEFORE_PAUSE} and exists (
           select from catalog_internal.due where held_until > now() and claim is not null
-        ) then ${TRIAL_UNDER_WAY_MS} else 0 end)::float8 as ms, failures
+        ) then ${TRIAL_UNDER_WAY_MS} else 0 end)::float8 as ms, failures, ${refusalsOf(sql)} as rejections
     from catalog_internal.tasks where task = 'reprice'`;
 }
 

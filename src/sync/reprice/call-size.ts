@@ -117,11 +117,20 @@ const PAUSE_MAX_MS = 1_800_000;
 /** What failed: the call at the partner, or Postgres does not take its answer. */
 export type FailedKind = PartnerErrorKind | 'not-stored';
 
-function mostPauseMs(kind: FailedKind, errorMs: number): number {
-  return Math.max(
-    errorMs,
-    OUTAGE_KINDS.some((outage) => outage === kind) ? OUTAGE_PAUSE_MAX_MS : PAUSE_MAX_MS,
-  );
+/** Whether something has to be changed before such calls work, in contrast to an outage. */
+export function isRejection(kind: FailedKind): boolean {
+  return !OUTAGE_KINDS.some((outage) => outage === kind);
+}
+
+/**
+ * Milliseconds for which calls pause after the `times`-th failure in a row that is a reason to. What an outage before
+ * it has made of that number is none to wait for as long as after so many rejections.
+ */
+function pauseAfter(kind: FailedKind, times: number, others: number, errorMs: number): number {
+  const after = (failed: number, mostMs: number) =>
+    failed < 1 ? 0 : doubling(errorMs, failed, Math.max(errorMs, mostMs));
+  const asOutageMs = after(times, OUTAGE_PAUSE_MAX_MS);
+  return isRejection(kind) ? Math.max(asOutageMs, after(times - others, PAUSE_MAX_MS)) : asOutageMs;
 }
 
 /** A bulk call that failed as a whole, and not because requests are refused. */
@@ -130,6 +139,8 @@ export interface Failed {
   readonly skus: number;
   /** Failed calls immediately before it. */
   readonly failures: number;
+  /** How many of these were rejected. */
+  readonly rejections: number;
   /** Its SKUs had been in a failed call before. */
   readonly hadFailed: boolean;
 }
@@ -142,13 +153,13 @@ export interface Failed {
  * so that no try has the SKUs of the one before.
  */
 export function afterFailedCall(
-  { kind, skus, failures, hadFailed }: Failed,
+  { kind, skus, failures, rejections, hadFailed }: Failed,
   callSize: CallSize,
   { bulk, intervals }: Pick<SyncSettings, 'bulk' | 'intervals'>,
 ): Pick<FailedCall, 'pauseMs' | 'holdMs' | 'largestCall' | 'callSize'> & { readonly blames: boolean } {
   const isConfiguration = kind === 'no-skus-read';
   const times = failures + 2 - (isConfiguration ? 1 : FAILURES_BEFORE_PAUSE);
-  const pauseMs = times < 1 ? 0 : doubling(intervals.errorMs, times, mostPauseMs(kind, intervals.errorMs));
+  const pauseMs = pauseAfter(kind, times, failures - rejections, intervals.errorMs);
   if (isConfiguration || failures >= FAILURES_BEFORE_PAUSE) {
     const holdMs = isConfiguration ? 0 : pauseMs + intervals.errorMs;
     return { pauseMs, holdMs, largestCall: null, callSize: null, blames: false };

@@ -10,7 +10,7 @@ import { NO_PRIVILEGE, quarantine } from '../../store/quarantine.ts';
 import type { SyncContext } from '../context.ts';
 import { type Failure, failureOf } from '../outcome.ts';
 import { nextRefresh } from '../settings.ts';
-import { afterFailedCall, type FailedKind } from './call-size.ts';
+import { afterFailedCall, type FailedKind, isRejection } from './call-size.ts';
 import { type EndedCall, mayBeOfLive, mayFailForSource } from './live-doubt.ts';
 import { followOutage } from './partner-faults.ts';
 import { isOut, type IterationResult, type PlannedCall } from './plan-call.ts';
@@ -122,13 +122,13 @@ export async function returnFailedCall(
   ctx: SyncContext,
   claim: Claim,
   { lacksPrivilege = false, ...failure }: WholeFailure,
-  { failures, wanted, callSize, plan }: PlannedCall,
+  { failures, rejections, wanted, callSize, plan }: PlannedCall,
 ): Promise<IterationResult> {
   const { sql, settings } = ctx;
   const { because } = failure;
   const skus = claim.skus.length;
   const hadFailed = wanted.suspects !== undefined;
-  const call = { kind: because, skus, failures, hadFailed };
+  const call = { kind: because, skus, failures, rejections, hadFailed };
   const { blames, ...effects } = afterFailedCall(call, callSize, settings);
   const [first] = claim.skus;
   const alone = blames ? first : undefined;
@@ -141,7 +141,7 @@ export async function returnFailedCall(
     await quarantine(sql, 'store', [
       { reason: lacksPrivilege ? NO_PRIVILEGE : because, sku: alone.sku, sample: failure.problem ?? null },
     ]);
-  await storeFailedCall(sql, { claim, because, failures, ...effects });
+  await storeFailedCall(sql, { claim, because, failures, isRejection: isRejection(because), ...effects });
   ctx.floors.reset();
   const sku = isBlamed ? { sku: alone.sku } : {};
   const { pauseMs } = effects;

@@ -26,8 +26,9 @@ export interface PlannedCall extends CallContext {
   readonly kind: 'planned';
   /** SKUs that were in a failed call, or others: by lane, and live ones that were chosen by value. */
   readonly wanted: WantedSkus;
-  /** Failed calls immediately before this one. */
+  /** Failed calls immediately before this one, and how many of these were rejected. */
   readonly failures: number;
+  readonly rejections: number;
   readonly callSize: CallSize;
   /** One live SKU by itself, to try whether the partner's live source works. */
   readonly lone: boolean;
@@ -126,6 +127,7 @@ export function planCall(
     callSize,
     callSkus,
     failures: pause.failures,
+    rejections: pause.rejections,
     spend: credit.spend,
     scopeMoved,
   };
