@@ -11,6 +11,7 @@ export const EXIT = {
   unanswered: 1,
   degraded: 1,
   broken: 2,
+  unfinished: 1,
   timeout: 75,
   usage: 78,
 } as const;
@@ -27,6 +28,7 @@ export const EXIT_SAYS: Readonly<Record<ExitName, string>> = {
   degraded:
     'filling, degraded or paused: prices miss their freshness targets or soon will; sync is working, or somebody has paused it',
   broken: 'broken: sync has stopped and needs an operator',
+  unfinished: '--once was stopped on request before everything was done',
   timeout: '--timeout expired; stderr lists the work that is still pending',
   usage:
     'invalid option, argument or setting (each one is named), or no mirror there that the command may read; nothing was changed',

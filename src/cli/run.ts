@@ -24,7 +24,7 @@ export const run: Command = {
       'for cron: catch up and exit, or report what is still pending',
     ],
   ],
-  exits: ['ok', 'failed', 'timeout', 'usage'],
+  exits: ['ok', 'failed', 'unfinished', 'timeout', 'usage'],
   options: { once: { type: 'boolean' }, timeout: { type: 'string' } },
   optionHelp: {
     once: 'exit 0 once a baseline is applied, the delta is caught up and no SKU is due',
@@ -103,7 +103,7 @@ async function runDaemon(
       const limit = clock.monotonic() + (once.timeoutMs ?? Infinity);
       code = await Promise.race([
         untilCaughtUp(app, log, clock, once.timeoutMs),
-        signal.promise.then(() => EXIT.failed),
+        signal.promise.then(() => EXIT.unfinished),
         stalled,
       ]);
       const withinMs = Math.min(MAINTAIN_WITHIN_MS, limit - clock.monotonic());
