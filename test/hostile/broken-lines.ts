@@ -37,9 +37,9 @@ const SKUS: [unknown, RejectionReason][] = [
   ['x'.repeat(513), 'bad-sku'],
 ];
 const FIELDS: [keyof Line, RejectionReason, unknown[]][] = [
-  ['sizes', 'bad-sizes', [-1, 1.5, 1e10, '3', [], {}, true]],
+  ['sizes', 'bad-sizes', [-1, 1.5, 1e10, 'three', '-3', [], {}, true]],
   ['price_source', 'unknown-price-source', [null, 'LIVE', '', 'cached', 1, ['live'], {}]],
-  ['updated_at', 'bad-updated-at', [1_763_000_000, 'yesterday', '2026-13-45T99:99:99Z', {}]],
+  ['updated_at', 'bad-updated-at', [-1_763_000_000, true, 'yesterday', '2026-13-45T99:99:99Z', {}]],
 ];
 const TEXTS: [string, Spoil, RejectionReason][] = [
   ['a line cut short', text((t) => t.slice(0, -5)), 'not-json'],
@@ -93,7 +93,7 @@ export const BROKEN_LINES: readonly ManifestCase[] = [
   ...FIELDS.flatMap(([name, reason, values]) =>
     values.map((value) => spoilt(`${name} ${show(value)}`, member(name, value), reason)),
   ),
-  ...[null, '', 7, true, [], {}, 'a\0b', '\ud800'].map((value) =>
+  ...[null, '', 0, 7.5, true, [], {}, 'a\0b', '\ud800'].map((value) =>
     spoilt(`hash ${show(value)}`, hash(value), 'bad-hash'),
   ),
   spoilt('no sku', without('sku'), 'no-sku'),

@@ -105,6 +105,8 @@ const ABSENT_WHEN_WELL = [
   'catalog_mirror_follower_behind_seconds',
   'catalog_mirror_follower_position_lost',
   'catalog_mirror_follower_dead_letters',
+  // Prometheus's own, of alerts that fire.
+  'ALERTS',
 ];
 
 const minutesOf = (time: string) => Number.parseFloat(time) * (time.endsWith('h') ? 60 : 1);
