@@ -118,10 +118,11 @@ describe('a daemon whose credential alone is wrong, for hours,', () => {
         ];
         const { sent } = await secondHour(members, random);
         expect(sent.slice(0, wrong.length).every((n) => n <= 8)).toBe(true);
-        // Of a hundred such fleets some three stand still once, for five minutes, such as [[7, 1], [2]]; none did twice.
-        expect(sent.slice(wrong.length).reduce((sum, n) => sum + n, 0)).toBeGreaterThan(60 * 105);
+        // Of a hundred such fleets some three stand still once, for five minutes, such as [[7, 1], [2]]; the example does
+        // twice, as one of a thousand.
+        expect(sent.slice(wrong.length).reduce((sum, n) => sum + n, 0)).toBeGreaterThan(60 * 95);
       }),
-      { numRuns: runs(4) },
+      { numRuns: runs(4), examples: [[[7, 12], [2, 8], 0]] },
     );
   });
 
