@@ -1,11 +1,9 @@
 import { isUtf8 } from 'node:buffer';
 import fc from 'fast-check';
-import { expect, onTestFinished, test } from 'vitest';
-import { systemClock } from '../../src/lib/clock.ts';
-import { createPartnerClient } from '../../src/partner/client.ts';
+import { expect, test } from 'vitest';
 import { PartnerError } from '../../src/partner/errors.ts';
-import { PATIENCE_MS } from '../support/eventually.ts';
 import { all, fileAt } from './manifest-reading.ts';
+import { clientOf, permit } from './plain-client.ts';
 import { serve } from './server.ts';
 
 /** How a name is in the body: as it should be, as another program wrote it, or damaged on its way. */
@@ -76,31 +74,15 @@ const listed = (parts: readonly Buffer[]): Buffer =>
 
 let answered: Buffer = Buffer.of();
 
-async function client() {
-  const base = await serve((_request, response) => response.end(answered));
-  const made = createPartnerClient({
-    baseUrl: base,
-    credentials: () => ({ apiKey: 'key', secret: 'secret' }),
-    timeoutMs: PATIENCE_MS,
-    bodyKey: 'skus',
-    priceFields: ['price'],
-    skuField: 'sku',
-    allowInsecure: false,
-    userAgent: 'catalog-mirror/test',
-    clock: systemClock,
-  });
-  onTestFinished(() => made.close());
-  return made;
-}
+const partner = async () => clientOf(await serve((_request, response) => response.end(answered)));
+
 function refusal(error: unknown): PartnerError {
   if (!(error instanceof PartnerError) || error.kind !== 'unreadable') throw error;
   return error;
 }
 
-const permit = { settle: async () => Promise.resolve() };
-
 test("a price is that of the SKU and the size that were meant, or nobody's, whatever bytes names have", async () => {
-  const partner = await client();
+  const client = await partner();
   const record = fc.record({ sku: written, sizes: names(0) });
   const records = fc.uniqueArray(record, { minLength: 1, maxLength: 5, selector: ({ sku }) => sku.name });
   await fc.assert(
@@ -110,7 +92,7 @@ test("a price is that of the SKU and the size that were meant, or nobody's, what
         return body`${bytesOf(sku)}:{"code":"0000","size_map":{${listed(prices)}},"product":{}}`;
       });
       answered = body`{"results":{${listed(results)}},"not_found":[${listed(missing.map(bytesOf))}]}`;
-      const read = await partner.bulk(permit, ['A']).catch(refusal);
+      const read = await client.bulk(permit, ['A']).catch(refusal);
       if (read instanceof PartnerError) {
         // Half an escape is no JSON.
         const all = [...missing, ...drawn.flatMap(({ sku, sizes }) => [sku, ...sizes])];
@@ -135,12 +117,12 @@ test("a price is that of the SKU and the size that were meant, or nobody's, what
 });
 
 test('a delta reports what was meant, or is refused, whatever bytes names have', async () => {
-  const partner = await client();
+  const client = await partner();
   await fc.assert(
     fc.asyncProperty(names(0), names(0), names(0), written, async (changed, removed, live, token) => {
       const [first, second, third] = [changed, removed, live].map((of) => listed(of.map(bytesOf)));
       answered = body`{"changed":[${first!}],"removed":[${second!}],"now_live":[${third!}],"to_snapshot":${bytesOf(token)}}`;
-      const read = await partner.delta(permit, 's').catch(refusal);
+      const read = await client.delta(permit, 's').catch(refusal);
       if ([...changed, ...removed, ...live, token].every(isWhole))
         expect(read).toMatchObject({
           changed: wholeOf(changed),

@@ -1,35 +1,15 @@
 import type { ServerOptions } from 'node:https';
 import fc from 'fast-check';
-import { expect, describe, onTestFinished, test } from 'vitest';
-import { systemClock } from '../../src/lib/clock.ts';
-import { createPartnerClient } from '../../src/partner/client.ts';
+import { expect, describe, test } from 'vitest';
 import { PartnerError } from '../../src/partner/errors.ts';
 import { decodeUtf8, isReadableSku, withBrokenEscaped } from '../../src/partner/text.ts';
 import { hintOfCode } from '../../src/partner/tunnel.ts';
-import { PATIENCE_MS } from '../support/eventually.ts';
+import { clientOf, permit } from './plain-client.ts';
 import { GOOD, serveTls } from './proxied.ts';
 import { serve } from './server.ts';
 
 const RECORD = { message: 'ok', code: '0000', size_map: { '9': 1200 }, product: { name: 'N' } };
 const DELTA = { changed: ['A'], removed: [], now_live: [], to_snapshot: 's2' };
-const permit = { settle: async () => Promise.resolve() };
-
-function clientOf(baseUrl: URL) {
-  const client = createPartnerClient({
-    baseUrl,
-    credentials: () => ({ apiKey: 'key', secret: 'secret' }),
-    timeoutMs: PATIENCE_MS,
-    bodyKey: 'skus',
-    priceFields: ['price'],
-    skuField: 'sku',
-    allowInsecure: false,
-    userAgent: 'catalog-mirror/test',
-    clock: systemClock,
-  });
-  onTestFinished(() => client.close());
-  return client;
-}
-
 async function failureOf(promise: Promise<unknown>): Promise<PartnerError> {
   const error: unknown = await promise.then(
     () => undefined,

@@ -1,0 +1,24 @@
+import { onTestFinished } from 'vitest';
+import { systemClock } from '../../src/lib/clock.ts';
+import { createPartnerClient } from '../../src/partner/client.ts';
+import { PATIENCE_MS } from '../support/eventually.ts';
+
+/** One that nothing is counted by. */
+export const permit = { settle: async () => Promise.resolve() };
+
+/** A client with the usual names, for the length of one test. */
+export function clientOf(baseUrl: URL) {
+  const client = createPartnerClient({
+    baseUrl,
+    credentials: () => ({ apiKey: 'key', secret: 'secret' }),
+    timeoutMs: PATIENCE_MS,
+    bodyKey: 'skus',
+    priceFields: ['price'],
+    skuField: 'sku',
+    allowInsecure: false,
+    userAgent: 'catalog-mirror/test',
+    clock: systemClock,
+  });
+  onTestFinished(() => client.close());
+  return client;
+}
