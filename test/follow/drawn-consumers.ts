@@ -161,6 +161,9 @@ export class Follows extends Drawn {
 
 /** `followInto`, with what it has in the mirror's own database; two of them take turns. */
 export class Into extends Drawn {
+  /** It was told, in a transaction that may not have been committed: then it is told again. */
+  #isTold = false;
+
   protected override async once(): Promise<void> {
     const { sql, close } = openSource({ url: this.url }, WITHIN_MS);
     try {
@@ -171,6 +174,8 @@ export class Into extends Drawn {
         pollMs: POLL_MS,
         signal: this.stop.signal,
         apply: async (tx, { changes, isCopy }) => {
+          if (this.#isTold) this.told += 1;
+          this.#isTold = false;
           this.crashes('before');
           for (const { kind, sku, position, new_price: price } of changes) {
             if (kind !== 'price') continue;
@@ -183,7 +188,7 @@ export class Into extends Drawn {
           this.crash = null;
         },
         onLost: async (tx) => {
-          this.told += 1;
+          this.#isTold = true;
           await tx`delete from shop.copy`;
           await tx`delete from shop.log`;
         },

@@ -28,7 +28,7 @@ async function begin(sql: Sql): Promise<void> {
 }
 
 export abstract class Servers {
-  /** How often something was lost that a consumer may have seen. */
+  /** How often something was lost that a consumer may have seen: a change, a position or the name that it follows by. */
   losses = 0;
   /** Each price that is written is higher than all before. */
   #price = 1000;
@@ -74,15 +74,27 @@ export abstract class Servers {
       proxy.set({ refuse: true });
       proxy.reset();
     }
+    const before = await this.#known();
     await work();
-    const [row] = await this.sql<[{ newest: number }]>`select max(price) as newest from catalog.prices`;
-    const newest = Math.max(1000, row.newest);
-    if (newest < this.newest) this.losses += 1;
-    this.newest = newest;
+    const after = await this.#known();
+    const isAll =
+      this.newest <= after.newest &&
+      BigInt(before.position) <= BigInt(after.position) &&
+      before.names.every((name) => after.names.includes(name));
+    if (!isAll) this.losses += 1;
+    this.newest = after.newest;
     for (const proxy of this.#ways) {
       proxy.aim(this.url);
       proxy.set({ refuse: false });
     }
+  }
+
+  /** A position may be given out, and a name made, before anything changes. */
+  async #known(): Promise<{ newest: number; position: string; names: string[] }> {
+    const [known] = await this.sql<[{ newest: number; position: string; names: string[] }]>`
+      select greatest(1000, (select max(price) from catalog.prices)) as newest, catalog.changes_position()::text as position,
+        array(select name from catalog_internal.followers) as names`;
+    return known;
   }
 
   protected async endWays(): Promise<void> {

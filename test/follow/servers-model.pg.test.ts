@@ -136,6 +136,14 @@ test('whatever becomes of their database, consumers have each change in order, o
   );
 });
 
+/* Found by drawing. Nothing has changed yet, and what they were told of a position, or a name of theirs, is gone. */
+test('a backup from before anybody followed is a loss to whoever did', async () => {
+  await play(
+    { consumers: ['follow', 'into', 'command'], steps: [{ kind: 'pause', ms: 135 }, { kind: 'restore' }] },
+    await Databases.make(),
+  );
+});
+
 test.runIf(process.env['LONG_RUN'] === '1')(
   'whatever server takes the place of another, too',
   { timeout: 300_000 },
