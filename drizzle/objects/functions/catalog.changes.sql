@@ -1,6 +1,6 @@
--- Reads first and judges then: from the reading on nothing can be dropped until the transaction ends, and what was
--- dropped before is said by a sequence, which is the same in every snapshot.
--- Planned for each position: one plan for all of them opens and locks every partition, also those that everybody has read.
+-- Reads first and judges afterwards. Once it has read, nothing can be dropped until the transaction ends; what was
+-- dropped before is known from a sequence, whose value is the same in every snapshot. Planned for each position,
+-- because one plan for all positions opens and locks every partition, including those that everybody has read.
 CREATE OR REPLACE FUNCTION catalog.changes(after bigint, most integer DEFAULT 1000)
 RETURNS TABLE ("position" bigint, kind text, sku text, size text, old_price integer, new_price integer,
   field text, old_value text, new_value text, meaning_changed boolean, observed_at timestamptz)

@@ -1,5 +1,4 @@
--- The newest position that was dropped.
--- Never within a gap (follow_lineage).
+-- The newest position that was dropped, never one inside a gap (follow_lineage).
 CREATE OR REPLACE FUNCTION catalog.changes_oldest() RETURNS bigint
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
   SELECT coalesce((SELECT resumed_at FROM catalog_internal.position_gaps WHERE forked_at < d.oldest AND d.oldest < resumed_at), d.oldest)

@@ -1,8 +1,9 @@
--- The position from which a reader gets everything that is committed from now on. The newest row that this snapshot
--- sees, not the newest position drawn: what is being committed right now comes after it. Where the history holds less
--- than what was dropped, what was dropped is the position: not in a transaction whose snapshot is from before that,
--- which does not see what came last. And never before the end of a gap (follow_lineage), also while nothing has come
--- after it: the database before may have given out any position below that.
+-- The position after which a reader gets everything that is committed from now on: that of the newest row this
+-- snapshot sees, not the newest position drawn, because changes that are being committed right now come after it. If
+-- the history holds less than was dropped, it is the newest dropped position; in a transaction whose snapshot is older
+-- than the drop, which does not see the last rows, it is an error. It is never before the end of a gap
+-- (follow_lineage), even while nothing has come after the gap, because the previous database may have issued any
+-- position below.
 CREATE OR REPLACE FUNCTION catalog.changes_position() RETURNS bigint
 LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE

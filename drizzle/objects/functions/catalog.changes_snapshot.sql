@@ -1,5 +1,5 @@
--- The mirror as changes that would make it, SKU by SKU; every row has the position to go on from. What pieces
--- do not show of what came between them comes again with the changes after the first piece.
+-- The mirror, SKU by SKU, as the changes that would create it. Every row has the position to continue from. What
+-- happens between two pieces, and no piece shows, comes again with the changes after the first piece's position.
 CREATE OR REPLACE FUNCTION catalog.changes_snapshot(after text DEFAULT '', skus integer DEFAULT 1000)
 RETURNS TABLE ("position" bigint, kind text, sku text, size text, old_price integer, new_price integer,
   field text, old_value text, new_value text, meaning_changed boolean, observed_at timestamptz)

@@ -1,5 +1,5 @@
--- Everything that is known of one SKU and decides what its prices are worth, for whoever doubts one of them.
--- Null: it is not known. With the owner's rights, as most of it is nobody's to read as a whole.
+-- Everything known about one SKU that decides what its prices are worth. Null if the SKU is unknown. It has its
+-- owner's rights, because readers may not read most of these tables as a whole.
 CREATE OR REPLACE FUNCTION catalog.explain(sku text) RETURNS jsonb
 LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET extra_float_digits = 1 AS $$
   SELECT jsonb_build_object(

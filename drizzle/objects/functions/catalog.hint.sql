@@ -1,8 +1,8 @@
--- A seller tells that a SKU has probably moved. It is only written down: nothing that anybody else writes or
--- locks is waited for, and nobody waits for the caller's transaction, however long it stays open. The mirror
--- reads it once that is committed. By index: a statement that gives thousands of hints keeps the plan of its
--- first, when there was none to be read. A SERIALIZABLE caller reads no hints: orders that each tell of one
--- would make each other fail. For these the size of the table on the disk is the bound.
+-- A seller says that a SKU has probably moved. This only records it: it waits for nothing that anybody else writes or
+-- locks, and nobody waits for the caller's transaction, however long it stays open. The mirror reads the hint after
+-- the commit. Hints are counted by index, because a statement that gives thousands of hints keeps the plan of its
+-- first, made when there were none to read. A SERIALIZABLE caller reads no hints, because orders that each give one
+-- would make each other fail; for these, the size of the table on disk is the bound.
 CREATE OR REPLACE FUNCTION catalog.hint(sku text, source text) RETURNS boolean
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET enable_bitmapscan = off AS $$
 DECLARE

@@ -1,6 +1,6 @@
--- A single statement without rights or settings of its own, so that the planner sees through it; ATOMIC, so
--- that its names mean what they meant when it was made, whatever the search path of its caller. Brand and
--- model are compared by their beginnings too, because the index products_brand_model holds only these.
+-- A single statement without rights or settings of its own, so that the planner can inline it; ATOMIC, so that its
+-- names keep their meaning whatever the caller's search path. Brand and model are also compared by their prefixes,
+-- because the index products_brand_model contains only these.
 CREATE OR REPLACE FUNCTION catalog.lowest_prices(
   of_size text, of_brand text DEFAULT NULL, of_model text DEFAULT NULL, of_size_type text DEFAULT NULL,
   most integer DEFAULT 100, only_actionable boolean DEFAULT true

@@ -1,6 +1,6 @@
--- In PL/pgSQL, which plans it for the time that each call asks for: so no partition of the history from before that is opened,
--- nor locked, and the planner knows how few rows there are. With the owner's rights, as what says where that time begins is
--- nobody's to read.
+-- In PL/pgSQL, which plans it for the interval of each call: no older partition of the history is opened or locked,
+-- and the planner knows how few rows there are. It has its owner's rights, because readers may not read the milestones
+-- that say where the interval begins.
 CREATE OR REPLACE FUNCTION catalog.movers(within interval DEFAULT '1 hour', most integer DEFAULT 100)
 RETURNS TABLE (sku text, size text, old_price integer, new_price integer, change integer, change_ratio double precision,
   moves bigint, last_moved_at timestamptz, name text, brand text, model text)

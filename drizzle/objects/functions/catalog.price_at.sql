@@ -1,8 +1,8 @@
--- What a size cost at a moment is the price before its first change, in the order of the commits, that was
--- observed later; where there is none, the present one. So a change counts from when it was observed, or from
--- when the one before it was, where a clock was set back between them. From the milestone on, as the first
--- change of all may have its position. One plan for all calls: to plan for all chunks of the history takes
--- longer than to read.
+-- The price of a size at a moment is the price before its first change, in commit order, that was observed later, or
+-- the present one if there is no such change. So a change counts from when it was observed, or from when the change
+-- before it was, if a clock was set back between them. The search starts at the milestone, because the very first
+-- change may have that position. One plan for all calls: planning for all chunks of the history takes longer than
+-- reading.
 CREATE OR REPLACE FUNCTION catalog.price_at(sku text, size text, at timestamptz) RETURNS integer
 LANGUAGE plpgsql STABLE STRICT SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan AS $$
 DECLARE

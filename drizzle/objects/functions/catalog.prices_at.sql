@@ -1,5 +1,5 @@
--- catalog.price_at of each size that a SKU had, with what its size keys meant then. What is known is asked
--- within the statement that reads the history: then the history is locked, and nothing can be dropped.
+-- catalog.price_at for each size that a SKU had, with the meaning its size keys had then. The statement that reads the
+-- history also checks what is kept: by then the history is locked and nothing can be dropped.
 CREATE OR REPLACE FUNCTION catalog.prices_at(sku text, at timestamptz)
 RETURNS TABLE (size text, price integer, size_type text)
 LANGUAGE plpgsql STABLE STRICT ROWS 15 SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan AS $$

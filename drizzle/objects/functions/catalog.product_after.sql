@@ -1,4 +1,4 @@
--- A column's value is the member of its name, too; the size type is none of the product's own.
+-- The value of a column is also the member of that name, except that the size type is not a member of the product.
 CREATE OR REPLACE FUNCTION catalog.product_after(product jsonb, field text, old_value text, new_value text) RETURNS jsonb
 LANGUAGE sql IMMUTABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
   SELECT CASE

@@ -1,5 +1,5 @@
--- A seller wants SKUs to be asked for now. The mirror marks them once the caller's transaction is committed,
--- before its next call (take_refreshes).
+-- Requests a refresh of SKUs for a seller. The mirror marks them once the caller's transaction is committed, before
+-- its next call (take_refreshes).
 CREATE OR REPLACE FUNCTION catalog.refresh(skus text[]) RETURNS integer
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE

@@ -1,8 +1,8 @@
--- The first steps of catalog.refresh_now. With `refused`, it only fails where the caller cannot wait: that is how
--- Postgres refused a COMMIT inside of a block with an exception handler. It always does, and gives another reason
--- where it would refuse any COMMIT: the same that it gives here, in a function, where none is possible. Without
--- it: as catalog.refresh, and takes a place among those who wait. Returns what it waits for, null where that is
--- nothing.
+-- The first steps of catalog.refresh_now. `refused` is the error with which Postgres refused a COMMIT inside a block
+-- with an exception handler: with it, this only fails if the caller cannot wait. Postgres always refuses such a
+-- COMMIT, but where it would refuse any, it gives another reason: the same as here, in a function, where none is
+-- possible. Without `refused`, it does what catalog.refresh does and takes a place among the waiting callers. Returns
+-- what to wait for, or null if there is nothing.
 CREATE OR REPLACE FUNCTION catalog.refresh_begin(skus text[], timeout interval, refused text) RETURNS jsonb
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET extra_float_digits = 1 AS $$
 DECLARE

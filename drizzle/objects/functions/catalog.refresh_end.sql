@@ -1,4 +1,4 @@
--- The last step of catalog.refresh_now: fails where not all SKUs are answered, and says why.
+-- The last step of catalog.refresh_now: fails if not all SKUs are answered, and says why.
 CREATE OR REPLACE FUNCTION catalog.refresh_end(ticket jsonb) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET timezone = 'UTC' AS $$
 DECLARE

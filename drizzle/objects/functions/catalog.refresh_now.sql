@@ -1,8 +1,8 @@
--- SKUs are asked for now, and it returns when the partner's answers are committed. Each step is a transaction
--- of its own, so the wait holds no lock and no snapshot; and each is READ COMMITTED, whatever the session begins
--- its transactions with: those who wait write the same few rows, and one that goes by a snapshot would fail for
--- what another has written. A procedure that commits has its caller's rights and search_path: hence nothing here
--- is named without its schema, and no operator is used; all else is in functions that run as the mirror.
+-- Requests a refresh of SKUs and returns when the partner's answers are committed. Each step is a transaction of its
+-- own, so waiting holds no lock and no snapshot. Each is READ COMMITTED, whatever the session's default: waiters write
+-- the same few rows, and one with a fixed snapshot would fail because of what another has written. A procedure that
+-- commits has its caller's rights and search_path, so every name here is qualified and no operator is used; everything
+-- else is in functions that run as the mirror.
 CREATE OR REPLACE PROCEDURE catalog.refresh_now(skus text[], timeout interval DEFAULT '00:01:00'::interval)
 LANGUAGE plpgsql AS $$
 DECLARE

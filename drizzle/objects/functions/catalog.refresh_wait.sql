@@ -1,8 +1,8 @@
--- A step of catalog.refresh_now: waits a moment, and says what is still to be waited for and whether to wait
--- on. Answered is a SKU once an answer is committed to a request that was sent after the call: one of a later
--- generation. Nothing is waited for of which the partner has said meanwhile that it needs longer than there
--- is time (deferred, or an error), nor a SKU that the catalog has no longer. A row of the ledger that somebody
--- has deleted is no answer; where it is made anew, every answer to it is to a request of after the call.
+-- A step of catalog.refresh_now: waits a moment, and says what is still missing and whether to go on waiting. A SKU is
+-- answered once the answer to a request sent after the call is committed: one of a later generation. It does not wait
+-- for SKUs that the partner has meanwhile put off beyond the time left (deferred, or an error), nor for SKUs that are
+-- no longer in the catalog. A ledger row that somebody deleted is no answer; if it is created anew, every answer to it
+-- is to a request after the call.
 CREATE OR REPLACE FUNCTION catalog.refresh_wait(INOUT ticket jsonb, OUT waits boolean)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET extra_float_digits = 1 AS $$
 DECLARE

@@ -1,5 +1,5 @@
--- A single statement without rights or settings of its own, so that the planner sees through it; ATOMIC, so
--- that its names mean what they meant when it was made, whatever the search path of its caller.
+-- A single statement without rights or settings of its own, so that the planner can inline it; ATOMIC, so that its
+-- names keep their meaning whatever the caller's search path.
 CREATE OR REPLACE FUNCTION catalog.skus_past_target(most integer DEFAULT 1000) RETURNS SETOF catalog.sku_trust
 LANGUAGE sql STABLE PARALLEL SAFE ROWS 1000
 BEGIN ATOMIC

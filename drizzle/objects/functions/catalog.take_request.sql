@@ -1,9 +1,9 @@
--- For the account's other services: permission to send one request with the account's api_key. They take
--- precedence: the mirror gives way down to rate_floor (src/pace/policy.ts, ownMost). The lock is the pacer's.
--- It is taken in a subtransaction that is always rolled back, which frees it: the caller's transaction may
--- stay open for hours. What is counted meanwhile stays counted (others_sent), also where the caller rolls
--- back: it may have sent by then. A SERIALIZABLE caller writes no row: services that each read pace_sends and
--- add to it would make each other fail, with a request that was counted and that nobody sends.
+-- For the account's other services: permission to send one request with the account's api_key. They take precedence:
+-- the mirror gives way, down to rate_floor (src/pace/policy.ts, ownMost). The lock is the pacer's. It is taken in a
+-- subtransaction that is always rolled back, which releases it, because the caller's transaction may stay open for
+-- hours. What was counted stays counted (others_sent), even if the caller rolls back, because it may have sent the
+-- request by then. A SERIALIZABLE caller writes no row: services that each read pace_sends and add to it would make
+-- each other fail, with a request counted that nobody sends.
 CREATE OR REPLACE FUNCTION catalog.take_request(lane text DEFAULT 'other') RETURNS integer
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET lock_timeout = '2s' AS $$
 DECLARE

@@ -1,7 +1,7 @@
--- Writes many changes in one row, and draws a position for each. Of kind 'sku': each SKU's fields have
--- changed alike, from these old values to these new ones. Of the others, whose old values are null: one
--- change for each element. Under the lock of the changes, as all that draws positions, and therefore last in
--- its transaction (src/store/history/changes.ts). Returns how many they are.
+-- Writes many changes in one row, and draws a position for each. Of kind 'sku': all SKUs have changed these fields
+-- alike, from these old values to these new ones. Of the other kinds, whose old values are null: one change per
+-- element. Runs under the lock of the changes, like everything that draws positions, and therefore last in its
+-- transaction (src/store/history/changes.ts). Returns the number of changes.
 CREATE OR REPLACE FUNCTION catalog_internal.add_changes(kind text, skus text[], sizes text[], prices integer[], fields text[], old_values text[],
   new_values text[], observed_at timestamptz) RETURNS bigint
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$

@@ -1,13 +1,12 @@
--- Partition n of price_history holds the positions from 5,000,000 n on. Makes the one that is being written,
--- where it is missing, and the next: for maintenance (`ahead`), which is told why it cannot be made, and for
--- a writer who may come to its end. That one goes on without it: what forbids it, or holds the table, is to
--- cost no answer before the positions are there. Whoever writes more than an answer says how many positions
--- are `needed`. Under the lock, because two sessions may find one missing at
--- once. Each is made as a table of its own and then attached, which locks nobody out; for the next nobody who
--- waits for the lock of the changes waits long. One that somebody has detached is attached again, as what is
--- written has to go somewhere. One that somebody has dropped is made anew: what was in it is told by nobody,
--- so all positions before now are refused. What sellers have put upon price_history (a CHECK, a column that is
--- generated) a new one has, too, or Postgres attaches it to none.
+-- Partition n of price_history holds the positions from 5,000,000 n on. Creates the current one, if it is missing, and
+-- the next: for maintenance (`ahead`), which is told why one cannot be created, and for a writer that may reach the
+-- end of its chunk. The writer continues without it, because whatever forbids it, or locks the table, must not cost an
+-- answer before the positions are needed. Whoever writes more than an answer passes how many positions are `needed`.
+-- Runs under the lock, because two sessions may find the same chunk missing. Each chunk is created as a table of its
+-- own and then attached, which blocks nobody; for the next one, nobody who waits for the lock of the changes waits
+-- long. A detached chunk is attached again, because its rows have to go somewhere. A dropped one is created anew;
+-- since its changes are lost, all positions before now are refused. It gets whatever sellers have added to
+-- price_history (a CHECK, a generated column), or Postgres would not attach it.
 CREATE OR REPLACE FUNCTION catalog_internal.add_history_chunks(ahead boolean DEFAULT false, needed bigint DEFAULT 0) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE

@@ -1,5 +1,5 @@
--- Writes how SKUs differ from what they were (null: they were not there), and returns how many do. Last in
--- its transaction, as every writer of changes.
+-- Writes how SKUs differ from what they were (null: they did not exist), and returns how many do. Last in its
+-- transaction, like every writer of changes.
 CREATE OR REPLACE FUNCTION catalog_internal.add_sku_changes(skus text[], states text[], price_sources text[], listed boolean[]) RETURNS bigint
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_custom_plan SET enable_seqscan = off SET jit = off AS $$
 DECLARE

@@ -1,12 +1,12 @@
--- Sorts SKUs by the rules, and returns how many stand otherwise than before. Call it with their rows of the
--- ledger locked, after all that is written of them. What leaves the scope keeps all that is known of it: in
--- outside_due_at when it would be due, which marks move on; its lane is 0, which nobody claims. What comes
--- into it is due then, or now where that is past: since now it is late. What is asked for its metadata, and
--- was answered without any, waits: for what the price routes do not know as long as in scope; where a record
--- had none, an hour, then as long as it has had none, METADATA_INTERVAL at most. held_until keeps spare slots
--- from asking before. The lock holds back whoever changes the rules until this transaction has ended, so that
--- all SKUs that were sorted by the old ones are seen by the pass that follows (follow_scope). Planned each
--- time: a plan from when there were few rules would read all of them for each SKU.
+-- Sorts SKUs by the scope rules, and returns how many changed. Call it with their ledger rows locked, after everything
+-- else is written to them. A SKU that leaves the scope keeps everything known about it: outside_due_at says when it
+-- would be due, and marks move that; its lane is 0, which nobody claims. A SKU that enters the scope is due at that
+-- time, or now if it has passed, because it is late only from now on. A SKU that is requested for its metadata and was
+-- answered without any waits: if the price routes do not know it, as long as in scope; if its record had none, an
+-- hour, then as long as it has had none, up to METADATA_INTERVAL. held_until keeps spare slots from asking earlier.
+-- The lock keeps anybody from changing the rules until this transaction has ended, so that the pass that follows
+-- (follow_scope) sees all SKUs sorted by the old ones. Planned each time, because a plan made with few rules would
+-- read all of them for each SKU.
 CREATE OR REPLACE FUNCTION catalog_internal.apply_scope(skus text[]) RETURNS bigint
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_custom_plan SET enable_seqscan = off SET jit = off AS $$
 DECLARE

@@ -1,12 +1,11 @@
--- Writes down that a seller asks for SKUs: nothing that the mirror needs is locked, however long the caller's
--- transaction stays open. Those that are known and in scope come back, each with the generation that its mark
--- has before: an answer to a later one was asked for after this. A SKU that somebody has asked for already
--- costs nothing, nor one that the next call has anyway, and is not written down twice unless somebody waits
--- for an answer. Any other costs its part of a call; while calls fail, one call at least, as it has them
--- tried again. Tables of one row are read apart: nothing ever analyzes some of them, so the planner takes them for
--- hundreds of rows each, and joined with these a few SKUs for so many that it reads the whole ledger for them.
--- A SERIALIZABLE caller does not read what others have asked for, and pays for it again: callers who read that
--- and add to it would make each other fail.
+-- Records a seller's request for SKUs. It locks nothing that the mirror needs, however long the caller's transaction
+-- stays open. Returns those that are known and in scope, each with its generation before the mark: an answer to a
+-- later one was requested after this call. A SKU that somebody has already requested, or that the next call contains
+-- anyway, costs nothing, and is not recorded twice unless somebody waits for the answer. Any other costs its share of
+-- a call; while calls fail, at least one call, because the request makes them be tried again. One-row tables are read
+-- separately: nothing ever analyzes some of them, so the planner assumes hundreds of rows in each, and joined with
+-- them it would take a few SKUs for so many that it reads the whole ledger. A SERIALIZABLE caller does not read what
+-- others have requested, and pays for it again: callers that read it and add to it would make each other fail.
 CREATE OR REPLACE FUNCTION catalog_internal.ask_refresh(skus text[], waits boolean, OUT known text[], OUT generations integer[], OUT missing text[])
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET lock_timeout = '2s' SET enable_seqscan = off SET jit = off AS $$
 DECLARE

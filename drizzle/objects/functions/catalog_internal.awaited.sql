@@ -1,6 +1,6 @@
--- Until when that is to be waited for which a clock that has been set back by so much wrote as `at`; `moment`
--- is now. Where it was written before the clock was ahead, that is too early by so much: waits are never
--- lengthened by a wrong clock.
+-- A time to wait for, corrected after a clock was set back by some amount: `at` is what that clock wrote, `moment` is
+-- now. If it was written before the clock was ahead, the result is too early by that amount: a wrong clock never
+-- lengthens a wait.
 CREATE OR REPLACE FUNCTION catalog_internal.awaited(at timestamptz, moment timestamptz, shift interval) RETURNS timestamptz
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 BEGIN ATOMIC

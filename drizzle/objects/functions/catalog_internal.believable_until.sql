@@ -1,6 +1,6 @@
--- What claims to have been later was written by a clock that was wrong. Two seconds from now; and while
--- Postgres's clock is known to be wrong, or what it has written while it was ahead is being put right,
--- nothing is believed. The present time, not that of the reader's transaction, which may have begun long ago.
+-- Times later than this were written by a wrong clock. It is two seconds from now; while Postgres's clock is known to
+-- be wrong, or what it wrote while it was ahead is being corrected, no time is believed. It uses the present time, not
+-- that of the reader's transaction, which may have begun long ago.
 CREATE OR REPLACE FUNCTION catalog_internal.believable_until() RETURNS timestamptz
 LANGUAGE plpgsql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE

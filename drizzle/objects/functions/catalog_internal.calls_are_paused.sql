@@ -1,5 +1,5 @@
--- Whether bulk calls wait after failures, by the row of their task: until next_at, which an operator may have
--- made endless (resume_calls). A single expression, and VOLATILE, as delta_is_late.
+-- Whether bulk calls wait after failures, by the row of their task: until next_at, which an operator may have set to
+-- infinity (resume_calls). A single expression, and VOLATILE like delta_is_late.
 CREATE OR REPLACE FUNCTION catalog_internal.calls_are_paused(t catalog_internal.tasks) RETURNS boolean
 LANGUAGE sql VOLATILE PARALLEL SAFE
 BEGIN ATOMIC

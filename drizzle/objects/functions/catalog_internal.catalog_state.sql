@@ -1,8 +1,8 @@
--- 'none' before the first baseline; 'stale' while the catalog routes do not report changes, or cannot be
--- trusted to; else 'ok'. A token that moved proves that the partner's catalog builder works, until the
--- manifest route is checked again. SECURITY DEFINER, because a view reads its tables as its owner but calls
--- its functions as its reader, who may not read the settings. PL/pgSQL plans its statement once a session,
--- and sku_trust calls it in every query. It only reads, so queries may use parallel workers.
+-- 'none' before the first baseline; 'stale' while the catalog routes do not report changes, or cannot be trusted to;
+-- otherwise 'ok'. A token that moved proves that the partner's catalog builder works, until the manifest route is
+-- checked again. SECURITY DEFINER, because a view reads tables as its owner but calls functions as its reader, who may
+-- not read the settings. PL/pgSQL plans its statement once per session, and sku_trust calls it in every query. It only
+-- reads, so queries may use parallel workers.
 CREATE OR REPLACE FUNCTION catalog_internal.catalog_state(s catalog_internal.sync) RETURNS text
 LANGUAGE plpgsql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE

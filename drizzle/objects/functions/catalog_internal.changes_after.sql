@@ -1,6 +1,6 @@
--- How many changes catalog.changes has after a position, `most` are counted at most: by the indexes of its three
--- tables alone, as every scrape asks that for each follower. A batch has as many as it has positions. Planned for
--- the position each time, as in catalog.changes: one plan for all of them opens every chunk of the history.
+-- How many changes catalog.changes has after a position, counted up to `most`. It uses only the indexes of its three
+-- tables, because every scrape asks for each follower. A batch counts as many as it has positions. Planned for the
+-- position each time, like catalog.changes: one plan for all positions opens every chunk of the history.
 CREATE OR REPLACE FUNCTION catalog_internal.changes_after(after bigint, most integer) RETURNS integer
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_custom_plan AS $$
 DECLARE

@@ -1,6 +1,6 @@
--- The latest time that Postgres's clock is known to have shown: as a daemon has noted, or as what the last
--- requests, pause, runs of tasks and syncs were dated, which may have come between two looks at a clock that
--- was ahead for a moment.
+-- The latest time that Postgres's clock is known to have shown: as recorded by a daemon, or as the last requests,
+-- pause, task runs and syncs were dated, which may have happened between two checks of a clock that was ahead for a
+-- moment.
 CREATE OR REPLACE FUNCTION catalog_internal.clock_high_water() RETURNS timestamptz
 LANGUAGE sql STABLE
 RETURN (

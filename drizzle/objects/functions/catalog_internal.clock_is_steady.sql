@@ -1,5 +1,5 @@
--- Whether Postgres's clock has run for an hour under a daemon's eyes, and did not jump: before that nothing
--- is thrown away for its age.
+-- Whether a daemon has watched Postgres's clock for an hour without a jump; before that nothing is dropped because of
+-- its age.
 CREATE OR REPLACE FUNCTION catalog_internal.clock_is_steady() RETURNS boolean
 LANGUAGE sql STABLE
 RETURN (

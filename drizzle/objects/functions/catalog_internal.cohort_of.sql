@@ -1,7 +1,7 @@
--- How what is known of a SKU's price gets out of date: `live` and `unlisted` by a rate of their own, as
--- nobody reports their moves (`in_manifest` is to be false, too, where the delta has left out a move);
--- `snapshot` when a snapshot is built, which the delta reports. `reported` has been, and was not asked for
--- since. A single expression, as snapshot_target.
+-- How knowledge of a SKU's price becomes outdated. `live` and `unlisted`: by a rate of their own, because nobody
+-- reports their moves (`in_manifest` must also be false if the delta has left out a move). `snapshot`: when a snapshot
+-- is built, which the delta reports. `reported`: reported, and not requested since. A single expression, like
+-- snapshot_target.
 CREATE OR REPLACE FUNCTION catalog_internal.cohort_of(price_source text, in_manifest boolean, counts_as_live boolean, is_reported boolean)
 RETURNS text
 LANGUAGE sql IMMUTABLE PARALLEL SAFE

@@ -1,4 +1,4 @@
--- Counts one request of the account's other services, for good: see others_sent. Under the pacer's lock.
+-- Counts one request of the account's other services, irrevocably (others_sent). Under the pacer's lock.
 CREATE OR REPLACE FUNCTION catalog_internal.count_other(moment timestamptz) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE

@@ -1,4 +1,4 @@
--- A ring of hours, so many hours later, with so many more in the present one: 24 at most.
+-- A ring of at most 24 hourly counts, advanced by a number of hours, with a number added to the present hour.
 CREATE OR REPLACE FUNCTION catalog_internal.counted(ring integer[], hours integer, more integer) RETURNS integer[]
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 BEGIN ATOMIC

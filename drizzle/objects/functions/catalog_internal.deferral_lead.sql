@@ -1,6 +1,6 @@
--- How many seconds earlier a live SKU comes first for its promise where `rate` live prices a minute are computed (live_rate),
--- so that it may be deferred, wait for DEFERRED_INTERVAL as it is by default, and be asked for again in time. At low
--- rates about one of `rate` + 1 is deferred: below 4 it may be twice in a row.
+-- How many seconds earlier a live SKU comes first for its promise if `rate` live prices a minute are computed
+-- (live_rate), so that it may be deferred, wait for the default DEFERRED_INTERVAL, and be requested again in time. At
+-- low rates about one of `rate` + 1 is deferred; below 4, possibly twice in a row.
 CREATE OR REPLACE FUNCTION catalog_internal.deferral_lead(rate double precision) RETURNS double precision
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 BEGIN ATOMIC

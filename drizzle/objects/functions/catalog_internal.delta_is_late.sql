@@ -1,9 +1,9 @@
--- Whether the last delta check is older than delta_late_after allows, or dated in the future, which tells
--- nothing of when it was: a clock was set; or whether the manifest route refutes what the delta says, because
--- it names a newer snapshot than the delta leads to, or other counts of the same one. Null before the first
--- baseline. Health, catalog_state and the doubt delta_late go by this. Writers date by the beginning of their
--- transaction, which may be after that of the reader: hence the present time, and with it VOLATILE, as the
--- planner sees through no STABLE function that calls clock_timestamp().
+-- Whether the last delta check is older than delta_late_after allows; or dated in the future, so that a clock was set
+-- and nobody knows when it was; or whether the manifest route refutes the delta, because it names a newer snapshot
+-- than the delta leads to, or other counts of the same one. Null before the first baseline. Health, catalog_state and
+-- the doubt delta_late use this. Writers date by the start of their transaction, which may be after the reader's:
+-- therefore the present time is used, and the function is VOLATILE, because the planner does not inline a STABLE
+-- function that calls clock_timestamp().
 CREATE OR REPLACE FUNCTION catalog_internal.delta_is_late(s catalog_internal.sync, g catalog_internal.settings) RETURNS boolean
 LANGUAGE sql VOLATILE PARALLEL SAFE
 BEGIN ATOMIC

@@ -1,5 +1,5 @@
--- Seconds without a checked delta from which it is late: two polls, and half an hour at least. catalog_state,
--- health, the doubt delta_late and the alert on it go by this. A single expression, as snapshot_target.
+-- Seconds without a checked delta after which it is late: two polls, and at least half an hour. catalog_state, health,
+-- the doubt delta_late and its alert use this. A single expression, like snapshot_target.
 CREATE OR REPLACE FUNCTION catalog_internal.delta_late_after(s catalog_internal.settings) RETURNS float8
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 BEGIN ATOMIC

@@ -1,14 +1,14 @@
--- Drops the oldest partition of price_history where all of it is older than so many seconds, never the one
--- that is being written. Its positions are those of the feed's other changes, too, which it may have alone: a
--- first manifest of millions of SKUs moves no price. Of those the newest ones tell, a hundred because a late
--- answer is written with the time at which it was asked for. One a transaction: setval on the last dropped
--- position is not rolled back when the rest is. 'in use' means that somebody is reading the partition: it is
--- dropped another time. 'referred to', by somebody's foreign key or view: it is dropped once nothing refers to
--- it, and a warning says what does. It is detached first, as Postgres drops no table that a foreign key is on,
--- be it an empty one, and detaches one of which no row is referred to, for which it reads all that may refer to it by
--- the rights of the caller, and by policies unless row_security is off. It does so under the lock, so a row that
--- refers to it is looked for before. The lock timeout is short, because nobody else can read while this waits for
--- the lock.
+-- Drops the oldest partition of price_history if all of it is older than the given number of seconds, but never the
+-- one being written. Its positions are also those of the feed's other changes, and it may contain only these: a first
+-- manifest of millions of SKUs moves no price. Of those, the newest hundred decide, because a late answer is written
+-- with the time at which it was requested. One chunk per transaction: setval on the last dropped position is not
+-- rolled back with the rest. 'in use' means that somebody is reading the partition, and it is dropped another time.
+-- 'referred to' means that somebody's foreign key or view refers to it; it is dropped once nothing does, and a warning
+-- names the reference. It is detached first, because Postgres drops no table that a foreign key references, not even
+-- an empty one, but detaches one if no row of it is referenced. To check that, Postgres reads all tables that may
+-- reference it, with the caller's rights, and subject to policies unless row_security is off. It does so under the
+-- lock, so a referencing row is searched for before. The lock timeout is short, because nobody else can read while
+-- this waits for the lock.
 CREATE OR REPLACE FUNCTION catalog_internal.drop_history_chunk(kept_seconds double precision) RETURNS text
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET lock_timeout = '100ms' SET row_security = off AS $$
 DECLARE

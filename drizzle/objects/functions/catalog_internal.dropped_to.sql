@@ -1,6 +1,7 @@
 -- Up to which id changes are no longer all kept: what retention has dropped, which a sequence says, and any chunk that
--- somebody has dropped or detached by hand, as far as ids of it were drawn. Of those that end after `since` alone. By the
--- catalog as it is, and not as the snapshot sees it: so to be asked after the history was read.
+-- somebody has dropped or detached by hand, as far as its ids were drawn. Considers only chunks that end after
+-- `since`. It goes by the catalog as it is rather than as the snapshot sees it, so it has to be called after reading
+-- the history.
 CREATE OR REPLACE FUNCTION catalog_internal.dropped_to(since bigint DEFAULT 0) RETURNS bigint
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
   SELECT greatest(dropped.last_value, (

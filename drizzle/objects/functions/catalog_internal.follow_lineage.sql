@@ -1,10 +1,9 @@
--- Where this is another database than the one that history was last written to (a backup that was restored, a
--- standby that was promoted), the one before may have given out positions that are unknown here. So positions
--- go on far behind all of these, and what lies in between is refused for ever (catalog.changes). After a
--- restart of the server, too: what is the same in all else may be an image of its disk from before, or have
--- lost its last commits (synchronous_commit = off). Ids go on as they were, so that no chunk is left half
--- empty: positions are further by a shift (position_of). Under the lock of the changes, before a position is
--- drawn.
+-- If this is not the database that history was last written to (a restored backup, a promoted standby), the previous
+-- one may have issued positions that are unknown here. So positions continue far beyond all of these, and everything
+-- in between is refused forever (catalog.changes). This also happens after a restart of the server: a database that is
+-- otherwise the same may be an earlier image of its disk, or may have lost its last commits (synchronous_commit =
+-- off). Ids continue unchanged, so that no chunk is left half empty; positions differ from them by a shift
+-- (position_of). Runs under the lock of the changes, before a position is drawn.
 CREATE OR REPLACE FUNCTION catalog_internal.follow_lineage() RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE

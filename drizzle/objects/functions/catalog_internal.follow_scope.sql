@@ -1,7 +1,6 @@
--- Sorts the next SKUs that are to be sorted, `most` of them, and returns whether there may be more. Those of
--- a pass are compared without a lock, as all that was sorted by other rules is committed (apply_scope), and
--- only those that stand otherwise than they are to are locked, in order of sku, as everyone locks the ledger.
--- Called with the row of `scoping` locked.
+-- Sorts the next `most` SKUs that are to be sorted, and returns whether there may be more. SKUs of a pass are compared
+-- without a lock, because everything that was sorted by other rules is committed (apply_scope). Only those that have
+-- to change are locked, in order of sku, as everyone locks the ledger. Called with the row of `scoping` locked.
 CREATE OR REPLACE FUNCTION catalog_internal.follow_scope(most integer) RETURNS boolean
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_custom_plan SET enable_seqscan = off SET jit = off AS $$
 DECLARE

@@ -1,6 +1,5 @@
--- Every follower, and how far it is behind: changes after its position (10,000 are counted at most) and for
--- how long the first of them has waited. A position that is lost (CM001) is said of its follower, and hides
--- no other.
+-- Every follower, and how far it is behind: the number of changes after its position (counted up to 10,000) and how
+-- long the first of them has waited. A lost position (CM001) is reported for its follower and hides no other.
 CREATE OR REPLACE FUNCTION catalog_internal.followers_now()
 RETURNS TABLE (name text, delivery text, "position" bigint, after_sku text, behind integer, behind_seconds double precision, lost boolean,
   held_by text, failures integer, failing_since timestamptz, last_status integer, last_said text, last_at timestamptz, dead_letters integer)

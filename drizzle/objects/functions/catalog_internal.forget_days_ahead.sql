@@ -1,6 +1,6 @@
--- Before redate_history changes when changes were observed, in the same transaction: days that begin with one
--- of them, or with a later change, are made again from the history. What was written after the clock was set
--- back may have been counted to a day to come.
+-- Called before redate_history changes observation times, in the same transaction: days that begin with one of those
+-- changes, or with a later one, are computed again from the history. What was written after the clock was set back may
+-- have been counted to a day in the future.
 CREATE OR REPLACE FUNCTION catalog_internal.forget_days_ahead() RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE

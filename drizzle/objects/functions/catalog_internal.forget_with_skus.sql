@@ -1,8 +1,8 @@
--- What goes with rows of catalog.skus, whoever deletes them: the ledger, prices with a line in their history,
--- products, rates, draws, hints, requests, kept promises. A trigger and no foreign keys: these would check
--- each row that a baseline or an answer inserts, and lock its SKU for it. The ledger is locked in order of
--- sku, as everyone locks it; history is written last. By an array, and no join with the deleted rows: Postgres
--- may take a table that was empty when it was last analyzed for one row, and read all the deleted ones for each.
+-- Deletes what belongs to deleted rows of catalog.skus, whoever deletes them: ledger, prices (with a row in their
+-- history), products, rates, draws, hints, requests, kept promises. A trigger rather than foreign keys, which would
+-- check each row that a baseline or an answer inserts, and lock its SKU. The ledger is locked in order of sku, as
+-- everyone locks it; history is written last. Uses an array rather than a join with the deleted rows: if a table was
+-- empty when it was last analyzed, Postgres may assume one row and read all deleted ones for each.
 CREATE OR REPLACE FUNCTION catalog_internal.forget_with_skus() RETURNS trigger
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_custom_plan AS $$
 DECLARE

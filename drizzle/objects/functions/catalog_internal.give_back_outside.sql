@@ -1,5 +1,5 @@
--- Sorts the SKUs of a claim, and gives back those that are out of scope, which it returns: while SKUs are
--- still to be sorted, nothing that is out of scope is asked for all the same.
+-- Sorts the SKUs of a claim, gives back those that are out of scope, and returns them, so that nothing out of scope is
+-- requested while SKUs are still to be sorted.
 CREATE OR REPLACE FUNCTION catalog_internal.give_back_outside(of_claim bigint, skus text[]) RETURNS SETOF text
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_custom_plan AS $$
 DECLARE

@@ -1,4 +1,4 @@
--- Makes the roles that sellers are given, and all that they may do, where any of it is missing.
+-- Creates the roles that sellers are given, and grants them everything they may do, if any of it is missing.
 CREATE OR REPLACE FUNCTION catalog_internal.grant_rights() RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE

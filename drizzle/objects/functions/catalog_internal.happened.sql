@@ -1,5 +1,5 @@
--- When that was which a clock that has been set back by so much wrote as `at`: nothing has happened after
--- `moment`, which is now.
+-- The time of an event, corrected after a clock was set back by some amount: `at` is what that clock wrote, and
+-- nothing has happened after `moment`, which is now.
 CREATE OR REPLACE FUNCTION catalog_internal.happened(at timestamptz, moment timestamptz, shift interval) RETURNS timestamptz
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 BEGIN ATOMIC

@@ -1,5 +1,5 @@
--- Whether nobody keeps the tables of hints from being written, and, until the transaction ends, nobody will:
--- calls and manifests go on without hints rather than wait for whoever locks them.
+-- Whether nobody blocks writing to the tables of hints; if so, nobody will until the transaction ends. Calls and
+-- manifests go on without hints rather than wait for whoever locks them.
 CREATE OR REPLACE FUNCTION catalog_internal.hints_are_free() RETURNS boolean
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN

@@ -1,5 +1,5 @@
--- The hints that wait for the refresh of each of these SKUs, as JSON by SKU; none of a SKU whose hints an
--- earlier refresh has left behind. Null: somebody keeps them locked.
+-- The hints waiting for the refresh of each of these SKUs, as JSON by SKU; none for a SKU whose hints an earlier
+-- refresh has left behind. Null while somebody keeps them locked.
 CREATE OR REPLACE FUNCTION catalog_internal.hints_at(skus text[]) RETURNS jsonb
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN

@@ -1,4 +1,4 @@
--- Whether there are hints to be read. A hint at a SKU that is asked for at the moment is left until the answer.
+-- Whether there are hints to be read. A hint at a SKU that is being requested is left until the answer.
 CREATE OR REPLACE FUNCTION catalog_internal.hints_came() RETURNS boolean
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN

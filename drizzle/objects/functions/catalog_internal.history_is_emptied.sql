@@ -1,6 +1,6 @@
--- Who empties a table of the feed takes away what readers may not have read, and what prices of the past are known by:
--- all positions before are refused, or of one chunk of price_history those up to its end, as where it is dropped. The
--- triggers of the root do not fire for one chunk (add_history_chunks). Retention drops chunks.
+-- Whoever empties a table of the feed removes changes that readers may not have read, and the basis of past prices. So
+-- all earlier positions are refused, or, for one chunk of price_history, those up to its end, as if it were dropped.
+-- The triggers of the root do not fire for a single chunk (add_history_chunks). Retention drops chunks instead.
 CREATE OR REPLACE FUNCTION catalog_internal.history_is_emptied() RETURNS trigger
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE

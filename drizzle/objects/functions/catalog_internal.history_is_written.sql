@@ -1,7 +1,7 @@
--- For each INSERT, whoever sends it: also a daemon of an earlier version that still runs beside this one, or a
--- person. Before the statement, so before the defaults of its first row draw a position.
--- On disk before it is seen, as lock_changes says.
--- Without the rest of lock_changes: the table that is being inserted into can get no new partition.
+-- For each INSERT, whoever sends it: possibly a daemon of an earlier version that still runs beside this one, or a
+-- person. Before the statement, and so before the defaults of its first row draw a position. The commit is on disk
+-- before it is visible, see lock_changes; the rest of lock_changes is left out, because the table that is being
+-- inserted into can get no new partition.
 CREATE OR REPLACE FUNCTION catalog_internal.history_is_written() RETURNS trigger
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN

@@ -1,6 +1,6 @@
--- All changes since this moment are kept. Of dropped ones is known that they were observed before the first
--- milestone behind them; the hour is that of position_before. A later milestone before that counts, too: the
--- clock may have been set back meanwhile. To be asked after the history was read: how far it is dropped is
+-- All changes since this moment are kept. Of dropped ones it is known that they were observed before the first
+-- milestone after them; the hour is that of position_before. A later milestone with an earlier time counts too,
+-- because the clock may have been set back meanwhile. To be called after reading the history: how far it is dropped is
 -- the same in every snapshot, and what was read is not dropped before the transaction ends.
 CREATE OR REPLACE FUNCTION catalog_internal.history_known_from() RETURNS timestamptz
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$

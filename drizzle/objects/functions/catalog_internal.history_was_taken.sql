@@ -1,5 +1,5 @@
--- Whether a table of the feed was emptied, dropped, detached or written anew since the snapshot of the reader: its row
--- in pg_class is the snapshot's, while functions tell of the present. To be asked after the history was read.
+-- Whether a table of the feed was emptied, dropped, detached or rewritten since the reader's snapshot: its row in
+-- pg_class is that of the snapshot, while functions report the present. To be called after reading the history.
 CREATE OR REPLACE FUNCTION catalog_internal.history_was_taken() RETURNS boolean
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
   SELECT EXISTS (

@@ -1,7 +1,6 @@
--- Whether a SKU has been reported to have changed, and was not asked for since; also one that is out of
--- scope, which nobody asks for. False where the ledger does not know it. A single expression, as
--- snapshot_target. catalog.sku_trust has it written out: each function that its planner has to see through is
--- paid for with every SKU that is looked up.
+-- Whether a SKU was reported to have changed and has not been requested since; also one that is out of scope, which
+-- nobody requests. False if the ledger does not know it. A single expression, like snapshot_target. catalog.sku_trust
+-- contains a copy, because every function that its planner has to inline adds to the cost of each lookup of a SKU.
 CREATE OR REPLACE FUNCTION catalog_internal.is_reported(d catalog_internal.due, moment timestamptz DEFAULT statement_timestamp()) RETURNS boolean
 LANGUAGE sql STABLE PARALLEL SAFE
 BEGIN ATOMIC

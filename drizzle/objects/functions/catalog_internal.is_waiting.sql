@@ -1,6 +1,5 @@
--- Whether a SKU waits after the partner has deferred it, or for its second answer: until then it does not
--- count as due, though its due time has come. After an error it is due. A single expression, as
--- snapshot_target.
+-- Whether a SKU waits because the partner has deferred it, or for its second answer: until then it does not count as
+-- due, although its due time has come. After an error it is due. A single expression, like snapshot_target.
 CREATE OR REPLACE FUNCTION catalog_internal.is_waiting(d catalog_internal.due, moment timestamptz DEFAULT statement_timestamp()) RETURNS boolean
 LANGUAGE sql STABLE PARALLEL SAFE
 BEGIN ATOMIC

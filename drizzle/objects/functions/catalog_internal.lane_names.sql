@@ -1,5 +1,5 @@
--- The lanes of the due ledger as people read them, by their numbers: the first is served first. DUE_LANES in
--- src/store/ledger/due.ts has the same order, and lane_of the reasons of each.
+-- The names of the due ledger's lanes, by number; the first is served first. DUE_LANES in src/store/ledger/due.ts has
+-- the same order, and lane_of the reasons of each.
 CREATE OR REPLACE FUNCTION catalog_internal.lane_names() RETURNS text[]
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 BEGIN ATOMIC

@@ -1,4 +1,4 @@
--- The lane that a reason is served in; a call is packed from the lowest number on (src/sync/reprice/packing.ts).
+-- The lane that a reason belongs to; a call is packed from the lowest number on (src/sync/reprice/packing.ts).
 CREATE OR REPLACE FUNCTION catalog_internal.lane_of(reason text) RETURNS smallint
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 BEGIN ATOMIC

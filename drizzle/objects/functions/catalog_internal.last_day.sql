@@ -1,5 +1,4 @@
--- What a ring of hours has counted in the last day: its first hour is the one that began at `hour`, as it was
--- written last.
+-- What a ring of hourly counts contains for the last day; its first hour began at `hour`, when it was last written.
 CREATE OR REPLACE FUNCTION catalog_internal.last_day(ring integer[], hour timestamptz) RETURNS bigint
 LANGUAGE sql STABLE PARALLEL SAFE
 BEGIN ATOMIC

@@ -1,6 +1,6 @@
--- The last prices of sizes, four at most and the newest first, by each SKU's last thousand moves: a wrong one may have
--- come and gone between. No row of a size that had none. STRICT: without sizes it is not called, and so no partition of
--- the history is opened, of which all would be to plan this.
+-- The last prices of sizes, at most four each and the newest first, from each SKU's last thousand moves: a wrong one
+-- may have come and gone between them. No row for a size that had none. STRICT: without sizes it is not called, so no
+-- partition of the history is opened, while planning it would open all of them.
 CREATE OR REPLACE FUNCTION catalog_internal.last_prices(skus text[], sizes text[]) RETURNS TABLE (sku text, size text, prices integer[])
 LANGUAGE plpgsql STABLE STRICT ROWS 10 SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan AS $$
 #variable_conflict use_column

@@ -1,5 +1,5 @@
--- The line of a SKU: one brand and model. By a hash, as both may be longer than an index takes. Null: one of
--- them is not known.
+-- The line of a SKU: one brand and model. A hash, because both may be too long for an index. Null if one of them is
+-- unknown.
 CREATE OR REPLACE FUNCTION catalog_internal.line_of(brand text, model text) RETURNS bigint
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 BEGIN ATOMIC

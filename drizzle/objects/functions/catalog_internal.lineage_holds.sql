@@ -1,5 +1,5 @@
--- Whether this is the database that history was last written to, on the same start of its server: follow_lineage. A standby
--- is what its primary is.
+-- Whether this is the database that history was last written to, on the same start of its server (follow_lineage). A
+-- standby counts as its primary.
 CREATE OR REPLACE FUNCTION catalog_internal.lineage_holds() RETURNS boolean
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN

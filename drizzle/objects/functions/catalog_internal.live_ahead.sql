@@ -1,8 +1,8 @@
--- How long a live SKU waits for its turn once it is due, or its wait is over, beside all live SKUs that were due at the last
--- count, at what the partner computes (live_rate): nothing while no ceiling is known. Null: nobody knows, because that was
--- not counted in the last five minutes, no live price was computed for half an hour, or the live source fails. It is read
--- with each SKU, and so leaves the pace out, which is seldom lower than such a ceiling. SECURITY DEFINER: a view calls it
--- as its reader.
+-- How long a live SKU waits for its turn once it is due, or its wait is over, given all live SKUs that were due at the
+-- last count and the rate at which the partner computes (live_rate): nothing while no ceiling is known. Null if nobody
+-- knows, because there was no count in the last five minutes, no live price was computed for half an hour, or the live
+-- source fails. It is read with each SKU, and so ignores the pace, which is rarely lower than such a ceiling. SECURITY
+-- DEFINER, because a view calls it as its reader.
 CREATE OR REPLACE FUNCTION catalog_internal.live_ahead() RETURNS interval
 LANGUAGE plpgsql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE

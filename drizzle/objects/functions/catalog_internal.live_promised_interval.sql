@@ -1,5 +1,5 @@
--- As promised_interval, of a SKU that counts as live where `rate` live prices a minute are computed (live_rate; null: no
--- ceiling is known, or it does not count as live): earlier by what a deferral may take.
+-- Like promised_interval, for a SKU that counts as live if `rate` live prices a minute are computed (live_rate; null:
+-- no ceiling is known, or it does not count as live): earlier by the time that a deferral may take.
 CREATE OR REPLACE FUNCTION catalog_internal.live_promised_interval(max_age double precision, rate double precision) RETURNS double precision
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 BEGIN ATOMIC

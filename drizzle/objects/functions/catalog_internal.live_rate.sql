@@ -1,6 +1,6 @@
--- Live prices a minute that the partner computes, as far as that is known: its ceiling, as learned; where it has computed
--- none for more than three minutes, less than one in that time. Null: no ceiling has been met. The one place that decides
--- what can be counted on, for promises as for the estimate of the next refresh.
+-- Live prices a minute that the partner computes, as far as known: its ceiling as learned; if it has computed none for
+-- more than three minutes, less than one in that time. Null: no ceiling has been reached. The one place that decides
+-- what can be counted on, for promises and for the estimate of the next refresh.
 CREATE OR REPLACE FUNCTION catalog_internal.live_rate() RETURNS double precision
 LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN

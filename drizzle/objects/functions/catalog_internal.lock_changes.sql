@@ -1,8 +1,8 @@
--- A transaction that writes history takes this lock before it draws a position, and holds it until it ends: so
--- positions come in the order of the commits, and a reader needs to remember one number only. Other ways, and why
--- not: src/store/history/changes.ts. The first to take it in another database than before makes a gap in the positions.
--- Its commit is on disk before a reader can see it, whatever the server is told: else a crash could take changes back
--- that a reader has a position behind.
+-- A transaction that writes history takes this lock before it draws a position, and holds it until it ends. So
+-- positions follow the order of commits, and a reader needs to remember only one number. src/store/history/changes.ts
+-- says why not otherwise. The first to take it in another database than before creates a gap in the positions. The
+-- commit is on disk before a reader can see it, whatever the server is configured to do; otherwise a crash could undo
+-- changes that a reader has passed.
 CREATE OR REPLACE FUNCTION catalog_internal.lock_changes() RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN

@@ -1,5 +1,5 @@
--- Whether the tables of hints are free, and the sources are this transaction's alone until it ends: only one
--- at a time counts hints that wait, and adds others.
+-- Whether the tables of hints are free; if so, the sources belong to this transaction alone until it ends: only one at
+-- a time counts waiting hints and adds others.
 CREATE OR REPLACE FUNCTION catalog_internal.lock_hint_sources() RETURNS boolean
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN

@@ -1,14 +1,13 @@
--- Marks SKUs due; nothing else does. Returns how many rows it wrote. A row that is already due keeps its
--- earlier due_at and its better lane. Every mark moves the generation on, so that no answer to an earlier
--- request settles it. The wait of a deferred SKU is not shortened, nor that of one with which a call of its
--- own failed, while a SKU that waits after any other error, or for a second answer, is asked again at once.
--- counts_as_live null leaves the live flag as it is; else it holds, whatever the SKU's deferrals had taught.
--- What is out of scope is marked in outside_due_at and stays unclaimed (apply_scope), what is asked for its
--- metadata waits for that no longer, and SKUs that the ledger does not know yet are sorted by the rules. A SKU that was asked for by name (refresh_skus) stays
--- ahead of all others until it is answered. Any other rank is the weight as it stands once the rows are
--- locked, because locking them may have waited for whoever tells the ledger of another weight
--- (watched_to_ledger). Hence PL/pgSQL, in which each statement sees what was committed before it began; in a
--- function in SQL all statements see the same.
+-- Marks SKUs due; nothing else does. Returns the number of rows written. A row that is already due keeps its earlier
+-- due_at and its better lane. Every mark increments the generation, so that no answer to an earlier request settles
+-- it. It does not shorten the wait of a deferred SKU, or of one with which a call of its own failed; a SKU that waits
+-- after any other error, or for a second answer, is requested again at once. If counts_as_live is null the live flag
+-- stays; otherwise it is set, whatever the SKU's deferrals had taught. What is out of scope is marked in
+-- outside_due_at and stays unclaimed (apply_scope); what is requested for its metadata no longer waits for that; SKUs
+-- that the ledger does not know yet are sorted by the rules. A SKU that was requested by name (refresh_skus) stays
+-- ahead of all others until it is answered. Any other rank is the weight that holds once the rows are locked, because
+-- locking them may have waited for whoever tells the ledger a new weight (watched_to_ledger). Therefore PL/pgSQL, in
+-- which each statement sees what was committed before it began; in a SQL function all statements see the same.
 CREATE OR REPLACE FUNCTION catalog_internal.mark_due(skus text[], reason text, counts_as_live boolean DEFAULT NULL) RETURNS bigint
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET jit = off AS $$
 #variable_conflict use_column

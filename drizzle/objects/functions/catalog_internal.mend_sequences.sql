@@ -1,10 +1,10 @@
--- Sets every sequence that numbers rows to what the rows have: logical replication and a copy of tables leave
--- sequences behind. Each that a column draws from is found in the catalog; numbers of claims are drawn by the
--- daemon. Of tables in the schema catalog only the two of the mirror that have such a column, as others are of sellers; elsewhere
--- those that this role may read and set. Positions that were dropped reach up to the oldest chunk. The claims of answers are read only where
--- the sequence is known to be behind, as that reads the whole ledger (by CASE: a volatile condition of WHERE
--- is asked of each row). Under the lock of the changes where one is behind, so that a look costs nobody
--- anything; one that is not behind is left alone, as others draw from it.
+-- Sets every sequence that numbers rows to match the rows, because logical replication and copies of tables leave
+-- sequences behind. Sequences that a column draws from are found in the catalog; claim numbers are drawn by the
+-- daemon. In the schema catalog only the mirror's own two tables with such a column are considered, since others are
+-- sellers'; elsewhere, those that this role may read and set. Dropped positions reach up to the oldest chunk. The
+-- claims of answers are read only if the sequence is known to be behind, because that reads the whole ledger (by CASE:
+-- a volatile condition in WHERE is evaluated for each row). It takes the lock of the changes only if a sequence is
+-- behind, so a check costs nobody anything; a sequence that is not behind is left alone, because others draw from it.
 CREATE OR REPLACE FUNCTION catalog_internal.mend_sequences() RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE

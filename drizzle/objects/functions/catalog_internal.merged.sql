@@ -1,5 +1,5 @@
--- An object after those of its members that moved are what they are now, given as they were and as they are:
--- members of members, too. What was there and is not any longer is only in the first.
+-- An object after those of its members that changed got their new values, given the old and the new ones; includes
+-- members of members. A member that no longer exists is only in the first.
 CREATE OR REPLACE FUNCTION catalog_internal.merged(held jsonb, were jsonb, are jsonb) RETURNS jsonb
 LANGUAGE plpgsql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN

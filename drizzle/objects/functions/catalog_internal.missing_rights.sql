@@ -1,8 +1,8 @@
--- Statements that give catalog_reader and catalog_watcher what they are to have and lack: what a dump gave to
--- roles that were not there when it was loaded is gone, and with it that nobody else may call the functions:
--- both are one command. Of a role that is not there nothing is said. And what views call as their reader everybody
--- is to have, whatever is by default given to nobody in this cluster. Of what others own in the schema nothing is said:
--- only they may give it.
+-- Statements that grant catalog_reader and catalog_watcher what they should have and lack. If a dump was loaded while
+-- these roles did not exist, its grants are gone, and with them the revoking of functions from everybody else: both
+-- are one command. Says nothing about a role that does not exist. Everybody must be granted what views call as their
+-- reader, even if this cluster's defaults grant nobody anything. Says nothing about what others own in the schema,
+-- because only they may grant it.
 CREATE OR REPLACE FUNCTION catalog_internal.missing_rights() RETURNS SETOF text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
   WITH roles AS (

@@ -1,5 +1,6 @@
--- Those of these SKUs that a refresh has seen moving since sync.built_after, that of `refreshed_at` apart. In PL/pgSQL, which
--- plans it where it is reached, and for the position of each call: so no older partition of the history is opened, nor locked.
+-- Those of these SKUs that a refresh has seen moving since sync.built_after, except the one at `refreshed_at`. In
+-- PL/pgSQL, which plans it when it is reached, and for the position of each call, so no older partition of the history
+-- is opened or locked.
 CREATE OR REPLACE FUNCTION catalog_internal.moved_since_built(skus text[], refreshed_at timestamptz) RETURNS SETOF text
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_custom_plan AS $$
 DECLARE

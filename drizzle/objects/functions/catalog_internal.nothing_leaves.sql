@@ -1,5 +1,5 @@
--- Why no request leaves now, as a sentence without its full stop; null: requests leave. A daemon is there
--- while the session is that its row names (src/store/setup/instance.ts).
+-- Why no request leaves now, as a sentence without its full stop; null if requests leave. A daemon exists while the
+-- session that its row names does (src/store/setup/instance.ts).
 CREATE OR REPLACE FUNCTION catalog_internal.nothing_leaves() RETURNS text
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET timezone = 'UTC' AS $$
 DECLARE

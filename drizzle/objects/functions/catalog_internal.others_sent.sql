@@ -1,9 +1,9 @@
--- Requests of the account's other services in the window of so long, and when the first of them leaves it.
--- They are counted in sequences, because what is done to a sequence is seen by everybody at once, whatever
--- becomes of the caller's transaction: sixteen that are used in turns, each for a fifteenth of window and
--- guard, as its beginning in epoch milliseconds * 2^20 + how many. So a request counts until the end of its
--- fifteenth leaves the window. STABLE, though two calls may differ: a volatile one cannot run where a statement
--- that writes its result is read in parallel, and catalog.sync_status and catalog.sku_trust call it.
+-- Requests of the account's other services in the window of this length, and when the first of them leaves it. They
+-- are counted in sequences, because changes to a sequence are visible to everybody at once, whatever becomes of the
+-- caller's transaction: sixteen that are used in turn, each for a fifteenth of window and guard, as its start in epoch
+-- milliseconds * 2^20 + the count. So a request counts until the end of its fifteenth leaves the window. STABLE,
+-- although two calls may differ: a volatile function cannot run where a statement that writes its result is read in
+-- parallel, and catalog.sync_status and catalog.sku_trust call it.
 CREATE OR REPLACE FUNCTION catalog_internal.others_sent(span interval, OUT sent integer, OUT leaves_at timestamptz)
 LANGUAGE sql STABLE PARALLEL UNSAFE
 BEGIN ATOMIC

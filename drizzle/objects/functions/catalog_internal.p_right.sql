@@ -1,18 +1,17 @@
--- The probability that the partner, asked now, would answer what it answered `minutes` ago: for a SKU as a
--- whole, or for one of its sizes, of which only a part moves when the SKU does. `minutes` is not null,
--- `rate`, what its own refreshes have taught, is where none has. The cohorts live and unlisted go by_rate;
--- `reported` is one of the others (cohort_of), and null where an answer to a report had nothing new and is to
--- be seen again: a cache may have had the old price.  By a rate of its own: moves come by chance at a rate of which
--- a gamma distribution is believed (alpha, beta in minutes), so that none comes in t minutes with (1 + t /
--- beta) ^ -alpha. Rates are learned from alpha 0.8 and beta 120 on, whatever the market
--- (src/store/live/rate-prior.ts); here what is left of that (prior_part) counts as what all refreshes have
--- taught of such SKUs. Where its line moves (src/sync/live/releases.ts), it has not moved with it with
--- exp(-hazard), nor has any of its sizes; likewise where somebody has hinted at it (src/sync/live/hints.ts).
--- Snapshot-priced: the product of three: no move that waits to be reported, or of which a report is there;
--- none that is never reported; and none since reports fell silent, by the rate of all, which differs between
--- SKUs as a gamma distribution of shape 1/2.  A single expression, so that the planner sees through it, and
--- with as few operations as it takes: a scan computes it for each price. Bounded below by exp(-60), as a real
--- is no number beyond exp(-87).
+-- The probability that the partner, asked now, would answer what it answered `minutes` ago: for a SKU as a whole, or
+-- for one of its sizes, of which only a share moves when the SKU does. `minutes` is not null; `rate` is what the SKU's
+-- own refreshes have taught, if any. The cohorts live and unlisted go by_rate. `reported` is one of the others
+-- (cohort_of), and null if an answer to a report contained nothing new and is to be repeated: a cache may have had the
+-- old price. By a rate of its own: moves occur at random, at a rate with a gamma distribution (alpha, beta in
+-- minutes), so none occurs in t minutes with probability (1 + t / beta) ^ -alpha. Rates are learned from alpha 0.8 and
+-- beta 120 in every market (src/store/live/rate-prior.ts); here, what is left of that (prior_part) counts as what all
+-- refreshes have taught about such SKUs. If its line moves (src/sync/live/releases.ts), neither it nor any of its
+-- sizes has moved with it with probability exp(-hazard); likewise if somebody has hinted at it
+-- (src/sync/live/hints.ts). Snapshot-priced: the product of three: no move that waits to be reported, or was reported;
+-- none that is never reported; and none since reports stopped, by the rate of all, which differs between SKUs like a
+-- gamma distribution of shape 1/2. A single expression, so that the planner inlines it, with as few operations as
+-- possible, because a scan computes it for each price. Bounded below by exp(-60), because a real cannot represent
+-- numbers below exp(-87).
 CREATE OR REPLACE FUNCTION catalog_internal.p_right(
   by_rate boolean, reported boolean, of_size boolean, minutes float8, rate catalog_internal.live_rates, held catalog_internal.held_beliefs
 ) RETURNS float8

@@ -1,6 +1,6 @@
--- In how many answers of the last three days a price of the SKU had moved, and how many minutes that covers (since
--- its first price, three days at most): what its history says of its rate of change when it becomes live. The
--- condition on id leaves older partitions unopened.
+-- In how many answers of the last three days a price of the SKU had moved, and how many minutes that covers (since its
+-- first price, at most three days): what its history says about its rate of change when it becomes live. The condition
+-- on id leaves older partitions unopened.
 CREATE OR REPLACE FUNCTION catalog_internal.past_moves(of_sku text, first_priced_at timestamptz, OUT moves integer, OUT minutes double precision)
 LANGUAGE sql STABLE
 BEGIN ATOMIC

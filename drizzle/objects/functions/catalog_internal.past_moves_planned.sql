@@ -1,5 +1,5 @@
--- catalog_internal.past_moves for few SKUs. PL/pgSQL plans it for the position of each call, so no older partition of the
--- history is locked; for many SKUs that takes longer than to read.
+-- catalog_internal.past_moves for few SKUs. PL/pgSQL plans it for the position of each call, so no older partition of
+-- the history is locked; for many SKUs that takes longer than reading.
 CREATE OR REPLACE FUNCTION catalog_internal.past_moves_planned(of_sku text, first_priced_at timestamptz, OUT moves integer, OUT minutes double precision)
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_custom_plan AS $$
 DECLARE

@@ -1,5 +1,5 @@
--- Whether a pause that somebody asked for keeps all requests back: nobody has ended it, and its end is to come
--- (src/pace/pause.ts: holds). A single expression, and VOLATILE, as delta_is_late.
+-- Whether a requested pause stops all requests: nobody has ended it, and its end is still to come (src/pace/pause.ts:
+-- holds). A single expression, and VOLATILE like delta_is_late.
 CREATE OR REPLACE FUNCTION catalog_internal.pause_holds(p catalog_internal.pause) RETURNS boolean
 LANGUAGE sql VOLATILE PARALLEL SAFE
 BEGIN ATOMIC

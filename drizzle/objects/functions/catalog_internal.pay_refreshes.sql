@@ -1,8 +1,8 @@
--- Pays for refreshes from SQL, worth so many bulk calls, and counts their SKUs. They have a quarter of the
--- mirror's calls, at most a minute's worth at once: a call is paid by moving the time until which all is paid
--- on, at most to a minute from now. What is paid stays so, also where the caller rolls back: hence the
--- sequence, and a lock that ends at once with a subtransaction (as in catalog.take_request). Returns after
--- how many seconds to come again; 0: it is paid, infinity: it is worth more than a minute's.
+-- Pays for refreshes from SQL that are worth this many bulk calls, and counts their SKUs. They have a quarter of the
+-- mirror's calls, and at most a minute's worth at once: a call is paid by advancing the time up to which everything is
+-- paid, to at most a minute from now. What is paid stays paid even if the caller rolls back: therefore the sequence,
+-- and a lock that ends at once with a subtransaction (as in catalog.take_request). Returns after how many seconds to
+-- try again; 0: it is paid, infinity: it is worth more than a minute's calls.
 CREATE OR REPLACE FUNCTION catalog_internal.pay_refreshes(calls float8, skus integer) RETURNS float8
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET lock_timeout = '2s' AS $$
 DECLARE

@@ -1,5 +1,5 @@
--- Everything observed since a moment has a greater position than this, so a query for the moves of a SKU since then
--- leaves all older partitions alone. The hour allows for a clock that was set back.
+-- Everything observed since a moment has a greater position than this, so a query for a SKU's moves since then leaves
+-- all older partitions alone. The hour allows for a clock that was set back.
 CREATE OR REPLACE FUNCTION catalog_internal.position_before(moment timestamptz) RETURNS bigint
 LANGUAGE sql STABLE
 BEGIN ATOMIC

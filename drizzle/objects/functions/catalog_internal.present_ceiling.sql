@@ -1,5 +1,6 @@
 -- Requests a minute that the pacer allows now: what it resumed with, grown since (src/pace/policy.ts, ceilingAt), and
--- what the account's other services leave it (ownMost). Their sequences are read only, which a parallel worker can, too.
+-- what the account's other services leave it (ownMost). It only reads their sequences, which a parallel worker can do
+-- too.
 CREATE OR REPLACE FUNCTION catalog_internal.present_ceiling(p catalog_internal.pace) RETURNS real
 LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
   SELECT (least(

@@ -1,7 +1,7 @@
--- Which database this is: what initdb drew for the cluster; the numbers of the database in it and of its
--- sequence of positions, which is made anew where a dump is loaded; and the timeline, which a promoted
--- standby and a recovery to a point in time move on; and when the server was started, because an image of the
--- disk can only be put back while it is not. Null is what this server does not tell this role.
+-- The identity of this database: the cluster's identifier from initdb; the oids of the database and of its sequence of
+-- positions, which is created anew when a dump is loaded; the timeline, which changes with the promotion of a standby
+-- and with a point-in-time recovery; and when the server was started, because an image of the disk can only be put
+-- back while it is stopped. Null is what this server does not tell this role.
 CREATE OR REPLACE FUNCTION catalog_internal.present_lineage(OUT system text, OUT database text, OUT timeline text, OUT started text)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN

@@ -1,8 +1,7 @@
--- What the probability of a price depends on that is the same for all SKUs, computed once a query (as
--- trust_terms): beside the row of beliefs, for how many minutes longer than between two polls nothing has
--- reported moves of snapshot-priced SKUs (without end where reports say nothing; while the delta is distrusted, since
--- the manifest route last said that nothing is newer), the bound of `actionable`, and how long the plan of live
--- refreshes has a SKU wait at most.
+-- What the probability of a price depends on that is the same for all SKUs, computed once per query (like
+-- trust_terms): the row of beliefs; for how many minutes longer than between two polls nothing has reported moves of
+-- snapshot-priced SKUs (infinite if reports say nothing; while the delta is distrusted, since the manifest route last
+-- said that nothing is newer); the bound of `actionable`; and the longest wait in the plan of live refreshes.
 CREATE OR REPLACE FUNCTION catalog_internal.price_beliefs() RETURNS catalog_internal.held_beliefs
 LANGUAGE plpgsql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE

@@ -1,8 +1,8 @@
--- What promises of a price's age (catalog.watchlist.max_age) may take, a minute: requests, and with these
--- refreshes of SKUs that count as live, and of others. A fifth of everything is left to all other SKUs. As
--- the pacer would allow it at this moment (src/pace/policy.ts: ownMost, ceilingAt; after a back-off with what
--- requests resume at), with what calls have taught. `hindered`: what keeps all requests back at present;
--- null: nothing. SECURITY DEFINER: a seller's INSERT and a view call it.
+-- What promises of a price's age (catalog.watchlist.max_age) may use per minute: requests, and with these, refreshes
+-- of SKUs that count as live, and of others. A fifth of everything is left to all other SKUs. It is what the pacer
+-- would allow at this moment (src/pace/policy.ts: ownMost, ceilingAt; after a back-off, with what requests resume at),
+-- combined with what calls have taught. `hindered`: what keeps all requests back at present; null: nothing. SECURITY
+-- DEFINER, because a seller's INSERT and a view call it.
 CREATE OR REPLACE FUNCTION catalog_internal.promise_capacity(
   OUT requests double precision, OUT live double precision, OUT others double precision, OUT incident boolean, OUT hindered text
 )

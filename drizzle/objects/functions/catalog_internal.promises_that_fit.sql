@@ -1,8 +1,8 @@
--- Which promises the account can keep, the one place that decides it: in order of weight, and among equal
--- ones those first that ask for the least, until what there is for promises is used up. All of them kept in
--- turn would each be late as soon as they are too many together. A live SKU's is none that is shorter than can be
--- kept at the partner's ceiling, and takes nothing from others. `demand` is in refreshes a minute. SKUs that are not found or removed have no price that could get old, and those out of scope are not asked for: they
--- need nothing and are left out.
+-- Which promises the account can keep, the one place that decides it: in order of weight, and of equal weights the
+-- least demanding first, until the capacity for promises is used up. If all were kept in turn, each would be late as
+-- soon as there are too many. A promise for a live SKU that is shorter than the partner's ceiling allows does not fit,
+-- and takes nothing from others. `demand` is in refreshes a minute. SKUs that are not found or removed have no price
+-- that could age, and those out of scope are not requested: they need nothing and are left out.
 CREATE OR REPLACE FUNCTION catalog_internal.promises_that_fit(skus text[], max_ages double precision[], weights real[])
 RETURNS TABLE (sku text, live boolean, demand double precision, fits boolean)
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_custom_plan SET enable_seqscan = off SET jit = off AS $$

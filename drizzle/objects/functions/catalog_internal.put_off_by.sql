@@ -1,5 +1,5 @@
--- What a SKU waits after, or has waited: deferred by the partner, or an error; null: neither. A single expression, as
--- snapshot_target. catalog.sku_trust has it written out, as is_reported.
+-- What a SKU waits for or has waited for: deferred by the partner, or an error; null: neither. A single expression,
+-- like snapshot_target. catalog.sku_trust contains a copy, as of is_reported.
 CREATE OR REPLACE FUNCTION catalog_internal.put_off_by(d catalog_internal.due) RETURNS text
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 BEGIN ATOMIC

@@ -1,8 +1,8 @@
--- Copies into `scope_rules` what changed in catalog.scope since it was last read: what sellers' statements
--- recorded, or, with `everything`, all that differs, as rows do that came by replication and fired no
--- trigger. What the changes may concern is then to be sorted by follow_scope. Called with the row of
--- `scoping` locked. The lock comes last, so that nobody who sorts SKUs waits for more than the commit.
--- Planned each time: a plan from when there were few rows would read all of them for each.
+-- Copies into `scope_rules` what changed in catalog.scope since it was last read: what sellers' statements recorded,
+-- or, with `everything`, all that differs, which includes rows that came by replication and fired no trigger. What the
+-- changes may concern is then to be sorted by follow_scope. Called with the row of `scoping` locked. The lock comes
+-- last, so that nobody who sorts SKUs waits for more than the commit. Planned each time, because a plan made with few
+-- rules would read all of them for each.
 CREATE OR REPLACE FUNCTION catalog_internal.read_scope(everything boolean) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_custom_plan SET enable_seqscan = off SET jit = off AS $$
 DECLARE

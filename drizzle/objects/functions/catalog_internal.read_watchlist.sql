@@ -1,12 +1,11 @@
--- Copies into `watched` what changed in catalog.watchlist since it was last read: what sellers' statements
--- recorded, or, with `everything`, all that differs, as rows do that came by replication and fired no
--- trigger. At most `most` SKUs are watched; those of the greatest weights come first, and others once there
--- is room. Called with the row of `watching` locked. Planned each time: a plan from when there were few rows
--- would read all of them for each. Looked up one by one, as OFFSET has it: a list that is deleted and put in
--- again is often analyzed while it is empty, and what is joined is then compared each with each. And by an
--- index, as enable_seqscan has it: of a list of a few rows on many pages, as a DELETE leaves it, an index seems to
--- cost more than to read all of it for each. A scan that cannot be avoided then seems to cost so much that Postgres
--- would compile it, which takes seconds: hence no jit.
+-- Copies into `watched` what changed in catalog.watchlist since it was last read: what sellers' statements recorded,
+-- or, with `everything`, all that differs, which includes rows that came by replication and fired no trigger. At most
+-- `most` SKUs are watched, those of the greatest weights first, and others once there is room. Called with the row of
+-- `watching` locked. Planned each time, because a plan made with few rows would read all of them for each. Rows are
+-- looked up one by one (OFFSET): a list that is deleted and inserted again is often analyzed while it is empty, and a
+-- join then compares each row with each. And by index (enable_seqscan): for a list of few rows on many pages, as a
+-- DELETE leaves it, Postgres considers an index more expensive than reading all of it for each. An unavoidable scan
+-- then seems so expensive that Postgres would compile it, which takes seconds: therefore no jit.
 CREATE OR REPLACE FUNCTION catalog_internal.read_watchlist(everything boolean, most integer) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_custom_plan SET enable_seqscan = off SET jit = off AS $$
 BEGIN

@@ -1,5 +1,5 @@
--- Counts what the account's other services have sent while the clock was ahead, in the window before it was
--- set back, as sent now.
+-- Counts what the account's other services sent while the clock was ahead, in the window before it was set back, as
+-- sent now.
 CREATE OR REPLACE FUNCTION catalog_internal.recount_others(moment timestamptz, shift interval) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE

@@ -1,7 +1,7 @@
--- Puts right what a clock that was ahead has written into the ledger, of at most so many SKUs after the SKU
--- named. A mark makes its SKU due at once, so no mark is to come; what waits, and what was planned by that
--- clock for an answer of before, comes earlier by as much as it was ahead. Returns the last of these SKUs,
--- null: there are no more.
+-- Corrects what a clock that was ahead has written into the ledger, for at most the given number of SKUs after the
+-- named one. A mark makes its SKU due at once, so no mark lies in the future; what waits, and what that clock
+-- scheduled after an answer, comes earlier by as much as it was ahead. Returns the last of these SKUs, or null if
+-- there are no more.
 CREATE OR REPLACE FUNCTION catalog_internal.redate_due(shift interval, after text, most integer) RETURNS text
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE

@@ -1,5 +1,5 @@
--- Puts right when followers, and what they could not deliver, were dated by a clock that was ahead; and when
--- positions were found that only another database has given out.
+-- Corrects times of followers, and of what they could not deliver, that were written by a clock that was ahead; and
+-- when positions were found that only another database has issued.
 CREATE OR REPLACE FUNCTION catalog_internal.redate_followers(shift interval) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE

@@ -1,4 +1,4 @@
--- Puts right when a clock that was ahead has observed changes. Their positions stay.
+-- Corrects when changes were observed according to a clock that was ahead. Their positions stay.
 CREATE OR REPLACE FUNCTION catalog_internal.redate_history(shift interval) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE

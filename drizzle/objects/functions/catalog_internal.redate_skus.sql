@@ -1,6 +1,6 @@
--- Puts right what a clock that was ahead has written of SKUs, of at most so many after the SKU named, and
--- marks them due: nobody knows how long ago they were asked about. Returns the last of them, null: there are
--- no more.
+-- Corrects what a clock that was ahead has written about SKUs, for at most the given number of SKUs after the named
+-- one, and marks them due, because nobody knows how long ago they were requested. Returns the last of them, or null if
+-- there are no more.
 CREATE OR REPLACE FUNCTION catalog_internal.redate_skus(shift interval, after text, most integer) RETURNS text
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE

@@ -1,6 +1,7 @@
--- Says which row of others' tables refers to the partition of price_history whose positions end there; null: none does.
--- What cannot be read may refer to it. By the key of the partition alone, which every foreign key has: the rest only
--- has to be there (MATCH SIMPLE). The caller turns row_security off, so that a policy hides no row, but is an error.
+-- Names the row of others' tables that refers to the partition of price_history whose positions end there; null: none
+-- does. What cannot be read may refer to it. It only compares the partition's key, which every foreign key contains:
+-- the rest merely has to exist (MATCH SIMPLE). The caller turns row_security off, so that a policy raises an error
+-- instead of hiding rows.
 CREATE OR REPLACE FUNCTION catalog_internal.refers_to_history(chunk regclass, ends bigint) RETURNS text
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE

@@ -1,6 +1,5 @@
--- Marks SKUs due now, ahead of everything else, and nothing makes them wait any longer: no deferral, no
--- error, no pause of calls after failures (but one that an operator has made endless). What is asked for at
--- the moment stays whose it is.
+-- Marks SKUs due now, ahead of everything else, and ends their waits: deferrals, errors, and the pause of calls after
+-- failures (unless an operator made it endless). What is being requested at the moment keeps its claim.
 CREATE OR REPLACE FUNCTION catalog_internal.refresh_skus(skus text[], OUT marked bigint, OUT released bigint, OUT resumed boolean)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_custom_plan SET enable_seqscan = off SET jit = off AS $$
 BEGIN

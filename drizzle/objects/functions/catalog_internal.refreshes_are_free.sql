@@ -1,5 +1,5 @@
--- Whether nobody keeps what sellers have asked for from being written, and, until the transaction ends,
--- nobody will: calls go on without it rather than wait for whoever locks it.
+-- Whether nobody blocks writing what sellers have requested; if so, nobody will until the transaction ends. Calls go
+-- on without it rather than wait for whoever locks it.
 CREATE OR REPLACE FUNCTION catalog_internal.refreshes_are_free() RETURNS boolean
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN

@@ -1,4 +1,4 @@
--- Whether sellers have asked for SKUs that can be marked: one that is asked for at the moment is left until the answer.
+-- Whether sellers have requested SKUs that can be marked; one that is being requested is left until the answer.
 CREATE OR REPLACE FUNCTION catalog_internal.refreshes_came() RETURNS boolean
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN

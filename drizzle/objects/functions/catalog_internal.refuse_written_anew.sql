@@ -1,6 +1,6 @@
--- Fails where one of the tables, or a partition of one, was written anew since the snapshot of the reader, as an ALTER TABLE
--- does that rewrites it: its rows are then none of that snapshot, so whoever waited for it has read an empty table. To
--- be asked after the reading, as history_was_taken. In PL/pgSQL, which keeps the plan: it is asked with each reading.
+-- Fails if one of the tables, or a partition of one, was rewritten since the reader's snapshot, for example by ALTER
+-- TABLE: its rows are not visible to that snapshot, so whoever waited for it has read an empty table. To be called
+-- after reading, like history_was_taken. In PL/pgSQL, which keeps the plan, because it is called with each reading.
 CREATE OR REPLACE FUNCTION catalog_internal.refuse_written_anew(tables regclass[]) RETURNS void
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN

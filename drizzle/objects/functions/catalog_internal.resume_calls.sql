@@ -1,6 +1,5 @@
--- Ends the pause of bulk calls after failures, but one that an operator has made endless. The failures stay
--- counted: what keeps calls from working pauses them again, and for longer. Returns whether there was such a
--- pause.
+-- Ends the pause of bulk calls after failures, unless an operator made it endless. The failures stay counted: what
+-- keeps calls from working pauses them again, and for longer. Returns whether there was such a pause.
 CREATE OR REPLACE FUNCTION catalog_internal.resume_calls() RETURNS boolean
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN

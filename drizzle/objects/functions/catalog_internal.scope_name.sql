@@ -1,6 +1,6 @@
--- What a rule's value is compared as: SKUs and their prefixes letter by letter; the names of brands, models
--- and categories, in rules and in metadata alike, without the case of A to Z and without the blanks around
--- them. By the collation "C", so that it is the same in every database, for ever.
+-- The form in which a rule's value is compared: SKUs and their prefixes exactly; brands, models and categories, in
+-- rules and in metadata alike, without the case of A to Z and without surrounding blanks. By the collation "C", so
+-- that it is the same in every database, forever.
 CREATE OR REPLACE FUNCTION catalog_internal.scope_name(kind text, value text) RETURNS text
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 BEGIN ATOMIC

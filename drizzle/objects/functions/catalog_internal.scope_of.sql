@@ -1,6 +1,6 @@
--- Whether a SKU is in scope, by the rules: `in`, `out`, or `unknown` where only its metadata can tell, and
--- no answer has had any yet: neither brand, nor model, nor category. A rule that names the SKU itself decides; of all others one that includes it has
--- to match, and none that excludes it. A single row.
+-- Whether a SKU is in scope by the rules: `in`, `out`, or `unknown` if only its metadata can tell and no answer has
+-- contained any yet (neither brand, model nor category). A rule that names the SKU itself decides; of all others, one
+-- that includes it must match, and none that excludes it. A single row.
 CREATE OR REPLACE FUNCTION catalog_internal.scope_of(of_sku text, of_brand text, of_model text, of_category text, has_metadata boolean)
 RETURNS TABLE (place text)
 LANGUAGE sql STABLE PARALLEL SAFE ROWS 1

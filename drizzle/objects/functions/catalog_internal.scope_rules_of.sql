@@ -1,4 +1,4 @@
--- The rules that match a SKU. A single statement without settings of its own, so that the planner sees through it.
+-- The rules that match a SKU. A single statement without settings of its own, so that the planner inlines it.
 CREATE OR REPLACE FUNCTION catalog_internal.scope_rules_of(of_sku text, of_brand text, of_model text, of_category text)
 RETURNS TABLE (kind text, name text, include boolean)
 LANGUAGE sql STABLE PARALLEL SAFE ROWS 2

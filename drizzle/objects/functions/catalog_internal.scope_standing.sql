@@ -1,7 +1,7 @@
--- How a row of the ledger is to stand by scope_of: `in`; `out`: not asked for; `asked`: asked for its metadata,
--- because a rule needs that, and no answer has had any. What would never be due in scope, as it was removed and has
--- had its request, is not. `kept`: when it was, or would be, due. Nothing goes by `reason`: daemons of earlier
--- versions give it.
+-- What scope_of means for a row of the ledger: `in`; `out`: not requested; `asked`: requested for its metadata,
+-- because a rule needs that and no answer has contained any. Not for a SKU that would never be due in scope, because
+-- it was removed and has had its request. `kept`: when it was, or would be, due. Nothing depends on `reason`, which
+-- daemons of earlier versions pass.
 CREATE OR REPLACE FUNCTION catalog_internal.scope_standing(place text, state text, reason text, kept timestamptz) RETURNS text
 LANGUAGE sql STABLE PARALLEL SAFE
 BEGIN ATOMIC

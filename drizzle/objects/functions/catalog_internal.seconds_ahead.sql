@@ -1,6 +1,7 @@
--- Seconds of work at the present pace ahead of a refresh that is due now: by the number of its lane, and at the place
--- after the last lane for one that counts as live. As if everything that is at least as urgent went first. Null where
--- the backlog was not counted in the last five minutes; for a live one also where nobody knows when its turn is (live_ahead).
+-- Seconds of work, at the present pace, ahead of a refresh that is due now: indexed by the number of its lane, and
+-- after the last lane for one that counts as live. It assumes that everything at least as urgent goes first. Null if
+-- the backlog was not counted in the last five minutes; for a live one also if nobody knows when its turn is
+-- (live_ahead).
 CREATE OR REPLACE FUNCTION catalog_internal.seconds_ahead() RETURNS float8[]
 LANGUAGE plpgsql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE

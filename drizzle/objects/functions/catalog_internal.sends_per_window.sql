@@ -1,5 +1,6 @@
--- The most requests in window and guard of `most` in a window of so many seconds (src/pace/policy.ts,
--- sendsPerWindow): in milliseconds, as there. In seconds the same division can end a hair below a whole number.
+-- The number of requests, of `most` in window and guard, that fit a window of this many seconds (src/pace/policy.ts,
+-- sendsPerWindow). Computed in milliseconds, as there: in seconds the same division can end slightly below a whole
+-- number.
 CREATE OR REPLACE FUNCTION catalog_internal.sends_per_window(most double precision, rate_window double precision)
 RETURNS double precision
 LANGUAGE sql IMMUTABLE PARALLEL SAFE

@@ -1,6 +1,6 @@
--- Whether a session of this database is there that has this number and began then; of a session of another
--- role the beginning is not shown, and all that is known is that none from before the server's start lives.
--- An advisory lock would not do: anybody who may connect could hold it.
+-- Whether a session of this database exists that has this number and began then. For another role's session the start
+-- is not shown, and all that is known is that none from before the server's start exists. An advisory lock would not
+-- do, because anybody who may connect could hold it.
 CREATE OR REPLACE FUNCTION catalog_internal.session_lives(pid integer, began timestamptz) RETURNS boolean
 LANGUAGE sql STABLE
 BEGIN ATOMIC

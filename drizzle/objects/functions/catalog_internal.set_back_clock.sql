@@ -1,6 +1,6 @@
--- Puts right what a clock that was ahead has written everywhere but by SKU and in the histories (redate_skus,
--- redate_history), once it has been set back. Returns by how many seconds it was, 0: it was not. That is at
--- most by so much too little as the high-water mark was old.
+-- Corrects what a clock that was ahead has written, everywhere except per SKU and in the histories (redate_skus,
+-- redate_history), once it has been set back. Returns by how many seconds it was set back; 0: it was not. That is too
+-- little by at most the age of the high-water mark.
 CREATE OR REPLACE FUNCTION catalog_internal.set_back_clock() RETURNS float8
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE

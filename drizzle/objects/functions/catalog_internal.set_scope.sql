@@ -1,5 +1,5 @@
--- Says whether the rules of catalog.scope count (MIRROR_SCOPE). Where that changes, all SKUs are to be sorted
--- anew. Returns whether it has.
+-- Sets whether the rules of catalog.scope count (MIRROR_SCOPE). If that changes, all SKUs are to be sorted anew.
+-- Returns whether it has changed.
 CREATE OR REPLACE FUNCTION catalog_internal.set_scope(by_rules boolean) RETURNS boolean
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN

@@ -1,5 +1,6 @@
--- No shorter age (seconds) can be promised of a live SKU where `rate` live prices a minute are computed (live_rate): it
--- leaves no time to be asked for again after a deferral, and where few are deferred each costs many times max_age.
+-- The shortest age (seconds) that can be promised for a live SKU if `rate` live prices a minute are computed
+-- (live_rate): a shorter one leaves no time for a second request after a deferral, and if few are deferred, each costs
+-- many times max_age.
 CREATE OR REPLACE FUNCTION catalog_internal.shortest_promise(rate double precision) RETURNS double precision
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 BEGIN ATOMIC

@@ -1,5 +1,5 @@
--- Seconds that a snapshot-priced SKU's price may be old: its sweep, or its metadata's age where that is less or there
--- are no sweeps. A single expression, so that the planner puts it in place of the call.
+-- Seconds that a snapshot-priced SKU's price may be old: its sweep interval, or the metadata interval if that is
+-- shorter or there are no sweeps. A single expression, so that the planner inlines it.
 CREATE OR REPLACE FUNCTION catalog_internal.snapshot_target(s catalog_internal.settings) RETURNS float8
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 BEGIN ATOMIC

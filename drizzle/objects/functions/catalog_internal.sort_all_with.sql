@@ -1,4 +1,5 @@
--- All SKUs with a prefix are to be sorted (follow_scope), from the first on, also those that a pass has just sorted.
+-- Has all SKUs with a prefix sorted (follow_scope), from the first one on, including those that a pass has just
+-- sorted.
 CREATE OR REPLACE FUNCTION catalog_internal.sort_all_with(of_prefix text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN

@@ -1,6 +1,6 @@
--- Marks SKUs for at most `most` requests of sellers, the oldest first. One that is asked for at the moment is
--- left until the answer: an answer to an earlier request would put it off again. One that somebody has locked
--- is left for the next time. Returns how many it marked.
+-- Marks SKUs for at most `most` requests of sellers, the oldest first. One that is being requested is left until the
+-- answer, because an answer to an earlier request would postpone it again. One that somebody has locked is left for
+-- the next time. Returns how many were marked.
 CREATE OR REPLACE FUNCTION catalog_internal.take_refreshes(most integer) RETURNS integer
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_custom_plan SET enable_seqscan = off SET jit = off AS $$
 DECLARE

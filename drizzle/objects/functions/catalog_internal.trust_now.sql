@@ -1,8 +1,8 @@
--- All that catalog.sku_trust needs beside a SKU's own rows, as one row: the terms of trust at a moment, the beliefs, and
--- up to when a time can be believed. One function and not three, because each relation of a view counts where a seller
--- joins it: beyond eight in a statement (join_collapse_limit) Postgres plans the view by itself, and reads the whole
--- mirror for a few rows of the seller's. Columns and no composite value, so that a scan reads each of them directly.
--- SECURITY DEFINER: the view calls it as its reader.
+-- Everything that catalog.sku_trust needs besides a SKU's own rows, as one row: the terms of trust at a moment, the
+-- beliefs, and up to when a time can be believed. One function instead of three, because each relation of a view
+-- counts when a seller joins it: beyond eight in a statement (join_collapse_limit) Postgres plans the view by itself,
+-- and reads the whole mirror for a few of the seller's rows. Columns instead of a composite value, so that a scan
+-- reads each of them directly. SECURITY DEFINER, because the view calls it as its reader.
 CREATE OR REPLACE FUNCTION catalog_internal.trust_now(
   INOUT moment timestamptz, OUT live_target interval, OUT snapshot_target interval, OUT incident boolean, OUT catalog_doubt text,
   OUT at_work boolean, OUT backoff_until timestamptz, OUT believable_until timestamptz,

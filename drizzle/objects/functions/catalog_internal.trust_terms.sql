@@ -1,8 +1,7 @@
--- What trust in a price depends on that is the same for all SKUs, computed once a query; `moment` is that at which it
--- judges (catalog_internal.moment). PL/pgSQL plans a statement
--- once a session, and planning is most of the cost of reading one SKU. One SELECT a table, because the planner does
--- not know that these tables have one row each, and prepares a join for millions. SECURITY DEFINER: the view calls it
--- as its reader.
+-- What trust in a price depends on that is the same for all SKUs, computed once per query; `moment` is the time of
+-- judgement (catalog_internal.moment). PL/pgSQL plans a statement once per session, and planning is most of the cost
+-- of reading one SKU. One SELECT per table, because the planner does not know that these tables have one row each, and
+-- prepares a join for millions. SECURITY DEFINER, because the view calls it as its reader.
 CREATE OR REPLACE FUNCTION catalog_internal.trust_terms(
   INOUT moment timestamptz DEFAULT clock_timestamp(), OUT live_target interval, OUT snapshot_target interval, OUT incident boolean, OUT catalog_doubt text,
   OUT at_work boolean, OUT backoff_until timestamptz

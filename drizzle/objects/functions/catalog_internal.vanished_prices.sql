@@ -1,7 +1,7 @@
--- Of those of these SKUs that have been priced and hold no price any longer: the prices that vanished last, by size, and
--- how many minutes before then. PL/pgSQL plans the reading of the history when it is reached: to plan it, Postgres opens
--- and locks every partition and index, and most answers have no such SKU. One plan for all calls: none is for a part of
--- the history. STABLE, so that it sees what the statement sees that it stands in.
+-- For those of these SKUs that were priced and hold no price any more: the prices that vanished last, by size, and how
+-- many minutes ago. PL/pgSQL plans the reading of the history only when it is reached: planning opens and locks every
+-- partition and index, and most answers have no such SKU. One plan for all calls, because none is for a part of the
+-- history. STABLE, so that it sees what the calling statement sees.
 CREATE OR REPLACE FUNCTION catalog_internal.vanished_prices(skus text[], asked_at timestamptz)
 RETURNS TABLE (sku text, vanished jsonb, minutes double precision)
 LANGUAGE plpgsql STABLE ROWS 10 SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan AS $$

@@ -1,12 +1,11 @@
--- Says at once to whoever asks for a promise that the account cannot keep: the statement's own rows count,
--- and those of nobody else's open transaction. It writes nothing and waits for nobody but a migration. In a
--- SERIALIZABLE transaction others' promises are those that the mirror has read: sellers who each read the
--- watchlist and add to it would make each other fail. To weigh all promises takes long where there are many:
--- for ten seconds a session remembers what they need together (in a setting, which goes back where its
--- transaction does). Meanwhile a statement of few rows adds what these need, and where that fits, so do all;
--- what others have asked for since is weighed after that. An UPDATE that leaves promises as the mirror has
--- read them asks for none.
--- SECURITY DEFINER, because catalog_watcher has no rights on the daemon's tables.
+-- Warns at once whoever asks for a promise that the account cannot keep. The statement's own rows count, and those of
+-- nobody else's open transaction. It writes nothing and waits for nobody except a migration. In a SERIALIZABLE
+-- transaction, others' promises are those that the mirror has read: sellers that each read the watchlist and add to it
+-- would make each other fail. Weighing all promises takes long if there are many, so for ten seconds a session
+-- remembers what they need together (in a setting, which is rolled back with its transaction). Meanwhile a statement
+-- of few rows adds what its own need, and if that fits, so do all; what others have asked for since is weighed after
+-- that. An UPDATE that leaves promises as the mirror has read them asks for none. SECURITY DEFINER, because
+-- catalog_watcher has no rights on the daemon's tables.
 CREATE OR REPLACE FUNCTION catalog_internal.warn_of_promises() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_custom_plan AS $$
 DECLARE

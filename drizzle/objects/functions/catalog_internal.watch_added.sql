@@ -1,6 +1,6 @@
--- A seller's statement is only recorded here, in a row of its own, and locks nothing that the mirror needs,
--- however long the transaction stays open. A daemon reads it after the commit (read_watchlist). SECURITY
--- DEFINER, because catalog_watcher has no rights on the daemon's tables.
+-- Only records a seller's statement, in a row of its own, and locks nothing that the mirror needs, however long the
+-- transaction stays open. A daemon reads it after the commit (read_watchlist). SECURITY DEFINER, because
+-- catalog_watcher has no rights on the daemon's tables.
 CREATE OR REPLACE FUNCTION catalog_internal.watch_added() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN

@@ -1,13 +1,12 @@
--- Tells the ledger of `most` SKUs what is pending of `watched`, and whether there is more. A SKU that is
--- watched anew is marked, and mirrored whether or not a manifest lists it. One whose weight changed, or that
--- is watched no longer, is not marked for that; it gets its new rank at once where it is urgent, and with its
--- next mark elsewhere. A promise of its age holds from here on: one that was never asked for is to be at
--- once. Locks are taken in the order of everyone: lock_new_skus, known SKUs in order of sku, new SKUs, the
--- ledger in order of sku. Every row of the ledger is locked before its rank is compared, so that a concurrent
--- mark has either read the weight that counts now or is seen here. Called with the row of `watching` locked.
--- Planned each time: a plan from when there were few rows would read all of them for each. What is written to
--- a row is looked up for it, and by an index (enable_seqscan): tables that were analyzed while they were empty, or
--- had few rows on many pages, would be read as a whole for each row.
+-- Applies pending changes of `watched` to the ledger, for `most` SKUs, and says whether there are more. A newly
+-- watched SKU is marked, and mirrored whether or not a manifest lists it. One whose weight changed, or that is no
+-- longer watched, is not marked for that; it gets its new rank at once if it is urgent, and otherwise with its next
+-- mark. A promise of its age holds from here on; a SKU that was never requested is due at once for it. Locks are taken
+-- in the common order: lock_new_skus, known SKUs in order of sku, new SKUs, the ledger in order of sku. Every ledger
+-- row is locked before its rank is compared, so that a concurrent mark has either read the present weight or is seen
+-- here. Called with the row of `watching` locked. Planned each time, because a plan made with few rows would read all
+-- of them for each. What is written to a row is looked up for it, by index (enable_seqscan): tables that were analyzed
+-- while they were empty, or that had few rows on many pages, would be read as a whole for each row.
 CREATE OR REPLACE FUNCTION catalog_internal.watched_to_ledger(most integer) RETURNS boolean
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_custom_plan SET enable_seqscan = off SET jit = off AS $$
 DECLARE

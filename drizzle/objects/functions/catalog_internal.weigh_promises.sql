@@ -1,6 +1,6 @@
--- Decides anew which promises are kept, and notes what all of them need, how many were kept in the last day,
--- and what hinders them. What has turned the ledger is told by watched_to_ledger. Called with the row of
--- `watching` locked, each minute and when the watchlist was changed.
+-- Decides anew which promises are kept, and records what all of them need, how many were kept in the last day, and
+-- what hinders them. watched_to_ledger applies changes to the ledger. Called with the row of `watching` locked, each
+-- minute and when the watchlist was changed.
 CREATE OR REPLACE FUNCTION catalog_internal.weigh_promises() RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_custom_plan AS $$
 DECLARE

@@ -1,4 +1,4 @@
--- The counts that src/store/trust/calibration.ts keeps, as a seller reads them.
+-- The counts of src/store/trust/calibration.ts, as sellers read them.
 CREATE OR REPLACE VIEW catalog.calibration AS
 SELECT c.cohort,
        ((ARRAY[0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99])[c.bin + 1])::float8 AS tenth,

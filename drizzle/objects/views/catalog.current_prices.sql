@@ -1,6 +1,6 @@
--- `sku` is that of the SKU's row (through sku_trust), not of the prices: where many are named, `sku = any(…)` finds
--- these rows first, by their key, and then the rest; a condition on the SKU of the prices would reach none of the
--- other tables, which would be read from end to end.
+-- `sku` comes from the SKU's row (through sku_trust), not from the prices: with many SKUs, `sku = any(…)` finds these
+-- rows first, by their key, and then the rest. A condition on the SKU of the prices would reach none of the other
+-- tables, which would be read from end to end.
 CREATE OR REPLACE VIEW catalog.current_prices AS
 SELECT t.sku, p.size, p.price, pr.size_map_size_type AS size_type, pr.name, pr.brand, pr.model, pr.gender_size, pr.category,
        t.price_source, t.priced_at, p.changed_at, t.stale,

@@ -1,4 +1,4 @@
--- The counts that src/store/catalog/audit.ts keeps, as a seller reads them.
+-- The counts of src/store/catalog/audit.ts, as sellers read them.
 CREATE OR REPLACE VIEW catalog.delta_audit AS
 SELECT a.since,
        a.confirmed AS reports_confirmed,

@@ -1,4 +1,4 @@
--- What src/store/sellers/hints.ts keeps of each source of hints, as a seller reads it.
+-- What src/store/sellers/hints.ts stores about each source of hints, as sellers read it.
 CREATE OR REPLACE VIEW catalog.hint_sources AS
 SELECT
   source,

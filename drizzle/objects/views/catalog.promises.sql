@@ -1,5 +1,5 @@
--- Each promise of a price's age, and what becomes of it. Which of them fit is weighed once a minute and after
--- each change (weigh_promises).
+-- Each promise of a price's age, and its state. Which of them fit is weighed once a minute and after each change
+-- (weigh_promises).
 CREATE OR REPLACE VIEW catalog.promises AS
 SELECT l.sku, l.max_age,
        k.is_read AND w.feasible AND d.outside_due_at IS NULL AND c.hindered IS NULL AS feasible,

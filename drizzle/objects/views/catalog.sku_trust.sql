@@ -1,6 +1,6 @@
--- How far each SKU's prices can be trusted, for every other reader of it. `stale` is what current_prices shows;
--- `fresh` is what the metric fresh_skus counts; `doubt` also covers what these two know nothing of: the catalog as a
--- whole, and what the sizes mean. Of four relations, as each takes one from what sellers may join (trust_now).
+-- How far each SKU's prices can be trusted; all other readers use this. `stale` is what current_prices shows; `fresh`
+-- is what the metric fresh_skus counts; `doubt` also covers what these two do not know: the catalog as a whole, and
+-- what the sizes mean. Four relations, because each one counts towards what sellers may join (trust_now).
 CREATE OR REPLACE VIEW catalog.sku_trust AS
 SELECT s.sku, s.state, s.price_source, s.in_manifest, s.priced_at,
        CASE WHEN s.state = 'priced' THEN greatest(t.moment - s.priced_at, interval '0') END AS price_age,

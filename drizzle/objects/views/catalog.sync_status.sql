@@ -1,6 +1,6 @@
--- One row. The pacer makes its own row when it first starts, and the pause the first time that somebody asks
--- for one: hence the LEFT JOINs. LIMIT 1, as the planner takes tables of one row that nothing has analyzed for
--- hundreds of rows each: joined they are millions, and a server compiles the query for seconds (jit).
+-- One row. The pacer creates its own row when it first starts, and the pause when somebody first asks for one:
+-- therefore the LEFT JOINs. LIMIT 1, because the planner assumes hundreds of rows in one-row tables that were never
+-- analyzed: joined, they seem to be millions, and a server compiles the query for seconds (jit).
 CREATE OR REPLACE VIEW catalog.sync_status AS
 -- What is counted by it in one statement is counted at one moment.
 WITH m AS MATERIALIZED (SELECT catalog_internal.moment() AS moment)
